@@ -1,0 +1,92 @@
+package v1alpha1
+
+// Condition types. Ready, Reconciling and Stalled follow kstatus, so that `kubectl wait`, Argo CD and Flux
+// understand every object: https://github.com/kubernetes-sigs/cli-utils/blob/master/pkg/kstatus/README.md
+const (
+	// ConditionReady is True when what the spec asks for is what is there.
+	ConditionReady = "Ready"
+	// ConditionReconciling is True while work is under way, and absent or False otherwise.
+	ConditionReconciling = "Reconciling"
+	// ConditionStalled is True when nothing will happen until somebody acts; its message says what to do.
+	ConditionStalled = "Stalled"
+
+	// ConditionInstalled is True on a Provider whose plugin is on the server's disk and was verified.
+	ConditionInstalled = "Installed"
+
+	// ConditionPlanned is True on a Plan whose changes are computed and stored.
+	ConditionPlanned = "Planned"
+	// ConditionApproved is True on a Plan that somebody with the right to, or its policy, approved; False when it was discarded.
+	ConditionApproved = "Approved"
+	// ConditionApplied is True on a Plan whose every change is done, and False when some failed, were skipped or were cancelled.
+	ConditionApplied = "Applied"
+	// ConditionStale is True on a Plan some of whose objects or states moved after it was made; its message names them.
+	ConditionStale = "Stale"
+)
+
+// Reasons of conditions. They are part of the API: scripts may match them.
+const (
+	// ReasonAwaitingPlan says that an object was recorded and that no plan has looked at this generation of it.
+	ReasonAwaitingPlan = "AwaitingPlan"
+	// ReasonAwaitingApproval says that a plan waits for a person.
+	ReasonAwaitingApproval = "AwaitingApproval"
+	// ReasonPlanning says that a plan is being computed.
+	ReasonPlanning = "Planning"
+	// ReasonPlanned says that a plan's changes are computed and stored.
+	ReasonPlanned = "Planned"
+	// ReasonPlanFailed says that a plan could not be computed; the message and the diagnostics say why.
+	ReasonPlanFailed = "PlanFailed"
+	// ReasonNoChanges says that a plan found nothing to do.
+	ReasonNoChanges = "NoChanges"
+	// ReasonApproved says that a person approved the plan.
+	ReasonApproved = "Approved"
+	// ReasonAutomatic says that the plan's own policy (approval: Automatic) approved it.
+	ReasonAutomatic = "Automatic"
+	// ReasonDiscarded says that a person decided against the plan.
+	ReasonDiscarded = "Discarded"
+	// ReasonApplying says that changes are being made.
+	ReasonApplying = "Applying"
+	// ReasonApplied says that the change was made.
+	ReasonApplied = "Applied"
+	// ReasonApplyFailed says that a provider, or Hykube, refused or failed a change.
+	ReasonApplyFailed = "ApplyFailed"
+	// ReasonSkipped says that a change was not tried because one that it depends on failed.
+	ReasonSkipped = "Skipped"
+	// ReasonCancelled says that somebody stopped the plan before this change.
+	ReasonCancelled = "Cancelled"
+	// ReasonStale says that the object, or its state, moved after the plan was made.
+	ReasonStale = "Stale"
+	// ReasonInvalid says that the provider, or an expression, refuses the spec.
+	ReasonInvalid = "Invalid"
+	// ReasonDrifted says that the infrastructure was changed by something other than Hykube.
+	ReasonDrifted = "Drifted"
+	// ReasonGone says that the infrastructure behind the object no longer exists.
+	ReasonGone = "Gone"
+	// ReasonCreateUnknown says that a create was begun and its outcome was lost: a person must look.
+	ReasonCreateUnknown = "CreateUnknown"
+	// ReasonDeleting says that the object waits for a plan that destroys its infrastructure.
+	ReasonDeleting = "AwaitingDestroy"
+
+	// ReasonInstalling says that a provider is being resolved, fetched or verified.
+	ReasonInstalling = "Installing"
+	// ReasonInstalled says that a provider's plugin was verified and its kinds are served.
+	ReasonInstalled = "Installed"
+	// ReasonInstallFailed says that a provider could not be resolved, fetched or verified.
+	ReasonInstallFailed = "InstallFailed"
+	// ReasonSchemaFailed says that an installed provider did not answer with a usable schema.
+	ReasonSchemaFailed = "SchemaFailed"
+	// ReasonConfigured says that the provider accepted a ProviderConfig.
+	ReasonConfigured = "Configured"
+	// ReasonConfigRefused says that the provider refused a ProviderConfig.
+	ReasonConfigRefused = "ConfigRefused"
+	// ReasonProviderNotReady says that the provider of a configuration is missing or not ready.
+	ReasonProviderNotReady = "ProviderNotReady"
+	// ReasonSecretNotFound says that a Secret, or a key in one, that a configuration refers to does not exist.
+	ReasonSecretNotFound = "SecretNotFound"
+)
+
+// FinalizerState keeps an object until what it stands for is destroyed. The server adds it before the
+// external create and removes it after the destroy; nobody else may remove it.
+const FinalizerState = "hykube.io/state"
+
+// DefaultProviderConfig is the ProviderConfig that a resource uses when it names none.
+const DefaultProviderConfig = "default"

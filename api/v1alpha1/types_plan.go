@@ -1,0 +1,377 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Plan works out what would have to be created, updated, replaced, deleted and read to make the
+// infrastructure of a namespace what its objects ask for, and, once it is approved, does exactly that.
+//
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+type Plan struct {
+	metav1.TypeMeta `json:",inline"`
+	// Standard object's metadata.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	// What to look at, and how. It cannot be changed.
+	// +optional
+	Spec PlanSpec `json:"spec,omitempty"`
+	// What was found, who approved it, and how far it is.
+	// +optional
+	Status PlanStatus `json:"status,omitempty"`
+}
+
+// RefreshMode says which resources are read from their provider before they are planned.
+type RefreshMode string
+
+const (
+	// RefreshNone plans from what is recorded and reads nothing.
+	RefreshNone RefreshMode = "None"
+	// RefreshChanged reads the resources that the plan is about to change. This is the default.
+	RefreshChanged RefreshMode = "Changed"
+	// RefreshAll reads every resource that the plan looks at, and so finds drift.
+	RefreshAll RefreshMode = "All"
+)
+
+// ApprovalMode says who approves a plan.
+type ApprovalMode string
+
+const (
+	// ApprovalManual waits for somebody with the verb "approve" on the plan. This is the default.
+	ApprovalManual ApprovalMode = "Manual"
+	// ApprovalAutomatic applies the plan as soon as it is made. Creating such a plan needs the verb "approve".
+	ApprovalAutomatic ApprovalMode = "Automatic"
+)
+
+// PlanSpec is what a plan looks at, and how. Without a selector and targets that is every resource of the namespace.
+type PlanSpec struct {
+	// Only resources with these labels, and what they depend on.
+	// +optional
+	Selector *metav1.LabelSelector `json:"selector,omitempty"`
+	// Only these resources, and what they depend on, each as a Terraform address such as "sim_network.main".
+	// +optional
+	// +listType=set
+	Targets []string `json:"targets,omitempty"`
+	// Which resources to read from their provider first: None, Changed (the default) or All.
+	// +optional
+	Refresh RefreshMode `json:"refresh,omitempty"`
+	// Only bring the recorded state up to date with the infrastructure; change nothing.
+	// +optional
+	RefreshOnly bool `json:"refreshOnly,omitempty"`
+	// Resources to replace even when nothing about them changed, as Terraform addresses.
+	// +optional
+	// +listType=set
+	Replace []string `json:"replace,omitempty"`
+	// Destroy what is looked at, and keep the objects.
+	// +optional
+	Destroy bool `json:"destroy,omitempty"`
+	// Who approves: Manual (the default) or Automatic.
+	// +optional
+	Approval ApprovalMode `json:"approval,omitempty"`
+}
+
+// PlanStatus is what was found, who approved it, and how far it is.
+type PlanStatus struct {
+	// Generation of the spec that this status speaks of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Planned, Approved, Applied, Stale, Ready, Reconciling and Stalled.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// Who asked for the plan. Set by the server.
+	// +optional
+	RequestedBy *Identity `json:"requestedBy,omitempty"`
+	// Number of changes by kind.
+	// +optional
+	Summary *PlanSummary `json:"summary,omitempty"`
+	// Digest of the changes ("sha256:..."). An approval names it, so that what is applied is what was read.
+	// +optional
+	Digest string `json:"digest,omitempty"`
+	// The decision about the plan. Written through the subresource "approval" alone.
+	// +optional
+	Approval *PlanApproval `json:"approval,omitempty"`
+	// Set when somebody asked to stop the plan. Written through the subresource "cancel" alone.
+	// +optional
+	Cancel *PlanCancel `json:"cancel,omitempty"`
+	// How far the work is.
+	// +optional
+	Progress *PlanProgress `json:"progress,omitempty"`
+	// Errors and warnings of the plan, at most 100; those of single changes stand with them (subresource "changes").
+	// +optional
+	// +listType=atomic
+	Diagnostics []Diagnostic `json:"diagnostics,omitempty"`
+	// The workflow runs that made and applied the plan.
+	// +optional
+	Runs *PlanRuns `json:"runs,omitempty"`
+	// Time at which the changes were complete.
+	// +optional
+	PlannedAt *metav1.Time `json:"plannedAt,omitempty"`
+	// Time at which the last change ended.
+	// +optional
+	FinishedAt *metav1.Time `json:"finishedAt,omitempty"`
+}
+
+// Identity is who did something, as the server's authentication saw them.
+type Identity struct {
+	// User name.
+	Username string `json:"username"`
+	// Groups of the user.
+	// +optional
+	// +listType=atomic
+	Groups []string `json:"groups,omitempty"`
+}
+
+// PlanSummary counts changes by kind.
+type PlanSummary struct {
+	// Resources to create.
+	Create int32 `json:"create"`
+	// Resources to update in place.
+	Update int32 `json:"update"`
+	// Resources to destroy and create again.
+	Replace int32 `json:"replace"`
+	// Resources to destroy.
+	Delete int32 `json:"delete"`
+	// Resources found to be as they should.
+	NoOp int32 `json:"noOp"`
+	// Resources that something other than Hykube changed or removed.
+	Drifted int32 `json:"drifted"`
+	// The counts in one line, such as "+3 ~1 -/+0 -0"; "no changes" when there is nothing to do.
+	// +optional
+	Text string `json:"text,omitempty"`
+}
+
+// Decision is what was decided about a plan.
+type Decision string
+
+const (
+	// DecisionApproved lets the plan be applied.
+	DecisionApproved Decision = "Approved"
+	// DecisionDiscarded ends the plan without applying it.
+	DecisionDiscarded Decision = "Discarded"
+)
+
+// PlanApproval is a decision about a plan.
+type PlanApproval struct {
+	// Approved or Discarded.
+	Decision Decision `json:"decision"`
+	// Digest of the changes that the decision is about; it must be the plan's.
+	// +optional
+	Digest string `json:"digest,omitempty"`
+	// Why, in the person's own words.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// Who decided. Set by the server.
+	// +optional
+	By *Identity `json:"by,omitempty"`
+	// When. Set by the server.
+	// +optional
+	At *metav1.Time `json:"at,omitempty"`
+}
+
+// PlanCancel is a request to stop a plan between two changes.
+type PlanCancel struct {
+	// Who asked. Set by the server.
+	// +optional
+	By *Identity `json:"by,omitempty"`
+	// When. Set by the server.
+	// +optional
+	At *metav1.Time `json:"at,omitempty"`
+}
+
+// PlanProgress is how far the applying of a plan is.
+type PlanProgress struct {
+	// Changes to make.
+	Total int32 `json:"total"`
+	// Changes made.
+	Done int32 `json:"done"`
+	// Changes being made.
+	Running int32 `json:"running"`
+	// Changes that failed.
+	Failed int32 `json:"failed"`
+	// Changes that were not tried, because something that they depend on failed, was stale or was cancelled.
+	Skipped int32 `json:"skipped"`
+}
+
+// PlanRuns names the Temporal workflows of a plan, as the Web UI shows them.
+type PlanRuns struct {
+	// Workflow that made the plan.
+	// +optional
+	Plan string `json:"plan,omitempty"`
+	// Workflow that applied it.
+	// +optional
+	Apply string `json:"apply,omitempty"`
+}
+
+// Severity of a diagnostic.
+type Severity string
+
+const (
+	// SeverityError stops the change that it is about.
+	SeverityError Severity = "Error"
+	// SeverityWarning stops nothing.
+	SeverityWarning Severity = "Warning"
+)
+
+// Diagnostic is an error or a warning, from a provider or from Hykube, whole.
+type Diagnostic struct {
+	// Error or Warning.
+	Severity Severity `json:"severity"`
+	// What is wrong, in a short sentence that does not change from case to case.
+	Summary string `json:"summary"`
+	// What, why it matters, and what to do.
+	// +optional
+	Detail string `json:"detail,omitempty"`
+	// Terraform address of the resource, such as "sim_network.main".
+	// +optional
+	Address string `json:"address,omitempty"`
+	// Path of the attribute, such as "spec.rule[0].port".
+	// +optional
+	Attribute string `json:"attribute,omitempty"`
+}
+
+// PlanList is a list of Plans.
+//
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+type PlanList struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Plan `json:"items"`
+}
+
+// Action is what a change does.
+type Action string
+
+const (
+	// ActionCreate makes what does not exist.
+	ActionCreate Action = "Create"
+	// ActionUpdate changes what exists, in place.
+	ActionUpdate Action = "Update"
+	// ActionReplace destroys what exists and makes it anew, in this order.
+	ActionReplace Action = "Replace"
+	// ActionDelete destroys what exists.
+	ActionDelete Action = "Delete"
+	// ActionRead brings the recorded state up to date (drift accepted by a refresh-only plan).
+	ActionRead Action = "Read"
+	// ActionNoOp does nothing.
+	ActionNoOp Action = "NoOp"
+)
+
+// ChangeState is how far one change is.
+type ChangeState string
+
+const (
+	// ChangePending waits for approval, or for what it depends on.
+	ChangePending ChangeState = "Pending"
+	// ChangeRunning is being made.
+	ChangeRunning ChangeState = "Running"
+	// ChangeDone was made.
+	ChangeDone ChangeState = "Done"
+	// ChangeFailed was tried and failed.
+	ChangeFailed ChangeState = "Failed"
+	// ChangeSkipped was not tried, because of what it depends on, or a cancel.
+	ChangeSkipped ChangeState = "Skipped"
+	// ChangeStale was not tried, because its object or state moved after the plan was made.
+	ChangeStale ChangeState = "Stale"
+	// ChangeUnknown was begun, and its outcome was lost.
+	ChangeUnknown ChangeState = "Unknown"
+)
+
+// PlanChangeList is what the subresource "changes" of a Plan answers: its changes in the order of their
+// indexes, secrets masked. It is paged by the query parameters limit and continue.
+//
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+type PlanChangeList struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []PlanChange `json:"items"`
+}
+
+// PlanChange is one change of a plan. Before, After, AfterUnknown, BeforeSensitive, AfterSensitive and
+// ReplacePaths have the shapes of the same fields in Terraform's JSON plan:
+// https://developer.hashicorp.com/terraform/internals/json-format#change-representation
+type PlanChange struct {
+	// Number of the change in its plan, from 0; dependencies come before what depends on them.
+	Index int32 `json:"index"`
+	// Terraform address, such as "sim_network.main".
+	Address string `json:"address"`
+	// Terraform resource type, such as "sim_network".
+	Type string `json:"type"`
+	// The object that the change is about.
+	Object ObjectReference `json:"object"`
+	// Source address of the provider, such as "registry.terraform.io/hashicorp/time".
+	Provider string `json:"provider"`
+	// Version of the provider that planned it.
+	// +optional
+	ProviderVersion string `json:"providerVersion,omitempty"`
+	// Name of the ProviderConfig that is used.
+	// +optional
+	ProviderConfig string `json:"providerConfig,omitempty"`
+	// What it does.
+	Action Action `json:"action"`
+	// Why, in the terms of Terraform's JSON plan, such as "replace_because_cannot_update".
+	// +optional
+	ActionReason string `json:"actionReason,omitempty"`
+	// Values before. Secrets are masked.
+	// +optional
+	Before *runtime.RawExtension `json:"before,omitempty"`
+	// Values after, without those that are known only after apply. Secrets are masked.
+	// +optional
+	After *runtime.RawExtension `json:"after,omitempty"`
+	// Which values are known only after apply.
+	// +optional
+	AfterUnknown *runtime.RawExtension `json:"afterUnknown,omitempty"`
+	// Which values before are secret.
+	// +optional
+	BeforeSensitive *runtime.RawExtension `json:"beforeSensitive,omitempty"`
+	// Which values after are secret.
+	// +optional
+	AfterSensitive *runtime.RawExtension `json:"afterSensitive,omitempty"`
+	// Paths of the attributes that force a replace.
+	// +optional
+	ReplacePaths *runtime.RawExtension `json:"replacePaths,omitempty"`
+	// Paths of attributes that were found changed by something other than Hykube, such as "tags.team".
+	// +optional
+	// +listType=atomic
+	Drift []string `json:"drift,omitempty"`
+	// Indexes of the changes that must be done before this one.
+	// +optional
+	// +listType=atomic
+	DependsOn []int32 `json:"dependsOn,omitempty"`
+	// How far it is.
+	State ChangeState `json:"state"`
+	// What happened, in one line, when it failed, was skipped or is stale.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// Errors and warnings about it.
+	// +optional
+	// +listType=atomic
+	Diagnostics []Diagnostic `json:"diagnostics,omitempty"`
+	// When it was begun.
+	// +optional
+	StartedAt *metav1.Time `json:"startedAt,omitempty"`
+	// When it ended.
+	// +optional
+	FinishedAt *metav1.Time `json:"finishedAt,omitempty"`
+}
+
+// ObjectReference names one generation of one object.
+type ObjectReference struct {
+	// Group and version, such as "sim.hykube.io/v1".
+	APIVersion string `json:"apiVersion"`
+	// Kind, such as "sim-network".
+	Kind string `json:"kind"`
+	// Namespace.
+	Namespace string `json:"namespace"`
+	// Name.
+	Name string `json:"name"`
+	// UID.
+	UID types.UID `json:"uid"`
+	// Generation.
+	Generation int64 `json:"generation"`
+}

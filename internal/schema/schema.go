@@ -1,0 +1,285 @@
+// Package schema is a Terraform provider's schema in the form that the rest of the house uses: blocks,
+// attributes and their cty types, and the encoding of values on the wire. It is made from the messages of the
+// provider protocol and knows nothing of processes, objects or plans.
+package schema
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/zclconf/go-cty/cty"
+	ctyjson "github.com/zclconf/go-cty/cty/json"
+)
+
+// Provider is everything that a provider says about itself in GetProviderSchema.
+type Provider struct {
+	// Config is the schema of the provider's own configuration.
+	Config *Schema
+	// Meta is the schema of the module-level provider metadata; nil when the provider has none.
+	Meta *Schema
+	// Resources are the managed resource types, by Terraform type name.
+	Resources map[string]*Schema
+	// DataSources are the data source types, by Terraform type name.
+	DataSources map[string]*Schema
+	// PlanDestroy is true when the provider wants to be asked before a destroy.
+	PlanDestroy bool
+	// SchemaOptional is true when a process may be used without asking it for its schema first.
+	SchemaOptional bool
+}
+
+// Schema is one version of the schema of a resource type, a data source or a provider's configuration.
+type Schema struct {
+	// Version counts up when the stored form of the type changes.
+	Version int64
+	// Block is the outermost block; never nil.
+	Block *Block
+}
+
+// Block is a set of attributes and nested blocks.
+type Block struct {
+	// Attributes, sorted by name.
+	Attributes []*Attribute
+	// Blocks, sorted by type name.
+	Blocks []*NestedBlock
+	// Description, in plain text or Markdown; may be empty.
+	Description string
+	// Deprecated is true when the provider discourages the use of the block.
+	Deprecated bool
+}
+
+// Attribute is one argument or one exported value.
+type Attribute struct {
+	Name string
+	// Type is the attribute's type; when Nested is set, it is the type that follows from it.
+	Type cty.Type
+	// Nested is set for attributes whose value is one or many objects with a schema of their own.
+	Nested      *Object
+	Description string
+	// Required: the configuration must set it. Optional: it may. Computed: the provider may.
+	Required, Optional, Computed bool
+	// Sensitive values are masked wherever a person could see them.
+	Sensitive bool
+	// WriteOnly values are sent to the provider and never stored.
+	WriteOnly  bool
+	Deprecated bool
+}
+
+// Configurable says whether a configuration may set the attribute.
+func (a *Attribute) Configurable() bool { return a.Required || a.Optional }
+
+// Object is the schema of a nested attribute.
+type Object struct {
+	// Nesting is Single, List, Set or Map.
+	Nesting Nesting
+	// Attributes, sorted by name.
+	Attributes []*Attribute
+}
+
+// NestedBlock is a block within a block.
+type NestedBlock struct {
+	TypeName string
+	// Nesting is Single, Group, List, Set or Map.
+	Nesting Nesting
+	Block   *Block
+	// MinItems and MaxItems bound the number of blocks; 0 in MaxItems means no bound.
+	MinItems, MaxItems int64
+}
+
+// Nesting is how many there are of a nested thing, and how one is told from another.
+type Nesting int
+
+// The nesting modes of the provider protocol.
+const (
+	NestingSingle Nesting = iota + 1
+	// NestingGroup is a single block that is there, empty, even when it is not written.
+	NestingGroup
+	NestingList
+	NestingSet
+	NestingMap
+)
+
+// FromProto converts the answer to GetProviderSchema. Errors name the type and the attribute.
+func FromProto(r *tfprotov6.GetProviderSchemaResponse) (*Provider, error) {
+	p := &Provider{
+		Resources:   make(map[string]*Schema, len(r.ResourceSchemas)),
+		DataSources: make(map[string]*Schema, len(r.DataSourceSchemas)),
+	}
+	if c := r.ServerCapabilities; c != nil {
+		p.PlanDestroy, p.SchemaOptional = c.PlanDestroy, c.GetProviderSchemaOptional
+	}
+	var err error
+	if p.Config, err = fromSchema(r.Provider); err != nil {
+		return nil, fmt.Errorf("provider configuration: %w", err)
+	}
+	if r.ProviderMeta != nil {
+		if p.Meta, err = fromSchema(r.ProviderMeta); err != nil {
+			return nil, fmt.Errorf("provider metadata: %w", err)
+		}
+	}
+	for name, s := range r.ResourceSchemas {
+		if p.Resources[name], err = fromSchema(s); err != nil {
+			return nil, fmt.Errorf("resource type %q: %w", name, err)
+		}
+	}
+	for name, s := range r.DataSourceSchemas {
+		if p.DataSources[name], err = fromSchema(s); err != nil {
+			return nil, fmt.Errorf("data source %q: %w", name, err)
+		}
+	}
+	return p, nil
+}
+
+func fromSchema(s *tfprotov6.Schema) (*Schema, error) {
+	if s == nil || s.Block == nil {
+		return &Schema{Block: &Block{}}, nil
+	}
+	b, err := fromBlock(s.Block)
+	if err != nil {
+		return nil, err
+	}
+	return &Schema{Version: s.Version, Block: b}, nil
+}
+
+func fromBlock(b *tfprotov6.SchemaBlock) (*Block, error) {
+	out := &Block{Description: b.Description, Deprecated: b.Deprecated}
+	var err error
+	if out.Attributes, err = fromAttributes(b.Attributes); err != nil {
+		return nil, err
+	}
+	for _, nb := range b.BlockTypes {
+		inner, err := fromBlock(nb.Block)
+		if err != nil {
+			return nil, fmt.Errorf("block %q: %w", nb.TypeName, err)
+		}
+		nesting, ok := blockNesting[nb.Nesting]
+		if !ok {
+			return nil, fmt.Errorf("block %q: unknown nesting %v", nb.TypeName, nb.Nesting)
+		}
+		out.Blocks = append(out.Blocks, &NestedBlock{
+			TypeName: nb.TypeName, Nesting: nesting, Block: inner, MinItems: nb.MinItems, MaxItems: nb.MaxItems,
+		})
+	}
+	slices.SortFunc(out.Blocks, func(a, b *NestedBlock) int { return strings.Compare(a.TypeName, b.TypeName) })
+	return out, nil
+}
+
+var blockNesting = map[tfprotov6.SchemaNestedBlockNestingMode]Nesting{
+	tfprotov6.SchemaNestedBlockNestingModeSingle: NestingSingle,
+	tfprotov6.SchemaNestedBlockNestingModeGroup:  NestingGroup,
+	tfprotov6.SchemaNestedBlockNestingModeList:   NestingList,
+	tfprotov6.SchemaNestedBlockNestingModeSet:    NestingSet,
+	tfprotov6.SchemaNestedBlockNestingModeMap:    NestingMap,
+}
+
+var objectNesting = map[tfprotov6.SchemaObjectNestingMode]Nesting{
+	tfprotov6.SchemaObjectNestingModeSingle: NestingSingle,
+	tfprotov6.SchemaObjectNestingModeList:   NestingList,
+	tfprotov6.SchemaObjectNestingModeSet:    NestingSet,
+	tfprotov6.SchemaObjectNestingModeMap:    NestingMap,
+}
+
+func fromAttributes(attrs []*tfprotov6.SchemaAttribute) ([]*Attribute, error) {
+	out := make([]*Attribute, 0, len(attrs))
+	for _, a := range attrs {
+		at := &Attribute{
+			Name: a.Name, Description: a.Description, Required: a.Required, Optional: a.Optional, Computed: a.Computed,
+			Sensitive: a.Sensitive, WriteOnly: a.WriteOnly, Deprecated: a.Deprecated,
+		}
+		switch {
+		case a.NestedType != nil:
+			nested, err := fromAttributes(a.NestedType.Attributes)
+			if err != nil {
+				return nil, fmt.Errorf("attribute %q: %w", a.Name, err)
+			}
+			nesting, ok := objectNesting[a.NestedType.Nesting]
+			if !ok {
+				return nil, fmt.Errorf("attribute %q: unknown nesting %v", a.Name, a.NestedType.Nesting)
+			}
+			at.Nested = &Object{Nesting: nesting, Attributes: nested}
+			at.Type = at.Nested.ImpliedType()
+		case a.Type != nil:
+			js, err := a.Type.MarshalJSON() //nolint:staticcheck // the one public way from a tftypes.Type to its wire form
+			if err != nil {
+				return nil, fmt.Errorf("attribute %q: encode type: %w", a.Name, err)
+			}
+			if at.Type, err = ctyjson.UnmarshalType(js); err != nil {
+				return nil, fmt.Errorf("attribute %q: decode type: %w", a.Name, err)
+			}
+		default:
+			return nil, fmt.Errorf("attribute %q: no type", a.Name)
+		}
+		out = append(out, at)
+	}
+	slices.SortFunc(out, func(a, b *Attribute) int { return strings.Compare(a.Name, b.Name) })
+	return out, nil
+}
+
+// Attribute finds an attribute of the block by name; nil when there is none.
+func (b *Block) Attribute(name string) *Attribute { return findAttribute(b.Attributes, name) }
+
+// Attribute finds an attribute of the object by name; nil when there is none.
+func (o *Object) Attribute(name string) *Attribute { return findAttribute(o.Attributes, name) }
+
+func findAttribute(attrs []*Attribute, name string) *Attribute {
+	i, ok := slices.BinarySearchFunc(attrs, name, func(a *Attribute, n string) int { return strings.Compare(a.Name, n) })
+	if !ok {
+		return nil
+	}
+	return attrs[i]
+}
+
+// NestedBlock finds a nested block by type name; nil when there is none.
+func (b *Block) NestedBlock(name string) *NestedBlock {
+	i, ok := slices.BinarySearchFunc(b.Blocks, name, func(n *NestedBlock, s string) int { return strings.Compare(n.TypeName, s) })
+	if !ok {
+		return nil
+	}
+	return b.Blocks[i]
+}
+
+// ImpliedType is the object type of the block's values.
+func (b *Block) ImpliedType() cty.Type {
+	atys := make(map[string]cty.Type, len(b.Attributes)+len(b.Blocks))
+	for _, a := range b.Attributes {
+		atys[a.Name] = a.Type
+	}
+	for _, nb := range b.Blocks {
+		atys[nb.TypeName] = nb.ImpliedType()
+	}
+	return cty.Object(atys)
+}
+
+// ImpliedType is the type of the value that stands for all blocks of the type. A list or map whose
+// element type holds a dynamic attribute is a tuple or an object of its own, which only the value can tell, so it is dynamic:
+// https://github.com/hashicorp/terraform/blob/main/docs/plugin-protocol/object-wire-format.md
+func (nb *NestedBlock) ImpliedType() cty.Type { return nestedType(nb.Nesting, nb.Block.ImpliedType()) }
+
+// ImpliedType is the type of a nested attribute's value.
+func (o *Object) ImpliedType() cty.Type {
+	atys := make(map[string]cty.Type, len(o.Attributes))
+	for _, a := range o.Attributes {
+		atys[a.Name] = a.Type
+	}
+	return nestedType(o.Nesting, cty.Object(atys))
+}
+
+func nestedType(n Nesting, elem cty.Type) cty.Type {
+	switch n {
+	case NestingList:
+		if elem.HasDynamicTypes() {
+			return cty.DynamicPseudoType
+		}
+		return cty.List(elem)
+	case NestingSet:
+		return cty.Set(elem)
+	case NestingMap:
+		if elem.HasDynamicTypes() {
+			return cty.DynamicPseudoType
+		}
+		return cty.Map(elem)
+	default:
+		return elem
+	}
+}
