@@ -1,0 +1,280 @@
+// Package ledger is what Hykube knows about real infrastructure: the last known state of every instance, the
+// intent that was written down before it was touched, and the changes of every stored plan. Everything in it can hold
+// secrets; nothing of it is shown to a person unmasked. It imports api/v1alpha1 and knows no provider and no Kubernetes client.
+package ledger
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// pageSize bounds what one read from the store brings into memory.
+const pageSize = 500
+
+// Ledger reads and writes records through a KV.
+type Ledger struct{ kv KV }
+
+// New returns the ledger that is kept in kv.
+func New(kv KV) *Ledger { return &Ledger{kv: kv} }
+
+// Instance is what is known about the infrastructure behind one object. It outlives the configuration, so it
+// names everything that a destroy needs.
+type Instance struct {
+	// Object is the object that the instance belongs to; Generation in it is the one that was last applied.
+	Object v1alpha1.ObjectReference `json:"object"`
+	// Type is the Terraform resource type.
+	Type string `json:"type"`
+	// Provider is the name of the Provider object.
+	Provider string `json:"provider"`
+	// ProviderConfig is the name of the ProviderConfig; empty means that the provider was used without one.
+	ProviderConfig string `json:"providerConfig,omitempty"`
+	// ProviderVersion is the version of the provider that wrote the attributes.
+	ProviderVersion string `json:"providerVersion,omitempty"`
+	// SchemaVersion is the version of the type's schema that the attributes follow.
+	SchemaVersion int64 `json:"schemaVersion"`
+	// Attributes are the provider's values as JSON; nil when nothing exists (yet, or any more).
+	Attributes json.RawMessage `json:"attributes,omitempty"`
+	// Sensitive holds the paths of attributes that are secret because secrets went into them, beside those that the schema says are.
+	Sensitive json.RawMessage `json:"sensitive,omitempty"`
+	// Private is the provider's own, returned to it byte for byte.
+	Private []byte `json:"private,omitempty"`
+	// Tainted is true when a create ended in an error with something left behind: the next plan replaces it.
+	Tainted bool `json:"tainted,omitempty"`
+	// Dependencies are the addresses that the configuration referred to when it was applied.
+	Dependencies []string `json:"dependencies,omitempty"`
+	// Intent is set while a change is under way. One found after a crash is a change whose outcome was lost.
+	Intent *Intent `json:"intent,omitempty"`
+	// Plan is the UID of the plan that wrote the record last.
+	Plan types.UID `json:"plan,omitempty"`
+
+	revision int64
+}
+
+// Intent is a change that is about to be made.
+type Intent struct {
+	Plan   types.UID `json:"plan"`
+	Change int32     `json:"change"`
+	// Action is what the call to the provider does: Create, Update or Delete.
+	Action v1alpha1.Action `json:"action"`
+	At     time.Time       `json:"at"`
+}
+
+// Exists says whether there is infrastructure behind the instance, as far as is known.
+func (i *Instance) Exists() bool { return i != nil && len(i.Attributes) > 0 }
+
+// Digest identifies what is known of the infrastructure. It does not change while only the intent does.
+func (i *Instance) Digest() string {
+	if !i.Exists() {
+		return "none"
+	}
+	h := sha256.New()
+	fmt.Fprintf(h, "%d %d %t\n", i.SchemaVersion, len(i.Attributes), i.Tainted)
+	h.Write(i.Attributes)
+	h.Write(i.Private)
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+func instanceKey(namespace string, uid types.UID) string {
+	return "instances/" + namespace + "/" + string(uid)
+}
+
+// Instance reads the record of an object; it returns an empty, unsaved record when there is none.
+func (l *Ledger) Instance(ctx context.Context, ref v1alpha1.ObjectReference) (*Instance, error) {
+	value, rev, err := l.kv.Get(ctx, instanceKey(ref.Namespace, ref.UID))
+	if errors.Is(err, ErrNotFound) {
+		return &Instance{Object: ref}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read state of %s %q: %w", ref.Kind, ref.Name, err)
+	}
+	return decodeInstance(value, rev)
+}
+
+func decodeInstance(value []byte, rev int64) (*Instance, error) {
+	i := &Instance{revision: rev}
+	if err := json.Unmarshal(value, i); err != nil {
+		return nil, fmt.Errorf("decode state: %w", err)
+	}
+	return i, nil
+}
+
+// Save writes the record. It returns ErrConflict when it was written by somebody else since it was read.
+func (l *Ledger) Save(ctx context.Context, i *Instance) error {
+	value, err := json.Marshal(i)
+	if err != nil {
+		return fmt.Errorf("encode state of %s %q: %w", i.Object.Kind, i.Object.Name, err)
+	}
+	rev, err := l.kv.Put(ctx, instanceKey(i.Object.Namespace, i.Object.UID), value, i.revision)
+	if err != nil {
+		return fmt.Errorf("save state of %s %q: %w", i.Object.Kind, i.Object.Name, err)
+	}
+	i.revision = rev
+	return nil
+}
+
+// Forget removes the record of an instance that no longer exists.
+func (l *Ledger) Forget(ctx context.Context, i *Instance) error {
+	if i.revision == 0 {
+		return nil
+	}
+	if err := l.kv.Delete(ctx, instanceKey(i.Object.Namespace, i.Object.UID), i.revision); err != nil {
+		return fmt.Errorf("forget state of %s %q: %w", i.Object.Kind, i.Object.Name, err)
+	}
+	i.revision = 0
+	return nil
+}
+
+// Instances reads every record of a namespace; all namespaces when it is empty.
+func (l *Ledger) Instances(ctx context.Context, namespace string) iter.Seq2[*Instance, error] {
+	prefix := "instances/"
+	if namespace != "" {
+		prefix += namespace + "/"
+	}
+	return func(yield func(*Instance, error) bool) {
+		for e, err := range l.scan(ctx, prefix, "") {
+			if err != nil {
+				yield(nil, fmt.Errorf("list states: %w", err))
+				return
+			}
+			if i, err := decodeInstance(e.Value, e.Revision); !yield(i, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Change is one stored change of a plan: what a person may see, and what applying it needs.
+type Change struct {
+	v1alpha1.PlanChange
+	// Phase of the plan's objects at planning time that the change is bound to.
+	Bound Bound `json:"bound"`
+	// Planned is the value that the provider promised, in MessagePack, unknown values included.
+	Planned []byte `json:"planned,omitempty"`
+	// PlannedPrivate belongs to Planned.
+	PlannedPrivate []byte `json:"plannedPrivate,omitempty"`
+	// Refreshed is the state as it was read while planning, when it differs from what was recorded.
+	Refreshed *Instance `json:"refreshed,omitempty"`
+	// Dependencies are the addresses that the configuration refers to.
+	Dependencies []string `json:"dependencies,omitempty"`
+	// Requires are the addresses that the recorded state referred to: destroys run in their reverse order.
+	Requires []string `json:"requires,omitempty"`
+	// DestroyDone is set once the first half of a replace, the destroy, is done.
+	DestroyDone bool `json:"destroyDone,omitempty"`
+
+	revision int64
+}
+
+// Bound is what must not have moved between planning and applying.
+type Bound struct {
+	// State is the digest of the recorded state.
+	State string `json:"state"`
+	// Deleting is true when the object was marked for deletion.
+	Deleting bool `json:"deleting,omitempty"`
+}
+
+func planPrefix(plan types.UID) string { return "plans/" + string(plan) + "/" }
+
+func changeKey(plan types.UID, index int32) string {
+	return fmt.Sprintf("%s%08d", planPrefix(plan), index)
+}
+
+// Change reads one change of a plan. It returns ErrNotFound when there is none.
+func (l *Ledger) Change(ctx context.Context, plan types.UID, index int32) (*Change, error) {
+	value, rev, err := l.kv.Get(ctx, changeKey(plan, index))
+	if err != nil {
+		return nil, fmt.Errorf("read change %d of plan: %w", index, err)
+	}
+	c := &Change{revision: rev}
+	if err := json.Unmarshal(value, c); err != nil {
+		return nil, fmt.Errorf("decode change %d of plan: %w", index, err)
+	}
+	return c, nil
+}
+
+// SaveChange writes a change. A change that was made anew replaces what is stored under its index.
+func (l *Ledger) SaveChange(ctx context.Context, plan types.UID, c *Change) error {
+	value, err := json.Marshal(c)
+	if err != nil {
+		return fmt.Errorf("encode change %d of plan: %w", c.Index, err)
+	}
+	key := changeKey(plan, c.Index)
+	rev, err := l.kv.Put(ctx, key, value, c.revision)
+	if errors.Is(err, ErrConflict) && c.revision == 0 {
+		// An earlier attempt of the same activity stored it.
+		if _, stored, gerr := l.kv.Get(ctx, key); gerr == nil {
+			rev, err = l.kv.Put(ctx, key, value, stored)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("save change %d of plan: %w", c.Index, err)
+	}
+	c.revision = rev
+	return nil
+}
+
+// Changes reads the changes of a plan from an index on, in order.
+func (l *Ledger) Changes(ctx context.Context, plan types.UID, from int32) iter.Seq2[*Change, error] {
+	after := ""
+	if from > 0 {
+		after = changeKey(plan, from-1)
+	}
+	return func(yield func(*Change, error) bool) {
+		for e, err := range l.scan(ctx, planPrefix(plan), after) {
+			if err != nil {
+				yield(nil, fmt.Errorf("list changes of plan: %w", err))
+				return
+			}
+			c := &Change{revision: e.Revision}
+			if err := json.Unmarshal(e.Value, c); err != nil {
+				yield(nil, fmt.Errorf("decode change of plan: %w", err))
+				return
+			}
+			if !yield(c, nil) {
+				return
+			}
+		}
+	}
+}
+
+// DropPlan removes the changes of a plan.
+func (l *Ledger) DropPlan(ctx context.Context, plan types.UID) error {
+	for e, err := range l.scan(ctx, planPrefix(plan), "") {
+		if err == nil {
+			err = l.kv.Delete(ctx, e.Key, e.Revision)
+		}
+		if err != nil {
+			return fmt.Errorf("remove changes of plan: %w", err)
+		}
+	}
+	return nil
+}
+
+func (l *Ledger) scan(ctx context.Context, prefix, after string) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		for {
+			page, err := l.kv.List(ctx, prefix, after, pageSize)
+			if err != nil {
+				yield(Entry{}, err)
+				return
+			}
+			for _, e := range page {
+				if !yield(e, nil) {
+					return
+				}
+			}
+			if len(page) < pageSize {
+				return
+			}
+			after = page[len(page)-1].Key
+		}
+	}
+}

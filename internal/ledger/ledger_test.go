@@ -1,0 +1,189 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// memory is a KV that follows the interface to the letter; the real one has its own tests.
+type memory struct {
+	mu      sync.Mutex
+	entries map[string]Entry
+	clock   int64
+}
+
+func (m *memory) Get(_ context.Context, key string) ([]byte, int64, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e, ok := m.entries[key]
+	if !ok {
+		return nil, 0, ErrNotFound
+	}
+	return e.Value, e.Revision, nil
+}
+
+func (m *memory) Put(_ context.Context, key string, value []byte, revision int64) (int64, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.entries[key].Revision != revision {
+		return 0, ErrConflict
+	}
+	m.clock++
+	m.entries[key] = Entry{key, value, m.clock}
+	return m.clock, nil
+}
+
+func (m *memory) Delete(_ context.Context, key string, revision int64) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if e, ok := m.entries[key]; ok && e.Revision != revision {
+		return ErrConflict
+	}
+	delete(m.entries, key)
+	return nil
+}
+
+func (m *memory) List(_ context.Context, prefix, after string, limit int) ([]Entry, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var out []Entry
+	for _, key := range slices.Sorted(maps.Keys(m.entries)) {
+		if strings.HasPrefix(key, prefix) && key > after && len(out) < limit {
+			out = append(out, m.entries[key])
+		}
+	}
+	return out, nil
+}
+
+func newLedger() *Ledger { return New(&memory{entries: map[string]Entry{}}) }
+
+func ref(name string) v1alpha1.ObjectReference {
+	return v1alpha1.ObjectReference{APIVersion: "sim.hykube.io/v1", Kind: "sim-network", Namespace: "prod", Name: name, UID: types.UID(name), Generation: 1}
+}
+
+func TestTwoPlansCannotBothChangeAnInstance(t *testing.T) {
+	ctx, l := t.Context(), newLedger()
+	first, err := l.Instance(ctx, ref("main"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := l.Instance(ctx, ref("main"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first.Intent = &Intent{Plan: "a", Action: v1alpha1.ActionCreate}
+	if err := l.Save(ctx, first); err != nil {
+		t.Fatal(err)
+	}
+	second.Intent = &Intent{Plan: "b", Action: v1alpha1.ActionCreate}
+	if err := l.Save(ctx, second); !errors.Is(err, ErrConflict) {
+		t.Errorf("the second plan's intent: got %v, want ErrConflict", err)
+	}
+}
+
+func TestDigestFollowsTheInfrastructureAlone(t *testing.T) {
+	i := &Instance{Attributes: []byte(`{"id":"a"}`), Private: []byte("p")}
+	before := i.Digest()
+	i.Intent, i.Plan, i.Dependencies = &Intent{Plan: "a"}, "a", []string{"sim_network.main"}
+	if got := i.Digest(); got != before {
+		t.Error("an intent changes the digest: a plan that was made in between would be stale for no reason")
+	}
+	for name, change := range map[string]func(*Instance){
+		"attributes": func(i *Instance) { i.Attributes = []byte(`{"id":"b"}`) },
+		"private":    func(i *Instance) { i.Private = []byte("q") },
+		"tainted":    func(i *Instance) { i.Tainted = true },
+		"gone":       func(i *Instance) { i.Attributes = nil },
+	} {
+		c := *i
+		if change(&c); c.Digest() == before {
+			t.Errorf("%s: the digest does not change", name)
+		}
+	}
+}
+
+func TestChangesArePagedInOrder(t *testing.T) {
+	ctx, l := t.Context(), newLedger()
+	const n = 2*pageSize + 7
+	for i := range int32(n) {
+		c := &Change{}
+		c.Index, c.Planned = i, []byte{0xc1, byte(i)}
+		if err := l.SaveChange(ctx, "p", c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	other := &Change{}
+	if err := l.SaveChange(ctx, "p2", other); err != nil {
+		t.Fatal(err)
+	}
+	var got []int32
+	for c, err := range l.Changes(ctx, "p", 3) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, c.Index)
+	}
+	if len(got) != n-3 || got[0] != 3 || !slices.IsSorted(got) {
+		t.Errorf("got %d changes from %v on, want %d from 3 on", len(got), got[0], n-3)
+	}
+	if err := l.DropPlan(ctx, "p"); err != nil {
+		t.Fatal(err)
+	}
+	for range l.Changes(ctx, "p", 0) {
+		t.Fatal("a dropped plan has changes")
+	}
+	for c, err := range l.Changes(ctx, "p2", 0) {
+		if err != nil || c.Index != 0 {
+			t.Errorf("another plan's change: %v, %v", c, err)
+		}
+	}
+}
+
+func TestAnActivityMayStoreAChangeTwice(t *testing.T) {
+	ctx, l := t.Context(), newLedger()
+	for _, message := range []string{"first attempt", "second attempt"} {
+		c := &Change{}
+		c.Message = message
+		if err := l.SaveChange(ctx, "p", c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := l.Change(ctx, "p", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff("second attempt", c.Message); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestForgottenInstanceIsEmpty(t *testing.T) {
+	ctx, l := t.Context(), newLedger()
+	i, err := l.Instance(ctx, ref("main"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	i.Attributes = []byte(`{}`)
+	if err := l.Save(ctx, i); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Forget(ctx, i); err != nil {
+		t.Fatal(err)
+	}
+	again, err := l.Instance(ctx, ref("main"))
+	if err != nil || again.Exists() {
+		t.Errorf("got %+v, %v; want an empty record", again, err)
+	}
+	for range l.Instances(ctx, "") {
+		t.Error("a forgotten instance is listed")
+	}
+}

@@ -1,0 +1,455 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/schema"
+)
+
+// coercion makes a value that conforms to a block of what the spec says, and reports what does not fit. It always
+// returns a value of the right type, so that one mistake does not hide the next.
+type coercion struct {
+	// static is true when nothing is known but what was written, so that every value comes from the spec itself.
+	static bool
+	diags  Diagnostics
+}
+
+func (c *coercion) fail(field, summary, format string, args ...any) {
+	c.diags = append(c.diags, errorAt(field, summary, format, args...))
+}
+
+func (c *coercion) warn(field, summary, format string, args ...any) {
+	d := errorAt(field, summary, format, args...)
+	d.Severity = v1alpha1.SeverityWarning
+	c.diags = append(c.diags, d)
+}
+
+// block makes one block. Null stands for a block without arguments: who may be absent is asked before.
+func (c *coercion) block(b *schema.Block, v cty.Value, field string) cty.Value {
+	v, marks := v.Unmark()
+	if !v.IsKnown() && !v.Type().IsObjectType() {
+		if !mayBeObject(v.Type()) {
+			c.wrongType(field, "an object", v.Type())
+		}
+		return cty.UnknownVal(b.ImpliedType()).WithMarks(marks)
+	}
+	vals, ok := entries(v)
+	if !ok {
+		c.wrongType(field, "an object", v.Type())
+		return cty.UnknownVal(b.ImpliedType()).WithMarks(marks)
+	}
+	c.unknownFields(b.Attributes, b.Blocks, vals, field)
+	out := make(map[string]cty.Value, len(b.Attributes)+len(b.Blocks))
+	c.attributes(b.Attributes, vals, out, field)
+	for _, nb := range b.Blocks {
+		out[nb.TypeName] = c.nestedBlock(nb, vals[nb.TypeName], keyField(field, nb.TypeName))
+	}
+	return cty.ObjectVal(out).WithMarks(marks)
+}
+
+func (c *coercion) attributes(attrs []*schema.Attribute, vals, out map[string]cty.Value, field string) {
+	for _, a := range attrs {
+		out[a.Name] = c.attribute(a, vals[a.Name], keyField(field, a.Name))
+	}
+}
+
+// attribute makes the value of an attribute; NilVal stands for one that is not set.
+func (c *coercion) attribute(a *schema.Attribute, v cty.Value, field string) cty.Value {
+	if v == cty.NilVal || v.IsNull() {
+		if a.Required {
+			c.fail(field, "Missing required argument", "The argument %q is required, but it is not set or null. Add it to the spec.%s", a.Name, describe(a))
+		}
+		if v == cty.NilVal {
+			return cty.NullVal(a.Type)
+		}
+		_, marks := v.Unmark()
+		return cty.NullVal(a.Type).WithMarks(marks)
+	}
+	if !a.Configurable() {
+		c.fail(field, "Value for a read-only attribute",
+			"%q is decided by the provider and cannot be set. Remove it from the spec; its value appears in the status.", a.Name)
+		return cty.NullVal(a.Type)
+	}
+	if a.Deprecated && c.static {
+		c.warn(field, "Argument is deprecated", "The provider discourages the use of %q.%s", a.Name, describe(a))
+	}
+	if a.Nested != nil {
+		return c.nestedAttribute(a, v, field)
+	}
+	return c.convert(a, v, field)
+}
+
+func describe(a *schema.Attribute) string {
+	s, _, _ := strings.Cut(strings.TrimSpace(a.Description), "\n")
+	if s == "" || len(s) > 200 {
+		return ""
+	}
+	return " " + sentence(s)
+}
+
+// convert makes the value of an attribute without a schema of its own, by the conversion rules of the language.
+func (c *coercion) convert(a *schema.Attribute, v cty.Value, field string) cty.Value {
+	if a.Type == cty.DynamicPseudoType {
+		return v
+	}
+	if c.static {
+		c.extraFields(v, a.Type, field)
+	}
+	out, err := convert.Convert(v, lenient(a.Type, false))
+	if err != nil {
+		if pe, ok := errors.AsType[cty.PathError](err); ok {
+			field = pathField(field, pe.Path)
+		}
+		c.fail(field, "Incorrect value type", "The value is not appropriate for %q: %s.", a.Name, err)
+		return cty.UnknownVal(a.Type)
+	}
+	return out
+}
+
+// lenient lets the objects in lists and sets omit attributes, which are null then. Legacy providers declare what
+// people think of as nested blocks in this form; Terraform lets them be written as blocks:
+// https://developer.hashicorp.com/terraform/language/attr-as-blocks
+func lenient(ty cty.Type, inside bool) cty.Type {
+	switch {
+	case ty.IsListType():
+		return cty.List(lenient(ty.ElementType(), true))
+	case ty.IsSetType():
+		return cty.Set(lenient(ty.ElementType(), true))
+	case ty.IsMapType():
+		return cty.Map(lenient(ty.ElementType(), false))
+	case ty.IsObjectType():
+		atys := ty.AttributeTypes()
+		var optional []string
+		out := make(map[string]cty.Type, len(atys))
+		for name, aty := range atys {
+			out[name] = lenient(aty, false)
+			if inside {
+				optional = append(optional, name)
+			}
+		}
+		return cty.ObjectWithOptionalAttrs(out, optional)
+	default:
+		return ty
+	}
+}
+
+// extraFields reports fields of written objects that an object type lacks: the conversion would drop them silently.
+func (c *coercion) extraFields(v cty.Value, ty cty.Type, field string) {
+	v, _ = v.Unmark()
+	if v.IsNull() || !v.IsKnown() {
+		return
+	}
+	switch from := v.Type(); {
+	case ty.IsObjectType() && from.IsObjectType():
+		vals := v.AsValueMap()
+		for _, k := range sortedKeys(vals) {
+			if !ty.HasAttribute(k) {
+				c.fail(keyField(field, k), "Unknown field", "There is no field %q here.%s", k, didYouMean(k, sortedKeys(ty.AttributeTypes())))
+				continue
+			}
+			c.extraFields(vals[k], ty.AttributeType(k), keyField(field, k))
+		}
+	case ty.IsMapType() && from.IsObjectType():
+		vals := v.AsValueMap()
+		for _, k := range sortedKeys(vals) {
+			c.extraFields(vals[k], ty.ElementType(), keyField(field, k))
+		}
+	case (ty.IsListType() || ty.IsSetType()) && from.IsTupleType():
+		for i, e := range v.AsValueSlice() {
+			c.extraFields(e, ty.ElementType(), indexField(field, i))
+		}
+	}
+}
+
+func (c *coercion) nestedAttribute(a *schema.Attribute, v cty.Value, field string) cty.Value {
+	elem := cty.Object(attributeTypes(a.Nested.Attributes))
+	one := func(e cty.Value, field string) cty.Value {
+		e, marks := e.Unmark()
+		switch {
+		case e.IsNull():
+			return cty.NullVal(elem).WithMarks(marks)
+		case !e.IsKnown():
+			if !mayBeObject(e.Type()) {
+				c.wrongType(field, "an object", e.Type())
+			}
+			return cty.UnknownVal(elem).WithMarks(marks)
+		}
+		vals, ok := entries(e)
+		if !ok {
+			c.wrongType(field, "an object", e.Type())
+			return cty.UnknownVal(elem).WithMarks(marks)
+		}
+		c.unknownFields(a.Nested.Attributes, nil, vals, field)
+		out := make(map[string]cty.Value, len(a.Nested.Attributes))
+		c.attributes(a.Nested.Attributes, vals, out, field)
+		return cty.ObjectVal(out).WithMarks(marks)
+	}
+	return c.nested(a.Nested.Nesting, elem, a.Type, v, field, one)
+}
+
+func attributeTypes(attrs []*schema.Attribute) map[string]cty.Type {
+	atys := make(map[string]cty.Type, len(attrs))
+	for _, a := range attrs {
+		atys[a.Name] = a.Type
+	}
+	return atys
+}
+
+// nestedBlock makes all blocks of a type; NilVal stands for none.
+func (c *coercion) nestedBlock(nb *schema.NestedBlock, v cty.Value, field string) cty.Value {
+	if v == cty.NilVal || v.IsNull() {
+		if nb.MinItems > 0 {
+			c.fail(field, "Missing required block", "At least %d %q must be given. Add it to the spec.", nb.MinItems, nb.TypeName)
+		}
+		return emptyNested(nb)
+	}
+	if nb.Block.Deprecated && c.static {
+		c.warn(field, "Block is deprecated", "The provider discourages the use of %q.", nb.TypeName)
+	}
+	// As in Terraform's JSON syntax, a single block needs no list around it, and may have one.
+	switch raw, marks := v.Unmark(); nb.Nesting {
+	case schema.NestingList, schema.NestingSet:
+		if raw.Type().IsObjectType() && raw.IsKnown() {
+			v = cty.TupleVal([]cty.Value{raw}).WithMarks(marks)
+		}
+	case schema.NestingSingle, schema.NestingGroup:
+		if raw.Type().IsTupleType() && raw.IsKnown() && raw.LengthInt() == 1 {
+			v, field = raw.AsValueSlice()[0].WithMarks(marks), indexField(field, 0)
+		}
+	}
+	out := c.nested(nb.Nesting, nb.Block.ImpliedType(), nb.ImpliedType(), v, field, func(e cty.Value, field string) cty.Value {
+		if e.IsNull() {
+			c.fail(field, "Missing block", "A %q is null here. Remove it, or give its arguments.", nb.TypeName)
+			return cty.UnknownVal(nb.Block.ImpliedType())
+		}
+		return c.block(nb.Block, e, field)
+	})
+	c.countBlocks(nb, out, field)
+	return out
+}
+
+func (c *coercion) countBlocks(nb *schema.NestedBlock, v cty.Value, field string) {
+	v, _ = v.Unmark()
+	if nb.Nesting != schema.NestingList && nb.Nesting != schema.NestingSet || !v.IsKnown() || v.IsNull() {
+		return
+	}
+	// Elements of a set that are unknown may turn out to be equal, so only what is certain counts.
+	n := int64(v.LengthInt())
+	if n < nb.MinItems {
+		c.fail(field, "Too few blocks", "At least %d %q must be given, but there are %d.", nb.MinItems, nb.TypeName, n)
+	}
+	if nb.MaxItems > 0 && n > nb.MaxItems && (nb.Nesting == schema.NestingList || v.IsWhollyKnown()) {
+		c.fail(field, "Too many blocks", "At most %d %q may be given, but there are %d.", nb.MaxItems, nb.TypeName, n)
+	}
+}
+
+// nested makes a nested value of whatever nesting, element by element.
+func (c *coercion) nested(nesting schema.Nesting, elem, ty cty.Type, v cty.Value, field string, one func(cty.Value, string) cty.Value) cty.Value {
+	if nesting == schema.NestingSingle || nesting == schema.NestingGroup {
+		return one(v, field)
+	}
+	v, marks := v.Unmark()
+	if !v.IsKnown() {
+		if t := v.Type(); t.IsPrimitiveType() {
+			c.wrongType(field, nestingText(nesting), t)
+		}
+		return cty.UnknownVal(ty).WithMarks(marks)
+	}
+	if nesting == schema.NestingMap {
+		vals, ok := entries(v)
+		if !ok {
+			c.wrongType(field, nestingText(nesting), v.Type())
+			return cty.UnknownVal(ty).WithMarks(marks)
+		}
+		for _, k := range sortedKeys(vals) {
+			vals[k] = one(vals[k], keyField(field, k))
+		}
+		return mapVal(vals, elem).WithMarks(marks)
+	}
+	if t := v.Type(); !t.IsTupleType() && !t.IsListType() && !t.IsSetType() {
+		c.wrongType(field, nestingText(nesting), t)
+		return cty.UnknownVal(ty).WithMarks(marks)
+	}
+	vals := v.AsValueSlice()
+	for i, e := range vals {
+		vals[i] = one(e, indexField(field, i))
+	}
+	if nesting == schema.NestingList {
+		return listVal(vals, elem).WithMarks(marks)
+	}
+	out, ok := setVal(vals, elem)
+	if !ok {
+		c.fail(field, "Incorrect value type", "All elements of the set must have the same type.")
+		return cty.UnknownVal(ty).WithMarks(marks)
+	}
+	return out.WithMarks(marks)
+}
+
+func nestingText(n schema.Nesting) string {
+	if n == schema.NestingMap {
+		return "a map of objects"
+	}
+	return "a list of objects"
+}
+
+// listVal is a list, or a tuple when its elements may differ in type (see schema.NestedBlock.ImpliedType).
+func listVal(vals []cty.Value, elem cty.Type) cty.Value {
+	switch {
+	case elem.HasDynamicTypes():
+		return cty.TupleVal(vals)
+	case len(vals) == 0:
+		return cty.ListValEmpty(elem)
+	default:
+		return cty.ListVal(vals)
+	}
+}
+
+// mapVal is a map, or an object when its elements may differ in type.
+func mapVal(vals map[string]cty.Value, elem cty.Type) cty.Value {
+	switch {
+	case elem.HasDynamicTypes():
+		return cty.ObjectVal(vals)
+	case len(vals) == 0:
+		return cty.MapValEmpty(elem)
+	default:
+		return cty.MapVal(vals)
+	}
+}
+
+// setVal is a set; false when the elements differ in type, which a set cannot hold.
+func setVal(vals []cty.Value, elem cty.Type) (cty.Value, bool) {
+	if len(vals) == 0 {
+		return cty.SetValEmpty(elem), true
+	}
+	if elem.HasDynamicTypes() && !cty.CanSetVal(vals) {
+		return cty.NilVal, false
+	}
+	return cty.SetVal(vals), true
+}
+
+// emptyNested is the value of a block type of which there is none.
+func emptyNested(nb *schema.NestedBlock) cty.Value {
+	switch nb.Nesting {
+	case schema.NestingGroup:
+		return emptyBlock(nb.Block)
+	case schema.NestingList:
+		return listVal(nil, nb.Block.ImpliedType())
+	case schema.NestingSet:
+		return cty.SetValEmpty(nb.Block.ImpliedType())
+	case schema.NestingMap:
+		return mapVal(nil, nb.Block.ImpliedType())
+	default:
+		return cty.NullVal(nb.Block.ImpliedType())
+	}
+}
+
+// emptyBlock is a block without arguments.
+func emptyBlock(b *schema.Block) cty.Value {
+	vals := make(map[string]cty.Value, len(b.Attributes)+len(b.Blocks))
+	for _, a := range b.Attributes {
+		vals[a.Name] = cty.NullVal(a.Type)
+	}
+	for _, nb := range b.Blocks {
+		vals[nb.TypeName] = emptyNested(nb)
+	}
+	return cty.ObjectVal(vals)
+}
+
+// entries are the elements of an object or a map by name. Null has none.
+func entries(v cty.Value) (map[string]cty.Value, bool) {
+	if v.IsNull() {
+		return map[string]cty.Value{}, true
+	}
+	ty := v.Type()
+	if !ty.IsObjectType() && !ty.IsMapType() {
+		return nil, false
+	}
+	vals := map[string]cty.Value{}
+	if !v.IsKnown() {
+		// An object of known type with an unknown value: its attributes are there, and unknown.
+		if ty.IsMapType() {
+			return nil, false
+		}
+		for k := range ty.AttributeTypes() {
+			vals[k] = v.GetAttr(k)
+		}
+		return vals, true
+	}
+	for it := v.ElementIterator(); it.Next(); {
+		k, e := it.Element()
+		k, _ = k.Unmark()
+		vals[k.AsString()] = e
+	}
+	return vals, true
+}
+
+func mayBeObject(ty cty.Type) bool {
+	return ty == cty.DynamicPseudoType || ty.IsObjectType() || ty.IsMapType()
+}
+
+func (c *coercion) wrongType(field, want string, got cty.Type) {
+	c.fail(field, "Incorrect value type", "%s is needed here, not %s.", sentenceStart(want), article(got.FriendlyName()))
+}
+
+func sentenceStart(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+
+func article(noun string) string {
+	if strings.ContainsRune("aeiou", rune(noun[0])) {
+		return "an " + noun
+	}
+	return "a " + noun
+}
+
+// metaArguments are Terraform's, and where a Hykube object has them.
+var metaArguments = map[string]string{
+	"count":       "Make a ResourceSet with a count.",
+	"depends_on":  "It is lifecycle.dependsOn of the object.",
+	"for_each":    "Make a ResourceSet with forEach.",
+	"lifecycle":   "It stands beside spec, not in it.",
+	"provider":    "It is lifecycle.providerConfig of the object.",
+	"provisioner": "There are no provisioners.",
+}
+
+func (c *coercion) unknownFields(attrs []*schema.Attribute, blocks []*schema.NestedBlock, vals map[string]cty.Value, field string) {
+	if len(vals) == 0 {
+		return
+	}
+	known := make(map[string]bool, len(attrs)+len(blocks))
+	for _, a := range attrs {
+		known[a.Name] = true
+	}
+	for _, nb := range blocks {
+		known[nb.TypeName] = true
+	}
+	for _, k := range sortedKeys(vals) {
+		if known[k] {
+			continue
+		}
+		hint := ""
+		if field == "spec" && metaArguments[k] != "" {
+			hint = " " + metaArguments[k]
+		} else if hint = didYouMean(k, configurable(attrs, blocks)); hint == "" {
+			hint = fmt.Sprintf(" Remove it, or see kubectl explain for the fields of %s.", field)
+		}
+		c.fail(keyField(field, k), "Unknown field", "There is no field %q here.%s", k, hint)
+	}
+}
+
+func configurable(attrs []*schema.Attribute, blocks []*schema.NestedBlock) []string {
+	var names []string
+	for _, a := range attrs {
+		if a.Configurable() {
+			names = append(names, a.Name)
+		}
+	}
+	for _, nb := range blocks {
+		names = append(names, nb.TypeName)
+	}
+	return names
+}

@@ -1,0 +1,254 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+
+	"github.com/hykube/hykube/internal/schema"
+)
+
+// CheckCompatible says in what an actual value is not a completion of the planned one: whatever was known must be equal, and what was
+// unknown may have become any value of its type. Sets may shrink, because unknown elements may turn out to be equal, but never grow. It judges
+// the result of an apply against its plan, and a plan made again against the one that was approved. Both values conform to the block's
+// type. Errors are cty.PathErrors and tell no sensitive value.
+//
+// The rules are those of Terraform's objchange.AssertObjectCompatible.
+func CheckCompatible(block *schema.Block, planned, actual cty.Value) []error {
+	var p problems
+	planned, secret := unmarkNoting(planned)
+	actual, more := unmarkNoting(actual)
+	p.compareBlock(block, planned, actual, nil, append(secret, more...))
+	return p
+}
+
+func (p *problems) compareBlock(b *schema.Block, planned, actual cty.Value, at *trail, secret secrets) {
+	what := ""
+	if at == nil {
+		what = "root object "
+	}
+	switch {
+	case planned.IsNull() && actual.IsNull():
+		return
+	case planned.IsNull():
+		p.add(at, "%swas absent, but now present", what)
+		return
+	case actual.IsNull():
+		p.add(at, "%swas present, but now absent", what)
+		return
+	case !planned.IsKnown():
+		return
+	case !actual.IsKnown():
+		p.add(at, "%swas known, but now unknown", what)
+		return
+	}
+	for _, a := range b.Attributes {
+		p.compareAttribute(a, planned.GetAttr(a.Name), actual.GetAttr(a.Name), at.attr(a.Name), secret)
+	}
+	for _, nb := range b.Blocks {
+		p.compareNested(nb, planned.GetAttr(nb.TypeName), actual.GetAttr(nb.TypeName), at.attr(nb.TypeName), secret)
+	}
+}
+
+func (p *problems) compareAttribute(a *schema.Attribute, planned, actual cty.Value, at *trail, secret secrets) {
+	var found problems
+	found.compareValue(planned, actual, at)
+	if len(found) > 0 && (a.Sensitive || a.WriteOnly || a.Nested != nil && hasSensitiveAttribute(a.Nested.Attributes) || secret.cover(at)) {
+		p.add(at, "inconsistent values for sensitive attribute")
+		return
+	}
+	*p = append(*p, found...)
+}
+
+func (p *problems) compareNested(nb *schema.NestedBlock, planned, actual cty.Value, at *trail, secret secrets) {
+	switch nb.Nesting {
+	case schema.NestingSingle, schema.NestingGroup:
+		if !planned.IsKnown() && actual.IsNull() {
+			return // an unknown block turned out to be none
+		}
+		p.compareBlock(nb.Block, planned, actual, at, secret)
+		return
+	}
+	switch {
+	case !planned.IsKnown() || planned.IsNull() || actual.IsNull():
+		// Providers mix empty and null for blocks; both mean none.
+		return
+	case !actual.IsKnown():
+		p.add(at, "was known, but now unknown")
+		return
+	}
+	switch nb.Nesting {
+	case schema.NestingList:
+		plannedVals, actualVals := planned.AsValueSlice(), actual.AsValueSlice()
+		if len(plannedVals) != len(actualVals) {
+			p.add(at, "block count changed from %d to %d", len(plannedVals), len(actualVals))
+			return
+		}
+		for i := range plannedVals {
+			p.compareBlock(nb.Block, plannedVals[i], actualVals[i], at.index(cty.NumberIntVal(int64(i))), secret)
+		}
+	case schema.NestingMap:
+		plannedVals, actualVals := planned.AsValueMap(), actual.AsValueMap()
+		for _, k := range sortedKeys(plannedVals) {
+			if a, ok := actualVals[k]; ok {
+				p.compareBlock(nb.Block, plannedVals[k], a, at.index(cty.StringVal(k)), secret)
+				continue
+			}
+			p.add(at, "block key %q has vanished", k)
+		}
+		for _, k := range sortedKeys(actualVals) {
+			if _, ok := plannedVals[k]; !ok {
+				p.add(at, "new block key %q has appeared", k)
+			}
+		}
+	case schema.NestingSet:
+		quiet := hasSensitive(nb.Block) || secret.cover(at)
+		p.compareSets(planned, actual, at, "block set length", quiet, func(x, y cty.Value) bool {
+			var found problems
+			found.compareBlock(nb.Block, x, y, at, nil)
+			return len(found) == 0
+		})
+	}
+}
+
+func (p *problems) compareValue(planned, actual cty.Value, at *trail) {
+	if planned.Type() == cty.DynamicPseudoType {
+		return
+	}
+	if len(actual.Type().TestConformance(planned.Type())) > 0 {
+		p.add(at, "wrong final value type: %s", convert.MismatchMessage(actual.Type(), planned.Type()))
+		return
+	}
+	if !planned.IsKnown() {
+		if in := planned.Range().Includes(actual); in.IsKnown() && in.False() {
+			p.add(at, "final value %s does not conform to planning placeholder %#v", show(actual), planned)
+		}
+		return
+	}
+	switch {
+	case planned.IsNull() && actual.IsNull():
+		return
+	case actual.IsNull():
+		p.add(at, "was %s, but now null", show(planned))
+		return
+	case planned.IsNull():
+		p.add(at, "was null, but now %s", show(actual))
+		return
+	case !actual.IsKnown():
+		p.add(at, "was known, but now unknown")
+		return
+	}
+	switch ty := planned.Type(); {
+	case ty.IsPrimitiveType():
+		if !actual.RawEquals(planned) && !actual.Equals(planned).True() {
+			p.add(at, "was %s, but now %s", show(planned), show(actual))
+		}
+	case ty.IsListType() || ty.IsTupleType():
+		plannedVals, actualVals := planned.AsValueSlice(), actual.AsValueSlice()
+		for i := range max(len(plannedVals), len(actualVals)) {
+			switch {
+			case i >= len(actualVals):
+				p.add(at, "element %d has vanished", i)
+			case i >= len(plannedVals):
+				p.add(at, "new element %d has appeared", i)
+			default:
+				p.compareValue(plannedVals[i], actualVals[i], at.index(cty.NumberIntVal(int64(i))))
+			}
+		}
+	case ty.IsMapType():
+		plannedVals, actualVals := planned.AsValueMap(), actual.AsValueMap()
+		for _, k := range sortedKeys(plannedVals) {
+			if a, ok := actualVals[k]; ok {
+				p.compareValue(plannedVals[k], a, at.index(cty.StringVal(k)))
+				continue
+			}
+			p.add(at, "element %q has vanished", k)
+		}
+		for _, k := range sortedKeys(actualVals) {
+			if _, ok := plannedVals[k]; !ok {
+				p.add(at, "new element %q has appeared", k)
+			}
+		}
+	case ty.IsObjectType():
+		for _, k := range sortedKeys(ty.AttributeTypes()) {
+			p.compareValue(planned.GetAttr(k), actual.GetAttr(k), at.attr(k))
+		}
+	case ty.IsSetType():
+		p.compareSets(planned, actual, at, "length", false, func(x, y cty.Value) bool {
+			var found problems
+			found.compareValue(x, y, at)
+			return len(found) == 0
+		})
+	}
+}
+
+// compareSets wants an equivalent in the other set for each element of both. Equal elements find each other by their hash; only those
+// that are left, because something in them was unknown, are compared with all.
+func (p *problems) compareSets(planned, actual cty.Value, at *trail, noun string, quiet bool, equivalent func(x, y cty.Value) bool) {
+	xs, ys := planned.AsValueSlice(), actual.AsValueSlice()
+	xFound, yFound := make([]bool, len(xs)), make([]bool, len(ys))
+	byHash := make(map[int][]int, len(ys))
+	for j, y := range ys {
+		h := y.Hash()
+		byHash[h] = append(byHash[h], j)
+	}
+	for i, x := range xs {
+		for _, j := range byHash[x.Hash()] {
+			if x.RawEquals(ys[j]) {
+				xFound[i], yFound[j] = true, true
+				break
+			}
+		}
+	}
+	for i, x := range xs {
+		if xFound[i] {
+			continue
+		}
+		for j, y := range ys {
+			if equivalent(x, y) {
+				xFound[i], yFound[j] = true, true
+			}
+		}
+	}
+	for j, y := range ys {
+		for i := 0; i < len(xs) && !yFound[j]; i++ {
+			yFound[j] = equivalent(xs[i], y)
+		}
+	}
+	text := func(v cty.Value) string {
+		if quiet {
+			return Mask
+		}
+		return show(v)
+	}
+	for i, x := range xs {
+		if !xFound[i] {
+			p.add(at, "planned set element %s does not correlate with any element in actual", text(x))
+		}
+	}
+	for j, y := range ys {
+		if !yFound[j] {
+			p.add(at, "actual set element %s does not correlate with any element in plan", text(y))
+		}
+	}
+	if len(xs) < len(ys) {
+		p.add(at, "%s changed from %d to %d", noun, len(xs), len(ys))
+	}
+}
+
+// show writes a value in an error message, shortened.
+func show(v cty.Value) string {
+	if !v.IsKnown() {
+		return "(known after apply)"
+	}
+	b, err := json.Marshal(plain(v, nullIncluded))
+	if err != nil {
+		return fmt.Sprintf("%#v", v)
+	}
+	if s := string(b); len(s) <= 200 {
+		return s
+	}
+	return string(b[:200]) + "..."
+}

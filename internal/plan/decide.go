@@ -1,0 +1,169 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/schema"
+)
+
+// Reasons of actions, in the words of Terraform's JSON plan:
+// https://developer.hashicorp.com/terraform/internals/json-format#plan-representation
+const (
+	ReasonCannotUpdate     = "replace_because_cannot_update"
+	ReasonTainted          = "replace_because_tainted"
+	ReasonReplaceRequested = "replace_by_request"
+	ReasonReplaceTriggered = "replace_by_triggers"
+	ReasonNoConfig         = "delete_because_no_resource_config"
+)
+
+// Decide says what must be done to get from the prior state to the planned one, and why. replace is what RequiredReplace kept; forced
+// is true when somebody asked for a replace; tainted when the last create failed half-way. A tainted resource is planned as if it did not exist, and
+// prior is what is left of it. A prior or planned value that is null is absent.
+func Decide(prior, planned cty.Value, replace []cty.Path, forced, tainted bool) (action v1alpha1.Action, reason string) {
+	switch {
+	case absent(prior) && absent(planned):
+		return v1alpha1.ActionNoOp, ""
+	case absent(planned):
+		return v1alpha1.ActionDelete, ReasonNoConfig
+	case absent(prior):
+		return v1alpha1.ActionCreate, ""
+	case tainted:
+		return v1alpha1.ActionReplace, ReasonTainted
+	case forced:
+		return v1alpha1.ActionReplace, ReasonReplaceRequested
+	case equal(prior, planned):
+		return v1alpha1.ActionNoOp, ""
+	case len(replace) > 0:
+		return v1alpha1.ActionReplace, ReasonCannotUpdate
+	default:
+		return v1alpha1.ActionUpdate, ""
+	}
+}
+
+func absent(v cty.Value) bool { return v == cty.NilVal || v.IsNull() }
+
+// equal is false as long as something is unknown: an unknown value may turn out to be a change.
+func equal(a, b cty.Value) bool {
+	a, b = unmark(a), unmark(b)
+	if a.RawEquals(b) {
+		return a.IsWhollyKnown()
+	}
+	if !a.IsWhollyKnown() || !b.IsWhollyKnown() {
+		return false
+	}
+	// Nulls of different types, which dynamic attributes may hold, are equal all the same.
+	var found []string
+	drift(a, b, "value", &found)
+	return len(found) == 0
+}
+
+// RequiredReplace keeps those of the paths, of which a provider said that a change to them needs a replace, that do change: the prior
+// and the planned value there differ, or the planned one is not known yet, or the attribute is write-only, so that no state tells. Nothing is replaced
+// that does not exist. A path that leads nowhere in both values is a bug of the provider and is told as an error, beside the paths that are kept.
+func RequiredReplace(block *schema.Block, paths []cty.Path, prior, planned cty.Value) (kept []cty.Path, err error) {
+	if absent(prior) || absent(planned) {
+		return nil, nil
+	}
+	prior, planned = unmark(prior), unmark(planned)
+	var errs []error
+	for _, p := range paths {
+		if writeOnly(block, p) {
+			kept = append(kept, p)
+			continue
+		}
+		before, ok := follow(prior, p)
+		after, ok2 := follow(planned, p)
+		switch {
+		case !ok && !ok2:
+			errs = append(errs, p.NewErrorf("read required replace %q: the provider names an attribute that does not exist; please report this to its developers", pathField("", p)))
+		case !ok || !ok2 || !equal(before, after):
+			kept = append(kept, p)
+		}
+	}
+	return kept, errors.Join(errs...)
+}
+
+// follow walks a path. Unlike cty's own, it takes the key of a map for the attribute of an object, because maps with dynamic elements are objects.
+func follow(v cty.Value, p cty.Path) (cty.Value, bool) {
+	for _, step := range p {
+		if v.IsNull() {
+			return cty.NilVal, false
+		}
+		switch s := step.(type) {
+		case cty.GetAttrStep:
+			if !v.Type().IsObjectType() || !v.Type().HasAttribute(s.Name) {
+				return cty.NilVal, false
+			}
+			v = v.GetAttr(s.Name)
+		case cty.IndexStep:
+			switch ty := v.Type(); {
+			case ty == cty.DynamicPseudoType:
+				return cty.DynamicVal, true
+			case ty.IsObjectType() && s.Key.Type() == cty.String && ty.HasAttribute(s.Key.AsString()):
+				v = v.GetAttr(s.Key.AsString())
+			case (ty.IsListType() || ty.IsTupleType()) && s.Key.Type() == cty.Number, ty.IsMapType() && s.Key.Type() == cty.String:
+				has := v.HasIndex(s.Key)
+				if has.IsKnown() && has.False() {
+					return cty.NilVal, false
+				}
+				v = v.Index(s.Key)
+			default:
+				return cty.NilVal, false
+			}
+		}
+	}
+	return v, true
+}
+
+// writeOnly says whether the path leads to, or into, a write-only attribute.
+func writeOnly(b *schema.Block, p cty.Path) bool {
+	var at nestedSchema = nestedBlock{b}
+	for _, step := range p {
+		s, ok := step.(cty.GetAttrStep)
+		if !ok {
+			continue
+		}
+		next := nestedSchema(nil)
+		for _, a := range at.attributes() {
+			if a.Name == s.Name && a.WriteOnly {
+				return true
+			}
+			if a.Name == s.Name && a.Nested != nil {
+				next = nestedObject{a.Nested}
+			}
+		}
+		for _, nb := range at.blocks() {
+			if nb.TypeName == s.Name {
+				next = nestedBlock{nb.Block}
+			}
+		}
+		if next == nil {
+			return false
+		}
+		at = next
+	}
+	return false
+}
+
+// FromProtoPath converts a path of the provider protocol. Elements of sets, which the protocol can name by their value only, are an error.
+func FromProtoPath(p *tftypes.AttributePath) (cty.Path, error) {
+	var out cty.Path
+	for _, step := range p.Steps() {
+		switch s := step.(type) {
+		case tftypes.AttributeName:
+			out = append(out, cty.GetAttrStep{Name: string(s)})
+		case tftypes.ElementKeyString:
+			out = append(out, cty.IndexStep{Key: cty.StringVal(string(s))})
+		case tftypes.ElementKeyInt:
+			out = append(out, cty.IndexStep{Key: cty.NumberIntVal(int64(s))})
+		default:
+			return out, fmt.Errorf("read attribute path %q: a step of type %T is not supported", p, step)
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,182 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+// Diagnostics are errors and warnings for people: what is wrong, where, and what to do about it.
+type Diagnostics = []v1alpha1.Diagnostic
+
+// HasErrors says whether one of the diagnostics is an error.
+func HasErrors(ds Diagnostics) bool {
+	return slices.ContainsFunc(ds, func(d v1alpha1.Diagnostic) bool { return d.Severity == v1alpha1.SeverityError })
+}
+
+// WithAddress says of each diagnostic which resource it is about, unless it names one already.
+func WithAddress(ds Diagnostics, a Address) Diagnostics {
+	out := slices.Clone(ds)
+	for i := range out {
+		if out[i].Address == "" {
+			out[i].Address = a.String()
+		}
+	}
+	return out
+}
+
+// FromErrors turns the answers of CheckPlanned and CheckCompatible into diagnostics with the given summary.
+func FromErrors(severity v1alpha1.Severity, summary string, errs []error) Diagnostics {
+	var out Diagnostics
+	for _, err := range errs {
+		d := v1alpha1.Diagnostic{Severity: severity, Summary: summary, Detail: sentence(err.Error())}
+		if pe, ok := errors.AsType[cty.PathError](err); ok && len(pe.Path) > 0 {
+			// The text begins with the path, as written, so it does not begin with a capital.
+			d.Attribute, d.Detail = pathField("spec", pe.Path), err.Error()+"."
+		}
+		out = append(out, d)
+	}
+	return out
+}
+
+// FromProto turns what a provider said into diagnostics, whole.
+func FromProto(ds []*tfprotov6.Diagnostic) Diagnostics {
+	var out Diagnostics
+	for _, d := range ds {
+		if d == nil {
+			continue
+		}
+		o := v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: d.Summary, Detail: d.Detail}
+		if d.Severity == tfprotov6.DiagnosticSeverityWarning {
+			o.Severity = v1alpha1.SeverityWarning
+		}
+		if p, err := FromProtoPath(d.Attribute); err == nil && len(p) > 0 {
+			o.Attribute = pathField("spec", p)
+		}
+		out = append(out, o)
+	}
+	return out
+}
+
+func errorAt(field, summary, format string, args ...any) v1alpha1.Diagnostic {
+	return v1alpha1.Diagnostic{
+		Severity: v1alpha1.SeverityError, Summary: summary, Detail: fmt.Sprintf(format, args...), Attribute: field,
+	}
+}
+
+// keyField appends a field's or map's key to a field path: "spec.tags.team", or spec.tags["a b"].
+func keyField(field, key string) string {
+	switch {
+	case !plainKey(key):
+		return fmt.Sprintf("%s[%q]", field, key)
+	case field == "":
+		return key
+	default:
+		return field + "." + key
+	}
+}
+
+// plainKey says whether a key can stand after a dot.
+func plainKey(s string) bool {
+	for i := range len(s) {
+		c := s[i] | 0x20
+		if !(c >= 'a' && c <= 'z' || s[i] == '_' || i > 0 && (s[i] >= '0' && s[i] <= '9' || s[i] == '-')) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+func indexField(field string, i int) string { return fmt.Sprintf("%s[%d]", field, i) }
+
+// pathField appends a path to a field path.
+func pathField(field string, p cty.Path) string {
+	for _, step := range p {
+		switch s := step.(type) {
+		case cty.GetAttrStep:
+			field = keyField(field, s.Name)
+		case cty.IndexStep:
+			key, _ := s.Key.Unmark()
+			switch {
+			case key.IsKnown() && !key.IsNull() && key.Type() == cty.String:
+				field = keyField(field, key.AsString())
+			case key.IsKnown() && !key.IsNull() && key.Type() == cty.Number:
+				field = fmt.Sprintf("%s[%s]", field, numberText(key.AsBigFloat()))
+			default:
+				// An element of a set has no name but its own value.
+				field += "[*]"
+			}
+		}
+	}
+	return field
+}
+
+// sentence makes a sentence of an error's text.
+func sentence(s string) string {
+	if s == "" {
+		return s
+	}
+	s = strings.ToUpper(s[:1]) + s[1:]
+	if !strings.ContainsRune(".!?", rune(s[len(s)-1])) {
+		s += "."
+	}
+	return s
+}
+
+// didYouMean ends a sentence about a name that does not exist; empty when nothing is near.
+func didYouMean(name string, known []string) string {
+	if near := nearest(name, known); near != "" {
+		return fmt.Sprintf(" Did you mean %q?", near)
+	}
+	return ""
+}
+
+// maxCandidates bounds the search for a near name.
+const maxCandidates = 10_000
+
+// nearest is the known name with the least edit distance, the first of them in the alphabet; empty when all are too far.
+func nearest(name string, known []string) string {
+	if len(name) > 128 {
+		return ""
+	}
+	// A hint is not worth the time that a namespace of a million names would take, for each of its broken references.
+	known = known[:min(len(known), maxCandidates)]
+	limit := min(3, (len(name)+2)/3) + 1
+	best := ""
+	for _, k := range known {
+		if d := len(k) - len(name); d >= limit || -d >= limit {
+			continue
+		}
+		d := distance(name, k)
+		if d < limit || d == limit && best != "" && k < best {
+			best, limit = k, d
+		}
+	}
+	return best
+}
+
+// distance is the Levenshtein distance in bytes.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			diagonal, row[j+1] = row[j+1], min(diagonal+cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,60 @@
+package plan
+
+import (
+	"maps"
+
+	"github.com/zclconf/go-cty/cty"
+)
+
+// Drift lists the attributes that differ, such as "tags.team" or "rule[0].port", in the order of their names. Elements of sets have no names, so
+// a set is listed as a whole, and so is a list whose length changed. What does not exist counts as all null.
+func Drift(before, after cty.Value) []string {
+	var out []string
+	drift(unmarkOrNull(before), unmarkOrNull(after), "", &out)
+	return out
+}
+
+func unmarkOrNull(v cty.Value) cty.Value {
+	if v == cty.NilVal {
+		return cty.NullVal(cty.DynamicPseudoType)
+	}
+	return unmark(v)
+}
+
+func drift(a, b cty.Value, field string, out *[]string) {
+	if a.RawEquals(b) || a.IsNull() && b.IsNull() {
+		return
+	}
+	known := a.IsKnown() && b.IsKnown()
+	keyed := func(v cty.Value) bool { return v.Type().IsObjectType() || v.Type().IsMapType() }
+	switch {
+	case known && (keyed(a) || keyed(b)) && (field == "" || keyed(a) && keyed(b) && !a.IsNull() && !b.IsNull()):
+		x, y := valueMap(a), valueMap(b)
+		all := maps.Clone(x)
+		if all == nil {
+			all = make(map[string]cty.Value, len(y))
+		}
+		maps.Copy(all, y)
+		for _, k := range sortedKeys(all) {
+			drift(orNull(x, k), orNull(y, k), keyField(field, k), out)
+		}
+	case known && indexed(a) && indexed(b) && a.LengthInt() == b.LengthInt():
+		x, y := a.AsValueSlice(), b.AsValueSlice()
+		for i := range x {
+			drift(x[i], y[i], indexField(field, i), out)
+		}
+	default:
+		*out = append(*out, field)
+	}
+}
+
+func orNull(m map[string]cty.Value, k string) cty.Value {
+	if v, ok := m[k]; ok {
+		return v
+	}
+	return cty.NullVal(cty.DynamicPseudoType)
+}
+
+func indexed(v cty.Value) bool {
+	return !v.IsNull() && (v.Type().IsListType() || v.Type().IsTupleType())
+}

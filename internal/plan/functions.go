@@ -1,0 +1,377 @@
+package plan
+
+import (
+	"crypto/md5"
+	"crypto/sha1"
+	"crypto/sha256"
+	"crypto/sha512"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"math/big"
+	"net/url"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/hashicorp/hcl/v2/ext/tryfunc"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+	"github.com/zclconf/go-cty/cty/function"
+	"github.com/zclconf/go-cty/cty/function/stdlib"
+)
+
+// functions are what an expression may call, under Terraform's names: https://developer.hashicorp.com/terraform/language/functions
+// All are pure and give the same result each time. Nothing here reads files, the clock, the environment or chance.
+var functions = map[string]function.Function{
+	"abs": stdlib.AbsoluteFunc, "alltrue": allTrue, "anytrue": anyTrue,
+	"base64decode": base64Decode, "base64encode": base64Encode, "base64sha256": digest(sha256.New, base64.StdEncoding.EncodeToString),
+	"can": tryfunc.CanFunc, "ceil": stdlib.CeilFunc, "chomp": stdlib.ChompFunc, "chunklist": stdlib.ChunklistFunc,
+	"coalesce": coalesce, "coalescelist": stdlib.CoalesceListFunc, "compact": stdlib.CompactFunc, "concat": stdlib.ConcatFunc,
+	"contains": stdlib.ContainsFunc, "csvdecode": stdlib.CSVDecodeFunc, "distinct": stdlib.DistinctFunc,
+	"element": stdlib.ElementFunc, "endswith": stringTest(strings.HasSuffix), "flatten": stdlib.FlattenFunc, "floor": stdlib.FloorFunc,
+	"format": bounded(stdlib.FormatFunc), "formatdate": stdlib.FormatDateFunc, "formatlist": bounded(stdlib.FormatListFunc),
+	"indent": stdlib.IndentFunc, "index": indexOf, "issensitive": isSensitive, "join": stdlib.JoinFunc, "jsondecode": stdlib.JSONDecodeFunc,
+	"jsonencode": stdlib.JSONEncodeFunc, "keys": stdlib.KeysFunc, "length": length, "log": stdlib.LogFunc, "lookup": lookup,
+	"lower": stdlib.LowerFunc, "max": stdlib.MaxFunc, "md5": digest(md5.New, hex.EncodeToString), "merge": stdlib.MergeFunc, "min": stdlib.MinFunc,
+	"nonsensitive": nonsensitive, "one": one, "parseint": stdlib.ParseIntFunc, "pow": pow, "range": stdlib.RangeFunc,
+	"regex": stdlib.RegexFunc, "regexall": stdlib.RegexAllFunc, "replace": replace, "reverse": stdlib.ReverseListFunc,
+	"sensitive": sensitive, "setintersection": stdlib.SetIntersectionFunc, "setproduct": stdlib.SetProductFunc,
+	"setsubtract": stdlib.SetSubtractFunc, "setunion": stdlib.SetUnionFunc, "sha1": digest(sha1.New, hex.EncodeToString),
+	"sha256": digest(sha256.New, hex.EncodeToString), "sha512": digest(sha512.New, hex.EncodeToString), "signum": stdlib.SignumFunc,
+	"slice": stdlib.SliceFunc, "sort": stdlib.SortFunc, "split": stdlib.SplitFunc, "startswith": stringTest(strings.HasPrefix),
+	"strcontains": stringTest(strings.Contains), "strrev": stdlib.ReverseFunc, "substr": stdlib.SubstrFunc, "sum": sum,
+	"timeadd": stdlib.TimeAddFunc, "title": stdlib.TitleFunc, "tobool": stdlib.MakeToFunc(cty.Bool),
+	"tolist": stdlib.MakeToFunc(cty.List(cty.DynamicPseudoType)), "tomap": stdlib.MakeToFunc(cty.Map(cty.DynamicPseudoType)),
+	"tonumber": stdlib.MakeToFunc(cty.Number), "toset": stdlib.MakeToFunc(cty.Set(cty.DynamicPseudoType)),
+	"tostring": stdlib.MakeToFunc(cty.String), "trim": stdlib.TrimFunc, "trimprefix": stdlib.TrimPrefixFunc,
+	"trimspace": stdlib.TrimSpaceFunc, "trimsuffix": stdlib.TrimSuffixFunc, "try": tryfunc.TryFunc, "upper": stdlib.UpperFunc,
+	"urlencode": stringFunc(func(s string) (string, error) { return url.QueryEscape(s), nil }),
+	"values":    stdlib.ValuesFunc, "zipmap": stdlib.ZipmapFunc,
+}
+
+// maxExponent bounds numbers: one with more digits would take gigabytes to write out.
+const maxExponent = 4096
+
+var (
+	base64Encode = stringFunc(func(s string) (string, error) { return base64.StdEncoding.EncodeToString([]byte(s)), nil })
+	base64Decode = stringFunc(func(s string) (string, error) {
+		b, err := base64.StdEncoding.DecodeString(s)
+		if err != nil {
+			return "", errors.New("not valid base64")
+		}
+		if !utf8.Valid(b) {
+			return "", errors.New("the decoded bytes are not UTF-8 text")
+		}
+		return string(b), nil
+	})
+)
+
+func stringFunc(f func(string) (string, error)) function.Function {
+	return function.New(&function.Spec{
+		Params: []function.Parameter{{Name: "str", Type: cty.String}},
+		Type:   function.StaticReturnType(cty.String),
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			s, err := f(args[0].AsString())
+			if err != nil {
+				return cty.UnknownVal(cty.String), function.NewArgError(0, err)
+			}
+			return cty.StringVal(s), nil
+		},
+	})
+}
+
+func digest(h func() hash.Hash, encode func([]byte) string) function.Function {
+	return stringFunc(func(s string) (string, error) {
+		d := h()
+		d.Write([]byte(s))
+		return encode(d.Sum(nil)), nil
+	})
+}
+
+func stringTest(f func(s, part string) bool) function.Function {
+	return function.New(&function.Spec{
+		Params: []function.Parameter{{Name: "str", Type: cty.String}, {Name: "part", Type: cty.String}},
+		Type:   function.StaticReturnType(cty.Bool),
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			return cty.BoolVal(f(args[0].AsString(), args[1].AsString())), nil
+		},
+	})
+}
+
+var wideVerb = regexp.MustCompile(`%[^%a-zA-Z]*[0-9]{4,}`)
+
+// bounded refuses widths that would fill the memory with padding.
+func bounded(f function.Function) function.Function {
+	return function.New(&function.Spec{
+		Params:   f.Params(),
+		VarParam: f.VarParam(),
+		Type: func(args []cty.Value) (cty.Type, error) {
+			return f.ReturnTypeForValues(args)
+		},
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			if v, _ := args[0].Unmark(); v.Type() == cty.String && v.IsKnown() && !v.IsNull() && wideVerb.MatchString(v.AsString()) {
+				return cty.DynamicVal, function.NewArgErrorf(0, "a width or precision above 999 is not supported")
+			}
+			return f.Call(args)
+		},
+	})
+}
+
+var pow = function.New(&function.Spec{
+	Params: stdlib.PowFunc.Params(),
+	Type:   function.StaticReturnType(cty.Number),
+	Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+		v, err := stdlib.PowFunc.Call(args)
+		if err == nil && !v.AsBigFloat().IsInf() && big.NewFloat(0).Abs(v.AsBigFloat()).MantExp(nil) > maxExponent {
+			err = errors.New("the result is too large")
+		}
+		return v, err
+	},
+})
+
+// coalesce returns the first argument that is neither null nor an empty string, as Terraform's does.
+var coalesce = function.New(&function.Spec{
+	VarParam: &function.Parameter{
+		Name: "vals", Type: cty.DynamicPseudoType, AllowUnknown: true, AllowDynamicType: true, AllowNull: true,
+	},
+	Type: func(args []cty.Value) (cty.Type, error) {
+		types := make([]cty.Type, len(args))
+		for i, a := range args {
+			types[i] = a.Type()
+		}
+		ty, _ := convert.UnifyUnsafe(types)
+		if ty == cty.NilType {
+			return cty.NilType, errors.New("all arguments must have the same type")
+		}
+		return ty, nil
+	},
+	Impl: func(args []cty.Value, ty cty.Type) (cty.Value, error) {
+		for _, a := range args {
+			v, err := convert.Convert(a, ty)
+			if err != nil {
+				return cty.NilVal, err
+			}
+			if !v.IsKnown() {
+				return cty.UnknownVal(ty), nil
+			}
+			if v.IsNull() || v.Type() == cty.String && v.AsString() == "" {
+				continue
+			}
+			return v, nil
+		}
+		return cty.NilVal, errors.New("no non-null, non-empty-string arguments")
+	},
+})
+
+// length counts characters of strings and elements of everything else.
+var length = function.New(&function.Spec{
+	Params: []function.Parameter{{
+		Name: "value", Type: cty.DynamicPseudoType, AllowDynamicType: true, AllowUnknown: true, AllowMarked: true,
+	}},
+	Type: func(args []cty.Value) (cty.Type, error) {
+		ty := args[0].Type()
+		if ty == cty.String || ty == cty.DynamicPseudoType || ty.IsObjectType() || ty.IsTupleType() || ty.IsCollectionType() {
+			return cty.Number, nil
+		}
+		return cty.NilType, errors.New("argument must be a string, a collection type, or a structural type")
+	},
+	Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+		v, marks := args[0].Unmark()
+		switch ty := v.Type(); {
+		case ty == cty.DynamicPseudoType || !v.IsKnown():
+			return cty.UnknownVal(cty.Number).WithMarks(marks), nil
+		case ty == cty.String:
+			n, err := stdlib.StrlenFunc.Call([]cty.Value{v})
+			return n.WithMarks(marks), err
+		case ty.IsObjectType():
+			return cty.NumberIntVal(int64(len(ty.AttributeTypes()))).WithMarks(marks), nil
+		default:
+			return v.Length().WithMarks(marks), nil
+		}
+	},
+})
+
+// lookup takes an element of a map or an object, or the default when there is none; without a default that is an error.
+var lookup = function.New(&function.Spec{
+	Params: []function.Parameter{
+		{Name: "map", Type: cty.DynamicPseudoType, AllowMarked: true},
+		{Name: "key", Type: cty.String, AllowMarked: true},
+	},
+	VarParam: &function.Parameter{Name: "default", Type: cty.DynamicPseudoType, AllowUnknown: true, AllowDynamicType: true, AllowNull: true, AllowMarked: true},
+	Type: func(args []cty.Value) (cty.Type, error) {
+		if len(args) > 3 {
+			return cty.NilType, fmt.Errorf("lookup takes two or three arguments, got %d", len(args))
+		}
+		switch ty := args[0].Type(); {
+		case ty.IsObjectType():
+			key, _ := args[1].Unmark()
+			if !key.IsKnown() {
+				return cty.DynamicPseudoType, nil
+			}
+			if ty.HasAttribute(key.AsString()) {
+				return ty.AttributeType(key.AsString()), nil
+			}
+			if len(args) == 3 {
+				return args[2].Type(), nil
+			}
+			return cty.NilType, function.NewArgErrorf(1, "the given object has no attribute %q", key.AsString())
+		case ty.IsMapType():
+			if len(args) == 3 {
+				if _, err := convert.Convert(args[2], ty.ElementType()); err != nil {
+					return cty.NilType, function.NewArgErrorf(2, "the default value must have the same type as the map elements")
+				}
+			}
+			return ty.ElementType(), nil
+		default:
+			return cty.NilType, function.NewArgErrorf(0, "lookup requires a map or an object as its first argument")
+		}
+	},
+	Impl: func(args []cty.Value, want cty.Type) (cty.Value, error) {
+		m, marks := args[0].Unmark()
+		key, keyMarks := args[1].Unmark()
+		if !m.IsKnown() || !key.IsKnown() {
+			return cty.UnknownVal(want).WithMarks(marks, keyMarks), nil
+		}
+		name := key.AsString()
+		switch {
+		case m.Type().IsObjectType() && m.Type().HasAttribute(name):
+			return m.GetAttr(name).WithMarks(marks, keyMarks), nil
+		case m.Type().IsMapType() && m.HasIndex(key).True():
+			return m.Index(key).WithMarks(marks, keyMarks), nil
+		case len(args) == 3:
+			v, err := convert.Convert(args[2], want)
+			return v.WithMarks(marks, keyMarks), err
+		default:
+			return cty.UnknownVal(want), function.NewArgErrorf(1, "the given map has no element with this key")
+		}
+	},
+})
+
+// indexOf finds the position of a value in a list.
+var indexOf = function.New(&function.Spec{
+	Params: []function.Parameter{
+		{Name: "list", Type: cty.DynamicPseudoType},
+		{Name: "value", Type: cty.DynamicPseudoType},
+	},
+	Type: func(args []cty.Value) (cty.Type, error) {
+		if ty := args[0].Type(); !ty.IsListType() && !ty.IsTupleType() {
+			return cty.NilType, function.NewArgErrorf(0, "argument must be a list or tuple")
+		}
+		return cty.Number, nil
+	},
+	Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+		for it := args[0].ElementIterator(); it.Next(); {
+			i, v := it.Element()
+			eq, err := stdlib.Equal(v, args[1])
+			if err != nil {
+				return cty.NilVal, err
+			}
+			if !eq.IsKnown() {
+				return cty.UnknownVal(cty.Number), nil
+			}
+			if eq.True() {
+				return i, nil
+			}
+		}
+		return cty.NilVal, errors.New("item not found")
+	},
+})
+
+// replace substitutes a substring, or, when it is wrapped in slashes, a regular expression.
+var replace = function.New(&function.Spec{
+	Params: []function.Parameter{{Name: "str", Type: cty.String}, {Name: "substr", Type: cty.String}, {Name: "replace", Type: cty.String}},
+	Type:   function.StaticReturnType(cty.String),
+	Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+		s, sub, with := args[0].AsString(), args[1].AsString(), args[2].AsString()
+		if len(sub) > 1 && sub[0] == '/' && sub[len(sub)-1] == '/' {
+			re, err := regexp.Compile(sub[1 : len(sub)-1])
+			if err != nil {
+				return cty.UnknownVal(cty.String), function.NewArgError(1, err)
+			}
+			return cty.StringVal(re.ReplaceAllString(s, with)), nil
+		}
+		return cty.StringVal(strings.ReplaceAll(s, sub, with)), nil
+	},
+})
+
+func fold(name string, start cty.Value, step func(acc, v cty.Value) cty.Value) function.Function {
+	return function.New(&function.Spec{
+		Params: []function.Parameter{{Name: "list", Type: cty.List(start.Type())}},
+		Type:   function.StaticReturnType(start.Type()),
+		Impl: func(args []cty.Value, ty cty.Type) (cty.Value, error) {
+			acc := start
+			for it := args[0].ElementIterator(); it.Next(); {
+				_, v := it.Element()
+				if v.IsNull() {
+					return cty.UnknownVal(ty), fmt.Errorf("%s does not take null elements", name)
+				}
+				acc = step(acc, v)
+			}
+			return acc, nil
+		},
+	})
+}
+
+var (
+	allTrue = fold("alltrue", cty.True, func(acc, v cty.Value) cty.Value { return acc.And(v) })
+	anyTrue = fold("anytrue", cty.False, func(acc, v cty.Value) cty.Value { return acc.Or(v) })
+	sum     = fold("sum", cty.Zero, func(acc, v cty.Value) cty.Value { return acc.Add(v) })
+)
+
+// one takes the only element of a list or set, or null when it is empty.
+var one = function.New(&function.Spec{
+	Params: []function.Parameter{{Name: "list", Type: cty.DynamicPseudoType}},
+	Type: func(args []cty.Value) (cty.Type, error) {
+		switch ty := args[0].Type(); {
+		case ty.IsListType() || ty.IsSetType():
+			return ty.ElementType(), nil
+		case ty.IsTupleType() && len(ty.TupleElementTypes()) == 0:
+			return cty.DynamicPseudoType, nil
+		case ty.IsTupleType() && len(ty.TupleElementTypes()) == 1:
+			return ty.TupleElementType(0), nil
+		default:
+			return cty.NilType, function.NewArgErrorf(0, "must be a list, set, or tuple with either zero or one elements")
+		}
+	},
+	Impl: func(args []cty.Value, ty cty.Type) (cty.Value, error) {
+		switch args[0].LengthInt() {
+		case 0:
+			return cty.NullVal(ty), nil
+		case 1:
+			return args[0].AsValueSlice()[0], nil
+		default:
+			return cty.NilVal, function.NewArgErrorf(0, "must be a list, set, or tuple with either zero or one elements")
+		}
+	},
+})
+
+func markFunc(ty func(cty.Value) cty.Type, f func(v cty.Value) cty.Value) function.Function {
+	return function.New(&function.Spec{
+		Params: []function.Parameter{{
+			Name: "value", Type: cty.DynamicPseudoType, AllowUnknown: true, AllowNull: true, AllowMarked: true, AllowDynamicType: true,
+		}},
+		Type: func(args []cty.Value) (cty.Type, error) { return ty(args[0]), nil },
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) { return f(args[0]), nil },
+	})
+}
+
+var (
+	sensitive    = markFunc(cty.Value.Type, func(v cty.Value) cty.Value { return v.Mark(Sensitive) })
+	nonsensitive = markFunc(cty.Value.Type, func(v cty.Value) cty.Value {
+		v, marks := v.Unmark()
+		delete(marks, Sensitive)
+		return v.WithMarks(marks)
+	})
+	isSensitive = markFunc(func(cty.Value) cty.Type { return cty.Bool }, func(v cty.Value) cty.Value {
+		if v.HasMark(Sensitive) {
+			return cty.True
+		}
+		if !v.IsKnown() {
+			return cty.UnknownVal(cty.Bool)
+		}
+		return cty.False
+	})
+)

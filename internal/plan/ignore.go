@@ -1,0 +1,151 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/zclconf/go-cty/cty"
+)
+
+// IgnoreChanges puts the prior values in place of the configured ones at paths such as "tags", "tags.team" or
+// "rule[0].port", so that a change to them is no change; "all" stands for every attribute that the configuration sets. It works on the
+// configuration, before the provider sees it: https://developer.hashicorp.com/terraform/language/meta-arguments/lifecycle#ignore_changes
+func IgnoreChanges(config, prior cty.Value, ignored []string) (cty.Value, error) {
+	if prior.IsNull() || config.IsNull() {
+		return config, nil
+	}
+	var paths [][]string
+	for _, text := range ignored {
+		if text == "all" {
+			return ignoreAll(config, prior), nil
+		}
+		path, err := ignorePath(text)
+		if err != nil {
+			return cty.NilVal, fmt.Errorf("lifecycle.ignoreChanges: %w", err)
+		}
+		paths = append(paths, path)
+	}
+	return ignoreIn(config, prior, paths), nil
+}
+
+func ignoreAll(config, prior cty.Value) cty.Value {
+	config, marks := config.Unmark()
+	vals := config.AsValueMap()
+	for name, v := range vals {
+		if plain, _ := v.Unmark(); !plain.IsNull() {
+			vals[name] = prior.GetAttr(name)
+		}
+	}
+	return cty.ObjectVal(vals).WithMarks(marks)
+}
+
+// ignorePath splits `tags["a.b"].c[0]` into its steps.
+func ignorePath(text string) ([]string, error) {
+	var steps []string
+	rest := text
+	for rest != "" {
+		rest = strings.TrimPrefix(rest, ".")
+		if strings.HasPrefix(rest, "[") {
+			end := strings.IndexByte(rest, ']')
+			if end < 0 {
+				return nil, fmt.Errorf("%q: a bracket is not closed", text)
+			}
+			steps = append(steps, strings.Trim(rest[1:end], `"`))
+			rest = rest[end+1:]
+			continue
+		}
+		end := strings.IndexAny(rest, ".[")
+		if end < 0 {
+			end = len(rest)
+		}
+		if end == 0 {
+			return nil, fmt.Errorf("%q: not the path of an attribute", text)
+		}
+		steps = append(steps, rest[:end])
+		rest = rest[end:]
+	}
+	if len(steps) == 0 {
+		return nil, fmt.Errorf("an empty path ignores nothing")
+	}
+	return steps, nil
+}
+
+// ignoreIn takes prior's values at the paths, which are relative to the two values.
+func ignoreIn(config, prior cty.Value, paths [][]string) cty.Value {
+	if len(paths) == 0 {
+		return config
+	}
+	if slices.ContainsFunc(paths, func(p []string) bool { return len(p) == 0 }) {
+		return prior
+	}
+	config, marks := config.Unmark()
+	prior, _ = prior.Unmark()
+	if config.IsKnown() && config.IsNull() && config.Type().IsMapType() {
+		// No map and an empty one are alike here: an ignored key that was there stays.
+		if v := ignoreIn(cty.MapValEmpty(config.Type().ElementType()), prior, paths); v.LengthInt() > 0 {
+			return v.WithMarks(marks)
+		}
+		return config.WithMarks(marks)
+	}
+	if !config.IsKnown() || config.IsNull() || !prior.IsKnown() || prior.IsNull() {
+		return config.WithMarks(marks)
+	}
+	below := func(step string) [][]string {
+		var out [][]string
+		for _, p := range paths {
+			if p[0] == step {
+				out = append(out, p[1:])
+			}
+		}
+		return out
+	}
+	ty := config.Type()
+	switch {
+	case ty.IsObjectType() || ty.IsMapType():
+		vals, old := config.AsValueMap(), prior.AsValueMap()
+		if vals == nil {
+			vals = map[string]cty.Value{}
+		}
+		for _, p := range paths {
+			name := p[0]
+			o, had := old[name]
+			v, has := vals[name]
+			switch {
+			case had && has:
+				vals[name] = ignoreIn(v, o, below(name))
+			case had && ty.IsMapType() && len(p) == 1:
+				vals[name] = o
+			case has && !had && ty.IsMapType() && len(p) == 1:
+				delete(vals, name)
+			}
+		}
+		if ty.IsObjectType() {
+			return cty.ObjectVal(vals).WithMarks(marks)
+		}
+		if len(vals) == 0 {
+			return cty.MapValEmpty(ty.ElementType()).WithMarks(marks)
+		}
+		return cty.MapVal(vals).WithMarks(marks)
+	case ty.IsListType() || ty.IsTupleType():
+		vals, old := config.AsValueSlice(), prior.AsValueSlice()
+		for i := range min(len(vals), len(old)) {
+			vals[i] = ignoreIn(vals[i], old[i], below(fmt.Sprint(i)))
+		}
+		switch {
+		case len(vals) == 0:
+			return config.WithMarks(marks)
+		case ty.IsTupleType():
+			return cty.TupleVal(vals).WithMarks(marks)
+		default:
+			return cty.ListVal(vals).WithMarks(marks)
+		}
+	default:
+		return config.WithMarks(marks)
+	}
+}
+
+// EscapeTemplate writes text so that a spec that holds it evaluates to the text itself.
+func EscapeTemplate(text string) string {
+	return strings.NewReplacer("${", "$${", "%{", "%%{").Replace(text)
+}

@@ -1,0 +1,262 @@
+package plan
+
+import (
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/hykube/hykube/internal/schema"
+)
+
+// CheckPlanned says in what a provider's planned state breaks the rules: it must be what the configuration asks for, or what was there
+// before, or the provider's own choice where the configuration leaves it one. All values conform to the block's type. Errors are
+// cty.PathErrors and tell no sensitive value. That providers on the legacy SDK are forgiven is the caller's decision.
+//
+// The rules are those of Terraform's objchange.AssertPlanValid.
+func CheckPlanned(block *schema.Block, prior, config, planned cty.Value) []error {
+	var p problems
+	config, secret := unmarkNoting(config)
+	p.checkBlock(block, unmark(prior), config, unmark(planned), nil, secret)
+	return p
+}
+
+// secrets remembers where a value was marked as sensitive.
+type secrets []cty.Path
+
+func unmarkNoting(v cty.Value) (cty.Value, secrets) {
+	v, marks := v.UnmarkDeepWithPaths()
+	var out secrets
+	for _, m := range marks {
+		out = append(out, m.Path)
+	}
+	return v, out
+}
+
+// cover says whether the place is within a marked one, or has one within it.
+func (s secrets) cover(t *trail) bool {
+	if len(s) == 0 {
+		return false
+	}
+	at := t.path()
+	for _, p := range s {
+		if at.HasPrefix(p) || p.HasPrefix(at) {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *problems) checkBlock(b *schema.Block, prior, config, planned cty.Value, at *trail, secret secrets) {
+	if !p.bothPresent(config, planned, at) {
+		return
+	}
+	p.checkAttributes(b.Attributes, prior, config, planned, at, secret)
+	for _, nb := range b.Blocks {
+		c, v := config.GetAttr(nb.TypeName), planned.GetAttr(nb.TypeName)
+		p.checkNestedBlock(nb, attr(prior, nb.TypeName, v.Type()), c, v, at.attr(nb.TypeName), secret)
+	}
+}
+
+// bothPresent reports a plan that is null where the configuration is not, or the reverse; true when both are there.
+func (p *problems) bothPresent(config, planned cty.Value, at *trail) bool {
+	switch {
+	case planned.IsNull() && !config.IsNull():
+		p.add(at, "planned for absence but config wants existence")
+	case config.IsNull() && !planned.IsNull():
+		p.add(at, "planned for existence but config wants absence")
+	}
+	return !planned.IsNull() && !config.IsNull()
+}
+
+func (p *problems) checkAttributes(attrs []*schema.Attribute, prior, config, planned cty.Value, at *trail, secret secrets) {
+	for _, a := range attrs {
+		p.checkAttribute(a, attr(prior, a.Name, a.Type), config.GetAttr(a.Name), planned.GetAttr(a.Name), at.attr(a.Name), secret)
+	}
+}
+
+func (p *problems) checkAttribute(a *schema.Attribute, prior, config, planned cty.Value, at *trail, secret secrets) {
+	same := func(x, y cty.Value) bool { return unrefined(x).RawEquals(unrefined(y)) }
+	quiet := a.Sensitive || a.WriteOnly || secret.cover(at)
+	switch {
+	case same(planned, config):
+	case a.WriteOnly && planned.IsNull():
+		// The provider got the value; no state holds it.
+	case same(planned, prior) && !prior.IsNull() && !config.IsNull():
+		// The provider finds the configured value equivalent to what is there.
+	case a.Computed && !a.Optional, a.Computed && config.IsNull():
+		// The choice is the provider's.
+	case config.IsNull() && quiet:
+		p.add(at, "sensitive planned value for a non-computed attribute")
+	case config.IsNull():
+		p.add(at, "planned value %s for a non-computed attribute", show(planned))
+	case a.Nested != nil:
+		p.checkNestedAttribute(a, prior, config, planned, at, secret)
+	case prior.IsNull() && quiet:
+		p.add(at, "sensitive planned value does not match config value")
+	case prior.IsNull():
+		p.add(at, "planned value %s does not match config value %s", show(planned), show(config))
+	case quiet:
+		p.add(at, "sensitive planned value does not match config value nor prior value")
+	default:
+		p.add(at, "planned value %s does not match config value %s nor prior value %s", show(planned), show(config), show(prior))
+	}
+}
+
+func (p *problems) checkNestedAttribute(a *schema.Attribute, prior, config, planned cty.Value, at *trail, secret secrets) {
+	switch {
+	case planned.IsNull():
+		p.add(at, "planned for absence but config wants existence")
+		return
+	case !planned.IsKnown():
+		p.add(at, "planned unknown for configured value")
+		return
+	case !config.IsKnown():
+		// Same as a leaf: what is not known yet must stay so.
+		p.add(at, "planned value does not match config value, which is not known yet")
+		return
+	}
+	element := func(prior, config, planned cty.Value, at *trail) {
+		switch {
+		case unrefined(planned).RawEquals(unrefined(config)):
+		case !p.bothPresent(config, planned, at):
+		case !planned.IsKnown():
+			p.add(at, "planned unknown for configured value")
+		case config.IsKnown():
+			p.checkAttributes(a.Nested.Attributes, prior, config, planned, at, secret)
+		default:
+			p.add(at, "planned value does not match config value, which is not known yet")
+		}
+	}
+	p.checkElements(a.Nested.Nesting, prior, config, planned, at, "element", element)
+}
+
+func (p *problems) checkNestedBlock(nb *schema.NestedBlock, prior, config, planned cty.Value, at *trail, secret secrets) {
+	switch {
+	case planned.RawEquals(config):
+		return
+	case !config.IsKnown():
+		p.add(at, "planned value for a block that is not known yet")
+		return
+	case !planned.IsKnown():
+		p.add(at, "attribute representing nested block must not be unknown itself; set nested attribute values to unknown instead")
+		return
+	}
+	element := func(prior, config, planned cty.Value, at *trail) {
+		switch {
+		case planned.IsKnown() && config.IsKnown():
+			p.checkBlock(nb.Block, prior, config, planned, at, secret)
+		case !planned.IsKnown() && config.IsKnown():
+			p.add(at, "element representing nested block must not be unknown itself; set nested attribute values to unknown instead")
+		case planned.IsKnown():
+			p.add(at, "planned value for a block that is not known yet")
+		}
+	}
+	if nb.Nesting != schema.NestingSingle && nb.Nesting != schema.NestingGroup {
+		if planned.IsNull() {
+			p.add(at, "attribute representing nested blocks must be empty to indicate no blocks, not null")
+			return
+		}
+		if nb.Nesting == schema.NestingSet {
+			// Elements have no identity to be found by, and may mix prior and config: only this much can be said.
+			for it := planned.ElementIterator(); it.Next(); {
+				k, e := it.Element()
+				if !e.IsKnown() && config.IsWhollyKnown() {
+					p.add(at.index(k), "element representing nested block must not be unknown itself; set nested attribute values to unknown instead")
+				}
+			}
+			return
+		}
+	}
+	p.checkElements(nb.Nesting, prior, config, planned, at, "block", element)
+}
+
+// CheckWriteOnly says where a state, planned or real, holds a write-only value. No provider may return one, for states are stored.
+func CheckWriteOnly(block *schema.Block, state cty.Value) []error {
+	var p problems
+	p.checkWriteOnly(nestedBlock{block}, schema.NestingSingle, unmark(state), nil)
+	return p
+}
+
+func (p *problems) checkWriteOnly(n nestedSchema, nesting schema.Nesting, v cty.Value, at *trail) {
+	switch {
+	case v.IsNull() || !v.IsKnown():
+		return
+	case nesting != schema.NestingSingle && nesting != schema.NestingGroup:
+		for it := v.ElementIterator(); it.Next(); {
+			k, e := it.Element()
+			p.checkWriteOnly(n, schema.NestingSingle, e, at.index(k))
+		}
+		return
+	}
+	for _, a := range n.attributes() {
+		inner := v.GetAttr(a.Name)
+		switch {
+		case a.WriteOnly && !inner.IsNull():
+			p.add(at.attr(a.Name), "write-only value in a state, where it must be null")
+		case a.Nested != nil:
+			p.checkWriteOnly(nestedObject{a.Nested}, a.Nested.Nesting, inner, at.attr(a.Name))
+		}
+	}
+	for _, nb := range n.blocks() {
+		p.checkWriteOnly(nestedBlock{nb.Block}, nb.Nesting, v.GetAttr(nb.TypeName), at.attr(nb.TypeName))
+	}
+}
+
+// checkElements correlates elements by index or key and hands each triple on.
+func (p *problems) checkElements(nesting schema.Nesting, prior, config, planned cty.Value, at *trail, noun string, element func(prior, config, planned cty.Value, at *trail)) {
+	switch nesting {
+	case schema.NestingList:
+		plannedVals, configVals, priorVals := slice(planned), slice(config), slice(prior)
+		if len(plannedVals) != len(configVals) {
+			p.add(at, "%s count in plan (%d) disagrees with count in config (%d)", noun, len(plannedVals), len(configVals))
+			return
+		}
+		for i, v := range plannedVals {
+			element(elementAt(priorVals, i, v.Type()), configVals[i], v, at.index(cty.NumberIntVal(int64(i))))
+		}
+	case schema.NestingMap:
+		plannedVals, configVals, priorVals := valueMap(planned), valueMap(config), valueMap(prior)
+		for _, k := range sortedKeys(plannedVals) {
+			c, ok := configVals[k]
+			if !ok {
+				p.add(at, "%s key %q from plan is not present in config", noun, k)
+				continue
+			}
+			before, ok := priorVals[k]
+			if !ok {
+				before = cty.NullVal(plannedVals[k].Type())
+			}
+			element(before, c, plannedVals[k], at.index(cty.StringVal(k)))
+		}
+		for _, k := range sortedKeys(configVals) {
+			if _, ok := plannedVals[k]; !ok {
+				p.add(at, "%s key %q from config is not present in plan", noun, k)
+			}
+		}
+	case schema.NestingSet:
+		if n, m := planned.Length(), config.Length(); n.IsKnown() && m.IsKnown() && n.Equals(m).False() {
+			p.add(at, "%s count in plan (%s) disagrees with count in config (%s)", noun, show(n), show(m))
+		}
+	default:
+		element(prior, config, planned, at)
+	}
+}
+
+func slice(v cty.Value) []cty.Value {
+	if v.IsNull() || !v.IsKnown() {
+		return nil
+	}
+	return v.AsValueSlice()
+}
+
+func valueMap(v cty.Value) map[string]cty.Value {
+	if v.IsNull() || !v.IsKnown() {
+		return nil
+	}
+	return v.AsValueMap()
+}
+
+func elementAt(vals []cty.Value, i int, ty cty.Type) cty.Value {
+	if i < len(vals) {
+		return vals[i]
+	}
+	return cty.NullVal(ty)
+}

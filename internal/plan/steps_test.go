@@ -1,0 +1,87 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+func TestSteps(t *testing.T) {
+	const create, update, replace, remove, noop = v1alpha1.ActionCreate, v1alpha1.ActionUpdate, v1alpha1.ActionReplace, v1alpha1.ActionDelete, v1alpha1.ActionNoOp
+	for name, tc := range map[string]struct {
+		changes []Planned
+		want    []string // "-1 after +0": "-" is a destroy and "+" an apply of the change
+	}{
+		"creates follow what they refer to": {[]Planned{{Action: create}, {Action: create, DependsOn: []int{0}}}, []string{"+1 after +0"}},
+		"deletes run in reverse":            {[]Planned{{Action: remove}, {Action: remove, Requires: []int{0}}}, []string{"-0 after -1"}},
+		"a replaced pair: down in reverse, up in order": {[]Planned{{Action: replace}, {Action: replace, DependsOn: []int{0}, Requires: []int{0}}},
+			[]string{"+0 after -0", "+1 after +0", "+1 after -1", "-0 after -1"}},
+		"an update follows the replace of what it refers to": {[]Planned{{Action: replace}, {Action: update, DependsOn: []int{0}, Requires: []int{0}}},
+			[]string{"+0 after -0", "+1 after +0"}},
+		"what is no longer used is deleted last":      {[]Planned{{Action: remove}, {Action: update, Requires: []int{0}}}, []string{"-0 after +1"}},
+		"what stands on it goes before it is changed": {[]Planned{{Action: update}, {Action: remove, Requires: []int{0}}}, []string{"+0 after -1"}},
+		"nothing waits for a no-op":                   {[]Planned{{Action: noop}, {Action: update, DependsOn: []int{0}, Requires: []int{0}}}, nil},
+		"a contradiction: the delete goes first": { // a -> b -> c before, a -> c now
+			[]Planned{{Action: update, DependsOn: []int{2}, Requires: []int{1}}, {Action: remove, Requires: []int{2}}, {Action: replace}},
+			[]string{"+0 after +2", "+2 after -2", "-2 after -1"}},
+		"records that contradict each other": {[]Planned{{Action: remove, Requires: []int{1}}, {Action: remove, Requires: []int{0}}}, nil},
+		"a record of itself":                 {[]Planned{{Action: remove, Requires: []int{0}}}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			steps := Steps(tc.changes)
+			text := func(i int) string {
+				if steps[i].Destroy {
+					return fmt.Sprintf("-%d", steps[i].Change)
+				}
+				return fmt.Sprintf("+%d", steps[i].Change)
+			}
+			var got []string
+			for i, s := range steps {
+				for _, d := range s.DependsOn {
+					got = append(got, text(i)+" after "+text(d))
+				}
+			}
+			slices.Sort(got)
+			slices.Sort(tc.want)
+			sameStrings(t, got, tc.want)
+		})
+	}
+}
+
+func TestStepsHaveNoCycle(t *testing.T) {
+	actions := []v1alpha1.Action{v1alpha1.ActionCreate, v1alpha1.ActionUpdate, v1alpha1.ActionReplace, v1alpha1.ActionDelete, v1alpha1.ActionNoOp, v1alpha1.ActionRead}
+	rapid.Check(t, func(rt *rapid.T) {
+		wanted := drawGraph(rt, true)
+		changes := make([]Planned, len(wanted))
+		for i := range changes {
+			changes[i] = Planned{
+				Action: rapid.SampledFrom(actions).Draw(rt, "action"), DependsOn: wanted[i],
+				Requires: rapid.SliceOfN(rapid.IntRange(0, len(wanted)-1), 0, 3).Draw(rt, "requires"),
+			}
+		}
+		steps := Steps(changes)
+		if order, cycle := Order(len(steps), func(i int) []int { return steps[i].DependsOn }); len(order) != len(steps) {
+			rt.Fatalf("cycle %v in %+v", cycle, steps)
+		}
+		apply := map[int]int{}
+		for i, s := range steps {
+			if !s.Destroy {
+				apply[s.Change] = i
+			}
+		}
+		for i, s := range steps {
+			if s.Destroy {
+				continue
+			}
+			for _, d := range changes[s.Change].DependsOn {
+				if a, ok := apply[d]; ok && !slices.Contains(steps[i].DependsOn, a) {
+					rt.Fatalf("change %d does not wait for %d", s.Change, d)
+				}
+			}
+		}
+	})
+}
