@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# Makes the generated code of the API types anew: deep copies, OpenAPI definitions and their names.
+# Generators come at the versions that go.mod names. Run it after every change in api/v1alpha1.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+module=$(go list -m)
+kubernetes=$(go list -m -f '{{.Replace.Version}}' k8s.io/apimachinery)
+openapi=$(go list -m -f '{{.Version}}' k8s.io/kube-openapi)
+header=$(mktemp)
+trap 'rm -f "$header"' EXIT
+
+go run "k8s.io/code-generator/cmd/deepcopy-gen@$kubernetes" \
+	--go-header-file "$header" \
+	--output-file zz_generated.deepcopy.go \
+	"$module/api/v1alpha1"
+
+# The last two packages are named so that the generator reads how their models are called.
+go run "k8s.io/kube-openapi/cmd/openapi-gen@$openapi" \
+	--go-header-file "$header" \
+	--output-dir server/registry \
+	--output-pkg "$module/server/registry" \
+	--output-file zz_generated.openapi.go \
+	--output-model-name-file zz_generated.model_name.go \
+	--report-filename /dev/null \
+	--readonly-pkg k8s.io/apimachinery/pkg/apis/meta/v1 \
+	--readonly-pkg k8s.io/apimachinery/pkg/runtime \
+	"$module/api/v1alpha1" k8s.io/apimachinery/pkg/apis/meta/v1 k8s.io/apimachinery/pkg/runtime
+gofmt -w server/registry/zz_generated.openapi.go api/v1alpha1/zz_generated.*.go

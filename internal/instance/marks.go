@@ -1,0 +1,82 @@
+package instance
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/hykube/hykube/internal/plan"
+
+	"github.com/zclconf/go-cty/cty"
+	ctyjson "github.com/zclconf/go-cty/cty/json"
+)
+
+func unmarked(v cty.Value) cty.Value {
+	v, _ = v.UnmarkDeep()
+	return v
+}
+
+// remark puts marks back on a value whose shape may have changed; marks on paths that it no longer has are dropped.
+func remark(v cty.Value, marks []cty.PathValueMarks) cty.Value {
+	kept := make([]cty.PathValueMarks, 0, len(marks))
+	for _, m := range marks {
+		if _, err := m.Path.Apply(v); err == nil {
+			kept = append(kept, m)
+		}
+	}
+	return v.MarkWithPaths(kept)
+}
+
+func markPaths(v cty.Value, paths []cty.Path) cty.Value {
+	marks := make([]cty.PathValueMarks, len(paths))
+	for i, p := range paths {
+		marks[i] = cty.PathValueMarks{Path: p, Marks: cty.NewValueMarks(plan.Sensitive)}
+	}
+	return remark(v, marks)
+}
+
+// pathStep is one step of a path in a ledger record: an attribute's name, or the key of an element.
+type pathStep struct {
+	Attr  string                   `json:"attr,omitempty"`
+	Index *ctyjson.SimpleJSONValue `json:"index,omitempty"`
+}
+
+func encodePaths(marks []cty.PathValueMarks) (json.RawMessage, error) {
+	if len(marks) == 0 {
+		return nil, nil
+	}
+	paths := make([][]pathStep, 0, len(marks))
+	for _, m := range marks {
+		steps := make([]pathStep, 0, len(m.Path))
+		for _, s := range m.Path {
+			switch s := s.(type) {
+			case cty.GetAttrStep:
+				steps = append(steps, pathStep{Attr: s.Name})
+			case cty.IndexStep:
+				steps = append(steps, pathStep{Index: &ctyjson.SimpleJSONValue{Value: s.Key}})
+			}
+		}
+		paths = append(paths, steps)
+	}
+	return json.Marshal(paths)
+}
+
+func decodePaths(raw json.RawMessage) ([]cty.Path, error) {
+	if len(raw) == 0 {
+		return nil, nil
+	}
+	var stored [][]pathStep
+	if err := json.Unmarshal(raw, &stored); err != nil {
+		return nil, fmt.Errorf("decode sensitive paths: %w", err)
+	}
+	paths := make([]cty.Path, len(stored))
+	for i, steps := range stored {
+		for _, s := range steps {
+			if s.Index != nil {
+				paths[i] = append(paths[i], cty.IndexStep{Key: s.Index.Value})
+			} else {
+				paths[i] = append(paths[i], cty.GetAttrStep{Name: s.Attr})
+			}
+		}
+	}
+	return paths, nil
+}

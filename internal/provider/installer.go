@@ -1,0 +1,336 @@
+package provider
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/apparentlymart/go-versions/versions"
+
+	"github.com/hykube/hykube/internal/provider/mirror"
+	"github.com/hykube/hykube/internal/provider/registry"
+)
+
+// InstallerConfig configures an Installer.
+type InstallerConfig struct {
+	// Dir is where packages are installed, in the layout of an unpacked mirror; it is made when it is missing.
+	Dir string
+	// MirrorDirs are searched first, in this order.
+	MirrorDirs []string
+	// NetworkMirror is searched next; empty means there is none.
+	NetworkMirror string
+	// DirectRegistry allows to ask the registry that a provider's address names.
+	DirectRegistry bool
+	// HTTPClient makes the requests; nil means a client with sane timeouts.
+	HTTPClient *http.Client
+	// Token returns the token for a host; nil means Terraform's environment variables, TF_TOKEN_<host>.
+	Token func(host string) string
+	// Logger gets what was installed, and retries; nil means nobody does.
+	Logger *slog.Logger
+}
+
+// unpackTimeout bounds the time that unpacking a package may take.
+const unpackTimeout = 10 * time.Minute
+
+// Installer finds, verifies and installs packages. It is safe for concurrent use.
+type Installer struct {
+	config   InstallerConfig
+	platform string
+	client   *registry.Client
+	log      *slog.Logger
+
+	mu    sync.Mutex
+	locks map[Source]*sync.Mutex
+}
+
+// NewInstaller returns an installer.
+func NewInstaller(c InstallerConfig) *Installer {
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Token == nil {
+		c.Token = environmentToken
+	}
+	if abs, err := filepath.Abs(c.Dir); err == nil {
+		c.Dir = abs // a package's path is handed to others
+	}
+	return &Installer{
+		config: c, platform: runtime.GOOS + "_" + runtime.GOARCH, log: c.Logger, locks: map[Source]*sync.Mutex{},
+		client: registry.New(registry.Config{HTTP: c.HTTPClient, Token: c.Token, Logger: c.Logger}),
+	}
+}
+
+// environmentToken reads Terraform's variables for tokens: dots become underscores, and dashes two of them.
+func environmentToken(host string) string {
+	return os.Getenv("TF_TOKEN_" + strings.NewReplacer(".", "_", "-", "__", ":", "_").Replace(host))
+}
+
+// Install returns the package of the newest version that meets a constraint, and installs it when it is not there yet. The first
+// place that has a version that fits is the one that counts: mirror directories, network mirror, registry. An exact version that is
+// already installed needs none of them, unless a mirror directory holds the same version.
+//
+// It returns a *NotFoundError, a *VersionError, a *PlatformError, a *ChecksumError, a *registry.SignatureError or an
+// *archive.Error when that is what is wrong.
+func (in *Installer) Install(ctx context.Context, s Source, constraint string) (Package, error) {
+	wanted, err := parseConstraint(constraint)
+	if err != nil {
+		return Package{}, fmt.Errorf("install provider %q: %w", s, err)
+	}
+	lock := in.lock(s)
+	lock.Lock()
+	defer lock.Unlock()
+	pkg, err := in.install(ctx, s, wanted, constraint)
+	if err != nil {
+		return Package{}, fmt.Errorf("install provider %q: %w", s, err)
+	}
+	return pkg, nil
+}
+
+func (in *Installer) lock(s Source) *sync.Mutex {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.locks[s] == nil {
+		in.locks[s] = new(sync.Mutex)
+	}
+	return in.locks[s]
+}
+
+// parseConstraint reads a constraint as Terraform does; nothing means any release.
+func parseConstraint(c string) (versions.Set, error) {
+	if strings.TrimSpace(c) == "" {
+		return versions.Released, nil
+	}
+	if len(c) > 256 {
+		return versions.None, fmt.Errorf("parse version constraint \"%.40s...\": longer than 256 characters", c)
+	}
+	set, err := versions.MeetingConstraintsStringRuby(c)
+	if err != nil {
+		return versions.None, fmt.Errorf(`parse version constraint %q: %w; write it as "1.2.3", ">= 1.2, < 2.0" or "~> 1.2"`, c, err)
+	}
+	return set, nil
+}
+
+func (in *Installer) install(ctx context.Context, s Source, wanted versions.Set, constraint string) (Package, error) {
+	installed, err := in.installed(s)
+	if err != nil {
+		return Package{}, err
+	}
+	var searched, available []string
+	var elsewhere *PlatformError
+	for _, p := range in.places(s) {
+		if !p.local && wanted.IsFinite() {
+			if pkg, ok, err := in.newestInstalled(s, installed, wanted); ok || err != nil {
+				return pkg, err
+			}
+		}
+		searched = append(searched, p.name)
+		offers, err := p.offers(ctx)
+		if err != nil && !errors.Is(err, registry.ErrNotFound) {
+			if pkg, ok, verr := in.newestInstalled(s, installed, wanted); ok || verr != nil {
+				in.log.Warn("provider source can't be reached, using the installed package", "provider", s.String(), "version", pkg.Version, "error", err)
+				return pkg, verr
+			}
+			return Package{}, fmt.Errorf("search %s: %w", p.name, err)
+		}
+		slices.SortStableFunc(offers, func(a, b offer) int { return compareVersions(b.version, a.version) })
+		for _, o := range offers {
+			available = append(available, o.version.String())
+			if !wanted.Has(o.version) {
+				continue
+			}
+			if !slices.Contains(o.platforms, in.platform) {
+				if elsewhere == nil {
+					elsewhere = &PlatformError{Version: o.version.String(), Platform: in.platform, Available: o.platforms, Searched: p.name}
+				}
+				continue
+			}
+			return in.take(ctx, s, p, o, installed)
+		}
+	}
+	if pkg, ok, err := in.newestInstalled(s, installed, wanted); ok || err != nil {
+		return pkg, err
+	}
+	switch {
+	case elsewhere != nil:
+		return Package{}, elsewhere
+	case len(available) > 0:
+		return Package{}, &VersionError{Constraint: constraint, Available: dedupe(available), Searched: searched}
+	default:
+		return Package{}, &NotFoundError{Searched: searched}
+	}
+}
+
+// compareVersions orders versions, and among builds of one version by name, so that the choice is always the same.
+func compareVersions(a, b versions.Version) int {
+	switch {
+	case a.LessThan(b):
+		return -1
+	case b.LessThan(a):
+		return 1
+	default:
+		return cmp.Compare(a.String(), b.String())
+	}
+}
+
+func dedupe(in []string) []string {
+	var out []string
+	for _, s := range in {
+		if !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// record is what is remembered of an installed package, beside its directory.
+type record struct {
+	// Checksum is the h1 hash of the directory when it was installed.
+	Checksum string `json:"checksum"`
+	// Archive is the SHA-256 sum of the zip file it came from; empty when it came unpacked.
+	Archive string `json:"archive,omitempty"`
+	// From says where it came from.
+	From string `json:"from"`
+	// Stamp is what the mirror's file looked like, so that an unchanged one isn't read again.
+	Stamp string `json:"stamp,omitempty"`
+}
+
+func (in *Installer) packageDir(s Source, version string) string {
+	return filepath.Join(in.config.Dir, s.Hostname, s.Namespace, s.Type, version, in.platform)
+}
+
+// installed finds the installed versions that have a record. A directory without one is a leftover of an interrupted install.
+func (in *Installer) installed(s Source) (map[string]record, error) {
+	found, err := mirror.Packages(in.config.Dir, s.Hostname, s.Namespace, s.Type)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]record{}
+	for _, p := range found {
+		if p.Packed || p.Platform != in.platform {
+			continue
+		}
+		data, err := os.ReadFile(p.Path + ".json")
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		var r record
+		if err := json.Unmarshal(data, &r); err != nil || r.Checksum == "" {
+			return nil, fmt.Errorf("read record %s.json: it is damaged; remove it and the directory beside it to have the package installed again", p.Path)
+		}
+		out[p.Version] = r
+	}
+	return out, nil
+}
+
+// newestInstalled returns the newest installed package that meets the constraint.
+func (in *Installer) newestInstalled(s Source, installed map[string]record, wanted versions.Set) (Package, bool, error) {
+	var best *versions.Version
+	for name := range installed {
+		v, err := versions.ParseVersion(name)
+		if err == nil && wanted.Has(v) && (best == nil || compareVersions(v, *best) > 0) {
+			best = &v
+		}
+	}
+	if best == nil {
+		return Package{}, false, nil
+	}
+	pkg, err := in.open(s, best.String(), installed[best.String()])
+	return pkg, err == nil, err
+}
+
+// open returns an installed package after it has verified it.
+func (in *Installer) open(s Source, version string, r record) (Package, error) {
+	exe, err := mirror.Executable(in.packageDir(s, version), s.Type)
+	if err != nil {
+		return Package{}, err
+	}
+	pkg := Package{Source: s, Version: version, Executable: exe, Checksum: r.Checksum}
+	return pkg, pkg.Verify()
+}
+
+// take returns the package that a place offers, from what is installed or by installing it.
+func (in *Installer) take(ctx context.Context, s Source, p place, o offer, installed map[string]record) (Package, error) {
+	version := o.version.String()
+	dir := in.packageDir(s, version)
+	if r, ok := installed[version]; ok {
+		if p.local && o.stamp != r.Stamp {
+			if sum, err := o.hash(); err != nil {
+				return Package{}, err
+			} else if sum != r.Checksum {
+				return Package{}, &ChecksumError{
+					What: fmt.Sprintf("version %s in %s", version, p.name), Want: r.Checksum + " (as installed)", Got: sum,
+					Remedy: "give the changed package a version of its own, or remove " + dir + " to accept it",
+				}
+			}
+		}
+		return in.open(s, version, r)
+	}
+
+	parent := filepath.Dir(dir)
+	if err := os.MkdirAll(parent, 0o755); err != nil {
+		return Package{}, err
+	}
+	incoming, err := os.MkdirTemp(parent, ".incoming-")
+	if err != nil {
+		return Package{}, err
+	}
+	defer os.RemoveAll(incoming)
+	content := filepath.Join(incoming, "content")
+	if err := os.Mkdir(content, 0o755); err != nil {
+		return Package{}, err
+	}
+	archiveSum, err := o.put(ctx, incoming, content)
+	if err != nil {
+		return Package{}, fmt.Errorf("version %s from %s: %w", version, p.name, err)
+	}
+	if _, err := mirror.Executable(content, s.Type); err != nil {
+		return Package{}, fmt.Errorf("version %s from %s: %w", version, p.name, err)
+	}
+	r := record{Archive: archiveSum, From: p.name, Stamp: o.stamp}
+	if r.Checksum, err = hashDir(content); err != nil {
+		return Package{}, err
+	}
+	if err := in.commit(incoming, content, dir, r); err != nil {
+		return Package{}, err
+	}
+	in.log.Info("provider installed", "provider", s.String(), "version", version, "from", p.name, "checksum", r.Checksum)
+	return in.open(s, version, r)
+}
+
+func withPrefix(hashes []string, prefix string) []string {
+	return slices.DeleteFunc(slices.Clone(hashes), func(h string) bool { return !strings.HasPrefix(h, prefix) })
+}
+
+// commit moves a verified package to its place. The record comes last: only with it a directory counts.
+func (in *Installer) commit(incoming, content, dir string, r record) error {
+	if err := os.RemoveAll(dir); err != nil { // of an interrupted install
+		return err
+	}
+	if err := os.Rename(content, dir); err != nil {
+		return err
+	}
+	data, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	tmp := filepath.Join(incoming, "record")
+	if err := os.WriteFile(tmp, append(data, '\n'), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(tmp, dir+".json")
+}

@@ -1,0 +1,514 @@
+package provider
+
+import (
+	"archive/zip"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ProtonMail/go-crypto/openpgp"
+	"github.com/ProtonMail/go-crypto/openpgp/armor"
+	"golang.org/x/mod/sumdb/dirhash"
+
+	"github.com/hykube/hykube/internal/provider/archive"
+	"github.com/hykube/hykube/internal/provider/registry"
+)
+
+const otherPlatform = "plan9_mips"
+
+func ourPlatform() string { return runtime.GOOS + "_" + runtime.GOARCH }
+
+// zipPackage is a package whose plugin has the version as its content.
+func zipPackage(t *testing.T, version string, more ...string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := zip.NewWriter(&b)
+	for _, name := range append([]string{"terraform-provider-cloud_v" + version}, more...) {
+		f, err := w.Create(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(f, "plugin %s", version)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func writeFile(t *testing.T, path string, data []byte) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, data, 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func cloud() Source { return Source{"registry.example.com", "team", "cloud"} }
+
+// mirrorDir is a mirror with 1.0.0 and 1.1.0 packed, 1.2.0 unpacked, 2.0.0-beta1 packed, 3.0.0 for another machine.
+func mirrorDir(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	base := filepath.Join(dir, "registry.example.com", "team", "cloud")
+	for _, v := range []string{"1.0.0", "1.1.0", "2.0.0-beta1"} {
+		writeFile(t, filepath.Join(base, "terraform-provider-cloud_"+v+"_"+ourPlatform()+".zip"), zipPackage(t, v))
+	}
+	writeFile(t, filepath.Join(base, "1.2.0", ourPlatform(), "terraform-provider-cloud_v1.2.0_x5"), []byte("plugin 1.2.0"))
+	writeFile(t, filepath.Join(base, "3.0.0", otherPlatform, "terraform-provider-cloud"), []byte("plugin"))
+	writeFile(t, filepath.Join(base, "README.txt"), []byte("not a package"))
+	writeFile(t, filepath.Join(base, "not-a-version", ourPlatform(), "x"), []byte("not a package"))
+	return dir
+}
+
+func TestInstallFromMirrorDirectory(t *testing.T) {
+	dir := mirrorDir(t)
+	for _, tc := range []struct{ constraint, want, why string }{
+		{"", "1.2.0", "the newest release that is for this machine"},
+		{"1.0.0", "1.0.0", "exact"},
+		{"= 1.0.0", "1.0.0", "exact, with an operator"},
+		{"v1.0.0", "!a \"v\" prefix should not be used", "a leading v"},
+		{"~> 1.0", "1.2.0", "the last part may grow"},
+		{"~> 1.0.0", "1.0.0", "the last part may grow"},
+		{">= 1.0, < 1.2", "1.1.0", "a range"},
+		{"!= 1.2.0", "1.1.0", "all but one"},
+		{"2.0.0-beta1", "2.0.0-beta1", "a pre-release by its name"},
+		{">= 1.2, < 3.0", "1.2.0", "a pre-release is not in a range"},
+		{"> 4.0", "!no version meets \"> 4.0\": mirror directory " + dir + " has 3.0.0, 2.0.0-beta1, 1.2.0, 1.1.0, 1.0.0", "nothing fits"},
+		{"3.0.0", "!version 3.0.0 in mirror directory " + dir + " is not for this machine: it needs " + ourPlatform() + " and there is " + otherPlatform, "another machine's"},
+		{"newest please", "!parse version constraint", "not a constraint"},
+		{"~> 1.0 || rm -rf", "!parse version constraint", "not a constraint"},
+		{strings.Repeat("1", 10_000), "!longer than", "an absurd length"},
+	} {
+		t.Run(tc.why+" "+tc.constraint[:min(20, len(tc.constraint))], func(t *testing.T) {
+			in := NewInstaller(InstallerConfig{Dir: t.TempDir(), MirrorDirs: []string{t.TempDir(), dir}})
+			pkg, err := in.Install(t.Context(), cloud(), tc.constraint)
+			if want, ok := strings.CutPrefix(tc.want, "!"); ok {
+				if err == nil || !strings.Contains(strings.ReplaceAll(err.Error(), in.config.MirrorDirs[0]+" or mirror directory ", ""), want) {
+					t.Fatalf("got %v, %v; want an error with %q", pkg, err, want)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if pkg.Version != tc.want {
+				t.Errorf("version %s, want %s", pkg.Version, tc.want)
+			}
+			if err := pkg.Verify(); err != nil {
+				t.Errorf("verify: %v", err)
+			}
+			data, err := os.ReadFile(pkg.Executable)
+			if err != nil || string(data) != "plugin "+tc.want {
+				t.Errorf("plugin = %q, %v", data, err)
+			}
+			if info, err := os.Stat(pkg.Executable); err != nil || info.Mode().Perm() != 0o755 {
+				t.Errorf("mode = %v, %v", info.Mode(), err)
+			}
+			again, err := in.Install(t.Context(), cloud(), tc.constraint)
+			if err != nil || again != pkg {
+				t.Errorf("again = %v, %v; want %v", again, err, pkg)
+			}
+		})
+	}
+}
+
+func TestInstallNotFound(t *testing.T) {
+	for _, tc := range []struct {
+		why    string
+		config InstallerConfig
+		want   string
+	}{
+		{"no place to look", InstallerConfig{}, "nowhere to look"},
+		{"an empty mirror", InstallerConfig{MirrorDirs: []string{"/no/such/mirror"}}, "no such provider in mirror directory /no/such/mirror"},
+	} {
+		t.Run(tc.why, func(t *testing.T) {
+			tc.config.Dir = t.TempDir()
+			_, err := NewInstaller(tc.config).Install(t.Context(), cloud(), "")
+			if _, ok := errors.AsType[*NotFoundError](err); !ok || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got %v, want a NotFoundError with %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestInstallRefusesWhatChanged(t *testing.T) {
+	dir := mirrorDir(t)
+	in := NewInstaller(InstallerConfig{Dir: t.TempDir(), MirrorDirs: []string{dir}})
+	unpacked, err := in.Install(t.Context(), cloud(), "1.2.0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, filepath.Join(dir, "registry.example.com", "team", "cloud", "1.2.0", ourPlatform(), "terraform-provider-cloud_v1.2.0_x5"), []byte("changed!"))
+	_, err = in.Install(t.Context(), cloud(), "1.2.0")
+	if _, ok := errors.AsType[*ChecksumError](err); !ok || !strings.Contains(err.Error(), "version of its own") {
+		t.Errorf("mirror changed: %v, want a ChecksumError", err)
+	}
+	if err := unpacked.Verify(); err != nil {
+		t.Errorf("what is installed was touched: %v", err)
+	}
+
+	packed, err := in.Install(t.Context(), cloud(), "1.0.0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, packed.Executable, []byte("evil"))
+	if _, ok := errors.AsType[*ChecksumError](packed.Verify()); !ok {
+		t.Errorf("verify of a changed plugin: %v", packed.Verify())
+	}
+	_, err = in.Install(t.Context(), cloud(), "1.0.0")
+	if _, ok := errors.AsType[*ChecksumError](err); !ok || !strings.Contains(err.Error(), "checksum mismatch") {
+		t.Errorf("install over a changed plugin: %v, want a ChecksumError", err)
+	}
+	// The way out that the message names works.
+	if err := os.RemoveAll(filepath.Dir(packed.Executable)); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := in.Install(t.Context(), cloud(), "1.0.0"); err != nil || again != packed {
+		t.Errorf("after the removal: %v, %v; want %v", again, err, packed)
+	}
+}
+
+func TestInstallRefusesHostileArchive(t *testing.T) {
+	for _, tc := range []struct {
+		why string
+		zip []byte
+	}{
+		{"a path that leads out", zipPackage(t, "1.0.0", "../../../../evil")},
+		{"no zip file", []byte("<html>")},
+	} {
+		t.Run(tc.why, func(t *testing.T) {
+			dir, dest := t.TempDir(), t.TempDir()
+			writeFile(t, filepath.Join(dir, "registry.example.com/team/cloud/terraform-provider-cloud_1.0.0_"+ourPlatform()+".zip"), tc.zip)
+			_, err := NewInstaller(InstallerConfig{Dir: dest, MirrorDirs: []string{dir}}).Install(t.Context(), cloud(), "")
+			if _, ok := errors.AsType[*archive.Error](err); !ok {
+				t.Errorf("got %v, want an archive.Error", err)
+			}
+			files, _ := filepath.Glob(filepath.Join(dest, "*/*/*/*/*"))
+			if len(files) != 0 {
+				t.Errorf("left behind: %v", files)
+			}
+		})
+	}
+	dir := t.TempDir()
+	var b bytes.Buffer
+	w := zip.NewWriter(&b)
+	if _, err := w.Create("terraform-provider-clouds"); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	writeFile(t, filepath.Join(dir, "registry.example.com/team/cloud/terraform-provider-cloud_1.0.0_"+ourPlatform()+".zip"), b.Bytes())
+	_, err := NewInstaller(InstallerConfig{Dir: t.TempDir(), MirrorDirs: []string{dir}}).Install(t.Context(), cloud(), "")
+	if err == nil || !strings.Contains(err.Error(), "holds no file named terraform-provider-cloud") {
+		t.Errorf("another provider's package: %v", err)
+	}
+}
+
+// fakeRegistry is a registry of one provider over TLS, which can be told to misbehave.
+type fakeRegistry struct {
+	*httptest.Server
+	mu       sync.Mutex
+	requests []string
+	// flaky is the number of requests that are still answered with 503.
+	flaky        int
+	token        string
+	refuseTokens bool
+
+	key, signedBy *openpgp.Entity
+	zips          map[string][]byte // by version
+	sums          map[string]string // by version, when it is not that of the zip file
+	unsigned      bool
+	insecure      bool
+	platforms     []string
+}
+
+func newFakeRegistry(t *testing.T) *fakeRegistry {
+	t.Helper()
+	r := &fakeRegistry{key: newKey(t), zips: map[string][]byte{}, sums: map[string]string{}, platforms: []string{ourPlatform(), otherPlatform}}
+	r.signedBy = r.key
+	for _, v := range []string{"1.0.0", "1.1.0", "2.0.0"} {
+		r.zips[v] = zipPackage(t, v, "LICENSE")
+	}
+	r.Server = httptest.NewTLSServer(http.HandlerFunc(r.serve))
+	t.Cleanup(r.Close)
+	return r
+}
+
+func newKey(t *testing.T) *openpgp.Entity {
+	t.Helper()
+	k, err := openpgp.NewEntity("Publisher", "", "publisher@example.com", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func armored(k *openpgp.Entity) string {
+	var b bytes.Buffer
+	w, err := armor.Encode(&b, openpgp.PublicKeyType, nil)
+	if err == nil {
+		err = errors.Join(k.Serialize(w), w.Close())
+	}
+	if err != nil {
+		panic(err)
+	}
+	return b.String()
+}
+
+func (r *fakeRegistry) host() string { return strings.TrimPrefix(r.URL, "https://") }
+
+func (r *fakeRegistry) sumsFile(version string) []byte {
+	sum := r.sums[version]
+	if sum == "" {
+		raw := sha256.Sum256(r.zips[version])
+		sum = hex.EncodeToString(raw[:])
+	}
+	return fmt.Appendf(nil, "%s  other.zip\n%s  cloud_%s.zip\n", strings.Repeat("0", 64), sum, version)
+}
+
+func (r *fakeRegistry) serve(w http.ResponseWriter, req *http.Request) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.requests = append(r.requests, req.URL.Path)
+	if r.flaky > 0 {
+		r.flaky--
+		http.Error(w, "busy", http.StatusServiceUnavailable)
+		return
+	}
+	if (r.token != "" || r.refuseTokens) && !strings.HasPrefix(req.URL.Path, "/files/") && (r.refuseTokens || req.Header.Get("Authorization") != "Bearer "+r.token) {
+		http.Error(w, "who are you", http.StatusUnauthorized)
+		return
+	}
+	answer := func(v any) { _ = json.NewEncoder(w).Encode(v) }
+	type object = map[string]any
+	path := strings.TrimPrefix(req.URL.Path, "/v1/p/team/cloud/")
+	version := strings.TrimPrefix(req.URL.Query().Get("v"), "v")
+	switch {
+	case req.URL.Path == "/.well-known/terraform.json":
+		answer(object{"providers.v1": "/v1/p/", "modules.v1": "/v1/m/", "login.v1": object{"client": "x"}})
+	case path == "versions":
+		var list []any
+		for v := range r.zips {
+			var platforms []any
+			for _, p := range r.platforms {
+				goos, arch, _ := strings.Cut(p, "_")
+				platforms = append(platforms, object{"os": goos, "arch": arch})
+			}
+			list = append(list, object{"version": v, "protocols": []string{"5.0", "6.1"}, "platforms": platforms})
+		}
+		list = append(list, object{"version": "9.0.0", "protocols": []string{"4.0"}, "platforms": []any{}})
+		answer(object{"id": "team/cloud", "versions": list})
+	case strings.HasSuffix(path, "/download/"+runtime.GOOS+"/"+runtime.GOARCH):
+		v, _, _ := strings.Cut(path, "/")
+		base := r.URL
+		if r.insecure {
+			base = strings.Replace(base, "https:", "http:", 1)
+		}
+		d := object{
+			"filename": "cloud_" + v + ".zip", "download_url": base + "/files/zip?v=" + v + "&secret=hunter2",
+			"shasums_url": "/files/sums?v=" + v, "shasums_signature_url": "/files/sig?v=" + v,
+		}
+		if !r.unsigned {
+			d["signing_keys"] = object{"gpg_public_keys": []any{
+				object{"key_id": "1", "ascii_armor": armored(r.key)},
+			}}
+		}
+		answer(d)
+	case req.URL.Path == "/files/zip":
+		_, _ = w.Write(r.zips[version])
+	case req.URL.Path == "/files/sums":
+		_, _ = w.Write(r.sumsFile(version))
+	case req.URL.Path == "/files/sig":
+		if err := openpgp.DetachSign(w, r.signedBy, bytes.NewReader(r.sumsFile(version)), nil); err != nil {
+			panic(err)
+		}
+	case req.URL.Path == "/mirror/registry.example.com/team/cloud/index.json":
+		answer(object{"versions": object{"1.0.0": object{}, "1.1.0": object{}, "bogus": object{}}})
+	case req.URL.Path == "/mirror/registry.example.com/team/cloud/1.1.0.json":
+		raw := sha256.Sum256(r.zips["1.1.0"])
+		answer(object{"archives": object{
+			ourPlatform(): object{"url": "../../../../files/zip?v=1.1.0", "hashes": []string{"zh:" + hex.EncodeToString(raw[:])}},
+		}})
+	case req.URL.Path == "/mirror/registry.example.com/team/cloud/1.0.0.json":
+		answer(object{"archives": object{
+			ourPlatform(): object{"url": r.URL + "/files/zip?v=1.0.0", "hashes": []string{r.sums["h1"]}},
+		}})
+	default:
+		http.NotFound(w, req)
+	}
+}
+
+func (r *fakeRegistry) source(t *testing.T) Source {
+	t.Helper()
+	s, err := ParseSource(r.host() + "/team/cloud")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (r *fakeRegistry) installer(t *testing.T) *Installer {
+	t.Helper()
+	return impatient(NewInstaller(InstallerConfig{Dir: t.TempDir(), DirectRegistry: true, HTTPClient: r.Client(),
+		Token: func(host string) string {
+			if host == r.host() {
+				return r.token
+			}
+			return ""
+		}}))
+}
+
+// impatient makes an installer retry without long pauses.
+func impatient(in *Installer) *Installer {
+	in.client = registry.New(registry.Config{HTTP: in.config.HTTPClient, Token: in.config.Token, Backoff: time.Millisecond})
+	return in
+}
+
+func TestInstallFromRegistry(t *testing.T) {
+	t.Parallel()
+	r := newFakeRegistry(t)
+	r.token = "s3cret"
+	r.flaky = 2
+	in := r.installer(t)
+	pkg, err := in.Install(t.Context(), r.source(t), "~> 1.0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if pkg.Version != "1.1.0" {
+		t.Errorf("version %s, want 1.1.0", pkg.Version)
+	}
+	zipFile := filepath.Join(t.TempDir(), "a.zip")
+	writeFile(t, zipFile, r.zips["1.1.0"])
+	if want, err := dirhash.HashZip(zipFile, dirhash.Hash1); err != nil || pkg.Checksum != want {
+		t.Errorf("checksum %s, want %s as in Terraform's lock file (%v)", pkg.Checksum, want, err)
+	}
+	before := len(r.requests)
+	if _, err := in.Install(t.Context(), r.source(t), "1.1.0"); err != nil || len(r.requests) != before {
+		t.Errorf("an exact version that is installed asked the registry: %v, %v", r.requests[before:], err)
+	}
+	r.Close()
+	if again, err := in.Install(t.Context(), r.source(t), "~> 1.0"); err != nil || again != pkg {
+		t.Errorf("without the registry: %v, %v; want what is installed", again, err)
+	}
+}
+
+func TestInstallFromRegistryRefuses(t *testing.T) {
+	t.Parallel()
+	is := func(target any) func(error) bool { return func(err error) bool { return errors.As(err, target) } }
+	for _, tc := range []struct {
+		why        string
+		spoil      func(*testing.T, *fakeRegistry)
+		constraint string
+		is         func(error) bool
+		want       string
+	}{
+		{"a package that is not the one on the signed list", func(_ *testing.T, r *fakeRegistry) { r.sums["2.0.0"] = strings.Repeat("ab", 32) }, "",
+			is(new(*ChecksumError)), "checksum mismatch"},
+		{"a list that somebody else has signed", func(t *testing.T, r *fakeRegistry) { r.signedBy = newKey(t) }, "",
+			is(new(*registry.SignatureError)), "signed by none of the keys"},
+		{"a package that nobody has signed", func(_ *testing.T, r *fakeRegistry) { r.unsigned = true }, "",
+			is(new(*registry.SignatureError)), "nobody vouches for it"},
+		{"a download that is not over TLS", func(_ *testing.T, r *fakeRegistry) { r.insecure = true }, "",
+			nil, "not https"},
+		{"a version that is not there", nil, "~> 7.0", is(new(*VersionError)), "has 2.0.0, 1.1.0, 1.0.0; change the constraint"},
+		{"a version of an older protocol", nil, "9.0.0", is(new(*VersionError)), "no version meets"},
+		{"a platform that is not there", func(_ *testing.T, r *fakeRegistry) { r.platforms = []string{otherPlatform} }, "",
+			is(new(*PlatformError)), "there is " + otherPlatform},
+		{"a hostile archive", func(t *testing.T, r *fakeRegistry) { r.zips["2.0.0"] = zipPackage(t, "2.0.0", "/etc/evil") }, "",
+			is(new(*archive.Error)), "leads out"},
+		{"a registry that is always busy", func(_ *testing.T, r *fakeRegistry) { r.flaky = 1000 }, "", nil, "503 Service Unavailable"},
+		{"a registry that wants another token", func(_ *testing.T, r *fakeRegistry) { r.refuseTokens = true }, "", nil, "TF_TOKEN_"},
+	} {
+		t.Run(tc.why, func(t *testing.T) {
+			t.Parallel()
+			r := newFakeRegistry(t)
+			in := r.installer(t)
+			if tc.spoil != nil {
+				tc.spoil(t, r)
+			}
+			pkg, err := in.Install(t.Context(), r.source(t), tc.constraint)
+			if err == nil {
+				t.Fatalf("installed %v", pkg)
+			}
+			if tc.is != nil && !tc.is(err) {
+				t.Errorf("%T is not the kind of error that was meant: %v", err, err)
+			}
+			if !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("error %q, want %q in it", err, tc.want)
+			}
+			if strings.Contains(err.Error(), "hunter2") {
+				t.Errorf("the error gives a secret away: %v", err)
+			}
+			if found, _ := filepath.Glob(filepath.Join(in.config.Dir, "*/*/*/*/*")); len(found) != 0 {
+				t.Errorf("left behind: %v", found)
+			}
+		})
+	}
+	t.Run("a provider that is not there", func(t *testing.T) {
+		t.Parallel()
+		r := newFakeRegistry(t)
+		s := r.source(t)
+		s.Type = "nothing"
+		_, err := r.installer(t).Install(t.Context(), s, "")
+		if _, ok := errors.AsType[*NotFoundError](err); !ok || !strings.Contains(err.Error(), "no such provider in registry "+r.host()) {
+			t.Errorf("got %v, want a NotFoundError", err)
+		}
+	})
+}
+
+func TestInstallFromNetworkMirror(t *testing.T) {
+	t.Parallel()
+	r := newFakeRegistry(t)
+	zipFile := filepath.Join(t.TempDir(), "a.zip")
+	writeFile(t, zipFile, r.zips["1.0.0"])
+	h1, err := dirhash.HashZip(zipFile, dirhash.Hash1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.sums["h1"] = h1
+	newInstaller := func() *Installer {
+		return NewInstaller(InstallerConfig{Dir: t.TempDir(), NetworkMirror: r.URL + "/mirror/", HTTPClient: r.Client()})
+	}
+	for constraint, want := range map[string]string{"": "1.1.0", "< 1.1": "1.0.0"} {
+		if pkg, err := newInstaller().Install(t.Context(), cloud(), constraint); err != nil || pkg.Version != want {
+			t.Errorf("constraint %q: %v, %v; want %s", constraint, pkg, err, want)
+		}
+	}
+	r.sums["h1"] = "h1:" + strings.Repeat("A", 43) + "="
+	_, err = newInstaller().Install(t.Context(), cloud(), "1.0.0")
+	if _, ok := errors.AsType[*ChecksumError](err); !ok {
+		t.Errorf("wrong h1: %v, want a ChecksumError", err)
+	}
+	_, err = NewInstaller(InstallerConfig{Dir: t.TempDir(), NetworkMirror: "http://mirror.example.com/"}).Install(t.Context(), cloud(), "")
+	if err == nil || !strings.Contains(err.Error(), "https") {
+		t.Errorf("a mirror without TLS: %v", err)
+	}
+}
+
+func TestInstallAtOnce(t *testing.T) {
+	dir := mirrorDir(t)
+	in := NewInstaller(InstallerConfig{Dir: t.TempDir(), MirrorDirs: []string{dir}})
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			if pkg, err := in.Install(t.Context(), cloud(), "~> 1.0"); err != nil || pkg.Version != "1.2.0" {
+				t.Errorf("got %v, %v", pkg, err)
+			}
+		})
+	}
+	all.Wait()
+}

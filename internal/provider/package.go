@@ -1,0 +1,39 @@
+package provider
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"golang.org/x/mod/sumdb/dirhash"
+)
+
+// Package is one installed version of a provider.
+type Package struct {
+	Source  Source
+	Version string
+	// Executable is the absolute path of the plugin.
+	Executable string
+	// Checksum is Terraform's h1 hash over the directory of the executable, as found when it was installed.
+	Checksum string
+}
+
+// String names the package in messages.
+func (p Package) String() string { return p.Source.String() + " " + p.Version }
+
+func (p Package) dir() string { return filepath.Dir(p.Executable) }
+
+// Verify refuses a package whose files are not those that were installed, with a *ChecksumError.
+func (p Package) Verify() error {
+	got, err := hashDir(p.dir())
+	if err != nil {
+		return fmt.Errorf("verify provider %q: %w; install it again", p, err)
+	}
+	if got != p.Checksum {
+		return &ChecksumError{What: fmt.Sprintf("provider %q in %s", p, p.dir()), Want: p.Checksum, Got: got,
+			Remedy: "find out who changed it, then remove that directory to have it installed again"}
+	}
+	return nil
+}
+
+// hashDir is the h1 hash of Terraform's lock file.
+func hashDir(dir string) (string, error) { return dirhash.HashDir(dir, "", dirhash.Hash1) }

@@ -1,0 +1,173 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-plugin/runner"
+)
+
+var _ runner.Runner = (*child)(nil)
+
+// child is the operating system's side of a plugin: a process group with our pipes. It implements go-plugin's
+// runner.Runner, since go-plugin's own knows no groups and would wait for ever for a pipe that a grandchild holds.
+type child struct {
+	cmd            *exec.Cmd
+	start          func(func() error) error
+	stdout, stderr *os.File // our ends
+	theirs         []*os.File
+	tail           *lineTail
+	logging        sync.WaitGroup
+	exited         chan struct{} // closed when the process has ended, or will never start
+	state          string        // how it ended; valid once exited is closed
+
+	mu     sync.Mutex
+	pid    int  // 0 until started
+	killed bool // by us
+}
+
+// drainTime is how long output is still read after the process has ended; only a process that left the group can keep
+// the pipes open that long.
+const drainTime = time.Second
+
+func newChild(spec Spec, cmd *exec.Cmd, start func(func() error) error) (*child, error) {
+	c := &child{cmd: cmd, start: start, exited: make(chan struct{}), tail: newLineTail(spec.Logger)}
+	stdout, stdoutTheirs, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	stderr, stderrTheirs, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(err, stdout.Close(), stdoutTheirs.Close())
+	}
+	c.stdout, c.stderr, c.theirs = stdout, stderr, []*os.File{stdoutTheirs, stderrTheirs}
+	cmd.Stdout, cmd.Stderr = stdoutTheirs, stderrTheirs
+	cmd.SysProcAttr = ownGroup()
+	return c, nil
+}
+
+// Start starts the process.
+func (c *child) Start(context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.killed {
+		return os.ErrProcessDone
+	}
+	if err := c.start(c.cmd.Start); err != nil {
+		return err
+	}
+	for _, f := range c.theirs {
+		_ = f.Close()
+	}
+	c.pid = c.cmd.Process.Pid
+	c.logging.Go(func() { c.tail.readFrom(c.stderr) })
+	go c.watch(c.pid)
+	return nil
+}
+
+// watch waits for the end of the process and clears up after it.
+func (c *child) watch(pid int) {
+	_ = c.cmd.Wait()
+	killGroup(pid) // whatever it had started itself
+	deadline := time.Now().Add(drainTime)
+	_ = c.stdout.SetReadDeadline(deadline)
+	_ = c.stderr.SetReadDeadline(deadline)
+	c.logging.Wait()
+	_ = c.stderr.Close()
+	c.state = c.cmd.ProcessState.String()
+	close(c.exited)
+}
+
+// Wait waits for the end of the process.
+func (c *child) Wait(context.Context) error {
+	<-c.exited
+	return nil
+}
+
+// Kill kills the whole group.
+func (c *child) Kill(context.Context) error {
+	c.kill()
+	return nil
+}
+
+// kill kills the group; a process that has not started yet never will.
+func (c *child) kill() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.killed {
+		return
+	}
+	c.killed = true
+	if c.pid == 0 {
+		for _, f := range append(c.theirs, c.stdout, c.stderr) {
+			_ = f.Close()
+		}
+		close(c.exited)
+		return
+	}
+	select {
+	case <-c.exited: // its id may be another's by now
+	default:
+		killGroup(c.pid)
+	}
+}
+
+func (c *child) started() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.pid != 0
+}
+
+func (c *child) wasKilled() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.killed
+}
+
+// exitState says how the process ended, or nothing while it runs.
+func (c *child) exitState() string {
+	select {
+	case <-c.exited:
+		return c.state
+	default:
+		return ""
+	}
+}
+
+func (c *child) lastLines() []string { return c.tail.lines() }
+
+// Stdout is where the handshake is read from.
+func (c *child) Stdout() io.ReadCloser { return c.stdout }
+
+// Stderr is empty for go-plugin: the log lines are read here.
+func (c *child) Stderr() io.ReadCloser { return io.NopCloser(eof{}) }
+
+// Name is the executable's path.
+func (c *child) Name() string { return c.cmd.Path }
+
+// ID is the process id.
+func (c *child) ID() string {
+	if !c.started() {
+		return ""
+	}
+	return strconv.Itoa(c.cmd.Process.Pid)
+}
+
+// Diagnose has nothing to add.
+func (c *child) Diagnose(context.Context) string { return "" }
+
+// PluginToHost and HostToPlugin: we live on the same host.
+func (c *child) PluginToHost(network, addr string) (string, string, error) { return network, addr, nil }
+
+// HostToPlugin is the identity, see PluginToHost.
+func (c *child) HostToPlugin(network, addr string) (string, string, error) { return network, addr, nil }
+
+type eof struct{}
+
+func (eof) Read([]byte) (int, error) { return 0, io.EOF }

@@ -1,0 +1,59 @@
+package plugin
+
+import (
+	"context"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+var _ grpc.ClientConnInterface = (*Process)(nil)
+
+// exitPatience is how long a failed call waits for the news that the process has ended: the connection breaks first.
+const exitPatience = 2 * time.Second
+
+// Invoke calls the plugin.
+func (p *Process) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
+	return p.explain(ctx, p.conn.Invoke(ctx, method, args, reply, opts...))
+}
+
+// NewStream opens a stream to the plugin.
+func (p *Process) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	s, err := p.conn.NewStream(ctx, desc, method, opts...)
+	return s, p.explain(ctx, err)
+}
+
+// explain turns the failure of a connection into an *UnavailableError.
+func (p *Process) explain(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	if p.lost(ctx, err) {
+		reason := p.child.exitState()
+		if reason == "" {
+			reason = firstLine(status.Convert(err).Message())
+		}
+		return &UnavailableError{Provider: p.spec.Name, Reason: reason, Stderr: p.child.lastLines()}
+	}
+	return err
+}
+
+func (p *Process) lost(ctx context.Context, err error) bool {
+	code := status.Code(err)
+	if code == codes.Canceled && ctx.Err() == nil { // the connection was closed under the call
+		return true
+	}
+	if code != codes.Unavailable {
+		return false
+	}
+	timer := time.NewTimer(exitPatience)
+	defer timer.Stop()
+	select {
+	case <-p.child.exited:
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+	return true
+}

@@ -1,0 +1,117 @@
+package plugin
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+)
+
+const (
+	tailLines  = 20
+	panicLines = 20
+	maxLine    = 1 << 10 // what of a line is kept for an error
+)
+
+// lineTail reads what a plugin writes to stderr: it hands the lines to our log and keeps the last for an error message.
+// A panic is kept from its first line on, since its stack would push that out.
+type lineTail struct {
+	logger *slog.Logger
+
+	mu    sync.Mutex
+	last  []string
+	panic []string
+}
+
+func newLineTail(l *slog.Logger) *lineTail { return &lineTail{logger: l} }
+
+func (t *lineTail) readFrom(r io.Reader) {
+	br := bufio.NewReaderSize(r, 64<<10)
+	for {
+		line, more, err := br.ReadLine()
+		if err != nil {
+			return
+		}
+		t.add(string(line))
+		for more && err == nil { // the rest of an overlong line is dropped
+			_, more, err = br.ReadLine()
+		}
+	}
+}
+
+func (t *lineTail) add(line string) {
+	level, message := parseLine(line)
+	t.logger.Log(context.Background(), level, "provider: "+message)
+	if level < slog.LevelInfo && strings.HasPrefix(line, "{") {
+		return // go-plugin's own chatter
+	}
+	if len(message) > maxLine {
+		message = message[:maxLine]
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case len(t.panic) == 0 && (strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ")),
+		len(t.panic) > 0 && len(t.panic) < panicLines:
+		t.panic = append(t.panic, message)
+	}
+	if len(t.last) == tailLines {
+		t.last = slices.Delete(t.last, 0, 1)
+	}
+	t.last = append(t.last, message)
+}
+
+func (t *lineTail) lines() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.panic) > 0 {
+		return slices.Clone(t.panic)
+	}
+	return slices.Clone(t.last)
+}
+
+// Write takes what a plugin writes to os.Stdout and os.Stderr once it serves: go-plugin sends that over the connection.
+func (t *lineTail) Write(p []byte) (int, error) {
+	for line := range strings.Lines(string(p)) {
+		t.add(strings.TrimRight(line, "\r\n"))
+	}
+	return len(p), nil
+}
+
+// parseLine takes the level and the message from a log line in hclog's JSON form. The other fields are dropped: they hold
+// requests and answers, which may hold secrets. A line in another form is a debug message, unless it starts with a level.
+func parseLine(line string) (slog.Level, string) {
+	var entry struct {
+		Level   string `json:"@level"`
+		Message string `json:"@message"`
+	}
+	if strings.HasPrefix(line, "{") && json.Unmarshal([]byte(line), &entry) == nil && entry.Message != "" {
+		return level(entry.Level), entry.Message
+	}
+	if rest, ok := strings.CutPrefix(strings.TrimLeft(line, "0123456789/:. "), "["); ok { // after the log package's time
+		if name, message, ok := strings.Cut(rest, "] "); ok && len(name) <= 5 {
+			return level(strings.ToLower(name)), message
+		}
+	}
+	if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {
+		return slog.LevelError, line
+	}
+	return slog.LevelDebug, line
+}
+
+func level(name string) slog.Level {
+	switch name {
+	case "error":
+		return slog.LevelError
+	case "warn":
+		return slog.LevelWarn
+	case "info":
+		return slog.LevelInfo
+	default:
+		return slog.LevelDebug
+	}
+}

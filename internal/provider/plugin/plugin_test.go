@@ -1,0 +1,80 @@
+package plugin
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// What a start, a crash and a stop do is tested where plugins are pooled, with a real one.
+
+func TestEnvironment(t *testing.T) {
+	ours := []string{
+		"PATH=/bin", "HOME=/root", "HTTPS_PROXY=http://proxy", "AWS_REGION=eu", "TF_APPEND_USER_AGENT=me",
+		"HYKUBE_SECRET=x", "TF_LOG=trace", "TF_LOG_PROVIDER=trace", "TF_TOKEN_example_com=x", "TF_REATTACH_PROVIDERS={}",
+		"TF_CLI_ARGS=x", "PLUGIN_CLIENT_CERT=x", "GOGC=50", "GOMEMLIMIT=1GiB",
+	}
+	before := slices.Clone(ours)
+	want := []string{
+		"PATH=/bin", "HOME=/root", "HTTPS_PROXY=http://proxy", "AWS_REGION=eu", "TF_APPEND_USER_AGENT=me",
+		"TF_LOG_SDK=off", "TF_LOG_PROVIDER=off", "GOGC=400",
+	}
+	if diff := cmp.Diff(want, Environment(ours, false)); diff != "" {
+		t.Errorf("environment (-want +got):\n%s", diff)
+	}
+	if got := Environment(ours, true); !slices.Contains(got, "TF_LOG_PROVIDER=debug") {
+		t.Errorf("a debug run has no logs: %v", got)
+	}
+	if diff := cmp.Diff(before, ours); diff != "" {
+		t.Errorf("the input was changed:\n%s", diff)
+	}
+}
+
+func TestParseLine(t *testing.T) {
+	for _, tc := range []struct {
+		line  string
+		level slog.Level
+		want  string
+	}{
+		{`{"@level":"warn","@message":"slow","@module":"sdk","password":"hunter2"}`, slog.LevelWarn, "slow"},
+		{`{"@level":"trace","@message":"request"}`, slog.LevelDebug, "request"},
+		{`{"not":"ours"}`, slog.LevelDebug, `{"not":"ours"}`},
+		{`[ERROR] broken`, slog.LevelError, "broken"},
+		{`2026/11/21 02:53:22 [INFO] starting up`, slog.LevelInfo, "starting up"},
+		{`panic: oh`, slog.LevelError, "panic: oh"},
+		{`anything`, slog.LevelDebug, "anything"},
+		{``, slog.LevelDebug, ""},
+		{`[`, slog.LevelDebug, "["},
+	} {
+		if level, got := parseLine(tc.line); level != tc.level || got != tc.want {
+			t.Errorf("parseLine(%q) = %v, %q; want %v, %q", tc.line, level, got, tc.level, tc.want)
+		}
+	}
+}
+
+func TestLineTail(t *testing.T) {
+	var log bytes.Buffer
+	tail := newLineTail(slog.New(slog.NewTextHandler(&log, nil)))
+	var in strings.Builder
+	for i := range 50 {
+		fmt.Fprintf(&in, "line %d\n", i)
+	}
+	in.WriteString(strings.Repeat("x", 1<<20) + "\nlast without an end\n")
+	tail.readFrom(strings.NewReader(in.String()))
+	got := tail.lines()
+	if len(got) != tailLines || got[0] != "line 32" || got[len(got)-1] != "last without an end" || len(got[len(got)-2]) > maxLine {
+		t.Errorf("kept %d lines from %q to %q", len(got), got[0], got[len(got)-1])
+	}
+	tail.readFrom(strings.NewReader("panic: boom\n\ngoroutine 1:\n" + strings.Repeat("frame\n", 200)))
+	if got := tail.lines(); got[0] != "panic: boom" || len(got) != panicLines {
+		t.Errorf("a panic is not kept from its beginning: %d lines, first %q", len(got), got[0])
+	}
+	if strings.Contains(log.String(), "line 3") {
+		t.Error("a plain line was logged above debug")
+	}
+}

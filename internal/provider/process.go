@@ -1,0 +1,256 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/hykube/hykube/internal/provider/plugin"
+	"github.com/hykube/hykube/internal/provider/protocol"
+	"github.com/hykube/hykube/internal/schema"
+)
+
+// terraformVersion is what providers are told about who calls them. Some refuse to work below a version, some put it into
+// the user agent; this is the Terraform whose behaviour we follow.
+const terraformVersion = "1.11.4"
+
+// stopGrace is how long an idle process gets to end by itself.
+const stopGrace = 2 * time.Second
+
+// process is a provider process as the pool sees it. The pool's mutex guards the fields below mu.
+type process struct {
+	pkg    Package
+	key    processKey
+	config cty.Value
+
+	// ready is closed when the start has succeeded or failed; the fields after it may be read from then on.
+	ready  chan struct{}
+	err    error
+	plugin *plugin.Process
+	server tfprotov6.ProviderServer
+	schema *schema.Provider
+
+	// retired is closed when the process must end.
+	retired    chan struct{}
+	retireOnce sync.Once
+
+	leases   int
+	retiring bool
+	idle     time.Time
+	// idleSince changes with each lease, so that a timer knows whether it is still meant.
+	idleSince int
+}
+
+// run is the life of a process.
+func (p *Pool) run(proc *process) {
+	log := p.config.Logger.With("provider", proc.pkg.Source.String(), "version", proc.pkg.Version)
+	proc.err = p.start(p.starts, proc)
+	if proc.err != nil {
+		if proc.plugin != nil {
+			proc.plugin.Stop(0)
+		}
+		p.forget(proc)
+		close(proc.ready)
+		return
+	}
+	close(proc.ready)
+	select {
+	case <-proc.plugin.Exited():
+		log.Warn("provider process ended by itself; it is started again when it is needed", "pid", proc.plugin.PID())
+		p.mu.Lock()
+		p.retire(proc)
+		p.mu.Unlock()
+		proc.plugin.Stop(0)
+	case <-proc.retired:
+		proc.plugin.Stop(stopGrace)
+		log.Debug("provider process stopped", "pid", proc.plugin.PID())
+	}
+	p.forget(proc)
+}
+
+func (p *Pool) forget(proc *process) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.retire(proc)
+	delete(p.all, proc)
+	p.notify()
+}
+
+// start brings a process to the point where it can be lent.
+func (p *Pool) start(ctx context.Context, proc *process) error {
+	if err := proc.pkg.Verify(); err != nil {
+		return err
+	}
+	name := proc.pkg.Source.String()
+	var err error
+	proc.plugin, err = p.launcher.Start(ctx, plugin.Spec{
+		Name: name, Path: proc.pkg.Executable, Env: plugin.Environment(p.config.Environ, p.config.Debug),
+		StartTimeout: p.config.StartTimeout, Logger: p.config.Logger.With("provider", name),
+	})
+	if err != nil {
+		return p.startError(err)
+	}
+	client, err := protocol.New(proc.plugin, proc.plugin.Protocol)
+	if err != nil {
+		return fmt.Errorf("start provider %q: %w", name, err)
+	}
+	proc.server = client
+
+	ctx, cancel := context.WithTimeout(ctx, p.config.ConfigureTimeout)
+	defer cancel()
+	if err := p.readSchema(ctx, proc); err != nil {
+		return p.startError(proc.crashed(ctx, "read its schema", err))
+	}
+	if !proc.key.configured {
+		return nil
+	}
+	if err := proc.configure(ctx); err != nil {
+		return p.startError(proc.crashed(ctx, "configure it", err))
+	}
+	return nil
+}
+
+// startError says ErrClosed when the pool's end is why a start failed.
+func (p *Pool) startError(err error) error {
+	if p.starts.Err() != nil {
+		return ErrClosed
+	}
+	return err
+}
+
+// crashed turns the loss, or the silence, of a process into a *CrashError: it never became ready.
+func (proc *process) crashed(ctx context.Context, doing string, err error) error {
+	crash := &CrashError{Provider: proc.pkg.Source.String()}
+	if lost, ok := errors.AsType[*UnavailableError](err); ok {
+		crash.Reason, crash.Stderr = fmt.Sprintf("it ended when asked to %s (%s)", doing, lost.Reason), lost.Stderr
+		return crash
+	}
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		crash.Reason, crash.Stderr = "it did not answer in time when asked to "+doing, proc.plugin.LastLines()
+		return crash
+	}
+	return err
+}
+
+// readSchema asks for the schema unless it is known and the plugin can do without being asked: older plugins set
+// themselves up in that call.
+func (p *Pool) readSchema(ctx context.Context, proc *process) error {
+	p.mu.Lock()
+	proc.schema = p.schemas[proc.pkg.Checksum]
+	p.mu.Unlock()
+	if proc.schema != nil && proc.schema.SchemaOptional {
+		return nil
+	}
+	r, err := proc.server.GetProviderSchema(ctx, &tfprotov6.GetProviderSchemaRequest{})
+	if err != nil {
+		return fmt.Errorf("read schema of provider %q: %w", proc.pkg.Source, err)
+	}
+	if hasErrors(r.Diagnostics) {
+		return fmt.Errorf("read schema of provider %q: %w", proc.pkg.Source, diagnosticsError(r.Diagnostics))
+	}
+	if proc.schema != nil {
+		return nil
+	}
+	s, err := schema.FromProto(r)
+	if err != nil {
+		return fmt.Errorf("read schema of provider %q: %w; use another version of the provider", proc.pkg.Source, err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if known := p.schemas[proc.pkg.Checksum]; known != nil {
+		s = known
+	}
+	p.schemas[proc.pkg.Checksum], proc.schema = s, s
+	return nil
+}
+
+// configure validates the configuration and hands it over, which Terraform does once in the life of a process.
+func (proc *process) configure(ctx context.Context) error {
+	name := proc.pkg.Source.String()
+	config, err := encodeConfig(proc.schema, proc.config)
+	if err != nil {
+		return fmt.Errorf("configure provider %q: %w", name, err)
+	}
+	v, err := proc.server.ValidateProviderConfig(ctx, &tfprotov6.ValidateProviderConfigRequest{Config: config})
+	if err != nil {
+		return fmt.Errorf("configure provider %q: %w", name, err)
+	}
+	if hasErrors(v.Diagnostics) {
+		return &ConfigError{Provider: name, Diagnostics: v.Diagnostics}
+	}
+	c, err := proc.server.ConfigureProvider(ctx, &tfprotov6.ConfigureProviderRequest{TerraformVersion: terraformVersion, Config: config})
+	if err != nil {
+		return fmt.Errorf("configure provider %q: %w", name, err)
+	}
+	if hasErrors(c.Diagnostics) {
+		return &ConfigError{Provider: name, Diagnostics: append(v.Diagnostics, c.Diagnostics...)}
+	}
+	return nil
+}
+
+// stopGracefully asks a provider that is in use to end what it is doing.
+func (proc *process) stopGracefully(ctx context.Context) {
+	select {
+	case <-proc.ready:
+	case <-ctx.Done():
+		return
+	}
+	if proc.err == nil {
+		_, _ = proc.server.StopProvider(ctx, &tfprotov6.StopProviderRequest{}) // the kill that follows doesn't depend on it
+	}
+}
+
+// encodeConfig puts a configuration on the wire; cty.NilVal is a configuration that sets nothing.
+func encodeConfig(s *schema.Provider, config cty.Value) (*tfprotov6.DynamicValue, error) {
+	if config == cty.NilVal {
+		config = emptyConfig(s.Config.Block)
+	}
+	config, _ = config.UnmarkDeep()
+	return schema.Encode(config, s.Config.Block.ImpliedType())
+}
+
+// emptyConfig is what a configuration without a single line means: attributes are null, and blocks that come in collections
+// are empty collections.
+func emptyConfig(b *schema.Block) cty.Value {
+	values := make(map[string]cty.Value, len(b.Attributes)+len(b.Blocks))
+	for _, a := range b.Attributes {
+		values[a.Name] = cty.NullVal(a.Type)
+	}
+	for _, nb := range b.Blocks {
+		elem := nb.Block.ImpliedType()
+		switch nb.Nesting {
+		case schema.NestingGroup:
+			values[nb.TypeName] = emptyConfig(nb.Block)
+		case schema.NestingSet:
+			values[nb.TypeName] = cty.SetValEmpty(elem)
+		case schema.NestingList:
+			values[nb.TypeName] = cty.ListValEmpty(elem)
+			if elem.HasDynamicTypes() {
+				values[nb.TypeName] = cty.EmptyTupleVal
+			}
+		case schema.NestingMap:
+			values[nb.TypeName] = cty.MapValEmpty(elem)
+			if elem.HasDynamicTypes() {
+				values[nb.TypeName] = cty.EmptyObjectVal
+			}
+		default:
+			values[nb.TypeName] = cty.NullVal(elem)
+		}
+	}
+	return cty.ObjectVal(values)
+}
+
+func diagnosticsError(ds []*tfprotov6.Diagnostic) error {
+	var errs []error
+	for _, d := range ds {
+		if d.Severity == tfprotov6.DiagnosticSeverityError {
+			errs = append(errs, errors.New(diagnosticText(d)))
+		}
+	}
+	return errors.Join(errs...)
+}

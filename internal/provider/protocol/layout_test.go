@@ -1,0 +1,136 @@
+package protocol
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	_ "github.com/hashicorp/terraform-plugin-go/tfprotov5/tf5server" // registers the original messages
+	_ "github.com/hashicorp/terraform-plugin-go/tfprotov6/tf6server"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+
+	pb5 "github.com/hykube/hykube/internal/provider/tfplugin5"
+	pb "github.com/hykube/hykube/internal/provider/tfplugin6"
+)
+
+// layout writes what a message looks like on the wire: numbers, kinds and names, and the same of what it holds.
+func layout(m protoreflect.MessageDescriptor, seen map[protoreflect.FullName]bool) []string {
+	if seen[m.FullName()] {
+		return nil
+	}
+	seen[m.FullName()] = true
+	var out []string
+	fields := m.Fields()
+	for i := range fields.Len() {
+		f := fields.Get(i)
+		line := fmt.Sprintf("%s.%s = %d %s %s", relative(m), f.Name(), f.Number(), f.Cardinality(), f.Kind())
+		if f.Message() != nil {
+			line += " " + relative(f.Message())
+			out = append(out, layout(f.Message(), seen)...)
+		}
+		out = append(out, line)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// relative is a message's name without its package, in the words of protocol 6.
+func relative(m protoreflect.MessageDescriptor) string {
+	name := strings.TrimPrefix(string(m.FullName()), string(m.ParentFile().Package())+".")
+	for five, six := range map[string]string{
+		"PrepareProviderConfig.": "ValidateProviderConfig.", "ValidateResourceTypeConfig.": "ValidateResourceConfig.",
+		"ValidateDataSourceConfig.": "ValidateDataResourceConfig.", "Configure.": "ConfigureProvider.", "Stop.": "StopProvider.",
+	} {
+		if rest, ok := strings.CutPrefix(name, five); ok {
+			return six + rest
+		}
+	}
+	return name
+}
+
+func original(t *testing.T, service string) protoreflect.ServiceDescriptor {
+	t.Helper()
+	d, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(service))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d.(protoreflect.ServiceDescriptor)
+}
+
+func ours(t *testing.T, name string) protoreflect.MessageDescriptor {
+	t.Helper()
+	d, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d.(protoreflect.MessageDescriptor)
+}
+
+// TestProtocol6Layout compares our messages with the originals, call by call.
+func TestProtocol6Layout(t *testing.T) {
+	methods := original(t, "tfplugin6.Provider").Methods()
+	for i := range methods.Len() {
+		m := methods.Get(i)
+		for _, d := range []protoreflect.MessageDescriptor{m.Input(), m.Output()} {
+			want := layout(d, map[protoreflect.FullName]bool{})
+			got := layout(ours(t, "hykube."+string(d.FullName())), map[protoreflect.FullName]bool{})
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s: %s differs (-original +ours):\n%s", m.Name(), d.FullName(), diff)
+			}
+		}
+	}
+}
+
+// TestProtocol5Layout proves what version5 relies on: the messages of protocol 5 are those of protocol 6, by number and kind, but
+// for the schema, which has messages of its own.
+func TestProtocol5Layout(t *testing.T) {
+	schema := string((&pb.GetProviderSchema_Response{}).ProtoReflect().Descriptor().FullName())
+	methods := original(t, "tfplugin5.Provider").Methods()
+	names := map[string]string{}
+	for six := range original(t, "tfplugin6.Provider").Methods().Len() {
+		name := string(original(t, "tfplugin6.Provider").Methods().Get(six).Name())
+		names[method5(service+name)] = name
+	}
+	for i := range methods.Len() {
+		m := methods.Get(i)
+		six, ok := names[service5+string(m.Name())]
+		if !ok {
+			t.Errorf("nothing of protocol 6 becomes %s", m.Name())
+			continue
+		}
+		for _, side := range []struct {
+			five protoreflect.MessageDescriptor
+			six  string
+		}{{m.Input(), "Request"}, {m.Output(), "Response"}} {
+			if side.five.Name() != protoreflect.Name(side.six) {
+				continue // a stream's events and the like: the methods of a ProviderServer have none
+			}
+			name := "hykube.tfplugin6." + six + "." + side.six
+			if name == schema {
+				name = string((&pb5.GetProviderSchema_Response{}).ProtoReflect().Descriptor().FullName())
+			}
+			want := layout(side.five, map[protoreflect.FullName]bool{})
+			got := layout(ours(t, name), map[protoreflect.FullName]bool{})
+			// Ours may know more, never less and never otherwise: what only protocol 6 has is what a plugin of 5 never sends.
+			missing := slices.DeleteFunc(want, func(line string) bool {
+				return slices.Contains(got, line) || strings.HasPrefix(line, "ValidateProviderConfig.Response.prepared_config = 1")
+			})
+			if diff := cmp.Diff([]string{}, missing); diff != "" {
+				t.Errorf("%s: not in ours (-want +missing):\n%s", side.five.FullName(), diff)
+			}
+			for _, line := range got {
+				if !slices.Contains(layout(side.five, map[protoreflect.FullName]bool{}), line) && !only6(line) {
+					t.Errorf("%s: protocol 5 has no %s", side.five.FullName(), line)
+				}
+			}
+		}
+	}
+}
+
+// only6 are the fields that protocol 5 reserves.
+func only6(line string) bool {
+	return strings.HasPrefix(line, "GetMetadata.Response.state_stores = 8") || strings.HasPrefix(line, "GetMetadata.StateStoreMetadata.")
+}

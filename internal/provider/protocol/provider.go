@@ -1,0 +1,224 @@
+package protocol
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"google.golang.org/grpc"
+
+	pb "github.com/hykube/hykube/internal/provider/tfplugin6"
+)
+
+// GetMetadata lists what the provider has, without schemas. Many plugins don't implement it.
+func (c *Client) GetMetadata(ctx context.Context, _ *tfprotov6.GetMetadataRequest) (*tfprotov6.GetMetadataResponse, error) {
+	r, err := call[pb.GetMetadata_Response](ctx, c, "GetMetadata", &pb.GetMetadata_Request{})
+	if err != nil {
+		return nil, err
+	}
+	return &tfprotov6.GetMetadataResponse{
+		ServerCapabilities: fromCapabilities(r.ServerCapabilities),
+		Diagnostics:        fromDiagnostics(r.Diagnostics),
+		DataSources: mapSlice(r.DataSources, func(m *pb.GetMetadata_DataSourceMetadata) tfprotov6.DataSourceMetadata {
+			return tfprotov6.DataSourceMetadata{TypeName: m.TypeName}
+		}),
+		Functions: mapSlice(r.Functions, func(m *pb.GetMetadata_FunctionMetadata) tfprotov6.FunctionMetadata {
+			return tfprotov6.FunctionMetadata{Name: m.Name}
+		}),
+		Resources: mapSlice(r.Resources, func(m *pb.GetMetadata_ResourceMetadata) tfprotov6.ResourceMetadata {
+			return tfprotov6.ResourceMetadata{TypeName: m.TypeName}
+		}),
+		EphemeralResources: mapSlice(r.EphemeralResources, func(m *pb.GetMetadata_EphemeralResourceMetadata) tfprotov6.EphemeralResourceMetadata {
+			return tfprotov6.EphemeralResourceMetadata{TypeName: m.TypeName}
+		}),
+		ListResources: mapSlice(r.ListResources, func(m *pb.GetMetadata_ListResourceMetadata) tfprotov6.ListResourceMetadata {
+			return tfprotov6.ListResourceMetadata{TypeName: m.TypeName}
+		}),
+		Actions: mapSlice(r.Actions, func(m *pb.GetMetadata_ActionMetadata) tfprotov6.ActionMetadata {
+			return tfprotov6.ActionMetadata{TypeName: m.TypeName}
+		}),
+	}, nil
+}
+
+// GetProviderSchema returns everything that the provider says about itself.
+func (c *Client) GetProviderSchema(ctx context.Context, _ *tfprotov6.GetProviderSchemaRequest) (*tfprotov6.GetProviderSchemaResponse, error) {
+	r, err := call[pb.GetProviderSchema_Response](ctx, c, "GetProviderSchema", &pb.GetProviderSchema_Request{},
+		grpc.MaxCallRecvMsgSize(maxSchemaBytes))
+	if err != nil {
+		return nil, err
+	}
+	var read schemaReader
+	out := &tfprotov6.GetProviderSchemaResponse{
+		ServerCapabilities:       fromCapabilities(r.ServerCapabilities),
+		Provider:                 read.schema(r.Provider),
+		ProviderMeta:             read.schema(r.ProviderMeta),
+		ResourceSchemas:          mapValues(r.ResourceSchemas, read.schema),
+		DataSourceSchemas:        mapValues(r.DataSourceSchemas, read.schema),
+		Functions:                mapValues(r.Functions, read.function),
+		EphemeralResourceSchemas: mapValues(r.EphemeralResourceSchemas, read.schema),
+		ListResourceSchemas:      mapValues(r.ListResourceSchemas, read.schema),
+		ActionSchemas:            mapValues(r.ActionSchemas, read.action),
+		StateStoreSchemas:        mapValues(r.StateStoreSchemas, read.schema),
+		Diagnostics:              fromDiagnostics(r.Diagnostics),
+	}
+	if read.err != nil {
+		return nil, fmt.Errorf("read provider schema: %w", read.err)
+	}
+	return out, nil
+}
+
+// GetResourceIdentitySchemas returns the schemas of identities; none from a plugin that is older than identities.
+func (c *Client) GetResourceIdentitySchemas(ctx context.Context, _ *tfprotov6.GetResourceIdentitySchemasRequest) (*tfprotov6.GetResourceIdentitySchemasResponse, error) {
+	r, err := call[pb.GetResourceIdentitySchemas_Response](ctx, c, "GetResourceIdentitySchemas", &pb.GetResourceIdentitySchemas_Request{})
+	if errors.Is(err, errors.ErrUnsupported) {
+		return &tfprotov6.GetResourceIdentitySchemasResponse{IdentitySchemas: map[string]*tfprotov6.ResourceIdentitySchema{}}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var read schemaReader
+	out := &tfprotov6.GetResourceIdentitySchemasResponse{
+		IdentitySchemas: mapValues(r.IdentitySchemas, read.identity),
+		Diagnostics:     fromDiagnostics(r.Diagnostics),
+	}
+	if read.err != nil {
+		return nil, fmt.Errorf("read identity schemas: %w", read.err)
+	}
+	return out, nil
+}
+
+// ValidateProviderConfig checks a configuration of the provider.
+func (c *Client) ValidateProviderConfig(ctx context.Context, req *tfprotov6.ValidateProviderConfigRequest) (*tfprotov6.ValidateProviderConfigResponse, error) {
+	r, err := call[pb.ValidateProviderConfig_Response](ctx, c, "ValidateProviderConfig", &pb.ValidateProviderConfig_Request{Config: toValue(req.Config)})
+	if err != nil {
+		return nil, err
+	}
+	return &tfprotov6.ValidateProviderConfigResponse{PreparedConfig: req.Config, Diagnostics: fromDiagnostics(r.Diagnostics)}, nil
+}
+
+// ConfigureProvider gives the provider its configuration; once in the life of a process.
+func (c *Client) ConfigureProvider(ctx context.Context, req *tfprotov6.ConfigureProviderRequest) (*tfprotov6.ConfigureProviderResponse, error) {
+	r, err := call[pb.ConfigureProvider_Response](ctx, c, "ConfigureProvider", &pb.ConfigureProvider_Request{
+		TerraformVersion:   req.TerraformVersion,
+		Config:             toValue(req.Config),
+		ClientCapabilities: capabilities(req.ClientCapabilities != nil && req.ClientCapabilities.DeferralAllowed),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &tfprotov6.ConfigureProviderResponse{Diagnostics: fromDiagnostics(r.Diagnostics)}, nil
+}
+
+// capabilities tells the plugin what we can do. Write-only attributes: always. Deferred answers: only for a caller that
+// says it handles them.
+func capabilities(deferral bool) *pb.ClientCapabilities {
+	return &pb.ClientCapabilities{DeferralAllowed: deferral, WriteOnlyAttributesAllowed: true}
+}
+
+// GetFunctions returns the provider's functions; none from a plugin that is older than functions.
+func (c *Client) GetFunctions(ctx context.Context, _ *tfprotov6.GetFunctionsRequest) (*tfprotov6.GetFunctionsResponse, error) {
+	r, err := call[pb.GetFunctions_Response](ctx, c, "GetFunctions", &pb.GetFunctions_Request{})
+	if errors.Is(err, errors.ErrUnsupported) {
+		return &tfprotov6.GetFunctionsResponse{Functions: map[string]*tfprotov6.Function{}}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var read schemaReader
+	out := &tfprotov6.GetFunctionsResponse{Functions: mapValues(r.Functions, read.function), Diagnostics: fromDiagnostics(r.Diagnostics)}
+	if read.err != nil {
+		return nil, fmt.Errorf("read functions: %w", read.err)
+	}
+	return out, nil
+}
+
+// CallFunction calls one of the provider's functions.
+func (c *Client) CallFunction(ctx context.Context, req *tfprotov6.CallFunctionRequest) (*tfprotov6.CallFunctionResponse, error) {
+	r, err := call[pb.CallFunction_Response](ctx, c, "CallFunction", &pb.CallFunction_Request{
+		Name: req.Name, Arguments: mapSlice(req.Arguments, toValue),
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := &tfprotov6.CallFunctionResponse{Result: fromValue(r.Result)}
+	if r.Error != nil {
+		out.Error = &tfprotov6.FunctionError{Text: r.Error.Text, FunctionArgument: r.Error.FunctionArgument}
+	}
+	return out, nil
+}
+
+// ValidateDataResourceConfig checks the configuration of a data source.
+func (c *Client) ValidateDataResourceConfig(ctx context.Context, req *tfprotov6.ValidateDataResourceConfigRequest) (*tfprotov6.ValidateDataResourceConfigResponse, error) {
+	r, err := call[pb.ValidateDataResourceConfig_Response](ctx, c, "ValidateDataResourceConfig", &pb.ValidateDataResourceConfig_Request{
+		TypeName: req.TypeName, Config: toValue(req.Config),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &tfprotov6.ValidateDataResourceConfigResponse{Diagnostics: fromDiagnostics(r.Diagnostics)}, nil
+}
+
+// ReadDataSource reads a data source.
+func (c *Client) ReadDataSource(ctx context.Context, req *tfprotov6.ReadDataSourceRequest) (*tfprotov6.ReadDataSourceResponse, error) {
+	r, err := call[pb.ReadDataSource_Response](ctx, c, "ReadDataSource", &pb.ReadDataSource_Request{
+		TypeName: req.TypeName, Config: toValue(req.Config), ProviderMeta: toValue(req.ProviderMeta),
+		ClientCapabilities: capabilities(req.ClientCapabilities != nil && req.ClientCapabilities.DeferralAllowed),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &tfprotov6.ReadDataSourceResponse{
+		State: fromValue(r.State), Diagnostics: fromDiagnostics(r.Diagnostics), Deferred: fromDeferred(r.Deferred),
+	}, nil
+}
+
+// ValidateEphemeralResourceConfig checks the configuration of an ephemeral resource.
+func (c *Client) ValidateEphemeralResourceConfig(ctx context.Context, req *tfprotov6.ValidateEphemeralResourceConfigRequest) (*tfprotov6.ValidateEphemeralResourceConfigResponse, error) {
+	r, err := call[pb.ValidateEphemeralResourceConfig_Response](ctx, c, "ValidateEphemeralResourceConfig", &pb.ValidateEphemeralResourceConfig_Request{
+		TypeName: req.TypeName, Config: toValue(req.Config),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &tfprotov6.ValidateEphemeralResourceConfigResponse{Diagnostics: fromDiagnostics(r.Diagnostics)}, nil
+}
+
+// OpenEphemeralResource opens an ephemeral resource; its result must never be stored.
+func (c *Client) OpenEphemeralResource(ctx context.Context, req *tfprotov6.OpenEphemeralResourceRequest) (*tfprotov6.OpenEphemeralResourceResponse, error) {
+	r, err := call[pb.OpenEphemeralResource_Response](ctx, c, "OpenEphemeralResource", &pb.OpenEphemeralResource_Request{
+		TypeName: req.TypeName, Config: toValue(req.Config),
+		ClientCapabilities: capabilities(req.ClientCapabilities != nil && req.ClientCapabilities.DeferralAllowed),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &tfprotov6.OpenEphemeralResourceResponse{
+		Result: fromValue(r.Result), Diagnostics: fromDiagnostics(r.Diagnostics), Private: r.Private,
+		RenewAt: fromTime(r.RenewAt), Deferred: fromDeferred(r.Deferred),
+	}, nil
+}
+
+// RenewEphemeralResource keeps an ephemeral resource open.
+func (c *Client) RenewEphemeralResource(ctx context.Context, req *tfprotov6.RenewEphemeralResourceRequest) (*tfprotov6.RenewEphemeralResourceResponse, error) {
+	r, err := call[pb.RenewEphemeralResource_Response](ctx, c, "RenewEphemeralResource", &pb.RenewEphemeralResource_Request{
+		TypeName: req.TypeName, Private: req.Private,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &tfprotov6.RenewEphemeralResourceResponse{
+		Diagnostics: fromDiagnostics(r.Diagnostics), Private: r.Private, RenewAt: fromTime(r.RenewAt),
+	}, nil
+}
+
+// CloseEphemeralResource closes an ephemeral resource.
+func (c *Client) CloseEphemeralResource(ctx context.Context, req *tfprotov6.CloseEphemeralResourceRequest) (*tfprotov6.CloseEphemeralResourceResponse, error) {
+	r, err := call[pb.CloseEphemeralResource_Response](ctx, c, "CloseEphemeralResource", &pb.CloseEphemeralResource_Request{
+		TypeName: req.TypeName, Private: req.Private,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &tfprotov6.CloseEphemeralResourceResponse{Diagnostics: fromDiagnostics(r.Diagnostics)}, nil
+}

@@ -1,0 +1,144 @@
+package protocol
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+
+	pb "github.com/hykube/hykube/internal/provider/tfplugin6"
+)
+
+// ValidateResourceConfig checks the configuration of a resource; it may hold unknown values.
+func (c *Client) ValidateResourceConfig(ctx context.Context, req *tfprotov6.ValidateResourceConfigRequest) (*tfprotov6.ValidateResourceConfigResponse, error) {
+	r, err := call[pb.ValidateResourceConfig_Response](ctx, c, "ValidateResourceConfig", &pb.ValidateResourceConfig_Request{
+		TypeName: req.TypeName, Config: toValue(req.Config), ClientCapabilities: capabilities(false),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &tfprotov6.ValidateResourceConfigResponse{Diagnostics: fromDiagnostics(r.Diagnostics)}, nil
+}
+
+// UpgradeResourceState brings a stored state to the schema's current version.
+func (c *Client) UpgradeResourceState(ctx context.Context, req *tfprotov6.UpgradeResourceStateRequest) (*tfprotov6.UpgradeResourceStateResponse, error) {
+	r, err := call[pb.UpgradeResourceState_Response](ctx, c, "UpgradeResourceState", &pb.UpgradeResourceState_Request{
+		TypeName: req.TypeName, Version: req.Version, RawState: toRawState(req.RawState),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &tfprotov6.UpgradeResourceStateResponse{
+		UpgradedState: fromValue(r.UpgradedState), Diagnostics: fromDiagnostics(r.Diagnostics),
+	}, nil
+}
+
+// UpgradeResourceIdentity brings a stored identity to its schema's current version.
+func (c *Client) UpgradeResourceIdentity(ctx context.Context, req *tfprotov6.UpgradeResourceIdentityRequest) (*tfprotov6.UpgradeResourceIdentityResponse, error) {
+	r, err := call[pb.UpgradeResourceIdentity_Response](ctx, c, "UpgradeResourceIdentity", &pb.UpgradeResourceIdentity_Request{
+		TypeName: req.TypeName, Version: req.Version, RawIdentity: toRawState(req.RawIdentity),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &tfprotov6.UpgradeResourceIdentityResponse{
+		UpgradedIdentity: fromIdentity(r.UpgradedIdentity), Diagnostics: fromDiagnostics(r.Diagnostics),
+	}, nil
+}
+
+// ReadResource reads what a resource is now; a null state means that it is gone.
+func (c *Client) ReadResource(ctx context.Context, req *tfprotov6.ReadResourceRequest) (*tfprotov6.ReadResourceResponse, error) {
+	r, err := call[pb.ReadResource_Response](ctx, c, "ReadResource", &pb.ReadResource_Request{
+		TypeName: req.TypeName, CurrentState: toValue(req.CurrentState), Private: req.Private,
+		ProviderMeta: toValue(req.ProviderMeta), CurrentIdentity: toIdentity(req.CurrentIdentity),
+		ClientCapabilities: capabilities(req.ClientCapabilities != nil && req.ClientCapabilities.DeferralAllowed),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &tfprotov6.ReadResourceResponse{
+		NewState: fromValue(r.NewState), Diagnostics: fromDiagnostics(r.Diagnostics), Private: r.Private,
+		Deferred: fromDeferred(r.Deferred), NewIdentity: fromIdentity(r.NewIdentity),
+	}, nil
+}
+
+// PlanResourceChange asks what a change would do.
+func (c *Client) PlanResourceChange(ctx context.Context, req *tfprotov6.PlanResourceChangeRequest) (*tfprotov6.PlanResourceChangeResponse, error) {
+	r, err := call[pb.PlanResourceChange_Response](ctx, c, "PlanResourceChange", &pb.PlanResourceChange_Request{
+		TypeName: req.TypeName, PriorState: toValue(req.PriorState), ProposedNewState: toValue(req.ProposedNewState),
+		Config: toValue(req.Config), PriorPrivate: req.PriorPrivate, ProviderMeta: toValue(req.ProviderMeta),
+		PriorIdentity:      toIdentity(req.PriorIdentity),
+		ClientCapabilities: capabilities(req.ClientCapabilities != nil && req.ClientCapabilities.DeferralAllowed),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &tfprotov6.PlanResourceChangeResponse{
+		PlannedState: fromValue(r.PlannedState), RequiresReplace: mapSlice(r.RequiresReplace, fromPath),
+		PlannedPrivate: r.PlannedPrivate, Diagnostics: fromDiagnostics(r.Diagnostics),
+		UnsafeToUseLegacyTypeSystem: r.LegacyTypeSystem, Deferred: fromDeferred(r.Deferred),
+		PlannedIdentity: fromIdentity(r.PlannedIdentity),
+	}, nil
+}
+
+// ApplyResourceChange makes a planned change. It runs to its end even when ctx is cancelled, see apply.
+func (c *Client) ApplyResourceChange(ctx context.Context, req *tfprotov6.ApplyResourceChangeRequest) (*tfprotov6.ApplyResourceChangeResponse, error) {
+	r, err := apply[pb.ApplyResourceChange_Response](ctx, c, "ApplyResourceChange", &pb.ApplyResourceChange_Request{
+		TypeName: req.TypeName, PriorState: toValue(req.PriorState), PlannedState: toValue(req.PlannedState),
+		Config: toValue(req.Config), PlannedPrivate: req.PlannedPrivate, ProviderMeta: toValue(req.ProviderMeta),
+		PlannedIdentity: toIdentity(req.PlannedIdentity),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &tfprotov6.ApplyResourceChangeResponse{
+		NewState: fromValue(r.NewState), Private: r.Private, Diagnostics: fromDiagnostics(r.Diagnostics),
+		UnsafeToUseLegacyTypeSystem: r.LegacyTypeSystem, NewIdentity: fromIdentity(r.NewIdentity),
+	}, nil
+}
+
+// ImportResourceState finds a resource by its id or identity.
+func (c *Client) ImportResourceState(ctx context.Context, req *tfprotov6.ImportResourceStateRequest) (*tfprotov6.ImportResourceStateResponse, error) {
+	r, err := call[pb.ImportResourceState_Response](ctx, c, "ImportResourceState", &pb.ImportResourceState_Request{
+		TypeName: req.TypeName, Id: req.ID, Identity: toIdentity(req.Identity),
+		ClientCapabilities: capabilities(req.ClientCapabilities != nil && req.ClientCapabilities.DeferralAllowed),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &tfprotov6.ImportResourceStateResponse{
+		ImportedResources: mapSlice(r.ImportedResources, func(i *pb.ImportResourceState_ImportedResource) *tfprotov6.ImportedResource {
+			return &tfprotov6.ImportedResource{
+				TypeName: i.TypeName, State: fromValue(i.State), Private: i.Private, Identity: fromIdentity(i.Identity),
+			}
+		}),
+		Diagnostics: fromDiagnostics(r.Diagnostics), Deferred: fromDeferred(r.Deferred),
+	}, nil
+}
+
+// MoveResourceState takes over the state of a resource of another type or provider.
+func (c *Client) MoveResourceState(ctx context.Context, req *tfprotov6.MoveResourceStateRequest) (*tfprotov6.MoveResourceStateResponse, error) {
+	r, err := call[pb.MoveResourceState_Response](ctx, c, "MoveResourceState", &pb.MoveResourceState_Request{
+		SourceProviderAddress: req.SourceProviderAddress, SourceTypeName: req.SourceTypeName,
+		SourceSchemaVersion: req.SourceSchemaVersion, SourceState: toRawState(req.SourceState), TargetTypeName: req.TargetTypeName,
+		SourcePrivate: req.SourcePrivate, SourceIdentity: toRawState(req.SourceIdentity),
+		SourceIdentitySchemaVersion: req.SourceIdentitySchemaVersion,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &tfprotov6.MoveResourceStateResponse{
+		TargetPrivate: r.TargetPrivate, TargetState: fromValue(r.TargetState), Diagnostics: fromDiagnostics(r.Diagnostics),
+		TargetIdentity: fromIdentity(r.TargetIdentity),
+	}, nil
+}
+
+// GenerateResourceConfig writes the configuration that a state could have come from.
+func (c *Client) GenerateResourceConfig(ctx context.Context, req *tfprotov6.GenerateResourceConfigRequest) (*tfprotov6.GenerateResourceConfigResponse, error) {
+	r, err := call[pb.GenerateResourceConfig_Response](ctx, c, "GenerateResourceConfig", &pb.GenerateResourceConfig_Request{
+		TypeName: req.TypeName, State: toValue(req.State),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &tfprotov6.GenerateResourceConfigResponse{Config: fromValue(r.Config), Diagnostics: fromDiagnostics(r.Diagnostics)}, nil
+}

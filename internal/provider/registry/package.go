@@ -1,0 +1,67 @@
+package registry
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+)
+
+// ChecksumError says that a file is not the one that was published.
+type ChecksumError struct {
+	// URL is where the file came from.
+	URL string
+	// Want and Got are SHA-256 sums, in hexadecimal.
+	Want, Got string
+}
+
+func (e *ChecksumError) Error() string {
+	return fmt.Sprintf("checksum mismatch: %s should have the SHA-256 sum %s and has %s", e.URL, e.Want, e.Got)
+}
+
+// download writes a package into a file, over what it holds, and returns its SHA-256 sum. When sums are wanted, any other
+// is a *ChecksumError.
+func (c *Client) download(ctx context.Context, u *url.URL, token string, into *os.File, want ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, packageTimeout)
+	defer cancel()
+	var got string
+	err := c.retry(ctx, u, func() error {
+		body, _, err := c.get(ctx, u, token)
+		if err != nil {
+			return err
+		}
+		defer body.Close()
+		if _, err := into.Seek(0, io.SeekStart); err != nil {
+			return permanent{err}
+		}
+		if err := into.Truncate(0); err != nil {
+			return permanent{err}
+		}
+		sum := sha256.New()
+		n, err := io.Copy(io.MultiWriter(into, sum), io.LimitReader(body, maxPackage+1))
+		if pe, ok := errors.AsType[*os.PathError](err); ok { // the disk, not the network
+			return permanent{pe}
+		}
+		if err == nil && n > maxPackage {
+			return permanent{fmt.Errorf("the package is larger than %d bytes", maxPackage)}
+		}
+		got = hex.EncodeToString(sum.Sum(nil))
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	for _, w := range want {
+		if w == got {
+			return got, nil
+		}
+	}
+	if len(want) > 0 {
+		return "", &ChecksumError{URL: plain(u), Want: want[0], Got: got}
+	}
+	return got, nil
+}

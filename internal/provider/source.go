@@ -1,0 +1,51 @@
+package provider
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	regaddr "github.com/hashicorp/terraform-registry-address"
+)
+
+// Source is the address of a provider: which registry, whose, and which.
+type Source struct {
+	// Hostname of the registry, with a port if it has one; in the form for comparison, so punycode.
+	Hostname string
+	// Namespace within the registry.
+	Namespace string
+	// Type is the provider's name, such as "aws".
+	Type string
+}
+
+// String is the full address, such as "registry.terraform.io/hashicorp/time".
+func (s Source) String() string { return s.Hostname + "/" + s.Namespace + "/" + s.Type }
+
+// maxSource is longer than any address that a registry could serve.
+const maxSource = 512
+
+// ParseSource reads an address by Terraform's rules: TYPE, NAMESPACE/TYPE or HOSTNAME/NAMESPACE/TYPE, where the hostname
+// is registry.terraform.io and the namespace hashicorp when they are left out.
+func ParseSource(s string) (Source, error) {
+	const want = `; write it as "hashicorp/aws" or "registry.example.com/team/cloud"`
+	if len(s) > maxSource {
+		return Source{}, fmt.Errorf("parse provider source \"%.40s...\": longer than %d characters%s", s, maxSource, want)
+	}
+	p, err := regaddr.ParseProviderSource(s)
+	if err != nil {
+		if pe, ok := errors.AsType[*regaddr.ParserError](err); ok {
+			return Source{}, fmt.Errorf("parse provider source %q: %s%s", s, strings.Join(strings.Fields(pe.Detail), " "), want)
+		}
+		return Source{}, fmt.Errorf("parse provider source %q: %w%s", s, err, want)
+	}
+	if !p.HasKnownNamespace() {
+		p.Namespace = "hashicorp"
+	}
+	if p.Namespace == regaddr.LegacyProviderNamespace {
+		return Source{}, fmt.Errorf("parse provider source %q: the namespace %q was for addresses before Terraform 0.13%s", s, p.Namespace, want)
+	}
+	if p.IsBuiltIn() {
+		return Source{}, fmt.Errorf("parse provider source %q: it is a part of Terraform itself and can't be installed%s", s, want)
+	}
+	return Source{Hostname: string(p.Hostname), Namespace: p.Namespace, Type: p.Type}, nil
+}
