@@ -1,0 +1,141 @@
+// Package activities is the hands of Hykube: the Temporal activities that read objects, ask providers, keep the ledger
+// and write what came of it back to the objects. Each may run twice, heartbeats while it waits for others, and takes up
+// what an earlier attempt left. It imports workflows for names and structs, and internal packages; how objects are
+// stored and who may do what is behind the interfaces here.
+package activities
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"log/slog"
+	"time"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/catalog"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/workflows"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/worker"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// ErrGone says that an object does not exist, or not with that UID.
+var ErrGone = errors.New("the object does not exist any more")
+
+// Objects are the objects of the dynamic kinds.
+type Objects interface {
+	// List reads every resource of a namespace, of all kinds.
+	List(ctx context.Context, namespace string) iter.Seq2[*unstructured.Unstructured, error]
+	// Get reads one object. It returns ErrGone when there is none with the reference's UID; an empty UID matches any.
+	Get(ctx context.Context, ref v1alpha1.ObjectReference) (*unstructured.Unstructured, error)
+	// SetStatus replaces the status of an object. It returns ErrGone as Get does.
+	SetStatus(ctx context.Context, ref v1alpha1.ObjectReference, status map[string]any) error
+	// Hold puts the finalizer on an object, so that it outlives its infrastructure. It returns ErrGone as Get does.
+	Hold(ctx context.Context, obj *unstructured.Unstructured) error
+	// Release takes the finalizer off an object. An object that is gone is released already.
+	Release(ctx context.Context, ref v1alpha1.ObjectReference) error
+}
+
+// Plans are the Plan objects.
+type Plans interface {
+	// Get reads a plan. It returns ErrGone when there is none with that UID.
+	Get(ctx context.Context, namespace, name string, uid types.UID) (*v1alpha1.Plan, error)
+	// UpdateStatus changes the status of a plan, and tries again when somebody else was first.
+	UpdateStatus(ctx context.Context, namespace, name string, uid types.UID, change func(*v1alpha1.PlanStatus)) error
+}
+
+// Configs are the ProviderConfigs and the Secrets that they refer to.
+type Configs interface {
+	// Get reads a ProviderConfig; nil when there is none of that name.
+	Get(ctx context.Context, namespace, name string) (*v1alpha1.ProviderConfig, error)
+	// Secret reads one key of a Secret.
+	Secret(ctx context.Context, namespace, name, key string) ([]byte, error)
+}
+
+// Access answers what somebody may do.
+type Access interface {
+	// MayUse says whether somebody has the verb "use" on a ProviderConfig.
+	MayUse(ctx context.Context, who v1alpha1.Identity, namespace, name string) (bool, error)
+}
+
+// Config is what the activities work with; all fields are needed.
+type Config struct {
+	Objects Objects
+	Plans   Plans
+	Configs Configs
+	Access  Access
+	Catalog *catalog.Catalog
+	Ledger  *ledger.Ledger
+	Logger  *slog.Logger
+}
+
+// Activities carries out what the workflows order.
+type Activities struct {
+	Config
+	progress *progress
+	limits   *limits
+}
+
+// New returns the activities over c.
+func New(c Config) *Activities {
+	return &Activities{Config: c, progress: newProgress(c.Plans, c.Logger), limits: newLimits()}
+}
+
+// Register makes the workflows and activities known to a worker.
+func (a *Activities) Register(w worker.Registry) {
+	for name, fn := range map[string]any{
+		workflows.ActivitySurvey:  a.Survey,
+		workflows.ActivityPropose: a.Propose,
+		workflows.ActivityPublish: a.Publish,
+		workflows.ActivityFail:    a.Fail,
+		workflows.ActivityBegin:   a.Begin,
+		workflows.ActivityStep:    a.Step,
+		workflows.ActivityLane:    a.Lane,
+		workflows.ActivityFinish:  a.Finish,
+	} {
+		w.RegisterActivityWithOptions(fn, activity.RegisterOptions{Name: name})
+	}
+}
+
+// heartbeatEvery must be well under the heartbeat timeout of the workflows.
+const heartbeatEvery = 5 * time.Second
+
+// heartbeat tells Temporal that the activity lives, until the returned function is called.
+func heartbeat(ctx context.Context) (stop func()) {
+	done := make(chan struct{})
+	go func() {
+		tick := time.NewTicker(heartbeatEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				activity.RecordHeartbeat(ctx)
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() { close(done) }
+}
+
+// final marks an error that another attempt would only repeat.
+func final(err error) error {
+	return temporal.NewNonRetryableApplicationError(err.Error(), workflows.ErrorFinal, err)
+}
+
+func uidOf(p workflows.Plan) types.UID { return types.UID(p.UID) }
+
+func (a *Activities) plan(ctx context.Context, p workflows.Plan) (*v1alpha1.Plan, error) {
+	obj, err := a.Plans.Get(ctx, p.Namespace, p.Name, uidOf(p))
+	if errors.Is(err, ErrGone) {
+		return nil, final(errors.New("the Plan object was deleted"))
+	}
+	return obj, err
+}
+
+func now() *metav1.Time { return new(metav1.Now()) }

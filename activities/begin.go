@@ -1,0 +1,264 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/condition"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/workflows"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// smallPlan is the number of steps up to which each is an activity of its own, which the Web UI shows one by one. Beyond
+// it a lane works through them: a history holds some thousand activities at most.
+const smallPlan = 200
+
+// Begin checks that a plan may be applied as it stands, and puts its steps in order.
+func (a *Activities) Begin(ctx context.Context, p workflows.Plan) (workflows.Begun, error) {
+	defer heartbeat(ctx)()
+	po, err := a.plan(ctx, p)
+	if err != nil {
+		return workflows.Begun{}, err
+	}
+	work, err := a.loadWork(ctx, po.UID)
+	if err != nil {
+		return workflows.Begun{}, err
+	}
+	if why, err := a.refusal(ctx, po, work); err != nil {
+		return workflows.Begun{}, err
+	} else if why != "" {
+		return workflows.Begun{Refused: why}, a.refuseApply(ctx, p, why)
+	}
+	a.progress.begin(p, work.progress())
+	err = a.Plans.UpdateStatus(ctx, p.Namespace, p.Name, uidOf(p), func(s *v1alpha1.PlanStatus) {
+		s.Progress = new(work.progress())
+		condition.Reconciling(&s.Conditions, po.Generation, v1alpha1.ReasonApplying, "The plan is being applied.")
+	})
+	if err != nil {
+		return workflows.Begun{}, err
+	}
+	begun := workflows.Begun{Total: len(work.steps), Providers: work.providers()}
+	if len(work.steps) <= smallPlan {
+		for _, s := range work.steps {
+			begun.Steps = append(begun.Steps, workflows.Step{Step: s, Title: title(work.changes[s.Change], s.Destroy)})
+		}
+	}
+	return begun, nil
+}
+
+// title is what the Web UI calls a step.
+func title(c *ledger.Change, destroy bool) string {
+	verb := strings.ToLower(string(c.Action))
+	if c.Action == v1alpha1.ActionReplace {
+		verb = "create (replace)"
+		if destroy {
+			verb = "destroy (replace)"
+		}
+	}
+	return verb + " " + c.Address
+}
+
+// work is a stored plan, ready to be applied.
+type work struct {
+	changes []*ledger.Change
+	steps   []plan.Step
+	digest  string
+}
+
+func (a *Activities) loadWork(ctx context.Context, uid types.UID) (*work, error) {
+	w := &work{}
+	d := newDigest()
+	index := map[string]int{}
+	for c, err := range a.Ledger.Changes(ctx, uid, 0) {
+		if err != nil {
+			return nil, err
+		}
+		index[c.Address] = len(w.changes)
+		w.changes = append(w.changes, c)
+		d.add(c)
+	}
+	planned := make([]plan.Planned, len(w.changes))
+	for i, c := range w.changes {
+		planned[i] = plan.Planned{Action: c.Action, DependsOn: ints(c.DependsOn)}
+		for _, addr := range c.Requires {
+			if j, ok := index[addr]; ok {
+				planned[i].Requires = append(planned[i].Requires, j)
+			}
+		}
+	}
+	w.steps, w.digest = plan.Steps(planned), d.String()
+	return w, nil
+}
+
+// progress counts the changes that have steps.
+func (w *work) progress() v1alpha1.PlanProgress {
+	var p v1alpha1.PlanProgress
+	for _, c := range w.changes {
+		if c.Action == v1alpha1.ActionNoOp {
+			continue
+		}
+		p.Total++
+		tallyState(&p, c.State, 1)
+	}
+	return p
+}
+
+func (w *work) providers() []string {
+	var names []string
+	for _, c := range w.changes {
+		group, _, _ := strings.Cut(c.Object.APIVersion, "/")
+		if name, ok := v1alpha1.ProviderOfGroup(group); ok && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// refusal says why a plan may not be applied; empty when it may.
+func (a *Activities) refusal(ctx context.Context, po *v1alpha1.Plan, w *work) (string, error) {
+	approval := po.Status.Approval
+	switch {
+	case !meta.IsStatusConditionTrue(po.Status.Conditions, v1alpha1.ConditionApproved), approval == nil, approval.Decision != v1alpha1.DecisionApproved:
+		return "The plan is not approved.", nil
+	case approval.Digest != po.Status.Digest, w.digest != po.Status.Digest:
+		return "The approval is about other changes than those that are stored. Make a new plan.", nil
+	}
+	configs := map[string]bool{}
+	for _, c := range w.changes {
+		if c.ProviderConfig != "" {
+			configs[c.ProviderConfig] = true
+		}
+	}
+	for name := range configs {
+		if err := a.mayUse(ctx, approval.By, po.Namespace, name); err != nil {
+			return err.Error(), nil
+		}
+	}
+	return "", nil
+}
+
+func (a *Activities) refuseApply(ctx context.Context, p workflows.Plan, why string) error {
+	err := a.Plans.UpdateStatus(ctx, p.Namespace, p.Name, uidOf(p), func(s *v1alpha1.PlanStatus) {
+		c := &s.Conditions
+		s.FinishedAt = now()
+		condition.Set(c, 1, v1alpha1.ConditionApplied, false, v1alpha1.ReasonApplyFailed, why)
+		condition.Stalled(c, 1, v1alpha1.ReasonApplyFailed, why)
+	})
+	if errors.Is(err, ErrGone) {
+		return nil
+	}
+	return err
+}
+
+// Finish records how the applying of a plan ended, for the plan and for the changes that were not tried.
+func (a *Activities) Finish(ctx context.Context, f workflows.Finish) (workflows.Finished, error) {
+	defer heartbeat(ctx)()
+	po, err := a.plan(ctx, f.Plan)
+	if err != nil {
+		return workflows.Finished{}, err
+	}
+	if po.Status.FinishedAt != nil {
+		return workflows.Finished{Outcome: "Refused"}, nil
+	}
+	work, err := a.loadWork(ctx, po.UID)
+	if err != nil {
+		return workflows.Finished{}, err
+	}
+	var stale []string
+	for _, c := range work.changes {
+		if c.Action == v1alpha1.ActionNoOp {
+			continue
+		}
+		if c.State == v1alpha1.ChangePending || c.State == v1alpha1.ChangeRunning {
+			if err := a.skip(ctx, po.UID, c, work, f.Cancelled); err != nil {
+				return workflows.Finished{}, err
+			}
+		}
+		if c.State == v1alpha1.ChangeStale {
+			stale = append(stale, c.Address+": "+c.Message)
+		}
+	}
+	counts := work.progress()
+	finished := workflows.Finished{Done: int(counts.Done), Failed: int(counts.Failed), Skipped: int(counts.Skipped)}
+	a.progress.end(f.Plan)
+	err = a.Plans.UpdateStatus(ctx, f.Plan.Namespace, f.Plan.Name, uidOf(f.Plan), func(s *v1alpha1.PlanStatus) {
+		c := &s.Conditions
+		g := po.Generation
+		s.Progress, s.FinishedAt = &counts, now()
+		if len(stale) > 0 {
+			condition.Set(c, g, v1alpha1.ConditionStale, true, v1alpha1.ReasonStale, strings.Join(stale, "\n"))
+		}
+		var reason, message string
+		switch {
+		case counts.Failed == 0 && counts.Skipped == 0:
+			finished.Outcome = "Applied"
+			message = fmt.Sprintf("%d of %d changes were made.", counts.Done, counts.Total)
+			condition.Set(c, g, v1alpha1.ConditionApplied, true, v1alpha1.ReasonApplied, message)
+			condition.Ready(c, g, v1alpha1.ReasonApplied, message)
+			return
+		case f.Cancelled && counts.Failed == 0:
+			finished.Outcome, reason = "Cancelled", v1alpha1.ReasonCancelled
+		case len(stale) == int(counts.Failed):
+			finished.Outcome, reason = "Stale", v1alpha1.ReasonStale
+		default:
+			finished.Outcome, reason = "Failed", v1alpha1.ReasonApplyFailed
+		}
+		message = fmt.Sprintf("%d of %d changes were made, %d failed, %d were not tried. %s Make a new plan for the rest.",
+			counts.Done, counts.Total, counts.Failed, counts.Skipped, failures(work))
+		condition.Set(c, g, v1alpha1.ConditionApplied, false, reason, message)
+		condition.Stalled(c, g, reason, message)
+	})
+	return finished, err
+}
+
+// failures names what failed, the first few in full.
+func failures(w *work) string {
+	const most = 5
+	var text []string
+	n := 0
+	for _, c := range w.changes {
+		switch c.State {
+		case v1alpha1.ChangeFailed, v1alpha1.ChangeStale, v1alpha1.ChangeUnknown:
+			if n++; n <= most {
+				text = append(text, c.Address+": "+c.Message)
+			}
+		}
+	}
+	if n > most {
+		text = append(text, fmt.Sprintf("and %d more", n-most))
+	}
+	if n == 0 {
+		return ""
+	}
+	return strings.Join(text, "; ") + "."
+}
+
+// skip records that a change was not tried.
+func (a *Activities) skip(ctx context.Context, uid types.UID, c *ledger.Change, w *work, cancelled bool) error {
+	c.State, c.FinishedAt = v1alpha1.ChangeSkipped, now()
+	reason := v1alpha1.ReasonSkipped
+	c.Message = "something that it depends on was not done"
+	for _, d := range c.DependsOn {
+		if dep := w.changes[d]; dep.State != v1alpha1.ChangeDone && dep.Action != v1alpha1.ActionNoOp {
+			c.Message = fmt.Sprintf("it depends on %s, which was not done", dep.Address)
+		}
+	}
+	if cancelled {
+		reason, c.Message = v1alpha1.ReasonCancelled, "the plan was cancelled before it was tried"
+	}
+	if err := a.Ledger.SaveChange(ctx, uid, c); err != nil {
+		return err
+	}
+	return a.writeStatus(ctx, c.Object, func(s *status) {
+		condition.Stalled(&s.conditions, c.Object.Generation, reason, "Not tried: "+c.Message+".")
+	})
+}

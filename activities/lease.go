@@ -1,0 +1,137 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/instance"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/provider"
+)
+
+// lease is a configured provider for one resource, with the permission to make a call.
+type lease struct {
+	instance.Type
+	// config is the name of the ProviderConfig; empty when the provider is used without one.
+	config  string
+	release func()
+}
+
+// configFor finds the ProviderConfig of a resource: the one that its lifecycle names; else the one named "default", if
+// it is one of the resource's provider; else the one named like the provider; else none.
+func (a *Activities) configFor(ctx context.Context, r *resource) (*v1alpha1.ProviderConfig, error) {
+	named := r.lifecycle.ProviderConfig
+	candidates := []string{v1alpha1.DefaultProviderConfig, r.entry.Name}
+	if named != "" {
+		candidates = []string{named}
+	}
+	for _, name := range candidates {
+		cfg, err := a.Configs.Get(ctx, r.ref.Namespace, name)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case cfg != nil && cfg.Spec.Provider == r.entry.Name:
+			return cfg, nil
+		case cfg != nil && named != "":
+			return nil, fmt.Errorf("lifecycle.providerConfig: %q configures the provider %q, not %q", named, cfg.Spec.Provider, r.entry.Name)
+		}
+	}
+	if named != "" {
+		return nil, fmt.Errorf("lifecycle.providerConfig: there is no ProviderConfig %q in the namespace %q", named, r.ref.Namespace)
+	}
+	return nil, nil
+}
+
+// lease lends a provider for a resource. For a destroy the configuration is the recorded one.
+func (a *Activities) lease(ctx context.Context, r *resource, rec *ledger.Instance, wanted bool, who *v1alpha1.Identity) (*lease, error) {
+	var cfg *v1alpha1.ProviderConfig
+	var err error
+	if wanted || !rec.Exists() {
+		cfg, err = a.configFor(ctx, r)
+	} else if rec.ProviderConfig != "" {
+		if cfg, err = a.Configs.Get(ctx, r.ref.Namespace, rec.ProviderConfig); err == nil && cfg == nil {
+			err = fmt.Errorf("the ProviderConfig %q, which the resource was made with, does not exist any more; create it again", rec.ProviderConfig)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	l := &lease{Type: instance.Type{Name: r.addr.Type, Schema: r.schema, PlanDestroy: r.entry.Schema.PlanDestroy}}
+	var spec *v1alpha1.Limits
+	if cfg != nil {
+		l.config, spec = cfg.Name, cfg.Spec.Limits
+		if err := a.mayUse(ctx, who, r.ref.Namespace, cfg.Name); err != nil {
+			return nil, err
+		}
+	}
+	releaseSlot, err := a.limits.take(ctx, r.ref.Namespace+"/"+r.entry.Name+"/"+l.config, spec)
+	if err != nil {
+		return nil, err
+	}
+	process, err := a.Catalog.Acquire(ctx, r.entry, cfg, func(ctx context.Context, name, key string) ([]byte, error) {
+		return a.Configs.Secret(ctx, r.ref.Namespace, name, key)
+	})
+	if err != nil {
+		releaseSlot()
+		if l.config != "" {
+			return nil, fmt.Errorf("configure provider %q with ProviderConfig %q: %w", r.entry.Name, l.config, err)
+		}
+		return nil, fmt.Errorf("configure provider %q without a ProviderConfig (there is none named %q or %q): %w", r.entry.Name, v1alpha1.DefaultProviderConfig, r.entry.Name, err)
+	}
+	l.Provider = process
+	l.release = func() {
+		process.Release()
+		releaseSlot()
+	}
+	return l, nil
+}
+
+// mayUse refuses a ProviderConfig to somebody without the verb "use" on it.
+func (a *Activities) mayUse(ctx context.Context, who *v1alpha1.Identity, namespace, name string) error {
+	if who == nil {
+		return fmt.Errorf("nobody is recorded as having asked for the plan; make a new one")
+	}
+	ok, err := a.Access.MayUse(ctx, *who, namespace, name)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return fmt.Errorf("the user %q may not use the ProviderConfig %q in the namespace %q: ask for the verb \"use\" on providerconfigs.hykube.io", who.Username, name, namespace)
+	}
+	return nil
+}
+
+// transient says whether the same call may well succeed a little later. What it says of a create holds only when nothing
+// was made; see throttled.
+func transient(err error) bool {
+	if _, ok := errors.AsType[*provider.UnavailableError](err); ok {
+		return true
+	}
+	return throttled(err) || mentions(err, "timeout", "timed out", "connection refused", "connection reset", "temporarily unavailable",
+		"service unavailable", "bad gateway", "gateway timeout", "internal server error", "eof")
+}
+
+// throttled says whether a provider's API turned a call away before doing anything.
+func throttled(err error) bool {
+	return mentions(err, "429", "too many requests", "throttl", "rate exceeded", "rate limit", "slow down")
+}
+
+func mentions(err error, words ...string) bool {
+	de, ok := errors.AsType[*instance.DiagnosticsError](err)
+	if !ok {
+		return false
+	}
+	for _, d := range de.Diagnostics {
+		text := strings.ToLower(d.Summary + " " + d.Detail)
+		for _, w := range words {
+			if strings.Contains(text, w) {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,228 @@
+package activities
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"strings"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/condition"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/workflows"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Publish sums a plan up in its Plan object, which then waits for approval, unless there is nothing to do.
+func (a *Activities) Publish(ctx context.Context, p workflows.Plan) (workflows.Published, error) {
+	defer heartbeat(ctx)()
+	po, err := a.plan(ctx, p)
+	if err != nil {
+		return workflows.Published{}, err
+	}
+	if po.Status.Digest != "" || planFailed(po) {
+		// An earlier attempt, or the survey, said all there is to say.
+		return publishedOf(po), nil
+	}
+	var summary v1alpha1.PlanSummary
+	var diags plan.Diagnostics
+	digest := newDigest()
+	for c, err := range a.Ledger.Changes(ctx, po.UID, 0) {
+		if err != nil {
+			return workflows.Published{}, err
+		}
+		diags = append(diags, c.Diagnostics...)
+		if c.State == v1alpha1.ChangeFailed {
+			if err := a.invalid(ctx, c); err != nil {
+				return workflows.Published{}, err
+			}
+			continue
+		}
+		digest.add(c)
+		count(&summary, c)
+		if c.Action == v1alpha1.ActionNoOp && len(c.Drift) == 0 && !po.Spec.RefreshOnly && !po.Spec.Destroy {
+			if err := a.confirm(ctx, po.UID, c); err != nil {
+				return workflows.Published{}, err
+			}
+		}
+	}
+	if plan.HasErrors(diags) {
+		return workflows.Published{Summary: "failed"}, a.failPlan(ctx, p, summarize(diags), diags)
+	}
+	summary.Text = summaryText(&summary)
+	empty := summary.Create+summary.Update+summary.Replace+summary.Delete == 0 && (!po.Spec.RefreshOnly || summary.Drifted == 0)
+	err = a.Plans.UpdateStatus(ctx, p.Namespace, p.Name, uidOf(p), func(s *v1alpha1.PlanStatus) {
+		c := &s.Conditions
+		g := po.Generation
+		s.ObservedGeneration, s.Summary, s.Digest, s.PlannedAt = g, &summary, digest.String(), now()
+		s.Diagnostics = first(diags)
+		condition.Set(c, g, v1alpha1.ConditionPlanned, true, v1alpha1.ReasonPlanned, summary.Text)
+		switch {
+		case empty:
+			s.FinishedAt = now()
+			condition.Ready(c, g, v1alpha1.ReasonNoChanges, "The infrastructure is what the objects ask for; there is nothing to do.")
+		case po.Spec.Approval == v1alpha1.ApprovalAutomatic:
+			s.Approval = &v1alpha1.PlanApproval{Decision: v1alpha1.DecisionApproved, Digest: s.Digest, By: s.RequestedBy, At: now(), Message: "approved by the plan's own policy"}
+			condition.Set(c, g, v1alpha1.ConditionApproved, true, v1alpha1.ReasonAutomatic, "spec.approval is Automatic.")
+			condition.Reconciling(c, g, v1alpha1.ReasonApplying, "The plan is about to be applied.")
+		default:
+			condition.Waiting(c, g, v1alpha1.ReasonAwaitingApproval, fmt.Sprintf("%s. Read it with kubectl hykube show %s -n %s, then approve or discard it.", summary.Text, p.Name, p.Namespace))
+		}
+	})
+	return workflows.Published{Summary: summary.Text, Empty: empty}, err
+}
+
+func planFailed(po *v1alpha1.Plan) bool {
+	for _, c := range po.Status.Conditions {
+		if c.Type == v1alpha1.ConditionPlanned {
+			return c.Reason == v1alpha1.ReasonPlanFailed
+		}
+	}
+	return false
+}
+
+func publishedOf(po *v1alpha1.Plan) workflows.Published {
+	if po.Status.Summary == nil {
+		return workflows.Published{Summary: "failed"}
+	}
+	return workflows.Published{Summary: po.Status.Summary.Text}
+}
+
+// invalid says on an object why it could not be planned.
+func (a *Activities) invalid(ctx context.Context, c *ledger.Change) error {
+	return a.writeStatus(ctx, c.Object, func(s *status) {
+		condition.Stalled(&s.conditions, c.Object.Generation, v1alpha1.ReasonInvalid, describe(c.Diagnostics))
+	})
+}
+
+// confirm records that an object needs nothing, when this generation of it was not known to be applied. It touches
+// nothing but the record.
+func (a *Activities) confirm(ctx context.Context, planUID types.UID, c *ledger.Change) error {
+	rec, err := a.Ledger.Instance(ctx, c.Object)
+	if err != nil || !rec.Exists() || rec.Object.Generation == c.Object.Generation && rec.Object.UID == c.Object.UID {
+		return err
+	}
+	rec.Object, rec.Dependencies, rec.Plan = c.Object, c.Dependencies, planUID
+	if err := a.Ledger.Save(ctx, rec); err != nil {
+		if errors.Is(err, ledger.ErrConflict) {
+			return nil // somebody applies something newer
+		}
+		return err
+	}
+	return a.writeStatus(ctx, c.Object, func(s *status) {
+		s.observed = c.Object.Generation
+		condition.Ready(&s.conditions, c.Object.Generation, v1alpha1.ReasonApplied, "The infrastructure is what the spec asks for.")
+	})
+}
+
+// writeStatus changes the status of an object, if the object is still there.
+func (a *Activities) writeStatus(ctx context.Context, ref v1alpha1.ObjectReference, change func(*status)) error {
+	obj, err := a.Objects.Get(ctx, ref)
+	if errors.Is(err, ErrGone) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	s := statusOf(obj)
+	change(s)
+	if err := a.Objects.SetStatus(ctx, ref, s.toMap()); err != nil && !errors.Is(err, ErrGone) {
+		return err
+	}
+	return nil
+}
+
+// Fail records why a plan could not be made at all.
+func (a *Activities) Fail(ctx context.Context, f workflows.Failure) error {
+	return a.failPlan(ctx, f.Plan, f.Message, plan.Diagnostics{{Severity: v1alpha1.SeverityError, Summary: "Plan could not be made", Detail: f.Message}})
+}
+
+func (a *Activities) failPlan(ctx context.Context, p workflows.Plan, message string, diags plan.Diagnostics) error {
+	err := a.Plans.UpdateStatus(ctx, p.Namespace, p.Name, uidOf(p), func(s *v1alpha1.PlanStatus) {
+		c := &s.Conditions
+		s.ObservedGeneration = 1 // a Plan's spec cannot change
+		s.Diagnostics, s.FinishedAt = first(diags), now()
+		condition.Set(c, 1, v1alpha1.ConditionPlanned, false, v1alpha1.ReasonPlanFailed, message)
+		condition.Stalled(c, 1, v1alpha1.ReasonPlanFailed, message)
+	})
+	if errors.Is(err, ErrGone) {
+		return nil
+	}
+	return err
+}
+
+// first bounds what a Plan object carries, errors before warnings.
+func first(diags plan.Diagnostics) plan.Diagnostics {
+	var out plan.Diagnostics
+	for _, severity := range []v1alpha1.Severity{v1alpha1.SeverityError, v1alpha1.SeverityWarning} {
+		for _, d := range diags {
+			if d.Severity == severity && len(out) < maxDiagnostics {
+				out = append(out, d)
+			}
+		}
+	}
+	return out
+}
+
+func count(s *v1alpha1.PlanSummary, c *ledger.Change) {
+	switch c.Action {
+	case v1alpha1.ActionCreate:
+		s.Create++
+	case v1alpha1.ActionUpdate:
+		s.Update++
+	case v1alpha1.ActionReplace:
+		s.Replace++
+	case v1alpha1.ActionDelete:
+		s.Delete++
+	case v1alpha1.ActionNoOp:
+		s.NoOp++
+	}
+	if len(c.Drift) > 0 {
+		s.Drifted++
+	}
+}
+
+func summaryText(s *v1alpha1.PlanSummary) string {
+	var parts []string
+	add := func(n int32, format string) {
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf(format, n))
+		}
+	}
+	add(s.Create, "%d to create")
+	add(s.Update, "%d to update")
+	add(s.Replace, "%d to replace")
+	add(s.Delete, "%d to delete")
+	add(s.Drifted, "%d drifted")
+	if len(parts) == 0 {
+		return "no changes"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// digest identifies all that an approval is about.
+type digest struct{ hash.Hash }
+
+func newDigest() digest { return digest{sha256.New()} }
+
+func (d digest) add(c *ledger.Change) {
+	// An encoder into a hash of plain strings, numbers and bytes does not fail.
+	_ = json.NewEncoder(d).Encode(struct {
+		Index   int32
+		Address string
+		Object  v1alpha1.ObjectReference
+		Version string
+		Config  string
+		Action  v1alpha1.Action
+		Bound   ledger.Bound
+		Planned []byte
+	}{c.Index, c.Address, c.Object, c.ProviderVersion, c.ProviderConfig, c.Action, c.Bound, c.Planned})
+}
+
+func (d digest) String() string { return "sha256:" + hex.EncodeToString(d.Sum(nil)) }

@@ -1,0 +1,110 @@
+package activities
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/catalog"
+	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/schema"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// lifecycle is the object's own share of Terraform's meta-arguments.
+type lifecycle struct {
+	ProviderConfig string   `json:"providerConfig"`
+	DependsOn      []string `json:"dependsOn"`
+	PreventDestroy bool     `json:"preventDestroy"`
+	IgnoreChanges  []string `json:"ignoreChanges"`
+}
+
+// resource is an object of a dynamic kind, read.
+type resource struct {
+	obj       *unstructured.Unstructured
+	ref       v1alpha1.ObjectReference
+	addr      plan.Address
+	entry     catalog.Entry
+	schema    *schema.Schema
+	lifecycle lifecycle
+	deleting  bool
+}
+
+// resourceOf reads an object. It fails when the object's provider is not installed.
+func resourceOf(obj *unstructured.Unstructured, c *catalog.Catalog) (*resource, error) {
+	gvk := obj.GroupVersionKind()
+	typeName := v1alpha1.TypeOf(gvk.Kind)
+	r := &resource{
+		obj: obj,
+		ref: v1alpha1.ObjectReference{
+			APIVersion: obj.GetAPIVersion(), Kind: gvk.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName(),
+			UID: obj.GetUID(), Generation: obj.GetGeneration(),
+		},
+		addr:     plan.Address{Type: typeName, Name: obj.GetName()},
+		deleting: obj.GetDeletionTimestamp() != nil,
+	}
+	name, ok := v1alpha1.ProviderOfGroup(gvk.Group)
+	if !ok {
+		return nil, fmt.Errorf("%s %q: %s is no provider's API group", gvk.Kind, r.ref.Name, gvk.Group)
+	}
+	if r.entry, ok = c.Get(name); !ok {
+		return nil, fmt.Errorf("%s %q: the provider %q is not ready; see kubectl describe provider %s", gvk.Kind, r.ref.Name, name, name)
+	}
+	if r.schema = r.entry.Schema.Resources[typeName]; r.schema == nil {
+		return nil, fmt.Errorf("%s %q: version %s of the provider %q has no resource type %q", gvk.Kind, r.ref.Name, r.entry.Package.Version, name, typeName)
+	}
+	if lc, ok := obj.Object["lifecycle"].(map[string]any); ok {
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(lc, &r.lifecycle); err != nil {
+			return nil, fmt.Errorf("%s %q: lifecycle: %w", gvk.Kind, r.ref.Name, err)
+		}
+	}
+	return r, nil
+}
+
+// spec is what the user wrote.
+func (r *resource) spec() map[string]any {
+	spec, _ := r.obj.Object["spec"].(map[string]any)
+	return spec
+}
+
+// title is how the Web UI and the logs name the resource.
+func (r *resource) title() string { return r.addr.String() }
+
+// status is the status of an object of a dynamic kind.
+type status struct {
+	attributes map[string]any
+	observed   int64
+	conditions []metav1.Condition
+}
+
+// statusOf starts from the status that the object has.
+func statusOf(obj *unstructured.Unstructured) *status {
+	s := &status{}
+	old, _ := obj.Object["status"].(map[string]any)
+	s.attributes, _ = old["attributes"].(map[string]any)
+	s.observed, _, _ = unstructured.NestedInt64(old, "observedGeneration")
+	if list, ok := old["conditions"]; ok {
+		if raw, err := json.Marshal(list); err == nil {
+			// What cannot be read is written anew.
+			_ = json.Unmarshal(raw, &s.conditions)
+		}
+	}
+	return s
+}
+
+func (s *status) toMap() map[string]any {
+	list := make([]any, 0, len(s.conditions))
+	for i := range s.conditions {
+		if m, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&s.conditions[i]); err == nil {
+			list = append(list, m) // strings, numbers and a time always convert
+		}
+	}
+	m := map[string]any{"observedGeneration": s.observed, "conditions": list}
+	if len(s.attributes) > 0 {
+		m["attributes"] = s.attributes
+	}
+	return m
+}

@@ -1,0 +1,467 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/condition"
+	"github.com/hykube/hykube/internal/instance"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/workflows"
+
+	"github.com/zclconf/go-cty/cty"
+	ctymsgpack "github.com/zclconf/go-cty/cty/msgpack"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+)
+
+// staleError says that what a change is bound to moved after the plan was made.
+type staleError struct{ what string }
+
+func (e *staleError) Error() string { return e.what + "; make a new plan" }
+
+// unknownError says that a create was begun and nobody knows what it did.
+type unknownError struct{ error }
+
+// retryError says that a step may well succeed a little later, and that trying it again is safe.
+type retryError struct{ error }
+
+// Step makes one step of an approved plan.
+func (a *Activities) Step(ctx context.Context, in workflows.StepInput) (workflows.StepResult, error) {
+	defer heartbeat(ctx)()
+	po, err := a.plan(ctx, in.Plan)
+	if err != nil {
+		return workflows.StepResult{}, err
+	}
+	result, err := a.step(ctx, po, in, int(activity.GetInfo(ctx).Attempt))
+	if _, ok := errors.AsType[*retryError](err); ok {
+		// Why stands with the change: what a provider says may hold what payloads must not.
+		return result, temporal.NewApplicationError("the provider could not be reached, or asked to be called later", "Transient")
+	}
+	return result, err
+}
+
+// Lane makes all steps of a large plan, in dependency order, and takes up what an earlier attempt left.
+func (a *Activities) Lane(ctx context.Context, p workflows.Plan) error {
+	defer heartbeat(ctx)()
+	po, err := a.plan(ctx, p)
+	if err != nil {
+		return err
+	}
+	work, err := a.loadWork(ctx, po.UID)
+	if err != nil {
+		return err
+	}
+	tracker := plan.NewTracker(len(work.steps), func(i int) []int { return work.steps[i].DependsOn })
+	return run(ctx, tracker, width, func(ctx context.Context, i int) (bool, error) {
+		if cancelled, err := a.cancelled(ctx, p); err != nil || cancelled {
+			return false, err
+		}
+		in := workflows.StepInput{Plan: p, Change: work.steps[i].Change, Destroy: work.steps[i].Destroy}
+		pause := time.Second
+		for attempt := 1; ; attempt++ {
+			result, err := a.step(ctx, po, in, attempt)
+			if _, ok := errors.AsType[*retryError](err); !ok {
+				return result.OK, err
+			}
+			select {
+			case <-time.After(pause):
+				pause = min(2*pause, 30*time.Second)
+			case <-ctx.Done():
+				return false, ctx.Err()
+			}
+		}
+	})
+}
+
+// cancelled says whether somebody asked to stop the plan.
+func (a *Activities) cancelled(ctx context.Context, p workflows.Plan) (bool, error) {
+	po, err := a.plan(ctx, p)
+	if err != nil {
+		return false, err
+	}
+	return po.Status.Cancel != nil, nil
+}
+
+// step makes one step and records how it ended.
+func (a *Activities) step(ctx context.Context, po *v1alpha1.Plan, in workflows.StepInput, attempt int) (workflows.StepResult, error) {
+	c, err := a.Ledger.Change(ctx, po.UID, int32(in.Change))
+	if err != nil {
+		return workflows.StepResult{}, err
+	}
+	if ended(c, in.Destroy) {
+		return workflows.StepResult{OK: c.State == v1alpha1.ChangeDone || c.State == v1alpha1.ChangeRunning, State: string(c.State)}, nil
+	}
+	if c.State != v1alpha1.ChangeRunning {
+		a.progress.moved(in.Plan, c.State, v1alpha1.ChangeRunning)
+		c.State, c.StartedAt = v1alpha1.ChangeRunning, now()
+		if err := a.Ledger.SaveChange(ctx, po.UID, c); err != nil {
+			return workflows.StepResult{}, err
+		}
+	}
+	s := &stepRun{Activities: a, plan: po, change: c, destroy: in.Destroy}
+	err = s.make(ctx)
+	if ctx.Err() != nil && err != nil {
+		return workflows.StepResult{}, ctx.Err()
+	}
+	if re, ok := errors.AsType[*retryError](err); ok && attempt < attempts {
+		c.Message = fmt.Sprintf("attempt %d: %v", attempt, re)
+		if err := a.Ledger.SaveChange(ctx, po.UID, c); err != nil {
+			return workflows.StepResult{}, err
+		}
+		return workflows.StepResult{}, re
+	}
+	return s.record(ctx, in, err)
+}
+
+// ended says whether a step was made, or given up, before.
+func ended(c *ledger.Change, destroy bool) bool {
+	switch c.State {
+	case v1alpha1.ChangePending:
+		return false
+	case v1alpha1.ChangeRunning:
+		return destroy && c.DestroyDone
+	default:
+		return true
+	}
+}
+
+// stepRun is the making of one step.
+type stepRun struct {
+	*Activities
+	plan    *v1alpha1.Plan
+	change  *ledger.Change
+	destroy bool
+
+	// resource is set once the object was read.
+	resource *resource
+	// after is set once the provider said what is there now.
+	after *cty.Value
+}
+
+// record writes down how a step ended: in the change first, then on the object.
+func (s *stepRun) record(ctx context.Context, in workflows.StepInput, err error) (workflows.StepResult, error) {
+	c := s.change
+	half := s.destroy && c.Action == v1alpha1.ActionReplace
+	switch {
+	case err == nil && half:
+		c.DestroyDone, c.Message = true, ""
+	case err == nil:
+		c.State, c.Message = v1alpha1.ChangeDone, ""
+	default:
+		c.State, c.Message = v1alpha1.ChangeFailed, firstLine(err)
+		if _, ok := errors.AsType[*staleError](err); ok {
+			c.State = v1alpha1.ChangeStale
+		} else if _, ok := errors.AsType[*unknownError](err); ok {
+			c.State = v1alpha1.ChangeUnknown
+		}
+		addr, _ := plan.ParseAddress(c.Address)
+		c.Diagnostics = plan.WithAddress(diagnosticsOf(err), addr)
+	}
+	if c.State != v1alpha1.ChangeRunning {
+		c.FinishedAt = now()
+		s.progress.moved(in.Plan, v1alpha1.ChangeRunning, c.State)
+	}
+	if err := s.publish(ctx); err != nil {
+		return workflows.StepResult{}, err
+	}
+	if err := s.Ledger.SaveChange(ctx, s.plan.UID, c); err != nil {
+		return workflows.StepResult{}, err
+	}
+	return workflows.StepResult{OK: c.State == v1alpha1.ChangeDone || c.State == v1alpha1.ChangeRunning, State: string(c.State)}, nil
+}
+
+func firstLine(err error) string {
+	d := diagnosticsOf(err)
+	for _, x := range d {
+		if x.Severity == v1alpha1.SeverityError {
+			if x.Detail != "" && x.Summary == "Change could not be made" {
+				return x.Detail
+			}
+			return x.Summary
+		}
+	}
+	return err.Error()
+}
+
+// publish writes the outcome of the step to the object.
+func (s *stepRun) publish(ctx context.Context) error {
+	c := s.change
+	g := c.Object.Generation
+	deleted := c.State == v1alpha1.ChangeDone && c.Action == v1alpha1.ActionDelete
+	if deleted && c.Bound.Deleting {
+		return s.Objects.Release(ctx, c.Object)
+	}
+	return s.writeStatus(ctx, c.Object, func(st *status) {
+		if s.after != nil && s.resource != nil {
+			st.attributes = plan.Attributes(s.resource.schema.Block, *s.after)
+		}
+		switch c.State {
+		case v1alpha1.ChangeRunning:
+			condition.Reconciling(&st.conditions, g, v1alpha1.ReasonApplying, "The old instance was destroyed; the new one is about to be created.")
+		case v1alpha1.ChangeDone:
+			st.observed = g
+			switch {
+			case deleted:
+				st.attributes = nil
+				condition.Waiting(&st.conditions, g, v1alpha1.ReasonAwaitingPlan, "The infrastructure was destroyed by a plan. The next plan creates it again; delete the object if it shall not.")
+			case c.Action == v1alpha1.ActionRead && s.after != nil && s.after.IsNull():
+				st.attributes = nil
+				condition.Stalled(&st.conditions, g, v1alpha1.ReasonGone, "The infrastructure was removed by something other than Hykube. The next plan creates it again.")
+			case c.Action == v1alpha1.ActionRead:
+				condition.Stalled(&st.conditions, g, v1alpha1.ReasonDrifted, fmt.Sprintf("The infrastructure was changed by something other than Hykube: %v. The next plan changes it back if the spec says otherwise.", c.Drift))
+			default:
+				condition.Ready(&st.conditions, g, v1alpha1.ReasonApplied, "The infrastructure is what the spec asks for.")
+			}
+		case v1alpha1.ChangeStale:
+			condition.Stalled(&st.conditions, g, v1alpha1.ReasonStale, "Not applied: "+c.Message+".")
+		case v1alpha1.ChangeUnknown:
+			condition.Stalled(&st.conditions, g, v1alpha1.ReasonCreateUnknown, describe(c.Diagnostics))
+		default:
+			condition.Stalled(&st.conditions, g, v1alpha1.ReasonApplyFailed, describe(c.Diagnostics))
+		}
+	})
+}
+
+// make checks that the step is still the one that was approved, and makes it.
+func (s *stepRun) make(ctx context.Context) error {
+	c := s.change
+	obj, err := s.Objects.Get(ctx, c.Object)
+	if errors.Is(err, ErrGone) {
+		return &staleError{"the object was deleted after the plan was made"}
+	}
+	if err != nil {
+		return err
+	}
+	r, err := resourceOf(obj, s.Catalog)
+	if err != nil {
+		return err
+	}
+	s.resource = r
+	rec, err := s.Ledger.Instance(ctx, c.Object)
+	if err != nil {
+		return err
+	}
+	creating := c.Action == v1alpha1.ActionCreate || c.Action == v1alpha1.ActionReplace && !s.destroy
+	resumed := rec.Intent != nil && rec.Intent.Plan == s.plan.UID
+	switch {
+	case s.madeBefore(rec):
+		return s.recall(rec)
+	case resumed && rec.Intent.Action == v1alpha1.ActionCreate:
+		return &unknownError{lostCreate(r.addr, rec.Intent)}
+	case rec.Intent != nil && !resumed:
+		return &staleError{"another plan is changing it, or was when the server stopped"}
+	}
+	if err := s.unmoved(r, rec); err != nil {
+		return err
+	}
+	if c.Action == v1alpha1.ActionRead {
+		return s.accept(ctx, rec)
+	}
+
+	l, err := s.lease(ctx, r, rec, !s.destroy, s.plan.Status.Approval.By)
+	if err != nil {
+		return s.retryable(err, true)
+	}
+	defer l.release()
+	prior, err := s.prior(ctx, l, rec, resumed)
+	if err != nil {
+		return s.retryable(err, true)
+	}
+	var p *instance.Planned
+	config := cty.NullVal(r.schema.Block.ImpliedType())
+	if s.destroy {
+		p, _, err = l.PlanDelete(ctx, prior)
+	} else {
+		p, config, err = s.planAgain(ctx, r, l, prior)
+	}
+	if err != nil {
+		return s.retryable(err, true)
+	}
+	if s.destroy && !prior.Exists() || p.Action == v1alpha1.ActionNoOp {
+		return s.save(ctx, &l.Type, rec, r, prior, l.config)
+	}
+	if !s.destroy {
+		if err := s.Objects.Hold(ctx, obj); err != nil {
+			if errors.Is(err, ErrGone) {
+				return &staleError{"the object was deleted or changed after the plan was made"}
+			}
+			return err
+		}
+	}
+	action := v1alpha1.ActionUpdate
+	switch {
+	case s.destroy:
+		action = v1alpha1.ActionDelete
+	case creating:
+		action = v1alpha1.ActionCreate
+	}
+	rec.Intent = &ledger.Intent{Plan: s.plan.UID, Change: c.Index, Action: action, At: time.Now().UTC()}
+	if err := s.Ledger.Save(ctx, rec); err != nil {
+		return s.conflict(err)
+	}
+
+	o := l.Apply(ctx, prior, p, config)
+	// From here on nothing may be lost, whoever wants to stop.
+	ctx = context.WithoutCancel(ctx)
+	if o.Lost && creating {
+		return &unknownError{fmt.Errorf("the provider did not answer: %w; look whether %s exists before anything else is done", o.Err, r.addr)}
+	}
+	if o.Lost {
+		// The intent stays: the next attempt reads what is there before it goes on.
+		return &retryError{o.Err}
+	}
+	if err := s.save(ctx, &l.Type, rec, r, o.State, l.config); err != nil {
+		return errors.Join(o.Err, err)
+	}
+	return s.retryable(o.Err, !creating || throttled(o.Err) && !o.State.Exists())
+}
+
+// madeBefore says whether an earlier attempt made the step and recorded its outcome, and only the change does not know.
+func (s *stepRun) madeBefore(rec *ledger.Instance) bool {
+	if rec.Plan != s.plan.UID || rec.Intent != nil {
+		return false
+	}
+	if s.destroy {
+		return !rec.Exists()
+	}
+	return rec.Exists() && !rec.Tainted && rec.Object.Generation == s.change.Object.Generation && rec.Digest() != s.change.Bound.State
+}
+
+// recall takes the outcome from the record.
+func (s *stepRun) recall(rec *ledger.Instance) error {
+	if !rec.Exists() {
+		return nil
+	}
+	v, err := instance.Recorded(rec, s.resource.schema)
+	if err == nil {
+		s.after = &v
+	}
+	return err
+}
+
+// unmoved checks what the change is bound to.
+func (s *stepRun) unmoved(r *resource, rec *ledger.Instance) error {
+	c := s.change
+	state := rec.Digest()
+	if c.Action == v1alpha1.ActionReplace && !s.destroy && rec.Plan == s.plan.UID && !rec.Exists() {
+		state = c.Bound.State // the first half took it away
+	}
+	switch {
+	case r.ref.Generation != c.Object.Generation:
+		return &staleError{fmt.Sprintf("the object was changed after the plan was made (generation %d, planned %d)", r.ref.Generation, c.Object.Generation)}
+	case r.deleting != c.Bound.Deleting:
+		return &staleError{"the object was marked for deletion after the plan was made"}
+	case state != c.Bound.State:
+		return &staleError{"the recorded state moved after the plan was made"}
+	case r.entry.Package.Version != c.ProviderVersion:
+		return &staleError{fmt.Sprintf("the provider is now version %s, and the plan was made with %s", r.entry.Package.Version, c.ProviderVersion)}
+	}
+	return nil
+}
+
+// prior is the state that the step starts from: the recorded one, or what was read while planning, or, after an attempt
+// whose outcome is not known, what is there now.
+func (s *stepRun) prior(ctx context.Context, l *lease, rec *ledger.Instance, resumed bool) (instance.State, error) {
+	if s.change.Action == v1alpha1.ActionReplace && !s.destroy {
+		return l.Null(), nil
+	}
+	from := rec
+	if s.change.Refreshed != nil {
+		from = s.change.Refreshed
+	}
+	prior, err := l.Load(ctx, from)
+	if err != nil || !resumed {
+		return prior, err
+	}
+	prior, _, err = l.Read(ctx, prior)
+	return prior, err
+}
+
+// planAgain asks the provider once more, now that all values are known, and refuses anything but what was approved.
+func (s *stepRun) planAgain(ctx context.Context, r *resource, l *lease, prior instance.State) (*instance.Planned, cty.Value, error) {
+	c := s.change
+	config, err := evaluate(r, prior, func(addr plan.Address) (cty.Value, bool) { return s.current(ctx, r.ref.Namespace, addr) })
+	if err != nil {
+		return nil, cty.NilVal, err
+	}
+	if plain, _ := config.UnmarkDeep(); !plain.IsWhollyKnown() {
+		return nil, cty.NilVal, fmt.Errorf("a value that %s refers to is still not known", c.Address)
+	}
+	prior.Tainted = false // the first half of the replace took the tainted instance away
+	p, _, err := l.Plan(ctx, prior, config, false)
+	if err != nil {
+		return nil, cty.NilVal, err
+	}
+	approved := c.Action
+	if approved == v1alpha1.ActionReplace {
+		approved = v1alpha1.ActionCreate
+	}
+	if p.Action != approved && !(approved == v1alpha1.ActionUpdate && p.Action == v1alpha1.ActionNoOp) {
+		return nil, cty.NilVal, &staleError{fmt.Sprintf("with all values known the provider would %s, and %s was approved", p.Action, approved)}
+	}
+	ty := r.schema.Block.ImpliedType()
+	promised, err := ctymsgpack.Unmarshal(c.Planned, ty)
+	if err != nil {
+		return nil, cty.NilVal, fmt.Errorf("decode planned value of %s: %w", c.Address, err)
+	}
+	value, _ := p.Value.UnmarkDeep()
+	if errs := plan.CheckCompatible(r.schema.Block, promised, value); len(errs) > 0 {
+		return nil, cty.NilVal, &staleError{fmt.Sprintf("with all values known the provider plans something other than was approved: %v", errors.Join(errs...))}
+	}
+	return p, config, nil
+}
+
+// accept takes what was read while planning as the recorded state.
+func (s *stepRun) accept(ctx context.Context, rec *ledger.Instance) error {
+	found := s.change.Refreshed
+	if found == nil {
+		return nil
+	}
+	rec.Attributes, rec.Private, rec.SchemaVersion, rec.Sensitive = found.Attributes, found.Private, found.SchemaVersion, found.Sensitive
+	rec.Plan = s.plan.UID
+	if err := s.Ledger.Save(ctx, rec); err != nil {
+		return s.conflict(err)
+	}
+	if !rec.Exists() {
+		s.after = new(cty.NullVal(s.resource.schema.Block.ImpliedType()))
+		return nil
+	}
+	return s.recall(rec)
+}
+
+// save records what is there now and clears the intent.
+func (s *stepRun) save(ctx context.Context, t *instance.Type, rec *ledger.Instance, r *resource, state instance.State, config string) error {
+	if err := t.Record(rec, state); err != nil {
+		return err
+	}
+	s.after = &state.Value
+	rec.Object, rec.Type, rec.Provider, rec.ProviderConfig = s.change.Object, r.addr.Type, r.entry.Name, config
+	rec.ProviderVersion, rec.Plan, rec.Intent = r.entry.Package.Version, s.plan.UID, nil
+	if !s.destroy {
+		rec.Dependencies = s.change.Dependencies
+	}
+	if s.destroy && s.change.Action == v1alpha1.ActionDelete && !state.Exists() {
+		return s.conflict(s.Ledger.Forget(ctx, rec))
+	}
+	return s.conflict(s.Ledger.Save(ctx, rec))
+}
+
+func (s *stepRun) conflict(err error) error {
+	if errors.Is(err, ledger.ErrConflict) {
+		return &staleError{"another plan changed it at the same time"}
+	}
+	return err
+}
+
+// retryable marks an error that passes, when trying again is safe.
+func (s *stepRun) retryable(err error, safe bool) error {
+	if err != nil && safe && (transient(err) || throttled(err)) {
+		return &retryError{err}
+	}
+	return err
+}

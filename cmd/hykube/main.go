@@ -1,0 +1,62 @@
+// Command hykube is Hykube in one binary: the server, and kubectl to talk to it. It wires and it exits; what it does is
+// in the packages that it imports. Exit codes: 0 done, 1 error, and those that a verb of kubectl documents.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+func main() { os.Exit(run()) }
+
+// run decides the exit code, in one place.
+func run() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err := newCommand().ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintln(os.Stderr, "hykube: "+oneLine(err))
+	if code, ok := errors.AsType[interface {
+		error
+		ExitStatus() int
+	}](err); ok {
+		return code.ExitStatus()
+	}
+	return 1
+}
+
+func newCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "hykube",
+		Short: "Plan and apply infrastructure of any size through a Kubernetes API",
+		Long: `Hykube is one Kubernetes-style API that holds infrastructure resources of every Terraform provider, plans any change to
+them exactly, and applies it as a durable workflow.
+
+Start with "hykube server"; then, in another terminal:
+
+  export KUBECONFIG=~/.hykube/admin.kubeconfig
+  hykube kubectl get providers`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+	}
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return fmt.Errorf("%w; see %q", err, cmd.CommandPath()+" --help")
+	})
+	root.AddCommand(newServerCommand(), newVersionCommand(), newKubectlCommand())
+	return root
+}
+
+// oneLine joins the lines of an error: what reads stderr reads it by line.
+func oneLine(err error) string {
+	return strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' }), "; ")
+}

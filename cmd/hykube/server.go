@@ -1,0 +1,49 @@
+package main
+
+import (
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/hykube/hykube/server"
+)
+
+func newServerCommand() *cobra.Command {
+	opts := server.NewOptions()
+	cmd := &cobra.Command{
+		Use:   "server",
+		Short: "Run the API server, with its database and its workflow engine",
+		Long: `Run the API server, with everything that it needs inside: a database (SQLite), a workflow engine (Temporal) and its
+Web UI. It makes its certificates at the first start and writes admin.kubeconfig into the data directory.`,
+		Example: `  # Serve on https://127.0.0.1:6443 and keep everything below ~/.hykube
+  hykube server
+
+  # Serve on a free port, and take providers from a local mirror first
+  hykube server --data-dir ./data --secure-port 0 --provider-mirror ./mirror`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			logger, err := server.NewLogger(os.Stderr, opts.LogLevel, opts.LogFormat)
+			if err != nil {
+				return err
+			}
+			server.BridgeLogs(logger)
+			config, err := opts.Config(logger)
+			if err != nil {
+				return err
+			}
+			config.Join = join
+			completed, err := config.Complete(cmd.Context())
+			if err != nil {
+				return err
+			}
+			s, err := completed.New(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return s.Run(cmd.Context())
+		},
+	}
+	cmd.Flags().SortFlags = false
+	opts.AddFlags(cmd.Flags())
+	return cmd
+}

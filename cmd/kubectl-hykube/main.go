@@ -1,0 +1,18 @@
+// Command kubectl-hykube is the kubectl plugin of Hykube: `kubectl hykube`. All it does is wire the plugin to the process.
+package main
+
+import (
+	"context"
+	"os"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/hykube/hykube/internal/cli"
+)
+
+func main() {
+	cmd := cli.NewCommand(genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr})
+	err := cmd.ExecuteContext(context.Background())
+	cli.PrintError(os.Stderr, err)
+	os.Exit(cli.ExitCode(err))
+}

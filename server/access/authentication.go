@@ -1,0 +1,78 @@
+package access
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apiserver/pkg/apis/apiserver"
+	"k8s.io/apiserver/pkg/apis/apiserver/install"
+	apiservervalidation "k8s.io/apiserver/pkg/apis/apiserver/validation"
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+	authenticationcel "k8s.io/apiserver/pkg/authentication/cel"
+	"k8s.io/apiserver/pkg/server/dynamiccertificates"
+	kubeauthenticator "k8s.io/kubernetes/pkg/kubeapiserver/authenticator"
+)
+
+// Audience is what a token may be made out to.
+const Audience = "hykube"
+
+// AuthenticationConfig says how users prove who they are. Nobody is ever anonymous.
+type AuthenticationConfig struct {
+	// ClientCA vouches for users' certificates.
+	ClientCA dynamiccertificates.CAContentProvider
+	// TokenFile is the path of a static token file: lines of token,user,uid,"group1,group2". Empty means none.
+	TokenFile string
+	// ConfigFile is the path of a Kubernetes AuthenticationConfiguration (OIDC). Empty means none.
+	ConfigFile string
+}
+
+// NewAuthenticator returns the authenticator of every request. It may fetch keys of token issuers until ctx ends.
+func NewAuthenticator(ctx context.Context, cfg AuthenticationConfig) (authenticator.Request, error) {
+	kc := kubeauthenticator.Config{
+		ClientCAContentProvider: cfg.ClientCA,
+		APIAudiences:            authenticator.Audiences{Audience},
+		APIServerID:             "hykube",
+	}
+	if cfg.TokenFile != "" {
+		if _, err := os.Stat(cfg.TokenFile); err != nil {
+			return nil, fmt.Errorf("read token file: %w", err)
+		}
+		kc.TokenAuthFile = cfg.TokenFile
+	}
+	if cfg.ConfigFile != "" {
+		var err error
+		if kc.AuthenticationConfig, err = readAuthenticationConfig(cfg.ConfigFile); err != nil {
+			return nil, fmt.Errorf("read authentication configuration %q: %w", cfg.ConfigFile, err)
+		}
+	}
+	auth, _, _, _, err := kc.New(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("set up authentication: %w", err)
+	}
+	return auth, nil
+}
+
+func readAuthenticationConfig(path string) (*apiserver.AuthenticationConfiguration, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	scheme := runtime.NewScheme()
+	install.Install(scheme)
+	obj, err := runtime.Decode(serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDecoder(), data)
+	if err != nil {
+		return nil, err
+	}
+	config, ok := obj.(*apiserver.AuthenticationConfiguration)
+	if !ok {
+		return nil, fmt.Errorf("it is a %T instead of an AuthenticationConfiguration", obj)
+	}
+	if config.Anonymous != nil && config.Anonymous.Enabled {
+		return nil, errors.New("anonymous: this server has no anonymous users; remove it")
+	}
+	return config, apiservervalidation.ValidateAuthenticationConfiguration(authenticationcel.NewDefaultCompiler(), config, nil).ToAggregate()
+}

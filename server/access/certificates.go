@@ -1,0 +1,150 @@
+package access
+
+import (
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"k8s.io/apiserver/pkg/authentication/user"
+	clientcmd "k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// Certificates are the files by which server and clients know each other, all below one directory.
+type Certificates struct {
+	dir      string
+	hosts    []string
+	serverCA *authority
+	clientCA *authority
+}
+
+// OpenCertificates reads the server's certificates from dir and makes what is missing, near its end, or made for other
+// addresses than hosts (names and IP addresses at which clients reach the server).
+func OpenCertificates(dir string, hosts []string, now time.Time) (*Certificates, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make directory for certificates: %w", err)
+	}
+	c := &Certificates{dir: dir, hosts: slices.Compact(slices.Sorted(slices.Values(hosts)))}
+	var err error
+	// Two authorities, so that what may vouch for the server can never vouch for a user.
+	if c.serverCA, err = loadAuthority(dir, "server-ca", "hykube-server-ca", now); err != nil {
+		return nil, err
+	}
+	if c.clientCA, err = loadAuthority(dir, "client-ca", "hykube-client-ca", now); err != nil {
+		return nil, err
+	}
+	_, err = c.Renew(now)
+	return c, err
+}
+
+// ServingCert is the path of the serving certificate.
+func (c *Certificates) ServingCert() string { return filepath.Join(c.dir, "serving.crt") }
+
+// ServingKey is the path of the serving certificate's key.
+func (c *Certificates) ServingKey() string { return filepath.Join(c.dir, "serving.key") }
+
+// ClientCA is the path of the authority whose certificates authenticate users.
+func (c *Certificates) ClientCA() string { return filepath.Join(c.dir, "client-ca.crt") }
+
+// ServerCA is the authority that vouches for the serving certificate, as PEM.
+func (c *Certificates) ServerCA() []byte { return c.serverCA.certPEM }
+
+// Renew replaces the serving certificate when it is near its end or not made for the server's addresses.
+func (c *Certificates) Renew(now time.Time) (renewed bool, err error) {
+	pair, err := readPair(c.ServingCert(), c.ServingKey())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, fmt.Errorf("read serving certificate: %w", err)
+	}
+	if err == nil && c.servingCertGood(pair.cert, now) {
+		return false, nil
+	}
+	template := &x509.Certificate{
+		Subject:     pkix.Name{CommonName: "hykube"},
+		NotBefore:   now.Add(-backdate),
+		NotAfter:    now.Add(certificateLifetime),
+		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	for _, host := range c.hosts {
+		if ip := net.ParseIP(host); ip != nil {
+			template.IPAddresses = append(template.IPAddresses, ip)
+		} else {
+			template.DNSNames = append(template.DNSNames, host)
+		}
+	}
+	certPEM, keyPEM, err := issue(template, c.serverCA)
+	if err == nil {
+		err = writePair(c.ServingCert(), c.ServingKey(), certPEM, keyPEM)
+	}
+	if err != nil {
+		return false, fmt.Errorf("make serving certificate: %w", err)
+	}
+	return true, nil
+}
+
+func (c *Certificates) servingCertGood(cert *x509.Certificate, now time.Time) bool {
+	if now.Before(cert.NotBefore) || now.Add(renewBefore).After(cert.NotAfter) || cert.CheckSignatureFrom(c.serverCA.cert) != nil {
+		return false
+	}
+	for _, host := range c.hosts {
+		if cert.VerifyHostname(host) != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// WriteKubeconfig writes a kubeconfig (0600) for the first administrator, with a client certificate in the group
+// system:masters. It keeps the certificate of the file that is there when that is good for long enough.
+func (c *Certificates) WriteKubeconfig(path, serverURL string, now time.Time) error {
+	certPEM, keyPEM, ok := c.currentAdmin(path, now)
+	if !ok {
+		var err error
+		certPEM, keyPEM, err = issue(&x509.Certificate{
+			Subject:     pkix.Name{CommonName: "hykube:admin", Organization: []string{user.SystemPrivilegedGroup}},
+			NotBefore:   now.Add(-backdate),
+			NotAfter:    now.Add(certificateLifetime),
+			KeyUsage:    x509.KeyUsageDigitalSignature,
+			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		}, c.clientCA)
+		if err != nil {
+			return fmt.Errorf("make administrator's certificate: %w", err)
+		}
+	}
+	const name = "hykube"
+	data, err := clientcmd.Write(clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{name: {Server: serverURL, CertificateAuthorityData: c.serverCA.certPEM}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{name: {ClientCertificateData: certPEM, ClientKeyData: keyPEM}},
+		Contexts:       map[string]*clientcmdapi.Context{name: {Cluster: name, AuthInfo: name, Namespace: "default"}},
+		CurrentContext: name,
+	})
+	if err == nil {
+		err = replaceFile(path, data, 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("write kubeconfig: %w", err)
+	}
+	return nil
+}
+
+// currentAdmin returns the administrator's certificate of an existing kubeconfig, if it is good for long enough.
+func (c *Certificates) currentAdmin(path string, now time.Time) (certPEM, keyPEM []byte, ok bool) {
+	config, err := clientcmd.LoadFromFile(path)
+	if err != nil {
+		return nil, nil, false
+	}
+	for _, info := range config.AuthInfos {
+		pair, err := parsePair(info.ClientCertificateData, info.ClientKeyData)
+		if err == nil && pair.cert.CheckSignatureFrom(c.clientCA.cert) == nil && now.Add(renewBefore).Before(pair.cert.NotAfter) {
+			return info.ClientCertificateData, info.ClientKeyData, true
+		}
+	}
+	return nil, nil, false
+}

@@ -1,0 +1,92 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/kubernetes/pkg/controller/clusterroleaggregation"
+	"k8s.io/kubernetes/pkg/controller/namespace"
+
+	"github.com/hykube/hykube/server/access"
+)
+
+// certificateCheck is how often a running server looks whether its certificate nears its end.
+const certificateCheck = 12 * time.Hour
+
+// addHooks registers what starts once the server answers, and without which it is not ready.
+func (s *Server) addHooks() error {
+	client := s.config.client
+	hooks := map[string]genericapiserver.PostStartHookFunc{
+		"hykube-roles": func(ctx genericapiserver.PostStartHookContext) error {
+			return access.EnsureRoles(ctx, client, access.ClusterRoles(), access.ClusterRoleBindings())
+		},
+		"hykube-namespaces": func(ctx genericapiserver.PostStartHookContext) error {
+			return ensureNamespace(ctx, client, metav1.NamespaceDefault)
+		},
+		"hykube-kubernetes-controllers": s.startKubernetesControllers,
+		"hykube-certificates": func(ctx genericapiserver.PostStartHookContext) error {
+			go s.renewCertificates(ctx)
+			return nil
+		},
+	}
+	for name, hook := range hooks {
+		if err := s.generic.AddPostStartHook(name, hook); err != nil {
+			return fmt.Errorf("add start hook %q: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func ensureNamespace(ctx context.Context, client kubernetes.Interface, name string) error {
+	_, err := client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create namespace %q: %w", name, err)
+	}
+	return nil
+}
+
+// startKubernetesControllers runs the two controllers of Kubernetes that an API server is incomplete without: the one that
+// empties and removes deleted namespaces, and the one that gathers the rules of aggregated roles.
+func (s *Server) startKubernetesControllers(ctx genericapiserver.PostStartHookContext) error {
+	metadataClient, err := metadata.NewForConfig(s.config.generic.LoopbackClientConfig)
+	if err != nil {
+		return fmt.Errorf("make metadata client: %w", err)
+	}
+	namespaces := namespace.NewNamespaceController(ctx, s.config.client, metadataClient,
+		s.config.client.Discovery().ServerPreferredNamespacedResources, s.config.informers.Core().V1().Namespaces(), 0, corev1.FinalizerKubernetes)
+	aggregation := clusterroleaggregation.NewClusterRoleAggregation(s.config.informers.Rbac().V1().ClusterRoles(), s.config.client.RbacV1())
+	s.background.Go(func() { namespaces.Run(ctx, 2) })
+	s.background.Go(func() { aggregation.Run(ctx, 1) })
+	return nil
+}
+
+// renewCertificates keeps a server that runs for months from serving a certificate that ended. The new files are taken up
+// by the server by itself.
+func (s *Server) renewCertificates(ctx context.Context) {
+	ticker := time.NewTicker(certificateCheck)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-ticker.C:
+			renewed, err := s.config.certs.Renew(now)
+			if err == nil && renewed {
+				s.log.Info("renewed serving certificate")
+			}
+			if err == nil {
+				err = s.config.certs.WriteKubeconfig(s.config.kubeconfigPath(), s.config.url(), now)
+			}
+			if err != nil {
+				s.log.Error("cannot renew certificates", "error", err)
+			}
+		}
+	}
+}

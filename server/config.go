@@ -1,0 +1,260 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/google/uuid"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/admission/initializer"
+	"k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle"
+	"k8s.io/apiserver/pkg/endpoints/discovery/aggregated"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/server/dynamiccertificates"
+	"k8s.io/apiserver/pkg/server/healthz"
+	genericoptions "k8s.io/apiserver/pkg/server/options"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/component-base/metrics/legacyregistry"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
+
+	"github.com/hykube/hykube/server/access"
+	"github.com/hykube/hykube/server/registry"
+	"github.com/hykube/hykube/server/storage"
+)
+
+// maxRequestBytes bounds a request, and so an object: kine's rows and watch events are held in memory whole.
+const maxRequestBytes = 2 << 20
+
+// Config is what a server is made of. The zero value of a field that is not said to be required means its default.
+type Config struct {
+	// DataDir is required.
+	DataDir string
+	// BindAddress is required.
+	BindAddress net.IP
+	// SecurePort 0 takes a free port.
+	SecurePort int
+	// TLSSANs are further names for the serving certificate.
+	TLSSANs []string
+	// DatastoreEndpoint empty means SQLite in DataDir.
+	DatastoreEndpoint  string
+	EncryptionConfig   string
+	TemporalAddress    string
+	ProviderMirrors    []string
+	TokenAuthFile      string
+	AuthenticationFile string
+	// Audit nil means no audit.
+	Audit  *genericoptions.AuditOptions
+	Logger *slog.Logger
+	// Join connects the rooms that this package does not know; see wire.go. Nil leaves them empty.
+	Join func(context.Context, *House) (Rooms, error)
+}
+
+// completedConfig holds what is open: New takes it over, and a failed New closes it.
+type completedConfig struct {
+	*Config
+	dir       *dataDir
+	listener  net.Listener
+	certs     *access.Certificates
+	store     *storage.Store
+	generic   *genericapiserver.Config
+	informers informers.SharedInformerFactory
+	client    kubernetes.Interface
+	codecs    registry.Codecs
+	endAuth   context.CancelFunc
+}
+
+// CompletedConfig is a Config whose data directory, port, certificates and database are open.
+type CompletedConfig struct{ *completedConfig }
+
+// Complete opens what the server stands on, cheapest first, so that a mistake is told at once and leaves nothing behind.
+func (c *Config) Complete(ctx context.Context) (_ CompletedConfig, err error) {
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	cc := &completedConfig{Config: c, codecs: registry.NewCodecs()}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, cc.close())
+		}
+	}()
+	if cc.dir, err = openDataDir(c.DataDir); err != nil {
+		return CompletedConfig{}, err
+	}
+	c.DataDir = cc.dir.path
+	if cc.listener, err = listen(ctx, c.BindAddress, c.SecurePort); err != nil {
+		return CompletedConfig{}, err
+	}
+	if cc.certs, err = access.OpenCertificates(filepath.Join(c.DataDir, "tls"), c.hosts(), time.Now()); err != nil {
+		return CompletedConfig{}, err
+	}
+	if err = cc.certs.WriteKubeconfig(cc.kubeconfigPath(), cc.url(), time.Now()); err != nil {
+		return CompletedConfig{}, err
+	}
+	cc.store, err = storage.Open(ctx, storage.Config{
+		DataDir:          c.DataDir,
+		Endpoint:         c.DatastoreEndpoint,
+		EncryptionConfig: c.EncryptionConfig,
+		Metrics:          legacyregistry.Registerer(),
+		Logger:           c.Logger,
+	})
+	if err != nil {
+		return CompletedConfig{}, err
+	}
+	if err = cc.completeGeneric(ctx); err != nil {
+		return CompletedConfig{}, err
+	}
+	return CompletedConfig{cc}, nil
+}
+
+func (c *completedConfig) completeGeneric(ctx context.Context) error {
+	g := genericapiserver.NewConfig(legacyscheme.Codecs)
+	c.generic = g
+	g.EffectiveVersion = newEffectiveVersion()
+	g.MaxRequestBodyBytes = maxRequestBytes
+	g.ExternalAddress = c.listener.Addr().String()
+	g.PublicAddress = c.BindAddress
+	// Watches are told to go; without it their connections would hold the shutdown up.
+	g.ShutdownWatchTerminationGracePeriod = time.Second
+	g.AggregatedDiscoveryGroupManager = aggregated.NewResourceManager("apis")
+	g.RESTOptionsGetter = c.store.RESTOptions(c.codecs.ForStorage, true)
+
+	serving, err := dynamiccertificates.NewDynamicServingContentFromFiles("serving", c.certs.ServingCert(), c.certs.ServingKey())
+	if err != nil {
+		return fmt.Errorf("load serving certificate: %w", err)
+	}
+	clientCA, err := dynamiccertificates.NewDynamicCAContentFromFile("client-ca", c.certs.ClientCA())
+	if err != nil {
+		return fmt.Errorf("load client authority: %w", err)
+	}
+	g.SecureServing = &genericapiserver.SecureServingInfo{Listener: c.listener, Cert: serving, ClientCA: clientCA}
+	g.LoopbackClientConfig = &rest.Config{
+		Host:            c.url(),
+		TLSClientConfig: rest.TLSClientConfig{CAData: c.certs.ServerCA()},
+		BearerToken:     uuid.NewString(),
+		// The server does not throttle itself.
+		QPS:                -1,
+		DisableCompression: true,
+		UserAgent:          "hykube/" + Version,
+	}
+	if c.client, err = kubernetes.NewForConfig(protobuf(g.LoopbackClientConfig)); err != nil {
+		return fmt.Errorf("make loopback client: %w", err)
+	}
+	c.informers = informers.NewSharedInformerFactoryWithOptions(c.client, 0, informers.WithTransform(withoutManagedFields))
+
+	authCtx, endAuth := context.WithCancel(context.WithoutCancel(ctx))
+	c.endAuth = endAuth
+	g.Authentication.APIAudiences = []string{access.Audience}
+	g.Authentication.Authenticator, err = access.NewAuthenticator(authCtx, access.AuthenticationConfig{
+		ClientCA: clientCA, TokenFile: c.TokenAuthFile, ConfigFile: c.AuthenticationFile,
+	})
+	if err != nil {
+		return err
+	}
+	g.Authorization.Authorizer, g.RuleResolver = access.NewAuthorizer(c.informers)
+
+	if g.AdmissionControl, err = c.admission(); err != nil {
+		return err
+	}
+	if c.Audit != nil {
+		if err := c.Audit.ApplyTo(g); err != nil {
+			return fmt.Errorf("set up audit: %w", err)
+		}
+	}
+	c.openAPI()
+	g.AddReadyzChecks(healthz.NamedCheck("storage", func(*http.Request) error { return c.store.Ready(context.Background()) }))
+	return nil
+}
+
+// admission refuses objects in a namespace that is missing or going away, and the deletion of "default".
+func (c *completedConfig) admission() (admission.Interface, error) {
+	plugin, err := lifecycle.NewLifecycle(sets.New(metav1.NamespaceDefault))
+	if err != nil {
+		return nil, fmt.Errorf("make namespace admission: %w", err)
+	}
+	initializer.New(c.client, nil, c.informers, c.generic.Authorization.Authorizer, utilfeature.DefaultFeatureGate, c.generic.EffectiveVersion, c.generic.DrainedNotify(), nil).Initialize(plugin)
+	if err := plugin.ValidateInitialization(); err != nil {
+		return nil, fmt.Errorf("make namespace admission: %w", err)
+	}
+	return admission.NewChainHandler(plugin), nil
+}
+
+func (c *completedConfig) close() error {
+	var errs []error
+	if c.endAuth != nil {
+		c.endAuth()
+	}
+	if c.store != nil {
+		errs = append(errs, c.store.Close())
+	}
+	if c.listener != nil {
+		if err := c.listener.Close(); !errors.Is(err, net.ErrClosed) {
+			errs = append(errs, err)
+		}
+	}
+	if c.dir != nil {
+		errs = append(errs, c.dir.Close())
+	}
+	return errors.Join(errs...)
+}
+
+func (c *completedConfig) kubeconfigPath() string {
+	return filepath.Join(c.DataDir, "admin.kubeconfig")
+}
+
+// url is how a client on this machine reaches the server.
+func (c *completedConfig) url() string {
+	addr := c.listener.Addr().(*net.TCPAddr)
+	ip := addr.IP
+	if ip.IsUnspecified() {
+		ip = net.IPv4(127, 0, 0, 1)
+	}
+	return "https://" + net.JoinHostPort(ip.String(), strconv.Itoa(addr.Port))
+}
+
+// hosts are the names and addresses at which clients may reach the server.
+func (c *Config) hosts() []string {
+	hosts := append([]string{"localhost", "127.0.0.1", "::1"}, c.TLSSANs...)
+	if name, err := os.Hostname(); err == nil {
+		hosts = append(hosts, name)
+	}
+	if !c.BindAddress.IsUnspecified() {
+		return append(hosts, c.BindAddress.String())
+	}
+	addrs, _ := net.InterfaceAddrs()
+	for _, a := range addrs {
+		if n, ok := a.(*net.IPNet); ok && n.IP.IsGlobalUnicast() {
+			hosts = append(hosts, n.IP.String())
+		}
+	}
+	return hosts
+}
+
+func listen(ctx context.Context, ip net.IP, port int) (net.Listener, error) {
+	address := net.JoinHostPort(ip.String(), strconv.Itoa(port))
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("listen on %s: the port is in use; choose another with --secure-port, or 0 for a free one", address)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return nil, fmt.Errorf("listen on %s: this machine does not have that address; choose another with --bind-address", address)
+	case errors.Is(err, syscall.EACCES):
+		return nil, fmt.Errorf("listen on %s: not permitted; choose a --secure-port above 1023", address)
+	case err != nil:
+		return nil, fmt.Errorf("listen on %s: %w", address, err)
+	}
+	return l, nil
+}

@@ -1,0 +1,152 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/retry"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/catalog"
+	"github.com/hykube/hykube/internal/condition"
+	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/provider"
+	"github.com/hykube/hykube/server/loopback"
+)
+
+// Configs asks providers whether they accept the ProviderConfigs.
+type Configs struct {
+	Client  rest.Interface
+	Core    rest.Interface
+	Secrets *loopback.Configs
+	Pool    *provider.Pool
+	Catalog *catalog.Catalog
+	Logger  *slog.Logger
+
+	informer, secrets cache.SharedIndexInformer
+	queue             *queue
+}
+
+func (c *Configs) start() {
+	c.queue = newQueue("provider configuration", c.Logger, c.reconcile)
+	c.informer = informer(c.Client, "providerconfigs", &v1alpha1.ProviderConfig{}, c.queue)
+	// Only the names of Secrets matter here; their values are read when they are needed.
+	lw := cache.NewListWatchFromClient(c.Core, "secrets", metav1.NamespaceAll, fields.Everything())
+	c.secrets = cache.NewSharedIndexInformer(lw, &corev1.Secret{}, 0, nil)
+	_ = c.secrets.SetTransform(func(obj any) (any, error) {
+		if s, ok := obj.(*corev1.Secret); ok {
+			return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: s.Name, Namespace: s.Namespace, ResourceVersion: s.ResourceVersion}}, nil
+		}
+		return obj, nil
+	})
+	touch := func(obj any) {
+		if name, err := cache.DeletionHandlingObjectToName(obj); err == nil {
+			c.secretChanged(name)
+		}
+	}
+	_, _ = c.secrets.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: touch, UpdateFunc: func(_, obj any) { touch(obj) }, DeleteFunc: touch})
+}
+
+// providerChanged looks again at the configurations of a provider.
+func (c *Configs) providerChanged(name string) {
+	c.again(func(cfg *v1alpha1.ProviderConfig) bool { return cfg.Spec.Provider == name })
+}
+
+func (c *Configs) secretChanged(secret cache.ObjectName) {
+	c.again(func(cfg *v1alpha1.ProviderConfig) bool {
+		if cfg.Namespace != secret.Namespace {
+			return false
+		}
+		for _, ref := range cfg.Spec.SecretRefs {
+			if ref.Name == secret.Name {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+func (c *Configs) again(concerned func(*v1alpha1.ProviderConfig) bool) {
+	for _, obj := range c.informer.GetStore().List() {
+		if cfg, ok := obj.(*v1alpha1.ProviderConfig); ok && concerned(cfg) {
+			c.queue.work.Add(cache.MetaObjectToName(cfg))
+		}
+	}
+}
+
+func (c *Configs) reconcile(ctx context.Context, name cache.ObjectName) error {
+	cfg, ok, err := lookup[*v1alpha1.ProviderConfig](c.informer, name)
+	if err != nil || !ok || cfg.DeletionTimestamp != nil {
+		return err
+	}
+	reason, message := c.check(ctx, cfg)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return c.status(ctx, cfg, func(s *v1alpha1.ProviderConfigStatus) {
+		s.ObservedGeneration = cfg.Generation
+		if reason == v1alpha1.ReasonConfigured {
+			condition.Ready(&s.Conditions, cfg.Generation, reason, message)
+			return
+		}
+		condition.Stalled(&s.Conditions, cfg.Generation, reason, message)
+	})
+}
+
+// check asks the provider's schema, then the provider, and touches nothing else.
+func (c *Configs) check(ctx context.Context, cfg *v1alpha1.ProviderConfig) (reason, message string) {
+	entry, ok := c.Catalog.Get(cfg.Spec.Provider)
+	if !ok {
+		return v1alpha1.ReasonProviderNotReady, fmt.Sprintf("The provider %q does not exist or is not ready; see kubectl describe provider %s.", cfg.Spec.Provider, cfg.Spec.Provider)
+	}
+	conf, err := c.Catalog.Configuration(ctx, entry, cfg, func(ctx context.Context, name, key string) ([]byte, error) {
+		return c.Secrets.Secret(ctx, cfg.Namespace, name, key)
+	})
+	if se, ok := errors.AsType[*loopback.SecretError](err); ok {
+		return v1alpha1.ReasonSecretNotFound, se.Error()
+	}
+	if err != nil {
+		return v1alpha1.ReasonConfigRefused, err.Error()
+	}
+	said, err := c.Pool.ValidateConfig(ctx, entry.Package, conf.Config)
+	if err != nil {
+		return v1alpha1.ReasonProviderNotReady, err.Error()
+	}
+	diags := plan.FromProto(said)
+	if plan.HasErrors(diags) {
+		return v1alpha1.ReasonConfigRefused, (&catalog.DiagnosticsError{Diagnostics: diags}).Error()
+	}
+	text := []string{fmt.Sprintf("%s accepts the configuration.", entry.Package)}
+	for _, d := range diags {
+		text = append(text, "Warning: "+d.Summary+": "+d.Detail)
+	}
+	return v1alpha1.ReasonConfigured, strings.Join(text, "\n")
+}
+
+func (c *Configs) status(ctx context.Context, cfg *v1alpha1.ProviderConfig, change func(*v1alpha1.ProviderConfigStatus)) error {
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		fresh := &v1alpha1.ProviderConfig{}
+		if err := c.Client.Get().Namespace(cfg.Namespace).Resource("providerconfigs").Name(cfg.Name).Do(ctx).Into(fresh); err != nil {
+			return err
+		}
+		before := fresh.DeepCopy()
+		if change(&fresh.Status); equality.Semantic.DeepEqual(before.Status, fresh.Status) {
+			return nil
+		}
+		return c.Client.Put().Namespace(cfg.Namespace).Resource("providerconfigs").Name(cfg.Name).SubResource("status").Body(fresh).Do(ctx).Error()
+	})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}

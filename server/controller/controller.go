@@ -1,0 +1,106 @@
+// Package controller watches the fixed kinds and acts on what changes: it installs Providers and serves their kinds, asks
+// providers about ProviderConfigs, and starts the workflows of Plans. Each controller is a queue of names and a function that
+// brings one of them up to date; none polls. It imports internal packages and the clients of the API, and
+// knows nothing of how a plan is made.
+package controller
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+)
+
+// retries bounds how often a failing reconciliation is repeated before it waits for the next change.
+const retries = 8
+
+// queue calls reconcile for names, one call a name at a time.
+type queue struct {
+	name      string
+	work      workqueue.TypedRateLimitingInterface[cache.ObjectName]
+	reconcile func(context.Context, cache.ObjectName) error
+	logger    *slog.Logger
+}
+
+func newQueue(name string, logger *slog.Logger, reconcile func(context.Context, cache.ObjectName) error) *queue {
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](200*time.Millisecond, time.Minute)
+	return &queue{
+		name: name, reconcile: reconcile, logger: logger,
+		work: workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: name}),
+	}
+}
+
+// run works until ctx ends, with so many names at once.
+func (q *queue) run(ctx context.Context, workers int) {
+	go func() {
+		<-ctx.Done()
+		q.work.ShutDown()
+	}()
+	done := make(chan struct{})
+	for range workers {
+		go func() {
+			for q.next(ctx) {
+			}
+			done <- struct{}{}
+		}()
+	}
+	for range workers {
+		<-done
+	}
+}
+
+func (q *queue) next(ctx context.Context) bool {
+	name, stop := q.work.Get()
+	if stop {
+		return false
+	}
+	defer q.work.Done(name)
+	err := q.reconcile(ctx, name)
+	switch {
+	case err == nil || ctx.Err() != nil:
+		q.work.Forget(name)
+	case q.work.NumRequeues(name) < retries:
+		q.logger.Warn("reconcile "+q.name+"; trying again", "name", name.String(), "error", err)
+		q.work.AddRateLimited(name)
+	default:
+		q.logger.Error("reconcile "+q.name+"; giving up until it changes", "name", name.String(), "error", err)
+		q.work.Forget(name)
+	}
+	return true
+}
+
+// informer watches a kind of hykube.io, and puts what changes in the queue.
+func informer(client rest.Interface, resource string, example runtime.Object, q *queue) cache.SharedIndexInformer {
+	lw := cache.NewListWatchFromClient(client, resource, metav1.NamespaceAll, fields.Everything())
+	inf := cache.NewSharedIndexInformer(lw, example, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	enqueue := func(obj any) {
+		if name, err := cache.DeletionHandlingObjectToName(obj); err == nil {
+			q.work.Add(name)
+		}
+	}
+	// Adding a handler fails on a stopped informer only.
+	_, _ = inf.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: enqueue, UpdateFunc: func(_, obj any) { enqueue(obj) }, DeleteFunc: enqueue,
+	})
+	return inf
+}
+
+// lookup reads an object from an informer's cache; nil when it is not there. The object must not be changed.
+func lookup[T runtime.Object](inf cache.SharedIndexInformer, name cache.ObjectName) (obj T, ok bool, err error) {
+	found, exists, err := inf.GetStore().GetByKey(name.String())
+	if err != nil || !exists {
+		return obj, false, err
+	}
+	obj, ok = found.(T)
+	if !ok {
+		return obj, false, fmt.Errorf("cache holds a %T", found)
+	}
+	return obj, true, nil
+}

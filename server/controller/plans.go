@@ -1,0 +1,146 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/hykube/hykube/activities"
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/workflows"
+)
+
+// Plans starts the workflows of Plan objects. What is under way is in the objects, so that a Temporal that lost its database, or
+// never heard of a plan, is told again at the next start.
+type Plans struct {
+	Client   rest.Interface
+	Status   activities.Plans
+	Temporal client.Client
+	Ledger   *ledger.Ledger
+	Logger   *slog.Logger
+
+	informer cache.SharedIndexInformer
+	queue    *queue
+
+	mu sync.Mutex
+	// begun holds what this process has asked Temporal for, by workflow ID, and plans the names of the plans by UID.
+	begun map[string]bool
+	plans map[cache.ObjectName]workflows.Plan
+}
+
+func (p *Plans) start() {
+	p.begun, p.plans = map[string]bool{}, map[cache.ObjectName]workflows.Plan{}
+	p.queue = newQueue("plan", p.Logger, p.reconcile)
+	p.informer = informer(p.Client, "plans", &v1alpha1.Plan{}, p.queue)
+}
+
+func (p *Plans) reconcile(ctx context.Context, name cache.ObjectName) error {
+	obj, ok, err := lookup[*v1alpha1.Plan](p.informer, name)
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	old, known := p.plans[name]
+	p.mu.Unlock()
+	if known && (!ok || string(obj.UID) != old.UID) {
+		if err := p.forget(ctx, name, old); err != nil {
+			return err
+		}
+	}
+	if !ok || obj.DeletionTimestamp != nil {
+		return nil
+	}
+	ref := workflows.Plan{Namespace: obj.Namespace, Name: obj.Name, UID: string(obj.UID)}
+	p.mu.Lock()
+	p.plans[name] = ref
+	p.mu.Unlock()
+	planned := meta.FindStatusCondition(obj.Status.Conditions, v1alpha1.ConditionPlanned)
+	switch {
+	case obj.Status.FinishedAt != nil:
+		return nil
+	case planned == nil || planned.Reason == v1alpha1.ReasonPlanning:
+		return p.begin(ctx, ref, ref.PlanID(), workflows.PlanName, workflows.MakePlan, &v1alpha1.PlanRuns{Plan: ref.PlanID()})
+	case meta.IsStatusConditionTrue(obj.Status.Conditions, v1alpha1.ConditionApproved):
+		if err := p.begin(ctx, ref, ref.ApplyID(), workflows.ApplyName, workflows.ApplyPlan, &v1alpha1.PlanRuns{Plan: ref.PlanID(), Apply: ref.ApplyID()}); err != nil {
+			return err
+		}
+		if obj.Status.Cancel != nil {
+			return p.signal(ctx, ref.ApplyID())
+		}
+	}
+	return nil
+}
+
+// begin starts a workflow, unless it runs already.
+func (p *Plans) begin(ctx context.Context, ref workflows.Plan, id, name string, workflow any, runs *v1alpha1.PlanRuns) error {
+	p.mu.Lock()
+	begun := p.begun[id]
+	p.mu.Unlock()
+	if begun {
+		return nil
+	}
+	_, err := p.Temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+		ID: id, TaskQueue: workflows.TaskQueue,
+		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
+		WorkflowIDReusePolicy:    enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY,
+		TypedSearchAttributes: temporal.NewSearchAttributes(
+			temporal.NewSearchAttributeKeyKeyword(workflows.SearchPlan).ValueSet(ref.Name),
+			temporal.NewSearchAttributeKeyKeyword(workflows.SearchNamespace).ValueSet(ref.Namespace),
+		),
+		StaticSummary: fmt.Sprintf("%s %s/%s", name, ref.Namespace, ref.Name),
+	}, name, ref)
+	if _, ran := errors.AsType[*serviceerror.WorkflowExecutionAlreadyStarted](err); err != nil && !ran {
+		return fmt.Errorf("start workflow %q: %w", id, err)
+	}
+	p.mu.Lock()
+	p.begun[id] = true
+	p.mu.Unlock()
+	err = p.Status.UpdateStatus(ctx, ref.Namespace, ref.Name, uid(ref), func(s *v1alpha1.PlanStatus) { s.Runs = runs })
+	if errors.Is(err, activities.ErrGone) {
+		return nil
+	}
+	return err
+}
+
+func (p *Plans) signal(ctx context.Context, id string) error {
+	key := id + " cancel"
+	p.mu.Lock()
+	sent := p.begun[key]
+	p.mu.Unlock()
+	if sent {
+		return nil
+	}
+	err := p.Temporal.SignalWorkflow(ctx, id, "", workflows.SignalCancel, nil)
+	if _, over := errors.AsType[*serviceerror.NotFound](err); err != nil && !over {
+		return fmt.Errorf("signal workflow %q: %w", id, err)
+	}
+	p.mu.Lock()
+	p.begun[key] = true
+	p.mu.Unlock()
+	return nil
+}
+
+// forget removes what is stored of a plan whose object is gone.
+func (p *Plans) forget(ctx context.Context, name cache.ObjectName, ref workflows.Plan) error {
+	if err := p.Ledger.DropPlan(ctx, uid(ref)); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.plans, name)
+	delete(p.begun, ref.PlanID())
+	delete(p.begun, ref.ApplyID())
+	delete(p.begun, ref.ApplyID()+" cancel")
+	return nil
+}

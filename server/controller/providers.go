@@ -1,0 +1,185 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/retry"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/catalog"
+	"github.com/hykube/hykube/internal/condition"
+	"github.com/hykube/hykube/internal/provider"
+	"github.com/hykube/hykube/internal/schema"
+	"github.com/hykube/hykube/server/kinds"
+)
+
+// Providers installs the plugins of Provider objects and serves their kinds.
+type Providers struct {
+	Client    rest.Interface
+	Installer *provider.Installer
+	Pool      *provider.Pool
+	Catalog   *catalog.Catalog
+	Kinds     *kinds.Kinds
+	Logger    *slog.Logger
+	// Changed is called with the name of a provider that came, changed or went.
+	Changed func(name string)
+
+	informer cache.SharedIndexInformer
+	queue    *queue
+
+	mu sync.Mutex
+	// tried holds the spec of each provider that this process installed or refused: a refused one is tried again after a
+	// change or a restart.
+	tried map[string]v1alpha1.ProviderSpec
+}
+
+func (p *Providers) start() {
+	p.tried = map[string]v1alpha1.ProviderSpec{}
+	p.queue = newQueue("provider", p.Logger, p.reconcile)
+	p.informer = informer(p.Client, "providers", &v1alpha1.Provider{}, p.queue)
+}
+
+func (p *Providers) reconcile(ctx context.Context, name cache.ObjectName) error {
+	obj, ok, err := lookup[*v1alpha1.Provider](p.informer, name)
+	if err != nil {
+		return err
+	}
+	if !ok || obj.DeletionTimestamp != nil {
+		p.remove(name.Name)
+		return nil
+	}
+	p.mu.Lock()
+	spec, tried := p.tried[obj.Name]
+	p.mu.Unlock()
+	if tried && spec == obj.Spec && obj.Status.ObservedGeneration == obj.Generation {
+		return nil
+	}
+	if obj.Status.ObservedGeneration != obj.Generation {
+		if err := p.status(ctx, obj, func(s *v1alpha1.ProviderStatus) {
+			condition.Reconciling(&s.Conditions, obj.Generation, v1alpha1.ReasonInstalling, "The provider is being resolved, fetched and verified.")
+		}); err != nil {
+			return err
+		}
+	}
+	pkg, sch, ierr := p.install(ctx, obj)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if ierr != nil {
+		p.settle(obj)
+		p.Logger.Warn("install provider", "provider", obj.Name, "error", ierr)
+		return p.status(ctx, obj, func(s *v1alpha1.ProviderStatus) {
+			s.ObservedGeneration = obj.Generation
+			reason, installed := v1alpha1.ReasonInstallFailed, pkg.Version != ""
+			if installed {
+				reason = v1alpha1.ReasonSchemaFailed
+			}
+			condition.Set(&s.Conditions, obj.Generation, v1alpha1.ConditionInstalled, installed, reason, ierr.Error())
+			condition.Stalled(&s.Conditions, obj.Generation, reason, ierr.Error())
+		})
+	}
+	p.Catalog.Put(catalog.Entry{Name: obj.Name, Package: pkg, Schema: sch})
+	if err := p.Kinds.Set(kinds.Provider{Name: obj.Name, Source: pkg.Source.String(), Version: pkg.Version, Schema: sch}); err != nil {
+		return err
+	}
+	p.settle(obj)
+	p.Changed(obj.Name)
+	return p.status(ctx, obj, func(s *v1alpha1.ProviderStatus) {
+		s.ObservedGeneration = obj.Generation
+		s.Version, s.Checksum, s.Kinds = pkg.Version, pkg.Checksum, int32(len(sch.Resources))
+		message := fmt.Sprintf("%s %s serves %d kinds in %s.", pkg.Source, pkg.Version, len(sch.Resources), v1alpha1.ProviderGroup(obj.Name))
+		condition.Set(&s.Conditions, obj.Generation, v1alpha1.ConditionInstalled, true, v1alpha1.ReasonInstalled, message)
+		condition.Ready(&s.Conditions, obj.Generation, v1alpha1.ReasonInstalled, message)
+	})
+}
+
+// settle remembers that this spec of the provider was installed or refused.
+func (p *Providers) settle(obj *v1alpha1.Provider) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.tried[obj.Name] = obj.Spec
+}
+
+// install resolves, fetches and verifies a provider, and asks it for its schema. A package whose version is set was installed,
+// whatever the error says.
+func (p *Providers) install(ctx context.Context, obj *v1alpha1.Provider) (provider.Package, *schema.Provider, error) {
+	source, err := provider.ParseSource(obj.Spec.Source)
+	if err != nil {
+		return provider.Package{}, nil, err
+	}
+	constraint := obj.Spec.Version
+	pinned := obj.Status.ObservedGeneration == obj.Generation && obj.Status.Checksum != ""
+	if pinned {
+		// What was installed once stays, whatever newer versions there are now.
+		constraint = "= " + obj.Status.Version
+	}
+	pkg, err := p.Installer.Install(ctx, source, constraint)
+	if err != nil {
+		return provider.Package{}, nil, err
+	}
+	if pinned && pkg.Checksum != obj.Status.Checksum {
+		return provider.Package{}, nil, fmt.Errorf("verify provider %q: its checksum is %s, and %s was recorded when it was installed: somebody changed it. Find out who did, then remove its directory under the server's data directory to have it installed again",
+			pkg, pkg.Checksum, obj.Status.Checksum)
+	}
+	if err := pkg.Verify(); err != nil {
+		return provider.Package{}, nil, err
+	}
+	sch, err := p.Pool.Schema(ctx, pkg)
+	return pkg, sch, err
+}
+
+func (p *Providers) remove(name string) {
+	p.mu.Lock()
+	delete(p.tried, name)
+	p.mu.Unlock()
+	p.Kinds.Remove(name)
+	p.Catalog.Remove(name)
+	p.Changed(name)
+}
+
+func (p *Providers) status(ctx context.Context, obj *v1alpha1.Provider, change func(*v1alpha1.ProviderStatus)) error {
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		fresh := &v1alpha1.Provider{}
+		if err := p.Client.Get().Resource("providers").Name(obj.Name).Do(ctx).Into(fresh); err != nil {
+			return err
+		}
+		before := fresh.DeepCopy()
+		if change(&fresh.Status); equality.Semantic.DeepEqual(before.Status, fresh.Status) {
+			return nil
+		}
+		return p.Client.Put().Resource("providers").Name(obj.Name).SubResource("status").Body(fresh).Do(ctx).Error()
+	})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// settled waits until every provider that was there at the start was installed or refused.
+func (p *Providers) settled(ctx context.Context) {
+	for _, obj := range p.informer.GetStore().List() {
+		provider, ok := obj.(*v1alpha1.Provider)
+		for ok && ctx.Err() == nil && !p.known(provider.Name) {
+			select {
+			case <-time.After(20 * time.Millisecond):
+				_, ok, _ = p.informer.GetStore().Get(provider)
+			case <-ctx.Done():
+			}
+		}
+	}
+}
+
+func (p *Providers) known(name string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, known := p.tried[name]
+	return known
+}

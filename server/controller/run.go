@@ -1,0 +1,40 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/hykube/hykube/workflows"
+)
+
+// workers bounds how many objects of one kind are looked at at once.
+const workers = 4
+
+func uid(ref workflows.Plan) types.UID { return types.UID(ref.UID) }
+
+// Run watches and acts until ctx ends. Plans wait until every Provider was looked at once, so that a server that starts again does
+// not plan without the kinds that it had.
+func Run(ctx context.Context, providers *Providers, configs *Configs, plans *Plans) error {
+	providers.Changed = configs.providerChanged
+	providers.start()
+	configs.start()
+	plans.start()
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for _, inf := range []cache.SharedIndexInformer{providers.informer, configs.informer, configs.secrets, plans.informer} {
+		wg.Go(func() { inf.RunWithContext(ctx) })
+	}
+	if !cache.WaitForCacheSync(ctx.Done(), providers.informer.HasSynced, configs.informer.HasSynced, configs.secrets.HasSynced, plans.informer.HasSynced) {
+		return errors.New("watch fixed kinds: stopped before the first list arrived")
+	}
+	wg.Go(func() { providers.queue.run(ctx, workers) })
+	wg.Go(func() { configs.queue.run(ctx, workers) })
+	providers.settled(ctx)
+	wg.Go(func() { plans.queue.run(ctx, workers) })
+	<-ctx.Done()
+	return nil
+}

@@ -1,0 +1,107 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// dataFormat is the layout of the data directory that this version writes. A server refuses a newer one.
+const dataFormat = 1
+
+// DefaultDataDir is where a server keeps its data when it is not told: below /var/lib for root, else below the home directory.
+func DefaultDataDir() string {
+	if os.Geteuid() == 0 {
+		return "/var/lib/hykube"
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return ".hykube"
+	}
+	return filepath.Join(home, ".hykube")
+}
+
+// dataDir is a data directory that this process holds.
+type dataDir struct {
+	path string
+	lock *os.File
+}
+
+// openDataDir makes the directory if need be, takes it for this process, and checks that this version can read it.
+func openDataDir(path string) (_ *dataDir, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("open data directory %q: %w", path, err)
+		}
+	}()
+	if path, err = filepath.Abs(path); err != nil {
+		return nil, err
+	}
+	if err = os.MkdirAll(path, 0o700); err != nil {
+		return nil, cause(err)
+	}
+	lock, err := os.OpenFile(filepath.Join(path, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("%w; make it writable or choose another with --data-dir", cause(err))
+	}
+	d := &dataDir{path: path, lock: lock}
+	if err = d.take(); err == nil {
+		err = d.checkFormat()
+	}
+	if err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}
+
+// Close gives the directory up.
+func (d *dataDir) Close() error { return d.lock.Close() }
+
+// take locks the directory: two servers on one database would each believe to be alone.
+func (d *dataDir) take() error {
+	err := syscall.Flock(int(d.lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		holder, _ := os.ReadFile(d.lock.Name())
+		return fmt.Errorf("another server uses it (process %s); stop that one or choose another directory with --data-dir", strings.TrimSpace(string(holder)))
+	}
+	if err != nil {
+		return fmt.Errorf("lock: %w", err)
+	}
+	if err := d.lock.Truncate(0); err != nil {
+		return cause(err)
+	}
+	_, err = d.lock.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
+	return err
+}
+
+func (d *dataDir) checkFormat() error {
+	path := filepath.Join(d.path, "version")
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return os.WriteFile(path, []byte(strconv.Itoa(dataFormat)+"\n"), 0o600)
+	}
+	if err != nil {
+		return cause(err)
+	}
+	format, err := strconv.Atoi(strings.TrimSpace(string(data)))
+	if err != nil {
+		return fmt.Errorf("file %q does not hold a number; restore it from a backup", path)
+	}
+	if format > dataFormat {
+		return fmt.Errorf("a newer version of hykube wrote it (format %d, this version knows %d); run that version, or restore a backup made before the upgrade", format, dataFormat)
+	}
+	return nil
+}
+
+// cause strips the operation and the path from an error of the os package: the caller says which directory it was.
+func cause(err error) error {
+	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
+		return pathErr.Err
+	}
+	return err
+}

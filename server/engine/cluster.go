@@ -1,0 +1,126 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/operatorservice/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"google.golang.org/protobuf/types/known/durationpb"
+)
+
+// startTimeout bounds how long Start waits for a frontend, be it ours or another's.
+const startTimeout = 10 * time.Second
+
+// searchAttribute is a field by which the runs of this server can be found, in the Web UI and in list queries.
+type searchAttribute struct {
+	name string
+	kind enumspb.IndexedValueType
+}
+
+var searchAttributes = []searchAttribute{
+	{"HykubePlan", enumspb.INDEXED_VALUE_TYPE_KEYWORD},
+	{"HykubeNamespace", enumspb.INDEXED_VALUE_TYPE_KEYWORD},
+	{"HykubeProvider", enumspb.INDEXED_VALUE_TYPE_KEYWORD_LIST},
+	{"HykubeOutcome", enumspb.INDEXED_VALUE_TYPE_KEYWORD},
+}
+
+// dial waits until the frontend answers.
+func dial(ctx context.Context, address string, options client.Options) (client.Client, error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	for {
+		c, err := client.DialContext(ctx, options)
+		if err == nil {
+			return c, nil
+		}
+		if _, ok := errors.AsType[*serviceerror.PermissionDenied](err); ok {
+			return nil, fmt.Errorf("connect to Temporal at %q: %w: it refused this server", address, err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("connect to Temporal at %q: %w: is it running there, and reachable from here?", address, err)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// ensureNamespace registers the namespace when it is missing.
+func ensureNamespace(ctx context.Context, c client.Client, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	_, err := c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: name})
+	if err == nil {
+		return nil
+	}
+	if _, ok := errors.AsType[*serviceerror.NamespaceNotFound](err); !ok {
+		return fmt.Errorf("look up Temporal namespace %q: %w", name, err)
+	}
+	_, err = c.WorkflowService().RegisterNamespace(ctx, &workflowservice.RegisterNamespaceRequest{
+		Namespace:                        name,
+		Description:                      "Plans and applies of Hykube",
+		WorkflowExecutionRetentionPeriod: durationpb.New(retention),
+	})
+	if _, ok := errors.AsType[*serviceerror.NamespaceAlreadyExists](err); ok {
+		return nil // another replica was quicker
+	}
+	if err != nil {
+		return fmt.Errorf("register Temporal namespace %q: %w: register it yourself with `temporal operator namespace create -n %s`", name, err, name)
+	}
+	// A frontend learns of a new namespace by and by.
+	for {
+		_, err := c.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{Namespace: name, PageSize: 1})
+		if _, ok := errors.AsType[*serviceerror.NamespaceNotFound](err); !ok {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("register Temporal namespace %q: it does not appear: %w", name, err)
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+// ensureSearchAttributes adds those that are missing. One that exists with another type is an error: queries on it
+// would silently find nothing.
+func ensureSearchAttributes(ctx context.Context, c client.Client, namespace string) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	present, err := c.OperatorService().ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{Namespace: namespace})
+	if err != nil {
+		return fmt.Errorf("list search attributes of Temporal namespace %q: %w%s", namespace, err, grantAdvice(err))
+	}
+	missing := map[string]enumspb.IndexedValueType{}
+	for _, a := range searchAttributes {
+		kind, ok := present.GetCustomAttributes()[a.name]
+		switch {
+		case !ok:
+			missing[a.name] = a.kind
+		case kind != a.kind:
+			return fmt.Errorf("register search attribute %q in Temporal namespace %q: it exists with type %s and must be %s: remove it with `temporal operator search-attribute remove`, or use another namespace", a.name, namespace, kind, a.kind)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	_, err = c.OperatorService().AddSearchAttributes(ctx, &operatorservice.AddSearchAttributesRequest{Namespace: namespace, SearchAttributes: missing})
+	if _, ok := errors.AsType[*serviceerror.AlreadyExists](err); ok {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("register search attributes in Temporal namespace %q: %w%s", namespace, err, grantAdvice(err))
+	}
+	return nil
+}
+
+func grantAdvice(err error) string {
+	if _, ok := errors.AsType[*serviceerror.PermissionDenied](err); ok {
+		return ": this needs the operator service; grant it, or add HykubePlan, HykubeNamespace and HykubeOutcome (Keyword) and HykubeProvider (KeywordList) yourself with `temporal operator search-attribute create`"
+	}
+	return ""
+}

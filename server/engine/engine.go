@@ -1,0 +1,227 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.temporal.io/sdk/client"
+	sdklog "go.temporal.io/sdk/log"
+)
+
+// Config says where the engine lives. Its zero value, but for DataDir, is an embedded server.
+type Config struct {
+	// DataDir is the server's data directory; the engine owns its folder "temporal".
+	DataDir string
+	// Address is HOST:PORT of the frontend of an external Temporal cluster; empty runs one in this process.
+	Address string
+	// Namespace holds every workflow of this server; empty means "hykube".
+	Namespace string
+	// Logger receives Temporal's logs a level lower than Temporal meant them; nil discards them.
+	Logger *slog.Logger
+	// UIPublicPath is the path under which UIHandler is mounted, without a slash at its end; empty means "/temporal".
+	UIPublicPath string
+}
+
+// Engine is a running Temporal server and one client of it, or one client of an external cluster.
+// It is started once and stopped once.
+type Engine struct {
+	config   Config
+	logger   *slog.Logger
+	dir      string
+	identity string
+
+	mu       sync.Mutex // guards what follows
+	started  bool
+	stopped  bool
+	lock     *dirLock
+	embedded *embedded
+	address  string
+	client   client.Client
+	webUI    atomic.Pointer[webUI]
+
+	background sync.WaitGroup
+	cancel     context.CancelFunc
+	recovered  chan struct{} // closed when the activities of earlier runs were looked for
+}
+
+// New checks the configuration. Nothing is started or written yet.
+func New(config Config) (*Engine, error) {
+	if config.DataDir == "" {
+		return nil, errors.New("configure engine: no data directory is set")
+	}
+	if config.Namespace == "" {
+		config.Namespace = "hykube"
+	}
+	if config.UIPublicPath == "" {
+		config.UIPublicPath = "/temporal"
+	}
+	if config.UIPublicPath[0] != '/' || config.UIPublicPath[len(config.UIPublicPath)-1] == '/' {
+		return nil, fmt.Errorf("configure engine: web UI path %q must start with a slash and not end with one", config.UIPublicPath)
+	}
+	if config.Logger == nil {
+		config.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Engine{
+		config:    config,
+		logger:    config.Logger,
+		dir:       filepath.Join(config.DataDir, "temporal"),
+		identity:  newIdentity(),
+		recovered: make(chan struct{}),
+	}, nil
+}
+
+// Start returns when workflows can be started. What it had begun is stopped again when it fails.
+func (e *Engine) Start(ctx context.Context) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.started {
+		return errors.New("start engine: it was started before; make a new one")
+	}
+	e.started = true
+	if err := e.start(ctx); err != nil {
+		return errors.Join(err, e.stop(context.WithoutCancel(ctx)))
+	}
+	return nil
+}
+
+func (e *Engine) start(ctx context.Context) (err error) {
+	begin := time.Now()
+	if err := os.MkdirAll(e.dir, 0o700); err != nil {
+		return fmt.Errorf("start engine: %w", err)
+	}
+	if e.lock, err = lockDir(e.dir); err != nil {
+		return err
+	}
+
+	address := e.config.Address
+	if address == "" {
+		if e.embedded, err = startEmbedded(ctx, e.dir, e.config.Namespace, e.logger); err != nil {
+			return err
+		}
+		address = e.embedded.frontend
+	}
+	if e.client, err = dial(ctx, address, client.Options{
+		HostPort:  address,
+		Namespace: e.config.Namespace,
+		Identity:  e.identity,
+		Logger:    sdklog.NewStructuredLogger(slog.New(quiet(e.logger.Handler()))),
+	}); err != nil {
+		return err
+	}
+	if err := ensureNamespace(ctx, e.client, e.config.Namespace); err != nil {
+		return err
+	}
+	if err := ensureSearchAttributes(ctx, e.client, e.config.Namespace); err != nil {
+		return err
+	}
+	e.address = address
+	ui, err := newWebUI(address, e.config.Namespace, e.config.UIPublicPath)
+	if err != nil {
+		return err
+	}
+	e.webUI.Store(ui)
+
+	previous, err := rememberIdentity(e.dir, e.identity)
+	if err != nil {
+		return err
+	}
+	// The caller's context ends with its start-up; the search for abandoned activities ends with the engine.
+	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	e.cancel = cancel
+	e.background.Go(func() {
+		defer close(e.recovered)
+		e.recover(background, previous)
+	})
+	e.logger.Info("engine started", "address", address, "embedded", e.embedded != nil,
+		"namespace", e.config.Namespace, "took", time.Since(begin).Round(time.Millisecond))
+	return nil
+}
+
+// Client is the one client of the engine, nil before Start. Stop closes it: stop workers first.
+func (e *Engine) Client() client.Client {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.client
+}
+
+// Address is HOST:PORT of the frontend, for other processes of this machine; empty before Start.
+func (e *Engine) Address() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.address
+}
+
+// UIHandler serves Temporal's Web UI, read-only, below Config.UIPublicPath. It knows no login: whoever mounts it
+// must have authenticated and authorized the request. It answers 503 while the engine is not running.
+func (e *Engine) UIHandler() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ui := e.webUI.Load()
+		if ui == nil {
+			http.Error(w, "the workflow engine is not running", http.StatusServiceUnavailable)
+			return
+		}
+		ui.ServeHTTP(w, r)
+	})
+}
+
+// Healthy tells why work cannot go on, or nil. It is quick enough for a readiness probe.
+func (e *Engine) Healthy() error {
+	e.mu.Lock()
+	c, server, stopped := e.client, e.embedded, e.stopped
+	e.mu.Unlock()
+	if c == nil || stopped {
+		return errors.New("workflow engine: not running")
+	}
+	if server != nil {
+		if err := server.failed(); err != nil {
+			return fmt.Errorf("workflow engine: %w", err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	if _, err := c.CheckHealth(ctx, &client.CheckHealthRequest{}); err != nil {
+		return fmt.Errorf("workflow engine: %w", err)
+	}
+	return nil
+}
+
+// Stop ends the Web UI, the client and the embedded server, in this order. Workers must have been stopped.
+// A second Stop does nothing.
+func (e *Engine) Stop(ctx context.Context) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.stop(ctx)
+}
+
+func (e *Engine) stop(ctx context.Context) error {
+	if e.stopped {
+		return nil
+	}
+	e.stopped = true
+	if e.cancel != nil {
+		e.cancel()
+	}
+	e.background.Wait()
+	var errs []error
+	if ui := e.webUI.Swap(nil); ui != nil {
+		errs = append(errs, ui.Close())
+	}
+	if e.client != nil {
+		e.client.Close()
+	}
+	if e.embedded != nil {
+		errs = append(errs, e.embedded.stop(ctx))
+	}
+	if e.lock != nil {
+		errs = append(errs, e.lock.Close())
+	}
+	return errors.Join(errs...)
+}

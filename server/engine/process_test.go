@@ -1,0 +1,76 @@
+package engine_test
+
+import (
+	"encoding/hex"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// listening finds the TCP addresses on which this process listens, in what Linux tells.
+func listening(t *testing.T) (addresses []string) {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		t.Skip("needs /proc")
+	}
+	sockets := map[string]bool{}
+	fds, _ := filepath.Glob("/proc/self/fd/*")
+	for _, fd := range fds {
+		if link, err := os.Readlink(fd); err == nil && strings.HasPrefix(link, "socket:[") {
+			sockets[strings.TrimSuffix(strings.TrimPrefix(link, "socket:["), "]")] = true
+		}
+	}
+	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
+		data, err := os.ReadFile(table)
+		if err != nil {
+			continue // no such protocol
+		}
+		for line := range strings.Lines(string(data)) {
+			f := strings.Fields(line)
+			const listen = "0A"
+			if len(f) < 10 || f[3] != listen || !sockets[f[9]] {
+				continue
+			}
+			addresses = append(addresses, address(t, f[1]))
+		}
+	}
+	return addresses
+}
+
+// address reads the kernel's form: words in host order, in hexadecimal.
+func address(t *testing.T, s string) string {
+	t.Helper()
+	host, port, _ := strings.Cut(s, ":")
+	ip, err := hex.DecodeString(host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(ip); i += 4 {
+		slices.Reverse(ip[i : i+4])
+	}
+	var n int
+	if _, err := fmt.Sscanf(port, "%X", &n); err != nil {
+		t.Fatal(err)
+	}
+	return net.JoinHostPort(net.IP(ip).String(), fmt.Sprint(n))
+}
+
+// leaked tells of goroutines that run Temporal's or our code.
+func leaked() error {
+	buf := make([]byte, 16<<20)
+	var found []string
+	for stack := range strings.SplitSeq(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
+		if strings.Contains(stack, "go.temporal.io/") && !strings.Contains(stack, "engine_test.leaked") {
+			found = append(found, stack)
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d goroutines are left, such as\n%s", len(found), strings.Join(found[:min(len(found), 6)], "\n\n"))
+}

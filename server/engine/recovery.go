@@ -1,0 +1,193 @@
+package engine
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/temporal"
+)
+
+const (
+	recoveryTimeout   = time.Minute
+	recoveryWorkflows = 10_000 // running workflows looked at, newest first; beyond that heartbeats have to expire
+	recoveryParallel  = 8
+	identityFile      = "identities"
+	identitiesKept    = 16
+)
+
+// newIdentity names this run of this server among the workers that Temporal knows.
+func newIdentity() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "localhost"
+	}
+	return fmt.Sprintf("hykube@%s/%s", host, strings.ToLower(rand.Text()[:10]))
+}
+
+// rememberIdentity adds our identity to those kept in the data directory and returns the earlier ones. It must be
+// durable before the first activity starts under it.
+func rememberIdentity(dir, identity string) (previous []string, err error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("remember engine identity: %w", err)
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	if file, err := root.Open(identityFile); err == nil {
+		for lines := bufio.NewScanner(file); lines.Scan(); {
+			if line := strings.TrimSpace(lines.Text()); line != "" {
+				previous = append(previous, line)
+			}
+		}
+		_ = file.Close()
+	}
+	// A run that died while it recovered left its predecessors' activities behind, so several are kept.
+	previous = previous[max(0, len(previous)-identitiesKept):]
+	return previous, writeIdentities(dir, append(slices.Clone(previous), identity))
+}
+
+func writeIdentities(dir string, identities []string) error {
+	path := filepath.Join(dir, identityFile)
+	file, err := os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("remember engine identity: %w", err)
+	}
+	_, err = file.WriteString(strings.Join(identities, "\n") + "\n")
+	if err = errors.Join(err, file.Sync(), file.Close()); err == nil {
+		err = os.Rename(path+".new", path)
+	}
+	if err != nil {
+		return fmt.Errorf("remember engine identity: %w", err)
+	}
+	return nil
+}
+
+// recover fails the activities that earlier runs of this server had started and can no longer finish, so that their
+// retry policies take over now and not when a heartbeat expires. It looks twice: a workflow that began right before
+// a crash becomes visible only once the server's own queues caught up.
+func (e *Engine) recover(ctx context.Context, previous []string) {
+	if len(previous) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, recoveryTimeout)
+	defer cancel()
+	begin := time.Now()
+	var failed, looked int
+	for _, pause := range []time.Duration{0, time.Second} {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+		f, l, err := e.failAbandoned(ctx, previous)
+		failed, looked = failed+f, l
+		if err != nil {
+			if ctx.Err() == nil || errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				e.logger.Warn("activities of an earlier run may wait for their heartbeat to expire", "failed", failed, "error", err)
+			}
+			return
+		}
+	}
+	if failed > 0 {
+		e.logger.Info("activities of an earlier run were failed, to be retried", "activities", failed,
+			"workflows", looked, "took", time.Since(begin).Round(time.Millisecond))
+	}
+	// Only now may the dead be forgotten.
+	if err := writeIdentities(e.dir, []string{e.identity}); err != nil {
+		e.logger.Warn("earlier runs could not be forgotten", "error", err)
+	}
+}
+
+// failAbandoned goes once over the running workflows.
+func (e *Engine) failAbandoned(ctx context.Context, previous []string) (failed, looked int, err error) {
+	var (
+		wg     sync.WaitGroup
+		mu     sync.Mutex
+		errs   []error
+		tokens = make(chan struct{}, recoveryParallel)
+		page   []byte
+	)
+	defer wg.Wait()
+	for looked < recoveryWorkflows {
+		list, err := e.client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
+			Namespace: e.config.Namespace, Query: `ExecutionStatus = "Running"`, PageSize: 500, NextPageToken: page,
+		})
+		if err != nil {
+			return failed, looked, fmt.Errorf("list running workflows: %w", err)
+		}
+		for _, execution := range list.GetExecutions() {
+			looked++
+			tokens <- struct{}{}
+			wg.Go(func() {
+				defer func() { <-tokens }()
+				n, err := e.failActivities(ctx, execution.GetExecution(), previous)
+				mu.Lock()
+				defer mu.Unlock()
+				failed += n
+				if err != nil {
+					errs = append(errs, err)
+				}
+			})
+		}
+		if page = list.GetNextPageToken(); len(page) == 0 {
+			break
+		}
+	}
+	wg.Wait()
+	return failed, looked, errors.Join(errs...)
+}
+
+func (e *Engine) failActivities(ctx context.Context, execution *commonpb.WorkflowExecution, previous []string) (int, error) {
+	description, err := e.client.DescribeWorkflowExecution(ctx, execution.GetWorkflowId(), execution.GetRunId())
+	if isNotFound(err) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("describe workflow %q: %w", execution.GetWorkflowId(), err)
+	}
+	failed := 0
+	for _, activity := range description.GetPendingActivities() {
+		if !abandoned(activity, previous) {
+			continue
+		}
+		err := e.client.CompleteActivityByID(ctx, e.config.Namespace, execution.GetWorkflowId(), execution.GetRunId(), activity.GetActivityId(), nil,
+			temporal.NewApplicationErrorWithOptions("the server that ran this was stopped or died", "ServerStopped",
+				temporal.ApplicationErrorOptions{NextRetryDelay: time.Millisecond}))
+		if isNotFound(err) {
+			continue // it timed out, or ended, in the meantime
+		}
+		if err != nil {
+			return failed, fmt.Errorf("fail activity %q of workflow %q: %w", activity.GetActivityId(), execution.GetWorkflowId(), err)
+		}
+		failed++
+		e.logger.Debug("failed an activity of an earlier run", "workflow", execution.GetWorkflowId(),
+			"activity", activity.GetActivityType().GetName(), "attempt", activity.GetAttempt())
+	}
+	return failed, nil
+}
+
+func abandoned(activity *workflowpb.PendingActivityInfo, previous []string) bool {
+	switch activity.GetState() {
+	case enumspb.PENDING_ACTIVITY_STATE_STARTED, enumspb.PENDING_ACTIVITY_STATE_CANCEL_REQUESTED, enumspb.PENDING_ACTIVITY_STATE_PAUSE_REQUESTED:
+		return slices.Contains(previous, activity.GetLastWorkerIdentity())
+	}
+	return false
+}
+
+func isNotFound(err error) bool {
+	_, ok := errors.AsType[*serviceerror.NotFound](err)
+	return ok
+}

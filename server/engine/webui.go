@@ -1,0 +1,166 @@
+package engine
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"regexp"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v4/middleware"
+	"github.com/temporalio/ui-server/v2/server/api"
+	"github.com/temporalio/ui-server/v2/server/config"
+	"github.com/temporalio/ui-server/v2/server/route"
+	"github.com/temporalio/ui-server/v2/ui"
+	"go.temporal.io/api/workflowservice/v1"
+	"google.golang.org/grpc"
+)
+
+// webUI serves Temporal's Web UI without a port of its own. It is put together from the parts of ui-server instead
+// of its Server, which listens, exits the process on a busy port, keeps its connection for ever, and drops the
+// content security policy when it is not mounted at the root.
+type webUI struct {
+	http.Handler
+	conn *grpc.ClientConn
+}
+
+func newWebUI(address, namespace, publicPath string) (*webUI, error) {
+	cfg := &config.Config{
+		TemporalGRPCAddress: address,
+		EnableUI:            true,
+		PublicPath:          publicPath,
+		DefaultNamespace:    namespace,
+		// Terminating or resetting a run there would act behind the back of the plan that it applies; a plan is
+		// cancelled through the API.
+		DisableWriteActions:       true,
+		WorkflowTerminateDisabled: true,
+		WorkflowCancelDisabled:    true,
+		WorkflowSignalDisabled:    true,
+		WorkflowUpdateDisabled:    true,
+		WorkflowResetDisabled:     true,
+		WorkflowPauseDisabled:     true,
+		BatchActionsDisabled:      true,
+		StartWorkflowDisabled:     true,
+		ActivityCommandsDisabled:  true,
+		DisableNewsFetch:          true,
+		HideLogs:                  true,
+	}
+	provider, err := config.NewConfigProviderWithRefresh(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("configure web UI: %w", err)
+	}
+	conn, err := api.CreateGRPCConnection(provider)
+	if err != nil {
+		return nil, fmt.Errorf("connect web UI: %w", err)
+	}
+	files, err := ui.Assets()
+	if err == nil {
+		files, err = fs.Sub(files, "local")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open web UI assets: %w", err)
+	}
+	index, policy, err := indexPage(files, publicPath)
+	if err != nil {
+		return nil, err
+	}
+
+	e := echo.New()
+	e.Use(middleware.Recover(), middleware.Gzip())
+	group := e.Group("/api/v1")
+	group.GET("/settings", api.GetSettings(provider))
+	group.GET("/ui-extensions", api.GetUIExtensions(provider, nil))
+	group.GET(api.WorkflowRawHistoryUrl, api.WorkflowRawHistoryHandler(workflowservice.NewWorkflowServiceClient(conn)))
+	// It would ask GitHub for the latest release.
+	group.GET("/releases", func(c echo.Context) error {
+		return c.JSON(http.StatusOK, api.LatestReleasesResponse{Releases: map[string]string{}})
+	})
+	group.Match([]string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}, "/*",
+		api.TemporalAPIHandler(provider, nil, conn), readOnly)
+	route.SetRenderRoute(e, "/")
+
+	assets := http.FileServerFS(files)
+	e.GET("/*", func(c echo.Context) error {
+		name := strings.TrimPrefix(c.Request().URL.Path, "/")
+		if info, err := fs.Stat(files, name); name != "index.html" && err == nil && !info.IsDir() {
+			if strings.HasPrefix(name, "_app/immutable/") {
+				c.Response().Header().Set("Cache-Control", "private, max-age=31536000, immutable")
+			}
+			assets.ServeHTTP(c.Response(), c.Request())
+			return nil
+		}
+		if strings.HasPrefix(name, "_app/") {
+			return echo.ErrNotFound
+		}
+		header := c.Response().Header()
+		header.Set("Content-Security-Policy", policy)
+		header.Set("X-Content-Type-Options", "nosniff")
+		header.Set("Cache-Control", "no-cache")
+		return c.HTMLBlob(http.StatusOK, index)
+	})
+
+	strip := http.StripPrefix(publicPath, e)
+	return &webUI{conn: conn, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == publicPath {
+			http.Redirect(w, r, publicPath+"/", http.StatusPermanentRedirect)
+			return
+		}
+		// The caller's credentials are for us. The gateway inside would pass them on to Temporal.
+		r = r.Clone(r.Context())
+		for _, name := range []string{"Authorization", "Authorization-Extras", "Cookie"} {
+			r.Header.Del(name)
+		}
+		strip.ServeHTTP(w, r)
+	})}, nil
+}
+
+// workflowQuery asks a workflow's worker and changes nothing, though it is a POST.
+var workflowQuery = regexp.MustCompile(`^/api/v1/namespaces/[^/]+/workflows/[^/]+/query/[^/]+$`)
+
+// readOnly is stricter than upstream's own, which lets every POST pass that has "/query/" anywhere in its path.
+func readOnly(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		r := c.Request()
+		switch {
+		case r.Method == http.MethodGet, r.Method == http.MethodHead:
+		case r.Method == http.MethodPost && workflowQuery.MatchString(r.URL.EscapedPath()):
+		default:
+			return echo.ErrMethodNotAllowed
+		}
+		return next(c)
+	}
+}
+
+// Close ends the connection to the frontend.
+func (u *webUI) Close() error { return u.conn.Close() }
+
+var (
+	policyTag    = regexp.MustCompile(`(?i)<meta[^>]*http-equiv\s*=\s*["']content-security-policy["'][^>]*>`)
+	inlineScript = regexp.MustCompile(`(?s)<script>(.*?)</script>`)
+)
+
+// indexPage is the page of the single-page application, told where it is mounted. Its inline script changes by that,
+// so the hash that the content security policy allows is computed anew.
+func indexPage(files fs.FS, publicPath string) (page []byte, policy string, err error) {
+	page, err = fs.ReadFile(files, "index.html")
+	if err != nil {
+		return nil, "", fmt.Errorf("open web UI page: %w", err)
+	}
+	page = policyTag.ReplaceAll(page, nil)
+	page = bytes.ReplaceAll(page, []byte(`base: ""`), fmt.Appendf(nil, `base: %q`, publicPath))
+	page = bytes.ReplaceAll(page, []byte(`"/_app/`), fmt.Appendf(nil, `"%s/_app/`, publicPath))
+	// Or the browser looks for one at the root, before the application has named its own.
+	page = bytes.Replace(page, []byte("</head>"), fmt.Appendf(nil, `<link rel="icon" href="%s/favicon.ico">`+"\n</head>", publicPath), 1)
+	script := inlineScript.FindSubmatch(page)
+	if script == nil || !bytes.Contains(script[1], []byte(publicPath)) {
+		return nil, "", fmt.Errorf("open web UI page: ui-server changed its form")
+	}
+	sum := sha256.Sum256(script[1])
+	policy = "default-src 'self'; script-src 'strict-dynamic' 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
+		"'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; manifest-src 'self' data:; worker-src 'self' blob:; frame-ancestors 'none'; base-uri 'self'; form-action 'none'"
+	return page, policy, nil
+}

@@ -1,0 +1,239 @@
+package kinds
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metainternalversionscheme "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	kschema "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	kjson "k8s.io/apimachinery/pkg/runtime/serializer/json"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"k8s.io/apimachinery/pkg/runtime/serializer/versioning"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+)
+
+// codecs are the parts of encoding and decoding that all kinds share.
+type codecs struct {
+	// scheme knows the types that are no kind of ours but appear in answers: Status, WatchEvent, options.
+	scheme *runtime.Scheme
+	// meta encodes errors and discovery.
+	meta serializer.CodecFactory
+	// media are the encodings that a client may use. Protobuf is there for Status, Table and metadata only: our
+	// objects have no protobuf form.
+	media []runtime.SerializerInfo
+	// standard are the encodings of our own objects.
+	standard []runtime.SerializerInfo
+}
+
+func newCodecs() codecs {
+	scheme := runtime.NewScheme()
+	v1 := kschema.GroupVersion{Version: "v1"}
+	metav1.AddToGroupVersion(scheme, v1)
+	scheme.AddUnversionedTypes(v1, &metav1.Status{}, &metav1.APIVersions{}, &metav1.APIGroupList{}, &metav1.APIGroup{}, &metav1.APIResourceList{})
+
+	creater, typer := creater{}, typer{scheme}
+	newJSON := func(o kjson.SerializerOptions) runtime.Serializer {
+		return kjson.NewSerializerWithOptions(kjson.DefaultMetaFactory, creater, typer, o)
+	}
+	standard := []runtime.SerializerInfo{
+		{
+			MediaType: "application/json", MediaTypeType: "application", MediaTypeSubType: "json", EncodesAsText: true,
+			Serializer:       newJSON(kjson.SerializerOptions{StreamingCollectionsEncoding: true}),
+			PrettySerializer: newJSON(kjson.SerializerOptions{Pretty: true}),
+			StrictSerializer: newJSON(kjson.SerializerOptions{Strict: true, StreamingCollectionsEncoding: true}),
+			StreamSerializer: &runtime.StreamSerializerInfo{
+				EncodesAsText: true, Serializer: newJSON(kjson.SerializerOptions{}), Framer: kjson.Framer,
+			},
+		},
+		{
+			MediaType: "application/yaml", MediaTypeType: "application", MediaTypeSubType: "yaml", EncodesAsText: true,
+			Serializer:       newJSON(kjson.SerializerOptions{Yaml: true}),
+			StrictSerializer: newJSON(kjson.SerializerOptions{Yaml: true, Strict: true}),
+		},
+	}
+	pb := runtime.SerializerInfo{
+		MediaType: "application/vnd.kubernetes.protobuf", MediaTypeType: "application", MediaTypeSubType: "vnd.kubernetes.protobuf",
+		Serializer: protobuf.NewSerializer(creater, typer),
+		StreamSerializer: &runtime.StreamSerializerInfo{
+			Serializer: protobuf.NewRawSerializer(creater, typer), Framer: protobuf.LengthDelimitedFramer,
+		},
+	}
+	return codecs{
+		scheme: scheme, meta: serializer.NewCodecFactory(scheme), standard: standard, media: append(standard[:2:2], pb),
+	}
+}
+
+// creater makes empty objects.
+type creater struct{}
+
+func (creater) New(kind kschema.GroupVersionKind) (runtime.Object, error) {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(kind)
+	return u, nil
+}
+
+// typer tells the kind of our own objects from what they say, and of all others from the scheme.
+type typer struct{ scheme *runtime.Scheme }
+
+func (t typer) ObjectKinds(obj runtime.Object) ([]kschema.GroupVersionKind, bool, error) {
+	if _, ok := obj.(runtime.Unstructured); !ok {
+		return t.scheme.ObjectKinds(obj)
+	}
+	gvk := obj.GetObjectKind().GroupVersionKind()
+	switch {
+	case gvk.Kind == "":
+		return nil, false, runtime.NewMissingKindErr("object has no kind field")
+	case gvk.Version == "":
+		return nil, false, runtime.NewMissingVersionErr("object has no apiVersion field")
+	}
+	return []kschema.GroupVersionKind{gvk}, false, nil
+}
+
+func (t typer) Recognizes(gvk kschema.GroupVersionKind) bool { return t.scheme.Recognizes(gvk) }
+
+// converter converts between versions, of which there is one. copies makes it answer with a copy, as those who
+// change the answer need.
+type converter struct{ copies bool }
+
+func (converter) ConvertFieldLabel(_ kschema.GroupVersionKind, label, value string) (string, string, error) {
+	switch label {
+	case "metadata.name", "metadata.namespace":
+		return label, value, nil
+	default:
+		return "", "", fmt.Errorf("field label not supported: %s; objects can be selected by metadata.name, metadata.namespace and labels", label)
+	}
+}
+
+func (converter) Convert(in, out, _ any) error {
+	i, iok := in.(*unstructured.Unstructured)
+	o, ook := out.(*unstructured.Unstructured)
+	if !iok || !ook {
+		return fmt.Errorf("convert %T to %T: not possible", in, out)
+	}
+	o.Object = i.DeepCopy().Object
+	return nil
+}
+
+func (c converter) ConvertToVersion(in runtime.Object, _ runtime.GroupVersioner) (runtime.Object, error) {
+	if c.copies {
+		return in.DeepCopyObject(), nil
+	}
+	return in, nil
+}
+
+// noDefaults is the defaulter of kinds whose defaults are the provider's own business.
+type noDefaults struct{}
+
+func (noDefaults) Default(runtime.Object) {}
+
+// negotiated encodes answers and decodes requests of one kind.
+type negotiated struct{ kind *served }
+
+func (n negotiated) SupportedMediaTypes() []runtime.SerializerInfo { return n.kind.kinds.codecs.media }
+
+func (n negotiated) EncoderForVersion(encoder runtime.Encoder, gv runtime.GroupVersioner) runtime.Encoder {
+	scheme := n.kind.kinds.codecs.scheme
+	return versioning.NewCodec(encoder, nil, converter{}, scheme, scheme, scheme, gv, nil, "hykube")
+}
+
+func (n negotiated) DecoderToVersion(decoder runtime.Decoder, gv runtime.GroupVersioner) runtime.Decoder {
+	strict := false
+	if s, ok := decoder.(*kjson.Serializer); ok {
+		strict = s.IsStrict()
+	}
+	return requestDecoder{delegate: decoder, kind: n.kind, strict: strict, gv: gv}
+}
+
+// requestDecoder decodes what a client sent. Fields that no object has are dropped, and named in an error when the
+// client asked to be strict; unknown fields of spec are kept, so that validation refuses them in any case.
+type requestDecoder struct {
+	delegate runtime.Decoder
+	kind     *served
+	strict   bool
+	gv       runtime.GroupVersioner
+}
+
+func (d requestDecoder) Decode(data []byte, defaults *kschema.GroupVersionKind, into runtime.Object) (runtime.Object, *kschema.GroupVersionKind, error) {
+	u, ok := into.(*unstructured.Unstructured)
+	if !ok {
+		return metainternalversionscheme.Codecs.DecoderToVersion(d.delegate, d.gv).Decode(data, defaults, into)
+	}
+	// The kind and version that a client left out must be told from those it got wrong.
+	decoded := &unstructured.Unstructured{}
+	obj, gvk, err := d.delegate.Decode(data, defaults, decoded)
+	var problems []error
+	if err != nil {
+		s, ok := runtime.AsStrictDecodingError(err)
+		if !ok || obj == nil {
+			return nil, gvk, err
+		}
+		problems = s.Errors()
+	}
+	u.Object = decoded.Object
+	unknown, err := d.kind.prune(u)
+	if err != nil {
+		return nil, gvk, err
+	}
+	if d.strict {
+		// A patch comes without defaults. The handler would wrap what is said here in the whole patched object; what
+		// validation says of the same fields stands alone.
+		if defaults != nil {
+			unknown = append(unknown, d.kind.unknownSpec(u)...)
+			unknown = append(unknown, unknownLifecycle(u)...)
+		}
+		problems = append(problems, unknown...)
+		if len(problems) > 0 {
+			return u, gvk, runtime.NewStrictDecodingError(problems)
+		}
+	}
+	return u, gvk, nil
+}
+
+// storageCodec is how an object is stored: JSON, as it is. What is stored was checked when it was written, so
+// reading it back needs no schema, which is most of the cost of a list.
+type storageCodec struct {
+	kind     kschema.GroupVersionKind
+	resource kschema.GroupResource
+	// limit is the largest object in bytes.
+	limit int64
+}
+
+func (c storageCodec) Identifier() runtime.Identifier { return "hykube-storage" }
+
+func (c storageCodec) Encode(obj runtime.Object, w io.Writer) error {
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return fmt.Errorf("encode object: %T is not an object of a provider's kind", obj)
+	}
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(u.Object); err != nil {
+		return fmt.Errorf("encode object: %w", err)
+	}
+	if size := int64(buf.Len()); size > c.limit {
+		return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf(
+			"%s %q would be %d bytes, and the limit is %d: move large values out of the object, or split it",
+			c.resource, u.GetName(), size, c.limit))
+	}
+	_, err := w.Write(buf.Bytes())
+	return err
+}
+
+func (c storageCodec) Decode(data []byte, _ *kschema.GroupVersionKind, into runtime.Object) (runtime.Object, *kschema.GroupVersionKind, error) {
+	u, ok := into.(*unstructured.Unstructured)
+	if !ok {
+		u = &unstructured.Unstructured{}
+	}
+	m := map[string]any{}
+	if err := utiljson.Unmarshal(data, &m); err != nil {
+		return nil, nil, fmt.Errorf("decode stored object: %w", err)
+	}
+	u.Object = m
+	return u, new(c.kind), nil
+}

@@ -1,0 +1,116 @@
+package kinds
+
+import (
+	"net/http"
+
+	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/endpoints/discovery"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+// Priorities among groups, as those of custom resources: after the built-in kinds.
+const (
+	groupPriority   = 1000
+	versionPriority = 100
+)
+
+// category is what `kubectl get hykube` lists.
+const category = "hykube"
+
+// stateSubresource is the subresource with the raw provider state.
+const stateSubresource = "state"
+
+// announce adds the group to the lists of groups and kinds.
+func (k *Kinds) announce(g *group) {
+	if d := k.config.Discovery; d != nil {
+		d.AddGroup(g.apiGroup())
+	}
+	if d := k.config.AggregatedDiscovery; d != nil {
+		d.AddGroupVersion(g.version.Group, g.aggregated())
+		d.SetGroupVersionPriority(metav1.GroupVersion(g.version), groupPriority, versionPriority)
+	}
+}
+
+// retract takes the group out of the lists of groups and kinds.
+func (k *Kinds) retract(g *group) {
+	if d := k.config.Discovery; d != nil {
+		d.RemoveGroup(g.version.Group)
+	}
+	if d := k.config.AggregatedDiscovery; d != nil {
+		d.RemoveGroupVersion(metav1.GroupVersion(g.version))
+	}
+}
+
+func (g *group) apiGroup() metav1.APIGroup {
+	v := metav1.GroupVersionForDiscovery{GroupVersion: g.version.String(), Version: g.version.Version}
+	return metav1.APIGroup{Name: g.version.Group, Versions: []metav1.GroupVersionForDiscovery{v}, PreferredVersion: v}
+}
+
+func verbs() []string {
+	return []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
+}
+func statusVerbs() []string { return []string{"get", "patch", "update"} }
+func stateVerbs() []string  { return []string{"get"} }
+
+// categories that list the provider's kinds: "hykube", and the provider's name where no kind has it.
+func (g *group) categories() []string {
+	name := g.provider.Name
+	if g.byKind[name] != nil || g.byResource[name] != nil || name == category {
+		return []string{category}
+	}
+	return []string{category, name}
+}
+
+// aggregated is the group version in aggregated discovery. Kinds share what is the same for all, since the server
+// keeps it for as long as the provider is installed.
+func (g *group) aggregated() apidiscoveryv2.APIVersionDiscovery {
+	all, status, state, categories := verbs(), statusVerbs(), stateVerbs(), g.categories()
+	out := apidiscoveryv2.APIVersionDiscovery{
+		Version: g.version.Version, Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent,
+		Resources: make([]apidiscoveryv2.APIResourceDiscovery, 0, len(g.kinds)),
+	}
+	for _, s := range g.kinds {
+		kind := &metav1.GroupVersionKind{Group: s.GVK.Group, Version: s.GVK.Version, Kind: s.GVK.Kind}
+		out.Resources = append(out.Resources, apidiscoveryv2.APIResourceDiscovery{
+			Resource: s.GVR.Resource, SingularResource: s.GVK.Kind, ResponseKind: kind,
+			Scope: apidiscoveryv2.ScopeNamespace, Verbs: all, Categories: categories,
+			Subresources: []apidiscoveryv2.APISubresourceDiscovery{
+				{Subresource: stateSubresource, ResponseKind: kind, Verbs: state},
+				{Subresource: "status", ResponseKind: kind, Verbs: status},
+			},
+		})
+	}
+	return out
+}
+
+// resources is the group version in legacy discovery.
+func (g *group) resources() []metav1.APIResource {
+	all, status, state, categories := verbs(), statusVerbs(), stateVerbs(), g.categories()
+	out := make([]metav1.APIResource, 0, 3*len(g.kinds))
+	for _, s := range g.kinds {
+		out = append(out,
+			metav1.APIResource{Name: s.GVR.Resource, SingularName: s.GVK.Kind, Namespaced: true, Kind: s.GVK.Kind, Verbs: all, Categories: categories},
+			metav1.APIResource{Name: s.GVR.Resource + "/" + stateSubresource, Namespaced: true, Kind: s.GVK.Kind, Verbs: state},
+			metav1.APIResource{Name: s.GVR.Resource + "/status", Namespaced: true, Kind: s.GVK.Kind, Verbs: status},
+		)
+	}
+	return out
+}
+
+// serveDiscovery answers /apis/GROUP and /apis/GROUP/VERSION.
+func (k *Kinds) serveDiscovery(w http.ResponseWriter, r *http.Request, parts []string) {
+	g := k.snapshot.Load().groups[parts[1]]
+	switch {
+	case g == nil:
+		provider, _ := v1alpha1.ProviderOfGroup(parts[1])
+		k.fail(w, r, notInstalled(provider))
+	case len(parts) == 2:
+		discovery.NewAPIGroupHandler(k.codecs.meta, g.apiGroup()).ServeHTTP(w, r)
+	case len(parts) == 3 && parts[2] == g.version.Version:
+		discovery.NewAPIVersionHandler(k.codecs.meta, g.version, discovery.APIResourceListerFunc(g.resources)).ServeHTTP(w, r)
+	default:
+		k.config.NotFound.ServeHTTP(w, r)
+	}
+}

@@ -1,0 +1,351 @@
+package kinds
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/zclconf/go-cty/cty"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/generated/openapi"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/kube-openapi/pkg/builder3/util"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/hykube/hykube/internal/schema"
+)
+
+// documentVersion is part of every document's hash. Clients keep a document for as long as its hash stays, so the number
+// must grow when the way in which documents are written changes.
+const documentVersion = 1
+
+// refPrefix leads to the models of a document.
+const refPrefix = "#/components/schemas/"
+
+// Models that the documents of all groups share.
+const (
+	modelLifecycle  = "io.hykube.meta.v1.Lifecycle"
+	modelConditions = "io.hykube.meta.v1.Conditions"
+)
+
+// modelName is the name of a kind's model. It stays the same from version to version.
+func (s *served) modelName() string {
+	return "io.hykube." + s.Provider + "." + s.GVK.Version + "." + s.GVK.Kind
+}
+
+// writeDocument writes the OpenAPI v3 document of a group. It is light on purpose: the models, and of the operations
+// the one that kubectl looks for (PATCH, to see that the server validates fields and dry-runs). The generator for
+// custom resources makes six times as much, which kubectl would fetch and parse at each create.
+func (g *group) writeDocument(w io.Writer) error {
+	j := newJSONWriter(w)
+	j.open("{")
+	j.string("openapi", "3.0.0")
+	j.object("info", func() {
+		j.string("title", fmt.Sprintf("Hykube: kinds of provider %s (%s %s)", g.provider.Name, g.provider.Source, g.provider.Version))
+		j.string("version", g.version.Version)
+	})
+	j.object("paths", func() {
+		for _, s := range g.kinds {
+			j.object(fmt.Sprintf("/apis/%s/namespaces/{namespace}/%s/{name}", g.version, s.GVR.Resource), func() { s.writeOperation(j) })
+		}
+	})
+	j.object("components", func() {
+		j.object("schemas", func() {
+			for _, s := range g.kinds {
+				j.object(s.modelName(), func() { s.writeModel(j) })
+			}
+			writeSharedModels(j)
+		})
+		writeSharedOperations(j)
+	})
+	j.close("}")
+	return j.flush()
+}
+
+func (s *served) writeGVK(j *jsonWriter) {
+	j.string("group", s.GVK.Group)
+	j.string("version", s.GVK.Version)
+	j.string("kind", s.GVK.Kind)
+}
+
+// writeOperation writes what kubectl reads of a PATCH: the kind, the parameters, and that there is no strategic merge
+// among the bodies. There may be thousands of it, so it says no more.
+func (s *served) writeOperation(j *jsonWriter) {
+	j.value("parameters", []any{ref("parameters", "namespace"), ref("parameters", "name")})
+	j.object("patch", func() {
+		j.object("x-kubernetes-group-version-kind", func() { s.writeGVK(j) })
+		// kubectl follows no reference here.
+		j.value("parameters", []any{parameter("dryRun", "query"), parameter("fieldValidation", "query")})
+		j.value("requestBody", ref("requestBodies", "patch"))
+		j.object("responses", func() {
+			j.object("200", func() { j.string("description", "OK") })
+		})
+	})
+}
+
+func ref(section, name string) map[string]any {
+	return map[string]any{"$ref": "#/components/" + section + "/" + name}
+}
+
+func parameter(name, in string) map[string]any {
+	p := map[string]any{"name": name, "in": in, "schema": map[string]any{"type": "string"}}
+	if in == "path" {
+		p["required"] = true
+	}
+	return p
+}
+
+// writeSharedOperations writes what all operations refer to.
+func writeSharedOperations(j *jsonWriter) {
+	j.value("parameters", map[string]any{"name": parameter("name", "path"), "namespace": parameter("namespace", "path")})
+	content := map[string]any{}
+	for _, t := range patchTypes() {
+		content[t] = map[string]any{"schema": map[string]any{"type": "object"}}
+	}
+	j.value("requestBodies", map[string]any{"patch": map[string]any{"required": true, "content": content}})
+}
+
+func (s *served) writeModel(j *jsonWriter) {
+	describe := s.Schema.Block.Description
+	if describe == "" {
+		describe = fmt.Sprintf("Resource type %s of the provider %s.", s.Type, s.Provider)
+	}
+	j.string("type", "object")
+	j.string("description", describe)
+	j.key("x-kubernetes-group-version-kind")
+	j.open("[")
+	j.next()
+	j.open("{")
+	s.writeGVK(j)
+	j.close("}")
+	j.close("]")
+	j.object("properties", func() {
+		j.value("apiVersion", map[string]any{"type": "string", "description": "Group and version: " + s.GVK.GroupVersion().String() + "."})
+		j.value("kind", map[string]any{"type": "string", "description": "Kind: " + s.GVK.Kind + "."})
+		j.object("metadata", func() { writeRef(j, modelOf(metav1.ObjectMeta{}), "Standard object's metadata.") })
+		j.object("spec", func() {
+			j.string("description", "Arguments of "+s.Type+", under the provider's own names. A string with an expression, such as ${sim_network.main.id}, may stand for any value.")
+			writeBlock(j, s.Schema.Block, false)
+		})
+		j.object("lifecycle", func() { writeRef(j, modelLifecycle, "How Hykube goes about changes: Terraform's meta-arguments.") })
+		j.object("status", func() { s.writeStatus(j) })
+	})
+}
+
+func (s *served) writeStatus(j *jsonWriter) {
+	j.string("type", "object")
+	j.string("description", "What the server and the provider know. Read-only.")
+	j.object("properties", func() {
+		j.value("observedGeneration", map[string]any{"type": "integer", "format": "int64", "description": "Generation of spec and lifecycle that this status speaks of."})
+		j.object("conditions", func() { writeRef(j, modelConditions, "Ready, Reconciling and Stalled.") })
+		j.object("attributes", func() {
+			j.string("description", "Attributes as the provider last gave them: those that it decides, and all arguments of spec. Secrets are masked; the subresource \"state\" has them.")
+			j.true("x-kubernetes-preserve-unknown-fields")
+			writeBlock(j, s.Schema.Block, true)
+		})
+	})
+}
+
+// writeRef refers to a model. A reference cannot have siblings in OpenAPI 3.0, hence allOf.
+func writeRef(j *jsonWriter, model, description string) {
+	j.string("description", description)
+	j.value("allOf", []any{map[string]any{"$ref": refPrefix + model}})
+}
+
+// writeBlock writes the body of an object schema. In spec it has the arguments; in status the attributes that the
+// provider decides: the arguments are there, too, but writing them twice would double the document.
+func writeBlock(j *jsonWriter, b *schema.Block, status bool) {
+	j.string("type", "object")
+	required := writeProperties(j, b.Attributes, b.Blocks, status)
+	if len(required) > 0 {
+		j.value("required", required)
+	}
+}
+
+func writeProperties(j *jsonWriter, attrs []*schema.Attribute, blocks []*schema.NestedBlock, status bool) (required []string) {
+	j.object("properties", func() {
+		for _, a := range attrs {
+			if !status && !a.Configurable() || status && !decided(a) {
+				continue
+			}
+			if a.Required && !status {
+				required = append(required, a.Name)
+			}
+			j.object(a.Name, func() { writeAttribute(j, a, status) })
+		}
+		for _, nb := range blocks {
+			if status && !decidedWithin(nb.Block) {
+				continue
+			}
+			if nb.MinItems > 0 && !status {
+				required = append(required, nb.TypeName)
+			}
+			j.object(nb.TypeName, func() { writeNestedBlock(j, nb, status) })
+		}
+	})
+	return required
+}
+
+// decided says whether the provider may decide the attribute, or a part of it.
+func decided(a *schema.Attribute) bool {
+	return a.Computed || a.Nested != nil && slices.ContainsFunc(a.Nested.Attributes, decided)
+}
+
+func decidedWithin(b *schema.Block) bool {
+	return slices.ContainsFunc(b.Attributes, decided) ||
+		slices.ContainsFunc(b.Blocks, func(nb *schema.NestedBlock) bool { return decidedWithin(nb.Block) })
+}
+
+func writeAttribute(j *jsonWriter, a *schema.Attribute, status bool) {
+	if d := attributeDescription(a, status); d != "" {
+		j.string("description", d)
+	}
+	if a.Deprecated && !status {
+		j.true("deprecated")
+	}
+	if a.Nested == nil {
+		writeType(j, a.Type)
+		return
+	}
+	writeNesting(j, a.Nested.Nesting, 0, 0, func() {
+		j.string("type", "object")
+		if required := writeProperties(j, a.Nested.Attributes, nil, status); len(required) > 0 {
+			j.value("required", required)
+		}
+	})
+}
+
+// attributeDescription is the provider's own, and what else a user should know.
+func attributeDescription(a *schema.Attribute, status bool) string {
+	var parts []string
+	if d := strings.TrimSpace(a.Description); d != "" && (!status || !a.Configurable()) {
+		parts = append(parts, d)
+	}
+	switch {
+	case status && a.Sensitive:
+		parts = append(parts, "(sensitive: masked)")
+	case status:
+	case a.WriteOnly:
+		parts = append(parts, "(sensitive: sent to the provider and not stored in state)")
+	case a.Sensitive:
+		parts = append(parts, "(sensitive)")
+	}
+	if !status && a.Deprecated {
+		parts = append(parts, "(deprecated)")
+	}
+	return strings.Join(parts, " ")
+}
+
+func writeNestedBlock(j *jsonWriter, nb *schema.NestedBlock, status bool) {
+	if d := strings.TrimSpace(nb.Block.Description); d != "" && !status {
+		j.string("description", d)
+	}
+	low, high := nb.MinItems, nb.MaxItems
+	if status {
+		low, high = 0, 0
+	}
+	writeNesting(j, nb.Nesting, low, high, func() { writeBlock(j, nb.Block, status) })
+}
+
+// writeNesting puts the schema of one element into that of all.
+func writeNesting(j *jsonWriter, n schema.Nesting, low, high int64, elem func()) {
+	switch n {
+	case schema.NestingList, schema.NestingSet:
+		j.string("type", "array")
+		j.string("x-kubernetes-list-type", "atomic")
+		if low > 0 {
+			j.number("minItems", low)
+		}
+		if high > 0 {
+			j.number("maxItems", high)
+		}
+		j.object("items", elem)
+	case schema.NestingMap:
+		j.string("type", "object")
+		j.object("additionalProperties", elem)
+	default:
+		elem()
+	}
+}
+
+// writeType writes the schema of a cty type. A value of any type has no type in OpenAPI either.
+func writeType(j *jsonWriter, ty cty.Type) {
+	switch {
+	case ty == cty.String:
+		j.string("type", "string")
+	case ty == cty.Number:
+		j.string("type", "number")
+	case ty == cty.Bool:
+		j.string("type", "boolean")
+	case ty.IsListType() || ty.IsSetType():
+		j.string("type", "array")
+		j.string("x-kubernetes-list-type", "atomic")
+		j.object("items", func() { writeType(j, ty.ElementType()) })
+	case ty.IsMapType():
+		j.string("type", "object")
+		j.object("additionalProperties", func() { writeType(j, ty.ElementType()) })
+	case ty.IsObjectType():
+		j.string("type", "object")
+		atys := ty.AttributeTypes()
+		j.object("properties", func() {
+			for _, name := range sortedKeys(atys) {
+				j.object(name, func() { writeType(j, atys[name]) })
+			}
+		})
+	case ty.IsTupleType():
+		j.string("type", "array")
+		j.string("x-kubernetes-list-type", "atomic")
+		j.object("items", func() { j.true("x-kubernetes-preserve-unknown-fields") })
+	default:
+		j.true("x-kubernetes-preserve-unknown-fields")
+	}
+}
+
+// writeSharedModels writes what every kind refers to, and what that refers to: every reference of a document must
+// lead somewhere within it.
+func writeSharedModels(j *jsonWriter) {
+	j.object(modelLifecycle, func() {
+		j.string("type", "object")
+		j.string("description", "How Hykube goes about changes: Terraform's meta-arguments.")
+		j.object("properties", func() {
+			for _, f := range lifecycleFields() {
+				j.object(f.name, func() {
+					j.string("description", f.description)
+					switch f.typ {
+					case lifecycleBool:
+						j.string("type", "boolean")
+					case lifecycleStrings:
+						j.string("type", "array")
+						j.string("x-kubernetes-list-type", "atomic")
+						j.value("items", map[string]any{"type": "string"})
+					default:
+						j.string("type", "string")
+					}
+				})
+			}
+		})
+	})
+	j.object(modelConditions, func() {
+		j.string("type", "array")
+		j.string("x-kubernetes-list-type", "map")
+		j.value("x-kubernetes-list-map-keys", []string{"type"})
+		j.value("items", map[string]any{"allOf": []any{map[string]any{"$ref": refPrefix + modelOf(metav1.Condition{})}}})
+	})
+	definitions := apiextensions.GetOpenAPIDefinitions(func(name string) spec.Ref { return spec.MustCreateRef(refPrefix + name) })
+	todo := []string{modelOf(metav1.ObjectMeta{}), modelOf(metav1.Condition{})}
+	done := map[string]bool{}
+	for len(todo) > 0 {
+		name := todo[0]
+		todo = todo[1:]
+		if done[name] {
+			continue
+		}
+		done[name] = true
+		d := definitions[name]
+		j.value(name, util.WrapRefs(&d.Schema))
+		todo = append(todo, d.Dependencies...)
+	}
+}
+
+// modelOf is the name under which the generated definitions have a type.
+func modelOf(t interface{ OpenAPIModelName() string }) string { return t.OpenAPIModelName() }

@@ -1,0 +1,200 @@
+package kinds
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kschema "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/endpoints/handlers"
+	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
+	"k8s.io/apiserver/pkg/endpoints/metrics"
+	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+// patchTypes that a kind without Go types can take, as for custom resources: no strategic merge.
+func patchTypes() []string {
+	return []string{string(types.JSONPatchType), string(types.MergePatchType), string(types.ApplyYAMLPatchType)}
+}
+
+// ServeHTTP answers everything below /apis/PROVIDER.hykube.io, after authentication and authorization, and passes on
+// what is for other groups.
+func (k *Kinds) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	if len(parts) < 2 || parts[0] != "apis" || !ours(parts[1]) {
+		k.config.NotFound.ServeHTTP(w, r)
+		return
+	}
+	info, ok := request.RequestInfoFrom(r.Context())
+	switch {
+	case !ok:
+		k.fail(w, r, apierrors.NewInternalError(fmt.Errorf("no RequestInfo in the context: the server's filters did not run")))
+	case !info.IsResourceRequest:
+		k.serveDiscovery(w, r, parts)
+	default:
+		k.serveResource(w, r, info)
+	}
+}
+
+// ours says whether a group is a provider's, installed or not.
+func ours(group string) bool {
+	p, ok := v1alpha1.ProviderOfGroup(group)
+	return ok && p != "" && !strings.Contains(p, ".")
+}
+
+func (k *Kinds) serveResource(w http.ResponseWriter, r *http.Request, info *request.RequestInfo) {
+	s, use, done, err := k.acquire(info)
+	if err != nil {
+		k.fail(w, r, err)
+		return
+	}
+	defer done()
+	if info.Verb == "watch" {
+		ctx, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		defer context.AfterFunc(s.ctx, cancel)()
+		r = r.WithContext(ctx)
+	}
+	h := k.handler(s, use, info)
+	if h == nil {
+		k.fail(w, r, apierrors.NewMethodNotSupported(s.GVR.GroupResource(), info.Verb))
+		return
+	}
+	metrics.InstrumentHandlerFunc(strings.ToUpper(info.Verb), s.GVR.Group, s.GVR.Version, metricsResource, info.Subresource,
+		metrics.CleanScope(info), metrics.APIServerComponent, false, "", h)(w, r)
+}
+
+// acquire finds the kind of a request and what serves it. A kind that was replaced just now is looked for again; the
+// new one is in place before the old one ends.
+func (k *Kinds) acquire(info *request.RequestInfo) (*served, *serving, func(), error) {
+	for {
+		s, err := k.find(info)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		use, done, err := s.acquire(info.Verb == "watch")
+		switch {
+		case errors.Is(err, errEnded):
+			continue
+		case err != nil:
+			k.log.Error("kind cannot be served", "kind", s.GVK.Kind, "error", err)
+			return nil, nil, nil, apierrors.NewInternalError(err)
+		}
+		return s, use, done, nil
+	}
+}
+
+// find looks up the kind of a request.
+func (k *Kinds) find(info *request.RequestInfo) (*served, error) {
+	g := k.snapshot.Load().groups[info.APIGroup]
+	if g == nil {
+		provider, _ := v1alpha1.ProviderOfGroup(info.APIGroup)
+		return nil, notInstalled(provider)
+	}
+	s := g.byResource[info.Resource]
+	if s == nil || info.APIVersion != g.version.Version {
+		return nil, notFound(info.APIGroup, info.Resource, fmt.Sprintf("provider %q %s has no resource %q in version %s of its group; see `kubectl api-resources --api-group=%s`",
+			g.provider.Name, g.provider.Version, info.Resource, info.APIVersion, info.APIGroup))
+	}
+	switch info.Subresource {
+	case "", "status", stateSubresource:
+	default:
+		return nil, notFound(info.APIGroup, info.Resource, fmt.Sprintf("%s have no subresource %q", info.Resource, info.Subresource))
+	}
+	if info.Namespace == "" && info.Verb != "list" && info.Verb != "watch" {
+		return nil, notFound(info.APIGroup, info.Resource, fmt.Sprintf("%s live in namespaces, and the request names none", info.Resource))
+	}
+	return s, nil
+}
+
+func notInstalled(provider string) error {
+	group := v1alpha1.ProviderGroup(provider)
+	return notFound(group, "", fmt.Sprintf("no provider %q is installed, so the server has no group %q; see `kubectl get providers`", provider, group))
+}
+
+func notFound(group, resource, message string) error {
+	err := apierrors.NewNotFound(kschema.GroupResource{Group: group, Resource: resource}, "")
+	err.ErrStatus.Message = message
+	return err
+}
+
+// handler returns what answers the request; nil when the verb means nothing here.
+func (k *Kinds) handler(s *served, use *serving, info *request.RequestInfo) http.HandlerFunc {
+	admit := k.config.Admission
+	switch info.Subresource {
+	case stateSubresource:
+		if info.Verb != "get" {
+			return nil
+		}
+		return k.serveState(s, use, info.Name)
+	case "status":
+		switch info.Verb {
+		case "get":
+			return handlers.GetResource(use.status, use.statusScope)
+		case "update":
+			return handlers.UpdateResource(use.status, use.statusScope, admit)
+		case "patch":
+			return handlers.PatchResource(use.status, use.statusScope, admit, patchTypes())
+		}
+		return nil
+	}
+	switch info.Verb {
+	case "get":
+		return handlers.GetResource(use.object, use.objectScope)
+	case "list":
+		return handlers.ListResource(use.object, use.object, use.objectScope, false, k.config.MinRequestTimeout)
+	case "watch":
+		return handlers.ListResource(use.object, use.object, use.objectScope, true, k.config.MinRequestTimeout)
+	case "create":
+		return handlers.CreateResource(use.object, use.objectScope, admit)
+	case "update":
+		return handlers.UpdateResource(use.object, use.objectScope, admit)
+	case "patch":
+		return handlers.PatchResource(use.object, use.objectScope, admit, patchTypes())
+	case "delete":
+		return handlers.DeleteResource(use.object, true, use.objectScope, admit)
+	case "deletecollection":
+		return handlers.DeleteCollection(use.object, true, use.objectScope, admit)
+	}
+	return nil
+}
+
+// serveState answers with the raw state that the provider gave, secrets and all. Who may see it is decided by the
+// permission for the subresource.
+func (k *Kinds) serveState(s *served, use *serving, name string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		info, _ := request.RequestInfoFrom(r.Context())
+		obj, err := use.object.Get(request.WithNamespace(r.Context(), info.Namespace), name, &metav1.GetOptions{})
+		if err != nil {
+			k.fail(w, r, err)
+			return
+		}
+		var state []byte
+		if k.config.State != nil {
+			if state, err = k.config.State(r.Context(), obj.(metav1.Object), s.Kind); err != nil {
+				k.fail(w, r, err)
+				return
+			}
+		}
+		if state == nil {
+			k.fail(w, r, notFound(s.GVR.Group, s.GVR.Resource+"/"+stateSubresource,
+				fmt.Sprintf("%s %q has no state: nothing was created for it yet; make a Plan and apply it", s.GVK.Kind, name)))
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Cache-Control", "no-store")
+		_, _ = w.Write(state)
+	}
+}
+
+// fail answers with an error in the form and encoding that clients expect.
+func (k *Kinds) fail(w http.ResponseWriter, r *http.Request, err error) {
+	responsewriters.ErrorNegotiated(err, k.codecs.meta, kschema.GroupVersion{}, w, r)
+}

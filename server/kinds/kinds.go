@@ -1,0 +1,288 @@
+// Package kinds serves one API kind for each resource type of each installed Terraform provider, without
+// CustomResourceDefinition objects: requests, discovery and OpenAPI. A kind costs a few hundred bytes until it is
+// first asked for.
+//
+// It may import internal/schema, internal/plan and api, and stands on k8s.io/apiserver's handlers and registry. It
+// knows nothing of provider processes, of how a plan is made or applied, nor of how the server is put together: what
+// it needs from there comes in Config.
+package kinds
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kschema "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/endpoints/discovery"
+	"k8s.io/apiserver/pkg/endpoints/discovery/aggregated"
+	"k8s.io/apiserver/pkg/registry/generic"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/schema"
+)
+
+// DefaultMaxRequestBodyBytes bounds a request when Config does not.
+const DefaultMaxRequestBodyBytes = 2 << 20
+
+// Config is what the kinds need from the server around them.
+type Config struct {
+	// RESTOptions gives the storage of each kind. It must accept any group and resource, and should come
+	// without a watch cache: a million objects do not fit in one.
+	RESTOptions generic.RESTOptionsGetter
+	// Authorizer is asked again when an apply turns out to be a create; nil allows it.
+	Authorizer authorizer.Authorizer
+	// Admission runs on every write; nil admits everything.
+	Admission admission.Interface
+	// Discovery lists groups under /apis; nil leaves them out.
+	Discovery discovery.GroupManager
+	// AggregatedDiscovery lists groups and kinds for clients that ask for everything at once; nil leaves them out.
+	AggregatedDiscovery aggregated.ResourceManager
+	// NotFound gets the requests that are not for a provider's group; nil answers 404.
+	NotFound http.Handler
+	// State reads the raw provider state behind an object for the subresource "state". A nil answer without
+	// an error means that there is none, which is a 404; so is a nil State.
+	State func(ctx context.Context, obj metav1.Object, kind Kind) ([]byte, error)
+	// MaxRequestBodyBytes bounds a request, and an object once it is encoded; 0 means DefaultMaxRequestBodyBytes.
+	MaxRequestBodyBytes int64
+	// MinRequestTimeout is the shortest time after which the server ends a watch of its own accord; 0 means 30 minutes.
+	MinRequestTimeout time.Duration
+	// Logger; nil discards.
+	Logger *slog.Logger
+}
+
+// Provider is an installed provider whose resource types become kinds.
+type Provider struct {
+	// Name of the Provider object; the first label of the API group.
+	Name string
+	// Source and Version tell people where a kind comes from.
+	Source, Version string
+	// Schema is what the provider said about itself. It is read, never changed.
+	Schema *schema.Provider
+}
+
+// Kind is one served kind.
+type Kind struct {
+	// Provider is the name of the Provider object.
+	Provider string
+	// Type is the Terraform resource type, such as "sim_network".
+	Type string
+	GVK  kschema.GroupVersionKind
+	GVR  kschema.GroupVersionResource
+	// Schema of the resource type.
+	Schema *schema.Schema
+}
+
+// Kinds serves the kinds of all installed providers. The zero value is of no use; see New.
+type Kinds struct {
+	config Config
+	log    *slog.Logger
+	codecs codecs
+	merge  typeConverter
+
+	// mu is held while providers come and go; readers use the snapshot.
+	mu       sync.Mutex
+	snapshot atomic.Pointer[snapshot]
+}
+
+// snapshot is the set of installed providers at one time. It is never changed, only replaced.
+type snapshot struct {
+	groups map[string]*group
+	// byType has the kinds of a Terraform type, in the order of provider names.
+	byType map[string][]Kind
+}
+
+// group is the API group of one provider.
+type group struct {
+	provider Provider
+	version  kschema.GroupVersion
+	// kinds, in the order of their names.
+	kinds      []*served
+	byResource map[string]*served
+	byKind     map[string]*served
+	document   document
+}
+
+// New returns an empty set of kinds.
+func New(c Config) (*Kinds, error) {
+	if c.RESTOptions == nil {
+		return nil, errors.New("new kinds: no storage")
+	}
+	if c.NotFound == nil {
+		c.NotFound = http.NotFoundHandler()
+	}
+	if c.MaxRequestBodyBytes == 0 {
+		c.MaxRequestBodyBytes = DefaultMaxRequestBodyBytes
+	}
+	if c.MinRequestTimeout == 0 {
+		c.MinRequestTimeout = 30 * time.Minute
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Authorizer == nil {
+		c.Authorizer = authorizer.AuthorizerFunc(func(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
+			return authorizer.DecisionAllow, "", nil
+		})
+	}
+	k := &Kinds{config: c, log: c.Logger, codecs: newCodecs(), merge: typeConverter{newParseableType()}}
+	k.snapshot.Store(&snapshot{})
+	return k, nil
+}
+
+// Set serves the kinds of a provider, or replaces them when another schema of it was served. Watches of kinds that
+// were replaced end, and clients that ask again get the new ones.
+func (k *Kinds) Set(p Provider) error {
+	if errs := validation.IsDNS1123Label(p.Name); len(errs) > 0 {
+		return fmt.Errorf("serve kinds of provider %q: invalid name: %s", p.Name, errs[0])
+	}
+	if p.Schema == nil {
+		return fmt.Errorf("serve kinds of provider %q: no schema", p.Name)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	name := v1alpha1.ProviderGroup(p.Name)
+	old := k.snapshot.Load().groups[name]
+	if old != nil && old.provider == p {
+		return nil
+	}
+	g, err := k.newGroup(p)
+	if err != nil {
+		return fmt.Errorf("serve kinds of provider %q: %w", p.Name, err)
+	}
+	k.replace(name, g)
+	k.announce(g)
+	if old != nil {
+		old.end()
+	}
+	k.log.Info("kinds are served", "provider", p.Name, "source", p.Source, "version", p.Version, "kinds", len(g.kinds))
+	return nil
+}
+
+// Remove stops serving the kinds of a provider and ends their watches. Stored objects stay where they are. It is
+// no error when the provider is not there.
+func (k *Kinds) Remove(name string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	groupName := v1alpha1.ProviderGroup(name)
+	old := k.snapshot.Load().groups[groupName]
+	if old == nil {
+		return
+	}
+	k.retract(old)
+	k.replace(groupName, nil)
+	old.end()
+	k.log.Info("kinds are no longer served", "provider", name)
+}
+
+// Close ends every watch and lets go of all storage.
+func (k *Kinds) Close() {
+	for _, g := range k.snapshot.Load().groups {
+		k.Remove(g.provider.Name)
+	}
+}
+
+// replace puts a group into the snapshot, or takes it out when g is nil.
+func (k *Kinds) replace(name string, g *group) {
+	groups := maps.Clone(k.snapshot.Load().groups)
+	if groups == nil {
+		groups = map[string]*group{}
+	}
+	delete(groups, name)
+	if g != nil {
+		groups[name] = g
+	}
+	next := &snapshot{groups: groups, byType: map[string][]Kind{}}
+	for _, name := range slices.Sorted(maps.Keys(groups)) {
+		for _, s := range groups[name].kinds {
+			next.byType[s.Type] = append(next.byType[s.Type], s.Kind)
+		}
+	}
+	k.snapshot.Store(next)
+}
+
+func (k *Kinds) newGroup(p Provider) (*group, error) {
+	names, err := nameKinds(slices.Collect(maps.Keys(p.Schema.Resources)))
+	if err != nil {
+		return nil, err
+	}
+	g := &group{
+		provider:   p,
+		version:    kschema.GroupVersion{Group: v1alpha1.ProviderGroup(p.Name), Version: v1alpha1.ResourceVersion},
+		byResource: make(map[string]*served, len(names)),
+		byKind:     make(map[string]*served, len(names)),
+	}
+	for _, n := range names {
+		s := &served{
+			Kind: Kind{
+				Provider: p.Name, Type: n.terraformType,
+				GVK: g.version.WithKind(n.kind), GVR: g.version.WithResource(n.plural),
+				Schema: p.Schema.Resources[n.terraformType],
+			},
+			kinds: k,
+		}
+		s.ctx, s.cancel = context.WithCancel(context.Background())
+		g.kinds = append(g.kinds, s)
+		g.byResource[n.plural] = s
+		g.byKind[n.kind] = s
+	}
+	slices.SortFunc(g.kinds, func(a, b *served) int { return cmp.Compare(a.GVK.Kind, b.GVK.Kind) })
+	return g, nil
+}
+
+// end ends the watches of a group at once, and lets go of its storage when no request uses it.
+func (g *group) end() {
+	for _, s := range g.kinds {
+		s.cancel()
+	}
+	go func() {
+		for _, s := range g.kinds {
+			s.release()
+		}
+	}()
+}
+
+// Kind finds a kind by group and kind; the version, when there is one, must be the served one.
+func (k *Kinds) Kind(gvk kschema.GroupVersionKind) (Kind, bool) {
+	g := k.snapshot.Load().groups[gvk.Group]
+	if g == nil || gvk.Version != "" && gvk.Version != g.version.Version {
+		return Kind{}, false
+	}
+	s := g.byKind[gvk.Kind]
+	if s == nil {
+		return Kind{}, false
+	}
+	return s.Kind, true
+}
+
+// ByType finds the kinds of a Terraform resource type: more than one when two installed providers have it.
+func (k *Kinds) ByType(terraformType string) []Kind {
+	return slices.Clone(k.snapshot.Load().byType[terraformType])
+}
+
+// Kinds lists the kinds of a provider in the order of their names; of all providers when the name is empty.
+func (k *Kinds) Kinds(provider string) []Kind {
+	var out []Kind
+	groups := k.snapshot.Load().groups
+	for _, name := range slices.Sorted(maps.Keys(groups)) {
+		g := groups[name]
+		if provider != "" && g.provider.Name != provider {
+			continue
+		}
+		for _, s := range g.kinds {
+			out = append(out, s.Kind)
+		}
+	}
+	return out
+}

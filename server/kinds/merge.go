@@ -1,0 +1,81 @@
+package kinds
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	smd "sigs.k8s.io/structured-merge-diff/v6/schema"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
+)
+
+// Names of the merge schema's types.
+const (
+	typeObject  = "object"
+	typeAny     = "any"
+	typeLeaf    = "leaf"
+	typeMeta    = "meta"
+	typeOwners  = "owners"
+	typeOwner   = "owner"
+	typeStrings = "strings"
+	typeStatus  = "status"
+	typeConds   = "conditions"
+)
+
+// newParseableType is how server-side apply takes objects apart, and it is the same for every kind. It is not the
+// schema that clients see, because a string with an expression may stand for any value there: in it maps are owned
+// by key, and lists (of blocks, too) as a whole. What an object must look like is for validation to say.
+func newParseableType() typed.ParseableType {
+	named := func(name string) smd.TypeRef { return smd.TypeRef{NamedType: &name} }
+	untyped := new(smd.Untyped)
+	def := func(name string, a smd.Atom) smd.TypeDef { return smd.TypeDef{Name: name, Atom: a} }
+	fields := func(m map[string]string) *smd.Map {
+		out := &smd.Map{ElementType: named(typeAny), ElementRelationship: smd.Separable}
+		for field, typ := range m {
+			out.Fields = append(out.Fields, smd.StructField{Name: field, Type: named(typ)})
+		}
+		return out
+	}
+	keyed := func(elem string, keys ...string) *smd.List {
+		return &smd.List{ElementType: named(elem), ElementRelationship: smd.Associative, Keys: keys}
+	}
+	s := smd.Schema{Types: []smd.TypeDef{
+		def(typeLeaf, smd.Atom{
+			Scalar: untyped,
+			List:   &smd.List{ElementType: named(typeLeaf), ElementRelationship: smd.Atomic},
+			Map:    &smd.Map{ElementType: named(typeLeaf), ElementRelationship: smd.Atomic},
+		}),
+		def(typeAny, smd.Atom{
+			Scalar: untyped,
+			List:   &smd.List{ElementType: named(typeLeaf), ElementRelationship: smd.Atomic},
+			Map:    &smd.Map{ElementType: named(typeAny), ElementRelationship: smd.Separable},
+		}),
+		def(typeStrings, smd.Atom{List: keyed(typeLeaf)}),
+		def(typeOwner, smd.Atom{Map: &smd.Map{ElementType: named(typeLeaf), ElementRelationship: smd.Atomic}}),
+		def(typeOwners, smd.Atom{List: keyed(typeOwner, "uid")}),
+		def(typeConds, smd.Atom{Scalar: untyped, List: keyed(typeAny, "type")}),
+		def(typeMeta, smd.Atom{Map: fields(map[string]string{"finalizers": typeStrings, "ownerReferences": typeOwners})}),
+		def(typeStatus, smd.Atom{Scalar: untyped, Map: fields(map[string]string{"conditions": typeConds})}),
+		def(typeObject, smd.Atom{Map: fields(map[string]string{"metadata": typeMeta, "status": typeStatus})}),
+	}}
+	return (&typed.Parser{Schema: smd.Schema{Types: s.Types}}).Type(typeObject)
+}
+
+// typeConverter is the managedfields.TypeConverter of all kinds.
+type typeConverter struct{ object typed.ParseableType }
+
+func (c typeConverter) ObjectToTyped(obj runtime.Object, opts ...typed.ValidationOptions) (*typed.TypedValue, error) {
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return nil, fmt.Errorf("take apart %T: not an object of a provider's kind", obj)
+	}
+	return c.object.FromUnstructured(u.UnstructuredContent(), opts...)
+}
+
+func (typeConverter) TypedToObject(v *typed.TypedValue) (runtime.Object, error) {
+	m, ok := v.AsValue().Unstructured().(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("put object together: %T is not an object", v.AsValue().Unstructured())
+	}
+	return &unstructured.Unstructured{Object: m}, nil
+}

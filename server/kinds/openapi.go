@@ -1,0 +1,279 @@
+package kinds
+
+import (
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"hash"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/kube-openapi/pkg/handler3"
+
+	"github.com/hykube/hykube/internal/schema"
+)
+
+const openAPIPath = "/openapi/v3"
+
+// document is the OpenAPI document of a group. It is made when somebody asks, and kept compressed: a large provider's
+// is some 10 MB as text and a tenth of that as gzip.
+type document struct {
+	hashOnce sync.Once
+	hash     string
+
+	mu sync.Mutex
+	// json and protobuf are compressed; nil until somebody asks.
+	json, protobuf []byte
+}
+
+// WithOpenAPI answers for the documents of providers' groups, adds them to the index of documents, and passes all else
+// on to next, which serves the documents of the fixed kinds. It belongs behind authorization, so it goes around what
+// genericapiserver.Config.BuildHandlerChainFunc is given. The service of the generic server cannot do it: it makes every
+// document in full to answer for the index, which each kubectl command reads.
+func (k *Kinds) WithOpenAPI(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		path, ok := strings.CutPrefix(r.URL.Path, openAPIPath)
+		switch {
+		case !ok || path != "" && path[0] != '/':
+			next.ServeHTTP(w, r)
+		case path == "" || path == "/":
+			k.serveIndex(w, r, next)
+		default:
+			for _, g := range k.snapshot.Load().groups {
+				if path == "/apis/"+g.version.String() {
+					k.serveDocument(w, r, g)
+					return
+				}
+			}
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+// serveIndex adds our groups to the index that next makes.
+func (k *Kinds) serveIndex(w http.ResponseWriter, r *http.Request, next http.Handler) {
+	rec := &recorder{header: http.Header{}, code: http.StatusOK}
+	plain := r.Clone(r.Context())
+	// The whole index is wanted, as text, whatever the client has already.
+	plain.Header.Del("If-None-Match")
+	plain.Header.Del("If-Modified-Since")
+	plain.Header.Del("Accept-Encoding")
+	plain.Header.Del("Range")
+	next.ServeHTTP(rec, plain)
+	index := handler3.OpenAPIV3Discovery{}
+	if rec.code == http.StatusOK {
+		if err := json.Unmarshal(rec.body.Bytes(), &index); err != nil {
+			k.log.Error("index of OpenAPI documents cannot be read", "error", err)
+		}
+	} else if rec.code != http.StatusNotFound {
+		rec.copyTo(w)
+		return
+	}
+	if index.Paths == nil {
+		index.Paths = map[string]handler3.OpenAPIV3DiscoveryGroupVersion{}
+	}
+	for _, g := range k.snapshot.Load().groups {
+		u := url.URL{Path: openAPIPath + "/apis/" + g.version.String(), RawQuery: url.Values{"hash": {g.documentHash()}}.Encode()}
+		index.Paths["apis/"+g.version.String()] = handler3.OpenAPIV3DiscoveryGroupVersion{ServerRelativeURL: u.String()}
+	}
+	body, err := json.Marshal(index)
+	if err != nil {
+		k.fail(w, r, err)
+		return
+	}
+	sum := sha256.Sum256(body)
+	etag := `"` + strings.ToUpper(hex.EncodeToString(sum[:])) + `"`
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Etag", etag)
+	if r.Header.Get("If-None-Match") == etag {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	_, _ = w.Write(body)
+}
+
+// recorder keeps an answer instead of sending it.
+type recorder struct {
+	header http.Header
+	code   int
+	body   bytes.Buffer
+}
+
+func (r *recorder) Header() http.Header         { return r.header }
+func (r *recorder) WriteHeader(code int)        { r.code = code }
+func (r *recorder) Write(b []byte) (int, error) { return r.body.Write(b) }
+
+func (r *recorder) copyTo(w http.ResponseWriter) {
+	maps.Copy(w.Header(), r.header)
+	w.WriteHeader(r.code)
+	_, _ = w.Write(r.body.Bytes())
+}
+
+func (k *Kinds) serveDocument(w http.ResponseWriter, r *http.Request, g *group) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
+		return
+	}
+	etag := g.documentHash()
+	contentType, ok := negotiateDocument(r.Header.Get("Accept"))
+	if !ok {
+		w.WriteHeader(http.StatusNotAcceptable)
+		return
+	}
+	w.Header().Set("Vary", "Accept, Accept-Encoding")
+	w.Header().Set("Etag", `"`+etag+`"`)
+	if asked := r.URL.Query().Get("hash"); asked != "" {
+		if asked != etag {
+			u := *r.URL
+			u.RawQuery = url.Values{"hash": {etag}}.Encode()
+			http.Redirect(w, r, u.String(), http.StatusMovedPermanently)
+			return
+		}
+		w.Header().Set("Cache-Control", "public, immutable")
+	}
+	if strings.Contains(r.Header.Get("If-None-Match"), etag) {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	packed, err := g.packed(contentType)
+	if err != nil {
+		k.log.Error("OpenAPI document cannot be made", "group", g.version.Group, "error", err)
+		k.fail(w, r, err)
+		return
+	}
+	w.Header().Set("Content-Type", contentType)
+	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		w.Header().Set("Content-Encoding", "gzip")
+		_, _ = w.Write(packed)
+		return
+	}
+	z, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		k.fail(w, r, err)
+		return
+	}
+	_, _ = io.Copy(w, z)
+}
+
+// Content types of a document.
+const (
+	documentJSON     = "application/json"
+	documentProtobuf = "application/com.github.proto-openapi.spec.v3.v1.0+protobuf"
+)
+
+// negotiateDocument takes the first of the accepted types that there is. The name of the protobuf form has two
+// spellings.
+func negotiateDocument(accept string) (string, bool) {
+	if accept == "" {
+		return documentJSON, true
+	}
+	for clause := range strings.SplitSeq(accept, ",") {
+		mediaType, _, _ := strings.Cut(clause, ";")
+		switch strings.TrimSpace(mediaType) {
+		case documentJSON, "*/*", "application/*":
+			return documentJSON, true
+		case documentProtobuf, "application/com.github.proto-openapi.spec.v3@v1.0+protobuf":
+			return documentProtobuf, true
+		}
+	}
+	return "", false
+}
+
+// packed returns the document, compressed.
+func (g *group) packed(contentType string) ([]byte, error) {
+	d := &g.document
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.json == nil {
+		var err error
+		if d.json, err = compress(g.writeDocument); err != nil {
+			return nil, fmt.Errorf("write document of group %q: %w", g.version.Group, err)
+		}
+	}
+	if contentType == documentJSON {
+		return d.json, nil
+	}
+	if d.protobuf == nil {
+		z, err := gzip.NewReader(bytes.NewReader(d.json))
+		if err != nil {
+			return nil, err
+		}
+		text, err := io.ReadAll(z)
+		if err != nil {
+			return nil, err
+		}
+		binary, err := handler3.ToV3ProtoBinary(text)
+		if err != nil {
+			return nil, fmt.Errorf("convert document of group %q: %w", g.version.Group, err)
+		}
+		if d.protobuf, err = compress(func(w io.Writer) error { _, err := w.Write(binary); return err }); err != nil {
+			return nil, err
+		}
+	}
+	return d.protobuf, nil
+}
+
+func compress(write func(io.Writer) error) ([]byte, error) {
+	var buf bytes.Buffer
+	z, err := gzip.NewWriterLevel(&buf, gzip.BestSpeed)
+	if err != nil {
+		return nil, err
+	}
+	if err := write(z); err != nil {
+		return nil, err
+	}
+	if err := z.Close(); err != nil {
+		return nil, err
+	}
+	return slices.Clip(buf.Bytes()), nil
+}
+
+// documentHash stands for the content of the document. It is made from the schema, so that the index, which
+// every kubectl command reads, does not need the document itself.
+func (g *group) documentHash() string {
+	g.document.hashOnce.Do(func() {
+		h := sha256.New()
+		_, _ = fmt.Fprintf(h, "%d %q %q %q\n", documentVersion, g.provider.Name, g.provider.Source, g.provider.Version)
+		for _, s := range g.kinds {
+			_, _ = fmt.Fprintf(h, "%q %q %q %d\n", s.Type, s.GVK.Kind, s.GVR.Resource, s.Schema.Version)
+			hashBlock(h, s.Schema.Block)
+		}
+		g.document.hash = strings.ToUpper(hex.EncodeToString(h.Sum(nil)))
+	})
+	return g.document.hash
+}
+
+func hashBlock(h hash.Hash, b *schema.Block) {
+	_, _ = fmt.Fprintf(h, "{%q %t\n", b.Description, b.Deprecated)
+	hashAttributes(h, b.Attributes)
+	for _, nb := range b.Blocks {
+		_, _ = fmt.Fprintf(h, "%q %d %d %d", nb.TypeName, nb.Nesting, nb.MinItems, nb.MaxItems)
+		hashBlock(h, nb.Block)
+	}
+	_, _ = io.WriteString(h, "}\n")
+}
+
+func hashAttributes(h hash.Hash, attrs []*schema.Attribute) {
+	for _, a := range attrs {
+		_, _ = fmt.Fprintf(h, "%q %q %t%t%t%t%t%t", a.Name, a.Description, a.Required, a.Optional, a.Computed, a.Sensitive, a.WriteOnly, a.Deprecated)
+		if a.Nested != nil {
+			_, _ = fmt.Fprintf(h, "[%d\n", a.Nested.Nesting)
+			hashAttributes(h, a.Nested.Attributes)
+			_, _ = io.WriteString(h, "]\n")
+			continue
+		}
+		_, _ = io.WriteString(h, a.Type.GoString()+"\n")
+	}
+}
+
+func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }

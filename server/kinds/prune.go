@@ -1,0 +1,121 @@
+package kinds
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// topFields are the fields that every object has.
+func topField(name string) bool {
+	switch name {
+	case "apiVersion", "kind", "metadata", "spec", "lifecycle", "status":
+		return true
+	}
+	return false
+}
+
+// prune drops the fields that no object has from a request and names them, and brings metadata into its canonical
+// form, as decoding into Go types would.
+func (s *served) prune(u *unstructured.Unstructured) ([]error, error) {
+	unknown := s.unknownTop(u)
+	for _, name := range slices.Sorted(maps.Keys(u.Object)) {
+		if !topField(name) {
+			delete(u.Object, name)
+		}
+	}
+	inMeta, err := pruneMetadata(u)
+	return append(unknown, inMeta...), err
+}
+
+// unknownTop names the unknown fields beside metadata and spec.
+func (s *served) unknownTop(u *unstructured.Unstructured) []error {
+	var out []error
+	for _, name := range slices.Sorted(maps.Keys(u.Object)) {
+		if topField(name) {
+			continue
+		}
+		hint := ""
+		if a := s.Schema.Block.Attribute(name); a != nil && a.Configurable() || s.Schema.Block.NestedBlock(name) != nil {
+			hint = "spec." + name
+		}
+		out = append(out, unknownField(name, hint))
+	}
+	return out
+}
+
+// pruneMetadata brings metadata into its canonical form and names the fields that it did not know.
+func pruneMetadata(u *unstructured.Unstructured) ([]error, error) {
+	raw, ok := u.Object["metadata"]
+	if !ok || raw == nil {
+		delete(u.Object, "metadata")
+		return nil, nil
+	}
+	m, unknown, err := decodeMetadata(raw)
+	if err != nil {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("decode metadata: %v", err))
+	}
+	// GetFinalizers and its kind read the map, so it must say what the struct says.
+	canonical, err := runtime.DefaultUnstructuredConverter.ToUnstructured(m)
+	if err != nil {
+		return nil, fmt.Errorf("encode metadata: %w", err)
+	}
+	if m.CreationTimestamp.IsZero() {
+		delete(canonical, "creationTimestamp")
+	}
+	u.Object["metadata"] = canonical
+	return unknown, nil
+}
+
+// decodeMetadata also names the unknown fields.
+func decodeMetadata(raw any) (*metav1.ObjectMeta, []error, error) {
+	m, ok := raw.(map[string]any)
+	if !ok {
+		return nil, nil, fmt.Errorf("must be an object, got %s", describe(raw))
+	}
+	var out metav1.ObjectMeta
+	var unknown []error
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(m, &out, true); err != nil {
+		strict, ok := runtime.AsStrictDecodingError(err)
+		if !ok {
+			return nil, nil, err
+		}
+		for _, e := range strict.Errors() {
+			// The converter says `unknown field "foo"`, and does not know that it is in metadata.
+			unknown = append(unknown, fmt.Errorf("%s", strings.Replace(e.Error(), `"`, `"metadata.`, 1)))
+		}
+	}
+	return &out, unknown, nil
+}
+
+// unknownField is how Kubernetes says it, and a hint.
+func unknownField(path, hint string) error {
+	if hint == "" {
+		return fmt.Errorf("unknown field %q", path)
+	}
+	return fmt.Errorf("unknown field %q (did you mean %q?)", path, hint)
+}
+
+// describe says what a JSON value is, in the words of JSON.
+func describe(v any) string {
+	switch v.(type) {
+	case nil:
+		return "null"
+	case string:
+		return "a string"
+	case bool:
+		return "a boolean"
+	case map[string]any:
+		return "an object"
+	case []any:
+		return "a list"
+	default:
+		return "a number"
+	}
+}

@@ -1,0 +1,203 @@
+package kinds
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	kschema "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/apimachinery/pkg/util/waitgroup"
+	"k8s.io/apiserver/pkg/endpoints/handlers"
+	"k8s.io/apiserver/pkg/registry/generic"
+	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/storage/names"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// served is a kind and, once it was asked for, what serves it.
+type served struct {
+	Kind
+	kinds *Kinds
+	// ctx ends when the kind is no longer served, and with it every watch.
+	ctx    context.Context
+	cancel context.CancelFunc
+	// requests under way, but for watches.
+	requests waitgroup.SafeWaitGroup
+
+	mu      sync.Mutex
+	serving *serving
+}
+
+// serving is what answers the requests for one kind. It is made on first use.
+type serving struct {
+	object *genericregistry.Store
+	status *statusREST
+
+	objectScope, statusScope *handlers.RequestScope
+}
+
+// errEnded says that a kind went away, or was replaced, while a request looked for it.
+var errEnded = errors.New("kind is no longer served")
+
+// acquire returns what answers a request, and makes it when this is the first. done must be called when the request
+// is over. It returns errEnded when the kind is no longer served.
+func (s *served) acquire(watch bool) (use *serving, done func(), err error) {
+	done = func() {}
+	// A watch lasts until the kind goes; all else gets the time to end.
+	if !watch {
+		if s.requests.Add(1) != nil {
+			return nil, nil, errEnded
+		}
+		done = s.requests.Done
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ctx.Err() != nil {
+		err = errEnded
+	} else if s.serving == nil {
+		s.serving, err = s.newServing()
+	}
+	if err != nil {
+		done()
+		return nil, nil, fmt.Errorf("serve kind %q: %w", s.GVK.Kind, err)
+	}
+	return s.serving, done, nil
+}
+
+// release lets go of the storage when the requests under way are done.
+func (s *served) release() {
+	s.requests.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.serving != nil {
+		s.serving.object.DestroyFunc()
+		s.serving = nil
+	}
+}
+
+func (s *served) newServing() (*serving, error) {
+	strat := strategy{typer: typer{s.kinds.codecs.scheme}, NameGenerator: names.SimpleNameGenerator, kind: s}
+	listKind := s.GVK.GroupVersion().WithKind(s.GVK.Kind + "List")
+	store := &genericregistry.Store{
+		NewFunc: func() runtime.Object {
+			u := &unstructured.Unstructured{}
+			u.SetGroupVersionKind(s.GVK)
+			return u
+		},
+		NewListFunc: func() runtime.Object {
+			l := &unstructured.UnstructuredList{}
+			l.SetGroupVersionKind(listKind)
+			return l
+		},
+		PredicateFunc:             match,
+		DefaultQualifiedResource:  s.GVR.GroupResource(),
+		SingularQualifiedResource: kschema.GroupResource{Group: s.GVR.Group, Resource: s.GVK.Kind},
+		CreateStrategy:            strat,
+		UpdateStrategy:            strat,
+		DeleteStrategy:            strat,
+		ResetFieldsStrategy:       strat,
+		TableConvertor:            table{},
+	}
+	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: restOptions{s}, AttrFunc: attributes}); err != nil {
+		return nil, fmt.Errorf("make storage: %w", err)
+	}
+	statusStore := *store
+	statusStrat := statusStrategy{strat}
+	statusStore.UpdateStrategy = statusStrat
+	statusStore.ResetFieldsStrategy = statusStrat
+
+	out := &serving{object: store, status: &statusREST{&statusStore}}
+	var err error
+	if out.objectScope, err = s.scope("", store.GetResetFields()); err != nil {
+		return nil, err
+	}
+	if out.statusScope, err = s.scope("status", statusStore.GetResetFields()); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (s *served) scope(subresource string, reset map[fieldpath.APIVersion]*fieldpath.Set) (*handlers.RequestScope, error) {
+	k := s.kinds
+	scope := &handlers.RequestScope{
+		Namer:                    handlers.ContextBasedNaming{Namer: meta.NewAccessor(), ClusterScoped: false},
+		Serializer:               negotiated{s},
+		ParameterCodec:           metav1.ParameterCodec,
+		StandardSerializers:      k.codecs.standard,
+		Creater:                  creater{},
+		Convertor:                converter{copies: true},
+		Defaulter:                noDefaults{},
+		Typer:                    typer{k.codecs.scheme},
+		UnsafeConvertor:          converter{},
+		Authorizer:               k.config.Authorizer,
+		EquivalentResourceMapper: runtime.NewEquivalentResourceRegistry(),
+		TableConvertor:           table{},
+		Resource:                 s.GVR,
+		Kind:                     s.GVK,
+		Subresource:              subresource,
+		MetaGroupVersion:         metav1.SchemeGroupVersion,
+		HubGroupVersion:          s.GVK.GroupVersion(),
+		MaxRequestBodyBytes:      k.config.MaxRequestBodyBytes,
+	}
+	manager, err := managedfields.NewDefaultCRDFieldManager(
+		k.merge, scope.Convertor, scope.Defaulter, scope.Creater, scope.Kind, scope.HubGroupVersion, subresource,
+		fieldpath.NewExcludeFilterSetMap(reset),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("make field manager: %w", err)
+	}
+	scope.FieldManager = manager
+	return scope, nil
+}
+
+// restOptions stores objects as they are, under the Terraform type: unlike the plural it never changes, whatever
+// types a later version of the provider brings.
+type restOptions struct{ kind *served }
+
+func (o restOptions) GetRESTOptions(resource kschema.GroupResource, _ runtime.Object) (generic.RESTOptions, error) {
+	opts, err := o.kind.kinds.config.RESTOptions.GetRESTOptions(resource, nil)
+	if err != nil {
+		return opts, err
+	}
+	cfg := *opts.StorageConfig
+	cfg.Codec = storageCodec{kind: o.kind.GVK, resource: resource, limit: o.kind.kinds.config.MaxRequestBodyBytes}
+	// Metrics of storage bear the resource's name, and there may be thousands.
+	cfg.GroupResource.Resource = metricsResource
+	opts.StorageConfig = &cfg
+	opts.ResourcePrefix = "/" + o.kind.GVR.Group + "/" + o.kind.Type
+	opts.CountMetricPollPeriod = 0
+	return opts, nil
+}
+
+// metricsResource stands for every kind of a provider in metrics, so that series do not grow with the kinds in use.
+const metricsResource = "resources"
+
+// statusREST serves the subresource "status".
+type statusREST struct{ store *genericregistry.Store }
+
+var _ rest.Patcher = &statusREST{}
+
+func (r *statusREST) New() runtime.Object { return r.store.New() }
+
+// Destroy does nothing: the storage belongs to the object itself.
+func (r *statusREST) Destroy() {}
+
+func (r *statusREST) Get(ctx context.Context, name string, options *metav1.GetOptions) (runtime.Object, error) {
+	return r.store.Get(ctx, name, options)
+}
+
+// Update never creates: a subresource has no object to make.
+func (r *statusREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, _ bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
+	return r.store.Update(ctx, name, info, create, update, false, options)
+}
+
+func (r *statusREST) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
+	return r.store.GetResetFields()
+}

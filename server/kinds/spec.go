@@ -1,0 +1,178 @@
+package kinds
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/schema"
+)
+
+// Summaries of internal/plan that Kubernetes has words of its own for.
+const (
+	summaryUnknownField    = "Unknown field"
+	summaryMissingArgument = "Missing required argument"
+	summaryMissingBlock    = "Missing required block"
+	summaryReadOnly        = "Value for a read-only attribute"
+)
+
+// validateSpec checks the arguments against the provider's schema, and their expressions as far as they can be known
+// without values.
+func (s *served) validateSpec(u *unstructured.Unstructured) field.ErrorList {
+	spec, ok := u.Object["spec"].(map[string]any)
+	if raw := u.Object["spec"]; !ok && raw != nil {
+		return field.ErrorList{field.Invalid(field.NewPath("spec"), raw, "must be an object, got "+describe(raw))}
+	}
+	_, diags := plan.ParseConfig(spec, s.Schema.Block)
+	var errs field.ErrorList
+	for _, d := range diags {
+		if d.Severity != v1alpha1.SeverityError {
+			continue
+		}
+		detail := d.Detail
+		if detail == "" {
+			detail = d.Summary
+		}
+		switch d.Summary {
+		case summaryUnknownField:
+			errs = append(errs, &field.Error{Type: field.ErrorTypeForbidden, Field: d.Attribute, Detail: unknownSpecField(d).Error()})
+		case summaryMissingArgument, summaryMissingBlock:
+			errs = append(errs, &field.Error{Type: field.ErrorTypeRequired, Field: d.Attribute, Detail: detail})
+		case summaryReadOnly:
+			errs = append(errs, &field.Error{Type: field.ErrorTypeForbidden, Field: d.Attribute, Detail: detail})
+		default:
+			errs = append(errs, &field.Error{
+				Type: field.ErrorTypeInvalid, Field: d.Attribute, BadValue: badValue(spec, s.Schema.Block, d.Attribute), Detail: detail,
+			})
+		}
+	}
+	return errs
+}
+
+// warnings are what the schema discourages.
+func (s *served) warnings(u *unstructured.Unstructured) []string {
+	spec, _ := u.Object["spec"].(map[string]any)
+	_, diags := plan.ParseConfig(spec, s.Schema.Block)
+	var out []string
+	for _, d := range diags {
+		if d.Severity == v1alpha1.SeverityWarning {
+			out = append(out, fmt.Sprintf("%s: %s", d.Attribute, d.Detail))
+		}
+	}
+	return out
+}
+
+// unknownSpec names the unknown fields of spec.
+func (s *served) unknownSpec(u *unstructured.Unstructured) []error {
+	spec, ok := u.Object["spec"].(map[string]any)
+	if !ok {
+		return nil
+	}
+	_, diags := plan.ParseConfig(spec, s.Schema.Block)
+	var out []error
+	for _, d := range diags {
+		if d.Severity == v1alpha1.SeverityError && d.Summary == summaryUnknownField {
+			out = append(out, unknownSpecField(d))
+		}
+	}
+	return out
+}
+
+// unknownSpecField is `unknown field "spec.nmae" (did you mean "name"?)`: Kubernetes' words and the planner's hint.
+func unknownSpecField(d v1alpha1.Diagnostic) error {
+	_, hint, _ := strings.Cut(d.Detail, " here. ")
+	hint = strings.TrimSuffix(hint, ".")
+	if hint == "" {
+		return unknownField(d.Attribute, "")
+	}
+	return fmt.Errorf("unknown field %q (%s)", d.Attribute, strings.ToLower(hint[:1])+hint[1:])
+}
+
+// maxShownValue is the longest string that an error repeats.
+const maxShownValue = 200
+
+// pathStep is one step of a path in a diagnostic: .name, ["any name"], [0], and at the end the position in a template.
+var pathStep = regexp.MustCompile(`^(?:\.?([A-Za-z_][A-Za-z0-9_-]*)|\["((?:[^"\\]|\\.)*)"\]|\[([0-9]+)\]|\[\*\]|(?::[0-9]+){1,2}$)`)
+
+// badValue finds the value that a diagnostic is about, to show it. Objects, lists and whatever may be secret are
+// not shown.
+func badValue(spec map[string]any, block *schema.Block, path string) any {
+	path, ok := strings.CutPrefix(path, "spec")
+	if !ok {
+		return field.OmitValueType{}
+	}
+	var v any = spec
+	here := place{block: block}
+	for path != "" {
+		m := pathStep.FindStringSubmatch(path)
+		if m == nil {
+			return field.OmitValueType{}
+		}
+		path = path[len(m[0]):]
+		name := m[1]
+		if m[2] != "" {
+			name = m[2]
+		}
+		switch {
+		case name != "":
+			object, ok := v.(map[string]any)
+			if !ok {
+				return field.OmitValueType{}
+			}
+			v, here = object[name], here.step(name)
+		case m[3] != "":
+			i, err := strconv.Atoi(m[3])
+			list, ok := v.([]any)
+			if err != nil || !ok || i >= len(list) {
+				return field.OmitValueType{}
+			}
+			v = list[i]
+		}
+	}
+	if here.secret {
+		return field.OmitValueType{}
+	}
+	switch v := v.(type) {
+	case bool, int64, float64:
+		return v
+	case string:
+		if len(v) <= maxShownValue {
+			return v
+		}
+	}
+	return field.OmitValueType{}
+}
+
+// place is a place in a schema.
+type place struct {
+	block  *schema.Block
+	object *schema.Object
+	secret bool
+}
+
+func (p place) step(name string) place {
+	var a *schema.Attribute
+	switch {
+	case p.block != nil:
+		if nb := p.block.NestedBlock(name); nb != nil {
+			return place{block: nb.Block, secret: p.secret}
+		}
+		a = p.block.Attribute(name)
+	case p.object != nil:
+		a = p.object.Attribute(name)
+	default:
+		// Inside a value without a schema of its own, such as a map.
+		return p
+	}
+	if a == nil {
+		// The key of a map of blocks or objects, or a field that does not exist.
+		return p
+	}
+	return place{object: a.Nested, secret: p.secret || a.Sensitive || a.WriteOnly}
+}

@@ -1,0 +1,262 @@
+package kinds
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/storage"
+	"k8s.io/apiserver/pkg/storage/names"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+// Messages of the Ready condition that the server itself sets.
+const (
+	messageRecorded = "recorded; make a Plan to apply it"
+	messageDeleted  = "deleted; make a Plan to destroy the infrastructure and release the object"
+)
+
+// strategy is how objects of one kind are made, changed and deleted.
+type strategy struct {
+	typer
+	names.NameGenerator
+	kind *served
+}
+
+var (
+	_ rest.RESTCreateStrategy         = strategy{}
+	_ rest.RESTUpdateStrategy         = strategy{}
+	_ rest.RESTGracefulDeleteStrategy = strategy{}
+	_ rest.ResetFieldsStrategy        = strategy{}
+)
+
+func (strategy) NamespaceScoped() bool          { return true }
+func (strategy) AllowCreateOnUpdate() bool      { return false }
+func (strategy) AllowUnconditionalUpdate() bool { return false }
+func (strategy) Canonicalize(runtime.Object)    {}
+
+func (s strategy) WarningsOnCreate(_ context.Context, obj runtime.Object) []string {
+	return s.kind.warnings(obj.(*unstructured.Unstructured))
+}
+
+func (s strategy) WarningsOnUpdate(_ context.Context, obj, old runtime.Object) []string {
+	n, o := obj.(*unstructured.Unstructured), old.(*unstructured.Unstructured)
+	if !changed(n, o, "spec") {
+		return nil
+	}
+	return s.kind.warnings(n)
+}
+
+// GetResetFields tells server-side apply what a client cannot own through the object itself.
+func (s strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
+	return map[fieldpath.APIVersion]*fieldpath.Set{
+		fieldpath.APIVersion(s.kind.GVK.GroupVersion().String()): fieldpath.NewSet(fieldpath.MakePathOrDie("status")),
+	}
+}
+
+// PrepareForCreate replaces whatever status a client sent: conditions are there from the first moment.
+func (strategy) PrepareForCreate(_ context.Context, obj runtime.Object) {
+	u := obj.(*unstructured.Unstructured)
+	u.Object["status"] = map[string]any{
+		"observedGeneration": int64(0),
+		"conditions":         []any{notReady(v1alpha1.ReasonAwaitingPlan, messageRecorded)},
+	}
+	u.SetGeneration(1)
+}
+
+func notReady(reason, message string) map[string]any {
+	return map[string]any{
+		"type": v1alpha1.ConditionReady, "status": string(metav1.ConditionFalse), "reason": reason, "message": message,
+		"lastTransitionTime": time.Now().UTC().Format(time.RFC3339),
+	}
+}
+
+// PrepareForUpdate keeps the status and counts the generation.
+func (strategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
+	n, o := obj.(*unstructured.Unstructured), old.(*unstructured.Unstructured)
+	if status, ok := o.Object["status"]; ok {
+		n.Object["status"] = status
+	} else {
+		delete(n.Object, "status")
+	}
+	if changed(n, o, "spec") || changed(n, o, "lifecycle") {
+		n.SetGeneration(o.GetGeneration() + 1)
+	}
+}
+
+func changed(n, o *unstructured.Unstructured, top string) bool {
+	return !apiequality.Semantic.DeepEqual(n.Object[top], o.Object[top])
+}
+
+func (s strategy) Validate(_ context.Context, obj runtime.Object) field.ErrorList {
+	u := obj.(*unstructured.Unstructured)
+	errs := s.validateObject(u)
+	errs = append(errs, s.kind.validateSpec(u)...)
+	return append(errs, s.kind.validateLifecycle(u)...)
+}
+
+// ValidateUpdate checks spec and lifecycle where they change: an object that an upgraded provider no longer likes can
+// still be labelled, released and deleted.
+func (s strategy) ValidateUpdate(ctx context.Context, obj, old runtime.Object) field.ErrorList {
+	n, o := obj.(*unstructured.Unstructured), old.(*unstructured.Unstructured)
+	errs := s.validateObject(n)
+	errs = append(errs, apivalidation.ValidateObjectMetaAccessorUpdate(n, o, field.NewPath("metadata"))...)
+	if changed(n, o, "spec") {
+		errs = append(errs, s.kind.validateSpec(n)...)
+	}
+	if changed(n, o, "lifecycle") {
+		errs = append(errs, s.kind.validateLifecycle(n)...)
+	}
+	return append(errs, validateFinalizers(ctx, n, o)...)
+}
+
+// validateObject checks what all objects have. Fields that nobody knows were dropped from other requests; an apply
+// brings them here.
+func (s strategy) validateObject(u *unstructured.Unstructured) field.ErrorList {
+	var errs field.ErrorList
+	if got, want := u.GetAPIVersion(), s.kind.GVK.GroupVersion().String(); got != want {
+		errs = append(errs, field.Invalid(field.NewPath("apiVersion"), got, "must be "+want))
+	}
+	if got, want := u.GetKind(), s.kind.GVK.Kind; got != want {
+		errs = append(errs, field.Invalid(field.NewPath("kind"), got, "must be "+want))
+	}
+	for _, err := range s.kind.unknownTop(u) {
+		errs = append(errs, field.Invalid(nil, field.OmitValueType{}, err.Error()))
+	}
+	path := field.NewPath("metadata")
+	m, unknown, err := decodeMetadata(u.Object["metadata"])
+	if err != nil {
+		return append(errs, field.Invalid(path, field.OmitValueType{}, err.Error()))
+	}
+	for _, err := range unknown {
+		errs = append(errs, field.Invalid(path, field.OmitValueType{}, err.Error()))
+	}
+	return append(errs, apivalidation.ValidateObjectMetaAccessor(m, true, apivalidation.NameIsDNSSubdomain, path)...)
+}
+
+// validateFinalizers lets the server alone release an object that stands for infrastructure.
+func validateFinalizers(ctx context.Context, n, o *unstructured.Unstructured) field.ErrorList {
+	if !slices.Contains(o.GetFinalizers(), v1alpha1.FinalizerState) || slices.Contains(n.GetFinalizers(), v1alpha1.FinalizerState) {
+		return nil
+	}
+	if u, ok := request.UserFrom(ctx); ok && u.GetName() == user.APIServerUser {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(field.NewPath("metadata", "finalizers"),
+		v1alpha1.FinalizerState+" stays until the infrastructure behind the object is destroyed: delete the object and apply a Plan, "+
+			"and the server removes the finalizer; to keep the infrastructure and release the object, set lifecycle.destroy to false first")}
+}
+
+// CheckGracefulDelete is asked, once, with the object that is about to be marked as deleted and stored. No object
+// lingers for grace, so the answer is no; what it is for here is to tell in the same write what happens next.
+func (strategy) CheckGracefulDelete(_ context.Context, obj runtime.Object, _ *metav1.DeleteOptions) bool {
+	u, ok := obj.(*unstructured.Unstructured)
+	if ok && slices.Contains(u.GetFinalizers(), v1alpha1.FinalizerState) {
+		setCondition(u, notReady(v1alpha1.ReasonDeleting, messageDeleted))
+	}
+	return false
+}
+
+// setCondition replaces the condition of the same type.
+func setCondition(u *unstructured.Unstructured, c map[string]any) {
+	// What is replaced may be shared with another copy of the object, so it is not changed in place.
+	old, _ := u.Object["status"].(map[string]any)
+	status := maps.Clone(old)
+	if status == nil {
+		status = map[string]any{}
+	}
+	u.Object["status"] = status
+	list, _ := status["conditions"].([]any)
+	next := make([]any, 0, len(list)+1)
+	replaced := false
+	for _, item := range list {
+		old, _ := item.(map[string]any)
+		if old["type"] != c["type"] {
+			next = append(next, item)
+			continue
+		}
+		if old["status"] == c["status"] {
+			c["lastTransitionTime"] = old["lastTransitionTime"]
+		}
+		next, replaced = append(next, c), true
+	}
+	if !replaced {
+		next = append(next, c)
+	}
+	status["conditions"] = next
+}
+
+// attributes are what selectors can select by.
+func attributes(obj runtime.Object) (labels.Set, fields.Set, error) {
+	u := obj.(*unstructured.Unstructured)
+	return u.GetLabels(), fields.Set{"metadata.name": u.GetName(), "metadata.namespace": u.GetNamespace()}, nil
+}
+
+func match(label labels.Selector, field fields.Selector) storage.SelectionPredicate {
+	return storage.SelectionPredicate{Label: label, Field: field, GetAttrs: attributes}
+}
+
+// statusStrategy is how the subresource "status" changes an object: status, and nothing else.
+type statusStrategy struct{ strategy }
+
+func (s statusStrategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
+	return map[fieldpath.APIVersion]*fieldpath.Set{
+		fieldpath.APIVersion(s.kind.GVK.GroupVersion().String()): fieldpath.NewSet(
+			fieldpath.MakePathOrDie("metadata"), fieldpath.MakePathOrDie("spec"), fieldpath.MakePathOrDie("lifecycle")),
+	}
+}
+
+func (statusStrategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
+	n, o := obj.(*unstructured.Unstructured), old.(*unstructured.Unstructured)
+	status, ok := n.Object["status"]
+	managed := n.GetManagedFields()
+	*n = *o.DeepCopy()
+	n.SetManagedFields(managed)
+	if ok {
+		n.Object["status"] = status
+	} else {
+		delete(n.Object, "status")
+	}
+}
+
+func (statusStrategy) WarningsOnUpdate(context.Context, runtime.Object, runtime.Object) []string {
+	return nil
+}
+
+func (s statusStrategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
+	n, o := obj.(*unstructured.Unstructured), old.(*unstructured.Unstructured)
+	errs := apivalidation.ValidateObjectMetaAccessorUpdate(n, o, field.NewPath("metadata"))
+	path := field.NewPath("status")
+	raw, ok := n.Object["status"]
+	if !ok || raw == nil {
+		return append(errs, field.Required(path, "an object always has a status"))
+	}
+	m, ok := raw.(map[string]any)
+	if !ok {
+		return append(errs, field.Invalid(path, raw, "must be an object, got "+describe(raw)))
+	}
+	var status struct {
+		ObservedGeneration int64              `json:"observedGeneration,omitempty"`
+		Conditions         []metav1.Condition `json:"conditions,omitempty"`
+		Attributes         map[string]any     `json:"attributes,omitempty"`
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(m, &status, true); err != nil {
+		return append(errs, field.Invalid(path, field.OmitValueType{}, err.Error()))
+	}
+	return append(errs, metav1validation.ValidateConditions(status.Conditions, path.Child("conditions"))...)
+}

@@ -1,0 +1,75 @@
+package kinds
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metatable "k8s.io/apimachinery/pkg/api/meta/table"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+// table prints what a person wants to know of an object: is it there, what is it called at the provider, and what
+// is the matter.
+type table struct{}
+
+func (table) ConvertToTable(_ context.Context, obj, options runtime.Object) (*metav1.Table, error) {
+	out := &metav1.Table{}
+	if o, ok := options.(*metav1.TableOptions); !ok || !o.NoHeaders {
+		out.ColumnDefinitions = []metav1.TableColumnDefinition{
+			{Name: "Name", Type: "string", Format: "name", Description: "Name of the object."},
+			{Name: "Ready", Type: "string", Description: "Whether the infrastructure is what the spec asks for."},
+			{Name: "Reason", Type: "string", Description: "Why it is, or is not."},
+			{Name: "ID", Type: "string", Description: "The provider's own name for it."},
+			{Name: "Age", Type: "date", Description: metav1.ObjectMeta{}.SwaggerDoc()["creationTimestamp"]},
+			{Name: "Message", Type: "string", Priority: 1, Description: "What happened, and what to do."},
+		}
+	}
+	if l, err := meta.ListAccessor(obj); err == nil {
+		out.ResourceVersion, out.Continue, out.RemainingItemCount = l.GetResourceVersion(), l.GetContinue(), l.GetRemainingItemCount()
+	} else if m, err := meta.CommonAccessor(obj); err == nil {
+		out.ResourceVersion = m.GetResourceVersion()
+	}
+	rows, err := metatable.MetaToTableRow(obj, func(obj runtime.Object, _ metav1.Object, name, age string) ([]any, error) {
+		u, ok := obj.(*unstructured.Unstructured)
+		if !ok {
+			return nil, fmt.Errorf("print %T: not an object of a provider's kind", obj)
+		}
+		status, _ := u.Object["status"].(map[string]any)
+		ready := condition(status, v1alpha1.ConditionReady)
+		return []any{name, text(ready["status"]), text(ready["reason"]), identity(status), age, text(ready["message"])}, nil
+	})
+	out.Rows = rows
+	return out, err
+}
+
+// condition finds a condition; reading from the nil map of a missing one is fine.
+func condition(status map[string]any, name string) map[string]any {
+	list, _ := status["conditions"].([]any)
+	for _, item := range list {
+		if c, _ := item.(map[string]any); c["type"] == name {
+			return c
+		}
+	}
+	return nil
+}
+
+func identity(status map[string]any) string {
+	attributes, _ := status["attributes"].(map[string]any)
+	return text(attributes["id"])
+}
+
+func text(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case string:
+		return v
+	default:
+		return fmt.Sprint(v)
+	}
+}

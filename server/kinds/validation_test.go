@@ -1,0 +1,205 @@
+package kinds_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+func TestCreateRefusesWhatTheProviderWould(t *testing.T) {
+	h := newHouse(t, sim())
+	for reason, test := range map[string]struct {
+		body string
+		want []string // all of these stand in the message; none means that the object is accepted
+	}{
+		"all shapes": {body: network("ok", `{"name":"n","mtu":1500,"enabled":true,"tags":{"a":"b"},"dns":["x"],"zones":["y"],"point":{"x":1,"y":2},
+			"endpoint":{"host":"h","port":1},"routes":{"r":{"via":"v"}},"rule":[{"port":1,"cidrs":["c"]}],"timeouts":{"create":"1m"},"anything":{"x":[1,"2"]}}`)},
+		"numbers and booleans as strings": {body: network("ok", `{"name":"n","mtu":"1500","enabled":"true"}`)},
+		"expressions for every type": {body: network("ok", `{"name":"${sim_network.a.id}","mtu":"${sim_network.a.mtu}","enabled":"${sim_network.a.enabled}",
+			"tags":"${sim_network.a.tags}","dns":"${sim_network.a.dns}","zones":"${sim_network.a.zones}","point":"${sim_network.a.point}",
+			"endpoint":"${sim_network.a.endpoint}","routes":"${sim_network.a.routes}","rule":"${sim_network.a.rule}","timeouts":"${sim_network.a.timeouts}"}`)},
+		"null is not set":          {body: network("ok", `{"name":"n","mtu":null}`)},
+		"generated name":           {body: `{"apiVersion":"sim.hykube.io/v1","kind":"sim-network","metadata":{"generateName":"net-"},"spec":{"name":"n"}}`},
+		"no spec":                  {`{"apiVersion":"sim.hykube.io/v1","kind":"sim-network","metadata":{"name":"bad"}}`, []string{"spec.name: Required value"}},
+		"required argument":        {network("bad", `{"mtu":1}`), []string{"spec.name: Required value", `"name"`}},
+		"required in a block":      {network("bad", `{"name":"n","rule":[{"port":1},{"cidrs":[]}]}`), []string{"spec.rule[1].port: Required value"}},
+		"required in an attribute": {network("bad", `{"name":"n","endpoint":{"port":1}}`), []string{"spec.endpoint.host: Required value"}},
+		"required in a map":        {network("bad", `{"name":"n","routes":{"r":{}}}`), []string{"spec.routes.r.via: Required value"}},
+		"number":                   {network("bad", `{"name":"n","mtu":"abc"}`), []string{`spec.mtu: Invalid value: "abc"`, "number"}},
+		"number in a block":        {network("bad", `{"name":"n","rule":[{"port":"abc"}]}`), []string{`spec.rule[0].port: Invalid value: "abc"`, "number"}},
+		"boolean":                  {network("bad", `{"name":"n","enabled":"maybe"}`), []string{`spec.enabled: Invalid value: "maybe"`, "bool"}},
+		"map":                      {network("bad", `{"name":"n","tags":["a"]}`), []string{"spec.tags: Invalid value", "map"}},
+		"list":                     {network("bad", `{"name":"n","dns":"a"}`), []string{`spec.dns: Invalid value: "a"`, "list"}},
+		"block":                    {network("bad", `{"name":"n","rule":"a"}`), []string{"spec.rule: Invalid value"}},
+		"too many blocks":          {network("bad", `{"name":"n","rule":[{"port":1},{"port":2},{"port":3},{"port":4}]}`), []string{"spec.rule", "3"}},
+		"computed attribute":       {network("bad", `{"name":"n","id":"x"}`), []string{"spec.id: Forbidden", "provider"}},
+		"computed in a block":      {network("bad", `{"name":"n","rule":[{"port":1,"hits":1}]}`), []string{"spec.rule[0].hits: Forbidden"}},
+		"unknown argument":         {network("bad", `{"nmae":"n"}`), []string{`unknown field "spec.nmae"`, `did you mean "name"`}},
+		"unknown in a block":       {network("bad", `{"name":"n","rule":[{"prot":1,"port":1}]}`), []string{`unknown field "spec.rule[0].prot"`}},
+		"meta-argument in spec":    {network("bad", `{"name":"n","depends_on":["a"]}`), []string{`unknown field "spec.depends_on"`, "lifecycle.dependsOn"}},
+		"broken expression":        {network("bad", `{"name":"a-${sim_network.x.}"}`), []string{"spec.name:"}},
+		"expression of a string where a number is": {network("bad", `{"name":"n","mtu":"${upper(\"a\")}"}`), []string{"spec.mtu"}},
+		"secret is not repeated":                   {network("bad", `{"name":"n","pin":"hunter2"}`), []string{"spec.pin: Invalid value", "number"}},
+		"spec is a list":                           {network("bad", `[1]`), []string{"spec: Invalid value", "must be an object, got a list"}},
+		"name":                                     {network("Not_A_Name", `{"name":"n"}`), []string{"metadata.name: Invalid value"}},
+		"absurd name":                              {network(strings.Repeat("a", 300), `{"name":"n"}`), []string{"metadata.name"}},
+		"other kind":                               {strings.Replace(network("bad", `{"name":"n"}`), `"sim-network"`, `"sim-subnet"`, 1), []string{"kind", "sim-network"}},
+		"other version":                            {strings.Replace(network("bad", `{"name":"n"}`), `/v1"`, `/v2"`, 1), []string{"sim.hykube.io/v2"}},
+		"other namespace":                          {strings.Replace(network("bad", `{"name":"n"}`), `"metadata":{`, `"metadata":{"namespace":"x",`, 1), []string{"namespace"}},
+		"metadata of a wrong type":                 {strings.Replace(network("bad", `{"name":"n"}`), `"metadata":{`, `"metadata":{"labels":"x",`, 1), []string{"metadata"}},
+		"label":                                    {strings.Replace(network("bad", `{"name":"n"}`), `"metadata":{`, `"metadata":{"labels":{"a b":"c"},`, 1), []string{"metadata.labels"}},
+		"no JSON":                                  {`{"apiVersion":`, []string{"JSON"}},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			a := h.do(t, admin, http.MethodPost, networks+"?dryRun=All", test.body)
+			if test.want == nil {
+				if a.code != http.StatusCreated {
+					t.Errorf("%d %s", a.code, a.message())
+				}
+				return
+			}
+			if a.code != http.StatusUnprocessableEntity && a.code != http.StatusBadRequest {
+				t.Errorf("code %d %s", a.code, a.body)
+			}
+			for _, want := range test.want {
+				if !strings.Contains(a.message(), want) {
+					t.Errorf("%q is not in %q", want, a.message())
+				}
+			}
+			if strings.Contains(a.message(), "hunter2") {
+				t.Errorf("a secret is in %q", a.message())
+			}
+		})
+	}
+}
+
+func TestLifecycle(t *testing.T) {
+	h := newHouse(t, sim())
+	for reason, test := range map[string]struct{ lifecycle, want string }{
+		"all of it": {`{"providerConfig":"eu","dependsOn":["sim_network.a"],"preventDestroy":true,"createBeforeDestroy":false,
+			"ignoreChanges":["tags","rule[0].port","all"],"replaceTriggeredBy":["sim_network.a.id"],"destroy":false}`, ""},
+		"unknown field":       {`{"foo":1}`, `unknown field "lifecycle.foo"`},
+		"Terraform's name":    {`{"prevent_destroy":true}`, `did you mean "lifecycle.preventDestroy"?`},
+		"string for boolean":  {`{"preventDestroy":"yes"}`, "lifecycle.preventDestroy: Invalid value"},
+		"string for list":     {`{"dependsOn":"sim_network.a"}`, "lifecycle.dependsOn: Invalid value"},
+		"number in list":      {`{"dependsOn":["sim_network.a",1]}`, "lifecycle.dependsOn[1]: Invalid value"},
+		"no address":          {`{"dependsOn":["nothing"]}`, `lifecycle.dependsOn[0]: Invalid value: "nothing"`},
+		"no such argument":    {`{"ignoreChanges":["tagz"]}`, `lifecycle.ignoreChanges[0]: Invalid value: "tagz"`},
+		"no name of a config": {`{"providerConfig":"A B"}`, "lifecycle.providerConfig: Invalid value"},
+		"not an object":       {`[]`, "lifecycle: Invalid value"},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			body := strings.Replace(network("x", `{"name":"n"}`), `"spec":`, `"lifecycle":`+test.lifecycle+`,"spec":`, 1)
+			a := h.do(t, admin, http.MethodPost, networks+"?dryRun=All", body)
+			switch {
+			case test.want == "" && a.code != http.StatusCreated:
+				t.Errorf("%d %s", a.code, a.message())
+			case test.want != "" && (a.code != http.StatusUnprocessableEntity || !strings.Contains(a.message(), test.want)):
+				t.Errorf("%d %s", a.code, a.message())
+			}
+		})
+	}
+}
+
+func TestFieldValidation(t *testing.T) {
+	h := newHouse(t, sim())
+	const top = `{"apiVersion":"sim.hykube.io/v1","kind":"sim-network","metadata":{"name":"x","foo":1},"mtu":2,"bar":3,"spec":{"name":"n"}}`
+	const duplicate = `{"apiVersion":"sim.hykube.io/v1","kind":"sim-network","metadata":{"name":"x"},"spec":{"name":"n","name":"m"}}`
+	const inSpec = `{"apiVersion":"sim.hykube.io/v1","kind":"sim-network","metadata":{"name":"x"},"spec":{"nmae":"n","name":"m","rule":[{"port":1,"x":1}]},"lifecycle":{"y":1}}`
+	for reason, test := range map[string]struct {
+		mode, body string
+		code       int
+		message    []string // stand in the message or, on success, in the warnings
+	}{
+		"strict refuses fields beside spec": {"Strict", top, 400, []string{"strict decoding error", `unknown field "bar"`, `unknown field "mtu" (did you mean "spec.mtu"?)`, `unknown field "metadata.foo"`}},
+		"warn drops fields beside spec":     {"Warn", top, 201, []string{`unknown field \"bar\"`, `unknown field \"metadata.foo\"`}},
+		"ignore drops fields beside spec":   {"Ignore", top, 201, nil},
+		"strict refuses duplicates":         {"Strict", duplicate, 400, []string{"strict decoding error", `duplicate field "spec.name"`}},
+		"warn tells of duplicates":          {"Warn", duplicate, 201, []string{`duplicate field \"spec.name\"`}},
+		"strict refuses in spec":            {"Strict", inSpec, 400, []string{`strict decoding error: unknown field "spec.nmae" (did you mean "name"?)`, `unknown field "spec.rule[0].x"`, `unknown field "lifecycle.y"`}},
+		"warn refuses in spec, too":         {"Warn", inSpec, 422, []string{`unknown field "spec.nmae"`}},
+		"ignore refuses in spec, too":       {"Ignore", inSpec, 422, []string{`unknown field "spec.nmae"`}},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			a := h.do(t, admin, http.MethodPost, networks+"?dryRun=All&fieldValidation="+test.mode, test.body)
+			if a.code != test.code {
+				t.Errorf("code %d, want %d: %s", a.code, test.code, a.body)
+			}
+			said := a.message() + strings.Join(a.header.Values("Warning"), " ")
+			for _, want := range test.message {
+				if !strings.Contains(said, want) {
+					t.Errorf("%q is not in %q", want, said)
+				}
+			}
+			if a.code == 201 && (strings.Contains(string(a.body), `"bar"`) || strings.Contains(string(a.body), `"foo"`)) {
+				t.Errorf("unknown fields were kept: %s", a.body)
+			}
+			if test.mode == "Ignore" && len(a.header.Values("Warning")) > 0 {
+				t.Errorf("warned: %v", a.header.Values("Warning"))
+			}
+		})
+	}
+	t.Run("patch", func(t *testing.T) {
+		h.create(t, network("main", `{"name":"n"}`))
+		for typ, body := range map[string]string{
+			"application/merge-patch+json": `{"spec":{"nmae":"x"}}`,
+			"application/json-patch+json":  `[{"op":"add","path":"/spec/nmae","value":"x"}]`,
+			"application/apply-patch+yaml": "apiVersion: sim.hykube.io/v1\nkind: sim-network\nspec: {name: n, nmae: x}",
+		} {
+			a := h.do(t, admin, http.MethodPatch, networks+"/main?fieldManager=t&force=true&fieldValidation=Strict", body, "Content-Type: "+typ)
+			if typ != "application/apply-patch+yaml" {
+				a = h.do(t, admin, http.MethodPatch, networks+"/main?fieldManager=t&fieldValidation=Strict", body, "Content-Type: "+typ)
+			}
+			if a.code != http.StatusUnprocessableEntity || !strings.Contains(a.message(), `unknown field \"spec.nmae\"`) && !strings.Contains(a.message(), `unknown field "spec.nmae"`) {
+				t.Errorf("%s: %d %s", typ, a.code, a.message())
+			}
+		}
+		a := h.do(t, admin, http.MethodPatch, networks+"/main?fieldManager=t&force=true", "apiVersion: sim.hykube.io/v1\nkind: sim-network\nmetadata: {foo: 1}\nbar: 2\nspec: {name: n}", "Content-Type: application/apply-patch+yaml")
+		if a.code != http.StatusUnprocessableEntity || !strings.Contains(a.message(), "metadata.foo") || !strings.Contains(a.message(), "bar") {
+			t.Errorf("apply with fields that no object has: %d %s", a.code, a.message())
+		}
+	})
+}
+
+func TestLargeObject(t *testing.T) {
+	h := newHouse(t, sim())
+	a := h.do(t, admin, http.MethodPost, networks, network("big", `{"name":"`+strings.Repeat("x", 2<<20)+`"}`))
+	if a.code != http.StatusRequestEntityTooLarge || !strings.Contains(a.message(), "2097152") {
+		t.Errorf("one large request: %d %s", a.code, a.message())
+	}
+	h.create(t, network("grows", `{"name":"n","tags":{"a":"`+strings.Repeat("x", 1500<<10)+`"}}`))
+	a = h.do(t, admin, http.MethodPatch, networks+"/grows", `{"spec":{"tags":{"b":"`+strings.Repeat("x", 1500<<10)+`"}}}`, "Content-Type: application/merge-patch+json")
+	if a.code != http.StatusRequestEntityTooLarge || !strings.Contains(a.message(), "grows") {
+		t.Errorf("an object that grows: %d %.300s", a.code, a.message())
+	}
+}
+
+// An upgraded provider may refuse what it took before; the object must still be within reach.
+func TestStaleObjectCanStillBeManaged(t *testing.T) {
+	h := newHouse(t, sim())
+	h.create(t, network("main", `{"name":"n","mtu":5}`))
+	next := sim()
+	block := *next.Schema.Resources["sim_network"].Block
+	block.Attributes = nil
+	for _, a := range sim().Schema.Resources["sim_network"].Block.Attributes {
+		if a.Name != "mtu" {
+			block.Attributes = append(block.Attributes, a)
+		}
+	}
+	next.Schema.Resources["sim_network"].Block = &block
+	if err := h.kinds.Set(next); err != nil {
+		t.Fatal(err)
+	}
+	patch := func(body string) answer {
+		return h.do(t, admin, http.MethodPatch, networks+"/main", body, "Content-Type: application/merge-patch+json")
+	}
+	if a := patch(`{"metadata":{"labels":{"a":"b"}}}`); a.code != http.StatusOK {
+		t.Errorf("label: %d %s", a.code, a.message())
+	}
+	if a := patch(`{"spec":{"cidr":"c"}}`); a.code != http.StatusUnprocessableEntity || !strings.Contains(a.message(), "spec.mtu") {
+		t.Errorf("change of spec: %d %s", a.code, a.message())
+	}
+	if a := patch(`{"spec":{"mtu":null}}`); a.code != http.StatusOK {
+		t.Errorf("repair: %d %s", a.code, a.message())
+	}
+}

@@ -1,0 +1,133 @@
+package loopback
+
+import (
+	"context"
+	"fmt"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
+
+	"github.com/hykube/hykube/activities"
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+// NewClient returns a client for the kinds of hykube.io.
+func NewClient(config *rest.Config) (*rest.RESTClient, error) {
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("make client of %s: %w", v1alpha1.GroupName, err)
+	}
+	c := rest.CopyConfig(config)
+	c.GroupVersion, c.APIPath = &v1alpha1.SchemeGroupVersion, "/apis"
+	c.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	c.ContentType, c.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
+	client, err := rest.RESTClientFor(c)
+	if err != nil {
+		return nil, fmt.Errorf("make client of %s: %w", v1alpha1.GroupName, err)
+	}
+	return client, nil
+}
+
+// Plans are the Plan objects. It implements activities.Plans.
+type Plans struct{ Client rest.Interface }
+
+// Get implements activities.Plans.
+func (p *Plans) Get(ctx context.Context, namespace, name string, uid types.UID) (*v1alpha1.Plan, error) {
+	plan := &v1alpha1.Plan{}
+	err := p.Client.Get().Namespace(namespace).Resource("plans").Name(name).Do(ctx).Into(plan)
+	if apierrors.IsNotFound(err) || err == nil && plan.UID != uid {
+		return nil, activities.ErrGone
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read plan %q: %w", name, err)
+	}
+	return plan, nil
+}
+
+// UpdateStatus implements activities.Plans.
+func (p *Plans) UpdateStatus(ctx context.Context, namespace, name string, uid types.UID, change func(*v1alpha1.PlanStatus)) error {
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		plan, err := p.Get(ctx, namespace, name, uid)
+		if err != nil {
+			return err
+		}
+		change(&plan.Status)
+		err = p.Client.Put().Namespace(namespace).Resource("plans").Name(name).SubResource("status").Body(plan).Do(ctx).Error()
+		if apierrors.IsNotFound(err) {
+			return activities.ErrGone
+		}
+		return err
+	})
+}
+
+// Configs are the ProviderConfigs and the Secrets that they refer to. It implements activities.Configs.
+type Configs struct {
+	Client rest.Interface
+	Core   kubernetes.Interface
+}
+
+// Get implements activities.Configs.
+func (c *Configs) Get(ctx context.Context, namespace, name string) (*v1alpha1.ProviderConfig, error) {
+	cfg := &v1alpha1.ProviderConfig{}
+	err := c.Client.Get().Namespace(namespace).Resource("providerconfigs").Name(name).Do(ctx).Into(cfg)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read provider configuration %q: %w", name, err)
+	}
+	return cfg, nil
+}
+
+// SecretError says that a Secret, or a key in one, does not exist.
+type SecretError struct{ Namespace, Name, Key string }
+
+func (e *SecretError) Error() string {
+	if e.Key == "" {
+		return fmt.Sprintf("there is no Secret %q in the namespace %q", e.Name, e.Namespace)
+	}
+	return fmt.Sprintf("the Secret %q in the namespace %q has no key %q", e.Name, e.Namespace, e.Key)
+}
+
+// Secret implements activities.Configs. It returns a *SecretError when there is no such Secret or key.
+func (c *Configs) Secret(ctx context.Context, namespace, name, key string) ([]byte, error) {
+	secret, err := c.Core.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, &SecretError{Namespace: namespace, Name: name}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read secret %q: %w", name, err)
+	}
+	value, ok := secret.Data[key]
+	if !ok {
+		return nil, &SecretError{Namespace: namespace, Name: name, Key: key}
+	}
+	return value, nil
+}
+
+// Access answers what somebody may do. It implements activities.Access.
+type Access struct{ Core kubernetes.Interface }
+
+// MayUse implements activities.Access.
+func (a *Access) MayUse(ctx context.Context, who v1alpha1.Identity, namespace, name string) (bool, error) {
+	review, err := a.Core.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
+		Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: who.Username, Groups: who.Groups,
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Verb: "use", Group: v1alpha1.GroupName, Version: v1alpha1.SchemeGroupVersion.Version, Resource: "providerconfigs",
+				Namespace: namespace, Name: name,
+			},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return false, fmt.Errorf("ask whether %q may use provider configuration %q: %w", who.Username, name, err)
+	}
+	return review.Status.Allowed, nil
+}

@@ -1,0 +1,166 @@
+// Package loopback is how the server's own workers reach its objects: reads go to the store, past the API; writes go
+// through the API as system:apiserver, so that every rule of it holds for them, too. It implements the interfaces of the package
+// activities.
+package loopback
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kschema "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/hykube/hykube/activities"
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/catalog"
+	"github.com/hykube/hykube/server/kinds"
+	"github.com/hykube/hykube/server/storage"
+)
+
+// Objects are the objects of the dynamic kinds. It implements activities.Objects.
+type Objects struct {
+	Stored  *storage.Objects
+	Client  dynamic.Interface
+	Kinds   *kinds.Kinds
+	Catalog *catalog.Catalog
+}
+
+// List implements activities.Objects.
+func (o *Objects) List(ctx context.Context, namespace string) iter.Seq2[*unstructured.Unstructured, error] {
+	return func(yield func(*unstructured.Unstructured, error) bool) {
+		for _, name := range o.Catalog.Names() {
+			for obj, err := range o.Stored.List(ctx, v1alpha1.ProviderGroup(name), namespace) {
+				if !yield(obj, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Get implements activities.Objects.
+func (o *Objects) Get(ctx context.Context, ref v1alpha1.ObjectReference) (*unstructured.Unstructured, error) {
+	kind, err := o.kind(ref)
+	if err != nil {
+		return nil, err
+	}
+	obj, err := o.Stored.Get(ctx, kschema.GroupResource{Group: kind.GVR.Group, Resource: kind.Type}, ref.Namespace, ref.Name)
+	if err != nil {
+		return nil, err
+	}
+	if obj == nil || ref.UID != "" && obj.GetUID() != ref.UID {
+		return nil, activities.ErrGone
+	}
+	return obj, nil
+}
+
+func (o *Objects) kind(ref v1alpha1.ObjectReference) (kinds.Kind, error) {
+	gvk := kschema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
+	kind, ok := o.Kinds.Kind(gvk)
+	if !ok {
+		return kinds.Kind{}, fmt.Errorf("find kind %q of %q: its provider is not ready", ref.Kind, ref.APIVersion)
+	}
+	return kind, nil
+}
+
+// patchOp is one operation of a JSON patch.
+type patchOp struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value,omitempty"`
+}
+
+func (o *Objects) patch(ctx context.Context, ref v1alpha1.ObjectReference, ops []patchOp, subresources ...string) error {
+	kind, err := o.kind(ref)
+	if err != nil {
+		return err
+	}
+	data, err := json.Marshal(append([]patchOp{{"test", "/metadata/uid", ref.UID}}, ops...))
+	if err != nil {
+		return fmt.Errorf("encode patch of %s %q: %w", ref.Kind, ref.Name, err)
+	}
+	_, err = o.Client.Resource(kind.GVR).Namespace(ref.Namespace).Patch(ctx, ref.Name, types.JSONPatchType, data, metav1.PatchOptions{}, subresources...)
+	return err
+}
+
+// SetStatus implements activities.Objects.
+func (o *Objects) SetStatus(ctx context.Context, ref v1alpha1.ObjectReference, status map[string]any) error {
+	err := o.patch(ctx, ref, []patchOp{{"add", "/status", status}}, "status")
+	if apierrors.IsNotFound(err) {
+		return activities.ErrGone
+	}
+	if err != nil {
+		if obj, gerr := o.Get(ctx, ref); gerr != nil || obj == nil {
+			return activities.ErrGone
+		}
+		return fmt.Errorf("write status of %s %q: %w", ref.Kind, ref.Name, err)
+	}
+	return nil
+}
+
+// finalizerTries bounds how often a write of finalizers is repeated when somebody else writes them, too.
+const finalizerTries = 5
+
+// Hold implements activities.Objects. The object must still be of the generation that was read.
+func (o *Objects) Hold(ctx context.Context, read *unstructured.Unstructured) error {
+	ref := v1alpha1.ObjectReference{APIVersion: read.GetAPIVersion(), Kind: read.GetKind(), Namespace: read.GetNamespace(), Name: read.GetName(), UID: read.GetUID()}
+	return o.setFinalizers(ctx, ref, func(obj *unstructured.Unstructured) ([]string, error) {
+		if obj.GetGeneration() != read.GetGeneration() || obj.GetDeletionTimestamp() != nil {
+			return nil, activities.ErrGone
+		}
+		if slices.Contains(obj.GetFinalizers(), v1alpha1.FinalizerState) {
+			return nil, nil
+		}
+		return append(obj.GetFinalizers(), v1alpha1.FinalizerState), nil
+	})
+}
+
+// Release implements activities.Objects.
+func (o *Objects) Release(ctx context.Context, ref v1alpha1.ObjectReference) error {
+	err := o.setFinalizers(ctx, ref, func(obj *unstructured.Unstructured) ([]string, error) {
+		if !slices.Contains(obj.GetFinalizers(), v1alpha1.FinalizerState) {
+			return nil, nil
+		}
+		rest := slices.DeleteFunc(obj.GetFinalizers(), func(f string) bool { return f == v1alpha1.FinalizerState })
+		return append([]string{}, rest...), nil
+	})
+	if err == activities.ErrGone { //nolint:errorlint // our own, unwrapped
+		return nil
+	}
+	return err
+}
+
+// setFinalizers writes what want returns, unless it is nil, if nobody wrote the object in between.
+func (o *Objects) setFinalizers(ctx context.Context, ref v1alpha1.ObjectReference, want func(*unstructured.Unstructured) ([]string, error)) error {
+	for try := 1; ; try++ {
+		obj, err := o.Get(ctx, ref)
+		if err != nil {
+			return err
+		}
+		finalizers, err := want(obj)
+		if err != nil || finalizers == nil {
+			return err
+		}
+		err = o.patch(ctx, ref, []patchOp{
+			{"replace", "/metadata/resourceVersion", obj.GetResourceVersion()},
+			{"add", "/metadata/finalizers", finalizers},
+		})
+		switch {
+		case err == nil:
+			return nil
+		case apierrors.IsNotFound(err):
+			return activities.ErrGone
+		case apierrors.IsConflict(err) && try < finalizerTries:
+			continue
+		default:
+			return fmt.Errorf("write finalizers of %s %q: %w", ref.Kind, ref.Name, err)
+		}
+	}
+}

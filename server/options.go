@@ -1,0 +1,98 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+
+	"github.com/spf13/pflag"
+	genericoptions "k8s.io/apiserver/pkg/server/options"
+)
+
+// Options are the server's flags, with k3s's names where k3s has them.
+type Options struct {
+	DataDir            string
+	BindAddress        string
+	SecurePort         int
+	TLSSANs            []string
+	DatastoreEndpoint  string
+	EncryptionConfig   string
+	TemporalAddress    string
+	ProviderMirrors    []string
+	TokenAuthFile      string
+	AuthenticationFile string
+	LogLevel           string
+	LogFormat          string
+	Audit              *genericoptions.AuditOptions
+}
+
+// NewOptions returns the defaults.
+func NewOptions() *Options {
+	return &Options{
+		DataDir:     DefaultDataDir(),
+		BindAddress: "127.0.0.1",
+		SecurePort:  6443,
+		LogLevel:    "info",
+		LogFormat:   "text",
+		Audit:       genericoptions.NewAuditOptions(),
+	}
+}
+
+// AddFlags makes flags of the options.
+func (o *Options) AddFlags(fs *pflag.FlagSet) {
+	fs.StringVarP(&o.DataDir, "data-dir", "d", o.DataDir, "Directory for everything that the server keeps; made if it is not there.")
+	fs.StringVar(&o.BindAddress, "bind-address", o.BindAddress, "IP address to serve on.")
+	fs.IntVar(&o.SecurePort, "secure-port", o.SecurePort, "Port to serve HTTPS on; 0 takes a free one.")
+	fs.StringSliceVar(&o.TLSSANs, "tls-san", o.TLSSANs, "Further host names or IP addresses for the serving certificate; may be given more than once.")
+	fs.StringVar(&o.DatastoreEndpoint, "datastore-endpoint", o.DatastoreEndpoint, `Database for objects and states, such as "postgres://user:password@host:5432/hykube" or "mysql://user:password@tcp(host:3306)/hykube"; SQLite in the data directory when it is left out.`)
+	fs.StringVar(&o.EncryptionConfig, "encryption-provider-config", o.EncryptionConfig, "File with a Kubernetes EncryptionConfiguration for data at rest; a key of the server's own is used for what it does not name.")
+	fs.StringVar(&o.TemporalAddress, "temporal-address", o.TemporalAddress, "HOST:PORT of a Temporal server to use instead of the embedded one.")
+	fs.StringArrayVar(&o.ProviderMirrors, "provider-mirror", o.ProviderMirrors, "Directory laid out as Terraform's filesystem mirror, looked at before any registry; may be given more than once.")
+	fs.StringVar(&o.TokenAuthFile, "token-auth-file", o.TokenAuthFile, `File with static tokens: lines of token,user,uid,"group1,group2".`)
+	fs.StringVar(&o.AuthenticationFile, "authentication-config", o.AuthenticationFile, "File with a Kubernetes AuthenticationConfiguration, for OpenID Connect.")
+	fs.StringVar(&o.LogLevel, "log-level", o.LogLevel, "What to log: debug, info, warn or error.")
+	fs.StringVar(&o.LogFormat, "log-format", o.LogFormat, "How to log: text or json.")
+	o.Audit.AddFlags(fs)
+}
+
+// Validate checks what can be checked without touching anything.
+func (o *Options) Validate() error {
+	var errs []error
+	if net.ParseIP(o.BindAddress) == nil {
+		errs = append(errs, fmt.Errorf("use --bind-address %q: it is not an IP address", o.BindAddress))
+	}
+	if o.SecurePort < 0 || o.SecurePort > 65535 {
+		errs = append(errs, fmt.Errorf("use --secure-port %d: choose 1 to 65535, or 0 for a free one", o.SecurePort))
+	}
+	if o.TemporalAddress != "" {
+		if _, _, err := net.SplitHostPort(o.TemporalAddress); err != nil {
+			errs = append(errs, fmt.Errorf("use --temporal-address %q: it is not HOST:PORT", o.TemporalAddress))
+		}
+	}
+	if o.DataDir == "" {
+		errs = append(errs, errors.New("use --data-dir: it is empty"))
+	}
+	return errors.Join(append(errs, o.Audit.Validate()...)...)
+}
+
+// Config turns valid options into a Config.
+func (o *Options) Config(logger *slog.Logger) (*Config, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	return &Config{
+		DataDir:            o.DataDir,
+		BindAddress:        net.ParseIP(o.BindAddress),
+		SecurePort:         o.SecurePort,
+		TLSSANs:            o.TLSSANs,
+		DatastoreEndpoint:  o.DatastoreEndpoint,
+		EncryptionConfig:   o.EncryptionConfig,
+		TemporalAddress:    o.TemporalAddress,
+		ProviderMirrors:    o.ProviderMirrors,
+		TokenAuthFile:      o.TokenAuthFile,
+		AuthenticationFile: o.AuthenticationFile,
+		Audit:              o.Audit,
+		Logger:             logger,
+	}, nil
+}

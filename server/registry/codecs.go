@@ -1,0 +1,61 @@
+package registry
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+// Codecs read and write the fixed kinds, Kubernetes' own among them.
+type Codecs struct {
+	// Scheme has the types of hykube.io. One Go type stands for the internal version as well: there is one version, so
+	// that there is nothing to convert.
+	Scheme *runtime.Scheme
+	// Factory makes codecs of Scheme.
+	Factory serializer.CodecFactory
+	// Parameters reads query parameters.
+	Parameters runtime.ParameterCodec
+}
+
+// NewCodecs returns the codecs of the fixed kinds.
+func NewCodecs() Codecs {
+	scheme := NewScheme()
+	internal := schema.GroupVersion{Group: v1alpha1.GroupName, Version: runtime.APIVersionInternal}
+	scheme.AddKnownTypes(internal,
+		&v1alpha1.Provider{}, &v1alpha1.ProviderList{},
+		&v1alpha1.ProviderConfig{}, &v1alpha1.ProviderConfigList{},
+		&v1alpha1.Plan{}, &v1alpha1.PlanList{}, &v1alpha1.PlanChangeList{},
+	)
+	scheme.AddTypeDefaultingFunc(&v1alpha1.Plan{}, func(obj any) { setPlanDefaults(obj.(*v1alpha1.Plan)) })
+	scheme.AddTypeDefaultingFunc(&v1alpha1.PlanList{}, func(obj any) {
+		for i := range obj.(*v1alpha1.PlanList).Items {
+			setPlanDefaults(&obj.(*v1alpha1.PlanList).Items[i])
+		}
+	})
+	return Codecs{Scheme: scheme, Factory: serializer.NewCodecFactory(scheme), Parameters: runtime.NewParameterCodec(scheme)}
+}
+
+// NewScheme returns a scheme with the types of hykube.io as clients see them.
+func NewScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(v1alpha1.AddToScheme(scheme))
+	utilruntime.Must(scheme.SetVersionPriority(v1alpha1.SchemeGroupVersion))
+	// What every API group needs besides its own types: Status, the options of requests, Table.
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
+	scheme.AddUnversionedTypes(schema.GroupVersion{Version: "v1"},
+		&metav1.Status{}, &metav1.APIVersions{}, &metav1.APIGroupList{}, &metav1.APIGroup{}, &metav1.APIResourceList{})
+	return scheme
+}
+
+// ForStorage returns the codec in which a resource is stored: JSON of the group's preferred version.
+func (c Codecs) ForStorage(gr schema.GroupResource) runtime.Codec {
+	if gr.Group == v1alpha1.GroupName {
+		return c.Factory.LegacyCodec(v1alpha1.SchemeGroupVersion)
+	}
+	return legacyscheme.Codecs.LegacyCodec(legacyscheme.Scheme.PrioritizedVersionsForGroup(gr.Group)...)
+}

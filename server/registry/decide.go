@@ -1,0 +1,207 @@
+package registry
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
+	"k8s.io/apiserver/pkg/registry/rest"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+// maxMessage bounds what a person may say about a decision.
+const maxMessage = 4096
+
+// approvalREST serves the subresource "approval": a decision about a plan, bound to the digest of what was read.
+type approvalREST struct {
+	plans      *genericregistry.Store
+	authorizer authorizer.Authorizer
+}
+
+var _ rest.Patcher = (*approvalREST)(nil)
+
+// New implements rest.Storage.
+func (r *approvalREST) New() runtime.Object { return new(v1alpha1.Plan) }
+
+// Destroy implements rest.Storage.
+func (r *approvalREST) Destroy() {}
+
+// Get implements rest.Getter.
+func (r *approvalREST) Get(ctx context.Context, name string, opts *metav1.GetOptions) (runtime.Object, error) {
+	return r.plans.Get(ctx, name, opts)
+}
+
+// Update takes the decision in status.approval of the plan that is sent.
+func (r *approvalREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, _ bool, opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
+	info = rest.WrapUpdatedObjectInfo(info, func(ctx context.Context, obj, old runtime.Object) (runtime.Object, error) {
+		sent, p := obj.(*v1alpha1.Plan).Status.Approval, old.(*v1alpha1.Plan).DeepCopy()
+		if err := mayApprove(ctx, r.authorizer, p, "ask somebody who has it"); err != nil {
+			return nil, err
+		}
+		p.ManagedFields = obj.(*v1alpha1.Plan).ManagedFields
+		return p, decide(ctx, p, sent, metav1.Now())
+	})
+	store := *r.plans
+	store.UpdateStrategy = decidedStrategy{r.plans.UpdateStrategy}
+	return store.Update(ctx, name, info, create, update, false, opts)
+}
+
+// decide writes a decision into a plan, if the plan is one that can be decided about.
+func decide(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApproval, now metav1.Time) error {
+	if errs := validateApproval(sent); len(errs) > 0 {
+		return apierrors.NewInvalid(v1alpha1.Kind("Plan"), p.Name, errs)
+	}
+	refuse := func(format string, args ...any) error {
+		return apierrors.NewConflict(v1alpha1.Resource("plans"), p.Name, fmt.Errorf(format, args...))
+	}
+	verb := map[v1alpha1.Decision]string{v1alpha1.DecisionApproved: "approved", v1alpha1.DecisionDiscarded: "discarded"}
+	if made := p.Status.Approval; made != nil {
+		if made.Decision == sent.Decision && (sent.Digest == "" || made.Digest == sent.Digest) {
+			return nil // the same decision again, as after a lost answer
+		}
+		return refuse("it was already %s by %s; make a new plan to decide anew", verb[made.Decision], nameOf(made.By))
+	}
+	planned := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionPlanned)
+	switch {
+	case planned != nil && planned.Status == metav1.ConditionFalse:
+		return refuse("it could not be planned, so there is nothing to decide; see its conditions, correct what they say, and make a new plan")
+	case planned == nil || planned.Status != metav1.ConditionTrue || p.Status.Digest == "":
+		return refuse("it is still being planned; wait for its condition Planned")
+	case p.Status.Cancel != nil:
+		return refuse("it was cancelled; make a new plan")
+	}
+	if ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady); ready != nil && ready.Status == metav1.ConditionTrue {
+		return refuse("there is nothing to do in it")
+	}
+	if sent.Decision == v1alpha1.DecisionApproved {
+		if meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionStale) {
+			return refuse("it is stale: %s Make a new plan", meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionStale).Message)
+		}
+		if sent.Digest == "" {
+			return apierrors.NewInvalid(v1alpha1.Kind("Plan"), p.Name, field.ErrorList{
+				field.Required(field.NewPath("status", "approval", "digest"), "an approval names the digest of the plan that was read, status.digest")})
+		}
+	}
+	if sent.Digest != "" && sent.Digest != p.Status.Digest {
+		return refuse("the decision is about changes with the digest %s, and the plan's are %s; read it again", shorten(sent.Digest), p.Status.Digest)
+	}
+	p.Status.Approval = &v1alpha1.PlanApproval{
+		Decision: sent.Decision, Digest: p.Status.Digest, Message: sent.Message, By: decider(ctx, sent), At: &now,
+	}
+	recordDecision(p)
+	return nil
+}
+
+// decider is the request's user. The server itself decides about plans that approve themselves, in the name of who made them.
+func decider(ctx context.Context, sent *v1alpha1.PlanApproval) *v1alpha1.Identity {
+	who := requester(ctx)
+	if who != nil && who.Username == user.APIServerUser && sent.By != nil {
+		return sent.By
+	}
+	return who
+}
+
+// recordDecision sets the conditions that follow from a decision.
+func recordDecision(p *v1alpha1.Plan) {
+	approval := p.Status.Approval
+	set := func(kind string, status metav1.ConditionStatus, reason, message string) {
+		meta.SetStatusCondition(&p.Status.Conditions, metav1.Condition{
+			Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: p.Generation, LastTransitionTime: *approval.At,
+		})
+	}
+	by := nameOf(approval.By)
+	if approval.Decision == v1alpha1.DecisionDiscarded {
+		message := fmt.Sprintf("Discarded by %s.", by)
+		set(v1alpha1.ConditionApproved, metav1.ConditionFalse, v1alpha1.ReasonDiscarded, message)
+		set(v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonDiscarded, message)
+		set(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonDiscarded, message)
+		meta.RemoveStatusCondition(&p.Status.Conditions, v1alpha1.ConditionReconciling)
+		return
+	}
+	reason, message := v1alpha1.ReasonApproved, fmt.Sprintf("Approved by %s.", by)
+	if p.Spec.Approval == v1alpha1.ApprovalAutomatic {
+		reason, message = v1alpha1.ReasonAutomatic, fmt.Sprintf("Approved by its own policy, which %s set.", by)
+	}
+	set(v1alpha1.ConditionApproved, metav1.ConditionTrue, reason, message)
+	set(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonApproved, "Waiting to be applied.")
+	set(v1alpha1.ConditionReconciling, metav1.ConditionTrue, v1alpha1.ReasonApproved, "Waiting to be applied.")
+}
+
+func validateApproval(sent *v1alpha1.PlanApproval) field.ErrorList {
+	path := field.NewPath("status", "approval")
+	if sent == nil {
+		return field.ErrorList{field.Required(path, "the decision about the plan: decision and digest")}
+	}
+	errs := validateEnum(sent.Decision, path.Child("decision"), v1alpha1.DecisionApproved, v1alpha1.DecisionDiscarded)
+	if len(sent.Message) > maxMessage {
+		errs = append(errs, field.TooLong(path.Child("message"), "", maxMessage))
+	}
+	return errs
+}
+
+func nameOf(who *v1alpha1.Identity) string {
+	if who == nil {
+		return "an unknown user"
+	}
+	return who.Username
+}
+
+// cancelREST serves the subresource "cancel": a plan stops between two changes.
+type cancelREST struct{ plans *genericregistry.Store }
+
+var _ rest.Patcher = (*cancelREST)(nil)
+
+// New implements rest.Storage.
+func (r *cancelREST) New() runtime.Object { return new(v1alpha1.Plan) }
+
+// Destroy implements rest.Storage.
+func (r *cancelREST) Destroy() {}
+
+// Get implements rest.Getter.
+func (r *cancelREST) Get(ctx context.Context, name string, opts *metav1.GetOptions) (runtime.Object, error) {
+	return r.plans.Get(ctx, name, opts)
+}
+
+// Update asks the plan to stop; of what is sent, the name alone matters.
+func (r *cancelREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, _ bool, opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
+	info = rest.WrapUpdatedObjectInfo(info, func(ctx context.Context, obj, old runtime.Object) (runtime.Object, error) {
+		p := old.(*v1alpha1.Plan).DeepCopy()
+		p.ManagedFields = obj.(*v1alpha1.Plan).ManagedFields
+		return p, cancel(ctx, p, metav1.Now())
+	})
+	store := *r.plans
+	store.UpdateStrategy = decidedStrategy{r.plans.UpdateStrategy}
+	return store.Update(ctx, name, info, create, update, false, opts)
+}
+
+func cancel(ctx context.Context, p *v1alpha1.Plan, now metav1.Time) error {
+	switch {
+	case p.Status.Cancel != nil:
+		return nil // asked already
+	case finished(p):
+		return apierrors.NewConflict(v1alpha1.Resource("plans"), p.Name, fmt.Errorf("it has ended, so there is nothing to stop"))
+	}
+	p.Status.Cancel = &v1alpha1.PlanCancel{By: requester(ctx), At: &now}
+	return nil
+}
+
+// finished tells whether nothing will be done for a plan any more.
+func finished(p *v1alpha1.Plan) bool {
+	return meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionReady) ||
+		meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionApplied) != nil ||
+		meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionStalled) ||
+		meta.IsStatusConditionFalse(p.Status.Conditions, v1alpha1.ConditionPlanned)
+}
+
+// decidedStrategy lets through what a subresource has made of the stored plan, the status included.
+type decidedStrategy struct{ rest.RESTUpdateStrategy }
+
+func (decidedStrategy) PrepareForUpdate(context.Context, runtime.Object, runtime.Object) {}

@@ -1,0 +1,59 @@
+package registry
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/registry/generic"
+	"k8s.io/apiserver/pkg/registry/rest"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+// InUseFunc says how many living resources use a Provider or a ProviderConfig, and names one.
+type InUseFunc func(ctx context.Context, obj metav1.Object) (count int, example string, err error)
+
+// ChangesFunc reads a page of at most limit changes of a plan, after the page that gave the token cont.
+type ChangesFunc func(ctx context.Context, plan *v1alpha1.Plan, limit int, cont string) (*v1alpha1.PlanChangeList, error)
+
+// Config is what the registries stand on. Every field is required.
+type Config struct {
+	Codecs      Codecs
+	RESTOptions generic.RESTOptionsGetter
+	// Authorizer is asked for the verb "approve".
+	Authorizer authorizer.Authorizer
+	InUse      InUseFunc
+	Changes    ChangesFunc
+}
+
+// NewGroup returns the API group hykube.io.
+func NewGroup(c Config) (*genericapiserver.APIGroupInfo, error) {
+	providers, providerStatus, err := newProviders(c)
+	if err != nil {
+		return nil, fmt.Errorf("make registry of providers: %w", err)
+	}
+	configs, configStatus, err := newProviderConfigs(c)
+	if err != nil {
+		return nil, fmt.Errorf("make registry of provider configs: %w", err)
+	}
+	plans, planStatus, err := newPlans(c)
+	if err != nil {
+		return nil, fmt.Errorf("make registry of plans: %w", err)
+	}
+	info := genericapiserver.NewDefaultAPIGroupInfo(v1alpha1.GroupName, c.Codecs.Scheme, c.Codecs.Parameters, c.Codecs.Factory)
+	info.VersionedResourcesStorageMap[v1alpha1.SchemeGroupVersion.Version] = map[string]rest.Storage{
+		"providers":              providers,
+		"providers/status":       providerStatus,
+		"providerconfigs":        configs,
+		"providerconfigs/status": configStatus,
+		"plans":                  plans,
+		"plans/status":           planStatus,
+		"plans/approval":         &approvalREST{plans: plans.Store, authorizer: c.Authorizer},
+		"plans/cancel":           &cancelREST{plans: plans.Store},
+		"plans/changes":          &changesREST{plans: plans.Store, changes: c.Changes},
+	}
+	return &info, nil
+}

@@ -1,0 +1,192 @@
+package registry
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/storage/names"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/plan"
+)
+
+// maxTargets bounds the lists of a plan's spec; a larger choice is a selector's work.
+const maxTargets = 1000
+
+// planREST serves Plans. Creating one that approves itself needs the right to approve.
+type planREST struct {
+	resourceREST
+	authorizer authorizer.Authorizer
+}
+
+func newPlans(c Config) (*planREST, *statusREST, error) {
+	main := kindStrategy[*v1alpha1.Plan]{
+		ObjectTyper:   c.Codecs.Scheme,
+		NameGenerator: names.SimpleNameGenerator,
+		namespaced:    true,
+		begin: func(ctx context.Context, p *v1alpha1.Plan) {
+			p.Status = v1alpha1.PlanStatus{
+				Conditions:  begun(p, v1alpha1.ReasonPlanning, "Waiting to be planned."),
+				RequestedBy: requester(ctx),
+			}
+		},
+		keepStatus:     func(p, old *v1alpha1.Plan) { p.Status = old.Status },
+		sameSpec:       func(p, old *v1alpha1.Plan) bool { return sameSpec(p.Spec, old.Spec) },
+		validate:       validatePlan,
+		validateUpdate: validatePlanUpdate,
+	}
+	status := statusStrategy[*v1alpha1.Plan]{
+		kindStrategy: main,
+		keepAllButStatus: func(p, old *v1alpha1.Plan) {
+			status := p.Status
+			old.DeepCopyInto(p)
+			// Who asked, who decided and who stopped it are written by the server alone, each in its own place.
+			status.RequestedBy, status.Approval, status.Cancel = p.Status.RequestedBy, p.Status.Approval, p.Status.Cancel
+			p.Status = status
+		},
+		conditions: func(p *v1alpha1.Plan) []metav1.Condition { return p.Status.Conditions },
+	}
+	store, statusREST, err := newStore(c, "plans", "plan",
+		func() runtime.Object { return new(v1alpha1.Plan) }, func() runtime.Object { return new(v1alpha1.PlanList) },
+		main, status, planTable)
+	if err != nil {
+		return nil, nil, err
+	}
+	return &planREST{resourceREST: resourceREST{Store: store, short: "plan"}, authorizer: c.Authorizer}, statusREST, nil
+}
+
+// Create creates a plan.
+func (r *planREST) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc, opts *metav1.CreateOptions) (runtime.Object, error) {
+	return r.Store.Create(ctx, obj, r.mayApproveItself(validate), opts)
+}
+
+// Update updates a plan; an apply may create one.
+func (r *planREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, force bool, opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
+	return r.Store.Update(ctx, name, info, r.mayApproveItself(create), update, force, opts)
+}
+
+func (r *planREST) mayApproveItself(validate rest.ValidateObjectFunc) rest.ValidateObjectFunc {
+	return func(ctx context.Context, obj runtime.Object) error {
+		if validate != nil {
+			if err := validate(ctx, obj); err != nil {
+				return err
+			}
+		}
+		p := obj.(*v1alpha1.Plan)
+		if p.Spec.Approval != v1alpha1.ApprovalAutomatic {
+			return nil
+		}
+		return mayApprove(ctx, r.authorizer, p, `a plan with spec.approval "Automatic" needs it: leave that out, and have somebody approve the plan`)
+	}
+}
+
+// mayApprove asks whether the request's user has the verb "approve" on a plan.
+func mayApprove(ctx context.Context, a authorizer.Authorizer, p *v1alpha1.Plan, advice string) error {
+	user, ok := genericapirequest.UserFrom(ctx)
+	if !ok {
+		return apierrors.NewInternalError(fmt.Errorf("authorize approval of plan %q: the request has no user", p.Name))
+	}
+	decision, _, err := a.Authorize(ctx, authorizer.AttributesRecord{
+		User: user, Verb: "approve", Namespace: p.Namespace, APIGroup: groupName, APIVersion: v1alpha1.SchemeGroupVersion.Version,
+		Resource: "plans", Name: p.Name, ResourceRequest: true,
+	})
+	if decision == authorizer.DecisionAllow {
+		return nil
+	}
+	if err != nil {
+		return apierrors.NewInternalError(fmt.Errorf("authorize approval of plan %q: %w", p.Name, err))
+	}
+	return apierrors.NewForbidden(v1alpha1.Resource("plans"), p.Name,
+		fmt.Errorf("user %q has no verb \"approve\" on plans in namespace %q; %s", user.GetName(), p.Namespace, advice))
+}
+
+// requester is the request's user, as the server's authentication saw them.
+func requester(ctx context.Context) *v1alpha1.Identity {
+	user, ok := genericapirequest.UserFrom(ctx)
+	if !ok {
+		return nil
+	}
+	return &v1alpha1.Identity{Username: user.GetName(), Groups: user.GetGroups()}
+}
+
+// setPlanDefaults fills in what a plan leaves out.
+func setPlanDefaults(p *v1alpha1.Plan) {
+	if p.Spec.Refresh == "" {
+		p.Spec.Refresh = v1alpha1.RefreshChanged
+		if p.Spec.RefreshOnly {
+			p.Spec.Refresh = v1alpha1.RefreshAll
+		}
+	}
+	if p.Spec.Approval == "" {
+		p.Spec.Approval = v1alpha1.ApprovalManual
+	}
+}
+
+func validatePlan(p *v1alpha1.Plan) field.ErrorList {
+	errs := validateObjectName(p.Name)
+	spec := field.NewPath("spec")
+	errs = append(errs, validateEnum(p.Spec.Refresh, spec.Child("refresh"), v1alpha1.RefreshNone, v1alpha1.RefreshChanged, v1alpha1.RefreshAll)...)
+	errs = append(errs, validateEnum(p.Spec.Approval, spec.Child("approval"), v1alpha1.ApprovalManual, v1alpha1.ApprovalAutomatic)...)
+	if p.Spec.Selector != nil {
+		errs = append(errs, metav1validation.ValidateLabelSelector(p.Spec.Selector, metav1validation.LabelSelectorValidationOptions{}, spec.Child("selector"))...)
+	}
+	errs = append(errs, validateAddresses(p.Spec.Targets, spec.Child("targets"))...)
+	errs = append(errs, validateAddresses(p.Spec.Replace, spec.Child("replace"))...)
+	if p.Spec.RefreshOnly {
+		switch {
+		case p.Spec.Destroy:
+			errs = append(errs, field.Invalid(spec.Child("refreshOnly"), true, "cannot go with spec.destroy: a plan that only reads destroys nothing"))
+		case len(p.Spec.Replace) > 0:
+			errs = append(errs, field.Invalid(spec.Child("refreshOnly"), true, "cannot go with spec.replace: a plan that only reads replaces nothing"))
+		case p.Spec.Refresh == v1alpha1.RefreshNone:
+			errs = append(errs, field.Invalid(spec.Child("refresh"), p.Spec.Refresh, "cannot go with spec.refreshOnly: nothing would be read"))
+		}
+	}
+	if p.Spec.Destroy && len(p.Spec.Replace) > 0 {
+		errs = append(errs, field.Invalid(spec.Child("destroy"), true, "cannot go with spec.replace: what is destroyed is not made again"))
+	}
+	return errs
+}
+
+func validatePlanUpdate(p, old *v1alpha1.Plan) field.ErrorList {
+	if sameSpec(p.Spec, old.Spec) {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(field.NewPath("spec"), "the spec of a plan cannot be changed; create another plan")}
+}
+
+func validateEnum[E ~string](value E, path *field.Path, allowed ...E) field.ErrorList {
+	for _, a := range allowed {
+		if value == a {
+			return nil
+		}
+	}
+	return field.ErrorList{field.NotSupported(path, value, allowed)}
+}
+
+func validateAddresses(addresses []string, path *field.Path) field.ErrorList {
+	if len(addresses) > maxTargets {
+		return field.ErrorList{field.TooMany(path, len(addresses), maxTargets)}
+	}
+	var errs field.ErrorList
+	seen := make(map[plan.Address]bool, len(addresses))
+	for i, s := range addresses {
+		a, err := plan.ParseAddress(s)
+		switch {
+		case err != nil:
+			errs = append(errs, field.Invalid(path.Index(i), shorten(s), "must be the address of a resource, such as sim_network.main or sim-network/main"))
+		case seen[a]:
+			errs = append(errs, field.Duplicate(path.Index(i), s))
+		}
+		seen[a] = true
+	}
+	return errs
+}

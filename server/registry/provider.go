@@ -1,0 +1,96 @@
+package registry
+
+import (
+	"context"
+
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/storage/names"
+
+	goversion "github.com/hashicorp/go-version"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/provider"
+)
+
+const (
+	// maxProviderName leaves room for the suffix of the group in what must fit 63 characters.
+	maxProviderName = 40
+	// maxConstraint bounds a version constraint.
+	maxConstraint = 200
+)
+
+func newProviders(c Config) (*resourceREST, *statusREST, error) {
+	main := kindStrategy[*v1alpha1.Provider]{
+		ObjectTyper:   c.Codecs.Scheme,
+		NameGenerator: names.SimpleNameGenerator,
+		begin: func(_ context.Context, p *v1alpha1.Provider) {
+			p.Status = v1alpha1.ProviderStatus{Conditions: begun(p, v1alpha1.ReasonInstalling, "Waiting to be installed.")}
+		},
+		keepStatus:     func(p, old *v1alpha1.Provider) { p.Status = old.Status },
+		sameSpec:       func(p, old *v1alpha1.Provider) bool { return sameSpec(p.Spec, old.Spec) },
+		validate:       validateProvider,
+		validateUpdate: validateProviderUpdate,
+	}
+	status := statusStrategy[*v1alpha1.Provider]{
+		kindStrategy: main,
+		keepAllButStatus: func(p, old *v1alpha1.Provider) {
+			status := p.Status
+			old.DeepCopyInto(p)
+			p.Status = status
+		},
+		conditions: func(p *v1alpha1.Provider) []metav1.Condition { return p.Status.Conditions },
+	}
+	store, statusREST, err := newStore(c, "providers", "provider",
+		func() runtime.Object { return new(v1alpha1.Provider) }, func() runtime.Object { return new(v1alpha1.ProviderList) },
+		main, status, providerTable)
+	if err != nil {
+		return nil, nil, err
+	}
+	return &resourceREST{Store: store, short: "prov", inUse: c.InUse}, statusREST, nil
+}
+
+func validateProvider(p *v1alpha1.Provider) field.ErrorList {
+	errs := validateProviderName(p.Name, field.NewPath("metadata", "name"))
+	spec := field.NewPath("spec")
+	if p.Spec.Source == "" {
+		errs = append(errs, field.Required(spec.Child("source"), `address of the provider, such as "hashicorp/aws"`))
+	} else if _, err := provider.ParseSource(p.Spec.Source); err != nil {
+		errs = append(errs, field.Invalid(spec.Child("source"), shorten(p.Spec.Source), err.Error()))
+	}
+	if v := p.Spec.Version; len(v) > maxConstraint {
+		errs = append(errs, field.TooLong(spec.Child("version"), "", maxConstraint))
+	} else if v != "" {
+		if _, err := goversion.NewConstraint(v); err != nil {
+			errs = append(errs, field.Invalid(spec.Child("version"), v, `not a version constraint; write it as in Terraform, such as "~> 6.0" or ">= 1.2, < 2.0"`))
+		}
+	}
+	return errs
+}
+
+func validateProviderUpdate(p, old *v1alpha1.Provider) field.ErrorList {
+	return apivalidation.ValidateImmutableField(p.Spec.Source, old.Spec.Source, field.NewPath("spec", "source"))
+}
+
+// validateProviderName checks the name of a Provider, which is the first label of an API group.
+func validateProviderName(name string, path *field.Path) field.ErrorList {
+	if len(name) > maxProviderName {
+		return field.ErrorList{field.Invalid(path, shorten(name), "must be no more than 40 characters, since it is a part of the API group of the provider's kinds")}
+	}
+	var errs field.ErrorList
+	for _, msg := range validation.IsDNS1123Label(name) {
+		errs = append(errs, field.Invalid(path, name, msg))
+	}
+	return errs
+}
+
+// shorten keeps an absurd value from filling the error message.
+func shorten(s string) string {
+	if len(s) > 80 {
+		return s[:80] + "..."
+	}
+	return s
+}

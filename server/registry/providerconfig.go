@@ -1,0 +1,157 @@
+package registry
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/storage/names"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+const (
+	maxConcurrency = 1024
+	maxRate        = 100_000
+	maxSecretRefs  = 100
+)
+
+func newProviderConfigs(c Config) (*resourceREST, *statusREST, error) {
+	main := kindStrategy[*v1alpha1.ProviderConfig]{
+		ObjectTyper:   c.Codecs.Scheme,
+		NameGenerator: names.SimpleNameGenerator,
+		namespaced:    true,
+		begin: func(_ context.Context, pc *v1alpha1.ProviderConfig) {
+			pc.Status = v1alpha1.ProviderConfigStatus{Conditions: begun(pc, v1alpha1.ReasonProviderNotReady, "The provider was not asked yet.")}
+		},
+		keepStatus:     func(pc, old *v1alpha1.ProviderConfig) { pc.Status = old.Status },
+		sameSpec:       func(pc, old *v1alpha1.ProviderConfig) bool { return sameSpec(pc.Spec, old.Spec) },
+		validate:       validateProviderConfig,
+		validateUpdate: validateProviderConfigUpdate,
+	}
+	status := statusStrategy[*v1alpha1.ProviderConfig]{
+		kindStrategy: main,
+		keepAllButStatus: func(pc, old *v1alpha1.ProviderConfig) {
+			status := pc.Status
+			old.DeepCopyInto(pc)
+			pc.Status = status
+		},
+		conditions: func(pc *v1alpha1.ProviderConfig) []metav1.Condition { return pc.Status.Conditions },
+	}
+	store, statusREST, err := newStore(c, "providerconfigs", "providerconfig",
+		func() runtime.Object { return new(v1alpha1.ProviderConfig) }, func() runtime.Object { return new(v1alpha1.ProviderConfigList) },
+		main, status, providerConfigTable)
+	if err != nil {
+		return nil, nil, err
+	}
+	return &resourceREST{Store: store, short: "pc", inUse: c.InUse}, statusREST, nil
+}
+
+// argumentPath is how an argument of a provider is spelled, a nested one with dots.
+var argumentPath = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*$`)
+
+func validateProviderConfig(pc *v1alpha1.ProviderConfig) field.ErrorList {
+	errs := validateObjectName(pc.Name)
+	spec := field.NewPath("spec")
+	if pc.Spec.Provider == "" {
+		errs = append(errs, field.Required(spec.Child("provider"), "name of the Provider that this configures"))
+	} else {
+		errs = append(errs, validateProviderName(pc.Spec.Provider, spec.Child("provider"))...)
+	}
+	config, err := configArguments(pc.Spec.Config)
+	if err != nil {
+		errs = append(errs, field.Invalid(spec.Child("config"), field.OmitValueType{}, err.Error()))
+	}
+	errs = append(errs, validateSecretRefs(pc.Spec.SecretRefs, config, spec.Child("secretRefs"))...)
+	if l := pc.Spec.Limits; l != nil {
+		errs = append(errs, validateRange(l.Concurrency, maxConcurrency, spec.Child("limits", "concurrency"))...)
+		errs = append(errs, validateRange(l.RatePerSecond, maxRate, spec.Child("limits", "ratePerSecond"))...)
+	}
+	return errs
+}
+
+func validateProviderConfigUpdate(pc, old *v1alpha1.ProviderConfig) field.ErrorList {
+	return apivalidation.ValidateImmutableField(pc.Spec.Provider, old.Spec.Provider, field.NewPath("spec", "provider"))
+}
+
+// configArguments reads the arguments; their types are the provider's own business.
+func configArguments(raw *runtime.RawExtension) (map[string]any, error) {
+	if raw == nil || len(raw.Raw) == 0 {
+		return nil, nil
+	}
+	var config map[string]any
+	if err := json.Unmarshal(raw.Raw, &config); err != nil {
+		return nil, fmt.Errorf("must be a map of the provider's arguments")
+	}
+	return config, nil
+}
+
+func validateSecretRefs(refs []v1alpha1.SecretArgument, config map[string]any, path *field.Path) field.ErrorList {
+	if len(refs) > maxSecretRefs {
+		return field.ErrorList{field.TooMany(path, len(refs), maxSecretRefs)}
+	}
+	var errs field.ErrorList
+	seen := make(map[string]bool, len(refs))
+	for i, ref := range refs {
+		at := path.Index(i)
+		switch {
+		case ref.Argument == "":
+			errs = append(errs, field.Required(at.Child("argument"), "argument of the provider that takes the value"))
+		case !argumentPath.MatchString(ref.Argument):
+			errs = append(errs, field.Invalid(at.Child("argument"), shorten(ref.Argument), `must be the name of an argument, a nested one spelled with dots, such as "auth.password"`))
+		case seen[ref.Argument]:
+			errs = append(errs, field.Duplicate(at.Child("argument"), ref.Argument))
+		case given(config, ref.Argument):
+			errs = append(errs, field.Invalid(at.Child("argument"), ref.Argument, "is set in spec.config too; take it out of one of the two"))
+		}
+		seen[ref.Argument] = true
+		if ref.Name == "" {
+			errs = append(errs, field.Required(at.Child("name"), "name of a Secret in the same namespace"))
+		} else {
+			for _, msg := range validation.IsDNS1123Subdomain(ref.Name) {
+				errs = append(errs, field.Invalid(at.Child("name"), shorten(ref.Name), msg))
+			}
+		}
+		if ref.Key == "" {
+			errs = append(errs, field.Required(at.Child("key"), "key in the Secret's data"))
+		} else {
+			for _, msg := range validation.IsConfigMapKey(ref.Key) {
+				errs = append(errs, field.Invalid(at.Child("key"), shorten(ref.Key), msg))
+			}
+		}
+	}
+	return errs
+}
+
+// given tells whether the arguments set the one that a dotted path names.
+func given(config map[string]any, argument string) bool {
+	first, rest, nested := strings.Cut(argument, ".")
+	value, ok := config[first]
+	if !ok || !nested {
+		return ok
+	}
+	inner, ok := value.(map[string]any)
+	return ok && given(inner, rest)
+}
+
+func validateRange(value, most int32, path *field.Path) field.ErrorList {
+	if value < 0 || value > most {
+		return field.ErrorList{field.Invalid(path, value, fmt.Sprintf("must be between 0 and %d", most))}
+	}
+	return nil
+}
+
+func validateObjectName(name string) field.ErrorList {
+	var errs field.ErrorList
+	for _, msg := range apivalidation.NameIsDNSSubdomain(name, false) {
+		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), shorten(name), msg))
+	}
+	return errs
+}

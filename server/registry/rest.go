@@ -1,0 +1,137 @@
+package registry
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// category is what `kubectl get hykube` lists.
+const category = "hykube"
+
+// resourceREST serves one kind: the generic store, with the names that people type.
+type resourceREST struct {
+	*genericregistry.Store
+	short string
+	// inUse guards deletion; nil lets everything go.
+	inUse InUseFunc
+}
+
+var (
+	_ rest.StandardStorage      = (*resourceREST)(nil)
+	_ rest.ShortNamesProvider   = (*resourceREST)(nil)
+	_ rest.CategoriesProvider   = (*resourceREST)(nil)
+	_ rest.SingularNameProvider = (*resourceREST)(nil)
+)
+
+// ShortNames implements rest.ShortNamesProvider.
+func (r *resourceREST) ShortNames() []string { return []string{r.short} }
+
+// Categories implements rest.CategoriesProvider.
+func (r *resourceREST) Categories() []string { return []string{category} }
+
+// Delete deletes an object that no living resource uses.
+func (r *resourceREST) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc, opts *metav1.DeleteOptions) (runtime.Object, bool, error) {
+	return r.Store.Delete(ctx, name, r.guard(validate), opts)
+}
+
+// DeleteCollection deletes the objects of a list; it stops at the first that is in use.
+func (r *resourceREST) DeleteCollection(ctx context.Context, validate rest.ValidateObjectFunc, opts *metav1.DeleteOptions, list *metainternalversion.ListOptions) (runtime.Object, error) {
+	return r.Store.DeleteCollection(ctx, r.guard(validate), opts, list)
+}
+
+// guard refuses the deletion of what is in use: its resources could be neither planned nor destroyed any more.
+func (r *resourceREST) guard(validate rest.ValidateObjectFunc) rest.ValidateObjectFunc {
+	if r.inUse == nil {
+		return validate
+	}
+	return func(ctx context.Context, obj runtime.Object) error {
+		if validate != nil {
+			if err := validate(ctx, obj); err != nil {
+				return err
+			}
+		}
+		accessor, err := meta.Accessor(obj)
+		if err != nil {
+			return err
+		}
+		count, example, err := r.inUse(ctx, accessor)
+		if err != nil {
+			return apierrors.NewInternalError(fmt.Errorf("find out what uses %s %q: %w", r.SingularQualifiedResource.Resource, accessor.GetName(), err))
+		}
+		if count == 0 {
+			return nil
+		}
+		noun := fmt.Sprintf("%d resources use it, such as %s", count, example)
+		if count == 1 {
+			noun = "a resource uses it: " + example
+		}
+		return apierrors.NewConflict(r.DefaultQualifiedResource, accessor.GetName(),
+			fmt.Errorf("%s; delete what uses it and apply a plan that destroys it, then delete this again", noun))
+	}
+}
+
+// statusREST serves the subresource "status".
+type statusREST struct{ store *genericregistry.Store }
+
+var (
+	_ rest.Patcher             = (*statusREST)(nil)
+	_ rest.ResetFieldsStrategy = (*statusREST)(nil)
+	_ rest.TableConvertor      = (*statusREST)(nil)
+)
+
+// New implements rest.Storage.
+func (r *statusREST) New() runtime.Object { return r.store.New() }
+
+// Destroy implements rest.Storage; the store is closed with the resource itself.
+func (r *statusREST) Destroy() {}
+
+// Get implements rest.Getter.
+func (r *statusREST) Get(ctx context.Context, name string, opts *metav1.GetOptions) (runtime.Object, error) {
+	return r.store.Get(ctx, name, opts)
+}
+
+// Update implements rest.Updater. A status is never created.
+func (r *statusREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, _ bool, opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
+	return r.store.Update(ctx, name, info, create, update, false, opts)
+}
+
+// GetResetFields implements rest.ResetFieldsStrategy.
+func (r *statusREST) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
+	return r.store.GetResetFields()
+}
+
+// ConvertToTable implements rest.TableConvertor.
+func (r *statusREST) ConvertToTable(ctx context.Context, obj, opts runtime.Object) (*metav1.Table, error) {
+	return r.store.ConvertToTable(ctx, obj, opts)
+}
+
+// newStore makes the store of a kind, and a second face of it for its status.
+func newStore(c Config, plural, singular string, newObject, newList func() runtime.Object, main, status strategy, table tableConvertor) (*genericregistry.Store, *statusREST, error) {
+	store := &genericregistry.Store{
+		NewFunc:                   newObject,
+		NewListFunc:               newList,
+		DefaultQualifiedResource:  schema.GroupResource{Group: groupName, Resource: plural},
+		SingularQualifiedResource: schema.GroupResource{Group: groupName, Resource: singular},
+		CreateStrategy:            main,
+		UpdateStrategy:            main,
+		DeleteStrategy:            main,
+		ResetFieldsStrategy:       main,
+		TableConvertor:            table,
+	}
+	if err := store.CompleteWithOptions(storeOptions(c)); err != nil {
+		return nil, nil, err
+	}
+	statusStore := *store
+	statusStore.UpdateStrategy, statusStore.ResetFieldsStrategy = status, status
+	return store, &statusREST{store: &statusStore}, nil
+}

@@ -1,0 +1,185 @@
+package registry
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+// tableConvertor makes the table that `kubectl get` shows: columns, and a func that makes one object's cells of them.
+type tableConvertor struct {
+	columns []metav1.TableColumnDefinition
+	cells   func(obj runtime.Object) []any
+}
+
+// ConvertToTable implements rest.TableConvertor.
+func (t tableConvertor) ConvertToTable(_ context.Context, obj, options runtime.Object) (*metav1.Table, error) {
+	table := new(metav1.Table)
+	if opts, ok := options.(*metav1.TableOptions); !ok || !opts.NoHeaders {
+		table.ColumnDefinitions = t.columns
+	}
+	row := func(o runtime.Object) error {
+		table.Rows = append(table.Rows, metav1.TableRow{Cells: t.cells(o), Object: runtime.RawExtension{Object: o}})
+		return nil
+	}
+	if !meta.IsListType(obj) {
+		if accessor, err := meta.Accessor(obj); err == nil {
+			table.ResourceVersion = accessor.GetResourceVersion()
+		}
+		return table, row(obj)
+	}
+	if list, err := meta.ListAccessor(obj); err == nil {
+		table.ResourceVersion, table.Continue, table.RemainingItemCount = list.GetResourceVersion(), list.GetContinue(), list.GetRemainingItemCount()
+	}
+	return table, meta.EachListItem(obj, row)
+}
+
+func column(name, kind, description string, priority int32) metav1.TableColumnDefinition {
+	format := ""
+	if name == "Name" {
+		format = "name"
+	}
+	return metav1.TableColumnDefinition{Name: name, Type: kind, Format: format, Description: description, Priority: priority}
+}
+
+var (
+	nameColumn   = column("Name", "string", "Name of the object.", 0)
+	readyColumn  = column("Ready", "string", "Whether what the spec asks for is what is there.", 0)
+	reasonColumn = column("Reason", "string", "Why.", 0)
+	ageColumn    = column("Age", "string", "Time since the object was created.", 0)
+	whyColumn    = column("Message", "string", "What the object's condition Ready says.", 1)
+)
+
+var providerTable = tableConvertor{
+	columns: []metav1.TableColumnDefinition{
+		nameColumn,
+		column("Source", "string", "Address of the provider.", 0),
+		column("Version", "string", "Version that is installed.", 0),
+		column("Kinds", "integer", "Number of kinds that the provider serves.", 0),
+		readyColumn, reasonColumn, ageColumn, whyColumn,
+	},
+	cells: func(obj runtime.Object) []any {
+		p := obj.(*v1alpha1.Provider)
+		ready, reason, message := readiness(p.Status.Conditions)
+		return []any{p.Name, p.Spec.Source, orNone(p.Status.Version), int64(p.Status.Kinds), ready, reason, age(p.CreationTimestamp), message}
+	},
+}
+
+var providerConfigTable = tableConvertor{
+	columns: []metav1.TableColumnDefinition{
+		nameColumn,
+		column("Provider", "string", "Provider that is configured.", 0),
+		readyColumn, reasonColumn, ageColumn, whyColumn,
+	},
+	cells: func(obj runtime.Object) []any {
+		pc := obj.(*v1alpha1.ProviderConfig)
+		ready, reason, message := readiness(pc.Status.Conditions)
+		return []any{pc.Name, pc.Spec.Provider, ready, reason, age(pc.CreationTimestamp), message}
+	},
+}
+
+var planTable = tableConvertor{
+	columns: []metav1.TableColumnDefinition{
+		nameColumn,
+		column("Summary", "string", "Number of changes: created, updated, replaced, deleted.", 0),
+		column("Approved", "string", "Whether the plan was approved.", 0),
+		column("Status", "string", "What the plan is at.", 0),
+		column("Progress", "string", "Changes made, of those to make.", 0),
+		ageColumn,
+		column("Requested By", "string", "Who asked for the plan.", 1),
+		whyColumn,
+	},
+	cells: func(obj runtime.Object) []any {
+		p := obj.(*v1alpha1.Plan)
+		ready, reason, message := readiness(p.Status.Conditions)
+		if ready == string(metav1.ConditionTrue) && reason == "" {
+			reason = ready
+		}
+		return []any{p.Name, summary(p), approved(p), reason, progress(p), age(p.CreationTimestamp), nameOf(p.Status.RequestedBy), message}
+	},
+}
+
+// changesTable is the table of a page of changes, whose items are not objects.
+func changesTable(list *v1alpha1.PlanChangeList) *metav1.Table {
+	table := &metav1.Table{
+		ListMeta: list.ListMeta,
+		ColumnDefinitions: []metav1.TableColumnDefinition{
+			column("Index", "integer", "Number of the change in its plan.", 0),
+			column("Action", "string", "What it does.", 0),
+			column("Address", "string", "Resource that is changed.", 0),
+			column("State", "string", "How far it is.", 0),
+			column("Message", "string", "What happened.", 0),
+		},
+	}
+	for _, c := range list.Items {
+		table.Rows = append(table.Rows, metav1.TableRow{Cells: []any{int64(c.Index), string(c.Action), c.Address, string(c.State), c.Message}})
+	}
+	return table
+}
+
+// readiness is the condition Ready, in the words of a table.
+func readiness(conditions []metav1.Condition) (ready, reason, message string) {
+	c := meta.FindStatusCondition(conditions, v1alpha1.ConditionReady)
+	if c == nil {
+		return string(metav1.ConditionUnknown), "", ""
+	}
+	return string(c.Status), c.Reason, c.Message
+}
+
+func summary(p *v1alpha1.Plan) string {
+	s := p.Status.Summary
+	switch {
+	case s == nil:
+		return "<none>"
+	case s.Text != "":
+		return s.Text
+	}
+	return fmt.Sprintf("+%d ~%d -/+%d -%d", s.Create, s.Update, s.Replace, s.Delete)
+}
+
+// approved is "-" where there is nothing to decide.
+func approved(p *v1alpha1.Plan) string {
+	switch {
+	case p.Status.Approval != nil && p.Status.Approval.Decision == v1alpha1.DecisionApproved:
+		return "yes"
+	case p.Status.Approval != nil:
+		return "no"
+	case meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionReady):
+		return "-"
+	}
+	return ""
+}
+
+func progress(p *v1alpha1.Plan) string {
+	pr := p.Status.Progress
+	if pr == nil {
+		return ""
+	}
+	text := strconv.Itoa(int(pr.Done)) + "/" + strconv.Itoa(int(pr.Total))
+	if pr.Failed > 0 {
+		text += fmt.Sprintf(" (%d failed)", pr.Failed)
+	}
+	return text
+}
+
+func age(created metav1.Time) string {
+	if created.IsZero() {
+		return "<unknown>"
+	}
+	return duration.HumanDuration(time.Since(created.Time))
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "<none>"
+	}
+	return s
+}

@@ -1,0 +1,213 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/server/healthz"
+	"k8s.io/client-go/rest"
+
+	"github.com/hykube/hykube/server/engine"
+	"github.com/hykube/hykube/server/kinds"
+)
+
+const (
+	// drainTimeout bounds how long requests under way may take to finish at a shutdown.
+	drainTimeout = 4 * time.Second
+	// roomsTimeout bounds how long controllers and workers may take.
+	roomsTimeout = 3 * time.Second
+)
+
+// Server is an API server that is ready to run.
+type Server struct {
+	config     *completedConfig
+	log        *slog.Logger
+	generic    *genericapiserver.GenericAPIServer
+	prepared   interface{ RunWithContext(context.Context) error }
+	kinds      *kinds.Kinds
+	engine     *engine.Engine
+	rooms      Rooms
+	running    atomic.Bool // rooms run
+	background sync.WaitGroup
+}
+
+// New makes a server of what is open. It takes over the config, and closes it when it fails.
+func (c CompletedConfig) New(ctx context.Context) (_ *Server, err error) {
+	s := &Server{config: c.completedConfig, log: c.Logger}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, c.close())
+		}
+	}()
+	// What no fixed kind answers goes to the providers' kinds, which are made after the server that they announce themselves in.
+	late := new(lateHandler)
+	if s.generic, err = c.generic.Complete(c.informers).New("hykube", genericapiserver.NewEmptyDelegateWithCustomHandler(late)); err != nil {
+		return nil, fmt.Errorf("make API server: %w", err)
+	}
+	s.generic.ShutdownTimeout = drainTimeout
+	s.kinds, err = kinds.New(kinds.Config{
+		RESTOptions:         c.store.RESTOptions(nil, false),
+		Authorizer:          c.generic.Authorization.Authorizer,
+		Admission:           c.generic.AdmissionControl,
+		Discovery:           s.generic.DiscoveryGroupManager,
+		AggregatedDiscovery: s.generic.AggregatedDiscoveryGroupManager,
+		State:               s.state,
+		MaxRequestBodyBytes: maxRequestBytes,
+		Logger:              c.Logger.With("component", "kinds"),
+	})
+	if err != nil {
+		return nil, err
+	}
+	late.Handler = s.kinds
+	if err := s.installAPIs(); err != nil {
+		return nil, err
+	}
+	if err := s.addEngine(); err != nil {
+		return nil, err
+	}
+	if c.Join != nil {
+		s.rooms, err = c.Join(ctx, &House{
+			DataDir:         c.DataDir,
+			ProviderMirrors: c.ProviderMirrors,
+			Loopback:        rest.CopyConfig(s.generic.LoopbackClientConfig),
+			KV:              c.store.KV(),
+			Objects:         c.store.Objects(),
+			Kinds:           s.kinds,
+			Engine:          s.engine,
+			Logger:          c.Logger,
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	if err := s.addHooks(); err != nil {
+		return nil, err
+	}
+	s.prepared = s.generic.PrepareRun()
+	return s, nil
+}
+
+// addEngine makes Temporal, and shows its Web UI to those who may see it.
+func (s *Server) addEngine() error {
+	var err error
+	s.engine, err = engine.New(engine.Config{
+		DataDir: s.config.DataDir,
+		Address: s.config.TemporalAddress,
+		Logger:  s.config.Logger.With("component", "temporal"),
+	})
+	if err != nil {
+		return fmt.Errorf("make engine: %w", err)
+	}
+	ui := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !s.running.Load() {
+			http.Error(w, "Temporal is still starting; try again in a moment.", http.StatusServiceUnavailable)
+			return
+		}
+		s.engine.UIHandler().ServeHTTP(w, r)
+	})
+	mux := s.generic.Handler.NonGoRestfulMux
+	mux.Handle("/temporal", http.RedirectHandler("/temporal/", http.StatusMovedPermanently))
+	mux.HandlePrefix("/temporal/", ui)
+	return s.generic.AddReadyzChecks(healthz.NamedCheck("engine", func(*http.Request) error {
+		if !s.running.Load() {
+			return errors.New("starting")
+		}
+		return s.engine.Healthy()
+	}))
+}
+
+// URL is where the server serves.
+func (s *Server) URL() string { return s.config.url() }
+
+// Kubeconfig is the path of the administrator's kubeconfig.
+func (s *Server) Kubeconfig() string { return s.config.kubeconfigPath() }
+
+// Run serves until ctx ends, then drains and closes everything, within ten seconds. It returns nil after such an end.
+func (s *Server) Run(ctx context.Context) (err error) {
+	defer func() { err = errors.Join(err, s.close()) }()
+	// A part that fails takes the whole server down: half a server is worse than a restart.
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	serveCtx, stopServing := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopServing()
+
+	served := make(chan error, 1)
+	go func() { served <- s.prepared.RunWithContext(serveCtx) }()
+
+	worked := make(chan error, 1)
+	go func() { worked <- s.work(ctx) }()
+
+	select {
+	case <-ctx.Done():
+	case err := <-served:
+		stop(fmt.Errorf("serve: %w", err))
+		served <- nil
+	case err := <-worked:
+		stop(err)
+		worked <- nil
+	}
+	s.log.Info("stopping")
+	if err := wait(worked, roomsTimeout); err != nil {
+		s.log.Warn("controllers did not stop cleanly", "error", err)
+	}
+	stopServing()
+	if err := wait(served, drainTimeout); err != nil {
+		s.log.Warn("requests did not drain", "error", err)
+	}
+	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+		return cause
+	}
+	return nil
+}
+
+// work starts the engine beside the API server, and the controllers when both are there. It returns nil when ctx ends.
+func (s *Server) work(ctx context.Context) error {
+	if err := s.engine.Start(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return fmt.Errorf("start engine: %w", err)
+	}
+	s.running.Store(true)
+	s.log.Info("serving", "url", s.URL(), "kubeconfig", s.Kubeconfig())
+	if s.rooms.Run == nil {
+		<-ctx.Done()
+		return nil
+	}
+	if err := s.rooms.Run(ctx); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("run controllers: %w", err)
+	}
+	return nil
+}
+
+func (s *Server) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	var errs []error
+	if s.rooms.Close != nil {
+		errs = append(errs, s.rooms.Close(ctx))
+	}
+	errs = append(errs, s.engine.Stop(ctx))
+	s.kinds.Close()
+	s.background.Wait()
+	return errors.Join(append(errs, s.config.close())...)
+}
+
+func wait(done <-chan error, limit time.Duration) error {
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(limit):
+		return fmt.Errorf("still busy after %s", limit)
+	}
+}
+
+// lateHandler is a handler that is known later than the place where it goes.
+type lateHandler struct{ http.Handler }

@@ -1,0 +1,108 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"k8s.io/apiserver/pkg/storage/value"
+
+	"github.com/hykube/hykube/internal/ledger"
+)
+
+// ledgerPrefix keeps the ledger away from the objects, which live below /registry.
+const ledgerPrefix = "/hykube.io-ledger/"
+
+// KV is the ledger's place in the store. It implements ledger.KV; values are encrypted, and bound to their keys.
+type KV struct {
+	client      clientv3.KV
+	transformer value.Transformer
+}
+
+// KV returns the ledger's place in the store.
+func (s *Store) KV() *KV {
+	return &KV{client: s.client.KV, transformer: s.encryption.transformer(ledgerResource)}
+}
+
+// Get reads a key. It returns ledger.ErrNotFound when there is none.
+func (k *KV) Get(ctx context.Context, key string) ([]byte, int64, error) {
+	resp, err := k.client.Get(ctx, ledgerPrefix+key)
+	if err != nil {
+		return nil, 0, fmt.Errorf("read record %q: %w", key, err)
+	}
+	if len(resp.Kvs) == 0 {
+		return nil, 0, ledger.ErrNotFound
+	}
+	entry, err := k.decrypt(ctx, resp.Kvs[0])
+	return entry.Value, entry.Revision, err
+}
+
+// Put writes a key if its revision is still the given one, 0 meaning that the key must not exist.
+// It returns ledger.ErrConflict when it is not.
+func (k *KV) Put(ctx context.Context, key string, data []byte, revision int64) (int64, error) {
+	full := ledgerPrefix + key
+	sealed, err := k.transformer.TransformToStorage(ctx, data, value.DefaultContext(full))
+	if err != nil {
+		return 0, fmt.Errorf("encrypt record %q: %w", key, err)
+	}
+	// kine takes these two shapes of a transaction and no other.
+	txn := k.client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(full), "=", revision)).Then(clientv3.OpPut(full, string(sealed)))
+	if revision != 0 {
+		txn = txn.Else(clientv3.OpGet(full))
+	}
+	resp, err := txn.Commit()
+	if err != nil {
+		return 0, fmt.Errorf("write record %q: %w", key, err)
+	}
+	if !resp.Succeeded {
+		return 0, ledger.ErrConflict
+	}
+	return resp.Header.Revision, nil
+}
+
+// Delete removes a key if its revision is still the given one. It returns ledger.ErrConflict when it is not, and nil when
+// there is no such key.
+func (k *KV) Delete(ctx context.Context, key string, revision int64) error {
+	full := ledgerPrefix + key
+	resp, err := k.client.Txn(ctx).
+		If(clientv3.Compare(clientv3.ModRevision(full), "=", revision)).
+		Then(clientv3.OpDelete(full)).
+		Else(clientv3.OpGet(full)).
+		Commit()
+	if err != nil {
+		return fmt.Errorf("delete record %q: %w", key, err)
+	}
+	if resp.Succeeded || len(resp.Responses) == 0 || len(resp.Responses[0].GetResponseRange().GetKvs()) == 0 {
+		return nil
+	}
+	return ledger.ErrConflict
+}
+
+// List reads up to limit entries whose keys begin with prefix and sort after the key after, in the order of keys.
+func (k *KV) List(ctx context.Context, prefix, after string, limit int) ([]ledger.Entry, error) {
+	start := ledgerPrefix + prefix
+	if after != "" {
+		start = ledgerPrefix + after + "\x00"
+	}
+	resp, err := k.client.Get(ctx, start, clientv3.WithRange(clientv3.GetPrefixRangeEnd(ledgerPrefix+prefix)), clientv3.WithLimit(int64(limit)))
+	if err != nil {
+		return nil, fmt.Errorf("list records below %q: %w", prefix, err)
+	}
+	entries := make([]ledger.Entry, len(resp.Kvs))
+	for i, kv := range resp.Kvs {
+		if entries[i], err = k.decrypt(ctx, kv); err != nil {
+			return nil, err
+		}
+	}
+	return entries, nil
+}
+
+func (k *KV) decrypt(ctx context.Context, kv *mvccpb.KeyValue) (ledger.Entry, error) {
+	key := string(kv.Key)
+	data, _, err := k.transformer.TransformFromStorage(ctx, kv.Value, value.DefaultContext(key))
+	if err != nil {
+		return ledger.Entry{}, fmt.Errorf("decrypt record %q: %w", key[len(ledgerPrefix):], err)
+	}
+	return ledger.Entry{Key: key[len(ledgerPrefix):], Value: data, Revision: kv.ModRevision}, nil
+}

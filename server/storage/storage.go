@@ -1,0 +1,194 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/k3s-io/kine/pkg/drivers"
+	"github.com/k3s-io/kine/pkg/drivers/generic"
+	"github.com/k3s-io/kine/pkg/drivers/mysql"
+	"github.com/k3s-io/kine/pkg/drivers/pgsql"
+	"github.com/k3s-io/kine/pkg/drivers/sqlite"
+	"github.com/k3s-io/kine/pkg/server"
+	"github.com/prometheus/client_golang/prometheus"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/kubernetes"
+	"go.etcd.io/etcd/server/v3/proxy/grpcproxy/adapter"
+	"k8s.io/apiserver/pkg/storage/etcd3"
+)
+
+const (
+	// connectTimeout bounds how long a database may take to answer at start; kine alone would try for five minutes.
+	connectTimeout = 15 * time.Second
+	// notifyInterval is how often kine tells idle watches the current revision.
+	notifyInterval = 5 * time.Second
+	// etcdVersion is what kine says it is: new enough for every feature that the watch cache asks for.
+	etcdVersion = "3.6.11"
+)
+
+// Config is where and how to keep data.
+type Config struct {
+	// DataDir is the server's directory: the SQLite files and the encryption key live below it. It exists.
+	DataDir string
+	// Endpoint names another database, as a kine DSN ("postgres://...", "mysql://..."). Empty means SQLite in DataDir.
+	Endpoint string
+	// EncryptionConfig is the path of a user's own Kubernetes EncryptionConfiguration. Empty means the server's own key alone.
+	EncryptionConfig string
+	// Metrics receives the database's metrics; nil means none.
+	Metrics prometheus.Registerer
+	Logger  *slog.Logger
+}
+
+// Store is an open database.
+type Store struct {
+	client     *kubernetes.Client
+	encryption *encryption
+	stop       context.CancelFunc
+	drained    *sync.WaitGroup
+}
+
+// Open opens, and where needed creates, the database. Close releases it.
+func Open(ctx context.Context, cfg Config) (*Store, error) {
+	// The database outlives ctx: requests that are being drained still need it.
+	dbctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	encryption, err := openEncryption(dbctx, cfg)
+	if err != nil {
+		stop()
+		return nil, err
+	}
+	wg := new(sync.WaitGroup)
+	backend, err := openBackend(dbctx, wg, cfg)
+	if err == nil {
+		err = backend.Start(dbctx)
+	}
+	if err != nil {
+		stop()
+		wg.Wait()
+		// Never the DSN: it may hold a password.
+		return nil, fmt.Errorf("open %s: %w", describe(cfg), err)
+	}
+	replaceFeatureChecker()
+	return &Store{client: newClient(dbctx, backend), encryption: encryption, stop: stop, drained: wg}, nil
+}
+
+// Close ends every watch and closes the database.
+func (s *Store) Close() error {
+	err := s.client.Close()
+	s.stop()
+	s.drained.Wait()
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+// Ready tells whether the database answers.
+func (s *Store) Ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	if _, err := s.client.KV.Get(ctx, server.HealthKey); err != nil {
+		return fmt.Errorf("ask database: %w", err)
+	}
+	return nil
+}
+
+func openBackend(ctx context.Context, wg *sync.WaitGroup, cfg Config) (server.Backend, error) {
+	ctx, giveUp := context.WithCancelCause(ctx)
+	timer := time.AfterFunc(connectTimeout, func() {
+		giveUp(fmt.Errorf("the database did not answer within %s; check that it runs and that --datastore-endpoint is right", connectTimeout))
+	})
+	defer timer.Stop()
+
+	dc := &drivers.Config{
+		ConnectionPoolConfig: generic.ConnectionPoolConfig{MaxIdle: 20, MaxIdleTime: 2 * time.Minute},
+		CompactInterval:      5 * time.Minute,
+		CompactTimeout:       5 * time.Second,
+		CompactMinRetain:     1000,
+		CompactBatchSize:     1000,
+		PollBatchSize:        500,
+	}
+	if cfg.Metrics != nil {
+		dc.MetricsRegisterer = tolerantRegisterer{cfg.Metrics}
+	}
+	scheme, rest, _ := strings.Cut(cfg.Endpoint, "://")
+	var backend server.Backend
+	var err error
+	switch {
+	case cfg.Endpoint == "":
+		backend, err = openSQLite(ctx, wg, dc, filepath.Join(cfg.DataDir, "db"))
+	case scheme == "postgres" || scheme == "postgresql":
+		dc.Endpoint, dc.Scheme, dc.DataSourceName = cfg.Endpoint, scheme, cfg.Endpoint
+		_, backend, err = pgsql.New(ctx, wg, dc)
+	case scheme == "mysql":
+		dc.Endpoint, dc.Scheme, dc.DataSourceName = cfg.Endpoint, scheme, rest
+		_, backend, err = mysql.New(ctx, wg, dc)
+	default:
+		return nil, errors.New(`unknown scheme: use "postgres://" or "mysql://", or leave --datastore-endpoint out for SQLite`)
+	}
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return backend, err
+}
+
+func openSQLite(ctx context.Context, wg *sync.WaitGroup, dc *drivers.Config, dir string) (server.Backend, error) {
+	if strings.ContainsRune(dir, '?') {
+		return nil, fmt.Errorf("path %q: SQLite takes what follows a question mark for options; choose a data directory without one", dir)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	dc.Scheme = "sqlite"
+	dc.DataSourceName = filepath.Join(dir, "state.db") + "?" + sqlite.DefaultParams + "&_kine_disable_startup_vacuum"
+	backend, dialect, err := sqlite.NewVariant(ctx, wg, "sqlite3", dc)
+	if err != nil {
+		return nil, err
+	}
+	// SQLite has one writer; a mutex in front of it keeps writers from sleeping on SQLITE_BUSY.
+	dialect.LockWrites = true
+	return backend, nil
+}
+
+// newClient makes an etcd client whose calls are function calls into kine.
+func newClient(ctx context.Context, backend server.Backend) *kubernetes.Client {
+	bridge := server.New(backend, "http", notifyInterval, etcdVersion)
+	c := clientv3.NewCtxClient(ctx)
+	c.KV = etcd3.NewETCDLatencyTracker(clientv3.NewKVFromKVClient(adapter.KvServerToKvClient(bridge), c))
+	c.Lease = clientv3.NewLeaseFromLeaseClient(adapter.LeaseServerToLeaseClient(bridge), c, time.Second)
+	c.Watcher = clientv3.NewWatchFromWatchClient(adapter.WatchServerToWatchClient(bridge), c)
+	c.Maintenance = clientv3.NewMaintenanceFromMaintenanceClient(adapter.MaintenanceServerToMaintenanceClient(bridge), c)
+	kc := &kubernetes.Client{Client: c}
+	kc.Kubernetes = kc
+	return kc
+}
+
+func describe(cfg Config) string {
+	scheme, _, ok := strings.Cut(cfg.Endpoint, "://")
+	if !ok || scheme == "" {
+		if cfg.Endpoint != "" {
+			return "datastore endpoint"
+		}
+		return fmt.Sprintf("database in %q", filepath.Join(cfg.DataDir, "db"))
+	}
+	return fmt.Sprintf("datastore endpoint %q", scheme+"://...")
+}
+
+// tolerantRegisterer lets a second server in one process (as in tests) keep the first one's collectors.
+type tolerantRegisterer struct{ prometheus.Registerer }
+
+func (r tolerantRegisterer) MustRegister(cs ...prometheus.Collector) {
+	for _, c := range cs {
+		if err := r.Register(c); err != nil {
+			if already := new(prometheus.AlreadyRegisteredError); !errors.As(err, already) {
+				panic(err)
+			}
+		}
+	}
+}

@@ -1,0 +1,73 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/server/engine"
+	"github.com/hykube/hykube/server/kinds"
+	"github.com/hykube/hykube/server/registry"
+	"github.com/hykube/hykube/server/storage"
+)
+
+// House is what the server offers to the rooms that Config.Join connects.
+type House struct {
+	// DataDir is the server's directory.
+	DataDir string
+	// ProviderMirrors are looked at before any registry.
+	ProviderMirrors []string
+	// Loopback reaches this server as system:apiserver. It serves once Rooms.Run is called, not before.
+	Loopback *rest.Config
+	// KV is where the ledger is kept.
+	KV *storage.KV
+	// Objects reads objects as they are stored.
+	Objects *storage.Objects
+	// Kinds serves the providers' kinds.
+	Kinds *kinds.Kinds
+	// Engine is Temporal; its Client is there once Rooms.Run is called.
+	Engine *engine.Engine
+	Logger *slog.Logger
+}
+
+// Rooms is what Config.Join connects. Every field may be nil.
+type Rooms struct {
+	// InUse says how many living resources use a Provider or a ProviderConfig, and names one.
+	InUse registry.InUseFunc
+	// Changes pages through the changes of a plan.
+	Changes registry.ChangesFunc
+	// State reads the raw provider state behind an object of a provider's kind.
+	State func(context.Context, metav1.Object, kinds.Kind) ([]byte, error)
+	// Run is the controllers and workers. It is called when the server answers and the engine runs, and returns when its
+	// context ends, within a few seconds: the server and the engine are still there for it to finish with.
+	Run func(context.Context) error
+	// Close is called last, however the server ends: it leaves no provider process behind.
+	Close func(context.Context) error
+}
+
+// The funcs below ask the rooms at the time of the request: rooms are connected after the handlers are made.
+
+func (s *Server) inUse(ctx context.Context, obj metav1.Object) (int, string, error) {
+	if s.rooms.InUse == nil {
+		return 0, "", nil
+	}
+	return s.rooms.InUse(ctx, obj)
+}
+
+func (s *Server) changes(ctx context.Context, plan *v1alpha1.Plan, limit int, cont string) (*v1alpha1.PlanChangeList, error) {
+	if s.rooms.Changes == nil {
+		return nil, errors.New("list changes of plan: this server makes no plans")
+	}
+	return s.rooms.Changes(ctx, plan, limit, cont)
+}
+
+func (s *Server) state(ctx context.Context, obj metav1.Object, kind kinds.Kind) ([]byte, error) {
+	if s.rooms.State == nil {
+		return nil, nil
+	}
+	return s.rooms.State(ctx, obj, kind)
+}

@@ -1,0 +1,92 @@
+package workflows
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/hykube/hykube/internal/plan"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+)
+
+// sideBySide bounds the steps of one plan that are under way at once; a ProviderConfig's limits bound them further.
+const sideBySide = 32
+
+// ApplyPlan applies an approved plan: each step as soon as those before it are done, independent ones side by side. A
+// step that fails stops what depends on it and nothing else.
+func ApplyPlan(ctx workflow.Context, p Plan) (Finished, error) {
+	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		StartToCloseTimeout: 24 * time.Hour,
+		HeartbeatTimeout:    30 * time.Second,
+		WaitForCancellation: true,
+		RetryPolicy: &temporal.RetryPolicy{
+			InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 30 * time.Second,
+			NonRetryableErrorTypes: []string{ErrorFinal},
+		},
+	})
+	var begun Begun
+	if err := workflow.ExecuteActivity(titled(ctx, "check the approval, order the steps"), ActivityBegin, p).Get(ctx, &begun); err != nil {
+		return Finished{}, err
+	}
+	if err := upsert(ctx, begun.Providers, ""); err != nil {
+		return Finished{}, err
+	}
+	cancelled := false
+	if begun.Refused == "" {
+		var err error
+		if cancelled, err = applySteps(ctx, p, begun); err != nil {
+			return Finished{}, err
+		}
+	}
+	var finished Finished
+	if err := workflow.ExecuteActivity(titled(ctx, "record the outcome"), ActivityFinish, Finish{Plan: p, Cancelled: cancelled}).Get(ctx, &finished); err != nil {
+		return Finished{}, err
+	}
+	return finished, upsert(ctx, nil, finished.Outcome)
+}
+
+func applySteps(ctx workflow.Context, p Plan, begun Begun) (cancelled bool, err error) {
+	cancel := workflow.GetSignalChannel(ctx, SignalCancel)
+	if len(begun.Steps) == 0 && begun.Total > 0 {
+		// Too many for one history: a lane takes them from the ledger. It hears of a cancel through the Plan object.
+		title := fmt.Sprintf("apply %d steps", begun.Total)
+		if err := workflow.ExecuteActivity(titled(ctx, title), ActivityLane, p).Get(ctx, nil); err != nil {
+			return false, err
+		}
+		return cancel.ReceiveAsync(nil), nil
+	}
+
+	tracker := plan.NewTracker(len(begun.Steps), func(i int) []int { return begun.Steps[i].DependsOn })
+	selector := workflow.NewSelector(ctx)
+	selector.AddReceive(cancel, func(c workflow.ReceiveChannel, _ bool) {
+		c.Receive(ctx, nil)
+		cancelled = true
+	})
+	var waiting []int
+	running := 0
+	for {
+		waiting = append(waiting, tracker.Ready()...)
+		for !cancelled && len(waiting) > 0 && running < sideBySide {
+			i := waiting[0]
+			waiting = waiting[1:]
+			step := begun.Steps[i]
+			future := workflow.ExecuteActivity(titled(ctx, step.Title), ActivityStep,
+				StepInput{Plan: p, Change: step.Change, Destroy: step.Destroy})
+			running++
+			selector.AddFuture(future, func(f workflow.Future) {
+				running--
+				var result StepResult
+				if ferr := f.Get(ctx, &result); ferr != nil || !result.OK {
+					tracker.Fail(i)
+					return
+				}
+				tracker.Done(i)
+			})
+		}
+		if running == 0 {
+			return cancelled, nil
+		}
+		selector.Select(ctx)
+	}
+}

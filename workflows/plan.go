@@ -1,0 +1,97 @@
+package workflows
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+)
+
+// surveys bounds how often a plan starts again because objects moved under it.
+const surveys = 5
+
+// MakePlan makes a plan: it surveys the objects, asks the providers what they would do, and publishes the result.
+// A failure ends in the Plan's conditions, not in a failed run.
+func MakePlan(ctx workflow.Context, p Plan) (Published, error) {
+	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		StartToCloseTimeout: 6 * time.Hour,
+		HeartbeatTimeout:    30 * time.Second,
+		RetryPolicy: &temporal.RetryPolicy{
+			InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 30 * time.Second, MaximumAttempts: 6,
+			NonRetryableErrorTypes: []string{ErrorFinal, ErrorMoved},
+		},
+	})
+	published, err := makePlan(ctx, p)
+	outcome := published.Summary
+	if err != nil {
+		failure := Failure{Plan: p, Message: reason(err)}
+		if ferr := workflow.ExecuteActivity(titled(ctx, "record why the plan failed"), ActivityFail, failure).Get(ctx, nil); ferr != nil {
+			return Published{}, errors.Join(err, ferr)
+		}
+		published, outcome = Published{Summary: "failed"}, "PlanFailed"
+	}
+	return published, upsert(ctx, nil, outcome)
+}
+
+func makePlan(ctx workflow.Context, p Plan) (Published, error) {
+	var surveyed Surveyed
+	for attempt := 1; ; attempt++ {
+		if err := workflow.ExecuteActivity(titled(ctx, "list objects, resolve references"), ActivitySurvey, p).Get(ctx, &surveyed); err != nil {
+			return Published{}, err
+		}
+		if err := upsert(ctx, surveyed.Providers, ""); err != nil {
+			return Published{}, err
+		}
+		if surveyed.Invalid {
+			break
+		}
+		title := fmt.Sprintf("ask providers about %d of %d resources", surveyed.Visited, surveyed.Resources)
+		err := workflow.ExecuteActivity(titled(ctx, title), ActivityPropose, p).Get(ctx, nil)
+		if err == nil {
+			break
+		}
+		if ae, ok := errors.AsType[*temporal.ApplicationError](err); !ok || ae.Type() != ErrorMoved || attempt == surveys {
+			return Published{}, err
+		}
+	}
+	var published Published
+	err := workflow.ExecuteActivity(titled(ctx, "store the plan"), ActivityPublish, p).Get(ctx, &published)
+	return published, err
+}
+
+// titled gives an activity the text that the Web UI shows beside its name.
+func titled(ctx workflow.Context, summary string) workflow.Context {
+	options := workflow.GetActivityOptions(ctx)
+	options.Summary = summary
+	return workflow.WithActivityOptions(ctx, options)
+}
+
+// reason strips what Temporal wraps around an activity's error.
+func reason(err error) string {
+	if ae, ok := errors.AsType[*temporal.ApplicationError](err); ok {
+		return ae.Message()
+	}
+	return err.Error()
+}
+
+var (
+	searchProvider = temporal.NewSearchAttributeKeyKeywordList(SearchProvider)
+	searchOutcome  = temporal.NewSearchAttributeKeyKeyword(SearchOutcome)
+)
+
+// upsert records search attributes of the run; empty ones are left as they are.
+func upsert(ctx workflow.Context, providers []string, outcome string) error {
+	var updates []temporal.SearchAttributeUpdate
+	if len(providers) > 0 {
+		updates = append(updates, searchProvider.ValueSet(providers))
+	}
+	if outcome != "" {
+		updates = append(updates, searchOutcome.ValueSet(outcome))
+	}
+	if len(updates) == 0 {
+		return nil
+	}
+	return workflow.UpsertTypedSearchAttributes(ctx, updates...)
+}
