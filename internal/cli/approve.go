@@ -1,0 +1,109 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+type approveOptions struct {
+	*session
+	name    string
+	digest  string
+	message string
+	noWait  bool
+}
+
+func newApprove(s *session) *cobra.Command {
+	o := &approveOptions{session: s}
+	cmd := &cobra.Command{
+		Use:   "approve PLAN",
+		Short: "Approve a plan, and watch it being applied",
+		Long: `Approve a plan, and watch it being applied.
+
+The approval names the digest of the plan's changes, so that what is applied is what was read. --digest gives the one
+that you read, in "kubectl hykube show"; without it, it is the plan's digest of this moment. A plan doesn't change once
+it is made. Approving needs the verb "approve" on plans.`,
+		Example: `  kubectl hykube approve plan-x7k2d
+  kubectl hykube approve plan-x7k2d --digest sha256:3f8a... -m "reviewed in change 4711" --no-wait`,
+		Args:              onePlan,
+		ValidArgsFunction: completePlans(s),
+		RunE:              run(o),
+	}
+	fs := cmd.Flags()
+	fs.StringVar(&o.digest, "digest", "", "Digest of the changes that you read; any other plan is refused")
+	fs.StringVarP(&o.message, "message", "m", "", "Why, in your own words; it is kept with the plan")
+	fs.BoolVar(&o.noWait, "no-wait", false, "Return as soon as the plan is approved")
+	return cmd
+}
+
+func (o *approveOptions) Complete(args []string) error {
+	o.name = args[0]
+	return o.connect()
+}
+
+func (o *approveOptions) Validate() error { return nil }
+
+func (o *approveOptions) Run(ctx context.Context) error {
+	began := time.Now()
+	p, err := o.getPlan(ctx, o.namespace, o.name)
+	if err != nil {
+		return err
+	}
+	switch {
+	case !planned(p):
+		return fmt.Errorf("plan %q is still being made; there is nothing to approve yet", p.Name)
+	case nothingToDo(p):
+		fmt.Fprintf(o.Out, "Plan %q has no changes, so there is nothing to approve.\n", p.Name)
+		return nil
+	case p.Status.Approval != nil:
+		return fmt.Errorf("plan %q was %s already%s", p.Name, decisionWord(p.Status.Approval.Decision), by(p.Status.Approval))
+	case stalled(p):
+		return o.failure(ctx, p)
+	}
+	digest := o.digest
+	if digest == "" {
+		digest = p.Status.Digest
+	}
+	if digest != p.Status.Digest {
+		return &exitError{ExitStale, fmt.Errorf("plan %q has the digest %s, not %s: it isn't the plan that you read. kubectl hykube show %s -n %s", p.Name, p.Status.Digest, digest, p.Name, p.Namespace)}
+	}
+	if p, err = o.decide(ctx, p, v1alpha1.DecisionApproved, digest, o.message); err != nil {
+		return err
+	}
+	fmt.Fprintf(o.Out, "plan.%s/%s approved\n", v1alpha1.GroupName, p.Name)
+	if o.noWait {
+		return nil
+	}
+	end, changes, err := o.follow(ctx, p)
+	if errors.Is(err, errDetached) {
+		return (&journey{session: o.session}).detached([]*v1alpha1.Plan{p})
+	}
+	if err != nil {
+		return err
+	}
+	return o.conclude(end, changes, time.Since(began))
+}
+
+func decisionWord(d v1alpha1.Decision) string {
+	if d == v1alpha1.DecisionDiscarded {
+		return "discarded"
+	}
+	return "approved"
+}
+
+func by(a *v1alpha1.PlanApproval) string {
+	out := ""
+	if a.By != nil {
+		out += " by " + a.By.Username
+	}
+	if a.At != nil {
+		out += " at " + a.At.UTC().Format(time.RFC3339)
+	}
+	return out
+}

@@ -1,0 +1,73 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+type cancelOptions struct {
+	*session
+	name   string
+	noWait bool
+}
+
+func newCancel(s *session) *cobra.Command {
+	o := &cancelOptions{session: s}
+	cmd := &cobra.Command{
+		Use:   "cancel PLAN",
+		Short: "Stop a plan between two changes",
+		Long: `Stop a plan between two changes. Changes under way are finished and recorded, since a call to a provider that is
+cut off leaves nobody knowing what it did; the rest is not tried.`,
+		Example:           `  kubectl hykube cancel apply-x7k2d`,
+		Args:              onePlan,
+		ValidArgsFunction: completePlans(s),
+		RunE:              run(o),
+	}
+	cmd.Flags().BoolVar(&o.noWait, "no-wait", false, "Return as soon as the server was asked")
+	return cmd
+}
+
+func (o *cancelOptions) Complete(args []string) error {
+	o.name = args[0]
+	return o.connect()
+}
+
+func (o *cancelOptions) Validate() error { return nil }
+
+func (o *cancelOptions) Run(ctx context.Context) error {
+	began := time.Now()
+	p, err := o.getPlan(ctx, o.namespace, o.name)
+	if err != nil {
+		return err
+	}
+	if finished(p) {
+		fmt.Fprintf(o.Out, "Plan %q has ended already; there is nothing to cancel.\n", p.Name)
+		return nil
+	}
+	if err := o.cancelPlan(ctx, p); err != nil {
+		return err
+	}
+	fmt.Fprintf(o.Out, "plan.%s/%s cancelled\n", v1alpha1.GroupName, p.Name)
+	if o.noWait || p.Status.Approval == nil {
+		return nil
+	}
+	end, changes, err := o.follow(ctx, p)
+	if errors.Is(err, errDetached) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := o.conclude(end, changes, time.Since(began)); ExitCode(err) == ExitError && end.Status.Cancel != nil {
+		return nil // that is what was asked for
+	} else if err != nil {
+		return err
+	}
+	return nil
+}

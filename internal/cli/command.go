@@ -1,0 +1,159 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+)
+
+// Version is the version of the plugin; the build sets it.
+var Version = "dev"
+
+// NewCommand is `kubectl hykube`. It prints no errors: whoever executes it calls PrintError and exits with ExitCode.
+func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
+	s := &session{terminal: newTerminal(streams), interrupts: onInterrupt}
+	return newCommand(s)
+}
+
+func newCommand(s *session) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "hykube",
+		Short: "Plan and apply infrastructure on a Hykube server",
+		Long: `Plan and apply infrastructure on a Hykube server.
+
+kubectl writes, reads and deletes objects; these verbs plan what they ask for and apply it:
+
+  write   kubectl apply -f DIR, or kubectl hykube apply -f DIR for the whole journey
+  plan    kubectl hykube plan
+  apply   kubectl hykube approve PLAN
+
+Exit codes: 0 done, or nothing to do; 1 error; 2 changes wait for approval (with --detailed-exitcode);
+3 refused by policy; 4 stale: what was planned has moved since.`,
+		Example: `  # record, plan, ask, apply
+  kubectl hykube apply -f examples/first
+
+  # see what would happen to the whole namespace
+  kubectl hykube plan -n prod
+
+  # everything about a plan, then approve it
+  kubectl hykube show plan-x7k2d
+  kubectl hykube approve plan-x7k2d`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return unknownVerb(cmd, args[0])
+			}
+			return cmd.Help()
+		},
+		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl hykube"},
+	}
+	cmd.SetIn(s.In)
+	cmd.SetOut(s.Out)
+	cmd.SetErr(s.ErrOut)
+	s.flags.add(cmd.PersistentFlags())
+	cmd.AddGroup(&cobra.Group{ID: "journey", Title: "Plan and apply:"}, &cobra.Group{ID: "look", Title: "Look:"}, &cobra.Group{ID: "other", Title: "Other:"})
+	add := func(group string, cmds ...*cobra.Command) {
+		for _, c := range cmds {
+			c.GroupID = group
+			silence(c)
+			cmd.AddCommand(c)
+		}
+	}
+	cmd.SetUsageTemplate(usage(cmd.UsageTemplate()))
+	add("journey", newApply(s), newPlan(s), newShow(s), newApprove(s), newDiscard(s), newCancel(s), newDestroy(s), newRefresh(s))
+	add("look", newStatus(s), newProvider(s), newGraph(s), newUI(s))
+	add("other", newVersion(s), newCompletion(s))
+	cmd.SetHelpCommandGroupID("other")
+	cmd.CompletionOptions.DisableDefaultCmd = true
+	_ = cmd.RegisterFlagCompletionFunc("namespace", completeNamespaces(s))
+	return cmd
+}
+
+// usage shortens cobra's: kubectl's two dozen flags stand in the help of the root, and not in that of every verb.
+func usage(template string) string {
+	const from, to = "{{if .HasAvailableInheritedFlags}}", "{{if .HasHelpSubCommands}}"
+	i, j := strings.Index(template, from), strings.Index(template, to)
+	if i < 0 || j < i {
+		return template
+	}
+	return template[:i] + "{{if .HasAvailableInheritedFlags}}\n\nAnd kubectl's own flags, such as -n, --context and --kubeconfig: see \"kubectl hykube --help\".{{end}}" + template[j:]
+}
+
+// silence leaves errors to PrintError also where the commands hang below another root, such as kubectl's.
+func silence(c *cobra.Command) {
+	c.SilenceErrors, c.SilenceUsage = true, true
+	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return fmt.Errorf("%w\nSee `%s --help`", err, c.CommandPath())
+	})
+	for _, sub := range c.Commands() {
+		silence(sub)
+	}
+}
+
+func unknownVerb(cmd *cobra.Command, name string) error {
+	var names []string
+	for _, c := range cmd.Commands() {
+		names = append(names, c.Name())
+	}
+	text := fmt.Sprintf("unknown verb %q", name)
+	if near := nearest(name, names); near != "" {
+		text += fmt.Sprintf(": did you mean %q?", near)
+	}
+	switch name {
+	case "get", "delete", "describe", "edit", "wait", "explain", "diff", "patch":
+		text += fmt.Sprintf(": kubectl does that itself: kubectl %s", name)
+	}
+	return fmt.Errorf("%s\nSee `kubectl hykube --help`; there are %s", text, strings.Join(names, ", "))
+}
+
+// verb is what every command is: an Options struct that completes itself, checks itself and runs.
+type verb interface {
+	Complete(args []string) error
+	Validate() error
+	Run(ctx context.Context) error
+}
+
+// run is the RunE of a verb.
+func run(v verb) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := v.Complete(args); err != nil {
+			return err
+		}
+		if err := v.Validate(); err != nil {
+			return err
+		}
+		ctx := cmd.Context()
+		if ctx == nil {
+			ctx = context.Background()
+		}
+		return v.Run(ctx)
+	}
+}
+
+// onInterrupt delivers Ctrl-C to whoever waits, in place of ending the process.
+func onInterrupt() (<-chan struct{}, func()) {
+	signals, out, end := make(chan os.Signal, 2), make(chan struct{}), make(chan struct{})
+	signal.Notify(signals, os.Interrupt)
+	go func() {
+		for {
+			select {
+			case <-signals:
+				select {
+				case out <- struct{}{}:
+				case <-end:
+					return
+				}
+			case <-end:
+				return
+			}
+		}
+	}()
+	return out, func() { signal.Stop(signals); close(end) }
+}

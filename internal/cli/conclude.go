@@ -1,0 +1,145 @@
+package cli
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diff"
+)
+
+// conclude tells what came of a plan: every error in full, what was not tried, the counts, and where to look.
+func (s *session) conclude(p *v1alpha1.Plan, changes map[int32]*v1alpha1.PlanChange, took time.Duration) error {
+	var sum v1alpha1.PlanSummary
+	var skipped, stales, unknowns []string
+	made := 0
+	for _, i := range slices.Sorted(maps.Keys(changes)) {
+		c := changes[i]
+		switch c.State {
+		case v1alpha1.ChangeDone:
+			made++
+			tally(&sum, c.Action)
+			s.diagnostics(c, v1alpha1.SeverityWarning)
+		case v1alpha1.ChangeFailed:
+			s.diagnostics(c, v1alpha1.SeverityError)
+		case v1alpha1.ChangeUnknown:
+			s.diagnostics(c, v1alpha1.SeverityError)
+			unknowns = append(unknowns, c.Address)
+		case v1alpha1.ChangeStale:
+			stales = append(stales, c.Address+": "+oneLine(c))
+		case v1alpha1.ChangeSkipped, v1alpha1.ChangePending:
+			skipped = append(skipped, c.Address+": "+skipReason(c))
+		}
+	}
+	progress := p.Status.Progress
+	if total(p) > eachChange && progress != nil {
+		made = int(progress.Done)
+	}
+	for _, d := range p.Status.Diagnostics {
+		fmt.Fprint(s.ErrOut, diff.Diagnostic(d, s.style))
+	}
+	s.list("Not tried:", skipped)
+	s.list("Not applied, because they moved after the plan was made:", stales)
+	s.list("Begun, with an outcome that was lost; somebody must look:", unknowns)
+
+	where := fmt.Sprintf("Plan %s: kubectl hykube status %s -n %s, or kubectl hykube ui for the run itself.", p.Name, p.Name, p.Namespace)
+	if ready(p) {
+		if total(p) > eachChange && p.Status.Summary != nil {
+			sum = *p.Status.Summary
+		}
+		fmt.Fprintf(s.Out, "\n%s %s, in %s.\n%s\n", s.style.Bold(s.style.Green("Apply complete!")), counts(sum), elapsed(took), s.style.Dim(where))
+		return nil
+	}
+	code, headline := ExitError, "Apply incomplete:"
+	switch {
+	case discarded(p):
+		headline = "Discarded:"
+	case stale(p):
+		code, headline = ExitStale, "The plan is stale:"
+	case p.Status.Cancel != nil:
+		headline = "Cancelled:"
+	}
+	text := fmt.Sprintf("%s of %s changes made (%s)", diff.Count(made), diff.Count(total(p)), counts(sum))
+	if progress != nil && progress.Failed > 0 {
+		text += fmt.Sprintf(", %s failed", diff.Count(int(progress.Failed)))
+	}
+	if n := len(skipped); n > 0 {
+		text += fmt.Sprintf(", %s not tried", diff.Count(n))
+	}
+	fmt.Fprintf(s.ErrOut, "\n%s %s, in %s.\n", s.style.Bold(s.style.Red(headline)), text, elapsed(took))
+	if m := why(p); m != "" {
+		fmt.Fprintln(s.ErrOut, diff.Clean(m, true))
+	}
+	fmt.Fprintf(s.ErrOut, "What was made is recorded; running the same command again goes on from there.\n%s\n", s.style.Dim(where))
+	return silent(code)
+}
+
+// skipReason is why a change wasn't tried.
+func skipReason(c *v1alpha1.PlanChange) string {
+	if c.Message == "" && c.State == v1alpha1.ChangePending {
+		return "the plan ended before its turn"
+	}
+	return oneLine(c)
+}
+
+// diagnostics writes what was said about a change, and its message when nothing else was.
+func (s *session) diagnostics(c *v1alpha1.PlanChange, least v1alpha1.Severity) {
+	wrote := false
+	for _, d := range c.Diagnostics {
+		if d.Address == "" {
+			d.Address = c.Address
+		}
+		fmt.Fprint(s.ErrOut, diff.Diagnostic(d, s.style))
+		wrote = wrote || d.Severity == v1alpha1.SeverityError
+	}
+	if !wrote && least == v1alpha1.SeverityError {
+		fmt.Fprint(s.ErrOut, diff.Diagnostic(v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: oneLine(c), Address: c.Address}, s.style))
+	}
+}
+
+const listed = 20
+
+func (s *session) list(title string, lines []string) {
+	if len(lines) == 0 {
+		return
+	}
+	fmt.Fprintln(s.ErrOut, s.style.Bold(title))
+	for i, l := range lines {
+		if i == listed {
+			fmt.Fprintf(s.ErrOut, "  … and %s more\n", diff.Count(len(lines)-i))
+			return
+		}
+		fmt.Fprintln(s.ErrOut, "  "+l)
+	}
+}
+
+func tally(sum *v1alpha1.PlanSummary, a v1alpha1.Action) {
+	switch a {
+	case v1alpha1.ActionCreate:
+		sum.Create++
+	case v1alpha1.ActionUpdate:
+		sum.Update++
+	case v1alpha1.ActionReplace:
+		sum.Replace++
+	case v1alpha1.ActionDelete:
+		sum.Delete++
+	case v1alpha1.ActionRead:
+		sum.Drifted++
+	}
+}
+
+// counts is "3 added, 1 changed, 0 destroyed", as Terraform counts: a replacement is one of each.
+func counts(sum v1alpha1.PlanSummary) string {
+	parts := []string{
+		diff.Count(int(sum.Create+sum.Replace)) + " added",
+		diff.Count(int(sum.Update)) + " changed",
+		diff.Count(int(sum.Delete+sum.Replace)) + " destroyed",
+	}
+	if sum.Create+sum.Update+sum.Replace+sum.Delete == 0 && sum.Drifted > 0 {
+		return diff.Count(int(sum.Drifted)) + " refreshed"
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,113 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+type destroyOptions struct {
+	*session
+	files       fileFlags
+	targets     []string
+	selector    string
+	all         bool
+	autoApprove bool
+	full        bool
+}
+
+func newDestroy(s *session) *cobra.Command {
+	o := &destroyOptions{session: s}
+	cmd := &cobra.Command{
+		Use:   "destroy (-f PATH | --all | -l SELECTOR | TYPE.NAME ...)",
+		Short: "Plan to destroy resources, ask, and destroy them",
+		Long: `Plan to destroy resources, ask, and destroy them, in the reverse order of their dependencies.
+
+The objects stay, without infrastructure behind them: kubectl hykube apply makes it again, kubectl delete removes them.
+-f takes the names from files and records nothing.`,
+		Example: `  kubectl hykube destroy -f examples/first
+  kubectl hykube destroy sim_instance.web-1 sim-disk/data
+  kubectl hykube destroy --all -n sandbox --auto-approve`,
+		RunE: run(o),
+	}
+	fs := cmd.Flags()
+	fs.StringArrayVarP(&o.files.paths, "filename", "f", nil, "File, directory, URL, or - for standard input, whose resources are destroyed")
+	fs.BoolVarP(&o.files.recursive, "recursive", "R", false, "Also read the sub-directories of a directory")
+	fs.StringVarP(&o.selector, "selector", "l", "", "Destroy the resources with these labels, such as team=infra")
+	fs.BoolVar(&o.all, "all", false, "Destroy everything in the namespace")
+	fs.BoolVar(&o.autoApprove, "auto-approve", false, "Destroy without asking")
+	fs.BoolVar(&o.full, "full", false, "Show every change in full, however many there are")
+	return cmd
+}
+
+func (o *destroyOptions) Complete(args []string) error {
+	o.targets = args
+	return o.connect()
+}
+
+func (o *destroyOptions) Validate() error {
+	ways := 0
+	for _, given := range []bool{len(o.files.paths) > 0, len(o.targets) > 0, o.all, o.selector != ""} {
+		if given {
+			ways++
+		}
+	}
+	if ways != 1 {
+		return errors.New("say what to destroy, in one way: -f PATH, TYPE.NAME ..., -l SELECTOR, or --all for the whole namespace")
+	}
+	if _, err := addresses("destroy", o.targets); err != nil {
+		return err
+	}
+	return canAsk(o.session, o.autoApprove, o.files.stdin(), "destroy")
+}
+
+func (o *destroyOptions) Run(ctx context.Context) error {
+	want, err := o.want(ctx)
+	if err != nil {
+		return err
+	}
+	j := &journey{session: o.session, autoApprove: o.autoApprove, full: o.full, began: time.Now(), question: "Do you really want to destroy these resources? There is no undo."}
+	return j.run(ctx, want)
+}
+
+func (o *destroyOptions) want(ctx context.Context) ([]wanted, error) {
+	flags := planFlags{targets: o.targets, selector: o.selector}
+	spec := v1alpha1.PlanSpec{Destroy: true}
+	if err := flags.fill(&spec); err != nil {
+		return nil, err
+	}
+	if len(o.files.paths) == 0 {
+		return []wanted{{o.namespace, "destroy", spec}}, nil
+	}
+	ms, err := o.manifests(ctx, o.files.paths, o.files.recursive)
+	if err != nil {
+		return nil, err
+	}
+	var rs []recorded
+	for _, m := range ms {
+		ns := m.object.GetNamespace()
+		if ns == "" {
+			ns = o.namespace
+		}
+		if o.enforce && ns != o.namespace {
+			return nil, fmt.Errorf("%s: %s %q says namespace %q, and -n says %q", m.where(), m.object.GetKind(), m.object.GetName(), ns, o.namespace)
+		}
+		rs = append(rs, recorded{manifest: m, namespace: ns})
+	}
+	var out []wanted
+	for _, sc := range scopes(rs) {
+		own := *spec.DeepCopy()
+		own.Targets = slices.Clone(sc.addresses)
+		out = append(out, wanted{sc.namespace, "destroy", own})
+	}
+	if len(out) == 0 {
+		return nil, errors.New("there are no resources in these files, so there is nothing to destroy")
+	}
+	return out, nil
+}

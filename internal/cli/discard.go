@@ -1,0 +1,53 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+type discardOptions struct {
+	*session
+	name    string
+	message string
+}
+
+func newDiscard(s *session) *cobra.Command {
+	o := &discardOptions{session: s}
+	cmd := &cobra.Command{
+		Use:               "discard PLAN",
+		Short:             "Decide against a plan",
+		Long:              "Decide against a plan. Nothing is changed, and nobody can approve it any more; the objects stay recorded.",
+		Example:           `  kubectl hykube discard plan-x7k2d -m "wrong region"`,
+		Args:              onePlan,
+		ValidArgsFunction: completePlans(s),
+		RunE:              run(o),
+	}
+	cmd.Flags().StringVarP(&o.message, "message", "m", "", "Why, in your own words; it is kept with the plan")
+	return cmd
+}
+
+func (o *discardOptions) Complete(args []string) error {
+	o.name = args[0]
+	return o.connect()
+}
+
+func (o *discardOptions) Validate() error { return nil }
+
+func (o *discardOptions) Run(ctx context.Context) error {
+	p, err := o.getPlan(ctx, o.namespace, o.name)
+	if err != nil {
+		return err
+	}
+	if p.Status.Approval != nil {
+		return fmt.Errorf("plan %q was %s already%s", p.Name, decisionWord(p.Status.Approval.Decision), by(p.Status.Approval))
+	}
+	if _, err := o.decide(ctx, p, v1alpha1.DecisionDiscarded, p.Status.Digest, o.message); err != nil {
+		return err
+	}
+	fmt.Fprintf(o.Out, "plan.%s/%s discarded\n", v1alpha1.GroupName, p.Name)
+	return nil
+}

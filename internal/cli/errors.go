@@ -1,0 +1,86 @@
+package cli
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"syscall"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// server is the address of the server, for error messages.
+func (s *session) server() string {
+	if s.cfg == nil {
+		return ""
+	}
+	return s.cfg.Host
+}
+
+// explain adds what a person can do to the errors of a connection; those of the API explain themselves.
+func explain(err error, server string) error {
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsUnauthorized(err):
+		return fmt.Errorf("%w\nThe server doesn't know who you are: the token or certificate in the kubeconfig is wrong or has expired", err)
+	case apierrors.IsNotFound(err) && notServed(err):
+		return fmt.Errorf("%w\n%s answers, but doesn't serve Hykube's API: is it a Hykube server? `kubectl hykube version` tells", err, server)
+	}
+	if apiStatus(err) != nil {
+		return err
+	}
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
+		return fmt.Errorf("the server at %s can't be reached: %w\nIs it running, and is it the server of this kubeconfig? What it was doing goes on when it is back: `kubectl hykube status`", server, rootCause(err))
+	case os.IsTimeout(err):
+		return fmt.Errorf("the server at %s doesn't answer in time: %w", server, rootCause(err))
+	}
+	if dns, ok := errors.AsType[*net.DNSError](err); ok {
+		return fmt.Errorf("the server's name %q can't be resolved: check `server:` in the kubeconfig", dns.Name)
+	}
+	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
+		return fmt.Errorf("the certificate of %s isn't signed by the CA in the kubeconfig: %w\nA server with a new data directory has a new CA: use the kubeconfig that it wrote", server, rootCause(err))
+	}
+	return err
+}
+
+// apiStatus is what the API said, or nil when the error isn't the API's.
+func apiStatus(err error) *metav1.Status {
+	if s := apierrors.APIStatus(nil); errors.As(err, &s) {
+		return new(s.Status())
+	}
+	return nil
+}
+
+// notServed is true for the 404 of an API that isn't there, not of an object.
+func notServed(err error) bool {
+	status := apiStatus(err)
+	if status == nil {
+		return false
+	}
+	d := status.Details
+	if d == nil {
+		return true
+	}
+	for _, c := range d.Causes {
+		if c.Type == "UnexpectedServerResponse" {
+			return true
+		}
+	}
+	return d.Name == ""
+}
+
+// rootCause is the innermost error: "connect: connection refused" without the URL that was asked.
+func rootCause(err error) error {
+	for {
+		next := errors.Unwrap(err)
+		if next == nil {
+			return err
+		}
+		err = next
+	}
+}

@@ -1,0 +1,426 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+// fakeServer answers the HTTP API of a Hykube server as far as the plugin uses it, from memory. The plugin's own
+// HTTP path is real: kubeconfig, discovery, server-side apply, watches, subresources.
+type fakeServer struct {
+	t       *testing.T
+	url     string
+	ca      string
+	mu      sync.Mutex
+	version int
+	objects map[string]map[string]any
+	plans   map[string]*v1alpha1.Plan
+	changes map[string][]v1alpha1.PlanChange
+	watches []chan *v1alpha1.Plan
+	calls   []string
+
+	// kinds are the served kinds of provider sim; none until a Provider sim is recorded, unless installed.
+	installed bool
+	// planning works out a plan: its changes and conditions.
+	planning func(p *v1alpha1.Plan) []v1alpha1.PlanChange
+	// applying works on an approved plan; nil applies every change.
+	applying func(f *fakeServer, p *v1alpha1.Plan)
+	// refuse answers a request with an error before anything else looks at it.
+	refuse func(r *http.Request) *metav1.Status
+}
+
+func newFakeServer(t *testing.T) *fakeServer {
+	f := &fakeServer{t: t, objects: map[string]map[string]any{}, plans: map[string]*v1alpha1.Plan{}, changes: map[string][]v1alpha1.PlanChange{}, installed: true}
+	srv := httptest.NewUnstartedServer(f)
+	srv.EnableHTTP2 = true
+	srv.StartTLS() // client-go sends credentials over TLS alone
+	f.ca = base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw}))
+	t.Cleanup(func() {
+		srv.CloseClientConnections()
+		srv.Close()
+	})
+	f.url = srv.URL
+	return f
+}
+
+// run executes the plugin against the server as a pipe would, and returns what it printed and its exit code.
+func (f *fakeServer) run(args ...string) (out, errOut string, code int) {
+	return f.runIn(nil, "", args...)
+}
+
+func (f *fakeServer) runIn(change func(*session), stdin string, args ...string) (string, string, int) {
+	f.t.Helper()
+	dir := f.t.TempDir()
+	config := filepath.Join(dir, "kubeconfig")
+	text := fmt.Sprintf("apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: %q, certificate-authority-data: %s}}]\nusers: [{name: u, user: {token: secret}}]\ncontexts: [{name: c, context: {cluster: c, user: u, namespace: default}}]\ncurrent-context: c\n", f.url, f.ca)
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		f.t.Fatal(err)
+	}
+	var out, errOut bytes.Buffer
+	s := &session{terminal: newTerminal(genericiooptions.IOStreams{In: strings.NewReader(stdin), Out: &out, ErrOut: &errOut}),
+		interrupts: func() (<-chan struct{}, func()) { return nil, func() {} }}
+	if change != nil {
+		change(s)
+	}
+	cmd := newCommand(s)
+	cmd.SetArgs(append(args, "--kubeconfig", config, "--cache-dir", filepath.Join(dir, "cache")))
+	err := cmd.ExecuteContext(f.t.Context())
+	PrintError(&errOut, err)
+	return out.String(), errOut.String(), ExitCode(err)
+}
+
+func (f *fakeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	f.mu.Lock()
+	f.calls = append(f.calls, r.Method+" "+r.URL.Path)
+	refuse := f.refuse
+	f.mu.Unlock()
+	if refuse != nil {
+		if st := refuse(r); st != nil {
+			f.answer(w, int(st.Code), st)
+			return
+		}
+	}
+	if r.Header.Get("Authorization") != "Bearer secret" {
+		f.answer(w, 401, status(401, metav1.StatusReasonUnauthorized, "Unauthorized"))
+		return
+	}
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	switch {
+	case r.URL.Path == "/version":
+		f.answer(w, 200, map[string]string{"gitVersion": "v0.1.0", "goVersion": "go1.26", "platform": "linux/amd64"})
+	case r.URL.Path == "/api":
+		f.answer(w, 200, metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions", APIVersion: "v1"}, Versions: []string{"v1"}})
+	case r.URL.Path == "/apis":
+		f.answer(w, 200, f.groups())
+	case len(parts) == 2 && parts[0] == "api", len(parts) == 3 && parts[0] == "apis":
+		f.answer(w, 200, f.resources(strings.Join(parts[1:], "/")))
+	case parts[0] == "api":
+		f.resource(w, r, "v1", parts[2:])
+	case parts[0] == "apis":
+		f.resource(w, r, parts[1]+"/"+parts[2], parts[3:])
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+func (f *fakeServer) groups() metav1.APIGroupList {
+	l := metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}}
+	add := func(g, v string) {
+		gv := metav1.GroupVersionForDiscovery{GroupVersion: g + "/" + v, Version: v}
+		l.Groups = append(l.Groups, metav1.APIGroup{Name: g, Versions: []metav1.GroupVersionForDiscovery{gv}, PreferredVersion: gv})
+	}
+	add("hykube.io", "v1alpha1")
+	if f.installed {
+		add("sim.hykube.io", "v1")
+	}
+	return l
+}
+
+func (f *fakeServer) resources(gv string) metav1.APIResourceList {
+	l := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: gv}
+	add := func(plural, kind string) {
+		l.APIResources = append(l.APIResources, metav1.APIResource{Name: plural, SingularName: kind, Kind: kind, Namespaced: true, Verbs: []string{"get", "list", "patch", "watch"}})
+	}
+	if gv == "sim.hykube.io/v1" && f.installed {
+		add("sim-networks", "sim-network")
+		add("sim-subnets", "sim-subnet")
+	}
+	return l
+}
+
+func (f *fakeServer) resource(w http.ResponseWriter, r *http.Request, gv string, parts []string) {
+	ns := ""
+	if len(parts) >= 3 && parts[0] == "namespaces" {
+		ns, parts = parts[1], parts[2:]
+	}
+	if parts[0] == "plans" {
+		f.plan(w, r, ns, parts[1:])
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(parts) == 1 {
+		items := []any{}
+		for k, o := range f.objects {
+			if strings.HasPrefix(k, gv+"/"+parts[0]+"/"+ns+"/") {
+				items = append(items, o)
+			}
+		}
+		if r.URL.Query().Get("watch") != "" {
+			return // ends at once: the caller looks again
+		}
+		kind := "List"
+		if parts[0] == "providers" {
+			kind = "ProviderList"
+		}
+		f.answer(w, 200, map[string]any{"apiVersion": gv, "kind": kind, "metadata": map[string]any{}, "items": items})
+		return
+	}
+	key := gv + "/" + parts[0] + "/" + ns + "/" + parts[1]
+	old, exists := f.objects[key]
+	if r.Method == http.MethodGet {
+		if !exists {
+			st := status(404, metav1.StatusReasonNotFound, parts[0]+" \""+parts[1]+"\" not found")
+			st.Details = &metav1.StatusDetails{Name: parts[1], Kind: parts[0]}
+			f.answer(w, 404, st)
+			return
+		}
+		f.answer(w, 200, old)
+		return
+	}
+	body, _ := io.ReadAll(r.Body)
+	in := map[string]any{}
+	if err := json.Unmarshal(body, &in); err != nil || r.Header.Get("Content-Type") != "application/apply-patch+yaml" || r.URL.Query().Get("fieldValidation") != "Strict" {
+		f.answer(w, 400, status(400, metav1.StatusReasonBadRequest, "no strict server-side apply"))
+		return
+	}
+	code := 201
+	if exists {
+		code = 200
+		if reflect.DeepEqual(in["spec"], old["spec"]) {
+			f.answer(w, code, old)
+			return
+		}
+	}
+	f.version++
+	m, _ := in["metadata"].(map[string]any)
+	m["resourceVersion"], m["uid"], m["generation"] = strconv.Itoa(f.version), "u-"+parts[1], 1
+	if parts[0] == "providers" {
+		f.installed = true
+		in["status"] = map[string]any{"observedGeneration": 1, "version": "1.0.0", "kinds": 2, "conditions": []any{map[string]any{"type": "Ready", "status": "True", "reason": "Installed"}}}
+	}
+	f.objects[key] = in
+	f.answer(w, code, in)
+}
+
+func status(code int32, reason metav1.StatusReason, message string) *metav1.Status {
+	return &metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message}
+}
+
+func (f *fakeServer) answer(w http.ResponseWriter, code int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	if err := json.NewEncoder(w).Encode(v); err != nil {
+		f.t.Logf("answer: %v", err)
+	}
+}
+
+func (f *fakeServer) plan(w http.ResponseWriter, r *http.Request, ns string, parts []string) {
+	f.mu.Lock()
+	name, sub := "", ""
+	if len(parts) > 0 {
+		name = parts[0]
+	}
+	if len(parts) > 1 {
+		sub = parts[1]
+	}
+	p := f.plans[ns+"/"+name]
+	if name != "" && p == nil {
+		f.mu.Unlock()
+		st := status(404, metav1.StatusReasonNotFound, "plans.hykube.io \""+name+"\" not found")
+		st.Details = &metav1.StatusDetails{Name: name, Kind: "plans"}
+		f.answer(w, 404, st)
+		return
+	}
+	in := &v1alpha1.Plan{}
+	if r.Method == http.MethodPost || r.Method == http.MethodPut {
+		if err := json.NewDecoder(r.Body).Decode(in); err != nil {
+			f.mu.Unlock()
+			f.answer(w, 400, status(400, metav1.StatusReasonBadRequest, err.Error()))
+			return
+		}
+	}
+	switch {
+	case r.Method == http.MethodPost:
+		in.Name, in.Namespace, in.UID = in.GenerateName+"x7k2d", ns, "uid"
+		in.CreationTimestamp = metav1.Now()
+		p = in
+		f.plans[ns+"/"+p.Name] = p
+		f.set(p, v1alpha1.ConditionReady, false, v1alpha1.ReasonPlanning, "")
+		out := p.DeepCopy()
+		f.mu.Unlock()
+		f.answer(w, 201, out)
+		go f.makePlan(p)
+	case sub == "changes":
+		from, _ := strconv.Atoi(r.URL.Query().Get("continue"))
+		all := f.changes[ns+"/"+name]
+		limit, _ := strconv.Atoi(r.URL.Query().Get("limit"))
+		end := min(len(all), from+max(1, limit))
+		l := v1alpha1.PlanChangeList{TypeMeta: metav1.TypeMeta{APIVersion: "hykube.io/v1alpha1", Kind: "PlanChangeList"}, Items: slices.Clone(all[from:end])}
+		if end < len(all) {
+			l.Continue = strconv.Itoa(end)
+		}
+		f.mu.Unlock()
+		f.answer(w, 200, l)
+	case sub == "approval":
+		if in.Status.Approval.Digest != p.Status.Digest {
+			f.mu.Unlock()
+			f.answer(w, 409, status(409, metav1.StatusReasonConflict, "digest is another"))
+			return
+		}
+		p.Status.Approval = in.Status.Approval
+		if in.Status.Approval.Decision == v1alpha1.DecisionDiscarded {
+			f.set(p, v1alpha1.ConditionStalled, true, v1alpha1.ReasonDiscarded, "discarded")
+		}
+		f.touch(p)
+		out := p.DeepCopy()
+		f.mu.Unlock()
+		f.answer(w, 200, out)
+		if in.Status.Approval.Decision == v1alpha1.DecisionApproved {
+			go f.apply(p)
+		}
+	case sub == "cancel":
+		p.Status.Cancel = &v1alpha1.PlanCancel{At: new(metav1.Now())}
+		f.touch(p)
+		out := p.DeepCopy()
+		f.mu.Unlock()
+		f.answer(w, 200, out)
+	case name != "":
+		out := p.DeepCopy()
+		f.mu.Unlock()
+		f.answer(w, 200, out)
+	case r.URL.Query().Get("watch") != "":
+		f.watch(w, r, ns) // unlocks
+	default:
+		l := v1alpha1.PlanList{TypeMeta: metav1.TypeMeta{APIVersion: "hykube.io/v1alpha1", Kind: "PlanList"}}
+		for _, p := range f.plans {
+			l.Items = append(l.Items, *p)
+		}
+		f.mu.Unlock()
+		f.answer(w, 200, l)
+	}
+}
+
+// watch streams the plan that the field selector names, from its current state on.
+func (f *fakeServer) watch(w http.ResponseWriter, r *http.Request, ns string) {
+	name := strings.TrimPrefix(r.URL.Query().Get("fieldSelector"), "metadata.name=")
+	c := make(chan *v1alpha1.Plan, 100)
+	f.watches = append(f.watches, c)
+	first := f.plans[ns+"/"+name].DeepCopy()
+	f.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	send := func(p *v1alpha1.Plan) {
+		b, _ := json.Marshal(p)
+		_ = json.NewEncoder(w).Encode(metav1.WatchEvent{Type: "MODIFIED", Object: runtime.RawExtension{Raw: b}})
+		w.(http.Flusher).Flush()
+	}
+	send(first)
+	for {
+		select {
+		case p := <-c:
+			if p.Name == name {
+				send(p)
+			}
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+// set and touch need f.mu.
+func (f *fakeServer) set(p *v1alpha1.Plan, typ string, ok bool, reason, message string) {
+	st := metav1.ConditionFalse
+	if ok {
+		st = metav1.ConditionTrue
+	}
+	meta.SetStatusCondition(&p.Status.Conditions, metav1.Condition{Type: typ, Status: st, Reason: reason, Message: message})
+	f.touch(p)
+}
+
+func (f *fakeServer) touch(p *v1alpha1.Plan) {
+	f.version++
+	p.ResourceVersion = strconv.Itoa(f.version)
+	p.APIVersion, p.Kind = "hykube.io/v1alpha1", "Plan"
+	for _, w := range f.watches {
+		w <- p.DeepCopy()
+	}
+}
+
+func (f *fakeServer) makePlan(p *v1alpha1.Plan) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	changes := f.planning(p)
+	f.changes[p.Namespace+"/"+p.Name] = changes
+	if changes == nil {
+		return // planning said what is wrong
+	}
+	sum := &v1alpha1.PlanSummary{}
+	for _, c := range changes {
+		tally(sum, c.Action)
+	}
+	p.Status.Summary, p.Status.Digest = sum, "sha256:abc"
+	f.set(p, v1alpha1.ConditionPlanned, true, v1alpha1.ReasonPlanned, "")
+	if sum.Create+sum.Update+sum.Replace+sum.Delete == 0 {
+		f.set(p, v1alpha1.ConditionReady, true, v1alpha1.ReasonNoChanges, "")
+	} else {
+		f.set(p, v1alpha1.ConditionReady, false, v1alpha1.ReasonAwaitingApproval, "")
+	}
+}
+
+func (f *fakeServer) apply(p *v1alpha1.Plan) {
+	if f.applying != nil {
+		f.applying(f, p)
+		return
+	}
+	changes := f.changes[p.Namespace+"/"+p.Name]
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	g := &v1alpha1.PlanProgress{Total: int32(len(changes))}
+	p.Status.Progress = g
+	for i := range changes {
+		now := metav1.Now()
+		changes[i].State, changes[i].StartedAt = v1alpha1.ChangeRunning, &now
+		g.Running = 1
+		f.touch(p)
+		changes[i].State, changes[i].FinishedAt = v1alpha1.ChangeDone, new(metav1.NewTime(now.Add(time.Second)))
+		g.Running, g.Done = 0, g.Done+1
+		f.touch(p)
+	}
+	p.Status.FinishedAt = new(metav1.Now())
+	f.set(p, v1alpha1.ConditionApplied, true, v1alpha1.ReasonApplied, "")
+	f.set(p, v1alpha1.ConditionReady, true, v1alpha1.ReasonApplied, "")
+}
+
+// creates plans a create for each target.
+func creates(p *v1alpha1.Plan) []v1alpha1.PlanChange {
+	out := []v1alpha1.PlanChange{}
+	for i, a := range p.Spec.Targets {
+		typ, name, _ := strings.Cut(a, ".")
+		out = append(out, v1alpha1.PlanChange{
+			Index: int32(i), Address: a, Type: typ, Action: v1alpha1.ActionCreate, State: v1alpha1.ChangePending, Provider: "registry.terraform.io/hykube/sim",
+			Object:       v1alpha1.ObjectReference{APIVersion: "sim.hykube.io/v1", Kind: v1alpha1.KindOf(typ), Namespace: p.Namespace, Name: name},
+			After:        &runtime.RawExtension{Raw: []byte(`{"name":"` + name + `"}`)},
+			AfterUnknown: &runtime.RawExtension{Raw: []byte(`{"id":true}`)},
+		})
+	}
+	return out
+}
+
+func (f *fakeServer) put(u *unstructured.Unstructured, resource string) {
+	f.version++
+	u.SetResourceVersion(strconv.Itoa(f.version))
+	f.objects[u.GetAPIVersion()+"/"+resource+"/"+u.GetNamespace()+"/"+u.GetName()] = u.Object
+}

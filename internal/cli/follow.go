@@ -1,0 +1,407 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diff"
+)
+
+const (
+	// eachChange is the largest plan whose changes are told one by one; of a larger one only the counts move.
+	eachChange = 200
+	// withID is the largest plan for which objects are read to tell the ids of what was made.
+	withID = 50
+	// pollChanges is how often changes are read while some are under way.
+	pollChanges = 500 * time.Millisecond
+	// stillEvery is how often a pipe hears of a change that takes long.
+	stillEvery = 10 * time.Second
+)
+
+// follower shows how a plan is applied until it ends.
+type follower struct {
+	*session
+	plan    *v1alpha1.Plan
+	began   time.Time
+	block   *block
+	changes map[int32]*v1alpha1.PlanChange
+	told    map[int32]v1alpha1.ChangeState
+	still   map[int32]time.Time
+	polled  time.Time
+	counted time.Time
+	running []*v1alpha1.PlanChange
+}
+
+// errDetached ends the watching of a plan that goes on without us.
+var errDetached = fmt.Errorf("detached")
+
+// awaitPlanned waits until a plan's changes are known.
+func (s *session) awaitPlanned(ctx context.Context, plan *v1alpha1.Plan) (*v1alpha1.Plan, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	b, began := &block{w: s.ErrOut}, time.Now()
+	defer func() {
+		if b.drawn > 0 {
+			b.clear()
+		}
+	}()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	stop, done := s.interrupts()
+	defer done()
+	events := s.watchPlan(ctx, plan)
+	for {
+		select {
+		case e, ok := <-events:
+			if !ok {
+				return plan, ctx.Err()
+			}
+			if e.err != nil {
+				return plan, e.err
+			}
+			plan = e.plan
+			if planned(plan) {
+				return plan, nil
+			}
+		case <-tick.C:
+			if s.live && s.ask && time.Since(began) > 300*time.Millisecond {
+				b.draw([]string{s.style.Dim(fmt.Sprintf("Planning %s... %s", plan.Name, elapsed(time.Since(began))))})
+			}
+		case <-stop:
+			return plan, fmt.Errorf("interrupted: plan %q is still being made on the server, and changes nothing until it is approved: kubectl hykube show %s -n %s",
+				plan.Name, plan.Name, plan.Namespace)
+		}
+	}
+}
+
+// follow shows the applying of a plan. It returns the plan as it ended, or errDetached.
+func (s *session) follow(ctx context.Context, plan *v1alpha1.Plan) (*v1alpha1.Plan, map[int32]*v1alpha1.PlanChange, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	f := &follower{session: s, plan: plan, began: time.Now(), counted: time.Now(), changes: map[int32]*v1alpha1.PlanChange{}, told: map[int32]v1alpha1.ChangeState{}, still: map[int32]time.Time{}}
+	if s.live {
+		f.block = &block{w: s.Out}
+		defer f.block.clear()
+	}
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	stop, done := s.interrupts()
+	defer done()
+	events := s.watchPlan(ctx, plan)
+	for {
+		select {
+		case e, ok := <-events:
+			if !ok {
+				return f.plan, f.changes, ctx.Err()
+			}
+			if e.err != nil {
+				return f.plan, f.changes, e.err
+			}
+			f.plan = e.plan
+			if finished(f.plan) {
+				err := f.end(ctx)
+				return f.plan, f.changes, err
+			}
+			if err := f.poll(ctx); err != nil {
+				return f.plan, f.changes, err
+			}
+		case <-tick.C:
+			if time.Since(f.polled) > pollChanges {
+				if err := f.poll(ctx); err != nil {
+					return f.plan, f.changes, err
+				}
+			}
+			f.tellSlow()
+			f.redraw()
+		case <-stop:
+			if err := f.interrupted(ctx, stop); err != nil {
+				return f.plan, f.changes, err
+			}
+		}
+	}
+}
+
+// total is how many changes the plan makes.
+func total(p *v1alpha1.Plan) int {
+	if p.Status.Progress != nil && p.Status.Progress.Total > 0 {
+		return int(p.Status.Progress.Total)
+	}
+	if s := p.Status.Summary; s != nil {
+		return int(s.Create + s.Update + s.Replace + s.Delete)
+	}
+	return 0
+}
+
+// poll reads the changes of a plan that is small enough and tells what is new.
+func (f *follower) poll(ctx context.Context) error {
+	f.polled = time.Now()
+	if total(f.plan) > eachChange {
+		return nil
+	}
+	return f.read(ctx)
+}
+
+func (f *follower) read(ctx context.Context) error {
+	f.running = f.running[:0]
+	var done []*v1alpha1.PlanChange
+	for c, err := range f.session.changes(ctx, f.plan) {
+		if err != nil {
+			if ctx.Err() == nil && f.plan.Status.FinishedAt == nil {
+				return nil // the watch tells when the server is gone for good
+			}
+			return err
+		}
+		if c.Action == v1alpha1.ActionNoOp {
+			continue
+		}
+		f.changes[c.Index] = c
+		if c.State == v1alpha1.ChangeRunning {
+			f.running = append(f.running, c)
+		}
+		if f.told[c.Index] != c.State && c.State != v1alpha1.ChangePending && c.State != "" {
+			done = append(done, c)
+		}
+	}
+	var lines []string
+	for _, c := range done {
+		lines = append(lines, f.tell(ctx, c)...)
+	}
+	f.print(lines)
+	return nil
+}
+
+// print writes lines above the moving block.
+func (f *follower) print(lines []string) {
+	if len(lines) == 0 {
+		return
+	}
+	if f.block != nil {
+		f.block.clear()
+	}
+	for _, l := range lines {
+		fmt.Fprintln(f.Out, f.style.Fit(l))
+	}
+	f.redraw()
+}
+
+var doing = map[v1alpha1.Action][3]string{
+	v1alpha1.ActionCreate:  {"Creating", "Creation", "creating"},
+	v1alpha1.ActionUpdate:  {"Modifying", "Modifications", "updating"},
+	v1alpha1.ActionReplace: {"Replacing", "Replacement", "replacing"},
+	v1alpha1.ActionDelete:  {"Destroying", "Destruction", "destroying"},
+	v1alpha1.ActionRead:    {"Refreshing", "Refresh", "refreshing"},
+}
+
+// tell is what there is to say about a change that moved.
+func (f *follower) tell(ctx context.Context, c *v1alpha1.PlanChange) []string {
+	was := f.told[c.Index]
+	f.told[c.Index] = c.State
+	words, addr := doing[c.Action], f.style.Bold(diff.Clean(c.Address, false)+":")
+	var out []string
+	begun := func() {
+		if was == "" && f.block == nil {
+			out = append(out, fmt.Sprintf("%s %s...%s", addr, words[0], f.id(ctx, c, false)))
+		}
+	}
+	took := ""
+	if c.StartedAt != nil && c.FinishedAt != nil {
+		took = " after " + elapsedSeconds(c.FinishedAt.Sub(c.StartedAt.Time))
+	}
+	switch c.State {
+	case v1alpha1.ChangeRunning:
+		begun()
+		f.still[c.Index] = time.Now()
+	case v1alpha1.ChangeDone:
+		begun()
+		out = append(out, fmt.Sprintf("%s %s complete%s%s", addr, words[1], took, f.id(ctx, c, true)))
+	case v1alpha1.ChangeFailed:
+		begun()
+		out = append(out, fmt.Sprintf("%s %s %s: %s", addr, words[1], f.style.Red("failed"), oneLine(c)))
+	case v1alpha1.ChangeUnknown:
+		out = append(out, fmt.Sprintf("%s %s: %s", addr, f.style.Red("its outcome is unknown"), oneLine(c)))
+	case v1alpha1.ChangeSkipped:
+		out = append(out, fmt.Sprintf("%s %s: %s", addr, f.style.Yellow("skipped"), oneLine(c)))
+	case v1alpha1.ChangeStale:
+		out = append(out, fmt.Sprintf("%s %s: %s", addr, f.style.Yellow("not applied, it has moved"), oneLine(c)))
+	}
+	return out
+}
+
+func elapsedSeconds(d time.Duration) string {
+	if d < time.Minute {
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	}
+	return elapsed(d)
+}
+
+// oneLine is the shortest thing that says why a change is where it is.
+func oneLine(c *v1alpha1.PlanChange) string {
+	if c.Message != "" {
+		return diff.Clean(c.Message, false)
+	}
+	for _, d := range c.Diagnostics {
+		if d.Severity == v1alpha1.SeverityError {
+			return diff.Clean(d.Summary, false)
+		}
+	}
+	return "no reason was given"
+}
+
+// id is " [id=...]" when the provider's id of a change's resource is known; made is true after the change.
+func (f *follower) id(ctx context.Context, c *v1alpha1.PlanChange, made bool) string {
+	if c.Action == v1alpha1.ActionDelete || !made {
+		return bracketID(diff.Attribute(c.Before, "id"))
+	}
+	if id := diff.Attribute(c.After, "id"); id != "" {
+		return bracketID(id)
+	}
+	if total(f.plan) > withID {
+		return ""
+	}
+	gvr, _, err := f.mapping(schema.FromAPIVersionAndKind(c.Object.APIVersion, c.Object.Kind))
+	if err != nil {
+		return ""
+	}
+	u, err := f.resource(gvr, c.Object.Namespace).Get(ctx, c.Object.Name, metav1.GetOptions{})
+	if err != nil {
+		return ""
+	}
+	id, _, _ := unstructured.NestedFieldNoCopy(u.Object, "status", "attributes", "id")
+	if id == nil {
+		return ""
+	}
+	return bracketID(fmt.Sprint(id))
+}
+
+func bracketID(id string) string {
+	if id == "" || id == diff.Masked {
+		return ""
+	}
+	return " [id=" + diff.Clean(id, false) + "]"
+}
+
+// tellSlow keeps a pipe informed: every ten seconds of a change that takes long, and of the counts of a large plan.
+func (f *follower) tellSlow() {
+	if f.block != nil {
+		return
+	}
+	for _, c := range f.running {
+		if last, ok := f.still[c.Index]; ok && time.Since(last) >= stillEvery && c.StartedAt != nil {
+			f.still[c.Index] = time.Now()
+			fmt.Fprintf(f.Out, "%s: Still %s... [%s elapsed]\n", c.Address, doing[c.Action][2], elapsed(time.Since(c.StartedAt.Time).Round(time.Second)))
+		}
+	}
+	if p := f.plan.Status.Progress; p != nil && total(f.plan) > eachChange && time.Since(f.counted) >= stillEvery {
+		f.counted = time.Now()
+		fmt.Fprintf(f.Out, "%s of %s changes made, %s running, %s failed [%s elapsed]\n", diff.Count(int(p.Done)), diff.Count(int(p.Total)),
+			diff.Count(int(p.Running)), diff.Count(int(p.Failed)), elapsed(time.Since(f.began)))
+	}
+}
+
+// redraw draws the moving block: a bar, the counts, and what is under way.
+func (f *follower) redraw() {
+	if f.block == nil {
+		return
+	}
+	width, height := f.size()
+	if width <= 0 {
+		width = 80
+	}
+	done, failed, all := 0, 0, total(f.plan)
+	running := len(f.running)
+	if p := f.plan.Status.Progress; p != nil {
+		done, failed, running = int(p.Done), int(p.Failed+p.Skipped), max(running, int(p.Running))
+	}
+	st := f.style
+	st.Width = width - 1
+	columns := min(30, max(8, width-60))
+	painted := bar(done+failed, all, columns)
+	if failed > 0 {
+		painted = st.Red(painted)
+	} else {
+		painted = st.Green(painted)
+	}
+	text := fmt.Sprintf("%s %s %s of %s", st.Bold("Applying "+f.plan.Name), painted, diff.Count(done), diff.Count(all))
+	if running > 0 {
+		text += fmt.Sprintf("  %s running", diff.Count(running))
+	}
+	if failed > 0 {
+		text += st.Red(fmt.Sprintf("  %s failed or skipped", diff.Count(failed)))
+	}
+	lines := []string{st.Fit(text + st.Dim("  "+elapsed(time.Since(f.began))))}
+	room := max(1, min(8, height-4))
+	for i, c := range f.running {
+		if i == room {
+			lines = append(lines, st.Dim(fmt.Sprintf("    … and %d more", len(f.running)-i)))
+			break
+		}
+		since := ""
+		if c.StartedAt != nil {
+			since = elapsed(time.Since(c.StartedAt.Time))
+		}
+		lines = append(lines, st.Fit(fmt.Sprintf("  %s %s %s", diff.Symbol(c.Action), diff.Clean(c.Address, false), st.Dim(doing[c.Action][2]+" "+since))))
+	}
+	f.block.draw(lines)
+}
+
+// end tells the rest once the plan is over. Of a large plan the changes are read only when some went wrong.
+func (f *follower) end(ctx context.Context) error {
+	p := f.plan.Status.Progress
+	bad := stalled(f.plan) || p != nil && p.Failed+p.Skipped > 0
+	if total(f.plan) > eachChange && !bad {
+		return nil
+	}
+	if total(f.plan) > eachChange {
+		for c, err := range f.session.changes(ctx, f.plan) {
+			if err != nil {
+				return err
+			}
+			if c.State != v1alpha1.ChangeDone && c.Action != v1alpha1.ActionNoOp {
+				f.changes[c.Index] = c
+			}
+		}
+		return nil
+	}
+	return f.read(ctx)
+}
+
+// interrupted asks what Ctrl-C means: stop the plan, or only stop watching it.
+func (f *follower) interrupted(ctx context.Context, again <-chan struct{}) error {
+	if f.block != nil {
+		f.block.clear()
+	}
+	if !f.ask {
+		return errDetached
+	}
+	fmt.Fprintf(f.ErrOut, "\nThe server is applying plan %q. Stop it after the changes under way (c), leave it running and go (d), or go on watching (Enter)? ", f.plan.Name)
+	answer := make(chan string, 1)
+	go func() {
+		s, err := f.line()
+		if err != nil && err != io.EOF {
+			s = "d"
+		}
+		answer <- s
+	}()
+	select {
+	case s := <-answer:
+		switch strings.ToLower(strings.TrimSpace(s)) {
+		case "c", "cancel":
+			fmt.Fprintln(f.ErrOut, "Stopping. Changes under way are finished and recorded first.")
+			return f.cancelPlan(ctx, f.plan)
+		case "d", "detach":
+			return errDetached
+		}
+		return nil
+	case <-again:
+		return errDetached
+	}
+}

@@ -1,0 +1,260 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diff"
+)
+
+// screenLines leaves room below the first screen of a plan for the question.
+const screenLines = diff.FirstScreen - 6
+
+// journey takes plans from their creation to their end: plan, show, ask, approve, follow, tell.
+type journey struct {
+	*session
+	// autoApprove approves without asking.
+	autoApprove bool
+	// full shows every change, however many.
+	full bool
+	// question is asked before approving, with what an answer does.
+	question string
+	// gap sets the plan off from what was printed before it.
+	gap   bool
+	began time.Time
+}
+
+// wanted is one plan to make.
+type wanted struct {
+	namespace string
+	base      string
+	spec      v1alpha1.PlanSpec
+}
+
+// made are plans whose changes are known, and which of them wait for a decision.
+func (j *journey) plan(ctx context.Context, want []wanted) ([]*v1alpha1.Plan, error) {
+	plans := make([]*v1alpha1.Plan, len(want))
+	for i, w := range want {
+		p, err := j.createPlan(ctx, w.namespace, w.base, w.spec)
+		if err != nil {
+			return nil, err
+		}
+		plans[i] = p
+	}
+	for i, p := range plans {
+		p, err := j.awaitPlanned(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		plans[i] = p
+	}
+	return plans, nil
+}
+
+// show writes the first screen of a plan, or all of it.
+func (j *journey) show(ctx context.Context, p *v1alpha1.Plan) error {
+	return j.showPlan(ctx, p, j.full)
+}
+
+func (s *session) showPlan(ctx context.Context, p *v1alpha1.Plan, full bool) error {
+	var errs []v1alpha1.Diagnostic
+	keep := func(c *v1alpha1.PlanChange) {
+		for _, d := range c.Diagnostics {
+			if len(errs) < 10 {
+				if d.Address == "" {
+					d.Address = c.Address
+				}
+				errs = append(errs, d)
+			}
+		}
+	}
+	if full {
+		// Nothing is cut in the full view: people page it, and search in it.
+		st := s.style
+		st.Width = 0
+		w := diff.NewFull(s.Out, p, st)
+		for c, err := range s.changes(ctx, p) {
+			if err != nil {
+				return err
+			}
+			keep(c)
+			if err := w.Add(c); err != nil {
+				return err
+			}
+		}
+		if err := w.Close(); err != nil {
+			return err
+		}
+	} else {
+		screen := diff.NewScreen(s.style, screenLines)
+		for c, err := range s.changes(ctx, p) {
+			if err != nil {
+				return err
+			}
+			keep(c)
+			screen.Add(c)
+		}
+		if err := screen.Write(s.Out, p); err != nil {
+			return err
+		}
+	}
+	for _, d := range append(slices.Clone(p.Status.Diagnostics), errs...) {
+		fmt.Fprint(s.ErrOut, diff.Diagnostic(d, s.style))
+	}
+	return nil
+}
+
+// failure says why a plan could not be made, in full.
+func (s *session) failure(ctx context.Context, p *v1alpha1.Plan) error {
+	for _, d := range p.Status.Diagnostics {
+		fmt.Fprint(s.ErrOut, diff.Diagnostic(d, s.style))
+	}
+	code, what := ExitError, "could not be made"
+	switch {
+	case stale(p):
+		code, what = ExitStale, "is stale"
+	case discarded(p):
+		what = "was discarded"
+	case p.Status.Cancel != nil:
+		what = "was cancelled"
+	}
+	text := fmt.Sprintf("plan %q %s", p.Name, what)
+	if m := why(p); m != "" {
+		text += ": " + diff.Clean(m, true)
+	}
+	return &exitError{code, errors.New(text + "\nNothing was changed.")}
+}
+
+// run makes the plans, shows them, asks, applies what was approved and tells what came of it.
+func (j *journey) run(ctx context.Context, want []wanted) error {
+	if j.began.IsZero() {
+		j.began = time.Now()
+	}
+	plans, err := j.plan(ctx, want)
+	if err != nil {
+		return err
+	}
+	var todo []*v1alpha1.Plan
+	var failed []error
+	for i, p := range plans {
+		if i > 0 || j.gap {
+			fmt.Fprintln(j.Out)
+		}
+		if len(plans) > 1 {
+			fmt.Fprintln(j.Out, j.style.Bold("Namespace "+p.Namespace))
+		}
+		switch {
+		case nothingToDo(p):
+			if err := j.show(ctx, p); err != nil {
+				return err
+			}
+		case planFailed(p), stalled(p):
+			failed = append(failed, j.failure(ctx, p))
+		default:
+			if err := j.show(ctx, p); err != nil {
+				return err
+			}
+			todo = append(todo, p)
+		}
+	}
+	if len(failed) > 0 {
+		for _, p := range todo {
+			failed = append(failed, fmt.Errorf("plan %q waits: one of the others could not be made. kubectl hykube approve %s -n %s", p.Name, p.Name, p.Namespace))
+		}
+		return joinExit(failed)
+	}
+	if len(todo) == 0 {
+		return nil
+	}
+	fmt.Fprintln(j.Out)
+	if !j.autoApprove {
+		yes, err := j.confirm()
+		if err != nil {
+			return err
+		}
+		if !yes {
+			return j.declined(ctx, todo)
+		}
+	}
+	for i, p := range todo {
+		if todo[i], err = j.decide(ctx, p, v1alpha1.DecisionApproved, p.Status.Digest, ""); err != nil {
+			return err
+		}
+	}
+	var ends []error
+	for _, p := range todo {
+		end, changes, err := j.follow(ctx, p)
+		if errors.Is(err, errDetached) {
+			return j.detached(todo)
+		}
+		if err != nil {
+			return err
+		}
+		if err := j.conclude(end, changes, time.Since(j.began)); err != nil {
+			ends = append(ends, err)
+		}
+	}
+	return joinExit(ends)
+}
+
+// joinExit keeps the gravest exit code of many errors: an error before a refusal before staleness.
+func joinExit(errs []error) error {
+	if len(errs) == 0 {
+		return nil
+	}
+	if len(errs) == 1 {
+		return errs[0]
+	}
+	code := 0
+	var texts []error
+	for _, e := range errs {
+		c := ExitCode(e)
+		if code == 0 || c == ExitError {
+			code = c
+		}
+		if x, ok := errors.AsType[*exitError](e); !ok || x.cause != nil {
+			texts = append(texts, e)
+		}
+	}
+	return &exitError{code, errors.Join(texts...)}
+}
+
+func (j *journey) confirm() (bool, error) {
+	fmt.Fprintf(j.ErrOut, "%s\n  Only 'yes' will be accepted to approve.\n\n  %s ", j.style.Bold(j.question), j.style.Bold("Enter a value:"))
+	answer, err := j.line()
+	fmt.Fprintln(j.ErrOut)
+	if err != nil {
+		return false, nil // end of input is no yes
+	}
+	return strings.TrimSpace(answer) == "yes", nil
+}
+
+// declined discards plans that a person said no to, so that nobody approves them later by mistake.
+func (j *journey) declined(ctx context.Context, plans []*v1alpha1.Plan) error {
+	for _, p := range plans {
+		if _, err := j.decide(ctx, p, v1alpha1.DecisionDiscarded, p.Status.Digest, "declined at the prompt"); err != nil {
+			if apierrors.IsForbidden(err) {
+				fmt.Fprintf(j.Out, "Plan %q was left waiting: you may not decide about it.\n", p.Name)
+				continue
+			}
+			return err
+		}
+	}
+	fmt.Fprintln(j.Out, "Discarded. Nothing was changed; the objects stay recorded.")
+	return silent(ExitError)
+}
+
+func (j *journey) detached(plans []*v1alpha1.Plan) error {
+	fmt.Fprintln(j.ErrOut, "Detached. The server goes on by itself; watch it, or stop it between two changes:")
+	for _, p := range plans {
+		fmt.Fprintf(j.ErrOut, "  kubectl hykube status %s -n %s\n  kubectl hykube cancel %s -n %s\n", p.Name, p.Namespace, p.Name, p.Namespace)
+	}
+	return silent(ExitError)
+}

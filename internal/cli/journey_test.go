@@ -1,0 +1,321 @@
+package cli
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	tfjson "github.com/hashicorp/terraform-json"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+const firstFiles = `apiVersion: sim.hykube.io/v1
+kind: sim-subnet
+metadata: {name: a}
+spec: {network_id: "${sim_network.main.id}"}
+---
+# the network
+apiVersion: sim.hykube.io/v1
+kind: sim-network
+metadata: {name: main}
+spec: {cidr: 10.0.0.0/16, mtu: 1500}
+---
+apiVersion: hykube.io/v1alpha1
+kind: ProviderConfig
+metadata: {name: default}
+spec: {provider: sim}
+---
+apiVersion: hykube.io/v1alpha1
+kind: Provider
+metadata: {name: sim}
+spec: {source: hykube/sim}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: default}
+`
+
+func write(t *testing.T, text string) string {
+	t.Helper()
+	p := filepath.Join(t.TempDir(), "first.yaml")
+	if err := os.WriteFile(p, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+var timing = regexp.MustCompile(`in [0-9.]+m?s\.`)
+
+func TestApply(t *testing.T) {
+	f := newFakeServer(t)
+	f.installed, f.planning = false, creates
+	out, errOut, code := f.run("apply", "-f", write(t, firstFiles), "--auto-approve")
+	want := `namespace/default created
+provider.hykube.io/sim created
+providerconfig.hykube.io/default created
+sim-subnet.sim.hykube.io/a created
+sim-network.sim.hykube.io/main created
+
+Symbols: + create
+
+  # sim_subnet.a will be created
+  + resource "sim_subnet" "a" {
+      + id   = (known after apply)
+      + name = "a"
+    }
+
+  # sim_network.main will be created
+  + resource "sim_network" "main" {
+      + id   = (known after apply)
+      + name = "main"
+    }
+
+Plan: 2 to add, 0 to change, 0 to destroy.
+
+sim_subnet.a: Creating...
+sim_subnet.a: Creation complete after 1s
+sim_network.main: Creating...
+sim_network.main: Creation complete after 1s
+
+Apply complete! 2 added, 0 changed, 0 destroyed, in TIME.
+Plan apply-x7k2d: kubectl hykube status apply-x7k2d -n default, or kubectl hykube ui for the run itself.
+`
+	if d := cmp.Diff(want, timing.ReplaceAllString(out, "in TIME.")); d != "" || code != ExitDone {
+		t.Errorf("code %d, stderr %q, stdout (-want +got):\n%s", code, errOut, d)
+	}
+	if p := f.plans["default/apply-x7k2d"]; p == nil || !cmp.Equal(p.Spec.Targets, []string{"sim_subnet.a", "sim_network.main"}) || p.Status.Approval.Digest != "sha256:abc" {
+		t.Errorf("plan is %+v", p)
+	}
+}
+
+func TestApplyAgain(t *testing.T) {
+	f := newFakeServer(t)
+	f.planning = creates
+	file := write(t, firstFiles)
+	f.run("plan", "-f", file)
+	f.planning = func(*v1alpha1.Plan) []v1alpha1.PlanChange { return []v1alpha1.PlanChange{} }
+	out, _, code := f.run("apply", "-f", file, "--auto-approve")
+	if code != ExitDone || strings.Count(out, "unchanged") != 5 || !strings.Contains(out, "No changes.") {
+		t.Errorf("code %d:\n%s", code, out)
+	}
+}
+
+func TestApplyAsksAndObeys(t *testing.T) {
+	asking := func(s *session) { s.ask = true }
+	for _, tc := range []struct {
+		reason, answer string
+		code           int
+		decision       v1alpha1.Decision
+		want           string
+	}{
+		{"yes applies", "yes\n", ExitDone, v1alpha1.DecisionApproved, "Apply complete!"},
+		{"anything else discards", "y\n", ExitError, v1alpha1.DecisionDiscarded, "Nothing was changed"},
+		{"end of input discards", "", ExitError, v1alpha1.DecisionDiscarded, "Nothing was changed"},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			f := newFakeServer(t)
+			f.planning = creates
+			out, errOut, code := f.runIn(asking, tc.answer, "apply", "-f", write(t, firstFiles))
+			if code != tc.code || !strings.Contains(out, tc.want) || !strings.Contains(errOut, "Only 'yes' will be accepted") {
+				t.Errorf("code %d:\n%s\n%s", code, out, errOut)
+			}
+			if got := f.plans["default/apply-x7k2d"].Status.Approval.Decision; got != tc.decision {
+				t.Errorf("decision %q", got)
+			}
+		})
+	}
+	t.Run("without a terminal nothing is even recorded", func(t *testing.T) {
+		f := newFakeServer(t)
+		_, errOut, code := f.run("apply", "-f", write(t, firstFiles))
+		if code != ExitError || !strings.Contains(errOut, "--auto-approve") || len(f.calls) > 0 {
+			t.Errorf("code %d, calls %v: %s", code, f.calls, errOut)
+		}
+	})
+}
+
+func TestExitCodes(t *testing.T) {
+	condition := func(typ, reason, message string) func(*fakeServer, *v1alpha1.Plan) {
+		return func(f *fakeServer, p *v1alpha1.Plan) {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			cs := f.changes[p.Namespace+"/"+p.Name]
+			cs[0].State, cs[0].Message = v1alpha1.ChangeStale, "its object has moved to generation 3"
+			if typ == v1alpha1.ConditionApplied {
+				cs[0].State, cs[0].Diagnostics = v1alpha1.ChangeFailed, []v1alpha1.Diagnostic{{Severity: v1alpha1.SeverityError, Summary: "Quota exceeded", Detail: "Ask for more.", Attribute: "spec.cidr"}}
+			}
+			cs[1].State, cs[1].Message = v1alpha1.ChangeSkipped, "needs "+cs[0].Address
+			p.Status.Progress = &v1alpha1.PlanProgress{Total: 2, Failed: 1, Skipped: 1}
+			f.set(p, typ, typ == v1alpha1.ConditionStale, reason, message)
+			f.set(p, v1alpha1.ConditionStalled, true, reason, message)
+		}
+	}
+	for _, tc := range []struct {
+		reason string
+		args   []string
+		setup  func(*fakeServer)
+		code   int
+		want   []string
+	}{
+		{"a plan with changes", []string{"plan"}, nil, ExitDone, []string{"kubectl hykube approve plan-x7k2d -n default"}},
+		{"a plan with changes, asked for", []string{"plan", "--detailed-exitcode"}, nil, ExitChanges, nil},
+		{"no changes, asked for", []string{"plan", "--detailed-exitcode"}, func(f *fakeServer) {
+			f.planning = func(*v1alpha1.Plan) []v1alpha1.PlanChange { return []v1alpha1.PlanChange{} }
+		}, ExitDone, []string{"No changes."}},
+		{"a provider failed", []string{"apply", "--auto-approve"}, func(f *fakeServer) {
+			f.applying = condition(v1alpha1.ConditionApplied, v1alpha1.ReasonApplyFailed, "1 change failed")
+		}, ExitError, []string{"Error: Quota exceeded", "on sim_subnet.a, spec.cidr", "Ask for more.", "sim_network.main: needs sim_subnet.a", "Apply incomplete: 0 of 2"}},
+		{"it was stale", []string{"apply", "--auto-approve"}, func(f *fakeServer) {
+			f.applying = condition(v1alpha1.ConditionStale, v1alpha1.ReasonStale, "sim_subnet.a moved")
+		}, ExitStale, []string{"sim_subnet.a: its object has moved to generation 3", "The plan is stale"}},
+		{"planning failed", []string{"apply", "--auto-approve"}, func(f *fakeServer) {
+			f.planning = func(p *v1alpha1.Plan) []v1alpha1.PlanChange {
+				p.Status.Diagnostics = []v1alpha1.Diagnostic{{Severity: v1alpha1.SeverityError, Summary: "Dependency cycle"}}
+				f.set(p, v1alpha1.ConditionPlanned, false, v1alpha1.ReasonPlanFailed, "a cycle")
+				f.set(p, v1alpha1.ConditionStalled, true, v1alpha1.ReasonPlanFailed, "a cycle")
+				return nil
+			}
+		}, ExitError, []string{"Error: Dependency cycle", "could not be made: a cycle"}},
+		{"approval is refused", []string{"apply", "--auto-approve"}, func(f *fakeServer) {
+			f.refuse = func(r *http.Request) *metav1.Status {
+				if strings.HasSuffix(r.URL.Path, "/approval") {
+					return status(403, metav1.StatusReasonForbidden, `plans.hykube.io "x" is forbidden: user "u" cannot approve`)
+				}
+				return nil
+			}
+		}, ExitRefused, []string{"cannot approve", `Somebody with the verb "approve"`, "kubectl hykube approve apply-x7k2d -n default"}},
+		{"the server doesn't know the user", []string{"plan"}, func(f *fakeServer) {
+			f.refuse = func(*http.Request) *metav1.Status {
+				return status(401, metav1.StatusReasonUnauthorized, "Unauthorized")
+			}
+		}, ExitError, []string{"doesn't know who you are"}},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			f := newFakeServer(t)
+			f.planning = creates
+			if tc.setup != nil {
+				tc.setup(f)
+			}
+			out, errOut, code := f.run(append(tc.args, "-f", write(t, firstFiles))...)
+			if code != tc.code {
+				t.Errorf("exit code %d, want %d", code, tc.code)
+			}
+			for _, w := range tc.want {
+				if !strings.Contains(out+errOut, w) {
+					t.Errorf("missing %q in:\n%s\n%s", w, out, errOut)
+				}
+			}
+		})
+	}
+}
+
+func TestShow(t *testing.T) {
+	f := newFakeServer(t)
+	f.planning = creates
+	f.run("plan", "-f", write(t, firstFiles))
+	out, errOut, code := f.run("show", "plan-x7k2d", "-o", "terraform-json")
+	if code != 0 {
+		t.Fatal(errOut)
+	}
+	var p tfjson.Plan
+	if err := json.Unmarshal([]byte(out), &p); err != nil {
+		t.Fatal(err)
+	}
+	if len(p.ResourceChanges) != 2 || !p.ResourceChanges[0].Change.Actions.Create() || p.ResourceChanges[1].Name != "main" || p.ResourceChanges[0].Change.Before != nil {
+		t.Errorf("resource changes: %s", out)
+	}
+	if !strings.Contains(out, `"before":null`) || !strings.Contains(out, `"after_unknown":{"id":true}`) {
+		t.Errorf("not as terraform writes it: %s", out)
+	}
+	out, _, _ = f.run("show", "plan-x7k2d")
+	if !strings.Contains(out, "--digest sha256:abc") || !strings.Contains(out, "# sim_network.main will be created") {
+		t.Error(out)
+	}
+	out, _, _ = f.run("show", "plan-x7k2d", "-o", "yaml")
+	if !strings.Contains(out, "kind: Plan") || !strings.Contains(out, "address: sim_network.main") {
+		t.Error(out)
+	}
+	_, errOut, code = f.run("show", "other")
+	if code != ExitError || !strings.Contains(errOut, `no plan "other" in namespace "default"`) {
+		t.Error(errOut)
+	}
+}
+
+func TestApproveDiscardCancel(t *testing.T) {
+	f := newFakeServer(t)
+	f.planning = creates
+	f.run("plan", "-f", write(t, firstFiles))
+	if _, errOut, code := f.run("approve", "plan-x7k2d", "--digest", "sha256:other"); code != ExitStale || !strings.Contains(errOut, "isn't the plan that you read") {
+		t.Errorf("code %d: %s", code, errOut)
+	}
+	if out, errOut, code := f.run("approve", "plan-x7k2d", "-m", "fine"); code != ExitDone || !strings.Contains(out, "plan.hykube.io/plan-x7k2d approved") || !strings.Contains(out, "Apply complete!") {
+		t.Errorf("code %d: %s %s", code, out, errOut)
+	}
+	if _, errOut, code := f.run("discard", "plan-x7k2d"); code != ExitError || !strings.Contains(errOut, "approved already") {
+		t.Errorf("code %d: %s", code, errOut)
+	}
+	if out, _, code := f.run("cancel", "plan-x7k2d"); code != ExitDone || !strings.Contains(out, "has ended already") {
+		t.Errorf("code %d: %s", code, out)
+	}
+	if out, _, code := f.run("status", "plan-x7k2d"); code != ExitDone || !strings.Contains(out, "applied") || !strings.Contains(out, "2 of 2 made") {
+		t.Errorf("code %d: %s", code, out)
+	}
+}
+
+func TestDestroy(t *testing.T) {
+	f := newFakeServer(t)
+	f.planning = creates
+	file := write(t, firstFiles)
+	if _, errOut, code := f.run("destroy", "--auto-approve"); code != ExitError || !strings.Contains(errOut, "say what to destroy") {
+		t.Errorf("code %d: %s", code, errOut)
+	}
+	f.run("destroy", "-f", file, "--auto-approve")
+	p := f.plans["default/destroy-x7k2d"]
+	if p == nil || !p.Spec.Destroy || len(p.Spec.Targets) != 2 {
+		t.Errorf("plan: %+v", p)
+	}
+	for _, c := range f.calls {
+		if strings.HasPrefix(c, "PATCH") {
+			t.Errorf("destroy recorded something: %s", c)
+		}
+	}
+	f.run("destroy", "sim-network/main", "sim_subnet.a", "--auto-approve")
+	if got := f.plans["default/destroy-x7k2d"].Spec.Targets; !cmp.Equal(got, []string{"sim_network.main", "sim_subnet.a"}) {
+		t.Errorf("targets %v", got)
+	}
+}
+
+func TestProgressOnATerminal(t *testing.T) {
+	f := newFakeServer(t)
+	f.planning = creates
+	live := func(s *session) {
+		s.live, s.size = true, func() (int, int) { return 60, 24 }
+		s.style.Color, s.style.Width = true, 60
+	}
+	out, errOut, code := f.runIn(live, "", "apply", "-f", write(t, firstFiles), "--auto-approve")
+	if code != 0 || !strings.Contains(out, "Applying apply-x7k2d") || !strings.HasSuffix(strings.TrimSpace(out), "\x1b[0m") {
+		t.Errorf("code %d: %s\n%q", code, errOut, out)
+	}
+	if i, j := strings.LastIndex(out, "\x1b[?25l"), strings.LastIndex(out, "\x1b[?25h"); i > j {
+		t.Error("the cursor stays hidden")
+	}
+}
+
+func TestInterruptedWhileApplying(t *testing.T) {
+	f := newFakeServer(t)
+	f.planning = creates
+	c := make(chan struct{}, 1)
+	f.applying = func(*fakeServer, *v1alpha1.Plan) { c <- struct{}{} }
+	_, errOut, code := f.runIn(func(s *session) {
+		s.interrupts = func() (<-chan struct{}, func()) { return c, func() {} }
+	}, "", "apply", "-f", write(t, firstFiles), "--auto-approve")
+	if code != ExitError || !strings.Contains(errOut, "Detached. The server goes on") || !strings.Contains(errOut, "kubectl hykube cancel apply-x7k2d -n default") {
+		t.Errorf("code %d: %s", code, errOut)
+	}
+}

@@ -1,0 +1,302 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+// manifest is one object of a file.
+type manifest struct {
+	object *unstructured.Unstructured
+	file   string
+	line   int
+}
+
+// where is "file.yaml:12".
+func (m manifest) where() string { return m.file + ":" + strconv.Itoa(m.line) }
+
+// manifests reads files, directories, URLs and "-". It reports every bad document, not the first alone, and
+// returns none when one is bad: half of what was meant is worse than nothing.
+func (s *session) manifests(ctx context.Context, paths []string, recursive bool) ([]manifest, error) {
+	var out []manifest
+	var bad []error
+	for _, p := range paths {
+		files, err := expand(p, recursive)
+		if err != nil {
+			bad = append(bad, err)
+			continue
+		}
+		for _, f := range files {
+			data, err := s.readManifest(ctx, f)
+			if err != nil {
+				bad = append(bad, err)
+				continue
+			}
+			ms, err := parseManifest(f, data)
+			if err != nil {
+				bad = append(bad, err)
+			}
+			out = append(out, ms...)
+		}
+	}
+	if len(bad) == 0 {
+		bad = duplicates(out)
+	}
+	if len(bad) == 0 && len(out) == 0 {
+		bad = append(bad, fmt.Errorf("no objects in %s: files end in .yaml, .yml or .json; -R also looks into sub-directories", strings.Join(paths, ", ")))
+	}
+	if len(bad) > 0 {
+		return nil, errors.Join(bad...)
+	}
+	return out, nil
+}
+
+// expand turns a path into the files behind it, in a stable order, as kubectl does.
+func expand(path string, recursive bool) ([]string, error) {
+	if path == "-" || strings.HasPrefix(path, "http://") || strings.HasPrefix(path, "https://") {
+		return []string{path}, nil
+	}
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if matches, _ := filepath.Glob(path); len(matches) > 0 {
+			return matches, nil
+		}
+		return nil, fmt.Errorf("the path %q does not exist", path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %q: %w", path, err)
+	}
+	if !info.IsDir() {
+		return []string{path}, nil
+	}
+	var out []string
+	err = filepath.WalkDir(path, func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if p != path && !recursive {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(p)) {
+			out = append(out, p)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read %q: %w", path, err)
+	}
+	return out, nil
+}
+
+// maxManifest bounds one file; the server refuses single objects long before.
+const maxManifest = 256 << 20
+
+func (s *session) readManifest(ctx context.Context, path string) ([]byte, error) {
+	var r io.Reader
+	switch {
+	case path == "-":
+		r = s.in
+	case strings.HasPrefix(path, "http://"), strings.HasPrefix(path, "https://"):
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, path, nil)
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", path, err)
+		}
+		resp, err := http.DefaultClient.Do(req) // a public file, not the API server: without the kubeconfig's credentials
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", path, err)
+		}
+		defer resp.Body.Close()
+		if resp.StatusCode != http.StatusOK {
+			return nil, fmt.Errorf("read %s: server answered %s", path, resp.Status)
+		}
+		r = resp.Body
+	default:
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, fmt.Errorf("read manifest: %w", err)
+		}
+		defer f.Close()
+		r = f
+	}
+	data, err := io.ReadAll(io.LimitReader(r, maxManifest+1))
+	if err != nil {
+		return nil, fmt.Errorf("read %q: %w", path, err)
+	}
+	if len(data) > maxManifest {
+		return nil, fmt.Errorf("read %q: larger than %d MiB", path, maxManifest>>20)
+	}
+	return data, nil
+}
+
+// parseManifest splits a file into documents and decodes each; errors carry file and line.
+func parseManifest(file string, data []byte) ([]manifest, error) {
+	name := file
+	if file == "-" {
+		name = "standard input"
+	}
+	var out []manifest
+	var bad []error
+	for _, doc := range documents(data) {
+		var raw any
+		js, err := yaml.YAMLToJSONStrict(doc.text)
+		if err == nil {
+			d := json.NewDecoder(bytes.NewReader(js))
+			d.UseNumber()
+			err = d.Decode(&raw)
+		}
+		if err != nil {
+			bad = append(bad, yamlError(name, doc.line, err))
+			continue
+		}
+		if raw == nil {
+			continue // a document of comments alone
+		}
+		m, ok := raw.(map[string]any)
+		if !ok {
+			bad = append(bad, fmt.Errorf("%s:%d: the document is no object: it needs apiVersion, kind and metadata", name, doc.line))
+			continue
+		}
+		objects := []any{m}
+		if items, ok := m["items"].([]any); ok && strings.HasSuffix(fmt.Sprint(m["kind"]), "List") {
+			objects = items
+		}
+		for _, o := range objects {
+			om, ok := o.(map[string]any)
+			if !ok {
+				bad = append(bad, fmt.Errorf("%s:%d: an item of the list is no object", name, doc.line))
+				continue
+			}
+			u := &unstructured.Unstructured{Object: numbers(om).(map[string]any)}
+			item := manifest{object: u, file: name, line: doc.line}
+			if err := checkManifest(item); err != nil {
+				bad = append(bad, err)
+				continue
+			}
+			out = append(out, item)
+		}
+	}
+	return out, errors.Join(bad...)
+}
+
+func checkManifest(m manifest) error {
+	var missing []string
+	for _, f := range []string{"apiVersion", "kind"} {
+		if v, _ := m.object.Object[f].(string); v == "" {
+			missing = append(missing, f)
+		}
+	}
+	meta, _ := m.object.Object["metadata"].(map[string]any)
+	if n, _ := meta["name"].(string); n == "" {
+		missing = append(missing, "metadata.name")
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("%s: %s must be set", m.where(), strings.Join(missing, " and "))
+	}
+	return nil
+}
+
+// numbers turns decoded numbers into the int64 and float64 that unstructured objects are made of.
+func numbers(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for k, x := range v {
+			v[k] = numbers(x)
+		}
+	case []any:
+		for i, x := range v {
+			v[i] = numbers(x)
+		}
+	case json.Number:
+		if i, err := v.Int64(); err == nil {
+			return i
+		}
+		f, _ := v.Float64()
+		return f
+	}
+	return v
+}
+
+type document struct {
+	text []byte
+	line int // where it begins: the first line that is neither empty nor a comment
+}
+
+// documents splits a YAML stream at its "---" lines.
+func documents(data []byte) []document {
+	var out []document
+	var cur document
+	line, started := 0, false
+	flush := func() {
+		if started {
+			out = append(out, cur)
+		}
+		cur, started = document{}, false
+	}
+	for l := range bytes.SplitAfterSeq(data, []byte("\n")) {
+		line++
+		t := bytes.TrimRight(l, "\r\n \t")
+		if bytes.Equal(t, []byte("---")) || bytes.HasPrefix(l, []byte("--- ")) {
+			flush()
+			continue
+		}
+		if !started {
+			if len(t) == 0 || bytes.HasPrefix(bytes.TrimLeft(t, " \t"), []byte("#")) {
+				continue
+			}
+			started, cur.line = true, line
+		}
+		cur.text = append(cur.text, l...)
+	}
+	flush()
+	return out
+}
+
+var yamlLine = regexp.MustCompile(`\bline (\d+)(?:, column \d+)?:? ?`)
+
+// yamlError moves a line number from the document into the file: "first.yaml:14: did not find expected key".
+func yamlError(file string, first int, err error) error {
+	text := err.Error()
+	for _, prefix := range []string{"error converting YAML to JSON: ", "yaml: ", "unmarshal errors:\n  "} {
+		text = strings.TrimPrefix(text, prefix)
+	}
+	line := first
+	if m := yamlLine.FindStringSubmatchIndex(text); m != nil {
+		n, _ := strconv.Atoi(text[m[2]:m[3]])
+		line = first + n - 1
+		text = text[:m[0]] + text[m[1]:]
+	}
+	return fmt.Errorf("%s:%d: malformed YAML: %s", file, line, strings.TrimSpace(text))
+}
+
+// duplicates finds objects that stand in the files twice: the second would silently win.
+func duplicates(ms []manifest) []error {
+	seen := map[string]manifest{}
+	var bad []error
+	for _, m := range ms {
+		key := m.object.GroupVersionKind().GroupKind().String() + "\x00" + m.object.GetNamespace() + "\x00" + m.object.GetName()
+		if first, ok := seen[key]; ok {
+			bad = append(bad, fmt.Errorf("%s: %s %q stands in %s already", m.where(), m.object.GetKind(), m.object.GetName(), first.where()))
+			continue
+		}
+		seen[key] = m
+	}
+	return bad
+}

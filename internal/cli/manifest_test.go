@@ -1,0 +1,93 @@
+package cli
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestBadFiles(t *testing.T) {
+	for _, tc := range []struct{ reason, text, want string }{
+		{"malformed YAML names the line of the file", "apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n---\napiVersion: v1\nkind: [\nmetadata: x\n", "first.yaml:7: malformed YAML"},
+		{"a tab names its line", "apiVersion: v1\nkind: Namespace\nmetadata:\n\tname: a\n", "first.yaml:4: malformed YAML"},
+		{"a key twice", "apiVersion: v1\nkind: A\nkind: B\n", `first.yaml:3: malformed YAML: key "kind" already set in map`},
+		{"no kind and no name", "apiVersion: v1\n", "first.yaml:1: kind and metadata.name must be set"},
+		{"not an object", "# c\n\n- a\n", "first.yaml:3: the document is no object"},
+		{"nothing at all", "# only a comment\n---\n", "no objects in"},
+		{"the same object twice", "apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n", `first.yaml:5: Namespace "a" stands in`},
+		{"a kind of a provider that isn't there", "apiVersion: aws.hykube.io/v1\nkind: aws-vpc\nmetadata: {name: a}\n", `no provider is named "aws" (installed are sim)`},
+		{"a kind that the provider hasn't", "apiVersion: sim.hykube.io/v1\nkind: sim-netwrk\nmetadata: {name: a}\n", `did you mean "sim-network"?`},
+		{"a wrong version", "apiVersion: sim.hykube.io/v2\nkind: sim-network\nmetadata: {name: a}\n", "write apiVersion: sim.hykube.io/v1"},
+		{"a kind that nobody serves", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\n", "this server serves no such kind"},
+		{"another namespace than -n", "apiVersion: sim.hykube.io/v1\nkind: sim-network\nmetadata: {name: a, namespace: b}\n", `says namespace "b", and -n says "default"`},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			f := newFakeServer(t)
+			f.planning = creates
+			f.objects["hykube.io/v1alpha1/providers//sim"] = map[string]any{"metadata": map[string]any{"name": "sim"}}
+			_, errOut, code := f.run("apply", "-n", "default", "-f", write(t, tc.text), "--auto-approve")
+			if code != ExitError || !strings.Contains(errOut, tc.want) {
+				t.Errorf("code %d, want %q in:\n%s", code, tc.want, errOut)
+			}
+			for _, c := range f.calls {
+				if strings.HasPrefix(c, http.MethodPatch) || strings.HasPrefix(c, http.MethodPost) {
+					t.Errorf("something was written: %s", c)
+				}
+			}
+		})
+	}
+}
+
+func TestRefusedObjects(t *testing.T) {
+	f := newFakeServer(t)
+	f.refuse = func(r *http.Request) *metav1.Status {
+		if r.Method != http.MethodPatch {
+			return nil
+		}
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/main"):
+			return status(409, metav1.StatusReasonConflict, `Apply failed with 1 conflict: conflict with "kubectl-edit": .spec.cidr`)
+		case strings.HasSuffix(r.URL.Path, "/a"):
+			return status(422, metav1.StatusReasonInvalid, `spec.netwrk_id: unknown field`)
+		}
+		return nil
+	}
+	out, errOut, code := f.run("apply", "-f", write(t, firstFiles), "--auto-approve")
+	for _, want := range []string{"first.yaml:1: record sim-subnet \"a\": spec.netwrk_id: unknown field", "first.yaml:7: record sim-network \"main\"", "--force-conflicts", "Nothing was planned"} {
+		if !strings.Contains(errOut, want) {
+			t.Errorf("missing %q in:\n%s", want, errOut)
+		}
+	}
+	if code != ExitError || !strings.Contains(out, "provider.hykube.io/sim created") {
+		t.Errorf("code %d: %s", code, out)
+	}
+}
+
+func TestUnreachable(t *testing.T) {
+	f := newFakeServer(t)
+	f.url = "https://127.0.0.1:1"
+	_, errOut, code := f.run("plan")
+	if code != ExitError || !strings.Contains(errOut, "can't be reached: connection refused") || strings.Count(errOut, "127.0.0.1") != 1 {
+		t.Errorf("code %d: %s", code, errOut)
+	}
+}
+
+func TestAddress(t *testing.T) {
+	for in, want := range map[string]string{
+		"sim_network.main":               "sim_network.main",
+		"sim-network/main":               "sim_network.main",
+		"sim-network.sim.hykube.io/main": "sim_network.main",
+		"sim_network.with.dots":          "sim_network.with.dots",
+	} {
+		if got, err := address(in); err != nil || got != want {
+			t.Errorf("%s: %q, %v", in, got, err)
+		}
+	}
+	for _, bad := range []string{"", "x", "sim_network.", "/main", "a/b/c"} {
+		if got, err := address(bad); err == nil {
+			t.Errorf("%q became %q", bad, got)
+		}
+	}
+}

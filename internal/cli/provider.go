@@ -1,0 +1,323 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diff"
+)
+
+func newProvider(s *session) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "provider",
+		Short: "List installed providers and show what they offer",
+		Example: `  kubectl hykube provider list
+  kubectl hykube provider schema sim
+  kubectl hykube provider schema sim sim_network`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newProviderList(s), newProviderSchema(s))
+	return cmd
+}
+
+type providerListOptions struct {
+	*session
+	output string
+}
+
+func newProviderList(s *session) *cobra.Command {
+	o := &providerListOptions{session: s}
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "List the providers of the server",
+		Example: `  kubectl hykube provider list`,
+		Args:    cobra.NoArgs,
+		RunE:    run(o),
+	}
+	cmd.Flags().StringVarP(&o.output, "output", "o", "", "Print json or yaml")
+	return cmd
+}
+
+func (o *providerListOptions) Complete([]string) error { return o.connect() }
+func (o *providerListOptions) Validate() error         { return checkOutput(o.output, "json", "yaml") }
+
+func (o *providerListOptions) Run(ctx context.Context) error {
+	list := &v1alpha1.ProviderList{}
+	if err := o.hykube.Get().Resource("providers").Do(ctx).Into(list); err != nil {
+		return fmt.Errorf("list providers: %w", explain(err, o.server()))
+	}
+	if o.output != "" {
+		list.APIVersion, list.Kind = v1alpha1.SchemeGroupVersion.String(), "ProviderList"
+		return printJSON(o.terminal, list, o.output)
+	}
+	if len(list.Items) == 0 {
+		fmt.Fprintln(o.ErrOut, "No providers. A Provider object installs one; `kubectl explain provider.spec` says how.")
+		return nil
+	}
+	w := tabwriter.NewWriter(o.Out, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(w, "NAME\tSOURCE\tVERSION\tPROTOCOL\tKINDS\tREADY")
+	var notes []string
+	for _, p := range list.Items {
+		state := "True"
+		if !meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionReady) {
+			state = "False"
+			notes = append(notes, p.Name+": "+conditionText(p.Status.Conditions))
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\n", p.Name, p.Spec.Source, cmp.Or(p.Status.Version, "-"), cmp.Or(p.Status.Protocol, "-"), p.Status.Kinds, state)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, n := range notes {
+		fmt.Fprintln(o.ErrOut, diff.Clean(n, true))
+	}
+	return nil
+}
+
+type providerSchemaOptions struct {
+	*session
+	provider string
+	typ      string
+}
+
+func newProviderSchema(s *session) *cobra.Command {
+	o := &providerSchemaOptions{session: s}
+	return &cobra.Command{
+		Use:   "schema PROVIDER [TYPE]",
+		Short: "Show the resource types of a provider, or the arguments of one",
+		Long: `Show the resource types of a provider, or the arguments and attributes of one.
+
+It reads the server's OpenAPI document, as kubectl explain does.`,
+		Example: `  kubectl hykube provider schema sim
+  kubectl hykube provider schema sim sim_network`,
+		Args:              cobra.RangeArgs(1, 2),
+		ValidArgsFunction: completeProviders(s),
+		RunE:              run(o),
+	}
+}
+
+func (o *providerSchemaOptions) Complete(args []string) error {
+	o.provider = args[0]
+	if len(args) == 2 {
+		o.typ = v1alpha1.TypeOf(args[1])
+	}
+	return o.connect()
+}
+
+func (o *providerSchemaOptions) Validate() error { return nil }
+
+// openapi is the part of an OpenAPI schema that is shown.
+type openapi struct {
+	Ref         string              `json:"$ref"`
+	AllOf       []*openapi          `json:"allOf"`
+	AnyOf       []*openapi          `json:"anyOf"`
+	OneOf       []*openapi          `json:"oneOf"`
+	Type        string              `json:"type"`
+	Format      string              `json:"format"`
+	Description string              `json:"description"`
+	Required    []string            `json:"required"`
+	Properties  map[string]*openapi `json:"properties"`
+	Items       *openapi            `json:"items"`
+	Additional  json.RawMessage     `json:"additionalProperties"`
+	IntOrString bool                `json:"x-kubernetes-int-or-string"`
+	GVK         []struct {
+		Group   string `json:"group"`
+		Version string `json:"version"`
+		Kind    string `json:"kind"`
+	} `json:"x-kubernetes-group-version-kind"`
+}
+
+type openapiDocument struct {
+	Components struct {
+		Schemas map[string]*openapi `json:"schemas"`
+	} `json:"components"`
+}
+
+func (o *providerSchemaOptions) Run(ctx context.Context) error {
+	group := v1alpha1.ProviderGroup(o.provider)
+	raw, err := o.hykube.Get().AbsPath("/openapi/v3/apis/"+group+"/"+v1alpha1.ResourceVersion).SetHeader("Accept", "application/json").Do(ctx).Raw()
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("provider %q serves no kinds: `kubectl hykube provider list` shows which are installed and ready", o.provider)
+	}
+	if err != nil {
+		return fmt.Errorf("read schema of provider %q: %w", o.provider, explain(err, o.server()))
+	}
+	doc := &openapiDocument{}
+	if err := json.Unmarshal(raw, doc); err != nil {
+		return fmt.Errorf("read schema of provider %q: %w", o.provider, err)
+	}
+	kinds := map[string]*openapi{}
+	for _, s := range doc.Components.Schemas {
+		for _, g := range s.GVK {
+			if g.Group == group && s.Properties["spec"] != nil {
+				kinds[v1alpha1.TypeOf(g.Kind)] = s
+			}
+		}
+	}
+	if o.typ == "" {
+		return o.types(kinds)
+	}
+	s, ok := kinds[o.typ]
+	if !ok {
+		var names []string
+		for n := range kinds {
+			names = append(names, n)
+		}
+		if near := nearest(o.typ, names); near != "" {
+			return fmt.Errorf("provider %q has no resource type %q: did you mean %q?", o.provider, o.typ, near)
+		}
+		return fmt.Errorf("provider %q has no resource type %q: `kubectl hykube provider schema %s` lists them", o.provider, o.typ, o.provider)
+	}
+	o.one(s, doc)
+	return nil
+}
+
+func (o *providerSchemaOptions) types(kinds map[string]*openapi) error {
+	names := make([]string, 0, len(kinds))
+	for n := range kinds {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	w := tabwriter.NewWriter(o.Out, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(w, "TYPE\tKIND\tDESCRIPTION")
+	for _, n := range names {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", n, v1alpha1.KindOf(n), firstSentence(kinds[n].Description))
+	}
+	return w.Flush()
+}
+
+func firstSentence(s string) string {
+	s, _, _ = strings.Cut(diff.Clean(s, true), "\n")
+	if i := strings.Index(s, ". "); i > 0 {
+		s = s[:i+1]
+	}
+	return s
+}
+
+func (o *providerSchemaOptions) one(s *openapi, doc *openapiDocument) {
+	fmt.Fprintf(o.Out, "%s\n", o.style.Bold(o.typ))
+	if s.Description != "" {
+		fmt.Fprintf(o.Out, "%s\n", diff.Clean(s.Description, true))
+	}
+	spec := doc.resolve(s.Properties["spec"])
+	fmt.Fprintf(o.Out, "\n%s\n", o.style.Bold("Arguments (spec)"))
+	w := &schemaWriter{w: o.Out, doc: doc, style: o.style}
+	w.fields(spec, 2, nil)
+	status := doc.resolve(s.Properties["status"])
+	if status == nil {
+		return
+	}
+	if attributes := doc.resolve(status.Properties["attributes"]); attributes != nil && len(attributes.Properties) > 0 {
+		fmt.Fprintf(o.Out, "\n%s\n", o.style.Bold("Attributes that only the provider sets (status.attributes)"))
+		w.fields(attributes, 2, spec)
+	}
+}
+
+// resolve follows references, and the allOf of one that carries a description of its own.
+func (d *openapiDocument) resolve(s *openapi) *openapi {
+	for range 16 {
+		switch {
+		case s == nil:
+			return nil
+		case s.Ref != "":
+			s = d.Components.Schemas[strings.TrimPrefix(s.Ref, "#/components/schemas/")]
+		case len(s.AllOf) == 1 && s.Type == "":
+			inner := *s.AllOf[0]
+			if s.Description != "" && inner.Ref == "" {
+				inner.Description = s.Description
+			}
+			s = &inner
+		default:
+			return s
+		}
+	}
+	return s
+}
+
+type schemaWriter struct {
+	w     io.Writer
+	doc   *openapiDocument
+	style diff.Style
+}
+
+// fields writes the properties of an object, without those that skip has too.
+func (w *schemaWriter) fields(s *openapi, indent int, skip *openapi) {
+	if s == nil || indent > 24 {
+		return
+	}
+	names := make([]string, 0, len(s.Properties))
+	for n := range s.Properties {
+		if skip != nil && skip.Properties[n] != nil {
+			continue
+		}
+		names = append(names, n)
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		ra, rb := slices.Contains(s.Required, a), slices.Contains(s.Required, b)
+		if ra != rb {
+			if ra {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Compare(a, b)
+	})
+	for _, n := range names {
+		p := w.doc.resolve(s.Properties[n])
+		if p == nil {
+			continue
+		}
+		line := strings.Repeat(" ", indent) + w.style.Bold(n) + "  " + w.typeName(p)
+		if slices.Contains(s.Required, n) {
+			line += w.style.Yellow("  required")
+		}
+		if d := firstSentence(cmp.Or(s.Properties[n].Description, p.Description)); d != "" {
+			line += "  " + w.style.Dim(d)
+		}
+		fmt.Fprintln(w.w, w.style.Fit(line))
+		inner := p
+		if p.Items != nil {
+			inner = w.doc.resolve(p.Items)
+		}
+		w.fields(inner, indent+4, nil)
+	}
+}
+
+func (w *schemaWriter) typeName(s *openapi) string {
+	s = w.doc.resolve(s)
+	switch {
+	case s == nil:
+		return "any"
+	case s.Items != nil:
+		return "[]" + w.typeName(s.Items)
+	case s.IntOrString:
+		return "number"
+	case s.Type == "object" && len(s.Properties) == 0:
+		var inner openapi
+		if json.Unmarshal(s.Additional, &inner) == nil && (inner.Type != "" || inner.Ref != "" || len(inner.AnyOf)+len(inner.OneOf) > 0) {
+			return "map of " + w.typeName(&inner)
+		}
+		return "map"
+	case s.Type == "" && len(s.AnyOf)+len(s.OneOf) > 0:
+		// A value or an expression: the value's type is what matters to a reader.
+		for _, x := range append(slices.Clone(s.AnyOf), s.OneOf...) {
+			if x = w.doc.resolve(x); x != nil && x.Type != "string" && x.Type != "" {
+				return x.Type
+			}
+		}
+		return "string"
+	}
+	return cmp.Or(s.Type, "any")
+}

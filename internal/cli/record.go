@@ -1,0 +1,440 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/util/csaupgrade"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+const (
+	// fieldManager is kubectl's own, so that `kubectl apply --server-side` and `kubectl hykube apply` are the same
+	// writer and never conflict with each other.
+	fieldManager = "kubectl"
+	// clientSideManager wrote what `kubectl apply` without --server-side applied.
+	clientSideManager = "kubectl-client-side-apply"
+	// recordAtOnce is how many objects are recorded at the same time.
+	recordAtOnce = 16
+	// kindWait is how long a ready provider's kinds may take to be served.
+	kindWait = 15 * time.Second
+)
+
+// recorder writes objects to the server. It touches no infrastructure.
+type recorder struct {
+	*session
+	force   bool
+	timeout time.Duration // how long a provider may take to install
+	mu      sync.Mutex
+	// installed are the providers of the files, each once it is ready.
+	installed map[string]bool
+}
+
+// recorded is one object as the server has it now.
+type recorded struct {
+	manifest
+	namespace string // "" for cluster scope
+	verb      string // created, configured, unchanged
+}
+
+// address is the Terraform address of an object of a provider's kind.
+func (r recorded) address() (string, bool) {
+	gvk := r.object.GroupVersionKind()
+	if _, ok := v1alpha1.ProviderOfGroup(gvk.Group); !ok {
+		return "", false
+	}
+	return v1alpha1.TypeOf(gvk.Kind) + "." + r.object.GetName(), true
+}
+
+// tier is the order of recording: what others need comes first.
+func tier(gk schema.GroupKind) int {
+	switch {
+	case gk == schema.GroupKind{Kind: "Namespace"}:
+		return 0
+	case gk.Group == "" || strings.HasSuffix(gk.Group, ".k8s.io"):
+		return 1
+	case gk == v1alpha1.Kind("Provider"):
+		return 2
+	case gk == v1alpha1.Kind("ProviderConfig"):
+		return 3
+	case gk == v1alpha1.Kind("Plan"):
+		return 5
+	}
+	return 4
+}
+
+// record writes the objects, tier by tier, and prints a line for each as kubectl does. When some are refused,
+// the rest of their tier is still tried, so that a person sees every mistake at once.
+func (r *recorder) record(ctx context.Context, ms []manifest) ([]recorded, error) {
+	r.installed = map[string]bool{}
+	tiers := make([][]manifest, 6)
+	for _, m := range ms {
+		gk := m.object.GroupVersionKind().GroupKind()
+		tiers[tier(gk)] = append(tiers[tier(gk)], m)
+		if gk == v1alpha1.Kind("Provider") {
+			r.installed[m.object.GetName()] = false
+		}
+	}
+	// Kinds that nothing in the files brings must exist before the first object is written.
+	var bad []error
+	for _, m := range ms {
+		gvk := m.object.GroupVersionKind()
+		provider, _ := v1alpha1.ProviderOfGroup(gvk.Group)
+		if _, coming := r.installed[provider]; coming {
+			continue
+		}
+		if _, _, err := r.mapping(gvk); err != nil {
+			bad = append(bad, r.unknownKind(ctx, m, err))
+		}
+	}
+	if len(bad) > 0 {
+		return nil, errors.Join(bad...)
+	}
+	var out []recorded
+	for i, t := range tiers {
+		done, err := r.recordTier(ctx, t)
+		out = append(out, done...)
+		if err != nil {
+			if len(out) > 0 {
+				err = fmt.Errorf("%w\nNothing was planned. What is listed above as created or configured stays recorded; mend the files and run the same command again", err)
+			}
+			return out, err
+		}
+		if i == 2 {
+			if err := r.awaitProviders(ctx, t); err != nil {
+				return out, err
+			}
+		}
+	}
+	return out, nil
+}
+
+func (r *recorder) recordTier(ctx context.Context, ms []manifest) ([]recorded, error) {
+	results := make([]recorded, len(ms))
+	errs := make([]error, len(ms))
+	slots := make(chan struct{}, recordAtOnce)
+	done := make([]chan struct{}, len(ms))
+	for i := range ms {
+		done[i] = make(chan struct{})
+	}
+	go func() {
+		for i, m := range ms {
+			slots <- struct{}{}
+			go func() {
+				defer func() { <-slots; close(done[i]) }()
+				results[i], errs[i] = r.recordOne(ctx, m)
+			}()
+		}
+	}()
+	// Lines come in the order of the files, however the answers come.
+	var out []recorded
+	for i := range ms {
+		<-done[i]
+		if errs[i] != nil {
+			continue
+		}
+		fmt.Fprintln(r.Out, line(results[i].object, results[i].verb))
+		out = append(out, results[i])
+	}
+	return out, errors.Join(errs...)
+}
+
+// line is kubectl's own: "sim-network.sim.hykube.io/main created".
+func line(u *unstructured.Unstructured, verb string) string {
+	gk := u.GroupVersionKind().GroupKind()
+	return strings.ToLower(gk.String()) + "/" + u.GetName() + " " + verb
+}
+
+func (r *recorder) recordOne(ctx context.Context, m manifest) (recorded, error) {
+	gvk := m.object.GroupVersionKind()
+	gvr, namespaced, err := r.mapping(gvk)
+	if err != nil && meta.IsNoMatchError(err) {
+		gvr, namespaced, err = r.awaitKind(ctx, gvk)
+	}
+	if err != nil {
+		return recorded{}, r.unknownKind(ctx, m, err)
+	}
+	out := recorded{manifest: m}
+	if namespaced {
+		out.namespace = m.object.GetNamespace()
+		if out.namespace == "" {
+			out.namespace = r.namespace
+			m.object.SetNamespace(out.namespace)
+		}
+		if r.enforce && out.namespace != r.namespace {
+			return out, fmt.Errorf("%s: %s %q says namespace %q, and -n says %q", m.where(), gvk.Kind, m.object.GetName(), out.namespace, r.namespace)
+		}
+	} else {
+		m.object.SetNamespace("")
+	}
+	// A status in a file is what somebody copied from `kubectl get -o yaml`; the server's own is right.
+	for _, f := range [][]string{{"metadata", "managedFields"}, {"metadata", "resourceVersion"}, {"metadata", "uid"}, {"metadata", "creationTimestamp"}, {"metadata", "generation"}, {"status"}} {
+		unstructured.RemoveNestedField(m.object.Object, f...)
+	}
+	res := r.resource(gvr, out.namespace)
+	before, err := res.Get(ctx, m.object.GetName(), metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
+		before = nil // who may not read may still write
+	case err != nil:
+		return out, fmt.Errorf("%s: record %s %q: %w", m.where(), gvk.Kind, m.object.GetName(), explain(err, r.server()))
+	default:
+		if err := r.adopt(ctx, gvr, out.namespace, before); err != nil {
+			return out, fmt.Errorf("%s: record %s %q: %w", m.where(), gvk.Kind, m.object.GetName(), explain(err, r.server()))
+		}
+	}
+	body, err := json.Marshal(m.object)
+	if err != nil {
+		return out, fmt.Errorf("%s: encode %s %q: %w", m.where(), gvk.Kind, m.object.GetName(), err)
+	}
+	opts := metav1.PatchOptions{FieldManager: fieldManager, FieldValidation: metav1.FieldValidationStrict}
+	if r.force {
+		opts.Force = new(true)
+	}
+	after, err := res.Patch(ctx, m.object.GetName(), types.ApplyPatchType, body, opts)
+	if err != nil {
+		if apierrors.IsNotFound(err) && notServed(err) {
+			// The cached discovery spoke of a kind that is gone.
+			r.mapper.Reset()
+			if _, _, merr := r.mapping(gvk); merr != nil {
+				return out, r.unknownKind(ctx, m, merr)
+			}
+		}
+		return out, r.refused(m, out.namespace, err)
+	}
+	out.object = after
+	switch {
+	case before == nil:
+		out.verb = "created"
+	case before.GetResourceVersion() == after.GetResourceVersion():
+		out.verb = "unchanged"
+	default:
+		out.verb = "configured"
+	}
+	return out, nil
+}
+
+// adopt hands the fields that `kubectl apply` wrote client-side over to server-side apply, as kubectl does, so
+// that they are no conflict and that what is left out of the file is removed.
+func (r *recorder) adopt(ctx context.Context, gvr schema.GroupVersionResource, namespace string, u *unstructured.Unstructured) error {
+	if !slices.ContainsFunc(u.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
+		return e.Manager == clientSideManager && e.Operation == metav1.ManagedFieldsOperationUpdate
+	}) {
+		return nil
+	}
+	patch, err := csaupgrade.UpgradeManagedFieldsPatch(u, sets.New(clientSideManager), fieldManager)
+	if err != nil || len(patch) == 0 {
+		return err
+	}
+	_, err = r.resource(gvr, namespace).Patch(ctx, u.GetName(), types.JSONPatchType, patch, metav1.PatchOptions{})
+	return err
+}
+
+// refused words what the server has against an object.
+func (r *recorder) refused(m manifest, namespace string, err error) error {
+	what := fmt.Sprintf("%s: record %s %q", m.where(), m.object.GetKind(), m.object.GetName())
+	switch {
+	case apierrors.IsConflict(err):
+		return fmt.Errorf("%s: %w\nSomebody else set these fields. Take them out of the file, or take them over with --force-conflicts", what, err)
+	case apierrors.IsNotFound(err) && namespace != "":
+		return fmt.Errorf("%s: %w\nDoes the namespace exist? kubectl create namespace %s", what, err, namespace)
+	case apierrors.ReasonForError(err) == metav1.StatusReasonRequestEntityTooLarge || statusCode(err) == http.StatusRequestEntityTooLarge:
+		return fmt.Errorf("%s: %w\nAn object may have about 1.5 MB; large contents belong into a file or a bucket that the object names", what, err)
+	}
+	return fmt.Errorf("%s: %w", what, explain(err, r.server()))
+}
+
+func statusCode(err error) int32 {
+	if s := apiStatus(err); s != nil {
+		return s.Code
+	}
+	return 0
+}
+
+// awaitKind waits for a kind whose provider has just become ready.
+func (r *recorder) awaitKind(ctx context.Context, gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
+	provider, _ := v1alpha1.ProviderOfGroup(gvk.Group)
+	deadline := time.Now().Add(kindWait)
+	for {
+		r.mu.Lock()
+		r.mapper.Reset()
+		gvr, namespaced, err := r.mapping(gvk)
+		r.mu.Unlock()
+		if err == nil || !r.installed[provider] || r.served(gvk.GroupVersion()) || time.Now().After(deadline) {
+			return gvr, namespaced, err
+		}
+		pause(ctx, 100*time.Millisecond)
+		if ctx.Err() != nil {
+			return gvr, namespaced, ctx.Err()
+		}
+	}
+}
+
+// served is true when a group serves any kind: then one that is missing will not come.
+func (r *recorder) served(gv schema.GroupVersion) bool {
+	l, err := r.disco.ServerResourcesForGroupVersion(gv.String())
+	return err == nil && len(l.APIResources) > 0
+}
+
+// unknownKind says which kinds there are instead, and what to write.
+func (r *recorder) unknownKind(ctx context.Context, m manifest, cause error) error {
+	gvk := m.object.GroupVersionKind()
+	if !meta.IsNoMatchError(cause) {
+		return fmt.Errorf("%s: find kind %q: %w", m.where(), gvk.Kind, explain(cause, r.server()))
+	}
+	head := fmt.Sprintf("%s: unknown kind %q in %q", m.where(), gvk.Kind, gvk.GroupVersion())
+	provider, ours := v1alpha1.ProviderOfGroup(gvk.Group)
+	if !ours {
+		return fmt.Errorf("%s: this server serves no such kind; `kubectl api-resources` lists them all", head)
+	}
+	if l, err := r.disco.ServerResourcesForGroupVersion(v1alpha1.ProviderGroup(provider) + "/" + v1alpha1.ResourceVersion); err == nil && len(l.APIResources) > 0 {
+		var names []string
+		for _, k := range l.APIResources {
+			if !strings.Contains(k.Name, "/") {
+				names = append(names, k.Kind)
+			}
+		}
+		if gvk.Version != v1alpha1.ResourceVersion {
+			return fmt.Errorf("%s: write apiVersion: %s/%s", head, gvk.Group, v1alpha1.ResourceVersion)
+		}
+		if near := nearest(v1alpha1.KindOf(gvk.Kind), names); near != "" {
+			return fmt.Errorf("%s: did you mean %q? `kubectl hykube provider schema %s` lists the kinds of provider %q", head, near, provider, provider)
+		}
+		return fmt.Errorf("%s: provider %q has no such resource type; `kubectl hykube provider schema %s` lists those that it has", head, provider, provider)
+	}
+	list := &v1alpha1.ProviderList{}
+	if err := r.hykube.Get().Resource("providers").Do(ctx).Into(list); err != nil {
+		return fmt.Errorf("%s: no provider %q is ready", head, provider)
+	}
+	var names []string
+	for _, p := range list.Items {
+		if p.Name == provider {
+			return fmt.Errorf("%s: provider %q isn't ready: %s", head, provider, conditionText(p.Status.Conditions))
+		}
+		names = append(names, p.Name)
+	}
+	installed := "none is installed"
+	if len(names) > 0 {
+		installed = "installed are " + strings.Join(names, ", ")
+	}
+	return fmt.Errorf("%s: no provider is named %q (%s). Put this in front of it:\n  apiVersion: %s\n  kind: Provider\n  metadata: {name: %s}\n  spec: {source: NAMESPACE/%s}",
+		head, provider, installed, v1alpha1.SchemeGroupVersion, provider, provider)
+}
+
+// nearest is the name that is likely meant.
+func nearest(name string, names []string) string {
+	best, at := "", max(2, len(name)/4)+1
+	for _, n := range names {
+		if d := distance(name, n); d < at {
+			best, at = n, d
+		}
+	}
+	return best
+}
+
+// distance is Levenshtein's.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		prev := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := prev
+			if a[i] != b[j] {
+				cost++
+			}
+			prev = row[j+1]
+			row[j+1] = min(cost, row[j]+1, prev+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// awaitProviders waits until the providers of the files are ready, so that their kinds exist.
+func (r *recorder) awaitProviders(ctx context.Context, ms []manifest) error {
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	for _, m := range ms {
+		name := m.object.GetName()
+		if err := r.awaitProvider(ctx, name); err != nil {
+			return fmt.Errorf("%s: %w", m.where(), err)
+		}
+		r.installed[name] = true
+	}
+	return nil
+}
+
+func (r *recorder) awaitProvider(ctx context.Context, name string) error {
+	said, began := false, time.Now()
+	for {
+		p := &v1alpha1.Provider{}
+		if err := r.hykube.Get().Resource("providers").Name(name).Do(ctx).Into(p); err != nil {
+			if ctx.Err() != nil {
+				return fmt.Errorf("provider %q isn't ready after %s: `kubectl describe provider %s` says how far it is", name, elapsed(time.Since(began)), name)
+			}
+			return fmt.Errorf("get provider %q: %w", name, explain(err, r.server()))
+		}
+		current := p.Status.ObservedGeneration >= p.Generation
+		switch {
+		case current && meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionReady):
+			if said {
+				fmt.Fprintf(r.ErrOut, "Provider %q is ready: version %s, %d kinds.\n", name, p.Status.Version, p.Status.Kinds)
+			}
+			return nil
+		case current && meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionStalled):
+			return fmt.Errorf("provider %q can't be installed: %s", name, conditionText(p.Status.Conditions))
+		}
+		if !said && time.Since(began) > 300*time.Millisecond {
+			said = true
+			fmt.Fprintf(r.ErrOut, "Waiting for provider %q (%s) to be installed...\n", name, p.Spec.Source)
+		}
+		r.awaitChange(ctx, "providers", "", name, p.ResourceVersion)
+	}
+}
+
+// awaitChange returns when an object has changed, or after a second: the caller looks for itself.
+func (r *recorder) awaitChange(ctx context.Context, resource, namespace, name, version string) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	w, err := r.hykube.Get().NamespaceIfScoped(namespace, namespace != "").Resource(resource).VersionedParams(&metav1.ListOptions{
+		FieldSelector: "metadata.name=" + name, ResourceVersion: version, Watch: true,
+	}, metav1.ParameterCodec).Watch(ctx)
+	if err != nil {
+		pause(ctx, 100*time.Millisecond)
+		return
+	}
+	defer w.Stop()
+	select {
+	case <-w.ResultChan():
+	case <-ctx.Done():
+	}
+}
+
+// conditionText is what the conditions of an object say is wrong.
+func conditionText(conditions []metav1.Condition) string {
+	order := []string{v1alpha1.ConditionStalled, v1alpha1.ConditionInstalled, v1alpha1.ConditionReady}
+	for _, t := range order {
+		if c := meta.FindStatusCondition(conditions, t); c != nil && c.Message != "" {
+			return c.Message
+		}
+	}
+	return "it has only just been recorded"
+}

@@ -1,0 +1,164 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+// session is what every verb shares: the terminal and, once connected, the clients of one server.
+type session struct {
+	*terminal
+	flags clientFlags
+
+	// interrupts delivers Ctrl-C while a verb waits.
+	interrupts func() (c <-chan struct{}, stop func())
+
+	cfg       *rest.Config
+	http      *http.Client
+	hykube    rest.Interface // hykube.io/v1alpha1
+	objects   dynamic.Interface
+	disco     discovery.CachedDiscoveryInterface
+	mapper    meta.ResettableRESTMapper
+	namespace string
+	// enforce is true when the namespace was given with -n, so that files must not name another one.
+	enforce bool
+	once    sync.Once
+	err     error
+}
+
+// connect reads the kubeconfig and makes the clients. It sends nothing.
+func (s *session) connect() error {
+	s.once.Do(func() { s.err = s.dial() })
+	return s.err
+}
+
+func (s *session) dial() error {
+	cfg, err := s.flags.config()
+	if err != nil {
+		return err
+	}
+	s.namespace, s.enforce, err = s.flags.loader().Namespace()
+	if err != nil {
+		return fmt.Errorf("read kubeconfig: %w", err)
+	}
+	cfg.UserAgent = "kubectl-hykube/" + Version
+	// The server has its own fairness; a client that sleeps only makes people wait.
+	cfg.QPS, cfg.Burst = -1, 0
+	cfg.WarningHandler = rest.NewWarningWriter(s.ErrOut, rest.WarningWriterOptions{Deduplicate: true, Color: s.style.Color})
+	s.cfg = cfg
+	if s.http, err = rest.HTTPClientFor(cfg); err != nil {
+		return fmt.Errorf("set up connection: %w", err)
+	}
+	if s.hykube, err = newHykubeClient(cfg, s.http); err != nil {
+		return err
+	}
+	if s.objects, err = dynamic.NewForConfigAndClient(cfg, s.http); err != nil {
+		return fmt.Errorf("set up client: %w", err)
+	}
+	if s.disco, err = s.flags.discovery(cfg); err != nil {
+		return fmt.Errorf("set up discovery: %w", err)
+	}
+	s.mapper = restmapper.NewDeferredDiscoveryRESTMapper(s.disco)
+	return nil
+}
+
+func newHykubeClient(cfg *rest.Config, client *http.Client) (rest.Interface, error) {
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("register types: %w", err)
+	}
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
+	c := rest.CopyConfig(cfg)
+	c.APIPath = "/apis"
+	c.GroupVersion = &v1alpha1.SchemeGroupVersion
+	c.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	out, err := rest.RESTClientForConfigAndClient(c, client)
+	if err != nil {
+		return nil, fmt.Errorf("set up client: %w", err)
+	}
+	return out, nil
+}
+
+// fixed are kinds whose resources are the same on every server, so that recording them needs no discovery.
+var fixed = map[schema.GroupKind]struct {
+	resource   string
+	namespaced bool
+}{
+	{Kind: "Namespace"}: {"namespaces", false},
+	{Kind: "Secret"}:    {"secrets", true},
+	{Kind: "ConfigMap"}: {"configmaps", true},
+	{Group: v1alpha1.GroupName, Kind: "Provider"}:       {"providers", false},
+	{Group: v1alpha1.GroupName, Kind: "ProviderConfig"}: {"providerconfigs", true},
+	{Group: v1alpha1.GroupName, Kind: "Plan"}:           {"plans", true},
+}
+
+// mapping finds the resource of a kind. errors are those of the mapper: meta.IsNoMatchError tells an unknown kind.
+func (s *session) mapping(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
+	if f, ok := fixed[gvk.GroupKind()]; ok {
+		return gvk.GroupVersion().WithResource(f.resource), f.namespaced, nil
+	}
+	m, err := s.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil {
+		return schema.GroupVersionResource{}, false, err
+	}
+	return m.Resource, m.Scope.Name() == meta.RESTScopeNameNamespace, nil
+}
+
+// resource is the client of one resource in a namespace; "" is cluster scope.
+func (s *session) resource(gvr schema.GroupVersionResource, namespace string) dynamic.ResourceInterface {
+	if namespace == "" {
+		return s.objects.Resource(gvr)
+	}
+	return s.objects.Resource(gvr).Namespace(namespace)
+}
+
+// resourceKinds are the served kinds of all providers.
+func (s *session) resourceKinds(ctx context.Context) ([]kind, error) {
+	s.disco.Invalidate() // kinds come and go with providers
+	lists, err := discovery.ServerPreferredNamespacedResources(s.disco)
+	if err != nil && len(lists) == 0 {
+		return nil, fmt.Errorf("list kinds: %w", err)
+	}
+	var out []kind
+	for _, l := range lists {
+		gv, err := schema.ParseGroupVersion(l.GroupVersion)
+		if err != nil {
+			continue
+		}
+		if _, ok := v1alpha1.ProviderOfGroup(gv.Group); !ok {
+			continue
+		}
+		for _, r := range l.APIResources {
+			if !slices.Contains(r.Verbs, "list") || strings.Contains(r.Name, "/") {
+				continue
+			}
+			out = append(out, kind{gvr: gv.WithResource(r.Name), kind: r.Kind})
+		}
+	}
+	return out, ctx.Err()
+}
+
+type kind struct {
+	gvr  schema.GroupVersionResource
+	kind string
+}
+
+var errNoName = errors.New("name a plan; `kubectl get plans` lists them")

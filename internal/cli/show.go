@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+type showOptions struct {
+	*session
+	name   string
+	output string
+}
+
+func newShow(s *session) *cobra.Command {
+	o := &showOptions{session: s}
+	cmd := &cobra.Command{
+		Use:   "show PLAN",
+		Short: "Show every change of a plan",
+		Long: `Show every change of a plan, in full.
+
+With -o terraform-json it prints what "terraform show -json" prints for a plan, so that conftest, OPA and infracost read
+it unchanged. -o json and yaml print the plan object with its changes. Secrets are masked in all of them.`,
+		Example: `  kubectl hykube show plan-x7k2d
+  kubectl hykube show plan-x7k2d -o terraform-json | conftest test -`,
+		Args:              onePlan,
+		ValidArgsFunction: completePlans(s),
+		RunE:              run(o),
+	}
+	cmd.Flags().StringVarP(&o.output, "output", "o", "", "Print terraform-json, json or yaml")
+	return cmd
+}
+
+func onePlan(_ *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return errNoName
+	}
+	return nil
+}
+
+func (o *showOptions) Complete(args []string) error {
+	o.name = args[0]
+	return o.connect()
+}
+
+func (o *showOptions) Validate() error {
+	return checkOutput(o.output, "terraform-json", "json", "yaml")
+}
+
+func (o *showOptions) Run(ctx context.Context) error {
+	p, err := o.getPlan(ctx, o.namespace, o.name)
+	if err != nil {
+		return err
+	}
+	if !planned(p) && o.output != "json" && o.output != "yaml" {
+		return fmt.Errorf("plan %q is still being made: kubectl hykube status %s -n %s", p.Name, p.Name, p.Namespace)
+	}
+	switch o.output {
+	case "terraform-json":
+		return o.terraformJSON(ctx, p)
+	case "json", "yaml":
+		return o.object(ctx, p)
+	}
+	if err := o.showPlan(ctx, p, true); err != nil {
+		return err
+	}
+	if waiting(p) {
+		fmt.Fprintf(o.Out, "\n%s\n", o.style.Dim(fmt.Sprintf("It waits for approval: kubectl hykube approve %s -n %s --digest %s", p.Name, p.Namespace, p.Status.Digest)))
+	}
+	return nil
+}
+
+// object prints the plan with its changes as one document.
+func (o *showOptions) object(ctx context.Context, p *v1alpha1.Plan) error {
+	out := struct {
+		*v1alpha1.Plan `json:",inline"`
+		Changes        []*v1alpha1.PlanChange `json:"changes"`
+	}{Plan: p.DeepCopy(), Changes: []*v1alpha1.PlanChange{}}
+	out.APIVersion, out.Kind, out.ManagedFields = v1alpha1.SchemeGroupVersion.String(), "Plan", nil
+	for c, err := range o.changes(ctx, p) {
+		if err != nil {
+			return err
+		}
+		out.Changes = append(out.Changes, c)
+	}
+	return printJSON(o.terminal, out, o.output)
+}

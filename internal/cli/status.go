@@ -1,0 +1,400 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diff"
+)
+
+type statusOptions struct {
+	*session
+	name  string
+	watch bool
+}
+
+func newStatus(s *session) *cobra.Command {
+	o := &statusOptions{session: s}
+	cmd := &cobra.Command{
+		Use:   "status [PLAN]",
+		Short: "Show how a namespace, or one plan, is doing",
+		Long: `Show how a namespace, or one plan, is doing.
+
+Of a namespace: its resources by the reason of their condition Ready, those that need somebody, and its last plans. Of a
+plan: how far it is, who decided, and what failed, in full.`,
+		Example: `  kubectl hykube status -n prod
+  kubectl hykube status apply-x7k2d --watch`,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: completePlans(s),
+		RunE:              run(o),
+	}
+	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "Watch a plan until it ends")
+	return cmd
+}
+
+func (o *statusOptions) Complete(args []string) error {
+	if len(args) == 1 {
+		o.name = args[0]
+	}
+	return o.connect()
+}
+
+func (o *statusOptions) Validate() error {
+	if o.watch && o.name == "" {
+		return errNoName
+	}
+	return nil
+}
+
+func (o *statusOptions) Run(ctx context.Context) error {
+	if o.name == "" {
+		return o.overview(ctx)
+	}
+	return o.one(ctx)
+}
+
+// one shows a plan.
+func (o *statusOptions) one(ctx context.Context) error {
+	p, err := o.getPlan(ctx, o.namespace, o.name)
+	if err != nil {
+		return err
+	}
+	if o.watch && !finished(p) && !waiting(p) {
+		began := time.Now()
+		if p, err = o.awaitPlanned(ctx, p); err != nil {
+			return err
+		}
+		if p.Status.Approval != nil || p.Spec.Approval == v1alpha1.ApprovalAutomatic {
+			end, changes, err := o.follow(ctx, p)
+			if err == errDetached {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			return o.conclude(end, changes, time.Since(began))
+		}
+	}
+	w := tabwriter.NewWriter(o.Out, 0, 0, 2, ' ', 0)
+	row := func(k, v string) {
+		if v != "" {
+			fmt.Fprintf(w, "%s:\t%s\n", k, v)
+		}
+	}
+	row("Plan", p.Name+" in namespace "+p.Namespace)
+	row("State", planState(p))
+	row("Looks at", looksAt(p))
+	if s := p.Status.Summary; s != nil {
+		row("Changes", cmp.Or(s.Text, counts(*s)))
+	}
+	if g := p.Status.Progress; g != nil && g.Total > 0 {
+		row("Progress", progressText(g))
+	}
+	if r := p.Status.RequestedBy; r != nil {
+		row("Asked for", "by "+r.Username+", "+age(p.CreationTimestamp.Time)+" ago")
+	}
+	if a := p.Status.Approval; a != nil {
+		text := decisionWord(a.Decision) + by(a)
+		if a.Message != "" {
+			text += fmt.Sprintf(" (%s)", diff.Clean(a.Message, false))
+		}
+		row("Decision", text)
+	}
+	if c := p.Status.Cancel; c != nil {
+		who := ""
+		if c.By != nil {
+			who = " by " + c.By.Username
+		}
+		row("Cancelled", strings.TrimSpace(who))
+	}
+	if f := p.Status.FinishedAt; f != nil {
+		row("Ended", age(f.Time)+" ago")
+	}
+	if r := p.Status.Runs; r != nil {
+		row("Runs", strings.TrimSpace(r.Plan+" "+r.Apply))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if err := o.failures(ctx, p); err != nil {
+		return err
+	}
+	if hint := nextStep(p); hint != "" {
+		fmt.Fprintln(o.Out, "\n"+o.style.Dim(hint))
+	}
+	return nil
+}
+
+// failures shows what went wrong, and what is under way.
+func (o *statusOptions) failures(ctx context.Context, p *v1alpha1.Plan) error {
+	for _, d := range p.Status.Diagnostics {
+		fmt.Fprint(o.Out, diff.Diagnostic(d, o.style))
+	}
+	if p.Status.Progress == nil {
+		return nil
+	}
+	byState := map[v1alpha1.ChangeState][]string{}
+	for c, err := range o.changes(ctx, p) {
+		if err != nil {
+			return err
+		}
+		switch c.State {
+		case v1alpha1.ChangeFailed, v1alpha1.ChangeUnknown:
+			byState[c.State] = append(byState[c.State], c.Address)
+			out := *o.terminal
+			out.ErrOut = o.Out
+			(&session{terminal: &out}).diagnostics(c, v1alpha1.SeverityError)
+		case v1alpha1.ChangeRunning:
+			byState[c.State] = append(byState[c.State], c.Address)
+		case v1alpha1.ChangeSkipped, v1alpha1.ChangeStale:
+			byState[c.State] = append(byState[c.State], c.Address+": "+oneLine(c))
+		}
+	}
+	out := *o.terminal
+	out.ErrOut = o.Out
+	s := &session{terminal: &out}
+	s.list("\nUnder way:", byState[v1alpha1.ChangeRunning])
+	s.list("\nNot tried:", byState[v1alpha1.ChangeSkipped])
+	s.list("\nNot applied, because they moved after the plan was made:", byState[v1alpha1.ChangeStale])
+	return nil
+}
+
+// planState is a plan's state in a few words.
+func planState(p *v1alpha1.Plan) string {
+	c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady)
+	switch {
+	case stale(p):
+		return "stale"
+	case discarded(p):
+		return "discarded"
+	case nothingToDo(p):
+		return "nothing to do"
+	case ready(p):
+		return "applied"
+	case planFailed(p):
+		return "failed to plan"
+	case p.Status.Cancel != nil && (stalled(p) || applyFailed(p)):
+		return "cancelled"
+	case stalled(p), applyFailed(p):
+		return "failed"
+	case waiting(p):
+		return "waits for approval"
+	case p.Status.Approval != nil:
+		return "applying"
+	case c != nil && c.Reason != "" && !planned(p):
+		return "planning"
+	case !planned(p):
+		return "planning"
+	}
+	return "applying"
+}
+
+func looksAt(p *v1alpha1.Plan) string {
+	text := "the whole namespace"
+	switch {
+	case len(p.Spec.Targets) > 3:
+		text = fmt.Sprintf("%s and %d more", strings.Join(p.Spec.Targets[:3], ", "), len(p.Spec.Targets)-3)
+	case len(p.Spec.Targets) > 0:
+		text = strings.Join(p.Spec.Targets, ", ")
+	case p.Spec.Selector != nil:
+		text = "resources with " + metav1.FormatLabelSelector(p.Spec.Selector)
+	}
+	if p.Spec.Destroy {
+		text += ", to destroy"
+	}
+	if p.Spec.RefreshOnly {
+		text += ", to refresh"
+	}
+	return text
+}
+
+func progressText(g *v1alpha1.PlanProgress) string {
+	text := fmt.Sprintf("%s of %s made", diff.Count(int(g.Done)), diff.Count(int(g.Total)))
+	for _, x := range []struct {
+		n    int32
+		what string
+	}{{g.Running, "running"}, {g.Failed, "failed"}, {g.Skipped, "not tried"}} {
+		if x.n > 0 {
+			text += fmt.Sprintf(", %s %s", diff.Count(int(x.n)), x.what)
+		}
+	}
+	return text
+}
+
+func nextStep(p *v1alpha1.Plan) string {
+	switch {
+	case waiting(p):
+		return fmt.Sprintf("Next: kubectl hykube show %s -n %s, then approve or discard it.", p.Name, p.Namespace)
+	case stalled(p) && !discarded(p):
+		if m := why(p); m != "" {
+			return diff.Clean(m, true)
+		}
+	case !finished(p):
+		return fmt.Sprintf("Watch it: kubectl hykube status %s -n %s --watch", p.Name, p.Namespace)
+	}
+	return ""
+}
+
+// overview shows a namespace.
+func (o *statusOptions) overview(ctx context.Context) error {
+	plans, err := o.listPlans(ctx, o.namespace)
+	if err != nil {
+		return err
+	}
+	kinds, err := o.resourceKinds(ctx)
+	if err != nil {
+		return fmt.Errorf("%w", explain(err, o.server()))
+	}
+	reasons := map[string]int{}
+	var attention []string
+	all := 0
+	err = o.eachObject(ctx, kinds, o.namespace, func(k kind, u *unstructured.Unstructured) {
+		all++
+		reason, message, good := readiness(u)
+		if u.GetDeletionTimestamp() != nil {
+			reason = v1alpha1.ReasonDeleting
+		}
+		reasons[reason]++
+		if !good && reason != v1alpha1.ReasonAwaitingPlan && reason != v1alpha1.ReasonDeleting {
+			attention = append(attention, fmt.Sprintf("%s/%s: %s: %s", k.kind, u.GetName(), reason, diff.Clean(message, false)))
+		}
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(o.Out, "%s %s\n", o.style.Bold("Namespace "+o.namespace+":"), plural(all, "resource"))
+	if all > 0 {
+		w := tabwriter.NewWriter(o.Out, 0, 0, 2, ' ', tabwriter.AlignRight)
+		keys := slices.SortedFunc(maps.Keys(reasons), func(a, b string) int { return cmp.Or(reasons[b]-reasons[a], cmp.Compare(a, b)) })
+		for _, k := range keys {
+			fmt.Fprintf(w, "\t%s\t  %s\n", diff.Count(reasons[k]), reasonWords(k))
+		}
+		if err := w.Flush(); err != nil {
+			return err
+		}
+	}
+	slices.Sort(attention)
+	out := *o.terminal
+	out.ErrOut = o.Out
+	(&session{terminal: &out}).list("\nNeed somebody:", attention)
+	return o.lastPlans(plans)
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return diff.Count(n) + " " + noun + "s"
+}
+
+// reasonWords explains a reason of the condition Ready.
+func reasonWords(reason string) string {
+	words := map[string]string{
+		v1alpha1.ReasonAwaitingPlan:  "recorded, and not planned since: kubectl hykube plan",
+		v1alpha1.ReasonDeleting:      "wait for a plan that destroys them",
+		v1alpha1.ReasonApplied:       "as they should be",
+		v1alpha1.ReasonDrifted:       "changed outside of Hykube",
+		v1alpha1.ReasonGone:          "removed outside of Hykube",
+		v1alpha1.ReasonApplyFailed:   "failed",
+		v1alpha1.ReasonSkipped:       "not tried, because of another that failed",
+		v1alpha1.ReasonCreateUnknown: "created, perhaps: somebody must look",
+	}
+	if w := words[reason]; w != "" {
+		return reason + " (" + w + ")"
+	}
+	return reason
+}
+
+// readiness is the reason and the message of an object's condition Ready.
+func readiness(u *unstructured.Unstructured) (reason, message string, ok bool) {
+	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+	for _, c := range conditions {
+		m, _ := c.(map[string]any)
+		if m["type"] == v1alpha1.ConditionReady {
+			reason, _ = m["reason"].(string)
+			message, _ = m["message"].(string)
+			return reason, message, m["status"] == string(metav1.ConditionTrue)
+		}
+	}
+	return v1alpha1.ReasonAwaitingPlan, "", false
+}
+
+// listPage is how many objects are listed at once, and listAtOnce how many kinds.
+const (
+	listPage   = 500
+	listAtOnce = 16
+)
+
+// eachObject visits the objects of many kinds in a namespace; visit is never called twice at once.
+func (s *session) eachObject(ctx context.Context, kinds []kind, namespace string, visit func(kind, *unstructured.Unstructured)) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var mu sync.Mutex
+	var first error
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, listAtOnce)
+	for _, k := range kinds {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			next := ""
+			for {
+				l, err := s.resource(k.gvr, namespace).List(ctx, metav1.ListOptions{Limit: listPage, Continue: next})
+				mu.Lock()
+				if err != nil {
+					if first == nil && ctx.Err() == nil {
+						first = fmt.Errorf("list %s: %w", k.gvr.GroupResource(), explain(err, s.server()))
+						cancel()
+					}
+					mu.Unlock()
+					return
+				}
+				for i := range l.Items {
+					visit(k, &l.Items[i])
+				}
+				mu.Unlock()
+				if next = l.GetContinue(); next == "" {
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return first
+}
+
+func (o *statusOptions) lastPlans(plans []v1alpha1.Plan) error {
+	if len(plans) == 0 {
+		return nil
+	}
+	slices.SortFunc(plans, func(a, b v1alpha1.Plan) int { return b.CreationTimestamp.Compare(a.CreationTimestamp.Time) })
+	fmt.Fprintln(o.Out, o.style.Bold("\nLast plans:"))
+	w := tabwriter.NewWriter(o.Out, 0, 0, 2, ' ', 0)
+	for _, p := range plans[:min(8, len(plans))] {
+		text := ""
+		if p.Status.Summary != nil {
+			text = cmp.Or(p.Status.Summary.Text, counts(*p.Status.Summary))
+		}
+		who := ""
+		if p.Status.RequestedBy != nil {
+			who = p.Status.RequestedBy.Username
+		}
+		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s ago\n", p.Name, planState(&p), text, who, age(p.CreationTimestamp.Time))
+	}
+	return w.Flush()
+}
+
+func age(t time.Time) string { return elapsed(time.Since(t).Truncate(time.Second)) }

@@ -1,0 +1,236 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"os/exec"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+)
+
+// uiPath is where the server serves Temporal's Web UI.
+const uiPath = "/temporal/"
+
+type uiOptions struct {
+	*session
+	open bool
+	port int
+}
+
+func newUI(s *session) *cobra.Command {
+	o := &uiOptions{session: s}
+	cmd := &cobra.Command{
+		Use:   "ui",
+		Short: "Open the Web UI of the runs with your own credentials",
+		Long: `Open the Web UI of the runs with your own credentials.
+
+The Web UI is behind the server's own authentication, which a browser can't do with a kubeconfig. This command listens on
+a loopback port and passes requests on as you. Only who has the printed address gets in: it carries a random key, which
+becomes a cookie. It runs until Ctrl-C.`,
+		Example: `  kubectl hykube ui --open`,
+		Args:    cobra.NoArgs,
+		RunE:    run(o),
+	}
+	cmd.Flags().BoolVar(&o.open, "open", false, "Open the address in a browser")
+	cmd.Flags().IntVar(&o.port, "port", 0, "Loopback port to listen on; 0 takes a free one")
+	return cmd
+}
+
+func (o *uiOptions) Complete([]string) error { return o.connect() }
+func (o *uiOptions) Validate() error         { return nil }
+
+func (o *uiOptions) Run(ctx context.Context) error {
+	proxy, err := newUIProxy(o.cfg, rand.Text())
+	if err != nil {
+		return err
+	}
+	// Asked once before anybody looks at a blank page.
+	if err := proxy.probe(ctx); err != nil {
+		return explain(err, o.server())
+	}
+	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", o.port))
+	if err != nil {
+		return fmt.Errorf("listen for the browser: %w", err)
+	}
+	proxy.host = l.Addr().String()
+	srv := &http.Server{Handler: proxy, ReadHeaderTimeout: 10 * time.Second}
+	address := proxy.address()
+	fmt.Fprintf(o.Out, "%s\n", address)
+	fmt.Fprintln(o.ErrOut, "Whoever opens this address acts as you. Ctrl-C ends it.")
+	if o.open {
+		if err := openBrowser(address); err != nil {
+			fmt.Fprintf(o.ErrOut, "Warning: no browser could be started (%v): open the address yourself\n", err)
+		}
+	}
+	stop, done := o.interrupts()
+	defer done()
+	failed := make(chan error, 1)
+	go func() { failed <- srv.Serve(l) }()
+	select {
+	case <-stop:
+	case <-ctx.Done():
+	case err := <-failed:
+		return fmt.Errorf("serve browser: %w", err)
+	}
+	return srv.Close()
+}
+
+func openBrowser(address string) error {
+	switch runtime.GOOS {
+	case "darwin":
+		return exec.Command("open", address).Start()
+	case "windows":
+		return exec.Command("rundll32", "url.dll,FileProtocolHandler", address).Start()
+	}
+	return exec.Command("xdg-open", address).Start()
+}
+
+// uiProxy passes a browser's requests for the Web UI on to the server, with the user's credentials. Other web pages
+// and other users of the machine must not get at it: it wants its own Host (against DNS rebinding), its cookie, and
+// for anything that changes something an Origin of its own.
+type uiProxy struct {
+	host      string
+	key       string
+	target    *url.URL
+	transport http.RoundTripper
+	proxy     *httputil.ReverseProxy
+}
+
+func newUIProxy(cfg *rest.Config, key string) (*uiProxy, error) {
+	target, _, err := rest.DefaultServerUrlFor(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("read server address: %w", err)
+	}
+	transport, err := rest.TransportFor(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("set up connection: %w", err)
+	}
+	p := &uiProxy{key: key, target: target, transport: transport}
+	p.proxy = &httputil.ReverseProxy{
+		Transport:     transport,
+		FlushInterval: -1,
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(target)
+			r.Out.Host = target.Host
+			// The browser's own words about who it is must not reach the server next to the user's.
+			r.Out.Header.Del("Authorization")
+			for h := range r.Out.Header {
+				if strings.HasPrefix(h, "Impersonate-") || strings.HasPrefix(h, "X-Remote-") {
+					r.Out.Header.Del(h)
+				}
+			}
+			r.Out.Header.Del("Referer")
+			if r.Out.Header.Get("Origin") != "" {
+				r.Out.Header.Set("Origin", target.Scheme+"://"+target.Host)
+			}
+			cookies := r.In.Cookies()
+			r.Out.Header.Del("Cookie")
+			for _, c := range cookies {
+				if c.Name != p.cookie() {
+					r.Out.AddCookie(c)
+				}
+			}
+		},
+		ModifyResponse: func(resp *http.Response) error {
+			// The browser speaks plain HTTP to loopback: a Secure cookie would be lost, and so would its form check.
+			cookies := resp.Cookies()
+			resp.Header.Del("Set-Cookie")
+			for _, c := range cookies {
+				c.Secure, c.Domain = false, ""
+				if c.SameSite == http.SameSiteNoneMode {
+					c.SameSite = http.SameSiteLaxMode
+				}
+				resp.Header.Add("Set-Cookie", c.String())
+			}
+			if loc, err := resp.Location(); err == nil && loc.Host == target.Host {
+				resp.Header.Set("Location", loc.RequestURI())
+			}
+			resp.Header.Del("Strict-Transport-Security")
+			return nil
+		},
+		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
+			http.Error(w, explain(err, target.String()).Error(), http.StatusBadGateway)
+		},
+	}
+	return p, nil
+}
+
+// probe asks for the Web UI once, to tell what is wrong in words.
+func (p *uiProxy) probe(ctx context.Context) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.target.JoinPath(uiPath).String(), nil)
+	if err != nil {
+		return fmt.Errorf("ask for Web UI: %w", err)
+	}
+	resp, err := p.transport.RoundTrip(req)
+	if err != nil {
+		return fmt.Errorf("ask for Web UI: %w", err)
+	}
+	defer resp.Body.Close()
+	switch resp.StatusCode {
+	case http.StatusUnauthorized:
+		return errors.New("the server doesn't know who you are: the token or certificate in the kubeconfig is wrong or has expired")
+	case http.StatusForbidden:
+		return &exitError{ExitRefused, fmt.Errorf("you may not see the Web UI: it needs the verb \"get\" on the path %s (a ClusterRole with nonResourceURLs)", uiPath)}
+	case http.StatusNotFound:
+		return fmt.Errorf("the server at %s serves no Web UI", p.target.Host)
+	}
+	return nil
+}
+
+// cookie is named after the port, since browsers share cookies among the ports of a host.
+func (p *uiProxy) cookie() string {
+	_, port, _ := net.SplitHostPort(p.host)
+	return "hykube-ui-" + port
+}
+
+func (p *uiProxy) address() string { return "http://" + p.host + "/enter/" + p.key }
+
+func (p *uiProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Host != p.host {
+		http.Error(w, "wrong host", http.StatusMisdirectedRequest)
+		return
+	}
+	if key, ok := strings.CutPrefix(r.URL.Path, "/enter/"); ok && r.Method == http.MethodGet {
+		if subtle.ConstantTimeCompare([]byte(key), []byte(p.key)) != 1 {
+			http.Error(w, "this address is not of this run of `kubectl hykube ui`", http.StatusForbidden)
+			return
+		}
+		http.SetCookie(w, &http.Cookie{Name: p.cookie(), Value: p.key, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
+		w.Header().Set("Referrer-Policy", "no-referrer")
+		w.Header().Set("Cache-Control", "no-store")
+		http.Redirect(w, r, uiPath, http.StatusSeeOther)
+		return
+	}
+	c, err := r.Cookie(p.cookie())
+	if err != nil || subtle.ConstantTimeCompare([]byte(c.Value), []byte(p.key)) != 1 {
+		http.Error(w, "open the address that `kubectl hykube ui` printed", http.StatusForbidden)
+		return
+	}
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		if o := r.Header.Get("Origin"); o != "http://"+p.host {
+			http.Error(w, "wrong origin", http.StatusForbidden)
+			return
+		}
+	}
+	if r.URL.Path == "/" {
+		http.Redirect(w, r, uiPath, http.StatusSeeOther)
+		return
+	}
+	// Nothing but the Web UI: the same credentials could do anything to the API.
+	if !strings.HasPrefix(r.URL.Path, uiPath) || strings.Contains(r.URL.Path, "/../") || strings.HasSuffix(r.URL.Path, "/..") {
+		http.NotFound(w, r)
+		return
+	}
+	p.proxy.ServeHTTP(w, r)
+}

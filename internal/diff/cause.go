@@ -1,0 +1,148 @@
+package diff
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+// cause says in a few words why a change is what it is: the attribute that forces a replace, the attributes of an
+// update, the reason of a destroy. Changes of the same shape are folded into one line; text also has the values.
+func cause(c *v1alpha1.PlanChange) (shape, text string) {
+	b, a := before(c), after(c)
+	var paths []string
+	switch c.Action {
+	case v1alpha1.ActionReplace:
+		paths = slices.Sorted(maps.Keys(replacePaths(c)))
+		if len(paths) == 0 {
+			switch c.ActionReason {
+			case "replace_by_request":
+				return "(as requested)", "(as requested)"
+			case "replace_because_tainted":
+				return "(tainted)", "(tainted)"
+			}
+			return parenthesised(c.ActionReason), parenthesised(c.ActionReason)
+		}
+	case v1alpha1.ActionDelete:
+		return parenthesised(c.ActionReason), parenthesised(c.ActionReason)
+	case v1alpha1.ActionUpdate, v1alpha1.ActionRead:
+		for _, k := range unionKeys(b, a) {
+			// A computed value that may change follows from the rest; it is no cause.
+			if !equal(b[k], a[k]) && !(isEmpty(b[k]) && isEmpty(a[k])) && !isUnknown(a[k]) {
+				paths = append(paths, k)
+			}
+		}
+		if len(paths) == 0 && len(secretNames(b, a, "")) > 0 {
+			return "a secret value", "a secret value"
+		}
+	}
+	values := make([]string, len(paths))
+	for i, p := range paths {
+		values[i] = arrow(p, lookup(b, p), lookup(a, p))
+		paths[i] = Clean(p, false)
+	}
+	return few(paths), few(values)
+}
+
+func isUnknown(v any) bool { _, ok := v.(unknown); return ok }
+
+// arrow is "path: old -> new" for short values, and the path alone for others.
+func arrow(path string, b, a any) string {
+	path = Clean(path, false)
+	if isContainer(b) || isContainer(a) {
+		return path
+	}
+	text := fmt.Sprintf("%s: %s -> %s", path, scalar(b), scalar(a))
+	if len(text) > 60 {
+		return path
+	}
+	return text
+}
+
+func few(parts []string) string {
+	if len(parts) > 3 {
+		return strings.Join(parts[:3], ", ") + fmt.Sprintf(" and %d more", len(parts)-3)
+	}
+	return strings.Join(parts, ", ")
+}
+
+func parenthesised(reason string) string {
+	if why := reasonText(reason); why != "" {
+		return "(" + why + ")"
+	}
+	return ""
+}
+
+// lookup finds a value by the key that join made.
+func lookup(v any, path string) any {
+	m, ok := v.(map[string]any)
+	if !ok {
+		return nil
+	}
+	if x, ok := m[path]; ok {
+		return x
+	}
+	for i := range path {
+		switch path[i] {
+		case '.':
+			if x, ok := m[path[:i]]; ok {
+				return lookup(x, path[i+1:])
+			}
+		case '[':
+			if x, ok := m[path[:i]]; ok {
+				return lookupIndex(x, path[i:])
+			}
+		}
+	}
+	return nil
+}
+
+func lookupIndex(v any, path string) any {
+	l, ok := v.([]any)
+	var i int
+	if _, err := fmt.Sscanf(path, "[%d]", &i); err != nil || !ok || i >= len(l) {
+		return nil
+	}
+	rest := path[strings.IndexByte(path, ']')+1:]
+	switch {
+	case rest == "":
+		return l[i]
+	case rest[0] == '[':
+		return lookupIndex(l[i], rest)
+	}
+	return lookup(l[i], strings.TrimPrefix(rest, "."))
+}
+
+// driftNote says what something other than Hykube did to a resource.
+func driftNote(c *v1alpha1.PlanChange) string {
+	addr := Clean(c.Address, false)
+	switch {
+	case len(c.Drift) == 0:
+		return ""
+	case c.Action == v1alpha1.ActionCreate, c.Action == v1alpha1.ActionRead && c.After == nil:
+		return addr + " is gone"
+	}
+	paths := make([]string, len(c.Drift))
+	for i, p := range c.Drift {
+		paths[i] = Clean(p, false)
+	}
+	return addr + ": " + few(paths)
+}
+
+func driftSection(style Style, notes []string, total int) []string {
+	if total == 0 {
+		return nil
+	}
+	out := []string{style.Bold(style.Cyan("Note:")) + " changed outside of Hykube since they were last seen:"}
+	for i, n := range notes {
+		if i == 10 && total > 11 {
+			out = append(out, fmt.Sprintf("  … and %s more", Count(total-10)))
+			break
+		}
+		out = append(out, "  "+style.symbol("~")+" "+n)
+	}
+	return append(out, "")
+}

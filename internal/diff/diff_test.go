@@ -1,0 +1,188 @@
+package diff
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew; read what changed before committing it")
+
+// golden is a plan with its changes, as the server answers them.
+type golden struct {
+	Plan    v1alpha1.Plan         `json:"plan"`
+	Changes []v1alpha1.PlanChange `json:"changes"`
+}
+
+// Every testdata/*.json is written in full and as a first screen, plain and coloured.
+func TestGolden(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.json")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no cases: %v", err)
+	}
+	for _, f := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(f), ".json"), func(t *testing.T) {
+			data, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var g golden
+			if err := json.Unmarshal(data, &g); err != nil {
+				t.Fatal(err)
+			}
+			var full, screen, color bytes.Buffer
+			w := NewFull(&full, &g.Plan, Style{})
+			s, c := NewScreen(Style{}, 0), NewScreen(Style{Color: true}, 0)
+			for i := range g.Changes {
+				if err := w.Add(&g.Changes[i]); err != nil {
+					t.Fatal(err)
+				}
+				s.Add(&g.Changes[i])
+				c.Add(&g.Changes[i])
+			}
+			if err := w.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Write(&screen, &g.Plan); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Write(&color, &g.Plan); err != nil {
+				t.Fatal(err)
+			}
+			var problems strings.Builder
+			for _, d := range g.Plan.Status.Diagnostics {
+				problems.WriteString(Diagnostic(d, Style{Width: 80}))
+			}
+			if strings.Count(full.String(), "\n") > 200 {
+				full.Reset() // nobody reviews that; the small cases show it
+			}
+			got := "== full ==\n" + full.String() + "== screen ==\n" + screen.String()
+			if problems.Len() > 0 {
+				got += "== diagnostics ==\n" + problems.String()
+			}
+			if strings.Contains(got, "\x1b") {
+				t.Error("a page without colours contains an escape sequence")
+			}
+			if n := strings.Count(screen.String(), "\n"); n > FirstScreen {
+				t.Errorf("first screen has %d lines", n)
+			}
+			if plain := uncolor(color.String()); plain != screen.String() {
+				t.Errorf("colours change more than colours:\n%s", cmp.Diff(screen.String(), plain))
+			}
+			if bytes.Contains(full.Bytes(), []byte("hunter2")) || bytes.Contains(screen.Bytes(), []byte("hunter2")) {
+				t.Error("a secret is shown")
+			}
+			want := strings.TrimSuffix(f, ".json") + ".txt"
+			if *update {
+				if err := os.WriteFile(want, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			expect, err := os.ReadFile(want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(string(expect), got); d != "" {
+				t.Errorf("%s (-want +got; -update writes it anew):\n%s", want, d)
+			}
+		})
+	}
+}
+
+func uncolor(s string) string {
+	for {
+		i := strings.Index(s, "\x1b[")
+		if i < 0 {
+			return s
+		}
+		j := strings.IndexByte(s[i:], 'm')
+		s = s[:i] + s[i+j+1:]
+	}
+}
+
+func raw(v any) *runtime.RawExtension {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return &runtime.RawExtension{Raw: b}
+}
+
+// A plan of any size and shape fits the first screen, and its destroys come first.
+func TestScreenOfAnySize(t *testing.T) {
+	for _, tc := range []struct {
+		reason string
+		n      int
+		change func(i int) v1alpha1.PlanChange
+		want   []string
+	}{
+		{"many of one shape fold into one line", 12000, func(i int) v1alpha1.PlanChange {
+			return v1alpha1.PlanChange{Action: v1alpha1.ActionCreate, Type: "sim_instance", Address: fmt.Sprintf("sim_instance.web-%d", i), Object: v1alpha1.ObjectReference{Name: fmt.Sprintf("web-%d", i)}, After: raw(map[string]any{"name": fmt.Sprintf("web-%d", i)})}
+		}, []string{"sim_instance × 12,000", "Plan: 12,000 to add"}},
+		{"more shapes than lines are cut with a count", 500, func(i int) v1alpha1.PlanChange {
+			typ := fmt.Sprintf("sim_%03d", i)
+			return v1alpha1.PlanChange{Action: v1alpha1.ActionDelete, Type: typ, Address: typ + ".a", Object: v1alpha1.ObjectReference{Name: "a"}, Before: raw(map[string]any{"id": "x"})}
+		}, []string{"more changes", "Plan: 0 to add, 0 to change, 500 to destroy."}},
+		{"one destroy among many updates of many shapes is seen", 3000, func(i int) v1alpha1.PlanChange {
+			c := v1alpha1.PlanChange{Action: v1alpha1.ActionUpdate, Type: "sim_disk", Object: v1alpha1.ObjectReference{Name: fmt.Sprintf("d%d", i)}, Before: raw(map[string]any{"size": i}), After: raw(map[string]any{"size": i + 1})}
+			if i == 2999 {
+				c = v1alpha1.PlanChange{Action: v1alpha1.ActionDelete, Type: "sim_network", Object: v1alpha1.ObjectReference{Name: "main"}, ActionReason: "delete_because_no_resource_config", Before: raw(map[string]any{"id": "x"})}
+			}
+			return c
+		}, []string{"sim_network.main  (because its object was deleted)", "2,999 to update in-place"}},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			s := NewScreen(Style{}, 0)
+			for i := range tc.n {
+				c := tc.change(i)
+				s.Add(&c)
+			}
+			var b strings.Builder
+			plan := &v1alpha1.Plan{}
+			plan.Name = "apply-x7k2d"
+			if err := s.Write(&b, plan); err != nil {
+				t.Fatal(err)
+			}
+			if n := strings.Count(b.String(), "\n"); n > FirstScreen {
+				t.Errorf("%d lines:\n%s", n, b.String())
+			}
+			for _, w := range tc.want {
+				if !strings.Contains(b.String(), w) {
+					t.Errorf("missing %q in:\n%s", w, b.String())
+				}
+			}
+		})
+	}
+}
+
+// What a provider says must not drive the terminal.
+func TestHostileText(t *testing.T) {
+	c := &v1alpha1.PlanChange{
+		Action: v1alpha1.ActionCreate, Type: "sim_network", Address: "sim_network.main", Object: v1alpha1.ObjectReference{Name: "main"},
+		After: raw(map[string]any{"name": "a\x1b[2Jb", "text": "one\n\x1b]0;title\x07two\n", "k\x1b[31m": "v", "bidi": "x\u202ey\nz"}),
+	}
+	d := v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: "bad\x1b[2J", Detail: "line\x1b[1m\nnext\r"}
+	for _, s := range []string{Change(c, Style{}), Diagnostic(d, Style{})} {
+		if strings.ContainsAny(s, "\x1b\x07\r\u202e") {
+			t.Errorf("control characters came through: %q", s)
+		}
+	}
+}
+
+func TestFitCutsToWidth(t *testing.T) {
+	got := Style{Width: 10}.Fit("0123456789abc")
+	if got != "012345678…" {
+		t.Errorf("got %q", got)
+	}
+}

@@ -1,0 +1,296 @@
+package diff
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// printer writes the attributes of one change. Columns follow Terraform: a symbol, a space, the text; what
+// is inside a container stands four columns further right.
+type printer struct {
+	style   Style
+	replace map[string]bool
+	b       strings.Builder
+}
+
+func (p *printer) raw(text string) {
+	p.b.WriteString(text)
+	p.b.WriteByte('\n')
+}
+
+func (p *printer) line(indent int, sym, text string) {
+	p.b.WriteString(strings.Repeat(" ", indent))
+	if sym == "" {
+		sym = " "
+	}
+	p.b.WriteString(p.style.symbol(sym))
+	p.b.WriteByte(' ')
+	p.b.WriteString(text)
+	p.b.WriteByte('\n')
+}
+
+// attributes writes the differences between two objects and returns how many it wrote. In an object that is
+// created or removed as a whole, what is empty says nothing and is left out.
+func (p *printer) attributes(indent int, sym string, b, a map[string]any, path string, root bool) int {
+	type row struct{ key, sym string }
+	var rows []row
+	hidden, width := 0, 0
+	for _, k := range unionKeys(b, a) {
+		r := row{key: k}
+		switch {
+		case sym == "+":
+			if isEmpty(a[k]) {
+				continue
+			}
+			r.sym = "+"
+		case sym == "-":
+			if isEmpty(b[k]) {
+				continue
+			}
+			r.sym = "-"
+		case equal(b[k], a[k]) || isEmpty(b[k]) && isEmpty(a[k]):
+			if isEmpty(b[k]) {
+				continue
+			}
+			if !root || k != "id" && k != "name" || isContainer(a[k]) {
+				hidden++
+				continue
+			}
+		case b[k] == nil:
+			r.sym = "+"
+		case a[k] == nil:
+			r.sym = "-"
+		default:
+			r.sym = "~"
+		}
+		rows = append(rows, r)
+		width = max(width, len(label(k)))
+	}
+	shown := 0
+	for _, r := range rows {
+		name := label(r.key)
+		prefix := name + strings.Repeat(" ", width-len(name)) + " = "
+		p.attribute(indent, r.sym, prefix, b[r.key], a[r.key], join(path, r.key), "")
+		if r.sym != "" {
+			shown++
+		}
+	}
+	if hidden > 0 {
+		noun := "attribute"
+		if !root {
+			noun = "element"
+		}
+		p.line(indent, "", p.style.Dim(fmt.Sprintf("# (%s hidden)", plural(hidden, "unchanged "+noun))))
+	}
+	return shown
+}
+
+// attribute writes one difference. end is "," inside a list.
+func (p *printer) attribute(indent int, sym, prefix string, b, a any, path, end string) {
+	forces := ""
+	if p.replace[path] {
+		forces = p.style.Red(" # forces replacement")
+	}
+	tail := end + forces
+	switch sym {
+	case "+", "":
+		p.value(indent, sym, prefix, a, tail)
+		return
+	case "-":
+		if end == "" {
+			tail = p.style.Dim(" -> null") + tail
+		}
+		p.value(indent, sym, prefix, b, tail)
+		return
+	}
+	bm, bIsMap := b.(map[string]any)
+	am, aIsMap := a.(map[string]any)
+	bl, bIsList := b.([]any)
+	al, aIsList := a.([]any)
+	bd, bIsDoc := document(b)
+	ad, aIsDoc := document(a)
+	switch {
+	case bIsMap && aIsMap:
+		p.line(indent, sym, prefix+"{"+forces)
+		p.attributes(indent+4, "~", bm, am, path, false)
+		p.line(indent, "", "}"+end)
+	case bIsList && aIsList:
+		p.line(indent, sym, prefix+"["+forces)
+		p.list(indent+4, bl, al, path)
+		p.line(indent, "", "]"+end)
+	case bIsDoc && aIsDoc:
+		if equal(bd, ad) {
+			p.line(indent, sym, prefix+"jsonencode("+p.style.Dim("# only white space changes")+")"+tail)
+			return
+		}
+		p.line(indent, sym, prefix+"jsonencode("+forces)
+		p.attribute(indent+4, "~", "", bd, ad, "", "")
+		p.line(indent, "", ")"+end)
+	case multiline(b) && isString(a) || multiline(a) && isString(b):
+		p.line(indent, sym, prefix+"<<-EOT"+forces)
+		p.text(indent+4, b.(string), a.(string))
+		p.line(indent, "", "EOT"+end)
+	case isContainer(b) || multiline(b) || bIsDoc:
+		// From something long to something else: what goes, then an arrow to what comes.
+		if isContainer(a) || multiline(a) {
+			p.value(indent, "-", prefix, b, end)
+			p.value(indent, "+", prefix, a, tail)
+			return
+		}
+		p.value(indent, sym, prefix, b, p.style.Dim(" -> ")+scalar(a)+tail)
+	case isContainer(a) || multiline(a) || aIsDoc:
+		p.value(indent, sym, prefix+scalar(b)+p.style.Dim(" -> "), a, tail)
+	default:
+		p.line(indent, sym, prefix+scalar(b)+p.style.Dim(" -> ")+p.maybeDim(a)+tail)
+	}
+}
+
+func (p *printer) maybeDim(v any) string {
+	if _, ok := v.(unknown); ok {
+		return p.style.Dim(scalar(v))
+	}
+	return scalar(v)
+}
+
+func isString(v any) bool { _, ok := v.(string); return ok }
+
+// value writes a whole value under one symbol.
+func (p *printer) value(indent int, sym, prefix string, v any, tail string) {
+	inner := sym
+	if sym == "~" {
+		inner = "-"
+	}
+	switch x := v.(type) {
+	case map[string]any:
+		if len(x) == 0 {
+			break
+		}
+		p.line(indent, sym, prefix+"{")
+		if inner == "-" {
+			p.attributes(indent+4, "-", x, nil, "\x00", false)
+		} else {
+			p.attributes(indent+4, "+", nil, x, "\x00", false)
+		}
+		p.line(indent, "", "}"+tail)
+		return
+	case []any:
+		if len(x) == 0 {
+			break
+		}
+		p.line(indent, sym, prefix+"[")
+		for _, e := range x {
+			p.value(indent+4, inner, "", e, ",")
+		}
+		p.line(indent, "", "]"+tail)
+		return
+	case string:
+		if doc, ok := document(x); ok {
+			p.line(indent, sym, prefix+"jsonencode(")
+			p.value(indent+4, inner, "", doc, "")
+			p.line(indent, "", ")"+tail)
+			return
+		}
+		if multiline(x) {
+			p.line(indent, sym, prefix+"<<-EOT")
+			for l := range strings.SplitSeq(strings.TrimSuffix(x, "\n"), "\n") {
+				p.line(indent+4, inner, Clean(l, false))
+			}
+			p.line(indent, "", "EOT"+tail)
+			return
+		}
+	}
+	p.line(indent, sym, prefix+p.maybeDim(v)+tail)
+}
+
+// list writes the differences between two lists: what stays, goes and comes, by the longest common subsequence.
+// An element that goes where an element of the same kind comes is written as one that changes.
+func (p *printer) list(indent int, b, a []any, path string) {
+	edits := align(len(b), len(a), func(i, j int) bool { return equal(b[i], a[j]) })
+	hidden := 0
+	flush := func() {
+		if hidden > 0 {
+			p.line(indent, "", p.style.Dim(fmt.Sprintf("# (%s hidden)", plural(hidden, "unchanged element"))))
+			hidden = 0
+		}
+	}
+	for k := 0; k < len(edits); {
+		if edits[k].op == keep {
+			hidden++
+			k++
+			continue
+		}
+		flush()
+		var gone, come []int
+		for ; k < len(edits) && edits[k].op != keep; k++ {
+			if edits[k].op == remove {
+				gone = append(gone, edits[k].i)
+			} else {
+				come = append(come, edits[k].j)
+			}
+		}
+		for len(gone) > 0 && len(come) > 0 && pairs(b[gone[0]], a[come[0]]) {
+			at := join(path, strconv.Itoa(come[0]))
+			p.attribute(indent, "~", "", b[gone[0]], a[come[0]], at, ",")
+			gone, come = gone[1:], come[1:]
+		}
+		for _, i := range gone {
+			p.attribute(indent, "-", "", b[i], nil, join(path, strconv.Itoa(i)), ",")
+		}
+		for _, j := range come {
+			p.attribute(indent, "+", "", nil, a[j], join(path, strconv.Itoa(j)), ",")
+		}
+	}
+	flush()
+}
+
+// pairs is true for two objects, or for a value that becomes unknown: one changes into the other.
+func pairs(b, a any) bool {
+	if _, ok := a.(unknown); ok {
+		return true
+	}
+	_, bm := b.(map[string]any)
+	_, am := a.(map[string]any)
+	return bm && am
+}
+
+// context is how many unchanged lines of a text are shown around a changed one.
+const context = 3
+
+// text writes two texts line by line.
+func (p *printer) text(indent int, b, a string) {
+	bl := strings.Split(strings.TrimSuffix(b, "\n"), "\n")
+	al := strings.Split(strings.TrimSuffix(a, "\n"), "\n")
+	edits := align(len(bl), len(al), func(i, j int) bool { return bl[i] == al[j] })
+	near := func(k int) bool {
+		for d := max(0, k-context); d < min(len(edits), k+context+1); d++ {
+			if edits[d].op != keep {
+				return true
+			}
+		}
+		return false
+	}
+	hidden := 0
+	flush := func() {
+		if hidden > 0 {
+			p.line(indent, "", p.style.Dim(fmt.Sprintf("# (%s hidden)", plural(hidden, "unchanged line"))))
+			hidden = 0
+		}
+	}
+	for k, e := range edits {
+		if e.op == keep && !near(k) {
+			hidden++
+			continue
+		}
+		flush()
+		switch e.op {
+		case keep:
+			p.line(indent, "", Clean(bl[e.i], false))
+		case remove:
+			p.line(indent, "-", Clean(bl[e.i], false))
+		case add:
+			p.line(indent, "+", Clean(al[e.j], false))
+		}
+	}
+	flush()
+}

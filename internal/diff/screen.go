@@ -1,0 +1,288 @@
+package diff
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+// FirstScreen is how many lines the first screen of a plan may have, whatever the plan's size.
+const FirstScreen = 40
+
+// Screen collects the changes of a plan, page by page, and writes the first thing that a person sees of it:
+// the whole diff when that fits, and otherwise the verdict, the counts, what is destroyed or replaced and why,
+// and the rest folded. It keeps no change, so a plan of a million costs it little.
+type Screen struct {
+	style Style
+	lines int
+
+	full    strings.Builder
+	whole   bool
+	used    int
+	drift   []string
+	drifted int
+	groups  map[string]*group
+	order   []*group
+	soft    int // groups that neither destroy nor replace
+	counts  v1alpha1.PlanSummary
+}
+
+// group is a number of changes of the same shape: same action, type and attributes that cause it.
+type group struct {
+	action v1alpha1.Action
+	typ    string
+	shape  string // the attributes that cause it
+	text   string // the same with their values, while all have the same
+	count  int
+	names  []string
+}
+
+// maxGroups bounds the shapes of creates and updates that a Screen remembers; more don't fit a screen anyway. Those
+// of destroys and replaces are never lumped together.
+const maxGroups = 2000
+
+// NewScreen makes a Screen of at most so many lines; 0 means FirstScreen.
+func NewScreen(style Style, lines int) *Screen {
+	if lines <= 0 {
+		lines = FirstScreen
+	}
+	return &Screen{style: style, lines: lines, whole: true, groups: map[string]*group{}}
+}
+
+// Add takes the next change.
+func (s *Screen) Add(c *v1alpha1.PlanChange) {
+	count(&s.counts, c)
+	if note := driftNote(c); note != "" {
+		s.drifted++
+		if len(s.drift) < s.lines {
+			s.drift = append(s.drift, note)
+		}
+	}
+	if c.Action == v1alpha1.ActionNoOp {
+		return
+	}
+	if s.whole {
+		text := Change(c, s.style)
+		s.used += strings.Count(text, "\n")
+		if s.used+frame > s.lines {
+			s.whole = false
+			s.full.Reset()
+		} else {
+			s.full.WriteString(text)
+		}
+	}
+	shape, text := cause(c)
+	hard := c.Action == v1alpha1.ActionDelete || c.Action == v1alpha1.ActionReplace
+	key := string(c.Action) + "\x00" + c.Type + "\x00" + shape
+	g, ok := s.groups[key]
+	if !ok && !hard && s.soft >= maxGroups {
+		key, shape, text = string(c.Action)+"\x00"+c.Type, "", ""
+		g, ok = s.groups[key]
+	}
+	if !ok {
+		g = &group{action: c.Action, typ: c.Type, shape: shape, text: text}
+		s.groups[key] = g
+		s.order = append(s.order, g)
+		if !hard {
+			s.soft++
+		}
+	}
+	if g.text != text {
+		g.text = g.shape // the same attributes, with other values
+	}
+	g.count++
+	if len(g.names) < 4 {
+		g.names = append(g.names, Clean(c.Object.Name, false))
+	}
+}
+
+// frame is how many lines a Screen needs around the changes themselves: legend, blank lines and the last line.
+const frame = 9
+
+// Write writes the screen. The plan's own summary wins over what was counted.
+func (s *Screen) Write(w io.Writer, plan *v1alpha1.Plan) error {
+	sum := s.counts
+	if plan.Status.Summary != nil {
+		sum = *plan.Status.Summary
+	}
+	var out []string
+	if s.whole && s.used+frame+len(s.drift) <= s.lines {
+		out = append(out, driftSection(s.style, s.drift, s.drifted)...)
+		if s.full.Len() > 0 {
+			out = append(out, legend(s.style, sum)...)
+			out = append(out, strings.Split(strings.TrimRight(s.full.String(), "\n"), "\n")...)
+			out = append(out, "")
+		}
+		out = append(out, Verdict(plan, sum, s.style))
+	} else {
+		out = s.folded(plan, sum)
+	}
+	for _, l := range out {
+		if _, err := fmt.Fprintln(w, s.style.Fit(l)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// folded is the screen of a plan that is too long to be shown.
+func (s *Screen) folded(plan *v1alpha1.Plan, sum v1alpha1.PlanSummary) []string {
+	out := []string{Verdict(plan, sum, s.style), ""}
+	row := func(sym string, n int32, what string) {
+		if n > 0 {
+			out = append(out, fmt.Sprintf("  %s %s %s", padSymbol(s.style, sym), fmt.Sprintf("%9s", Count(int(n))), what))
+		}
+	}
+	row("-", sum.Delete, "to destroy")
+	row("-/+", sum.Replace, "to replace: destroyed, then created again")
+	row("~", sum.Update, "to update in-place")
+	row("+", sum.Create, "to create")
+	row("", sum.NoOp, "as they should be")
+	row("", sum.Drifted, "changed outside of Hykube")
+
+	var hard, soft []*group
+	for _, g := range s.order {
+		if g.action == v1alpha1.ActionDelete || g.action == v1alpha1.ActionReplace {
+			hard = append(hard, g)
+		} else {
+			soft = append(soft, g)
+		}
+	}
+	// Destroys before replaces, and within each the single ones, which are the surprising ones, first.
+	slices.SortStableFunc(hard, func(a, b *group) int {
+		return cmp.Or(cmp.Compare(b2i(a.action != v1alpha1.ActionDelete), b2i(b.action != v1alpha1.ActionDelete)), cmp.Compare(b2i(a.count > 1), b2i(b.count > 1)))
+	})
+	slices.SortStableFunc(soft, func(a, b *group) int { return cmp.Compare(b.count, a.count) })
+
+	room := s.lines - len(out) - 3 // a blank line and the hint at the end, one to spare
+	titles := 2 * (b2i(len(hard) > 0) + b2i(len(soft) > 0))
+	room -= titles
+	forSoft := min(len(soft), max(room/3, room-len(hard)))
+	forHard := min(len(hard), room-forSoft)
+	out = s.section(out, "Destroyed or replaced", hard, forHard)
+	out = s.section(out, "Everything else", soft, forSoft)
+	out = append(out, "", s.style.Dim("Every change in full: ")+s.hint(plan))
+	return out
+}
+
+func (s *Screen) section(out []string, title string, groups []*group, room int) []string {
+	if len(groups) == 0 {
+		return out
+	}
+	out = append(out, "", s.style.Bold(title))
+	show := groups
+	if len(show) > room {
+		show = show[:max(0, room-1)]
+	}
+	width := 0
+	for _, g := range show {
+		width = max(width, ansi.StringWidth(g.title()))
+	}
+	for _, g := range show {
+		title := g.title()
+		line := "  " + padSymbol(s.style, Symbol(g.action)) + " " + title + strings.Repeat(" ", width-ansi.StringWidth(title))
+		if g.text != "" {
+			line += "  " + g.text
+			if g.action == v1alpha1.ActionReplace && !strings.HasPrefix(g.text, "(") {
+				line += s.style.Red(" # forces replacement")
+			}
+		}
+		if g.count > 1 {
+			names := strings.Join(g.names[:min(3, len(g.names))], ", ")
+			if g.count > 3 {
+				names += ", …"
+			}
+			line += "  " + s.style.Dim(names)
+		}
+		out = append(out, strings.TrimRight(line, " "))
+	}
+	if rest := groups[len(show):]; len(rest) > 0 {
+		n := 0
+		for _, g := range rest {
+			n += g.count
+		}
+		out = append(out, s.style.Dim(fmt.Sprintf("      … and %s", plural(n, "more change"))))
+	}
+	return out
+}
+
+// title is the address of a change that stands alone, or the type and the number of many.
+func (g *group) title() string {
+	if g.count == 1 {
+		return g.typ + "." + g.names[0]
+	}
+	return g.typ + " × " + Count(g.count)
+}
+
+func (s *Screen) hint(plan *v1alpha1.Plan) string {
+	cmd := "kubectl hykube show " + plan.Name
+	if plan.Namespace != "" {
+		cmd += " -n " + plan.Namespace
+	}
+	return cmd
+}
+
+// Verdict is the line that says what a plan would do.
+func Verdict(plan *v1alpha1.Plan, sum v1alpha1.PlanSummary, style Style) string {
+	if sum.Create+sum.Update+sum.Replace+sum.Delete == 0 {
+		if plan.Spec.RefreshOnly && sum.Drifted > 0 {
+			return style.Bold("Plan:") + fmt.Sprintf(" %s to bring up to date; the infrastructure stays as it is.", plural(int(sum.Drifted), "record"))
+		}
+		return style.Bold(style.Green("No changes.")) + " The infrastructure is what the objects ask for."
+	}
+	line := style.Bold("Plan:") + fmt.Sprintf(" %s to add, %s to change, %s to destroy.",
+		Count(int(sum.Create+sum.Replace)), Count(int(sum.Update)), Count(int(sum.Delete+sum.Replace)))
+	if sum.Replace > 0 {
+		line += fmt.Sprintf(" (%s replaced)", Count(int(sum.Replace)))
+	}
+	return line
+}
+
+// legend explains the symbols that a plan uses.
+func legend(style Style, sum v1alpha1.PlanSummary) []string {
+	var items []string
+	item := func(n int32, sym, what string) {
+		if n > 0 {
+			items = append(items, style.symbol(sym)+" "+what)
+		}
+	}
+	item(sum.Create, "+", "create")
+	item(sum.Update, "~", "update in-place")
+	item(sum.Delete, "-", "destroy")
+	item(sum.Replace, "-/+", "destroy and then create replacement")
+	if len(items) == 0 {
+		return nil
+	}
+	return []string{"Symbols: " + strings.Join(items, ", "), ""}
+}
+
+func count(sum *v1alpha1.PlanSummary, c *v1alpha1.PlanChange) {
+	switch c.Action {
+	case v1alpha1.ActionCreate:
+		sum.Create++
+	case v1alpha1.ActionUpdate:
+		sum.Update++
+	case v1alpha1.ActionReplace:
+		sum.Replace++
+	case v1alpha1.ActionDelete:
+		sum.Delete++
+	case v1alpha1.ActionNoOp:
+		sum.NoOp++
+	}
+	if len(c.Drift) > 0 {
+		sum.Drifted++
+	}
+}
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,302 @@
+package diff
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/big"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+// Masked is what the server puts in the place of a secret value.
+const Masked = "(sensitive value)"
+
+// A value is nil, bool, json.Number, string, map[string]any, []any, or one of these two.
+type (
+	unknown   struct{}
+	sensitive struct{}
+)
+
+// decode reads raw JSON; what is missing or unreadable is nil.
+func decode(raw *runtime.RawExtension) any {
+	if raw == nil || len(raw.Raw) == 0 {
+		return nil
+	}
+	d := json.NewDecoder(bytes.NewReader(raw.Raw))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return nil
+	}
+	return v
+}
+
+// combine lays the marks of Terraform's JSON plan (true where a value is unknown, or secret) over a value.
+func combine(v, unk, sens any) any {
+	if sens == true {
+		return sensitive{}
+	}
+	if unk == true {
+		return unknown{}
+	}
+	if v == Masked {
+		return sensitive{}
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		return combineMap(v, unk, sens)
+	case []any:
+		return combineList(v, unk, sens)
+	case nil:
+		// What is known only after apply is left out of the value, so a container may exist in the marks alone.
+		switch u := unk.(type) {
+		case map[string]any:
+			if hasTrue(u) {
+				return combineMap(nil, unk, sens)
+			}
+		case []any:
+			if hasTrue(u) {
+				return combineList(nil, unk, sens)
+			}
+		}
+	}
+	return v
+}
+
+func combineMap(v map[string]any, unk, sens any) any {
+	u, _ := unk.(map[string]any)
+	s, _ := sens.(map[string]any)
+	out := make(map[string]any, len(v))
+	for k, x := range v {
+		out[k] = combine(x, u[k], s[k])
+	}
+	for k, x := range u {
+		if _, ok := v[k]; !ok && hasTrue(x) {
+			out[k] = combine(nil, x, s[k])
+		}
+	}
+	return out
+}
+
+func combineList(v []any, unk, sens any) any {
+	u, _ := unk.([]any)
+	s, _ := sens.([]any)
+	at := func(l []any, i int) any {
+		if i < len(l) {
+			return l[i]
+		}
+		return nil
+	}
+	out := make([]any, 0, max(len(v), len(u)))
+	for i := range max(len(v), len(u)) {
+		out = append(out, combine(at(v, i), at(u, i), at(s, i)))
+	}
+	return out
+}
+
+func hasTrue(marks any) bool {
+	switch m := marks.(type) {
+	case bool:
+		return m
+	case map[string]any:
+		for _, x := range m {
+			if hasTrue(x) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(m, hasTrue)
+	}
+	return false
+}
+
+// before and after are a change's two values with their marks.
+func before(c *v1alpha1.PlanChange) map[string]any {
+	m, _ := combine(decode(c.Before), nil, decode(c.BeforeSensitive)).(map[string]any)
+	return m
+}
+
+func after(c *v1alpha1.PlanChange) map[string]any {
+	m, _ := combine(decode(c.After), decode(c.AfterUnknown), decode(c.AfterSensitive)).(map[string]any)
+	return m
+}
+
+// replacePaths are the paths that force a replace, in the form of pathKey.
+func replacePaths(c *v1alpha1.PlanChange) map[string]bool {
+	paths, _ := decode(c.ReplacePaths).([]any)
+	out := map[string]bool{}
+	for _, p := range paths {
+		steps, _ := p.([]any)
+		key := ""
+		for _, s := range steps {
+			key = join(key, fmt.Sprint(s))
+		}
+		if key != "" {
+			out[key] = true
+		}
+	}
+	return out
+}
+
+// join adds a step to a path: `rule` + `0` + `port` is `rule[0].port`.
+func join(path, step string) string {
+	switch {
+	case path == "":
+		return step
+	case step != "" && strings.Trim(step, "0123456789") == "":
+		return path + "[" + step + "]"
+	default:
+		return path + "." + step
+	}
+}
+
+func equal(a, b any) bool {
+	switch x := a.(type) {
+	case json.Number:
+		y, ok := b.(json.Number)
+		if !ok || x == y {
+			return ok
+		}
+		fx, _, ex := big.ParseFloat(x.String(), 10, 512, big.ToNearestEven)
+		fy, _, ey := big.ParseFloat(y.String(), 10, 512, big.ToNearestEven)
+		return ex == nil && ey == nil && fx.Cmp(fy) == 0
+	case map[string]any:
+		y, ok := b.(map[string]any)
+		if !ok {
+			return false
+		}
+		for _, k := range unionKeys(x, y) {
+			if !equal(x[k], y[k]) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		y, ok := b.([]any)
+		return ok && slices.EqualFunc(x, y, equal)
+	case unknown:
+		return false // nobody can say that it stays what it was
+	}
+	return reflect.DeepEqual(a, b)
+}
+
+func unionKeys(a, b map[string]any) []string {
+	keys := slices.Collect(maps.Keys(a))
+	for k := range b {
+		if _, ok := a[k]; !ok {
+			keys = append(keys, k)
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// isEmpty is true for null and for containers without content: an unset nested block is an empty list.
+func isEmpty(v any) bool {
+	switch v := v.(type) {
+	case nil:
+		return true
+	case []any:
+		return len(v) == 0
+	case map[string]any:
+		return len(v) == 0
+	}
+	return false
+}
+
+// scalar writes a value that fits one line.
+func scalar(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return strconv.FormatBool(v)
+	case json.Number:
+		return v.String()
+	case string:
+		return strconv.Quote(v)
+	case unknown:
+		return "(known after apply)"
+	case sensitive:
+		return Masked
+	case []any:
+		if len(v) == 0 {
+			return "[]"
+		}
+		return "[…]"
+	case map[string]any:
+		if len(v) == 0 {
+			return "{}"
+		}
+		return "{…}"
+	}
+	return fmt.Sprint(v)
+}
+
+func isContainer(v any) bool {
+	switch v := v.(type) {
+	case []any:
+		return len(v) > 0
+	case map[string]any:
+		return len(v) > 0
+	}
+	return false
+}
+
+// document is the content of a string that holds a JSON object or array.
+func document(v any) (any, bool) {
+	s, ok := v.(string)
+	if !ok {
+		return nil, false
+	}
+	t := strings.TrimSpace(s)
+	if len(t) < 4 || t[0] != '{' && t[0] != '[' {
+		return nil, false
+	}
+	d := json.NewDecoder(strings.NewReader(t))
+	d.UseNumber()
+	var out any
+	if err := d.Decode(&out); err != nil || d.More() || !isContainer(out) {
+		return nil, false
+	}
+	return out, true
+}
+
+func multiline(v any) bool {
+	s, ok := v.(string)
+	return ok && strings.Contains(strings.TrimSuffix(s, "\n"), "\n")
+}
+
+// label is a key as it is written: bare where it can be, quoted where it must.
+func label(key string) string {
+	for i, r := range key {
+		letter := r == '_' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+		if !letter && (i == 0 || r != '-' && (r < '0' || r > '9')) {
+			return strconv.Quote(key)
+		}
+	}
+	if key == "" {
+		return `""`
+	}
+	return key
+}
+
+// Attribute is a top-level string or number of a change's value, or "".
+func Attribute(raw *runtime.RawExtension, name string) string {
+	m, _ := decode(raw).(map[string]any)
+	switch v := m[name].(type) {
+	case string:
+		return v
+	case json.Number:
+		return v.String()
+	}
+	return ""
+}

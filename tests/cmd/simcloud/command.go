@@ -1,0 +1,106 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/hykube/hykube/tests/simcloud"
+	"github.com/spf13/cobra"
+)
+
+// options are what every verb but serve needs.
+type options struct {
+	address, token, output string
+	out                    io.Writer
+}
+
+func newCommand(getenv func(string) string, out, errOut io.Writer) *cobra.Command {
+	o := &options{out: out}
+	c := &cobra.Command{
+		Use:   "simcloud",
+		Short: "A simulated cloud with latency, throttling, eventual consistency and faults on command",
+		Example: `  simcloud serve --listen 127.0.0.1:8600 &
+  export SIMCLOUD_ADDRESS=http://127.0.0.1:8600
+  simcloud drift network main tags.team=rogue
+  simcloud fault --kind instance --op create --when after --action close --count 1
+  simcloud calls --op create`,
+		SilenceUsage: true, SilenceErrors: true,
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+	}
+	c.SetOut(out)
+	c.SetErr(errOut)
+	c.PersistentFlags().StringVar(&o.address, "address", getenv("SIMCLOUD_ADDRESS"), "address of the cloud (default: $SIMCLOUD_ADDRESS)")
+	c.PersistentFlags().StringVar(&o.token, "token", "", "token of the cloud (default: $SIMCLOUD_TOKEN)")
+	c.PersistentFlags().StringVarP(&o.output, "output", "o", "", `"json" for scripts; tables otherwise`)
+	c.PersistentPreRunE = func(*cobra.Command, []string) error {
+		if o.token == "" { // not the flag's default, so that help never shows it
+			o.token = getenv("SIMCLOUD_TOKEN")
+		}
+		if o.output != "" && o.output != "json" {
+			return fmt.Errorf(`no output %q; there is "json"`, o.output)
+		}
+		return nil
+	}
+	c.AddCommand(serveCommand(o, errOut), driftCommand(o), deleteCommand(o), faultCommand(o), latencyCommand(o), setCommand(o),
+		callsCommand(o), statsCommand(o), listCommand(o), resetCommand(o))
+	return c
+}
+
+func (o *options) client() (*simcloud.Client, error) {
+	if o.address == "" {
+		return nil, errors.New("no address of a cloud; set --address or SIMCLOUD_ADDRESS")
+	}
+	return simcloud.NewClient(o.address, o.token), nil
+}
+
+func (o *options) json(v any) error {
+	e := json.NewEncoder(o.out)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+// fields reads "name=value" arguments. A value is JSON when it reads as such, and a string otherwise; "name-" removes
+// the field. "tags.team=x" changes one key of a map, on top of what object has now.
+func fields(args []string, object map[string]any) (map[string]any, error) {
+	out := map[string]any{}
+	for _, arg := range args {
+		name, value, set := strings.Cut(arg, "=")
+		var v any
+		switch {
+		case set && json.Unmarshal([]byte(value), &v) == nil:
+		case set:
+			v = value
+		case strings.HasSuffix(name, "-"):
+			name = strings.TrimSuffix(name, "-")
+		default:
+			return nil, fmt.Errorf("argument %q is neither FIELD=VALUE nor FIELD-", arg)
+		}
+		field, key, nested := strings.Cut(name, ".")
+		if field == "" || nested && key == "" {
+			return nil, fmt.Errorf("argument %q names no field", arg)
+		}
+		if !nested {
+			out[field] = v
+			continue
+		}
+		m, ok := out[field].(map[string]any)
+		if !ok {
+			m = map[string]any{}
+			if now, ok := object[field].(map[string]any); ok {
+				for k, v := range now {
+					m[k] = v
+				}
+			}
+		}
+		if v == nil {
+			delete(m, key)
+		} else {
+			m[key] = v
+		}
+		out[field] = m
+	}
+	return out, nil
+}

@@ -1,0 +1,522 @@
+package simcloud
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// object is one thing in the cloud. Its fields are kept encoded: a million objects are then some hundred MB.
+type object struct {
+	kind             *kind
+	id, name         string
+	revision         int64
+	created, updated time.Time
+	fields           []byte
+
+	// visible is when reads begin to find it.
+	visible time.Time
+	// former is what reads find until current; nil when they find fields.
+	former  *object
+	current time.Time
+	// ready is when the status stops to be "pending".
+	ready time.Time
+}
+
+// store is everything that exists. It decides; it knows nothing of HTTP, latency or faults.
+type store struct {
+	mu sync.RWMutex
+	// objects by id; ids in order of creation by kind name, with those of deleted objects until they are swept.
+	objects map[string]*object
+	ids     map[string][]string
+	count   map[string]int
+	// names holds ids by kind and name; children the ids of the objects that refer to an id.
+	names    map[nameKey][]string
+	children map[string]map[string]bool
+	unique   map[string]string // kind and values -> id
+	clients  map[string]string // client token -> id
+	// ghosts are deleted objects that reads still find, until then.
+	ghosts  map[string]ghost
+	seq     int64
+	journal *journal
+}
+
+type nameKey struct{ kind, name string }
+
+type ghost struct {
+	object *object
+	until  time.Time
+}
+
+func newStore() *store {
+	s := &store{}
+	s.clear()
+	return s
+}
+
+func (s *store) clear() {
+	s.objects = map[string]*object{}
+	s.ids = map[string][]string{}
+	s.count = map[string]int{}
+	s.names = map[nameKey][]string{}
+	s.children = map[string]map[string]bool{}
+	s.unique = map[string]string{}
+	s.clients = map[string]string{}
+	s.ghosts = map[string]ghost{}
+}
+
+// create makes an object. A client token that was used before answers with the object that it made, and made is false.
+func (s *store) create(k *kind, in map[string]any, clientToken string, set *Settings) (view map[string]any, made bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if clientToken != "" && !set.IgnoreClientTokens {
+		if o := s.objects[s.clients[clientToken]]; o != nil && o.kind == k {
+			return o.view(time.Now(), true), false, nil
+		}
+	}
+	if quota, ok := set.Quotas[k.name]; ok && s.count[k.name] >= quota {
+		return nil, false, &Error{Status: http.StatusForbidden, Code: "QuotaExceeded",
+			Message: fmt.Sprintf("the quota of %d objects of kind %s is used up", quota, k.name)}
+	}
+	fields, e := k.accept(nil, in)
+	if e != nil {
+		return nil, false, e
+	}
+	if e := s.references(k, fields); e != nil {
+		return nil, false, e
+	}
+	if k.check != nil {
+		if e := k.check(s, nil, fields); e != nil {
+			return nil, false, e
+		}
+	}
+	if key := k.uniqueKey(fields); key != "" {
+		if other := s.unique[key]; other != "" {
+			return nil, false, conflict("AlreadyExists", "%s %q exists already as %s", k.name, fields["name"], other)
+		}
+	}
+	s.seq++
+	id := fmt.Sprintf("%s-%08x", k.prefix, s.seq)
+	k.fill(s, id, s.seq, fields)
+	now := time.Now()
+	o := &object{kind: k, id: id, name: text(fields["name"]), revision: 1, created: now, updated: now, fields: encode(fields)}
+	o.visible = now.Add(time.Duration(set.Consistency.Create))
+	if k.status {
+		o.ready = now.Add(time.Duration(set.Provisioning[k.name]))
+	}
+	if err := s.journal.put(o, clientToken); err != nil {
+		return nil, false, err
+	}
+	s.add(o, fields)
+	if clientToken != "" {
+		s.clients[clientToken] = id
+	}
+	return o.view(now, true), true, nil
+}
+
+// update changes the fields that in carries.
+func (s *store) update(k *kind, id string, in map[string]any, set *Settings) (map[string]any, error) {
+	return s.change(k, id, set, func(before map[string]any) (map[string]any, *Error) {
+		after, e := k.accept(before, in)
+		if e == nil && k.check != nil {
+			e = k.check(s, before, after)
+		}
+		if e == nil {
+			k.fill(s, id, numberOf(id), after)
+		}
+		return after, e
+	})
+}
+
+// attach sets or clears the instance of a disk.
+func (s *store) attach(k *kind, id string, instance any, set *Settings) (map[string]any, error) {
+	return s.change(k, id, set, func(before map[string]any) (map[string]any, *Error) {
+		after := maps.Clone(before)
+		if instance == nil {
+			delete(after, "instance_id")
+			return after, nil
+		}
+		if has := before["instance_id"]; has != nil && has != instance {
+			return nil, conflict("InUse", "disk %q is attached to %v; detach it first", id, has)
+		}
+		after["instance_id"] = instance
+		return after, s.references(k, after)
+	})
+}
+
+// drift changes any field of an object, checks nothing, and is seen by reads at once. A null removes a field.
+func (s *store) drift(k *kind, id string, in map[string]any) (map[string]any, error) {
+	return s.change(k, id, &Settings{}, func(before map[string]any) (map[string]any, *Error) {
+		after := maps.Clone(before)
+		for name, v := range in {
+			if f := k.field(name); f == nil {
+				return nil, invalid(name, k.name+" has no such field")
+			} else if v != nil && !f.typ.holds(v) {
+				return nil, invalid(name, fmt.Sprintf("is a %s", f.typ))
+			}
+			if v == nil {
+				delete(after, name)
+			} else {
+				after[name] = v
+			}
+		}
+		return after, nil
+	})
+}
+
+func (s *store) change(k *kind, id string, set *Settings, edit func(map[string]any) (map[string]any, *Error)) (map[string]any, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o := s.objects[id]
+	if o == nil || o.kind != k {
+		return nil, notFound(k.name, id)
+	}
+	before := decode(o.fields)
+	after, e := edit(before)
+	if e != nil {
+		return nil, e
+	}
+	now := time.Now()
+	next := *o
+	next.fields, next.name, next.updated, next.former = encode(after), text(after["name"]), now, nil
+	next.revision++
+	if late := time.Duration(set.Consistency.Update); late > 0 {
+		former := *o
+		former.former = nil
+		next.former, next.current = &former, now.Add(late)
+	}
+	if key := k.uniqueKey(after); key != "" && s.unique[key] != "" && s.unique[key] != id {
+		return nil, conflict("AlreadyExists", "%s %q exists already as %s", k.name, next.name, s.unique[key])
+	}
+	if err := s.journal.put(&next, ""); err != nil {
+		return nil, err
+	}
+	s.unlink(o, before)
+	s.link(&next, after)
+	s.objects[id] = &next
+	return next.view(now, false), nil
+}
+
+// remove deletes an object that nothing refers to; with force also one that something does.
+func (s *store) remove(k *kind, id string, force bool, set *Settings) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o := s.objects[id]
+	if o == nil || o.kind != k {
+		return notFound(k.name, id)
+	}
+	bound, loose := s.users(id)
+	if len(bound) > 0 && !force {
+		var parts []string
+		for _, name := range slices.Sorted(maps.Keys(bound)) {
+			parts = append(parts, fmt.Sprintf("%d of kind %s", bound[name], name))
+		}
+		return conflict("DependencyViolation", "%s %q is in use by %s", k.name, id, strings.Join(parts, " and "))
+	}
+	for _, user := range loose {
+		if err := s.letGo(user, id); err != nil {
+			return err
+		}
+	}
+	if err := s.journal.remove(id); err != nil {
+		return err
+	}
+	now := time.Now()
+	if late := time.Duration(set.Consistency.Delete); late > 0 {
+		maps.DeleteFunc(s.ghosts, func(_ string, g ghost) bool { return now.After(g.until) })
+		s.ghosts[id] = ghost{object: o, until: now.Add(late)}
+	}
+	s.unlink(o, decode(o.fields))
+	delete(s.objects, id)
+	s.count[k.name]--
+	if ids := s.ids[k.name]; len(ids) > 64 && s.count[k.name] < len(ids)/2 {
+		s.ids[k.name] = slices.DeleteFunc(ids, func(id string) bool { return s.objects[id] == nil })
+	}
+	return nil
+}
+
+// users are the objects that refer to an id: how many of each kind hold on to it, and those that let go of it.
+func (s *store) users(id string) (bound map[string]int, loose []*object) {
+	bound = map[string]int{}
+	for child := range s.children[id] {
+		o := s.objects[child]
+		fields := decode(o.fields)
+		for _, f := range o.kind.fields {
+			switch {
+			case f.ref == "" || fields[f.name] != id:
+			case f.release:
+				loose = append(loose, o)
+			default:
+				bound[o.kind.name]++
+			}
+		}
+	}
+	return bound, loose
+}
+
+// letGo clears the fields of an object that refer to an id.
+func (s *store) letGo(o *object, id string) error {
+	before := decode(o.fields)
+	after := maps.Clone(before)
+	for _, f := range o.kind.fields {
+		if f.release && after[f.name] == id {
+			delete(after, f.name)
+		}
+	}
+	next := *o
+	next.fields, next.former, next.updated = encode(after), nil, time.Now()
+	next.revision++
+	if err := s.journal.put(&next, ""); err != nil {
+		return err
+	}
+	s.unlink(o, before)
+	s.link(&next, after)
+	s.objects[o.id] = &next
+	return nil
+}
+
+// read finds an object; strict sees what is, otherwise what an eventually consistent cloud shows.
+func (s *store) read(k *kind, id string, strict bool) (map[string]any, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	now := time.Now()
+	if o := s.shown(id, strict, now); o != nil && o.kind == k {
+		return o.view(now, false), nil
+	}
+	return nil, notFound(k.name, id)
+}
+
+func (s *store) shown(id string, strict bool, now time.Time) *object {
+	o := s.objects[id]
+	switch {
+	case o == nil:
+		if g, ok := s.ghosts[id]; ok && !strict && now.Before(g.until) {
+			return g.object
+		}
+		return nil
+	case strict:
+		return o
+	case now.Before(o.visible):
+		return nil
+	case o.former != nil && now.Before(o.current):
+		return o.former
+	}
+	return o
+}
+
+// list tells objects in order of creation, those after an id, at most limit; more is the id to go on after.
+func (s *store) list(k *kind, name, after string, limit int, strict bool) (items []map[string]any, more string) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	now := time.Now()
+	ids := s.ids[k.name]
+	if name != "" {
+		ids = s.names[nameKey{k.name, name}]
+	}
+	start := 0
+	if after != "" {
+		i, found := slices.BinarySearchFunc(ids, after, compareIDs)
+		if start = i; found {
+			start++
+		}
+	}
+	items = []map[string]any{}
+	for _, id := range ids[start:] {
+		o := s.shown(id, strict, now)
+		if o == nil {
+			continue
+		}
+		if len(items) == limit {
+			return items, text(items[limit-1]["id"])
+		}
+		items = append(items, o.view(now, false))
+	}
+	return items, ""
+}
+
+// compareIDs orders ids by number, so that the 2^32nd comes after the one before.
+func compareIDs(a, b string) int {
+	if len(a) != len(b) {
+		return len(a) - len(b)
+	}
+	return strings.Compare(a, b)
+}
+
+func numberOf(id string) (n int64) {
+	_, hexa, _ := strings.Cut(id, "-")
+	_, _ = fmt.Sscanf(hexa, "%x", &n)
+	return n
+}
+
+// nameOf is the name of an object; empty when there is none.
+func (s *store) nameOf(id string) string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if o := s.objects[id]; o != nil {
+		return o.name
+	}
+	return ""
+}
+
+// fieldsOf are the fields of an object, nil when there is none; the caller holds the lock.
+func (s *store) fieldsOf(kindName string, id any) map[string]any {
+	if o := s.objects[text(id)]; o != nil && o.kind.name == kindName {
+		return decode(o.fields)
+	}
+	return nil
+}
+
+func (s *store) references(k *kind, fields map[string]any) *Error {
+	for _, f := range k.fields {
+		id := text(fields[f.name])
+		if f.ref == "" || id == "" {
+			continue
+		}
+		if o := s.objects[id]; o == nil || o.kind.name != f.ref {
+			e := invalid(f.name, fmt.Sprintf("%s %q does not exist", f.ref, id))
+			e.Code = "ReferenceNotFound"
+			return e
+		}
+	}
+	return nil
+}
+
+// add takes a new object in; the caller holds the lock.
+func (s *store) add(o *object, fields map[string]any) {
+	s.objects[o.id] = o
+	s.ids[o.kind.name] = append(s.ids[o.kind.name], o.id)
+	s.count[o.kind.name]++
+	s.link(o, fields)
+}
+
+func (s *store) link(o *object, fields map[string]any) {
+	key := nameKey{o.kind.name, o.name}
+	ids := s.names[key]
+	i, _ := slices.BinarySearchFunc(ids, o.id, compareIDs)
+	s.names[key] = slices.Insert(ids, i, o.id)
+	if key := o.kind.uniqueKey(fields); key != "" {
+		s.unique[key] = o.id
+	}
+	for _, f := range o.kind.fields {
+		if id := text(fields[f.name]); f.ref != "" && id != "" {
+			if s.children[id] == nil {
+				s.children[id] = map[string]bool{}
+			}
+			s.children[id][o.id] = true
+		}
+	}
+}
+
+func (s *store) unlink(o *object, fields map[string]any) {
+	key := nameKey{o.kind.name, o.name}
+	ids := slices.DeleteFunc(s.names[key], func(id string) bool { return id == o.id })
+	if s.names[key] = ids; len(ids) == 0 {
+		delete(s.names, key)
+	}
+	if key := o.kind.uniqueKey(fields); key != "" {
+		delete(s.unique, key)
+	}
+	for _, f := range o.kind.fields {
+		id := text(fields[f.name])
+		if f.ref == "" || s.children[id] == nil {
+			continue
+		}
+		delete(s.children[id], o.id)
+		if len(s.children[id]) == 0 {
+			delete(s.children, id)
+		}
+	}
+}
+
+// accept lays what was sent over what is there; before is nil for a new object.
+func (k *kind) accept(before, in map[string]any) (map[string]any, *Error) {
+	out := map[string]any{}
+	maps.Copy(out, before)
+	for _, name := range slices.Sorted(maps.Keys(in)) {
+		v, f := in[name], k.field(name)
+		switch {
+		case f == nil:
+			return nil, invalid(name, k.name+" has no such field")
+		case f.readOnly:
+			return nil, invalid(name, "is set by the cloud")
+		case v == nil:
+			delete(out, name)
+		case !f.typ.holds(v):
+			return nil, invalid(name, fmt.Sprintf("is a %s", f.typ))
+		default:
+			out[name] = v
+		}
+		if before != nil && f.immutable && !sameJSON(before[name], out[name]) {
+			return nil, invalid(name, fmt.Sprintf("can't be changed after the %s was created", k.name))
+		}
+	}
+	for _, f := range k.fields {
+		if f.required && (out[f.name] == nil || out[f.name] == "") {
+			return nil, invalid(f.name, "is required")
+		}
+	}
+	return out, nil
+}
+
+func (k *kind) uniqueKey(fields map[string]any) string {
+	if len(k.unique) == 0 {
+		return ""
+	}
+	key := k.name
+	for _, name := range k.unique {
+		key += "\x00" + text(fields[name])
+	}
+	return key
+}
+
+// view is the object as the API tells it; created says that this is the answer to its create.
+func (o *object) view(now time.Time, created bool) map[string]any {
+	v := decode(o.fields)
+	for _, f := range o.kind.fields {
+		if f.once && !created {
+			delete(v, f.name)
+		}
+	}
+	if o.kind.status && now.Before(o.ready) {
+		v["status"] = "pending"
+	}
+	v["id"], v["revision"] = o.id, float64(o.revision)
+	v["created_at"] = o.created.UTC().Format(time.RFC3339Nano)
+	v["updated_at"] = o.updated.UTC().Format(time.RFC3339Nano)
+	return v
+}
+
+func encode(fields map[string]any) []byte {
+	b, err := json.Marshal(fields)
+	if err != nil {
+		panic(fmt.Sprintf("encode fields that came from JSON: %v", err))
+	}
+	return b
+}
+
+func decode(b []byte) map[string]any {
+	m := map[string]any{}
+	if err := json.Unmarshal(b, &m); err != nil {
+		panic(fmt.Sprintf("decode fields that this process encoded: %v", err))
+	}
+	return m
+}
+
+func sameJSON(a, b any) bool {
+	x, errA := json.Marshal(a)
+	y, errB := json.Marshal(b)
+	return errA == nil && errB == nil && string(x) == string(y)
+}
+
+func randomHex(n int) string {
+	b := make([]byte, n)
+	_, _ = rand.Read(b) // never fails: https://pkg.go.dev/crypto/rand#Read
+	return hex.EncodeToString(b)
+}

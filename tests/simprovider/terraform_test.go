@@ -1,0 +1,542 @@
+package simprovider_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hykube/hykube/tests/simcloud"
+)
+
+// terraform runs plain Terraform with the built provider against a cloud of its own.
+type terraform struct {
+	t     *testing.T
+	cloud *simcloud.Client
+	dir   string
+	env   []string
+}
+
+// build builds the provider once for all subtests.
+func build(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-ldflags", "-X main.version=1.2.3", "-o", filepath.Join(dir, "terraform-provider-sim"), "../cmd/terraform-provider-sim")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("build provider: %v\n%s", err, out)
+	}
+	return dir
+}
+
+func newTerraform(t *testing.T, override string, config simcloud.Config) *terraform {
+	t.Helper()
+	r, err := simcloud.Start("127.0.0.1:0", config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tf := &terraform{t: t, cloud: r.Client(), dir: t.TempDir()}
+	t.Cleanup(func() {
+		tf.cloud.Close()
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		if err := r.Stop(ctx); err != nil {
+			t.Errorf("stop cloud: %v", err)
+		}
+	})
+	rc := filepath.Join(t.TempDir(), "terraform.rc")
+	write(t, rc, fmt.Sprintf("provider_installation {\n  dev_overrides { \"hykube/sim\" = %q }\n  direct {}\n}\n", override))
+	tf.env = append(os.Environ(), "TF_CLI_CONFIG_FILE="+rc, "CHECKPOINT_DISABLE=1", "TF_IN_AUTOMATION=1", "TF_LOG=off",
+		"SIMCLOUD_ADDRESS="+r.Address, "SIMCLOUD_TOKEN="+config.Token)
+	return tf
+}
+
+func write(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+const header = `terraform {
+  required_providers {
+    sim = { source = "hykube/sim" }
+  }
+}
+`
+
+// config writes what is wanted.
+func (tf *terraform) config(hcl string) {
+	tf.t.Helper()
+	write(tf.t, filepath.Join(tf.dir, "main.tf"), header+hcl)
+}
+
+func (tf *terraform) try(args ...string) (string, error) {
+	tf.t.Helper()
+	cmd := exec.CommandContext(tf.t.Context(), "terraform", append([]string{"-chdir=" + tf.dir}, args...)...)
+	cmd.Env = tf.env
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Run()
+	return out.String(), err
+}
+
+func (tf *terraform) run(args ...string) string {
+	tf.t.Helper()
+	out, err := tf.try(args...)
+	if err != nil {
+		tf.t.Fatalf("terraform %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return out
+}
+
+func (tf *terraform) apply() {
+	tf.t.Helper()
+	tf.run("apply", "-auto-approve", "-no-color", "-input=false")
+}
+
+func (tf *terraform) destroy() {
+	tf.t.Helper()
+	tf.run("destroy", "-auto-approve", "-no-color", "-input=false")
+}
+
+// fails applies and wants an error that tells text.
+func (tf *terraform) fails(text string) {
+	tf.t.Helper()
+	out, err := tf.try("apply", "-auto-approve", "-no-color", "-input=false")
+	if err == nil {
+		tf.t.Fatalf("the apply went well, and should have failed with %q:\n%s", text, out)
+	}
+	// Terraform wraps lines and draws a bar before each.
+	if flat := strings.Join(strings.Fields(strings.ReplaceAll(out, "│", " ")), " "); !strings.Contains(flat, text) {
+		tf.t.Errorf("the error does not tell %q:\n%s", text, out)
+	}
+}
+
+// change is what a plan does to a resource.
+type change struct{ Actions, Replace string }
+
+// plan tells what would change, by address.
+func (tf *terraform) plan() map[string]change {
+	tf.t.Helper()
+	tf.run("plan", "-out=plan", "-input=false", "-no-color")
+	var p struct {
+		ResourceChanges []struct {
+			Address string
+			Change  struct {
+				Actions      []string
+				ReplacePaths [][]any `json:"replace_paths"`
+			}
+		} `json:"resource_changes"`
+	}
+	if err := json.Unmarshal([]byte(tf.run("show", "-json", "plan")), &p); err != nil {
+		tf.t.Fatal(err)
+	}
+	changes := map[string]change{}
+	for _, c := range p.ResourceChanges {
+		if a := strings.Join(c.Change.Actions, " "); a != "no-op" {
+			var paths []string
+			for _, p := range c.Change.ReplacePaths {
+				paths = append(paths, fmt.Sprint(p...))
+			}
+			changes[c.Address] = change{Actions: a, Replace: strings.Join(paths, " ")}
+		}
+	}
+	return changes
+}
+
+func (tf *terraform) wantPlan(what string, want map[string]change) {
+	tf.t.Helper()
+	if diff := cmp.Diff(want, tf.plan()); diff != "" {
+		tf.t.Fatalf("plan after %s (-want +got):\n%s", what, diff)
+	}
+}
+
+// state tells a resource's values.
+func (tf *terraform) state(address string) (values map[string]any, tainted bool) {
+	tf.t.Helper()
+	var s struct {
+		Values struct {
+			RootModule struct {
+				Resources []struct {
+					Address string
+					Values  map[string]any
+					Tainted bool
+				}
+			} `json:"root_module"`
+		}
+	}
+	if err := json.Unmarshal([]byte(tf.run("show", "-json")), &s); err != nil {
+		tf.t.Fatal(err)
+	}
+	for _, r := range s.Values.RootModule.Resources {
+		if r.Address == address {
+			return r.Values, r.Tainted
+		}
+	}
+	return nil, false
+}
+
+func (tf *terraform) count(f simcloud.Filter) int {
+	tf.t.Helper()
+	n, err := tf.cloud.CountCalls(tf.t.Context(), f)
+	if err != nil {
+		tf.t.Fatal(err)
+	}
+	return n
+}
+
+func (tf *terraform) objects(kind string) int {
+	tf.t.Helper()
+	o, err := tf.cloud.Objects(tf.t.Context(), kind, "")
+	if err != nil {
+		tf.t.Fatal(err)
+	}
+	return len(o)
+}
+
+func (tf *terraform) drift(kind, name string, fields map[string]any) {
+	tf.t.Helper()
+	if _, err := tf.cloud.Drift(tf.t.Context(), kind, name, fields); err != nil {
+		tf.t.Fatal(err)
+	}
+}
+
+func (tf *terraform) fault(f simcloud.Fault) {
+	tf.t.Helper()
+	if _, err := tf.cloud.Fault(tf.t.Context(), f); err != nil {
+		tf.t.Fatal(err)
+	}
+}
+
+func (tf *terraform) settings(edit func(*simcloud.Settings)) {
+	tf.t.Helper()
+	if err := tf.cloud.Change(tf.t.Context(), edit); err != nil {
+		tf.t.Fatal(err)
+	}
+}
+
+func millis(n int) simcloud.Duration { return simcloud.Duration(time.Duration(n) * time.Millisecond) }
+
+const (
+	network = `resource "sim_network" "main" { name = "main" }
+`
+	estate = `
+resource "sim_network" "main" {
+  name = "main"
+  tags = { team = "a" }
+}
+resource "sim_subnet" "front" {
+  name       = "front"
+  network_id = sim_network.main.id
+  cidr       = "10.0.1.0/24"
+}
+resource "sim_instance" "web" {
+  name      = "web"
+  subnet_id = sim_subnet.front.id
+  image     = "debian-13"
+  size      = "small"
+  public    = true
+  tags      = {}
+  metadata  = { owner = "me" }
+  network_interface { security_groups = ["a", "b"] }
+  network_interface { address = "10.0.1.200" }
+}
+resource "sim_disk" "data" {
+  name        = "data"
+  size_gb     = 10
+  instance_id = sim_instance.web.id
+}
+resource "sim_dns_record" "www" {
+  name   = "www"
+  type   = "A"
+  ttl    = sim_instance.web.cpu * 60
+  values = [sim_instance.web.public_ip]
+}
+resource "sim_bucket" "logs" {
+  name = "logs"
+  rule {
+    prefix = "a/"
+    days   = 1
+  }
+  rule {
+    prefix = "b/"
+    days   = 2
+  }
+}
+resource "sim_token" "ci" { name = "ci" }
+resource "sim_password" "db" {
+  length  = 20
+  keepers = { network = sim_network.main.id }
+}
+data "sim_network" "main" {
+  name       = sim_network.main.name
+  depends_on = [sim_subnet.front]
+}
+data "sim_images" "debian" { family = "debian" }
+`
+)
+
+// TestTerraform drives the provider as its users do. Each subtest has a cloud of its own.
+func TestTerraform(t *testing.T) {
+	if _, err := exec.LookPath("terraform"); err != nil {
+		t.Skip("terraform is not on this machine; TestProtocol drives the provider without it")
+	}
+	dir := build(t)
+	for name, story := range map[string]func(*testing.T, *terraform){
+		"journey": journey, "replace": replace, "partial": partial, "lost answer": lostAnswer, "patience": patience,
+		"imports": imports, "refusals": refusals, "updates that fail": failedUpdate,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			story(t, newTerraform(t, dir, simcloud.Config{Token: "right"}))
+		})
+	}
+	t.Run("mirror", func(t *testing.T) { t.Parallel(); mirror(t, dir) })
+}
+
+func journey(t *testing.T, tf *terraform) {
+	tf.config(estate)
+	tf.apply()
+	tf.wantPlan("the first apply", map[string]change{})
+	if n := tf.count(simcloud.Filter{Op: "create", Effect: true}); n != 7 {
+		t.Errorf("%d objects were created, want 7", n)
+	}
+	if n := tf.count(simcloud.Filter{Op: "update"}); n != 0 {
+		t.Errorf("%d updates, want none", n)
+	}
+	web, _ := tf.state("sim_instance.web")
+	if web["private_ip"] == nil || web["public_ip"] == nil || web["status"] != "running" {
+		t.Errorf("the instance's computed values: %v", web)
+	}
+	if ci, _ := tf.state("sim_token.ci"); ci["secret"] == nil {
+		t.Error("the token's secret is not in the state")
+	}
+	if images, _ := tf.state("data.sim_images.debian"); len(images["images"].([]any)) != 2 {
+		t.Errorf("images of the family debian: %v", images)
+	}
+
+	tf.config(strings.NewReplacer(`"small"`, `"large"`, `size_gb     = 10`, `size_gb     = 20`).Replace(estate))
+	tf.wantPlan("an edit", map[string]change{"sim_instance.web": {Actions: "update"}, "sim_disk.data": {Actions: "update"}})
+	tf.apply()
+	tf.wantPlan("the update", map[string]change{})
+	after, _ := tf.state("sim_instance.web")
+	if after["size"] != "large" || after["public_ip"] != web["public_ip"] || after["updated_at"] == web["updated_at"] {
+		t.Errorf("after the update: %v", after)
+	}
+
+	tf.drift("instance", "web", map[string]any{"size": "huge", "status": "stopped", "metadata": nil})
+	tf.drift("bucket", "logs", map[string]any{"rules": []any{map[string]any{"prefix": "b/", "days": 2}}})
+	tf.wantPlan("drift", map[string]change{"sim_instance.web": {Actions: "update"}, "sim_bucket.logs": {Actions: "update"}})
+	if err := tf.cloud.Destroy(t.Context(), "dns-record", "www"); err != nil {
+		t.Fatal(err)
+	}
+	tf.wantPlan("a deletion behind its back", map[string]change{
+		"sim_instance.web": {Actions: "update"}, "sim_bucket.logs": {Actions: "update"}, "sim_dns_record.www": {Actions: "create"},
+	})
+	tf.apply()
+	tf.wantPlan("the repair", map[string]change{})
+
+	tf.destroy()
+	stats, err := tf.cloud.Stats(t.Context())
+	if err != nil || len(stats.Objects) != 0 {
+		t.Errorf("after destroy there are %v, %v", stats.Objects, err)
+	}
+}
+
+func replace(t *testing.T, tf *terraform) {
+	tf.config(estate)
+	tf.apply()
+	for _, tt := range []struct {
+		from, to string
+		want     map[string]change
+	}{
+		{`size_gb     = 10`, `size_gb     = 5`, map[string]change{"sim_disk.data": {Actions: "delete create", Replace: "size_gb"}}},
+		{`image     = "debian-13"`, `image     = "debian-12"`, map[string]change{
+			"sim_instance.web": {Actions: "delete create", Replace: "image"}, "sim_disk.data": {Actions: "update"}, "sim_dns_record.www": {Actions: "update"},
+		}},
+		{`length  = 20`, `length  = 21`, map[string]change{"sim_password.db": {Actions: "delete create", Replace: "length"}}},
+		{`  tags = { team = "a" }`, `  cidr = "10.0.0.0/15"`, map[string]change{
+			"sim_network.main": {Actions: "delete create", Replace: "cidr"}, "sim_subnet.front": {Actions: "delete create", Replace: "network_id"},
+			"sim_instance.web": {Actions: "delete create", Replace: "subnet_id"}, "sim_disk.data": {Actions: "update"}, "sim_dns_record.www": {Actions: "update"},
+			"sim_password.db":       {Actions: "delete create", Replace: "keepers"},
+			"data.sim_network.main": {Actions: "read"},
+		}},
+	} {
+		if !strings.Contains(estate, tt.from) {
+			t.Fatalf("the estate has no %q", tt.from)
+		}
+		tf.config(strings.Replace(estate, tt.from, tt.to, 1))
+		tf.wantPlan(tt.to, tt.want)
+	}
+	// The last one, all of it.
+	tf.apply()
+	tf.wantPlan("the replacement", map[string]change{})
+	if n := tf.objects("network"); n != 1 {
+		t.Errorf("%d networks exist, want 1", n)
+	}
+}
+
+func partial(t *testing.T, tf *terraform) {
+	tf.config(estate)
+	tf.fault(simcloud.Fault{Kind: "disk", Op: "attach", Status: 500, Count: 1})
+	tf.fault(simcloud.Fault{Kind: "instance", Op: "create", Action: simcloud.ActionFail, Count: 1})
+	tf.fails("failed to start")
+	if web, tainted := tf.state("sim_instance.web"); web["id"] == nil || !tainted {
+		t.Errorf("an instance that failed to start is kept and tainted; got %v, tainted %t", web, tainted)
+	}
+	tf.fails("attach to ins-")
+	if disk, tainted := tf.state("sim_disk.data"); disk["id"] == nil || !tainted || disk["instance_id"] != nil {
+		t.Errorf("a disk that could not be attached is kept, detached and tainted; got %v, tainted %t", disk, tainted)
+	}
+	tf.apply()
+	tf.wantPlan("the second try", map[string]change{})
+	if n, d := tf.objects("instance"), tf.objects("disk"); n != 1 || d != 1 {
+		t.Errorf("%d instances and %d disks exist, want one each", n, d)
+	}
+}
+
+func lostAnswer(t *testing.T, tf *terraform) {
+	for _, f := range []simcloud.Fault{
+		{Kind: "network", Op: "create", When: simcloud.After, Action: simcloud.ActionClose, Count: 1},
+		{Kind: "network", Op: "create", When: simcloud.After, Status: 503, Count: 1},
+	} {
+		if err := tf.cloud.Reset(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		tf.config(network)
+		tf.fault(f)
+		tf.fails("Can't create sim_network")
+		if n := tf.count(simcloud.Filter{Op: "create"}); n != 1 {
+			t.Errorf("%d creates, want 1: one that may have happened is not sent again", n)
+		}
+		if n := tf.objects("network"); n != 1 {
+			t.Errorf("%d networks exist, want 1", n)
+		}
+	}
+	if err := tf.cloud.Reset(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	tf.fault(simcloud.Fault{Kind: "network", Op: "create", When: simcloud.After, Action: simcloud.ActionClose, Count: 1})
+	tf.config(network + `provider "sim" { retry_lost_creates = true }`)
+	tf.apply()
+	if n := tf.count(simcloud.Filter{Op: "create"}); n != 2 {
+		t.Errorf("%d creates, want 2", n)
+	}
+	if n := tf.objects("network"); n != 1 {
+		t.Errorf("%d networks exist, want 1 thanks to the client token", n)
+	}
+}
+
+func patience(t *testing.T, tf *terraform) {
+	tf.config(estate)
+	tf.settings(func(s *simcloud.Settings) {
+		s.Throttle = simcloud.Throttle{RatePerSecond: 40, Burst: 2}
+		s.Consistency = simcloud.Consistency{Create: millis(80), Update: millis(80), Delete: millis(80)}
+		s.Provisioning = map[string]simcloud.Duration{"instance": millis(150)}
+	})
+	tf.apply()
+	tf.wantPlan("a slow apply", map[string]change{})
+	tf.config(strings.Replace(estate, `"small"`, `"large"`, 1))
+	tf.apply()
+	tf.wantPlan("a slow update", map[string]change{})
+	if n := tf.count(simcloud.Filter{Status: 429}); n == 0 {
+		t.Error("nothing was throttled, so this proves nothing")
+	}
+	if n := tf.count(simcloud.Filter{Op: "read", Status: 404}); n == 0 {
+		t.Error("nothing was read too early, so this proves nothing")
+	}
+	if n := tf.count(simcloud.Filter{Op: "create", Effect: true}); n != 7 {
+		t.Errorf("%d objects were created, want 7", n)
+	}
+	tf.destroy()
+}
+
+func imports(t *testing.T, tf *terraform) {
+	tf.config(estate)
+	tf.apply()
+	for _, kind := range []string{"network.main", "instance.web", "bucket.logs"} {
+		address := "sim_" + kind
+		before, _ := tf.state(address)
+		_, name, _ := strings.Cut(kind, ".")
+		for _, id := range []string{before["id"].(string), name} {
+			tf.run("state", "rm", address)
+			tf.run("import", "-no-color", "-input=false", address, id)
+			after, _ := tf.state(address)
+			if diff := cmp.Diff(before, after); diff != "" && kind != "instance.web" { // tags = {} is not told from none
+				t.Errorf("%s imported by %q (-before +after):\n%s", address, id, diff)
+			}
+		}
+	}
+	if _, err := tf.cloud.Create(t.Context(), "network", map[string]any{"name": "main"}); err != nil {
+		t.Fatal(err)
+	}
+	tf.run("state", "rm", "sim_network.main")
+	for id, want := range map[string]string{"main": "More than one object has this name", "nobody": "There is nothing to import"} {
+		if out, err := tf.try("import", "-no-color", "-input=false", "sim_network.main", id); err == nil || !strings.Contains(out, want) {
+			t.Errorf("import of %q: %v, want %q:\n%s", id, err, want, out)
+		}
+	}
+}
+
+func refusals(_ *testing.T, tf *terraform) {
+	for hcl, want := range map[string]string{
+		`provider "sim" { region = "mars-1" }`:                                                                "Attribute region value must be one of",
+		`provider "sim" { token = "wrong" }`:                                                                  "The cloud refuses the token",
+		`provider "sim" { endpoint = "http://127.0.0.1:1" }`:                                                  "The cloud can't be reached",
+		`provider "sim" { endpoint = "nonsense" }`:                                                            "The endpoint is no address",
+		`resource "sim_network" "x" { name = "" }`:                                                            "Empty value",
+		"resource \"sim_network\" \"x\" {\n name = \"x\"\n cidr = \"10.0.0.1/16\"\n}":                         "the block is 10.0.0.0/16",
+		"resource \"sim_instance\" \"x\" {\n name = \"x\"\n subnet_id = \"sub-1\"\n image = \"debian-13\"\n}": "ReferenceNotFound",
+	} {
+		tf.config(network + hcl)
+		tf.fails(want)
+	}
+}
+
+func failedUpdate(t *testing.T, tf *terraform) {
+	tf.config(estate)
+	tf.apply()
+	tf.config(strings.Replace(estate, `"small"`, `"large"`, 1))
+	tf.fault(simcloud.Fault{Kind: "instance", Op: "update", Status: 500, Count: 1})
+	tf.fails("Can't update sim_instance")
+	if web, tainted := tf.state("sim_instance.web"); tainted || web["size"] != "small" {
+		t.Errorf("a refused update leaves what was; got size %v, tainted %t", web["size"], tainted)
+	}
+	tf.fault(simcloud.Fault{Kind: "instance", Op: "delete", Status: 500, Count: 1})
+	tf.config("")
+	tf.fails("Can't delete sim_instance")
+	tf.apply()
+	if n := tf.objects("instance"); n != 0 {
+		t.Errorf("%d instances are left", n)
+	}
+}
+
+// mirror installs the provider the way everybody else does, from a filesystem mirror.
+func mirror(t *testing.T, built string) {
+	tf := newTerraform(t, built, simcloud.Config{})
+	dir := t.TempDir()
+	platform := filepath.Join(dir, "registry.terraform.io", "hykube", "sim", "1.2.3", runtime.GOOS+"_"+runtime.GOARCH)
+	if err := os.MkdirAll(platform, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Link(filepath.Join(built, "terraform-provider-sim"), filepath.Join(platform, "terraform-provider-sim_v1.2.3")); err != nil {
+		t.Fatal(err)
+	}
+	rc := filepath.Join(t.TempDir(), "terraform.rc")
+	write(t, rc, fmt.Sprintf("provider_installation {\n  filesystem_mirror { path = %q }\n}\n", dir))
+	tf.env = append(tf.env, "TF_CLI_CONFIG_FILE="+rc)
+	tf.config(network)
+	tf.run("init", "-no-color", "-input=false")
+	tf.apply()
+	if n := tf.objects("network"); n != 1 {
+		t.Errorf("%d networks exist, want 1", n)
+	}
+}

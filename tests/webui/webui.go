@@ -1,0 +1,189 @@
+// Package webui looks at Temporal's Web UI as a person does: through a browser without a window. Tests call it with
+// the address of whatever serves the UI. It may import the browser driver and must not know what is served.
+package webui
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+// Browser is one tab of a fresh browser profile, closed when its test ends.
+type Browser struct {
+	t   *testing.T
+	ctx context.Context
+
+	mu       sync.Mutex
+	messages []string // what pages logged as errors
+}
+
+// Open starts a browser. Without one the test is skipped, but not where CI=true: there it fails.
+func Open(t *testing.T) *Browser {
+	t.Helper()
+	path, err := find()
+	if err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatalf("%v; CI=true says that one must be here", err)
+		}
+		t.Skipf("%v; install chromium to run this test", err)
+	}
+	options := []chromedp.ExecAllocatorOption{
+		chromedp.ExecPath(path),
+		chromedp.NoFirstRun,
+		chromedp.NoSandbox, // a container's root has no sandbox
+		chromedp.DisableGPU,
+		chromedp.UserDataDir(t.TempDir()),
+		chromedp.WindowSize(1400, 1000),
+		chromedp.WSURLReadTimeout(time.Minute), // a cold start on a busy machine
+	}
+	for _, flag := range []string{"headless", "disable-quic", "disable-background-networking", "disable-component-update",
+		"disable-sync", "disable-default-apps", "disable-extensions", "no-default-browser-check", "disable-dev-shm-usage"} {
+		options = append(options, chromedp.Flag(flag, true))
+	}
+	// t.Context ends before cleanups run, and would kill the browser before it is told to close.
+	allocator, cancel := chromedp.NewExecAllocator(context.WithoutCancel(t.Context()), options...)
+	t.Cleanup(cancel)
+	ctx, cancel := chromedp.NewContext(allocator)
+	t.Cleanup(func() {
+		_ = chromedp.Cancel(ctx) // waits for the process to end
+		cancel()
+	})
+	b := &Browser{t: t, ctx: ctx}
+	err = chromedp.Listen(ctx, b.listen) // starts it
+	if err == nil {
+		_, err = chromedp.Call(ctx, log.Enable, cdp.Empty{})
+	}
+	if err != nil {
+		t.Fatalf("start browser %q: %v", path, err)
+	}
+	return b
+}
+
+func find() (string, error) {
+	names := []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "headless-shell"}
+	for _, name := range names {
+		if path, err := exec.LookPath(name); err == nil {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("no browser found: none of %s is in PATH", strings.Join(names, ", "))
+}
+
+func (b *Browser) listen(event any) {
+	var message string
+	switch e := event.(type) {
+	case *log.EventEntryAdded:
+		if e.Entry.Level != log.EntryLevelError {
+			return
+		}
+		message = fmt.Sprintf("%s %s", e.Entry.Text, e.Entry.URL)
+	case *runtime.EventExceptionThrown:
+		message = fmt.Sprintf("%s %s", e.ExceptionDetails.Text, e.ExceptionDetails.URL)
+	default:
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.messages = append(b.messages, message)
+}
+
+// Errors are what the pages logged as errors so far: scripts that failed, files that were missing or refused.
+func (b *Browser) Errors() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return append([]string(nil), b.messages...)
+}
+
+// See opens a page and returns its visible text once all of the wanted is in it. When that does not happen in time
+// the test fails, and a picture of the page is among the test's artifacts.
+func (b *Browser) See(address string, timeout time.Duration, wanted ...string) string {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, timeout)
+	defer cancel()
+	err := chromedp.Do(ctx, chromedp.Navigate(address))
+	var text string
+	for err == nil {
+		text, err = chromedp.Run(ctx, chromedp.Evaluate[string](`document.body ? document.body.innerText : ""`))
+		if err == nil && containsAll(text, wanted) {
+			return text
+		}
+		select {
+		case <-ctx.Done():
+			err = ctx.Err()
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	b.t.Fatalf("see %q at %s: %v\npicture: %s\nthe page's errors: %q\nits text:\n%s", wanted, address, err, b.picture(), b.Errors(), text)
+	return ""
+}
+
+// containsAll ignores case, since style sheets change it.
+func containsAll(text string, wanted []string) bool {
+	text = strings.ToLower(text)
+	for _, w := range wanted {
+		if !strings.Contains(text, strings.ToLower(w)) {
+			return false
+		}
+	}
+	return true
+}
+
+func (b *Browser) picture() string {
+	ctx, cancel := context.WithTimeout(b.ctx, 10*time.Second)
+	defer cancel()
+	png, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
+	if err != nil {
+		return err.Error()
+	}
+	file, err := os.CreateTemp(b.t.ArtifactDir(), "page-*.png")
+	if err != nil {
+		return err.Error()
+	}
+	if _, err := file.Write(png); err != nil {
+		return err.Error()
+	}
+	_ = file.Close()
+	return file.Name()
+}
+
+// Proxy serves target on a loopback address until the test ends, for the browser, which has no credentials: the
+// transport holds them, be it a client certificate or a bearer token, and the authority to trust.
+func Proxy(t *testing.T, target *url.URL, transport http.RoundTripper) (address string) {
+	t.Helper()
+	server := httptest.NewServer(&httputil.ReverseProxy{
+		Transport: transport,
+		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(target) },
+	})
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// Bearer is a transport that sends the token with every request; nil base is http.DefaultTransport.
+func Bearer(token string, base http.RoundTripper) http.RoundTripper {
+	if base == nil {
+		base = http.DefaultTransport
+	}
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		r = r.Clone(r.Context())
+		r.Header.Set("Authorization", "Bearer "+token)
+		return base.RoundTrip(r)
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
