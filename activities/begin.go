@@ -242,15 +242,31 @@ func failures(w *work) string {
 	return strings.Join(text, "; ") + "."
 }
 
+// blocker finds a change that kept another from being tried, preferring one that was tried itself.
+func (w *work) blocker(c *ledger.Change) (blocker *ledger.Change) {
+	for _, s := range w.steps {
+		if w.changes[s.Change] != c {
+			continue
+		}
+		for _, d := range s.DependsOn {
+			dep := w.changes[w.steps[d].Change]
+			switch {
+			case dep == c || dep.State == v1alpha1.ChangeDone:
+			case blocker == nil || dep.State != v1alpha1.ChangeSkipped && dep.State != v1alpha1.ChangePending:
+				blocker = dep
+			}
+		}
+	}
+	return blocker
+}
+
 // skip records that a change was not tried.
 func (a *Activities) skip(ctx context.Context, uid types.UID, c *ledger.Change, w *work, cancelled bool) error {
 	c.State, c.FinishedAt = v1alpha1.ChangeSkipped, now()
 	reason := v1alpha1.ReasonSkipped
 	c.Message = "something that it depends on was not done"
-	for _, d := range c.DependsOn {
-		if dep := w.changes[d]; dep.State != v1alpha1.ChangeDone && dep.Action != v1alpha1.ActionNoOp {
-			c.Message = fmt.Sprintf("it depends on %s, which was not done", dep.Address)
-		}
+	if blocker := w.blocker(c); blocker != nil {
+		c.Message = fmt.Sprintf("it has to wait for %s, which was not done", blocker.Address)
 	}
 	if cancelled {
 		reason, c.Message = v1alpha1.ReasonCancelled, "the plan was cancelled before it was tried"

@@ -273,19 +273,22 @@ func describeChange(c *ledger.Change, block *schema.Block, prior instance.State,
 }
 
 // evaluate works out a resource's configuration, with unknown values where the scope has them.
-func evaluate(r *resource, prior instance.State, scope func(plan.Address) (cty.Value, bool)) (cty.Value, error) {
+func evaluate(r *resource, prior instance.State, scope func(plan.Address) (cty.Value, bool)) (instance.Config, error) {
 	parsed, diags := plan.ParseConfig(r.spec(), r.schema.Block)
 	if plan.HasErrors(diags) {
-		return cty.NilVal, &instance.DiagnosticsError{Operation: "read spec", Diagnostics: diags}
+		return instance.Config{}, &instance.DiagnosticsError{Operation: "read spec", Diagnostics: diags}
 	}
-	config, diags := parsed.Evaluate(scope)
+	written, diags := parsed.Evaluate(scope)
 	if plan.HasErrors(diags) {
-		return cty.NilVal, &instance.DiagnosticsError{Operation: "evaluate spec", Diagnostics: diags}
+		return instance.Config{}, &instance.DiagnosticsError{Operation: "evaluate spec", Diagnostics: diags}
 	}
-	if len(r.lifecycle.IgnoreChanges) > 0 && prior.Exists() {
-		return plan.IgnoreChanges(config, prior.Value, r.lifecycle.IgnoreChanges)
+	config := instance.Config{Written: written, Effective: written}
+	if len(r.lifecycle.IgnoreChanges) == 0 || !prior.Exists() {
+		return config, nil
 	}
-	return config, nil
+	var err error
+	config.Effective, err = plan.IgnoreChanges(r.schema.Block, written, prior.Value, r.lifecycle.IgnoreChanges)
+	return config, err
 }
 
 // current is the value of a resource as it is recorded, for expressions that refer to it.

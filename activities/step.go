@@ -193,8 +193,12 @@ func (s *stepRun) publish(ctx context.Context) error {
 	c := s.change
 	g := c.Object.Generation
 	deleted := c.State == v1alpha1.ChangeDone && c.Action == v1alpha1.ActionDelete
-	if deleted && c.Bound.Deleting {
-		return s.Objects.Release(ctx, c.Object)
+	nothingMade := c.State == v1alpha1.ChangeFailed && c.Action == v1alpha1.ActionCreate && s.after != nil && s.after.IsNull()
+	if deleted || nothingMade {
+		// There is nothing that the object would have to outlive.
+		if err := s.Objects.Release(ctx, c.Object); err != nil || deleted && c.Bound.Deleting {
+			return err
+		}
 	}
 	return s.writeStatus(ctx, c.Object, func(st *status) {
 		if s.after != nil && s.resource != nil {
@@ -273,7 +277,8 @@ func (s *stepRun) make(ctx context.Context) error {
 		return s.retryable(err, true)
 	}
 	var p *instance.Planned
-	config := cty.NullVal(r.schema.Block.ImpliedType())
+	null := cty.NullVal(r.schema.Block.ImpliedType())
+	config := instance.Config{Written: null, Effective: null}
 	if s.destroy {
 		p, _, err = l.PlanDelete(ctx, prior)
 	} else {
@@ -305,7 +310,7 @@ func (s *stepRun) make(ctx context.Context) error {
 		return s.conflict(err)
 	}
 
-	o := l.Apply(ctx, prior, p, config)
+	o := l.Apply(ctx, prior, p, config.Effective)
 	// From here on nothing may be lost, whoever wants to stop.
 	ctx = context.WithoutCancel(ctx)
 	if o.Lost && creating {
@@ -383,35 +388,34 @@ func (s *stepRun) prior(ctx context.Context, l *lease, rec *ledger.Instance, res
 }
 
 // planAgain asks the provider once more, now that all values are known, and refuses anything but what was approved.
-func (s *stepRun) planAgain(ctx context.Context, r *resource, l *lease, prior instance.State) (*instance.Planned, cty.Value, error) {
+func (s *stepRun) planAgain(ctx context.Context, r *resource, l *lease, prior instance.State) (*instance.Planned, instance.Config, error) {
 	c := s.change
 	config, err := evaluate(r, prior, func(addr plan.Address) (cty.Value, bool) { return s.current(ctx, r.ref.Namespace, addr) })
 	if err != nil {
-		return nil, cty.NilVal, err
+		return nil, config, err
 	}
-	if plain, _ := config.UnmarkDeep(); !plain.IsWhollyKnown() {
-		return nil, cty.NilVal, fmt.Errorf("a value that %s refers to is still not known", c.Address)
+	if plain, _ := config.Effective.UnmarkDeep(); !plain.IsWhollyKnown() {
+		return nil, config, fmt.Errorf("a value that %s refers to is still not known", c.Address)
 	}
 	prior.Tainted = false // the first half of the replace took the tainted instance away
 	p, _, err := l.Plan(ctx, prior, config, false)
 	if err != nil {
-		return nil, cty.NilVal, err
+		return nil, config, err
 	}
 	approved := c.Action
 	if approved == v1alpha1.ActionReplace {
 		approved = v1alpha1.ActionCreate
 	}
 	if p.Action != approved && !(approved == v1alpha1.ActionUpdate && p.Action == v1alpha1.ActionNoOp) {
-		return nil, cty.NilVal, &staleError{fmt.Sprintf("with all values known the provider would %s, and %s was approved", p.Action, approved)}
+		return nil, config, &staleError{fmt.Sprintf("with all values known the provider would %s, and %s was approved", p.Action, approved)}
 	}
 	ty := r.schema.Block.ImpliedType()
 	promised, err := ctymsgpack.Unmarshal(c.Planned, ty)
 	if err != nil {
-		return nil, cty.NilVal, fmt.Errorf("decode planned value of %s: %w", c.Address, err)
+		return nil, config, fmt.Errorf("decode planned value of %s: %w", c.Address, err)
 	}
-	value, _ := p.Value.UnmarkDeep()
-	if errs := plan.CheckCompatible(r.schema.Block, promised, value); len(errs) > 0 {
-		return nil, cty.NilVal, &staleError{fmt.Sprintf("with all values known the provider plans something other than was approved: %v", errors.Join(errs...))}
+	if errs := plan.CheckCompatible(r.schema.Block, promised, p.Value); len(errs) > 0 {
+		return nil, config, &staleError{fmt.Sprintf("with all values known the provider plans something other than was approved: %v", errors.Join(errs...))}
 	}
 	return p, config, nil
 }
@@ -424,6 +428,7 @@ func (s *stepRun) accept(ctx context.Context, rec *ledger.Instance) error {
 	}
 	rec.Attributes, rec.Private, rec.SchemaVersion, rec.Sensitive = found.Attributes, found.Private, found.SchemaVersion, found.Sensitive
 	rec.Plan = s.plan.UID
+	rec.Object.Generation = 0 // no generation of the spec asked for this
 	if err := s.Ledger.Save(ctx, rec); err != nil {
 		return s.conflict(err)
 	}
@@ -445,7 +450,7 @@ func (s *stepRun) save(ctx context.Context, t *instance.Type, rec *ledger.Instan
 	if !s.destroy {
 		rec.Dependencies = s.change.Dependencies
 	}
-	if s.destroy && s.change.Action == v1alpha1.ActionDelete && !state.Exists() {
+	if !state.Exists() && (s.change.Action == v1alpha1.ActionDelete || s.change.Action == v1alpha1.ActionCreate) {
 		return s.conflict(s.Ledger.Forget(ctx, rec))
 	}
 	return s.conflict(s.Ledger.Save(ctx, rec))

@@ -133,6 +133,8 @@ type survey struct {
 	diags   plan.Diagnostics
 	byAddr  map[plan.Address]int
 	inScope int
+	// byType is made when an error first asks for it.
+	byType map[string][]string
 }
 
 func (s *survey) index() {
@@ -292,16 +294,18 @@ func (s *survey) resolve(n *node, a *Activities) {
 	}
 }
 
-// names lists the names of the objects of a type.
+// names lists the names of the objects of a type, sorted.
 func (s *survey) names(terraformType string) []string {
-	var out []string
-	for addr := range s.byAddr {
-		if addr.Type == terraformType {
-			out = append(out, addr.Name)
+	if s.byType == nil {
+		s.byType = map[string][]string{}
+		for addr := range s.byAddr {
+			s.byType[addr.Type] = append(s.byType[addr.Type], addr.Name)
+		}
+		for _, names := range s.byType {
+			slices.Sort(names)
 		}
 	}
-	slices.Sort(out)
-	return out
+	return s.byType[terraformType]
 }
 
 // others says what there is instead of an address that there is not.

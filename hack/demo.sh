@@ -58,7 +58,7 @@ plan=$(newest_plan)
 
 title "Approve and apply: in the order of the references, independent changes side by side"
 run kubectl hykube approve "$plan" -n first
-run simcloud list
+run simcloud stats
 applied=$(objects)
 ((applied > 0)) || die "nothing exists in the cloud after the plan was applied"
 
@@ -72,7 +72,7 @@ run kubectl hykube apply --all -n first --auto-approve
 expect "changes of the plan that are updates" 1 "$(planned update)"
 
 title "Change another: a replacement, with the reason"
-run kubectl patch sim-instance web -n first --type merge -p '{"spec":{"image":"debian-14"}}'
+run kubectl patch sim-instance web -n first --type merge -p '{"spec":{"image":"ubuntu-24.04"}}'
 run kubectl hykube apply --all -n first --auto-approve
 expect "changes of the plan that are replacements" 1 "$(planned replace)"
 

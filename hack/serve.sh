@@ -47,7 +47,7 @@ server_url() { sed -n 's/^ *server: //p' "$KUBECONFIG"; }
 descendants() {
 	local stat pid parent
 	for stat in /proc/[0-9]*/stat; do
-		read -r pid _ _ parent _ <"$stat" 2>/dev/null || continue
+		{ read -r pid _ _ parent _ <"$stat"; } 2>/dev/null || continue # it may end while we look
 		if [[ $parent == "$1" ]]; then
 			echo "$pid"
 			descendants "$pid"

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -29,7 +30,7 @@ func NewLogger(w io.Writer, level, format string) (*slog.Logger, error) {
 // BridgeLogs sends what libraries log through loggers of the whole process (Kubernetes' klog and kine's logrus) to
 // logger. It is for main, once.
 func BridgeLogs(logger *slog.Logger) {
-	klog.SetSlogLogger(logger.With("component", "kubernetes"))
+	klog.SetSlogLogger(slog.New(quieter{logger.With("component", "kubernetes").Handler()}))
 	logrus.SetOutput(io.Discard)
 	logrus.SetLevel(logrus.InfoLevel)
 	logrus.AddHook(logrusBridge{logger.With("component", "kine")})
@@ -54,4 +55,26 @@ func (b logrusBridge) Fire(e *logrus.Entry) error {
 	}
 	b.logger.LogAttrs(e.Context, level, strings.TrimSpace(e.Message), attrs...)
 	return nil
+}
+
+// quieter takes the info of a library for debug: it is about the library's inner life.
+type quieter struct{ slog.Handler }
+
+func (h quieter) Enabled(ctx context.Context, level slog.Level) bool {
+	return h.Handler.Enabled(ctx, lower(level))
+}
+
+func (h quieter) Handle(ctx context.Context, r slog.Record) error {
+	r.Level = lower(r.Level)
+	return h.Handler.Handle(ctx, r)
+}
+
+func (h quieter) WithAttrs(attrs []slog.Attr) slog.Handler { return quieter{h.Handler.WithAttrs(attrs)} }
+func (h quieter) WithGroup(name string) slog.Handler       { return quieter{h.Handler.WithGroup(name)} }
+
+func lower(level slog.Level) slog.Level {
+	if level == slog.LevelInfo {
+		return slog.LevelDebug
+	}
+	return level
 }

@@ -79,6 +79,8 @@ func (f *fakeServer) runIn(change func(*session), stdin string, args ...string) 
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		f.t.Fatal(err)
 	}
+	f.t.Setenv("KUBECONFIG", config)
+	f.t.Setenv("KUBECACHEDIR", filepath.Join(dir, "cache"))
 	var out, errOut bytes.Buffer
 	s := &session{terminal: newTerminal(genericiooptions.IOStreams{In: strings.NewReader(stdin), Out: &out, ErrOut: &errOut}),
 		interrupts: func() (<-chan struct{}, func()) { return nil, func() {} }}
@@ -86,7 +88,7 @@ func (f *fakeServer) runIn(change func(*session), stdin string, args ...string) 
 		change(s)
 	}
 	cmd := newCommand(s)
-	cmd.SetArgs(append(args, "--kubeconfig", config, "--cache-dir", filepath.Join(dir, "cache")))
+	cmd.SetArgs(args)
 	err := cmd.ExecuteContext(f.t.Context())
 	PrintError(&errOut, err)
 	return out.String(), errOut.String(), ExitCode(err)

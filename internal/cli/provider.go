@@ -148,7 +148,7 @@ type openapiDocument struct {
 func (o *providerSchemaOptions) Run(ctx context.Context) error {
 	group := v1alpha1.ProviderGroup(o.provider)
 	raw, err := o.hykube.Get().AbsPath("/openapi/v3/apis/"+group+"/"+v1alpha1.ResourceVersion).SetHeader("Accept", "application/json").Do(ctx).Raw()
-	if apierrors.IsNotFound(err) {
+	if apierrors.IsNotFound(err) || err == nil && len(raw) == 0 {
 		return fmt.Errorf("provider %q serves no kinds: `kubectl hykube provider list` shows which are installed and ready", o.provider)
 	}
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -221,12 +222,28 @@ func (r *recorder) recordOne(ctx context.Context, m manifest) (recorded, error) 
 	switch {
 	case before == nil:
 		out.verb = "created"
-	case before.GetResourceVersion() == after.GetResourceVersion():
+	case sameContent(before, after):
 		out.verb = "unchanged"
 	default:
 		out.verb = "configured"
 	}
 	return out, nil
+}
+
+// sameContent is true when an apply changed nothing that a person wrote. The bookkeeping of who wrote which field may
+// move on its own: the first apply of an object that somebody else made is written down there.
+func sameContent(a, b *unstructured.Unstructured) bool {
+	if a.GetResourceVersion() == b.GetResourceVersion() {
+		return true
+	}
+	strip := func(u *unstructured.Unstructured) map[string]any {
+		c := u.DeepCopy()
+		c.SetManagedFields(nil)
+		c.SetResourceVersion("")
+		unstructured.RemoveNestedField(c.Object, "status")
+		return c.Object
+	}
+	return reflect.DeepEqual(strip(a), strip(b))
 }
 
 // adopt hands the fields that `kubectl apply` wrote client-side over to server-side apply, as kubectl does, so

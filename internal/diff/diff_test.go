@@ -186,3 +186,23 @@ func TestFitCutsToWidth(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+// On a narrow page a plan that is shown whole is wrapped, not cut; one whose lines wrap too often is folded.
+func TestScreenNeverCutsADiff(t *testing.T) {
+	long := strings.Repeat("x", 300)
+	c := v1alpha1.PlanChange{Action: v1alpha1.ActionCreate, Type: "sim_network", Address: "sim_network.main", Object: v1alpha1.ObjectReference{Name: "main"}, After: raw(map[string]any{"name": long})}
+	for _, tc := range []struct {
+		width int
+		whole bool
+	}{{80, true}, {10, false}} {
+		s := NewScreen(Style{Width: tc.width}, 0)
+		s.Add(&c)
+		var b strings.Builder
+		if err := s.Write(&b, &v1alpha1.Plan{}); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(b.String(), long); got != tc.whole {
+			t.Errorf("width %d: shown whole: %v\n%s", tc.width, got, b.String())
+		}
+	}
+}

@@ -69,7 +69,7 @@ func (s *Screen) Add(c *v1alpha1.PlanChange) {
 	}
 	if s.whole {
 		text := Change(c, s.style)
-		s.used += strings.Count(text, "\n")
+		s.used += s.height(text)
 		if s.used+frame > s.lines {
 			s.whole = false
 			s.full.Reset()
@@ -102,6 +102,18 @@ func (s *Screen) Add(c *v1alpha1.PlanChange) {
 	}
 }
 
+// height is how many rows a text takes on the page, where long lines wrap: what will be done is never cut.
+func (s *Screen) height(text string) int {
+	rows := 0
+	for l := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
+		rows++
+		if s.style.Width > 0 {
+			rows += max(0, ansi.StringWidth(l)-1) / s.style.Width
+		}
+	}
+	return rows
+}
+
 // frame is how many lines a Screen needs around the changes themselves: legend, blank lines and the last line.
 const frame = 9
 
@@ -112,7 +124,9 @@ func (s *Screen) Write(w io.Writer, plan *v1alpha1.Plan) error {
 		sum = *plan.Status.Summary
 	}
 	var out []string
+	fit := s.style.Fit
 	if s.whole && s.used+frame+len(s.drift) <= s.lines {
+		fit = func(line string) string { return line }
 		out = append(out, driftSection(s.style, s.drift, s.drifted)...)
 		if s.full.Len() > 0 {
 			out = append(out, legend(s.style, sum)...)
@@ -124,7 +138,7 @@ func (s *Screen) Write(w io.Writer, plan *v1alpha1.Plan) error {
 		out = s.folded(plan, sum)
 	}
 	for _, l := range out {
-		if _, err := fmt.Fprintln(w, s.style.Fit(l)); err != nil {
+		if _, err := fmt.Fprintln(w, fit(l)); err != nil {
 			return err
 		}
 	}

@@ -7,6 +7,7 @@ package instance
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -156,6 +157,9 @@ func (t *Type) Read(ctx context.Context, s State) (State, plan.Diagnostics, erro
 	if !now.IsWhollyKnown() {
 		return State{}, diags, fmt.Errorf("read %s: the provider answered with unknown values, which is a bug of the provider", t.Name)
 	}
+	if err := t.checkWriteOnly("read", now); err != nil {
+		return State{}, diags, err
+	}
 	return State{Value: remark(now, marks), Private: resp.Private, Tainted: s.Tainted}, diags, nil
 }
 
@@ -173,10 +177,17 @@ type Planned struct {
 	Legacy bool
 }
 
-// Plan asks the provider what it would do to bring the prior state to the configuration. The configuration may hold
-// unknown values. forced asks for a replace.
-func (t *Type) Plan(ctx context.Context, prior State, config cty.Value, forced bool) (*Planned, plan.Diagnostics, error) {
-	diags, err := t.Validate(ctx, config)
+// Config is what an instance should be. Both values may hold unknown values and marks.
+type Config struct {
+	// Written is what the spec says.
+	Written cty.Value
+	// Effective is Written with the changes that are to be ignored taken back.
+	Effective cty.Value
+}
+
+// Plan asks the provider what it would do to bring the prior state to the configuration. forced asks for a replace.
+func (t *Type) Plan(ctx context.Context, prior State, config Config, forced bool) (*Planned, plan.Diagnostics, error) {
+	diags, err := t.Validate(ctx, config.Effective)
 	if err != nil {
 		return nil, diags, err
 	}
@@ -185,7 +196,7 @@ func (t *Type) Plan(ctx context.Context, prior State, config cty.Value, forced b
 		// A tainted instance is planned as if it were not there, and replaced.
 		basis = t.Null()
 	}
-	p, more, err := t.planOnce(ctx, basis, config, basis.Private)
+	p, more, err := t.planOnce(ctx, basis, config.Effective, basis.Private, true)
 	diags = append(diags, more...)
 	if err != nil {
 		return nil, diags, err
@@ -196,8 +207,9 @@ func (t *Type) Plan(ctx context.Context, prior State, config cty.Value, forced b
 	}
 	p.Action, p.Reason = plan.Decide(unmarked(prior.Value), unmarked(p.Value), p.Replace, forced, false)
 	if p.Action == v1alpha1.ActionReplace {
-		// A second plan, as for a create, says what the new instance will be; its warnings repeat the first's.
-		anew, more, err := t.planOnce(ctx, t.Null(), config, p.Private)
+		// A second plan, as for a create, says what the new instance will be. There is nothing left to ignore, its
+		// warnings repeat the first's, and of the checks only those of the wire are made.
+		anew, more, err := t.planOnce(ctx, t.Null(), config.Written, p.Private, false)
 		if err != nil {
 			return nil, append(diags, more...), err
 		}
@@ -226,7 +238,7 @@ func (t *Type) Validate(ctx context.Context, config cty.Value) (plan.Diagnostics
 	return diags, nil
 }
 
-func (t *Type) planOnce(ctx context.Context, prior State, config cty.Value, private []byte) (*Planned, plan.Diagnostics, error) {
+func (t *Type) planOnce(ctx context.Context, prior State, config cty.Value, private []byte, check bool) (*Planned, plan.Diagnostics, error) {
 	priorValue := unmarked(prior.Value)
 	configValue, marks := config.UnmarkDeepWithPaths()
 	proposed := plan.ProposedNew(t.Schema.Block, priorValue, configValue)
@@ -261,7 +273,11 @@ func (t *Type) planOnce(ctx context.Context, prior State, config cty.Value, priv
 		return nil, diags, fmt.Errorf("plan %s: the provider planned a value that does not fit its schema: %w", t.Name, err)
 	}
 	p := &Planned{Private: resp.PlannedPrivate, Legacy: resp.UnsafeToUseLegacyTypeSystem} //nolint:staticcheck // the protocol's own word for it
-	if errs := plan.CheckPlanned(t.Schema.Block, priorValue, configValue, value); len(errs) > 0 && !p.Legacy {
+	if err := t.checkWriteOnly("plan", value); err != nil {
+		return nil, diags, err
+	}
+	// The checks see the marks, so that no secret gets into what they say.
+	if errs := plan.CheckPlanned(t.Schema.Block, prior.Value, config, value); check && len(errs) > 0 && !p.Legacy {
 		return nil, diags, brokenWord("plan", t.Name, "planned a value that the configuration does not allow", errs)
 	}
 	paths := make([]cty.Path, 0, len(resp.RequiresReplace))
@@ -368,6 +384,10 @@ func (t *Type) Apply(ctx context.Context, prior State, p *Planned, config cty.Va
 		}
 		return o
 	}
+	if err := t.checkWriteOnly("apply", value); err != nil {
+		o.Err = errors.Join(o.Err, err)
+		return o
+	}
 	if !value.IsWhollyKnown() {
 		if o.Err == nil {
 			o.Err = fmt.Errorf("apply %s: the provider left values unknown, which is a bug of the provider; they are recorded as null", t.Name)
@@ -392,7 +412,7 @@ func (t *Type) Apply(ctx context.Context, prior State, p *Planned, config cty.Va
 		return o
 	}
 	if !deleting && !resp.UnsafeToUseLegacyTypeSystem { //nolint:staticcheck // the protocol's own word for it
-		if errs := plan.CheckCompatible(t.Schema.Block, plannedValue, value); len(errs) > 0 {
+		if errs := plan.CheckCompatible(t.Schema.Block, p.Value, value); len(errs) > 0 {
 			o.Err = brokenWord("apply", t.Name, "left something other than it had planned", errs)
 		}
 	}
@@ -409,6 +429,14 @@ func (t *Type) encode(v cty.Value) (*tfprotov6.DynamicValue, error) {
 
 func (t *Type) decode(d *tfprotov6.DynamicValue) (cty.Value, error) {
 	return schema.Decode(d, t.Schema.Block.ImpliedType())
+}
+
+// checkWriteOnly refuses a state that holds what must never be stored.
+func (t *Type) checkWriteOnly(operation string, state cty.Value) error {
+	if errs := plan.CheckWriteOnly(t.Schema.Block, state); len(errs) > 0 {
+		return brokenWord(operation, t.Name, "returned write-only values, which must never be stored,", errs)
+	}
+	return nil
 }
 
 func brokenWord(operation, typeName, what string, errs []error) error {

@@ -6,8 +6,8 @@ import (
 	"github.com/hykube/hykube/internal/schema"
 )
 
-// AsConfig is the configuration that would ask for what a state holds: the state without what only the provider may set. It is what
-// ignoring all changes means, and where the configuration of an imported resource begins.
+// AsConfig is the configuration that would ask for what a state holds: the state without what only the provider
+// may set. It is what ignoring all changes means, and where the configuration of an imported resource begins.
 func AsConfig(block *schema.Block, state cty.Value) cty.Value {
 	return withAttrs(state, func(vals map[string]cty.Value) {
 		configAttributes(block.Attributes, vals)

@@ -10,10 +10,11 @@ import (
 	"github.com/hykube/hykube/internal/schema"
 )
 
-// CheckCompatible says in what an actual value is not a completion of the planned one: whatever was known must be equal, and what was
-// unknown may have become any value of its type. Sets may shrink, because unknown elements may turn out to be equal, but never grow. It judges
-// the result of an apply against its plan, and a plan made again against the one that was approved. Both values conform to the block's
-// type. Errors are cty.PathErrors and tell no sensitive value.
+// CheckCompatible says in what an actual value is not a completion of the planned one: whatever was known must be
+// equal, and what was unknown may have become any value of its type. Sets may shrink, because unknown elements may
+// turn out to be equal, but never grow. It judges the result of an apply against its plan, and a plan made again
+// against the one that was approved. Both values conform to the block's type. Errors are cty.PathErrors and tell
+// no sensitive value.
 //
 // The rules are those of Terraform's objchange.AssertObjectCompatible.
 func CheckCompatible(block *schema.Block, planned, actual cty.Value) []error {
@@ -184,8 +185,8 @@ func (p *problems) compareValue(planned, actual cty.Value, at *trail) {
 	}
 }
 
-// compareSets wants an equivalent in the other set for each element of both. Equal elements find each other by their hash; only those
-// that are left, because something in them was unknown, are compared with all.
+// compareSets wants an equivalent in the other set for each element of both. Equal elements find each other by
+// their hash; only those that are left, because something in them was unknown, are compared with all.
 func (p *problems) compareSets(planned, actual cty.Value, at *trail, noun string, quiet bool, equivalent func(x, y cty.Value) bool) {
 	xs, ys := planned.AsValueSlice(), actual.AsValueSlice()
 	xFound, yFound := make([]bool, len(xs)), make([]bool, len(ys))

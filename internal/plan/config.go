@@ -53,9 +53,9 @@ const (
 	maxTemplateDepth = 200
 )
 
-// ParseConfig reads a spec: it parses the templates and reports what can be known without evaluating them, such as unknown
-// fields, wrong types, missing arguments and values that only the provider may set. The Config is never nil; when
-// there are errors it is good for References alone.
+// ParseConfig reads a spec: it parses the templates and reports what can be known without evaluating them, such as
+// unknown fields, wrong types, missing arguments and values that only the provider may set. The Config is never
+// nil; when there are errors it is good for References alone.
 func ParseConfig(spec map[string]any, block *schema.Block) (*Config, Diagnostics) {
 	p := &parser{}
 	if spec == nil {
@@ -290,7 +290,8 @@ func columnField(field string, r hcl.Range) string {
 	return fmt.Sprintf("%s:%d:%d", field, r.Start.Line, r.Start.Column)
 }
 
-// fromHCL converts what the expression language says. Its details may quote values, so they are left out when a secret is near.
+// fromHCL converts what the expression language says. Its details may quote values, so they are left out when a
+// secret is near.
 func fromHCL(ds hcl.Diagnostics, field string, secret bool) Diagnostics {
 	out := make(Diagnostics, 0, len(ds))
 	for _, d := range ds {

@@ -17,13 +17,13 @@ const (
 	ReasonCannotUpdate     = "replace_because_cannot_update"
 	ReasonTainted          = "replace_because_tainted"
 	ReasonReplaceRequested = "replace_by_request"
-	ReasonReplaceTriggered = "replace_by_triggers"
 	ReasonNoConfig         = "delete_because_no_resource_config"
 )
 
-// Decide says what must be done to get from the prior state to the planned one, and why. replace is what RequiredReplace kept; forced
-// is true when somebody asked for a replace; tainted when the last create failed half-way. A tainted resource is planned as if it did not exist, and
-// prior is what is left of it. A prior or planned value that is null is absent.
+// Decide says what must be done to get from the prior state to the planned one, and why. replace is what
+// RequiredReplace kept; forced is true when somebody asked for a replace; tainted when the last create failed
+// half-way. A tainted resource is planned as if it did not exist, and prior is what is left of it. A prior or
+// planned value that is null is absent.
 func Decide(prior, planned cty.Value, replace []cty.Path, forced, tainted bool) (action v1alpha1.Action, reason string) {
 	switch {
 	case absent(prior) && absent(planned):
@@ -62,9 +62,10 @@ func equal(a, b cty.Value) bool {
 	return len(found) == 0
 }
 
-// RequiredReplace keeps those of the paths, of which a provider said that a change to them needs a replace, that do change: the prior
-// and the planned value there differ, or the planned one is not known yet, or the attribute is write-only, so that no state tells. Nothing is replaced
-// that does not exist. A path that leads nowhere in both values is a bug of the provider and is told as an error, beside the paths that are kept.
+// RequiredReplace keeps those of the paths, of which a provider said that a change to them needs a replace, that
+// do change: the prior and the planned value there differ, or the planned one is not known yet, or the attribute
+// is write-only, so that no state tells. Nothing is replaced that does not exist. A path that leads nowhere in
+// both values is a bug of the provider and is told as an error, beside the paths that are kept.
 func RequiredReplace(block *schema.Block, paths []cty.Path, prior, planned cty.Value) (kept []cty.Path, err error) {
 	if absent(prior) || absent(planned) {
 		return nil, nil
@@ -88,7 +89,8 @@ func RequiredReplace(block *schema.Block, paths []cty.Path, prior, planned cty.V
 	return kept, errors.Join(errs...)
 }
 
-// follow walks a path. Unlike cty's own, it takes the key of a map for the attribute of an object, because maps with dynamic elements are objects.
+// follow walks a path. Unlike cty's own, it takes the key of a map for the attribute of an object, because maps
+// with dynamic elements are objects.
 func follow(v cty.Value, p cty.Path) (cty.Value, bool) {
 	for _, step := range p {
 		if v.IsNull() {
@@ -150,7 +152,8 @@ func writeOnly(b *schema.Block, p cty.Path) bool {
 	return false
 }
 
-// FromProtoPath converts a path of the provider protocol. Elements of sets, which the protocol can name by their value only, are an error.
+// FromProtoPath converts a path of the provider protocol. Elements of sets, which the protocol can name by their
+// value only, are an error.
 func FromProtoPath(p *tftypes.AttributePath) (cty.Path, error) {
 	var out cty.Path
 	for _, step := range p.Steps() {

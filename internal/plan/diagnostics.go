@@ -140,7 +140,8 @@ func didYouMean(name string, known []string) string {
 // maxCandidates bounds the search for a near name.
 const maxCandidates = 10_000
 
-// nearest is the known name with the least edit distance, the first of them in the alphabet; empty when all are too far.
+// nearest is the known name with the least edit distance, the first of them in the alphabet; empty when all are
+// too far.
 func nearest(name string, known []string) string {
 	if len(name) > 128 {
 		return ""

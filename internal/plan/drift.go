@@ -6,8 +6,9 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Drift lists the attributes that differ, such as "tags.team" or "rule[0].port", in the order of their names. Elements of sets have no names, so
-// a set is listed as a whole, and so is a list whose length changed. What does not exist counts as all null.
+// Drift lists the attributes that differ, such as "tags.team" or "rule[0].port", in the order of their names.
+// Elements of sets have no names, so a set is listed as a whole, and so is a list whose length changed. What does
+// not exist counts as all null.
 func Drift(before, after cty.Value) []string {
 	var out []string
 	drift(unmarkOrNull(before), unmarkOrNull(after), "", &out)

@@ -6,8 +6,9 @@ import (
 )
 
 // Evaluate works the expressions out and makes a value of the block's type of the spec. scope returns the value of
-// a resource, which may be unknown in parts and bear marks (see MarkSensitive), or false when there is none. Unknown values and
-// marks propagate into what is made of them. When there are errors the value is good for nothing.
+// a resource, which may be unknown in parts and bear marks (see MarkSensitive), or false when there is none.
+// Unknown values and marks propagate into what is made of them. When there are errors the value is good for
+// nothing.
 func (c *Config) Evaluate(scope func(Address) (cty.Value, bool)) (cty.Value, Diagnostics) {
 	if c.constant != cty.NilVal {
 		return c.constant, nil
@@ -79,6 +80,10 @@ func (ev *evaluation) eval(n *node) cty.Value {
 			ev.diags = append(ev.diags, fromHCL(diags, n.field, ev.usesSecret(n))...)
 		}
 		if diags.HasErrors() {
+			return cty.DynamicVal
+		}
+		if raw, _ := v.Unmark(); raw.Type() == cty.Number && raw.IsKnown() && !raw.IsNull() && raw.AsBigFloat().IsInf() {
+			ev.diags = append(ev.diags, errorAt(columnField(n.field, n.expr.Range()), "Invalid number", "The result of the expression is infinite. Correct the expression."))
 			return cty.DynamicVal
 		}
 		return v

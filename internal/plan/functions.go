@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"hash"
-	"math/big"
 	"net/url"
 	"regexp"
 	"strings"
@@ -23,8 +22,9 @@ import (
 	"github.com/zclconf/go-cty/cty/function/stdlib"
 )
 
-// functions are what an expression may call, under Terraform's names: https://developer.hashicorp.com/terraform/language/functions
-// All are pure and give the same result each time. Nothing here reads files, the clock, the environment or chance.
+// functions are what an expression may call, under Terraform's names:
+// https://developer.hashicorp.com/terraform/language/functions All are pure and give the same result each time.
+// Nothing here reads files, the clock, the environment or chance.
 var functions = map[string]function.Function{
 	"abs": stdlib.AbsoluteFunc, "alltrue": allTrue, "anytrue": anyTrue,
 	"base64decode": base64Decode, "base64encode": base64Encode, "base64sha256": digest(sha256.New, base64.StdEncoding.EncodeToString),
@@ -125,7 +125,7 @@ var pow = function.New(&function.Spec{
 	Type:   function.StaticReturnType(cty.Number),
 	Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
 		v, err := stdlib.PowFunc.Call(args)
-		if err == nil && !v.AsBigFloat().IsInf() && big.NewFloat(0).Abs(v.AsBigFloat()).MantExp(nil) > maxExponent {
+		if err == nil && (v.AsBigFloat().IsInf() || v.AsBigFloat().MantExp(nil) > maxExponent) {
 			err = errors.New("the result is too large")
 		}
 		return v, err

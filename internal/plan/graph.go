@@ -71,7 +71,8 @@ func (e *edges) reach(roots []int) []int {
 	return queue
 }
 
-// components numbers the strongly connected components: two nodes have the same number if there is a way from each to the other.
+// components numbers the strongly connected components: two nodes have the same number if there is a way from each
+// to the other.
 func (e *edges) components() []int {
 	n := len(e.at) - 1
 	// Nodes in the order in which a depth-first search leaves them, without recursion.
@@ -149,8 +150,8 @@ func Order(n int, deps func(i int) []int) (order, cycle []int) {
 }
 
 // shortestCycle looks for a cycle among the nodes whose waiting count is above zero: there is at least one. The
-// shortest of all would take a search from every node, which is quadratic, so the searches share a budget that is linear in the graph;
-// it always suffices for the first one.
+// shortest of all would take a search from every node, which is quadratic, so the searches share a budget that is
+// linear in the graph; it always suffices for the first one.
 func shortestCycle(forward *edges, waiting []int) []int {
 	n := len(waiting)
 	// Every waiting node depends on one that waits too, so a walk along those must come back to itself.

@@ -6,19 +6,21 @@ import (
 	"strings"
 
 	"github.com/zclconf/go-cty/cty"
+
+	"github.com/hykube/hykube/internal/schema"
 )
 
 // IgnoreChanges puts the prior values in place of the configured ones at paths such as "tags", "tags.team" or
-// "rule[0].port", so that a change to them is no change; "all" stands for every attribute that the configuration sets. It works on the
-// configuration, before the provider sees it: https://developer.hashicorp.com/terraform/language/meta-arguments/lifecycle#ignore_changes
-func IgnoreChanges(config, prior cty.Value, ignored []string) (cty.Value, error) {
+// "rule[0].port", so that a change to them is no change; "all" stands for every argument. It works on the configuration, before the provider sees it:
+// https://developer.hashicorp.com/terraform/language/meta-arguments/lifecycle#ignore_changes
+func IgnoreChanges(block *schema.Block, config, prior cty.Value, ignored []string) (cty.Value, error) {
 	if prior.IsNull() || config.IsNull() {
 		return config, nil
 	}
 	var paths [][]string
 	for _, text := range ignored {
 		if text == "all" {
-			return ignoreAll(config, prior), nil
+			return AsConfig(block, prior), nil
 		}
 		path, err := ignorePath(text)
 		if err != nil {
@@ -27,17 +29,6 @@ func IgnoreChanges(config, prior cty.Value, ignored []string) (cty.Value, error)
 		paths = append(paths, path)
 	}
 	return ignoreIn(config, prior, paths), nil
-}
-
-func ignoreAll(config, prior cty.Value) cty.Value {
-	config, marks := config.Unmark()
-	vals := config.AsValueMap()
-	for name, v := range vals {
-		if plain, _ := v.Unmark(); !plain.IsNull() {
-			vals[name] = prior.GetAttr(name)
-		}
-	}
-	return cty.ObjectVal(vals).WithMarks(marks)
 }
 
 // ignorePath splits `tags["a.b"].c[0]` into its steps.

@@ -26,6 +26,7 @@ func TestIgnoreChanges(t *testing.T) {
 		return obj("a", str(a), "tags", tags, "rule", listVal(rules, cty.Object(map[string]cty.Type{"port": cty.Number, "x": cty.String})))
 	}
 	config, prior := value("new", tags("k", "new", "added", "1"), 1, 2), value("old", tags("k", "old", "gone", "1"), 3)
+	b := block(optional("a", cty.String), optional("tags", cty.Map(cty.String)), optional("rule", cty.List(cty.Object(map[string]cty.Type{"port": cty.Number, "x": cty.String}))))
 	for name, tc := range map[string]struct {
 		ignored []string
 		want    cty.Value
@@ -41,7 +42,7 @@ func TestIgnoreChanges(t *testing.T) {
 		"all": {[]string{"all"}, prior},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := IgnoreChanges(config, prior, tc.ignored)
+			got, err := IgnoreChanges(b, config, prior, tc.ignored)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -49,14 +50,14 @@ func TestIgnoreChanges(t *testing.T) {
 		})
 	}
 	none := obj("tags", cty.NullVal(cty.Map(cty.String)))
-	if got, err := IgnoreChanges(none, obj("tags", tags("k", "old", "l", "1")), []string{"tags.k"}); err != nil || !got.RawEquals(obj("tags", tags("k", "old"))) {
+	if got, err := IgnoreChanges(b, none, obj("tags", tags("k", "old", "l", "1")), []string{"tags.k"}); err != nil || !got.RawEquals(obj("tags", tags("k", "old"))) {
 		t.Errorf("a key of a map that was removed: %#v, %v", got, err)
 	}
-	if got, err := IgnoreChanges(none, obj("tags", tags("l", "1")), []string{"tags.k"}); err != nil || !got.RawEquals(none) {
+	if got, err := IgnoreChanges(b, none, obj("tags", tags("l", "1")), []string{"tags.k"}); err != nil || !got.RawEquals(none) {
 		t.Errorf("another key of a map that was removed: %#v, %v", got, err)
 	}
 	for _, bad := range []string{"", "a[", "a..b", "."} {
-		if _, err := IgnoreChanges(config, prior, []string{bad}); err == nil || !strings.Contains(err.Error(), "lifecycle.ignoreChanges") {
+		if _, err := IgnoreChanges(b, config, prior, []string{bad}); err == nil || !strings.Contains(err.Error(), "lifecycle.ignoreChanges") {
 			t.Errorf("%q: got %v", bad, err)
 		}
 	}

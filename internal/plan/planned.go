@@ -6,9 +6,10 @@ import (
 	"github.com/hykube/hykube/internal/schema"
 )
 
-// CheckPlanned says in what a provider's planned state breaks the rules: it must be what the configuration asks for, or what was there
-// before, or the provider's own choice where the configuration leaves it one. All values conform to the block's type. Errors are
-// cty.PathErrors and tell no sensitive value. That providers on the legacy SDK are forgiven is the caller's decision.
+// CheckPlanned says in what a provider's planned state breaks the rules: it must be what the configuration asks
+// for, or what was there before, or the provider's own choice where the configuration leaves it one. All values
+// conform to the block's type. Errors are cty.PathErrors and tell no sensitive value. That providers on the legacy
+// SDK are forgiven is the caller's decision.
 //
 // The rules are those of Terraform's objchange.AssertPlanValid.
 func CheckPlanned(block *schema.Block, prior, config, planned cty.Value) []error {
@@ -168,7 +169,8 @@ func (p *problems) checkNestedBlock(nb *schema.NestedBlock, prior, config, plann
 	p.checkElements(nb.Nesting, prior, config, planned, at, "block", element)
 }
 
-// CheckWriteOnly says where a state, planned or real, holds a write-only value. No provider may return one, for states are stored.
+// CheckWriteOnly says where a state, planned or real, holds a write-only value. No provider may return one, for
+// states are stored.
 func CheckWriteOnly(block *schema.Block, state cty.Value) []error {
 	var p problems
 	p.checkWriteOnly(nestedBlock{block}, schema.NestingSingle, unmark(state), nil)

@@ -6,9 +6,9 @@ import (
 	"github.com/hykube/hykube/internal/schema"
 )
 
-// ProposedNew merges a configuration into the prior state: what the configuration sets comes from it, and what only the
-// provider can know stays as it was. It is what a provider is asked to plan. Both values conform to the block's type; prior is wholly known, and
-// null for what does not exist yet. Marks are dropped.
+// ProposedNew merges a configuration into the prior state: what the configuration sets comes from it, and what
+// only the provider can know stays as it was. It is what a provider is asked to plan. Both values conform to the
+// block's type; prior is wholly known, and null for what does not exist yet. Marks are dropped.
 //
 // The rules are those of Terraform's objchange.ProposedNew.
 func ProposedNew(block *schema.Block, prior, config cty.Value) cty.Value {
@@ -194,7 +194,8 @@ func proposeMap(n nestedSchema, prior, config cty.Value) cty.Value {
 }
 
 // proposeSet takes, for each element of the configuration, the first unused prior element that it could have
-// become. To find it, the prior elements are grouped by those attributes that must be equal: comparing each with each is quadratic.
+// become. To find it, the prior elements are grouped by those attributes that must be equal: comparing each with
+// each is quadratic.
 func proposeSet(n nestedSchema, prior, config cty.Value) cty.Value {
 	vals := config.AsValueSlice()
 	if len(vals) == 0 {

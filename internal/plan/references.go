@@ -13,13 +13,14 @@ type Catalog struct {
 	Block func(terraformType string) *schema.Block
 	// Exists says whether the namespace holds the resource.
 	Exists func(Address) bool
-	// Types and Names list the known types, and the names of a type's resources. They are asked only to suggest something near,
-	// and may be nil.
+	// Types and Names list the known types, and the names of a type's resources. They are asked only to suggest
+	// something near, and may be nil.
 	Types func() []string
 	Names func(terraformType string) []string
 }
 
-// CheckReferences reports references to types, resources and attributes that do not exist, with something near if there is.
+// CheckReferences reports references to types, resources and attributes that do not exist, with something near if
+// there is.
 func CheckReferences(refs []Reference, in Catalog) Diagnostics {
 	var diags Diagnostics
 	for _, r := range refs {

@@ -12,7 +12,8 @@ import (
 	"github.com/hykube/hykube/internal/schema"
 )
 
-// Rendered is a change in the shapes of Terraform's JSON plan, with secrets masked. The fields are those of v1alpha1.PlanChange:
+// Rendered is a change in the shapes of Terraform's JSON plan, with secrets masked. The fields are those of
+// v1alpha1.PlanChange:
 // https://developer.hashicorp.com/terraform/internals/json-format#change-representation
 type Rendered struct {
 	// Before and After are JSON null for what does not exist. Unknown values are absent from After.
@@ -74,8 +75,8 @@ func RenderPaths(paths []cty.Path) (*runtime.RawExtension, error) {
 	return &runtime.RawExtension{Raw: js}, nil
 }
 
-// Attributes is a resource's state for the status of its object: secrets masked, null and unknown values left out. It holds only what
-// unstructured objects may hold.
+// Attributes is a resource's state for the status of its object: secrets masked, null and unknown values left out.
+// It holds only what unstructured objects may hold.
 func Attributes(block *schema.Block, v cty.Value) map[string]any {
 	out, _ := unstructured(plain(present(block, v), nullOmitted)).(map[string]any)
 	if out == nil {
@@ -98,7 +99,8 @@ const (
 	nullOmitted  nulls = false
 )
 
-// plain makes JSON-like data of a value: secrets masked, numbers as json.Number, unknown attributes left out, unknown elements null.
+// plain makes JSON-like data of a value: secrets masked, numbers as json.Number, unknown attributes left out,
+// unknown elements null.
 func plain(v cty.Value, keep nulls) any {
 	v, marks := v.Unmark()
 	if v.IsNull() || !v.IsKnown() {
@@ -113,7 +115,10 @@ func plain(v cty.Value, keep nulls) any {
 	case ty == cty.Bool:
 		return v.True()
 	case ty == cty.Number:
-		return json.Number(numberText(v.AsBigFloat()))
+		if f := v.AsBigFloat(); !f.IsInf() {
+			return json.Number(numberText(f))
+		}
+		return v.AsBigFloat().String() // JSON has no infinity
 	case ty.IsObjectType() || ty.IsMapType():
 		out := make(map[string]any)
 		for it := v.ElementIterator(); it.Next(); {
@@ -207,8 +212,8 @@ func numberText(f *big.Float) string {
 	return f.Text('f', -1)
 }
 
-// unstructured replaces json.Number by what an unstructured object may hold: int64, float64 where it is exact to the digit, else the digits as
-// a string.
+// unstructured replaces json.Number by what an unstructured object may hold: int64, float64 where it is exact to
+// the digit, else the digits as a string.
 func unstructured(v any) any {
 	switch v := v.(type) {
 	case json.Number:

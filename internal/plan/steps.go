@@ -25,11 +25,11 @@ type Step struct {
 	DependsOn []int `json:"dependsOn,omitempty"`
 }
 
-// Steps puts changes into the order in which infrastructure allows them: creates and updates follow what they refer
-// to; destroys run in the reverse order of the references that were recorded when the instances were applied; what
-// is deleted goes after everything that used to refer to it has been changed or destroyed; a replaced instance is
-// destroyed after its dependants are, if those are destroyed too, and created again before they are. The steps have no cycle, and
-// the work is linear in changes and references.
+// Steps puts changes into the order in which infrastructure allows them: creates and updates follow what they
+// refer to; destroys run in the reverse order of the references that were recorded when the instances were
+// applied; what is deleted goes after everything that used to refer to it has been changed or destroyed; a
+// replaced instance is destroyed after its dependants are, if those are destroyed too, and created again before
+// they are. The steps have no cycle, and the work is linear in changes and references.
 // https://github.com/hashicorp/terraform/blob/main/docs/destroying.md
 func Steps(changes []Planned) []Step {
 	var s sequence
@@ -68,8 +68,9 @@ func Steps(changes []Planned) []Step {
 			}
 		}
 	}
-	// New and recorded references can contradict each other: with a -> b -> c before and a -> c now, b deleted and c replaced, a waits for the
-	// new c, c for the end of b, and b for the update of a. Then b goes first, as it always does in Terraform.
+	// New and recorded references can contradict each other: with a -> b -> c before and a -> c now, b deleted and
+	// c replaced, a waits for the new c, c for the end of b, and b for the update of a. Then b goes first, as it
+	// always does in Terraform.
 	s.breakCycles(may)
 	// Recorded references alone can contradict each other when an earlier apply ended half-way.
 	s.breakCycles(should)

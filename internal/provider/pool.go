@@ -31,6 +31,9 @@ type PoolConfig struct {
 	// MaxProcesses bounds the processes that exist at once; 0 means 64. Who needs one more waits for one to become idle, so a
 	// caller must not hold a lease while it waits for another.
 	MaxProcesses int
+	// MaxCalls is the number of calls after which a process is replaced by a fresh one, once its leases are released; 0 means
+	// 10,000. Plugins built on HashiCorp's framework keep some 11 KiB of every call for as long as they live.
+	MaxCalls int
 	// Environ is the environment that plugins get a part of, see plugin.Environment; nil means our own.
 	Environ []string
 	// Debug turns the providers' own logging on. It is slow, and what they log may hold secrets.
@@ -95,6 +98,9 @@ func NewPool(c PoolConfig) *Pool {
 	}
 	if c.MaxProcesses == 0 {
 		c.MaxProcesses = 64
+	}
+	if c.MaxCalls == 0 {
+		c.MaxCalls = 10_000
 	}
 	if c.Environ == nil {
 		c.Environ = os.Environ()
@@ -213,12 +219,12 @@ func (p *Pool) take(pkg Package, key processKey, config cty.Value) (*process, <-
 		return nil, nil, ErrClosed
 	}
 	if proc := p.current[key]; proc != nil {
-		if sameConfig(proc.config, config) {
+		if sameConfig(proc.config, config) && !p.worn(proc) {
 			proc.leases++
 			proc.idleSince++
 			return proc, nil, nil
 		}
-		p.retire(proc) // the configuration behind the key has changed
+		p.retire(proc) // it ends when those who have it release it; the next is started beside it
 	}
 	if len(p.all) >= p.config.MaxProcesses {
 		p.evict()
@@ -229,6 +235,16 @@ func (p *Pool) take(pkg Package, key processKey, config cty.Value) (*process, <-
 	p.all[proc] = struct{}{}
 	p.running.Go(func() { p.run(proc) })
 	return proc, nil, nil
+}
+
+// worn says whether a process has done its share of calls.
+func (p *Pool) worn(proc *process) bool {
+	select {
+	case <-proc.ready:
+		return proc.err == nil && proc.server.Made() >= p.config.MaxCalls
+	default:
+		return false
+	}
 }
 
 func sameConfig(a, b cty.Value) bool {
@@ -272,7 +288,7 @@ func (p *Pool) release(proc *process) {
 	proc.idle = time.Now()
 	proc.idleSince++
 	p.notify()
-	if proc.retiring || p.closed {
+	if proc.retiring || p.closed || p.worn(proc) {
 		p.retire(proc)
 		return
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -37,6 +38,10 @@ var tinyBinary = sync.OnceValues(func() (string, error) {
 })
 
 func TestMain(m *testing.M) {
+	if exe := os.Getenv(serverEnv); exe != "" {
+		fmt.Fprintln(os.Stderr, serveForTest(exe))
+		os.Exit(1)
+	}
 	code := m.Run()
 	if bin, err := tinyBinary(); err == nil {
 		os.RemoveAll(filepath.Dir(bin))
@@ -413,6 +418,73 @@ func TestPoolLimit(t *testing.T) {
 	if _, _, err := create(t.Context(), a, "tiny_thing", map[string]cty.Value{"name": cty.StringVal("x")}); err != nil {
 		t.Errorf("a process in use was evicted: %v", err)
 	}
+}
+
+func TestPoolReplacesWornProcesses(t *testing.T) {
+	t.Parallel()
+	pkg := tinyPackage(t)
+	p := newPool(t, PoolConfig{MaxCalls: 5})
+	first := acquire(t, p, pkg, Configuration{Key: "k"})
+	if _, _, err := create(t.Context(), first, "tiny_thing", map[string]cty.Value{"name": cty.StringVal("a")}); err != nil {
+		t.Fatal(err)
+	}
+	second := acquire(t, p, pkg, Configuration{Key: "k"})
+	if first.process == second.process {
+		t.Fatal("a worn process was lent again")
+	}
+	if _, _, err := create(t.Context(), first, "tiny_thing", map[string]cty.Value{"name": cty.StringVal("b")}); err != nil {
+		t.Errorf("a worn process ended before its lease: %v", err)
+	}
+	first.Release()
+	waitForProcesses(t, p, 1)
+}
+
+// TestPoolDiesWithTheServer kills the server, here another run of this test binary, in a way that lets it do nothing any more.
+func TestPoolDiesWithTheServer(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux lets a child die with its parent")
+	}
+	t.Parallel()
+	pkg := tinyPackage(t)
+	server := exec.Command(os.Args[0])
+	server.Env = append(os.Environ(), serverEnv+"="+pkg.Executable)
+	out, err := server.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = server.Process.Kill() }()
+	var pid int
+	if _, err := fmt.Fscan(out, &pid); err != nil {
+		t.Fatalf("the server did not start: %v", err)
+	}
+	if got := children(t, pid); got != 1 {
+		t.Fatalf("%d processes in the group, want 1", got)
+	}
+	if err := server.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = server.Wait()
+	waitFor(t, "the end of the plugin", func() bool { return children(t, pid) == 0 })
+}
+
+const serverEnv = "PROVIDER_TEST_SERVER"
+
+// serveForTest starts the plugin, tells its process id and waits to be killed.
+func serveForTest(exe string) error {
+	sum, err := hashDir(filepath.Dir(exe))
+	if err != nil {
+		return err
+	}
+	pkg := Package{Source: Source{"example.com", "test", "tiny"}, Version: "1.0.0", Executable: exe, Checksum: sum}
+	l, err := NewPool(PoolConfig{}).Acquire(context.Background(), pkg, Configuration{Key: "k"})
+	if err != nil {
+		return err
+	}
+	fmt.Println(l.process.plugin.PID())
+	select {}
 }
 
 func TestPoolCloseLeavesNoChild(t *testing.T) {

@@ -32,7 +32,7 @@ type process struct {
 	ready  chan struct{}
 	err    error
 	plugin *plugin.Process
-	server tfprotov6.ProviderServer
+	server *protocol.Client
 	schema *schema.Provider
 
 	// retired is closed when the process must end.

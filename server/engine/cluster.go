@@ -108,7 +108,26 @@ func ensureSearchAttributes(ctx context.Context, c client.Client, namespace stri
 	if len(missing) == 0 {
 		return nil
 	}
-	_, err = c.OperatorService().AddSearchAttributes(ctx, &operatorservice.AddSearchAttributesRequest{Namespace: namespace, SearchAttributes: missing})
+	if err := addSearchAttributes(ctx, c, namespace, missing); err != nil {
+		return err
+	}
+	// A frontend learns of them by and by, and would refuse workflows that carry them.
+	for {
+		_, err := c.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{Namespace: namespace, PageSize: 1,
+			Query: "HykubePlan IS NULL AND HykubeNamespace IS NULL AND HykubeProvider IS NULL AND HykubeOutcome IS NULL"})
+		if _, ok := errors.AsType[*serviceerror.InvalidArgument](err); !ok {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("register search attributes in Temporal namespace %q: they do not appear: %w", namespace, err)
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+func addSearchAttributes(ctx context.Context, c client.Client, namespace string, missing map[string]enumspb.IndexedValueType) error {
+	_, err := c.OperatorService().AddSearchAttributes(ctx, &operatorservice.AddSearchAttributesRequest{Namespace: namespace, SearchAttributes: missing})
 	if _, ok := errors.AsType[*serviceerror.AlreadyExists](err); ok {
 		return nil
 	}

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/server/common/cluster"
 	"go.temporal.io/server/common/config"
@@ -49,7 +50,7 @@ type embedded struct {
 
 // startEmbedded prepares the files and starts the server. A port that was free may be taken a moment later, so it
 // tries again with others.
-func startEmbedded(ctx context.Context, dir, namespace string, logger *slog.Logger) (*embedded, error) {
+func startEmbedded(ctx context.Context, dir, namespace string, registry prometheus.Registerer, logger *slog.Logger) (*embedded, error) {
 	main, visibility := databases(dir)
 	for _, d := range []database{main, visibility} {
 		if err := ensureSchema(ctx, d, logger); err != nil {
@@ -65,7 +66,7 @@ func startEmbedded(ctx context.Context, dir, namespace string, logger *slog.Logg
 		if err != nil {
 			return nil, fmt.Errorf("find free ports for the engine: %w", err)
 		}
-		e, err := startOn(ports, main, visibility, logger)
+		e, err := startOn(ports, main, visibility, registry, logger)
 		if err == nil {
 			return e, nil
 		}
@@ -76,7 +77,7 @@ func startEmbedded(ctx context.Context, dir, namespace string, logger *slog.Logg
 	}
 }
 
-func startOn(ports []int, main, visibility database, logger *slog.Logger) (*embedded, error) {
+func startOn(ports []int, main, visibility database, registry prometheus.Registerer, logger *slog.Logger) (*embedded, error) {
 	b := newBridge(logger)
 	cfg := serverConfig(ports, main, visibility)
 	e := &embedded{logger: b, main: sqlConfig(main), frontend: cfg.PublicClient.HostPort}
@@ -88,8 +89,11 @@ func startOn(ports []int, main, visibility database, logger *slog.Logger) (*embe
 		hosts[name] = static.SingleLocalHost(net.JoinHostPort(loopback, strconv.Itoa(ports[i])))
 		names = append(names, string(name))
 	}
-	// Fatal of the bridge ends the goroutine it is called on, hence one of its own.
-	err := onGoroutine(func() (err error) {
+	handler, err := metricsHandler(registry, b)
+	if err != nil {
+		return nil, err
+	}
+	err = b.construct(func() (err error) {
 		e.server, err = temporal.NewServer(
 			temporal.WithConfig(cfg),
 			temporal.ForServices(names),
@@ -97,13 +101,13 @@ func startOn(ports []int, main, visibility database, logger *slog.Logger) (*embe
 			temporal.WithLogger(b),
 			temporal.WithNamespaceLogger(b),
 			temporal.WithDynamicConfigClient(tuning()),
-			temporal.WithCustomMetricsHandler(metrics.NoopMetricsHandler),
+			temporal.WithCustomMetricsHandler(handler),
 		)
-		if err != nil {
-			return err
-		}
-		return e.server.Start()
+		return err
 	})
+	if err == nil {
+		err = onGoroutine(e.server.Start)
+	}
 	if fatal := e.failed(); fatal != nil {
 		err = fatal
 	}
@@ -156,7 +160,7 @@ func (e *embedded) checkpoint() error {
 	return errors.Join(db.Exec("PRAGMA wal_checkpoint(TRUNCATE)"), db.Close())
 }
 
-// onGoroutine runs f on a goroutine of its own and tells when that ended without returning.
+// onGoroutine runs f on a goroutine of its own, which Fatal of the bridge may end, and tells when it did.
 func onGoroutine(f func() error) error {
 	err := errors.New("gave up")
 	var wg sync.WaitGroup
@@ -187,7 +191,7 @@ func freePorts(n int) (ports []int, err error) {
 func sqlConfig(d database) *config.SQL {
 	return &config.SQL{
 		PluginName:   sqliteplugin.PluginName,
-		DatabaseName: d.file,
+		DatabaseName: d.escaped(),
 		MaxConns:     1,
 		MaxIdleConns: 1,
 		ConnectAttributes: map[string]string{

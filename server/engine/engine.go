@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.temporal.io/sdk/client"
 	sdklog "go.temporal.io/sdk/log"
 )
@@ -28,6 +29,8 @@ type Config struct {
 	Logger *slog.Logger
 	// UIPublicPath is the path under which UIHandler is mounted, without a slash at its end; empty means "/temporal".
 	UIPublicPath string
+	// Metrics gets the metrics of an embedded server, under Temporal's own names; nil means that none are kept.
+	Metrics prometheus.Registerer
 }
 
 // Engine is a running Temporal server and one client of it, or one client of an external cluster.
@@ -103,7 +106,7 @@ func (e *Engine) start(ctx context.Context) (err error) {
 
 	address := e.config.Address
 	if address == "" {
-		if e.embedded, err = startEmbedded(ctx, e.dir, e.config.Namespace, e.logger); err != nil {
+		if e.embedded, err = startEmbedded(ctx, e.dir, e.config.Namespace, e.config.Metrics, e.logger); err != nil {
 			return err
 		}
 		address = e.embedded.frontend

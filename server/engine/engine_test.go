@@ -7,10 +7,12 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
@@ -124,7 +126,9 @@ func run(t *testing.T, c client.Client, id string, fn any, args ...any) client.W
 
 func TestEngine(t *testing.T) {
 	dir := t.TempDir()
-	e := start(t, engine.Config{DataDir: dir})
+	metrics := prometheus.NewRegistry()
+	openBefore, goroutinesBefore := listening(t), len(temporalGoroutines()) // of other tests
+	e := start(t, engine.Config{DataDir: dir, Metrics: metrics})
 	if err := e.Healthy(); err != nil {
 		t.Errorf("healthy: %v", err)
 	}
@@ -173,6 +177,52 @@ func TestEngine(t *testing.T) {
 		})
 	})
 
+	t.Run("runs schedules without a worker service", func(t *testing.T) {
+		_, err := e.Client().ScheduleClient().Create(t.Context(), client.ScheduleOptions{
+			ID:                 "drift",
+			Spec:               client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: time.Hour}}},
+			Action:             &client.ScheduleWorkflowAction{ID: "drift", Workflow: greet, Args: []any{"you"}, TaskQueue: queue},
+			TriggerImmediately: true,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "a run of the schedule", func() error {
+			list, err := e.Client().ListWorkflow(t.Context(), &workflowservice.ListWorkflowExecutionsRequest{
+				Query: `WorkflowId STARTS_WITH "drift-" AND ExecutionStatus = "Completed"`})
+			if err == nil && len(list.GetExecutions()) == 0 {
+				err = errors.New("none yet")
+			}
+			return err
+		})
+	})
+
+	t.Run("keeps metrics by Temporal's names, few of them", func(t *testing.T) {
+		families, err := metrics.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		series, found := 0, false
+		for _, family := range families {
+			found = found || family.GetName() == "service_requests"
+			series += len(family.GetMetric())
+			for _, m := range family.GetMetric() {
+				for _, label := range m.GetLabel() {
+					if name := label.GetName(); name == "taskqueue" || name == "workflowType" || name == "activityType" {
+						t.Errorf("%s has the label %s", family.GetName(), name)
+					}
+				}
+			}
+		}
+		if !found {
+			t.Error("no service_requests")
+		}
+		t.Logf("%d families, %d series", len(families), series)
+		if series > 2000 {
+			t.Errorf("%d series", series)
+		}
+	})
+
 	t.Run("listens on loopback only", func(t *testing.T) {
 		ports := listening(t)
 		if len(ports) == 0 {
@@ -199,7 +249,7 @@ func TestEngine(t *testing.T) {
 
 	t.Run("keeps a waiting workflow over a restart, and leaves nothing behind", func(t *testing.T) {
 		run(t, e.Client(), "waiting", wait)
-		ports := listening(t)
+		ports := slices.DeleteFunc(listening(t), func(a string) bool { return slices.Contains(openBefore, a) })
 		stopWork()
 		stop(t, e)
 		for _, address := range ports {
@@ -211,7 +261,12 @@ func TestEngine(t *testing.T) {
 		if err := e.Healthy(); err == nil {
 			t.Error("a stopped engine says that it is healthy")
 		}
-		eventually(t, "no goroutine of the server", func() error { return leaked() })
+		eventually(t, "no goroutine of the server", func() error {
+			if left := temporalGoroutines(); len(left) > goroutinesBefore {
+				return fmt.Errorf("%d are left, such as\n%s", len(left)-goroutinesBefore, strings.Join(left[:min(len(left), 6)], "\n\n"))
+			}
+			return nil
+		})
 
 		again := start(t, engine.Config{DataDir: dir})
 		defer work(t, again)()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -21,7 +22,8 @@ type bridge struct {
 
 // bridgeState is shared by a bridge and all that were made of it with With.
 type bridgeState struct {
-	stopping atomic.Bool // what goes wrong while everything is being stopped is no news
+	constructing atomic.Bool // Temporal's parts are being made, on one goroutine
+	stopping     atomic.Bool // what goes wrong while everything is being stopped is no news
 
 	mu    sync.Mutex
 	fatal error
@@ -33,7 +35,13 @@ func newBridge(logger *slog.Logger) *bridge {
 
 func (b *bridge) Debug(msg string, tags ...tag.Tag) { b.log(slog.LevelDebug-4, msg, tags) }
 func (b *bridge) Info(msg string, tags ...tag.Tag)  { b.log(slog.LevelDebug, msg, tags) }
-func (b *bridge) Warn(msg string, tags ...tag.Tag)  { b.log(slog.LevelInfo, msg, tags) }
+func (b *bridge) Warn(msg string, tags ...tag.Tag) {
+	level := slog.LevelInfo
+	if strings.HasPrefix(msg, "HTTP API port has not been set") {
+		level = slog.LevelDebug // so we want it
+	}
+	b.log(level, msg, tags)
+}
 func (b *bridge) Error(msg string, tags ...tag.Tag) { b.log(slog.LevelError, msg, tags) }
 
 // DPanic panics in development builds only, says Temporal.
@@ -46,6 +54,8 @@ func (b *bridge) Panic(msg string, tags ...tag.Tag) {
 
 // Fatal ends the calling goroutine instead of the process: Temporal would exit when a port is taken, but whether
 // this server lives is not its decision. The failure is kept for Start, which tries other ports, and for Healthy.
+// While the server is being made it panics with the failure, for construct to catch: Goexit does not pass through
+// the sync.OnceValue in which Temporal listens.
 func (b *bridge) Fatal(msg string, tags ...tag.Tag) {
 	err := errors.New(msg)
 	for _, t := range tags {
@@ -63,7 +73,28 @@ func (b *bridge) Fatal(msg string, tags ...tag.Tag) {
 		b.state.mu.Unlock()
 	}
 	b.log(slog.LevelDebug, "gave up: "+msg, tags)
+	if b.state.constructing.Load() {
+		panic(gaveUp{err})
+	}
 	runtime.Goexit()
+}
+
+type gaveUp struct{ error }
+
+// construct calls f and returns the failure with which Fatal ended it.
+func (b *bridge) construct(f func() error) (err error) {
+	b.state.constructing.Store(true)
+	defer b.state.constructing.Store(false)
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case gaveUp:
+			err = r.error
+		default:
+			panic(r)
+		}
+	}()
+	return f()
 }
 
 func (b *bridge) With(tags ...tag.Tag) log.Logger {

@@ -36,6 +36,9 @@ func databases(dir string) (main, visibility database) {
 		database{filepath.Join(dir, "visibility.db"), "sqlite/v3/visibility", sqliteschema.VisibilityVersion}
 }
 
+// escaped is the file's path as SQLite wants it in a URI.
+func (d database) escaped() string { return (&url.URL{Path: d.file}).EscapedPath() }
+
 // ensureSchema sets up an empty file and brings an older one up to date, each in one transaction, so that a kill in
 // the middle leaves nothing half done. Temporal itself never migrates a SQLite file, and its schema tool is for the
 // command line; the tables that keep the version are the tool's.
@@ -45,8 +48,7 @@ func ensureSchema(ctx context.Context, d database, logger *slog.Logger) (err err
 			err = fmt.Errorf("prepare engine database %q: %w", d.file, err)
 		}
 	}()
-	dsn := url.URL{Scheme: "file", Opaque: d.file, RawQuery: "_pragma=journal_mode(wal)&_pragma=busy_timeout(5000)&_txlock=immediate"}
-	db, err := sql.Open("sqlite", dsn.String())
+	db, err := sql.Open("sqlite", "file:"+d.escaped()+"?_pragma=journal_mode(wal)&_pragma=busy_timeout(5000)&_txlock=immediate")
 	if err != nil {
 		return err
 	}

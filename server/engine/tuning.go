@@ -7,50 +7,49 @@ import (
 )
 
 // tuning is Temporal's dynamic configuration for one process that serves one machine, and mostly sleeps.
-// Keys: https://pkg.go.dev/go.temporal.io/server/common/dynamicconfig. Durations are typed: a bare int would mean seconds.
+// Durations are typed: a bare int would mean seconds.
 func tuning() dynamicconfig.StaticClient {
 	const (
 		workers = 16 // goroutines per task queue processor, of 512: one SQLite writer feeds them
 		never   = 24 * time.Hour
 	)
 	values := map[dynamicconfig.Key]any{}
-	set := func(key string, value any) { values[dynamicconfig.MakeKey(key)] = value }
+	set := func(setting dynamicconfig.GenericSetting, value any) { values[setting.Key()] = value }
 
 	// Speed: by default each of a workflow's steps waits ~45 ms for the next poll of its queue.
-	set("history.transferProcessorMaxPollRPS", 1000)
-	set("history.timerProcessorMaxPollRPS", 1000)
-	set("history.visibilityProcessorMaxPollRPS", 1000)
-	set("history.outboundProcessorMaxPollRPS", 1000)
-	set("history.timerProcessorMaxTimeShift", 100*time.Millisecond)
-	set("matching.numTaskqueueReadPartitions", 1)
-	set("matching.numTaskqueueWritePartitions", 1)
+	set(dynamicconfig.TransferProcessorMaxPollRPS, 1000)
+	set(dynamicconfig.TimerProcessorMaxPollRPS, 1000)
+	set(dynamicconfig.VisibilityProcessorMaxPollRPS, 1000)
+	set(dynamicconfig.OutboundProcessorMaxPollRPS, 1000)
+	set(dynamicconfig.TimerProcessorMaxTimeShift, 100*time.Millisecond)
+	set(dynamicconfig.MatchingNumTaskqueueReadPartitions, 1)
+	set(dynamicconfig.MatchingNumTaskqueueWritePartitions, 1)
 
 	// What we use.
-	set("matching.enableFairness", true)
-	set("frontend.WorkflowPauseEnabled", true)
-	set("history.enableCHASMSchedulerCreation", true) // schedules without the worker service
-	set("history.chasmSchedulerCreationRolloutPercent", 100)
+	set(dynamicconfig.MatchingEnableFairness, true)
+	set(dynamicconfig.WorkflowPauseEnabled, true)
+	set(dynamicconfig.EnableCHASMSchedulerCreation, true) // schedules without the worker service
+	set(dynamicconfig.CHASMSchedulerCreationRolloutPercent, 100)
 
 	// What we must not have: a workflow reaching into another namespace.
-	set("system.enableCrossNamespaceCommands", false)
+	set(dynamicconfig.EnableCrossNamespaceCommands, false)
 	// There is no system worker to hand it to.
-	set("system.enableParentClosePolicyWorker", false)
+	set(dynamicconfig.EnableParentClosePolicyWorker, false)
 
 	// Memory.
-	set("history.hostLevelCacheMaxSize", 512)
-	set("history.eventsCacheMaxSizeBytes", 1<<20)
-	set("history.transferProcessorSchedulerWorkerCount", workers)
-	set("history.timerProcessorSchedulerWorkerCount", workers)
-	set("history.visibilityProcessorSchedulerWorkerCount", workers)
-	set("history.archivalProcessorSchedulerWorkerCount", 1)
-	set("history.memoryTimerProcessorSchedulerWorkerCount", workers)
-	set("history.ReplicationProcessorSchedulerWorkerCount", 1)
-	set("history.ReplicationLowPriorityProcessorSchedulerWorkerCount", 1)
+	set(dynamicconfig.HistoryCacheHostLevelMaxSize, 512)
+	set(dynamicconfig.EventsCacheMaxSizeBytes, 1<<20)
+	set(dynamicconfig.TransferProcessorSchedulerWorkerCount, workers)
+	set(dynamicconfig.TimerProcessorSchedulerWorkerCount, workers)
+	set(dynamicconfig.VisibilityProcessorSchedulerWorkerCount, workers)
+	set(dynamicconfig.ArchivalProcessorSchedulerWorkerCount, 1)
+	set(dynamicconfig.MemoryTimerProcessorSchedulerWorkerCount, workers)
+	set(dynamicconfig.ReplicationProcessorSchedulerWorkerCount, 1)
+	set(dynamicconfig.ReplicationLowPriorityProcessorSchedulerWorkerCount, 1)
 
 	// Idle: nobody else writes to these files, so nothing needs to be looked up again and again.
-	set("system.namespaceCacheRefreshInterval", 10*time.Second)
-	set("system.clusterMetadataRefreshInterval", never)
-	set("matching.nexusEndpointsRefreshInterval", never)
-	set("system.persistenceHealthSignalMetricsEnabled", false)
+	set(dynamicconfig.ClusterMetadataRefreshInterval, never)
+	set(dynamicconfig.MatchingNexusEndpointsRefreshInterval, never)
+	set(dynamicconfig.PersistenceHealthSignalMetricsEnabled, false)
 	return values
 }

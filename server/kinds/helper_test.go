@@ -292,6 +292,7 @@ func sim() kinds.Provider {
 			{Name: "enabled", Type: cty.Bool, Optional: true},
 			{Name: "endpoint", Nested: endpoint, Type: endpoint.ImpliedType(), Optional: true},
 			id,
+			{Name: "legacy", Type: cty.String, Optional: true, Deprecated: true},
 			{Name: "mtu", Type: cty.Number, Optional: true, Description: "Largest packet."},
 			{Name: "name", Type: cty.String, Required: true, Description: "Name of the network."},
 			{Name: "password", Type: cty.String, Optional: true, Sensitive: true},

@@ -3,6 +3,7 @@ package kinds
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -66,6 +67,18 @@ func (s *served) warnings(u *unstructured.Unstructured) []string {
 		}
 	}
 	return out
+}
+
+// discourages says whether a block, or a part of it, is deprecated.
+func discourages(b *schema.Block) bool {
+	return b.Deprecated || discouragesAny(b.Attributes) ||
+		slices.ContainsFunc(b.Blocks, func(nb *schema.NestedBlock) bool { return discourages(nb.Block) })
+}
+
+func discouragesAny(attrs []*schema.Attribute) bool {
+	return slices.ContainsFunc(attrs, func(a *schema.Attribute) bool {
+		return a.Deprecated || a.Nested != nil && discouragesAny(a.Nested.Attributes)
+	})
 }
 
 // unknownSpec names the unknown fields of spec.

@@ -36,6 +36,8 @@ type strategy struct {
 	typer
 	names.NameGenerator
 	kind *served
+	// warns is whether the schema has anything to warn of. Most have not, and are spared a reading of the spec.
+	warns bool
 }
 
 var (
@@ -51,12 +53,15 @@ func (strategy) AllowUnconditionalUpdate() bool { return false }
 func (strategy) Canonicalize(runtime.Object)    {}
 
 func (s strategy) WarningsOnCreate(_ context.Context, obj runtime.Object) []string {
+	if !s.warns {
+		return nil
+	}
 	return s.kind.warnings(obj.(*unstructured.Unstructured))
 }
 
 func (s strategy) WarningsOnUpdate(_ context.Context, obj, old runtime.Object) []string {
 	n, o := obj.(*unstructured.Unstructured), old.(*unstructured.Unstructured)
-	if !changed(n, o, "spec") {
+	if !s.warns || !changed(n, o, "spec") {
 		return nil
 	}
 	return s.kind.warnings(n)

@@ -161,6 +161,18 @@ func TestFieldValidation(t *testing.T) {
 	})
 }
 
+func TestDeprecatedArgumentIsWarnedOf(t *testing.T) {
+	h := newHouse(t, sim())
+	a := h.do(t, admin, http.MethodPost, networks, network("main", `{"name":"net","legacy":"x"}`))
+	if w := strings.Join(a.header.Values("Warning"), " "); a.code != http.StatusCreated || !strings.Contains(w, "spec.legacy") {
+		t.Errorf("%d, warnings %q", a.code, w)
+	}
+	a = h.do(t, admin, http.MethodPatch, networks+"/main", `{"metadata":{"labels":{"a":"b"}}}`, "Content-Type: application/merge-patch+json")
+	if w := a.header.Values("Warning"); a.code != http.StatusOK || len(w) > 0 {
+		t.Errorf("a change of labels: %d, warnings %q", a.code, w)
+	}
+}
+
 func TestLargeObject(t *testing.T) {
 	h := newHouse(t, sim())
 	a := h.do(t, admin, http.MethodPost, networks, network("big", `{"name":"`+strings.Repeat("x", 2<<20)+`"}`))

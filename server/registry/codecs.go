@@ -1,6 +1,8 @@
 package registry
 
 import (
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -58,4 +60,13 @@ func (c Codecs) ForStorage(gr schema.GroupResource) runtime.Codec {
 		return c.Factory.LegacyCodec(v1alpha1.SchemeGroupVersion)
 	}
 	return legacyscheme.Codecs.LegacyCodec(legacyscheme.Scheme.PrioritizedVersionsForGroup(gr.Group)...)
+}
+
+// negotiated offers JSON and YAML: the types of hykube.io have no protobuf form, and a client that may choose prefers it.
+type negotiated struct{ runtime.NegotiatedSerializer }
+
+func (n negotiated) SupportedMediaTypes() []runtime.SerializerInfo {
+	return slices.DeleteFunc(slices.Clone(n.NegotiatedSerializer.SupportedMediaTypes()), func(info runtime.SerializerInfo) bool {
+		return info.MediaType == runtime.ContentTypeProtobuf
+	})
 }

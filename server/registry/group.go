@@ -44,6 +44,7 @@ func NewGroup(c Config) (*genericapiserver.APIGroupInfo, error) {
 		return nil, fmt.Errorf("make registry of plans: %w", err)
 	}
 	info := genericapiserver.NewDefaultAPIGroupInfo(v1alpha1.GroupName, c.Codecs.Scheme, c.Codecs.Parameters, c.Codecs.Factory)
+	info.NegotiatedSerializer = negotiated{c.Codecs.Factory}
 	info.VersionedResourcesStorageMap[v1alpha1.SchemeGroupVersion.Version] = map[string]rest.Storage{
 		"providers":              providers,
 		"providers/status":       providerStatus,

@@ -469,11 +469,12 @@ func (k *kind) uniqueKey(fields map[string]any) string {
 	if len(k.unique) == 0 {
 		return ""
 	}
-	key := k.name
+	var key strings.Builder
+	key.WriteString(k.name)
 	for _, name := range k.unique {
-		key += "\x00" + text(fields[name])
+		key.WriteString("\x00" + text(fields[name]))
 	}
-	return key
+	return key.String()
 }
 
 // view is the object as the API tells it; created says that this is the answer to its create.

@@ -2,6 +2,7 @@ package simprovider_test
 
 import (
 	"context"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -46,9 +47,7 @@ func newWire(t *testing.T, config vals) *wire {
 	})
 	w.schema = schemaOf(t, w.server)
 	all := vals{"endpoint": cty.StringVal(r.Address)}
-	for k, v := range config {
-		all[k] = v
-	}
+	maps.Copy(all, config)
 	resp, err := w.server.ConfigureProvider(t.Context(), &tfprotov6.ConfigureProviderRequest{Config: encode(t, w.schema.Config.Block, object(w.schema.Config.Block, all))})
 	if err != nil {
 		t.Fatal(err)
@@ -103,9 +102,7 @@ func object(b *schema.Block, set vals) cty.Value {
 			all[nb.TypeName] = cty.NullVal(ty)
 		}
 	}
-	for k, v := range set {
-		all[k] = v
-	}
+	maps.Copy(all, set)
 	return cty.ObjectVal(all)
 }
 

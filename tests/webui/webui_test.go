@@ -67,7 +67,7 @@ func TestARunIsSeen(t *testing.T) {
 	base := webui.Proxy(t, target, webui.Bearer("token", guarded.Client().Transport))
 
 	browser.See(base+"/temporal/namespaces/hykube/workflows", 30*time.Second, "apply-0001", "ApplyPlan", "Completed")
-	browser.See(base+"/temporal/namespaces/hykube/workflows/apply-0001/"+run.GetRunID()+"/history", 30*time.Second, "the first plan", "Workflow Execution Completed")
+	browser.See(base+"/temporal/namespaces/hykube/workflows/apply-0001/"+run.GetRunID()+"/history", 30*time.Second, "ApplyPlan", "Workflow Execution Completed")
 	browser.See(base+"/temporal/namespaces/hykube/workflows?query="+url.QueryEscape(`HykubePlan="first"`), 30*time.Second, "apply-0001")
 	for _, message := range browser.Errors() {
 		t.Errorf("a page logged: %s", message)

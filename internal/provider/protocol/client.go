@@ -37,6 +37,15 @@ type Client struct {
 	mu sync.Mutex
 	// calls counts the calls in flight, cancelled those of them that are applies whose caller has given up.
 	calls, cancelled int
+	// made counts all calls ever made.
+	made int
+}
+
+// Made is the number of calls that were made so far.
+func (c *Client) Made() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.made
 }
 
 // New returns the client of a plugin that speaks the given major version of the protocol, 5 or 6.
@@ -58,6 +67,7 @@ func call[R any, P interface {
 }](ctx context.Context, c *Client, method string, req proto.Message, opts ...grpc.CallOption) (P, error) {
 	c.mu.Lock()
 	c.calls++
+	c.made++
 	c.mu.Unlock()
 	defer func() {
 		c.mu.Lock()

@@ -116,10 +116,10 @@ func TestProtocol5Layout(t *testing.T) {
 			got := layout(ours(t, name), map[protoreflect.FullName]bool{})
 			// Ours may know more, never less and never otherwise: what only protocol 6 has is what a plugin of 5 never sends.
 			missing := slices.DeleteFunc(want, func(line string) bool {
-				return slices.Contains(got, line) || strings.HasPrefix(line, "ValidateProviderConfig.Response.prepared_config = 1")
+				return slices.Contains(got, line) || unread(side.five, line)
 			})
-			if diff := cmp.Diff([]string{}, missing); diff != "" {
-				t.Errorf("%s: not in ours (-want +missing):\n%s", side.five.FullName(), diff)
+			for _, line := range missing {
+				t.Errorf("%s: ours has no %s", side.five.FullName(), line)
 			}
 			for _, line := range got {
 				if !slices.Contains(layout(side.five, map[protoreflect.FullName]bool{}), line) && !only6(line) {
@@ -128,6 +128,12 @@ func TestProtocol5Layout(t *testing.T) {
 			}
 		}
 	}
+}
+
+// unread is the prepared configuration, which Terraform doesn't read either; ours skips it as an unknown field.
+func unread(m protoreflect.MessageDescriptor, line string) bool {
+	return m.FullName() == "tfplugin5.PrepareProviderConfig.Response" &&
+		(strings.HasPrefix(line, "ValidateProviderConfig.Response.prepared_config = 1 ") || strings.HasPrefix(line, "DynamicValue."))
 }
 
 // only6 are the fields that protocol 5 reserves.

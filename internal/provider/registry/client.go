@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -66,10 +67,10 @@ func New(c Config) *Client {
 	own := *c.HTTP
 	own.CheckRedirect = func(r *http.Request, via []*http.Request) error {
 		if r.URL.Scheme != "https" {
-			return fmt.Errorf("redirected to %s, which is not https", plain(r.URL))
+			return permanent{fmt.Errorf("redirected to %s, which is not https", plain(r.URL))}
 		}
 		if len(via) >= 10 {
-			return errors.New("redirected ten times")
+			return permanent{errors.New("redirected ten times")}
 		}
 		return nil
 	}
@@ -193,6 +194,12 @@ func (c *Client) get(ctx context.Context, u *url.URL, token string) (io.ReadClos
 	if err != nil {
 		if ue, ok := errors.AsType[*url.Error](err); ok {
 			err = ue.Err // without the URL, which may hold a signature
+		}
+		if dns, ok := errors.AsType[*net.DNSError](err); ok && dns.IsNotFound {
+			return nil, nil, permanent{fmt.Errorf("there is no host %q", u.Hostname())}
+		}
+		if cert, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+			return nil, nil, permanent{cert}
 		}
 		return nil, nil, err
 	}

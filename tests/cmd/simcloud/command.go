@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"strings"
 
 	"github.com/hykube/hykube/tests/simcloud"
@@ -90,9 +91,7 @@ func fields(args []string, object map[string]any) (map[string]any, error) {
 		if !ok {
 			m = map[string]any{}
 			if now, ok := object[field].(map[string]any); ok {
-				for k, v := range now {
-					m[k] = v
-				}
+				maps.Copy(m, now)
 			}
 		}
 		if v == nil {

@@ -1,0 +1,56 @@
+# Hykube. `make help` lists the targets; what they do lives in hack/ and tests/.
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+SIM_VERSION := 0.1.0
+PORT ?= 6443
+
+# SQLite is C; VERSION stands in for the stamp that `go build` would take from git.
+export CGO_ENABLED := 1
+LDFLAGS := -s -w -X github.com/hykube/hykube/server.Version=$(VERSION) -X github.com/hykube/hykube/internal/cli.Version=$(VERSION)
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## List the targets.
+	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Build bin/: hykube, kubectl-hykube, simcloud and terraform-provider-sim.
+	go build -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
+	go build -buildvcs=false -ldflags '-s -w -X main.version=$(SIM_VERSION)' -o bin/ ./tests/cmd/...
+
+.PHONY: mirror
+mirror: build ## Lay out a provider mirror with two real plugins in .cache/mirror.
+	@SIM_VERSION=$(SIM_VERSION) hack/mirror.sh
+
+.PHONY: demo
+demo: build mirror ## Show the whole journey, from nothing to an applied plan and back.
+	@hack/demo.sh
+
+.PHONY: run
+run: build mirror ## Serve in the foreground, on PORT (6443), and say what to type next.
+	@PORT=$(PORT) hack/run.sh
+
+.PHONY: test
+test: build mirror ## Run every test, from units to end-to-end stories.
+	HYKUBE_BIN_DIR=$(CURDIR)/bin HYKUBE_MIRROR_DIR=$(CURDIR)/.cache/mirror go test -timeout 30m ./...
+
+.PHONY: check
+check: ## Look for what tests do not see: format, vet, staticcheck, stale generated code, known vulnerabilities.
+	@hack/check.sh
+
+.PHONY: generate
+generate: ## Make the generated code and the CLI reference anew.
+	@hack/generate.sh
+
+.PHONY: bench
+bench: build mirror ## Measure start, memory, CPU, and the journey of 1, 100 and 1000 resources.
+	@go run ./tests/bench -bin bin -mirror .cache/mirror
+
+.PHONY: bench-short
+bench-short: build mirror ## Measure start, memory, CPU and one resource, in under a minute.
+	@go run ./tests/bench -bin bin -mirror .cache/mirror -short
+
+.PHONY: clean
+clean: ## Remove bin/ and .cache/, the data of `make run` included.
+	rm -rf bin .cache

@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# Looks for what tests do not see, and ends with an error when there is something. Tools come at the versions below.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+staticcheck=honnef.co/go/tools/cmd/staticcheck@v0.8.2
+govulncheck=golang.org/x/vuln/cmd/govulncheck@v1.8.0 # newer ones need a newer Go than ours
+
+export CGO_ENABLED=1
+failed=0
+step() { printf '== %s\n' "$1"; }
+fail() {
+	printf 'FAILED: %s\n' "$1" >&2
+	failed=1
+}
+
+# tool MODULE@VERSION builds a tool, once, and prints where it is. `go run` would swallow its exit code.
+tool() {
+	local dir=$PWD/.cache/tools/${1##*@} name
+	name=$(basename "${1%@*}")
+	[[ -x $dir/$name ]] || GOBIN=$dir go install "$1" >&2
+	echo "$dir/$name"
+}
+
+step "gofmt"
+unformatted=$(gofmt -l activities api cmd hack internal server tests workflows)
+[[ -z $unformatted ]] || fail "not formatted, run gofmt -w: $unformatted"
+
+step "go vet, the analyzers that go test does not run"
+go vet -atomic=false -bool=false -buildtag=false -directive=false -errorsas=false -ifaceassert=false -nilfunc=false \
+	-printf=false -stringintconv=false -tests=false ./... || fail "go vet"
+
+step "go mod tidy"
+go mod tidy -diff || fail "go.mod or go.sum is not tidy, run go mod tidy"
+
+step "staticcheck"
+"$(tool "$staticcheck")" ./... || fail "staticcheck"
+
+step "generated code"
+hack/fresh.sh || fail "generated code is stale, run make generate"
+
+step "govulncheck"
+vulnerable=$(tool "$govulncheck")
+# A small package first: it tells at once whether the database of vulnerabilities can be reached.
+if said=$("$vulnerable" ./api/v1alpha1 2>&1) || (($? == 3)); then
+	"$vulnerable" ./cmd/... || fail "govulncheck"
+elif [[ $said == *"fetching vulnerabilities"* ]]; then
+	cat >&2 <<END
+WARNING: govulncheck DID NOT RUN: its database cannot be reached from here, so nothing is known about vulnerabilities.
+  $said
+END
+else
+	fail "govulncheck: $said"
+fi
+
+((failed == 0)) || exit 1
+echo "nothing found"

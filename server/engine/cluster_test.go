@@ -1,0 +1,97 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/operatorservice/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/hykube/hykube/server/engine"
+)
+
+// An embedded server plays the cluster that somebody else runs.
+func TestExternalCluster(t *testing.T) {
+	cluster := start(t, engine.Config{DataDir: t.TempDir()})
+	namespace := func(name string) engine.Config {
+		return engine.Config{DataDir: t.TempDir(), Address: cluster.Address(), Namespace: name}
+	}
+
+	t.Run("registers its namespace and search attributes, and runs workflows", func(t *testing.T) {
+		e := start(t, namespace("elsewhere"))
+		if err := e.Healthy(); err != nil {
+			t.Error(err)
+		}
+		stopWork := work(t, e)
+		var got string
+		r, err := e.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: "greet", TaskQueue: queue,
+			TypedSearchAttributes: temporal.NewSearchAttributes(temporal.NewSearchAttributeKeyKeywordList("HykubeProvider").ValueSet([]string{"sim"})),
+		}, greet, "you")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Get(t.Context(), &got); err != nil || got != "hello you" {
+			t.Errorf("got %q, %v", got, err)
+		}
+		stopWork()
+		stop(t, e)
+		if err := cluster.Healthy(); err != nil {
+			t.Errorf("stopping the client hurt the cluster: %v", err)
+		}
+	})
+
+	t.Run("starts again where everything is registered", func(t *testing.T) {
+		stop(t, start(t, namespace("elsewhere")))
+	})
+
+	t.Run("refuses a search attribute of another type", func(t *testing.T) {
+		_, err := cluster.Client().WorkflowService().RegisterNamespace(t.Context(), &workflowservice.RegisterNamespaceRequest{
+			Namespace: "taken", WorkflowExecutionRetentionPeriod: durationpb.New(24 * time.Hour)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "an attribute in the new namespace", func() error {
+			_, err := cluster.Client().OperatorService().AddSearchAttributes(t.Context(), &operatorservice.AddSearchAttributesRequest{
+				Namespace: "taken", SearchAttributes: map[string]enumspb.IndexedValueType{"HykubeProvider": enumspb.INDEXED_VALUE_TYPE_INT}})
+			return err
+		})
+		eventually(t, "the attribute", func() error {
+			present, err := cluster.Client().OperatorService().ListSearchAttributes(t.Context(), &operatorservice.ListSearchAttributesRequest{Namespace: "taken"})
+			if err == nil && len(present.GetCustomAttributes()) == 0 {
+				err = errors.New("not there")
+			}
+			return err
+		})
+		e, err := engine.New(namespace("taken"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Start(t.Context()); err == nil || !strings.Contains(err.Error(), `"HykubeProvider"`) || !strings.Contains(err.Error(), "must be KeywordList") {
+			t.Errorf("got %v", err)
+		}
+	})
+
+	t.Run("says which address does not answer", func(t *testing.T) {
+		config := namespace("elsewhere")
+		config.Address = "127.0.0.1:1"
+		e, err := engine.New(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		defer cancel()
+		if err := e.Start(ctx); err == nil || !strings.Contains(err.Error(), `connect to Temporal at "127.0.0.1:1"`) {
+			t.Errorf("got %v", err)
+		}
+		if err := e.Healthy(); err == nil {
+			t.Error("it says that it is healthy")
+		}
+	})
+}
