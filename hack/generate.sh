@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Makes the generated code of the API types anew: deep copies, OpenAPI definitions and their names.
-# Generators come at the versions that go.mod names. Run it after every change in api/v1alpha1.
+# Makes what is generated anew: deep copies, OpenAPI definitions and model names of the API types, the messages of the
+# provider protocol, and the reference of the plugin. Generators come at the versions that go.mod names. Run it after every
+# change in api/v1alpha1, in a .proto file or in a command's help.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -27,3 +28,6 @@ go run "k8s.io/kube-openapi/cmd/openapi-gen@$openapi" \
 	--readonly-pkg k8s.io/apimachinery/pkg/runtime \
 	"$module/api/v1alpha1" k8s.io/apimachinery/pkg/apis/meta/v1 k8s.io/apimachinery/pkg/runtime
 gofmt -w server/registry/zz_generated.openapi.go api/v1alpha1/zz_generated.*.go
+
+hack/generate-proto.sh
+go run ./hack/clidocs docs/cli

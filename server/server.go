@@ -47,7 +47,12 @@ func (c CompletedConfig) New(ctx context.Context) (_ *Server, err error) {
 		}
 	}()
 	// What no fixed kind answers goes to the providers' kinds, which are made after the server that they announce themselves in.
-	late := new(lateHandler)
+	late, documents := new(lateHandler), new(lateHandler)
+	buildChain := c.generic.BuildHandlerChainFunc
+	c.generic.BuildHandlerChainFunc = func(inner http.Handler, g *genericapiserver.Config) http.Handler {
+		documents.Handler = inner
+		return buildChain(documents, g)
+	}
 	if s.generic, err = c.generic.Complete(c.informers).New("hykube", genericapiserver.NewEmptyDelegateWithCustomHandler(late)); err != nil {
 		return nil, fmt.Errorf("make API server: %w", err)
 	}
@@ -65,7 +70,7 @@ func (c CompletedConfig) New(ctx context.Context) (_ *Server, err error) {
 	if err != nil {
 		return nil, err
 	}
-	late.Handler = s.kinds
+	late.Handler, documents.Handler = s.kinds, s.kinds.WithOpenAPI(documents.Handler)
 	if err := s.installAPIs(); err != nil {
 		return nil, err
 	}

@@ -43,6 +43,8 @@ func ApplyPlan(ctx workflow.Context, p Plan) (Finished, error) {
 	if err := workflow.ExecuteActivity(titled(ctx, "record the outcome"), ActivityFinish, Finish{Plan: p, Cancelled: cancelled}).Get(ctx, &finished); err != nil {
 		return Finished{}, err
 	}
+	workflow.SetCurrentDetails(ctx, fmt.Sprintf("**%s** in namespace **%s**: %s; %d done, %d failed, %d not tried",
+		p.Name, p.Namespace, finished.Outcome, finished.Done, finished.Failed, finished.Skipped))
 	return finished, upsert(ctx, nil, finished.Outcome)
 }
 

@@ -32,6 +32,7 @@ func MakePlan(ctx workflow.Context, p Plan) (Published, error) {
 		}
 		published, outcome = Published{Summary: "failed"}, "PlanFailed"
 	}
+	workflow.SetCurrentDetails(ctx, fmt.Sprintf("**%s** in namespace **%s**: %s", p.Name, p.Namespace, published.Summary))
 	return published, upsert(ctx, nil, outcome)
 }
 

@@ -12,6 +12,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/hykube/hykube/internal/cli"
 )
 
 func main() { os.Exit(run()) }
@@ -20,9 +22,13 @@ func main() { os.Exit(run()) }
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	err := newCommand().ExecuteContext(ctx)
+	cmd, err := newCommand().ExecuteContextC(ctx)
 	if err == nil {
 		return 0
+	}
+	if isVerb(cmd) {
+		cli.PrintError(os.Stderr, err)
+		return cli.ExitCode(err)
 	}
 	fmt.Fprintln(os.Stderr, "hykube: "+oneLine(err))
 	if code, ok := errors.AsType[interface {
@@ -32,6 +38,16 @@ func run() int {
 		return code.ExitStatus()
 	}
 	return 1
+}
+
+// isVerb says whether a command is below `hykube kubectl hykube`, whose errors and exit codes are those of the plugin.
+func isVerb(cmd *cobra.Command) bool {
+	for ; cmd != nil; cmd = cmd.Parent() {
+		if cmd.Name() == "hykube" {
+			return cmd.HasParent()
+		}
+	}
+	return false
 }
 
 func newCommand() *cobra.Command {

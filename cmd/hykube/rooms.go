@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
@@ -56,8 +57,12 @@ func join(_ context.Context, h *server.House) (server.Rooms, error) {
 		Ledger:  led,
 		Logger:  h.Logger.With("component", "activities"),
 	})
+	directories, network, err := mirrors(h.ProviderMirrors)
+	if err != nil {
+		return server.Rooms{}, err
+	}
 	installer := provider.NewInstaller(provider.InstallerConfig{
-		Dir: filepath.Join(h.DataDir, "providers"), MirrorDirs: h.ProviderMirrors, DirectRegistry: true,
+		Dir: filepath.Join(h.DataDir, "providers"), MirrorDirs: directories, NetworkMirror: network, DirectRegistry: true,
 		Logger: h.Logger.With("component", "provider"),
 	})
 	run := func(ctx context.Context) error {
@@ -91,6 +96,21 @@ func join(_ context.Context, h *server.House) (server.Rooms, error) {
 		Run:   run,
 		Close: pool.Close,
 	}, nil
+}
+
+// mirrors tells mirror directories from the one network mirror that there may be.
+func mirrors(places []string) (directories []string, network string, err error) {
+	for _, place := range places {
+		switch {
+		case !strings.Contains(place, "://"):
+			directories = append(directories, place)
+		case network != "":
+			return nil, "", fmt.Errorf("--provider-mirror: %q and %q are both network mirrors, and there can be one", network, place)
+		default:
+			network = place
+		}
+	}
+	return directories, network, nil
 }
 
 // inUse counts the living instances that a Provider or a ProviderConfig stands behind.

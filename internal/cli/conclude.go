@@ -15,7 +15,7 @@ import (
 func (s *session) conclude(p *v1alpha1.Plan, changes map[int32]*v1alpha1.PlanChange, took time.Duration) error {
 	var sum v1alpha1.PlanSummary
 	var skipped, stales, unknowns []string
-	made := 0
+	made, failed := 0, 0
 	for _, i := range slices.Sorted(maps.Keys(changes)) {
 		c := changes[i]
 		switch c.State {
@@ -24,6 +24,7 @@ func (s *session) conclude(p *v1alpha1.Plan, changes map[int32]*v1alpha1.PlanCha
 			tally(&sum, c.Action)
 			s.diagnostics(c, v1alpha1.SeverityWarning)
 		case v1alpha1.ChangeFailed:
+			failed++
 			s.diagnostics(c, v1alpha1.SeverityError)
 		case v1alpha1.ChangeUnknown:
 			s.diagnostics(c, v1alpha1.SeverityError)
@@ -36,7 +37,7 @@ func (s *session) conclude(p *v1alpha1.Plan, changes map[int32]*v1alpha1.PlanCha
 	}
 	progress := p.Status.Progress
 	if total(p) > eachChange && progress != nil {
-		made = int(progress.Done)
+		made, failed = int(progress.Done), int(progress.Failed)
 	}
 	for _, d := range p.Status.Diagnostics {
 		fmt.Fprint(s.ErrOut, diff.Diagnostic(d, s.style))
@@ -50,30 +51,36 @@ func (s *session) conclude(p *v1alpha1.Plan, changes map[int32]*v1alpha1.PlanCha
 		if total(p) > eachChange && p.Status.Summary != nil {
 			sum = *p.Status.Summary
 		}
-		fmt.Fprintf(s.Out, "\n%s %s, in %s.\n%s\n", s.style.Bold(s.style.Green("Apply complete!")), counts(sum), elapsed(took), s.style.Dim(where))
+		headline := "Apply complete!"
+		if p.Spec.Destroy {
+			headline = "Destroy complete!"
+			where = "The objects stay, without infrastructure: kubectl hykube apply makes it again, kubectl delete removes them.\n" + where
+		}
+		fmt.Fprintf(s.Out, "\n%s %s, in %s.\n%s\n", s.style.Bold(s.style.Green(headline)), counts(sum), elapsed(took), s.style.Dim(where))
 		return nil
 	}
-	code, headline := ExitError, "Apply incomplete:"
+	code, headline, next := ExitError, "Apply incomplete:", "running the same command again goes on from there"
 	switch {
 	case discarded(p):
 		headline = "Discarded:"
 	case stale(p):
-		code, headline = ExitStale, "The plan is stale:"
+		code, headline, next = ExitStale, "The plan is stale:", "a new plan looks at what is there now"
 	case p.Status.Cancel != nil:
 		headline = "Cancelled:"
 	}
 	text := fmt.Sprintf("%s of %s changes made (%s)", diff.Count(made), diff.Count(total(p)), counts(sum))
-	if progress != nil && progress.Failed > 0 {
-		text += fmt.Sprintf(", %s failed", diff.Count(int(progress.Failed)))
+	if failed > 0 {
+		text += fmt.Sprintf(", %s failed", diff.Count(failed))
 	}
 	if n := len(skipped); n > 0 {
 		text += fmt.Sprintf(", %s not tried", diff.Count(n))
 	}
 	fmt.Fprintf(s.ErrOut, "\n%s %s, in %s.\n", s.style.Bold(s.style.Red(headline)), text, elapsed(took))
-	if m := why(p); m != "" {
+	// The plan's own message only repeats what stands above, unless nothing failed by itself.
+	if m := why(p); m != "" && failed+len(stales) == 0 {
 		fmt.Fprintln(s.ErrOut, diff.Clean(m, true))
 	}
-	fmt.Fprintf(s.ErrOut, "What was made is recorded; running the same command again goes on from there.\n%s\n", s.style.Dim(where))
+	fmt.Fprintf(s.ErrOut, "What was made is recorded; %s.\n%s\n", next, s.style.Dim(where))
 	return silent(code)
 }
 

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -174,7 +173,6 @@ func (o *statusOptions) failures(ctx context.Context, p *v1alpha1.Plan) error {
 
 // planState is a plan's state in a few words.
 func planState(p *v1alpha1.Plan) string {
-	c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady)
 	switch {
 	case stale(p):
 		return "stale"
@@ -192,10 +190,10 @@ func planState(p *v1alpha1.Plan) string {
 		return "failed"
 	case waiting(p):
 		return "waits for approval"
+	case p.Status.Cancel != nil:
+		return "stopping"
 	case p.Status.Approval != nil:
 		return "applying"
-	case c != nil && c.Reason != "" && !planned(p):
-		return "planning"
 	case !planned(p):
 		return "planning"
 	}
@@ -397,4 +395,4 @@ func (o *statusOptions) lastPlans(plans []v1alpha1.Plan) error {
 	return w.Flush()
 }
 
-func age(t time.Time) string { return elapsed(time.Since(t).Truncate(time.Second)) }
+func age(t time.Time) string { return elapsedSeconds(max(0, time.Since(t))) }

@@ -29,12 +29,7 @@ func cause(c *v1alpha1.PlanChange) (shape, text string) {
 	case v1alpha1.ActionDelete:
 		return parenthesised(c.ActionReason), parenthesised(c.ActionReason)
 	case v1alpha1.ActionUpdate, v1alpha1.ActionRead:
-		for _, k := range unionKeys(b, a) {
-			// A computed value that may change follows from the rest; it is no cause.
-			if !equal(b[k], a[k]) && !(isEmpty(b[k]) && isEmpty(a[k])) && !isUnknown(a[k]) {
-				paths = append(paths, k)
-			}
-		}
+		paths = differing(b, a, "")
 		if len(paths) == 0 && len(secretNames(b, a, "")) > 0 {
 			return "a secret value", "a secret value"
 		}
@@ -45,6 +40,25 @@ func cause(c *v1alpha1.PlanChange) (shape, text string) {
 		paths[i] = Clean(p, false)
 	}
 	return few(paths), few(values)
+}
+
+// differing are the paths at which two objects differ, down to the entries of maps. A computed value that may
+// change follows from the rest; it is no cause.
+func differing(b, a map[string]any, path string) []string {
+	var out []string
+	for _, k := range unionKeys(b, a) {
+		at := join(path, k)
+		bm, bok := b[k].(map[string]any)
+		am, aok := a[k].(map[string]any)
+		switch {
+		case equal(b[k], a[k]), isEmpty(b[k]) && isEmpty(a[k]), isUnknown(a[k]):
+		case bok && aok:
+			out = append(out, differing(bm, am, at)...)
+		default:
+			out = append(out, at)
+		}
+	}
+	return out
 }
 
 func isUnknown(v any) bool { _, ok := v.(unknown); return ok }

@@ -101,7 +101,7 @@ func heading(c *v1alpha1.PlanChange, style Style) []string {
 // reasonText puts a reason of Terraform's JSON plan into words, where the heading doesn't say it already.
 func reasonText(reason string) string {
 	switch reason {
-	case "", "replace_because_cannot_update", "replace_by_request", "replace_because_tainted":
+	case "", "replace_because_cannot_update", "replace_by_request", "replace_because_tainted", "delete_because_requested":
 		return ""
 	case "delete_because_no_resource_config":
 		return "because its object was deleted"

@@ -52,13 +52,15 @@ const (
 type house struct {
 	kinds  *kinds.Kinds
 	server *httptest.Server
+	// home is kubectl's, with its caches.
+	home string
 	// state is what the subresource "state" answers with.
 	state []byte
 }
 
 func newHouse(t testing.TB, providers ...kinds.Provider) *house {
 	t.Helper()
-	h := &house{}
+	h := &house{home: t.TempDir()}
 	store, err := storage.Open(t.Context(), storage.Config{DataDir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
@@ -227,12 +229,7 @@ func (h *house) kubectl(t testing.TB, stdin string, args ...string) (string, err
 	if err != nil {
 		t.Skip("kubectl is not on this machine")
 	}
-	home := filepath.Join(os.TempDir(), "kubectl-"+strings.NewReplacer("/", "-", ":", "-").Replace(t.Name()+h.server.URL))
-	if err := os.MkdirAll(home, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(home) })
-	kubeconfig := filepath.Join(home, "config")
+	kubeconfig := filepath.Join(h.home, "config")
 	c := clientcmdapi.NewConfig()
 	c.Clusters["test"] = &clientcmdapi.Cluster{Server: h.server.URL, CertificateAuthorityData: h.ca()}
 	c.AuthInfos["test"] = &clientcmdapi.AuthInfo{Token: admin}
@@ -244,7 +241,7 @@ func (h *house) kubectl(t testing.TB, stdin string, args ...string) (string, err
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, args...)
-	cmd.Env = []string{"HOME=" + home, "KUBECONFIG=" + kubeconfig, "PATH=" + os.Getenv("PATH")}
+	cmd.Env = []string{"HOME=" + h.home, "KUBECONFIG=" + kubeconfig, "PATH=" + os.Getenv("PATH")}
 	cmd.Stdin = strings.NewReader(stdin)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out

@@ -112,6 +112,9 @@ type group struct {
 	byResource map[string]*served
 	byKind     map[string]*served
 	document   document
+	// ctx ends when the group is no longer served, and with it every watch.
+	ctx    context.Context
+	cancel context.CancelFunc
 }
 
 // New returns an empty set of kinds.
@@ -223,6 +226,7 @@ func (k *Kinds) newGroup(p Provider) (*group, error) {
 		byResource: make(map[string]*served, len(names)),
 		byKind:     make(map[string]*served, len(names)),
 	}
+	g.ctx, g.cancel = context.WithCancel(context.Background())
 	for _, n := range names {
 		s := &served{
 			Kind: Kind{
@@ -231,8 +235,8 @@ func (k *Kinds) newGroup(p Provider) (*group, error) {
 				Schema: p.Schema.Resources[n.terraformType],
 			},
 			kinds: k,
+			ctx:   g.ctx,
 		}
-		s.ctx, s.cancel = context.WithCancel(context.Background())
 		g.kinds = append(g.kinds, s)
 		g.byResource[n.plural] = s
 		g.byKind[n.kind] = s
@@ -243,9 +247,7 @@ func (k *Kinds) newGroup(p Provider) (*group, error) {
 
 // end ends the watches of a group at once, and lets go of its storage when no request uses it.
 func (g *group) end() {
-	for _, s := range g.kinds {
-		s.cancel()
-	}
+	g.cancel()
 	go func() {
 		for _, s := range g.kinds {
 			s.release()

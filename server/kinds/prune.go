@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// topFields are the fields that every object has.
+// topField says whether objects have a field of the name.
 func topField(name string) bool {
 	switch name {
 	case "apiVersion", "kind", "metadata", "spec", "lifecycle", "status":

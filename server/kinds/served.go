@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -25,9 +27,8 @@ import (
 type served struct {
 	Kind
 	kinds *Kinds
-	// ctx ends when the kind is no longer served, and with it every watch.
-	ctx    context.Context
-	cancel context.CancelFunc
+	// ctx ends when the kind is no longer served.
+	ctx context.Context
 	// requests under way, but for watches.
 	requests waitgroup.SafeWaitGroup
 
@@ -37,7 +38,7 @@ type served struct {
 
 // serving is what answers the requests for one kind. It is made on first use.
 type serving struct {
-	object *genericregistry.Store
+	object *objectREST
 	status *statusREST
 
 	objectScope, statusScope *handlers.RequestScope
@@ -113,7 +114,7 @@ func (s *served) newServing() (*serving, error) {
 	statusStore.UpdateStrategy = statusStrat
 	statusStore.ResetFieldsStrategy = statusStrat
 
-	out := &serving{object: store, status: &statusREST{&statusStore}}
+	out := &serving{object: &objectREST{store}, status: &statusREST{&statusStore}}
 	var err error
 	if out.objectScope, err = s.scope("", store.GetResetFields()); err != nil {
 		return nil, err
@@ -179,6 +180,23 @@ func (o restOptions) GetRESTOptions(resource kschema.GroupResource, _ runtime.Ob
 // metricsResource stands for every kind of a provider in metrics, so that series do not grow with the kinds in use.
 const metricsResource = "resources"
 
+// objectREST serves the object itself.
+type objectREST struct{ *genericregistry.Store }
+
+func (r *objectREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, forceCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
+	obj, created, err := r.Store.Update(ctx, name, info, create, update, forceCreate, options)
+	return obj, created, blameClient(err)
+}
+
+// blameClient turns what server-side apply says of metadata that it cannot take apart, such as a string for a list,
+// into the client's mistake. The handler would call it the server's.
+func blameClient(err error) error {
+	if err != nil && strings.HasPrefix(err.Error(), "failed to create typed patch object") {
+		return apierrors.NewBadRequest(err.Error())
+	}
+	return err
+}
+
 // statusREST serves the subresource "status".
 type statusREST struct{ store *genericregistry.Store }
 
@@ -195,7 +213,8 @@ func (r *statusREST) Get(ctx context.Context, name string, options *metav1.GetOp
 
 // Update never creates: a subresource has no object to make.
 func (r *statusREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, _ bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
-	return r.store.Update(ctx, name, info, create, update, false, options)
+	obj, created, err := r.store.Update(ctx, name, info, create, update, false, options)
+	return obj, created, blameClient(err)
 }
 
 func (r *statusREST) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {

@@ -215,3 +215,41 @@ func TestStaleObjectCanStillBeManaged(t *testing.T) {
 		t.Errorf("repair: %d %s", a.code, a.message())
 	}
 }
+
+// Nonsense is the client's mistake, never the server's.
+func TestNonsense(t *testing.T) {
+	h := newHouse(t, sim())
+	h.create(t, network("main", `{"name":"net"}`))
+	const head = `"apiVersion":"sim.hykube.io/v1","kind":"sim-network"`
+	bodies := []string{
+		`[]`, `"x"`, `null`, `1`, `{}`, `{"apiVersion":1,"kind":2}`, `{` + head + `}`, `{` + head + `,"metadata":null}`, `{` + head + `,"metadata":[]}`,
+		`{` + head + `,"metadata":{"name":1}}`, `{` + head + `,"metadata":{"name":"main","labels":[]},"spec":{"name":"net"}}`,
+		`{` + head + `,"metadata":{"name":"main","finalizers":"x"},"spec":{"name":"net"}}`,
+		`{` + head + `,"metadata":{"name":"main","ownerReferences":[{}]},"spec":{"name":"net"}}`,
+		`{` + head + `,"metadata":{"name":"main"},"spec":"x","lifecycle":"y","status":"z"}`,
+		`{` + head + `,"metadata":{"name":"main"},"spec":{"name":["net"],"tags":{"a":{"b":1}},"rule":[[]],"endpoint":[1],"routes":1,"timeouts":[{}]}}`,
+		`{` + head + `,"metadata":{"name":"main"},"spec":{"name":"` + strings.Repeat("${", 1000) + `"}}`,
+		`{` + head + `,"metadata":{"name":"main"},"spec":{"anything":` + strings.Repeat("[", 500) + strings.Repeat("]", 500) + `,"name":"net"}}`,
+		`{` + head + `,"metadata":{"name":"main"},"items":[],"spec":{"name":"net","mtu":1e400}}`,
+	}
+	for _, body := range bodies {
+		for _, r := range []struct{ method, path, typ string }{
+			{http.MethodPost, networks, "application/json"},
+			{http.MethodPut, networks + "/main", "application/json"},
+			{http.MethodPut, networks + "/main/status", "application/json"},
+			{http.MethodPatch, networks + "/main?fieldManager=t", "application/merge-patch+json"},
+			{http.MethodPatch, networks + "/main?fieldManager=t", "application/json-patch+json"},
+			{http.MethodPatch, networks + "/main/status?fieldManager=t", "application/merge-patch+json"},
+			{http.MethodPatch, networks + "/main?fieldManager=t&force=true", "application/apply-patch+yaml"},
+			{http.MethodPatch, networks + "/new?fieldManager=t&force=true", "application/apply-patch+yaml"},
+		} {
+			path := r.path + "?dryRun=All"
+			if strings.Contains(r.path, "?") {
+				path = r.path + "&dryRun=All"
+			}
+			if a := h.do(t, admin, r.method, path, body, "Content-Type: "+r.typ); a.code >= 500 {
+				t.Errorf("%s %s %s %.120s: %d %.300s", r.method, r.path, r.typ, body, a.code, a.message())
+			}
+		}
+	}
+}

@@ -239,6 +239,8 @@ func TestStories(t *testing.T) {
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"eventually": eventually,
 			"env-in":     envIn,
+			"exits":      exits,
+			"capture":    capture,
 		},
 	})
 }

@@ -1,0 +1,252 @@
+package server_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/server"
+)
+
+const (
+	// deadline bounds what a test waits for.
+	deadline = 30 * time.Second
+	// tokens are users who are not administrators: viewer may do nothing but what every user may, until a test says so.
+	tokens = `viewer-token,viewer,1,"readers"
+editor-token,editor,2,"writers"
+approver-token,approver,3,"approvers"
+`
+)
+
+// shared is the server that most tests use; starting one takes a second.
+var shared *instance
+
+func TestMain(m *testing.M) {
+	code, err := runTests(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func runTests(m *testing.M) (code int, err error) {
+	dir, err := os.MkdirTemp("", "hykube-server-test-")
+	if err != nil {
+		return 1, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	tokenFile := filepath.Join(dir, "tokens.csv")
+	if err := os.WriteFile(tokenFile, []byte(tokens), 0o600); err != nil {
+		return 1, err
+	}
+	shared, err = start(context.Background(), server.Config{
+		DataDir: filepath.Join(dir, "data"), TokenAuthFile: tokenFile, Join: shared.rooms(),
+	})
+	if err != nil {
+		return 1, err
+	}
+	code = m.Run()
+	return code, shared.stop()
+}
+
+// instance is a server that runs in this process.
+type instance struct {
+	*server.Server
+	log    *bytes.Buffer
+	cancel context.CancelFunc
+	done   chan error
+
+	mu sync.Mutex
+	// used is what the server is told about use, by name.
+	used map[string]int
+}
+
+var inUse sync.Map // name of an object -> number of resources that use it
+
+// rooms answer as the real ones would.
+func (*instance) rooms() func(context.Context, *server.House) (server.Rooms, error) {
+	return func(context.Context, *server.House) (server.Rooms, error) {
+		return server.Rooms{
+			InUse: func(_ context.Context, obj metav1.Object) (int, string, error) {
+				n, _ := inUse.Load(obj.GetName())
+				count, _ := n.(int)
+				return count, "sim-network/main in namespace prod", nil
+			},
+			Changes: func(_ context.Context, p *v1alpha1.Plan, limit int, cont string) (*v1alpha1.PlanChangeList, error) {
+				list := &v1alpha1.PlanChangeList{ListMeta: metav1.ListMeta{Continue: fmt.Sprintf("%d-after-%q", limit, cont)}}
+				list.Items = append(list.Items, v1alpha1.PlanChange{Address: "sim_network.main", Action: v1alpha1.ActionCreate, State: v1alpha1.ChangePending})
+				return list, nil
+			},
+		}, nil
+	}
+}
+
+func start(ctx context.Context, c server.Config) (*instance, error) {
+	i := &instance{log: new(bytes.Buffer), done: make(chan error, 1)}
+	if c.BindAddress == nil {
+		c.BindAddress = net.IPv4(127, 0, 0, 1)
+	}
+	c.Logger = slog.New(slog.NewTextHandler(&lockedWriter{w: i.log}, nil))
+	completed, err := c.Complete(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if i.Server, err = completed.New(ctx); err != nil {
+		return nil, err
+	}
+	ctx, i.cancel = context.WithCancel(ctx)
+	go func() { i.done <- i.Run(ctx) }()
+	if err := i.awaitReady(ctx); err != nil {
+		return nil, errors.Join(err, i.stop())
+	}
+	return i, nil
+}
+
+// startT starts a server that ends with the test.
+func startT(t *testing.T, c server.Config) *instance {
+	t.Helper()
+	i, err := start(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := i.stop(); err != nil {
+			t.Errorf("stop server: %v", err)
+		}
+	})
+	return i
+}
+
+func (i *instance) stop() error {
+	if i.cancel == nil {
+		return nil
+	}
+	i.cancel()
+	i.cancel = nil
+	select {
+	case err := <-i.done:
+		return err
+	case <-time.After(10 * time.Second):
+		return errors.New("the server did not stop within ten seconds")
+	}
+}
+
+func (i *instance) awaitReady(ctx context.Context) error {
+	client, err := kubernetes.NewForConfig(i.admin())
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, deadline)
+	defer cancel()
+	var body []byte
+	for ctx.Err() == nil {
+		if body, err = client.Discovery().RESTClient().Get().AbsPath("/readyz").Param("verbose", "").DoRaw(ctx); err == nil {
+			return nil
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return fmt.Errorf("the server is not ready: %w: %s", err, body)
+}
+
+func (i *instance) admin() *rest.Config {
+	c, err := clientcmd.BuildConfigFromFlags("", i.Kubeconfig())
+	if err != nil {
+		panic(err)
+	}
+	c.QPS = -1
+	return c
+}
+
+// as returns the configuration of a user of the token file.
+func (i *instance) as(user string) *rest.Config {
+	c := rest.AnonymousClientConfig(i.admin())
+	c.BearerToken = user + "-token"
+	c.QPS = -1
+	return c
+}
+
+func core(t *testing.T, c *rest.Config) kubernetes.Interface {
+	t.Helper()
+	client, err := kubernetes.NewForConfig(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+func objects(t *testing.T, c *rest.Config) dynamic.Interface {
+	t.Helper()
+	client, err := dynamic.NewForConfig(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// eventually polls until the condition holds.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(deadline); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if holds() {
+			return
+		}
+	}
+	t.Fatalf("not within %s: %s", deadline, what)
+}
+
+// namespace makes a namespace for one test.
+func namespace(t *testing.T, name string) string {
+	t.Helper()
+	ns := newNamespace(name)
+	if _, err := core(t, shared.admin()).CoreV1().Namespaces().Create(t.Context(), ns, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// anonymous asks without any credential.
+func anonymous(t *testing.T, url string) *http.Response {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = io.Copy(io.Discard, resp.Body); resp.Body.Close(); client.CloseIdleConnections() })
+	return resp
+}
+
+type lockedWriter struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (l *lockedWriter) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(p)
+}

@@ -1,0 +1,131 @@
+package repository
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/mod/modfile"
+)
+
+// maxLines is where a file is too long to be read in one go.
+const maxLines = 800
+
+func generated(file string) bool {
+	return strings.HasPrefix(path.Base(file), "zz_generated.") || strings.HasSuffix(file, ".pb.go")
+}
+
+func TestEveryPackageHasOneDocComment(t *testing.T) {
+	t.Parallel()
+	type docs struct {
+		name  string
+		files int
+		texts []string
+		tests []string // doc comments in test files, which count where there are only tests
+	}
+	dirs := map[string]*docs{}
+	for _, file := range list(t, ".go") {
+		if strings.Contains(file, "/testdata/") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), file, read(t, file), parser.ParseComments|parser.PackageClauseOnly)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if slices.ContainsFunc(f.Comments, func(c *ast.CommentGroup) bool { return strings.HasPrefix(c.List[0].Text, "//go:build deps") }) {
+			continue
+		}
+		dir := path.Dir(file)
+		if dirs[dir] == nil {
+			dirs[dir] = &docs{}
+		}
+		d := dirs[dir]
+		text := f.Doc.Text()
+		if strings.HasSuffix(file, "_test.go") {
+			if d.name == "" {
+				d.name = strings.TrimSuffix(f.Name.Name, "_test")
+			}
+			if text != "" {
+				d.tests = append(d.tests, text)
+			}
+			continue
+		}
+		d.name = f.Name.Name
+		d.files++
+		if text != "" && !generated(file) {
+			d.texts = append(d.texts, text)
+		}
+	}
+	for dir, d := range dirs {
+		texts := d.texts
+		if d.files == 0 {
+			texts = d.tests
+		}
+		if len(texts) != 1 {
+			t.Errorf("%s has %d package doc comments, and should have one that says what it is, what it may import and what it must not know", dir, len(texts))
+			continue
+		}
+		want := "Package " + d.name + " "
+		if d.name == "main" {
+			want = "Command " + path.Base(dir) + " "
+		}
+		if !strings.HasPrefix(texts[0], want) {
+			t.Errorf("%s: the package doc comment begins %.40q, and should begin %q", dir, texts[0], want)
+		}
+	}
+}
+
+func TestPackagesAreNouns(t *testing.T) {
+	t.Parallel()
+	for _, file := range list(t, ".go") {
+		for name := range strings.SplitSeq(path.Dir(file), "/") {
+			if slices.Contains([]string{"util", "utils", "common", "helper", "helpers", "types", "base", "misc", "shared", "lib", "pkg"}, name) {
+				t.Errorf("%s: %q says nothing about what is in it", file, name)
+			}
+		}
+	}
+}
+
+func TestFilesAreShort(t *testing.T) {
+	t.Parallel()
+	for _, file := range list(t, ".go", ".sh", ".md") {
+		if generated(file) {
+			continue
+		}
+		if n := strings.Count(read(t, file), "\n"); n > maxLines {
+			t.Errorf("%s has %d lines, more than %d: it holds more than one thing", file, n, maxLines)
+		}
+	}
+}
+
+// k8s.io/kubernetes names its staging modules at v0.0.0; each must be replaced by the release that belongs to it, and nothing else
+// may be: a replace is ignored in whatever imports this module.
+func TestReplaces(t *testing.T) {
+	t.Parallel()
+	mod, err := modfile.Parse("go.mod", []byte(read(t, "go.mod")), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	release := ""
+	for _, r := range mod.Require {
+		if r.Mod.Path == "k8s.io/kubernetes" {
+			release = strings.Replace(r.Mod.Version, "v1.", "v0.", 1)
+		}
+	}
+	if release == "" {
+		t.Fatal("go.mod does not require k8s.io/kubernetes")
+	}
+	for _, r := range mod.Replace {
+		if !strings.HasPrefix(r.Old.Path, "k8s.io/") || r.New.Path != r.Old.Path || r.New.Version != release || r.Old.Version != "" {
+			t.Errorf("go.mod replaces %s by %s %s; only staging modules of Kubernetes are replaced, by %s of themselves", r.Old.Path, r.New.Path, r.New.Version, release)
+		}
+	}
+	if mod.Module.Mod.Path != module {
+		t.Errorf("the module is %q, and these tests look for %q", mod.Module.Mod.Path, module)
+	}
+}

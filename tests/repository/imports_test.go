@@ -1,0 +1,138 @@
+package repository
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// rooms of the house, from the top of the hill down: a package imports its own room and those below.
+var rooms = []string{"cmd", "server", "activities", "workflows", "internal", "api"}
+
+func TestImportsRunDownhill(t *testing.T) {
+	t.Parallel()
+	for path, p := range listed(t) {
+		from, _, _ := strings.Cut(room(path), "/")
+		if from == "tests" || from == "hack" || from == "" {
+			continue
+		}
+		level := slices.Index(rooms, from)
+		if level < 0 {
+			t.Errorf("%s: there is no room %q; the rooms are %v", path, from, rooms)
+			continue
+		}
+		for _, imported := range p.Imports {
+			to, _, _ := strings.Cut(room(imported), "/")
+			if to == "" {
+				continue
+			}
+			if at := slices.Index(rooms, to); at < level {
+				t.Errorf("%s imports %s: imports run down %s", path, imported, strings.Join(rooms, " -> "))
+			}
+		}
+	}
+}
+
+// What the packages below a folder must not import, with the reason. Own packages that they import count as theirs.
+func TestForbiddenImports(t *testing.T) {
+	t.Parallel()
+	outside := []string{"net", "net/http", "os", "os/exec", "io/fs", "database/sql", "syscall"}
+	clients := []string{"k8s.io/client-go", "go.temporal.io/sdk/client", "go.temporal.io/sdk/worker", "go.etcd.io/etcd", "google.golang.org/grpc"}
+	tests := []struct {
+		folder string
+		never  []string
+		reason string
+	}{
+		{"workflows", slices.Concat(outside, clients, []string{module + "/activities", module + "/internal/provider"}), "a workflow orchestrates; what touches the world is an activity"},
+		{"internal/plan", slices.Concat(outside, clients, []string{module + "/internal/provider", module + "/internal/ledger"}), "the planner is pure"},
+		{"internal/schema", slices.Concat(outside, clients), "a schema is data"},
+		{"internal/diff", []string{"net", "os", "os/exec", "k8s.io/client-go"}, "a diff is text made of a plan"},
+		{"internal/ledger", slices.Concat(clients, []string{module + "/internal/provider"}), "the ledger knows no provider and no client"},
+		{"internal/cli", []string{"k8s.io/apiserver", "k8s.io/kubernetes", "go.temporal.io", "github.com/k3s-io/kine", module + "/internal/provider", module + "/internal/ledger"}, "the plugin talks to the API alone"},
+		{"activities", []string{"k8s.io/client-go/kubernetes", "k8s.io/apiserver", "github.com/k3s-io/kine", "go.temporal.io/server"}, "how objects are stored is behind interfaces"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.folder, func(t *testing.T) {
+			found := false
+			for path, p := range listed(t) {
+				if !below(room(path), tt.folder) {
+					continue
+				}
+				found = true
+				for _, own := range ownClosure(listed(t), p) {
+					for _, imported := range own.Imports {
+						if below(imported, tt.never...) && !exact(imported, tt.never) {
+							t.Errorf("%s (for %s) imports %s: %s", own.ImportPath, tt.folder, imported, tt.reason)
+						}
+					}
+				}
+			}
+			if !found {
+				t.Errorf("there is no package in %s: the test guards nothing", tt.folder)
+			}
+		})
+	}
+}
+
+// exact says that a standard package is below another by name only: net/url is no network.
+func exact(imported string, never []string) bool {
+	return !strings.Contains(strings.SplitN(imported, "/", 2)[0], ".") && !slices.Contains(never, imported)
+}
+
+// ownClosure is a package and those of this module that it is made of.
+func ownClosure(all map[string]*pkg, p *pkg) []*pkg {
+	seen := map[string]bool{p.ImportPath: true}
+	out := []*pkg{p}
+	for i := 0; i < len(out); i++ {
+		for _, imported := range out[i].Imports {
+			if room(imported) != "" && !seen[imported] && all[imported] != nil {
+				seen[imported] = true
+				out = append(out, all[imported])
+			}
+		}
+	}
+	return out
+}
+
+func TestAPIImportsAPIMachineryAlone(t *testing.T) {
+	t.Parallel()
+	for path, p := range listed(t) {
+		if !below(room(path), "api") {
+			continue
+		}
+		for _, imported := range p.Imports {
+			dep := listed(t)[imported]
+			if !dep.Standard && !below(imported, "k8s.io/apimachinery", module+"/api") {
+				t.Errorf("%s imports %s: whoever imports the API types should get nothing else", path, imported)
+			}
+		}
+	}
+}
+
+// The plugin is downloaded by everyone and started with every command, so it stays light.
+func TestPluginIsLight(t *testing.T) {
+	t.Parallel()
+	heavy := []string{
+		"k8s.io/kubernetes", "k8s.io/apiserver", "k8s.io/apiextensions-apiserver", "k8s.io/kubectl", "go.temporal.io", "github.com/temporalio",
+		"github.com/k3s-io/kine", "go.etcd.io", "github.com/mattn/go-sqlite3", "github.com/hashicorp/terraform-plugin-go",
+		module + "/server", module + "/activities", module + "/workflows",
+	}
+	chain := why(listed(t), module+"/cmd/kubectl-hykube", func(path string) bool { return below(path, heavy...) })
+	if chain != nil {
+		t.Errorf("the plugin has server code in it:\n  %s", strings.Join(chain, "\n  imports "))
+	}
+}
+
+func TestNothingImportsTests(t *testing.T) {
+	t.Parallel()
+	for path, p := range listed(t) {
+		if room(path) == "" || below(room(path), "tests") {
+			continue
+		}
+		for _, imported := range p.Imports {
+			if below(room(imported), "tests", "hack") {
+				t.Errorf("%s imports %s", path, imported)
+			}
+		}
+	}
+}

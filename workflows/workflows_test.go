@@ -1,0 +1,157 @@
+package workflows
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+
+	"github.com/hykube/hykube/internal/plan"
+)
+
+// hands are activities that do what a test says and remember what they were asked.
+type hands struct {
+	survey  func() (Surveyed, error)
+	propose func() error
+	steps   []Step
+	refused string
+	step    func(StepInput) (StepResult, error)
+
+	mu       sync.Mutex
+	made     []int
+	failures []Failure
+	finish   []Finish
+}
+
+func (h *hands) environment(t *testing.T) *testsuite.TestWorkflowEnvironment {
+	t.Helper()
+	var suite testsuite.WorkflowTestSuite
+	env := suite.NewTestWorkflowEnvironment()
+	env.SetTestTimeout(30 * time.Second)
+	register := func(name string, fn any) {
+		env.RegisterActivityWithOptions(fn, activity.RegisterOptions{Name: name})
+	}
+	register(ActivitySurvey, func(context.Context, Plan) (Surveyed, error) { return h.survey() })
+	register(ActivityPropose, func(context.Context, Plan) (Proposed, error) { return Proposed{}, h.propose() })
+	register(ActivityPublish, func(context.Context, Plan) (Published, error) { return Published{Summary: "1 to create"}, nil })
+	register(ActivityFail, func(_ context.Context, f Failure) error {
+		h.failures = append(h.failures, f)
+		return nil
+	})
+	register(ActivityBegin, func(context.Context, Plan) (Begun, error) {
+		return Begun{Steps: h.steps, Total: len(h.steps), Refused: h.refused}, nil
+	})
+	register(ActivityStep, func(_ context.Context, in StepInput) (StepResult, error) {
+		result, err := h.step(in)
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.made = append(h.made, in.Change)
+		return result, err
+	})
+	register(ActivityFinish, func(_ context.Context, f Finish) (Finished, error) {
+		h.finish = append(h.finish, f)
+		return Finished{Outcome: "Applied"}, nil
+	})
+	return env
+}
+
+func step(change int, dependsOn ...int) Step {
+	return Step{Step: plan.Step{Change: change, DependsOn: dependsOn}}
+}
+
+func TestApplyFollowsDependenciesAndGoesOnBesideAFailure(t *testing.T) {
+	// 0 <- 1 <- 2, and 3 alone; 1 fails.
+	h := &hands{steps: []Step{step(0), step(1, 0), step(2, 1), step(3)}}
+	h.step = func(in StepInput) (StepResult, error) { return StepResult{OK: in.Change != 1}, nil }
+	env := h.environment(t)
+	env.ExecuteWorkflow(ApplyPlan, Plan{Namespace: "prod", Name: "p", UID: "u"})
+	if err := env.GetWorkflowError(); err != nil {
+		t.Fatal(err)
+	}
+	if slices.Index(h.made, 0) > slices.Index(h.made, 1) {
+		t.Errorf("made %v: 1 depends on 0", h.made)
+	}
+	slices.Sort(h.made)
+	if diff := cmp.Diff([]int{0, 1, 3}, h.made); diff != "" {
+		t.Errorf("made, where 2 depends on what failed: %s", diff)
+	}
+	if len(h.finish) != 1 || h.finish[0].Cancelled {
+		t.Errorf("finish: %+v", h.finish)
+	}
+}
+
+func TestApplyStopsBetweenChangesWhenCancelled(t *testing.T) {
+	h := &hands{steps: []Step{step(0), step(1, 0)}}
+	env := h.environment(t)
+	h.step = func(StepInput) (StepResult, error) {
+		env.SignalWorkflow(SignalCancel, nil)
+		return StepResult{OK: true}, nil
+	}
+	env.ExecuteWorkflow(ApplyPlan, Plan{UID: "u"})
+	if err := env.GetWorkflowError(); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]int{0}, h.made); diff != "" {
+		t.Errorf("made after a cancel during the first: %s", diff)
+	}
+	if len(h.finish) != 1 || !h.finish[0].Cancelled {
+		t.Errorf("finish: %+v, want cancelled", h.finish)
+	}
+}
+
+func TestApplyOfARefusedPlanMakesNothing(t *testing.T) {
+	h := &hands{steps: []Step{step(0)}, refused: "not approved"}
+	h.step = func(StepInput) (StepResult, error) { return StepResult{OK: true}, nil }
+	env := h.environment(t)
+	env.ExecuteWorkflow(ApplyPlan, Plan{UID: "u"})
+	if err := env.GetWorkflowError(); err != nil {
+		t.Fatal(err)
+	}
+	if len(h.made) > 0 {
+		t.Errorf("made %v of a plan that was refused", h.made)
+	}
+}
+
+func TestPlanStartsAgainWhenObjectsMove(t *testing.T) {
+	surveys := 0
+	h := &hands{survey: func() (Surveyed, error) {
+		surveys++
+		return Surveyed{Visited: 1, Providers: []string{"sim"}}, nil
+	}}
+	h.propose = func() error {
+		if surveys == 1 {
+			return temporal.NewNonRetryableApplicationError("moved", ErrorMoved, nil)
+		}
+		return nil
+	}
+	env := h.environment(t)
+	env.ExecuteWorkflow(MakePlan, Plan{UID: "u"})
+	if err := env.GetWorkflowError(); err != nil {
+		t.Fatal(err)
+	}
+	if surveys != 2 || len(h.failures) > 0 {
+		t.Errorf("%d surveys, failures %v; want 2 and none", surveys, h.failures)
+	}
+}
+
+func TestPlanThatCannotBeMadeSaysWhy(t *testing.T) {
+	h := &hands{survey: func() (Surveyed, error) {
+		return Surveyed{}, temporal.NewNonRetryableApplicationError("the store is on fire", ErrorFinal, errors.New("fire"))
+	}}
+	env := h.environment(t)
+	env.ExecuteWorkflow(MakePlan, Plan{Namespace: "prod", Name: "p", UID: "u"})
+	if err := env.GetWorkflowError(); err != nil {
+		t.Fatal(err)
+	}
+	want := []Failure{{Plan: Plan{Namespace: "prod", Name: "p", UID: "u"}, Message: "the store is on fire"}}
+	if diff := cmp.Diff(want, h.failures); diff != "" {
+		t.Error(diff)
+	}
+}
