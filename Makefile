@@ -36,7 +36,7 @@ test: build mirror ## Run every test, from units to end-to-end stories.
 	HYKUBE_BIN_DIR=$(CURDIR)/bin HYKUBE_MIRROR_DIR=$(CURDIR)/.cache/mirror go test -timeout 30m ./...
 
 .PHONY: check
-check: ## Look for what tests do not see: format, vet, staticcheck, stale generated code, known vulnerabilities.
+check: ## Look for what tests do not see: format, lint, stale generated code, known vulnerabilities.
 	@hack/check.sh
 
 .PHONY: generate

@@ -212,7 +212,7 @@ func (a *Activities) Finish(ctx context.Context, f workflows.Finish) (workflows.
 		default:
 			finished.Outcome, reason = "Failed", v1alpha1.ReasonApplyFailed
 		}
-		message = fmt.Sprintf("%d of %d changes were made, %d failed, %d were not tried. %s Make a new plan for the rest.",
+		message = fmt.Sprintf("%d of %d changes were made, %d failed, %d were not tried.%s Make a new plan for the rest.",
 			counts.Done, counts.Total, counts.Failed, counts.Skipped, failures(work))
 		condition.Set(c, g, v1alpha1.ConditionApplied, false, reason, message)
 		condition.Stalled(c, g, reason, message)
@@ -239,7 +239,7 @@ func failures(w *work) string {
 	if n == 0 {
 		return ""
 	}
-	return strings.Join(text, "; ") + "."
+	return " " + strings.Join(text, "; ") + "."
 }
 
 // blocker finds a change that kept another from being tried, preferring one that was tried itself.

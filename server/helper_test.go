@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
@@ -50,6 +51,7 @@ func TestMain(m *testing.M) {
 }
 
 func runTests(m *testing.M) (code int, err error) {
+	server.BridgeLogs(slog.New(slog.DiscardHandler))
 	dir, err := os.MkdirTemp("", "hykube-server-test-")
 	if err != nil {
 		return 1, err
@@ -60,7 +62,7 @@ func runTests(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	shared, err = start(context.Background(), server.Config{
-		DataDir: filepath.Join(dir, "data"), TokenAuthFile: tokenFile, Join: shared.rooms(),
+		DataDir: filepath.Join(dir, "data"), TokenAuthFile: tokenFile, Join: rooms,
 	})
 	if err != nil {
 		return 1, err
@@ -75,30 +77,23 @@ type instance struct {
 	log    *bytes.Buffer
 	cancel context.CancelFunc
 	done   chan error
-
-	mu sync.Mutex
-	// used is what the server is told about use, by name.
-	used map[string]int
 }
 
-var inUse sync.Map // name of an object -> number of resources that use it
-
-// rooms answer as the real ones would.
-func (*instance) rooms() func(context.Context, *server.House) (server.Rooms, error) {
-	return func(context.Context, *server.House) (server.Rooms, error) {
-		return server.Rooms{
-			InUse: func(_ context.Context, obj metav1.Object) (int, string, error) {
-				n, _ := inUse.Load(obj.GetName())
-				count, _ := n.(int)
-				return count, "sim-network/main in namespace prod", nil
-			},
-			Changes: func(_ context.Context, p *v1alpha1.Plan, limit int, cont string) (*v1alpha1.PlanChangeList, error) {
-				list := &v1alpha1.PlanChangeList{ListMeta: metav1.ListMeta{Continue: fmt.Sprintf("%d-after-%q", limit, cont)}}
-				list.Items = append(list.Items, v1alpha1.PlanChange{Address: "sim_network.main", Action: v1alpha1.ActionCreate, State: v1alpha1.ChangePending})
-				return list, nil
-			},
-		}, nil
-	}
+// rooms answer as the real ones would: what is named "used" is in use.
+func rooms(context.Context, *server.House) (server.Rooms, error) {
+	return server.Rooms{
+		InUse: func(_ context.Context, obj metav1.Object) (int, string, error) {
+			if obj.GetName() != "used" {
+				return 0, "", nil
+			}
+			return 3, "sim-network/main in namespace prod", nil
+		},
+		Changes: func(_ context.Context, p *v1alpha1.Plan, limit int, cont string) (*v1alpha1.PlanChangeList, error) {
+			list := &v1alpha1.PlanChangeList{ListMeta: metav1.ListMeta{Continue: fmt.Sprintf("%s, %d after %q", p.Name, limit, cont)}}
+			list.Items = append(list.Items, v1alpha1.PlanChange{Address: "sim_network.main", Action: v1alpha1.ActionCreate, State: v1alpha1.ChangePending})
+			return list, nil
+		},
+	}, nil
 }
 
 func start(ctx context.Context, c server.Config) (*instance, error) {
@@ -217,7 +212,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 // namespace makes a namespace for one test.
 func namespace(t *testing.T, name string) string {
 	t.Helper()
-	ns := newNamespace(name)
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	if _, err := core(t, shared.admin()).CoreV1().Namespaces().Create(t.Context(), ns, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
 	}

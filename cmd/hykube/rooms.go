@@ -23,6 +23,7 @@ import (
 	"github.com/hykube/hykube/server/controller"
 	"github.com/hykube/hykube/server/kinds"
 	"github.com/hykube/hykube/server/loopback"
+	"github.com/hykube/hykube/server/storage"
 	"github.com/hykube/hykube/workflows"
 )
 
@@ -86,7 +87,7 @@ func join(_ context.Context, h *server.House) (server.Rooms, error) {
 		)
 	}
 	return server.Rooms{
-		InUse: func(ctx context.Context, obj metav1.Object) (int, string, error) { return inUse(ctx, led, obj) },
+		InUse: func(ctx context.Context, obj metav1.Object) (int, string, error) { return inUse(ctx, led, h.Objects, obj) },
 		Changes: func(ctx context.Context, p *v1alpha1.Plan, limit int, cont string) (*v1alpha1.PlanChangeList, error) {
 			return changes(ctx, led, p, limit, cont)
 		},
@@ -113,21 +114,29 @@ func mirrors(places []string) (directories []string, network string, err error) 
 	return directories, network, nil
 }
 
-// inUse counts the living instances that a Provider or a ProviderConfig stands behind.
-func inUse(ctx context.Context, led *ledger.Ledger, obj metav1.Object) (n int, example string, err error) {
-	_, isConfig := obj.(*v1alpha1.ProviderConfig)
+// inUse counts what a Provider or a ProviderConfig stands behind: the living instances, and for a Provider the objects of
+// its kinds, too, which nobody could see or delete without it.
+func inUse(ctx context.Context, led *ledger.Ledger, objects *storage.Objects, obj metav1.Object) (n int, example string, err error) {
+	count := func(kind, namespace, name string) {
+		if n++; n == 1 {
+			example = fmt.Sprintf("%s/%s in the namespace %q", kind, name, namespace)
+		}
+	}
+	if _, isConfig := obj.(*v1alpha1.ProviderConfig); !isConfig {
+		for o, err := range objects.List(ctx, v1alpha1.ProviderGroup(obj.GetName()), "") {
+			if err != nil {
+				return 0, "", err
+			}
+			count(o.GetKind(), o.GetNamespace(), o.GetName())
+		}
+		return n, example, nil
+	}
 	for rec, err := range led.Instances(ctx, obj.GetNamespace()) {
 		if err != nil {
 			return 0, "", err
 		}
-		used := rec.Provider == obj.GetName()
-		if isConfig {
-			used = rec.ProviderConfig == obj.GetName()
-		}
-		if used && (rec.Exists() || rec.Intent != nil) {
-			if n++; n == 1 {
-				example = fmt.Sprintf("%s/%s in the namespace %q", rec.Object.Kind, rec.Object.Name, rec.Object.Namespace)
-			}
+		if rec.ProviderConfig == obj.GetName() && (rec.Exists() || rec.Intent != nil) {
+			count(rec.Object.Kind, rec.Object.Namespace, rec.Object.Name)
 		}
 	}
 	return n, example, nil

@@ -63,7 +63,7 @@ func (c *coercion) attributes(attrs []*schema.Attribute, vals, out map[string]ct
 func (c *coercion) attribute(a *schema.Attribute, v cty.Value, field string) cty.Value {
 	if v == cty.NilVal || v.IsNull() {
 		if a.Required {
-			c.fail(field, "Missing required argument", "The argument %q is required, but it is not set or null. Add it to the spec.%s", a.Name, describe(a))
+			c.fail(field, SummaryMissingArgument, "The argument %q is required, but it is not set or null. Add it to the spec.%s", a.Name, describe(a))
 		}
 		if v == cty.NilVal {
 			return cty.NullVal(a.Type)
@@ -72,7 +72,7 @@ func (c *coercion) attribute(a *schema.Attribute, v cty.Value, field string) cty
 		return cty.NullVal(a.Type).WithMarks(marks)
 	}
 	if !a.Configurable() {
-		c.fail(field, "Value for a read-only attribute",
+		c.fail(field, SummaryReadOnly,
 			"%q is decided by the provider and cannot be set. Remove it from the spec; its value appears in the status.", a.Name)
 		return cty.NullVal(a.Type)
 	}
@@ -150,7 +150,7 @@ func (c *coercion) extraFields(v cty.Value, ty cty.Type, field string) {
 		vals := v.AsValueMap()
 		for _, k := range sortedKeys(vals) {
 			if !ty.HasAttribute(k) {
-				c.fail(keyField(field, k), "Unknown field", "There is no field %q here.%s", k, didYouMean(k, sortedKeys(ty.AttributeTypes())))
+				c.fail(keyField(field, k), SummaryUnknownField, "There is no field %q here.%s", k, didYouMean(k, sortedKeys(ty.AttributeTypes())))
 				continue
 			}
 			c.extraFields(vals[k], ty.AttributeType(k), keyField(field, k))
@@ -205,7 +205,7 @@ func attributeTypes(attrs []*schema.Attribute) map[string]cty.Type {
 func (c *coercion) nestedBlock(nb *schema.NestedBlock, v cty.Value, field string) cty.Value {
 	if v == cty.NilVal || v.IsNull() {
 		if nb.MinItems > 0 {
-			c.fail(field, "Missing required block", "At least %d %q must be given. Add it to the spec.", nb.MinItems, nb.TypeName)
+			c.fail(field, SummaryMissingBlock, "At least %d %q must be given. Add it to the spec.", nb.MinItems, nb.TypeName)
 		}
 		return emptyNested(nb)
 	}
@@ -437,7 +437,7 @@ func (c *coercion) unknownFields(attrs []*schema.Attribute, blocks []*schema.Nes
 		} else if hint = didYouMean(k, configurable(attrs, blocks)); hint == "" {
 			hint = fmt.Sprintf(" Remove it, or see kubectl explain for the fields of %s.", field)
 		}
-		c.fail(keyField(field, k), "Unknown field", "There is no field %q here.%s", k, hint)
+		c.fail(keyField(field, k), SummaryUnknownField, "There is no field %q here.%s", k, hint)
 	}
 }
 

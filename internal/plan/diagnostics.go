@@ -12,6 +12,14 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
+// Summaries of diagnostics about a spec that callers tell apart.
+const (
+	SummaryUnknownField    = "Unknown field"
+	SummaryMissingArgument = "Missing required argument"
+	SummaryMissingBlock    = "Missing required block"
+	SummaryReadOnly        = "Value for a read-only attribute"
+)
+
 // Diagnostics are errors and warnings for people: what is wrong, where, and what to do about it.
 type Diagnostics = []v1alpha1.Diagnostic
 

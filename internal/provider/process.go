@@ -160,6 +160,7 @@ func (p *Pool) readSchema(ctx context.Context, proc *process) error {
 	if err != nil {
 		return fmt.Errorf("read schema of provider %q: %w; use another version of the provider", proc.pkg.Source, err)
 	}
+	s.Protocol = proc.plugin.Protocol
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if known := p.schemas[proc.pkg.Checksum]; known != nil {

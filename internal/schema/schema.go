@@ -25,6 +25,8 @@ type Provider struct {
 	DataSources map[string]*Schema
 	// PlanDestroy is true when the provider wants to be asked before a destroy.
 	PlanDestroy bool
+	// Protocol is the major version of the plugin protocol, 5 or 6; 0 for a provider that is no plugin.
+	Protocol int
 	// SchemaOptional is true when a process may be used without asking it for its schema first.
 	SchemaOptional bool
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"sync"
 	"time"
 
@@ -94,7 +95,7 @@ func (p *Providers) reconcile(ctx context.Context, name cache.ObjectName) error 
 	p.Changed(obj.Name)
 	return p.status(ctx, obj, func(s *v1alpha1.ProviderStatus) {
 		s.ObservedGeneration = obj.Generation
-		s.Version, s.Checksum, s.Kinds = pkg.Version, pkg.Checksum, int32(len(sch.Resources))
+		s.Version, s.Checksum, s.Protocol, s.Kinds = pkg.Version, pkg.Checksum, strconv.Itoa(sch.Protocol), int32(len(sch.Resources))
 		message := fmt.Sprintf("%s %s serves %d kinds in %s.", pkg.Source, pkg.Version, len(sch.Resources), v1alpha1.ProviderGroup(obj.Name))
 		condition.Set(&s.Conditions, obj.Generation, v1alpha1.ConditionInstalled, true, v1alpha1.ReasonInstalled, message)
 		condition.Ready(&s.Conditions, obj.Generation, v1alpha1.ReasonInstalled, message)

@@ -15,14 +15,6 @@ import (
 	"github.com/hykube/hykube/internal/schema"
 )
 
-// Summaries of internal/plan that Kubernetes has words of its own for.
-const (
-	summaryUnknownField    = "Unknown field"
-	summaryMissingArgument = "Missing required argument"
-	summaryMissingBlock    = "Missing required block"
-	summaryReadOnly        = "Value for a read-only attribute"
-)
-
 // validateSpec checks the arguments against the provider's schema, and their expressions as far as they can be known
 // without values.
 func (s *served) validateSpec(u *unstructured.Unstructured) field.ErrorList {
@@ -41,11 +33,11 @@ func (s *served) validateSpec(u *unstructured.Unstructured) field.ErrorList {
 			detail = d.Summary
 		}
 		switch d.Summary {
-		case summaryUnknownField:
+		case plan.SummaryUnknownField:
 			errs = append(errs, &field.Error{Type: field.ErrorTypeForbidden, Field: d.Attribute, Detail: unknownSpecField(d).Error()})
-		case summaryMissingArgument, summaryMissingBlock:
+		case plan.SummaryMissingArgument, plan.SummaryMissingBlock:
 			errs = append(errs, &field.Error{Type: field.ErrorTypeRequired, Field: d.Attribute, Detail: detail})
-		case summaryReadOnly:
+		case plan.SummaryReadOnly:
 			errs = append(errs, &field.Error{Type: field.ErrorTypeForbidden, Field: d.Attribute, Detail: detail})
 		default:
 			errs = append(errs, &field.Error{
@@ -90,7 +82,7 @@ func (s *served) unknownSpec(u *unstructured.Unstructured) []error {
 	_, diags := plan.ParseConfig(spec, s.Schema.Block)
 	var out []error
 	for _, d := range diags {
-		if d.Severity == v1alpha1.SeverityError && d.Summary == summaryUnknownField {
+		if d.Severity == v1alpha1.SeverityError && d.Summary == plan.SummaryUnknownField {
 			out = append(out, unknownSpecField(d))
 		}
 	}

@@ -65,7 +65,7 @@ func newPlans(c Config) (*planREST, *statusREST, error) {
 
 // Create creates a plan.
 func (r *planREST) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc, opts *metav1.CreateOptions) (runtime.Object, error) {
-	return r.Store.Create(ctx, obj, r.mayApproveItself(validate), opts)
+	return r.resourceREST.Create(ctx, obj, r.mayApproveItself(validate), opts)
 }
 
 // Update updates a plan; an apply may create one.

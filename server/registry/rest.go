@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -38,6 +39,19 @@ func (r *resourceREST) ShortNames() []string { return []string{r.short} }
 
 // Categories implements rest.CategoriesProvider.
 func (r *resourceREST) Categories() []string { return []string{category} }
+
+// Create creates an object. A name of absurd length is refused here, where the error need not repeat it.
+func (r *resourceREST) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc, opts *metav1.CreateOptions) (runtime.Object, error) {
+	accessor, err := meta.Accessor(obj)
+	if err != nil {
+		return nil, err
+	}
+	if name := accessor.GetName(); len(name) > validation.DNS1123SubdomainMaxLength {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("create %s %q: metadata.name has %d characters, and the most is %d",
+			r.SingularQualifiedResource.Resource, shorten(name), len(name), validation.DNS1123SubdomainMaxLength))
+	}
+	return r.Store.Create(ctx, obj, validate, opts)
+}
 
 // Delete deletes an object that no living resource uses.
 func (r *resourceREST) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc, opts *metav1.DeleteOptions) (runtime.Object, bool, error) {

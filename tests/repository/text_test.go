@@ -159,6 +159,9 @@ func TestCommandsInDocsExist(t *testing.T) {
 	plugin := cli.NewCommand(streams)
 	seen := 0
 	for _, page := range list(t, ".md") {
+		if below(page, "docs/cli") {
+			continue // made of the commands themselves
+		}
 		for _, snippet := range code.FindAllString(read(t, page), -1) {
 			for _, m := range typedMake.FindAllStringSubmatch(snippet, -1) {
 				if seen++; !slices.Contains(targets, m[1]) {

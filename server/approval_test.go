@@ -1,0 +1,218 @@
+package server_test
+
+import (
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+const digest = "sha256:0123"
+
+func planOf(t *testing.T, obj *unstructured.Unstructured) *v1alpha1.Plan {
+	t.Helper()
+	p := new(v1alpha1.Plan)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, p); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func objectOf(t *testing.T, p *v1alpha1.Plan) *unstructured.Unstructured {
+	t.Helper()
+	m, err := runtime.DefaultUnstructuredConverter.ToUnstructured(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &unstructured.Unstructured{Object: m}
+}
+
+func condition(p *v1alpha1.Plan, kind string) metav1.Condition {
+	if c := meta.FindStatusCondition(p.Status.Conditions, kind); c != nil {
+		return *c
+	}
+	return metav1.Condition{}
+}
+
+// planned makes a plan and brings it to where a person decides about it, as the controllers would; change may do otherwise.
+func planned(t *testing.T, client dynamic.ResourceInterface, change func(*v1alpha1.Plan)) *v1alpha1.Plan {
+	t.Helper()
+	obj := newPlan("", nil)
+	obj.SetGenerateName("p-")
+	created, err := client.Create(t.Context(), obj, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := planOf(t, created)
+	p.Status.Digest = digest
+	set := func(kind string, status metav1.ConditionStatus, reason string) {
+		meta.SetStatusCondition(&p.Status.Conditions, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: reason + "."})
+	}
+	set(v1alpha1.ConditionPlanned, metav1.ConditionTrue, v1alpha1.ReasonPlanned)
+	set(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonAwaitingApproval)
+	set(v1alpha1.ConditionReconciling, metav1.ConditionFalse, v1alpha1.ReasonAwaitingApproval)
+	if change != nil {
+		change(p)
+	}
+	updated, err := client.UpdateStatus(t.Context(), objectOf(t, p), metav1.UpdateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return planOf(t, updated)
+}
+
+func decide(t *testing.T, client dynamic.ResourceInterface, p *v1alpha1.Plan, decision v1alpha1.Decision, digest string) (*v1alpha1.Plan, error) {
+	t.Helper()
+	sent := &v1alpha1.Plan{TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "Plan"}, ObjectMeta: metav1.ObjectMeta{Name: p.Name, Namespace: p.Namespace}}
+	sent.Status.Approval = &v1alpha1.PlanApproval{Decision: decision, Digest: digest, Message: "seen", By: &v1alpha1.Identity{Username: "forged"}}
+	obj, err := client.Update(t.Context(), objectOf(t, sent), metav1.UpdateOptions{}, "approval")
+	if err != nil {
+		return nil, err
+	}
+	return planOf(t, obj), nil
+}
+
+func TestDecisions(t *testing.T) {
+	client := objects(t, shared.admin()).Resource(plans).Namespace(namespace(t, "decisions"))
+	with := func(kind string, status metav1.ConditionStatus, reason string) func(*v1alpha1.Plan) {
+		return func(p *v1alpha1.Plan) {
+			meta.SetStatusCondition(&p.Status.Conditions, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: "sim_network.main moved."})
+		}
+	}
+	for name, test := range map[string]struct {
+		change   func(*v1alpha1.Plan)
+		decision v1alpha1.Decision
+		digest   string
+		want     string // what the refusal says
+	}{
+		"approve what was read":                {nil, v1alpha1.DecisionApproved, digest, ""},
+		"discard":                              {nil, v1alpha1.DecisionDiscarded, "", ""},
+		"approve something else":               {nil, v1alpha1.DecisionApproved, "sha256:9999", "read it again"},
+		"discard something else":               {nil, v1alpha1.DecisionDiscarded, "sha256:9999", "read it again"},
+		"approve without saying what":          {nil, v1alpha1.DecisionApproved, "", "status.approval.digest"},
+		"a decision that is none":              {nil, "Perhaps", digest, "status.approval.decision"},
+		"approve what is still being planned":  {func(p *v1alpha1.Plan) { meta.RemoveStatusCondition(&p.Status.Conditions, v1alpha1.ConditionPlanned) }, v1alpha1.DecisionApproved, digest, "still being planned"},
+		"approve what could not be planned":    {with(v1alpha1.ConditionPlanned, metav1.ConditionFalse, v1alpha1.ReasonPlanFailed), v1alpha1.DecisionApproved, digest, "could not be planned"},
+		"approve what is stale":                {with(v1alpha1.ConditionStale, metav1.ConditionTrue, v1alpha1.ReasonStale), v1alpha1.DecisionApproved, digest, "sim_network.main moved"},
+		"discard what is stale":                {with(v1alpha1.ConditionStale, metav1.ConditionTrue, v1alpha1.ReasonStale), v1alpha1.DecisionDiscarded, "", ""},
+		"approve where there is nothing to do": {with(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonNoChanges), v1alpha1.DecisionApproved, digest, "nothing to do"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := planned(t, client, test.change)
+			got, err := decide(t, client, p, test.decision, test.digest)
+			if test.want != "" {
+				if err == nil || !strings.Contains(err.Error(), test.want) {
+					t.Fatalf("got %v, want a refusal that says %q", err, test.want)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			a := got.Status.Approval
+			if a == nil || a.Decision != test.decision || a.Digest != digest || a.By == nil || a.By.Username != "hykube:admin" || a.At == nil || a.Message != "seen" {
+				t.Errorf("approval %+v", a)
+			}
+			approved := condition(got, v1alpha1.ConditionApproved)
+			if want := test.decision == v1alpha1.DecisionApproved; (approved.Status == metav1.ConditionTrue) != want {
+				t.Errorf("condition Approved: %+v", approved)
+			}
+			if stalled := condition(got, v1alpha1.ConditionStalled).Status == metav1.ConditionTrue; stalled != (test.decision == v1alpha1.DecisionDiscarded) {
+				t.Errorf("stalled: %v", stalled)
+			}
+			if _, err := decide(t, client, p, test.decision, test.digest); err != nil {
+				t.Errorf("the same decision again, as after a lost answer: %v", err)
+			}
+			other := map[v1alpha1.Decision]v1alpha1.Decision{v1alpha1.DecisionApproved: v1alpha1.DecisionDiscarded, v1alpha1.DecisionDiscarded: v1alpha1.DecisionApproved}
+			if _, err := decide(t, client, p, other[test.decision], digest); !apierrors.IsConflict(err) || !strings.Contains(err.Error(), "by hykube:admin") {
+				t.Errorf("the other decision afterwards: %v, want a conflict that says who decided", err)
+			}
+		})
+	}
+}
+
+func TestStatusCannotForgeADecision(t *testing.T) {
+	client := objects(t, shared.admin()).Resource(plans).Namespace(namespace(t, "forged"))
+	p := planned(t, client, func(p *v1alpha1.Plan) {
+		p.Status.Approval = &v1alpha1.PlanApproval{Decision: v1alpha1.DecisionApproved, Digest: digest}
+		p.Status.Cancel = &v1alpha1.PlanCancel{}
+		p.Status.RequestedBy = &v1alpha1.Identity{Username: "forged"}
+		p.Spec.Destroy = true
+		p.Labels = map[string]string{"forged": "yes"}
+	})
+	if p.Status.Approval != nil || p.Status.Cancel != nil || p.Status.RequestedBy.Username == "forged" || p.Spec.Destroy || p.Labels != nil {
+		t.Errorf("taken through status: %+v", p)
+	}
+	if p.Status.Digest != digest {
+		t.Errorf("the rest of the status was not: %+v", p.Status)
+	}
+}
+
+func TestCancel(t *testing.T) {
+	client := objects(t, shared.admin()).Resource(plans).Namespace(namespace(t, "cancel"))
+	p := planned(t, client, nil)
+	body := objectOf(t, p)
+	for range 2 { // asking twice is no error
+		got, err := client.Update(t.Context(), body, metav1.UpdateOptions{}, "cancel")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c := planOf(t, got).Status.Cancel; c == nil || c.By.Username != "hykube:admin" || c.At == nil {
+			t.Errorf("cancel %+v", c)
+		}
+	}
+	if _, err := decide(t, client, p, v1alpha1.DecisionApproved, digest); !apierrors.IsConflict(err) || !strings.Contains(err.Error(), "cancelled") {
+		t.Errorf("approve afterwards: %v", err)
+	}
+	done := planned(t, client, func(p *v1alpha1.Plan) {
+		meta.SetStatusCondition(&p.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonApplied})
+	})
+	if _, err := client.Update(t.Context(), objectOf(t, done), metav1.UpdateOptions{}, "cancel"); !apierrors.IsConflict(err) {
+		t.Errorf("cancel of what has ended: %v, want a conflict", err)
+	}
+}
+
+func TestApprovalHasItsOwnRight(t *testing.T) {
+	ns := namespace(t, "rights")
+	admin := objects(t, shared.admin()).Resource(plans).Namespace(ns)
+	editor := objects(t, shared.as("editor")).Resource(plans).Namespace(ns)
+	approver := objects(t, shared.as("approver")).Resource(plans).Namespace(ns)
+	bind(t, ns, "edit", "writers")
+	bind(t, ns, "hykube.plan-approver", "approvers")
+
+	var p *v1alpha1.Plan
+	eventually(t, "an editor may make a plan", func() bool {
+		_, err := editor.Create(t.Context(), newPlan("by-editor", nil), metav1.CreateOptions{})
+		return err == nil
+	})
+	automatic := newPlan("automatic", map[string]any{"approval": "Automatic"})
+	if _, err := editor.Create(t.Context(), automatic, metav1.CreateOptions{}); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `no verb "approve"`) {
+		t.Errorf("a plan that approves itself, by an editor: %v, want Forbidden", err)
+	}
+	if _, err := editor.Apply(t.Context(), "automatic", automatic, metav1.ApplyOptions{FieldManager: "test"}); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `no verb "approve"`) {
+		t.Errorf("the same by server-side apply: %v, want Forbidden", err)
+	}
+	if _, err := admin.Create(t.Context(), automatic, metav1.CreateOptions{}); err != nil {
+		t.Errorf("a plan that approves itself, by an administrator: %v", err)
+	}
+	p = planned(t, admin, nil)
+	if _, err := decide(t, editor, p, v1alpha1.DecisionApproved, digest); !apierrors.IsForbidden(err) {
+		t.Errorf("approve as an editor: %v, want Forbidden", err)
+	}
+	var got *v1alpha1.Plan
+	eventually(t, "an approver may approve", func() bool {
+		var err error
+		got, err = decide(t, approver, p, v1alpha1.DecisionApproved, digest)
+		return err == nil
+	})
+	if got.Status.Approval.By.Username != "approver" {
+		t.Errorf("approved by %+v", got.Status.Approval.By)
+	}
+}

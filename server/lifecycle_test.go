@@ -1,0 +1,198 @@
+package server_test
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/hykube/hykube/server"
+)
+
+// TestRestart stops a server and starts another on its data: everything is there, at a new port too.
+func TestRestart(t *testing.T) {
+	dir := t.TempDir()
+	first := startT(t, server.Config{DataDir: dir})
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s"}, StringData: map[string]string{"k": "correct horse battery staple"}}
+	if _, err := core(t, first.admin()).CoreV1().Secrets("default").Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	config := newObject("ProviderConfig", "c", map[string]any{"provider": "a", "config": map[string]any{"password": "hunter2-in-a-config"}})
+	if _, err := objects(t, first.admin()).Resource(providerConfigs).Namespace("default").Create(t.Context(), config, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := objects(t, first.admin()).Resource(plans).Namespace("default").Create(t.Context(), newPlan("p", nil), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	before := first.admin()
+	if err := first.stop(); err != nil {
+		t.Fatalf("stop: %v", err)
+	}
+	for _, text := range []string{"correct horse battery staple", "Y29ycmVjdCBob3JzZSBiYXR0ZXJ5IHN0YXBsZQ", "hunter2-in-a-config"} {
+		if where := find(t, dir, text); where != "" {
+			t.Errorf("%q stands readable in %s", text, where)
+		}
+	}
+
+	second := startT(t, server.Config{DataDir: dir})
+	got, err := core(t, second.admin()).CoreV1().Secrets("default").Get(t.Context(), "s", metav1.GetOptions{})
+	if err != nil || string(got.Data["k"]) != "correct horse battery staple" {
+		t.Errorf("secret after the restart: %v, %v", got.Data, err)
+	}
+	if _, err := objects(t, second.admin()).Resource(plans).Namespace("default").Get(t.Context(), "p", metav1.GetOptions{}); err != nil {
+		t.Errorf("plan after the restart: %v", err)
+	}
+	after := second.admin()
+	if !bytes.Equal(before.CAData, after.CAData) || !bytes.Equal(before.CertData, after.CertData) {
+		t.Error("the restart made new certificates, so that copies of the kubeconfig no longer work")
+	}
+}
+
+// TestRefusals starts servers that must not start, and reads what they say.
+func TestRefusals(t *testing.T) {
+	busy, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer busy.Close()
+	write := func(t *testing.T, dir, name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, test := range map[string]struct {
+		prepare func(t *testing.T, dir string, c *server.Config)
+		want    string
+	}{
+		"busy port": {
+			func(_ *testing.T, _ string, c *server.Config) { c.SecurePort = busy.Addr().(*net.TCPAddr).Port },
+			"the port is in use; choose another with --secure-port",
+		},
+		"foreign address": {
+			func(_ *testing.T, _ string, c *server.Config) { c.BindAddress = net.IPv4(192, 0, 2, 1) },
+			"this machine does not have that address",
+		},
+		"file instead of a directory": {
+			func(t *testing.T, dir string, c *server.Config) {
+				write(t, dir, "file", "")
+				c.DataDir = filepath.Join(dir, "file")
+			},
+			"not a directory",
+		},
+		"directory of a newer version": {
+			func(t *testing.T, dir string, _ *server.Config) { write(t, dir, "version", "999\n") },
+			"a newer version of hykube wrote it",
+		},
+		"damaged version file": {
+			func(t *testing.T, dir string, _ *server.Config) { write(t, dir, "version", "one") },
+			"does not hold a number",
+		},
+		"directory that another server uses": {
+			func(_ *testing.T, _ string, c *server.Config) { c.DataDir = filepath.Dir(shared.Kubeconfig()) },
+			"another server uses it (process ",
+		},
+		"lost encryption key": {
+			func(t *testing.T, dir string, _ *server.Config) {
+				if err := os.Mkdir(filepath.Join(dir, "db"), 0o700); err != nil {
+					t.Fatal(err)
+				}
+				write(t, dir, "db/state.db", "")
+			},
+			"restore it from a backup",
+		},
+		"unknown datastore": {
+			func(_ *testing.T, _ string, c *server.Config) { c.DatastoreEndpoint = "redis://user:hunter2@host" },
+			"unknown scheme",
+		},
+		"missing token file": {
+			func(_ *testing.T, _ string, c *server.Config) { c.TokenAuthFile = "/no/such/file" },
+			"read token file",
+		},
+		"missing encryption configuration": {
+			func(_ *testing.T, _ string, c *server.Config) { c.EncryptionConfig = "/no/such/file" },
+			"load encryption configuration",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			c := server.Config{DataDir: dir, BindAddress: net.IPv4(127, 0, 0, 1)}
+			test.prepare(t, dir, &c)
+			_, err := c.Complete(t.Context())
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Fatalf("got %v, want an error that says %q", err, test.want)
+			}
+			if strings.Contains(err.Error(), "\n") || strings.Contains(err.Error(), "hunter2") {
+				t.Errorf("the error has more than one line, or a password: %v", err)
+			}
+		})
+	}
+}
+
+func TestUnwritableDataDir(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root may write everywhere")
+	}
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o500); err != nil {
+		t.Fatal(err)
+	}
+	c := server.Config{DataDir: dir, BindAddress: net.IPv4(127, 0, 0, 1)}
+	if _, err := c.Complete(t.Context()); err == nil || !strings.Contains(err.Error(), "permission denied; make it writable") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestBadOptions(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*server.Options)
+		want   string
+	}{
+		"address that is a name":       {func(o *server.Options) { o.BindAddress = "localhost" }, "--bind-address"},
+		"port out of range":            {func(o *server.Options) { o.SecurePort = 70000 }, "--secure-port"},
+		"temporal without a port":      {func(o *server.Options) { o.TemporalAddress = "host" }, "--temporal-address"},
+		"no data directory":            {func(o *server.Options) { o.DataDir = "" }, "--data-dir"},
+		"audit of an impossible batch": {func(o *server.Options) { o.Audit.LogOptions.Path, o.Audit.LogOptions.Format = "x", "poem" }, "audit"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := server.NewOptions()
+			test.change(o)
+			if err := o.Validate(); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want an error about %s", err, test.want)
+			}
+		})
+	}
+	if err := server.NewOptions().Validate(); err != nil {
+		t.Errorf("the defaults are not valid: %v", err)
+	}
+}
+
+// find returns the file below dir that holds text; empty when none does.
+func find(t *testing.T, dir, text string) (where string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if err == nil && bytes.Contains(data, []byte(text)) {
+			where = path
+			return fs.SkipAll
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return where
+}

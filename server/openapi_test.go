@@ -1,0 +1,83 @@
+package server_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// TestOpenAPIIsClosed checks that every reference in every document resolves: one that dangles stops Argo CD for a whole
+// cluster.
+func TestOpenAPIIsClosed(t *testing.T) {
+	client := core(t, shared.admin()).Discovery().RESTClient()
+	read := func(path string) any {
+		t.Helper()
+		body, err := client.Get().RequestURI(path).SetHeader("Accept", "application/json").DoRaw(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var doc any
+		if err := json.Unmarshal(body, &doc); err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		return doc
+	}
+	documents := map[string]any{"/openapi/v2": read("/openapi/v2")}
+	for _, entry := range read("/openapi/v3").(map[string]any)["paths"].(map[string]any) {
+		path := entry.(map[string]any)["serverRelativeURL"].(string)
+		documents[path] = read(path)
+	}
+	if len(documents) < 5 {
+		t.Fatalf("only %d documents", len(documents))
+	}
+	for path, doc := range documents {
+		refs(doc, func(ref string) {
+			at := doc
+			for _, step := range strings.Split(strings.TrimPrefix(ref, "#/"), "/") {
+				m, _ := at.(map[string]any)
+				at = m[strings.NewReplacer("~1", "/", "~0", "~").Replace(step)]
+			}
+			if at == nil {
+				t.Errorf("%s: %s leads nowhere", path, ref)
+			}
+		})
+	}
+	models := documents["/openapi/v2"].(map[string]any)["definitions"].(map[string]any)
+	plan, _ := models["io.hykube.api.v1alpha1.Plan"].(map[string]any)
+	if text, _ := plan["description"].(string); !strings.Contains(text, "destroyed") && !strings.Contains(text, "infrastructure") {
+		t.Errorf("model of Plan: %v", plan)
+	}
+}
+
+func refs(v any, found func(string)) {
+	switch v := v.(type) {
+	case map[string]any:
+		if ref, ok := v["$ref"].(string); ok {
+			found(ref)
+		}
+		for _, inner := range v {
+			refs(inner, found)
+		}
+	case []any:
+		for _, inner := range v {
+			refs(inner, found)
+		}
+	}
+}
+
+func TestMetricsAndVersion(t *testing.T) {
+	client := core(t, shared.admin())
+	body, err := client.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"apiserver_request_duration_seconds_bucket", "kine_sql_total", "process_resident_memory_bytes"} {
+		if !strings.Contains(string(body), name) {
+			t.Errorf("/metrics lacks %s", name)
+		}
+	}
+	version, err := client.Discovery().ServerVersion()
+	if err != nil || !strings.Contains(version.GitVersion, "hykube") {
+		t.Errorf("version %v, %v", version, err)
+	}
+}

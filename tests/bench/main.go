@@ -1,0 +1,137 @@
+// Command bench measures what a person feels and what a machine pays: the time from start to ready, memory and CPU of an
+// idle server, and the whole journey from a file to applied infrastructure. It runs the built binaries as a user does, against a
+// simulated cloud without latency, and leaves nothing behind.
+//
+//	go run ./tests/bench -bin bin -mirror .cache/mirror -short
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+	"time"
+)
+
+// options are what to measure, and with what.
+type options struct {
+	bin, mirror string
+	short       bool
+}
+
+func main() {
+	var o options
+	flag.StringVar(&o.bin, "bin", "bin", "directory of the built binaries")
+	flag.StringVar(&o.mirror, "mirror", ".cache/mirror", "directory of the provider mirror")
+	flag.BoolVar(&o.short, "short", false, "measure what takes less than a minute")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, o); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, o options) (err error) {
+	h, err := newHouse(o)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if cerr := h.close(); err == nil {
+			err = cerr
+		}
+	}()
+	starts, idle, repeats := 3, 10*time.Second, 5
+	if !o.short {
+		starts, idle, repeats = 5, time.Minute, 20
+	}
+
+	var ready []time.Duration
+	for i := range starts {
+		if i > 0 {
+			if err := h.stopServer(); err != nil {
+				return err
+			}
+		}
+		took, err := h.startServer(ctx)
+		if err != nil {
+			return err
+		}
+		ready = append(ready, took)
+	}
+	report("start to ready, new data directory", "%s", ms(ready[0]))
+	report("start to ready, again", "%s", ms(median(ready[1:])))
+
+	if err := measureIdle(ctx, h, idle); err != nil {
+		return err
+	}
+	if err := h.prepare(ctx); err != nil {
+		return err
+	}
+	var whole, server []time.Duration
+	for i := range repeats + 1 {
+		w, err := h.applyFile(ctx, fmt.Sprintf("cli-%d", i), 1)
+		if err != nil {
+			return err
+		}
+		s, err := h.applyDirectly(ctx, fmt.Sprintf("api-%d", i))
+		if err != nil {
+			return err
+		}
+		if i > 0 { // the first one warms the provider's process up
+			whole, server = append(whole, w), append(server, s)
+		}
+	}
+	report("write, plan, approve, apply one resource: the command", "%s", ms(median(whole)))
+	report("write, plan, approve, apply one resource: the server", "%s", ms(median(server)))
+	if !o.short {
+		for _, n := range []int{100, 1000} {
+			took, err := h.applyFile(ctx, fmt.Sprintf("many-%d", n), n)
+			if err != nil {
+				return err
+			}
+			report(fmt.Sprintf("the command, %d resources", n), "%s", ms(took))
+		}
+	}
+	return nil
+}
+
+// measureIdle lets the server settle, then looks at it for a while.
+func measureIdle(ctx context.Context, h *house, window time.Duration) error {
+	for _, d := range []time.Duration{3 * time.Second, window} {
+		before, err := usageOf(h.server.Process.Pid)
+		if err != nil {
+			return err
+		}
+		select {
+		case <-time.After(d):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		after, err := usageOf(h.server.Process.Pid)
+		if err != nil {
+			return err
+		}
+		if d == window {
+			report("idle memory (RSS)", "%.0f MB", float64(after.rss)/1e6)
+			report(fmt.Sprintf("idle CPU over %s", window), "%.2f %% of a core", 100*(after.cpu-before.cpu).Seconds()/window.Seconds())
+		}
+	}
+	return nil
+}
+
+func report(what, format string, args ...any) {
+	fmt.Printf("%-56s %s\n", what, fmt.Sprintf(format, args...))
+}
+
+func ms(d time.Duration) string { return d.Round(time.Millisecond).String() }
+
+func median(d []time.Duration) time.Duration {
+	return slices.Sorted(slices.Values(d))[len(d)/2]
+}
