@@ -64,6 +64,9 @@ func (a *Activities) Publish(ctx context.Context, p workflows.Plan) (workflows.P
 		s.Diagnostics = first(diags)
 		condition.Set(c, g, v1alpha1.ConditionPlanned, true, v1alpha1.ReasonPlanned, summary.Text)
 		switch {
+		case s.Cancel != nil:
+			s.FinishedAt = now()
+			condition.Stalled(c, g, v1alpha1.ReasonCancelled, "It was cancelled while it was being made. Make a new plan.")
 		case empty:
 			s.FinishedAt = now()
 			condition.Ready(c, g, v1alpha1.ReasonNoChanges, "The infrastructure is what the objects ask for; there is nothing to do.")

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/condition"
 )
 
 // maxMessage bounds what a person may say about a decision.
@@ -190,6 +191,12 @@ func cancel(ctx context.Context, p *v1alpha1.Plan, now metav1.Time) error {
 		return apierrors.NewConflict(v1alpha1.Resource("plans"), p.Name, fmt.Errorf("it has ended, so there is nothing to stop"))
 	}
 	p.Status.Cancel = &v1alpha1.PlanCancel{By: requester(ctx), At: &now}
+	if meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionPlanned) && p.Status.Approval == nil {
+		// Nothing is under way that could say how it ended.
+		p.Status.FinishedAt = &now
+		condition.Stalled(&p.Status.Conditions, p.Generation, v1alpha1.ReasonCancelled,
+			fmt.Sprintf("Cancelled by %s before anybody approved it. Make a new plan.", nameOf(p.Status.Cancel.By)))
+	}
 	return nil
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/k3s-io/kine/pkg/drivers/mysql"
 	"github.com/k3s-io/kine/pkg/drivers/pgsql"
 	"github.com/k3s-io/kine/pkg/drivers/sqlite"
+	"github.com/k3s-io/kine/pkg/metrics"
 	"github.com/k3s-io/kine/pkg/server"
 	"github.com/prometheus/client_golang/prometheus"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -116,6 +117,7 @@ func openBackend(ctx context.Context, wg *sync.WaitGroup, cfg Config) (server.Ba
 	}
 	if cfg.Metrics != nil {
 		dc.MetricsRegisterer = tolerantRegisterer{cfg.Metrics}
+		dc.MetricsRegisterer.MustRegister(metrics.SQLTotal, metrics.SQLTime, metrics.CompactTotal, metrics.InsertErrorsTotal)
 	}
 	scheme, rest, _ := strings.Cut(cfg.Endpoint, "://")
 	var backend server.Backend

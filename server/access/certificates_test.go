@@ -1,0 +1,144 @@
+package access_test
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/hykube/hykube/server/access"
+)
+
+func openCerts(t *testing.T, dir string, now time.Time, hosts ...string) *access.Certificates {
+	t.Helper()
+	c, err := access.OpenCertificates(dir, append([]string{"127.0.0.1", "localhost"}, hosts...), now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func serving(t *testing.T, c *access.Certificates) *x509.Certificate {
+	t.Helper()
+	pair, err := tls.LoadX509KeyPair(c.ServingCert(), c.ServingKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pair.Leaf
+}
+
+func TestServingCertificate(t *testing.T) {
+	now := time.Now()
+	for name, test := range map[string]struct {
+		later time.Duration
+		hosts []string
+		same  bool
+	}{
+		"a restart keeps it":            {time.Hour, nil, true},
+		"near its end it is renewed":    {300 * 24 * time.Hour, nil, false},
+		"another address makes another": {time.Hour, []string{"192.0.2.7", "hykube.example.com"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			first := openCerts(t, dir, now)
+			before, ca := serving(t, first), first.ServerCA()
+			second := openCerts(t, dir, now.Add(test.later), test.hosts...)
+			after := serving(t, second)
+			if before.Equal(after) != test.same {
+				t.Errorf("same certificate: %v, want %v", !test.same, test.same)
+			}
+			if !bytes.Equal(ca, second.ServerCA()) {
+				t.Error("the authority changed")
+			}
+			roots := x509.NewCertPool()
+			roots.AppendCertsFromPEM(second.ServerCA())
+			for _, host := range append(test.hosts, "127.0.0.1", "localhost") {
+				if _, err := after.Verify(x509.VerifyOptions{DNSName: host, Roots: roots, CurrentTime: now.Add(test.later)}); err != nil {
+					t.Errorf("verify for %s: %v", host, err)
+				}
+			}
+		})
+	}
+}
+
+func TestKubeconfig(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "admin.kubeconfig")
+	c := openCerts(t, filepath.Join(dir, "tls"), time.Now())
+	if err := c.WriteKubeconfig(path, "https://127.0.0.1:1", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	first, err := clientcmd.BuildConfigFromFlags("", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.WriteKubeconfig(path, "https://127.0.0.1:2", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	second, err := clientcmd.BuildConfigFromFlags("", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second.Host != "https://127.0.0.1:2" || !bytes.Equal(first.CertData, second.CertData) {
+		t.Errorf("at another port: host %s, same certificate %v", second.Host, bytes.Equal(first.CertData, second.CertData))
+	}
+	if err := c.WriteKubeconfig(path, "https://127.0.0.1:2", time.Now().Add(300*24*time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	third, err := clientcmd.BuildConfigFromFlags("", path)
+	if err != nil || bytes.Equal(first.CertData, third.CertData) {
+		t.Errorf("near its end the certificate stays: %v", err)
+	}
+}
+
+func TestDamagedAuthority(t *testing.T) {
+	for name, damage := range map[string]func(t *testing.T, dir string){
+		"certificate is gone": func(t *testing.T, dir string) { remove(t, filepath.Join(dir, "server-ca.crt")) },
+		"key is gone":         func(t *testing.T, dir string) { remove(t, filepath.Join(dir, "client-ca.key")) },
+		"not PEM": func(t *testing.T, dir string) {
+			if err := os.WriteFile(filepath.Join(dir, "client-ca.crt"), []byte("x"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"key of another": func(t *testing.T, dir string) {
+			if err := os.Rename(filepath.Join(dir, "client-ca.key"), filepath.Join(dir, "server-ca.key")); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			openCerts(t, dir, time.Now())
+			damage(t, dir)
+			_, err := access.OpenCertificates(dir, []string{"localhost"}, time.Now())
+			if err == nil || !strings.Contains(err.Error(), "from a backup") {
+				t.Errorf("got %v; a lost authority must not be replaced silently, since nobody would be known any more", err)
+			}
+		})
+	}
+}
+
+func TestProviderRolesKeepStateFromViewers(t *testing.T) {
+	for _, role := range access.ProviderRoles("sim", []string{"sim-networks"}) {
+		for _, rule := range role.Rules {
+			for _, resource := range rule.Resources {
+				if resource == "*" || strings.HasSuffix(resource, "/state") && !strings.HasSuffix(role.Name, ":admin") {
+					t.Errorf("role %s gives %s", role.Name, resource)
+				}
+			}
+		}
+	}
+}
+
+func remove(t *testing.T, path string) {
+	t.Helper()
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+}
