@@ -6,7 +6,9 @@ PORT ?= 6443
 
 # SQLite is C; VERSION stands in for the stamp that `go build` would take from git.
 export CGO_ENABLED := 1
-LDFLAGS := -s -w -X github.com/hykube/hykube/server.Version=$(VERSION) -X github.com/hykube/hykube/internal/cli.Version=$(VERSION)
+# Without its version `kubectl version` fails.
+KUBERNETES := $(shell sed -n 's/^const kubernetesVersion = "\(.*\)"/\1/p' server/version.go)
+LDFLAGS := -s -w -X k8s.io/component-base/version.gitVersion=$(KUBERNETES) -X github.com/hykube/hykube/server.Version=$(VERSION) -X github.com/hykube/hykube/internal/cli.Version=$(VERSION)
 
 .DEFAULT_GOAL := help
 

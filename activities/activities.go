@@ -47,6 +47,8 @@ type Plans interface {
 	Get(ctx context.Context, namespace, name string, uid types.UID) (*v1alpha1.Plan, error)
 	// UpdateStatus changes the status of a plan, and tries again when somebody else was first.
 	UpdateStatus(ctx context.Context, namespace, name string, uid types.UID, change func(*v1alpha1.PlanStatus)) error
+	// Approve takes a decision about a plan in the name of whoever the approval says.
+	Approve(ctx context.Context, namespace, name string, uid types.UID, approval v1alpha1.PlanApproval) error
 }
 
 // Configs are the ProviderConfigs and the Secrets that they refer to.

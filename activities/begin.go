@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -228,8 +229,12 @@ func failures(w *work) string {
 	for _, c := range w.changes {
 		switch c.State {
 		case v1alpha1.ChangeFailed, v1alpha1.ChangeStale, v1alpha1.ChangeUnknown:
+			why := c.Message
+			if c.State == v1alpha1.ChangeFailed {
+				why = cmp.Or(describe(c.Diagnostics), why)
+			}
 			if n++; n <= most {
-				text = append(text, c.Address+": "+c.Message)
+				text = append(text, c.Address+": "+strings.TrimSuffix(why, "."))
 			}
 		}
 	}

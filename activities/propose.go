@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -87,6 +88,9 @@ func (pr *proposal) change(ctx context.Context, c *ledger.Change) (ok bool, err 
 		if err != nil {
 			return false, fmt.Errorf("decode planned value of %s: %w", c.Address, err)
 		}
+		if v, err = instance.Remark(v, c.PlannedSensitive); err != nil {
+			return false, fmt.Errorf("decode planned value of %s: %w", c.Address, err)
+		}
 		pr.publish(addr, plan.MarkSensitive(r.schema.Block, v))
 		return true, nil
 	}
@@ -147,7 +151,10 @@ func (pr *proposal) ask(ctx context.Context, c *ledger.Change, r *resource) (cty
 		return cty.NilVal, err
 	}
 	if rec.Intent != nil && rec.Intent.Action == v1alpha1.ActionCreate && !rec.Exists() {
-		return cty.NilVal, lostCreate(r.addr, rec.Intent)
+		// Who deletes the object has looked: there is nothing, or it is not Hykube's any more.
+		if over, err := pr.over(ctx, rec.Intent); err != nil || !over || !r.deleting {
+			return cty.NilVal, cmp.Or(err, lostCreate(r.addr, rec.Intent))
+		}
 	}
 	c.Diagnostics, c.Drift, c.Refreshed = nil, nil, nil
 	l, err := pr.lease(ctx, r, rec, wanted, pr.plan.Status.RequestedBy)
@@ -255,6 +262,9 @@ func describeChange(c *ledger.Change, block *schema.Block, prior instance.State,
 	if err != nil {
 		return fmt.Errorf("encode planned value of %s: %w", c.Address, err)
 	}
+	if c.PlannedSensitive, err = instance.SensitivePaths(p.Value); err != nil {
+		return fmt.Errorf("encode planned value of %s: %w", c.Address, err)
+	}
 	rendered, err := plan.Render(block, prior.Value, p.Value)
 	if err != nil {
 		return fmt.Errorf("render change of %s: %w", c.Address, err)
@@ -342,8 +352,17 @@ func prevented(addr plan.Address) error {
 
 func lostCreate(addr plan.Address, intent *ledger.Intent) error {
 	return &instance.DiagnosticsError{Operation: "plan", Diagnostics: plan.Diagnostics{problem(addr, "Outcome of a create is unknown", fmt.Sprintf(
-		"At %s a create of %s was begun, and the server stopped before the provider answered. It may exist. Look for it; if it does not exist, or you removed it, delete the object and write it again.",
+		"At %s a create of %s was begun, and the provider's answer never came. It may exist. Look for it; if it does not exist, or you removed it, delete the object, apply a plan, and write it again.",
 		intent.At.Format(time.RFC3339), addr))}}
+}
+
+// over says whether the plan that left an intent behind has given up on it: the outcome is not known, and nobody is at it.
+func (a *Activities) over(ctx context.Context, i *ledger.Intent) (bool, error) {
+	c, err := a.Ledger.Change(ctx, i.Plan, i.Change)
+	if errors.Is(err, ledger.ErrNotFound) {
+		return true, nil // the plan was deleted
+	}
+	return err == nil && c.State != v1alpha1.ChangePending && c.State != v1alpha1.ChangeRunning, err
 }
 
 // diagnosticsOf keeps what a provider said whole, and makes a diagnostic of any other error.

@@ -26,7 +26,7 @@ func (a *Activities) Publish(ctx context.Context, p workflows.Plan) (workflows.P
 	if err != nil {
 		return workflows.Published{}, err
 	}
-	if po.Status.Digest != "" || planFailed(po) {
+	if po.Status.Digest != "" && (po.Spec.Approval != v1alpha1.ApprovalAutomatic || po.Status.Approval != nil) || planFailed(po) {
 		// An earlier attempt, or the survey, said all there is to say.
 		return publishedOf(po), nil
 	}
@@ -57,27 +57,30 @@ func (a *Activities) Publish(ctx context.Context, p workflows.Plan) (workflows.P
 	}
 	summary.Text = summaryText(&summary)
 	empty := summary.Create+summary.Update+summary.Replace+summary.Delete == 0 && (!po.Spec.RefreshOnly || summary.Drifted == 0)
+	cancelled := false
 	err = a.Plans.UpdateStatus(ctx, p.Namespace, p.Name, uidOf(p), func(s *v1alpha1.PlanStatus) {
 		c := &s.Conditions
 		g := po.Generation
+		cancelled = s.Cancel != nil
 		s.ObservedGeneration, s.Summary, s.Digest, s.PlannedAt = g, &summary, digest.String(), now()
 		s.Diagnostics = first(diags)
 		condition.Set(c, g, v1alpha1.ConditionPlanned, true, v1alpha1.ReasonPlanned, summary.Text)
 		switch {
-		case s.Cancel != nil:
+		case cancelled:
 			s.FinishedAt = now()
 			condition.Stalled(c, g, v1alpha1.ReasonCancelled, "It was cancelled while it was being made. Make a new plan.")
 		case empty:
 			s.FinishedAt = now()
 			condition.Ready(c, g, v1alpha1.ReasonNoChanges, "The infrastructure is what the objects ask for; there is nothing to do.")
-		case po.Spec.Approval == v1alpha1.ApprovalAutomatic:
-			s.Approval = &v1alpha1.PlanApproval{Decision: v1alpha1.DecisionApproved, Digest: s.Digest, By: s.RequestedBy, At: now(), Message: "approved by the plan's own policy"}
-			condition.Set(c, g, v1alpha1.ConditionApproved, true, v1alpha1.ReasonAutomatic, "spec.approval is Automatic.")
-			condition.Reconciling(c, g, v1alpha1.ReasonApplying, "The plan is about to be applied.")
 		default:
 			condition.Waiting(c, g, v1alpha1.ReasonAwaitingApproval, fmt.Sprintf("%s. Read it with kubectl hykube show %s -n %s, then approve or discard it.", summary.Text, p.Name, p.Namespace))
 		}
 	})
+	if err == nil && !empty && !cancelled && po.Spec.Approval == v1alpha1.ApprovalAutomatic {
+		err = a.Plans.Approve(ctx, p.Namespace, p.Name, uidOf(p), v1alpha1.PlanApproval{
+			Decision: v1alpha1.DecisionApproved, Digest: digest.String(), By: po.Status.RequestedBy, Message: "approved by the plan's own policy",
+		})
+	}
 	return workflows.Published{Summary: summary.Text, Empty: empty}, err
 }
 

@@ -258,6 +258,14 @@ func (s *stepRun) make(ctx context.Context) error {
 	case resumed && rec.Intent.Action == v1alpha1.ActionCreate:
 		return &unknownError{lostCreate(r.addr, rec.Intent)}
 	case rec.Intent != nil && !resumed:
+		// What an earlier plan gave up on is looked at before anything is done. A create can't be, and stays with the person who
+		// deleted the object.
+		if resumed, err = s.over(ctx, rec.Intent); err != nil {
+			return err
+		}
+		if resumed && (rec.Intent.Action != v1alpha1.ActionCreate || c.Action == v1alpha1.ActionDelete) {
+			break
+		}
 		return &staleError{"another plan is changing it, or was when the server stopped"}
 	}
 	if err := s.unmoved(r, rec); err != nil {
@@ -357,10 +365,11 @@ func (s *stepRun) unmoved(r *resource, rec *ledger.Instance) error {
 		state = c.Bound.State // the first half took it away
 	}
 	switch {
-	case r.ref.Generation != c.Object.Generation:
-		return &staleError{fmt.Sprintf("the object was changed after the plan was made (generation %d, planned %d)", r.ref.Generation, c.Object.Generation)}
+	// A deletion is told before the generation, which it raises.
 	case r.deleting != c.Bound.Deleting:
 		return &staleError{"the object was marked for deletion after the plan was made"}
+	case r.ref.Generation != c.Object.Generation:
+		return &staleError{fmt.Sprintf("the object was changed after the plan was made (generation %d, planned %d)", r.ref.Generation, c.Object.Generation)}
 	case state != c.Bound.State:
 		return &staleError{"the recorded state moved after the plan was made"}
 	case r.entry.Package.Version != c.ProviderVersion:

@@ -58,7 +58,7 @@ plan=$(newest_plan)
 
 title "Approve and apply: in the order of the references, independent changes side by side"
 run kubectl hykube approve "$plan" -n first
-run simcloud stats
+run simcloud calls --op create
 applied=$(objects)
 ((applied > 0)) || die "nothing exists in the cloud after the plan was applied"
 

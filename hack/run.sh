@@ -18,7 +18,7 @@ In another terminal:
 
   export KUBECONFIG=$KUBECONFIG SIMCLOUD_ADDRESS=$SIMCLOUD_ADDRESS PATH=$bin:\$PATH
   hykube kubectl hykube apply -f examples/first     # write, plan, ask, apply
-  hykube kubectl get hykube,sim-instances -n first  # what is there now
+  hykube kubectl get hykube -n first                # what is there now
   hykube kubectl hykube ui                          # the runs, in the Temporal Web UI
   simcloud drift network main tags.team=rogue       # change the cloud behind Hykube's back
   hykube kubectl hykube plan --refresh=All -n first # and find it

@@ -41,7 +41,7 @@ type groupProvider interface {
 // installAPIs installs the fixed kinds.
 func (s *Server) installAPIs() error {
 	g := s.config.generic
-	core, events, err := coreGroups(g.RESTOptionsGetter)
+	core, events, err := coreGroups(g.RESTOptionsGetter, s.inUse)
 	if err != nil {
 		return fmt.Errorf("make core kinds: %w", err)
 	}
@@ -82,7 +82,7 @@ func (s *Server) installAPIs() error {
 
 // coreGroups are namespaces, secrets, config maps and events: of the core, what is of use without machines. Kubernetes'
 // own assembly of the group would make, and keep caches for, all the rest.
-func coreGroups(opts generic.RESTOptionsGetter) (core, events *genericapiserver.APIGroupInfo, err error) {
+func coreGroups(opts generic.RESTOptionsGetter, inUse registry.InUseFunc) (core, events *genericapiserver.APIGroupInfo, err error) {
 	namespaces, namespaceStatus, namespaceFinalize, err := namespacestore.NewREST(opts)
 	if err != nil {
 		return nil, nil, err
@@ -101,7 +101,7 @@ func coreGroups(opts generic.RESTOptionsGetter) (core, events *genericapiserver.
 	}
 	coreInfo := genericapiserver.NewDefaultAPIGroupInfo("", legacyscheme.Scheme, legacyscheme.ParameterCodec, legacyscheme.Codecs)
 	coreInfo.VersionedResourcesStorageMap[corev1.SchemeGroupVersion.Version] = map[string]rest.Storage{
-		"namespaces":          namespaces,
+		"namespaces":          &namespaceREST{REST: namespaces, inUse: inUse},
 		"namespaces/status":   namespaceStatus,
 		"namespaces/finalize": namespaceFinalize,
 		"secrets":             secrets,

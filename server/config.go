@@ -170,8 +170,8 @@ func (c *completedConfig) completeGeneric(ctx context.Context) error {
 		return err
 	}
 	if c.Audit != nil {
-		if err := c.Audit.ApplyTo(g); err != nil {
-			return fmt.Errorf("set up audit: %w", err)
+		if err := applyAudit(c.Audit, c.DataDir, g); err != nil {
+			return err
 		}
 	}
 	c.openAPI()

@@ -174,6 +174,26 @@ func TestBadOptions(t *testing.T) {
 	}
 }
 
+func TestAuditLog(t *testing.T) {
+	dir := t.TempDir()
+	o := server.NewOptions()
+	o.Audit.LogOptions.Path = filepath.Join(dir, "audit.log")
+	s := startT(t, server.Config{DataDir: filepath.Join(dir, "data"), Audit: o.Audit})
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "audited"}, StringData: map[string]string{"k": "hunter2"}}
+	if _, err := core(t, s.admin()).CoreV1().Secrets("default").Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	var log string
+	eventually(t, "the creation stands in the audit log", func() bool {
+		data, _ := os.ReadFile(o.Audit.LogOptions.Path)
+		log = string(data)
+		return strings.Contains(log, `"name":"audited"`) && strings.Contains(log, `"username":"hykube:admin"`)
+	})
+	if strings.Contains(log, "hunter2") || strings.Contains(log, "aHVudGVyMg") {
+		t.Error("the audit log holds the secret")
+	}
+}
+
 // find returns the file below dir that holds text; empty when none does.
 func find(t *testing.T, dir, text string) (where string) {
 	t.Helper()

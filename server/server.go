@@ -92,6 +92,11 @@ func (c CompletedConfig) New(ctx context.Context) (_ *Server, err error) {
 			return nil, err
 		}
 	}
+	if s.rooms.Ready != nil {
+		if err := s.generic.AddReadyzChecks(healthz.NamedCheck("rooms", func(*http.Request) error { return s.rooms.Ready() })); err != nil {
+			return nil, fmt.Errorf("add readiness check: %w", err)
+		}
+	}
 	if err := s.addHooks(); err != nil {
 		return nil, err
 	}
@@ -201,7 +206,11 @@ func (s *Server) close() error {
 	}
 	errs = append(errs, s.engine.Stop(ctx))
 	s.kinds.Close()
-	s.background.Wait()
+	stopped := make(chan error)
+	go func() { s.background.Wait(); close(stopped) }()
+	if err := wait(stopped, time.Second); err != nil {
+		s.log.Warn("controllers of Kubernetes did not stop cleanly", "error", err)
+	}
 	return errors.Join(append(errs, s.config.close())...)
 }
 

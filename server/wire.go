@@ -36,7 +36,7 @@ type House struct {
 
 // Rooms is what Config.Join connects. Every field may be nil.
 type Rooms struct {
-	// InUse says how many living resources use a Provider or a ProviderConfig, and names one.
+	// InUse says how many living resources use a Namespace, a Provider or a ProviderConfig, and names one.
 	InUse registry.InUseFunc
 	// Changes pages through the changes of a plan.
 	Changes registry.ChangesFunc
@@ -45,6 +45,9 @@ type Rooms struct {
 	// Run is the controllers and workers. It is called when the server answers and the engine runs, and returns when its
 	// context ends, within a few seconds: the server and the engine are still there for it to finish with.
 	Run func(context.Context) error
+	// Ready tells why the server should not get requests yet, such as that the kinds of installed providers are not served
+	// again after a restart.
+	Ready func() error
 	// Close is called last, however the server ends: it leaves no provider process behind.
 	Close func(context.Context) error
 }

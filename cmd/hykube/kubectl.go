@@ -1,13 +1,18 @@
 package main
 
 import (
+	"fmt"
 	"os"
+	"regexp"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/kubectl/pkg/cmd"
 	"k8s.io/kubectl/pkg/cmd/plugin"
+	"k8s.io/kubectl/pkg/cmd/util"
 
+	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/cli"
 )
 
@@ -16,12 +21,39 @@ func newKubectlCommand() *cobra.Command {
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
 	verbs := cli.NewCommand(streams)
 	options := cmd.KubectlOptions{Arguments: os.Args[1:], IOStreams: streams}
-	if len(os.Args) < 3 || os.Args[2] != verbs.Name() {
-		// Other plugins work as they do in kubectl; a kubectl-hykube on the PATH does not stand in for what is built in.
+	// Other plugins work as they do in kubectl; a kubectl-hykube on the PATH does not stand in for what is built in. Kubectl
+	// takes no flags before the name of a plugin, and would refuse those before ours.
+	// And only for this command: the word after another one is no plugin's name.
+	if len(os.Args) > 2 && os.Args[1] == "kubectl" && os.Args[2] != verbs.Name() && !strings.HasPrefix(os.Args[2], "-") {
 		options.PluginHandler = cmd.NewDefaultPluginHandler(plugin.ValidPluginFilenamePrefixes)
 	}
+	util.BehaviorOnFatal(func(message string, code int) {
+		if message = strings.TrimSuffix(advise(message), "\n"); message != "" {
+			fmt.Fprintln(os.Stderr, message)
+		}
+		os.Exit(code)
+	})
 	kubectl := cmd.NewDefaultKubectlCommandWithArgs(options)
 	kubectl.Short = "Talk to a server with kubectl, which is built in"
 	kubectl.AddCommand(verbs)
 	return kubectl
+}
+
+var (
+	unknownKind = regexp.MustCompile(`no matches for kind "[^"]*" in version "([^"/]*)[^"]*"`)
+	// customKinds are what kubectl says about custom resources, of which a server of Hykube has none.
+	customKinds = regexp.MustCompile(`\nensure CRDs are installed first|; if you choose to ignore these errors, turn validation off with --validate=false`)
+)
+
+// advise says after an error of kubectl's about an unknown kind where the kinds of this server come from.
+func advise(message string) string {
+	found := unknownKind.FindStringSubmatch(message)
+	if found == nil {
+		return message
+	}
+	advice := "`kubectl api-resources` lists the kinds that there are"
+	if name, ok := v1alpha1.ProviderOfGroup(found[1]); ok {
+		advice = fmt.Sprintf("kinds of %q come with the Provider %q: `kubectl get provider %s` says whether it is ready, and `kubectl api-resources --api-group=%s` lists its kinds", found[1], name, name, found[1])
+	}
+	return customKinds.ReplaceAllString(strings.TrimSuffix(message, "\n"), "") + "\n" + advice
 }

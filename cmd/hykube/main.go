@@ -63,7 +63,6 @@ Start with "hykube server"; then, in another terminal:
   hykube kubectl get providers`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w; see %q", err, cmd.CommandPath()+" --help")
@@ -74,5 +73,9 @@ Start with "hykube server"; then, in another terminal:
 
 // oneLine joins the lines of an error: what reads stderr reads it by line.
 func oneLine(err error) string {
-	return strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' }), "; ")
+	lines := strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' })
+	for i, line := range lines {
+		lines[i] = strings.TrimSpace(line)
+	}
+	return strings.Join(lines, "; ")
 }

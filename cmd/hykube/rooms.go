@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
@@ -16,6 +17,7 @@ import (
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/provider"
 	"github.com/hykube/hykube/server"
+	"github.com/hykube/hykube/server/access"
 	"github.com/hykube/hykube/server/controller"
 	"github.com/hykube/hykube/server/loopback"
 	"github.com/hykube/hykube/workflows"
@@ -23,6 +25,9 @@ import (
 
 // concurrentActivities bounds the activities of this process; most of their time they wait for a provider.
 const concurrentActivities = 256
+
+// stopTimeout is what calls to providers that are under way get to end by themselves when the server stops.
+const stopTimeout = 2 * time.Second
 
 // join connects the rooms of the house: the providers, the ledger, the controllers and the workers.
 func join(_ context.Context, h *server.House) (server.Rooms, error) {
@@ -60,11 +65,19 @@ func join(_ context.Context, h *server.House) (server.Rooms, error) {
 		Dir: filepath.Join(h.DataDir, "providers"), MirrorDirs: directories, NetworkMirror: network, DirectRegistry: true,
 		Logger: h.Logger.With("component", "provider"),
 	})
+	logger := h.Logger.With("component", "controller")
+	providers := &controller.Providers{
+		Client: fixed, Installer: installer, Pool: pool, Catalog: cat, Kinds: h.Kinds, Logger: logger,
+		Grant: func(ctx context.Context, name string, resources []string) error {
+			return access.EnsureRoles(ctx, core, access.ProviderRoles(name, resources), nil)
+		},
+	}
 	run := func(ctx context.Context) error {
 		temporal := h.Engine.Client()
 		w := worker.New(temporal, workflows.TaskQueue, worker.Options{
 			MaxConcurrentActivityExecutionSize: concurrentActivities,
 			DisableRegistrationAliasing:        true,
+			WorkerStopTimeout:                  stopTimeout,
 		})
 		w.RegisterWorkflowWithOptions(workflows.MakePlan, workflow.RegisterOptions{Name: workflows.PlanName})
 		w.RegisterWorkflowWithOptions(workflows.ApplyPlan, workflow.RegisterOptions{Name: workflows.ApplyName})
@@ -73,15 +86,13 @@ func join(_ context.Context, h *server.House) (server.Rooms, error) {
 			return fmt.Errorf("start worker: %w", err)
 		}
 		defer w.Stop()
-		logger := h.Logger.With("component", "controller")
-		return controller.Run(ctx,
-			&controller.Providers{Client: fixed, Installer: installer, Pool: pool, Catalog: cat, Kinds: h.Kinds, Logger: logger},
+		return controller.Run(ctx, providers,
 			&controller.Configs{Client: fixed, Core: core.CoreV1().RESTClient(), Secrets: configs, Pool: pool, Catalog: cat, Logger: logger},
 			&controller.Plans{Client: fixed, Status: plans, Temporal: temporal, Ledger: led, Logger: logger},
 		)
 	}
 	answers := &loopback.Answers{Ledger: led, Stored: h.Objects}
-	return server.Rooms{InUse: answers.InUse, Changes: answers.Changes, State: answers.State, Run: run, Close: pool.Close}, nil
+	return server.Rooms{InUse: answers.InUse, Changes: answers.Changes, State: answers.State, Run: run, Ready: providers.Ready, Close: pool.Close}, nil
 }
 
 // mirrors tells mirror directories from the one network mirror that there may be.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/charmbracelet/x/ansi"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 )
@@ -244,6 +245,9 @@ func (s *Screen) hint(plan *v1alpha1.Plan) string {
 
 // Verdict is the line that says what a plan would do.
 func Verdict(plan *v1alpha1.Plan, sum v1alpha1.PlanSummary, style Style) string {
+	if meta.IsStatusConditionFalse(plan.Status.Conditions, v1alpha1.ConditionPlanned) {
+		return style.Bold(style.Red("The plan could not be made.")) + " Nothing was changed."
+	}
 	if sum.Create+sum.Update+sum.Replace+sum.Delete == 0 {
 		if plan.Spec.RefreshOnly && sum.Drifted > 0 {
 			return style.Bold("Plan:") + fmt.Sprintf(" %s to bring up to date; the infrastructure stays as it is.", plural(int(sum.Drifted), "record"))

@@ -34,6 +34,21 @@ func markPaths(v cty.Value, paths []cty.Path) cty.Value {
 	return remark(v, marks)
 }
 
+// SensitivePaths writes down where a value is marked, for Remark.
+func SensitivePaths(v cty.Value) (json.RawMessage, error) {
+	_, marks := v.UnmarkDeepWithPaths()
+	return encodePaths(marks)
+}
+
+// Remark marks a value where SensitivePaths found marks.
+func Remark(v cty.Value, sensitive json.RawMessage) (cty.Value, error) {
+	paths, err := decodePaths(sensitive)
+	if err != nil {
+		return cty.NilVal, err
+	}
+	return markPaths(v, paths), nil
+}
+
 // pathStep is one step of a path in a ledger record: an attribute's name, or the key of an element.
 type pathStep struct {
 	Attr  string                   `json:"attr,omitempty"`

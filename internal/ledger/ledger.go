@@ -155,10 +155,12 @@ func (l *Ledger) Instances(ctx context.Context, namespace string) iter.Seq2[*Ins
 // Change is one stored change of a plan: what a person may see, and what applying it needs.
 type Change struct {
 	v1alpha1.PlanChange
-	// Phase of the plan's objects at planning time that the change is bound to.
+	// Bound is what must still hold when the change is applied.
 	Bound Bound `json:"bound"`
 	// Planned is the value that the provider promised, in MessagePack, unknown values included.
 	Planned []byte `json:"planned,omitempty"`
+	// PlannedSensitive holds the paths in Planned that are secret because secrets went into them.
+	PlannedSensitive json.RawMessage `json:"plannedSensitive,omitempty"`
 	// PlannedPrivate belongs to Planned.
 	PlannedPrivate []byte `json:"plannedPrivate,omitempty"`
 	// Refreshed is the state as it was read while planning, when it differs from what was recorded.

@@ -48,6 +48,9 @@ func TestCheckPlanned(t *testing.T) {
 		"object, though not configured":      {leaf(optional("x", cty.String)), none, none, in(str("a")), []string{`planned for existence but config wants absence`}},
 		"unknown config must stay unknown":   {leaf(optional("x", cty.String)), none, in(unknownStr), in(str("a")), []string{`x: planned value "a" does not match config value (known after apply)`}},
 		"a refined unknown is still unknown": {leaf(optional("x", cty.String)), none, in(unknownStr), in(unknownStr.RefineNotNull()), nil},
+		"and so is one within a map": {leaf(optional("x", cty.Map(cty.String))), none,
+			in(cty.MapVal(map[string]cty.Value{"k": cty.UnknownVal(cty.String).Refine().StringPrefix("db-").NewValue()})),
+			in(cty.MapVal(map[string]cty.Value{"k": cty.UnknownVal(cty.String)})), nil},
 
 		"list: fewer blocks":          {blocks(schema.NestingList), none, list(el(str("a"), nullStr)), in(cty.ListValEmpty(ety)), []string{`x: block count in plan (0) disagrees with count in config (1)`}},
 		"list: computed in a block":   {blocks(schema.NestingList), none, list(el(str("a"), nullStr)), list(el(str("a"), unknownStr)), nil},

@@ -240,12 +240,20 @@ func fixedHash(n nestedSchema, v cty.Value) int {
 	return h
 }
 
-// unrefined forgets what is known about an unknown value.
+// unrefined forgets what is known about unknown values, also about those within the value: "db-${unknown}" in a map is
+// known to begin with "db-", and providers need not repeat that.
 func unrefined(v cty.Value) cty.Value {
-	if !v.IsKnown() {
-		return cty.UnknownVal(v.Type())
+	if v.IsWhollyKnown() {
+		return v
 	}
-	return v
+	// The function below returns no error, so neither does Transform.
+	out, _ := cty.Transform(v, func(_ cty.Path, v cty.Value) (cty.Value, error) {
+		if !v.IsKnown() {
+			return cty.UnknownVal(v.Type()), nil
+		}
+		return v, nil
+	})
+	return out
 }
 
 // couldBecome says whether the prior element may have come from the configured one: it differs at most in computed

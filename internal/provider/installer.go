@@ -142,6 +142,9 @@ func (in *Installer) install(ctx context.Context, s Source, wanted versions.Set,
 				in.log.Warn("provider source can't be reached, using the installed package", "provider", s.String(), "version", pkg.Version, "error", err)
 				return pkg, verr
 			}
+			if len(available) > 0 {
+				err = fmt.Errorf("%w (%s has %s, which %q does not allow)", err, strings.Join(searched[:len(searched)-1], " and "), strings.Join(dedupe(available), ", "), constraint)
+			}
 			return Package{}, fmt.Errorf("search %s: %w; check that it can be reached from here, or put the provider into a mirror directory", p.name, err)
 		}
 		slices.SortStableFunc(offers, func(a, b offer) int { return compareVersions(b.version, a.version) })

@@ -32,6 +32,8 @@ const (
 var (
 	readVerbs  = []string{"get", "list", "watch"}
 	writeVerbs = []string{"create", "update", "patch", "delete", "deletecollection"}
+	// decideVerbs are what kubectl needs to patch a subresource, beside the update of the plugin.
+	decideVerbs = []string{"get", "update", "patch"}
 )
 
 // kubernetesRoles are those of Kubernetes' own bootstrap roles that mean something here.
@@ -59,14 +61,14 @@ func ClusterRoles() []rbacv1.ClusterRole {
 		),
 		role("hykube:aggregate-to-admin", aggregateToAdmin,
 			rule(group, []string{"plans"}, []string{VerbApprove}),
-			rule(group, []string{"plans/approval"}, []string{"update"}),
+			rule(group, []string{"plans/approval"}, decideVerbs),
 			rule([]string{"rbac.authorization.k8s.io"}, []string{"roles", "rolebindings"}, slices.Concat(readVerbs, writeVerbs)),
 			rule([]string{"authorization.k8s.io"}, []string{"localsubjectaccessreviews"}, []string{"create"}),
 		),
 		role("hykube:plan-approver", "",
 			rule(group, []string{"plans", "plans/status", "plans/changes"}, readVerbs),
 			rule(group, []string{"plans"}, []string{VerbApprove}),
-			rule(group, []string{"plans/approval"}, []string{"update"}),
+			rule(group, []string{"plans/approval"}, decideVerbs),
 		),
 		role("hykube:provider-viewer", "", rule(group, []string{"providers"}, readVerbs)),
 		role("hykube:temporal", "", rbacv1.PolicyRule{Verbs: []string{"*"}, NonResourceURLs: []string{"/temporal", "/temporal/*"}}),

@@ -2,10 +2,12 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -30,11 +32,14 @@ type Providers struct {
 	Catalog   *catalog.Catalog
 	Kinds     *kinds.Kinds
 	Logger    *slog.Logger
+	// Grant lets the roles view, edit and admin reach the resources of a provider's API group.
+	Grant func(ctx context.Context, name string, resources []string) error
 	// Changed is called with the name of a provider that came, changed or went.
 	Changed func(name string)
 
 	informer cache.SharedIndexInformer
 	queue    *queue
+	ready    atomic.Bool
 
 	mu sync.Mutex
 	// tried holds the spec of each provider that this process installed or refused: a refused one is tried again after a
@@ -89,6 +94,13 @@ func (p *Providers) reconcile(ctx context.Context, name cache.ObjectName) error 
 	}
 	p.Catalog.Put(catalog.Entry{Name: obj.Name, Package: pkg, Schema: sch})
 	if err := p.Kinds.Set(kinds.Provider{Name: obj.Name, Source: pkg.Source.String(), Version: pkg.Version, Schema: sch}); err != nil {
+		return err
+	}
+	var resources []string
+	for _, k := range p.Kinds.Kinds(obj.Name) {
+		resources = append(resources, k.GVR.Resource)
+	}
+	if err := p.Grant(ctx, obj.Name, resources); err != nil {
 		return err
 	}
 	p.settle(obj)
@@ -164,6 +176,14 @@ func (p *Providers) status(ctx context.Context, obj *v1alpha1.Provider, change f
 	return err
 }
 
+// Ready says which providers' kinds are not served again yet after a start.
+func (p *Providers) Ready() error {
+	if p.ready.Load() {
+		return nil
+	}
+	return errors.New("the providers' kinds are not served yet")
+}
+
 // settled waits until every provider that was there at the start was installed or refused.
 func (p *Providers) settled(ctx context.Context) {
 	for _, obj := range p.informer.GetStore().List() {
@@ -176,6 +196,7 @@ func (p *Providers) settled(ctx context.Context) {
 			}
 		}
 	}
+	p.ready.Store(ctx.Err() == nil)
 }
 
 func (p *Providers) known(name string) bool {

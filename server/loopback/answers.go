@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -20,15 +21,19 @@ type Answers struct {
 	Stored *storage.Objects
 }
 
-// InUse counts what a Provider or a ProviderConfig stands behind: the living instances, and for a Provider the objects of
-// its kinds, too, which nobody could see or delete without it.
+// InUse counts what a Namespace, a Provider or a ProviderConfig stands behind: the living instances, and for a Provider the
+// objects of its kinds, which nobody could see or delete without it.
 func (a *Answers) InUse(ctx context.Context, obj metav1.Object) (n int, example string, err error) {
 	count := func(kind, namespace, name string) {
 		if n++; n == 1 {
 			example = fmt.Sprintf("%s/%s in the namespace %q", kind, name, namespace)
 		}
 	}
-	if _, isConfig := obj.(*v1alpha1.ProviderConfig); !isConfig {
+	namespace, config := obj.GetNamespace(), obj.GetName()
+	switch obj.(type) {
+	case *corev1.Namespace:
+		namespace, config = obj.GetName(), ""
+	case *v1alpha1.Provider:
 		for o, err := range a.Stored.List(ctx, v1alpha1.ProviderGroup(obj.GetName()), "") {
 			if err != nil {
 				return 0, "", err
@@ -37,11 +42,11 @@ func (a *Answers) InUse(ctx context.Context, obj metav1.Object) (n int, example 
 		}
 		return n, example, nil
 	}
-	for rec, err := range a.Ledger.Instances(ctx, obj.GetNamespace()) {
+	for rec, err := range a.Ledger.Instances(ctx, namespace) {
 		if err != nil {
 			return 0, "", err
 		}
-		if rec.ProviderConfig == obj.GetName() && (rec.Exists() || rec.Intent != nil) {
+		if (config == "" || rec.ProviderConfig == config) && (rec.Exists() || rec.Intent != nil) {
 			count(rec.Object.Kind, rec.Object.Namespace, rec.Object.Name)
 		}
 	}

@@ -53,13 +53,22 @@ func (p *Plans) Get(ctx context.Context, namespace, name string, uid types.UID) 
 
 // UpdateStatus implements activities.Plans.
 func (p *Plans) UpdateStatus(ctx context.Context, namespace, name string, uid types.UID, change func(*v1alpha1.PlanStatus)) error {
+	return p.update(ctx, namespace, name, uid, "status", change)
+}
+
+// Approve implements activities.Plans.
+func (p *Plans) Approve(ctx context.Context, namespace, name string, uid types.UID, approval v1alpha1.PlanApproval) error {
+	return p.update(ctx, namespace, name, uid, "approval", func(s *v1alpha1.PlanStatus) { s.Approval = &approval })
+}
+
+func (p *Plans) update(ctx context.Context, namespace, name string, uid types.UID, subresource string, change func(*v1alpha1.PlanStatus)) error {
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		plan, err := p.Get(ctx, namespace, name, uid)
 		if err != nil {
 			return err
 		}
 		change(&plan.Status)
-		err = p.Client.Put().Namespace(namespace).Resource("plans").Name(name).SubResource("status").Body(plan).Do(ctx).Error()
+		err = p.Client.Put().Namespace(namespace).Resource("plans").Name(name).SubResource(subresource).Body(plan).Do(ctx).Error()
 		if apierrors.IsNotFound(err) {
 			return activities.ErrGone
 		}

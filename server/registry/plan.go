@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -60,7 +61,7 @@ func newPlans(c Config) (*planREST, *statusREST, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return &planREST{resourceREST: resourceREST{Store: store, short: "plan"}, authorizer: c.Authorizer}, statusREST, nil
+	return &planREST{resourceREST: resourceREST{Store: store, short: "plan", busy: beingApplied}, authorizer: c.Authorizer}, statusREST, nil
 }
 
 // Create creates a plan.
@@ -189,4 +190,13 @@ func validateAddresses(addresses []string, path *field.Path) field.ErrorList {
 		seen[a] = true
 	}
 	return errs
+}
+
+// beingApplied keeps a plan until its changes have ended: what they did is recorded with it.
+func beingApplied(obj runtime.Object) error {
+	plan, ok := obj.(*v1alpha1.Plan)
+	if !ok || plan.Status.FinishedAt != nil || !meta.IsStatusConditionTrue(plan.Status.Conditions, v1alpha1.ConditionApproved) {
+		return nil
+	}
+	return fmt.Errorf("it is being applied; wait for its end, or stop it with `kubectl hykube cancel %s -n %s`, then delete it", plan.Name, plan.Namespace)
 }

@@ -25,6 +25,8 @@ type resourceREST struct {
 	short string
 	// inUse guards deletion; nil lets everything go.
 	inUse InUseFunc
+	// busy says why an object cannot be deleted just now; nil lets everything go.
+	busy func(runtime.Object) error
 }
 
 var (
@@ -65,9 +67,6 @@ func (r *resourceREST) DeleteCollection(ctx context.Context, validate rest.Valid
 
 // guard refuses the deletion of what is in use: its resources could be neither planned nor destroyed any more.
 func (r *resourceREST) guard(validate rest.ValidateObjectFunc) rest.ValidateObjectFunc {
-	if r.inUse == nil {
-		return validate
-	}
 	return func(ctx context.Context, obj runtime.Object) error {
 		if validate != nil {
 			if err := validate(ctx, obj); err != nil {
@@ -77,6 +76,14 @@ func (r *resourceREST) guard(validate rest.ValidateObjectFunc) rest.ValidateObje
 		accessor, err := meta.Accessor(obj)
 		if err != nil {
 			return err
+		}
+		if r.busy != nil {
+			if err := r.busy(obj); err != nil {
+				return apierrors.NewConflict(r.DefaultQualifiedResource, accessor.GetName(), err)
+			}
+		}
+		if r.inUse == nil {
+			return nil
 		}
 		count, example, err := r.inUse(ctx, accessor)
 		if err != nil {

@@ -154,6 +154,8 @@ func approved(p *v1alpha1.Plan) string {
 		return "no"
 	case meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionReady):
 		return "-"
+	case meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionPlanned):
+		return "waiting"
 	}
 	return ""
 }

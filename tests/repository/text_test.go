@@ -147,10 +147,22 @@ func TestEveryPageIsLinked(t *testing.T) {
 
 // The commands that the docs tell people to type.
 var (
-	typedMake   = regexp.MustCompile(`(?m)\bmake ([a-z][a-z-]+)`)
+	typedMake   = regexp.MustCompile(`(?m)(?:^|\x60|\$ )make ([a-z][a-z-]+)`)
 	typedPlugin = regexp.MustCompile(`\bkubectl hykube ([^\x60\n|#;)]+)`)
-	code        = regexp.MustCompile("(?ms)^```(?:sh|console|text)?$.*?^```|`[^`\n]+`")
+	span        = regexp.MustCompile("`[^`\n]+`")
 )
+
+// snippets are the parts of a page that are typed or printed: blocks of shell, and code within a line.
+func snippets(page string) []string {
+	out := span.FindAllString(fence.ReplaceAllString(page, ""), -1)
+	for _, block := range fence.FindAllString(page, -1) {
+		language, _, _ := strings.Cut(strings.TrimPrefix(block, "```"), "\n")
+		if slices.Contains([]string{"", "sh", "console", "text"}, language) {
+			out = append(out, block)
+		}
+	}
+	return out
+}
 
 func TestCommandsInDocsExist(t *testing.T) {
 	t.Parallel()
@@ -162,7 +174,7 @@ func TestCommandsInDocsExist(t *testing.T) {
 		if below(page, "docs/cli") {
 			continue // made of the commands themselves
 		}
-		for _, snippet := range code.FindAllString(read(t, page), -1) {
+		for _, snippet := range snippets(read(t, page)) {
 			for _, m := range typedMake.FindAllStringSubmatch(snippet, -1) {
 				if seen++; !slices.Contains(targets, m[1]) {
 					t.Errorf("%s says %q, and there is no such target", page, m[0])

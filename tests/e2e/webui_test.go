@@ -1,0 +1,121 @@
+package e2e
+
+import (
+	"bufio"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hykube/hykube/tests/webui"
+)
+
+// pageLimit bounds how long a page may take to show what is wanted of it on a busy machine.
+const pageLimit = 60 * time.Second
+
+// estate is what the run that is looked at makes.
+const estate = `
+apiVersion: sim.hykube.io/v1
+kind: sim-network
+metadata: {name: main, namespace: story-webui}
+spec: {name: webui-main}
+---
+apiVersion: sim.hykube.io/v1
+kind: sim-subnet
+metadata: {name: front, namespace: story-webui}
+spec: {name: webui-front, network_id: "${sim_network.main.id}", cidr: 10.0.1.0/24}
+---
+apiVersion: sim.hykube.io/v1
+kind: sim-password
+metadata: {name: db, namespace: story-webui}
+spec: {length: 32, special: false}
+`
+
+// TestAppliedPlanInWebUI looks at the run of an applied plan as a person does: in a browser, through the proxy of
+// `kubectl hykube ui`, which passes on the user's own credentials.
+func TestAppliedPlanInWebUI(t *testing.T) {
+	t.Parallel()
+	browser := webui.Open(t)
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(shared.kubectl("", "create", "namespace", "story-webui"))
+	must(shared.kubectl(estate, "hykube", "apply", "--auto-approve", "-f", "-"))
+	plan := strings.Fields(shared.ask(t, "get", "plans", "-n", "story-webui", "-o", "jsonpath={.items[0].metadata.name} {.items[0].metadata.uid}"))
+	if len(plan) != 2 {
+		t.Fatalf("plan: %q, want a name and a uid", plan)
+	}
+	name, uid := plan[0], plan[1]
+
+	address, enter := startUI(t)
+
+	// The address that is printed lets the browser in; from then on a cookie does.
+	browser.See(enter, pageLimit, "apply-"+uid)
+	runs := address + "/temporal/namespaces/hykube/workflows"
+	browser.See(runs+"?query="+url.QueryEscape(fmt.Sprintf("HykubePlan=%q", name)), pageLimit, "apply-"+uid, "plan-"+uid, "Completed")
+	browser.See(runs+"?query="+url.QueryEscape(`HykubeOutcome="Applied" AND HykubeNamespace="story-webui"`), pageLimit, "apply-"+uid)
+
+	// The run tells what it did, in words, and holds no secret.
+	text := browser.See(runs+"/apply-"+uid, pageLimit, "Completed",
+		"create sim_network.main", "create sim_subnet.front", "check the approval, order the steps", "record the outcome")
+	secret := shared.ask(t, "get", "--raw", "/apis/sim.hykube.io/v1/namespaces/story-webui/sim-passwords/db/state")
+	if _, rest, ok := strings.Cut(secret, `"result":"`); !ok {
+		t.Fatalf("state of the password: %q", secret)
+	} else if result, _, _ := strings.Cut(rest, `"`); len(result) != 32 || strings.Contains(text, result) {
+		t.Errorf("the page shows the password, or there is none: %q", result)
+	}
+	for _, message := range browser.Errors() {
+		t.Errorf("a page logged: %s", message)
+	}
+}
+
+// ask returns what kubectl prints.
+func (h *house) ask(t *testing.T, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), filepath.Join(h.bin, "hykube"), append([]string{"kubectl"}, args...)...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+h.kubeconfig())
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("kubectl %s: %v", strings.Join(args, " "), err)
+	}
+	return string(out)
+}
+
+// startUI runs `kubectl hykube ui` until the test ends. It returns the address that it serves and the one that lets in.
+func startUI(t *testing.T) (address, enter string) {
+	t.Helper()
+	cmd := exec.Command(filepath.Join(shared.bin, "kubectl-hykube"), "ui")
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+shared.kubeconfig())
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := cmd.Process.Signal(os.Interrupt); err != nil {
+			t.Error(err)
+		}
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("kubectl hykube ui, interrupted: %v", err)
+		}
+	})
+	lines := bufio.NewScanner(out)
+	if !lines.Scan() {
+		t.Fatalf("kubectl hykube ui printed no address: %v", lines.Err())
+	}
+	enter = strings.TrimSpace(lines.Text())
+	u, err := url.Parse(enter)
+	if err != nil || u.Host == "" {
+		t.Fatalf("kubectl hykube ui printed %q, which is no address: %v", enter, err)
+	}
+	return "http://" + u.Host, enter
+}
