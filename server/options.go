@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 
 	"github.com/spf13/pflag"
 	genericoptions "k8s.io/apiserver/pkg/server/options"
@@ -72,6 +73,13 @@ func (o *Options) Validate() error {
 	}
 	if o.DataDir == "" {
 		errs = append(errs, errors.New("use --data-dir: it is empty"))
+	}
+	for _, dir := range o.ProviderMirrors {
+		if info, err := os.Stat(dir); err != nil {
+			errs = append(errs, fmt.Errorf("use --provider-mirror %q: %w", dir, cause(err)))
+		} else if !info.IsDir() {
+			errs = append(errs, fmt.Errorf("use --provider-mirror %q: it is not a directory", dir))
+		}
 	}
 	return errors.Join(append(errs, o.Audit.Validate()...)...)
 }

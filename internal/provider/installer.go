@@ -142,8 +142,11 @@ func (in *Installer) install(ctx context.Context, s Source, wanted versions.Set,
 				in.log.Warn("provider source can't be reached, using the installed package", "provider", s.String(), "version", pkg.Version, "error", err)
 				return pkg, verr
 			}
-			if len(available) > 0 {
-				err = fmt.Errorf("%w (%s has %s, which %q does not allow)", err, strings.Join(searched[:len(searched)-1], " and "), strings.Join(dedupe(available), ", "), constraint)
+			switch {
+			case elsewhere != nil:
+				err = fmt.Errorf("%w (%w)", err, elsewhere)
+			case len(available) > 0:
+				err = fmt.Errorf("%w (the mirrors have %s, which %q does not allow)", err, strings.Join(dedupe(available), ", "), constraint)
 			}
 			return Package{}, fmt.Errorf("search %s: %w; check that it can be reached from here, or put the provider into a mirror directory", p.name, err)
 		}

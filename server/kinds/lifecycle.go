@@ -21,6 +21,8 @@ type lifecycleField struct {
 	description string
 	// check looks at one string; nil accepts any.
 	check func(block *schema.Block, value string) string
+	// unsupported looks for a value that plans do not act on yet; it is refused, since who writes it relies on it. Nil accepts all.
+	unsupported func(value any) bool
 }
 
 type lifecycleType int
@@ -34,14 +36,21 @@ const (
 // lifecycleFields are Terraform's meta-arguments, in the order of their names.
 func lifecycleFields() []lifecycleField {
 	return []lifecycleField{
-		{"createBeforeDestroy", lifecycleBool, "Create the replacement before the old resource is destroyed.", nil},
-		{"dependsOn", lifecycleStrings, `Resources that must be in place first, as Terraform addresses such as "sim_network.main", where no expression says so already.`, checkAddress},
-		{"destroy", lifecycleBool, "Whether deleting the object destroys the infrastructure (the default); false only forgets it.", nil},
-		{"ignoreChanges", lifecycleStrings, `Arguments whose changes are ignored, such as "tags" or "rule[0].port"; "all" for every one.`, checkIgnored},
-		{"preventDestroy", lifecycleBool, "Refuse every plan that would destroy or replace the infrastructure.", nil},
-		{"providerConfig", lifecycleString, `Name of the ProviderConfig to use; "default" when it is left out.`, checkConfigName},
-		{"replaceTriggeredBy", lifecycleStrings, `Replace the resource when one of these changes: addresses, or attributes such as "sim_network.main.id".`, checkAddress},
+		{"createBeforeDestroy", lifecycleBool, "Create the replacement before the old resource is destroyed. Only false is supported so far.", nil, is(true)},
+		{"dependsOn", lifecycleStrings, `Resources that must be in place first, as Terraform addresses such as "sim_network.main", where no expression says so already.`, checkAddress, nil},
+		{"destroy", lifecycleBool, "Whether deleting the object destroys the infrastructure (the default). Only true is supported so far.", nil, is(false)},
+		{"ignoreChanges", lifecycleStrings, `Arguments whose changes are ignored, such as "tags" or "rule[0].port"; "all" for every one.`, checkIgnored, nil},
+		{"preventDestroy", lifecycleBool, "Refuse every plan that would destroy or replace the infrastructure.", nil, nil},
+		{"providerConfig", lifecycleString, `Name of the ProviderConfig to use; "default" when it is left out.`, checkConfigName, nil},
+		{"replaceTriggeredBy", lifecycleStrings, `Replace the resource when one of these changes: addresses, or attributes such as "sim_network.main.id". Not supported so far.`, checkAddress, notEmpty},
 	}
+}
+
+func is(refused bool) func(any) bool { return func(v any) bool { return v == refused } }
+
+func notEmpty(v any) bool {
+	list, ok := v.([]any)
+	return ok && len(list) > 0
 }
 
 func checkAddress(_ *schema.Block, s string) string {
@@ -109,6 +118,9 @@ func (f lifecycleField) validate(block *schema.Block, path *field.Path, v any) f
 			}
 		}
 		return nil
+	}
+	if f.unsupported != nil && f.unsupported(v) {
+		return field.ErrorList{field.Forbidden(path, fmt.Sprintf("this version of Hykube does not act on %s: %v yet; remove it", f.name, v))}
 	}
 	switch f.typ {
 	case lifecycleBool:

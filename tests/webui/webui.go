@@ -108,6 +108,9 @@ func (b *Browser) Errors() []string {
 	return append([]string(nil), b.messages...)
 }
 
+// visible is a page's text as a person sees it. That of drawings, such as the bars of a timeline, is no part of innerText.
+const visible = `document.body ? [document.body.innerText, ...[...document.querySelectorAll("svg")].map(e => e.textContent)].join("\n") : ""`
+
 // See opens a page and returns its visible text once all of the wanted is in it. When that does not happen in time
 // the test fails, and a picture of the page is among the test's artifacts.
 func (b *Browser) See(address string, timeout time.Duration, wanted ...string) string {
@@ -117,7 +120,7 @@ func (b *Browser) See(address string, timeout time.Duration, wanted ...string) s
 	err := chromedp.Do(ctx, chromedp.Navigate(address))
 	var text string
 	for err == nil {
-		text, err = chromedp.Run(ctx, chromedp.Evaluate[string](`document.body ? document.body.innerText : ""`))
+		text, err = chromedp.Run(ctx, chromedp.Evaluate[string](visible))
 		if err == nil && containsAll(text, wanted) {
 			return text
 		}
