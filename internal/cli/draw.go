@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	dominikbraun "github.com/dominikbraun/graph"
 )
 
 // graph is what is drawn: resources and what they need. Edges point at what is needed first.
@@ -24,6 +26,8 @@ type node struct {
 	symbol  string
 	// missing is true for what is referred to and isn't among the objects.
 	missing bool
+	// circle is true for what depends on itself through others; no plan can be made of it.
+	circle bool
 }
 
 func (g *graph) add(n node) int {
@@ -48,8 +52,45 @@ func (g *graph) sorted() [][2]int {
 	return out
 }
 
+// findCircles marks the nodes that depend on themselves through others, and returns their addresses, one circle a line.
+func (g *graph) findCircles() ([]string, error) {
+	d := dominikbraun.New(dominikbraun.IntHash, dominikbraun.Directed())
+	for i := range g.nodes {
+		if err := d.AddVertex(i); err != nil {
+			return nil, fmt.Errorf("look for circles: %w", err)
+		}
+	}
+	for _, e := range g.edges {
+		if err := d.AddEdge(e[0], e[1]); err != nil {
+			return nil, fmt.Errorf("look for circles: %w", err)
+		}
+	}
+	parts, err := dominikbraun.StronglyConnectedComponents(d)
+	if err != nil {
+		return nil, fmt.Errorf("look for circles: %w", err)
+	}
+	var circles []string
+	for _, part := range parts {
+		if len(part) < 2 {
+			continue
+		}
+		var names []string
+		for _, i := range part {
+			g.nodes[i].circle = true
+			names = append(names, g.nodes[i].address)
+		}
+		slices.Sort(names)
+		circles = append(circles, strings.Join(names, ", "))
+	}
+	slices.Sort(circles)
+	return circles, nil
+}
+
 // colour is a node's border, by what happens to it.
 func (n node) colour() string {
+	if n.circle {
+		return "#8250df"
+	}
 	switch n.symbol {
 	case "+":
 		return "#2da44e"

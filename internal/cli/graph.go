@@ -71,6 +71,13 @@ func (o *graphOptions) Run(ctx context.Context) error {
 	if len(g.nodes) > maxGraph {
 		return fmt.Errorf("%s resources are more than anybody can look at: draw one plan, or the files of a part of them", diff.Count(len(g.nodes)))
 	}
+	circles, err := g.findCircles()
+	if err != nil {
+		return err
+	}
+	for _, names := range circles {
+		fmt.Fprintf(o.ErrOut, "Warning: these depend on each other in a circle, and no plan can be made of them: %s\n", names)
+	}
 	switch o.output {
 	case "mermaid":
 		return g.mermaid(o.Out)

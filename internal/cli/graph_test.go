@@ -47,6 +47,33 @@ lifecycle: {dependsOn: [sim-subnet/a, sim_disk.gone]}
 	}
 }
 
+func TestGraphShowsCircles(t *testing.T) {
+	f := newFakeServer(t)
+	file := write(t, `
+apiVersion: sim.hykube.io/v1
+kind: sim-network
+metadata: {name: a}
+spec: {name: "${sim_network.b.id}"}
+---
+apiVersion: sim.hykube.io/v1
+kind: sim-network
+metadata: {name: b}
+spec: {name: "${sim_network.a.id}"}
+---
+apiVersion: sim.hykube.io/v1
+kind: sim-network
+metadata: {name: c}
+spec: {name: "${sim_network.a.id}"}
+`)
+	out, errOut, code := f.run("graph", "-f", file)
+	if code != 0 || !strings.Contains(errOut, "circle, and no plan can be made of them: sim_network.a, sim_network.b\n") {
+		t.Errorf("code %d: %s", code, errOut)
+	}
+	if n := strings.Count(out, node{circle: true}.colour()); n != 2 {
+		t.Errorf("%d nodes are drawn as part of a circle, want 2:\n%s", n, out)
+	}
+}
+
 func TestGraphOfNamespaceAndPlan(t *testing.T) {
 	f := newFakeServer(t)
 	f.planning = creates

@@ -16,7 +16,7 @@ import (
 )
 
 // pageLimit bounds how long a page may take to show what is wanted of it on a busy machine.
-const pageLimit = 10 * time.Second
+const pageLimit = 30 * time.Second
 
 // estate is what the run that is looked at makes.
 const estate = `

@@ -109,7 +109,7 @@ func (b *Browser) Errors() []string {
 }
 
 // visible is a page's text as a person sees it. That of drawings, such as the bars of a timeline, is no part of innerText.
-const visible = `(() => { const h = document.documentElement.outerHTML; const i = h.indexOf("create sim_net"); return (document.body ? document.body.innerText : "") + "\\nDEBUG canvas=" + document.querySelectorAll("canvas").length + " iframes=" + document.querySelectorAll("iframe").length + " at=" + i + " " + h.slice(Math.max(0,i-700), i+100) + " fo=" + document.querySelectorAll("foreignObject").length + " texts=" + [...document.querySelectorAll("text")].map(e => e.outerHTML).join("|").slice(0,1500) })()`
+const visible = `document.body ? [document.body.innerText, ...[...document.querySelectorAll("svg")].map(e => e.textContent)].join("\n") : ""`
 
 // See opens a page and returns its visible text once all of the wanted is in it. When that does not happen in time
 // the test fails, and a picture of the page is among the test's artifacts.
