@@ -54,14 +54,15 @@ func (g *graph) sorted() [][2]int {
 
 // findCircles marks the nodes that depend on themselves through others, and returns their addresses, one circle a line.
 func (g *graph) findCircles() ([]string, error) {
+	// The library takes the zero value for "none", so vertices count from 1.
 	d := dominikbraun.New(dominikbraun.IntHash, dominikbraun.Directed())
 	for i := range g.nodes {
-		if err := d.AddVertex(i); err != nil {
+		if err := d.AddVertex(i + 1); err != nil {
 			return nil, fmt.Errorf("look for circles: %w", err)
 		}
 	}
 	for _, e := range g.edges {
-		if err := d.AddEdge(e[0], e[1]); err != nil {
+		if err := d.AddEdge(e[0]+1, e[1]+1); err != nil {
 			return nil, fmt.Errorf("look for circles: %w", err)
 		}
 	}
@@ -75,9 +76,9 @@ func (g *graph) findCircles() ([]string, error) {
 			continue
 		}
 		var names []string
-		for _, i := range part {
-			g.nodes[i].circle = true
-			names = append(names, g.nodes[i].address)
+		for _, v := range part {
+			g.nodes[v-1].circle = true
+			names = append(names, g.nodes[v-1].address)
 		}
 		slices.Sort(names)
 		circles = append(circles, strings.Join(names, ", "))
