@@ -55,6 +55,9 @@ func (a *Activities) Propose(ctx context.Context, p workflows.Plan) (workflows.P
 	}
 	tracker := plan.NewTracker(len(changes), func(i int) []int { return ints(changes[i].DependsOn) })
 	err = run(ctx, tracker, width, func(ctx context.Context, i int) (bool, error) { return pr.change(ctx, changes[i]) })
+	if err == nil && pr.errors == 0 {
+		err = pr.spread(ctx, changes)
+	}
 	if errors.Is(err, errMoved) {
 		return workflows.Proposed{}, temporal.NewNonRetryableApplicationError(err.Error(), workflows.ErrorMoved, err)
 	}
@@ -83,6 +86,9 @@ func (pr *proposal) change(ctx context.Context, c *ledger.Change) (ok bool, err 
 	if err != nil {
 		return false, err
 	}
+	if c.State == v1alpha1.ChangeSkipped {
+		return false, nil
+	}
 	if c.Action != "" {
 		v, err := ctymsgpack.Unmarshal(c.Planned, r.schema.Block.ImpliedType())
 		if err != nil {
@@ -101,6 +107,10 @@ func (pr *proposal) change(ctx context.Context, c *ledger.Change) (ok bool, err 
 	})
 	if ctx.Err() != nil {
 		return false, ctx.Err()
+	}
+	if pe, ok := errors.AsType[*preventedError](err); ok {
+		block(c, pe.Error(), pe.diagnostic(addr))
+		return false, pr.Ledger.SaveChange(ctx, pr.plan.UID, c)
 	}
 	if err != nil {
 		pr.fail(c, addr, err)
@@ -183,7 +193,7 @@ func (pr *proposal) ask(ctx context.Context, c *ledger.Change, r *resource) (cty
 		prior = recorded
 	case !wanted:
 		if r.lifecycle.PreventDestroy && prior.Exists() {
-			return cty.NilVal, prevented(r.addr)
+			return cty.NilVal, &preventedError{}
 		}
 		p, diags, err = l.PlanDelete(ctx, prior)
 		if err == nil && !prior.Exists() && !r.deleting {
@@ -219,7 +229,7 @@ func (pr *proposal) askWanted(ctx context.Context, c *ledger.Change, r *resource
 	}
 	p, diags, err := l.Plan(ctx, prior, config, pr.forced[c.Address])
 	if err == nil && p.Action == v1alpha1.ActionReplace && r.lifecycle.PreventDestroy {
-		return nil, diags, prevented(r.addr)
+		return nil, diags, &preventedError{}
 	}
 	return p, diags, err
 }
@@ -343,11 +353,6 @@ func again(ctx context.Context, call func() error) error {
 			return err
 		}
 	}
-}
-
-func prevented(addr plan.Address) error {
-	return &instance.DiagnosticsError{Operation: "plan", Diagnostics: plan.Diagnostics{attributeProblem(addr, "lifecycle.preventDestroy",
-		"Instance cannot be destroyed", fmt.Sprintf("The plan would destroy %s, and its lifecycle.preventDestroy forbids that. Remove preventDestroy, or undo the change that forces the destroy.", addr))}}
 }
 
 func lostCreate(addr plan.Address, intent *ledger.Intent) error {

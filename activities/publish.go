@@ -31,20 +31,25 @@ func (a *Activities) Publish(ctx context.Context, p workflows.Plan) (workflows.P
 		return publishedOf(po), nil
 	}
 	var summary v1alpha1.PlanSummary
-	var diags plan.Diagnostics
+	var diags, blocked plan.Diagnostics
 	digest := newDigest()
 	for c, err := range a.Ledger.Changes(ctx, po.UID, 0) {
 		if err != nil {
 			return workflows.Published{}, err
 		}
-		diags = append(diags, c.Diagnostics...)
-		if c.State == v1alpha1.ChangeFailed {
+		digest.add(c)
+		if c.State == v1alpha1.ChangeFailed || c.State == v1alpha1.ChangeSkipped {
 			if err := a.invalid(ctx, c); err != nil {
 				return workflows.Published{}, err
 			}
+			if c.State == v1alpha1.ChangeSkipped {
+				blocked = append(blocked, c.Diagnostics...)
+			} else {
+				diags = append(diags, c.Diagnostics...)
+			}
 			continue
 		}
-		digest.add(c)
+		diags = append(diags, c.Diagnostics...)
 		count(&summary, c)
 		if c.Action == v1alpha1.ActionNoOp && len(c.Drift) == 0 && !po.Spec.RefreshOnly && !po.Spec.Destroy {
 			if err := a.confirm(ctx, po.UID, c); err != nil {
@@ -52,11 +57,13 @@ func (a *Activities) Publish(ctx context.Context, p workflows.Plan) (workflows.P
 			}
 		}
 	}
-	if plan.HasErrors(diags) {
+	empty := summary.Create+summary.Update+summary.Replace+summary.Delete == 0 && (!po.Spec.RefreshOnly || summary.Drifted == 0)
+	failed := plan.HasErrors(diags) || empty && len(blocked) > 0
+	diags = append(diags, blocked...)
+	if failed {
 		return workflows.Published{Summary: "failed"}, a.failPlan(ctx, p, summarize(diags), diags)
 	}
 	summary.Text = summaryText(&summary)
-	empty := summary.Create+summary.Update+summary.Replace+summary.Delete == 0 && (!po.Spec.RefreshOnly || summary.Drifted == 0)
 	cancelled := false
 	err = a.Plans.UpdateStatus(ctx, p.Namespace, p.Name, uidOf(p), func(s *v1alpha1.PlanStatus) {
 		c := &s.Conditions
@@ -100,10 +107,14 @@ func publishedOf(po *v1alpha1.Plan) workflows.Published {
 	return workflows.Published{Summary: po.Status.Summary.Text}
 }
 
-// invalid says on an object why it could not be planned.
+// invalid says on an object why it could not be planned, or is left as it is.
 func (a *Activities) invalid(ctx context.Context, c *ledger.Change) error {
 	return a.writeStatus(ctx, c.Object, func(s *status) {
-		condition.Stalled(&s.conditions, c.Object.Generation, v1alpha1.ReasonInvalid, describe(c.Diagnostics))
+		if why := describe(c.Diagnostics); why != "" {
+			condition.Stalled(&s.conditions, c.Object.Generation, v1alpha1.ReasonInvalid, why)
+			return
+		}
+		condition.Stalled(&s.conditions, c.Object.Generation, v1alpha1.ReasonSkipped, "Not planned: "+c.Message+".")
 	})
 }
 

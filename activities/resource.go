@@ -70,9 +70,6 @@ func (r *resource) spec() map[string]any {
 	return spec
 }
 
-// title is how the Web UI and the logs name the resource.
-func (r *resource) title() string { return r.addr.String() }
-
 // status is the status of an object of a dynamic kind.
 type status struct {
 	attributes map[string]any

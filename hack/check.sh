@@ -4,7 +4,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 staticcheck=honnef.co/go/tools/cmd/staticcheck@v0.8.2
-govulncheck=golang.org/x/vuln/cmd/govulncheck@v1.8.0 # newer ones need a newer Go than ours
+govulncheck=golang.org/x/vuln/cmd/govulncheck@v1.8.0
 
 export CGO_ENABLED=1
 failed=0

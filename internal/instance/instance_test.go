@@ -1,5 +1,7 @@
 package instance
 
+//lint:file-ignore SA1019 the mark is for those who write providers; who calls them has to honour it
+
 import (
 	"context"
 	"strings"

@@ -3,6 +3,8 @@
 // provider protocol and knows nothing of processes, objects or plans.
 package schema
 
+//lint:file-ignore SA1019 types cross the wire as JSON, and there is no other way to write them
+
 import (
 	"fmt"
 	"slices"

@@ -184,11 +184,12 @@ func (p *Providers) Ready() error {
 	return errors.New("the providers' kinds are not served yet")
 }
 
-// settled waits until every provider that was there at the start was installed or refused.
+// settled waits until every provider that served kinds before the start was installed or refused. One that never did keeps
+// nobody waiting: it may hang at its start.
 func (p *Providers) settled(ctx context.Context) {
 	for _, obj := range p.informer.GetStore().List() {
 		provider, ok := obj.(*v1alpha1.Provider)
-		for ok && ctx.Err() == nil && !p.known(provider.Name) {
+		for ok && provider.Status.Checksum != "" && ctx.Err() == nil && !p.known(provider.Name) {
 			select {
 			case <-time.After(20 * time.Millisecond):
 				_, ok, _ = p.informer.GetStore().Get(provider)

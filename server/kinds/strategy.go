@@ -164,7 +164,7 @@ func validateFinalizers(ctx context.Context, n, o *unstructured.Unstructured) fi
 	}
 	return field.ErrorList{field.Forbidden(field.NewPath("metadata", "finalizers"),
 		v1alpha1.FinalizerState+" stays until the infrastructure behind the object is destroyed: delete the object and apply a Plan, "+
-			"and the server removes the finalizer; to keep the infrastructure and release the object, set lifecycle.destroy to false first")}
+			"and the server removes the finalizer")}
 }
 
 // CheckGracefulDelete is asked, once, with the object that is about to be marked as deleted and stored. No object

@@ -134,7 +134,6 @@ type reply struct {
 	err    error
 	// object that the call was about, and whether it was changed.
 	object string
-	name   string
 	effect bool
 }
 

@@ -108,10 +108,9 @@ func (b *Browser) Errors() []string {
 	return append([]string(nil), b.messages...)
 }
 
-// visible is a page's text as a person sees it. What people wrote, such as the titles of activities, the page shows in frames
-// that no script may look into; their source has it.
-const visible = `document.body ? [document.body.innerText,
-	...[...document.querySelectorAll("iframe")].map(e => e.getAttribute("srcdoc") || e.getAttribute("src"))].join("\n") : ""`
+// visible is a page's text as a person sees it, that of the frames in it included: the titles of activities are in some.
+const visible = `document.body ? [document.body, ...[...document.querySelectorAll("iframe")].map(e => e.contentDocument && e.contentDocument.body)]
+	.map(e => e ? e.innerText : "").join("\n") : ""`
 
 // See opens a page and returns its visible text once all of the wanted is in it. When that does not happen in time
 // the test fails, and a picture of the page is among the test's artifacts.

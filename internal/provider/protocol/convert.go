@@ -1,5 +1,7 @@
 package protocol
 
+//lint:file-ignore SA1019 types cross the wire as JSON, and there is no other parser of them
+
 import (
 	"fmt"
 	"time"

@@ -1,0 +1,83 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/plan"
+)
+
+// preventedError says that lifecycle.preventDestroy forbids a change. It blocks that change and what cannot be done without it,
+// and nothing else.
+type preventedError struct{}
+
+func (*preventedError) Error() string { return "its lifecycle.preventDestroy forbids to destroy it" }
+
+func (*preventedError) diagnostic(addr plan.Address) v1alpha1.Diagnostic {
+	return attributeProblem(addr, "lifecycle.preventDestroy", "Instance cannot be destroyed",
+		fmt.Sprintf("The plan would destroy %s, and its lifecycle.preventDestroy forbids that. Remove preventDestroy, or undo the change that forces the destroy.", addr))
+}
+
+// block takes a change out of the plan, and says why.
+func block(c *ledger.Change, why string, d v1alpha1.Diagnostic) {
+	c.Action, c.State, c.Message = v1alpha1.ActionNoOp, v1alpha1.ChangeSkipped, why
+	c.Diagnostics = plan.Diagnostics{d}
+	c.Drift, c.Refreshed = nil, nil
+}
+
+// spread blocks what cannot be done without the changes that are blocked already: what refers to them, which was not even
+// planned, and the destroy of what they stand on.
+func (pr *proposal) spread(ctx context.Context, changes []*ledger.Change) error {
+	index := make(map[string]*ledger.Change, len(changes))
+	var blocked []*ledger.Change
+	for _, c := range changes {
+		index[c.Address] = c
+		if c.State == v1alpha1.ChangeSkipped {
+			blocked = append(blocked, c)
+		}
+	}
+	if len(blocked) == 0 {
+		return nil
+	}
+	stop := func(c *ledger.Change, because string) error {
+		addr, err := plan.ParseAddress(c.Address)
+		if err != nil {
+			return final(err)
+		}
+		block(c, "it cannot be changed without "+because+", which is blocked", v1alpha1.Diagnostic{
+			Severity: v1alpha1.SeverityWarning, Summary: "Change is blocked", Address: addr.String(),
+			Detail: fmt.Sprintf("%s is left as it is, because %s may not be destroyed.", addr, because),
+		})
+		blocked = append(blocked, c)
+		return pr.Ledger.SaveChange(ctx, pr.plan.UID, c)
+	}
+	// Dependencies come before what depends on them, so one pass finds all that was not planned.
+	for _, c := range changes {
+		if c.Action != "" {
+			continue
+		}
+		because := "what it refers to"
+		for _, d := range c.DependsOn {
+			if changes[d].State == v1alpha1.ChangeSkipped {
+				because = changes[d].Address
+			}
+		}
+		if err := stop(c, because); err != nil {
+			return err
+		}
+	}
+	for next := 0; next < len(blocked); next++ {
+		for _, address := range blocked[next].Requires {
+			c := index[address]
+			if c == nil || c.Action != v1alpha1.ActionDelete && c.Action != v1alpha1.ActionReplace {
+				continue
+			}
+			if err := stop(c, blocked[next].Address); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
