@@ -105,7 +105,11 @@ func (a *Activities) step(ctx context.Context, po *v1alpha1.Plan, in workflows.S
 	}
 	s := &stepRun{Activities: a, plan: po, change: c, destroy: in.Destroy}
 	err = s.make(ctx)
-	if ctx.Err() != nil && err != nil {
+	switch {
+	case s.answered:
+		// What the provider said counts, also when the server stops: an attempt that is forgotten is made again.
+		ctx = context.WithoutCancel(ctx)
+	case ctx.Err() != nil && err != nil:
 		return workflows.StepResult{}, ctx.Err()
 	}
 	if re, ok := errors.AsType[*retryError](err); ok && attempt < attempts {
@@ -141,6 +145,8 @@ type stepRun struct {
 	resource *resource
 	// after is set once the provider said what is there now.
 	after *cty.Value
+	// answered is set once the provider was asked to make the change, whatever came of it.
+	answered bool
 }
 
 // record writes down how a step ended: in the change first, then on the object.
@@ -165,6 +171,12 @@ func (s *stepRun) record(ctx context.Context, in workflows.StepInput, err error)
 	if c.State != v1alpha1.ChangeRunning {
 		c.FinishedAt = now()
 		s.progress.moved(in.Plan, v1alpha1.ChangeRunning, c.State)
+	}
+	if err != nil && s.answered {
+		// A server that stops may not take the object's status any more. That must not make a failed create look untried.
+		if err := s.Ledger.SaveChange(ctx, s.plan.UID, c); err != nil {
+			return workflows.StepResult{}, err
+		}
 	}
 	if err := s.publish(ctx); err != nil {
 		return workflows.StepResult{}, err
@@ -320,7 +332,7 @@ func (s *stepRun) make(ctx context.Context) error {
 
 	o := l.Apply(ctx, prior, p, config.Effective)
 	// From here on nothing may be lost, whoever wants to stop.
-	ctx = context.WithoutCancel(ctx)
+	ctx, s.answered = context.WithoutCancel(ctx), true
 	if o.Lost && creating {
 		return &unknownError{fmt.Errorf("the provider did not answer: %w; look whether %s exists before anything else is done", o.Err, r.addr)}
 	}
