@@ -140,7 +140,7 @@ func (a *Activities) refusal(ctx context.Context, po *v1alpha1.Plan, w *work) (s
 		}
 	}
 	for name := range configs {
-		if err := a.mayUse(ctx, approval.By, po.Namespace, name); err != nil {
+		if err := a.mayUse(ctx, po.Status.RequestedBy, po.Namespace, name); err != nil {
 			return err.Error(), nil
 		}
 	}

@@ -94,6 +94,13 @@ func (a *Activities) step(ctx context.Context, po *v1alpha1.Plan, in workflows.S
 		return workflows.StepResult{}, err
 	}
 	if ended(c, in.Destroy) {
+		if attempt > 1 {
+			// The attempt that made it may have ended before the object could be told.
+			s := &stepRun{Activities: a, plan: po, change: c, destroy: in.Destroy}
+			if err := s.publishAgain(ctx); err != nil {
+				return workflows.StepResult{}, err
+			}
+		}
 		return workflows.StepResult{OK: c.State == v1alpha1.ChangeDone || c.State == v1alpha1.ChangeRunning, State: string(c.State)}, nil
 	}
 	if c.State != v1alpha1.ChangeRunning {
@@ -243,6 +250,30 @@ func (s *stepRun) publish(ctx context.Context) error {
 	})
 }
 
+// publishAgain writes the outcome to the object once more, from what is recorded.
+func (s *stepRun) publishAgain(ctx context.Context) error {
+	obj, err := s.Objects.Get(ctx, s.change.Object)
+	if errors.Is(err, ErrGone) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if s.resource, err = resourceOf(obj, s.Catalog); err != nil {
+		return err
+	}
+	rec, err := s.Ledger.Instance(ctx, s.change.Object)
+	if err != nil {
+		return err
+	}
+	if !rec.Exists() {
+		s.after = new(cty.NullVal(s.resource.schema.Block.ImpliedType()))
+	} else if err := s.recall(rec); err != nil {
+		return err
+	}
+	return s.publish(ctx)
+}
+
 // make checks that the step is still the one that was approved, and makes it.
 func (s *stepRun) make(ctx context.Context) error {
 	c := s.change
@@ -287,7 +318,7 @@ func (s *stepRun) make(ctx context.Context) error {
 		return s.accept(ctx, rec)
 	}
 
-	l, err := s.lease(ctx, r, rec, !s.destroy, s.plan.Status.Approval.By)
+	l, err := s.lease(ctx, r, rec, !s.destroy, s.plan.Status.RequestedBy)
 	if err != nil {
 		return s.retryable(err, true)
 	}

@@ -50,10 +50,12 @@ type Config struct {
 	// TLSSANs are further names for the serving certificate.
 	TLSSANs []string
 	// DatastoreEndpoint empty means SQLite in DataDir.
-	DatastoreEndpoint  string
-	EncryptionConfig   string
-	TemporalAddress    string
-	ProviderMirrors    []string
+	DatastoreEndpoint string
+	EncryptionConfig  string
+	TemporalAddress   string
+	ProviderMirrors   []string
+	// NetworkMirror is the https:// address of a network mirror, asked after ProviderMirrors; empty means none.
+	NetworkMirror      string
 	TokenAuthFile      string
 	AuthenticationFile string
 	// Audit nil means no audit.

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"strings"
 
 	"github.com/spf13/pflag"
 	genericoptions "k8s.io/apiserver/pkg/server/options"
@@ -74,19 +75,40 @@ func (o *Options) Validate() error {
 	if o.DataDir == "" {
 		errs = append(errs, errors.New("use --data-dir: it is empty"))
 	}
-	for _, dir := range o.ProviderMirrors {
-		if info, err := os.Stat(dir); err != nil {
-			errs = append(errs, fmt.Errorf("use --provider-mirror %q: %w", dir, cause(err)))
-		} else if !info.IsDir() {
-			errs = append(errs, fmt.Errorf("use --provider-mirror %q: it is not a directory", dir))
-		}
+	if _, _, err := o.mirrors(); err != nil {
+		errs = append(errs, err)
 	}
 	return errors.Join(append(errs, o.Audit.Validate()...)...)
+}
+
+// mirrors tells the mirror directories, which must be there, from the one network mirror that there may be.
+func (o *Options) mirrors() (directories []string, network string, err error) {
+	for _, place := range o.ProviderMirrors {
+		switch info, err := os.Stat(place); {
+		case strings.HasPrefix(place, "https://") && network == "":
+			network = place
+		case strings.HasPrefix(place, "https://"):
+			return nil, "", fmt.Errorf("use --provider-mirror %q: %q is a network mirror, too, and there can be one", place, network)
+		case strings.Contains(place, "://"):
+			return nil, "", fmt.Errorf("use --provider-mirror %q: a network mirror is reached by https", place)
+		case err != nil:
+			return nil, "", fmt.Errorf("use --provider-mirror %q: %w", place, cause(err))
+		case !info.IsDir():
+			return nil, "", fmt.Errorf("use --provider-mirror %q: it is not a directory", place)
+		default:
+			directories = append(directories, place)
+		}
+	}
+	return directories, network, nil
 }
 
 // Config turns valid options into a Config.
 func (o *Options) Config(logger *slog.Logger) (*Config, error) {
 	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	directories, network, err := o.mirrors()
+	if err != nil {
 		return nil, err
 	}
 	return &Config{
@@ -97,7 +119,8 @@ func (o *Options) Config(logger *slog.Logger) (*Config, error) {
 		DatastoreEndpoint:  o.DatastoreEndpoint,
 		EncryptionConfig:   o.EncryptionConfig,
 		TemporalAddress:    o.TemporalAddress,
-		ProviderMirrors:    o.ProviderMirrors,
+		ProviderMirrors:    directories,
+		NetworkMirror:      network,
 		TokenAuthFile:      o.TokenAuthFile,
 		AuthenticationFile: o.AuthenticationFile,
 		Audit:              o.Audit,

@@ -81,6 +81,7 @@ func (c CompletedConfig) New(ctx context.Context) (_ *Server, err error) {
 		s.rooms, err = c.Join(ctx, &House{
 			DataDir:         c.DataDir,
 			ProviderMirrors: c.ProviderMirrors,
+			NetworkMirror:   c.NetworkMirror,
 			Loopback:        rest.CopyConfig(s.generic.LoopbackClientConfig),
 			KV:              c.store.KV(),
 			Objects:         c.store.Objects(),

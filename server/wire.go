@@ -19,8 +19,9 @@ import (
 type House struct {
 	// DataDir is the server's directory.
 	DataDir string
-	// ProviderMirrors are looked at before any registry.
+	// ProviderMirrors and then NetworkMirror, if it is set, are looked at before any registry.
 	ProviderMirrors []string
+	NetworkMirror   string
 	// Loopback reaches this server as system:apiserver. It serves once Rooms.Run is called, not before.
 	Loopback *rest.Config
 	// KV is where the ledger is kept.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"go.temporal.io/sdk/worker"
@@ -57,12 +56,8 @@ func join(_ context.Context, h *server.House) (server.Rooms, error) {
 		Ledger:  led,
 		Logger:  h.Logger.With("component", "activities"),
 	})
-	directories, network, err := mirrors(h.ProviderMirrors)
-	if err != nil {
-		return server.Rooms{}, err
-	}
 	installer := provider.NewInstaller(provider.InstallerConfig{
-		Dir: filepath.Join(h.DataDir, "providers"), MirrorDirs: directories, NetworkMirror: network, DirectRegistry: true,
+		Dir: filepath.Join(h.DataDir, "providers"), MirrorDirs: h.ProviderMirrors, NetworkMirror: h.NetworkMirror, DirectRegistry: true,
 		Logger: h.Logger.With("component", "provider"),
 	})
 	logger := h.Logger.With("component", "controller")
@@ -93,19 +88,4 @@ func join(_ context.Context, h *server.House) (server.Rooms, error) {
 	}
 	answers := &loopback.Answers{Ledger: led, Stored: h.Objects}
 	return server.Rooms{InUse: answers.InUse, Changes: answers.Changes, State: answers.State, Run: run, Ready: providers.Ready, Close: pool.Close}, nil
-}
-
-// mirrors tells mirror directories from the one network mirror that there may be.
-func mirrors(places []string) (directories []string, network string, err error) {
-	for _, place := range places {
-		switch {
-		case !strings.Contains(place, "://"):
-			directories = append(directories, place)
-		case network != "":
-			return nil, "", fmt.Errorf("--provider-mirror: %q and %q are both network mirrors, and there can be one", network, place)
-		default:
-			network = place
-		}
-	}
-	return directories, network, nil
 }

@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -169,7 +170,11 @@ func (c *Catalog) Acquire(ctx context.Context, e Entry, cfg *v1alpha1.ProviderCo
 	if err != nil {
 		return nil, err
 	}
-	return c.pool.Acquire(ctx, e.Package, conf)
+	lease, err := c.pool.Acquire(ctx, e.Package, conf)
+	if ce, ok := errors.AsType[*provider.ConfigError](err); ok {
+		return nil, ConfigDiagnostics(plan.FromProto(ce.Diagnostics))
+	}
+	return lease, err
 }
 
 // DiagnosticsError is a configuration that does not fit the provider's schema.
@@ -183,7 +188,14 @@ func (e *DiagnosticsError) Error() string {
 	for _, d := range e.Diagnostics {
 		if d.Severity == v1alpha1.SeverityError {
 			// The planner speaks of a resource's spec; these are the arguments under spec.config.
-			lines = append(lines, strings.Replace(d.Attribute, "spec", "spec.config", 1)+": "+d.Summary+": "+d.Detail)
+			line := d.Summary
+			if d.Attribute != "" {
+				line = strings.Replace(d.Attribute, "spec", "spec.config", 1) + ": " + line
+			}
+			if d.Detail != "" {
+				line += ": " + d.Detail
+			}
+			lines = append(lines, line)
 		}
 	}
 	return strings.Join(lines, "; ")

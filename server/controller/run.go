@@ -11,8 +11,12 @@ import (
 	"github.com/hykube/hykube/workflows"
 )
 
-// workers bounds how many objects of one kind are looked at at once.
-const workers = 4
+const (
+	// workers bounds how many objects of one kind are looked at at once.
+	workers = 4
+	// installs bounds how many providers are installed at once: one that hangs at its start holds a worker for a minute.
+	installs = 16
+)
 
 func uid(ref workflows.Plan) types.UID { return types.UID(ref.UID) }
 
@@ -31,7 +35,7 @@ func Run(ctx context.Context, providers *Providers, configs *Configs, plans *Pla
 	if !cache.WaitForCacheSync(ctx.Done(), providers.informer.HasSynced, configs.informer.HasSynced, configs.secrets.HasSynced, plans.informer.HasSynced) {
 		return errors.New("watch fixed kinds: stopped before the first list arrived")
 	}
-	wg.Go(func() { providers.queue.run(ctx, workers) })
+	wg.Go(func() { providers.queue.run(ctx, installs) })
 	wg.Go(func() { configs.queue.run(ctx, workers) })
 	providers.settled(ctx)
 	wg.Go(func() { plans.queue.run(ctx, workers) })
