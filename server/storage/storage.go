@@ -126,7 +126,7 @@ func openBackend(ctx context.Context, wg *sync.WaitGroup, cfg Config) (server.Ba
 	case cfg.Endpoint == "":
 		backend, err = openSQLite(ctx, wg, dc, filepath.Join(cfg.DataDir, "db"))
 	case scheme == "postgres" || scheme == "postgresql":
-		dc.Endpoint, dc.Scheme, dc.DataSourceName = cfg.Endpoint, scheme, cfg.Endpoint
+		dc.Endpoint, dc.Scheme, dc.DataSourceName = cfg.Endpoint, scheme, rest
 		_, backend, err = pgsql.New(ctx, wg, dc)
 	case scheme == "mysql":
 		dc.Endpoint, dc.Scheme, dc.DataSourceName = cfg.Endpoint, scheme, rest
