@@ -49,6 +49,10 @@ func (b logrusBridge) Fire(e *logrus.Entry) error {
 	case logrus.ErrorLevel, logrus.FatalLevel, logrus.PanicLevel:
 		level = slog.LevelError
 	}
+	if strings.Contains(e.Message, "sql: database is closed") || strings.Contains(e.Message, context.Canceled.Error()) {
+		// Work in the background that learns a moment later that the server has stopped.
+		level = slog.LevelDebug
+	}
 	attrs := make([]slog.Attr, 0, len(e.Data))
 	for k, v := range e.Data {
 		attrs = append(attrs, slog.Any(k, v))
