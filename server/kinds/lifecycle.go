@@ -40,7 +40,7 @@ func lifecycleFields() []lifecycleField {
 		{"dependsOn", lifecycleStrings, `Resources that must be in place first, as Terraform addresses such as "sim_network.main", where no expression says so already.`, checkAddress, nil},
 		{"destroy", lifecycleBool, "Whether deleting the object destroys the infrastructure (the default). Only true is supported so far.", nil, is(false)},
 		{"ignoreChanges", lifecycleStrings, `Arguments whose changes are ignored, such as "tags" or "rule[0].port"; "all" for every one.`, checkIgnored, nil},
-		{"preventDestroy", lifecycleBool, "Refuse every plan that would destroy or replace the infrastructure.", nil, nil},
+		{"preventDestroy", lifecycleBool, "Block every change that would destroy or replace the infrastructure; the rest of a plan goes on.", nil, nil},
 		{"providerConfig", lifecycleString, `Name of the ProviderConfig to use; "default" when it is left out.`, checkConfigName, nil},
 		{"replaceTriggeredBy", lifecycleStrings, `Replace the resource when one of these changes: addresses, or attributes such as "sim_network.main.id". Not supported so far.`, checkAddress, notEmpty},
 	}
