@@ -109,7 +109,7 @@ func (b *bridge) With(tags ...tag.Tag) log.Logger {
 func (b *bridge) SLog() *slog.Logger { return slog.New(quiet(b.slog.Handler())) }
 
 func (b *bridge) log(level slog.Level, msg string, tags []tag.Tag) {
-	if level > slog.LevelDebug && b.state.stopping.Load() {
+	if level > slog.LevelDebug && (b.state.stopping.Load() || hungUp(tags)) {
 		level = slog.LevelDebug
 	}
 	ctx := context.Background()
@@ -121,6 +121,20 @@ func (b *bridge) log(level slog.Level, msg string, tags []tag.Tag) {
 		attrs = append(attrs, attr(t))
 	}
 	b.slog.LogAttrs(ctx, level, msg, attrs...)
+}
+
+// hungUp says whether an entry is about a call whose caller went away, as a worker's poll does when the worker stops.
+func hungUp(tags []tag.Tag) bool {
+	for _, t := range tags {
+		if t.Key() != "error" {
+			continue
+		}
+		if err, ok := tagValue(t).(error); ok && errors.Is(err, context.Canceled) {
+			return true
+		}
+		return strings.HasSuffix(fmt.Sprint(t.Value()), context.Canceled.Error())
+	}
+	return false
 }
 
 func attr(t tag.Tag) slog.Attr { return slog.Any(t.Key(), t.Value()) }
