@@ -71,6 +71,8 @@ func title(c *ledger.Change, destroy bool) string {
 type work struct {
 	changes []*ledger.Change
 	steps   []plan.Step
+	// stepsOf are the numbers of the steps of each change.
+	stepsOf [][]int
 	digest  string
 }
 
@@ -96,6 +98,10 @@ func (a *Activities) loadWork(ctx context.Context, uid types.UID) (*work, error)
 		}
 	}
 	w.steps, w.digest = plan.Steps(planned), d.String()
+	w.stepsOf = make([][]int, len(w.changes))
+	for i, s := range w.steps {
+		w.stepsOf[s.Change] = append(w.stepsOf[s.Change], i)
+	}
 	return w, nil
 }
 
@@ -163,24 +169,27 @@ func (a *Activities) refuseApply(ctx context.Context, p workflows.Plan, why stri
 // Finish records how the applying of a plan ended, for the plan and for the changes that were not tried.
 func (a *Activities) Finish(ctx context.Context, f workflows.Finish) (workflows.Finished, error) {
 	defer heartbeat(ctx)()
+	a.progress.end(f.Plan)
 	po, err := a.plan(ctx, f.Plan)
 	if err != nil {
 		return workflows.Finished{}, err
 	}
-	if po.Status.FinishedAt != nil {
+	if po.Status.FinishedAt != nil && po.Status.Progress == nil {
 		return workflows.Finished{Outcome: "Refused"}, nil
 	}
 	work, err := a.loadWork(ctx, po.UID)
 	if err != nil {
 		return workflows.Finished{}, err
 	}
+	// A lane hears of a cancel through the object, which may be before the workflow gets the signal.
+	cancelled := f.Cancelled || po.Status.Cancel != nil
 	var stale []string
 	for _, c := range work.changes {
 		if c.Action == v1alpha1.ActionNoOp {
 			continue
 		}
 		if c.State == v1alpha1.ChangePending || c.State == v1alpha1.ChangeRunning {
-			if err := a.skip(ctx, po.UID, c, work, f.Cancelled); err != nil {
+			if err := a.skip(ctx, po.UID, c, work, cancelled); err != nil {
 				return workflows.Finished{}, err
 			}
 		}
@@ -190,11 +199,13 @@ func (a *Activities) Finish(ctx context.Context, f workflows.Finish) (workflows.
 	}
 	counts := work.progress()
 	finished := workflows.Finished{Done: int(counts.Done), Failed: int(counts.Failed), Skipped: int(counts.Skipped)}
-	a.progress.end(f.Plan)
 	err = a.Plans.UpdateStatus(ctx, f.Plan.Namespace, f.Plan.Name, uidOf(f.Plan), func(s *v1alpha1.PlanStatus) {
 		c := &s.Conditions
 		g := po.Generation
-		s.Progress, s.FinishedAt = &counts, now()
+		s.Progress = &counts
+		if s.FinishedAt == nil { // or an earlier attempt got as far as this
+			s.FinishedAt = now()
+		}
 		if len(stale) > 0 {
 			condition.Set(c, g, v1alpha1.ConditionStale, true, v1alpha1.ReasonStale, strings.Join(stale, "\n"))
 		}
@@ -206,7 +217,7 @@ func (a *Activities) Finish(ctx context.Context, f workflows.Finish) (workflows.
 			condition.Set(c, g, v1alpha1.ConditionApplied, true, v1alpha1.ReasonApplied, message)
 			condition.Ready(c, g, v1alpha1.ReasonApplied, message)
 			return
-		case f.Cancelled && counts.Failed == 0:
+		case cancelled && counts.Failed == 0:
 			finished.Outcome, reason = "Cancelled", v1alpha1.ReasonCancelled
 		case len(stale) == int(counts.Failed):
 			finished.Outcome, reason = "Stale", v1alpha1.ReasonStale
@@ -249,11 +260,8 @@ func failures(w *work) string {
 
 // blocker finds a change that kept another from being tried, preferring one that was tried itself.
 func (w *work) blocker(c *ledger.Change) (blocker *ledger.Change) {
-	for _, s := range w.steps {
-		if w.changes[s.Change] != c {
-			continue
-		}
-		for _, d := range s.DependsOn {
+	for _, i := range w.stepsOf[c.Index] {
+		for _, d := range w.steps[i].DependsOn {
 			dep := w.changes[w.steps[d].Change]
 			switch {
 			case dep == c || dep.State == v1alpha1.ChangeDone:

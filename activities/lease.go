@@ -4,7 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"regexp"
+	"slices"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/instance"
@@ -105,33 +106,31 @@ func (a *Activities) mayUse(ctx context.Context, who *v1alpha1.Identity, namespa
 	return nil
 }
 
+var (
+	// passing is what providers say of failures that pass.
+	passing = regexp.MustCompile(`(?i)timeout|timed out|connection refused|connection reset|temporarily unavailable|` +
+		`service unavailable|bad gateway|internal server error|\beof\b`)
+	// turnedAway is what they say of calls that their API did not even look at. A number within an ID is no status.
+	turnedAway = regexp.MustCompile(`(?i)\b429\b|too many requests|throttl|rate exceeded|rate limit|slow down`)
+)
+
 // transient says whether the same call may well succeed a little later. What it says of a create holds only when nothing
 // was made; see throttled.
 func transient(err error) bool {
 	if _, ok := errors.AsType[*provider.UnavailableError](err); ok {
 		return true
 	}
-	return throttled(err) || mentions(err, "timeout", "timed out", "connection refused", "connection reset", "temporarily unavailable",
-		"service unavailable", "bad gateway", "gateway timeout", "internal server error", "eof")
+	return throttled(err) || says(err, passing)
 }
 
 // throttled says whether a provider's API turned a call away before doing anything.
-func throttled(err error) bool {
-	return mentions(err, "429", "too many requests", "throttl", "rate exceeded", "rate limit", "slow down")
-}
+func throttled(err error) bool { return says(err, turnedAway) }
 
-func mentions(err error, words ...string) bool {
+// says looks through what a provider said.
+func says(err error, what *regexp.Regexp) bool {
 	de, ok := errors.AsType[*instance.DiagnosticsError](err)
 	if !ok {
 		return false
 	}
-	for _, d := range de.Diagnostics {
-		text := strings.ToLower(d.Summary + " " + d.Detail)
-		for _, w := range words {
-			if strings.Contains(text, w) {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(de.Diagnostics, func(d v1alpha1.Diagnostic) bool { return what.MatchString(d.Summary + " " + d.Detail) })
 }

@@ -156,6 +156,8 @@ func (pr *proposal) fail(c *ledger.Change, addr plan.Address, err error) {
 // ask fills the change with what the provider would do, and returns the value that it plans.
 func (pr *proposal) ask(ctx context.Context, c *ledger.Change, r *resource) (cty.Value, error) {
 	wanted := !r.deleting && !pr.plan.Spec.Destroy
+	// An earlier attempt may have left these.
+	c.Message, c.Diagnostics, c.Drift, c.Refreshed = "", nil, nil, nil
 	rec, err := pr.Ledger.Instance(ctx, r.ref)
 	if err != nil {
 		return cty.NilVal, err
@@ -166,7 +168,6 @@ func (pr *proposal) ask(ctx context.Context, c *ledger.Change, r *resource) (cty
 			return cty.NilVal, cmp.Or(err, lostCreate(r.addr, rec.Intent))
 		}
 	}
-	c.Diagnostics, c.Drift, c.Refreshed = nil, nil, nil
 	l, err := pr.lease(ctx, r, rec, wanted, pr.plan.Status.RequestedBy)
 	if err != nil {
 		return cty.NilVal, err

@@ -103,14 +103,15 @@ func (a *Activities) step(ctx context.Context, po *v1alpha1.Plan, in workflows.S
 		}
 		return workflows.StepResult{OK: c.State == v1alpha1.ChangeDone || c.State == v1alpha1.ChangeRunning, State: string(c.State)}, nil
 	}
-	if c.State != v1alpha1.ChangeRunning {
+	begun := c.State == v1alpha1.ChangeRunning
+	if !begun {
 		a.progress.moved(in.Plan, c.State, v1alpha1.ChangeRunning)
 		c.State, c.StartedAt = v1alpha1.ChangeRunning, now()
 		if err := a.Ledger.SaveChange(ctx, po.UID, c); err != nil {
 			return workflows.StepResult{}, err
 		}
 	}
-	s := &stepRun{Activities: a, plan: po, change: c, destroy: in.Destroy}
+	s := &stepRun{Activities: a, plan: po, change: c, destroy: in.Destroy, begun: begun}
 	err = s.make(ctx)
 	switch {
 	case s.answered:
@@ -147,6 +148,8 @@ type stepRun struct {
 	plan    *v1alpha1.Plan
 	change  *ledger.Change
 	destroy bool
+	// begun is true when an earlier attempt began the change, and did not record how it ended.
+	begun bool
 
 	// resource is set once the object was read.
 	resource *resource
@@ -277,8 +280,15 @@ func (s *stepRun) publishAgain(ctx context.Context) error {
 // make checks that the step is still the one that was approved, and makes it.
 func (s *stepRun) make(ctx context.Context) error {
 	c := s.change
+	rec, err := s.Ledger.Instance(ctx, c.Object)
+	if err != nil {
+		return err
+	}
 	obj, err := s.Objects.Get(ctx, c.Object)
 	if errors.Is(err, ErrGone) {
+		if s.madeBefore(rec) && c.Action == v1alpha1.ActionDelete {
+			return nil // the object went with what it stood for
+		}
 		return &staleError{"the object was deleted after the plan was made"}
 	}
 	if err != nil {
@@ -289,10 +299,6 @@ func (s *stepRun) make(ctx context.Context) error {
 		return err
 	}
 	s.resource = r
-	rec, err := s.Ledger.Instance(ctx, c.Object)
-	if err != nil {
-		return err
-	}
 	creating := c.Action == v1alpha1.ActionCreate || c.Action == v1alpha1.ActionReplace && !s.destroy
 	resumed := rec.Intent != nil && rec.Intent.Plan == s.plan.UID
 	switch {
@@ -323,6 +329,10 @@ func (s *stepRun) make(ctx context.Context) error {
 		return s.retryable(err, true)
 	}
 	defer l.release()
+	if half := s.destroy && c.Action == v1alpha1.ActionReplace; !half && l.config != c.ProviderConfig {
+		// The approval was about the configuration, too. The first half of a replace goes by the one that is recorded.
+		return &staleError{fmt.Sprintf("it would be made with the ProviderConfig %q, and the plan was made with %q", l.config, c.ProviderConfig)}
+	}
 	prior, err := s.prior(ctx, l, rec, resumed)
 	if err != nil {
 		return s.retryable(err, true)
@@ -339,7 +349,7 @@ func (s *stepRun) make(ctx context.Context) error {
 		return s.retryable(err, true)
 	}
 	if s.destroy && !prior.Exists() || p.Action == v1alpha1.ActionNoOp {
-		return s.save(ctx, &l.Type, rec, r, prior, l.config)
+		return s.save(ctx, &l.Type, rec, r, prior, l.config, nil)
 	}
 	if !s.destroy {
 		if err := s.Objects.Hold(ctx, obj); err != nil {
@@ -371,7 +381,7 @@ func (s *stepRun) make(ctx context.Context) error {
 		// The intent stays: the next attempt reads what is there before it goes on.
 		return &retryError{o.Err}
 	}
-	if err := s.save(ctx, &l.Type, rec, r, o.State, l.config); err != nil {
+	if err := s.save(ctx, &l.Type, rec, r, o.State, l.config, o.Err); err != nil {
 		return errors.Join(o.Err, err)
 	}
 	return s.retryable(o.Err, !creating || throttled(o.Err) && !o.State.Exists())
@@ -379,6 +389,9 @@ func (s *stepRun) make(ctx context.Context) error {
 
 // madeBefore says whether an earlier attempt made the step and recorded its outcome, and only the change does not know.
 func (s *stepRun) madeBefore(rec *ledger.Instance) bool {
+	if s.begun && s.change.Action == v1alpha1.ActionDelete && !rec.Exists() && rec.Intent == nil {
+		return true // nothing is recorded of what was destroyed, not even by whom
+	}
 	if rec.Plan != s.plan.UID || rec.Intent != nil {
 		return false
 	}
@@ -386,6 +399,12 @@ func (s *stepRun) madeBefore(rec *ledger.Instance) bool {
 		return !rec.Exists()
 	}
 	return rec.Exists() && !rec.Tainted && rec.Object.Generation == s.change.Object.Generation && rec.Digest() != s.change.Bound.State
+}
+
+// triedBefore says whether an earlier attempt recorded something that no generation of the spec asked for: what a call that
+// failed left, or what was read while planning.
+func (s *stepRun) triedBefore(rec *ledger.Instance) bool {
+	return s.begun && rec.Plan == s.plan.UID && rec.Object.Generation == 0
 }
 
 // recall takes the outcome from the record.
@@ -406,6 +425,9 @@ func (s *stepRun) unmoved(r *resource, rec *ledger.Instance) error {
 	state := rec.Digest()
 	if c.Action == v1alpha1.ActionReplace && !s.destroy && rec.Plan == s.plan.UID && !rec.Exists() {
 		state = c.Bound.State // the first half took it away
+	}
+	if s.triedBefore(rec) {
+		state = c.Bound.State // it was this step that moved it
 	}
 	switch {
 	// A deletion is told before the generation, which it raises.
@@ -428,7 +450,7 @@ func (s *stepRun) prior(ctx context.Context, l *lease, rec *ledger.Instance, res
 		return l.Null(), nil
 	}
 	from := rec
-	if s.change.Refreshed != nil {
+	if s.change.Refreshed != nil && !s.triedBefore(rec) {
 		from = s.change.Refreshed
 	}
 	prior, err := l.Load(ctx, from)
@@ -491,14 +513,17 @@ func (s *stepRun) accept(ctx context.Context, rec *ledger.Instance) error {
 	return s.recall(rec)
 }
 
-// save records what is there now and clears the intent.
-func (s *stepRun) save(ctx context.Context, t *instance.Type, rec *ledger.Instance, r *resource, state instance.State, config string) error {
+// save records what is there now, after a call that ended in failure unless that is nil, and clears the intent.
+func (s *stepRun) save(ctx context.Context, t *instance.Type, rec *ledger.Instance, r *resource, state instance.State, config string, failure error) error {
 	if err := t.Record(rec, state); err != nil {
 		return err
 	}
 	s.after = &state.Value
 	rec.Object, rec.Type, rec.Provider, rec.ProviderConfig = s.change.Object, r.addr.Type, r.entry.Name, config
 	rec.ProviderVersion, rec.Plan, rec.Intent = r.entry.Package.Version, s.plan.UID, nil
+	if failure != nil {
+		rec.Object.Generation = 0 // what the spec asks for was not reached, so the next plan has to look at it
+	}
 	if !s.destroy {
 		rec.Dependencies = s.change.Dependencies
 	}

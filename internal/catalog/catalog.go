@@ -126,12 +126,15 @@ type Secret func(ctx context.Context, name, key string) ([]byte, error)
 // then used without arguments.
 func (c *Catalog) Configuration(ctx context.Context, e Entry, cfg *v1alpha1.ProviderConfig, secret Secret) (provider.Configuration, error) {
 	block := e.Schema.Config.Block
-	args := map[string]any{}
+	var args map[string]any
 	if cfg != nil {
 		if cfg.Spec.Config != nil && len(cfg.Spec.Config.Raw) > 0 {
 			if err := json.Unmarshal(cfg.Spec.Config.Raw, &args); err != nil {
 				return provider.Configuration{}, fmt.Errorf("spec.config: must be an object of the provider's arguments: %w", err)
 			}
+		}
+		if args == nil { // not written, or written as null
+			args = map[string]any{}
 		}
 		for _, ref := range cfg.Spec.SecretRefs {
 			value, err := secret(ctx, ref.Name, ref.Key)

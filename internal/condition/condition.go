@@ -3,6 +3,8 @@
 package condition
 
 import (
+	"strings"
+
 	"github.com/hykube/hykube/api/v1alpha1"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -19,7 +21,7 @@ func Set(conditions *[]metav1.Condition, generation int64, conditionType string,
 		status = metav1.ConditionTrue
 	}
 	if len(message) > maxMessage {
-		message = message[:maxMessage-3] + "..."
+		message = strings.ToValidUTF8(message[:maxMessage-3], "") + "..." // the cut may go through a character
 	}
 	meta.SetStatusCondition(conditions, metav1.Condition{
 		Type: conditionType, Status: status, Reason: reason, Message: message, ObservedGeneration: generation,

@@ -296,7 +296,10 @@ func (p *Pool) release(proc *process) {
 	if !proc.key.configured {
 		after = min(after, unconfiguredIdle)
 	}
-	time.AfterFunc(after, func() {
+	if proc.timer != nil {
+		proc.timer.Stop() // calls that follow each other must not pile timers up
+	}
+	proc.timer = time.AfterFunc(after, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if proc.leases == 0 && proc.idleSince == mark {

@@ -44,6 +44,8 @@ type process struct {
 	idle     time.Time
 	// idleSince changes with each lease, so that a timer knows whether it is still meant.
 	idleSince int
+	// timer ends the process when it stays idle; nil until it falls idle for the first time.
+	timer *time.Timer
 }
 
 // run is the life of a process.

@@ -18,8 +18,9 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// retries bounds how often a failing reconciliation is repeated before it waits for the next change.
-const retries = 8
+// pause bounds how long a failing reconciliation waits until it is repeated. It is never given up: nothing else would look at the
+// object again before it changes.
+const pause = time.Minute
 
 // queue calls reconcile for names, one call a name at a time.
 type queue struct {
@@ -30,7 +31,7 @@ type queue struct {
 }
 
 func newQueue(name string, logger *slog.Logger, reconcile func(context.Context, cache.ObjectName) error) *queue {
-	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](200*time.Millisecond, time.Minute)
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](200*time.Millisecond, pause)
 	return &queue{
 		name: name, reconcile: reconcile, logger: logger,
 		work: workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: name}),
@@ -63,16 +64,12 @@ func (q *queue) next(ctx context.Context) bool {
 	}
 	defer q.work.Done(name)
 	err := q.reconcile(ctx, name)
-	switch {
-	case err == nil || ctx.Err() != nil:
+	if err == nil || ctx.Err() != nil {
 		q.work.Forget(name)
-	case q.work.NumRequeues(name) < retries:
-		q.logger.Warn("reconcile "+q.name+"; trying again", "name", name.String(), "error", err)
-		q.work.AddRateLimited(name)
-	default:
-		q.logger.Error("reconcile "+q.name+"; giving up until it changes", "name", name.String(), "error", err)
-		q.work.Forget(name)
+		return true
 	}
+	q.logger.Warn("reconcile "+q.name+"; trying again", "name", name.String(), "error", err)
+	q.work.AddRateLimited(name)
 	return true
 }
 

@@ -34,8 +34,9 @@ type Plans struct {
 	queue    *queue
 
 	mu sync.Mutex
-	// begun holds what this process has asked Temporal for, by workflow ID, and plans the names of the plans by UID.
+	// begun holds what this process has asked Temporal for, by workflow ID.
 	begun map[string]bool
+	// plans holds the plans that this process has seen: an object of the same name may be another plan.
 	plans map[cache.ObjectName]workflows.Plan
 }
 
@@ -103,14 +104,14 @@ func (p *Plans) begin(ctx context.Context, ref workflows.Plan, id, name string, 
 	if _, ran := errors.AsType[*serviceerror.WorkflowExecutionAlreadyStarted](err); err != nil && !ran {
 		return fmt.Errorf("start workflow %q: %w", id, err)
 	}
+	err = p.Status.UpdateStatus(ctx, ref.Namespace, ref.Name, uid(ref), func(s *v1alpha1.PlanStatus) { s.Runs = runs })
+	if err != nil && !errors.Is(err, activities.ErrGone) {
+		return err
+	}
 	p.mu.Lock()
 	p.begun[id] = true
 	p.mu.Unlock()
-	err = p.Status.UpdateStatus(ctx, ref.Namespace, ref.Name, uid(ref), func(s *v1alpha1.PlanStatus) { s.Runs = runs })
-	if errors.Is(err, activities.ErrGone) {
-		return nil
-	}
-	return err
+	return nil
 }
 
 func (p *Plans) signal(ctx context.Context, id string) error {

@@ -6,6 +6,7 @@ package loopback
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -97,7 +98,8 @@ func (o *Objects) SetStatus(ctx context.Context, ref v1alpha1.ObjectReference, s
 		return activities.ErrGone
 	}
 	if err != nil {
-		if obj, gerr := o.Get(ctx, ref); gerr != nil || obj == nil {
+		// A patch that tests the UID of another object of that name is refused, not told that there is none.
+		if _, gerr := o.Get(ctx, ref); errors.Is(gerr, activities.ErrGone) {
 			return activities.ErrGone
 		}
 		return fmt.Errorf("write status of %s %q: %w", ref.Kind, ref.Name, err)
@@ -131,7 +133,7 @@ func (o *Objects) Release(ctx context.Context, ref v1alpha1.ObjectReference) err
 		rest := slices.DeleteFunc(obj.GetFinalizers(), func(f string) bool { return f == v1alpha1.FinalizerState })
 		return append([]string{}, rest...), nil
 	})
-	if err == activities.ErrGone { //nolint:errorlint // our own, unwrapped
+	if errors.Is(err, activities.ErrGone) {
 		return nil
 	}
 	return err

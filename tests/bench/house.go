@@ -71,7 +71,10 @@ func (h *house) start(log string, env []string, name string, args ...string) (*e
 	defer out.Close()
 	cmd := exec.Command(filepath.Join(h.bin, name), args...)
 	cmd.Stdout, cmd.Stderr, cmd.Env = out, out, append(os.Environ(), env...)
-	return cmd, cmd.Start()
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	return cmd, nil
 }
 
 func (h *house) kubeconfig() string { return filepath.Join(h.dir, "data", "admin.kubeconfig") }

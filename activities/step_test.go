@@ -1,0 +1,109 @@
+package activities
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/catalog"
+	"github.com/hykube/hykube/internal/instance"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/provider"
+)
+
+// TestTakingUpAStep looks at what an attempt finds in the ledger, and wants it to know what an earlier one did.
+func TestTakingUpAStep(t *testing.T) {
+	const before, after = `{"size":1}`, `{"size":2}`
+	record := func(attributes string, by types.UID, generation int64) *ledger.Instance {
+		return &ledger.Instance{Attributes: []byte(attributes), Plan: by, Object: v1alpha1.ObjectReference{Generation: generation}}
+	}
+	tainted := record(after, "this", 2)
+	tainted.Tainted = true
+	asked := record(before, "older", 1)
+	asked.Intent = &ledger.Intent{Plan: "this", Action: v1alpha1.ActionUpdate}
+	for name, test := range map[string]struct {
+		action  v1alpha1.Action
+		destroy bool
+		begun   bool
+		record  *ledger.Instance
+		made    bool
+		stale   bool
+	}{
+		"nothing was tried":                          {v1alpha1.ActionUpdate, false, false, record(before, "older", 1), false, false},
+		"another plan changed it":                    {v1alpha1.ActionUpdate, false, false, record(after, "other", 2), false, true},
+		"the intent alone does not move the state":   {v1alpha1.ActionUpdate, false, true, asked, false, false},
+		"an update was made":                         {v1alpha1.ActionUpdate, false, true, record(after, "this", 2), true, true},
+		"an update failed and left half of it":       {v1alpha1.ActionUpdate, false, true, record(after, "this", 0), false, false},
+		"an update failed and left nothing":          {v1alpha1.ActionUpdate, false, true, record(before, "this", 0), false, false},
+		"a create left something broken":             {v1alpha1.ActionReplace, false, true, tainted, false, true},
+		"a delete was made":                          {v1alpha1.ActionDelete, true, true, record("", "", 0), true, true},
+		"another plan deleted it":                    {v1alpha1.ActionDelete, true, false, record("", "", 0), false, true},
+		"a delete failed and moved the state":        {v1alpha1.ActionDelete, true, true, record(after, "this", 0), false, false},
+		"the first half of a replace was made":       {v1alpha1.ActionReplace, true, true, record("", "this", 2), true, true},
+		"the second half of a replace is to be made": {v1alpha1.ActionReplace, false, true, record("", "this", 2), false, false},
+		"drift was accepted":                         {v1alpha1.ActionRead, false, true, record(after, "this", 0), false, false},
+		"a removal was accepted":                     {v1alpha1.ActionRead, false, true, record("", "this", 0), false, false},
+	} {
+		c := &ledger.Change{Bound: ledger.Bound{State: record(before, "", 0).Digest()}}
+		c.Action, c.Object.Generation = test.action, 2
+		s := &stepRun{plan: &v1alpha1.Plan{}, change: c, destroy: test.destroy, begun: test.begun}
+		s.plan.UID = "this"
+		if made := s.madeBefore(test.record); made != test.made {
+			t.Errorf("%s: made before: %t, want %t", name, made, test.made)
+		}
+		r := &resource{ref: c.Object, entry: catalog.Entry{}}
+		err := s.unmoved(r, test.record)
+		if _, stale := errors.AsType[*staleError](err); stale != test.stale {
+			t.Errorf("%s: %v, want stale %t", name, err, test.stale)
+		}
+	}
+}
+
+func TestFailuresThatPass(t *testing.T) {
+	said := func(summary, detail string) error {
+		return &instance.DiagnosticsError{Operation: "apply", Diagnostics: plan.Diagnostics{{Severity: v1alpha1.SeverityError, Summary: summary, Detail: detail}}}
+	}
+	for name, test := range map[string]struct {
+		err                  error
+		transient, throttled bool
+	}{
+		"a status":                   {said("Creation failed", "StatusCode: 429, try later"), true, true},
+		"a number within an ID":      {said("Creation failed", "network net-74291 already exists"), false, false},
+		"words":                      {said("ThrottlingException", "Rate exceeded"), true, true},
+		"a request that took long":   {said("Creation failed", "Gateway Timeout"), true, false},
+		"a connection that ended":    {said("Creation failed", "unexpected EOF"), true, false},
+		"a word that ends like that": {said("Creation failed", "the zone or a part thereof is full"), false, false},
+		"a refusal":                  {said("Creation failed", "cidr is not valid"), false, false},
+		"a dead provider":            {&provider.UnavailableError{}, true, false},
+		"an error of ours":           {errors.New("timeout 429"), false, false},
+		"none":                       {nil, false, false},
+	} {
+		if got := []bool{transient(test.err), throttled(test.err)}; !cmp.Equal(got, []bool{test.transient, test.throttled}) {
+			t.Errorf("%s: transient and throttled %v, want %t %t", name, got, test.transient, test.throttled)
+		}
+	}
+}
+
+// TestBlocker wants the change that was tried, not one that only waited.
+func TestBlocker(t *testing.T) {
+	change := func(i int32, state v1alpha1.ChangeState) *ledger.Change {
+		c := &ledger.Change{}
+		c.Index, c.State, c.Action = i, state, v1alpha1.ActionCreate
+		return c
+	}
+	w := &work{
+		changes: []*ledger.Change{change(0, v1alpha1.ChangeDone), change(1, v1alpha1.ChangeSkipped), change(2, v1alpha1.ChangeFailed), change(3, v1alpha1.ChangePending)},
+		steps:   []plan.Step{{Change: 0}, {Change: 1}, {Change: 2}, {Change: 3, DependsOn: []int{0, 1, 2}}},
+		stepsOf: [][]int{{0}, {1}, {2}, {3}},
+	}
+	if got := w.blocker(w.changes[3]); got != w.changes[2] {
+		t.Errorf("blocked by %+v, want change 2", got)
+	}
+	if got := w.blocker(w.changes[0]); got != nil {
+		t.Errorf("change 0 is blocked by %d", got.Index)
+	}
+}

@@ -1,0 +1,122 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/zclconf/go-cty/cty"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/schema"
+)
+
+func TestProvidersComeAndGo(t *testing.T) {
+	provides := func(name string, types ...string) Entry {
+		e := Entry{Name: name, Schema: &schema.Provider{Resources: map[string]*schema.Schema{}}}
+		for _, typeName := range types {
+			e.Schema.Resources[typeName] = &schema.Schema{}
+		}
+		return e
+	}
+	c := New(nil)
+	c.Put(provides("b", "x_one", "x_two"))
+	c.Put(provides("a", "x_one", "x_gone"))
+	c.Put(provides("a", "x_one"))
+	if diff := cmp.Diff([]string{"a", "b"}, c.Names()); diff != "" {
+		t.Errorf("names (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"x_one", "x_two"}, c.TypeNames()); diff != "" {
+		t.Errorf("types (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"a", "b"}, c.Providers("x_one")); diff != "" {
+		t.Errorf("providers of x_one (-want +got):\n%s", diff)
+	}
+	c.Remove("b")
+	c.Remove("never there")
+	if got := c.Types("x_two"); got != nil {
+		t.Errorf("a type of a provider that is gone: %v", got)
+	}
+	if _, ok := c.Get("b"); ok || c.Types("x_one") == nil {
+		t.Errorf("b is there: %t; the other's x_one: %v", ok, c.Types("x_one"))
+	}
+}
+
+func TestConfiguration(t *testing.T) {
+	entry := Entry{Name: "sim", Schema: &schema.Provider{Config: &schema.Schema{Block: &schema.Block{
+		Attributes: []*schema.Attribute{
+			{Name: "region", Type: cty.String, Optional: true},
+			{Name: "port", Type: cty.Number, Optional: true},
+			{Name: "token", Type: cty.String, Optional: true, Sensitive: true},
+			{Name: "login", Type: cty.Object(map[string]cty.Type{"user": cty.String, "password": cty.String}), Optional: true},
+		},
+	}}}}
+	secrets := map[string]string{"token": "${not.a.template} %{if}", "password": "hunter2"}
+	secret := func(_ context.Context, name, key string) ([]byte, error) {
+		if value, ok := secrets[key]; ok && name == "credentials" {
+			return []byte(value), nil
+		}
+		return nil, errors.New("there is no such Secret")
+	}
+	ref := func(argument, key string) v1alpha1.SecretArgument {
+		return v1alpha1.SecretArgument{Argument: argument, Name: "credentials", Key: key}
+	}
+	login := cty.Object(map[string]cty.Type{"user": cty.String, "password": cty.String})
+	null := map[string]cty.Value{
+		"region": cty.NullVal(cty.String), "port": cty.NullVal(cty.Number), "token": cty.NullVal(cty.String), "login": cty.NullVal(login),
+	}
+	with := func(name string, v cty.Value) cty.Value {
+		all := map[string]cty.Value{}
+		for k, v := range null {
+			all[k] = v
+		}
+		all[name] = v
+		return cty.ObjectVal(all)
+	}
+	for name, test := range map[string]struct {
+		config string
+		refs   []v1alpha1.SecretArgument
+		want   cty.Value
+		err    string
+	}{
+		"nothing":                               {want: cty.ObjectVal(null)},
+		"null":                                  {config: `null`, refs: []v1alpha1.SecretArgument{ref("token", "password")}, want: with("token", cty.StringVal("hunter2"))},
+		"a plain argument":                      {config: `{"region":"here"}`, want: with("region", cty.StringVal("here"))},
+		"a secret is no template":               {refs: []v1alpha1.SecretArgument{ref("token", "token")}, want: with("token", cty.StringVal(secrets["token"]))},
+		"a secret within an object":             {config: `{"login":{"user":"me"}}`, refs: []v1alpha1.SecretArgument{ref("login.password", "password")}, want: with("login", cty.ObjectVal(map[string]cty.Value{"user": cty.StringVal("me"), "password": cty.StringVal("hunter2")}))},
+		"set twice":                             {config: `{"token":"x"}`, refs: []v1alpha1.SecretArgument{ref("token", "token")}, err: "remove one of the two"},
+		"within what is no object":              {config: `{"login":"me"}`, refs: []v1alpha1.SecretArgument{ref("login.password", "password")}, err: `"login" is not an object`},
+		"no such secret":                        {refs: []v1alpha1.SecretArgument{ref("token", "absent")}, err: "there is no such Secret"},
+		"a reference to a resource":             {config: `{"region":"${sim_network.main.id}"}`, err: "cannot refer to resources"},
+		"an argument that there is not":         {config: `{"regoin":"here"}`, err: "spec.config.regoin"},
+		"a secret of a wrong type stays secret": {refs: []v1alpha1.SecretArgument{ref("port", "password")}, err: "spec.config.port"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := &v1alpha1.ProviderConfig{}
+			cfg.Spec.SecretRefs = test.refs
+			if test.config != "" {
+				cfg.Spec.Config = &runtime.RawExtension{Raw: []byte(test.config)}
+			}
+			got, err := New(nil).Configuration(t.Context(), entry, cfg, secret)
+			if test.err != "" {
+				if err == nil || !strings.Contains(err.Error(), test.err) || strings.Contains(err.Error(), "hunter2") {
+					t.Errorf("error %v, want one that says %q and no secret", err, test.err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !got.Config.RawEquals(test.want) {
+				t.Errorf("got %#v, want %#v", got.Config, test.want)
+			}
+			again, err := New(nil).Configuration(t.Context(), entry, cfg, secret)
+			if err != nil || again.Key != got.Key {
+				t.Errorf("the key of an equal configuration is %q, then %q (%v)", got.Key, again.Key, err)
+			}
+		})
+	}
+}
