@@ -288,6 +288,8 @@ func (a *Activities) skip(ctx context.Context, uid types.UID, c *ledger.Change, 
 		return err
 	}
 	return a.writeStatus(ctx, c.Object, func(s *status) {
-		condition.Stalled(&s.conditions, c.Object.Generation, reason, "Not tried: "+c.Message+".")
+		if !s.good() {
+			condition.Stalled(&s.conditions, c.Object.Generation, reason, "Not tried: "+c.Message+".")
+		}
 	})
 }

@@ -122,13 +122,20 @@ func (a *Activities) invalid(ctx context.Context, c *ledger.Change) error {
 // nothing but the record.
 func (a *Activities) confirm(ctx context.Context, planUID types.UID, c *ledger.Change) error {
 	rec, err := a.Ledger.Instance(ctx, c.Object)
-	if err != nil || !rec.Exists() || rec.Object.Generation == c.Object.Generation && rec.Object.UID == c.Object.UID {
+	if err != nil || !rec.Exists() {
 		return err
 	}
-	rec.Object, rec.Dependencies, rec.Plan = c.Object, c.Dependencies, planUID
-	if err := a.Ledger.Save(ctx, rec); err != nil {
-		if errors.Is(err, ledger.ErrConflict) {
-			return nil // somebody applies something newer
+	if rec.Object.Generation != c.Object.Generation {
+		rec.Object, rec.Dependencies, rec.Plan = c.Object, c.Dependencies, planUID
+		if err := a.Ledger.Save(ctx, rec); err != nil {
+			if errors.Is(err, ledger.ErrConflict) {
+				return nil // somebody applies something newer
+			}
+			return err
+		}
+	} else if obj, err := a.Objects.Get(ctx, c.Object); err != nil || statusOf(obj).good() {
+		if errors.Is(err, ErrGone) {
+			return nil
 		}
 		return err
 	}

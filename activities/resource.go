@@ -9,6 +9,7 @@ import (
 	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/internal/schema"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -74,12 +75,13 @@ func (r *resource) spec() map[string]any {
 type status struct {
 	attributes map[string]any
 	observed   int64
+	generation int64
 	conditions []metav1.Condition
 }
 
 // statusOf starts from the status that the object has.
 func statusOf(obj *unstructured.Unstructured) *status {
-	s := &status{}
+	s := &status{generation: obj.GetGeneration()}
 	old, _ := obj.Object["status"].(map[string]any)
 	s.attributes, _ = old["attributes"].(map[string]any)
 	s.observed, _, _ = unstructured.NestedInt64(old, "observedGeneration")
@@ -90,6 +92,11 @@ func statusOf(obj *unstructured.Unstructured) *status {
 		}
 	}
 	return s
+}
+
+// good says whether the object is what its spec asks for, as far as is known. What happens to a plan alone does not change that.
+func (s *status) good() bool {
+	return s.observed == s.generation && meta.IsStatusConditionTrue(s.conditions, v1alpha1.ConditionReady)
 }
 
 func (s *status) toMap() map[string]any {

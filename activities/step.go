@@ -244,7 +244,9 @@ func (s *stepRun) publish(ctx context.Context) error {
 				condition.Ready(&st.conditions, g, v1alpha1.ReasonApplied, "The infrastructure is what the spec asks for.")
 			}
 		case v1alpha1.ChangeStale:
-			condition.Stalled(&st.conditions, g, v1alpha1.ReasonStale, "Not applied: "+c.Message+".")
+			if !st.good() {
+				condition.Stalled(&st.conditions, g, v1alpha1.ReasonStale, "Not applied: "+c.Message+".")
+			}
 		case v1alpha1.ChangeUnknown:
 			condition.Stalled(&st.conditions, g, v1alpha1.ReasonCreateUnknown, describe(c.Diagnostics))
 		default:

@@ -97,7 +97,7 @@ func (a *Activities) nodes(ctx context.Context, po *v1alpha1.Plan) ([]*node, pla
 				n.requires = append(n.requires, addr)
 			}
 		}
-		if n.wanted {
+		if n.wanted && !po.Spec.RefreshOnly { // what is only read needs no configuration
 			n.parse()
 		}
 		nodes = append(nodes, n)
@@ -228,10 +228,14 @@ func (s *survey) scope() []int {
 			roots = append(roots, i)
 		}
 		deps := n.dependsOn
-		if !n.wanted {
+		if !n.wanted || s.spec.RefreshOnly {
 			deps = n.requires
 		}
 		graph[i] = plan.Node{Changed: picked, Deps: s.indexes(deps)}
+	}
+	if s.spec.Selector != nil && len(roots) == 0 {
+		s.diags = append(s.diags, v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: "No such resource",
+			Detail: fmt.Sprintf("No resource of this namespace has the labels %s.", selector), Attribute: "spec.selector"})
 	}
 	if s.spec.Destroy {
 		return plan.Select(graph)

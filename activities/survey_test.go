@@ -164,6 +164,7 @@ func TestSurveyRefuses(t *testing.T) {
 		"reference to nothing":      {things: []string{"a<mian!", "main"}, want: "main"},
 		"reference to what goes":    {things: []string{"a<b", "b-"}, want: "marked for deletion"},
 		"target that is not there":  {things: []string{"a"}, spec: v1alpha1.PlanSpec{Targets: []string{"test_thing.b"}}, want: `"b"`},
+		"selector of nothing":       {things: []string{"a"}, spec: v1alpha1.PlanSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"name": "b"}}}, want: "name=b"},
 		"target that is no address": {things: []string{"a"}, spec: v1alpha1.PlanSpec{Targets: []string{"what"}}, want: "TYPE.NAME"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -31,6 +33,10 @@ func (s *session) createPlan(ctx context.Context, namespace, base string, spec v
 
 func (s *session) getPlan(ctx context.Context, namespace, name string) (*v1alpha1.Plan, error) {
 	out := &v1alpha1.Plan{}
+	// As everywhere in kubectl, plan/NAME and plan.hykube.io/NAME name it, too.
+	if kind, rest, ok := strings.Cut(name, "/"); ok && slices.Contains([]string{"plan", "plans", "plan.hykube.io", "plans.hykube.io"}, kind) {
+		name = rest
+	}
 	err := s.hykube.Get().Namespace(namespace).Resource("plans").Name(name).Do(ctx).Into(out)
 	if apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("no plan %q in namespace %q: `kubectl get plans -n %s` lists them", name, namespace, namespace)

@@ -324,7 +324,12 @@ func readiness(u *unstructured.Unstructured) (reason, message string, ok bool) {
 		if m["type"] == v1alpha1.ConditionReady {
 			reason, _ = m["reason"].(string)
 			message, _ = m["message"].(string)
-			return reason, message, m["status"] == string(metav1.ConditionTrue)
+			ok = m["status"] == string(metav1.ConditionTrue)
+			observed, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
+			if ok && observed != u.GetGeneration() {
+				break // it speaks of an earlier spec
+			}
+			return reason, message, ok
 		}
 	}
 	return v1alpha1.ReasonAwaitingPlan, "", false

@@ -100,8 +100,10 @@ func (p *Providers) reconcile(ctx context.Context, name cache.ObjectName) error 
 	for _, k := range p.Kinds.Kinds(obj.Name) {
 		resources = append(resources, k.GVR.Resource)
 	}
-	if err := p.Grant(ctx, obj.Name, resources); err != nil {
-		return err
+	if len(resources) > 0 { // a provider of data sources alone has nothing to grant
+		if err := p.Grant(ctx, obj.Name, resources); err != nil {
+			return err
+		}
 	}
 	p.settle(obj)
 	p.Changed(obj.Name)

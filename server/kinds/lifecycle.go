@@ -41,7 +41,7 @@ func lifecycleFields() []lifecycleField {
 		{"destroy", lifecycleBool, "Whether deleting the object destroys the infrastructure (the default). Only true is supported so far.", nil, is(false)},
 		{"ignoreChanges", lifecycleStrings, `Arguments whose changes are ignored, such as "tags" or "rule[0].port"; "all" for every one.`, checkIgnored, nil},
 		{"preventDestroy", lifecycleBool, "Block every change that would destroy or replace the infrastructure; the rest of a plan goes on.", nil, nil},
-		{"providerConfig", lifecycleString, `Name of the ProviderConfig to use; "default" when it is left out.`, checkConfigName, nil},
+		{"providerConfig", lifecycleString, `Name of the ProviderConfig to use. When it is left out: "default" if that is one of this provider, else the one named like the provider, else none.`, checkConfigName, nil},
 		{"replaceTriggeredBy", lifecycleStrings, `Replace the resource when one of these changes: addresses, or attributes such as "sim_network.main.id". Not supported so far.`, checkAddress, notEmpty},
 	}
 }

@@ -41,6 +41,10 @@ func (table) ConvertToTable(_ context.Context, obj, options runtime.Object) (*me
 		}
 		status, _ := u.Object["status"].(map[string]any)
 		ready := condition(status, v1alpha1.ConditionReady)
+		if observed, _, _ := unstructured.NestedInt64(status, "observedGeneration"); ready["status"] == "True" && observed != u.GetGeneration() {
+			// The condition is about an earlier spec; kstatus and kubectl wait look at it in the same way.
+			ready = map[string]any{"status": "False", "reason": v1alpha1.ReasonAwaitingPlan, "message": "The spec was changed after it was applied; make a Plan to apply the change."}
+		}
 		return []any{name, text(ready["status"]), text(ready["reason"]), identity(status), age, text(ready["message"])}, nil
 	})
 	out.Rows = rows
