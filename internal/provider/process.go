@@ -9,6 +9,8 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/zclconf/go-cty/cty"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/hykube/hykube/internal/provider/plugin"
 	"github.com/hykube/hykube/internal/provider/protocol"
@@ -132,7 +134,8 @@ func (proc *process) crashed(ctx context.Context, doing string, err error) error
 		crash.Reason, crash.Stderr = fmt.Sprintf("it ended when asked to %s (%s)", doing, lost.Reason), lost.Stderr
 		return crash
 	}
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	// The plugin keeps the same deadline, and may be the first to notice that it has passed.
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) || status.Code(err) == codes.DeadlineExceeded {
 		crash.Reason, crash.Stderr = "it did not answer in time when asked to "+doing, proc.plugin.LastLines()
 		return crash
 	}
