@@ -216,12 +216,12 @@ func (pr *proposal) ask(ctx context.Context, c *ledger.Change, r *resource) (cty
 
 // askWanted plans a resource that should exist.
 func (pr *proposal) askWanted(ctx context.Context, c *ledger.Change, r *resource, l *lease, prior instance.State) (*instance.Planned, plan.Diagnostics, error) {
-	config, err := evaluate(r, prior, func(addr plan.Address) (cty.Value, bool) {
+	config, err := evaluate(r, prior, func(addr plan.Address) (cty.Value, bool, error) {
 		pr.mu.Lock()
 		v, ok := pr.planned[addr]
 		pr.mu.Unlock()
 		if ok {
-			return v, true
+			return v, true, nil
 		}
 		return pr.current(ctx, r.ref.Namespace, addr)
 	})
@@ -294,12 +294,21 @@ func describeChange(c *ledger.Change, block *schema.Block, prior instance.State,
 }
 
 // evaluate works out a resource's configuration, with unknown values where the scope has them.
-func evaluate(r *resource, prior instance.State, scope func(plan.Address) (cty.Value, bool)) (instance.Config, error) {
+func evaluate(r *resource, prior instance.State, scope func(plan.Address) (cty.Value, bool, error)) (instance.Config, error) {
 	parsed, diags := plan.ParseConfig(r.spec(), r.schema.Block)
 	if plan.HasErrors(diags) {
 		return instance.Config{}, &instance.DiagnosticsError{Operation: "read spec", Diagnostics: diags}
 	}
-	written, diags := parsed.Evaluate(scope)
+	var unread error
+	written, diags := parsed.Evaluate(func(addr plan.Address) (cty.Value, bool) {
+		v, ok, err := scope(addr)
+		unread = errors.Join(unread, err)
+		return v, ok
+	})
+	if unread != nil {
+		// What could not be read is not unknown: a plan must not be made of it.
+		return instance.Config{}, unread
+	}
 	if plan.HasErrors(diags) {
 		return instance.Config{}, &instance.DiagnosticsError{Operation: "evaluate spec", Diagnostics: diags}
 	}
@@ -313,30 +322,35 @@ func evaluate(r *resource, prior instance.State, scope func(plan.Address) (cty.V
 }
 
 // current is the value of a resource as it is recorded, for expressions that refer to it.
-func (a *Activities) current(ctx context.Context, namespace string, addr plan.Address) (cty.Value, bool) {
+func (a *Activities) current(ctx context.Context, namespace string, addr plan.Address) (v cty.Value, ok bool, err error) {
 	for _, name := range a.Catalog.Providers(addr.Type) {
 		obj, err := a.Objects.Get(ctx, v1alpha1.ObjectReference{
 			APIVersion: v1alpha1.ProviderGroup(name) + "/" + v1alpha1.ResourceVersion, Kind: v1alpha1.KindOf(addr.Type),
 			Namespace: namespace, Name: addr.Name,
 		})
-		if err != nil {
+		if errors.Is(err, ErrGone) {
 			continue
+		}
+		if err != nil {
+			return cty.NilVal, false, err
 		}
 		r, err := resourceOf(obj, a.Catalog)
 		if err != nil {
-			continue
+			return cty.NilVal, false, err
 		}
 		rec, err := a.Ledger.Instance(ctx, r.ref)
-		if err != nil || !rec.Exists() {
-			continue
-		}
-		v, err := instance.Recorded(rec, r.schema)
 		if err != nil {
+			return cty.NilVal, false, err
+		}
+		if !rec.Exists() {
 			continue
 		}
-		return plan.MarkSensitive(r.schema.Block, v), true
+		if v, err = instance.Recorded(rec, r.schema); err != nil {
+			return cty.NilVal, false, err
+		}
+		return plan.MarkSensitive(r.schema.Block, v), true, nil
 	}
-	return cty.NilVal, false
+	return cty.NilVal, false, nil
 }
 
 // again repeats a call that only asks while its failure is one that passes.

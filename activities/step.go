@@ -466,7 +466,7 @@ func (s *stepRun) prior(ctx context.Context, l *lease, rec *ledger.Instance, res
 // planAgain asks the provider once more, now that all values are known, and refuses anything but what was approved.
 func (s *stepRun) planAgain(ctx context.Context, r *resource, l *lease, prior instance.State) (*instance.Planned, instance.Config, error) {
 	c := s.change
-	config, err := evaluate(r, prior, func(addr plan.Address) (cty.Value, bool) { return s.current(ctx, r.ref.Namespace, addr) })
+	config, err := evaluate(r, prior, func(addr plan.Address) (cty.Value, bool, error) { return s.current(ctx, r.ref.Namespace, addr) })
 	if err != nil {
 		return nil, config, err
 	}
