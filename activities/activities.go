@@ -51,18 +51,24 @@ type Plans interface {
 	Approve(ctx context.Context, namespace, name string, uid types.UID, approval v1alpha1.PlanApproval) error
 }
 
-// Configs are the ProviderConfigs and the Secrets that they refer to.
+// Configs are the ProviderConfigs, and the ConfigMaps and Secrets that they and expressions refer to.
 type Configs interface {
 	// Get reads a ProviderConfig; nil when there is none of that name.
 	Get(ctx context.Context, namespace, name string) (*v1alpha1.ProviderConfig, error)
 	// Secret reads one key of a Secret.
 	Secret(ctx context.Context, namespace, name, key string) ([]byte, error)
+	// ConfigMap reads all keys of a ConfigMap, those of binaryData among them; nil when there is none of that name.
+	ConfigMap(ctx context.Context, namespace, name string) (map[string][]byte, error)
+	// SecretData reads all keys of a Secret; nil when there is none of that name.
+	SecretData(ctx context.Context, namespace, name string) (map[string][]byte, error)
 }
 
 // Access answers what somebody may do.
 type Access interface {
 	// MayUse says whether somebody has the verb "use" on a ProviderConfig.
 	MayUse(ctx context.Context, who v1alpha1.Identity, namespace, name string) (bool, error)
+	// MayRead says whether somebody has the verb "get" on an object; resource is its plural, such as "secrets".
+	MayRead(ctx context.Context, who v1alpha1.Identity, namespace, group, resource, name string) (bool, error)
 }
 
 // Config is what the activities work with; all fields are needed.
@@ -81,11 +87,14 @@ type Activities struct {
 	Config
 	progress *progress
 	limits   *limits
+	alone    *alone
+	// lend lends a configured process of a provider; nil means the catalog's. Tests set it.
+	lend lender
 }
 
 // New returns the activities over c.
 func New(c Config) *Activities {
-	return &Activities{Config: c, progress: newProgress(c.Plans, c.Logger), limits: newLimits()}
+	return &Activities{Config: c, progress: newProgress(c.Plans, c.Logger), limits: newLimits(), alone: newAlone()}
 }
 
 // Register makes the workflows and activities known to a worker.

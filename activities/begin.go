@@ -58,11 +58,19 @@ func (a *Activities) Begin(ctx context.Context, p workflows.Plan) (workflows.Beg
 // title is what the Web UI calls a step.
 func title(c *ledger.Change, destroy bool) string {
 	verb := strings.ToLower(string(c.Action))
-	if c.Action == v1alpha1.ActionReplace {
+	switch {
+	case c.Deposed != "":
+		return "delete " + c.Address + " (deposed " + c.Deposed + ")"
+	case c.Action == v1alpha1.ActionReplace && destroy:
+		verb = "destroy (replace)"
+	case c.Action == v1alpha1.ActionReplace:
 		verb = "create (replace)"
-		if destroy {
-			verb = "destroy (replace)"
-		}
+	case c.Action == v1alpha1.ActionNoOp && c.Importing != nil, c.Importing != nil && c.Action == v1alpha1.ActionUpdate:
+		verb = "import"
+	case c.Action == v1alpha1.ActionNoOp && c.PreviousAddress != "":
+		verb = "move"
+	case c.Action == v1alpha1.ActionNoOp:
+		verb = "check"
 	}
 	return verb + " " + c.Address
 }
@@ -79,21 +87,33 @@ type work struct {
 func (a *Activities) loadWork(ctx context.Context, uid types.UID) (*work, error) {
 	w := &work{}
 	d := newDigest()
-	index := map[string]int{}
+	index := map[string][]int{}
 	for c, err := range a.Ledger.Changes(ctx, uid, 0) {
 		if err != nil {
 			return nil, err
 		}
-		index[c.Address] = len(w.changes)
+		addresses := []string{c.Address}
+		if c.PreviousAddress != "" {
+			addresses = append(addresses, c.PreviousAddress) // what was recorded knows it under that name
+		}
+		for _, addr := range addresses {
+			index[addr] = append(index[addr], len(w.changes))
+		}
 		w.changes = append(w.changes, c)
 		d.add(c)
 	}
 	planned := make([]plan.Planned, len(w.changes))
 	for i, c := range w.changes {
-		planned[i] = plan.Planned{Action: c.Action, DependsOn: ints(c.DependsOn)}
+		planned[i] = plan.Planned{
+			Action: c.Action, CreateBeforeDestroy: c.CreateBeforeDestroy, Forget: c.Forget, Record: records(c),
+			Deposed: c.Deposed != "", Of: -1, DependsOn: ints(c.DependsOn),
+		}
 		for _, addr := range c.Requires {
-			if j, ok := index[addr]; ok {
-				planned[i].Requires = append(planned[i].Requires, j)
+			planned[i].Requires = append(planned[i].Requires, index[addr]...)
+		}
+		for _, j := range index[c.Address] {
+			if c.Deposed != "" && w.changes[j].Deposed == "" {
+				planned[i].Of = j
 			}
 		}
 	}
@@ -105,11 +125,17 @@ func (a *Activities) loadWork(ctx context.Context, uid types.UID) (*work, error)
 	return w, nil
 }
 
+// records says whether a change leaves something to write down although it does nothing.
+func records(c *ledger.Change) bool { return c.Importing != nil || c.PreviousAddress != "" || c.Checks }
+
+// idle says whether a change has no steps.
+func idle(c *ledger.Change) bool { return c.Action == v1alpha1.ActionNoOp && !records(c) }
+
 // progress counts the changes that have steps.
 func (w *work) progress() v1alpha1.PlanProgress {
 	var p v1alpha1.PlanProgress
 	for _, c := range w.changes {
-		if c.Action == v1alpha1.ActionNoOp {
+		if idle(c) {
 			continue
 		}
 		p.Total++
@@ -185,7 +211,7 @@ func (a *Activities) Finish(ctx context.Context, f workflows.Finish) (workflows.
 	cancelled := f.Cancelled || po.Status.Cancel != nil
 	var stale []string
 	for _, c := range work.changes {
-		if c.Action == v1alpha1.ActionNoOp {
+		if idle(c) {
 			continue
 		}
 		if c.State == v1alpha1.ChangePending || c.State == v1alpha1.ChangeRunning {

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/provider"
@@ -19,6 +20,7 @@ type lease struct {
 	// config is the name of the ProviderConfig; empty when the provider is used without one.
 	config  string
 	release func()
+	entry   catalog.Entry
 }
 
 // configFor finds the ProviderConfig of a resource: the one that its lifecycle names; else the one named "default", if
@@ -48,7 +50,7 @@ func (a *Activities) configFor(ctx context.Context, r *resource) (*v1alpha1.Prov
 }
 
 // lease lends a provider for a resource. For a destroy the configuration is the recorded one.
-func (a *Activities) lease(ctx context.Context, r *resource, rec *ledger.Instance, wanted bool, who *v1alpha1.Identity) (*lease, error) {
+func (a *Activities) lease(ctx context.Context, r *resource, rec *ledger.State, wanted bool, who *v1alpha1.Identity) (*lease, error) {
 	var cfg *v1alpha1.ProviderConfig
 	var err error
 	if wanted || !rec.Exists() {
@@ -61,7 +63,13 @@ func (a *Activities) lease(ctx context.Context, r *resource, rec *ledger.Instanc
 	if err != nil {
 		return nil, err
 	}
-	l := &lease{Type: instance.Type{Name: r.addr.Type, Schema: r.schema, PlanDestroy: r.entry.Schema.PlanDestroy}}
+	l := &lease{entry: r.entry, Type: instance.NewType(r.entry.Schema, r.addr.Type)}
+	l.Deferral = true
+	if l.MetaBlock != nil {
+		if l.Meta, err = a.Catalog.Meta(r.entry, cfg); err != nil {
+			return nil, err
+		}
+	}
 	var spec *v1alpha1.Limits
 	if cfg != nil {
 		l.config, spec = cfg.Name, cfg.Spec.Limits
@@ -101,7 +109,7 @@ func (a *Activities) mayUse(ctx context.Context, who *v1alpha1.Identity, namespa
 		return err
 	}
 	if !ok {
-		return fmt.Errorf("the user %q may not use the ProviderConfig %q in the namespace %q: ask for the verb \"use\" on providerconfigs.hykube.io", who.Username, name, namespace)
+		return &ForbiddenError{fmt.Sprintf("the user %q may not use the ProviderConfig %q in the namespace %q: ask for the verb \"use\" on providerconfigs.hykube.io", who.Username, name, namespace)}
 	}
 	return nil
 }

@@ -40,6 +40,11 @@ func (l *limits) take(ctx context.Context, key string, spec *v1alpha1.Limits) (r
 	return func() { b.slots.Release(1) }, nil
 }
 
+// pace waits for the rate alone, for a call that must not wait for those under way.
+func (l *limits) pace(ctx context.Context, key string, spec *v1alpha1.Limits) error {
+	return l.bucket(key, spec).rate.Wait(ctx)
+}
+
 func (l *limits) bucket(key string, spec *v1alpha1.Limits) *bucket {
 	var s v1alpha1.Limits
 	if spec != nil {

@@ -2,9 +2,11 @@ package activities
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/plan"
 )
@@ -20,11 +22,28 @@ func (*preventedError) diagnostic(addr plan.Address) v1alpha1.Diagnostic {
 		fmt.Sprintf("The plan would destroy %s, and its lifecycle.preventDestroy forbids that. Remove preventDestroy, or undo the change that forces the destroy.", addr))
 }
 
+// blocking says why an error takes a change out of the plan instead of failing it; ok is false for every other error.
+func blocking(addr plan.Address, err error) (why string, d v1alpha1.Diagnostic, ok bool) {
+	if pe, ok := errors.AsType[*preventedError](err); ok {
+		return pe.Error(), pe.diagnostic(addr), true
+	}
+	if de, ok := errors.AsType[*instance.DeferredError](err); ok {
+		return "the provider put it off: " + de.Reason, v1alpha1.Diagnostic{
+			Severity: v1alpha1.SeverityWarning, Summary: "Provider deferred the change", Address: addr.String(),
+			Detail: fmt.Sprintf("The provider cannot plan %s yet (%s). Apply the rest, then make another plan.", addr, de.Reason),
+		}, true
+	}
+	return "", v1alpha1.Diagnostic{}, false
+}
+
 // block takes a change out of the plan, and says why.
 func block(c *ledger.Change, why string, d v1alpha1.Diagnostic) {
 	c.Action, c.State, c.Message = v1alpha1.ActionNoOp, v1alpha1.ChangeSkipped, why
 	c.Diagnostics = plan.Diagnostics{d}
-	c.Drift, c.Refreshed = nil, nil
+	c.Drift, c.Refreshed, c.Recorded, c.RecordedSensitive = nil, nil, nil, nil
+	c.Importing, c.PreviousAddress, c.Checks = nil, "", false
+	c.Planned, c.PlannedPrivate, c.PlannedSensitive = nil, nil, nil
+	c.Before, c.After, c.AfterUnknown, c.BeforeSensitive, c.AfterSensitive, c.ReplacePaths = nil, nil, nil, nil, nil, nil
 }
 
 // spread blocks what cannot be done without the changes that are blocked already: what refers to them, which was not even
@@ -33,7 +52,9 @@ func (pr *proposal) spread(ctx context.Context, changes []*ledger.Change) error 
 	index := make(map[string]*ledger.Change, len(changes))
 	var blocked []*ledger.Change
 	for _, c := range changes {
-		index[c.Address] = c
+		if c.Deposed == "" {
+			index[c.Address] = c
+		}
 		if c.State == v1alpha1.ChangeSkipped {
 			blocked = append(blocked, c)
 		}
@@ -48,7 +69,7 @@ func (pr *proposal) spread(ctx context.Context, changes []*ledger.Change) error 
 		}
 		block(c, "it cannot be changed without "+because+", which is blocked", v1alpha1.Diagnostic{
 			Severity: v1alpha1.SeverityWarning, Summary: "Change is blocked", Address: addr.String(),
-			Detail: fmt.Sprintf("%s is left as it is, because %s may not be destroyed.", addr, because),
+			Detail: fmt.Sprintf("%s is left as it is, because %s is.", addr, because),
 		})
 		blocked = append(blocked, c)
 		return pr.Ledger.SaveChange(ctx, pr.plan.UID, c)

@@ -3,8 +3,11 @@ package activities
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,6 +21,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 	ctymsgpack "github.com/zclconf/go-cty/cty/msgpack"
 	"go.temporal.io/sdk/temporal"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 const (
@@ -34,7 +38,7 @@ const gone = "(removed)"
 var errMoved = errors.New("the object changed while the plan was being made")
 
 // Propose asks the providers what each open change of a plan would do. Changes that an earlier attempt closed are kept.
-func (a *Activities) Propose(ctx context.Context, p workflows.Plan) (workflows.Proposed, error) {
+func (a *Activities) Propose(ctx context.Context, p workflows.Plan) (result workflows.Proposed, err error) {
 	defer heartbeat(ctx)()
 	po, err := a.plan(ctx, p)
 	if err != nil {
@@ -47,12 +51,14 @@ func (a *Activities) Propose(ctx context.Context, p workflows.Plan) (workflows.P
 		}
 		changes = append(changes, c)
 	}
-	pr := &proposal{Activities: a, plan: po, forced: map[string]bool{}, planned: map[plan.Address]cty.Value{}}
-	for _, text := range po.Spec.Replace {
+	pr := &proposal{Activities: a, plan: po, forced: map[string]bool{}, expected: map[plan.Address]expected{}}
+	for _, text := range slices.Concat(po.Spec.Replace, po.Spec.Invoke) {
 		if addr, err := plan.ParseAddress(text); err == nil {
 			pr.forced[addr.String()] = true
 		}
 	}
+	pr.scope = a.newScope(po, po.Namespace, pr.plannedValue)
+	defer func() { err = errors.Join(err, pr.scope.close(context.WithoutCancel(ctx))) }()
 	tracker := plan.NewTracker(len(changes), func(i int) []int { return ints(changes[i].DependsOn) })
 	err = run(ctx, tracker, width, func(ctx context.Context, i int) (bool, error) { return pr.change(ctx, changes[i]) })
 	if err == nil && pr.errors == 0 {
@@ -67,13 +73,39 @@ func (a *Activities) Propose(ctx context.Context, p workflows.Plan) (workflows.P
 // proposal is the planning of one Plan.
 type proposal struct {
 	*Activities
-	plan   *v1alpha1.Plan
+	plan *v1alpha1.Plan
+	// forced holds the addresses that are to be replaced, or invoked, whatever their state.
 	forced map[string]bool
+	scope  *scope
 
 	mu sync.Mutex
-	// planned holds what each resource of the plan will be, for those that refer to it.
-	planned map[plan.Address]cty.Value
-	errors  int
+	// expected holds what becomes of each resource of the plan, for those that refer to it.
+	expected map[plan.Address]expected
+	errors   int
+}
+
+// expected is what becomes of a resource.
+type expected struct {
+	action         v1alpha1.Action
+	prior, planned cty.Value
+}
+
+// plannedValue is what a resource of the plan will be.
+func (pr *proposal) plannedValue(addr plan.Address) (cty.Value, bool) {
+	pr.mu.Lock()
+	defer pr.mu.Unlock()
+	e, ok := pr.expected[addr]
+	return e.planned, ok
+}
+
+// expect publishes what becomes of a resource.
+func (pr *proposal) expect(c *ledger.Change, addr plan.Address, prior, planned cty.Value) {
+	if c.Deposed != "" {
+		return
+	}
+	pr.mu.Lock()
+	defer pr.mu.Unlock()
+	pr.expected[addr] = expected{c.Action, prior, planned}
 }
 
 // change closes one change; ok is false when it could not be planned, which then stands in its diagnostics.
@@ -90,34 +122,54 @@ func (pr *proposal) change(ctx context.Context, c *ledger.Change) (ok bool, err 
 		return false, nil
 	}
 	if c.Action != "" {
-		v, err := ctymsgpack.Unmarshal(c.Planned, r.schema.Block.ImpliedType())
-		if err != nil {
-			return false, fmt.Errorf("decode planned value of %s: %w", c.Address, err)
-		}
-		if v, err = instance.Remark(v, c.PlannedSensitive); err != nil {
-			return false, fmt.Errorf("decode planned value of %s: %w", c.Address, err)
-		}
-		pr.publish(addr, plan.MarkSensitive(r.schema.Block, v))
-		return true, nil
+		return true, pr.expectAgain(ctx, c, r)
 	}
-	var planned cty.Value
+	var e expected
 	err = again(ctx, func() (err error) {
-		planned, err = pr.ask(ctx, c, r)
+		e, err = pr.ask(ctx, c, r)
 		return err
 	})
 	if ctx.Err() != nil {
 		return false, ctx.Err()
 	}
-	if pe, ok := errors.AsType[*preventedError](err); ok {
-		block(c, pe.Error(), pe.diagnostic(addr))
+	if why, d, ok := blocking(addr, err); ok {
+		block(c, why, d)
 		return false, pr.Ledger.SaveChange(ctx, pr.plan.UID, c)
 	}
 	if err != nil {
 		pr.fail(c, addr, err)
 		return false, pr.Ledger.SaveChange(ctx, pr.plan.UID, c)
 	}
-	pr.publish(addr, planned)
+	pr.expect(c, addr, e.prior, e.planned)
 	return true, pr.Ledger.SaveChange(ctx, pr.plan.UID, c)
+}
+
+// expectAgain publishes what an earlier attempt found.
+func (pr *proposal) expectAgain(ctx context.Context, c *ledger.Change, r *resource) error {
+	planned, err := ctymsgpack.Unmarshal(c.Planned, r.schema.Block.ImpliedType())
+	if err == nil {
+		planned, err = instance.Remark(planned, c.PlannedSensitive)
+	}
+	if err != nil {
+		return fmt.Errorf("decode planned value of %s: %w", c.Address, err)
+	}
+	state := c.Refreshed
+	if state == nil {
+		rec, err := pr.Ledger.Instance(ctx, r.ref)
+		if err != nil {
+			return err
+		}
+		state = &rec.State
+	}
+	prior := cty.NullVal(r.schema.Block.ImpliedType())
+	if state.Exists() {
+		if prior, err = instance.Recorded(state, r.schema); err != nil {
+			// Its schema moved on: who asks whether something changed there hears that it did.
+			prior = cty.UnknownVal(r.schema.Block.ImpliedType())
+		}
+	}
+	pr.expect(c, r.addr, prior, plan.MarkSensitive(r.schema.Block, planned))
+	return nil
 }
 
 // resource reads the object of a change, which must be as the survey saw it.
@@ -139,12 +191,6 @@ func (pr *proposal) resource(ctx context.Context, c *ledger.Change) (*resource, 
 	return r, nil
 }
 
-func (pr *proposal) publish(addr plan.Address, v cty.Value) {
-	pr.mu.Lock()
-	defer pr.mu.Unlock()
-	pr.planned[addr] = v
-}
-
 func (pr *proposal) fail(c *ledger.Change, addr plan.Address, err error) {
 	pr.mu.Lock()
 	pr.errors++
@@ -153,35 +199,55 @@ func (pr *proposal) fail(c *ledger.Change, addr plan.Address, err error) {
 	c.Diagnostics = plan.WithAddress(append(c.Diagnostics, diagnosticsOf(err)...), addr)
 }
 
-// ask fills the change with what the provider would do, and returns the value that it plans.
-func (pr *proposal) ask(ctx context.Context, c *ledger.Change, r *resource) (cty.Value, error) {
-	wanted := !r.deleting && !pr.plan.Spec.Destroy
+// ask fills the change with what the provider would do.
+func (pr *proposal) ask(ctx context.Context, c *ledger.Change, r *resource) (expected, error) {
 	// An earlier attempt may have left these.
-	c.Message, c.Diagnostics, c.Drift, c.Refreshed = "", nil, nil, nil
+	c.Message, c.Diagnostics, c.Drift, c.Refreshed, c.Importing, c.Checks = "", nil, nil, nil, nil, false
+	c.Recorded, c.RecordedSensitive = nil, nil
+	switch r.mode {
+	case v1alpha1.ModeData:
+		v, err := pr.askData(ctx, c, r)
+		return expected{planned: v}, err
+	case v1alpha1.ModeAction:
+		v, err := pr.askAction(ctx, c, r)
+		return expected{planned: v}, err
+	}
 	rec, err := pr.Ledger.Instance(ctx, r.ref)
 	if err != nil {
-		return cty.NilVal, err
+		return expected{}, err
 	}
+	wanted := !r.deleting && !pr.plan.Spec.Destroy
 	if rec.Intent != nil && rec.Intent.Action == v1alpha1.ActionCreate && !rec.Exists() {
 		// Who deletes the object has looked: there is nothing, or it is not Hykube's any more.
 		if over, err := pr.over(ctx, rec.Intent); err != nil || !over || !r.deleting {
-			return cty.NilVal, cmp.Or(err, lostCreate(r.addr, rec.Intent))
+			return expected{}, cmp.Or(err, lostCreate(r.addr, rec.Intent))
 		}
 	}
-	l, err := pr.lease(ctx, r, rec, wanted, pr.plan.Status.RequestedBy)
+	state := &rec.State
+	if c.Deposed != "" {
+		d := rec.FindDeposed(c.Deposed)
+		if d == nil {
+			return expected{}, fmt.Errorf("%s: %w", c.Address, errMoved)
+		}
+		state, wanted = &d.State, false
+	}
+	if !wanted && r.lifecycle.forgets() && !pr.plan.Spec.RefreshOnly && state.Exists() {
+		return pr.forget(c, r, state)
+	}
+	l, err := pr.lease(ctx, r, state, wanted, pr.plan.Status.RequestedBy)
 	if err != nil {
-		return cty.NilVal, err
+		return expected{}, err
 	}
 	defer l.release()
 	c.ProviderConfig = l.config
 
-	recorded, err := l.Load(ctx, rec)
+	recorded, err := pr.recorded(ctx, c, r, l, state)
 	if err != nil {
-		return cty.NilVal, err
+		return expected{}, err
 	}
-	prior, err := pr.refresh(ctx, c, l, rec, recorded)
+	prior, err := pr.refresh(ctx, c, l, state, recorded)
 	if err != nil {
-		return cty.NilVal, err
+		return expected{}, err
 	}
 	var p *instance.Planned
 	var diags plan.Diagnostics
@@ -193,50 +259,176 @@ func (pr *proposal) ask(ctx context.Context, c *ledger.Change, r *resource) (cty
 		}
 		prior = recorded
 	case !wanted:
-		if r.lifecycle.PreventDestroy && prior.Exists() {
-			return cty.NilVal, &preventedError{}
+		if r.lifecycle.PreventDestroy && prior.Exists() && c.Deposed == "" {
+			return expected{}, &preventedError{}
 		}
 		p, diags, err = l.PlanDelete(ctx, prior)
-		if err == nil && !prior.Exists() && !r.deleting {
+		switch {
+		case err != nil:
+		case c.Deposed != "":
+		case !prior.Exists() && !r.deleting:
 			p.Action = v1alpha1.ActionNoOp
-		}
-		if err == nil && pr.plan.Spec.Destroy && !r.deleting {
-			p.Reason = "delete_because_requested"
+		case r.deleting:
+			p.Reason = plan.ReasonNoConfig
 		}
 	default:
+		if !prior.Exists() && !rec.Living() && r.lifecycle.Import != nil {
+			if prior, err = pr.adopt(ctx, c, r, l); err != nil {
+				return expected{}, err
+			}
+		}
 		p, diags, err = pr.askWanted(ctx, c, r, l, prior)
 	}
 	c.Diagnostics = append(c.Diagnostics, plan.WithAddress(diags, r.addr)...)
 	if err != nil {
 		c.Diagnostics = nil // the error holds them
-		return cty.NilVal, err
+		return expected{}, err
 	}
-	return plan.MarkSensitive(r.schema.Block, p.Value), describeChange(c, r.schema.Block, prior, p)
+	block := r.schema.Block
+	return expected{prior: plan.MarkSensitive(block, prior.Value), planned: plan.MarkSensitive(block, p.Value)}, describeChange(c, block, prior, p)
+}
+
+// forget plans to drop the record of what is left alone. It takes no provider.
+func (pr *proposal) forget(c *ledger.Change, r *resource, state *ledger.State) (expected, error) {
+	null := cty.NullVal(r.schema.Block.ImpliedType())
+	prior := null
+	if v, err := instance.Recorded(state, r.schema); err == nil { // it is shown, and nothing else
+		prior = v
+	}
+	err := describeChange(c, r.schema.Block, instance.State{Value: prior}, &instance.Planned{Action: v1alpha1.ActionForget, Value: null})
+	return expected{prior: prior, planned: null}, err
+}
+
+// recorded is the state that the ledger holds, of the resource or of the one that it takes over from.
+func (pr *proposal) recorded(ctx context.Context, c *ledger.Change, r *resource, l *lease, state *ledger.State) (instance.State, error) {
+	if c.Bound.From == nil || state.Exists() {
+		return l.Load(ctx, state)
+	}
+	from, err := pr.Ledger.Instance(ctx, *c.Bound.From)
+	if err != nil {
+		return instance.State{}, err
+	}
+	if from.Digest() != c.Bound.FromState {
+		return instance.State{}, fmt.Errorf("%s: %w", c.PreviousAddress, errMoved)
+	}
+	if from.Intent != nil {
+		return instance.State{}, &instance.DiagnosticsError{Operation: "move", Diagnostics: plan.Diagnostics{attributeProblem(r.addr, "lifecycle.moved.from", "Resource is being changed",
+			fmt.Sprintf("A change of %s was begun and its outcome is not known. Plan again when it is.", c.PreviousAddress))}}
+	}
+	if from.Type == r.addr.Type {
+		return l.Load(ctx, &from.State)
+	}
+	source := from.Provider
+	if e, ok := pr.Catalog.Get(from.Provider); ok {
+		source = e.Package.Source.String()
+	}
+	moved, diags, err := l.Move(ctx, instance.MoveSource{ProviderAddress: source, TypeName: from.Type, State: &from.State})
+	if err != nil {
+		return instance.State{}, err
+	}
+	c.Diagnostics = append(c.Diagnostics, plan.WithAddress(diags, r.addr)...)
+	c.Refreshed = &ledger.State{}
+	return moved, l.Record(c.Refreshed, moved)
+}
+
+// adopt imports what the lifecycle names.
+func (pr *proposal) adopt(ctx context.Context, c *ledger.Change, r *resource, l *lease) (instance.State, error) {
+	v := &look{ctx: ctx, scope: pr.scope}
+	by, shown, err := importing(r, &l.Type, pr.scope.functions(), v.up)
+	if err != nil || v.err != nil {
+		return instance.State{}, cmp.Or(v.err, err)
+	}
+	found, diags, err := l.Import(ctx, by)
+	if err != nil {
+		return instance.State{}, err
+	}
+	c.Diagnostics = append(c.Diagnostics, plan.WithAddress(diags, r.addr)...)
+	c.Importing, c.Refreshed = shown, &ledger.State{}
+	return found, l.Record(c.Refreshed, found)
+}
+
+// holds checks conditions of a resource; see the function of that name.
+func (l *look) holds(r *resource, which string, self cty.Value) (open bool, err error) {
+	open, err = holds(r, which, l.scope.functions(), l.up, self)
+	return open, cmp.Or(l.err, err)
 }
 
 // askWanted plans a resource that should exist.
 func (pr *proposal) askWanted(ctx context.Context, c *ledger.Change, r *resource, l *lease, prior instance.State) (*instance.Planned, plan.Diagnostics, error) {
-	config, err := evaluate(r, prior, func(addr plan.Address) (cty.Value, bool, error) {
-		pr.mu.Lock()
-		v, ok := pr.planned[addr]
-		pr.mu.Unlock()
-		if ok {
-			return v, true, nil
-		}
-		return pr.current(ctx, r.ref.Namespace, addr)
-	})
+	v := &look{ctx: ctx, scope: pr.scope}
+	open, err := v.holds(r, preconditions, cty.NilVal)
 	if err != nil {
 		return nil, nil, err
 	}
-	p, diags, err := l.Plan(ctx, prior, config, pr.forced[c.Address])
-	if err == nil && p.Action == v1alpha1.ActionReplace && r.lifecycle.PreventDestroy {
-		return nil, diags, &preventedError{}
+	config, err := v.evaluate(r, prior)
+	if err != nil {
+		return nil, nil, err
 	}
+	triggered, err := pr.triggered(v, r)
+	if err != nil {
+		return nil, nil, err
+	}
+	forced := pr.forced[c.Address]
+	p, diags, err := l.Plan(ctx, prior, config, forced || triggered)
+	if err != nil {
+		return nil, diags, err
+	}
+	c.CreateBeforeDestroy, c.Forget = false, false
+	if p.Action == v1alpha1.ActionReplace {
+		c.Forget = r.lifecycle.forgets()
+		c.CreateBeforeDestroy = c.CreatesFirst && !c.Forget
+		if r.lifecycle.PreventDestroy && !c.Forget {
+			return nil, diags, &preventedError{}
+		}
+		if c.CreateBeforeDestroy || c.Forget {
+			c.DeposedKey = deposedKey(pr.plan.UID, c.Index)
+		}
+		if triggered && !forced && p.Reason == plan.ReasonReplaceRequested {
+			p.Reason = plan.ReasonTriggered
+		}
+	}
+	openAfter, err := v.holds(r, postconditions, plan.MarkSensitive(r.schema.Block, p.Value))
+	c.Checks = open || openAfter
 	return p, diags, err
 }
 
+// triggered says whether something that lifecycle.replaceTriggeredBy names changes in this plan.
+func (pr *proposal) triggered(v *look, r *resource) (bool, error) {
+	triggers, diags := triggersOf(r)
+	for _, t := range triggers {
+		ref := t.References()[0]
+		pr.mu.Lock()
+		e, ok := pr.expected[ref.Address]
+		pr.mu.Unlock()
+		if !ok || e.action != v1alpha1.ActionUpdate && e.action != v1alpha1.ActionReplace {
+			continue
+		}
+		if ref.Attribute == "" {
+			return true, nil
+		}
+		at := func(value cty.Value) cty.Value {
+			found, more := t.Evaluate(func(plan.Address) (cty.Value, bool) { return value, true }, cty.NilVal)
+			diags = append(diags, more...)
+			return found
+		}
+		if plan.Differs(at(e.prior), at(e.planned)) {
+			return true, nil
+		}
+	}
+	if plan.HasErrors(diags) {
+		return false, &instance.DiagnosticsError{Operation: "read lifecycle.replaceTriggeredBy", Diagnostics: diags}
+	}
+	return false, v.err
+}
+
+// deposedKey names the old instance of a replace that creates first: the same whenever it is asked for, and no other's.
+func deposedKey(planUID types.UID, index int32) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d", planUID, index))
+	return hex.EncodeToString(sum[:4])
+}
+
 // refresh reads what is there, if the plan asks for it, and records in the change what was found different.
-func (pr *proposal) refresh(ctx context.Context, c *ledger.Change, l *lease, rec *ledger.Instance, recorded instance.State) (instance.State, error) {
+func (pr *proposal) refresh(ctx context.Context, c *ledger.Change, l *lease, state *ledger.State, recorded instance.State) (instance.State, error) {
 	mode := pr.plan.Spec.Refresh
 	if !recorded.Exists() || mode == v1alpha1.RefreshNone && !pr.plan.Spec.RefreshOnly {
 		return recorded, nil
@@ -254,10 +446,20 @@ func (pr *proposal) refresh(ctx context.Context, c *ledger.Change, l *lease, rec
 	default:
 		c.Drift = plan.Drift(before, after)
 	}
+	if len(c.Drift) > 0 && !pr.plan.Spec.RefreshOnly { // there, before and after tell it
+		rendered, err := plan.Render(l.Schema.Block, recorded.Value, found.Value)
+		if err != nil {
+			return instance.State{}, fmt.Errorf("render drift of %s: %w", c.Address, err)
+		}
+		c.Recorded, c.RecordedSensitive = rendered.Before, rendered.BeforeSensitive
+	}
 	if len(c.Drift) == 0 && string(recorded.Private) == string(found.Private) {
 		return found, nil
 	}
-	refreshed := *rec
+	refreshed := *state
+	if c.Refreshed != nil { // it comes from another type
+		refreshed = *c.Refreshed
+	}
 	if err := l.Record(&refreshed, found); err != nil {
 		return instance.State{}, err
 	}
@@ -294,20 +496,15 @@ func describeChange(c *ledger.Change, block *schema.Block, prior instance.State,
 }
 
 // evaluate works out a resource's configuration, with unknown values where the scope has them.
-func evaluate(r *resource, prior instance.State, scope func(plan.Address) (cty.Value, bool, error)) (instance.Config, error) {
-	parsed, diags := plan.ParseConfig(r.spec(), r.schema.Block)
+func (l *look) evaluate(r *resource, prior instance.State) (instance.Config, error) {
+	parsed, diags := plan.ParseConfig(r.spec(), r.schema.Block, l.scope.functions())
 	if plan.HasErrors(diags) {
 		return instance.Config{}, &instance.DiagnosticsError{Operation: "read spec", Diagnostics: diags}
 	}
-	var unread error
-	written, diags := parsed.Evaluate(func(addr plan.Address) (cty.Value, bool) {
-		v, ok, err := scope(addr)
-		unread = errors.Join(unread, err)
-		return v, ok
-	})
-	if unread != nil {
+	written, diags := parsed.Evaluate(l.up)
+	if l.err != nil {
 		// What could not be read is not unknown: a plan must not be made of it.
-		return instance.Config{}, unread
+		return instance.Config{}, l.err
 	}
 	if plan.HasErrors(diags) {
 		return instance.Config{}, &instance.DiagnosticsError{Operation: "evaluate spec", Diagnostics: diags}
@@ -317,40 +514,9 @@ func evaluate(r *resource, prior instance.State, scope func(plan.Address) (cty.V
 		return config, nil
 	}
 	var err error
+	config.Ignored = r.lifecycle.IgnoreChanges
 	config.Effective, err = plan.IgnoreChanges(r.schema.Block, written, prior.Value, r.lifecycle.IgnoreChanges)
 	return config, err
-}
-
-// current is the value of a resource as it is recorded, for expressions that refer to it.
-func (a *Activities) current(ctx context.Context, namespace string, addr plan.Address) (v cty.Value, ok bool, err error) {
-	for _, name := range a.Catalog.Providers(addr.Type) {
-		obj, err := a.Objects.Get(ctx, v1alpha1.ObjectReference{
-			APIVersion: v1alpha1.ProviderGroup(name) + "/" + v1alpha1.ResourceVersion, Kind: v1alpha1.KindOf(addr.Type),
-			Namespace: namespace, Name: addr.Name,
-		})
-		if errors.Is(err, ErrGone) {
-			continue
-		}
-		if err != nil {
-			return cty.NilVal, false, err
-		}
-		r, err := resourceOf(obj, a.Catalog)
-		if err != nil {
-			return cty.NilVal, false, err
-		}
-		rec, err := a.Ledger.Instance(ctx, r.ref)
-		if err != nil {
-			return cty.NilVal, false, err
-		}
-		if !rec.Exists() {
-			continue
-		}
-		if v, err = instance.Recorded(rec, r.schema); err != nil {
-			return cty.NilVal, false, err
-		}
-		return plan.MarkSensitive(r.schema.Block, v), true, nil
-	}
-	return cty.NilVal, false, nil
 }
 
 // again repeats a call that only asks while its failure is one that passes.

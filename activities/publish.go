@@ -12,10 +12,12 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/condition"
+	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/workflows"
 
+	ctymsgpack "github.com/zclconf/go-cty/cty/msgpack"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -33,6 +35,7 @@ func (a *Activities) Publish(ctx context.Context, p workflows.Plan) (workflows.P
 	var summary v1alpha1.PlanSummary
 	var diags, blocked plan.Diagnostics
 	digest := newDigest()
+	steps := 0
 	for c, err := range a.Ledger.Changes(ctx, po.UID, 0) {
 		if err != nil {
 			return workflows.Published{}, err
@@ -51,14 +54,21 @@ func (a *Activities) Publish(ctx context.Context, p workflows.Plan) (workflows.P
 		}
 		diags = append(diags, c.Diagnostics...)
 		count(&summary, c)
-		if c.Action == v1alpha1.ActionNoOp && len(c.Drift) == 0 && !po.Spec.RefreshOnly && !po.Spec.Destroy {
-			if err := a.confirm(ctx, po.UID, c); err != nil {
-				return workflows.Published{}, err
-			}
+		if !idle(c) {
+			steps++
+		}
+		switch {
+		case c.Mode == v1alpha1.ModeData && c.Action == v1alpha1.ActionNoOp:
+			err = a.keepData(ctx, po.UID, c)
+		case idle(c) && c.Mode == "" && len(c.Drift) == 0 && !po.Spec.RefreshOnly && !po.Spec.Destroy:
+			err = a.confirm(ctx, po.UID, c)
+		}
+		if err != nil {
+			return workflows.Published{}, err
 		}
 	}
-	empty := summary.Create+summary.Update+summary.Replace+summary.Delete == 0 && (!po.Spec.RefreshOnly || summary.Drifted == 0)
-	failed := plan.HasErrors(diags) || empty && len(blocked) > 0
+	empty := steps == 0
+	failed := plan.HasErrors(diags) || empty && plan.HasErrors(blocked)
 	diags = append(diags, blocked...)
 	if failed {
 		return workflows.Published{Summary: "failed"}, a.failPlan(ctx, p, summarize(diags), diags)
@@ -118,6 +128,29 @@ func (a *Activities) invalid(ctx context.Context, c *ledger.Change) error {
 	})
 }
 
+// keepData records what a data source said while the plan was made.
+func (a *Activities) keepData(ctx context.Context, planUID types.UID, c *ledger.Change) error {
+	obj, err := a.Objects.Get(ctx, c.Object)
+	if errors.Is(err, ErrGone) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	r, err := resourceOf(obj, a.Catalog)
+	if err != nil {
+		return err
+	}
+	v, err := ctymsgpack.Unmarshal(c.Planned, r.schema.Block.ImpliedType())
+	if err == nil {
+		v, err = instance.Remark(v, c.PlannedSensitive)
+	}
+	if err != nil {
+		return fmt.Errorf("decode what %s said: %w", c.Address, err)
+	}
+	return a.recordData(ctx, planUID, c, r, v)
+}
+
 // confirm records that an object needs nothing, when this generation of it was not known to be applied. It touches
 // nothing but the record.
 func (a *Activities) confirm(ctx context.Context, planUID types.UID, c *ledger.Change) error {
@@ -126,7 +159,7 @@ func (a *Activities) confirm(ctx context.Context, planUID types.UID, c *ledger.C
 		return err
 	}
 	if rec.Object.Generation != c.Object.Generation {
-		rec.Object, rec.Dependencies, rec.Plan = c.Object, c.Dependencies, planUID
+		rec.Object, rec.Dependencies, rec.CreateBeforeDestroy, rec.Plan = c.Object, c.Dependencies, c.CreatesFirst, planUID
 		if err := a.Ledger.Save(ctx, rec); err != nil {
 			if errors.Is(err, ledger.ErrConflict) {
 				return nil // somebody applies something newer
@@ -201,11 +234,30 @@ func count(s *v1alpha1.PlanSummary, c *ledger.Change) {
 	case v1alpha1.ActionUpdate:
 		s.Update++
 	case v1alpha1.ActionReplace:
+		if c.Forget { // nothing is destroyed
+			s.Create++
+			s.Forget++
+			break
+		}
 		s.Replace++
 	case v1alpha1.ActionDelete:
 		s.Delete++
+	case v1alpha1.ActionForget:
+		s.Forget++
+	case v1alpha1.ActionInvoke:
+		s.Invoke++
+	case v1alpha1.ActionRead:
+		if c.Mode == v1alpha1.ModeData {
+			s.Read++
+		}
 	case v1alpha1.ActionNoOp:
 		s.NoOp++
+	}
+	if c.Importing != nil {
+		s.Import++
+	}
+	if c.PreviousAddress != "" {
+		s.Move++
 	}
 	if len(c.Drift) > 0 {
 		s.Drifted++
@@ -219,10 +271,15 @@ func summaryText(s *v1alpha1.PlanSummary) string {
 			parts = append(parts, fmt.Sprintf(format, n))
 		}
 	}
+	add(s.Import, "%d to import")
+	add(s.Move, "%d to move")
 	add(s.Create, "%d to create")
 	add(s.Update, "%d to update")
 	add(s.Replace, "%d to replace")
 	add(s.Delete, "%d to delete")
+	add(s.Forget, "%d to forget")
+	add(s.Read, "%d to read")
+	add(s.Invoke, "%d to run")
 	add(s.Drifted, "%d drifted")
 	if len(parts) == 0 {
 		return "no changes"
@@ -246,7 +303,16 @@ func (d digest) add(c *ledger.Change) {
 		Action  v1alpha1.Action
 		Bound   ledger.Bound
 		Planned []byte
-	}{c.Index, c.Address, c.Object, c.ProviderVersion, c.ProviderConfig, c.Action, c.Bound, c.Planned})
+		Deposed string               `json:",omitempty"`
+		First   bool                 `json:",omitempty"`
+		Forget  bool                 `json:",omitempty"`
+		Import  *v1alpha1.PlanImport `json:",omitempty"`
+		From    string               `json:",omitempty"`
+		Checks  bool                 `json:",omitempty"`
+	}{
+		c.Index, c.Address, c.Object, c.ProviderVersion, c.ProviderConfig, c.Action, c.Bound, c.Planned,
+		c.Deposed, c.CreateBeforeDestroy, c.Forget, c.Importing, c.PreviousAddress, c.Checks,
+	})
 }
 
 func (d digest) String() string { return "sha256:" + hex.EncodeToString(d.Sum(nil)) }

@@ -17,16 +17,44 @@ import (
 
 // lifecycle is the object's own share of Terraform's meta-arguments.
 type lifecycle struct {
-	ProviderConfig string   `json:"providerConfig"`
-	DependsOn      []string `json:"dependsOn"`
-	PreventDestroy bool     `json:"preventDestroy"`
-	IgnoreChanges  []string `json:"ignoreChanges"`
+	ProviderConfig      string    `json:"providerConfig"`
+	DependsOn           []string  `json:"dependsOn"`
+	PreventDestroy      bool      `json:"preventDestroy"`
+	CreateBeforeDestroy bool      `json:"createBeforeDestroy"`
+	IgnoreChanges       []string  `json:"ignoreChanges"`
+	ReplaceTriggeredBy  []string  `json:"replaceTriggeredBy"`
+	Destroy             *bool     `json:"destroy"`
+	Preconditions       []check   `json:"preconditions"`
+	Postconditions      []check   `json:"postconditions"`
+	Import              *importBy `json:"import"`
+	Moved               *moved    `json:"moved"`
 }
+
+// check is a condition as it is written.
+type check struct {
+	Condition    any    `json:"condition"`
+	ErrorMessage string `json:"errorMessage"`
+}
+
+// importBy is what an existing instance is found by, as it is written.
+type importBy struct {
+	ID       string `json:"id"`
+	Identity any    `json:"identity"`
+}
+
+// moved says where an instance's record is to be taken from.
+type moved struct {
+	From string `json:"from"`
+}
+
+// forgets says whether the infrastructure is left alone when its object goes.
+func (l *lifecycle) forgets() bool { return l.Destroy != nil && !*l.Destroy }
 
 // resource is an object of a dynamic kind, read.
 type resource struct {
 	obj       *unstructured.Unstructured
 	ref       v1alpha1.ObjectReference
+	mode      v1alpha1.Mode
 	addr      plan.Address
 	entry     catalog.Entry
 	schema    *schema.Schema
@@ -37,14 +65,12 @@ type resource struct {
 // resourceOf reads an object. It fails when the object's provider is not installed.
 func resourceOf(obj *unstructured.Unstructured, c *catalog.Catalog) (*resource, error) {
 	gvk := obj.GroupVersionKind()
-	typeName := v1alpha1.TypeOf(gvk.Kind)
 	r := &resource{
 		obj: obj,
 		ref: v1alpha1.ObjectReference{
 			APIVersion: obj.GetAPIVersion(), Kind: gvk.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName(),
 			UID: obj.GetUID(), Generation: obj.GetGeneration(),
 		},
-		addr:     plan.Address{Type: typeName, Name: obj.GetName()},
 		deleting: obj.GetDeletionTimestamp() != nil,
 	}
 	name, ok := v1alpha1.ProviderOfGroup(gvk.Group)
@@ -54,8 +80,10 @@ func resourceOf(obj *unstructured.Unstructured, c *catalog.Catalog) (*resource, 
 	if r.entry, ok = c.Get(name); !ok {
 		return nil, fmt.Errorf("%s %q: the provider %q is not ready; see kubectl describe provider %s", gvk.Kind, r.ref.Name, name, name)
 	}
-	if r.schema = r.entry.Schema.Resources[typeName]; r.schema == nil {
-		return nil, fmt.Errorf("%s %q: version %s of the provider %q has no resource type %q", gvk.Kind, r.ref.Name, r.entry.Package.Version, name, typeName)
+	r.mode, r.addr, r.schema = typeOf(r.entry.Schema, gvk.Kind)
+	r.addr.Name = obj.GetName()
+	if r.schema == nil {
+		return nil, fmt.Errorf("%s %q: version %s of the provider %q has no type %q", gvk.Kind, r.ref.Name, r.entry.Package.Version, name, r.addr.Type)
 	}
 	if lc, ok := obj.Object["lifecycle"].(map[string]any); ok {
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(lc, &r.lifecycle); err != nil {
@@ -63,6 +91,26 @@ func resourceOf(obj *unstructured.Unstructured, c *catalog.Catalog) (*resource, 
 		}
 	}
 	return r, nil
+}
+
+// typeOf finds what a kind stands for; the schema is nil when the provider has no such type.
+func typeOf(p *schema.Provider, kind string) (v1alpha1.Mode, plan.Address, *schema.Schema) {
+	managed := v1alpha1.TypeOf(kind)
+	if s := p.Resources[managed]; s != nil {
+		return v1alpha1.ModeManaged, plan.Address{Type: managed}, s
+	}
+	mode, name := v1alpha1.ParseKind(kind)
+	addr := plan.Address{Mode: mode, Type: name}
+	switch mode {
+	case v1alpha1.ModeData:
+		return mode, addr, p.DataSources[name]
+	case v1alpha1.ModeEphemeral:
+		return mode, addr, p.Ephemerals[name]
+	case v1alpha1.ModeAction:
+		return mode, addr, p.Actions[name]
+	default:
+		return mode, plan.Address{Type: managed}, nil
+	}
 }
 
 // spec is what the user wrote.

@@ -1,9 +1,11 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -33,6 +35,11 @@ type retryError struct{ error }
 // Step makes one step of an approved plan.
 func (a *Activities) Step(ctx context.Context, in workflows.StepInput) (workflows.StepResult, error) {
 	defer heartbeat(ctx)()
+	leave, err := a.alone.enter(ctx, in)
+	if err != nil {
+		return workflows.StepResult{}, err
+	}
+	defer leave()
 	po, err := a.plan(ctx, in.Plan)
 	if err != nil {
 		return workflows.StepResult{}, err
@@ -136,10 +143,18 @@ func ended(c *ledger.Change, destroy bool) bool {
 	case v1alpha1.ChangePending:
 		return false
 	case v1alpha1.ChangeRunning:
-		return destroy && c.DestroyDone
+		return c.HalfDone && firstHalf(c, destroy)
 	default:
 		return true
 	}
+}
+
+// halves says whether a change has two steps.
+func halves(c *ledger.Change) bool { return c.Action == v1alpha1.ActionReplace && !c.Forget }
+
+// firstHalf says whether a step is the first of the two of a replace.
+func firstHalf(c *ledger.Change, destroy bool) bool {
+	return halves(c) && destroy != c.CreateBeforeDestroy
 }
 
 // stepRun is the making of one step.
@@ -155,6 +170,8 @@ type stepRun struct {
 	resource *resource
 	// after is set once the provider said what is there now.
 	after *cty.Value
+	// warnings are what the provider said beside its answers.
+	warnings plan.Diagnostics
 	// answered is set once the provider was asked to make the change, whatever came of it.
 	answered bool
 }
@@ -162,10 +179,9 @@ type stepRun struct {
 // record writes down how a step ended: in the change first, then on the object.
 func (s *stepRun) record(ctx context.Context, in workflows.StepInput, err error) (workflows.StepResult, error) {
 	c := s.change
-	half := s.destroy && c.Action == v1alpha1.ActionReplace
 	switch {
-	case err == nil && half:
-		c.DestroyDone, c.Message = true, ""
+	case err == nil && firstHalf(c, s.destroy):
+		c.HalfDone, c.Message = true, ""
 	case err == nil:
 		c.State, c.Message = v1alpha1.ChangeDone, ""
 	default:
@@ -175,9 +191,13 @@ func (s *stepRun) record(ctx context.Context, in workflows.StepInput, err error)
 		} else if _, ok := errors.AsType[*unknownError](err); ok {
 			c.State = v1alpha1.ChangeUnknown
 		}
-		addr, _ := plan.ParseAddress(c.Address)
-		c.Diagnostics = plan.WithAddress(diagnosticsOf(err), addr)
+		c.Diagnostics = append(s.warnings, diagnosticsOf(err)...)
 	}
+	addr, _ := plan.ParseAddress(c.Address)
+	if err == nil && len(s.warnings) > 0 {
+		c.Diagnostics = append(c.Diagnostics, s.warnings...)
+	}
+	c.Diagnostics = plan.WithAddress(c.Diagnostics, addr)
 	if c.State != v1alpha1.ChangeRunning {
 		c.FinishedAt = now()
 		s.progress.moved(in.Plan, v1alpha1.ChangeRunning, c.State)
@@ -214,32 +234,52 @@ func firstLine(err error) string {
 func (s *stepRun) publish(ctx context.Context) error {
 	c := s.change
 	g := c.Object.Generation
-	deleted := c.State == v1alpha1.ChangeDone && c.Action == v1alpha1.ActionDelete
+	gone := c.State == v1alpha1.ChangeDone && (c.Action == v1alpha1.ActionDelete || c.Action == v1alpha1.ActionForget)
 	nothingMade := c.State == v1alpha1.ChangeFailed && c.Action == v1alpha1.ActionCreate && s.after != nil && s.after.IsNull()
-	if deleted || nothingMade {
-		// There is nothing that the object would have to outlive.
-		if err := s.Objects.Release(ctx, c.Object); err != nil || deleted && c.Bound.Deleting {
+	if gone || nothingMade {
+		rec, err := s.Ledger.Instance(ctx, c.Object)
+		if err != nil {
 			return err
 		}
+		if !rec.Living() {
+			// There is nothing that the object would have to outlive.
+			if err := s.Objects.Release(ctx, c.Object); err != nil || gone && c.Bound.Deleting {
+				return err
+			}
+		}
+	}
+	if c.Deposed != "" {
+		return s.publishDeposed(ctx)
 	}
 	return s.writeStatus(ctx, c.Object, func(st *status) {
-		if s.after != nil && s.resource != nil {
+		if s.after != nil && s.resource != nil && s.resource.mode != v1alpha1.ModeAction {
 			st.attributes = plan.Attributes(s.resource.schema.Block, *s.after)
 		}
 		switch c.State {
 		case v1alpha1.ChangeRunning:
-			condition.Reconciling(&st.conditions, g, v1alpha1.ReasonApplying, "The old instance was destroyed; the new one is about to be created.")
+			what := "The old instance was destroyed; the new one is about to be created."
+			if c.CreateBeforeDestroy {
+				what = "The new instance was created; the old one is about to be destroyed."
+			}
+			condition.Reconciling(&st.conditions, g, v1alpha1.ReasonApplying, what)
 		case v1alpha1.ChangeDone:
 			st.observed = g
 			switch {
-			case deleted:
+			case c.Action == v1alpha1.ActionForget:
+				st.attributes = nil
+				condition.Waiting(&st.conditions, g, v1alpha1.ReasonAwaitingPlan, "The infrastructure was left alone and is no longer managed. The next plan creates it anew, unless lifecycle.import names it; delete the object if it shall do neither.")
+			case gone:
 				st.attributes = nil
 				condition.Waiting(&st.conditions, g, v1alpha1.ReasonAwaitingPlan, "The infrastructure was destroyed by a plan. The next plan creates it again; delete the object if it shall not.")
-			case c.Action == v1alpha1.ActionRead && s.after != nil && s.after.IsNull():
+			case c.Action == v1alpha1.ActionRead && c.Mode == "" && s.after != nil && s.after.IsNull():
 				st.attributes = nil
 				condition.Stalled(&st.conditions, g, v1alpha1.ReasonGone, "The infrastructure was removed by something other than Hykube. The next plan creates it again.")
-			case c.Action == v1alpha1.ActionRead:
+			case c.Action == v1alpha1.ActionRead && c.Mode == "":
 				condition.Stalled(&st.conditions, g, v1alpha1.ReasonDrifted, fmt.Sprintf("The infrastructure was changed by something other than Hykube: %v. The next plan changes it back if the spec says otherwise.", c.Drift))
+			case c.Action == v1alpha1.ActionInvoke:
+				condition.Ready(&st.conditions, g, v1alpha1.ReasonApplied, "The action was run.")
+			case c.Mode == v1alpha1.ModeData:
+				condition.Ready(&st.conditions, g, v1alpha1.ReasonApplied, "It was read.")
 			default:
 				condition.Ready(&st.conditions, g, v1alpha1.ReasonApplied, "The infrastructure is what the spec asks for.")
 			}
@@ -255,6 +295,18 @@ func (s *stepRun) publish(ctx context.Context) error {
 	})
 }
 
+// publishDeposed says on the object when an old instance could not be destroyed; what is there now is not its concern.
+func (s *stepRun) publishDeposed(ctx context.Context) error {
+	c := s.change
+	if c.State == v1alpha1.ChangeDone {
+		return nil
+	}
+	return s.writeStatus(ctx, c.Object, func(st *status) {
+		condition.Stalled(&st.conditions, c.Object.Generation, v1alpha1.ReasonApplyFailed,
+			fmt.Sprintf("An old instance (deposed %s) is still there; the next plan destroys it. %s", c.Deposed, describe(c.Diagnostics)))
+	})
+}
+
 // publishAgain writes the outcome to the object once more, from what is recorded.
 func (s *stepRun) publishAgain(ctx context.Context) error {
 	obj, err := s.Objects.Get(ctx, s.change.Object)
@@ -266,6 +318,9 @@ func (s *stepRun) publishAgain(ctx context.Context) error {
 	}
 	if s.resource, err = resourceOf(obj, s.Catalog); err != nil {
 		return err
+	}
+	if s.resource.mode != v1alpha1.ModeManaged {
+		return s.publish(ctx)
 	}
 	rec, err := s.Ledger.Instance(ctx, s.change.Object)
 	if err != nil {
@@ -288,7 +343,7 @@ func (s *stepRun) make(ctx context.Context) error {
 	}
 	obj, err := s.Objects.Get(ctx, c.Object)
 	if errors.Is(err, ErrGone) {
-		if s.madeBefore(rec) && c.Action == v1alpha1.ActionDelete {
+		if s.madeBefore(rec) && (c.Action == v1alpha1.ActionDelete || c.Action == v1alpha1.ActionForget) {
 			return nil // the object went with what it stood for
 		}
 		return &staleError{"the object was deleted after the plan was made"}
@@ -301,6 +356,24 @@ func (s *stepRun) make(ctx context.Context) error {
 		return err
 	}
 	s.resource = r
+	switch r.mode {
+	case v1alpha1.ModeData, v1alpha1.ModeAction:
+		if err := s.unmoved(r, nil); err != nil {
+			return err
+		}
+		if r.mode == v1alpha1.ModeData {
+			return s.readData(ctx)
+		}
+		return s.invoke(ctx)
+	}
+	if key := s.oldKey(); key != "" {
+		return s.destroyOld(ctx, r, rec, key)
+	}
+	if c.Bound.From != nil {
+		if err := s.takeOver(ctx, obj, rec); err != nil {
+			return err
+		}
+	}
 	creating := c.Action == v1alpha1.ActionCreate || c.Action == v1alpha1.ActionReplace && !s.destroy
 	resumed := rec.Intent != nil && rec.Intent.Plan == s.plan.UID
 	switch {
@@ -309,49 +382,60 @@ func (s *stepRun) make(ctx context.Context) error {
 	case resumed && rec.Intent.Action == v1alpha1.ActionCreate:
 		return &unknownError{lostCreate(r.addr, rec.Intent)}
 	case rec.Intent != nil && !resumed:
-		// What an earlier plan gave up on is looked at before anything is done. A create can't be, and stays with the person who
-		// deleted the object.
-		if resumed, err = s.over(ctx, rec.Intent); err != nil {
+		if resumed, err = s.inherits(ctx, rec); err != nil {
 			return err
 		}
-		if resumed && (rec.Intent.Action != v1alpha1.ActionCreate || c.Action == v1alpha1.ActionDelete) {
-			break
-		}
-		return &staleError{"another plan is changing it, or was when the server stopped"}
 	}
 	if err := s.unmoved(r, rec); err != nil {
 		return err
 	}
-	if c.Action == v1alpha1.ActionRead {
+	switch {
+	case c.Action == v1alpha1.ActionRead:
 		return s.accept(ctx, rec)
+	case c.Action == v1alpha1.ActionForget:
+		return s.forget(ctx, rec)
+	case c.Importing != nil && !rec.Exists() && !c.HalfDone:
+		if err := s.adopt(ctx, obj, r, rec); err != nil {
+			return err
+		}
 	}
 
-	l, err := s.lease(ctx, r, rec, !s.destroy, s.plan.Status.RequestedBy)
+	l, err := s.lease(ctx, r, &rec.State, !s.destroy, s.plan.Status.RequestedBy)
 	if err != nil {
 		return s.retryable(err, true)
 	}
 	defer l.release()
 	if half := s.destroy && c.Action == v1alpha1.ActionReplace; !half && l.config != c.ProviderConfig {
-		// The approval was about the configuration, too. The first half of a replace goes by the one that is recorded.
+		// The approval was about the configuration, too. The half of a replace that destroys goes by the one that is recorded.
 		return &staleError{fmt.Sprintf("it would be made with the ProviderConfig %q, and the plan was made with %q", l.config, c.ProviderConfig)}
 	}
 	prior, err := s.prior(ctx, l, rec, resumed)
 	if err != nil {
 		return s.retryable(err, true)
 	}
+	scope := s.newScope(s.plan, r.ref.Namespace, nil)
+	defer func() {
+		if cerr := scope.close(context.WithoutCancel(ctx)); cerr != nil {
+			s.Logger.Warn("close ephemeral resources", "address", c.Address, "error", cerr)
+		}
+	}()
+	v := &look{ctx: ctx, scope: scope}
 	var p *instance.Planned
 	null := cty.NullVal(r.schema.Block.ImpliedType())
 	config := instance.Config{Written: null, Effective: null}
 	if s.destroy {
-		p, _, err = l.PlanDelete(ctx, prior)
+		p, s.warnings, err = l.PlanDelete(ctx, prior)
 	} else {
-		p, config, err = s.planAgain(ctx, r, l, prior)
+		p, config, err = s.planAgain(v, r, l, prior)
 	}
 	if err != nil {
 		return s.retryable(err, true)
 	}
 	if s.destroy && !prior.Exists() || p.Action == v1alpha1.ActionNoOp {
-		return s.save(ctx, &l.Type, rec, r, prior, l.config, nil)
+		if err := s.save(ctx, l, rec, r, prior, nil); err != nil || s.destroy {
+			return err
+		}
+		return s.fulfilled(v, rec, r, prior.Value)
 	}
 	if !s.destroy {
 		if err := s.Objects.Hold(ctx, obj); err != nil {
@@ -367,6 +451,7 @@ func (s *stepRun) make(ctx context.Context) error {
 		action = v1alpha1.ActionDelete
 	case creating:
 		action = v1alpha1.ActionCreate
+		s.depose(rec)
 	}
 	rec.Intent = &ledger.Intent{Plan: s.plan.UID, Change: c.Index, Action: action, At: time.Now().UTC()}
 	if err := s.Ledger.Save(ctx, rec); err != nil {
@@ -376,6 +461,8 @@ func (s *stepRun) make(ctx context.Context) error {
 	o := l.Apply(ctx, prior, p, config.Effective)
 	// From here on nothing may be lost, whoever wants to stop.
 	ctx, s.answered = context.WithoutCancel(ctx), true
+	v.ctx = ctx
+	s.warnings = append(s.warnings, warningsOf(o.Diagnostics)...)
 	if o.Lost && creating {
 		return &unknownError{fmt.Errorf("the provider did not answer: %w; look whether %s exists before anything else is done", o.Err, r.addr)}
 	}
@@ -383,15 +470,47 @@ func (s *stepRun) make(ctx context.Context) error {
 		// The intent stays: the next attempt reads what is there before it goes on.
 		return &retryError{o.Err}
 	}
-	if err := s.save(ctx, &l.Type, rec, r, o.State, l.config, o.Err); err != nil {
+	rec.Quarantine = o.Quarantine
+	if err := s.save(ctx, l, rec, r, o.State, o.Err); err != nil {
 		return errors.Join(o.Err, err)
+	}
+	if o.Err == nil && !s.destroy {
+		return s.fulfilled(v, rec, r, o.State.Value)
 	}
 	return s.retryable(o.Err, !creating || throttled(o.Err) && !o.State.Exists())
 }
 
+// inherits says whether the step goes on where another plan gave up: what that left is looked at before anything is done. A
+// create can't be, and stays with the person who deleted the object.
+func (s *stepRun) inherits(ctx context.Context, rec *ledger.Instance) (bool, error) {
+	over, err := s.over(ctx, rec.Intent)
+	if err != nil {
+		return false, err
+	}
+	if over && (rec.Intent.Action != v1alpha1.ActionCreate || s.change.Action == v1alpha1.ActionDelete || s.change.Action == v1alpha1.ActionForget) {
+		return true, nil
+	}
+	return false, &staleError{"another plan is changing it, or was when the server stopped"}
+}
+
+// fulfilled checks the postconditions of what is there now. What does not hold them is kept, and the next plan looks at it.
+func (s *stepRun) fulfilled(v *look, rec *ledger.Instance, r *resource, value cty.Value) error {
+	_, err := v.holds(r, postconditions, plan.MarkSensitive(r.schema.Block, value))
+	if err == nil {
+		return nil
+	}
+	rec.Object.Generation = 0
+	return errors.Join(err, s.conflict(s.Ledger.Save(v.ctx, rec)))
+}
+
+// warningsOf leaves errors out.
+func warningsOf(diags plan.Diagnostics) plan.Diagnostics {
+	return slices.DeleteFunc(slices.Clone(diags), func(d v1alpha1.Diagnostic) bool { return d.Severity == v1alpha1.SeverityError })
+}
+
 // madeBefore says whether an earlier attempt made the step and recorded its outcome, and only the change does not know.
 func (s *stepRun) madeBefore(rec *ledger.Instance) bool {
-	if s.begun && s.change.Action == v1alpha1.ActionDelete && !rec.Exists() && rec.Intent == nil {
+	if s.begun && (s.change.Action == v1alpha1.ActionDelete || s.change.Action == v1alpha1.ActionForget) && !rec.Exists() && rec.Intent == nil {
 		return true // nothing is recorded of what was destroyed, not even by whom
 	}
 	if rec.Plan != s.plan.UID || rec.Intent != nil {
@@ -414,22 +533,25 @@ func (s *stepRun) recall(rec *ledger.Instance) error {
 	if !rec.Exists() {
 		return nil
 	}
-	v, err := instance.Recorded(rec, s.resource.schema)
+	v, err := instance.Recorded(&rec.State, s.resource.schema)
 	if err == nil {
 		s.after = &v
 	}
 	return err
 }
 
-// unmoved checks what the change is bound to.
+// unmoved checks what the change is bound to; rec is nil for what has no state to be bound to.
 func (s *stepRun) unmoved(r *resource, rec *ledger.Instance) error {
 	c := s.change
-	state := rec.Digest()
-	if c.Action == v1alpha1.ActionReplace && !s.destroy && rec.Plan == s.plan.UID && !rec.Exists() {
-		state = c.Bound.State // the first half took it away
-	}
-	if s.triedBefore(rec) {
-		state = c.Bound.State // it was this step that moved it
+	state := c.Bound.State
+	switch {
+	case rec == nil:
+	case c.Action == v1alpha1.ActionReplace && !s.destroy && rec.Plan == s.plan.UID && !rec.Exists():
+		// The first half took it away.
+	case s.triedBefore(rec), rec.Plan == s.plan.UID && rec.MovedFrom != "" && c.Bound.From != nil:
+		// It was this step that moved it.
+	default:
+		state = rec.Digest()
 	}
 	switch {
 	// A deletion is told before the generation, which it raises.
@@ -451,7 +573,7 @@ func (s *stepRun) prior(ctx context.Context, l *lease, rec *ledger.Instance, res
 	if s.change.Action == v1alpha1.ActionReplace && !s.destroy {
 		return l.Null(), nil
 	}
-	from := rec
+	from := &rec.State
 	if s.change.Refreshed != nil && !s.triedBefore(rec) {
 		from = s.change.Refreshed
 	}
@@ -464,9 +586,12 @@ func (s *stepRun) prior(ctx context.Context, l *lease, rec *ledger.Instance, res
 }
 
 // planAgain asks the provider once more, now that all values are known, and refuses anything but what was approved.
-func (s *stepRun) planAgain(ctx context.Context, r *resource, l *lease, prior instance.State) (*instance.Planned, instance.Config, error) {
+func (s *stepRun) planAgain(v *look, r *resource, l *lease, prior instance.State) (*instance.Planned, instance.Config, error) {
 	c := s.change
-	config, err := evaluate(r, prior, func(addr plan.Address) (cty.Value, bool, error) { return s.current(ctx, r.ref.Namespace, addr) })
+	if open, err := v.holds(r, preconditions, cty.NilVal); err != nil || open {
+		return nil, instance.Config{}, cmp.Or(err, fmt.Errorf("a value that a precondition of %s refers to is still not known", c.Address))
+	}
+	config, err := v.evaluate(r, prior)
 	if err != nil {
 		return nil, config, err
 	}
@@ -474,10 +599,11 @@ func (s *stepRun) planAgain(ctx context.Context, r *resource, l *lease, prior in
 		return nil, config, fmt.Errorf("a value that %s refers to is still not known", c.Address)
 	}
 	prior.Tainted = false // the first half of the replace took the tainted instance away
-	p, _, err := l.Plan(ctx, prior, config, false)
+	p, diags, err := l.Plan(v.ctx, prior, config, false)
 	if err != nil {
 		return nil, config, err
 	}
+	s.warnings = warningsOf(diags)
 	approved := c.Action
 	if approved == v1alpha1.ActionReplace {
 		approved = v1alpha1.ActionCreate
@@ -502,7 +628,7 @@ func (s *stepRun) accept(ctx context.Context, rec *ledger.Instance) error {
 	if found == nil {
 		return nil
 	}
-	rec.Attributes, rec.Private, rec.SchemaVersion, rec.Sensitive = found.Attributes, found.Private, found.SchemaVersion, found.Sensitive
+	rec.State = *found
 	rec.Plan = s.plan.UID
 	rec.Object.Generation = 0 // no generation of the spec asked for this
 	if err := s.Ledger.Save(ctx, rec); err != nil {
@@ -516,20 +642,34 @@ func (s *stepRun) accept(ctx context.Context, rec *ledger.Instance) error {
 }
 
 // save records what is there now, after a call that ended in failure unless that is nil, and clears the intent.
-func (s *stepRun) save(ctx context.Context, t *instance.Type, rec *ledger.Instance, r *resource, state instance.State, config string, failure error) error {
-	if err := t.Record(rec, state); err != nil {
-		return err
+func (s *stepRun) save(ctx context.Context, l *lease, rec *ledger.Instance, r *resource, state instance.State, failure error) error {
+	c := s.change
+	creating := rec.Intent != nil && rec.Intent.Action == v1alpha1.ActionCreate
+	if old := rec.FindDeposed(c.DeposedKey); creating && !state.Exists() && old != nil {
+		// Nothing came of the create, so the old instance is the current one again.
+		rec.State = old.State
+		dropDeposed(rec, c.DeposedKey)
+		if err := s.recall(rec); err != nil {
+			s.after = nil // its schema moved on; the object keeps what it shows
+		}
+	} else {
+		if err := l.Record(&rec.State, state); err != nil {
+			return err
+		}
+		s.after = &state.Value
+		rec.Type, rec.ProviderConfig, rec.ProviderVersion = r.addr.Type, l.config, r.entry.Package.Version
+		if creating && c.Forget {
+			dropDeposed(rec, c.DeposedKey)
+		}
+		if !s.destroy {
+			rec.Dependencies, rec.CreateBeforeDestroy = c.Dependencies, c.CreatesFirst
+		}
 	}
-	s.after = &state.Value
-	rec.Object, rec.Type, rec.Provider, rec.ProviderConfig = s.change.Object, r.addr.Type, r.entry.Name, config
-	rec.ProviderVersion, rec.Plan, rec.Intent = r.entry.Package.Version, s.plan.UID, nil
+	rec.Object, rec.Provider, rec.Plan, rec.Intent = c.Object, r.entry.Name, s.plan.UID, nil
 	if failure != nil {
 		rec.Object.Generation = 0 // what the spec asks for was not reached, so the next plan has to look at it
 	}
-	if !s.destroy {
-		rec.Dependencies = s.change.Dependencies
-	}
-	if !state.Exists() && (s.change.Action == v1alpha1.ActionDelete || s.change.Action == v1alpha1.ActionCreate) {
+	if !rec.Living() && (c.Action == v1alpha1.ActionDelete || c.Action == v1alpha1.ActionCreate) {
 		return s.conflict(s.Ledger.Forget(ctx, rec))
 	}
 	return s.conflict(s.Ledger.Save(ctx, rec))

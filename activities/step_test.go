@@ -19,7 +19,7 @@ import (
 func TestTakingUpAStep(t *testing.T) {
 	const before, after = `{"size":1}`, `{"size":2}`
 	record := func(attributes string, by types.UID, generation int64) *ledger.Instance {
-		return &ledger.Instance{Attributes: []byte(attributes), Plan: by, Object: v1alpha1.ObjectReference{Generation: generation}}
+		return &ledger.Instance{State: ledger.State{Attributes: []byte(attributes)}, Plan: by, Object: v1alpha1.ObjectReference{Generation: generation}}
 	}
 	tainted := record(after, "this", 2)
 	tainted.Tainted = true

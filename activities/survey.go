@@ -22,16 +22,27 @@ import (
 // maxDiagnostics is how many a Plan object carries.
 const maxDiagnostics = 100
 
-// node is a resource of the namespace as the survey sees it.
+// node is an object of the namespace as the survey sees it.
 type node struct {
 	*resource
 	record *ledger.Instance
 	// wanted is false for what is to be destroyed.
 	wanted bool
 	config *plan.Config
-	// dependsOn are the resources that the configuration refers to, requires those that the recorded state does.
-	dependsOn, requires []plan.Address
-	invalid             plan.Diagnostics
+	// references are those of all expressions; dependsOn what they name in this namespace, beside lifecycle.dependsOn.
+	references []plan.Reference
+	dependsOn  []plan.Address
+	// requires are the resources that the recorded state refers to.
+	requires []plan.Address
+	// external is true when expressions refer to what no plan of this namespace changes, such as a ConfigMap: only a look
+	// at it tells whether it changed.
+	external bool
+	// createsFirst is true when a replace has to create before it destroys.
+	createsFirst bool
+	// movedFrom is the node whose record this one takes over; that one is movedAway then.
+	movedFrom *node
+	movedAway bool
+	invalid   plan.Diagnostics
 }
 
 // Survey lists the objects in a plan's scope, resolves their references, decides which must be looked at, and
@@ -51,16 +62,20 @@ func (a *Activities) Survey(ctx context.Context, p workflows.Plan) (workflows.Su
 	}
 	s := &survey{spec: &po.Spec, nodes: nodes, diags: diags}
 	s.index()
+	s.findMoves()
+	s.spreadCreatesFirst()
 	visited := s.visit(a)
 	if plan.HasErrors(s.diags) {
 		return workflows.Surveyed{Invalid: true}, a.refuse(ctx, p, nodes, s.diags)
 	}
 	result := workflows.Surveyed{Resources: s.inScope, Visited: len(visited)}
-	for index, c := range s.changes(visited) {
+	for _, c := range s.changes(visited) {
 		if err := a.Ledger.SaveChange(ctx, po.UID, c); err != nil {
 			return workflows.Surveyed{}, err
 		}
-		if name := s.nodes[visited[index]].entry.Name; !slices.Contains(result.Providers, name) {
+	}
+	for _, i := range visited {
+		if name := s.nodes[i].entry.Name; !slices.Contains(result.Providers, name) {
 			result.Providers = append(result.Providers, name)
 		}
 	}
@@ -79,16 +94,18 @@ func (a *Activities) nodes(ctx context.Context, po *v1alpha1.Plan) ([]*node, pla
 	}
 	var nodes []*node
 	var diags plan.Diagnostics
+	functions := a.signatures()
 	for obj, err := range a.Objects.List(ctx, po.Namespace) {
 		if err != nil {
 			return nil, nil, err
 		}
 		r, err := resourceOf(obj, a.Catalog)
 		if err != nil {
-			diags = append(diags, problem(plan.Address{Type: v1alpha1.TypeOf(obj.GetKind()), Name: obj.GetName()}, "Provider not ready", err.Error()))
+			diags = append(diags, problem(addressOf(obj.GetKind(), obj.GetName()), "Provider not ready", err.Error()))
 			continue
 		}
 		n := &node{resource: r, record: records[r.ref.UID], wanted: !r.deleting && !po.Spec.Destroy}
+		delete(records, r.ref.UID)
 		if n.record == nil {
 			n.record = &ledger.Instance{Object: r.ref}
 		}
@@ -97,32 +114,63 @@ func (a *Activities) nodes(ctx context.Context, po *v1alpha1.Plan) ([]*node, pla
 				n.requires = append(n.requires, addr)
 			}
 		}
-		if n.wanted && !po.Spec.RefreshOnly { // what is only read needs no configuration
-			n.parse()
+		if n.wanted && (!po.Spec.RefreshOnly || n.mode != v1alpha1.ModeManaged) { // a resource that is only read needs no configuration
+			n.parse(functions)
 		}
 		nodes = append(nodes, n)
+	}
+	if err := a.dropData(ctx, po.Namespace, records); err != nil {
+		return nil, nil, err
 	}
 	return nodes, diags, nil
 }
 
-// parse reads the spec's expressions.
-func (n *node) parse() {
+// parse reads the expressions of the spec and of the lifecycle.
+func (n *node) parse(functions plan.Functions) {
 	var diags plan.Diagnostics
-	n.config, diags = plan.ParseConfig(n.spec(), n.schema.Block)
-	n.invalid = plan.WithAddress(diags, n.addr)
-	if n.config == nil {
-		return
+	n.config, diags = plan.ConfigOptions{
+		Functions: functions, Namespace: n.ref.Namespace, Ephemeral: n.mode == v1alpha1.ModeEphemeral,
+	}.Parse(n.spec(), n.schema.Block)
+	n.references = n.config.References()
+	for _, which := range []string{preconditions, postconditions} {
+		checks, more := checksOf(n.resource, which, functions)
+		n.references, diags = append(n.references, references(checks)...), append(diags, more...)
 	}
-	n.dependsOn = n.config.Addresses()
+	triggers, more := triggersOf(n.resource)
+	diags = append(diags, more...)
+	for _, t := range triggers {
+		for _, ref := range t.References() {
+			ref.Field, _, _ = strings.Cut(ref.Field, ":") // the column counts what nobody wrote
+			n.references = append(n.references, ref)
+		}
+	}
+	imports, more := n.importExpressions(functions)
+	diags = append(diags, more...)
+	for _, e := range imports {
+		n.references = append(n.references, e.References()...)
+	}
+	n.invalid = plan.WithAddress(diags, n.addr)
+	seen := map[plan.Address]bool{}
+	depend := func(addr plan.Address) {
+		switch {
+		case addr.Namespace != "" || addr.Type == plan.TypeConfigMap || addr.Type == plan.TypeSecret:
+			n.external = true
+		case !seen[addr] && addr != n.addr:
+			seen[addr] = true
+			n.dependsOn = append(n.dependsOn, addr)
+		}
+	}
+	for _, ref := range n.references {
+		depend(ref.Address)
+	}
+	slices.SortFunc(n.dependsOn, plan.Address.Compare)
 	for i, s := range n.lifecycle.DependsOn {
 		addr, err := plan.ParseAddress(s)
 		if err != nil {
 			n.invalid = append(n.invalid, attributeProblem(n.addr, fmt.Sprintf("lifecycle.dependsOn[%d]", i), "Invalid address", err.Error()))
 			continue
 		}
-		if !slices.Contains(n.dependsOn, addr) {
-			n.dependsOn = append(n.dependsOn, addr)
-		}
+		depend(addr)
 	}
 }
 
@@ -134,7 +182,7 @@ type survey struct {
 	byAddr  map[plan.Address]int
 	inScope int
 	// byType is made when an error first asks for it.
-	byType map[string][]string
+	byType map[plan.Address][]string
 }
 
 func (s *survey) index() {
@@ -162,7 +210,7 @@ func (s *survey) indexes(addrs []plan.Address) []int {
 func (s *survey) visit(a *Activities) []int {
 	scope := s.scope()
 	s.inScope = len(scope)
-	forced := setOf(s.addresses("spec.replace", s.spec.Replace))
+	forced := setOf(append(s.addresses("spec.replace", s.spec.Replace), s.addresses("spec.invoke", s.spec.Invoke)...))
 
 	graph := make([]plan.Node, len(s.nodes))
 	member := make([]bool, len(s.nodes))
@@ -177,7 +225,7 @@ func (s *survey) visit(a *Activities) []int {
 			graph[i].Deps = nil
 		}
 	}
-	visited := slices.DeleteFunc(plan.Select(graph), func(i int) bool { return !member[i] })
+	visited := slices.DeleteFunc(plan.Select(graph), func(i int) bool { return !member[i] || !s.takesPart(s.nodes[i]) })
 	if plan.HasErrors(s.diags) {
 		return nil
 	}
@@ -237,10 +285,94 @@ func (s *survey) scope() []int {
 		s.diags = append(s.diags, v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: "No such resource",
 			Detail: fmt.Sprintf("No resource of this namespace has the labels %s.", selector), Attribute: "spec.selector"})
 	}
+	var scope []int
 	if s.spec.Destroy {
-		return plan.Select(graph)
+		scope = plan.Select(graph)
+	} else {
+		scope = plan.WithDependencies(graph, roots)
 	}
-	return plan.WithDependencies(graph, roots)
+	return s.withoutExcluded(scope, graph)
+}
+
+// withoutExcluded takes what spec.exclude names out of a scope, and what cannot be done without it.
+func (s *survey) withoutExcluded(scope []int, graph []plan.Node) []int {
+	excluded := s.indexes(s.addresses("spec.exclude", s.spec.Exclude))
+	if len(excluded) == 0 {
+		return scope
+	}
+	out := plan.WithDependencies(graph, excluded)
+	if !s.spec.Destroy {
+		for i := range graph {
+			graph[i].Changed = slices.Contains(excluded, i)
+		}
+		out = plan.Select(graph)
+	}
+	return slices.DeleteFunc(scope, func(i int) bool {
+		_, found := slices.BinarySearch(out, i)
+		return found
+	})
+}
+
+// findMoves pairs the nodes whose lifecycle says that they were moved with what they come from.
+func (s *survey) findMoves() {
+	for _, n := range s.nodes {
+		if n.lifecycle.Moved == nil || !n.wanted || n.mode != v1alpha1.ModeManaged {
+			continue
+		}
+		fail := func(summary, format string, args ...any) {
+			n.invalid = append(n.invalid, attributeProblem(n.addr, "lifecycle.moved.from", summary, fmt.Sprintf(format, args...)))
+		}
+		from, err := plan.ParseAddress(n.lifecycle.Moved.From)
+		if err != nil {
+			fail("Invalid address", "%v", err)
+			continue
+		}
+		i, ok := s.byAddr[from]
+		switch {
+		case !ok || !s.nodes[i].record.Living() || s.nodes[i] == n:
+			// It was moved before, or there was never anything to move.
+		case n.record.Living() && n.record.MovedFrom != s.nodes[i].ref.UID:
+			// It has infrastructure of its own: whatever is behind the other object stays there.
+		case !s.nodes[i].deleting:
+			fail("Moved object still exists", "%s is to take over from %s, which is not marked for deletion. Two objects cannot stand for one resource: delete the old one (kubectl delete %s %s --wait=false); its infrastructure stays.",
+				n.addr, from, s.nodes[i].ref.Kind, s.nodes[i].ref.Name)
+		case s.nodes[i].movedAway:
+			fail("Ambiguous move", "Another object takes over from %s already. Remove lifecycle.moved from one of the two.", from)
+		default:
+			n.movedFrom, s.nodes[i].movedAway = s.nodes[i], true
+			n.requires = s.nodes[i].requires
+		}
+	}
+}
+
+// spreadCreatesFirst finds what has to be created before it is destroyed: what asks for it, and all that it depends on,
+// since a new instance cannot stand on what is gone.
+func (s *survey) spreadCreatesFirst() {
+	graph := make([]plan.Node, len(s.nodes))
+	var roots []int
+	for i, n := range s.nodes {
+		graph[i].Deps = s.indexes(n.dependsOn)
+		if n.wanted && n.mode == v1alpha1.ModeManaged && n.lifecycle.CreateBeforeDestroy {
+			roots = append(roots, i)
+		}
+	}
+	for _, i := range plan.WithDependencies(graph, roots) {
+		s.nodes[i].createsFirst = s.nodes[i].mode == v1alpha1.ModeManaged
+	}
+}
+
+// takesPart says whether a node can have a change in the plan. What is opened, read or run is not destroyed.
+func (s *survey) takesPart(n *node) bool {
+	switch n.mode {
+	case v1alpha1.ModeManaged:
+		return !n.movedAway
+	case v1alpha1.ModeEphemeral:
+		return n.wanted && !s.spec.RefreshOnly
+	case v1alpha1.ModeAction:
+		return n.wanted && !s.spec.RefreshOnly
+	default:
+		return n.wanted
+	}
 }
 
 func (s *survey) addresses(field string, texts []string) []plan.Address {
@@ -249,7 +381,7 @@ func (s *survey) addresses(field string, texts []string) []plan.Address {
 		addr, err := plan.ParseAddress(text)
 		if err == nil {
 			if _, ok := s.byAddr[addr]; !ok {
-				err = fmt.Errorf("there is no %s named %q in this namespace%s", v1alpha1.KindOf(addr.Type), addr.Name, s.others(addr))
+				err = fmt.Errorf("there is no %s named %q in this namespace%s", addr.Mode.KindOf(addr.Type), addr.Name, s.others(addr))
 			}
 		}
 		if err != nil {
@@ -274,48 +406,65 @@ func (s *survey) resolve(n *node, a *Activities) {
 	if !n.wanted || n.config == nil {
 		return
 	}
-	s.diags = append(s.diags, plan.WithAddress(plan.CheckReferences(n.config.References(), plan.Catalog{
-		Block: func(terraformType string) *schema.Block {
-			if t := a.Catalog.Types(terraformType); t != nil {
-				return t.Block
-			}
-			return nil
-		},
-		Exists: func(addr plan.Address) bool { _, ok := s.byAddr[addr]; return ok },
-		Types:  a.Catalog.TypeNames,
+	catalog := plan.Catalog{
+		Block:  a.block,
+		Exists: func(addr plan.Address) bool { return s.isExternal(addr) || s.exists(addr) },
+		Types:  a.Catalog.TypeNamesOf,
 		Names:  s.names,
-	}), n.addr)...)
+	}
+	diags := append(plan.CheckReferences(n.references, catalog), n.config.CheckTypes(catalog)...)
+	s.diags = append(s.diags, plan.WithAddress(diags, n.addr)...)
 	for _, addr := range n.dependsOn {
 		i, ok := s.byAddr[addr]
 		switch {
 		case !ok && slices.Contains(n.lifecycle.DependsOn, addr.String()):
 			s.diags = append(s.diags, attributeProblem(n.addr, "lifecycle.dependsOn", "Reference to undeclared resource",
-				fmt.Sprintf("There is no %s named %q in this namespace%s.", v1alpha1.KindOf(addr.Type), addr.Name, s.others(addr))))
-		case ok && s.nodes[i].deleting:
+				fmt.Sprintf("There is no %s named %q in this namespace%s.", addr.Mode.KindOf(addr.Type), addr.Name, s.others(addr))))
+		case ok && s.nodes[i].deleting && n.movedFrom != s.nodes[i]:
 			s.diags = append(s.diags, problem(n.addr, "Reference to a resource that is being deleted",
 				fmt.Sprintf("%s refers to %s, which is marked for deletion. Remove the reference, or delete %s, too.", n.addr, addr, n.addr)))
 		}
 	}
 }
 
-// names lists the names of the objects of a type, sorted.
-func (s *survey) names(terraformType string) []string {
+// isExternal says whether an address is of another namespace or a ConfigMap or Secret: whether those exist is found out
+// when they are read.
+func (s *survey) isExternal(addr plan.Address) bool {
+	return addr.Namespace != "" || addr.Type == plan.TypeConfigMap || addr.Type == plan.TypeSecret
+}
+
+func (s *survey) exists(addr plan.Address) bool {
+	_, ok := s.byAddr[addr]
+	return ok
+}
+
+// block is the schema of what an address names; nil when no provider has the type.
+func (a *Activities) block(addr plan.Address) *schema.Block {
+	if t := a.Catalog.Schema(addr.Mode, addr.Type); t != nil {
+		return t.Block
+	}
+	return nil
+}
+
+// names lists the names of the objects of the type of an address, sorted.
+func (s *survey) names(of plan.Address) []string {
 	if s.byType == nil {
-		s.byType = map[string][]string{}
+		s.byType = map[plan.Address][]string{}
 		for addr := range s.byAddr {
-			s.byType[addr.Type] = append(s.byType[addr.Type], addr.Name)
+			key := plan.Address{Mode: addr.Mode, Type: addr.Type}
+			s.byType[key] = append(s.byType[key], addr.Name)
 		}
 		for _, names := range s.byType {
 			slices.Sort(names)
 		}
 	}
-	return s.byType[terraformType]
+	return s.byType[plan.Address{Mode: of.Mode, Type: of.Type}]
 }
 
 // others says what there is instead of an address that there is not.
 func (s *survey) others(addr plan.Address) string {
 	const most = 5
-	names := s.names(addr.Type)
+	names := s.names(addr)
 	switch {
 	case len(names) == 0:
 		return ""
@@ -328,40 +477,102 @@ func (s *survey) others(addr plan.Address) string {
 
 // changed says whether a node must be looked at for its own sake.
 func (s *survey) changed(n *node) bool {
+	switch n.mode {
+	case v1alpha1.ModeData:
+		return n.wanted // what it says may have changed since it was read
+	case v1alpha1.ModeEphemeral:
+		return false
+	case v1alpha1.ModeAction:
+		return n.wanted && !ran(n.resource, n.record)
+	}
 	switch {
 	case !n.wanted:
-		return n.record.Exists() || n.record.Intent != nil || n.deleting
+		return n.record.Living() || n.record.Intent != nil || n.deleting
 	case s.spec.RefreshOnly:
 		return n.record.Exists()
 	case s.spec.Refresh == v1alpha1.RefreshAll:
 		return true
 	}
-	return !n.record.Exists() || n.record.Object.Generation != n.ref.Generation || n.record.Tainted || n.record.Intent != nil
+	return !n.record.Exists() || n.record.Object.Generation != n.ref.Generation || n.record.Tainted || n.record.Intent != nil ||
+		len(n.record.Deposed) > 0 || n.external || n.movedFrom != nil
 }
 
-// changes makes the open changes of the visited nodes, which are in order.
+// changes makes the open changes of the visited nodes, which are in order, and after them those of what earlier replaces
+// left behind.
 func (s *survey) changes(visited []int) []*ledger.Change {
 	position := make(map[plan.Address]int32, len(visited))
-	for k, i := range visited {
-		position[s.nodes[i].addr] = int32(k)
+	var nodes []*node
+	for _, i := range visited {
+		if n := s.nodes[i]; n.mode != v1alpha1.ModeEphemeral {
+			position[n.addr] = int32(len(nodes))
+			nodes = append(nodes, n)
+		}
 	}
-	out := make([]*ledger.Change, len(visited))
-	for k, i := range visited {
-		n := s.nodes[i]
-		c := &ledger.Change{Bound: ledger.Bound{State: n.record.Digest(), Deleting: n.deleting}}
-		c.Index, c.Address, c.Type, c.Object = int32(k), n.addr.String(), n.addr.Type, n.ref
+	var out []*ledger.Change
+	add := func(n *node, state *ledger.State, requires []string) *ledger.Change {
+		c := &ledger.Change{Bound: ledger.Bound{State: state.Digest(), Deleting: n.deleting}, Requires: requires}
+		c.Index, c.Address, c.Type, c.Object = int32(len(out)), n.addr.String(), n.addr.Type, n.ref
+		if n.mode != v1alpha1.ModeManaged {
+			c.Mode = n.mode
+		}
 		c.Provider, c.ProviderVersion = n.entry.Package.Source.String(), n.entry.Package.Version
 		c.State = v1alpha1.ChangePending
-		for _, addr := range n.dependsOn {
+		out = append(out, c)
+		return c
+	}
+	for _, n := range nodes {
+		requires := make([]string, 0, len(n.requires))
+		for _, addr := range n.requires {
+			requires = append(requires, addr.String())
+		}
+		c := add(n, &n.record.State, requires)
+		c.CreatesFirst = n.createsFirst
+		if n.movedFrom != nil {
+			c.PreviousAddress = n.movedFrom.addr.String()
+			c.Bound.From, c.Bound.FromState = &n.movedFrom.ref, n.movedFrom.record.Digest()
+		}
+		for _, addr := range s.beyondEphemerals(n.dependsOn) {
 			c.Dependencies = append(c.Dependencies, addr.String())
 			if j, ok := position[addr]; ok && n.wanted {
 				c.DependsOn = append(c.DependsOn, j)
 			}
 		}
-		for _, addr := range n.requires {
-			c.Requires = append(c.Requires, addr.String())
+	}
+	for _, n := range nodes {
+		if s.spec.RefreshOnly {
+			break
 		}
-		out[k] = c
+		for _, d := range n.deposed() {
+			add(n, &d.State, d.Dependencies).Deposed = d.Key
+		}
+	}
+	return out
+}
+
+// deposed lists what earlier replaces of the node, or of the one that it takes over from, left behind.
+func (n *node) deposed() []ledger.Deposed {
+	if n.movedFrom != nil {
+		return nil // it comes over with the record, and the next plan sees it
+	}
+	return n.record.Deposed
+}
+
+// beyondEphemerals puts in place of ephemeral resources, which have no changes, what they depend on themselves.
+func (s *survey) beyondEphemerals(addrs []plan.Address) []plan.Address {
+	var out []plan.Address
+	seen := map[plan.Address]bool{}
+	for queue := slices.Clone(addrs); len(queue) > 0; queue = queue[1:] {
+		addr := queue[0]
+		if seen[addr] {
+			continue
+		}
+		seen[addr] = true
+		i, ok := s.byAddr[addr]
+		if ok && s.nodes[i].mode == v1alpha1.ModeEphemeral {
+			queue = append(queue, s.nodes[i].dependsOn...)
+			continue
+		}
+		out = append(out, addr)
 	}
 	return out
 }

@@ -77,7 +77,7 @@ func (e *estate) visit(spec v1alpha1.PlanSpec) ([]string, plan.Diagnostics) {
 	s := &survey{spec: &spec, nodes: e.nodes}
 	for _, n := range e.nodes {
 		if n.wanted = !n.deleting && !spec.Destroy; n.wanted {
-			n.parse()
+			n.parse(nil)
 		}
 	}
 	s.index()
@@ -114,6 +114,14 @@ func TestSurveyVisitsWhatThePlanIsAbout(t *testing.T) {
 		"target": {
 			reason: "with what it depends on, and nothing else",
 			things: []string{"a!", "b<a!", "c!"}, spec: v1alpha1.PlanSpec{Targets: []string{"test_thing.b"}}, want: []string{"a", "b"},
+		},
+		"exclude": {
+			reason: "and what depends on it",
+			things: []string{"a!", "b<a!", "c<b!", "d!"}, spec: v1alpha1.PlanSpec{Exclude: []string{"test_thing.b"}}, want: []string{"a", "d"},
+		},
+		"exclude from a destroy": {
+			reason: "what it stands on stays, too",
+			things: []string{"a", "b<a", "c<b", "d"}, spec: v1alpha1.PlanSpec{Exclude: []string{"test_thing.b"}, Destroy: true}, want: []string{"c", "d"},
 		},
 		"selector": {
 			reason: "as targets",

@@ -26,6 +26,8 @@ import (
 	secretstore "k8s.io/kubernetes/pkg/registry/core/secret/storage"
 	rbacrest "k8s.io/kubernetes/pkg/registry/rbac/rest"
 
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/server/kinds"
 	"github.com/hykube/hykube/server/registry"
 )
 
@@ -57,6 +59,8 @@ func (s *Server) installAPIs() error {
 		Authorizer:  g.Authorization.Authorizer,
 		InUse:       s.inUse,
 		Changes:     s.changes,
+		Types:       func(terraformType string) []kinds.Kind { return s.kinds.ByType(v1alpha1.ModeManaged, terraformType) },
+		Query:       s.query,
 	})
 	if err != nil {
 		return fmt.Errorf("make kinds of hykube.io: %w", err)

@@ -64,6 +64,7 @@ func (c CompletedConfig) New(ctx context.Context) (_ *Server, err error) {
 		Discovery:           s.generic.DiscoveryGroupManager,
 		AggregatedDiscovery: s.generic.AggregatedDiscoveryGroupManager,
 		State:               s.state,
+		Taint:               s.taint,
 		MaxRequestBodyBytes: maxRequestBytes,
 		Logger:              c.Logger.With("component", "kinds"),
 	})

@@ -43,6 +43,10 @@ type Rooms struct {
 	Changes registry.ChangesFunc
 	// State reads the raw provider state behind an object of a provider's kind.
 	State func(context.Context, metav1.Object, kinds.Kind) ([]byte, error)
+	// Taint marks the infrastructure behind an object of a provider's kind to be replaced by the next plan, or takes the mark away.
+	Taint func(ctx context.Context, obj metav1.Object, kind kinds.Kind, tainted bool) error
+	// Query asks a provider what exists.
+	Query registry.QueryFunc
 	// Run is the controllers and workers. It is called when the server answers and the engine runs, and returns when its
 	// context ends, within a few seconds: the server and the engine are still there for it to finish with.
 	Run func(context.Context) error
@@ -74,4 +78,18 @@ func (s *Server) state(ctx context.Context, obj metav1.Object, kind kinds.Kind) 
 		return nil, nil
 	}
 	return s.rooms.State(ctx, obj, kind)
+}
+
+func (s *Server) taint(ctx context.Context, obj metav1.Object, kind kinds.Kind, tainted bool) error {
+	if s.rooms.Taint == nil {
+		return errors.New("taint: this server keeps no states")
+	}
+	return s.rooms.Taint(ctx, obj, kind, tainted)
+}
+
+func (s *Server) query(ctx context.Context, who v1alpha1.Identity, q *v1alpha1.Query) error {
+	if s.rooms.Query == nil {
+		return errors.New("this server asks no providers")
+	}
+	return s.rooms.Query(ctx, who, q)
 }

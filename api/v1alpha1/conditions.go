@@ -63,6 +63,10 @@ const (
 	ReasonGone = "Gone"
 	// ReasonCreateUnknown says that a create was begun and its outcome was lost: a person must look.
 	ReasonCreateUnknown = "CreateUnknown"
+	// ReasonTainted says that the infrastructure behind the object is marked to be replaced by the next plan.
+	ReasonTainted = "Tainted"
+	// ReasonDeclared says that an ephemeral resource was recorded: plans that need it open it, and nothing of it is kept.
+	ReasonDeclared = "Declared"
 	// ReasonDeleting says that the object waits for a plan that destroys its infrastructure.
 	ReasonDeleting = "AwaitingDestroy"
 

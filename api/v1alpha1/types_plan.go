@@ -57,6 +57,10 @@ type PlanSpec struct {
 	// Which resources to read from their provider first: None, Changed (the default) or All.
 	// +optional
 	Refresh RefreshMode `json:"refresh,omitempty"`
+	// Leave these resources, and what depends on them, as they are; each as a Terraform address.
+	// +optional
+	// +listType=set
+	Exclude []string `json:"exclude,omitempty"`
 	// Only bring the recorded state up to date with the infrastructure; change nothing.
 	// +optional
 	RefreshOnly bool `json:"refreshOnly,omitempty"`
@@ -64,6 +68,10 @@ type PlanSpec struct {
 	// +optional
 	// +listType=set
 	Replace []string `json:"replace,omitempty"`
+	// Actions to run even when they ran before, as Terraform addresses such as "action.sim_reboot.now".
+	// +optional
+	// +listType=set
+	Invoke []string `json:"invoke,omitempty"`
 	// Destroy what is looked at, and keep the objects.
 	// +optional
 	Destroy bool `json:"destroy,omitempty"`
@@ -135,6 +143,21 @@ type PlanSummary struct {
 	Replace int32 `json:"replace"`
 	// Resources to destroy.
 	Delete int32 `json:"delete"`
+	// Resources to take over that exist already; each counts under what else happens to it, too.
+	// +optional
+	Import int32 `json:"import,omitempty"`
+	// Resources whose record goes to another object; each counts under what else happens to it, too.
+	// +optional
+	Move int32 `json:"move,omitempty"`
+	// Resources to forget without destroying them.
+	// +optional
+	Forget int32 `json:"forget,omitempty"`
+	// Data sources that can be read only while the plan is applied.
+	// +optional
+	Read int32 `json:"read,omitempty"`
+	// Actions to run.
+	// +optional
+	Invoke int32 `json:"invoke,omitempty"`
 	// Resources found to be as they should.
 	NoOp int32 `json:"noOp"`
 	// Resources that something other than Hykube changed or removed.
@@ -251,12 +274,17 @@ const (
 	ActionCreate Action = "Create"
 	// ActionUpdate changes what exists, in place.
 	ActionUpdate Action = "Update"
-	// ActionReplace destroys what exists and makes it anew, in this order.
+	// ActionReplace destroys what exists and makes it anew; the change says in which order.
 	ActionReplace Action = "Replace"
 	// ActionDelete destroys what exists.
 	ActionDelete Action = "Delete"
-	// ActionRead brings the recorded state up to date (drift accepted by a refresh-only plan).
+	// ActionForget removes the record of what exists, and leaves the infrastructure alone.
+	ActionForget Action = "Forget"
+	// ActionRead brings the recorded state up to date: drift accepted by a refresh-only plan, or a data source that can be
+	// read only while the plan is applied.
 	ActionRead Action = "Read"
+	// ActionInvoke runs an action.
+	ActionInvoke Action = "Invoke"
 	// ActionNoOp does nothing.
 	ActionNoOp Action = "NoOp"
 )
@@ -298,8 +326,21 @@ type PlanChangeList struct {
 type PlanChange struct {
 	// Number of the change in its plan, from 0; dependencies come before what depends on them.
 	Index int32 `json:"index"`
-	// Terraform address, such as "sim_network.main".
+	// Terraform address, such as "sim_network.main" or "data.sim_image.base".
 	Address string `json:"address"`
+	// managed (also when it is left out), data or action.
+	// +optional
+	Mode Mode `json:"mode,omitempty"`
+	// Key of the old instance that the change destroys, which a replace with createBeforeDestroy left behind; the address
+	// has a current instance beside it.
+	// +optional
+	Deposed string `json:"deposed,omitempty"`
+	// Address that the record comes from, when the resource was moved.
+	// +optional
+	PreviousAddress string `json:"previousAddress,omitempty"`
+	// Set when the change takes over something that exists already.
+	// +optional
+	Importing *PlanImport `json:"importing,omitempty"`
 	// Terraform resource type, such as "sim_network".
 	Type string `json:"type"`
 	// The object that the change is about.
@@ -314,6 +355,12 @@ type PlanChange struct {
 	ProviderConfig string `json:"providerConfig,omitempty"`
 	// What it does.
 	Action Action `json:"action"`
+	// A replace creates the new instance before it destroys the old one.
+	// +optional
+	CreateBeforeDestroy bool `json:"createBeforeDestroy,omitempty"`
+	// A replace forgets the old instance and does not destroy it.
+	// +optional
+	Forget bool `json:"forget,omitempty"`
 	// Why, in the terms of Terraform's JSON plan, such as "replace_because_cannot_update".
 	// +optional
 	ActionReason string `json:"actionReason,omitempty"`
@@ -339,6 +386,12 @@ type PlanChange struct {
 	// +optional
 	// +listType=atomic
 	Drift []string `json:"drift,omitempty"`
+	// Values as they were recorded, when they were found changed; before holds those that were found. Secrets are masked.
+	// +optional
+	Recorded *runtime.RawExtension `json:"recorded,omitempty"`
+	// Which of the recorded values are secret.
+	// +optional
+	RecordedSensitive *runtime.RawExtension `json:"recordedSensitive,omitempty"`
 	// Indexes of the changes that must be done before this one.
 	// +optional
 	// +listType=atomic
@@ -358,6 +411,16 @@ type PlanChange struct {
 	// When it ended.
 	// +optional
 	FinishedAt *metav1.Time `json:"finishedAt,omitempty"`
+}
+
+// PlanImport is what an existing instance is found by: its ID, or its identity.
+type PlanImport struct {
+	// ID in the provider's own form.
+	// +optional
+	ID string `json:"id,omitempty"`
+	// Identity, by the attributes of the type's identity schema.
+	// +optional
+	Identity *runtime.RawExtension `json:"identity,omitempty"`
 }
 
 // ObjectReference names one generation of one object.

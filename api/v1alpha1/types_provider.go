@@ -96,6 +96,10 @@ type ProviderConfigSpec struct {
 	// +listType=map
 	// +listMapKey=argument
 	SecretRefs []SecretArgument `json:"secretRefs,omitempty"`
+	// What Terraform's provider_meta blocks hold: arguments that the provider gets with every call about a resource. Few
+	// providers take any.
+	// +optional
+	Meta *runtime.RawExtension `json:"meta,omitempty"`
 	// What the provider may be asked for at once and per second.
 	// +optional
 	Limits *Limits `json:"limits,omitempty"`

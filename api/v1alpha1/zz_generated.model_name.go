@@ -51,6 +51,11 @@ func (in PlanChangeList) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PlanImport) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.PlanImport"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in PlanList) OpenAPIModelName() string {
 	return "io.hykube.api.v1alpha1.PlanList"
 }
@@ -118,6 +123,26 @@ func (in ProviderSpec) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ProviderStatus) OpenAPIModelName() string {
 	return "io.hykube.api.v1alpha1.ProviderStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in Query) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.Query"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in QueryResult) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.QueryResult"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in QuerySpec) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.QuerySpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in QueryStatus) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.QueryStatus"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.

@@ -20,7 +20,6 @@ import (
 	"github.com/hykube/hykube/internal/provider"
 	"github.com/hykube/hykube/internal/schema"
 
-	"github.com/zclconf/go-cty/cty"
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
 
@@ -38,13 +37,13 @@ type Catalog struct {
 
 	mu      sync.RWMutex
 	entries map[string]Entry
-	// types maps a Terraform type name to the names of the providers that have it.
-	types map[string][]string
+	// types maps the Terraform type names of each mode to the names of the providers that have them.
+	types map[v1alpha1.Mode]map[string][]string
 }
 
 // New returns an empty catalog whose processes come from pool.
 func New(pool *provider.Pool) *Catalog {
-	return &Catalog{pool: pool, entries: map[string]Entry{}, types: map[string][]string{}}
+	return &Catalog{pool: pool, entries: map[string]Entry{}, types: map[v1alpha1.Mode]map[string][]string{}}
 }
 
 // Put adds a provider, or replaces the one of the same name.
@@ -53,9 +52,14 @@ func (c *Catalog) Put(e Entry) {
 	defer c.mu.Unlock()
 	c.remove(e.Name)
 	c.entries[e.Name] = e
-	for t := range e.Schema.Resources {
-		c.types[t] = append(c.types[t], e.Name)
-		slices.Sort(c.types[t])
+	for mode, schemas := range e.schemas() {
+		for t := range schemas {
+			if c.types[mode] == nil {
+				c.types[mode] = map[string][]string{}
+			}
+			c.types[mode][t] = append(c.types[mode][t], e.Name)
+			slices.Sort(c.types[mode][t])
+		}
 	}
 }
 
@@ -72,10 +76,13 @@ func (c *Catalog) remove(name string) {
 		return
 	}
 	delete(c.entries, name)
-	for t := range e.Schema.Resources {
-		c.types[t] = slices.DeleteFunc(c.types[t], func(n string) bool { return n == name })
-		if len(c.types[t]) == 0 {
-			delete(c.types, t)
+	for mode, schemas := range e.schemas() {
+		for t := range schemas {
+			names := slices.DeleteFunc(c.types[mode][t], func(n string) bool { return n == name })
+			c.types[mode][t] = names
+			if len(names) == 0 {
+				delete(c.types[mode], t)
+			}
 		}
 	}
 }
@@ -95,29 +102,18 @@ func (c *Catalog) Names() []string {
 	return slices.Sorted(maps.Keys(c.entries))
 }
 
-// Types finds the schema of a resource type, whichever provider has it; nil when none does.
+// Types finds the schema of a managed resource type, whichever provider has it; nil when none does.
 func (c *Catalog) Types(terraformType string) *schema.Schema {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	for _, name := range c.types[terraformType] {
-		return c.entries[name].Schema.Resources[terraformType]
-	}
-	return nil
+	return c.Schema(v1alpha1.ModeManaged, terraformType)
 }
 
-// Providers lists the names of the providers that have a resource type, sorted.
+// Providers lists the names of the providers that have a managed resource type, sorted.
 func (c *Catalog) Providers(terraformType string) []string {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	return slices.Clone(c.types[terraformType])
+	return c.ProvidersOf(v1alpha1.ModeManaged, terraformType)
 }
 
-// TypeNames lists every resource type of every installed provider, sorted.
-func (c *Catalog) TypeNames() []string {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	return slices.Sorted(maps.Keys(c.types))
-}
+// TypeNames lists every managed resource type of every installed provider, sorted.
+func (c *Catalog) TypeNames() []string { return c.TypeNamesOf(v1alpha1.ModeManaged) }
 
 // Secret reads one key of a Secret.
 type Secret func(ctx context.Context, name, key string) ([]byte, error)
@@ -147,18 +143,10 @@ func (c *Catalog) Configuration(ctx context.Context, e Entry, cfg *v1alpha1.Prov
 			}
 		}
 	}
-	parsed, diags := plan.ParseConfig(args, block)
-	if plan.HasErrors(diags) {
-		return provider.Configuration{}, ConfigDiagnostics(diags)
+	value, err := evaluate("spec.config", args, block)
+	if err != nil {
+		return provider.Configuration{}, err
 	}
-	if refs := parsed.References(); len(refs) > 0 {
-		return provider.Configuration{}, fmt.Errorf("spec.config: refers to %s, but a provider's configuration cannot refer to resources; write the value itself, or take it from a Secret with spec.secretRefs", refs[0].Address)
-	}
-	value, diags := parsed.Evaluate(func(plan.Address) (cty.Value, bool) { return cty.NilVal, false })
-	if plan.HasErrors(diags) {
-		return provider.Configuration{}, ConfigDiagnostics(diags)
-	}
-	value, _ = value.UnmarkDeep()
 	js, err := ctyjson.Marshal(value, block.ImpliedType())
 	if err != nil {
 		return provider.Configuration{}, fmt.Errorf("encode configuration: %w", err)
@@ -180,20 +168,33 @@ func (c *Catalog) Acquire(ctx context.Context, e Entry, cfg *v1alpha1.ProviderCo
 	return lease, err
 }
 
+// Unconfigured lends a process of the provider that nobody configured, for its functions.
+func (c *Catalog) Unconfigured(ctx context.Context, e Entry) (*provider.Lease, error) {
+	return c.pool.Unconfigured(ctx, e.Package)
+}
+
 // DiagnosticsError is a configuration that does not fit the provider's schema.
-type DiagnosticsError struct{ Diagnostics plan.Diagnostics }
+type DiagnosticsError struct {
+	Diagnostics plan.Diagnostics
+	// field is where the arguments are written; empty for spec.config.
+	field string
+}
 
 // ConfigDiagnostics turns the diagnostics of a ProviderConfig's arguments into an error.
-func ConfigDiagnostics(d plan.Diagnostics) error { return &DiagnosticsError{d} }
+func ConfigDiagnostics(d plan.Diagnostics) error { return &DiagnosticsError{Diagnostics: d} }
 
 func (e *DiagnosticsError) Error() string {
+	field := e.field
+	if field == "" {
+		field = "spec.config"
+	}
 	var lines []string
 	for _, d := range e.Diagnostics {
 		if d.Severity == v1alpha1.SeverityError {
-			// The planner speaks of a resource's spec; these are the arguments under spec.config.
+			// The planner speaks of a resource's spec; these are the arguments under one of its fields.
 			line := d.Summary
 			if d.Attribute != "" {
-				line = strings.Replace(d.Attribute, "spec", "spec.config", 1) + ": " + line
+				line = strings.Replace(d.Attribute, "spec", field, 1) + ": " + line
 			}
 			if d.Detail != "" {
 				line += ": " + d.Detail

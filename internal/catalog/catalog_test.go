@@ -120,3 +120,90 @@ func TestConfiguration(t *testing.T) {
 		})
 	}
 }
+
+func TestTypesOfEveryMode(t *testing.T) {
+	one := func(name string) map[string]*schema.Schema {
+		return map[string]*schema.Schema{name: {Block: &schema.Block{}}}
+	}
+	c := New(nil)
+	c.Put(Entry{Name: "a", Schema: &schema.Provider{
+		Resources: one("x_thing"), DataSources: one("x_thing"), Ephemerals: one("x_token"), Actions: one("x_reboot"),
+		Functions: map[string]*schema.Function{"upper": {Return: cty.String}},
+	}})
+	c.Put(Entry{Name: "b", Schema: &schema.Provider{DataSources: one("x_thing")}})
+	for mode, want := range map[v1alpha1.Mode]struct {
+		name      string
+		providers []string
+	}{
+		"":                     {"x_thing", []string{"a"}},
+		v1alpha1.ModeManaged:   {"x_thing", []string{"a"}},
+		v1alpha1.ModeData:      {"x_thing", []string{"a", "b"}},
+		v1alpha1.ModeEphemeral: {"x_token", []string{"a"}},
+		v1alpha1.ModeAction:    {"x_reboot", []string{"a"}},
+	} {
+		if c.Schema(mode, want.name) == nil {
+			t.Errorf("%s: no %s", mode, want.name)
+		}
+		if diff := cmp.Diff(want.providers, c.ProvidersOf(mode, want.name)); diff != "" {
+			t.Errorf("%s: providers (-want +got):\n%s", mode, diff)
+		}
+		if diff := cmp.Diff([]string{want.name}, c.TypeNamesOf(mode)); diff != "" {
+			t.Errorf("%s: names (-want +got):\n%s", mode, diff)
+		}
+	}
+	if c.Schema(v1alpha1.ModeEphemeral, "x_thing") != nil || c.Schema("odd", "x_thing") != nil {
+		t.Error("a type is found under a mode that it does not have")
+	}
+	if c.Functions("a")["upper"] == nil || c.Functions("b") != nil || c.Functions("none") != nil {
+		t.Error("functions are not those of the provider")
+	}
+	c.Remove("a")
+	if c.Schema(v1alpha1.ModeAction, "x_reboot") != nil || c.Schema(v1alpha1.ModeData, "x_thing") == nil {
+		t.Error("the other provider's types went, or this one's stayed")
+	}
+}
+
+func TestMeta(t *testing.T) {
+	block := &schema.Block{Attributes: []*schema.Attribute{{Name: "module", Type: cty.String, Optional: true}}}
+	with := Entry{Name: "sim", Schema: &schema.Provider{Meta: &schema.Schema{Block: block}}}
+	without := Entry{Name: "sim", Schema: &schema.Provider{}}
+	null := cty.NullVal(block.ImpliedType())
+	for name, test := range map[string]struct {
+		entry Entry
+		meta  string
+		want  cty.Value
+		err   string
+	}{
+		"the provider takes none":   {without, "", cty.NilVal, ""},
+		"null where it takes none":  {without, "null", cty.NilVal, ""},
+		"given where it takes none": {without, `{"module":"x"}`, cty.NilVal, "takes no metadata"},
+		"not configured":            {with, "", null, ""},
+		"null":                      {with, "null", null, ""},
+		"configured":                {with, `{"module":"${upper(\"x\")}"}`, cty.ObjectVal(map[string]cty.Value{"module": cty.StringVal("X")}), ""},
+		"empty":                     {with, `{}`, cty.ObjectVal(map[string]cty.Value{"module": cty.NullVal(cty.String)}), ""},
+		"an unknown argument":       {with, `{"modul":"x"}`, cty.NilVal, "spec.meta.modul"},
+		"a reference":               {with, `{"module":"${sim_network.a.id}"}`, cty.NilVal, "spec.meta: refers to sim_network.a"},
+		"no object":                 {with, `[]`, cty.NilVal, "spec.meta: must be an object"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var cfg *v1alpha1.ProviderConfig
+			if test.meta != "" {
+				cfg = &v1alpha1.ProviderConfig{}
+				cfg.Spec.Meta = &runtime.RawExtension{Raw: []byte(test.meta)}
+			}
+			got, err := New(nil).Meta(test.entry, cfg)
+			if test.err != "" {
+				if err == nil || !strings.Contains(err.Error(), test.err) {
+					t.Errorf("error %v, want one that says %q", err, test.err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if (got == cty.NilVal) != (test.want == cty.NilVal) || got != cty.NilVal && !got.RawEquals(test.want) {
+				t.Errorf("got %#v, want %#v", got, test.want)
+			}
+		})
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -44,7 +45,7 @@ applies it: this command only watches, and may be left with Ctrl-C.`,
 	}
 	fs := cmd.Flags()
 	o.files.add(fs)
-	o.planning.add(fs)
+	o.planning.add(cmd, s)
 	fs.BoolVar(&o.autoApprove, "auto-approve", false, "Apply without asking")
 	fs.BoolVar(&o.full, "full", false, "Show every change in full, however many there are")
 	fs.BoolVar(&o.all, "all", false, "Plan the whole namespace, not only what stands in the files")
@@ -54,8 +55,8 @@ applies it: this command only watches, and may be left with Ctrl-C.`,
 func (o *applyOptions) Complete([]string) error { return o.connect() }
 
 func (o *applyOptions) Validate() error {
-	if len(o.files.paths) == 0 && !o.all && o.planning.empty() {
-		return errors.New("say what to apply: -f PATH for files, or --all for everything that is recorded in the namespace")
+	if len(o.files.paths) == 0 && !o.all && o.planning.unsaid() {
+		return errors.New("say what to apply: -f PATH for files, --target, -l or --invoke for some, or --all for everything that is recorded in the namespace")
 	}
 	if err := o.planning.validate(); err != nil {
 		return err
@@ -78,7 +79,7 @@ func (o *applyOptions) Run(ctx context.Context) error {
 		return err
 	}
 	if len(want) == 0 {
-		fmt.Fprintln(o.Out, "No resources in these files, so there is nothing to plan.")
+		fmt.Fprintln(o.Out, nothingInFiles)
 		return nil
 	}
 	j.gap = len(o.files.paths) > 0
@@ -92,6 +93,9 @@ func plansFor(ctx context.Context, s *session, files *fileFlags, planning *planF
 		return nil, err
 	}
 	if len(files.paths) == 0 {
+		if !all && planning.selector == "" && len(spec.Invoke) > 0 {
+			spec.Targets = union(spec.Targets, spec.Invoke)
+		}
 		return []wanted{{s.namespace, base, spec}}, nil
 	}
 	ms, err := s.manifests(ctx, files.paths, files.recursive)
@@ -105,9 +109,14 @@ func plansFor(ctx context.Context, s *session, files *fileFlags, planning *planF
 	}
 	var out []wanted
 	for _, sc := range scopes(rs) {
+		// What is opened by the plans that need it is nothing to plan by itself.
+		planned := sc.of(v1alpha1.ModeManaged, v1alpha1.ModeData, v1alpha1.ModeAction)
+		if len(planned) == 0 && !all && planning.empty() {
+			continue
+		}
 		own := *spec.DeepCopy()
 		if !all && planning.empty() {
-			own.Targets = sc.addresses
+			own.Targets = union(planned, spec.Invoke)
 		}
 		out = append(out, wanted{sc.namespace, base, own})
 	}
@@ -115,4 +124,14 @@ func plansFor(ctx context.Context, s *session, files *fileFlags, planning *planF
 		out = append(out, wanted{s.namespace, base, spec})
 	}
 	return out, nil
+}
+
+// union is a with what b has besides.
+func union(a, b []string) []string {
+	for _, x := range b {
+		if !slices.Contains(a, x) {
+			a = append(a, x)
+		}
+	}
+	return a
 }

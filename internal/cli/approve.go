@@ -32,7 +32,7 @@ it is made. Approving needs the verb "approve" on plans.`,
 		Example: `  kubectl hykube approve plan-x7k2d
   kubectl hykube approve plan-x7k2d --digest sha256:3f8a... -m "reviewed in change 4711" --no-wait`,
 		Args:              onePlan,
-		ValidArgsFunction: completePlans(s),
+		ValidArgsFunction: completePlans(s, waiting),
 		RunE:              run(o),
 	}
 	fs := cmd.Flags()

@@ -26,7 +26,7 @@ func newCancel(s *session) *cobra.Command {
 cut off leaves nobody knowing what it did; the rest is not tried.`,
 		Example:           `  kubectl hykube cancel apply-x7k2d`,
 		Args:              onePlan,
-		ValidArgsFunction: completePlans(s),
+		ValidArgsFunction: completePlans(s, unfinished),
 		RunE:              run(o),
 	}
 	cmd.Flags().BoolVar(&o.noWait, "no-wait", false, "Return as soon as the server was asked")

@@ -58,7 +58,7 @@ Exit codes: 0 done, or nothing to do; 1 error; 2 changes wait for approval (with
 	cmd.SetOut(s.Out)
 	cmd.SetErr(s.ErrOut)
 	s.flags.add(cmd.PersistentFlags())
-	cmd.AddGroup(&cobra.Group{ID: "journey", Title: "Plan and apply:"}, &cobra.Group{ID: "look", Title: "Look:"}, &cobra.Group{ID: "other", Title: "Other:"})
+	cmd.AddGroup(&cobra.Group{ID: "journey", Title: "Plan and apply:"}, &cobra.Group{ID: "existing", Title: "What exists:"}, &cobra.Group{ID: "look", Title: "Look:"}, &cobra.Group{ID: "other", Title: "Other:"})
 	add := func(group string, cmds ...*cobra.Command) {
 		for _, c := range cmds {
 			c.GroupID = group
@@ -68,6 +68,7 @@ Exit codes: 0 done, or nothing to do; 1 error; 2 changes wait for approval (with
 	}
 	cmd.SetUsageTemplate(usage(cmd.UsageTemplate()))
 	add("journey", newApply(s), newPlan(s), newShow(s), newApprove(s), newDiscard(s), newCancel(s), newDestroy(s), newRefresh(s))
+	add("existing", newImport(s), newQuery(s), newState(s), newTaint(s), newUntaint(s))
 	add("look", newStatus(s), newProvider(s), newGraph(s), newUI(s))
 	add("other", newVersion(s), newCompletion(s))
 	cmd.SetHelpCommandGroupID("other")

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -56,8 +58,8 @@ prints it; the other shells' scripts complete "kubectl-hykube" when it is run un
 
 type completer = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
 
-// completePlans offers the plans of the namespace, with their state.
-func completePlans(s *session) completer {
+// completePlans offers the plans of the namespace with their state: all, or those that keep is true of.
+func completePlans(s *session, keep func(*v1alpha1.Plan) bool) completer {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 || s.connect() != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
@@ -68,7 +70,46 @@ func completePlans(s *session) completer {
 		}
 		var out []string
 		for _, p := range plans {
-			out = append(out, p.Name+"\t"+planState(&p))
+			if keep == nil || keep(&p) {
+				out = append(out, p.Name+"\t"+planState(&p))
+			}
+		}
+		return out, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// completeObjects offers kinds of the modes, or all, and after the slash the names of one kind. A namespace may hold
+// more objects than anybody wants to be offered, so it lists one kind, and one page of it.
+func completeObjects(s *session, modes ...v1alpha1.Mode) completer {
+	return func(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+		if s.connect() != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		kinds, err := s.resourceKinds(cmd.Context())
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		word, _, named := strings.Cut(begun, "/")
+		var out []string
+		for _, k := range kinds {
+			m, _ := v1alpha1.ParseKind(k.kind)
+			switch {
+			case len(modes) > 0 && !slices.Contains(modes, m):
+			case !named:
+				out = append(out, k.kind+"/")
+			case k.kind == word:
+				l, err := s.resource(k.gvr, s.namespace).List(cmd.Context(), metav1.ListOptions{Limit: listPage})
+				if err != nil {
+					return nil, cobra.ShellCompDirectiveNoFileComp
+				}
+				for i := range l.Items {
+					out = append(out, k.kind+"/"+l.Items[i].GetName())
+				}
+			}
+		}
+		slices.Sort(out)
+		if !named {
+			return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 		}
 		return out, cobra.ShellCompDirectiveNoFileComp
 	}

@@ -21,18 +21,18 @@ func (s *session) conclude(p *v1alpha1.Plan, changes map[int32]*v1alpha1.PlanCha
 		switch c.State {
 		case v1alpha1.ChangeDone:
 			made++
-			tally(&sum, c.Action)
+			diff.Tally(&sum, c)
 			s.diagnostics(c, v1alpha1.SeverityWarning)
 		case v1alpha1.ChangeFailed:
 			failed++
 			s.diagnostics(c, v1alpha1.SeverityError)
 		case v1alpha1.ChangeUnknown:
 			s.diagnostics(c, v1alpha1.SeverityError)
-			unknowns = append(unknowns, c.Address)
+			unknowns = append(unknowns, diff.Name(c))
 		case v1alpha1.ChangeStale:
-			stales = append(stales, c.Address+": "+oneLine(c))
+			stales = append(stales, diff.Name(c)+": "+oneLine(c))
 		case v1alpha1.ChangeSkipped, v1alpha1.ChangePending:
-			skipped = append(skipped, c.Address+": "+skipReason(c))
+			skipped = append(skipped, diff.Name(c)+": "+skipReason(c))
 		}
 	}
 	progress := p.Status.Progress
@@ -123,30 +123,26 @@ func (s *session) list(title string, lines []string) {
 	}
 }
 
-func tally(sum *v1alpha1.PlanSummary, a v1alpha1.Action) {
-	switch a {
-	case v1alpha1.ActionCreate:
-		sum.Create++
-	case v1alpha1.ActionUpdate:
-		sum.Update++
-	case v1alpha1.ActionReplace:
-		sum.Replace++
-	case v1alpha1.ActionDelete:
-		sum.Delete++
-	case v1alpha1.ActionRead:
-		sum.Drifted++
-	}
-}
-
 // counts is "3 added, 1 changed, 0 destroyed", as Terraform counts: a replacement is one of each.
 func counts(sum v1alpha1.PlanSummary) string {
-	parts := []string{
-		diff.Count(int(sum.Create+sum.Replace)) + " added",
-		diff.Count(int(sum.Update)) + " changed",
-		diff.Count(int(sum.Delete+sum.Replace)) + " destroyed",
+	var parts []string
+	also := func(n int32, what string) {
+		if n > 0 {
+			parts = append(parts, diff.Count(int(n))+" "+what)
+		}
 	}
-	if sum.Create+sum.Update+sum.Replace+sum.Delete == 0 && sum.Drifted > 0 {
+	also(sum.Import, "imported")
+	parts = append(parts,
+		diff.Count(int(sum.Create+sum.Replace))+" added",
+		diff.Count(int(sum.Update))+" changed",
+		diff.Count(int(sum.Delete+sum.Replace))+" destroyed",
+	)
+	if diff.Changes(sum) == 0 && sum.Import+sum.Move == 0 && sum.Drifted > 0 {
 		return diff.Count(int(sum.Drifted)) + " refreshed"
 	}
+	also(sum.Move, "moved")
+	also(sum.Forget, "forgotten")
+	also(sum.Read, "read")
+	also(sum.Invoke, "invoked")
 	return strings.Join(parts, ", ")
 }

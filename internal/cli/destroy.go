@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,7 +15,7 @@ type destroyOptions struct {
 	*session
 	files       fileFlags
 	targets     []string
-	selector    string
+	planning    planFlags
 	all         bool
 	autoApprove bool
 	full        bool
@@ -30,19 +29,23 @@ func newDestroy(s *session) *cobra.Command {
 		Long: `Plan to destroy resources, ask, and destroy them, in the reverse order of their dependencies.
 
 The objects stay, without infrastructure behind them: kubectl hykube apply makes it again, kubectl delete removes them.
--f takes the names from files and records nothing.`,
+-f takes the names from files and records nothing. Data sources, ephemeral resources and actions have nothing to destroy;
+those of the files are passed over.`,
 		Example: `  kubectl hykube destroy -f examples/first
   kubectl hykube destroy sim_instance.web-1 sim-disk/data
   kubectl hykube destroy --all -n sandbox --auto-approve`,
-		RunE: run(o),
+		ValidArgsFunction: completeObjects(s, v1alpha1.ModeManaged),
+		RunE:              run(o),
 	}
 	fs := cmd.Flags()
 	fs.StringArrayVarP(&o.files.paths, "filename", "f", nil, "File, directory, URL, or - for standard input, whose resources are destroyed")
 	fs.BoolVarP(&o.files.recursive, "recursive", "R", false, "Also read the sub-directories of a directory")
-	fs.StringVarP(&o.selector, "selector", "l", "", "Destroy the resources with these labels, such as team=infra")
+	fs.StringVarP(&o.planning.selector, "selector", "l", "", "Destroy the resources with these labels, such as team=infra")
 	fs.BoolVar(&o.all, "all", false, "Destroy everything in the namespace")
 	fs.BoolVar(&o.autoApprove, "auto-approve", false, "Destroy without asking")
 	fs.BoolVar(&o.full, "full", false, "Show every change in full, however many there are")
+	o.planning.addExclude(fs)
+	o.planning.complete(cmd, s)
 	return cmd
 }
 
@@ -53,7 +56,7 @@ func (o *destroyOptions) Complete(args []string) error {
 
 func (o *destroyOptions) Validate() error {
 	ways := 0
-	for _, given := range []bool{len(o.files.paths) > 0, len(o.targets) > 0, o.all, o.selector != ""} {
+	for _, given := range []bool{len(o.files.paths) > 0, len(o.targets) > 0, o.all, o.planning.selector != ""} {
 		if given {
 			ways++
 		}
@@ -61,7 +64,10 @@ func (o *destroyOptions) Validate() error {
 	if ways != 1 {
 		return errors.New("say what to destroy, in one way: -f PATH, TYPE.NAME ..., -l SELECTOR, or --all for the whole namespace")
 	}
-	if _, err := addresses("destroy", o.targets); err != nil {
+	if _, err := addresses("destroy", o.targets, v1alpha1.ModeManaged); err != nil {
+		return fmt.Errorf("%w: only resources have infrastructure to destroy; kubectl delete removes other objects", err)
+	}
+	if err := o.planning.validate(); err != nil {
 		return err
 	}
 	return canAsk(o.session, o.autoApprove, o.files.stdin(), "destroy")
@@ -77,7 +83,8 @@ func (o *destroyOptions) Run(ctx context.Context) error {
 }
 
 func (o *destroyOptions) want(ctx context.Context) ([]wanted, error) {
-	flags := planFlags{targets: o.targets, selector: o.selector}
+	flags := o.planning
+	flags.targets = o.targets
 	spec := v1alpha1.PlanSpec{Destroy: true}
 	if err := flags.fill(&spec); err != nil {
 		return nil, err
@@ -103,7 +110,10 @@ func (o *destroyOptions) want(ctx context.Context) ([]wanted, error) {
 	var out []wanted
 	for _, sc := range scopes(rs) {
 		own := *spec.DeepCopy()
-		own.Targets = slices.Clone(sc.addresses)
+		// Data sources, ephemeral resources and actions leave nothing behind that could be destroyed.
+		if own.Targets = sc.of(v1alpha1.ModeManaged); len(own.Targets) == 0 {
+			continue
+		}
 		out = append(out, wanted{sc.namespace, "destroy", own})
 	}
 	if len(out) == 0 {

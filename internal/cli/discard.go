@@ -23,7 +23,7 @@ func newDiscard(s *session) *cobra.Command {
 		Long:              "Decide against a plan. Nothing is changed, and nobody can approve it any more; the objects stay recorded.",
 		Example:           `  kubectl hykube discard plan-x7k2d -m "wrong region"`,
 		Args:              onePlan,
-		ValidArgsFunction: completePlans(s),
+		ValidArgsFunction: completePlans(s, waiting),
 		RunE:              run(o),
 	}
 	cmd.Flags().StringVarP(&o.message, "message", "m", "", "Why, in your own words; it is kept with the plan")

@@ -99,8 +99,10 @@ func (n node) colour() string {
 		return "#bf8700"
 	case "-":
 		return "#cf222e"
-	case "-/+":
+	case "-/+", "+/-", "+/.":
 		return "#bc4c00"
+	case "<=", ">":
+		return "#0969da"
 	}
 	return "#57606a"
 }

@@ -26,6 +26,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diff"
 )
 
 // fakeServer answers the HTTP API of a Hykube server as far as the plugin uses it, from memory. The plugin's own
@@ -48,6 +49,10 @@ type fakeServer struct {
 	planning func(p *v1alpha1.Plan) []v1alpha1.PlanChange
 	// applying works on an approved plan; nil applies every change.
 	applying func(f *fakeServer, p *v1alpha1.Plan)
+	// querying answers queries.
+	querying func(q *v1alpha1.Query)
+	// state is the raw state of every object.
+	state map[string]any
 	// refuse answers a request with an error before anything else looks at it.
 	refuse func(r *http.Request) *metav1.Status
 }
@@ -149,6 +154,9 @@ func (f *fakeServer) resources(gv string) metav1.APIResourceList {
 	if gv == "sim.hykube.io/v1" && f.installed {
 		add("sim-networks", "sim-network")
 		add("sim-subnets", "sim-subnet")
+		add("data-sim-images", "data-sim-image")
+		add("ephemeral-sim-tokens", "ephemeral-sim-token")
+		add("action-sim-reboots", "action-sim-reboot")
 	}
 	return l
 }
@@ -164,6 +172,21 @@ func (f *fakeServer) resource(w http.ResponseWriter, r *http.Request, gv string,
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if parts[0] == "queries" {
+		q := &v1alpha1.Query{}
+		if err := json.NewDecoder(r.Body).Decode(q); err != nil {
+			f.answer(w, 400, status(400, metav1.StatusReasonBadRequest, err.Error()))
+			return
+		}
+		f.querying(q)
+		q.APIVersion, q.Kind = "hykube.io/v1alpha1", "Query"
+		f.answer(w, 201, q)
+		return
+	}
+	if len(parts) == 1 && r.Method == http.MethodPost {
+		f.create(w, r, gv+"/"+parts[0]+"/"+ns+"/")
+		return
+	}
 	if len(parts) == 1 {
 		items := []any{}
 		for k, o := range f.objects {
@@ -190,7 +213,15 @@ func (f *fakeServer) resource(w http.ResponseWriter, r *http.Request, gv string,
 			f.answer(w, 404, st)
 			return
 		}
+		if len(parts) == 3 && parts[2] == "state" {
+			f.answer(w, 200, f.state)
+			return
+		}
 		f.answer(w, 200, old)
+		return
+	}
+	if exists && (len(parts) == 3 || r.Method == http.MethodDelete || r.Header.Get("Content-Type") == "application/merge-patch+json") {
+		f.modify(w, r, key, old, parts[2:])
 		return
 	}
 	body, _ := io.ReadAll(r.Body)
@@ -216,6 +247,61 @@ func (f *fakeServer) resource(w http.ResponseWriter, r *http.Request, gv string,
 	}
 	f.objects[key] = in
 	f.answer(w, code, in)
+}
+
+// create, modify and mergeInto need f.mu.
+func (f *fakeServer) create(w http.ResponseWriter, r *http.Request, prefix string) {
+	in := map[string]any{}
+	if err := json.NewDecoder(r.Body).Decode(&in); err != nil || r.URL.Query().Get("fieldValidation") != "Strict" {
+		f.answer(w, 400, status(400, metav1.StatusReasonBadRequest, "no strict create"))
+		return
+	}
+	name, _, _ := unstructured.NestedString(in, "metadata", "name")
+	if f.objects[prefix+name] != nil {
+		f.answer(w, 409, status(409, metav1.StatusReasonAlreadyExists, name+" already exists"))
+		return
+	}
+	f.objects[prefix+name] = in
+	f.answer(w, 201, in)
+}
+
+// modify answers a merge patch, a delete, and the subresource taint.
+func (f *fakeServer) modify(w http.ResponseWriter, r *http.Request, key string, old map[string]any, sub []string) {
+	u := &unstructured.Unstructured{Object: old}
+	switch {
+	case len(sub) == 1:
+		old["tainted"] = r.Method == http.MethodPost
+	case r.Method == http.MethodDelete && len(u.GetFinalizers()) == 0:
+		delete(f.objects, key)
+	case r.Method == http.MethodDelete:
+		u.SetDeletionTimestamp(new(metav1.Now()))
+	default:
+		patch := map[string]any{}
+		if err := json.NewDecoder(r.Body).Decode(&patch); err != nil || r.URL.Query().Get("fieldValidation") != "Strict" {
+			f.answer(w, 400, status(400, metav1.StatusReasonBadRequest, "no strict merge patch"))
+			return
+		}
+		mergeInto(old, patch)
+	}
+	f.answer(w, 200, old)
+}
+
+func mergeInto(to, patch map[string]any) {
+	for k, v := range patch {
+		switch m, ok := v.(map[string]any); {
+		case v == nil:
+			delete(to, k)
+		case ok:
+			inner, _ := to[k].(map[string]any)
+			if inner == nil {
+				inner = map[string]any{}
+			}
+			mergeInto(inner, m)
+			to[k] = inner
+		default:
+			to[k] = v
+		}
+	}
 }
 
 func status(code int32, reason metav1.StatusReason, message string) *metav1.Status {
@@ -371,11 +457,11 @@ func (f *fakeServer) makePlan(p *v1alpha1.Plan) {
 	}
 	sum := &v1alpha1.PlanSummary{}
 	for _, c := range changes {
-		tally(sum, c.Action)
+		diff.Tally(sum, &c)
 	}
 	p.Status.Summary, p.Status.Digest = sum, "sha256:abc"
 	f.set(p, v1alpha1.ConditionPlanned, true, v1alpha1.ReasonPlanned, "")
-	if sum.Create+sum.Update+sum.Replace+sum.Delete == 0 {
+	if diff.Changes(*sum)+int(sum.Import+sum.Move) == 0 {
 		f.set(p, v1alpha1.ConditionReady, true, v1alpha1.ReasonNoChanges, "")
 	} else {
 		f.set(p, v1alpha1.ConditionReady, false, v1alpha1.ReasonAwaitingApproval, "")

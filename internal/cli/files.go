@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/hykube/hykube/api/v1alpha1"
 )
 
 // fileFlags are the flags of verbs that read files.
@@ -25,16 +27,30 @@ func (f *fileFlags) add(fs *pflag.FlagSet) {
 // stdin is true when the files take standard input, so that nobody can be asked there.
 func (f *fileFlags) stdin() bool { return slices.Contains(f.paths, "-") }
 
-// scopes are the addresses of recorded resources by namespace, in the order of the files.
+// nothingInFiles is said when there is no plan to make of what was recorded.
+const nothingInFiles = "No resources in these files, so there is nothing to plan."
+
+// scope is what the files have in one namespace, in their order.
 type scope struct {
 	namespace string
-	addresses []string
+	objects   []target
+}
+
+// of are the addresses of the objects of some modes.
+func (s scope) of(modes ...v1alpha1.Mode) []string {
+	var out []string
+	for _, t := range s.objects {
+		if slices.Contains(modes, t.mode) {
+			out = append(out, t.address())
+		}
+	}
+	return out
 }
 
 func scopes(rs []recorded) []scope {
 	var out []scope
 	for _, r := range rs {
-		addr, ok := r.address()
+		t, ok := r.target()
 		if !ok {
 			continue
 		}
@@ -43,7 +59,7 @@ func scopes(rs []recorded) []scope {
 			i = len(out)
 			out = append(out, scope{namespace: r.namespace})
 		}
-		out[i].addresses = append(out[i].addresses, addr)
+		out[i].objects = append(out[i].objects, t)
 	}
 	return out
 }

@@ -136,7 +136,7 @@ func total(p *v1alpha1.Plan) int {
 		return int(p.Status.Progress.Total)
 	}
 	if s := p.Status.Summary; s != nil {
-		return int(s.Create + s.Update + s.Replace + s.Delete)
+		return diff.Changes(*s) + int(s.Import+s.Move)
 	}
 	return 0
 }
@@ -160,7 +160,7 @@ func (f *follower) read(ctx context.Context) error {
 			}
 			return err
 		}
-		if c.Action == v1alpha1.ActionNoOp {
+		if diff.Quiet(c) {
 			continue
 		}
 		f.changes[c.Index] = c
@@ -199,13 +199,28 @@ var doing = map[v1alpha1.Action][3]string{
 	v1alpha1.ActionReplace: {"Replacing", "Replacement", "replacing"},
 	v1alpha1.ActionDelete:  {"Destroying", "Destruction", "destroying"},
 	v1alpha1.ActionRead:    {"Refreshing", "Refresh", "refreshing"},
+	v1alpha1.ActionForget:  {"Forgetting", "Removal of its record", "forgetting"},
+	v1alpha1.ActionInvoke:  {"Invoking", "Invocation", "invoking"},
+}
+
+// words say what is being done to a resource.
+func words(c *v1alpha1.PlanChange) [3]string {
+	switch {
+	case c.Action == v1alpha1.ActionRead && c.Mode == v1alpha1.ModeData:
+		return [3]string{"Reading", "Read", "reading"}
+	case c.Action == v1alpha1.ActionNoOp && c.Importing != nil:
+		return [3]string{"Importing", "Import", "importing"}
+	case c.Action == v1alpha1.ActionNoOp:
+		return [3]string{"Moving", "Move", "moving"}
+	}
+	return doing[c.Action]
 }
 
 // tell is what there is to say about a change that moved.
 func (f *follower) tell(ctx context.Context, c *v1alpha1.PlanChange) []string {
 	was := f.told[c.Index]
 	f.told[c.Index] = c.State
-	words, addr := doing[c.Action], f.style.Bold(diff.Clean(c.Address, false)+":")
+	words, addr := words(c), f.style.Bold(diff.Name(c)+":")
 	var out []string
 	begun := func() {
 		if was == "" && f.block == nil {
@@ -258,7 +273,10 @@ func oneLine(c *v1alpha1.PlanChange) string {
 
 // id is " [id=...]" when the provider's id of a change's resource is known; made is true after the change.
 func (f *follower) id(ctx context.Context, c *v1alpha1.PlanChange, made bool) string {
-	if c.Action == v1alpha1.ActionDelete || !made {
+	switch {
+	case c.Action == v1alpha1.ActionInvoke:
+		return ""
+	case c.Action == v1alpha1.ActionDelete, c.Action == v1alpha1.ActionForget, !made:
 		return bracketID(diff.Attribute(c.Before, "id"))
 	}
 	if id := diff.Attribute(c.After, "id"); id != "" {
@@ -348,7 +366,7 @@ func (f *follower) redraw() {
 		if c.StartedAt != nil {
 			since = elapsed(time.Since(c.StartedAt.Time))
 		}
-		lines = append(lines, st.Fit(fmt.Sprintf("  %s %s %s", diff.Symbol(c.Action), diff.Clean(c.Address, false), st.Dim(doing[c.Action][2]+" "+since))))
+		lines = append(lines, st.Fit(fmt.Sprintf("  %s %s %s", diff.Symbol(c), diff.Name(c), st.Dim(words(c)[2]+" "+since))))
 	}
 	f.block.draw(lines)
 }
@@ -365,7 +383,7 @@ func (f *follower) end(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			if c.State != v1alpha1.ChangeDone && c.Action != v1alpha1.ActionNoOp {
+			if c.State != v1alpha1.ChangeDone && !diff.Quiet(c) {
 				f.changes[c.Index] = c
 			}
 		}

@@ -36,13 +36,14 @@ server; with a plan its changes and the order in which they are made. An arrow p
   kubectl hykube graph apply-x7k2d -o svg > plan.svg
   kubectl hykube graph -n prod -o dot | dot -Tpng > prod.png`,
 		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: completePlans(s),
+		ValidArgsFunction: completePlans(s, nil),
 		RunE:              run(o),
 	}
 	fs := cmd.Flags()
 	fs.StringArrayVarP(&o.files.paths, "filename", "f", nil, "File, directory, URL, or - for standard input")
 	fs.BoolVarP(&o.files.recursive, "recursive", "R", false, "Also read the sub-directories of a directory")
-	fs.StringVarP(&o.output, "output", "o", "dot", "Print dot, mermaid or svg")
+	o.output = "dot"
+	outputFlag(cmd, &o.output, "Print", "dot", "mermaid", "svg")
 	return cmd
 }
 
@@ -107,10 +108,11 @@ func (o *graphOptions) read(ctx context.Context) (*graph, error) {
 		return nil, explain(err, o.server())
 	}
 	var objects []*unstructured.Unstructured
-	err = o.eachObject(ctx, kinds, o.namespace, func(_ kind, u *unstructured.Unstructured) { objects = append(objects, u) })
+	denied, err := o.eachObject(ctx, kinds, o.namespace, "", func(_ kind, u *unstructured.Unstructured) { objects = append(objects, u) })
 	if err != nil {
 		return nil, err
 	}
+	o.tellDenied(o.ErrOut, denied, "drawn")
 	return ofObjects(objects), nil
 }
 
@@ -126,7 +128,7 @@ func (o *graphOptions) ofPlan(ctx context.Context) (*graph, error) {
 		if err != nil {
 			return nil, err
 		}
-		at[c.Index] = g.add(node{address: c.Address, symbol: diff.Symbol(c.Action)})
+		at[c.Index] = g.add(node{address: diff.Name(c), symbol: diff.Symbol(c)})
 		changes = append(changes, c)
 	}
 	for _, c := range changes {
@@ -146,15 +148,17 @@ func ofObjects(objects []*unstructured.Unstructured) *graph {
 	slices.SortFunc(objects, func(a, b *unstructured.Unstructured) int {
 		return compare(addressOf(a), addressOf(b))
 	})
-	at, types := map[string]int{}, map[string]bool{}
+	at := map[string]int{}
 	var drawn []*unstructured.Unstructured
 	for _, u := range objects {
 		if _, ok := v1alpha1.ProviderOfGroup(u.GroupVersionKind().Group); !ok {
 			continue
 		}
 		addr := addressOf(u)
-		types[v1alpha1.TypeOf(u.GetKind())] = true
 		at[addr] = g.add(node{address: addr})
+		if ns := u.GetNamespace(); ns != "" {
+			at["namespace."+ns+"."+addr] = at[addr]
+		}
 		drawn = append(drawn, u)
 	}
 	for _, u := range drawn {
@@ -174,7 +178,7 @@ func ofObjects(objects []*unstructured.Unstructured) *graph {
 }
 
 func addressOf(u *unstructured.Unstructured) string {
-	return v1alpha1.TypeOf(u.GetKind()) + "." + u.GetName()
+	return addressOfKind(u.GetKind(), u.GetName())
 }
 
 func compare(a, b string) int {

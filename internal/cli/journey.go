@@ -105,16 +105,23 @@ func (s *session) showPlan(ctx context.Context, p *v1alpha1.Plan, full bool) err
 			return err
 		}
 	}
+	// The plan's own repeat those of its changes.
+	told := map[v1alpha1.Diagnostic]bool{}
 	for _, d := range append(slices.Clone(p.Status.Diagnostics), errs...) {
-		fmt.Fprint(s.ErrOut, diff.Diagnostic(d, s.style))
+		if !told[d] {
+			told[d] = true
+			fmt.Fprint(s.ErrOut, diff.Diagnostic(d, s.style))
+		}
 	}
 	return nil
 }
 
 // failure says why a plan could not be made, in full.
 func (s *session) failure(ctx context.Context, p *v1alpha1.Plan) error {
+	told := false
 	for _, d := range p.Status.Diagnostics {
 		fmt.Fprint(s.ErrOut, diff.Diagnostic(d, s.style))
+		told = told || d.Severity == v1alpha1.SeverityError
 	}
 	code, what := ExitError, "could not be made"
 	switch {
@@ -126,7 +133,8 @@ func (s *session) failure(ctx context.Context, p *v1alpha1.Plan) error {
 		what = "was cancelled"
 	}
 	text := fmt.Sprintf("plan %q %s", p.Name, what)
-	if m := why(p); m != "" {
+	// The message of a plan that could not be made sums up the errors, which stand above.
+	if m := why(p); m != "" && !(told && planFailed(p)) {
 		text += ": " + diff.Clean(m, true)
 	}
 	return &exitError{code, errors.New(text + "\nNothing was changed.")}

@@ -181,7 +181,7 @@ func TestExitCodes(t *testing.T) {
 				f.set(p, v1alpha1.ConditionStalled, true, v1alpha1.ReasonPlanFailed, "a cycle")
 				return nil
 			}
-		}, ExitError, []string{"Error: Dependency cycle", "could not be made: a cycle"}},
+		}, ExitError, []string{"Error: Dependency cycle", "could not be made\nNothing was changed."}},
 		{"approval is refused", []string{"apply", "--auto-approve"}, func(f *fakeServer) {
 			f.refuse = func(r *http.Request) *metav1.Status {
 				if strings.HasSuffix(r.URL.Path, "/approval") {
@@ -227,7 +227,7 @@ func TestShow(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &p); err != nil {
 		t.Fatal(err)
 	}
-	if len(p.ResourceChanges) != 2 || !p.ResourceChanges[0].Change.Actions.Create() || p.ResourceChanges[1].Name != "main" || p.ResourceChanges[0].Change.Before != nil {
+	if len(p.ResourceChanges) != 2 || !p.ResourceChanges[0].Change.Actions.Create() || p.ResourceChanges[0].Name != "main" || p.ResourceChanges[0].Change.Before != nil {
 		t.Errorf("resource changes: %s", out)
 	}
 	if !strings.Contains(out, `"before":null`) || !strings.Contains(out, `"after_unknown":{"id":true}`) {

@@ -1,10 +1,13 @@
 package cli
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
@@ -33,10 +36,39 @@ func TestPlanObject(t *testing.T) {
 	if out != "plan.hykube.io/plan-x7k2d\n" || code != ExitChanges || !strings.Contains(errOut, "sim-subnet.sim.hykube.io/a created") {
 		t.Errorf("code %d, out %q, err %q", code, out, errOut)
 	}
-	out, _, _ = f.run("plan", "--target", "sim-network/main", "--replace", "sim_network.main", "--refresh=none", "-l", "team=infra", "--destroy", "-o", "yaml")
-	for _, want := range []string{"- sim_network.main", "refresh: None", "destroy: true", "team: infra", "replace:"} {
+	out, _, _ = f.run("plan", "--target", "sim-network/main", "--replace", "sim_network.main", "--refresh=none", "-l", "team=infra", "--exclude", "sim-subnet/a", "--invoke", "action.sim_reboot.now", "-o", "yaml")
+	for _, want := range []string{"- sim_network.main", "refresh: None", "exclude:", "- sim_subnet.a", "- action.sim_reboot.now", "team: infra", "replace:"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("missing %q in:\n%s", want, out)
+		}
+	}
+	for _, tc := range []struct {
+		reason string
+		args   []string
+		want   string
+	}{
+		{"nothing is replaced where all is destroyed", []string{"--destroy", "--replace", "sim_network.main"}, "--destroy leaves nothing to replace"},
+		{"a refresh invokes nothing", []string{"--refresh-only", "--invoke", "action.sim_reboot.now"}, "--refresh-only changes nothing"},
+		{"only actions are invoked", []string{"--invoke", "sim_network.main"}, "only actions can be named here"},
+		{"nothing is asked for and excluded", []string{"--target", "sim_network.main", "--exclude", "sim-network/main"}, "is asked for and excluded in the same plan"},
+	} {
+		if _, errOut, code := f.run(append([]string{"plan"}, tc.args...)...); code != ExitError || !strings.Contains(errOut, tc.want) {
+			t.Errorf("%s: code %d: %s", tc.reason, code, errOut)
+		}
+	}
+	// An action alone is planned alone; beside other things it is one of them.
+	for _, tc := range []struct {
+		args []string
+		want []string
+	}{
+		{[]string{"--invoke", "action-sim-reboot/now"}, []string{"action.sim_reboot.now"}},
+		{[]string{"--invoke", "action-sim-reboot/now", "--target", "sim_network.main"}, []string{"sim_network.main", "action.sim_reboot.now"}},
+		{[]string{"--invoke", "action-sim-reboot/now", "--all"}, nil},
+		{[]string{"-f", write(t, firstFiles), "--invoke", "action-sim-reboot/now"}, []string{"sim_subnet.a", "sim_network.main", "action.sim_reboot.now"}},
+	} {
+		f.run(append([]string{"plan"}, tc.args...)...)
+		if got := f.plans["default/plan-x7k2d"].Spec.Targets; !cmp.Equal(got, tc.want) {
+			t.Errorf("%v: targets %v", tc.args, got)
 		}
 	}
 }
@@ -51,6 +83,12 @@ func TestProviderList(t *testing.T) {
 	out, _, code := f.run("provider", "list")
 	if code != 0 || !strings.Contains(out, "sim    hykube/sim   1.0.0") {
 		t.Errorf("code %d: %q", code, out)
+	}
+	if out, _, _ = f.run("provider", "list", "-o", "name"); out != "provider.hykube.io/sim\n" {
+		t.Error(out)
+	}
+	if out, _, _ = f.run("show", "plan-x7k2d", "-o", "name"); out != "plan.hykube.io/plan-x7k2d\n" {
+		t.Error(out)
 	}
 }
 
@@ -112,4 +150,128 @@ func TestPlanState(t *testing.T) {
 	step("failed")
 	f.set(p, v1alpha1.ConditionStale, true, v1alpha1.ReasonStale, "")
 	step("stale")
+}
+
+// Who may not list a kind still sees the others.
+func TestStatusWithoutRights(t *testing.T) {
+	f := newFakeServer(t)
+	f.planning = creates
+	f.run("plan", "-f", write(t, firstFiles))
+	f.refuse = func(r *http.Request) *metav1.Status {
+		if strings.HasSuffix(r.URL.Path, "/sim-subnets") {
+			return status(403, metav1.StatusReasonForbidden, "you may not")
+		}
+		return nil
+	}
+	out, errOut, code := f.run("status")
+	for _, want := range []string{"Namespace default: 1 resource\n", "you may not list sim-subnets.sim.hykube.io in namespace default, so they are not counted."} {
+		if code != 0 || !strings.Contains(out, want) {
+			t.Errorf("missing %q in (%d, %s):\n%s", want, code, errOut, out)
+		}
+	}
+	if out, errOut, code = f.run("graph"); code != 0 || !strings.Contains(errOut, "so they are not drawn") || !strings.Contains(out, "sim_network.main") {
+		t.Errorf("code %d: %s\n%s", code, errOut, out)
+	}
+}
+
+func TestCompletion(t *testing.T) {
+	f := newFakeServer(t)
+	f.planning = creates
+	f.run("plan", "-f", write(t, firstFiles))
+	for _, tc := range []struct {
+		reason string
+		args   []string
+		want   string
+	}{
+		{"a plan that waits can be approved", []string{"approve", ""}, "plan-x7k2d\twaits for approval\n"},
+		{"kinds first", []string{"taint", ""}, "sim-network/\nsim-subnet/\n:6\n"},
+		{"then the names of one", []string{"taint", "sim-network/"}, "sim-network/main\n:4\n"},
+		{"only actions are invoked", []string{"plan", "--invoke", ""}, "action-sim-reboot/\n:6\n"},
+		{"anything is targeted", []string{"plan", "--target", "d"}, "data-sim-image/\n"},
+		{"types are queried", []string{"query", ""}, "sim_network\nsim_subnet\n:4\n"},
+		{"what -o takes", []string{"query", "-o", ""}, "table\nyaml\njson\nname\n:4\n"},
+	} {
+		if out, errOut, _ := f.run(append([]string{"__complete"}, tc.args...)...); !strings.Contains(out, tc.want) {
+			t.Errorf("%s: missing %q in:\n%s%s", tc.reason, tc.want, out, errOut)
+		}
+	}
+	f.run("approve", "plan-x7k2d")
+	if out, _, _ := f.run("__complete", "approve", ""); strings.Contains(out, "plan-x7k2d") {
+		t.Errorf("a plan that is over is offered for approval:\n%s", out)
+	}
+	if out, _, _ := f.run("__complete", "show", ""); !strings.Contains(out, "plan-x7k2d\tapplied") {
+		t.Error(out)
+	}
+}
+
+const otherModes = firstFiles + `---
+apiVersion: sim.hykube.io/v1
+kind: data-sim-image
+metadata: {name: base}
+spec: {name: "${sim_network.main.name}"}
+---
+apiVersion: sim.hykube.io/v1
+kind: ephemeral-sim-token
+metadata: {name: t}
+spec: {audience: "${data.sim_image.base.id}"}
+---
+apiVersion: sim.hykube.io/v1
+kind: action-sim-reboot
+metadata: {name: now}
+spec: {instance: "${namespace.default.sim_subnet.a.id}"}
+lifecycle: {dependsOn: [data.sim_image.base]}
+`
+
+// Data sources, ephemeral resources and actions are recorded like resources; a plan is made of what can be planned, and
+// only resources are destroyed.
+func TestOtherModes(t *testing.T) {
+	f := newFakeServer(t)
+	f.planning = creates
+	file := write(t, otherModes)
+	f.run("plan", "-f", file)
+	if d := cmp.Diff([]string{"sim_subnet.a", "sim_network.main", "data.sim_image.base", "action.sim_reboot.now"}, f.plans["default/plan-x7k2d"].Spec.Targets); d != "" {
+		t.Errorf("targets (-want +got):\n%s", d)
+	}
+	f.run("destroy", "-f", file, "--auto-approve")
+	if d := cmp.Diff([]string{"sim_subnet.a", "sim_network.main"}, f.plans["default/destroy-x7k2d"].Spec.Targets); d != "" {
+		t.Errorf("targets of the destroy (-want +got):\n%s", d)
+	}
+	if _, errOut, code := f.run("destroy", "data.sim_image.base", "--auto-approve"); code != ExitError || !strings.Contains(errOut, "kubectl delete removes other objects") {
+		t.Errorf("code %d: %s", code, errOut)
+	}
+	out, _, _ := f.run("status")
+	if !strings.Contains(out, "Namespace default: 2 resources, 1 data source, 1 ephemeral resource, 1 action\n") {
+		t.Error(out)
+	}
+	for _, args := range [][]string{{"graph", "-f", file}, {"graph"}} {
+		out, _, _ = f.run(args...)
+		for _, want := range []string{
+			`"data.sim_image.base" -> "sim_network.main"`, `"ephemeral.sim_token.t" -> "data.sim_image.base"`,
+			`"action.sim_reboot.now" -> "data.sim_image.base"`, `"sim_subnet.a" -> "sim_network.main"`,
+		} {
+			if !strings.Contains(out, want) {
+				t.Errorf("%v: missing %s in:\n%s", args, want, out)
+			}
+		}
+	}
+	only := write(t, "apiVersion: sim.hykube.io/v1\nkind: ephemeral-sim-token\nmetadata: {name: t}\n")
+	if out, _, code := f.run("apply", "-f", only, "--auto-approve"); code != 0 || !strings.Contains(out, "nothing to plan") {
+		t.Errorf("code %d: %s", code, out)
+	}
+}
+
+// What a plan repeats of its changes is said once.
+func TestDiagnosticsOnce(t *testing.T) {
+	f := newFakeServer(t)
+	d := v1alpha1.Diagnostic{Severity: v1alpha1.SeverityWarning, Summary: "Deprecated", Address: "sim_network.main"}
+	f.planning = func(p *v1alpha1.Plan) []v1alpha1.PlanChange {
+		p.Spec.Targets = []string{"sim_network.main"}
+		out := creates(p)
+		out[0].Diagnostics = []v1alpha1.Diagnostic{d}
+		p.Status.Diagnostics = out[0].Diagnostics
+		return out
+	}
+	if _, errOut, _ := f.run("plan"); strings.Count(errOut, "Deprecated") != 1 {
+		t.Error(errOut)
+	}
 }

@@ -73,21 +73,3 @@ func TestUnreachable(t *testing.T) {
 		t.Errorf("code %d: %s", code, errOut)
 	}
 }
-
-func TestAddress(t *testing.T) {
-	for in, want := range map[string]string{
-		"sim_network.main":               "sim_network.main",
-		"sim-network/main":               "sim_network.main",
-		"sim-network.sim.hykube.io/main": "sim_network.main",
-		"sim_network.with.dots":          "sim_network.with.dots",
-	} {
-		if got, err := address(in); err != nil || got != want {
-			t.Errorf("%s: %q, %v", in, got, err)
-		}
-	}
-	for _, bad := range []string{"", "x", "sim_network.", "/main", "a/b/c"} {
-		if got, err := address(bad); err == nil {
-			t.Errorf("%q became %q", bad, got)
-		}
-	}
-}

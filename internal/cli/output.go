@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -17,6 +19,12 @@ func checkOutput(got string, known ...string) error {
 		return nil
 	}
 	return fmt.Errorf("-o %s: write %s", got, strings.Join(known, ", "))
+}
+
+// outputFlag is -o, with what it takes.
+func outputFlag(cmd *cobra.Command, to *string, what string, known ...string) {
+	cmd.Flags().StringVarP(to, "output", "o", *to, what+": "+strings.Join(known[:len(known)-1], ", ")+" or "+known[len(known)-1])
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(known, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // printPlan writes a plan object.
@@ -47,4 +55,19 @@ func printJSON(t *terminal, v any, output string) error {
 	e.SetIndent("", "    ")
 	e.SetEscapeHTML(false)
 	return e.Encode(v)
+}
+
+// jsonMap is a value as JSON has it, with its numbers as they are written.
+func jsonMap(v any) (map[string]any, error) {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("encode JSON: %w", err)
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	out := map[string]any{}
+	if err := d.Decode(&out); err != nil {
+		return nil, fmt.Errorf("decode JSON: %w", err)
+	}
+	return out, nil
 }

@@ -39,6 +39,9 @@ infrastructure. To look without recording, use kubectl diff -f PATH.`,
   # what drifted
   kubectl hykube plan --refresh=All --refresh-only
 
+  # all but one, and replace another
+  kubectl hykube plan --exclude sim_instance.old --replace sim-disk/data
+
   # in a script: 0 nothing to do, 2 changes
   kubectl hykube plan -f infra/ --detailed-exitcode -o name`,
 		Args: cobra.NoArgs,
@@ -46,13 +49,13 @@ infrastructure. To look without recording, use kubectl diff -f PATH.`,
 	}
 	fs := cmd.Flags()
 	o.files.add(fs)
-	o.planning.add(fs)
+	o.planning.add(cmd, s)
 	fs.BoolVar(&o.all, "all", false, "With -f, plan the whole namespace, not only what stands in the files")
 	fs.BoolVar(&o.destroy, "destroy", false, "Plan to destroy")
 	fs.BoolVar(&o.refreshOnly, "refresh-only", false, "Only plan to bring the records up to date with the infrastructure")
 	fs.BoolVar(&o.detailed, "detailed-exitcode", false, "Exit with 2 when there are changes")
 	fs.BoolVar(&o.full, "full", false, "Show every change in full, however many there are")
-	fs.StringVarP(&o.output, "output", "o", "", "Print the plan object: json, yaml or name")
+	outputFlag(cmd, &o.output, "Print the plan object", "json", "yaml", "name")
 	return cmd
 }
 
@@ -64,6 +67,12 @@ func (o *planOptions) Validate() error {
 	}
 	if err := checkOutput(o.output, "json", "yaml", "name"); err != nil {
 		return err
+	}
+	if o.refreshOnly && (len(o.planning.invoke) > 0 || len(o.planning.replace) > 0) {
+		return errors.New("--refresh-only changes nothing: it excludes --replace and --invoke")
+	}
+	if o.destroy && (len(o.planning.invoke) > 0 || len(o.planning.replace) > 0) {
+		return errors.New("--destroy leaves nothing to replace or to act on: it excludes --replace and --invoke")
 	}
 	return o.planning.validate()
 }
@@ -111,7 +120,7 @@ func (o *planOptions) make(ctx context.Context, j *journey, base string) ([]*v1a
 		return nil, err
 	}
 	if len(want) == 0 {
-		fmt.Fprintln(o.Out, "No resources in these files, so there is nothing to plan.")
+		fmt.Fprintln(o.Out, nothingInFiles)
 		return nil, nil
 	}
 	return j.plan(ctx, want)

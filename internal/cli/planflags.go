@@ -2,8 +2,10 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -15,18 +17,41 @@ type planFlags struct {
 	refresh  string
 	replace  []string
 	targets  []string
+	exclude  []string
+	invoke   []string
 	selector string
 }
 
-func (f *planFlags) add(fs *pflag.FlagSet) {
+func (f *planFlags) add(cmd *cobra.Command, s *session) {
+	fs := cmd.Flags()
 	fs.StringVar(&f.refresh, "refresh", "", "Which resources to read from their provider first: None, Changed or All (default Changed)")
 	fs.StringArrayVar(&f.replace, "replace", nil, "Replace this resource even if nothing about it changed: TYPE.NAME or KIND/NAME; may be given more than once")
-	fs.StringArrayVar(&f.targets, "target", nil, "Plan only this resource and what it depends on: TYPE.NAME or KIND/NAME; may be given more than once")
+	fs.StringArrayVar(&f.targets, "target", nil, "Plan only this and what it depends on: TYPE.NAME or KIND/NAME; may be given more than once")
+	fs.StringArrayVar(&f.invoke, "invoke", nil, "Run this action even if it ran before, and plan nothing else unless it is asked for: action.TYPE.NAME or KIND/NAME; may be given more than once")
 	fs.StringVarP(&f.selector, "selector", "l", "", "Plan only resources with these labels and what they depend on, such as team=infra")
+	f.addExclude(fs)
+	_ = cmd.RegisterFlagCompletionFunc("refresh", cobra.FixedCompletions([]string{"None", "Changed", "All"}, cobra.ShellCompDirectiveNoFileComp))
+	f.complete(cmd, s)
+}
+
+func (f *planFlags) addExclude(fs *pflag.FlagSet) {
+	fs.StringArrayVar(&f.exclude, "exclude", nil, "Leave this, and what depends on it, as it is: TYPE.NAME or KIND/NAME; may be given more than once")
+}
+
+// complete offers objects for the flags that name them.
+func (f *planFlags) complete(cmd *cobra.Command, s *session) {
+	for name, modes := range map[string][]v1alpha1.Mode{"target": nil, "exclude": nil, "replace": {v1alpha1.ModeManaged}, "invoke": {v1alpha1.ModeAction}} {
+		if cmd.Flags().Lookup(name) != nil {
+			_ = cmd.RegisterFlagCompletionFunc(name, completeObjects(s, modes...))
+		}
+	}
 }
 
 // empty is true when nothing narrows the plan.
 func (f *planFlags) empty() bool { return len(f.targets) == 0 && f.selector == "" }
+
+// unsaid is true when nothing says what to plan: --invoke alone says it.
+func (f *planFlags) unsaid() bool { return f.empty() && len(f.invoke) == 0 }
 
 func (f *planFlags) validate() error { return f.fill(&v1alpha1.PlanSpec{}) }
 
@@ -44,11 +69,20 @@ func (f *planFlags) fill(spec *v1alpha1.PlanSpec) error {
 		return fmt.Errorf("--refresh=%s: write None, Changed or All", f.refresh)
 	}
 	var err error
-	if spec.Replace, err = addresses("--replace", f.replace); err != nil {
+	if spec.Replace, err = addresses("--replace", f.replace, v1alpha1.ModeManaged); err != nil {
 		return err
 	}
 	if spec.Targets, err = addresses("--target", f.targets); err != nil {
 		return err
+	}
+	if spec.Exclude, err = addresses("--exclude", f.exclude); err != nil {
+		return err
+	}
+	if spec.Invoke, err = addresses("--invoke", f.invoke, v1alpha1.ModeAction); err != nil {
+		return err
+	}
+	if i := slices.IndexFunc(spec.Exclude, func(a string) bool { return slices.Contains(spec.Targets, a) || slices.Contains(spec.Invoke, a) }); i >= 0 {
+		return fmt.Errorf("--exclude: %s is asked for and excluded in the same plan", spec.Exclude[i])
 	}
 	if f.selector != "" {
 		if spec.Selector, err = metav1.ParseToLabelSelector(f.selector); err != nil {
@@ -56,30 +90,4 @@ func (f *planFlags) fill(spec *v1alpha1.PlanSpec) error {
 		}
 	}
 	return nil
-}
-
-func addresses(flag string, in []string) ([]string, error) {
-	var out []string
-	for _, s := range in {
-		a, err := address(s)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", flag, err)
-		}
-		out = append(out, a)
-	}
-	return out, nil
-}
-
-// address reads "sim_network.main", "sim-network/main" and kubectl's "sim-network.sim.hykube.io/main" as a Terraform address.
-func address(s string) (string, error) {
-	typ, name, ok := strings.Cut(s, "/")
-	if ok {
-		typ, _, _ = strings.Cut(typ, ".")
-	} else {
-		typ, name, ok = strings.Cut(s, ".")
-	}
-	if !ok || typ == "" || name == "" || strings.ContainsAny(name, "/ ") {
-		return "", fmt.Errorf("%q names no resource: write TYPE.NAME such as sim_network.main, or KIND/NAME such as sim-network/main", s)
-	}
-	return v1alpha1.TypeOf(typ) + "." + name, nil
 }

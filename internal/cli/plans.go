@@ -234,6 +234,8 @@ func planned(p *v1alpha1.Plan) bool {
 // finished is true when nothing more will happen to a plan by itself.
 func finished(p *v1alpha1.Plan) bool { return ready(p) || stalled(p) || applyFailed(p) }
 
+func unfinished(p *v1alpha1.Plan) bool { return !finished(p) }
+
 // waiting is true when a plan waits for a decision.
 func waiting(p *v1alpha1.Plan) bool {
 	return planned(p) && !finished(p) && p.Status.Approval == nil && p.Spec.Approval != v1alpha1.ApprovalAutomatic

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -46,17 +47,23 @@ func newProviderList(s *session) *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE:    run(o),
 	}
-	cmd.Flags().StringVarP(&o.output, "output", "o", "", "Print json or yaml")
+	outputFlag(cmd, &o.output, "Print", "json", "yaml", "name")
 	return cmd
 }
 
 func (o *providerListOptions) Complete([]string) error { return o.connect() }
-func (o *providerListOptions) Validate() error         { return checkOutput(o.output, "json", "yaml") }
+func (o *providerListOptions) Validate() error         { return checkOutput(o.output, "json", "yaml", "name") }
 
 func (o *providerListOptions) Run(ctx context.Context) error {
 	list := &v1alpha1.ProviderList{}
 	if err := o.hykube.Get().Resource("providers").Do(ctx).Into(list); err != nil {
 		return fmt.Errorf("list providers: %w", explain(err, o.server()))
+	}
+	if o.output == "name" {
+		for _, p := range list.Items {
+			fmt.Fprintf(o.Out, "provider.%s/%s\n", v1alpha1.GroupName, p.Name)
+		}
+		return nil
 	}
 	if o.output != "" {
 		list.APIVersion, list.Kind = v1alpha1.SchemeGroupVersion.String(), "ProviderList"
@@ -89,19 +96,21 @@ func (o *providerListOptions) Run(ctx context.Context) error {
 type providerSchemaOptions struct {
 	*session
 	provider string
-	typ      string
+	kind     string
 }
 
 func newProviderSchema(s *session) *cobra.Command {
 	o := &providerSchemaOptions{session: s}
 	return &cobra.Command{
 		Use:   "schema PROVIDER [TYPE]",
-		Short: "Show the resource types of a provider, or the arguments of one",
-		Long: `Show the resource types of a provider, or the arguments and attributes of one.
+		Short: "Show the types of a provider, or the arguments of one",
+		Long: `Show the resource types, data sources, ephemeral resources and actions of a provider, or the arguments and attributes of
+one.
 
 It reads the server's OpenAPI document, as kubectl explain does.`,
 		Example: `  kubectl hykube provider schema sim
-  kubectl hykube provider schema sim sim_network`,
+  kubectl hykube provider schema sim sim_network
+  kubectl hykube provider schema sim data.sim_network`,
 		Args:              cobra.RangeArgs(1, 2),
 		ValidArgsFunction: completeProviders(s),
 		RunE:              run(o),
@@ -111,7 +120,7 @@ It reads the server's OpenAPI document, as kubectl explain does.`,
 func (o *providerSchemaOptions) Complete(args []string) error {
 	o.provider = args[0]
 	if len(args) == 2 {
-		o.typ = v1alpha1.TypeOf(args[1])
+		o.kind = typeKind(args[1])
 	}
 	return o.connect()
 }
@@ -162,23 +171,24 @@ func (o *providerSchemaOptions) Run(ctx context.Context) error {
 	for _, s := range doc.Components.Schemas {
 		for _, g := range s.GVK {
 			if g.Group == group && s.Properties["spec"] != nil {
-				kinds[v1alpha1.TypeOf(g.Kind)] = s
+				kinds[g.Kind] = s
 			}
 		}
 	}
-	if o.typ == "" {
+	if o.kind == "" {
 		return o.types(kinds)
 	}
-	s, ok := kinds[o.typ]
+	s, ok := kinds[o.kind]
 	if !ok {
 		var names []string
 		for n := range kinds {
 			names = append(names, n)
 		}
-		if near := nearest(o.typ, names); near != "" {
-			return fmt.Errorf("provider %q has no resource type %q: did you mean %q?", o.provider, o.typ, near)
+		m, _ := v1alpha1.ParseKind(o.kind)
+		if near := nearest(o.kind, names); near != "" {
+			return fmt.Errorf("provider %q has no %s %q: did you mean %q?", o.provider, modeWord(m), typeName(o.kind), typeName(near))
 		}
-		return fmt.Errorf("provider %q has no resource type %q: `kubectl hykube provider schema %s` lists them", o.provider, o.typ, o.provider)
+		return fmt.Errorf("provider %q has no %s %q: `kubectl hykube provider schema %s` lists what it has", o.provider, modeWord(m), typeName(o.kind), o.provider)
 	}
 	o.one(s, doc)
 	return nil
@@ -189,25 +199,61 @@ func (o *providerSchemaOptions) types(kinds map[string]*openapi) error {
 	for n := range kinds {
 		names = append(names, n)
 	}
-	slices.Sort(names)
+	// Resources first, then what stands beside them.
+	slices.SortFunc(names, func(a, b string) int {
+		ma, ta := v1alpha1.ParseKind(a)
+		mb, tb := v1alpha1.ParseKind(b)
+		return cmp.Or(slices.Index(modeOrder, ma)-slices.Index(modeOrder, mb), strings.Compare(ta, tb))
+	})
 	w := tabwriter.NewWriter(o.Out, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(w, "TYPE\tKIND\tDESCRIPTION")
 	for _, n := range names {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", n, v1alpha1.KindOf(n), firstSentence(kinds[n].Description))
+		fmt.Fprintf(w, "%s\t%s\t%s\n", typeName(n), n, firstSentence(kinds[n].Description))
 	}
 	return w.Flush()
 }
 
-func firstSentence(s string) string {
-	s, _, _ = strings.Cut(diff.Clean(s, true), "\n")
-	if i := strings.Index(s, ". "); i > 0 {
-		s = s[:i+1]
+// modeOrder is the order in which a provider's types are listed.
+var modeOrder = []v1alpha1.Mode{v1alpha1.ModeManaged, v1alpha1.ModeData, v1alpha1.ModeEphemeral, v1alpha1.ModeAction}
+
+// typeKind is the kind that a person names: sim_network, sim-network, data.sim_network or data-sim-network.
+func typeKind(s string) string {
+	return v1alpha1.KindOf(strings.Replace(s, ".", "-", 1))
+}
+
+// typeName is what stands in front of the name in an address: sim_network, data.sim_network.
+func typeName(kind string) string {
+	m, typ := v1alpha1.ParseKind(kind)
+	if m == v1alpha1.ModeManaged {
+		return typ
 	}
-	return s
+	return string(m) + "." + typ
+}
+
+// sentenceEnd is a full stop, or another end, and what begins a new sentence.
+var sentenceEnd = regexp.MustCompile("([.!?][)\"'`]?)\\s+[\"'`(\\[]?[A-Z]")
+
+// abbreviations end in a full stop and end no sentence.
+var abbreviations = []string{"e.g.", "i.e.", "etc.", "cf.", "vs.", "approx.", "resp.", "incl.", "no.", "ex."}
+
+func firstSentence(s string) string {
+	s, _, _ = strings.Cut(strings.TrimSpace(diff.Clean(s, true)), "\n")
+	for from := 0; ; {
+		m := sentenceEnd.FindStringSubmatchIndex(s[from:])
+		if m == nil {
+			return s
+		}
+		stop := from + m[2] + 1
+		word := strings.TrimLeft(s[strings.LastIndexByte(s[:stop], ' ')+1:stop], "(\"'`")
+		if !slices.Contains(abbreviations, strings.ToLower(word)) {
+			return s[:from+m[3]]
+		}
+		from = stop
+	}
 }
 
 func (o *providerSchemaOptions) one(s *openapi, doc *openapiDocument) {
-	fmt.Fprintf(o.Out, "%s\n", o.style.Bold(o.typ))
+	fmt.Fprintf(o.Out, "%s\n", o.style.Bold(typeName(o.kind)))
 	if s.Description != "" {
 		fmt.Fprintf(o.Out, "%s\n", diff.Clean(s.Description, true))
 	}

@@ -53,13 +53,14 @@ type recorded struct {
 	verb      string // created, configured, unchanged
 }
 
-// address is the Terraform address of an object of a provider's kind.
-func (r recorded) address() (string, bool) {
+// target is what the object is to a plan; ok is false when it is not of a provider's kind.
+func (r recorded) target() (target, bool) {
 	gvk := r.object.GroupVersionKind()
 	if _, ok := v1alpha1.ProviderOfGroup(gvk.Group); !ok {
-		return "", false
+		return target{}, false
 	}
-	return v1alpha1.TypeOf(gvk.Kind) + "." + r.object.GetName(), true
+	m, typ := v1alpha1.ParseKind(gvk.Kind)
+	return target{namespace: r.namespace, mode: m, typ: typ, name: r.object.GetName(), group: gvk.Group}, true
 }
 
 // tier is the order of recording: what others need comes first.

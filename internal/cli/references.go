@@ -16,7 +16,7 @@ type reference struct {
 
 // traversal finds type.name.attribute in an expression. The server parses expressions for real; for drawing, its look
 // is enough, and what looks like a reference without being one names no object, and so draws nothing.
-var traversal = regexp.MustCompile(`\b([a-z][a-z0-9_]*)\.([A-Za-z0-9_-]+)\b`)
+var traversal = regexp.MustCompile(`\b(?:namespace\.[a-z0-9-]+\.)?(?:(?:data|ephemeral|action)\.)?[a-z][a-z0-9_]*\.[A-Za-z0-9_-]+\b`)
 
 // references are the addresses that an object refers to, in spec and lifecycle.
 func references(u *unstructured.Unstructured) []reference {
@@ -41,8 +41,8 @@ func references(u *unstructured.Unstructured) []reference {
 			}
 		case string:
 			for _, e := range expressions(v) {
-				for _, m := range traversal.FindAllStringSubmatch(e, -1) {
-					add(m[1]+"."+m[2], false)
+				for _, m := range traversal.FindAllString(e, -1) {
+					add(m, false)
 				}
 			}
 		}
@@ -53,8 +53,8 @@ func references(u *unstructured.Unstructured) []reference {
 	deps, _ := lifecycle["dependsOn"].([]any)
 	for _, d := range deps {
 		if s, ok := d.(string); ok {
-			if a, err := address(s); err == nil {
-				add(a, true)
+			if t, err := parseTarget(s); err == nil {
+				add(t.full(), true)
 			}
 		}
 	}

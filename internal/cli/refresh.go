@@ -12,7 +12,7 @@ import (
 type refreshOptions struct {
 	*session
 	targets     []string
-	selector    string
+	planning    planFlags
 	autoApprove bool
 	full        bool
 }
@@ -28,12 +28,15 @@ Every resource of the namespace, or those named, is read from its provider; what
 and recorded when you say yes. The infrastructure stays as it is: the next plan shows what it takes to undo the drift.`,
 		Example: `  kubectl hykube refresh -n prod
   kubectl hykube refresh sim_instance.web-1 --auto-approve`,
-		RunE: run(o),
+		ValidArgsFunction: completeObjects(s, v1alpha1.ModeManaged, v1alpha1.ModeData),
+		RunE:              run(o),
 	}
 	fs := cmd.Flags()
-	fs.StringVarP(&o.selector, "selector", "l", "", "Only resources with these labels, such as team=infra")
+	fs.StringVarP(&o.planning.selector, "selector", "l", "", "Only resources with these labels, such as team=infra")
 	fs.BoolVar(&o.autoApprove, "auto-approve", false, "Record without asking")
 	fs.BoolVar(&o.full, "full", false, "Show every change in full, however many there are")
+	o.planning.addExclude(fs)
+	o.planning.complete(cmd, s)
 	return cmd
 }
 
@@ -43,14 +46,18 @@ func (o *refreshOptions) Complete(args []string) error {
 }
 
 func (o *refreshOptions) Validate() error {
-	if _, err := addresses("refresh", o.targets); err != nil {
+	if _, err := addresses("refresh", o.targets, v1alpha1.ModeManaged, v1alpha1.ModeData); err != nil {
+		return err
+	}
+	if err := o.planning.validate(); err != nil {
 		return err
 	}
 	return canAsk(o.session, o.autoApprove, false, "refresh")
 }
 
 func (o *refreshOptions) Run(ctx context.Context) error {
-	flags := planFlags{targets: o.targets, selector: o.selector}
+	flags := o.planning
+	flags.targets = o.targets
 	spec := v1alpha1.PlanSpec{RefreshOnly: true, Refresh: v1alpha1.RefreshAll}
 	if err := flags.fill(&spec); err != nil {
 		return err

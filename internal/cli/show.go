@@ -27,10 +27,10 @@ it unchanged. -o json and yaml print the plan object with its changes. Secrets a
 		Example: `  kubectl hykube show plan-x7k2d
   kubectl hykube show plan-x7k2d -o terraform-json | conftest test -`,
 		Args:              onePlan,
-		ValidArgsFunction: completePlans(s),
+		ValidArgsFunction: completePlans(s, nil),
 		RunE:              run(o),
 	}
-	cmd.Flags().StringVarP(&o.output, "output", "o", "", "Print terraform-json, json or yaml")
+	outputFlag(cmd, &o.output, "Print", "terraform-json", "json", "yaml", "name")
 	return cmd
 }
 
@@ -47,7 +47,7 @@ func (o *showOptions) Complete(args []string) error {
 }
 
 func (o *showOptions) Validate() error {
-	return checkOutput(o.output, "terraform-json", "json", "yaml")
+	return checkOutput(o.output, "terraform-json", "json", "yaml", "name")
 }
 
 func (o *showOptions) Run(ctx context.Context) error {
@@ -55,12 +55,14 @@ func (o *showOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !planned(p) && o.output != "json" && o.output != "yaml" {
+	if !planned(p) && o.output != "json" && o.output != "yaml" && o.output != "name" {
 		return fmt.Errorf("plan %q is still being made: kubectl hykube status %s -n %s", p.Name, p.Name, p.Namespace)
 	}
 	switch o.output {
 	case "terraform-json":
 		return o.terraformJSON(ctx, p)
+	case "name":
+		return printPlan(o.terminal, p, "name")
 	case "json", "yaml":
 		return o.object(ctx, p)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -37,7 +39,7 @@ plan: how far it is, who decided, and what failed, in full.`,
 		Example: `  kubectl hykube status -n prod
   kubectl hykube status apply-x7k2d --watch`,
 		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: completePlans(s),
+		ValidArgsFunction: completePlans(s, nil),
 		RunE:              run(o),
 	}
 	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "Watch a plan until it ends")
@@ -210,6 +212,14 @@ func looksAt(p *v1alpha1.Plan) string {
 	case p.Spec.Selector != nil:
 		text = "resources with " + metav1.FormatLabelSelector(p.Spec.Selector)
 	}
+	if n := len(p.Spec.Exclude); n > 3 {
+		text += fmt.Sprintf(", without %s and %d more", strings.Join(p.Spec.Exclude[:3], ", "), n-3)
+	} else if n > 0 {
+		text += ", without " + strings.Join(p.Spec.Exclude, ", ")
+	}
+	if len(p.Spec.Invoke) > 0 {
+		text += ", to invoke " + strings.Join(p.Spec.Invoke[:min(3, len(p.Spec.Invoke))], ", ")
+	}
 	if p.Spec.Destroy {
 		text += ", to destroy"
 	}
@@ -258,9 +268,11 @@ func (o *statusOptions) overview(ctx context.Context) error {
 	}
 	reasons := map[string]int{}
 	var attention []string
-	all := 0
-	err = o.eachObject(ctx, kinds, o.namespace, func(k kind, u *unstructured.Unstructured) {
+	all, modes := 0, map[v1alpha1.Mode]int{}
+	denied, err := o.eachObject(ctx, kinds, o.namespace, "", func(k kind, u *unstructured.Unstructured) {
 		all++
+		m, _ := v1alpha1.ParseKind(k.kind)
+		modes[m]++
 		reason, message, good := readiness(u)
 		if u.GetDeletionTimestamp() != nil {
 			reason = v1alpha1.ReasonDeleting
@@ -273,7 +285,7 @@ func (o *statusOptions) overview(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(o.Out, "%s %s\n", o.style.Bold("Namespace "+o.namespace+":"), plural(all, "resource"))
+	fmt.Fprintf(o.Out, "%s %s\n", o.style.Bold("Namespace "+o.namespace+":"), byMode(modes))
 	if all > 0 {
 		w := tabwriter.NewWriter(o.Out, 0, 0, 2, ' ', tabwriter.AlignRight)
 		keys := slices.SortedFunc(maps.Keys(reasons), func(a, b string) int { return cmp.Or(reasons[b]-reasons[a], cmp.Compare(a, b)) })
@@ -284,11 +296,23 @@ func (o *statusOptions) overview(ctx context.Context) error {
 			return err
 		}
 	}
+	o.tellDenied(o.Out, denied, "counted")
 	slices.Sort(attention)
 	out := *o.terminal
 	out.ErrOut = o.Out
 	(&session{terminal: &out}).list("\nNeed somebody:", attention)
 	return o.lastPlans(plans)
+}
+
+// byMode is "3 resources, 1 data source".
+func byMode(n map[v1alpha1.Mode]int) string {
+	parts := []string{plural(n[v1alpha1.ModeManaged], "resource")}
+	for _, m := range []v1alpha1.Mode{v1alpha1.ModeData, v1alpha1.ModeEphemeral, v1alpha1.ModeAction} {
+		if n[m] > 0 {
+			parts = append(parts, plural(n[m], modeWord(m)))
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 func plural(n int, noun string) string {
@@ -341,8 +365,9 @@ const (
 	listAtOnce = 16
 )
 
-// eachObject visits the objects of many kinds in a namespace; visit is never called twice at once.
-func (s *session) eachObject(ctx context.Context, kinds []kind, namespace string, visit func(kind, *unstructured.Unstructured)) error {
+// eachObject visits the objects of many kinds in a namespace; visit is never called twice at once. Kinds that the user may
+// not list are passed over and returned.
+func (s *session) eachObject(ctx context.Context, kinds []kind, namespace, selector string, visit func(kind, *unstructured.Unstructured)) (denied []kind, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var mu sync.Mutex
@@ -355,8 +380,13 @@ func (s *session) eachObject(ctx context.Context, kinds []kind, namespace string
 			defer func() { <-slots }()
 			next := ""
 			for {
-				l, err := s.resource(k.gvr, namespace).List(ctx, metav1.ListOptions{Limit: listPage, Continue: next})
+				l, err := s.resource(k.gvr, namespace).List(ctx, metav1.ListOptions{Limit: listPage, Continue: next, LabelSelector: selector})
 				mu.Lock()
+				if apierrors.IsForbidden(err) {
+					denied = append(denied, k)
+					mu.Unlock()
+					return
+				}
 				if err != nil {
 					if first == nil && ctx.Err() == nil {
 						first = fmt.Errorf("list %s: %w", k.gvr.GroupResource(), explain(err, s.server()))
@@ -376,7 +406,23 @@ func (s *session) eachObject(ctx context.Context, kinds []kind, namespace string
 		})
 	}
 	wg.Wait()
-	return first
+	return denied, first
+}
+
+// tellDenied says which kinds a text is not about, since the user may not list them.
+func (s *session) tellDenied(w io.Writer, denied []kind, what string) {
+	if len(denied) == 0 {
+		return
+	}
+	var names []string
+	for _, k := range denied {
+		names = append(names, k.gvr.GroupResource().String())
+	}
+	slices.Sort(names)
+	if n := len(names); n > 5 {
+		names = append(names[:5], fmt.Sprintf("%d more", n-5))
+	}
+	fmt.Fprintf(w, "%s you may not list %s in namespace %s, so they are not %s.\n", s.style.Yellow("Note:"), strings.Join(names, ", "), s.namespace, what)
 }
 
 func (o *statusOptions) lastPlans(plans []v1alpha1.Plan) error {

@@ -12,9 +12,28 @@ import (
 // cause says in a few words why a change is what it is: the attribute that forces a replace, the attributes of an
 // update, the reason of a destroy. Changes of the same shape are folded into one line; text also has the values.
 func cause(c *v1alpha1.PlanChange) (shape, text string) {
+	shape, text = own(c)
+	// What comes with the change, and is not its cause.
+	if moves(c) {
+		shape, text = beside(shape, "(moved)"), beside(text, "(moved from "+Clean(c.PreviousAddress, false)+")")
+	}
+	if c.Importing != nil {
+		shape, text = beside(shape, "(imported)"), beside(text, "(imported from "+importedFrom(c.Importing)+")")
+	}
+	return shape, text
+}
+
+func beside(text, note string) string { return strings.TrimSpace(text + " " + note) }
+
+// own is the cause of a change without what comes with it.
+func own(c *v1alpha1.PlanChange) (shape, text string) {
 	b, a := before(c), after(c)
 	var paths []string
 	switch c.Action {
+	case v1alpha1.ActionNoOp, v1alpha1.ActionInvoke:
+		return "", ""
+	case v1alpha1.ActionForget:
+		return "(lifecycle.destroy is false)", "(lifecycle.destroy is false)"
 	case v1alpha1.ActionReplace:
 		paths = slices.Sorted(maps.Keys(replacePaths(c)))
 		if len(paths) == 0 {
@@ -23,12 +42,17 @@ func cause(c *v1alpha1.PlanChange) (shape, text string) {
 				return "(as requested)", "(as requested)"
 			case "replace_because_tainted":
 				return "(tainted)", "(tainted)"
+			case "replace_by_triggers":
+				return "(due to replaceTriggeredBy)", "(due to replaceTriggeredBy)"
 			}
 			return parenthesised(c.ActionReason), parenthesised(c.ActionReason)
 		}
 	case v1alpha1.ActionDelete:
 		return parenthesised(c.ActionReason), parenthesised(c.ActionReason)
 	case v1alpha1.ActionUpdate, v1alpha1.ActionRead:
+		if readsData(c) {
+			return parenthesised(c.ActionReason), parenthesised(c.ActionReason)
+		}
 		paths = differing(b, a, "")
 		if len(paths) == 0 && len(secretNames(b, a, "")) > 0 {
 			return "a secret value", "a secret value"
@@ -130,33 +154,51 @@ func lookupIndex(v any, path string) any {
 	return lookup(l[i], strings.TrimPrefix(rest, "."))
 }
 
-// driftNote says what something other than Hykube did to a resource.
-func driftNote(c *v1alpha1.PlanChange) string {
-	addr := Clean(c.Address, false)
+// driftNote says what something other than Hykube did to a resource, with the sign of it.
+func driftNote(c *v1alpha1.PlanChange) (sym, note string) {
+	name := Name(c)
 	switch {
 	case len(c.Drift) == 0:
-		return ""
-	case c.Action == v1alpha1.ActionCreate, c.Action == v1alpha1.ActionRead && c.After == nil:
-		return addr + " is gone"
+		return "", ""
+	case slices.Contains(c.Drift, gone), c.Action == v1alpha1.ActionCreate, c.Action == v1alpha1.ActionRead && decode(c.After) == nil:
+		return "-", name + " is gone"
 	}
 	paths := make([]string, len(c.Drift))
 	for i, p := range c.Drift {
 		paths[i] = Clean(p, false)
 	}
-	return addr + ": " + few(paths)
+	return "~", name + ": " + few(paths)
 }
 
-func driftSection(style Style, notes []string, total int) []string {
-	if total == 0 {
+// drift collects what changed outside of Hykube, up to a number of lines.
+type drift struct {
+	style Style
+	lines []string
+	total int
+}
+
+func (d *drift) add(c *v1alpha1.PlanChange, most int) {
+	sym, note := driftNote(c)
+	if note == "" {
+		return
+	}
+	d.total++
+	if len(d.lines) < most {
+		d.lines = append(d.lines, "  "+d.style.symbol(sym)+" "+note)
+	}
+}
+
+func (d *drift) section() []string {
+	if d.total == 0 {
 		return nil
 	}
-	out := []string{style.Bold(style.Cyan("Note:")) + " changed outside of Hykube since they were last seen:"}
-	for i, n := range notes {
-		if i == 10 && total > 11 {
-			out = append(out, fmt.Sprintf("  … and %s more", Count(total-10)))
+	out := []string{d.style.Bold(d.style.Cyan("Note:")) + " changed outside of Hykube since they were last seen:"}
+	for i, l := range d.lines {
+		if i == 10 && d.total > 11 {
+			out = append(out, fmt.Sprintf("  … and %s more", Count(d.total-10)))
 			break
 		}
-		out = append(out, "  "+style.symbol("~")+" "+n)
+		out = append(out, l)
 	}
 	return append(out, "")
 }

@@ -2,28 +2,46 @@ package diff
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
+// gone stands in the drift of a change for infrastructure that is not there any more.
+const gone = "(removed)"
+
+// Quiet is true for a change that there is nothing to say about.
+func Quiet(c *v1alpha1.PlanChange) bool {
+	return c.Action == v1alpha1.ActionNoOp && !moves(c) && c.Importing == nil
+}
+
+// moves is true when the record of the resource comes from another object.
+func moves(c *v1alpha1.PlanChange) bool {
+	return c.PreviousAddress != "" && c.PreviousAddress != c.Address
+}
+
 // Change writes one change in full, with a blank line after it; a change that does nothing is written as nothing.
 func Change(c *v1alpha1.PlanChange, style Style) string {
-	if c.Action == v1alpha1.ActionNoOp {
+	if Quiet(c) {
 		return ""
 	}
-	p := &printer{style: style, replace: replacePaths(c)}
+	p := &printer{style: style, replace: replacePaths(c), whole: c.Importing != nil}
 	for _, line := range heading(c, style) {
 		p.raw("  " + line)
 	}
-	sym := Symbol(c.Action)
-	p.raw(fmt.Sprintf("%s resource %q %q {", padSymbol(style, sym), c.Type, c.Object.Name))
+	p.raw(fmt.Sprintf("%s %s %q %q {", padSymbol(style, Symbol(c)), block(c.Mode), c.Type, c.Object.Name))
 	b, a := before(c), after(c)
-	switch c.Action {
-	case v1alpha1.ActionCreate:
+	switch {
+	case c.Action == v1alpha1.ActionCreate, readsData(c):
 		p.attributes(6, "+", nil, a, "", true)
-	case v1alpha1.ActionDelete:
+	case c.Action == v1alpha1.ActionDelete, c.Action == v1alpha1.ActionRead && a == nil:
 		p.attributes(6, "-", b, nil, "", true)
+	case c.Action == v1alpha1.ActionForget:
+		p.attributes(6, "~", b, b, "", true)
+	case c.Action == v1alpha1.ActionInvoke:
+		p.attributes(6, "=", nil, a, "", true)
 	default:
 		mark := p.b.Len()
 		shown := p.attributes(6, "~", b, a, "", true)
@@ -43,17 +61,48 @@ func Change(c *v1alpha1.PlanChange, style Style) string {
 	return p.b.String()
 }
 
-// Symbol is the sign of an action, as in Terraform's legend.
-func Symbol(a v1alpha1.Action) string {
-	switch a {
+// block is the word that a block of the mode begins with.
+func block(m v1alpha1.Mode) string {
+	if m == "" || m == v1alpha1.ModeManaged {
+		return "resource"
+	}
+	return string(m)
+}
+
+// readsData is true for a data source that can be read only while the plan is applied.
+func readsData(c *v1alpha1.PlanChange) bool {
+	return c.Action == v1alpha1.ActionRead && c.Mode == v1alpha1.ModeData
+}
+
+// Symbol is the sign of a change, as in Terraform's legend.
+func Symbol(c *v1alpha1.PlanChange) string {
+	switch c.Action {
 	case v1alpha1.ActionCreate:
 		return "+"
-	case v1alpha1.ActionUpdate, v1alpha1.ActionRead:
+	case v1alpha1.ActionUpdate:
+		return "~"
+	case v1alpha1.ActionRead:
+		switch {
+		case c.Mode == v1alpha1.ModeData:
+			return "<="
+		case decode(c.After) == nil:
+			return "-"
+		}
 		return "~"
 	case v1alpha1.ActionReplace:
+		switch {
+		case c.Forget:
+			return "+/."
+		case c.CreateBeforeDestroy:
+			return "+/-"
+		}
 		return "-/+"
 	case v1alpha1.ActionDelete:
 		return "-"
+	case v1alpha1.ActionForget:
+		return "."
+	case v1alpha1.ActionInvoke:
+		return ">"
 	}
 	return " "
 }
@@ -63,10 +112,20 @@ func padSymbol(style Style, sym string) string {
 	return strings.Repeat(" ", max(0, 3-len(sym))) + style.symbol(sym)
 }
 
+// Name is the address of a change, and which old instance it is about if it is about one.
+func Name(c *v1alpha1.PlanChange) string {
+	name := Clean(c.Address, false)
+	if c.Deposed != "" {
+		name += " (deposed object " + Clean(c.Deposed, false) + ")"
+	}
+	return name
+}
+
 // heading is the comment above a change: what will happen and, when it is not plain from the diff, why.
 func heading(c *v1alpha1.PlanChange, style Style) []string {
 	// word is the part of the sentence that must not be overlooked.
-	var verb, word, rest string
+	name := Name(c)
+	var verb, word, rest, why string
 	switch c.Action {
 	case v1alpha1.ActionCreate:
 		verb = "will be created"
@@ -79,18 +138,57 @@ func heading(c *v1alpha1.PlanChange, style Style) []string {
 			verb, rest = "will be ", ", as requested"
 		case "replace_because_tainted":
 			verb = "is tainted, so it must be "
+		case "replace_by_triggers":
+			verb, rest = "will be ", ", due to changes in lifecycle.replaceTriggeredBy"
+		}
+		if c.Forget {
+			rest += ", but the existing object will not be destroyed"
+			why = "lifecycle.destroy is false"
 		}
 	case v1alpha1.ActionDelete:
 		verb, word = "will be ", "destroyed"
+		if c.Deposed != "" {
+			why = "left over from a replacement of this resource"
+		}
+	case v1alpha1.ActionForget:
+		verb = "will no longer be managed by Hykube, but will not be destroyed"
+		why = "lifecycle.destroy is false"
+	case v1alpha1.ActionInvoke:
+		verb = "will be invoked"
 	case v1alpha1.ActionRead:
-		verb = "has changed; its record will be brought up to date"
-		if c.After == nil {
+		switch {
+		case c.Mode == v1alpha1.ModeData:
+			verb = "will be read during apply"
+		case decode(c.After) == nil:
 			verb = "is gone; its record will be removed"
+		default:
+			verb = "has changed; its record will be brought up to date"
+		}
+	case v1alpha1.ActionNoOp:
+		if moves(c) {
+			name, verb = Clean(c.PreviousAddress, false), "has moved to "+name
+		} else {
+			verb = "will be imported"
 		}
 	}
-	lines := []string{style.Bold("# "+Clean(c.Address, false)+" "+verb) + style.paint(sgrBold+";"+sgrRed, word) + style.Bold(rest)}
-	if why := reasonText(c.ActionReason); why != "" {
-		lines = append(lines, style.Dim("# ("+why+")"))
+	lines := []string{style.Bold("# "+name+" "+verb) + style.paint(sgrBold+";"+sgrRed, word) + style.Bold(rest)}
+	note := func(text string) {
+		if text != "" {
+			lines = append(lines, style.Dim("# ("+text+")"))
+		}
+	}
+	if why == "" {
+		why = reasonText(c.ActionReason)
+	}
+	note(why)
+	if moves(c) && c.Action != v1alpha1.ActionNoOp {
+		note("moved from " + Clean(c.PreviousAddress, false))
+	}
+	if c.Importing != nil {
+		note("imported from " + importedFrom(c.Importing))
+		if c.Action == v1alpha1.ActionReplace || c.Action == v1alpha1.ActionDelete {
+			lines = append(lines, style.Yellow("# Warning: this will destroy the imported resource"))
+		}
 	}
 	for _, d := range c.Diagnostics {
 		lines = append(lines, style.Yellow("# "+strings.ToLower(string(d.Severity))+": ")+Clean(d.Summary, false))
@@ -98,15 +196,36 @@ func heading(c *v1alpha1.PlanChange, style Style) []string {
 	return lines
 }
 
+// importedFrom is what an import finds its resource by, in one line.
+func importedFrom(i *v1alpha1.PlanImport) string {
+	if i.ID != "" {
+		return fmt.Sprintf("%q", Clean(i.ID, false))
+	}
+	if identity, _ := decode(i.Identity).(map[string]any); len(identity) > 0 {
+		var parts []string
+		for _, k := range slices.Sorted(maps.Keys(identity)) {
+			parts = append(parts, Clean(k, false)+" = "+Clean(scalar(identity[k]), false))
+		}
+		return "the identity " + strings.Join(parts, ", ")
+	}
+	return "an ID that is known after apply"
+}
+
 // reasonText puts a reason of Terraform's JSON plan into words, where the heading doesn't say it already.
 func reasonText(reason string) string {
 	switch reason {
-	case "", "replace_because_cannot_update", "replace_by_request", "replace_because_tainted", "delete_because_requested":
+	case "", "replace_because_cannot_update", "replace_by_request", "replace_because_tainted", "replace_by_triggers", "delete_because_requested":
 		return ""
 	case "delete_because_no_resource_config":
 		return "because its object was deleted"
-	case "replace_by_triggers":
-		return "because of a change that its lifecycle.replaceTriggeredBy names"
+	case "delete_because_no_move_target":
+		return "because the object that it was moved to does not exist"
+	case "invoke_because_requested":
+		return "as requested"
+	case "read_because_config_unknown":
+		return "its arguments refer to values that are not known yet"
+	case "read_because_dependency_pending":
+		return "it depends on a resource with changes pending"
 	}
 	return strings.ReplaceAll(Clean(reason, false), "_", " ")
 }
@@ -126,4 +245,14 @@ func secretNames(b, a any, path string) []string {
 		out = append(out, secretNames(bm[k], am[k], join(path, k))...)
 	}
 	return out
+}
+
+// Resource writes the attributes of one resource as they are, as `terraform state show` does.
+func Resource(mode v1alpha1.Mode, typ, name string, attributes map[string]any, style Style) string {
+	p := &printer{style: style}
+	p.raw(fmt.Sprintf("%s %q %q {", block(mode), typ, name))
+	v, _ := combine(attributes, nil, nil).(map[string]any)
+	p.attributes(2, "=", nil, v, "", true)
+	p.raw("}")
+	return p.b.String()
 }

@@ -137,7 +137,7 @@ func TestScreenOfAnySize(t *testing.T) {
 		{"one destroy among many updates of many shapes is seen", 3000, func(i int) v1alpha1.PlanChange {
 			c := v1alpha1.PlanChange{Action: v1alpha1.ActionUpdate, Type: "sim_disk", Object: v1alpha1.ObjectReference{Name: fmt.Sprintf("d%d", i)}, Before: raw(map[string]any{"size": i}), After: raw(map[string]any{"size": i + 1})}
 			if i == 2999 {
-				c = v1alpha1.PlanChange{Action: v1alpha1.ActionDelete, Type: "sim_network", Object: v1alpha1.ObjectReference{Name: "main"}, ActionReason: "delete_because_no_resource_config", Before: raw(map[string]any{"id": "x"})}
+				c = v1alpha1.PlanChange{Action: v1alpha1.ActionDelete, Type: "sim_network", Address: "sim_network.main", Object: v1alpha1.ObjectReference{Name: "main"}, ActionReason: "delete_because_no_resource_config", Before: raw(map[string]any{"id": "x"})}
 			}
 			return c
 		}, []string{"sim_network.main  (because its object was deleted)", "2,999 to update in-place"}},

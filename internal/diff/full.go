@@ -3,56 +3,70 @@ package diff
 import (
 	"bufio"
 	"io"
+	"strings"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// Full writes every change of a plan as it comes, page after page, and keeps none.
+// legendWithin is how much text of a plan is looked at before its legend is written: the signs that come later explain
+// themselves.
+const legendWithin = 64 << 10
+
+// Full writes every change of a plan as it comes, page after page, and keeps few.
 type Full struct {
 	w       *bufio.Writer
 	style   Style
+	held    strings.Builder
 	started bool
-	counts  v1alpha1.PlanSummary
-	drift   []string
-	drifted int
+	counts  counts
+	drift   drift
 	plan    *v1alpha1.Plan
 }
 
 // NewFull begins the text of a plan.
 func NewFull(w io.Writer, plan *v1alpha1.Plan, style Style) *Full {
-	return &Full{w: bufio.NewWriter(w), style: style, plan: plan}
+	return &Full{w: bufio.NewWriter(w), style: style, plan: plan, drift: drift{style: style}}
 }
 
 // Add writes the next change.
 func (f *Full) Add(c *v1alpha1.PlanChange) error {
-	count(&f.counts, c)
-	if note := driftNote(c); note != "" {
-		f.drifted++
-		if len(f.drift) < FirstScreen {
-			f.drift = append(f.drift, note)
-		}
-	}
+	f.counts.add(c)
+	f.drift.add(c, FirstScreen)
 	text := Change(c, f.style)
-	if text == "" {
-		return nil
+	if f.started {
+		_, err := f.w.WriteString(text)
+		return err
 	}
-	if !f.started {
-		f.started = true
-		if f.plan.Status.Summary != nil {
-			f.write(legend(f.style, *f.plan.Status.Summary))
-		}
+	f.held.WriteString(text)
+	if f.held.Len() >= legendWithin {
+		return f.start()
 	}
-	_, err := f.w.WriteString(text)
+	return nil
+}
+
+// start writes the legend and what was held back for it.
+func (f *Full) start() error {
+	f.started = true
+	if f.held.Len() > 0 {
+		f.write(f.counts.legend(f.style))
+	}
+	_, err := f.w.WriteString(f.held.String())
+	f.held.Reset()
 	return err
 }
 
 // Close writes what stands below the changes: the drift and the verdict.
 func (f *Full) Close() error {
-	sum := f.counts
+	if !f.started {
+		if err := f.start(); err != nil {
+			return err
+		}
+	}
+	sum := f.counts.PlanSummary
 	if f.plan.Status.Summary != nil {
 		sum = *f.plan.Status.Summary
 	}
-	f.write(driftSection(f.style, f.drift, f.drifted))
+	f.write(f.drift.section())
 	f.write([]string{Verdict(f.plan, sum, f.style)})
 	return f.w.Flush()
 }

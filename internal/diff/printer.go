@@ -11,7 +11,9 @@ import (
 type printer struct {
 	style   Style
 	replace map[string]bool
-	b       strings.Builder
+	// whole shows also what stays as it is.
+	whole bool
+	b     strings.Builder
 }
 
 func (p *printer) raw(text string) {
@@ -31,7 +33,7 @@ func (p *printer) line(indent int, sym, text string) {
 }
 
 // attributes writes the differences between two objects and returns how many it wrote. In an object that is
-// created or removed as a whole, what is empty says nothing and is left out.
+// created (+), removed (-) or only shown (=) as a whole, what is empty says nothing and is left out.
 func (p *printer) attributes(indent int, sym string, b, a map[string]any, path string, root bool) int {
 	type row struct{ key, sym string }
 	var rows []row
@@ -39,11 +41,13 @@ func (p *printer) attributes(indent int, sym string, b, a map[string]any, path s
 	for _, k := range unionKeys(b, a) {
 		r := row{key: k}
 		switch {
-		case sym == "+":
+		case sym == "+", sym == "=":
 			if isEmpty(a[k]) {
 				continue
 			}
-			r.sym = "+"
+			if sym == "+" {
+				r.sym = "+"
+			}
 		case sym == "-":
 			if isEmpty(b[k]) {
 				continue
@@ -53,7 +57,7 @@ func (p *printer) attributes(indent int, sym string, b, a map[string]any, path s
 			if isEmpty(b[k]) {
 				continue
 			}
-			if !root || k != "id" && k != "name" || isContainer(a[k]) {
+			if !p.whole && (!root || k != "id" && k != "name" || isContainer(a[k])) {
 				hidden++
 				continue
 			}
@@ -167,9 +171,12 @@ func (p *printer) value(indent int, sym, prefix string, v any, tail string) {
 			break
 		}
 		p.line(indent, sym, prefix+"{")
-		if inner == "-" {
+		switch inner {
+		case "-":
 			p.attributes(indent+4, "-", x, nil, "\x00", false)
-		} else {
+		case "":
+			p.attributes(indent+4, "=", nil, x, "\x00", false)
+		default:
 			p.attributes(indent+4, "+", nil, x, "\x00", false)
 		}
 		p.line(indent, "", "}"+tail)

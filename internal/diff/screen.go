@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/charmbracelet/x/ansi"
-	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 )
@@ -23,20 +22,21 @@ type Screen struct {
 	style Style
 	lines int
 
-	full    strings.Builder
-	whole   bool
-	used    int
-	drift   []string
-	drifted int
-	groups  map[string]*group
-	order   []*group
-	soft    int // groups that neither destroy nor replace
-	counts  v1alpha1.PlanSummary
+	full   strings.Builder
+	whole  bool
+	used   int
+	drift  drift
+	groups map[string]*group
+	order  []*group
+	soft   int // groups that neither destroy nor replace
+	counts counts
 }
 
 // group is a number of changes of the same shape: same action, type and attributes that cause it.
 type group struct {
 	action v1alpha1.Action
+	symbol string
+	single string // the name of the first
 	typ    string
 	shape  string // the attributes that cause it
 	text   string // the same with their values, while all have the same
@@ -53,19 +53,14 @@ func NewScreen(style Style, lines int) *Screen {
 	if lines <= 0 {
 		lines = FirstScreen
 	}
-	return &Screen{style: style, lines: lines, whole: true, groups: map[string]*group{}}
+	return &Screen{style: style, lines: lines, whole: true, groups: map[string]*group{}, drift: drift{style: style}}
 }
 
 // Add takes the next change.
 func (s *Screen) Add(c *v1alpha1.PlanChange) {
-	count(&s.counts, c)
-	if note := driftNote(c); note != "" {
-		s.drifted++
-		if len(s.drift) < s.lines {
-			s.drift = append(s.drift, note)
-		}
-	}
-	if c.Action == v1alpha1.ActionNoOp {
+	s.counts.add(c)
+	s.drift.add(c, s.lines)
+	if Quiet(c) {
 		return
 	}
 	if s.whole {
@@ -80,14 +75,18 @@ func (s *Screen) Add(c *v1alpha1.PlanChange) {
 	}
 	shape, text := cause(c)
 	hard := c.Action == v1alpha1.ActionDelete || c.Action == v1alpha1.ActionReplace
-	key := string(c.Action) + "\x00" + c.Type + "\x00" + shape
+	symbol, typ := Symbol(c), c.Type
+	if word := block(c.Mode); word != "resource" {
+		typ = word + "." + typ
+	}
+	key := symbol + "\x00" + typ + "\x00" + shape
 	g, ok := s.groups[key]
 	if !ok && !hard && s.soft >= maxGroups {
-		key, shape, text = string(c.Action)+"\x00"+c.Type, "", ""
+		key, shape, text = symbol+"\x00"+typ, "", ""
 		g, ok = s.groups[key]
 	}
 	if !ok {
-		g = &group{action: c.Action, typ: c.Type, shape: shape, text: text}
+		g = &group{action: c.Action, symbol: symbol, single: Name(c), typ: typ, shape: shape, text: text}
 		s.groups[key] = g
 		s.order = append(s.order, g)
 		if !hard {
@@ -120,17 +119,17 @@ const frame = 9
 
 // Write writes the screen. The plan's own summary wins over what was counted.
 func (s *Screen) Write(w io.Writer, plan *v1alpha1.Plan) error {
-	sum := s.counts
+	sum := s.counts.PlanSummary
 	if plan.Status.Summary != nil {
 		sum = *plan.Status.Summary
 	}
 	var out []string
 	fit := s.style.Fit
-	if s.whole && s.used+frame+len(s.drift) <= s.lines {
+	if s.whole && s.used+frame+len(s.drift.lines) <= s.lines {
 		fit = func(line string) string { return line }
-		out = append(out, driftSection(s.style, s.drift, s.drifted)...)
+		out = append(out, s.drift.section()...)
 		if s.full.Len() > 0 {
-			out = append(out, legend(s.style, sum)...)
+			out = append(out, s.counts.legend(s.style)...)
 			out = append(out, strings.Split(strings.TrimRight(s.full.String(), "\n"), "\n")...)
 			out = append(out, "")
 		}
@@ -155,9 +154,15 @@ func (s *Screen) folded(plan *v1alpha1.Plan, sum v1alpha1.PlanSummary) []string 
 		}
 	}
 	row("-", sum.Delete, "to destroy")
-	row("-/+", sum.Replace, "to replace: destroyed, then created again")
+	sym, what := s.counts.replaceRow()
+	row(sym, sum.Replace, what)
 	row("~", sum.Update, "to update in-place")
 	row("+", sum.Create, "to create")
+	row(".", sum.Forget, "to forget: no longer managed, and not destroyed")
+	row(">", sum.Invoke, "to invoke")
+	row("<=", sum.Read, "to read during apply")
+	row("", sum.Import, "to import")
+	row("", sum.Move, "to move")
 	row("", sum.NoOp, "as they should be")
 	row("", sum.Drifted, "changed outside of Hykube")
 
@@ -181,7 +186,11 @@ func (s *Screen) folded(plan *v1alpha1.Plan, sum v1alpha1.PlanSummary) []string 
 	forSoft := min(len(soft), max(room/3, room-len(hard)))
 	forHard := min(len(hard), room-forSoft)
 	out = s.section(out, "Destroyed or replaced", hard, forHard)
-	out = s.section(out, "Everything else", soft, forSoft)
+	title := "Everything else"
+	if len(hard) == 0 {
+		title = "Changes"
+	}
+	out = s.section(out, title, soft, forSoft)
 	out = append(out, "", s.style.Dim("Every change in full: ")+s.hint(plan))
 	return out
 }
@@ -201,7 +210,7 @@ func (s *Screen) section(out []string, title string, groups []*group, room int) 
 	}
 	for _, g := range show {
 		title := g.title()
-		line := "  " + padSymbol(s.style, Symbol(g.action)) + " " + title + strings.Repeat(" ", width-ansi.StringWidth(title))
+		line := "  " + padSymbol(s.style, g.symbol) + " " + title + strings.Repeat(" ", width-ansi.StringWidth(title))
 		if g.text != "" {
 			line += "  " + g.text
 			if g.action == v1alpha1.ActionReplace && !strings.HasPrefix(g.text, "(") {
@@ -230,7 +239,7 @@ func (s *Screen) section(out []string, title string, groups []*group, room int) 
 // title is the address of a change that stands alone, or the type and the number of many.
 func (g *group) title() string {
 	if g.count == 1 {
-		return g.typ + "." + g.names[0]
+		return g.single
 	}
 	return g.typ + " × " + Count(g.count)
 }
@@ -241,61 +250,6 @@ func (s *Screen) hint(plan *v1alpha1.Plan) string {
 		cmd += " -n " + plan.Namespace
 	}
 	return cmd
-}
-
-// Verdict is the line that says what a plan would do.
-func Verdict(plan *v1alpha1.Plan, sum v1alpha1.PlanSummary, style Style) string {
-	if meta.IsStatusConditionFalse(plan.Status.Conditions, v1alpha1.ConditionPlanned) {
-		return style.Bold(style.Red("The plan could not be made.")) + " Nothing was changed."
-	}
-	if sum.Create+sum.Update+sum.Replace+sum.Delete == 0 {
-		if plan.Spec.RefreshOnly && sum.Drifted > 0 {
-			return style.Bold("Plan:") + fmt.Sprintf(" %s to bring up to date; the infrastructure stays as it is.", plural(int(sum.Drifted), "record"))
-		}
-		return style.Bold(style.Green("No changes.")) + " The infrastructure is what the objects ask for."
-	}
-	line := style.Bold("Plan:") + fmt.Sprintf(" %s to add, %s to change, %s to destroy.",
-		Count(int(sum.Create+sum.Replace)), Count(int(sum.Update)), Count(int(sum.Delete+sum.Replace)))
-	if sum.Replace > 0 {
-		line += fmt.Sprintf(" (%s replaced)", Count(int(sum.Replace)))
-	}
-	return line
-}
-
-// legend explains the symbols that a plan uses.
-func legend(style Style, sum v1alpha1.PlanSummary) []string {
-	var items []string
-	item := func(n int32, sym, what string) {
-		if n > 0 {
-			items = append(items, style.symbol(sym)+" "+what)
-		}
-	}
-	item(sum.Create, "+", "create")
-	item(sum.Update, "~", "update in-place")
-	item(sum.Delete, "-", "destroy")
-	item(sum.Replace, "-/+", "destroy and then create replacement")
-	if len(items) == 0 {
-		return nil
-	}
-	return []string{"Symbols: " + strings.Join(items, ", "), ""}
-}
-
-func count(sum *v1alpha1.PlanSummary, c *v1alpha1.PlanChange) {
-	switch c.Action {
-	case v1alpha1.ActionCreate:
-		sum.Create++
-	case v1alpha1.ActionUpdate:
-		sum.Update++
-	case v1alpha1.ActionReplace:
-		sum.Replace++
-	case v1alpha1.ActionDelete:
-		sum.Delete++
-	case v1alpha1.ActionNoOp:
-		sum.NoOp++
-	}
-	if len(c.Drift) > 0 {
-		sum.Drifted++
-	}
 }
 
 func b2i(b bool) int {

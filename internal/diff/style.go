@@ -49,7 +49,7 @@ func (s Style) Fit(line string) string {
 	return ansi.Truncate(line, s.Width, "…")
 }
 
-// symbol paints "+", "-", "~", "-/+" and leaves anything else alone.
+// symbol paints the signs of changes and leaves anything else alone.
 func (s Style) symbol(sym string) string {
 	switch sym {
 	case "+":
@@ -60,7 +60,11 @@ func (s Style) symbol(sym string) string {
 		return s.Yellow(sym)
 	case "-/+":
 		return s.Red("-") + "/" + s.Green("+")
-	case "<=":
+	case "+/-":
+		return s.Green("+") + "/" + s.Red("-")
+	case "+/.":
+		return s.Green("+") + "/."
+	case "<=", ">":
 		return s.Cyan(sym)
 	}
 	return sym

@@ -21,16 +21,53 @@ import (
 type scripted struct {
 	tfprotov6.ProviderServer
 	t     *testing.T
+	read  func(*tfprotov6.ReadResourceRequest) *tfprotov6.ReadResourceResponse
 	plan  func(*tfprotov6.PlanResourceChangeRequest) *tfprotov6.PlanResourceChangeResponse
 	apply func(*tfprotov6.ApplyResourceChangeRequest) (*tfprotov6.ApplyResourceChangeResponse, error)
-	plans []*tfprotov6.PlanResourceChangeRequest
+
+	upgradeIdentity func(*tfprotov6.UpgradeResourceIdentityRequest) *tfprotov6.UpgradeResourceIdentityResponse
+	imports         func(*tfprotov6.ImportResourceStateRequest) *tfprotov6.ImportResourceStateResponse
+	move            func(*tfprotov6.MoveResourceStateRequest) *tfprotov6.MoveResourceStateResponse
+	generate        func(*tfprotov6.GenerateResourceConfigRequest) *tfprotov6.GenerateResourceConfigResponse
+
+	validated []*tfprotov6.DynamicValue
+	reads     []*tfprotov6.ReadResourceRequest
+	plans     []*tfprotov6.PlanResourceChangeRequest
+	applies   []*tfprotov6.ApplyResourceChangeRequest
+	upgraded  []*tfprotov6.RawState
 }
 
-func (*scripted) ValidateResourceConfig(context.Context, *tfprotov6.ValidateResourceConfigRequest) (*tfprotov6.ValidateResourceConfigResponse, error) {
+func (s *scripted) ReadResource(_ context.Context, r *tfprotov6.ReadResourceRequest) (*tfprotov6.ReadResourceResponse, error) {
+	s.reads = append(s.reads, r)
+	if s.read != nil {
+		return s.read(r), nil
+	}
+	return &tfprotov6.ReadResourceResponse{NewState: r.CurrentState, Private: r.Private, NewIdentity: r.CurrentIdentity}, nil
+}
+
+func (s *scripted) UpgradeResourceIdentity(_ context.Context, r *tfprotov6.UpgradeResourceIdentityRequest) (*tfprotov6.UpgradeResourceIdentityResponse, error) {
+	return s.upgradeIdentity(r), nil
+}
+
+func (s *scripted) ImportResourceState(_ context.Context, r *tfprotov6.ImportResourceStateRequest) (*tfprotov6.ImportResourceStateResponse, error) {
+	return s.imports(r), nil
+}
+
+func (s *scripted) MoveResourceState(_ context.Context, r *tfprotov6.MoveResourceStateRequest) (*tfprotov6.MoveResourceStateResponse, error) {
+	return s.move(r), nil
+}
+
+func (s *scripted) GenerateResourceConfig(_ context.Context, r *tfprotov6.GenerateResourceConfigRequest) (*tfprotov6.GenerateResourceConfigResponse, error) {
+	return s.generate(r), nil
+}
+
+func (s *scripted) ValidateResourceConfig(_ context.Context, r *tfprotov6.ValidateResourceConfigRequest) (*tfprotov6.ValidateResourceConfigResponse, error) {
+	s.validated = append(s.validated, r.Config)
 	return &tfprotov6.ValidateResourceConfigResponse{}, nil
 }
 
-func (*scripted) UpgradeResourceState(_ context.Context, r *tfprotov6.UpgradeResourceStateRequest) (*tfprotov6.UpgradeResourceStateResponse, error) {
+func (s *scripted) UpgradeResourceState(_ context.Context, r *tfprotov6.UpgradeResourceStateRequest) (*tfprotov6.UpgradeResourceStateResponse, error) {
+	s.upgraded = append(s.upgraded, r.RawState)
 	return &tfprotov6.UpgradeResourceStateResponse{UpgradedState: &tfprotov6.DynamicValue{JSON: r.RawState.JSON}}, nil
 }
 
@@ -39,14 +76,15 @@ func (s *scripted) PlanResourceChange(_ context.Context, r *tfprotov6.PlanResour
 	if s.plan != nil {
 		return s.plan(r), nil
 	}
-	return &tfprotov6.PlanResourceChangeResponse{PlannedState: r.ProposedNewState, PlannedPrivate: r.PriorPrivate}, nil
+	return &tfprotov6.PlanResourceChangeResponse{PlannedState: r.ProposedNewState, PlannedPrivate: r.PriorPrivate, PlannedIdentity: r.PriorIdentity}, nil
 }
 
 func (s *scripted) ApplyResourceChange(_ context.Context, r *tfprotov6.ApplyResourceChangeRequest) (*tfprotov6.ApplyResourceChangeResponse, error) {
+	s.applies = append(s.applies, r)
 	if s.apply != nil {
 		return s.apply(r)
 	}
-	return &tfprotov6.ApplyResourceChangeResponse{NewState: r.PlannedState, Private: r.PlannedPrivate}, nil
+	return &tfprotov6.ApplyResourceChangeResponse{NewState: r.PlannedState, Private: r.PlannedPrivate, NewIdentity: r.PlannedIdentity}, nil
 }
 
 var testBlock = &schema.Block{Attributes: []*schema.Attribute{
@@ -102,7 +140,7 @@ func TestApplyKeepsWhatTheProviderAnswers(t *testing.T) {
 		"create, nothing made":       {"an error and no object: nothing is there", nothing, planned, nothing, failure("no quota"), false, nothing, false, "no quota"},
 		"create, nothing, no error":  {"that is a lie", nothing, planned, nothing, nil, false, nothing, false, "returns nothing"},
 		"create, values left open":   {"unknown values become null, and it is an error", nothing, planned, planned, nil, false, thing(null, str("new")), true, "unknown"},
-		"create, other than planned": {"the state is kept, and it is an error", nothing, planned, thing(str("1"), str("other")), nil, false, thing(str("1"), str("other")), false, "inconsistent"},
+		"create, other than planned": {"the state is kept, it is an error, and an error taints", nothing, planned, thing(str("1"), str("other")), nil, false, thing(str("1"), str("other")), true, "inconsistent"},
 		"legacy, other than planned": {"the old SDK may", nothing, planned, thing(str("1"), str("other")), nil, true, thing(str("1"), str("other")), false, ""},
 		"update, failed half way":    {"an update does not taint", old, made, thing(str("1"), str("half")), failure("busy"), false, thing(str("1"), str("half")), false, "busy"},
 		"update, nothing returned":   {"an error and no object: what was there still is", old, made, nothing, failure("busy"), false, old, false, "busy"},
@@ -192,7 +230,7 @@ func TestPlanThatBreaksTheConfigurationIsRefused(t *testing.T) {
 func TestLedgerRecordKeepsTheState(t *testing.T) {
 	ty := newType(t, &scripted{})
 	secretName := thing(str("1"), str("from a password").Mark(plan.Sensitive))
-	rec := &ledger.Instance{}
+	rec := &ledger.State{}
 	if err := ty.Record(rec, State{Value: secretName, Private: []byte{0, 0xff}, Tainted: true}); err != nil {
 		t.Fatal(err)
 	}

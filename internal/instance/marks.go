@@ -15,15 +15,37 @@ func unmarked(v cty.Value) cty.Value {
 	return v
 }
 
-// remark puts marks back on a value whose shape may have changed; marks on paths that it no longer has are dropped.
+func marksOf(v cty.Value) []cty.PathValueMarks {
+	_, marks := v.UnmarkDeepWithPaths()
+	return marks
+}
+
+// remark puts marks back on a value whose shape may have changed; marks on paths that it no longer has are dropped. Only
+// plan.Sensitive is put back: it is the one that a state is recorded with, and other marks, such as that of what must not be
+// stored, are about how a configuration came by a value.
 func remark(v cty.Value, marks []cty.PathValueMarks) cty.Value {
 	kept := make([]cty.PathValueMarks, 0, len(marks))
 	for _, m := range marks {
+		if _, secret := m.Marks[plan.Sensitive]; !secret {
+			continue
+		}
 		if _, err := m.Path.Apply(v); err == nil {
-			kept = append(kept, m)
+			kept = append(kept, cty.PathValueMarks{Path: m.Path, Marks: cty.NewValueMarks(plan.Sensitive)})
 		}
 	}
 	return v.MarkWithPaths(kept)
+}
+
+// sameMarks says whether two values, which are equal but for their marks, are marked at the same places.
+func sameMarks(a, b cty.Value) bool {
+	paths := func(v cty.Value) cty.PathSet {
+		s := cty.NewPathSet()
+		for _, m := range marksOf(v) {
+			s.Add(m.Path)
+		}
+		return s
+	}
+	return paths(a).Equal(paths(b))
 }
 
 func markPaths(v cty.Value, paths []cty.Path) cty.Value {

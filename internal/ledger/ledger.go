@@ -31,10 +31,30 @@ func New(kv KV) *Ledger { return &Ledger{kv: kv} }
 type Instance struct {
 	// Object is the object that the instance belongs to; Generation in it is the one that was last applied.
 	Object v1alpha1.ObjectReference `json:"object"`
-	// Type is the Terraform resource type.
-	Type string `json:"type"`
+	// Mode is managed (also when empty) or data.
+	Mode v1alpha1.Mode `json:"mode,omitempty"`
 	// Provider is the name of the Provider object.
 	Provider string `json:"provider"`
+	// State is the current instance.
+	State
+	// Deposed are the old instances that replaces with createBeforeDestroy left behind, oldest first. They are destroyed
+	// by the plan that deposed them, or by a later one.
+	Deposed []Deposed `json:"deposed,omitempty"`
+	// MovedFrom is the UID of the object that the record came from. While that has a record, too, a move ended half-way: both
+	// speak of the same infrastructure, and this one counts.
+	MovedFrom types.UID `json:"movedFrom,omitempty"`
+	// Intent is set while a change is under way. One found after a crash is a change whose outcome was lost.
+	Intent *Intent `json:"intent,omitempty"`
+	// Plan is the UID of the plan that wrote the record last.
+	Plan types.UID `json:"plan,omitempty"`
+
+	revision int64
+}
+
+// State is one instance as its provider knows it, and what a destroy of it needs.
+type State struct {
+	// Type is the Terraform type.
+	Type string `json:"type"`
 	// ProviderConfig is the name of the ProviderConfig; empty means that the provider was used without one.
 	ProviderConfig string `json:"providerConfig,omitempty"`
 	// ProviderVersion is the version of the provider that wrote the attributes.
@@ -47,16 +67,36 @@ type Instance struct {
 	Sensitive json.RawMessage `json:"sensitive,omitempty"`
 	// Private is the provider's own, returned to it byte for byte.
 	Private []byte `json:"private,omitempty"`
-	// Tainted is true when a create ended in an error with something left behind: the next plan replaces it.
+	// Identity is what the provider tells the instance from all others by, as JSON; nil for types without one.
+	Identity json.RawMessage `json:"identity,omitempty"`
+	// IdentityVersion is the version of the type's identity schema that Identity follows.
+	IdentityVersion int64 `json:"identityVersion,omitempty"`
+	// Quarantine is the last answer of the provider that could not be taken for a state, byte for byte, for a person to look at.
+	Quarantine []byte `json:"quarantine,omitempty"`
+	// Tainted is true when the next plan must replace the instance: a create ended in an error with something left behind, or
+	// somebody said so.
 	Tainted bool `json:"tainted,omitempty"`
+	// CreateBeforeDestroy is true when the instance was applied with it, or something that depends on it was.
+	CreateBeforeDestroy bool `json:"createBeforeDestroy,omitempty"`
 	// Dependencies are the addresses that the configuration referred to when it was applied.
 	Dependencies []string `json:"dependencies,omitempty"`
-	// Intent is set while a change is under way. One found after a crash is a change whose outcome was lost.
-	Intent *Intent `json:"intent,omitempty"`
-	// Plan is the UID of the plan that wrote the record last.
-	Plan types.UID `json:"plan,omitempty"`
+}
 
-	revision int64
+// Deposed is an old instance beside the current one.
+type Deposed struct {
+	// Key tells it from others of the same object: 8 hexadecimal digits.
+	Key string `json:"key"`
+	State
+}
+
+// FindDeposed finds an old instance by its key; nil when there is none.
+func (i *Instance) FindDeposed(key string) *Deposed {
+	for k := range i.Deposed {
+		if i.Deposed[k].Key == key {
+			return &i.Deposed[k]
+		}
+	}
+	return nil
 }
 
 // Intent is a change that is about to be made.
@@ -65,21 +105,26 @@ type Intent struct {
 	Change int32     `json:"change"`
 	// Action is what the call to the provider does: Create, Update or Delete.
 	Action v1alpha1.Action `json:"action"`
-	At     time.Time       `json:"at"`
+	// Deposed is the key of the old instance that it is about; empty for the current one.
+	Deposed string    `json:"deposed,omitempty"`
+	At      time.Time `json:"at"`
 }
 
-// Exists says whether there is infrastructure behind the instance, as far as is known.
-func (i *Instance) Exists() bool { return i != nil && len(i.Attributes) > 0 }
+// Exists says whether there is something, as far as is known.
+func (s *State) Exists() bool { return s != nil && len(s.Attributes) > 0 }
+
+// Living says whether there is infrastructure behind the instance or left behind by it.
+func (i *Instance) Living() bool { return i != nil && (i.Exists() || len(i.Deposed) > 0) }
 
 // Digest identifies what is known of the infrastructure. It does not change while only the intent does.
-func (i *Instance) Digest() string {
-	if !i.Exists() {
+func (s *State) Digest() string {
+	if !s.Exists() {
 		return "none"
 	}
 	h := sha256.New()
-	fmt.Fprintf(h, "%d %d %t\n", i.SchemaVersion, len(i.Attributes), i.Tainted)
-	h.Write(i.Attributes)
-	h.Write(i.Private)
+	fmt.Fprintf(h, "%d %d %t\n", s.SchemaVersion, len(s.Attributes), s.Tainted)
+	h.Write(s.Attributes)
+	h.Write(s.Private)
 	return hex.EncodeToString(h.Sum(nil))
 }
 
@@ -163,14 +208,21 @@ type Change struct {
 	PlannedSensitive json.RawMessage `json:"plannedSensitive,omitempty"`
 	// PlannedPrivate belongs to Planned.
 	PlannedPrivate []byte `json:"plannedPrivate,omitempty"`
-	// Refreshed is the state as it was read while planning, when it differs from what was recorded.
-	Refreshed *Instance `json:"refreshed,omitempty"`
+	// Refreshed is the state as it was read while planning, when it differs from what was recorded: by drift, because it is
+	// to be imported, or because the provider made it of a resource of another type.
+	Refreshed *State `json:"refreshed,omitempty"`
+	// CreatesFirst is true when a replace, if there is to be one, creates before it destroys.
+	CreatesFirst bool `json:"createsFirst,omitempty"`
+	// Checks is true when conditions could not be checked while planning, and must be by the apply, also of a NoOp.
+	Checks bool `json:"checks,omitempty"`
+	// DeposedKey is the key under which a replace that creates first keeps the old instance.
+	DeposedKey string `json:"deposedKey,omitempty"`
 	// Dependencies are the addresses that the configuration refers to.
 	Dependencies []string `json:"dependencies,omitempty"`
 	// Requires are the addresses that the recorded state referred to: destroys run in their reverse order.
 	Requires []string `json:"requires,omitempty"`
-	// DestroyDone is set once the first half of a replace, the destroy, is done.
-	DestroyDone bool `json:"destroyDone,omitempty"`
+	// HalfDone is set once the first half of a replace is done: the destroy, or the create if that comes first.
+	HalfDone bool `json:"halfDone,omitempty"`
 
 	revision int64
 }
@@ -181,6 +233,9 @@ type Bound struct {
 	State string `json:"state"`
 	// Deleting is true when the object was marked for deletion.
 	Deleting bool `json:"deleting,omitempty"`
+	// From is the object whose record is moved, and FromState the digest of that.
+	From      *v1alpha1.ObjectReference `json:"from,omitempty"`
+	FromState string                    `json:"fromState,omitempty"`
 }
 
 func planPrefix(plan types.UID) string { return "plans/" + string(plan) + "/" }

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -9,57 +10,150 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// Address names a resource within its namespace.
+// Address names a resource, a data source, an ephemeral resource or an action, or a ConfigMap or Secret, that an
+// expression can refer to.
 type Address struct {
-	// Type is the Terraform resource type, such as "sim_network".
+	// Namespace is empty for the namespace of whoever names the address.
+	Namespace string
+	// Mode is empty for a managed resource; it is never ModeManaged, so that addresses can be compared.
+	Mode v1alpha1.Mode
+	// Type is the Terraform type, such as "sim_network", or TypeConfigMap or TypeSecret.
 	Type string
 	// Name is the object's name, such as "main". It may hold dots and dashes.
 	Name string
 }
 
-// String is the Terraform address, such as "sim_network.main".
-func (a Address) String() string { return a.Type + "." + a.Name }
+// Types that stand for Kubernetes' own objects in expressions, as in ${configmap.app.region} and ${secret.app.password}.
+const (
+	TypeConfigMap = "configmap"
+	TypeSecret    = "secret"
+)
+
+// String is the Terraform address, such as "sim_network.main" or "data.sim_image.base"; one of another namespace begins
+// with "namespace.NAME.".
+func (a Address) String() string {
+	s := a.Type + "." + a.Name
+	if a.Mode != "" {
+		s = string(a.Mode) + "." + s
+	}
+	if a.Namespace != "" {
+		s = "namespace." + a.Namespace + "." + s
+	}
+	return s
+}
 
 // Expression is the address as it is written in a template: a name that is no identifier goes into brackets,
 // as in sim_network["my.name"].
 func (a Address) Expression() string {
-	if hclsyntax.ValidIdentifier(a.Name) {
-		return a.String()
+	s := a.Type + nameStep(a.Name)
+	if a.Mode != "" {
+		s = string(a.Mode) + "." + s
 	}
-	return fmt.Sprintf("%s[%q]", a.Type, a.Name)
+	if a.Namespace != "" {
+		s = rootNamespace + nameStep(a.Namespace) + "." + s
+	}
+	return s
 }
 
-// Compare orders addresses by type, then name.
+func nameStep(name string) string {
+	if hclsyntax.ValidIdentifier(name) {
+		return "." + name
+	}
+	return fmt.Sprintf("[%q]", name)
+}
+
+// Kind is the kind of the object, such as "sim-network", "data-sim-image" or "ConfigMap".
+func (a Address) Kind() string {
+	if a.Mode == "" {
+		switch a.Type {
+		case TypeConfigMap:
+			return "ConfigMap"
+		case TypeSecret:
+			return "Secret"
+		}
+	}
+	return a.Mode.KindOf(a.Type)
+}
+
+// Stored says whether the address is that of a ConfigMap or a Secret: of an object that no provider knows.
+func (a Address) Stored() bool {
+	return a.Mode == "" && (a.Type == TypeConfigMap || a.Type == TypeSecret)
+}
+
+// In is the address as those who live in the namespace know it: without the namespace when it is theirs.
+func (a Address) In(namespace string) Address {
+	if a.Namespace == namespace {
+		a.Namespace = ""
+	}
+	return a
+}
+
+// Compare orders addresses by namespace, mode, type, then name.
 func (a Address) Compare(b Address) int {
-	if c := strings.Compare(a.Type, b.Type); c != 0 {
-		return c
-	}
-	return strings.Compare(a.Name, b.Name)
+	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(string(a.Mode), string(b.Mode)),
+		strings.Compare(a.Type, b.Type), strings.Compare(a.Name, b.Name))
 }
 
-// ParseAddress reads TYPE.NAME, TYPE["NAME"] or KIND/NAME.
+// ParseAddress reads TYPE.NAME, TYPE["NAME"] or KIND/NAME. Before the type may stand "data.", "ephemeral." or "action.",
+// and before all "namespace.NS.".
 func ParseAddress(s string) (Address, error) {
 	a, ok := splitAddress(s)
-	if !ok || !validType(a.Type) || !validName(a.Name) {
-		return Address{}, fmt.Errorf("parse address %q: not the address of a resource; write it as TYPE.NAME, such as sim_network.main, or as KIND/NAME, such as sim-network/main", s)
+	if !ok || !validType(a.Type) || !validName(a.Name) || reservedRoots[a.Type] != "" && a.Mode == "" {
+		return Address{}, fmt.Errorf("parse address %q: not the address of a resource; write it as TYPE.NAME, such as sim_network.main or data.sim_image.base, or as KIND/NAME, such as sim-network/main; before that may stand namespace.NAMESPACE", s)
 	}
 	return a, nil
 }
 
 func splitAddress(s string) (Address, bool) {
+	var a Address
+	if rest, ok := strings.CutPrefix(s, rootNamespace); ok && rest != "" && (rest[0] == '.' || rest[0] == '[') {
+		ns, after, ok := cutName(rest)
+		if !ok || !validNamespace(ns) {
+			return Address{}, false
+		}
+		a.Namespace, s = ns, after
+	}
 	if kind, name, ok := strings.Cut(s, "/"); ok {
-		return Address{Type: v1alpha1.TypeOf(kind), Name: name}, true
+		switch kind {
+		case "ConfigMap", "Secret": // as kubectl prints them
+			kind = strings.ToLower(kind)
+		}
+		a.Mode, a.Type = v1alpha1.ParseKind(kind)
+		if a.Mode == v1alpha1.ModeManaged {
+			a.Mode = ""
+		}
+		a.Name = name
+		return a, true
 	}
-	dot, bracket := strings.IndexByte(s, '.'), strings.IndexByte(s, '[')
-	if bracket >= 0 && (dot < 0 || bracket < dot) {
-		name, ok := strings.CutSuffix(s[bracket:], `"]`)
-		name, ok2 := strings.CutPrefix(name, `["`)
-		return Address{Type: s[:bracket], Name: name}, ok && ok2
+	for _, m := range []v1alpha1.Mode{v1alpha1.ModeData, v1alpha1.ModeEphemeral, v1alpha1.ModeAction} {
+		if rest, ok := strings.CutPrefix(s, string(m)+"."); ok {
+			a.Mode, s = m, rest
+			break
+		}
 	}
-	if dot < 0 {
+	end := strings.IndexAny(s, ".[")
+	if end < 0 {
 		return Address{}, false
 	}
-	return Address{Type: s[:dot], Name: s[dot+1:]}, true
+	a.Type = s[:end]
+	if s[end] == '.' {
+		// Names may hold dots, so the rest is the name.
+		a.Name = s[end+1:]
+		return a, true
+	}
+	name, after, ok := cutName(s[end:])
+	a.Name = name
+	return a, ok && after == ""
+}
+
+// cutName takes a step, .NAME or ["NAME"], and the dot after it off the text.
+func cutName(s string) (name, after string, ok bool) {
+	if rest, bracket := strings.CutPrefix(s, `["`); bracket {
+		name, after, ok = strings.Cut(rest, `"]`)
+		return name, strings.TrimPrefix(after, "."), ok
+	}
+	name, after, _ = strings.Cut(s[1:], ".")
+	return name, after, true
 }
 
 func validType(s string) bool {
@@ -72,6 +166,11 @@ func validType(s string) bool {
 		}
 	}
 	return true
+}
+
+// validNamespace says whether a namespace could have the name: a DNS label.
+func validNamespace(s string) bool {
+	return validName(s) && len(s) <= 63 && !strings.Contains(s, ".")
 }
 
 // validName says whether an object could have the name: a DNS subdomain.

@@ -3,6 +3,7 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/zclconf/go-cty/cty"
@@ -17,11 +18,38 @@ import (
 type coercion struct {
 	// static is true when nothing is known but what was written, so that every value comes from the spec itself.
 	static bool
-	diags  Diagnostics
+	// ephemeral lets ephemeral values stand anywhere.
+	ephemeral bool
+	// hidden is the field that holds a secret while what is in it is looked at. The names of fields and keys may come from
+	// the secret, too.
+	hidden string
+	// siblings are the attributes beside the one that is looked at.
+	siblings []*schema.Attribute
+	diags    Diagnostics
 }
 
 func (c *coercion) fail(field, summary, format string, args ...any) {
-	c.diags = append(c.diags, errorAt(field, summary, format, args...))
+	d := errorAt(field, summary, format, args...)
+	if c.hidden != "" {
+		d.Attribute, d.Detail = c.hidden, "The value does not fit what is needed here. It comes from a sensitive value, so the details are not shown."
+		if slices.Contains(c.diags, d) {
+			return
+		}
+	}
+	c.diags = append(c.diags, d)
+}
+
+// enter begins to look into a value with the marks. It reports an ephemeral value that would be stored with the whole. leave
+// ends it.
+func (c *coercion) enter(marks cty.ValueMarks, field string) (leave func()) {
+	outer := c.hidden
+	if _, ephemeral := marks[Ephemeral]; ephemeral && !c.ephemeral {
+		c.fail(field, SummaryEphemeral, "An ephemeral value is not stored, so it can stand in write-only arguments alone. Refer to it in one of those, or use ephemeralasnull.")
+	}
+	if len(marks) > 0 && outer == "" {
+		c.hidden = field
+	}
+	return func() { c.hidden = outer }
 }
 
 func (c *coercion) warn(field, summary, format string, args ...any) {
@@ -33,6 +61,7 @@ func (c *coercion) warn(field, summary, format string, args ...any) {
 // block makes one block. Null stands for a block without arguments: who may be absent is asked before.
 func (c *coercion) block(b *schema.Block, v cty.Value, field string) cty.Value {
 	v, marks := v.Unmark()
+	defer c.enter(marks, field)()
 	if !v.IsKnown() && !v.Type().IsObjectType() {
 		if !mayBeObject(v.Type()) {
 			c.wrongType(field, "an object", v.Type())
@@ -55,12 +84,17 @@ func (c *coercion) block(b *schema.Block, v cty.Value, field string) cty.Value {
 
 func (c *coercion) attributes(attrs []*schema.Attribute, vals, out map[string]cty.Value, field string) {
 	for _, a := range attrs {
+		c.siblings = attrs
 		out[a.Name] = c.attribute(a, vals[a.Name], keyField(field, a.Name))
 	}
 }
 
 // attribute makes the value of an attribute; NilVal stands for one that is not set.
 func (c *coercion) attribute(a *schema.Attribute, v cty.Value, field string) cty.Value {
+	if v != cty.NilVal && a.Configurable() && !a.WriteOnly && !c.ephemeral && holdsEphemeral(a, v) {
+		c.fail(field, SummaryEphemeral, "%q is stored, and an ephemeral value must not be. It can stand in write-only arguments alone.%s", a.Name, c.writeOnly(a))
+		return cty.UnknownVal(a.Type)
+	}
 	if v == cty.NilVal || v.IsNull() {
 		if a.Required {
 			c.fail(field, SummaryMissingArgument, "The argument %q is required, but it is not set or null. Add it to the spec.%s", a.Name, describe(a))
@@ -96,6 +130,10 @@ func describe(a *schema.Attribute) string {
 // convert makes the value of an attribute without a schema of its own, by the conversion rules of the language.
 func (c *coercion) convert(a *schema.Attribute, v cty.Value, field string) cty.Value {
 	if a.Type == cty.DynamicPseudoType {
+		if at, huge := findHuge(v); huge {
+			c.fail(pathField(field, at), "Invalid number", "The number is infinite or out of range. Write one with an exponent between -1024 and 1024.")
+			return cty.DynamicVal
+		}
 		return v
 	}
 	if c.static {
@@ -103,13 +141,87 @@ func (c *coercion) convert(a *schema.Attribute, v cty.Value, field string) cty.V
 	}
 	out, err := convert.Convert(v, lenient(a.Type, false))
 	if err != nil {
-		if pe, ok := errors.AsType[cty.PathError](err); ok {
+		// The keys of a map that holds a secret may be secret, too.
+		if pe, ok := errors.AsType[cty.PathError](err); ok && !v.ContainsMarked() {
 			field = pathField(field, pe.Path)
 		}
-		c.fail(field, "Incorrect value type", "The value is not appropriate for %q: %s.", a.Name, err)
+		c.fail(field, SummaryWrongType, "The value is not appropriate for %q: %s.", a.Name, conversionText(err, v))
+		return cty.UnknownVal(a.Type)
+	}
+	if at, huge := findHuge(out); huge {
+		c.fail(pathField(field, at), "Invalid number", "The number is infinite or out of range. Write one with an exponent between -1024 and 1024.")
 		return cty.UnknownVal(a.Type)
 	}
 	return out
+}
+
+// conversionText is why a value cannot be converted. Types of secrets are shown; their keys are not.
+func conversionText(err error, v cty.Value) string {
+	if v.ContainsMarked() {
+		return "it comes from a sensitive value, so the details are not shown; a value of the type " + v.Type().FriendlyName() + " does not fit"
+	}
+	return err.Error()
+}
+
+// findHuge finds a number that is out of range; strings that became numbers have not been checked before.
+func findHuge(v cty.Value) (cty.Path, bool) {
+	switch ty := v.Type(); {
+	case ty == cty.Number:
+		return nil, hugeNumber(v)
+	case ty == cty.String || ty == cty.Bool || !mayHoldNumbers(ty):
+		return nil, false
+	}
+	var at cty.Path
+	_ = cty.Walk(v, func(p cty.Path, v cty.Value) (bool, error) {
+		if at == nil && hugeNumber(v) {
+			at = p.Copy()
+		}
+		return at == nil, nil
+	})
+	return at, at != nil
+}
+
+func mayHoldNumbers(ty cty.Type) bool {
+	switch {
+	case ty.IsCollectionType():
+		return mayHoldNumbers(ty.ElementType())
+	case ty.IsObjectType():
+		for _, t := range ty.AttributeTypes() {
+			if mayHoldNumbers(t) {
+				return true
+			}
+		}
+		return false
+	case ty.IsTupleType():
+		return slices.ContainsFunc(ty.TupleElementTypes(), mayHoldNumbers)
+	default:
+		return ty == cty.Number || ty == cty.DynamicPseudoType
+	}
+}
+
+// holdsEphemeral says whether an ephemeral value would end in the attribute itself. What is inside of nested attributes is
+// looked at one by one, since some of it may be write-only.
+func holdsEphemeral(a *schema.Attribute, v cty.Value) bool {
+	if a.Nested != nil {
+		return v.HasMark(Ephemeral)
+	}
+	if !v.ContainsMarked() {
+		return false
+	}
+	found := false
+	_ = cty.Walk(v, func(_ cty.Path, v cty.Value) (bool, error) {
+		found = found || v.HasMark(Ephemeral)
+		return !found, nil
+	})
+	return found
+}
+
+// writeOnly points to the write-only argument that goes with another by its name, as password_wo does with password.
+func (c *coercion) writeOnly(a *schema.Attribute) string {
+	if slices.ContainsFunc(c.siblings, func(s *schema.Attribute) bool { return s.WriteOnly && s.Name == a.Name+"_wo" }) {
+		return fmt.Sprintf(" Use %q instead.", a.Name+"_wo")
+	}
+	return ""
 }
 
 // lenient lets the objects in lists and sets omit attributes, which are null then. Legacy providers declare what
@@ -171,6 +283,7 @@ func (c *coercion) nestedAttribute(a *schema.Attribute, v cty.Value, field strin
 	elem := cty.Object(attributeTypes(a.Nested.Attributes))
 	one := func(e cty.Value, field string) cty.Value {
 		e, marks := e.Unmark()
+		defer c.enter(marks, field)()
 		switch {
 		case e.IsNull():
 			return cty.NullVal(elem).WithMarks(marks)
@@ -215,7 +328,7 @@ func (c *coercion) nestedBlock(nb *schema.NestedBlock, v cty.Value, field string
 	// As in Terraform's JSON syntax, a single block needs no list around it, and may have one.
 	switch raw, marks := v.Unmark(); nb.Nesting {
 	case schema.NestingList, schema.NestingSet:
-		if raw.Type().IsObjectType() && raw.IsKnown() {
+		if raw.Type().IsObjectType() && !raw.IsNull() {
 			v = cty.TupleVal([]cty.Value{raw}).WithMarks(marks)
 		}
 	case schema.NestingSingle, schema.NestingGroup:
@@ -255,8 +368,9 @@ func (c *coercion) nested(nesting schema.Nesting, elem, ty cty.Type, v cty.Value
 		return one(v, field)
 	}
 	v, marks := v.Unmark()
+	defer c.enter(marks, field)()
 	if !v.IsKnown() {
-		if t := v.Type(); t.IsPrimitiveType() {
+		if t := v.Type(); !mayNest(nesting, t) {
 			c.wrongType(field, nestingText(nesting), t)
 		}
 		return cty.UnknownVal(ty).WithMarks(marks)
@@ -285,10 +399,24 @@ func (c *coercion) nested(nesting schema.Nesting, elem, ty cty.Type, v cty.Value
 	}
 	out, ok := setVal(vals, elem)
 	if !ok {
-		c.fail(field, "Incorrect value type", "All elements of the set must have the same type.")
+		c.fail(field, SummaryWrongType, "All elements of the set must have the same type.")
 		return cty.UnknownVal(ty).WithMarks(marks)
 	}
 	return out.WithMarks(marks)
+}
+
+// mayNest says whether an unknown value of the type may turn out to be a collection of objects.
+func mayNest(n schema.Nesting, ty cty.Type) bool {
+	switch {
+	case ty == cty.DynamicPseudoType:
+		return true
+	case ty.IsObjectType() || ty.IsTupleType():
+		return ty.IsObjectType() == (n == schema.NestingMap)
+	case ty.IsCollectionType():
+		return ty.IsMapType() == (n == schema.NestingMap) && mayBeObject(ty.ElementType())
+	default:
+		return false
+	}
 }
 
 func nestingText(n schema.Nesting) string {
@@ -394,7 +522,7 @@ func mayBeObject(ty cty.Type) bool {
 }
 
 func (c *coercion) wrongType(field, want string, got cty.Type) {
-	c.fail(field, "Incorrect value type", "%s is needed here, not %s.", sentenceStart(want), article(got.FriendlyName()))
+	c.fail(field, SummaryWrongType, "%s is needed here, not %s.", sentenceStart(want), article(got.FriendlyName()))
 }
 
 func sentenceStart(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
@@ -452,4 +580,16 @@ func configurable(attrs []*schema.Attribute, blocks []*schema.NestedBlock) []str
 		names = append(names, nb.TypeName)
 	}
 	return names
+}
+
+// unknownBlock is a block of which nothing is known but the types.
+func unknownBlock(b *schema.Block) cty.Value {
+	vals := make(map[string]cty.Value, len(b.Attributes)+len(b.Blocks))
+	for _, a := range b.Attributes {
+		vals[a.Name] = cty.UnknownVal(a.Type)
+	}
+	for _, nb := range b.Blocks {
+		vals[nb.TypeName] = cty.UnknownVal(nb.ImpliedType())
+	}
+	return cty.ObjectVal(vals)
 }

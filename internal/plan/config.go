@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/function"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/schema"
@@ -20,20 +21,25 @@ import (
 
 // Config is a spec whose templates are parsed. It is immutable, and may be evaluated often and at once.
 type Config struct {
+	program
 	block *schema.Block
 	root  *node
-	refs  []Reference
+	// ephemeral lets ephemeral values stand anywhere.
+	ephemeral bool
+	// broken is true when there were errors, so that it cannot be evaluated.
+	broken bool
 	// constant is the configuration's value when it refers to nothing and has no errors; otherwise NilVal.
 	constant cty.Value
 }
 
-// Reference is one place where an expression refers to another resource.
-type Reference struct {
-	Address
-	// Attribute is the first step after the address, such as "id"; empty when the whole object is meant.
-	Attribute string
-	// Field is where the reference stands, such as "spec.tags.net:3": the field's path and the column in its template.
-	Field string
+// program is what all expressions of a text need to be evaluated.
+type program struct {
+	refs []Reference
+	// calls are the functions that are called, by the name under which they are.
+	calls map[string]function.Function
+	// functions are the provider-defined ones.
+	functions Functions
+	self      bool
 }
 
 // node is a part of a spec. Exactly one of literal, expr, attrs and items is set.
@@ -41,9 +47,11 @@ type node struct {
 	// literal is a subtree without templates.
 	literal cty.Value
 	expr    hclsyntax.Expression
-	field   string
-	attrs   map[string]*node
-	items   []*node
+	// vars are what expr refers to, found before it was rewritten.
+	vars  []hcl.Traversal
+	field string
+	attrs map[string]*node
+	items []*node
 }
 
 // Limits on templates: beyond them the parser's recursion could exhaust the stack. A long script belongs in an
@@ -51,45 +59,87 @@ type node struct {
 const (
 	maxTemplateBytes = 128 << 10
 	maxTemplateDepth = 200
+	maxOperators     = 20_000
 )
+
+// ConfigOptions say how a spec is read. The zero value does for the spec of a managed resource without provider-defined
+// functions.
+type ConfigOptions struct {
+	// Functions are the provider-defined functions that expressions may call.
+	Functions Functions
+	// Ephemeral lets ephemeral values stand anywhere, as in an ephemeral resource's own spec. Otherwise they may stand in
+	// write-only attributes alone.
+	Ephemeral bool
+	// Namespace is the object's own. References that name it are then the same as references that name none.
+	Namespace string
+
+	// self is true where the object's own result may be referred to.
+	self bool
+}
 
 // ParseConfig reads a spec: it parses the templates and reports what can be known without evaluating them, such as
 // unknown fields, wrong types, missing arguments and values that only the provider may set. The Config is never
 // nil; when there are errors it is good for References alone.
-func ParseConfig(spec map[string]any, block *schema.Block) (*Config, Diagnostics) {
-	p := &parser{}
+func ParseConfig(spec map[string]any, block *schema.Block, fns ...Functions) (*Config, Diagnostics) {
+	return ConfigOptions{Functions: mergeFunctions(fns)}.Parse(spec, block)
+}
+
+// Parse is ParseConfig with options.
+func (o ConfigOptions) Parse(spec map[string]any, block *schema.Block) (*Config, Diagnostics) {
+	p := newParser(o)
 	if spec == nil {
 		spec = map[string]any{}
 	}
-	c := &Config{block: block, root: p.parse(spec, "spec"), refs: p.refs}
+	c := &Config{block: block, ephemeral: o.Ephemeral}
+	c.root = p.parse(spec, "spec")
+	c.program = p.program
 	if HasErrors(p.diags) {
+		c.broken = true
 		return c, p.diags
 	}
 	// A dry run in which every reference is unknown finds what is wrong whatever they will be.
-	ev := &evaluation{refs: c.refs, static: true}
-	v := ev.run(c)
-	diags := slices.Concat(p.diags, ev.diags)
-	if len(c.refs) == 0 && !HasErrors(diags) {
+	v, found := c.run(&evaluation{program: &c.program, static: true, warn: true})
+	diags := slices.Concat(p.diags, found)
+	c.broken = HasErrors(diags)
+	if len(c.refs) == 0 && !c.broken {
 		c.constant = v
 	}
 	return c, diags
 }
 
+// CheckTypes reports what cannot fit the spec's schema whatever it will be, given the types of what is referred to. It is
+// ParseConfig's dry run with more knowledge, and repeats nothing that ParseConfig or CheckReferences said: with errors of
+// theirs it says nothing.
+func (c *Config) CheckTypes(in Catalog) Diagnostics {
+	if c.broken || len(c.refs) == 0 || HasErrors(CheckReferences(c.refs, in)) {
+		return nil
+	}
+	_, diags := c.run(&evaluation{program: &c.program, static: true, catalog: &in})
+	return diags
+}
+
 // References lists the places that refer to other resources, in the order of the fields.
 func (c *Config) References() []Reference { return c.refs }
 
-// Addresses lists the resources that are referred to, each once, in order.
-func (c *Config) Addresses() []Address {
-	seen := make(map[Address]bool, len(c.refs))
-	for _, r := range c.refs {
+// Addresses lists what is referred to, each once, in order.
+func (c *Config) Addresses() []Address { return addresses(c.refs) }
+
+func addresses(refs []Reference) []Address {
+	seen := make(map[Address]bool, len(refs))
+	for _, r := range refs {
 		seen[r.Address] = true
 	}
 	return slices.SortedFunc(maps.Keys(seen), Address.Compare)
 }
 
 type parser struct {
-	refs  []Reference
+	program
+	opts  ConfigOptions
 	diags Diagnostics
+}
+
+func newParser(o ConfigOptions) *parser {
+	return &parser{opts: o, program: program{self: o.self, functions: o.Functions}}
 }
 
 func (p *parser) fail(field, summary, format string, args ...any) *node {
@@ -185,31 +235,65 @@ func (n *node) isLiteral() bool { return n.literal != cty.NilVal }
 
 // template parses a string. Without "${" and "%{" it stands for itself.
 func (p *parser) template(s, field string) *node {
-	if !strings.Contains(s, "${") && !strings.Contains(s, "%{") {
+	failed := len(p.diags)
+	expr, ok := p.expression(s, field)
+	if !ok {
+		return &node{literal: cty.DynamicVal}
+	}
+	if expr == nil {
 		return &node{literal: cty.StringVal(s)}
 	}
-	if len(s) > maxTemplateBytes || templateDepth(s) > maxTemplateDepth {
-		return p.fail(field, "Template too large",
-			"A string with ${...} or %%{...} may hold at most %d KiB and nest at most %d brackets. Write $${ and %%%%{ for a literal ${ and %%{, or split the value.",
-			maxTemplateBytes>>10, maxTemplateDepth)
+	vars := expr.Variables()
+	for _, t := range vars {
+		p.reference(t, field)
+	}
+	if len(p.diags) > failed {
+		return &node{literal: cty.DynamicVal}
+	}
+	return &node{expr: metered(expr), vars: vars, field: field}
+}
+
+// expression parses a string and looks up its functions; nil when it is no template.
+func (p *parser) expression(s, field string) (hclsyntax.Expression, bool) {
+	if !strings.Contains(s, "${") && !strings.Contains(s, "%{") {
+		return nil, true
+	}
+	if len(s) > maxTemplateBytes || templateDepth(s) > maxTemplateDepth || operators(s) > maxOperators {
+		p.fail(field, "Template too large",
+			"A string with ${...} or %%{...} may hold at most %d KiB, nest at most %d brackets and have at most %d operators in a row. Write $${ and %%%%{ for a literal ${ and %%{, or split the value.",
+			maxTemplateBytes>>10, maxTemplateDepth, maxOperators)
+		return nil, false
 	}
 	expr, diags := hclsyntax.ParseTemplate([]byte(s), "", hcl.InitialPos)
 	if diags.HasErrors() {
 		p.diags = append(p.diags, fromHCL(diags, field, false)...)
 		p.diags[len(p.diags)-1].Detail += " Write $${ and %%{ for a literal ${ and %{."
-		return &node{literal: cty.DynamicVal}
+		return nil, false
 	}
+	failed := len(p.diags)
 	_ = hclsyntax.VisitAll(expr, func(n hclsyntax.Node) hcl.Diagnostics {
-		if l, ok := n.(*hclsyntax.LiteralValueExpr); ok && l.Val.Type() == cty.Number && l.Val.IsKnown() && !l.Val.IsNull() &&
-			!l.Val.AsBigFloat().IsInf() && (l.Val.AsBigFloat().MantExp(nil) > maxExponent || l.Val.AsBigFloat().MantExp(nil) < -maxExponent) {
-			p.fail(columnField(field, l.SrcRange), "Invalid number", "The number is out of range. Write one with an exponent between -1024 and 1024.")
+		switch n := n.(type) {
+		case *hclsyntax.LiteralValueExpr:
+			if hugeNumber(n.Val) {
+				p.fail(columnField(field, n.SrcRange), "Invalid number", "The number is out of range. Write one with an exponent between -1024 and 1024.")
+			}
+		case *hclsyntax.FunctionCallExpr:
+			p.call(n, field)
 		}
 		return nil
 	})
-	for _, t := range expr.Variables() {
-		p.reference(t, field)
+	return expr, len(p.diags) == failed
+}
+
+// operators bounds what can be nested without brackets.
+func operators(s string) int {
+	n := 0
+	for i := range len(s) {
+		if strings.IndexByte("!?-+*/%<>=&|", s[i]) >= 0 {
+			n++
+		}
 	}
-	return &node{expr: expr, field: field}
+	return n
 }
 
 // templateDepth is the deepest nesting of brackets, quotes notwithstanding.
@@ -225,61 +309,6 @@ func templateDepth(s string) int {
 		}
 	}
 	return deepest
-}
-
-// reference reads TYPE.NAME.ATTRIBUTE or TYPE["NAME"].ATTRIBUTE.
-func (p *parser) reference(t hcl.Traversal, field string) {
-	at := columnField(field, t.SourceRange())
-	root := t.RootName()
-	if why, ok := reservedRoots[root]; ok {
-		p.fail(at, "Unsupported reference", "%q cannot be used here: %s.", root, why)
-		return
-	}
-	if !validType(root) {
-		hint := "Write it as ${TYPE.NAME.ATTRIBUTE}, such as ${sim_network.main.id}."
-		if ty := v1alpha1.TypeOf(root); validType(ty) {
-			hint = fmt.Sprintf("References use Terraform's type names, so write %s instead of %s.", ty, root)
-		}
-		p.fail(at, "Invalid reference", "%q is not a resource type. %s", root, hint)
-		return
-	}
-	name, ok := step(t, 1)
-	if !ok {
-		p.fail(at, "Invalid reference",
-			"%q must be followed by the name of a resource, as in ${sim_network.main.id}; a name with dots goes into brackets, as in ${sim_network[\"my.name\"].id}. If it is meant literally, write $${%s}.", root, root)
-		return
-	}
-	attr, _ := step(t, 2)
-	p.refs = append(p.refs, Reference{Address: Address{Type: root, Name: name}, Attribute: attr, Field: at})
-}
-
-// reservedRoots are names that mean something in Terraform and have no meaning, or another place, in a spec.
-var reservedRoots = map[string]string{
-	"count":     "it is known in the template of a ResourceSet alone",
-	"each":      "it is known in the template of a ResourceSet alone",
-	"data":      "data sources cannot be referred to; write the value, or refer to a resource",
-	"local":     "there are no local values; write the value itself",
-	"module":    "there are no modules; refer to the resource itself",
-	"path":      "expressions see no files; write the value itself",
-	"self":      "a spec cannot refer to the object's own result",
-	"terraform": "there is no workspace; write the value itself",
-	"var":       "there are no input variables; write the value itself",
-}
-
-// step is the i-th step of a traversal when it is a name.
-func step(t hcl.Traversal, i int) (string, bool) {
-	if i >= len(t) {
-		return "", false
-	}
-	switch s := t[i].(type) {
-	case hcl.TraverseAttr:
-		return s.Name, true
-	case hcl.TraverseIndex:
-		if s.Key.Type() == cty.String && s.Key.IsKnown() && !s.Key.IsNull() {
-			return s.Key.AsString(), true
-		}
-	}
-	return "", false
 }
 
 // columnField points into the template of a field: "spec.name:7", or "spec.script:3:7" below its first line.

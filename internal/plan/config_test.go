@@ -6,8 +6,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/schema"
 )
 
@@ -270,31 +272,31 @@ func TestReferences(t *testing.T) {
 		t.Fatal(diags)
 	}
 	want := []Reference{
-		{Address{"sim_network", "main"}, "id", "spec.name:3"},
-		{Address{"sim_subnet", "a.b"}, "cidr", "spec.name:25"},
-		{Address{"sim_disk", "d"}, "parts", `spec.tags["a b"]:3`},
-		{Address{"sim_network", "main"}, "", "spec.tags.x:3"},
-		{Address{"sim_network", "other"}, "zones", "spec.zones[0]:23"},
+		{Address: Address{Type: "sim_network", Name: "main"}, Attribute: "id", Field: "spec.name:3"},
+		{Address: Address{Type: "sim_subnet", Name: "a.b"}, Attribute: "cidr", Field: "spec.name:25"},
+		{Address: Address{Type: "sim_disk", Name: "d"}, Attribute: "parts", Field: `spec.tags["a b"]:3`},
+		{Address: Address{Type: "sim_network", Name: "main"}, Attribute: "", Field: "spec.tags.x:3"},
+		{Address: Address{Type: "sim_network", Name: "other"}, Attribute: "zones", Field: "spec.zones[0]:23"},
 	}
-	if diff := cmp.Diff(want, c.References()); diff != "" {
+	if diff := cmp.Diff(want, c.References(), cmpopts.IgnoreUnexported(Reference{})); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	if diff := cmp.Diff([]Address{{"sim_disk", "d"}, {"sim_network", "main"}, {"sim_network", "other"}, {"sim_subnet", "a.b"}}, c.Addresses()); diff != "" {
+	if diff := cmp.Diff([]Address{{Type: "sim_disk", Name: "d"}, {Type: "sim_network", Name: "main"}, {Type: "sim_network", Name: "other"}, {Type: "sim_subnet", Name: "a.b"}}, c.Addresses()); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
 
 func TestCheckReferences(t *testing.T) {
 	in := Catalog{
-		Block: func(ty string) *schema.Block {
-			if ty == "sim_network" {
+		Block: func(a Address) *schema.Block {
+			if a.Type == "sim_network" {
 				return block(computed("id", cty.String), nestedBlocks("rule", schema.NestingList))
 			}
 			return nil
 		},
 		Exists: func(a Address) bool { return a.Name == "main" },
-		Types:  func() []string { return []string{"sim_disk", "sim_network"} },
-		Names:  func(string) []string { return []string{"main"} },
+		Types:  func(v1alpha1.Mode) []string { return []string{"sim_disk", "sim_network"} },
+		Names:  func(Address) []string { return []string{"main"} },
 	}
 	for js, want := range map[string]string{
 		`{"name":"${sim_network.main.id}"}`:    "",
@@ -330,11 +332,11 @@ func TestDeprecationWarnings(t *testing.T) {
 
 func TestAddress(t *testing.T) {
 	for in, want := range map[string]Address{
-		"sim_network.main":       {"sim_network", "main"},
-		"sim_network.my.name":    {"sim_network", "my.name"},
-		`sim_network["my.name"]`: {"sim_network", "my.name"},
-		"sim-network/main":       {"sim_network", "main"},
-		"sim-network/my.name":    {"sim_network", "my.name"},
+		"sim_network.main":       {Type: "sim_network", Name: "main"},
+		"sim_network.my.name":    {Type: "sim_network", Name: "my.name"},
+		`sim_network["my.name"]`: {Type: "sim_network", Name: "my.name"},
+		"sim-network/main":       {Type: "sim_network", Name: "main"},
+		"sim-network/my.name":    {Type: "sim_network", Name: "my.name"},
 	} {
 		if got, err := ParseAddress(in); err != nil || got != want {
 			t.Errorf("%s: got %v, %v", in, got, err)
@@ -345,7 +347,7 @@ func TestAddress(t *testing.T) {
 			t.Errorf("%q: got %v, %v", in, got, err)
 		}
 	}
-	if got := (Address{"sim_a", "x.y"}).Expression(); got != `sim_a["x.y"]` {
+	if got := (Address{Type: "sim_a", Name: "x.y"}).Expression(); got != `sim_a["x.y"]` {
 		t.Error(got)
 	}
 }

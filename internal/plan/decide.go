@@ -17,6 +17,7 @@ const (
 	ReasonCannotUpdate     = "replace_because_cannot_update"
 	ReasonTainted          = "replace_because_tainted"
 	ReasonReplaceRequested = "replace_by_request"
+	ReasonTriggered        = "replace_by_triggers"
 	ReasonNoConfig         = "delete_because_no_resource_config"
 )
 
@@ -44,6 +45,9 @@ func Decide(prior, planned cty.Value, replace []cty.Path, forced, tainted bool) 
 		return v1alpha1.ActionUpdate, ""
 	}
 }
+
+// Differs says whether a value changes, or may: an unknown value may turn out to be another.
+func Differs(before, after cty.Value) bool { return !equal(before, after) }
 
 func absent(v cty.Value) bool { return v == cty.NilVal || v.IsNull() }
 

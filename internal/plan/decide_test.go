@@ -124,7 +124,7 @@ func TestFromProto(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	if got := WithAddress(got, Address{"sim_a", "b"}); got[0].Address != "sim_a.b" {
+	if got := WithAddress(got, Address{Type: "sim_a", Name: "b"}); got[0].Address != "sim_a.b" {
 		t.Error(got)
 	}
 	errs := CheckCompatible(block(optional("x", cty.String)), obj("x", str("a")), obj("x", str("b")))

@@ -18,6 +18,8 @@ const (
 	SummaryMissingArgument = "Missing required argument"
 	SummaryMissingBlock    = "Missing required block"
 	SummaryReadOnly        = "Value for a read-only attribute"
+	SummaryWrongType       = "Incorrect value type"
+	SummaryEphemeral       = "Invalid use of ephemeral value"
 )
 
 // Diagnostics are errors and warnings for people: what is wrong, where, and what to do about it.

@@ -1,72 +1,154 @@
 package plan
 
 import (
+	"slices"
+
 	"github.com/hashicorp/hcl/v2"
 	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/function"
+
+	"github.com/hykube/hykube/api/v1alpha1"
 )
 
 // Evaluate works the expressions out and makes a value of the block's type of the spec. scope returns the value of
-// a resource, which may be unknown in parts and bear marks (see MarkSensitive), or false when there is none.
-// Unknown values and marks propagate into what is made of them. When there are errors the value is good for
-// nothing.
+// what an address names, which may be unknown in parts and bear marks (see MarkSensitive), or false when there is none. That
+// of a ConfigMap or a Secret is an object of its keys. Unknown values and marks propagate into what is made of them. When
+// there are errors the value is good for nothing.
 func (c *Config) Evaluate(scope func(Address) (cty.Value, bool)) (cty.Value, Diagnostics) {
 	if c.constant != cty.NilVal {
 		return c.constant, nil
 	}
-	ev := &evaluation{refs: c.refs, scope: scope}
-	v := ev.run(c)
-	return v, ev.diags
+	return c.run(&evaluation{program: &c.program, scope: scope})
 }
 
-type evaluation struct {
-	refs  []Reference
-	scope func(Address) (cty.Value, bool)
-	// static is true for the dry run, in which every reference is unknown.
-	static bool
-	ctx    *hcl.EvalContext
-	diags  Diagnostics
-}
-
-func (ev *evaluation) run(c *Config) cty.Value {
-	ev.ctx = &hcl.EvalContext{Variables: ev.variables(), Functions: functions}
+func (c *Config) run(ev *evaluation) (cty.Value, Diagnostics) {
+	ev.prepare()
 	raw := ev.eval(c.root)
 	if HasErrors(ev.diags) {
-		return cty.UnknownVal(c.block.ImpliedType())
+		return cty.UnknownVal(c.block.ImpliedType()), ev.diags
 	}
-	co := &coercion{static: ev.static}
+	co := &coercion{static: ev.warn, ephemeral: c.ephemeral}
 	v := co.block(c.block, raw, "spec")
-	ev.diags = append(ev.diags, co.diags...)
+	return v, append(ev.diags, co.diags...)
+}
+
+// evaluation is one run of a program.
+type evaluation struct {
+	*program
+	scope func(Address) (cty.Value, bool)
+	// selfValue is what "self" stands for, if the program has one.
+	selfValue cty.Value
+	// static is true for a dry run, in which every reference is unknown; warn says whether it is the one that warns.
+	static, warn bool
+	// catalog tells a dry run the types of what is referred to; nil when they are not known.
+	catalog *Catalog
+
+	ctx   *hcl.EvalContext
+	diags Diagnostics
+}
+
+func (ev *evaluation) prepare() {
+	m := &meter{left: maxWork, functions: ev.functions}
+	ev.ctx = &hcl.EvalContext{Variables: ev.variables(), Functions: make(map[string]function.Function, len(ev.calls))}
+	ev.ctx.Variables[meterVariable] = cty.CapsuleVal(meterType, m)
+	for name, f := range ev.calls {
+		ev.ctx.Functions[name] = m.function(name, f)
+	}
+}
+
+// branch is a part of the tree of what is referred to.
+type branch struct {
+	value cty.Value
+	below map[string]*branch
+}
+
+func (b *branch) child(name string) *branch {
+	if b.below == nil {
+		b.below = make(map[string]*branch)
+	}
+	if b.below[name] == nil {
+		b.below[name] = &branch{}
+	}
+	return b.below[name]
+}
+
+func (b *branch) val() cty.Value {
+	if b.value != cty.NilVal {
+		return b.value
+	}
+	vals := make(map[string]cty.Value, len(b.below))
+	for name, c := range b.below {
+		vals[name] = c.val()
+	}
+	return cty.ObjectVal(vals)
+}
+
+// variables holds what is referred to and nothing else, as a tree in the form of the addresses.
+func (ev *evaluation) variables() map[string]cty.Value {
+	root := &branch{}
+	for _, r := range ev.refs {
+		at, a := root, r.written
+		if a.Namespace != "" {
+			at = at.child(rootNamespace).child(a.Namespace)
+		}
+		if a.Mode != "" {
+			at = at.child(string(a.Mode))
+		}
+		at = at.child(a.Type).child(a.Name)
+		if at.value != cty.NilVal {
+			continue
+		}
+		at.value = ev.value(r)
+	}
+	vars := make(map[string]cty.Value, len(root.below)+2)
+	for name, b := range root.below {
+		vars[name] = b.val()
+	}
+	if ev.self {
+		vars[rootSelf] = ev.selfValue
+		if ev.selfValue == cty.NilVal {
+			vars[rootSelf] = cty.DynamicVal
+		}
+	}
+	return vars
+}
+
+// value is what a reference stands for. Secrets and ephemeral values are marked here, too, so that a scope which forgets it
+// gives nothing away.
+func (ev *evaluation) value(r Reference) cty.Value {
+	v := cty.DynamicVal
+	if ev.static {
+		v = ev.guess(r.Address)
+	} else {
+		var ok bool
+		if v, ok = ev.scope(r.Address); !ok || v == cty.NilVal {
+			ev.diags = append(ev.diags, missingObject(r, nil))
+			v = cty.DynamicVal
+		}
+	}
+	switch {
+	case r.Mode == v1alpha1.ModeEphemeral:
+		return v.Mark(Ephemeral)
+	case r.Mode == "" && r.Type == TypeSecret:
+		return v.Mark(Sensitive)
+	}
 	return v
 }
 
-// variables holds the referenced resources and nothing else, by type and name.
-func (ev *evaluation) variables() map[string]cty.Value {
-	byType := make(map[string]map[string]cty.Value)
-	for _, r := range ev.refs {
-		names := byType[r.Type]
-		if names == nil {
-			names = make(map[string]cty.Value)
-			byType[r.Type] = names
-		}
-		if _, done := names[r.Name]; done {
-			continue
-		}
-		names[r.Name] = cty.DynamicVal
-		if ev.static {
-			continue
-		}
-		v, ok := ev.scope(r.Address)
-		if !ok || v == cty.NilVal {
-			ev.diags = append(ev.diags, missingResource(r, nil))
-			continue
-		}
-		names[r.Name] = v
+// guess is an unknown value of the most exact type that is known.
+func (ev *evaluation) guess(a Address) cty.Value {
+	if a.Stored() {
+		return cty.UnknownVal(cty.Map(cty.String))
 	}
-	vars := make(map[string]cty.Value, len(byType))
-	for ty, names := range byType {
-		vars[ty] = cty.ObjectVal(names)
+	if ev.catalog == nil {
+		return cty.DynamicVal
 	}
-	return vars
+	block := ev.catalog.Block(a)
+	if block == nil {
+		return cty.DynamicVal
+	}
+	// What is sensitive bears its mark in a dry run, too, so that errors keep quiet about it.
+	return MarkSensitive(block, unknownBlock(block))
 }
 
 // eval makes a value of a part of the spec as it is written, before it meets the schema.
@@ -82,8 +164,8 @@ func (ev *evaluation) eval(n *node) cty.Value {
 		if diags.HasErrors() {
 			return cty.DynamicVal
 		}
-		if raw, _ := v.Unmark(); raw.Type() == cty.Number && raw.IsKnown() && !raw.IsNull() && raw.AsBigFloat().IsInf() {
-			ev.diags = append(ev.diags, errorAt(columnField(n.field, n.expr.Range()), "Invalid number", "The result of the expression is infinite. Correct the expression."))
+		if raw, _ := v.Unmark(); hugeNumber(raw) {
+			ev.diags = append(ev.diags, errorAt(columnField(n.field, n.expr.Range()), "Invalid number", "The result of the expression is infinite or out of range. Correct the expression."))
 			return cty.DynamicVal
 		}
 		return v
@@ -104,10 +186,18 @@ func (ev *evaluation) eval(n *node) cty.Value {
 
 // usesSecret says whether a sensitive value is among what an expression refers to.
 func (ev *evaluation) usesSecret(n *node) bool {
-	for _, t := range n.expr.Variables() {
-		if v, diags := t.TraverseAbs(ev.ctx); !diags.HasErrors() && v.ContainsMarked() {
-			return true
+	return slices.ContainsFunc(n.vars, func(t hcl.Traversal) bool {
+		v := ev.ctx.Variables[t.RootName()]
+		for _, s := range t[1:] {
+			var diags hcl.Diagnostics
+			if v.IsMarked() {
+				return true
+			}
+			if v, diags = s.TraversalStep(v); diags.HasErrors() {
+				// The error is about the step, which is written there for all to see.
+				return false
+			}
 		}
-	}
-	return false
+		return v.ContainsMarked()
+	})
 }

@@ -11,63 +11,69 @@ import (
 	"fmt"
 	"hash"
 	"net/url"
+	"path"
 	"regexp"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/hashicorp/hcl/v2/ext/tryfunc"
+	yaml "github.com/zclconf/go-cty-yaml"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
 	"github.com/zclconf/go-cty/cty/function"
 	"github.com/zclconf/go-cty/cty/function/stdlib"
 )
 
-// functions are what an expression may call, under Terraform's names:
+// builtins are what an expression may call, under Terraform's names:
 // https://developer.hashicorp.com/terraform/language/functions All are pure and give the same result each time.
 // Nothing here reads files, the clock, the environment or chance.
-var functions = map[string]function.Function{
-	"abs": stdlib.AbsoluteFunc, "alltrue": allTrue, "anytrue": anyTrue,
-	"base64decode": base64Decode, "base64encode": base64Encode, "base64sha256": digest(sha256.New, base64.StdEncoding.EncodeToString),
-	"can": tryfunc.CanFunc, "ceil": stdlib.CeilFunc, "chomp": stdlib.ChompFunc, "chunklist": stdlib.ChunklistFunc,
-	"coalesce": coalesce, "coalescelist": stdlib.CoalesceListFunc, "compact": stdlib.CompactFunc, "concat": stdlib.ConcatFunc,
-	"contains": stdlib.ContainsFunc, "csvdecode": stdlib.CSVDecodeFunc, "distinct": stdlib.DistinctFunc,
-	"element": stdlib.ElementFunc, "endswith": stringTest(strings.HasSuffix), "flatten": stdlib.FlattenFunc, "floor": stdlib.FloorFunc,
-	"format": bounded(stdlib.FormatFunc), "formatdate": stdlib.FormatDateFunc, "formatlist": bounded(stdlib.FormatListFunc),
-	"indent": stdlib.IndentFunc, "index": indexOf, "issensitive": isSensitive, "join": stdlib.JoinFunc, "jsondecode": stdlib.JSONDecodeFunc,
-	"jsonencode": stdlib.JSONEncodeFunc, "keys": stdlib.KeysFunc, "length": length, "log": stdlib.LogFunc, "lookup": lookup,
-	"lower": stdlib.LowerFunc, "max": stdlib.MaxFunc, "md5": digest(md5.New, hex.EncodeToString), "merge": stdlib.MergeFunc, "min": stdlib.MinFunc,
-	"nonsensitive": nonsensitive, "one": one, "parseint": stdlib.ParseIntFunc, "pow": pow, "range": stdlib.RangeFunc,
-	"regex": stdlib.RegexFunc, "regexall": stdlib.RegexAllFunc, "replace": replace, "reverse": stdlib.ReverseListFunc,
-	"sensitive": sensitive, "setintersection": stdlib.SetIntersectionFunc, "setproduct": stdlib.SetProductFunc,
-	"setsubtract": stdlib.SetSubtractFunc, "setunion": stdlib.SetUnionFunc, "sha1": digest(sha1.New, hex.EncodeToString),
-	"sha256": digest(sha256.New, hex.EncodeToString), "sha512": digest(sha512.New, hex.EncodeToString), "signum": stdlib.SignumFunc,
-	"slice": stdlib.SliceFunc, "sort": stdlib.SortFunc, "split": stdlib.SplitFunc, "startswith": stringTest(strings.HasPrefix),
-	"strcontains": stringTest(strings.Contains), "strrev": stdlib.ReverseFunc, "substr": stdlib.SubstrFunc, "sum": sum,
-	"timeadd": stdlib.TimeAddFunc, "title": stdlib.TitleFunc, "tobool": stdlib.MakeToFunc(cty.Bool),
-	"tolist": stdlib.MakeToFunc(cty.List(cty.DynamicPseudoType)), "tomap": stdlib.MakeToFunc(cty.Map(cty.DynamicPseudoType)),
-	"tonumber": stdlib.MakeToFunc(cty.Number), "toset": stdlib.MakeToFunc(cty.Set(cty.DynamicPseudoType)),
-	"tostring": stdlib.MakeToFunc(cty.String), "trim": stdlib.TrimFunc, "trimprefix": stdlib.TrimPrefixFunc,
-	"trimspace": stdlib.TrimSpaceFunc, "trimsuffix": stdlib.TrimSuffixFunc, "try": tryfunc.TryFunc, "upper": stdlib.UpperFunc,
-	"urlencode": stringFunc(func(s string) (string, error) { return url.QueryEscape(s), nil }),
-	"values":    stdlib.ValuesFunc, "zipmap": stdlib.ZipmapFunc,
+var builtins = map[string]function.Function{
+	// Numbers.
+	"abs": stdlib.AbsoluteFunc, "ceil": stdlib.CeilFunc, "floor": stdlib.FloorFunc, "log": stdlib.LogFunc, "max": stdlib.MaxFunc,
+	"min": stdlib.MinFunc, "parseint": stdlib.ParseIntFunc, "pow": stdlib.PowFunc, "signum": stdlib.SignumFunc, "sum": sum,
+
+	// Strings. What templatestring does, and what it may use, is up to the evaluation: see meter.function.
+	"chomp": stdlib.ChompFunc, "endswith": stringTest(strings.HasSuffix), "format": stdlib.FormatFunc, "formatlist": stdlib.FormatListFunc,
+	"indent": stdlib.IndentFunc, "join": stdlib.JoinFunc, "lower": stdlib.LowerFunc, "regex": stdlib.RegexFunc, "regexall": stdlib.RegexAllFunc,
+	"replace": replace, "split": stdlib.SplitFunc, "startswith": stringTest(strings.HasPrefix), "strcontains": stringTest(strings.Contains),
+	"strrev": stdlib.ReverseFunc, "substr": stdlib.SubstrFunc, templateString: function.New(&function.Spec{}), "title": stdlib.TitleFunc, "trim": stdlib.TrimFunc,
+	"trimprefix": stdlib.TrimPrefixFunc, "trimspace": stdlib.TrimSpaceFunc, "trimsuffix": stdlib.TrimSuffixFunc, "upper": stdlib.UpperFunc,
+	"basename": stringFunc(func(s string) (string, error) { return path.Base(s), nil }),
+	"dirname":  stringFunc(func(s string) (string, error) { return path.Dir(s), nil }),
+
+	// Collections.
+	"alltrue": allTrue, "anytrue": anyTrue, "chunklist": stdlib.ChunklistFunc, "coalesce": coalesce, "coalescelist": stdlib.CoalesceListFunc,
+	"compact": stdlib.CompactFunc, "concat": stdlib.ConcatFunc, "contains": stdlib.ContainsFunc, "distinct": stdlib.DistinctFunc,
+	"element": stdlib.ElementFunc, "flatten": stdlib.FlattenFunc, "index": indexOf, "keys": stdlib.KeysFunc, "length": length, "lookup": lookup,
+	"matchkeys": matchKeys, "merge": stdlib.MergeFunc, "one": one, "range": stdlib.RangeFunc, "reverse": stdlib.ReverseListFunc,
+	"setintersection": stdlib.SetIntersectionFunc, "setproduct": stdlib.SetProductFunc, "setsubtract": stdlib.SetSubtractFunc,
+	"setunion": stdlib.SetUnionFunc, "slice": stdlib.SliceFunc, "sort": stdlib.SortFunc, "transpose": transpose, "values": stdlib.ValuesFunc,
+	"zipmap": stdlib.ZipmapFunc,
+
+	// Encodings.
+	"base64decode": base64Decode, "base64encode": base64Encode, "base64gunzip": base64Gunzip, "base64gzip": base64Gzip,
+	"csvdecode": stdlib.CSVDecodeFunc, "jsondecode": stdlib.JSONDecodeFunc, "jsonencode": stdlib.JSONEncodeFunc,
+	"textdecodebase64": textDecodeBase64, "textencodebase64": textEncodeBase64,
+	"urldecode":  stringFunc(url.QueryUnescape),
+	"urlencode":  stringFunc(func(s string) (string, error) { return url.QueryEscape(s), nil }),
+	"yamldecode": yaml.YAMLDecodeFunc, "yamlencode": yaml.YAMLEncodeFunc,
+
+	// Hashes.
+	"base64sha256": digest(sha256.New, base64.StdEncoding.EncodeToString), "base64sha512": digest(sha512.New, base64.StdEncoding.EncodeToString),
+	"md5": digest(md5.New, hex.EncodeToString), "rsadecrypt": rsaDecrypt, "sha1": digest(sha1.New, hex.EncodeToString),
+	"sha256": digest(sha256.New, hex.EncodeToString), "sha512": digest(sha512.New, hex.EncodeToString), "uuidv5": uuidV5,
+
+	// Times that are written.
+	"formatdate": stdlib.FormatDateFunc, "timeadd": stdlib.TimeAddFunc, "timecmp": timeCompare,
+
+	// Addresses of networks.
+	"cidrcontains": cidrContains, "cidrhost": cidrHost, "cidrnetmask": cidrNetmask, "cidrsubnet": cidrSubnet, "cidrsubnets": cidrSubnets,
+
+	// Types and marks.
+	"can": tryfunc.CanFunc, "ephemeralasnull": ephemeralAsNull, "issensitive": isSensitive, "nonsensitive": nonsensitive, "sensitive": sensitive,
+	"tobool": stdlib.MakeToFunc(cty.Bool), "tolist": stdlib.MakeToFunc(cty.List(cty.DynamicPseudoType)),
+	"tomap": stdlib.MakeToFunc(cty.Map(cty.DynamicPseudoType)), "tonumber": stdlib.MakeToFunc(cty.Number),
+	"toset": stdlib.MakeToFunc(cty.Set(cty.DynamicPseudoType)), "tostring": stdlib.MakeToFunc(cty.String), "try": tryfunc.TryFunc,
 }
-
-// maxExponent bounds numbers: one with more digits would take gigabytes to write out.
-const maxExponent = 4096
-
-var (
-	base64Encode = stringFunc(func(s string) (string, error) { return base64.StdEncoding.EncodeToString([]byte(s)), nil })
-	base64Decode = stringFunc(func(s string) (string, error) {
-		b, err := base64.StdEncoding.DecodeString(s)
-		if err != nil {
-			return "", errors.New("not valid base64")
-		}
-		if !utf8.Valid(b) {
-			return "", errors.New("the decoded bytes are not UTF-8 text")
-		}
-		return string(b), nil
-	})
-)
 
 func stringFunc(f func(string) (string, error)) function.Function {
 	return function.New(&function.Spec{
@@ -100,37 +106,6 @@ func stringTest(f func(s, part string) bool) function.Function {
 		},
 	})
 }
-
-var wideVerb = regexp.MustCompile(`%[^%a-zA-Z]*[0-9]{4,}`)
-
-// bounded refuses widths that would fill the memory with padding.
-func bounded(f function.Function) function.Function {
-	return function.New(&function.Spec{
-		Params:   f.Params(),
-		VarParam: f.VarParam(),
-		Type: func(args []cty.Value) (cty.Type, error) {
-			return f.ReturnTypeForValues(args)
-		},
-		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
-			if v, _ := args[0].Unmark(); v.Type() == cty.String && v.IsKnown() && !v.IsNull() && wideVerb.MatchString(v.AsString()) {
-				return cty.DynamicVal, function.NewArgErrorf(0, "a width or precision above 999 is not supported")
-			}
-			return f.Call(args)
-		},
-	})
-}
-
-var pow = function.New(&function.Spec{
-	Params: stdlib.PowFunc.Params(),
-	Type:   function.StaticReturnType(cty.Number),
-	Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
-		v, err := stdlib.PowFunc.Call(args)
-		if err == nil && (v.AsBigFloat().IsInf() || v.AsBigFloat().MantExp(nil) > maxExponent) {
-			err = errors.New("the result is too large")
-		}
-		return v, err
-	},
-})
 
 // coalesce returns the first argument that is neither null nor an empty string, as Terraform's does.
 var coalesce = function.New(&function.Spec{
@@ -297,29 +272,62 @@ var replace = function.New(&function.Spec{
 	},
 })
 
-func fold(name string, start cty.Value, step func(acc, v cty.Value) cty.Value) function.Function {
+// fold runs over a list of booleans until one decides. Null decides for false, as in Terraform.
+func fold(neutral bool) function.Function {
 	return function.New(&function.Spec{
-		Params: []function.Parameter{{Name: "list", Type: cty.List(start.Type())}},
-		Type:   function.StaticReturnType(start.Type()),
-		Impl: func(args []cty.Value, ty cty.Type) (cty.Value, error) {
-			acc := start
+		Params:       []function.Parameter{{Name: "list", Type: cty.List(cty.Bool)}},
+		Type:         function.StaticReturnType(cty.Bool),
+		RefineResult: notNull,
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			unknown := false
 			for it := args[0].ElementIterator(); it.Next(); {
-				_, v := it.Element()
-				if v.IsNull() {
-					return cty.UnknownVal(ty), fmt.Errorf("%s does not take null elements", name)
+				switch _, v := it.Element(); {
+				case !v.IsKnown():
+					unknown = true
+				case v.IsNull():
+					if neutral {
+						return cty.False, nil
+					}
+				case v.True() != neutral:
+					return v, nil
 				}
-				acc = step(acc, v)
 			}
-			return acc, nil
+			if unknown {
+				return cty.UnknownVal(cty.Bool), nil
+			}
+			return cty.BoolVal(neutral), nil
 		},
 	})
 }
 
-var (
-	allTrue = fold("alltrue", cty.True, func(acc, v cty.Value) cty.Value { return acc.And(v) })
-	anyTrue = fold("anytrue", cty.False, func(acc, v cty.Value) cty.Value { return acc.Or(v) })
-	sum     = fold("sum", cty.Zero, func(acc, v cty.Value) cty.Value { return acc.Add(v) })
-)
+var allTrue, anyTrue = fold(true), fold(false)
+
+var sum = function.New(&function.Spec{
+	Params:       []function.Parameter{{Name: "list", Type: cty.DynamicPseudoType}},
+	Type:         function.StaticReturnType(cty.Number),
+	RefineResult: notNull,
+	Impl: func(args []cty.Value, ty cty.Type) (cty.Value, error) {
+		if t := args[0].Type(); !t.IsListType() && !t.IsSetType() && !t.IsTupleType() {
+			return cty.UnknownVal(ty), function.NewArgErrorf(0, "argument must be list, set, or tuple. Received %s", t.FriendlyName())
+		}
+		if args[0].LengthInt() == 0 {
+			return cty.UnknownVal(ty), function.NewArgErrorf(0, "cannot sum an empty list")
+		}
+		acc := cty.Zero
+		for it := args[0].ElementIterator(); it.Next(); {
+			_, v := it.Element()
+			v, err := convert.Convert(v, cty.Number)
+			if err != nil || v.IsNull() {
+				return cty.UnknownVal(ty), function.NewArgErrorf(0, "argument must be list, set, or tuple of number values")
+			}
+			if hugeNumber(v) {
+				return cty.UnknownVal(ty), function.NewArgErrorf(0, "a number is out of range")
+			}
+			acc = acc.Add(v)
+		}
+		return acc, nil
+	},
+})
 
 // one takes the only element of a list or set, or null when it is empty.
 var one = function.New(&function.Spec{
@@ -347,31 +355,3 @@ var one = function.New(&function.Spec{
 		}
 	},
 })
-
-func markFunc(ty func(cty.Value) cty.Type, f func(v cty.Value) cty.Value) function.Function {
-	return function.New(&function.Spec{
-		Params: []function.Parameter{{
-			Name: "value", Type: cty.DynamicPseudoType, AllowUnknown: true, AllowNull: true, AllowMarked: true, AllowDynamicType: true,
-		}},
-		Type: func(args []cty.Value) (cty.Type, error) { return ty(args[0]), nil },
-		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) { return f(args[0]), nil },
-	})
-}
-
-var (
-	sensitive    = markFunc(cty.Value.Type, func(v cty.Value) cty.Value { return v.Mark(Sensitive) })
-	nonsensitive = markFunc(cty.Value.Type, func(v cty.Value) cty.Value {
-		v, marks := v.Unmark()
-		delete(marks, Sensitive)
-		return v.WithMarks(marks)
-	})
-	isSensitive = markFunc(func(cty.Value) cty.Type { return cty.Bool }, func(v cty.Value) cty.Value {
-		if v.HasMark(Sensitive) {
-			return cty.True
-		}
-		if !v.IsKnown() {
-			return cty.UnknownVal(cty.Bool)
-		}
-		return cty.False
-	})
-)

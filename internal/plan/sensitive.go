@@ -117,3 +117,7 @@ func eachNested(nesting schema.Nesting, v cty.Value, f func(cty.Value) cty.Value
 		return cty.TupleVal(vals).WithMarks(marks)
 	}
 }
+
+// Ephemeral marks a value that must not be stored: not in a state, a plan or a status. It follows the value through
+// expressions, and may end in write-only attributes alone.
+const Ephemeral = mark("ephemeral")

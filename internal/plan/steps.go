@@ -9,6 +9,17 @@ import (
 // Planned is what Steps needs to know of one change.
 type Planned struct {
 	Action v1alpha1.Action
+	// CreateBeforeDestroy turns the two halves of a replace around.
+	CreateBeforeDestroy bool
+	// Forget is true for a replace that forgets the old instance: it has no half that destroys.
+	Forget bool
+	// Record is true for a NoOp that leaves something to write down all the same: an import, a move, a condition that could
+	// not be checked yet.
+	Record bool
+	// Deposed is true for the destroy of what an earlier replace left behind; Of is then the change of the current
+	// instance, or -1.
+	Deposed bool
+	Of      int
 	// DependsOn holds the changes that the new configuration refers to. They have no cycle (see Order).
 	DependsOn []int
 	// Requires holds the changes that the recorded state referred to.
@@ -19,51 +30,93 @@ type Planned struct {
 type Step struct {
 	// Change is the number of the change that the step is part of.
 	Change int `json:"change"`
-	// Destroy is true for a delete and for the first half of a replace.
+	// Destroy is true for a delete and for that half of a replace that destroys the old instance.
 	Destroy bool `json:"destroy,omitempty"`
 	// DependsOn holds the numbers of the steps that must be done before.
 	DependsOn []int `json:"dependsOn,omitempty"`
+}
+
+// destroys says whether a change has a step that destroys something.
+func (c *Planned) destroys() bool {
+	return c.Action == v1alpha1.ActionDelete || c.Action == v1alpha1.ActionReplace && !c.Forget
+}
+
+// applies says whether a change has a step that does something other than destroy.
+func (c *Planned) applies() bool {
+	switch c.Action {
+	case v1alpha1.ActionCreate, v1alpha1.ActionUpdate, v1alpha1.ActionReplace, v1alpha1.ActionRead, v1alpha1.ActionForget, v1alpha1.ActionInvoke:
+		return true
+	case v1alpha1.ActionNoOp:
+		return c.Record
+	}
+	return false
+}
+
+// createsFirst says whether the new instance of a replace is there before the old one goes.
+func (c *Planned) createsFirst() bool {
+	return c.Action == v1alpha1.ActionReplace && c.CreateBeforeDestroy && !c.Forget
 }
 
 // Steps puts changes into the order in which infrastructure allows them: creates and updates follow what they
 // refer to; destroys run in the reverse order of the references that were recorded when the instances were
 // applied; what is deleted goes after everything that used to refer to it has been changed or destroyed; a
 // replaced instance is destroyed after its dependants are, if those are destroyed too, and created again before
-// they are. The steps have no cycle, and the work is linear in changes and references.
+// they are. With createBeforeDestroy the new instance comes first, then its dependants are changed, then the old instance
+// goes. The steps have no cycle, and the work is linear in changes and references.
 // https://github.com/hashicorp/terraform/blob/main/docs/destroying.md
 func Steps(changes []Planned) []Step {
 	var s sequence
 	destroy, apply := make([]int, len(changes)), make([]int, len(changes))
 	for i, c := range changes {
 		destroy[i], apply[i] = -1, -1
-		switch c.Action {
-		case v1alpha1.ActionDelete, v1alpha1.ActionReplace:
+		if c.destroys() && !c.createsFirst() {
 			destroy[i] = s.add(Step{Change: i, Destroy: true})
 		}
-		switch c.Action {
-		case v1alpha1.ActionCreate, v1alpha1.ActionUpdate, v1alpha1.ActionReplace, v1alpha1.ActionRead:
+		if c.applies() {
 			apply[i] = s.add(Step{Change: i})
 		}
+		if c.createsFirst() {
+			destroy[i] = s.add(Step{Change: i, Destroy: true})
+		}
 	}
-	for i, c := range changes {
-		if apply[i] >= 0 {
-			if destroy[i] >= 0 {
-				s.after(apply[i], destroy[i], must)
+	for i := range changes {
+		c := &changes[i]
+		switch {
+		case apply[i] >= 0 && destroy[i] >= 0 && c.createsFirst():
+			s.after(destroy[i], apply[i], must)
+		case apply[i] >= 0 && destroy[i] >= 0:
+			s.after(apply[i], destroy[i], must)
+		case c.Deposed && c.Of >= 0 && c.Of < len(changes):
+			// Both write the same record, so one has to wait: what is left over waits for what is wanted.
+			for _, own := range []int{apply[c.Of], destroy[c.Of]} {
+				if own >= 0 {
+					s.after(destroy[i], own, must)
+				}
 			}
+		}
+		if apply[i] >= 0 && c.Action != v1alpha1.ActionForget {
 			for _, d := range c.DependsOn {
-				if apply[d] >= 0 {
+				if apply[d] >= 0 && changes[d].Action != v1alpha1.ActionForget {
 					s.after(apply[i], apply[d], must)
 				}
 			}
 		}
 		for _, d := range c.Requires {
-			switch {
-			case destroy[i] >= 0 && destroy[d] >= 0:
+			if destroy[i] >= 0 && destroy[d] >= 0 {
 				s.after(destroy[d], destroy[i], should)
-			case destroy[i] >= 0 && apply[d] >= 0:
+			}
+			if destroy[i] >= 0 && destroy[d] < 0 && apply[d] >= 0 && !c.createsFirst() && !c.Deposed && changes[d].Action != v1alpha1.ActionForget {
 				// What stands on it is gone before it is changed.
 				s.after(apply[d], destroy[i], should)
-			case apply[i] >= 0 && changes[d].Action == v1alpha1.ActionDelete:
+			}
+			if destroy[d] < 0 || apply[i] < 0 {
+				continue
+			}
+			switch {
+			case changes[d].createsFirst():
+				// Who stands on the old instance moves to the new one before the old one goes.
+				s.after(destroy[d], apply[i], should)
+			case changes[d].Action == v1alpha1.ActionDelete && destroy[i] < 0:
 				s.after(destroy[d], apply[i], may)
 			}
 		}

@@ -29,7 +29,25 @@ func TestSteps(t *testing.T) {
 			[]Planned{{Action: update, DependsOn: []int{2}, Requires: []int{1}}, {Action: remove, Requires: []int{2}}, {Action: replace}},
 			[]string{"+0 after +2", "+2 after -2", "-2 after -1"}},
 		"records that contradict each other": {[]Planned{{Action: remove, Requires: []int{1}}, {Action: remove, Requires: []int{0}}}, nil},
-		"a record of itself":                 {[]Planned{{Action: remove, Requires: []int{0}}}, nil},
+		"create before destroy: the dependant moves over before the old one goes": {
+			[]Planned{{Action: replace, CreateBeforeDestroy: true}, {Action: update, DependsOn: []int{0}, Requires: []int{0}}},
+			[]string{"+1 after +0", "-0 after +0", "-0 after +1"}},
+		"a pair, both created first": {
+			[]Planned{{Action: replace, CreateBeforeDestroy: true}, {Action: replace, CreateBeforeDestroy: true, DependsOn: []int{0}, Requires: []int{0}}},
+			[]string{"+1 after +0", "-0 after +0", "-0 after +1", "-0 after -1", "-1 after +1"}},
+		"created first below what is replaced the usual way": {
+			[]Planned{{Action: replace, CreateBeforeDestroy: true}, {Action: replace, DependsOn: []int{0}, Requires: []int{0}}},
+			[]string{"+1 after +0", "+1 after -1", "-0 after +0", "-0 after +1", "-0 after -1"}},
+		"an update below what is created first does not wait for its end": {
+			[]Planned{{Action: update}, {Action: replace, CreateBeforeDestroy: true, DependsOn: []int{0}, Requires: []int{0}}},
+			[]string{"+1 after +0", "-1 after +1"}},
+		"what is deposed goes after the current instance, and before what it stands on": {
+			[]Planned{{Action: remove}, {Action: update, Requires: []int{0}}, {Action: remove, Deposed: true, Of: 1, Requires: []int{0}}},
+			[]string{"-0 after +1", "-0 after -2", "-2 after +1"}},
+		"a replace that forgets the old one creates alone": {[]Planned{{Action: replace, Forget: true, CreateBeforeDestroy: true}}, nil},
+		"nothing waits for what is forgotten":              {[]Planned{{Action: v1alpha1.ActionForget}, {Action: remove, Requires: []int{0}}}, nil},
+		"an import is something to wait for":               {[]Planned{{Action: noop, Record: true}, {Action: create, DependsOn: []int{0}}}, []string{"+1 after +0"}},
+		"a record of itself":                               {[]Planned{{Action: remove, Requires: []int{0}}}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			steps := Steps(tc.changes)
@@ -53,14 +71,18 @@ func TestSteps(t *testing.T) {
 }
 
 func TestStepsHaveNoCycle(t *testing.T) {
-	actions := []v1alpha1.Action{v1alpha1.ActionCreate, v1alpha1.ActionUpdate, v1alpha1.ActionReplace, v1alpha1.ActionDelete, v1alpha1.ActionNoOp, v1alpha1.ActionRead}
+	actions := []v1alpha1.Action{v1alpha1.ActionCreate, v1alpha1.ActionUpdate, v1alpha1.ActionReplace, v1alpha1.ActionDelete, v1alpha1.ActionNoOp, v1alpha1.ActionRead, v1alpha1.ActionInvoke}
 	rapid.Check(t, func(rt *rapid.T) {
 		wanted := drawGraph(rt, true)
 		changes := make([]Planned, len(wanted))
 		for i := range changes {
 			changes[i] = Planned{
-				Action: rapid.SampledFrom(actions).Draw(rt, "action"), DependsOn: wanted[i],
+				Action: rapid.SampledFrom(actions).Draw(rt, "action"), DependsOn: wanted[i], Of: -1,
+				CreateBeforeDestroy: rapid.Bool().Draw(rt, "create before destroy"), Record: rapid.Bool().Draw(rt, "record"),
 				Requires: rapid.SliceOfN(rapid.IntRange(0, len(wanted)-1), 0, 3).Draw(rt, "requires"),
+			}
+			if of := rapid.IntRange(-1, len(wanted)-1).Draw(rt, "of"); changes[i].Action == v1alpha1.ActionDelete && of >= 0 && of != i && !changes[of].Deposed {
+				changes[i].Deposed, changes[i].Of, changes[i].DependsOn = true, of, nil
 			}
 		}
 		steps := Steps(changes)

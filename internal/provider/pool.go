@@ -113,10 +113,17 @@ func NewPool(c PoolConfig) *Pool {
 	return p
 }
 
+// Server is a provider with all that the protocol has: terraform-plugin-go keeps lists and actions apart for now.
+type Server interface {
+	tfprotov6.ProviderServer
+	tfprotov6.ListResourceServer
+	tfprotov6.ActionServer
+}
+
 // Lease is the right to use a provider until Release. Calls that fail because the process was lost return an
 // *UnavailableError; the next Acquire starts it again.
 type Lease struct {
-	tfprotov6.ProviderServer
+	Server
 	// Schema is the provider's schema.
 	Schema *schema.Provider
 
@@ -170,6 +177,12 @@ func (p *Pool) Acquire(ctx context.Context, pkg Package, c Configuration) (*Leas
 	return p.acquire(ctx, pkg, processKey{checksum: pkg.Checksum, configured: true, key: c.Key}, c.Config)
 }
 
+// Unconfigured lends a process of a package that nobody configured: enough for a schema, a validation or a function. It
+// returns the errors of Acquire.
+func (p *Pool) Unconfigured(ctx context.Context, pkg Package) (*Lease, error) {
+	return p.acquire(ctx, pkg, processKey{checksum: pkg.Checksum}, cty.NilVal)
+}
+
 func (p *Pool) acquire(ctx context.Context, pkg Package, key processKey, config cty.Value) (*Lease, error) {
 	if config != cty.NilVal {
 		config, _ = config.UnmarkDeep()
@@ -206,7 +219,7 @@ func (p *Pool) acquire(ctx context.Context, pkg Package, key processKey, config 
 			continue
 		default:
 		}
-		return &Lease{ProviderServer: proc.server, Schema: proc.schema, pool: p, process: proc}, nil
+		return &Lease{Server: proc.server, Schema: proc.schema, pool: p, process: proc}, nil
 	}
 }
 

@@ -165,6 +165,9 @@ func (p *Pool) readSchema(ctx context.Context, proc *process) error {
 	if err != nil {
 		return fmt.Errorf("read schema of provider %q: %w; use another version of the provider", proc.pkg.Source, err)
 	}
+	if err := readRest(ctx, proc.server, s, len(r.Functions) == 0); err != nil {
+		return fmt.Errorf("read schema of provider %q: %w; use another version of the provider", proc.pkg.Source, err)
+	}
 	s.Protocol = proc.plugin.Protocol
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -173,6 +176,32 @@ func (p *Pool) readSchema(ctx context.Context, proc *process) error {
 	}
 	p.schemas[proc.pkg.Checksum], proc.schema = s, s
 	return nil
+}
+
+// readRest asks for what GetProviderSchema does not tell: the schemas of identities, and functions where that has none.
+func readRest(ctx context.Context, server Server, s *schema.Provider, functions bool) error {
+	ids, err := server.GetResourceIdentitySchemas(ctx, &tfprotov6.GetResourceIdentitySchemasRequest{})
+	if err != nil {
+		return err
+	}
+	if hasErrors(ids.Diagnostics) {
+		return fmt.Errorf("read identity schemas: %w", diagnosticsError(ids.Diagnostics))
+	}
+	if err := s.AddIdentities(ids); err != nil {
+		return err
+	}
+	if !functions {
+		return nil
+	}
+	fs, err := server.GetFunctions(ctx, &tfprotov6.GetFunctionsRequest{})
+	if err != nil {
+		return err
+	}
+	if hasErrors(fs.Diagnostics) {
+		return fmt.Errorf("read functions: %w", diagnosticsError(fs.Diagnostics))
+	}
+	s.Functions, err = schema.FunctionsFromProto(fs.Functions)
+	return err
 }
 
 // configure validates the configuration and hands it over, which Terraform does once in the life of a process.

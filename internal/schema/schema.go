@@ -6,11 +6,13 @@ package schema
 //lint:file-ignore SA1019 types cross the wire as JSON, and there is no other way to write them
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
 	"github.com/zclconf/go-cty/cty"
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
@@ -25,8 +27,22 @@ type Provider struct {
 	Resources map[string]*Schema
 	// DataSources are the data source types, by Terraform type name.
 	DataSources map[string]*Schema
+	// Ephemerals are the ephemeral resource types, by Terraform type name.
+	Ephemerals map[string]*Schema
+	// ListResources are what a listing of a managed resource type can be told, by the name of that type.
+	ListResources map[string]*Schema
+	// Actions are the action types, by Terraform type name.
+	Actions map[string]*Schema
+	// Identities are the identity schemas of those managed resource types that have one.
+	Identities map[string]*Identity
+	// Functions are the provider's functions, by name.
+	Functions map[string]*Function
 	// PlanDestroy is true when the provider wants to be asked before a destroy.
 	PlanDestroy bool
+	// MoveState is true when the provider can take over the state of another type or provider.
+	MoveState bool
+	// GenerateConfig is true when the provider writes the configuration of what was imported itself.
+	GenerateConfig bool
 	// Protocol is the major version of the plugin protocol, 5 or 6; 0 for a provider that is no plugin.
 	Protocol int
 	// SchemaOptional is true when a process may be used without asking it for its schema first.
@@ -107,11 +123,12 @@ const (
 // FromProto converts the answer to GetProviderSchema. Errors name the type and the attribute.
 func FromProto(r *tfprotov6.GetProviderSchemaResponse) (*Provider, error) {
 	p := &Provider{
-		Resources:   make(map[string]*Schema, len(r.ResourceSchemas)),
-		DataSources: make(map[string]*Schema, len(r.DataSourceSchemas)),
+		Actions:    make(map[string]*Schema, len(r.ActionSchemas)),
+		Identities: map[string]*Identity{},
 	}
 	if c := r.ServerCapabilities; c != nil {
 		p.PlanDestroy, p.SchemaOptional = c.PlanDestroy, c.GetProviderSchemaOptional
+		p.MoveState, p.GenerateConfig = c.MoveResourceState, c.GenerateResourceConfig
 	}
 	var err error
 	if p.Config, err = fromSchema(r.Provider); err != nil {
@@ -122,17 +139,45 @@ func FromProto(r *tfprotov6.GetProviderSchemaResponse) (*Provider, error) {
 			return nil, fmt.Errorf("provider metadata: %w", err)
 		}
 	}
-	for name, s := range r.ResourceSchemas {
-		if p.Resources[name], err = fromSchema(s); err != nil {
-			return nil, fmt.Errorf("resource type %q: %w", name, err)
+	if p.Resources, err = fromSchemas("resource type", r.ResourceSchemas); err != nil {
+		return nil, err
+	}
+	if p.DataSources, err = fromSchemas("data source", r.DataSourceSchemas); err != nil {
+		return nil, err
+	}
+	if p.Ephemerals, err = fromSchemas("ephemeral resource type", r.EphemeralResourceSchemas); err != nil {
+		return nil, err
+	}
+	if p.ListResources, err = fromSchemas("list resource type", r.ListResourceSchemas); err != nil {
+		return nil, err
+	}
+	for name, a := range r.ActionSchemas {
+		if p.Actions[name], err = fromAction(a); err != nil {
+			return nil, fmt.Errorf("action %q: %w", name, err)
 		}
 	}
-	for name, s := range r.DataSourceSchemas {
-		if p.DataSources[name], err = fromSchema(s); err != nil {
-			return nil, fmt.Errorf("data source %q: %w", name, err)
-		}
+	if p.Functions, err = FunctionsFromProto(r.Functions); err != nil {
+		return nil, err
 	}
 	return p, nil
+}
+
+func fromSchemas(what string, in map[string]*tfprotov6.Schema) (map[string]*Schema, error) {
+	out := make(map[string]*Schema, len(in))
+	for name, s := range in {
+		var err error
+		if out[name], err = fromSchema(s); err != nil {
+			return nil, fmt.Errorf("%s %q: %w", what, name, err)
+		}
+	}
+	return out, nil
+}
+
+func fromAction(a *tfprotov6.ActionSchema) (*Schema, error) {
+	if a == nil {
+		return fromSchema(nil)
+	}
+	return fromSchema(a.Schema)
 }
 
 func fromSchema(s *tfprotov6.Schema) (*Schema, error) {
@@ -204,12 +249,9 @@ func fromAttributes(attrs []*tfprotov6.SchemaAttribute) ([]*Attribute, error) {
 			at.Nested = &Object{Nesting: nesting, Attributes: nested}
 			at.Type = at.Nested.ImpliedType()
 		case a.Type != nil:
-			js, err := a.Type.MarshalJSON() //nolint:staticcheck // the one public way from a tftypes.Type to its wire form
-			if err != nil {
-				return nil, fmt.Errorf("attribute %q: encode type: %w", a.Name, err)
-			}
-			if at.Type, err = ctyjson.UnmarshalType(js); err != nil {
-				return nil, fmt.Errorf("attribute %q: decode type: %w", a.Name, err)
+			var err error
+			if at.Type, err = fromType(a.Type); err != nil {
+				return nil, fmt.Errorf("attribute %q: %w", a.Name, err)
 			}
 		default:
 			return nil, fmt.Errorf("attribute %q: no type", a.Name)
@@ -217,6 +259,21 @@ func fromAttributes(attrs []*tfprotov6.SchemaAttribute) ([]*Attribute, error) {
 		out = append(out, at)
 	}
 	slices.SortFunc(out, func(a, b *Attribute) int { return strings.Compare(a.Name, b.Name) })
+	return out, nil
+}
+
+func fromType(t tftypes.Type) (cty.Type, error) {
+	if t == nil {
+		return cty.NilType, errors.New("no type")
+	}
+	js, err := t.MarshalJSON() //nolint:staticcheck // the one public way from a tftypes.Type to its wire form
+	if err != nil {
+		return cty.NilType, fmt.Errorf("encode type: %w", err)
+	}
+	out, err := ctyjson.UnmarshalType(js)
+	if err != nil {
+		return cty.NilType, fmt.Errorf("decode type: %w", err)
+	}
 	return out, nil
 }
 

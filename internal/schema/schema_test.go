@@ -123,3 +123,77 @@ func TestFormatPath(t *testing.T) {
 		}
 	}
 }
+
+func TestEverythingAProviderHasIsConverted(t *testing.T) {
+	block := func(name string) *tfprotov6.Schema {
+		return &tfprotov6.Schema{Version: 4, Block: &tfprotov6.SchemaBlock{Attributes: []*tfprotov6.SchemaAttribute{attribute(name, tftypes.String)}}}
+	}
+	p, err := FromProto(&tfprotov6.GetProviderSchemaResponse{
+		ServerCapabilities:       &tfprotov6.ServerCapabilities{MoveResourceState: true, GenerateResourceConfig: true},
+		DataSourceSchemas:        map[string]*tfprotov6.Schema{"x_data": block("d")},
+		EphemeralResourceSchemas: map[string]*tfprotov6.Schema{"x_key": block("e")},
+		ListResourceSchemas:      map[string]*tfprotov6.Schema{"x_thing": block("l")},
+		ActionSchemas:            map[string]*tfprotov6.ActionSchema{"x_poke": {Schema: block("a")}, "x_bare": nil},
+		Functions: map[string]*tfprotov6.Function{"f": {
+			Parameters:        []*tfprotov6.FunctionParameter{{Name: "p", Type: tftypes.List{ElementType: tftypes.Number}, AllowNullValue: true}},
+			VariadicParameter: &tfprotov6.FunctionParameter{Name: "v", Type: tftypes.Bool, AllowUnknownValues: true},
+			Return:            &tfprotov6.FunctionReturn{Type: tftypes.String}, DeprecationMessage: "use g",
+		}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, s := range map[string]*Schema{"d": p.DataSources["x_data"], "e": p.Ephemerals["x_key"], "l": p.ListResources["x_thing"], "a": p.Actions["x_poke"]} {
+		if s == nil || s.Block.Attribute(name) == nil {
+			t.Errorf("%s: got %+v", name, s)
+		}
+	}
+	if p.Actions["x_bare"] == nil || !p.MoveState || !p.GenerateConfig {
+		t.Errorf("got %+v", p)
+	}
+	f := p.Functions["f"]
+	if !f.Return.Equals(cty.String) || !f.Parameters[0].Type.Equals(cty.List(cty.Number)) || !f.Parameters[0].AllowNull || f.Parameters[0].AllowUnknown ||
+		f.Variadic.Type != cty.Bool || !f.Variadic.AllowUnknown || f.Deprecation != "use g" {
+		t.Errorf("function: %+v", f)
+	}
+	err = p.AddIdentities(&tfprotov6.GetResourceIdentitySchemasResponse{IdentitySchemas: map[string]*tfprotov6.ResourceIdentitySchema{
+		"x_thing": {Version: 2, IdentityAttributes: []*tfprotov6.ResourceIdentitySchemaAttribute{
+			{Name: "name", Type: tftypes.String, RequiredForImport: true}, {Name: "account", Type: tftypes.Number, OptionalForImport: true},
+		}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := p.Identities["x_thing"]
+	if id.Version != 2 || id.Attributes[0].Name != "account" || !id.Attributes[0].OptionalForImport || !id.Attributes[1].RequiredForImport ||
+		!id.ImpliedType().Equals(cty.Object(map[string]cty.Type{"name": cty.String, "account": cty.Number})) {
+		t.Errorf("identity: %+v", id)
+	}
+	for name, in := range map[string]map[string]*tfprotov6.Function{
+		"no result": {"bad": {}}, "no type": {"bad": {Return: &tfprotov6.FunctionReturn{Type: tftypes.String}, Parameters: []*tfprotov6.FunctionParameter{{Name: "p"}}}},
+	} {
+		if _, err := FunctionsFromProto(in); err == nil || !strings.Contains(err.Error(), `"bad"`) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestUnknownValuesOfAnyKind reads what newer plugins may send: refinements that we do not know, and extensions.
+func TestUnknownValuesOfAnyKind(t *testing.T) {
+	ty := cty.Object(map[string]cty.Type{"a": cty.String})
+	for name, value := range map[string]string{
+		"plain":                 "\xd4\x00\x00",
+		"refined":               "\xc7\x03\x0c\x81\x01\xc2",
+		"refined in a new way":  "\xc7\x03\x0c\x81\x63\xc3",
+		"an extension of a new": "\xd4\x22\x00",
+	} {
+		got, err := Decode(&tfprotov6.DynamicValue{MsgPack: []byte("\x81\xa1a" + value)}, ty)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if got.GetAttr("a").IsKnown() {
+			t.Errorf("%s: got %#v", name, got)
+		}
+	}
+}

@@ -23,7 +23,7 @@ const (
 	aggregateToAdmin = "rbac.authorization.k8s.io/aggregate-to-admin"
 )
 
-// VerbApprove lets somebody approve or discard plans; VerbUse lets somebody's plans use a ProviderConfig.
+// VerbApprove lets somebody approve or discard plans; VerbUse lets somebody's plans and queries use a ProviderConfig.
 const (
 	VerbApprove = "approve"
 	VerbUse     = "use"
@@ -58,6 +58,8 @@ func ClusterRoles() []rbacv1.ClusterRole {
 			rule(group, []string{"providerconfigs"}, slices.Concat(writeVerbs, []string{VerbUse})),
 			rule(group, []string{"plans"}, writeVerbs),
 			rule(group, []string{"plans/cancel"}, []string{"update"}),
+			// A query is asked in the name of a ProviderConfig, so it needs the verb "use" on that, too.
+			rule(group, []string{"queries"}, []string{"create"}),
 		),
 		role("hykube:aggregate-to-admin", aggregateToAdmin,
 			rule(group, []string{"plans"}, []string{VerbApprove}),
@@ -86,7 +88,10 @@ func ProviderRoles(provider string, resources []string) []rbacv1.ClusterRole {
 	prefix := "hykube:provider:" + provider + ":"
 	return []rbacv1.ClusterRole{
 		role(prefix+"view", aggregateToView, rule(group, slices.Concat(resources, status), readVerbs)),
-		role(prefix+"edit", aggregateToEdit, rule(group, resources, writeVerbs)),
+		role(prefix+"edit", aggregateToEdit,
+			rule(group, resources, writeVerbs),
+			rule(group, []string{"*/taint"}, []string{"create", "delete"}),
+		),
 		role(prefix+"admin", aggregateToAdmin, rule(group, []string{"*/state"}, []string{"get"})),
 	}
 }

@@ -118,6 +118,9 @@ func (c *Configs) check(ctx context.Context, cfg *v1alpha1.ProviderConfig) (reas
 	if err != nil {
 		return v1alpha1.ReasonConfigRefused, err.Error()
 	}
+	if _, err := c.Catalog.Meta(entry, cfg); err != nil {
+		return v1alpha1.ReasonConfigRefused, err.Error()
+	}
 	said, err := c.Pool.ValidateConfig(ctx, entry.Package, conf.Config)
 	if err != nil {
 		return v1alpha1.ReasonProviderNotReady, err.Error()

@@ -100,7 +100,7 @@ func (p *Providers) reconcile(ctx context.Context, name cache.ObjectName) error 
 	for _, k := range p.Kinds.Kinds(obj.Name) {
 		resources = append(resources, k.GVR.Resource)
 	}
-	if len(resources) > 0 { // a provider of data sources alone has nothing to grant
+	if len(resources) > 0 { // a provider of functions alone has nothing to grant
 		if err := p.Grant(ctx, obj.Name, resources); err != nil {
 			return err
 		}
@@ -109,8 +109,8 @@ func (p *Providers) reconcile(ctx context.Context, name cache.ObjectName) error 
 	p.Changed(obj.Name)
 	return p.status(ctx, obj, func(s *v1alpha1.ProviderStatus) {
 		s.ObservedGeneration = obj.Generation
-		s.Version, s.Checksum, s.Protocol, s.Kinds = pkg.Version, pkg.Checksum, strconv.Itoa(sch.Protocol), int32(len(sch.Resources))
-		message := fmt.Sprintf("%s %s serves %d kinds in %s.", pkg.Source, pkg.Version, len(sch.Resources), v1alpha1.ProviderGroup(obj.Name))
+		s.Version, s.Checksum, s.Protocol, s.Kinds = pkg.Version, pkg.Checksum, strconv.Itoa(sch.Protocol), int32(len(resources))
+		message := fmt.Sprintf("%s %s serves %d kinds in %s.", pkg.Source, pkg.Version, len(resources), v1alpha1.ProviderGroup(obj.Name))
 		condition.Set(&s.Conditions, obj.Generation, v1alpha1.ConditionInstalled, true, v1alpha1.ReasonInstalled, message)
 		condition.Ready(&s.Conditions, obj.Generation, v1alpha1.ReasonInstalled, message)
 	})

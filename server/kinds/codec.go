@@ -186,7 +186,7 @@ func (d requestDecoder) Decode(data []byte, defaults *kschema.GroupVersionKind, 
 		// validation says of the same fields stands alone.
 		if defaults != nil {
 			unknown = append(unknown, d.kind.unknownSpec(u)...)
-			unknown = append(unknown, unknownLifecycle(u)...)
+			unknown = append(unknown, d.kind.unknownLifecycle(u)...)
 		}
 		problems = append(problems, unknown...)
 		if len(problems) > 0 {

@@ -19,8 +19,27 @@ const (
 // category is what `kubectl get hykube` lists.
 const category = "hykube"
 
-// stateSubresource is the subresource with the raw provider state.
-const stateSubresource = "state"
+// Subresources of an object.
+const (
+	// stateSubresource has the raw provider state.
+	stateSubresource  = "state"
+	statusSubresource = "status"
+	// taintSubresource marks what stands behind the object to be replaced.
+	taintSubresource = "taint"
+)
+
+// subresources of the kinds of a mode, in the order of their names. An ephemeral resource and an action leave no state, and
+// what Hykube did not make it does not replace.
+func subresources(mode v1alpha1.Mode) []string {
+	switch mode {
+	case v1alpha1.ModeManaged:
+		return []string{stateSubresource, statusSubresource, taintSubresource}
+	case v1alpha1.ModeData:
+		return []string{stateSubresource, statusSubresource}
+	default:
+		return []string{statusSubresource}
+	}
+}
 
 // announce adds the group to the lists of groups and kinds.
 func (k *Kinds) announce(g *group) {
@@ -51,10 +70,15 @@ func (g *group) apiGroup() metav1.APIGroup {
 func verbs() []string {
 	return []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
 }
-func statusVerbs() []string { return []string{"get", "patch", "update"} }
-func stateVerbs() []string  { return []string{"get"} }
 
-// categories that list the provider's kinds: "hykube", and the provider's name where no kind has it.
+// subresourceVerbs are shared by all kinds.
+func subresourceVerbs() map[string][]string {
+	return map[string][]string{
+		stateSubresource: {"get"}, statusSubresource: {"get", "patch", "update"}, taintSubresource: {"create", "delete"},
+	}
+}
+
+// categories that list the provider's kinds, of whatever mode: "hykube", and the provider's name where no kind has it.
 func (g *group) categories() []string {
 	name := g.provider.Name
 	if g.byKind[name] != nil || g.byResource[name] != nil || name == category {
@@ -66,35 +90,36 @@ func (g *group) categories() []string {
 // aggregated is the group version in aggregated discovery. Kinds share what is the same for all, since the server
 // keeps it for as long as the provider is installed.
 func (g *group) aggregated() apidiscoveryv2.APIVersionDiscovery {
-	all, status, state, categories := verbs(), statusVerbs(), stateVerbs(), g.categories()
+	all, sub, categories := verbs(), subresourceVerbs(), g.categories()
 	out := apidiscoveryv2.APIVersionDiscovery{
 		Version: g.version.Version, Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent,
 		Resources: make([]apidiscoveryv2.APIResourceDiscovery, 0, len(g.kinds)),
 	}
 	for _, s := range g.kinds {
 		kind := &metav1.GroupVersionKind{Group: s.GVK.Group, Version: s.GVK.Version, Kind: s.GVK.Kind}
-		out.Resources = append(out.Resources, apidiscoveryv2.APIResourceDiscovery{
+		r := apidiscoveryv2.APIResourceDiscovery{
 			Resource: s.GVR.Resource, SingularResource: s.GVK.Kind, ResponseKind: kind,
 			Scope: apidiscoveryv2.ScopeNamespace, Verbs: all, Categories: categories,
-			Subresources: []apidiscoveryv2.APISubresourceDiscovery{
-				{Subresource: stateSubresource, ResponseKind: kind, Verbs: state},
-				{Subresource: "status", ResponseKind: kind, Verbs: status},
-			},
-		})
+		}
+		for _, name := range subresources(s.Mode) {
+			r.Subresources = append(r.Subresources, apidiscoveryv2.APISubresourceDiscovery{Subresource: name, ResponseKind: kind, Verbs: sub[name]})
+		}
+		out.Resources = append(out.Resources, r)
 	}
 	return out
 }
 
 // resources is the group version in legacy discovery.
 func (g *group) resources() []metav1.APIResource {
-	all, status, state, categories := verbs(), statusVerbs(), stateVerbs(), g.categories()
-	out := make([]metav1.APIResource, 0, 3*len(g.kinds))
+	all, sub, categories := verbs(), subresourceVerbs(), g.categories()
+	out := make([]metav1.APIResource, 0, 4*len(g.kinds))
 	for _, s := range g.kinds {
-		out = append(out,
-			metav1.APIResource{Name: s.GVR.Resource, SingularName: s.GVK.Kind, Namespaced: true, Kind: s.GVK.Kind, Verbs: all, Categories: categories},
-			metav1.APIResource{Name: s.GVR.Resource + "/" + stateSubresource, Namespaced: true, Kind: s.GVK.Kind, Verbs: state},
-			metav1.APIResource{Name: s.GVR.Resource + "/status", Namespaced: true, Kind: s.GVK.Kind, Verbs: status},
-		)
+		out = append(out, metav1.APIResource{
+			Name: s.GVR.Resource, SingularName: s.GVK.Kind, Namespaced: true, Kind: s.GVK.Kind, Verbs: all, Categories: categories,
+		})
+		for _, name := range subresources(s.Mode) {
+			out = append(out, metav1.APIResource{Name: s.GVR.Resource + "/" + name, Namespaced: true, Kind: s.GVK.Kind, Verbs: sub[name]})
+		}
 	}
 	return out
 }

@@ -19,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/discovery"
 	"k8s.io/kube-openapi/pkg/spec3"
+
+	"github.com/hykube/hykube/api/v1alpha1"
 )
 
 func TestDiscovery(t *testing.T) {
@@ -34,9 +36,16 @@ func TestDiscovery(t *testing.T) {
 				found[l.GroupVersion+" "+r.Name] = r
 			}
 		}
-		for _, name := range []string{"sim-networks", "sim-networks/status", "sim-networks/state", "sim-subnets"} {
+		for _, name := range []string{"sim-networks", "sim-networks/status", "sim-networks/state", "sim-networks/taint", "sim-subnets",
+			"data-sim-images", "data-sim-images/status", "data-sim-images/state", "ephemeral-sim-tokens", "ephemeral-sim-tokens/status",
+			"action-sim-reboots", "action-sim-reboots/status"} {
 			if _, ok := found["sim.hykube.io/v1 "+name]; !ok {
 				t.Errorf("%s is missing in %v", name, found)
+			}
+		}
+		for _, name := range []string{"data-sim-images/taint", "ephemeral-sim-tokens/state", "ephemeral-sim-tokens/taint", "action-sim-reboots/state", "action-sim-reboots/taint"} {
+			if _, ok := found["sim.hykube.io/v1 "+name]; ok {
+				t.Errorf("%s is there", name)
 			}
 		}
 		r := found["sim.hykube.io/v1 sim-networks"]
@@ -111,10 +120,17 @@ func TestLookup(t *testing.T) {
 	if err := h.kinds.Set(twin); err != nil {
 		t.Fatal(err)
 	}
-	if ks := h.kinds.ByType("sim_network"); len(ks) != 2 || ks[0].Provider != "another" || ks[1].Provider != "sim" {
+	if k.Mode != v1alpha1.ModeManaged || k.Identity == nil || k.List == nil || k.Stored().Resource != "sim_network" {
+		t.Errorf("by kind: %+v", k)
+	}
+	d, ok := h.kinds.Kind(kschema.GroupVersionKind{Group: "sim.hykube.io", Kind: "data-sim-image"})
+	if !ok || d.Mode != v1alpha1.ModeData || d.Type != "sim_image" || d.GVR.Resource != "data-sim-images" || d.Stored().Resource != "data.sim_image" {
+		t.Errorf("data source by kind: %+v %t", d, ok)
+	}
+	if ks := h.kinds.ByType("", "sim_network"); len(ks) != 2 || ks[0].Provider != "another" || ks[1].Provider != "sim" {
 		t.Errorf("by type: %+v", ks)
 	}
-	if len(h.kinds.ByType("sim_nothing")) != 0 || len(h.kinds.Kinds("sim")) != 2 || len(h.kinds.Kinds("")) != 4 {
+	if len(h.kinds.ByType("", "sim_nothing")) != 0 || len(h.kinds.ByType(v1alpha1.ModeData, "sim_network")) != 0 || len(h.kinds.Kinds("sim")) != 5 || len(h.kinds.Kinds("")) != 10 {
 		t.Error("lists are wrong")
 	}
 	if err := h.kinds.Set(twin); err != nil {
@@ -200,6 +216,27 @@ func TestOpenAPI(t *testing.T) {
 	subnet := doc.Components.Schemas["io.hykube.sim.v1.sim-subnet"].Properties["spec"]
 	if pool := subnet.Properties["pool"]; *pool.MinItems != 1 || !slices.Contains(subnet.Required, "pool") {
 		t.Errorf("subnet: %+v", subnet)
+	}
+	for kind, want := range map[string]struct{ spec, lifecycle, other string }{
+		"data-sim-image":      {"family", "io.hykube.meta.v1.LifecycleOfData", "preventDestroy"},
+		"ephemeral-sim-token": {"role", "io.hykube.meta.v1.LifecycleOfEphemeral", "import"},
+		"action-sim-reboot":   {"instance_id", "io.hykube.meta.v1.LifecycleOfAction", "postconditions"},
+	} {
+		model := doc.Components.Schemas["io.hykube.sim.v1."+kind]
+		if model == nil || model.Properties["spec"].Properties[want.spec].Type == nil {
+			t.Errorf("model of %s: %+v", kind, model)
+			continue
+		}
+		if ref := model.Properties["lifecycle"].AllOf[0].Ref.String(); !strings.HasSuffix(ref, want.lifecycle) {
+			t.Errorf("lifecycle of %s is %s", kind, ref)
+		}
+		fields := doc.Components.Schemas[want.lifecycle].Properties
+		if fields["dependsOn"].Type == nil || fields["preconditions"].Items == nil || fields[want.other].Type != nil {
+			t.Errorf("lifecycle of %s: %v", kind, fields)
+		}
+		if _, ok := model.Properties["status"].Properties["attributes"]; ok != (kind == "data-sim-image") {
+			t.Errorf("%s has attributes: %t", kind, ok)
+		}
 	}
 	patch := doc.Paths.Paths["/apis/sim.hykube.io/v1/namespaces/{namespace}/sim-networks/{name}"].Patch
 	var parameters []string

@@ -12,12 +12,13 @@ import (
 	"k8s.io/kube-openapi/pkg/builder3/util"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
+	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/schema"
 )
 
 // documentVersion is part of every document's hash. Clients keep a document for as long as its hash stays, so the number
 // must grow when the way in which documents are written changes.
-const documentVersion = 1
+const documentVersion = 2
 
 // refPrefix leads to the models of a document.
 const refPrefix = "#/components/schemas/"
@@ -27,6 +28,20 @@ const (
 	modelLifecycle  = "io.hykube.meta.v1.Lifecycle"
 	modelConditions = "io.hykube.meta.v1.Conditions"
 )
+
+// modelLifecycleOf is the lifecycle of the kinds of a mode.
+func modelLifecycleOf(mode v1alpha1.Mode) string {
+	switch mode {
+	case v1alpha1.ModeData:
+		return modelLifecycle + "OfData"
+	case v1alpha1.ModeEphemeral:
+		return modelLifecycle + "OfEphemeral"
+	case v1alpha1.ModeAction:
+		return modelLifecycle + "OfAction"
+	default:
+		return modelLifecycle
+	}
+}
 
 // modelName is the name of a kind's model. It stays the same from version to version.
 func (s *served) modelName() string {
@@ -54,7 +69,7 @@ func (g *group) writeDocument(w io.Writer) error {
 			for _, s := range g.kinds {
 				j.object(s.modelName(), func() { s.writeModel(j) })
 			}
-			writeSharedModels(j)
+			g.writeSharedModels(j)
 		})
 		writeSharedOperations(j)
 	})
@@ -108,7 +123,10 @@ func writeSharedOperations(j *jsonWriter) {
 func (s *served) writeModel(j *jsonWriter) {
 	describe := s.Schema.Block.Description
 	if describe == "" {
-		describe = fmt.Sprintf("Resource type %s of the provider %s.", s.Type, s.Provider)
+		describe = fmt.Sprintf("%s %s of the provider %s.", map[v1alpha1.Mode]string{
+			v1alpha1.ModeManaged: "Resource type", v1alpha1.ModeData: "Data source",
+			v1alpha1.ModeEphemeral: "Ephemeral resource type", v1alpha1.ModeAction: "Action",
+		}[s.Mode], s.Type, s.Provider)
 	}
 	j.string("type", "object")
 	j.string("description", describe)
@@ -127,7 +145,9 @@ func (s *served) writeModel(j *jsonWriter) {
 			j.string("description", "Arguments of "+s.Type+", under the provider's own names. A string with an expression, such as ${sim_network.main.id}, may stand for any value.")
 			writeBlock(j, s.Schema.Block, false)
 		})
-		j.object("lifecycle", func() { writeRef(j, modelLifecycle, "How Hykube goes about changes: Terraform's meta-arguments.") })
+		j.object("lifecycle", func() {
+			writeRef(j, modelLifecycleOf(s.Mode), "How Hykube goes about changes: Terraform's meta-arguments.")
+		})
 		j.object("status", func() { s.writeStatus(j) })
 	})
 }
@@ -138,6 +158,9 @@ func (s *served) writeStatus(j *jsonWriter) {
 	j.object("properties", func() {
 		j.value("observedGeneration", map[string]any{"type": "integer", "format": "int64", "description": "Generation of spec and lifecycle that this status speaks of."})
 		j.object("conditions", func() { writeRef(j, modelConditions, "Ready, Reconciling and Stalled.") })
+		if s.Mode != v1alpha1.ModeManaged && s.Mode != v1alpha1.ModeData {
+			return
+		}
 		j.object("attributes", func() {
 			j.string("description", "Attributes as the provider last gave them: those that it decides, and all arguments of spec. Secrets are masked; the subresource \"state\" has them.")
 			j.true("x-kubernetes-preserve-unknown-fields")
@@ -303,28 +326,12 @@ func writeType(j *jsonWriter, ty cty.Type) {
 
 // writeSharedModels writes what every kind refers to, and what that refers to: every reference of a document must
 // lead somewhere within it.
-func writeSharedModels(j *jsonWriter) {
-	j.object(modelLifecycle, func() {
-		j.string("type", "object")
-		j.string("description", "How Hykube goes about changes: Terraform's meta-arguments.")
-		j.object("properties", func() {
-			for _, f := range lifecycleFields() {
-				j.object(f.name, func() {
-					j.string("description", f.description)
-					switch f.typ {
-					case lifecycleBool:
-						j.string("type", "boolean")
-					case lifecycleStrings:
-						j.string("type", "array")
-						j.string("x-kubernetes-list-type", "atomic")
-						j.value("items", map[string]any{"type": "string"})
-					default:
-						j.string("type", "string")
-					}
-				})
-			}
-		})
-	})
+func (g *group) writeSharedModels(j *jsonWriter) {
+	for _, mode := range modes() {
+		if slices.ContainsFunc(g.kinds, func(s *served) bool { return s.Mode == mode }) {
+			j.object(modelLifecycleOf(mode), func() { writeLifecycle(j, mode) })
+		}
+	}
 	j.object(modelConditions, func() {
 		j.string("type", "array")
 		j.string("x-kubernetes-list-type", "map")
@@ -345,6 +352,54 @@ func writeSharedModels(j *jsonWriter) {
 		j.value(name, util.WrapRefs(&d.Schema))
 		todo = append(todo, d.Dependencies...)
 	}
+}
+
+func writeLifecycle(j *jsonWriter, mode v1alpha1.Mode) {
+	text := func(description string) map[string]any {
+		return map[string]any{"type": "string", "description": description}
+	}
+	j.string("type", "object")
+	j.string("description", "How Hykube goes about changes: Terraform's meta-arguments.")
+	j.object("properties", func() {
+		for _, f := range lifecycleFields() {
+			if !f.in(mode) {
+				continue
+			}
+			j.object(f.name, func() {
+				j.string("description", f.description)
+				switch f.typ {
+				case lifecycleBool:
+					j.string("type", "boolean")
+				case lifecycleStrings:
+					j.string("type", "array")
+					j.string("x-kubernetes-list-type", "atomic")
+					j.value("items", map[string]any{"type": "string"})
+				case lifecycleChecks:
+					j.string("type", "array")
+					j.string("x-kubernetes-list-type", "atomic")
+					j.value("items", map[string]any{"type": "object", "required": []string{"condition", "errorMessage"}, "properties": map[string]any{
+						"condition":    text("Expression that is true or false, such as ${data.sim_image.base.size > 0}."),
+						"errorMessage": text("What to tell people when it is false, and what they can do. It may hold expressions."),
+					}})
+				case lifecycleImport:
+					j.string("type", "object")
+					j.value("properties", map[string]any{
+						"id": text("ID of the existing resource, in the provider's own form. It may hold expressions that are known when it is planned."),
+						"identity": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true,
+							"description": "Identity of the existing resource, by the attributes that the provider tells instances apart by."},
+					})
+				case lifecycleMoved:
+					j.string("type", "object")
+					j.value("required", []string{"from"})
+					j.value("properties", map[string]any{
+						"from": text(`Address that the infrastructure is recorded under, such as "sim_network.old". That object must be marked for deletion, with kubectl delete --wait=false.`),
+					})
+				default:
+					j.string("type", "string")
+				}
+			})
+		}
+	})
 }
 
 // modelOf is the name under which the generated definitions have a type.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -103,9 +104,7 @@ func (k *Kinds) find(info *request.RequestInfo) (*served, error) {
 		return nil, notFound(info.APIGroup, info.Resource, fmt.Sprintf("provider %q %s has no resource %q in version %s of its group; see `kubectl api-resources --api-group=%s`",
 			g.provider.Name, g.provider.Version, info.Resource, info.APIVersion, info.APIGroup))
 	}
-	switch info.Subresource {
-	case "", "status", stateSubresource:
-	default:
+	if info.Subresource != "" && !slices.Contains(subresources(s.Mode), info.Subresource) {
 		return nil, notFound(info.APIGroup, info.Resource, fmt.Sprintf("%s have no subresource %q", info.Resource, info.Subresource))
 	}
 	if info.Namespace == "" && info.Verb != "list" && info.Verb != "watch" {
@@ -134,7 +133,12 @@ func (k *Kinds) handler(s *served, use *serving, info *request.RequestInfo) http
 			return nil
 		}
 		return k.serveState(s, use, info.Name)
-	case "status":
+	case taintSubresource:
+		if info.Verb != "create" && info.Verb != "delete" {
+			return nil
+		}
+		return k.serveTaint(s, use, info)
+	case statusSubresource:
 		switch info.Verb {
 		case "get":
 			return handlers.GetResource(use.status, use.statusScope)
@@ -185,7 +189,10 @@ func (k *Kinds) serveState(s *served, use *serving, name string) http.HandlerFun
 		}
 		if state == nil {
 			k.fail(w, r, notFound(s.GVR.Group, s.GVR.Resource+"/"+stateSubresource,
-				fmt.Sprintf("%s %q has no state: nothing was created for it yet; make a Plan and apply it", s.GVK.Kind, name)))
+				fmt.Sprintf("%s %q has no state: %s", s.GVK.Kind, name, map[v1alpha1.Mode]string{
+					v1alpha1.ModeManaged: "nothing was created for it yet; make a Plan and apply it",
+					v1alpha1.ModeData:    "it was not read yet; make a Plan to read it",
+				}[s.Mode])))
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")

@@ -45,7 +45,7 @@ import (
 const (
 	admin  = "admin"  // may do everything
 	system = "system" // the server itself
-	alice  = "alice"  // may do everything but read states
+	alice  = "alice"  // may do everything but read states, secrets, and what is in the namespace "closed"
 )
 
 // house is a generic API server with kinds on a real database.
@@ -56,6 +56,9 @@ type house struct {
 	home string
 	// state is what the subresource "state" answers with.
 	state []byte
+	// taints are what the subresource "taint" was asked to do; taint is what it answers with.
+	taints []string
+	taint  error
 }
 
 func newHouse(t testing.TB, providers ...kinds.Provider) *house {
@@ -101,6 +104,10 @@ func newHouse(t testing.TB, providers ...kinds.Provider) *house {
 		AggregatedDiscovery: s.AggregatedDiscoveryGroupManager,
 		State: func(context.Context, metav1.Object, kinds.Kind) ([]byte, error) {
 			return h.state, nil
+		},
+		Taint: func(_ context.Context, obj metav1.Object, k kinds.Kind, tainted bool) error {
+			h.taints = append(h.taints, fmt.Sprintf("%s/%s %t", k.Type, obj.GetName(), tainted))
+			return h.taint
 		},
 	})
 	if err != nil {
@@ -151,6 +158,9 @@ func authenticate(_ context.Context, token string) (*authenticator.Response, boo
 func authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
 	if a.GetUser().GetName() == "alice" && a.GetSubresource() == "state" {
 		return authorizer.DecisionDeny, "states are secret", nil
+	}
+	if a.GetUser().GetName() == "alice" && (a.GetResource() == "secrets" || a.GetNamespace() == "closed") {
+		return authorizer.DecisionNoOpinion, "", nil
 	}
 	return authorizer.DecisionAllow, "", nil
 }
@@ -315,12 +325,37 @@ func sim() kinds.Provider {
 			Attributes: []*schema.Attribute{{Name: "size", Type: cty.Number, Required: true}},
 		}}},
 	}
+	image := &schema.Block{
+		Description: "An image in the simulated cloud.",
+		Attributes: []*schema.Attribute{
+			{Name: "family", Type: cty.String, Required: true},
+			id,
+			{Name: "size", Type: cty.Number, Computed: true},
+		},
+	}
+	token := &schema.Block{Attributes: []*schema.Attribute{
+		{Name: "role", Type: cty.String, Optional: true},
+		{Name: "value", Type: cty.String, Computed: true, Sensitive: true},
+	}}
+	reboot := &schema.Block{Attributes: []*schema.Attribute{{Name: "instance_id", Type: cty.String, Required: true}}}
 	return kinds.Provider{Name: "sim", Source: "registry.terraform.io/hykube/sim", Version: "0.1.0", Schema: &schema.Provider{
 		Config: &schema.Schema{Block: &schema.Block{}},
 		Resources: map[string]*schema.Schema{
 			"sim_network": {Block: network},
 			"sim_subnet":  {Block: subnet},
 		},
+		DataSources:   map[string]*schema.Schema{"sim_image": {Block: image}},
+		Ephemerals:    map[string]*schema.Schema{"sim_token": {Block: token}},
+		Actions:       map[string]*schema.Schema{"sim_reboot": {Block: reboot}},
+		ListResources: map[string]*schema.Schema{"sim_network": {Block: &schema.Block{}}},
+		Identities: map[string]*schema.Identity{"sim_network": {Attributes: []*schema.IdentityAttribute{
+			{Name: "account", Type: cty.String, OptionalForImport: true},
+			{Name: "etag", Type: cty.String},
+			{Name: "number", Type: cty.Number, RequiredForImport: true, Description: "Number in the cloud."},
+		}}},
+		Functions: map[string]*schema.Function{"upper": {
+			Parameters: []*schema.Parameter{{Name: "text", Type: cty.String}}, Return: cty.String,
+		}},
 	}}
 }
 

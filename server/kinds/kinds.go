@@ -1,8 +1,8 @@
-// Package kinds serves one API kind for each resource type of each installed Terraform provider, without
-// CustomResourceDefinition objects: requests, discovery and OpenAPI. A kind costs a few hundred bytes until it is
-// first asked for.
+// Package kinds serves one API kind for each resource type, data source, ephemeral resource and action of each
+// installed Terraform provider, without CustomResourceDefinition objects: requests, discovery and OpenAPI. A kind costs a
+// few hundred bytes until it is first asked for.
 //
-// It may import internal/schema, internal/plan and api, and stands on k8s.io/apiserver's handlers and registry. It
+// It may import internal/schema, internal/plan, internal/instance for the signatures of functions, and api, and stands on k8s.io/apiserver's handlers and registry. It
 // knows nothing of provider processes, of how a plan is made or applied, nor of how the server is put together: what
 // it needs from there comes in Config.
 package kinds
@@ -30,6 +30,8 @@ import (
 	"k8s.io/apiserver/pkg/registry/generic"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/instance"
+	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/internal/schema"
 )
 
@@ -41,7 +43,8 @@ type Config struct {
 	// RESTOptions gives the storage of each kind. It must accept any group and resource, and should come
 	// without a watch cache: a million objects do not fit in one.
 	RESTOptions generic.RESTOptionsGetter
-	// Authorizer is asked again when an apply turns out to be a create; nil allows it.
+	// Authorizer is asked again when an apply turns out to be a create, and when an object refers to what its author may
+	// not be allowed to read; nil allows both.
 	Authorizer authorizer.Authorizer
 	// Admission runs on every write; nil admits everything.
 	Admission admission.Interface
@@ -54,6 +57,9 @@ type Config struct {
 	// State reads the raw provider state behind an object for the subresource "state". A nil answer without
 	// an error means that there is none, which is a 404; so is a nil State.
 	State func(ctx context.Context, obj metav1.Object, kind Kind) ([]byte, error)
+	// Taint marks what stands behind an object to be replaced by the next plan, or takes the mark away, for the
+	// subresource "taint". An *apierrors.StatusError is answered as it is. Nil means that nothing can be tainted, a 404.
+	Taint func(ctx context.Context, obj metav1.Object, kind Kind, tainted bool) error
 	// MaxRequestBodyBytes bounds a request, and an object once it is encoded; 0 means DefaultMaxRequestBodyBytes.
 	MaxRequestBodyBytes int64
 	// MinRequestTimeout is the shortest time after which the server ends a watch of its own accord; 0 means 30 minutes.
@@ -62,7 +68,7 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Provider is an installed provider whose resource types become kinds.
+// Provider is an installed provider whose types become kinds.
 type Provider struct {
 	// Name of the Provider object; the first label of the API group.
 	Name string
@@ -76,12 +82,29 @@ type Provider struct {
 type Kind struct {
 	// Provider is the name of the Provider object.
 	Provider string
-	// Type is the Terraform resource type, such as "sim_network".
+	// Mode is what the type stands for; it is never empty.
+	Mode v1alpha1.Mode
+	// Type is the Terraform type, such as "sim_network".
 	Type string
 	GVK  kschema.GroupVersionKind
 	GVR  kschema.GroupVersionResource
-	// Schema of the resource type.
+	// Schema of the type.
 	Schema *schema.Schema
+	// Identity is what instances of a managed type are told apart by; nil for types without one.
+	Identity *schema.Identity
+	// List is the schema of the arguments with which a provider lists what exists of a managed type; nil when it cannot.
+	List *schema.Schema
+}
+
+// Stored is where the store keeps the objects of the kind.
+func (k Kind) Stored() kschema.GroupResource {
+	return kschema.GroupResource{Group: k.GVR.Group, Resource: storedAs(k.Mode, k.Type)}
+}
+
+// typeKey names a Terraform type; two modes may have types of the same name.
+type typeKey struct {
+	mode v1alpha1.Mode
+	name string
 }
 
 // Kinds serves the kinds of all installed providers. The zero value is of no use; see New.
@@ -100,7 +123,9 @@ type Kinds struct {
 type snapshot struct {
 	groups map[string]*group
 	// byType has the kinds of a Terraform type, in the order of provider names.
-	byType map[string][]Kind
+	byType map[typeKey][]Kind
+	// functions are the signatures of all functions that providers bring, for expressions.
+	functions plan.Functions
 }
 
 // group is the API group of one provider.
@@ -112,6 +137,7 @@ type group struct {
 	byResource map[string]*served
 	byKind     map[string]*served
 	document   document
+	functions  plan.Functions
 	// ctx ends when the group is no longer served, and with it every watch.
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -206,17 +232,27 @@ func (k *Kinds) replace(name string, g *group) {
 	if g != nil {
 		groups[name] = g
 	}
-	next := &snapshot{groups: groups, byType: map[string][]Kind{}}
+	next := &snapshot{groups: groups, byType: map[typeKey][]Kind{}, functions: plan.Functions{}}
 	for _, name := range slices.Sorted(maps.Keys(groups)) {
 		for _, s := range groups[name].kinds {
-			next.byType[s.Type] = append(next.byType[s.Type], s.Kind)
+			key := typeKey{s.Mode, s.Type}
+			next.byType[key] = append(next.byType[key], s.Kind)
 		}
+		maps.Copy(next.functions, groups[name].functions)
 	}
 	k.snapshot.Store(next)
 }
 
 func (k *Kinds) newGroup(p Provider) (*group, error) {
-	names, err := nameKinds(slices.Collect(maps.Keys(p.Schema.Resources)))
+	schemas := map[v1alpha1.Mode]map[string]*schema.Schema{
+		v1alpha1.ModeManaged: p.Schema.Resources, v1alpha1.ModeData: p.Schema.DataSources,
+		v1alpha1.ModeEphemeral: p.Schema.Ephemerals, v1alpha1.ModeAction: p.Schema.Actions,
+	}
+	types := make(map[v1alpha1.Mode][]string, len(schemas))
+	for mode, of := range schemas {
+		types[mode] = slices.Collect(maps.Keys(of))
+	}
+	names, err := nameKinds(types)
 	if err != nil {
 		return nil, err
 	}
@@ -225,17 +261,21 @@ func (k *Kinds) newGroup(p Provider) (*group, error) {
 		version:    kschema.GroupVersion{Group: v1alpha1.ProviderGroup(p.Name), Version: v1alpha1.ResourceVersion},
 		byResource: make(map[string]*served, len(names)),
 		byKind:     make(map[string]*served, len(names)),
+		functions:  instance.Functions(p.Name, p.Schema, nil),
 	}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	for _, n := range names {
 		s := &served{
 			Kind: Kind{
-				Provider: p.Name, Type: n.terraformType,
+				Provider: p.Name, Mode: n.mode, Type: n.terraformType,
 				GVK: g.version.WithKind(n.kind), GVR: g.version.WithResource(n.plural),
-				Schema: p.Schema.Resources[n.terraformType],
+				Schema: schemas[n.mode][n.terraformType],
 			},
 			kinds: k,
 			ctx:   g.ctx,
+		}
+		if n.mode == v1alpha1.ModeManaged {
+			s.Identity, s.List = p.Schema.Identities[n.terraformType], p.Schema.ListResources[n.terraformType]
 		}
 		g.kinds = append(g.kinds, s)
 		g.byResource[n.plural] = s
@@ -268,9 +308,9 @@ func (k *Kinds) Kind(gvk kschema.GroupVersionKind) (Kind, bool) {
 	return s.Kind, true
 }
 
-// ByType finds the kinds of a Terraform resource type: more than one when two installed providers have it.
-func (k *Kinds) ByType(terraformType string) []Kind {
-	return slices.Clone(k.snapshot.Load().byType[terraformType])
+// ByType finds the kinds of a Terraform type: more than one when two installed providers have it. No mode means managed.
+func (k *Kinds) ByType(mode v1alpha1.Mode, terraformType string) []Kind {
+	return slices.Clone(k.snapshot.Load().byType[typeKey{cmp.Or(mode, v1alpha1.ModeManaged), terraformType}])
 }
 
 // Kinds lists the kinds of a provider in the order of their names; of all providers when the name is empty.

@@ -10,19 +10,18 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/hykube/hykube/internal/plan"
-	"github.com/hykube/hykube/internal/schema"
+	"github.com/hykube/hykube/api/v1alpha1"
 )
 
 // lifecycleField is one of the meta-arguments.
 type lifecycleField struct {
 	name        string
-	typ         lifecycleType
 	description string
-	// check looks at one string; nil accepts any.
-	check func(block *schema.Block, value string) string
-	// unsupported looks for a value that plans do not act on yet; it is refused, since who writes it relies on it. Nil accepts all.
-	unsupported func(value any) bool
+	typ         lifecycleType
+	// modes whose objects have the field.
+	modes []v1alpha1.Mode
+	// check looks at one string, or at the whole value of a structured type; nil accepts any.
+	check func(s *served, u *unstructured.Unstructured, path *field.Path, value any) field.ErrorList
 }
 
 type lifecycleType int
@@ -31,52 +30,57 @@ const (
 	lifecycleString lifecycleType = iota
 	lifecycleBool
 	lifecycleStrings
+	lifecycleChecks
+	lifecycleImport
+	lifecycleMoved
+)
+
+// Names of the fields that other fields, or what is around the kinds, have to do with.
+const (
+	fieldImport         = "import"
+	fieldMoved          = "moved"
+	fieldPreconditions  = "preconditions"
+	fieldPostconditions = "postconditions"
 )
 
 // lifecycleFields are Terraform's meta-arguments, in the order of their names.
 func lifecycleFields() []lifecycleField {
+	managed := []v1alpha1.Mode{v1alpha1.ModeManaged}
+	all := modes()
+	results := []v1alpha1.Mode{v1alpha1.ModeManaged, v1alpha1.ModeData, v1alpha1.ModeEphemeral}
 	return []lifecycleField{
-		{"createBeforeDestroy", lifecycleBool, "Create the replacement before the old resource is destroyed. Only false is supported so far.", nil, is(true)},
-		{"dependsOn", lifecycleStrings, `Resources that must be in place first, as Terraform addresses such as "sim_network.main", where no expression says so already.`, checkAddress, nil},
-		{"destroy", lifecycleBool, "Whether deleting the object destroys the infrastructure (the default). Only true is supported so far.", nil, is(false)},
-		{"ignoreChanges", lifecycleStrings, `Arguments whose changes are ignored, such as "tags" or "rule[0].port"; "all" for every one.`, checkIgnored, nil},
-		{"preventDestroy", lifecycleBool, "Block every change that would destroy or replace the infrastructure; the rest of a plan goes on.", nil, nil},
-		{"providerConfig", lifecycleString, `Name of the ProviderConfig to use. When it is left out: "default" if that is one of this provider, else the one named like the provider, else none.`, checkConfigName, nil},
-		{"replaceTriggeredBy", lifecycleStrings, `Replace the resource when one of these changes: addresses, or attributes such as "sim_network.main.id". Not supported so far.`, checkAddress, notEmpty},
+		{"createBeforeDestroy", "Create the replacement before the old resource is destroyed. What the resource depends on is replaced in the same order.",
+			lifecycleBool, managed, nil},
+		{"dependsOn", `What must be in place first, as Terraform addresses such as "sim_network.main" or "data.sim_image.base", where no expression says so already.`,
+			lifecycleStrings, all, checkDependency},
+		{"destroy", "Whether deleting the object, or replacing it, destroys the infrastructure (the default). With false Hykube forgets the infrastructure and leaves it alone.",
+			lifecycleBool, managed, nil},
+		{"ignoreChanges", `Arguments whose changes are ignored, such as "tags" or "rule[0].port"; "all" for every one.`,
+			lifecycleStrings, managed, checkIgnored},
+		{fieldImport, "Something that exists already and that the object takes over, found by its ID or its identity. It is ignored once the object has infrastructure.",
+			lifecycleImport, managed, checkImport},
+		{fieldMoved, "Take the record of the infrastructure over from another object, which was renamed to this one or had another type.",
+			lifecycleMoved, managed, checkMoved},
+		{fieldPostconditions, "Conditions that must hold for the result, which they know as self. One that fails stops what depends on the object.",
+			lifecycleChecks, results, checkCondition},
+		{fieldPreconditions, "Conditions that must hold before the object is looked at. One that fails stops the change.",
+			lifecycleChecks, all, checkCondition},
+		{"preventDestroy", "Block every change that would destroy or replace the infrastructure; the rest of a plan goes on.",
+			lifecycleBool, managed, nil},
+		{"providerConfig", `Name of the ProviderConfig to use. When it is left out: "default" if that is one of this provider, else the one named like the provider, else none.`,
+			lifecycleString, all, checkConfigName},
+		{"replaceTriggeredBy", `Replace the resource when one of these changes: resources, or attributes of them, such as "sim_network.main" or "sim_network.main.id".`,
+			lifecycleStrings, managed, checkTrigger},
 	}
 }
 
-func is(refused bool) func(any) bool { return func(v any) bool { return v == refused } }
+func (f lifecycleField) in(mode v1alpha1.Mode) bool { return slices.Contains(f.modes, mode) }
 
-func notEmpty(v any) bool {
-	list, ok := v.([]any)
-	return ok && len(list) > 0
-}
-
-func checkAddress(_ *schema.Block, s string) string {
-	if _, err := plan.ParseAddress(s); err != nil {
-		return err.Error()
+func checkConfigName(_ *served, _ *unstructured.Unstructured, path *field.Path, v any) field.ErrorList {
+	if msgs := apivalidation.NameIsDNSSubdomain(v.(string), false); len(msgs) > 0 {
+		return field.ErrorList{field.Invalid(path, v, "must be the name of a ProviderConfig: "+msgs[0])}
 	}
-	return ""
-}
-
-func checkIgnored(block *schema.Block, s string) string {
-	if s == "all" {
-		return ""
-	}
-	first, _, _ := strings.Cut(s, ".")
-	first, _, _ = strings.Cut(first, "[")
-	if block.Attribute(first) == nil && block.NestedBlock(first) == nil {
-		return fmt.Sprintf("there is no argument %q; name an argument of spec, without %q before it, or \"all\"", first, "spec.")
-	}
-	return ""
-}
-
-func checkConfigName(_ *schema.Block, s string) string {
-	if msgs := apivalidation.NameIsDNSSubdomain(s, false); len(msgs) > 0 {
-		return "must be the name of a ProviderConfig: " + msgs[0]
-	}
-	return ""
+	return nil
 }
 
 // validateLifecycle checks names and types, and what can be known of values.
@@ -93,75 +97,111 @@ func (s *served) validateLifecycle(u *unstructured.Unstructured) field.ErrorList
 	var errs field.ErrorList
 	known := map[string]bool{}
 	for _, f := range lifecycleFields() {
-		known[f.name] = true
-		if v, ok := m[f.name]; ok && v != nil {
-			errs = append(errs, f.validate(s.Schema.Block, path.Child(f.name), v)...)
+		known[f.name] = f.in(s.Mode)
+		if v := m[f.name]; v != nil && known[f.name] {
+			errs = append(errs, f.validate(s, u, path.Child(f.name), v)...)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(m)) {
 		if !known[name] {
-			errs = append(errs, field.Invalid(path.Child(name), m[name], unknownField("lifecycle."+name, lifecycleHint(name)).Error()))
+			errs = append(errs, field.Invalid(path.Child(name), field.OmitValueType{}, s.unknownLifecycleField(name).Error()))
 		}
+	}
+	if m[fieldImport] != nil && m[fieldMoved] != nil {
+		errs = append(errs, field.Invalid(path.Child(fieldMoved), field.OmitValueType{},
+			"cannot go with lifecycle.import: the infrastructure is either recorded under another object, or not recorded at all; remove one of the two"))
 	}
 	return errs
 }
 
-func (f lifecycleField) validate(block *schema.Block, path *field.Path, v any) field.ErrorList {
-	one := func(path *field.Path, v any) field.ErrorList {
-		s, ok := v.(string)
-		if !ok {
-			return field.ErrorList{field.Invalid(path, v, "must be a string, got "+describe(v))}
+func (f lifecycleField) validate(s *served, u *unstructured.Unstructured, path *field.Path, v any) field.ErrorList {
+	check := func(path *field.Path, v any) field.ErrorList {
+		if f.check == nil {
+			return nil
 		}
-		if f.check != nil {
-			if msg := f.check(block, s); msg != "" {
-				return field.ErrorList{field.Invalid(path, v, msg)}
-			}
-		}
-		return nil
+		return f.check(s, u, path, v)
 	}
-	if f.unsupported != nil && f.unsupported(v) {
-		return field.ErrorList{field.Forbidden(path, fmt.Sprintf("this version of Hykube does not act on %s: %v yet; remove it", f.name, v))}
-	}
-	switch f.typ {
-	case lifecycleBool:
-		if _, ok := v.(bool); !ok {
-			return field.ErrorList{field.Invalid(path, v, "must be true or false, got "+describe(v))}
-		}
-		return nil
-	case lifecycleStrings:
+	each := func(words string, one func(*field.Path, any) field.ErrorList) field.ErrorList {
 		list, ok := v.([]any)
 		if !ok {
-			return field.ErrorList{field.Invalid(path, v, "must be a list of strings, got "+describe(v))}
+			return field.ErrorList{field.Invalid(path, v, "must be a list of "+words+", got "+describe(v))}
+		}
+		if len(list) > maxLifecycleItems {
+			return field.ErrorList{field.TooMany(path, len(list), maxLifecycleItems)}
 		}
 		var errs field.ErrorList
 		for i, v := range list {
 			errs = append(errs, one(path.Index(i), v)...)
 		}
 		return errs
+	}
+	text := func(path *field.Path, v any) field.ErrorList {
+		if _, ok := v.(string); !ok {
+			return field.ErrorList{field.Invalid(path, v, "must be a string, got "+describe(v))}
+		}
+		return check(path, v)
+	}
+	switch f.typ {
+	case lifecycleBool:
+		if _, ok := v.(bool); !ok {
+			return field.ErrorList{field.Invalid(path, v, "must be true or false, got "+describe(v))}
+		}
+		return check(path, v)
+	case lifecycleStrings:
+		return each("strings", text)
+	case lifecycleChecks:
+		return each("conditions", check)
+	case lifecycleString:
+		return text(path, v)
 	default:
-		return one(path, v)
+		return check(path, v)
 	}
 }
 
+// maxLifecycleItems bounds each list of a lifecycle.
+const maxLifecycleItems = 1000
+
 // unknownLifecycle names the unknown fields of lifecycle.
-func unknownLifecycle(u *unstructured.Unstructured) []error {
+func (s *served) unknownLifecycle(u *unstructured.Unstructured) []error {
 	m, _ := u.Object["lifecycle"].(map[string]any)
 	var out []error
 	for _, name := range slices.Sorted(maps.Keys(m)) {
-		if !slices.ContainsFunc(lifecycleFields(), func(f lifecycleField) bool { return f.name == name }) {
-			out = append(out, unknownField("lifecycle."+name, lifecycleHint(name)))
+		if !slices.ContainsFunc(lifecycleFields(), func(f lifecycleField) bool { return f.name == name && f.in(s.Mode) }) {
+			out = append(out, s.unknownLifecycleField(name))
 		}
 	}
 	return out
 }
 
-// lifecycleHint finds the field that somebody meant who wrote it as in Terraform ("prevent_destroy").
-func lifecycleHint(name string) string {
-	plain := func(s string) string { return strings.ToLower(strings.ReplaceAll(s, "_", "")) }
+// unknownLifecycleField also tells of a field that other kinds have.
+func (s *served) unknownLifecycleField(name string) error {
 	for _, f := range lifecycleFields() {
-		if plain(f.name) == plain(name) {
+		if f.name == name {
+			return fmt.Errorf("unknown field %q (%s)", "lifecycle."+name, map[v1alpha1.Mode]string{
+				v1alpha1.ModeData:      "a data source is read, never changed, so it has no such argument",
+				v1alpha1.ModeEphemeral: "an ephemeral resource is opened and closed, and never kept, so it has no such argument",
+				v1alpha1.ModeAction:    "an action is run, and leaves nothing behind, so it has no such argument",
+			}[s.Mode])
+		}
+	}
+	return unknownField("lifecycle."+name, s.lifecycleHint(name))
+}
+
+// lifecycleHint finds the field that somebody meant who wrote it as in Terraform ("prevent_destroy", "precondition").
+func (s *served) lifecycleHint(name string) string {
+	plain := func(s string) string {
+		return strings.TrimSuffix(strings.ToLower(strings.ReplaceAll(s, "_", "")), "s")
+	}
+	for _, f := range lifecycleFields() {
+		if f.in(s.Mode) && plain(f.name) == plain(name) {
 			return "lifecycle." + f.name
 		}
+	}
+	switch plain(name) {
+	case "provider":
+		return "lifecycle.providerConfig"
+	case "condition", "check":
+		return "lifecycle." + fieldPreconditions
 	}
 	return ""
 }

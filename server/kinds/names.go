@@ -17,32 +17,51 @@ import (
 // maxPlural is the length of a DNS label, beyond which clients refuse a resource.
 const maxPlural = 63
 
-// kindNames are what one resource type is called in the API.
+// kindNames are what one Terraform type is called in the API.
 type kindNames struct {
+	mode                        v1alpha1.Mode
 	terraformType, kind, plural string
+}
+
+// modes in the order in which types take their names: managed ones first, so that what a provider adds in another mode
+// never renames them.
+func modes() []v1alpha1.Mode {
+	return []v1alpha1.Mode{v1alpha1.ModeManaged, v1alpha1.ModeData, v1alpha1.ModeEphemeral, v1alpha1.ModeAction}
 }
 
 var typeName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]*$`)
 
-// nameKinds names the kinds of a provider. The kind is v1alpha1.KindOf of the type and the plural is what
+// nameKinds names the kinds of a provider. The kind is what its mode makes of the type and the plural is what
 // Kubernetes guesses for it. Where that is taken, or too long, a hash of the type ends the name, so that it does not
 // depend on the order in which types are seen.
-func nameKinds(types []string) ([]kindNames, error) {
+func nameKinds(types map[v1alpha1.Mode][]string) ([]kindNames, error) {
+	taken := map[string]bool{}
+	var out []kindNames
+	for _, mode := range modes() {
+		names, err := nameMode(mode, types[mode], taken)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, names...)
+	}
+	return out, nil
+}
+
+func nameMode(mode v1alpha1.Mode, types []string, taken map[string]bool) ([]kindNames, error) {
 	slices.Sort(types)
 	// A type that comes back from its kind keeps it ("a_b"); one that does not ("a-b") gives way.
 	slices.SortStableFunc(types, func(a, b string) int { return boolOrder(faithful(b), faithful(a)) })
-	taken := make(map[string]bool, 2*len(types))
 	out := make([]kindNames, 0, len(types))
 	for _, t := range types {
 		if !typeName.MatchString(t) {
-			return nil, fmt.Errorf("resource type %q is not a name that an API can serve", t)
+			return nil, fmt.Errorf("%s type %q is not a name that an API can serve", mode, t)
 		}
-		kind := strings.ToLower(v1alpha1.KindOf(t))
-		if taken[kind] {
-			kind = hashed(kind, t)
+		n := kindNames{mode: mode, terraformType: t, kind: strings.ToLower(mode.KindOf(t))}
+		if taken[n.kind] {
+			n.kind = n.hashed(n.kind)
 		}
-		taken[kind] = true
-		out = append(out, kindNames{terraformType: t, kind: kind})
+		taken[n.kind] = true
+		out = append(out, n)
 	}
 	// Plurals come after all kinds are known: "aws-foos" can be the plural of one and the singular of another, and a
 	// client could not tell which is meant.
@@ -50,7 +69,7 @@ func nameKinds(types []string) ([]kindNames, error) {
 		plural, _ := meta.UnsafeGuessKindToResource(kschema.GroupVersionKind{Kind: n.kind})
 		p := plural.Resource
 		if len(p) > maxPlural || p != n.kind && taken[p] {
-			p = hashed(p, n.terraformType)
+			p = n.hashed(p)
 		}
 		taken[p] = true
 		out[i].plural = p
@@ -73,10 +92,19 @@ func boolOrder(a, b bool) int {
 	}
 }
 
-// hashed shortens a name and ends it with a hash of the type.
-func hashed(name, terraformType string) string {
-	sum := sha256.Sum256([]byte(terraformType))
+// hashed shortens a name and ends it with a hash of the type, which is another one in each mode.
+func (n kindNames) hashed(name string) string {
+	sum := sha256.Sum256([]byte(storedAs(n.mode, n.terraformType)))
 	const hashLen = 8
 	name = strings.TrimRight(name[:min(len(name), maxPlural-hashLen-1)], "-")
 	return name + "-" + hex.EncodeToString(sum[:])[:hashLen]
+}
+
+// storedAs is the place of a type's objects in the store, below their group. Unlike the plural it never changes, whatever types
+// a later version of the provider brings. No type has a dot in its name, so modes do not meet.
+func storedAs(mode v1alpha1.Mode, terraformType string) string {
+	if mode == v1alpha1.ModeManaged {
+		return terraformType
+	}
+	return string(mode) + "." + terraformType
 }

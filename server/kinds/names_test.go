@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/hykube/hykube/api/v1alpha1"
 )
 
 func TestNameKinds(t *testing.T) {
@@ -26,7 +28,7 @@ func TestNameKinds(t *testing.T) {
 		"hash follows from the type ": {[]string{"b_foos", "b_foo", "b_bar"}, map[string][2]string{"b_bar": {"b-bar", "b-bars"}, "b_foo": {"b-foo", "b-foos-#"}, "b_foos": {"b-foos", "b-fooses"}}},
 	} {
 		t.Run(reason, func(t *testing.T) {
-			got, err := nameKinds(slices.Clone(test.types))
+			got, err := nameKinds(map[v1alpha1.Mode][]string{v1alpha1.ModeManaged: slices.Clone(test.types)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -35,7 +37,7 @@ func TestNameKinds(t *testing.T) {
 			}
 			seen := map[string]bool{}
 			for _, n := range got {
-				hash := strings.TrimPrefix(hashed("", n.terraformType), "-")
+				hash := strings.TrimPrefix(n.hashed(""), "-")
 				kind, plural := strings.ReplaceAll(n.kind, hash, "#"), strings.ReplaceAll(n.plural, hash, "#")
 				if w := test.want[n.terraformType]; kind != w[0] || plural != w[1] {
 					t.Errorf("%s is %s %s, want %v", n.terraformType, n.kind, n.plural, w)
@@ -50,7 +52,45 @@ func TestNameKinds(t *testing.T) {
 			}
 		})
 	}
-	if _, err := nameKinds([]string{"no/name"}); err == nil {
+	if _, err := nameKinds(map[v1alpha1.Mode][]string{v1alpha1.ModeData: {"no/name"}}); err == nil {
 		t.Error("took a type that cannot be in a path")
+	}
+}
+
+// Types of different modes share the names of one group, and managed ones keep theirs whatever comes beside them.
+func TestModesDoNotCollide(t *testing.T) {
+	managed := []string{"sim_image", "data_sim_image", "data_sim_bs"}
+	alone, err := nameKinds(map[v1alpha1.Mode][]string{v1alpha1.ModeManaged: slices.Clone(managed)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := nameKinds(map[v1alpha1.Mode][]string{
+		v1alpha1.ModeManaged: slices.Clone(managed), v1alpha1.ModeData: {"sim_image", "sim_b", "sim_disk"},
+		v1alpha1.ModeEphemeral: {"sim_image"}, v1alpha1.ModeAction: {"sim_image"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(all[:len(alone)], alone) {
+		t.Errorf("managed kinds are called %v beside others, and %v alone", all[:len(alone)], alone)
+	}
+	names, places := map[string]bool{}, map[string]bool{}
+	for _, n := range all {
+		if names[n.kind] || names[n.plural] || places[storedAs(n.mode, n.terraformType)] {
+			t.Errorf("%+v collides", n)
+		}
+		names[n.kind], names[n.plural], places[storedAs(n.mode, n.terraformType)] = true, true, true
+	}
+	got := map[string]string{}
+	for _, n := range all[len(alone):] {
+		got[storedAs(n.mode, n.terraformType)] = n.kind
+	}
+	for stored, want := range map[string]string{
+		"data.sim_disk": "data-sim-disk", "ephemeral.sim_image": "ephemeral-sim-image", "action.sim_image": "action-sim-image",
+		"data.sim_image": "data-sim-image-", // data_sim_image has the name
+	} {
+		if got[stored] != want && !(strings.HasSuffix(want, "-") && strings.HasPrefix(got[stored], want)) {
+			t.Errorf("%s is called %q, want %q", stored, got[stored], want)
+		}
 	}
 }

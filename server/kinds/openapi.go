@@ -245,7 +245,7 @@ func (g *group) documentHash() string {
 		h := sha256.New()
 		_, _ = fmt.Fprintf(h, "%d %q %q %q\n", documentVersion, g.provider.Name, g.provider.Source, g.provider.Version)
 		for _, s := range g.kinds {
-			_, _ = fmt.Fprintf(h, "%q %q %q %d\n", s.Type, s.GVK.Kind, s.GVR.Resource, s.Schema.Version)
+			_, _ = fmt.Fprintf(h, "%q %q %q %q %d\n", s.Mode, s.Type, s.GVK.Kind, s.GVR.Resource, s.Schema.Version)
 			hashBlock(h, s.Schema.Block)
 		}
 		g.document.hash = strings.ToUpper(hex.EncodeToString(h.Sum(nil)))

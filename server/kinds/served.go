@@ -104,7 +104,7 @@ func (s *served) newServing() (*serving, error) {
 		UpdateStrategy:            strat,
 		DeleteStrategy:            strat,
 		ResetFieldsStrategy:       strat,
-		TableConvertor:            table{},
+		TableConvertor:            table{s.Mode},
 	}
 	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: restOptions{s}, AttrFunc: attributes}); err != nil {
 		return nil, fmt.Errorf("make storage: %w", err)
@@ -114,7 +114,7 @@ func (s *served) newServing() (*serving, error) {
 	statusStore.UpdateStrategy = statusStrat
 	statusStore.ResetFieldsStrategy = statusStrat
 
-	out := &serving{object: &objectREST{store}, status: &statusREST{&statusStore}}
+	out := &serving{object: &objectREST{store, s}, status: &statusREST{&statusStore}}
 	var err error
 	if out.objectScope, err = s.scope("", store.GetResetFields()); err != nil {
 		return nil, err
@@ -139,7 +139,7 @@ func (s *served) scope(subresource string, reset map[fieldpath.APIVersion]*field
 		UnsafeConvertor:          converter{},
 		Authorizer:               k.config.Authorizer,
 		EquivalentResourceMapper: runtime.NewEquivalentResourceRegistry(),
-		TableConvertor:           table{},
+		TableConvertor:           table{s.Mode},
 		Resource:                 s.GVR,
 		Kind:                     s.GVK,
 		Subresource:              subresource,
@@ -158,8 +158,7 @@ func (s *served) scope(subresource string, reset map[fieldpath.APIVersion]*field
 	return scope, nil
 }
 
-// restOptions stores objects as they are, under the Terraform type: unlike the plural it never changes, whatever
-// types a later version of the provider brings.
+// restOptions stores objects as they are, in the place that Kind.Stored names.
 type restOptions struct{ kind *served }
 
 func (o restOptions) GetRESTOptions(resource kschema.GroupResource, _ runtime.Object) (generic.RESTOptions, error) {
@@ -172,7 +171,8 @@ func (o restOptions) GetRESTOptions(resource kschema.GroupResource, _ runtime.Ob
 	// Metrics of storage bear the resource's name, and there may be thousands.
 	cfg.GroupResource.Resource = metricsResource
 	opts.StorageConfig = &cfg
-	opts.ResourcePrefix = "/" + o.kind.GVR.Group + "/" + o.kind.Type
+	stored := o.kind.Stored()
+	opts.ResourcePrefix = "/" + stored.Group + "/" + stored.Resource
 	opts.CountMetricPollPeriod = 0
 	return opts, nil
 }
@@ -181,10 +181,17 @@ func (o restOptions) GetRESTOptions(resource kschema.GroupResource, _ runtime.Ob
 const metricsResource = "resources"
 
 // objectREST serves the object itself.
-type objectREST struct{ *genericregistry.Store }
+type objectREST struct {
+	*genericregistry.Store
+	kind *served
+}
+
+func (r *objectREST) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
+	return r.Store.Create(ctx, obj, r.kind.borrowing(validate), options)
+}
 
 func (r *objectREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, forceCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
-	obj, created, err := r.Store.Update(ctx, name, info, create, update, forceCreate, options)
+	obj, created, err := r.Store.Update(ctx, name, info, r.kind.borrowing(create), r.kind.borrowingAnew(update), forceCreate, options)
 	return obj, created, blameClient(err)
 }
 

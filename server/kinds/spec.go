@@ -15,6 +15,11 @@ import (
 	"github.com/hykube/hykube/internal/schema"
 )
 
+// parseSpec reads arguments with the functions that providers bring. What is ephemeral itself may be made of what is.
+func (s *served) parseSpec(namespace string, spec map[string]any) (*plan.Config, plan.Diagnostics) {
+	return plan.ConfigOptions{Functions: s.functions(), Ephemeral: s.Mode == v1alpha1.ModeEphemeral, Namespace: namespace}.Parse(spec, s.Schema.Block)
+}
+
 // validateSpec checks the arguments against the provider's schema, and their expressions as far as they can be known
 // without values.
 func (s *served) validateSpec(u *unstructured.Unstructured) field.ErrorList {
@@ -22,16 +27,13 @@ func (s *served) validateSpec(u *unstructured.Unstructured) field.ErrorList {
 	if raw := u.Object["spec"]; !ok && raw != nil {
 		return field.ErrorList{field.Invalid(field.NewPath("spec"), raw, "must be an object, got "+describe(raw))}
 	}
-	_, diags := plan.ParseConfig(spec, s.Schema.Block)
+	_, diags := s.parseSpec(u.GetNamespace(), spec)
 	var errs field.ErrorList
 	for _, d := range diags {
 		if d.Severity != v1alpha1.SeverityError {
 			continue
 		}
-		detail := d.Detail
-		if detail == "" {
-			detail = d.Summary
-		}
+		detail := diagnosticText(d)
 		switch d.Summary {
 		case plan.SummaryUnknownField:
 			errs = append(errs, &field.Error{Type: field.ErrorTypeForbidden, Field: d.Attribute, Detail: unknownSpecField(d).Error()})
@@ -51,7 +53,7 @@ func (s *served) validateSpec(u *unstructured.Unstructured) field.ErrorList {
 // warnings are what the schema discourages.
 func (s *served) warnings(u *unstructured.Unstructured) []string {
 	spec, _ := u.Object["spec"].(map[string]any)
-	_, diags := plan.ParseConfig(spec, s.Schema.Block)
+	_, diags := s.parseSpec(u.GetNamespace(), spec)
 	var out []string
 	for _, d := range diags {
 		if d.Severity == v1alpha1.SeverityWarning {
@@ -79,7 +81,7 @@ func (s *served) unknownSpec(u *unstructured.Unstructured) []error {
 	if !ok {
 		return nil
 	}
-	_, diags := plan.ParseConfig(spec, s.Schema.Block)
+	_, diags := s.parseSpec(u.GetNamespace(), spec)
 	var out []error
 	for _, d := range diags {
 		if d.Severity == v1alpha1.SeverityError && d.Summary == plan.SummaryUnknownField {

@@ -2,6 +2,7 @@ package kinds
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -25,11 +26,34 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// Messages of the Ready condition that the server itself sets.
-const (
-	messageRecorded = "recorded; make a Plan to apply it"
-	messageDeleted  = "deleted; make a Plan to destroy the infrastructure and release the object"
-)
+// messageDeleted is what the Ready condition says of an object that waits for its infrastructure to be destroyed.
+const messageDeleted = "deleted; make a Plan to destroy the infrastructure and release the object"
+
+// beginning is the Ready condition of a new object: it is there from the first moment.
+func beginning(mode v1alpha1.Mode) map[string]any {
+	switch mode {
+	case v1alpha1.ModeData:
+		return readiness(metav1.ConditionFalse, v1alpha1.ReasonAwaitingPlan, "recorded; make a Plan to read it")
+	case v1alpha1.ModeEphemeral:
+		return readiness(metav1.ConditionTrue, v1alpha1.ReasonDeclared, "opened by the plans that need it, and never stored")
+	case v1alpha1.ModeAction:
+		return readiness(metav1.ConditionFalse, v1alpha1.ReasonAwaitingPlan, "recorded; make a Plan to run it")
+	default:
+		return readiness(metav1.ConditionFalse, v1alpha1.ReasonAwaitingPlan, "recorded; make a Plan to apply it")
+	}
+}
+
+// messageChanged is what is said of an object whose Ready condition speaks of an earlier spec.
+func messageChanged(mode v1alpha1.Mode) string {
+	switch mode {
+	case v1alpha1.ModeData:
+		return "The spec was changed after it was read; make a Plan to read it again."
+	case v1alpha1.ModeAction:
+		return "The spec was changed after it was run; make a Plan to run it again."
+	default:
+		return "The spec was changed after it was applied; make a Plan to apply the change."
+	}
+}
 
 // strategy is how objects of one kind are made, changed and deleted.
 type strategy struct {
@@ -75,24 +99,25 @@ func (s strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 }
 
 // PrepareForCreate replaces whatever status a client sent: conditions are there from the first moment.
-func (strategy) PrepareForCreate(_ context.Context, obj runtime.Object) {
+func (s strategy) PrepareForCreate(_ context.Context, obj runtime.Object) {
 	u := obj.(*unstructured.Unstructured)
-	u.Object["status"] = map[string]any{
-		"observedGeneration": int64(0),
-		"conditions":         []any{notReady(v1alpha1.ReasonAwaitingPlan, messageRecorded)},
+	observed := int64(0)
+	if s.kind.Mode == v1alpha1.ModeEphemeral {
+		observed = 1 // no plan has to look at it first
 	}
+	u.Object["status"] = map[string]any{"observedGeneration": observed, "conditions": []any{beginning(s.kind.Mode)}}
 	u.SetGeneration(1)
 }
 
-func notReady(reason, message string) map[string]any {
+func readiness(status metav1.ConditionStatus, reason, message string) map[string]any {
 	return map[string]any{
-		"type": v1alpha1.ConditionReady, "status": string(metav1.ConditionFalse), "reason": reason, "message": message,
+		"type": v1alpha1.ConditionReady, "status": string(status), "reason": reason, "message": message,
 		"lastTransitionTime": time.Now().UTC().Format(time.RFC3339),
 	}
 }
 
 // PrepareForUpdate keeps the status and counts the generation.
-func (strategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
+func (s strategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
 	n, o := obj.(*unstructured.Unstructured), old.(*unstructured.Unstructured)
 	if status, ok := o.Object["status"]; ok {
 		n.Object["status"] = status
@@ -101,7 +126,16 @@ func (strategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
 	}
 	if changed(n, o, "spec") || changed(n, o, "lifecycle") {
 		n.SetGeneration(o.GetGeneration() + 1)
+		if s.kind.Mode == v1alpha1.ModeEphemeral {
+			s.declareAgain(n)
+		}
 	}
+}
+
+// declareAgain makes the status of an ephemeral resource speak of its new spec, which nobody has to apply.
+func (strategy) declareAgain(u *unstructured.Unstructured) {
+	setCondition(u, beginning(v1alpha1.ModeEphemeral))
+	u.Object["status"].(map[string]any)["observedGeneration"] = u.GetGeneration()
 }
 
 func changed(n, o *unstructured.Unstructured, top string) bool {
@@ -112,7 +146,8 @@ func (s strategy) Validate(_ context.Context, obj runtime.Object) field.ErrorLis
 	u := obj.(*unstructured.Unstructured)
 	errs := s.validateObject(u)
 	errs = append(errs, s.kind.validateSpec(u)...)
-	return append(errs, s.kind.validateLifecycle(u)...)
+	errs = append(errs, s.kind.validateLifecycle(u)...)
+	return append(errs, s.validateHold(u, nil)...)
 }
 
 // ValidateUpdate checks spec and lifecycle where they change: an object that an upgraded provider no longer likes can
@@ -127,7 +162,18 @@ func (s strategy) ValidateUpdate(ctx context.Context, obj, old runtime.Object) f
 	if changed(n, o, "lifecycle") {
 		errs = append(errs, s.kind.validateLifecycle(n)...)
 	}
+	errs = append(errs, s.validateHold(n, o)...)
 	return append(errs, validateFinalizers(ctx, n, o)...)
+}
+
+// validateHold keeps the finalizer off what stands for no infrastructure: no plan would ever take it off again.
+func (s strategy) validateHold(n, o *unstructured.Unstructured) field.ErrorList {
+	if s.kind.Mode == v1alpha1.ModeManaged || !slices.Contains(n.GetFinalizers(), v1alpha1.FinalizerState) ||
+		o != nil && slices.Contains(o.GetFinalizers(), v1alpha1.FinalizerState) {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(field.NewPath("metadata", "finalizers"),
+		fmt.Sprintf("%s is for managed resources: nothing has to be destroyed before a %s goes", v1alpha1.FinalizerState, s.kind.GVK.Kind))}
 }
 
 // validateObject checks what all objects have. Fields that nobody knows were dropped from other requests; an apply
@@ -172,7 +218,7 @@ func validateFinalizers(ctx context.Context, n, o *unstructured.Unstructured) fi
 func (strategy) CheckGracefulDelete(_ context.Context, obj runtime.Object, _ *metav1.DeleteOptions) bool {
 	u, ok := obj.(*unstructured.Unstructured)
 	if ok && slices.Contains(u.GetFinalizers(), v1alpha1.FinalizerState) {
-		setCondition(u, notReady(v1alpha1.ReasonDeleting, messageDeleted))
+		setCondition(u, readiness(metav1.ConditionFalse, v1alpha1.ReasonDeleting, messageDeleted))
 	}
 	return false
 }

@@ -15,19 +15,17 @@ import (
 
 // table prints what a person wants to know of an object: is it there, what is it called at the provider, and what
 // is the matter.
-type table struct{}
+type table struct{ mode v1alpha1.Mode }
 
-func (table) ConvertToTable(_ context.Context, obj, options runtime.Object) (*metav1.Table, error) {
+// identified says whether objects of the mode have attributes, among them an ID.
+func (t table) identified() bool {
+	return t.mode == v1alpha1.ModeManaged || t.mode == v1alpha1.ModeData
+}
+
+func (t table) ConvertToTable(_ context.Context, obj, options runtime.Object) (*metav1.Table, error) {
 	out := &metav1.Table{}
 	if o, ok := options.(*metav1.TableOptions); !ok || !o.NoHeaders {
-		out.ColumnDefinitions = []metav1.TableColumnDefinition{
-			{Name: "Name", Type: "string", Format: "name", Description: "Name of the object."},
-			{Name: "Ready", Type: "string", Description: "Whether the infrastructure is what the spec asks for."},
-			{Name: "Reason", Type: "string", Description: "Why it is, or is not."},
-			{Name: "ID", Type: "string", Description: "The provider's own name for it."},
-			{Name: "Age", Type: "date", Description: metav1.ObjectMeta{}.SwaggerDoc()["creationTimestamp"]},
-			{Name: "Message", Type: "string", Priority: 1, Description: "What happened, and what to do."},
-		}
+		out.ColumnDefinitions = t.columns()
 	}
 	if l, err := meta.ListAccessor(obj); err == nil {
 		out.ResourceVersion, out.Continue, out.RemainingItemCount = l.GetResourceVersion(), l.GetContinue(), l.GetRemainingItemCount()
@@ -43,12 +41,37 @@ func (table) ConvertToTable(_ context.Context, obj, options runtime.Object) (*me
 		ready := condition(status, v1alpha1.ConditionReady)
 		if observed, _, _ := unstructured.NestedInt64(status, "observedGeneration"); ready["status"] == "True" && observed != u.GetGeneration() {
 			// The condition is about an earlier spec; kstatus and kubectl wait look at it in the same way.
-			ready = map[string]any{"status": "False", "reason": v1alpha1.ReasonAwaitingPlan, "message": "The spec was changed after it was applied; make a Plan to apply the change."}
+			ready = map[string]any{"status": "False", "reason": v1alpha1.ReasonAwaitingPlan, "message": messageChanged(t.mode)}
 		}
-		return []any{name, text(ready["status"]), text(ready["reason"]), identity(status), age, text(ready["message"])}, nil
+		row := []any{name, text(ready["status"]), text(ready["reason"])}
+		if t.identified() {
+			row = append(row, identity(status))
+		}
+		return append(row, age, text(ready["message"])), nil
 	})
 	out.Rows = rows
 	return out, err
+}
+
+func (t table) columns() []metav1.TableColumnDefinition {
+	ready := map[v1alpha1.Mode]string{
+		v1alpha1.ModeManaged:   "Whether the infrastructure is what the spec asks for.",
+		v1alpha1.ModeData:      "Whether it was read as the spec asks for.",
+		v1alpha1.ModeEphemeral: "Whether plans can use it.",
+		v1alpha1.ModeAction:    "Whether it was run as the spec asks for.",
+	}[t.mode]
+	columns := []metav1.TableColumnDefinition{
+		{Name: "Name", Type: "string", Format: "name", Description: "Name of the object."},
+		{Name: "Ready", Type: "string", Description: ready},
+		{Name: "Reason", Type: "string", Description: "Why it is, or is not."},
+	}
+	if t.identified() {
+		columns = append(columns, metav1.TableColumnDefinition{Name: "ID", Type: "string", Description: "The provider's own name for it."})
+	}
+	return append(columns,
+		metav1.TableColumnDefinition{Name: "Age", Type: "date", Description: metav1.ObjectMeta{}.SwaggerDoc()["creationTimestamp"]},
+		metav1.TableColumnDefinition{Name: "Message", Type: "string", Priority: 1, Description: "What happened, and what to do."},
+	)
 }
 
 // condition finds a condition; reading from the nil map of a missing one is fine.

@@ -73,37 +73,6 @@ func TestCreateRefusesWhatTheProviderWould(t *testing.T) {
 	}
 }
 
-func TestLifecycle(t *testing.T) {
-	h := newHouse(t, sim())
-	for reason, test := range map[string]struct{ lifecycle, want string }{
-		"all of it": {`{"providerConfig":"eu","dependsOn":["sim_network.a"],"preventDestroy":true,"createBeforeDestroy":false,
-			"ignoreChanges":["tags","rule[0].port","all"],"replaceTriggeredBy":[],"destroy":true}`, ""},
-		"not acted on: createBeforeDestroy": {`{"createBeforeDestroy":true}`, "lifecycle.createBeforeDestroy: Forbidden: this version"},
-		"not acted on: replaceTriggeredBy":  {`{"replaceTriggeredBy":["sim_network.a"]}`, "lifecycle.replaceTriggeredBy: Forbidden: this version"},
-		"not acted on: destroy":             {`{"destroy":false}`, "lifecycle.destroy: Forbidden: this version"},
-		"unknown field":                     {`{"foo":1}`, `unknown field "lifecycle.foo"`},
-		"Terraform's name":                  {`{"prevent_destroy":true}`, `did you mean "lifecycle.preventDestroy"?`},
-		"string for boolean":                {`{"preventDestroy":"yes"}`, "lifecycle.preventDestroy: Invalid value"},
-		"string for list":                   {`{"dependsOn":"sim_network.a"}`, "lifecycle.dependsOn: Invalid value"},
-		"number in list":                    {`{"dependsOn":["sim_network.a",1]}`, "lifecycle.dependsOn[1]: Invalid value"},
-		"no address":                        {`{"dependsOn":["nothing"]}`, `lifecycle.dependsOn[0]: Invalid value: "nothing"`},
-		"no such argument":                  {`{"ignoreChanges":["tagz"]}`, `lifecycle.ignoreChanges[0]: Invalid value: "tagz"`},
-		"no name of a config":               {`{"providerConfig":"A B"}`, "lifecycle.providerConfig: Invalid value"},
-		"not an object":                     {`[]`, "lifecycle: Invalid value"},
-	} {
-		t.Run(reason, func(t *testing.T) {
-			body := strings.Replace(network("x", `{"name":"n"}`), `"spec":`, `"lifecycle":`+test.lifecycle+`,"spec":`, 1)
-			a := h.do(t, admin, http.MethodPost, networks+"?dryRun=All", body)
-			switch {
-			case test.want == "" && a.code != http.StatusCreated:
-				t.Errorf("%d %s", a.code, a.message())
-			case test.want != "" && (a.code != http.StatusUnprocessableEntity || !strings.Contains(a.message(), test.want)):
-				t.Errorf("%d %s", a.code, a.message())
-			}
-		})
-	}
-}
-
 func TestFieldValidation(t *testing.T) {
 	h := newHouse(t, sim())
 	const top = `{"apiVersion":"sim.hykube.io/v1","kind":"sim-network","metadata":{"name":"x","foo":1},"mtu":2,"bar":3,"spec":{"name":"n"}}`

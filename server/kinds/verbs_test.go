@@ -307,7 +307,7 @@ func TestMetadataClient(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := h.kinds.ByType("sim_network")[0]
+	k := h.kinds.ByType("", "sim_network")[0]
 	c := m.Resource(k.GVR).Namespace("default")
 	list, err := c.List(t.Context(), metav1.ListOptions{})
 	if err != nil || len(list.Items) != 1 || list.Items[0].GetName() != "main" {

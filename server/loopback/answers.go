@@ -3,10 +3,13 @@ package loopback
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -22,7 +25,8 @@ type Answers struct {
 }
 
 // InUse counts what a Namespace, a Provider or a ProviderConfig stands behind: the living instances, and for a Provider the
-// objects of its kinds, which nobody could see or delete without it.
+// objects of its kinds, of whatever mode, which nobody could see or delete without it. A data source, an ephemeral resource or
+// an action keeps no Namespace and no ProviderConfig: nothing is lost with it.
 func (a *Answers) InUse(ctx context.Context, obj metav1.Object) (n int, example string, err error) {
 	count := func(kind, namespace, name string) {
 		if n++; n == 1 {
@@ -46,11 +50,53 @@ func (a *Answers) InUse(ctx context.Context, obj metav1.Object) (n int, example 
 		if err != nil {
 			return 0, "", err
 		}
-		if (config == "" || rec.ProviderConfig == config) && (rec.Exists() || rec.Intent != nil) {
+		if rec.Mode != v1alpha1.ModeData && lives(rec, config) {
 			count(rec.Object.Kind, rec.Object.Namespace, rec.Object.Name)
 		}
 	}
 	return n, example, nil
+}
+
+// lives says whether there is, or may be, infrastructure that was made with a ProviderConfig; any one when the name is empty.
+func lives(rec *ledger.Instance, config string) bool {
+	if (rec.Exists() || rec.Intent != nil) && (config == "" || rec.ProviderConfig == config) {
+		return true
+	}
+	return slices.ContainsFunc(rec.Deposed, func(d ledger.Deposed) bool { return config == "" || d.ProviderConfig == config })
+}
+
+// Taint sets or removes the mark that makes the next plan replace what stands behind an object.
+func (a *Answers) Taint(ctx context.Context, obj metav1.Object, k kinds.Kind, tainted bool) error {
+	verb := map[bool]string{true: "taint", false: "untaint"}[tainted]
+	refuse := func(format string, args ...any) error {
+		return apierrors.NewConflict(k.GVR.GroupResource(), obj.GetName(), fmt.Errorf("%s: %s", verb, fmt.Sprintf(format, args...)))
+	}
+	rec, err := a.record(ctx, obj, k)
+	switch {
+	case err != nil:
+		return err
+	case rec.Intent != nil:
+		return refuse("a change of it is under way, or its outcome was lost; wait for the plan that makes it, or resolve it")
+	case !rec.Exists():
+		err := apierrors.NewNotFound(k.GVR.GroupResource(), obj.GetName())
+		err.ErrStatus.Message = fmt.Sprintf("%s %s %q: it has no infrastructure yet, so there is nothing to replace; make a Plan and apply it", verb, k.GVK.Kind, obj.GetName())
+		return err
+	case rec.Tainted == tainted:
+		return nil
+	}
+	rec.Tainted = tainted
+	if err := a.Ledger.Save(ctx, rec); errors.Is(err, ledger.ErrConflict) {
+		return refuse("a plan changes it just now; try again when the plan is done")
+	} else if err != nil {
+		return err
+	}
+	return nil
+}
+
+func (a *Answers) record(ctx context.Context, obj metav1.Object, k kinds.Kind) (*ledger.Instance, error) {
+	return a.Ledger.Instance(ctx, v1alpha1.ObjectReference{
+		APIVersion: k.GVK.GroupVersion().String(), Kind: k.GVK.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID(),
+	})
 }
 
 // defaultChanges is the length of a page of changes when the client names none.
@@ -85,14 +131,35 @@ func (a *Answers) Changes(ctx context.Context, p *v1alpha1.Plan, limit int, cont
 
 // State is what the subresource "state" answers: the raw provider state, secrets included. Nil when there is none.
 func (a *Answers) State(ctx context.Context, obj metav1.Object, k kinds.Kind) ([]byte, error) {
-	rec, err := a.Ledger.Instance(ctx, v1alpha1.ObjectReference{
-		APIVersion: k.GVK.GroupVersion().String(), Kind: k.GVK.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID(),
-	})
-	if err != nil || !rec.Exists() {
+	rec, err := a.record(ctx, obj, k)
+	if err != nil || !rec.Living() {
 		return nil, err
 	}
-	return json.Marshal(map[string]any{
-		"type": rec.Type, "provider": rec.Provider, "providerVersion": rec.ProviderVersion, "schemaVersion": rec.SchemaVersion,
-		"attributes": rec.Attributes, "tainted": rec.Tainted, "dependencies": rec.Dependencies,
-	})
+	state := instanceState(&rec.State)
+	state["provider"], state["mode"] = rec.Provider, k.Mode
+	var deposed []map[string]any
+	for i := range rec.Deposed {
+		d := instanceState(&rec.Deposed[i].State)
+		d["key"] = rec.Deposed[i].Key
+		deposed = append(deposed, d)
+	}
+	if deposed != nil {
+		state["deposed"] = deposed
+	}
+	return json.Marshal(state)
+}
+
+// instanceState is one instance as people may see it who may see secrets.
+func instanceState(s *ledger.State) map[string]any {
+	m := map[string]any{
+		"type": s.Type, "providerVersion": s.ProviderVersion, "schemaVersion": s.SchemaVersion,
+		"attributes": s.Attributes, "tainted": s.Tainted, "dependencies": s.Dependencies,
+	}
+	if s.Identity != nil {
+		m["identity"], m["identityVersion"] = s.Identity, s.IdentityVersion
+	}
+	if s.Quarantine != nil {
+		m["quarantine"] = s.Quarantine
+	}
+	return m
 }

@@ -3,6 +3,7 @@ package loopback
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -121,22 +122,69 @@ func (c *Configs) Secret(ctx context.Context, namespace, name, key string) ([]by
 	return value, nil
 }
 
+// SecretData implements activities.Configs.
+func (c *Configs) SecretData(ctx context.Context, namespace, name string) (map[string][]byte, error) {
+	secret, err := c.Core.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read secret %q: %w", name, err)
+	}
+	if secret.Data == nil {
+		return map[string][]byte{}, nil // it is there, and empty
+	}
+	return secret.Data, nil
+}
+
+// ConfigMap implements activities.Configs.
+func (c *Configs) ConfigMap(ctx context.Context, namespace, name string) (map[string][]byte, error) {
+	cm, err := c.Core.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read config map %q: %w", name, err)
+	}
+	data := make(map[string][]byte, len(cm.Data)+len(cm.BinaryData))
+	for key, value := range cm.Data {
+		data[key] = []byte(value)
+	}
+	maps.Copy(data, cm.BinaryData) // no key is in both: the API sees to that
+	return data, nil
+}
+
 // Access answers what somebody may do. It implements activities.Access.
 type Access struct{ Core kubernetes.Interface }
 
 // MayUse implements activities.Access.
 func (a *Access) MayUse(ctx context.Context, who v1alpha1.Identity, namespace, name string) (bool, error) {
-	review, err := a.Core.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
-		Spec: authorizationv1.SubjectAccessReviewSpec{
-			User: who.Username, Groups: who.Groups,
-			ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Verb: "use", Group: v1alpha1.GroupName, Version: v1alpha1.SchemeGroupVersion.Version, Resource: "providerconfigs",
-				Namespace: namespace, Name: name,
-			},
-		},
-	}, metav1.CreateOptions{})
+	ok, err := a.may(ctx, who, authorizationv1.ResourceAttributes{
+		Verb: "use", Group: v1alpha1.GroupName, Resource: "providerconfigs", Namespace: namespace, Name: name,
+	})
 	if err != nil {
 		return false, fmt.Errorf("ask whether %q may use provider configuration %q: %w", who.Username, name, err)
+	}
+	return ok, nil
+}
+
+// MayRead implements activities.Access.
+func (a *Access) MayRead(ctx context.Context, who v1alpha1.Identity, namespace, group, resource, name string) (bool, error) {
+	ok, err := a.may(ctx, who, authorizationv1.ResourceAttributes{
+		Verb: "get", Group: group, Resource: resource, Namespace: namespace, Name: name,
+	})
+	if err != nil {
+		return false, fmt.Errorf("ask whether %q may read %s %q in namespace %q: %w", who.Username, resource, name, namespace, err)
+	}
+	return ok, nil
+}
+
+func (a *Access) may(ctx context.Context, who v1alpha1.Identity, what authorizationv1.ResourceAttributes) (bool, error) {
+	review, err := a.Core.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
+		Spec: authorizationv1.SubjectAccessReviewSpec{User: who.Username, Groups: who.Groups, ResourceAttributes: &what},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return false, err
 	}
 	return review.Status.Allowed, nil
 }

@@ -52,7 +52,7 @@ func (o *Objects) Get(ctx context.Context, ref v1alpha1.ObjectReference) (*unstr
 	if err != nil {
 		return nil, err
 	}
-	obj, err := o.Stored.Get(ctx, kschema.GroupResource{Group: kind.GVR.Group, Resource: kind.Type}, ref.Namespace, ref.Name)
+	obj, err := o.Stored.Get(ctx, kind.Stored(), ref.Namespace, ref.Name)
 	if err != nil {
 		return nil, err
 	}

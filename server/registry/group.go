@@ -23,10 +23,13 @@ type ChangesFunc func(ctx context.Context, plan *v1alpha1.Plan, limit int, cont 
 type Config struct {
 	Codecs      Codecs
 	RESTOptions generic.RESTOptionsGetter
-	// Authorizer is asked for the verb "approve".
+	// Authorizer is asked for the verbs "approve" and "use".
 	Authorizer authorizer.Authorizer
 	InUse      InUseFunc
 	Changes    ChangesFunc
+	// Types are what queries can be about, and Query answers them.
+	Types TypesFunc
+	Query QueryFunc
 }
 
 // NewGroup returns the API group hykube.io.
@@ -55,6 +58,7 @@ func NewGroup(c Config) (*genericapiserver.APIGroupInfo, error) {
 		"plans/approval":         &approvalREST{plans: plans.Store, authorizer: c.Authorizer},
 		"plans/cancel":           &cancelREST{plans: plans.Store},
 		"plans/changes":          &changesREST{plans: plans.Store, changes: c.Changes},
+		"queries":                &queryREST{configs: configs.Store, authorizer: c.Authorizer, types: c.Types, query: c.Query},
 	}
 	return &info, nil
 }

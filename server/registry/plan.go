@@ -139,10 +139,18 @@ func validatePlan(p *v1alpha1.Plan) field.ErrorList {
 	if p.Spec.Selector != nil {
 		errs = append(errs, metav1validation.ValidateLabelSelector(p.Spec.Selector, metav1validation.LabelSelectorValidationOptions{}, spec.Child("selector"))...)
 	}
-	errs = append(errs, validateAddresses(p.Spec.Targets, spec.Child("targets"))...)
-	errs = append(errs, validateAddresses(p.Spec.Replace, spec.Child("replace"))...)
+	errs = append(errs, validateAddresses(p.Spec.Targets, spec.Child("targets"), anyMode)...)
+	errs = append(errs, validateAddresses(p.Spec.Exclude, spec.Child("exclude"), anyMode)...)
+	errs = append(errs, validateAddresses(p.Spec.Replace, spec.Child("replace"), v1alpha1.ModeManaged)...)
+	errs = append(errs, validateAddresses(p.Spec.Invoke, spec.Child("invoke"), v1alpha1.ModeAction)...)
+	if len(p.Spec.Targets) > 0 && len(p.Spec.Exclude) > 0 {
+		errs = append(errs, field.Invalid(spec.Child("exclude"), field.OmitValueType{}, "cannot go with spec.targets: name either what to look at, or what to leave out"))
+	}
+	errs = append(errs, validateExcluded(p, spec)...)
 	if p.Spec.RefreshOnly {
 		switch {
+		case len(p.Spec.Invoke) > 0:
+			errs = append(errs, field.Invalid(spec.Child("refreshOnly"), true, "cannot go with spec.invoke: a plan that only reads runs no actions"))
 		case p.Spec.Destroy:
 			errs = append(errs, field.Invalid(spec.Child("refreshOnly"), true, "cannot go with spec.destroy: a plan that only reads destroys nothing"))
 		case len(p.Spec.Replace) > 0:
@@ -153,6 +161,28 @@ func validatePlan(p *v1alpha1.Plan) field.ErrorList {
 	}
 	if p.Spec.Destroy && len(p.Spec.Replace) > 0 {
 		errs = append(errs, field.Invalid(spec.Child("destroy"), true, "cannot go with spec.replace: what is destroyed is not made again"))
+	}
+	if p.Spec.Destroy && len(p.Spec.Invoke) > 0 {
+		errs = append(errs, field.Invalid(spec.Child("destroy"), true, "cannot go with spec.invoke: a plan that destroys runs no actions"))
+	}
+	return errs
+}
+
+// validateExcluded refuses to do something to what is left out.
+func validateExcluded(p *v1alpha1.Plan, spec *field.Path) field.ErrorList {
+	excluded := map[plan.Address]bool{}
+	for _, s := range p.Spec.Exclude {
+		if a, err := plan.ParseAddress(s); err == nil {
+			excluded[a.In(p.Namespace)] = true
+		}
+	}
+	var errs field.ErrorList
+	for name, list := range map[string][]string{"replace": p.Spec.Replace, "invoke": p.Spec.Invoke} {
+		for i, s := range list {
+			if a, err := plan.ParseAddress(s); err == nil && excluded[a.In(p.Namespace)] {
+				errs = append(errs, field.Invalid(spec.Child(name).Index(i), s, "is left out by spec.exclude; remove it from one of the two"))
+			}
+		}
 	}
 	return errs
 }
@@ -173,7 +203,10 @@ func validateEnum[E ~string](value E, path *field.Path, allowed ...E) field.Erro
 	return field.ErrorList{field.NotSupported(path, value, allowed)}
 }
 
-func validateAddresses(addresses []string, path *field.Path) field.ErrorList {
+// anyMode accepts the addresses of all modes.
+const anyMode v1alpha1.Mode = ""
+
+func validateAddresses(addresses []string, path *field.Path, mode v1alpha1.Mode) field.ErrorList {
 	if len(addresses) > maxTargets {
 		return field.ErrorList{field.TooMany(path, len(addresses), maxTargets)}
 	}
@@ -181,9 +214,24 @@ func validateAddresses(addresses []string, path *field.Path) field.ErrorList {
 	seen := make(map[plan.Address]bool, len(addresses))
 	for i, s := range addresses {
 		a, err := plan.ParseAddress(s)
+		detail := ""
 		switch {
+		case err != nil && mode == v1alpha1.ModeAction:
+			detail = "must be the address of an action, such as action.sim_reboot.now or action-sim-reboot/now"
 		case err != nil:
-			errs = append(errs, field.Invalid(path.Index(i), shorten(s), "must be the address of a resource, such as sim_network.main or sim-network/main"))
+			detail = "must be the address of a resource, such as sim_network.main or sim-network/main"
+		case a.Stored():
+			detail = "is no part of a plan: a ConfigMap or a Secret is read, and never changed"
+		case a.Namespace != "":
+			detail = "must be in the plan's own namespace: write it without the namespace"
+		case mode == v1alpha1.ModeAction && a.Mode != mode:
+			detail = "must be the address of an action, such as action.sim_reboot.now: nothing else is run"
+		case mode == v1alpha1.ModeManaged && a.Mode != "":
+			detail = "must be the address of a managed resource, such as sim_network.main: nothing else has infrastructure to replace"
+		}
+		switch {
+		case detail != "":
+			errs = append(errs, field.Invalid(path.Index(i), shorten(s), detail))
 		case seen[a]:
 			errs = append(errs, field.Duplicate(path.Index(i), s))
 		}

@@ -69,6 +69,9 @@ func validateProviderConfig(pc *v1alpha1.ProviderConfig) field.ErrorList {
 	if err != nil {
 		errs = append(errs, field.Invalid(spec.Child("config"), field.OmitValueType{}, err.Error()))
 	}
+	if _, err := configArguments(pc.Spec.Meta); err != nil {
+		errs = append(errs, field.Invalid(spec.Child("meta"), field.OmitValueType{}, err.Error()))
+	}
 	errs = append(errs, validateSecretRefs(pc.Spec.SecretRefs, config, spec.Child("secretRefs"))...)
 	if l := pc.Spec.Limits; l != nil {
 		errs = append(errs, validateRange(l.Concurrency, maxConcurrency, spec.Child("limits", "concurrency"))...)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -89,7 +90,7 @@ var providerConfigTable = tableConvertor{
 var planTable = tableConvertor{
 	columns: []metav1.TableColumnDefinition{
 		nameColumn,
-		column("Summary", "string", "Number of changes: created, updated, replaced, deleted.", 0),
+		column("Summary", "string", "Number of changes, by kind.", 0),
 		column("Approved", "string", "Whether the plan was approved.", 0),
 		column("Status", "string", "What the plan is at.", 0),
 		column("Progress", "string", "Changes made, of those to make.", 0),
@@ -120,7 +121,60 @@ func changesTable(list *v1alpha1.PlanChangeList) *metav1.Table {
 		},
 	}
 	for _, c := range list.Items {
-		table.Rows = append(table.Rows, metav1.TableRow{Cells: []any{int64(c.Index), string(c.Action), c.Address, string(c.State), c.Message}})
+		table.Rows = append(table.Rows, metav1.TableRow{Cells: []any{int64(c.Index), changeText(c), instanceText(c), string(c.State), c.Message}})
+	}
+	return table
+}
+
+// changeText is what a change does, in a word or a few.
+func changeText(c v1alpha1.PlanChange) string {
+	text := string(c.Action)
+	switch {
+	case c.Action == v1alpha1.ActionReplace && c.Forget:
+		text += " (forgets the old one)"
+	case c.Action == v1alpha1.ActionReplace && c.CreateBeforeDestroy:
+		text += " (creates first)"
+	}
+	var first []string
+	if c.PreviousAddress != "" {
+		first = append(first, "Move")
+	}
+	if c.Importing != nil {
+		first = append(first, "Import")
+	}
+	if len(first) == 0 {
+		return text
+	}
+	if c.Action != v1alpha1.ActionNoOp && c.Action != "" {
+		first = append(first, text)
+	}
+	return strings.Join(first, ", ")
+}
+
+// instanceText is the address of what is changed, and which instance of it.
+func instanceText(c v1alpha1.PlanChange) string {
+	switch {
+	case c.Deposed != "":
+		return fmt.Sprintf("%s (deposed %s)", c.Address, c.Deposed)
+	case c.PreviousAddress != "":
+		return fmt.Sprintf("%s (was %s)", c.Address, c.PreviousAddress)
+	}
+	return c.Address
+}
+
+// queryTable is the table of what a query found.
+func queryTable(q *v1alpha1.Query) *metav1.Table {
+	table := &metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{
+		column("Found", "string", "What the provider calls the resource.", 0),
+		column("Import By", "string", "ID, or identity, by which an import finds it.", 0),
+		column("Managed By", "string", "Object that has it already.", 0),
+	}}
+	for _, r := range q.Status.Results {
+		by := r.ID
+		if by == "" && r.Identity != nil {
+			by = string(r.Identity.Raw)
+		}
+		table.Rows = append(table.Rows, metav1.TableRow{Cells: []any{r.DisplayName, by, r.ManagedBy}})
 	}
 	return table
 }

@@ -24,6 +24,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.PlanCancel{}.OpenAPIModelName():           schema_hykube_hykube_api_v1alpha1_PlanCancel(ref),
 		v1alpha1.PlanChange{}.OpenAPIModelName():           schema_hykube_hykube_api_v1alpha1_PlanChange(ref),
 		v1alpha1.PlanChangeList{}.OpenAPIModelName():       schema_hykube_hykube_api_v1alpha1_PlanChangeList(ref),
+		v1alpha1.PlanImport{}.OpenAPIModelName():           schema_hykube_hykube_api_v1alpha1_PlanImport(ref),
 		v1alpha1.PlanList{}.OpenAPIModelName():             schema_hykube_hykube_api_v1alpha1_PlanList(ref),
 		v1alpha1.PlanProgress{}.OpenAPIModelName():         schema_hykube_hykube_api_v1alpha1_PlanProgress(ref),
 		v1alpha1.PlanRuns{}.OpenAPIModelName():             schema_hykube_hykube_api_v1alpha1_PlanRuns(ref),
@@ -38,6 +39,10 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.ProviderList{}.OpenAPIModelName():         schema_hykube_hykube_api_v1alpha1_ProviderList(ref),
 		v1alpha1.ProviderSpec{}.OpenAPIModelName():         schema_hykube_hykube_api_v1alpha1_ProviderSpec(ref),
 		v1alpha1.ProviderStatus{}.OpenAPIModelName():       schema_hykube_hykube_api_v1alpha1_ProviderStatus(ref),
+		v1alpha1.Query{}.OpenAPIModelName():                schema_hykube_hykube_api_v1alpha1_Query(ref),
+		v1alpha1.QueryResult{}.OpenAPIModelName():          schema_hykube_hykube_api_v1alpha1_QueryResult(ref),
+		v1alpha1.QuerySpec{}.OpenAPIModelName():            schema_hykube_hykube_api_v1alpha1_QuerySpec(ref),
+		v1alpha1.QueryStatus{}.OpenAPIModelName():          schema_hykube_hykube_api_v1alpha1_QueryStatus(ref),
 		v1alpha1.SecretArgument{}.OpenAPIModelName():       schema_hykube_hykube_api_v1alpha1_SecretArgument(ref),
 		v1.APIGroup{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_APIGroup(ref),
 		v1.APIGroupList{}.OpenAPIModelName():               schema_pkg_apis_meta_v1_APIGroupList(ref),
@@ -421,10 +426,37 @@ func schema_hykube_hykube_api_v1alpha1_PlanChange(ref common.ReferenceCallback) 
 					},
 					"address": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Terraform address, such as \"sim_network.main\".",
+							Description: "Terraform address, such as \"sim_network.main\" or \"data.sim_image.base\".",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
+						},
+					},
+					"mode": {
+						SchemaProps: spec.SchemaProps{
+							Description: "managed (also when it is left out), data or action.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"deposed": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Key of the old instance that the change destroys, which a replace with createBeforeDestroy left behind; the address has a current instance beside it.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"previousAddress": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Address that the record comes from, when the resource was moved.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"importing": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Set when the change takes over something that exists already.",
+							Ref:         ref(v1alpha1.PlanImport{}.OpenAPIModelName()),
 						},
 					},
 					"type": {
@@ -469,6 +501,20 @@ func schema_hykube_hykube_api_v1alpha1_PlanChange(ref common.ReferenceCallback) 
 							Description: "What it does.",
 							Default:     "",
 							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"createBeforeDestroy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "A replace creates the new instance before it destroys the old one.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"forget": {
+						SchemaProps: spec.SchemaProps{
+							Description: "A replace forgets the old instance and does not destroy it.",
+							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
@@ -533,6 +579,18 @@ func schema_hykube_hykube_api_v1alpha1_PlanChange(ref common.ReferenceCallback) 
 									},
 								},
 							},
+						},
+					},
+					"recorded": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Values as they were recorded, when they were found changed; before holds those that were found. Secrets are masked.",
+							Ref:         ref(runtime.RawExtension{}.OpenAPIModelName()),
+						},
+					},
+					"recordedSensitive": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Which of the recorded values are secret.",
+							Ref:         ref(runtime.RawExtension{}.OpenAPIModelName()),
 						},
 					},
 					"dependsOn": {
@@ -606,7 +664,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanChange(ref common.ReferenceCallback) 
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.Diagnostic{}.OpenAPIModelName(), v1alpha1.ObjectReference{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName(), runtime.RawExtension{}.OpenAPIModelName()},
+			v1alpha1.Diagnostic{}.OpenAPIModelName(), v1alpha1.ObjectReference{}.OpenAPIModelName(), v1alpha1.PlanImport{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName(), runtime.RawExtension{}.OpenAPIModelName()},
 	}
 }
 
@@ -656,6 +714,34 @@ func schema_hykube_hykube_api_v1alpha1_PlanChangeList(ref common.ReferenceCallba
 		},
 		Dependencies: []string{
 			v1alpha1.PlanChange{}.OpenAPIModelName(), v1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_PlanImport(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PlanImport is what an existing instance is found by: its ID, or its identity.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"id": {
+						SchemaProps: spec.SchemaProps{
+							Description: "ID in the provider's own form.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"identity": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Identity, by the attributes of the type's identity schema.",
+							Ref:         ref(runtime.RawExtension{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			runtime.RawExtension{}.OpenAPIModelName()},
 	}
 }
 
@@ -829,6 +915,26 @@ func schema_hykube_hykube_api_v1alpha1_PlanSpec(ref common.ReferenceCallback) co
 							Format:      "",
 						},
 					},
+					"exclude": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Leave these resources, and what depends on them, as they are; each as a Terraform address.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
 					"refreshOnly": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Only bring the recorded state up to date with the infrastructure; change nothing.",
@@ -844,6 +950,26 @@ func schema_hykube_hykube_api_v1alpha1_PlanSpec(ref common.ReferenceCallback) co
 						},
 						SchemaProps: spec.SchemaProps{
 							Description: "Resources to replace even when nothing about them changed, as Terraform addresses.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
+					"invoke": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Actions to run even when they ran before, as Terraform addresses such as \"action.sim_reboot.now\".",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -1031,6 +1157,41 @@ func schema_hykube_hykube_api_v1alpha1_PlanSummary(ref common.ReferenceCallback)
 						SchemaProps: spec.SchemaProps{
 							Description: "Resources to destroy.",
 							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"import": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Resources to take over that exist already; each counts under what else happens to it, too.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"move": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Resources whose record goes to another object; each counts under what else happens to it, too.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"forget": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Resources to forget without destroying them.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"read": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Data sources that can be read only while the plan is applied.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"invoke": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Actions to run.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -1259,6 +1420,12 @@ func schema_hykube_hykube_api_v1alpha1_ProviderConfigSpec(ref common.ReferenceCa
 							},
 						},
 					},
+					"meta": {
+						SchemaProps: spec.SchemaProps{
+							Description: "What Terraform's provider_meta blocks hold: arguments that the provider gets with every call about a resource. Few providers take any.",
+							Ref:         ref(runtime.RawExtension{}.OpenAPIModelName()),
+						},
+					},
 					"limits": {
 						SchemaProps: spec.SchemaProps{
 							Description: "What the provider may be asked for at once and per second.",
@@ -1465,6 +1632,253 @@ func schema_hykube_hykube_api_v1alpha1_ProviderStatus(ref common.ReferenceCallba
 		},
 		Dependencies: []string{
 			v1.Condition{}.OpenAPIModelName()},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_Query(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Query asks a provider what exists, and answers in its own status; it is never stored. It finds what could be imported: all resources of a type that the provider can list, or one that is named by its ID or identity.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Standard object's metadata. The namespace is that of the ProviderConfig.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "What to look for.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.QuerySpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "What was found.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.QueryStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.QuerySpec{}.OpenAPIModelName(), v1alpha1.QueryStatus{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_QueryResult(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "QueryResult is a resource that exists.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"displayName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "What the provider calls it, for people.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"identity": {
+						SchemaProps: spec.SchemaProps{
+							Description: "What an import finds it by.",
+							Ref:         ref(runtime.RawExtension{}.OpenAPIModelName()),
+						},
+					},
+					"id": {
+						SchemaProps: spec.SchemaProps{
+							Description: "ID that an import finds it by, when it has no identity.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"managedBy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name of the object that has it already, as a Terraform address; empty when none does.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"attributes": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Values of the resource, secrets masked; set when the query asks for manifests.",
+							Ref:         ref(runtime.RawExtension{}.OpenAPIModelName()),
+						},
+					},
+					"manifest": {
+						SchemaProps: spec.SchemaProps{
+							Description: "An object that imports the resource and asks for what is there; secrets are left out.",
+							Ref:         ref(runtime.RawExtension{}.OpenAPIModelName()),
+						},
+					},
+					"diagnostics": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Errors and warnings about it.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1alpha1.Diagnostic{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.Diagnostic{}.OpenAPIModelName(), runtime.RawExtension{}.OpenAPIModelName()},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_QuerySpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "QuerySpec is what to look for.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"type": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Terraform resource type, such as \"sim_instance\".",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"provider": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name of the Provider object, when more than one has the type.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"providerConfig": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name of the ProviderConfig to use. When it is left out it is found as for a resource of the type.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"config": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Arguments of the list resource, such as a region or a filter; validated against its schema.",
+							Ref:         ref(runtime.RawExtension{}.OpenAPIModelName()),
+						},
+					},
+					"limit": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Largest number of resources to return; 100 when it is left out, 10000 at most.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"import": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Look for the one resource that would be imported with this ID or identity, and list nothing.",
+							Ref:         ref(v1alpha1.PlanImport{}.OpenAPIModelName()),
+						},
+					},
+					"manifests": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Read each resource, too, and make a manifest that imports it.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"type"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.PlanImport{}.OpenAPIModelName(), runtime.RawExtension{}.OpenAPIModelName()},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_QueryStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "QueryStatus is what was found.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"results": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Resources that were found, in the provider's order.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1alpha1.QueryResult{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"truncated": {
+						SchemaProps: spec.SchemaProps{
+							Description: "There is more than the limit let through.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"diagnostics": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Errors and warnings of the provider.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1alpha1.Diagnostic{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.Diagnostic{}.OpenAPIModelName(), v1alpha1.QueryResult{}.OpenAPIModelName()},
 	}
 }
 

@@ -31,6 +31,8 @@ type Call struct {
 	ClientToken string `json:"clientToken,omitempty"`
 	// Region that the caller asked for.
 	Region string `json:"region,omitempty"`
+	// Module that the call was made for, from the provider's meta-configuration.
+	Module string `json:"module,omitempty"`
 	// Fault is the id of the fault that struck; 0 means none.
 	Fault    int64    `json:"fault,omitempty"`
 	Error    string   `json:"error,omitempty"`

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 )
 
 // kind is a type of object: its fields, what it depends on and what the cloud fills in.
@@ -33,6 +34,8 @@ type field struct {
 	ref string
 	// release clears the field when that object is deleted, instead of keeping it.
 	release bool
+	// hidden is told by the control API alone: the cloud takes it, and never gives it back.
+	hidden bool
 }
 
 type fieldType string
@@ -239,8 +242,51 @@ var allKinds = []kind{
 			{name: "scopes", typ: typeList},
 			{name: "secret", typ: typeString, readOnly: true, once: true},
 		},
+		fill: func(s *store, id string, _ int64, f map[string]any) {
+			setDefault(f, "secret", "simsecret-"+s.secret(id)+"-"+id)
+		},
+	},
+	{
+		name: "database", collection: "databases", prefix: "dba", status: true,
+		fields: []field{
+			{name: "name", typ: typeString, required: true},
+			{name: "engine", typ: typeString, required: true, immutable: true},
+			{name: "engine_version", typ: typeString, required: true},
+			{name: "storage_gb", typ: typeNumber},
+			{name: "admin_password", typ: typeString, hidden: true},
+			{name: "tags", typ: typeMap},
+			{name: "address", typ: typeString, readOnly: true},
+			{name: "status", typ: typeString, readOnly: true},
+		},
+		check: checkDatabase,
 		fill: func(_ *store, id string, _ int64, f map[string]any) {
-			setDefault(f, "secret", "simsecret-"+randomHex(16)+"-"+id)
+			setDefault(f, "storage_gb", 10.0)
+			setDefault(f, "address", id+".db.sim.example:5432")
+			setDefault(f, "status", "running")
+		},
+	},
+	{
+		// A session is a short-lived credential. It is not deleted when it ends, so that what was never closed can be seen.
+		name: "session", collection: "sessions", prefix: "ses",
+		fields: []field{
+			{name: "name", typ: typeString, required: true, immutable: true},
+			{name: "scopes", typ: typeList, immutable: true},
+			{name: "ttl", typ: typeString, immutable: true},
+			{name: "value", typ: typeString, readOnly: true, once: true},
+			{name: "expires_at", typ: typeString, readOnly: true},
+		},
+		check: func(_ *store, _, after map[string]any) *Error {
+			if v, ok := after["ttl"].(string); ok {
+				if d, err := time.ParseDuration(v); err != nil || d <= 0 {
+					return invalid("ttl", fmt.Sprintf("%q is no duration such as 10m", v))
+				}
+			}
+			return nil
+		},
+		fill: func(s *store, id string, _ int64, f map[string]any) {
+			setDefault(f, "ttl", "10m")
+			setDefault(f, "value", "simsession-"+s.secret(id)+"-"+id)
+			setDefault(f, "expires_at", sessionEnd(f))
 		},
 	},
 }
@@ -296,6 +342,31 @@ func checkInstance(_ *store, before, after map[string]any) *Error {
 		delete(after, "public_ip")
 	}
 	return nil
+}
+
+func checkDatabase(_ *store, before, after map[string]any) *Error {
+	engine, version := text(after["engine"]), text(after["engine_version"])
+	versions := map[string][]string{"postgres": {"16", "17", "18"}, "mysql": {"8.0", "8.4"}}[engine]
+	if versions == nil {
+		return invalid("engine", fmt.Sprintf("there is no engine %q; there are postgres and mysql", engine))
+	}
+	if !slices.Contains(versions, version) {
+		return invalid("engine_version", fmt.Sprintf("%s has no version %q; there are %s", engine, version, strings.Join(versions, ", ")))
+	}
+	size, ok := after["storage_gb"].(float64)
+	if was, had := before["storage_gb"].(float64); ok && had && size < was {
+		return invalid("storage_gb", fmt.Sprintf("a database can't shrink, and it has %v GB", was))
+	}
+	if ok && (size < 1 || size != float64(int64(size))) {
+		return invalid("storage_gb", "a database has a whole number of GB, and at least one")
+	}
+	return nil
+}
+
+// sessionEnd is when a session ends that is opened or renewed now.
+func sessionEnd(f map[string]any) string {
+	ttl, _ := time.ParseDuration(text(f["ttl"])) // checked when it was created
+	return time.Now().Add(ttl).UTC().Format(time.RFC3339Nano)
 }
 
 func fillInstance(s *store, _ string, seq int64, f map[string]any) {

@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -24,6 +25,8 @@ const (
 	HeaderRequestID = "X-Request-Id"
 	// HeaderRegion carries the region.
 	HeaderRegion = "X-Sim-Region"
+	// HeaderModule carries the name of the Terraform module that a call is made for; the log keeps it.
+	HeaderModule = "X-Sim-Module"
 	// HeaderRetryAfterMs is Retry-After in milliseconds, since that knows whole seconds only.
 	HeaderRetryAfterMs = "Retry-After-Ms"
 )
@@ -111,6 +114,8 @@ func (s *Server) routes() {
 	s.mux.Handle("DELETE /v1/{collection}/{id}", s.call(OpDelete))
 	s.mux.Handle("POST /v1/disks/{id}/attach", s.call(OpAttach))
 	s.mux.Handle("POST /v1/disks/{id}/detach", s.call(OpDetach))
+	s.mux.Handle("POST /v1/instances/{id}/reboot", s.call(OpReboot))
+	s.mux.Handle("POST /v1/sessions/{id}/renew", s.call(OpRenew))
 	s.control()
 	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		writeError(w, &Error{Status: http.StatusNotFound, Code: "UnknownPath", Message: fmt.Sprintf("nothing is served at %s %s", r.Method, r.URL.Path)})
@@ -144,6 +149,7 @@ func (s *Server) call(op string) http.Handler {
 		entry := Call{
 			Method: r.Method, Path: r.URL.Path, Op: op, Kind: kindOfPath(r), Object: req.id, Name: text(req.body["name"]),
 			RequestID: r.Header.Get(HeaderRequestID), ClientToken: req.clientToken, Region: r.Header.Get(HeaderRegion),
+			Module: r.Header.Get(HeaderModule),
 		}
 		if entry.Name == "" {
 			if entry.Name = req.name; entry.Name == "" {
@@ -277,6 +283,12 @@ func (s *Server) effect(q request, set *Settings) reply {
 	case OpDelete:
 		err := s.store.remove(q.kind, q.id, false, set)
 		return reply{status: http.StatusNoContent, err: err, effect: err == nil}
+	case OpReboot:
+		view, err := s.store.reboot(q.kind, q.id, set)
+		return reply{status: http.StatusOK, body: view, err: err, effect: err == nil}
+	case OpRenew:
+		view, err := s.store.renew(q.kind, q.id)
+		return reply{status: http.StatusOK, body: view, err: err, effect: err == nil}
 	default:
 		var instance any
 		if q.op == OpAttach {
@@ -295,10 +307,7 @@ func (s *Server) understand(op string, r *http.Request) (request, error) {
 	if op == OpAccount {
 		return q, nil
 	}
-	collection := r.PathValue("collection")
-	if op == OpAttach || op == OpDetach {
-		collection = "disks"
-	}
+	collection := collectionOf(r)
 	for i := range kinds() {
 		if kinds()[i].collection == collection {
 			q.kind = &kinds()[i]
@@ -332,19 +341,21 @@ func (s *Server) understand(op string, r *http.Request) (request, error) {
 
 // kindOfPath is the kind as the log and the rules name it.
 func kindOfPath(r *http.Request) string {
-	switch c := r.PathValue("collection"); {
-	case c == "images":
+	switch c := collectionOf(r); c {
+	case "images":
 		return "image"
-	case c != "":
+	default:
 		if k := kindNamed(c); k != nil {
 			return k.name
 		}
 		return c
-	case r.URL.Path == "/v1/account":
-		return "account"
-	default:
-		return "disk"
 	}
+}
+
+// collectionOf is the collection that a path of the API is about; "account" counts as one.
+func collectionOf(r *http.Request) string {
+	c, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/v1/"), "/")
+	return c
 }
 
 // Settings are how the cloud behaves now.

@@ -16,6 +16,8 @@ const (
 	OpDelete  = "delete"
 	OpAttach  = "attach"
 	OpDetach  = "detach"
+	OpReboot  = "reboot"
+	OpRenew   = "renew"
 	OpAccount = "account"
 )
 
@@ -52,6 +54,10 @@ type Settings struct {
 	Provisioning map[string]Duration `json:"provisioning,omitempty"`
 	// IgnoreClientTokens makes the cloud create a second object when a create comes twice with the same Client-Token.
 	IgnoreClientTokens bool `json:"ignoreClientTokens,omitempty"`
+	// Repeatable makes ids, addresses, secrets and times of new objects follow from their kind, their name and how many of that
+	// name were made before, and not from the order of calls: two clouds then answer the same configuration alike. It is for
+	// clouds in memory.
+	Repeatable bool `json:"repeatable,omitempty"`
 }
 
 // Latency delays calls.
@@ -159,11 +165,15 @@ func checkKindOp(kind, op string) error {
 	if kind != "" && kind != "account" && kind != "image" && kindNamed(kind) == nil {
 		return fmt.Errorf("no kind %q; there are %v", kind, KindNames())
 	}
-	ops := []string{OpCreate, OpRead, OpList, OpUpdate, OpDelete, OpAttach, OpDetach, OpAccount}
-	if op != "" && !slices.Contains(ops, op) {
-		return fmt.Errorf("no operation %q; there are %v", op, ops)
+	if op != "" && !slices.Contains(OpNames(), op) {
+		return fmt.Errorf("no operation %q; there are %v", op, OpNames())
 	}
 	return nil
+}
+
+// OpNames are the names of all operations.
+func OpNames() []string {
+	return []string{OpCreate, OpRead, OpList, OpUpdate, OpDelete, OpAttach, OpDetach, OpReboot, OpRenew, OpAccount}
 }
 
 // bucket is the token bucket of a Throttle; the caller holds the lock.

@@ -5,9 +5,11 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -28,6 +30,8 @@ type object struct {
 	current time.Time
 	// ready is when the status stops to be "pending".
 	ready time.Time
+	// repeatable is Settings.Repeatable as it was at the create.
+	repeatable bool
 }
 
 // store is everything that exists. It decides; it knows nothing of HTTP, latency or faults.
@@ -43,9 +47,12 @@ type store struct {
 	unique   map[string]string // kind and values -> id
 	clients  map[string]string // client token -> id
 	// ghosts are deleted objects that reads still find, until then.
-	ghosts  map[string]ghost
-	seq     int64
-	journal *journal
+	ghosts map[string]ghost
+	seq    int64
+	// made is how many objects of a kind and name were ever made, and repeatable what the last create was told: see Settings.
+	made       map[nameKey]int64
+	repeatable bool
+	journal    *journal
 }
 
 type nameKey struct{ kind, name string }
@@ -70,6 +77,7 @@ func (s *store) clear() {
 	s.unique = map[string]string{}
 	s.clients = map[string]string{}
 	s.ghosts = map[string]ghost{}
+	s.made = map[nameKey]int64{}
 }
 
 // create makes an object. A client token that was used before answers with the object that it made, and made is false.
@@ -78,7 +86,7 @@ func (s *store) create(k *kind, in map[string]any, clientToken string, set *Sett
 	defer s.mu.Unlock()
 	if clientToken != "" && !set.IgnoreClientTokens {
 		if o := s.objects[s.clients[clientToken]]; o != nil && o.kind == k {
-			return o.view(time.Now(), true), false, nil
+			return o.view(time.Now(), toCreator), false, nil
 		}
 	}
 	if quota, ok := set.Quotas[k.name]; ok && s.count[k.name] >= quota {
@@ -102,11 +110,13 @@ func (s *store) create(k *kind, in map[string]any, clientToken string, set *Sett
 			return nil, false, conflict("AlreadyExists", "%s %q exists already as %s", k.name, fields["name"], other)
 		}
 	}
-	s.seq++
-	id := fmt.Sprintf("%s-%08x", k.prefix, s.seq)
-	k.fill(s, id, s.seq, fields)
+	seq := s.next(k, text(fields["name"]), set.Repeatable)
+	id := idOf(k, seq)
+	k.fill(s, id, seq, fields)
 	now := time.Now()
-	o := &object{kind: k, id: id, name: text(fields["name"]), revision: 1, created: now, updated: now, fields: encode(fields)}
+	o := &object{
+		kind: k, id: id, name: text(fields["name"]), revision: 1, created: now, updated: now, fields: encode(fields), repeatable: set.Repeatable,
+	}
 	o.visible = now.Add(time.Duration(set.Consistency.Create))
 	if k.status {
 		o.ready = now.Add(time.Duration(set.Provisioning[k.name]))
@@ -118,7 +128,7 @@ func (s *store) create(k *kind, in map[string]any, clientToken string, set *Sett
 	if clientToken != "" {
 		s.clients[clientToken] = id
 	}
-	return o.view(now, true), true, nil
+	return o.view(now, toCreator), true, nil
 }
 
 // update changes the fields that in carries.
@@ -148,6 +158,35 @@ func (s *store) attach(k *kind, id string, instance any, set *Settings) (map[str
 		}
 		after["instance_id"] = instance
 		return after, s.references(k, after)
+	})
+}
+
+// reboot leaves an instance pending for as long as a new one is.
+func (s *store) reboot(k *kind, id string, set *Settings) (map[string]any, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o := s.objects[id]
+	if o == nil || o.kind != k {
+		return nil, notFound(k.name, id)
+	}
+	now := time.Now()
+	// Nothing else about it changes, its revision and time of update neither: a reboot is no drift.
+	next := *o
+	next.ready = now.Add(time.Duration(set.Provisioning[k.name]))
+	s.objects[id] = &next
+	return next.view(now, toCaller), nil
+}
+
+// renew lets a session live for another time to live; one that is over stays over.
+func (s *store) renew(k *kind, id string) (map[string]any, error) {
+	return s.change(k, id, &Settings{}, func(before map[string]any) (map[string]any, *Error) {
+		ends, err := time.Parse(time.RFC3339Nano, text(before["expires_at"]))
+		if err != nil || time.Now().After(ends) {
+			return nil, &Error{Status: http.StatusGone, Code: "Expired", Message: fmt.Sprintf("session %q is over since %v; open another", id, before["expires_at"])}
+		}
+		after := maps.Clone(before)
+		after["expires_at"] = sessionEnd(before)
+		return after, nil
 	})
 }
 
@@ -201,7 +240,7 @@ func (s *store) change(k *kind, id string, set *Settings, edit func(map[string]a
 	s.unlink(o, before)
 	s.link(&next, after)
 	s.objects[id] = &next
-	return next.view(now, false), nil
+	return next.view(now, toCaller), nil
 }
 
 // remove deletes an object that nothing refers to; with force also one that something does.
@@ -288,7 +327,7 @@ func (s *store) read(k *kind, id string, strict bool) (map[string]any, error) {
 	defer s.mu.RUnlock()
 	now := time.Now()
 	if o := s.shown(id, strict, now); o != nil && o.kind == k {
-		return o.view(now, false), nil
+		return o.view(now, audience(strict)), nil
 	}
 	return nil, notFound(k.name, id)
 }
@@ -336,7 +375,7 @@ func (s *store) list(k *kind, name, after string, limit int, strict bool) (items
 		if len(items) == limit {
 			return items, text(items[limit-1]["id"])
 		}
-		items = append(items, o.view(now, false))
+		items = append(items, o.view(now, audience(strict)))
 	}
 	return items, ""
 }
@@ -391,7 +430,9 @@ func (s *store) references(k *kind, fields map[string]any) *Error {
 // add takes a new object in; the caller holds the lock.
 func (s *store) add(o *object, fields map[string]any) {
 	s.objects[o.id] = o
-	s.ids[o.kind.name] = append(s.ids[o.kind.name], o.id)
+	ids := s.ids[o.kind.name]
+	i, _ := slices.BinarySearchFunc(ids, o.id, compareIDs)
+	s.ids[o.kind.name] = slices.Insert(ids, i, o.id)
 	s.count[o.kind.name]++
 	s.link(o, fields)
 }
@@ -477,11 +518,29 @@ func (k *kind) uniqueKey(fields map[string]any) string {
 	return key.String()
 }
 
-// view is the object as the API tells it; created says that this is the answer to its create.
-func (o *object) view(now time.Time, created bool) map[string]any {
+// teller is who an object is told to.
+type teller int
+
+const (
+	toCaller teller = iota
+	// toCreator answers a create.
+	toCreator
+	// toControl answers the control API.
+	toControl
+)
+
+func audience(strict bool) teller {
+	if strict {
+		return toControl
+	}
+	return toCaller
+}
+
+// view is the object as it is told to somebody.
+func (o *object) view(now time.Time, to teller) map[string]any {
 	v := decode(o.fields)
 	for _, f := range o.kind.fields {
-		if f.once && !created {
+		if f.once && to != toCreator || f.hidden && to != toControl {
 			delete(v, f.name)
 		}
 	}
@@ -489,8 +548,13 @@ func (o *object) view(now time.Time, created bool) map[string]any {
 		v["status"] = "pending"
 	}
 	v["id"], v["revision"] = o.id, float64(o.revision)
-	v["created_at"] = o.created.UTC().Format(time.RFC3339Nano)
-	v["updated_at"] = o.updated.UTC().Format(time.RFC3339Nano)
+	created, updated := o.created, o.updated
+	if o.repeatable {
+		created = time.Unix(numberOf(o.id), 0)
+		updated = created.Add(time.Duration(o.revision-1) * time.Second)
+	}
+	v["created_at"] = created.UTC().Format(time.RFC3339Nano)
+	v["updated_at"] = updated.UTC().Format(time.RFC3339Nano)
 	return v
 }
 
@@ -514,6 +578,38 @@ func sameJSON(a, b any) bool {
 	x, errA := json.Marshal(a)
 	y, errB := json.Marshal(b)
 	return errA == nil && errB == nil && string(x) == string(y)
+}
+
+func idOf(k *kind, seq int64) string { return fmt.Sprintf("%s-%08x", k.prefix, seq) }
+
+// next is the number of a new object; the caller holds the lock.
+func (s *store) next(k *kind, name string, repeatable bool) int64 {
+	s.repeatable = repeatable
+	if !repeatable {
+		s.seq++
+		return s.seq
+	}
+	key := nameKey{k.name, name}
+	s.made[key]++
+	seq := int64(digest(k.name, name, strconv.FormatInt(s.made[key], 10)) >> 33)
+	for s.objects[idOf(k, seq)] != nil {
+		seq++
+	}
+	return seq
+}
+
+// secret is what nobody can guess, unless the cloud is to be repeatable.
+func (s *store) secret(id string) string {
+	if s.repeatable {
+		return fmt.Sprintf("%032x", digest("secret", id))
+	}
+	return randomHex(16)
+}
+
+func digest(parts ...string) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(strings.Join(parts, "\x00"))) // never fails
+	return h.Sum64()
 }
 
 func randomHex(n int) string {

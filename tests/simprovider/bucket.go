@@ -25,7 +25,7 @@ type bucketModel struct {
 }
 
 func newBucket() resource.Resource {
-	return &cloudResource[bucketModel, *bucketModel]{
+	return &identifiedResource[bucketModel, *bucketModel]{cloudResource[bucketModel, *bucketModel]{
 		typeName: "sim_bucket", collection: "buckets",
 		schema: schema.Schema{
 			Description: "A bucket of objects. Its name is unique in the cloud.",
@@ -49,7 +49,7 @@ func newBucket() resource.Resource {
 				},
 			},
 		},
-	}
+	}}
 }
 
 func ruleType() types.ObjectType {

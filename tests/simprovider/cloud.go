@@ -101,6 +101,27 @@ func (c *cloud) named(ctx context.Context, collection, name string) ([]object, e
 	return list.Items, err
 }
 
+// list tells all objects of a collection, in order of creation, until the caller has enough.
+func (c *cloud) list(ctx context.Context, collection string, each func(object) bool) error {
+	for after := ""; ; {
+		var page struct {
+			Items []object
+			Next  string
+		}
+		if err := c.do(ctx, http.MethodGet, "/v1/"+collection+"?"+url.Values{"after": {after}}.Encode(), nil, &page, repeatable); err != nil {
+			return err
+		}
+		for _, o := range page.Items {
+			if !each(o) {
+				return nil
+			}
+		}
+		if after = page.Next; after == "" {
+			return nil
+		}
+	}
+}
+
 // account proves that the endpoint and the token are right.
 func (c *cloud) account(ctx context.Context) error {
 	return c.do(ctx, http.MethodGet, "/v1/account", nil, nil, repeatable)
@@ -211,6 +232,9 @@ func (c *cloud) once(ctx context.Context, method, path string, payload []byte, c
 	}
 	if c.region != "" {
 		req.Header.Set("X-Sim-Region", c.region)
+	}
+	if module, _ := ctx.Value(moduleKey{}).(string); module != "" {
+		req.Header.Set("X-Sim-Module", module)
 	}
 	if c.token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.token)

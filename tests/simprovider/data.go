@@ -4,11 +4,14 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
@@ -20,11 +23,7 @@ func (d *dataSource) Configure(_ context.Context, req datasource.ConfigureReques
 }
 
 func (d *dataSource) ready(diags *diag.Diagnostics) bool {
-	if d.cloud == nil {
-		diags.AddError("The provider is not configured", "Its configuration was not wholly known. Apply what it depends on first.")
-		return false
-	}
-	return true
+	return configuredCloud(d.cloud, diags)
 }
 
 type networkData struct{ dataSource }
@@ -53,6 +52,7 @@ func (d *networkData) Read(ctx context.Context, req datasource.ReadRequest, resp
 	if resp.Diagnostics.Append(req.Config.Get(ctx, &m)...); resp.Diagnostics.HasError() || !d.ready(&resp.Diagnostics) {
 		return
 	}
+	ctx = withModule(ctx, req.ProviderMeta, &resp.Diagnostics)
 	found, err := d.cloud.named(ctx, "networks", m.Name.ValueString())
 	switch {
 	case err != nil:
@@ -65,6 +65,58 @@ func (d *networkData) Read(ctx context.Context, req datasource.ReadRequest, resp
 	}
 	m.decode(ctx, found[0], &resp.Diagnostics)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &m)...)
+}
+
+type imageData struct{ dataSource }
+
+func newImageData() datasource.DataSource { return &imageData{} }
+
+func (d *imageData) Metadata(_ context.Context, _ datasource.MetadataRequest, resp *datasource.MetadataResponse) {
+	resp.TypeName = "sim_image"
+}
+
+func (d *imageData) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
+	resp.Schema = schema.Schema{
+		Description: "An image that instances can be made from, found by its name or as the latest of a family.",
+		Attributes: map[string]schema.Attribute{
+			"name": schema.StringAttribute{
+				Optional: true, Computed: true, Validators: []validator.String{stringvalidator.ExactlyOneOf(path.MatchRoot("name"), path.MatchRoot("family"))},
+				Description: "Name of the image, as an instance's image wants it. Either it or family is set.",
+			},
+			"family":      schema.StringAttribute{Optional: true, Computed: true, Description: "Family, such as debian; its latest image is found."},
+			"id":          schema.StringAttribute{Computed: true, Description: "Identifier of the image."},
+			"min_disk_gb": schema.Int64Attribute{Computed: true, Description: "Smallest disk that the image fits on, in GB."},
+		},
+	}
+}
+
+func (d *imageData) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+	var m imageModel
+	if resp.Diagnostics.Append(req.Config.Get(ctx, &m)...); resp.Diagnostics.HasError() || !d.ready(&resp.Diagnostics) {
+		return
+	}
+	var list struct{ Items []object }
+	if err := d.cloud.do(withModule(ctx, req.ProviderMeta, &resp.Diagnostics), http.MethodGet, "/v1/images", nil, &list, repeatable); err != nil {
+		resp.Diagnostics.AddError("Can't read images", err.Error())
+		return
+	}
+	// The cloud lists them by name, so the last of a family is its latest.
+	for _, i := range slices.Backward(list.Items) {
+		if m.Name.ValueString() == text(i["name"]) || m.Family.ValueString() == text(i["family"]) {
+			m = imageOf(i)
+			resp.Diagnostics.Append(resp.State.Set(ctx, &m)...)
+			return
+		}
+	}
+	at, wanted := path.Root("name"), "the name "+m.Name.String()
+	if m.Name.IsNull() {
+		at, wanted = path.Root("family"), "the family "+m.Family.String()
+	}
+	resp.Diagnostics.AddAttributeError(at, "There is no such image", fmt.Sprintf("No image has %s. The data source sim_images lists what there is.", wanted))
+}
+
+func imageOf(o object) imageModel {
+	return imageModel{ID: stringOf(o["id"]), Name: stringOf(o["name"]), Family: stringOf(o["family"]), MinDiskGB: intOf(o["min_disk_gb"])}
 }
 
 type imagesData struct{ dataSource }
@@ -118,9 +170,7 @@ func (d *imagesData) Read(ctx context.Context, req datasource.ReadRequest, resp 
 	m.Images = []imageModel{}
 	for _, i := range list.Items {
 		if m.Family.IsNull() || m.Family.ValueString() == text(i["family"]) {
-			m.Images = append(m.Images, imageModel{
-				ID: stringOf(i["id"]), Name: stringOf(i["name"]), Family: stringOf(i["family"]), MinDiskGB: intOf(i["min_disk_gb"]),
-			})
+			m.Images = append(m.Images, imageOf(i))
 		}
 	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, &m)...)

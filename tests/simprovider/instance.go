@@ -3,6 +3,7 @@ package simprovider
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
@@ -39,15 +40,49 @@ type instanceModel struct {
 }
 
 func newInstance() resource.Resource {
-	return &cloudResource[instanceModel, *instanceModel]{
-		typeName: "sim_instance", collection: "instances", schema: instanceSchema(),
+	return &instanceResource{*instancesAs("sim_instance", instanceSchema())}
+}
+
+// newServer is what instances were called once. It does the same, so that a move from one type to the other can be shown.
+func newServer() resource.Resource {
+	s := instanceSchema()
+	s.DeprecationMessage = "Use sim_instance, which takes over a sim_server that is moved to it."
+	return instancesAs("sim_server", s)
+}
+
+func instancesAs(typeName string, s schema.Schema) *identifiedResource[instanceModel, *instanceModel] {
+	return &identifiedResource[instanceModel, *instanceModel]{cloudResource[instanceModel, *instanceModel]{
+		typeName: typeName, collection: "instances", schema: s,
 		modifyPlan: func(state, plan *instanceModel) {
 			// The public address changes with public alone; without this every update would leave it unknown.
 			if plan.PublicIP.IsUnknown() && plan.Public.Equal(state.Public) {
 				plan.PublicIP = state.PublicIP
 			}
 		},
-	}
+	}}
+}
+
+// instanceResource is sim_instance, which takes over what was a sim_server.
+type instanceResource struct {
+	identifiedResource[instanceModel, *instanceModel]
+}
+
+func (r *instanceResource) MoveState(context.Context) []resource.StateMover {
+	return []resource.StateMover{{
+		SourceSchema: new(instanceSchema()),
+		StateMover: func(ctx context.Context, req resource.MoveStateRequest, resp *resource.MoveStateResponse) {
+			// Whatever this leaves alone the framework refuses, and says so.
+			if req.SourceTypeName != "sim_server" || !strings.HasSuffix(req.SourceProviderAddress, "/hykube/sim") || req.SourceState == nil {
+				return
+			}
+			var m instanceModel
+			if resp.Diagnostics.Append(req.SourceState.Get(ctx, &m)...); resp.Diagnostics.HasError() {
+				return
+			}
+			resp.Diagnostics.Append(resp.TargetState.Set(ctx, &m)...)
+			moveIdentity(ctx, req.SourceIdentity, resp)
+		},
+	}}
 }
 
 func instanceSchema() schema.Schema {
@@ -177,15 +212,7 @@ func (m *instanceModel) decodeMetadata(v any, diags *diag.Diagnostics) {
 }
 
 // settled is when the instance runs. Reads tell any status, also one that drifted; only a create and an update wait.
-func (m *instanceModel) settled(o object) (bool, error) {
-	switch status := text(o["status"]); status {
-	case "pending":
-		return false, nil
-	case "failed":
-		return false, fmt.Errorf("instance %s failed to start", o.id())
-	}
-	return true, nil
-}
+func (m *instanceModel) settled(o object) (bool, error) { return running("instance", o) }
 
 func (m *instanceModel) timeout(operation string) time.Duration {
 	s, _ := m.Timeouts.Attributes()[operation].(types.String)

@@ -21,7 +21,7 @@ type networkModel struct {
 }
 
 func newNetwork() resource.Resource {
-	return &cloudResource[networkModel, *networkModel]{
+	return &identifiedResource[networkModel, *networkModel]{cloudResource[networkModel, *networkModel]{
 		typeName: "sim_network", collection: "networks",
 		schema: schema.Schema{
 			Description: "A private network. It can't be deleted while it has subnets.",
@@ -38,7 +38,7 @@ func newNetwork() resource.Resource {
 				"created_at": createdAttribute(),
 			},
 		},
-	}
+	}}
 }
 
 func (m *networkModel) key() string { return m.ID.ValueString() }

@@ -15,6 +15,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 	"sigs.k8s.io/yaml"
 
+	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/schema"
 	"github.com/hykube/hykube/tests/simcloud"
 	"github.com/hykube/hykube/tests/simprovider"
@@ -334,23 +335,34 @@ func TestEverythingIsDescribed(t *testing.T) {
 	for name, s := range p.Resources {
 		walk(name, s.Block)
 	}
-	for name, s := range p.DataSources {
-		walk("data."+name, s.Block)
+	for prefix, all := range map[string]map[string]*schema.Schema{"data.": p.DataSources, "ephemeral.": p.Ephemerals, "list.": p.ListResources, "action.": p.Actions} {
+		if len(all) == 0 {
+			t.Errorf("the provider has nothing of the sort %q", prefix)
+		}
+		for name, s := range all {
+			walk(prefix+name, s.Block)
+		}
 	}
-	if len(p.Resources) != 8 {
-		t.Errorf("%d resource types, want 8", len(p.Resources))
+	for name, f := range p.Functions {
+		if f.Summary == "" || f.Description == "" {
+			t.Errorf("the function %s is not described", name)
+		}
+	}
+	if len(p.Resources) != 10 {
+		t.Errorf("%d resource types, want 10", len(p.Resources))
 	}
 }
 
-// TestExamplesFitTheSchema catches a manifest of examples/first that no longer fits the provider.
+// TestExamplesFitTheSchema catches a manifest of examples that no longer fits the provider.
 func TestExamplesFitTheSchema(t *testing.T) {
 	p := schemaOf(t, serverOf(t))
-	files, err := filepath.Glob("../../examples/first/*.yaml")
+	files, err := filepath.Glob("../../examples/*/*.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no examples: %v", err)
 	}
-	seen := 0
+	seen := map[string]int{}
 	for _, file := range files {
+		folder := filepath.Base(filepath.Dir(file))
 		b, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -367,10 +379,10 @@ func TestExamplesFitTheSchema(t *testing.T) {
 			if o.APIVersion != "sim.hykube.io/v1" {
 				continue
 			}
-			seen++
-			s := p.Resources[strings.ReplaceAll(o.Kind, "-", "_")]
-			if s == nil || o.Metadata.Namespace != "first" {
-				t.Errorf("%s: %s/%s is of no type of the provider, or not in the namespace first", file, o.Kind, o.Metadata.Name)
+			seen[folder]++
+			s := schemaOfKind(p, o.Kind)
+			if s == nil || o.Metadata.Namespace != folder {
+				t.Errorf("%s: %s/%s is of no type of the provider, or not in the namespace %s", file, o.Kind, o.Metadata.Name, folder)
 				continue
 			}
 			for field := range o.Spec {
@@ -384,7 +396,17 @@ func TestExamplesFitTheSchema(t *testing.T) {
 			}
 		}
 	}
-	if seen < 8 {
-		t.Errorf("%d resources of the provider in the examples, want at least 8", seen)
+	for folder, least := range map[string]int{"first": 8, "replace": 5, "secrets": 2, "lookup": 5, "import": 3, "shared": 1, "tenant": 1} {
+		if seen[folder] < least {
+			t.Errorf("%d objects of the provider's kinds in examples/%s, want at least %d", seen[folder], folder, least)
+		}
 	}
+}
+
+// schemaOfKind is the schema of a kind such as "sim-network" or "data-sim-image"; nil when there is none.
+func schemaOfKind(p *schema.Provider, kind string) *schema.Schema {
+	mode, typeName := v1alpha1.ParseKind(kind)
+	return map[v1alpha1.Mode]map[string]*schema.Schema{
+		v1alpha1.ModeManaged: p.Resources, v1alpha1.ModeData: p.DataSources, v1alpha1.ModeEphemeral: p.Ephemerals, v1alpha1.ModeAction: p.Actions,
+	}[mode][typeName]
 }

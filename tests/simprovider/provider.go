@@ -14,7 +14,11 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/action"
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/ephemeral"
+	"github.com/hashicorp/terraform-plugin-framework/function"
+	"github.com/hashicorp/terraform-plugin-framework/list"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/provider"
 	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
@@ -29,7 +33,8 @@ const Address = "registry.terraform.io/hykube/sim"
 // defaultRetries is how often a call is repeated after an answer that says "try again".
 const defaultRetries = 5
 
-// New makes the provider of a version.
+// New makes the provider of a version. Versions 0.0.x have sim_database with the first of its schemas, so that upgrades of what
+// they recorded can be shown.
 func New(version string) func() provider.Provider {
 	return func() provider.Provider { return &simProvider{version: version, getenv: os.Getenv} }
 }
@@ -124,15 +129,35 @@ func (p *simProvider) Configure(ctx context.Context, req provider.ConfigureReque
 			"The cloud at "+c.endpoint+" did not tell its account: "+err.Error()+". Check the endpoint, and that the cloud runs.")
 		return
 	}
-	resp.ResourceData, resp.DataSourceData = c, c
+	resp.ResourceData, resp.DataSourceData, resp.EphemeralResourceData, resp.ActionData, resp.ListResourceData = c, c, c, c, c
 }
 
 func (p *simProvider) Resources(context.Context) []func() resource.Resource {
+	database := newDatabase
+	if strings.HasPrefix(p.version, "0.0.") && !strings.HasSuffix(p.version, "-dev") {
+		database = newFirstDatabase
+	}
 	return []func() resource.Resource{
-		newNetwork, newSubnet, newInstance, newDisk, newDNSRecord, newBucket, newToken, newPassword,
+		newNetwork, newSubnet, newInstance, newServer, newDisk, newDNSRecord, newBucket, newToken, newPassword, database,
 	}
 }
 
 func (p *simProvider) DataSources(context.Context) []func() datasource.DataSource {
-	return []func() datasource.DataSource{newNetworkData, newImagesData}
+	return []func() datasource.DataSource{newNetworkData, newImageData, newImagesData}
+}
+
+func (p *simProvider) EphemeralResources(context.Context) []func() ephemeral.EphemeralResource {
+	return []func() ephemeral.EphemeralResource{newTokenSession}
+}
+
+func (p *simProvider) ListResources(context.Context) []func() list.ListResource {
+	return []func() list.ListResource{newNetworkList, newInstanceList}
+}
+
+func (p *simProvider) Actions(context.Context) []func() action.Action {
+	return []func() action.Action{newReboot}
+}
+
+func (p *simProvider) Functions(context.Context) []func() function.Function {
+	return []func() function.Function{newParseID, newCIDRJoin}
 }

@@ -40,6 +40,10 @@ type (
 	releaser interface {
 		release(ctx context.Context, c *cloud) error
 	}
+	// configured wants values that are in the configuration alone, such as write-only ones; before is nil on create.
+	configured interface {
+		takeConfig(ctx context.Context, config tfsdk.Config, before *tfsdk.State, diags *diag.Diagnostics)
+	}
 	// timed has timeouts in its configuration.
 	timed interface {
 		timeout(operation string) time.Duration
@@ -72,8 +76,11 @@ func (r *cloudResource[M, P]) Create(ctx context.Context, req resource.CreateReq
 	if resp.Diagnostics.Append(req.Plan.Get(ctx, m)...); resp.Diagnostics.HasError() || !r.ready(&resp.Diagnostics) {
 		return
 	}
-	ctx, cancel := deadline(ctx, m, "create")
+	ctx, cancel := deadline(withModule(ctx, req.ProviderMeta, &resp.Diagnostics), m, "create")
 	defer cancel()
+	if c, ok := any(m).(configured); ok {
+		c.takeConfig(ctx, req.Config, nil, &resp.Diagnostics)
+	}
 	fields := m.encode(ctx, true, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
@@ -84,6 +91,7 @@ func (r *cloudResource[M, P]) Create(ctx context.Context, req resource.CreateReq
 		return
 	}
 	r.finish(ctx, "create", m, o, &resp.State, &resp.Diagnostics)
+	r.identify(ctx, resp.Identity, m.key(), &resp.Diagnostics)
 }
 
 // finish makes the further steps and waits. From here on the object exists, so the state is kept whatever happens: a create that
@@ -129,8 +137,10 @@ func (r *cloudResource[M, P]) Read(ctx context.Context, req resource.ReadRequest
 	if resp.Diagnostics.Append(req.State.Get(ctx, m)...); resp.Diagnostics.HasError() || !r.ready(&resp.Diagnostics) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, defaultTimeout)
+	ctx, cancel := context.WithTimeout(withModule(ctx, req.ProviderMeta, &resp.Diagnostics), defaultTimeout)
 	defer cancel()
+	// Also of what is gone: the framework asks for the identity of whatever was read.
+	r.identify(ctx, resp.Identity, m.key(), &resp.Diagnostics)
 	o, err := r.cloud.read(ctx, r.collection, m.key())
 	if isNotFound(err) {
 		resp.State.RemoveResource(ctx)
@@ -149,8 +159,11 @@ func (r *cloudResource[M, P]) Update(ctx context.Context, req resource.UpdateReq
 	if resp.Diagnostics.Append(req.Plan.Get(ctx, m)...); resp.Diagnostics.HasError() || !r.ready(&resp.Diagnostics) {
 		return
 	}
-	ctx, cancel := deadline(ctx, m, "update")
+	ctx, cancel := deadline(withModule(ctx, req.ProviderMeta, &resp.Diagnostics), m, "update")
 	defer cancel()
+	if c, ok := any(m).(configured); ok {
+		c.takeConfig(ctx, req.Config, &req.State, &resp.Diagnostics)
+	}
 	fields := m.encode(ctx, false, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
@@ -164,6 +177,7 @@ func (r *cloudResource[M, P]) Update(ctx context.Context, req resource.UpdateReq
 		return
 	}
 	r.finish(ctx, "update", m, o, &resp.State, &resp.Diagnostics)
+	r.identify(ctx, resp.Identity, m.key(), &resp.Diagnostics)
 }
 
 func (r *cloudResource[M, P]) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
@@ -171,7 +185,7 @@ func (r *cloudResource[M, P]) Delete(ctx context.Context, req resource.DeleteReq
 	if resp.Diagnostics.Append(req.State.Get(ctx, m)...); resp.Diagnostics.HasError() || !r.ready(&resp.Diagnostics) {
 		return
 	}
-	ctx, cancel := deadline(ctx, m, "delete")
+	ctx, cancel := deadline(withModule(ctx, req.ProviderMeta, &resp.Diagnostics), m, "delete")
 	defer cancel()
 	var err error
 	if rel, ok := any(m).(releaser); ok {
@@ -205,9 +219,13 @@ func (r *cloudResource[M, P]) ModifyPlan(ctx context.Context, req resource.Modif
 	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
 }
 
-// ImportState takes an id, or a name that only one object has.
+// ImportState takes an id, a name that only one object has, or an identity.
 func (r *cloudResource[M, P]) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
 	if !r.ready(&resp.Diagnostics) {
+		return
+	}
+	if req.ID == "" && req.Identity != nil {
+		r.importIdentity(ctx, req.Identity, resp)
 		return
 	}
 	id := req.ID
@@ -231,14 +249,11 @@ func (r *cloudResource[M, P]) ImportState(ctx context.Context, req resource.Impo
 		return
 	}
 	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("id"), id)...)
+	r.identify(ctx, resp.Identity, id, &resp.Diagnostics)
 }
 
 func (r *cloudResource[M, P]) ready(diags *diag.Diagnostics) bool {
-	if r.cloud == nil {
-		diags.AddError("The provider is not configured", "Its configuration was not wholly known. Apply what it depends on first.")
-		return false
-	}
-	return true
+	return configuredCloud(r.cloud, diags)
 }
 
 // failed tells an error of the cloud, at the attribute that it is about.

@@ -24,7 +24,7 @@ type subnetModel struct {
 
 func newSubnet() resource.Resource {
 	replace := []planmodifier.String{stringplanmodifier.RequiresReplace()}
-	return &cloudResource[subnetModel, *subnetModel]{
+	return &identifiedResource[subnetModel, *subnetModel]{cloudResource[subnetModel, *subnetModel]{
 		typeName: "sim_subnet", collection: "subnets",
 		schema: schema.Schema{
 			Description: "A part of a network, in one zone. It can't be deleted while it has instances.",
@@ -48,7 +48,7 @@ func newSubnet() resource.Resource {
 				"created_at": createdAttribute(),
 			},
 		},
-	}
+	}}
 }
 
 func (m *subnetModel) key() string { return m.ID.ValueString() }

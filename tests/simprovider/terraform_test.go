@@ -293,6 +293,7 @@ func TestTerraform(t *testing.T) {
 	for name, story := range map[string]func(*testing.T, *terraform){
 		"journey": journey, "replace": replace, "partial": partial, "lost answer": lostAnswer, "patience": patience,
 		"imports": imports, "refusals": refusals, "updates that fail": failedUpdate,
+		"moved": moved, "write-only": writeOnly, "upgraded": upgraded, "ephemeral": ephemeralToken, "functions": functions, "lookups": lookups,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

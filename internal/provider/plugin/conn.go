@@ -16,17 +16,18 @@ const exitPatience = 2 * time.Second
 
 // Invoke calls the plugin.
 func (p *Process) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
-	return p.explain(ctx, p.conn.Invoke(ctx, method, args, reply, opts...))
+	return p.Explain(ctx, p.conn.Invoke(ctx, method, args, reply, opts...))
 }
 
 // NewStream opens a stream to the plugin.
 func (p *Process) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	s, err := p.conn.NewStream(ctx, desc, method, opts...)
-	return s, p.explain(ctx, err)
+	return s, p.Explain(ctx, err)
 }
 
-// explain turns the failure of a connection into an *UnavailableError.
-func (p *Process) explain(ctx context.Context, err error) error {
+// Explain turns the failure of a connection into an *UnavailableError; whoever reads from a stream calls it for what that
+// returns.
+func (p *Process) Explain(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}

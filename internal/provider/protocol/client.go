@@ -48,6 +48,13 @@ func (c *Client) Made() int {
 	return c.made
 }
 
+// InFlight is the number of calls that have not ended yet.
+func (c *Client) InFlight() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.calls
+}
+
 // New returns the client of a plugin that speaks the given major version of the protocol, 5 or 6.
 func New(conn grpc.ClientConnInterface, version int) (*Client, error) {
 	switch version {
@@ -103,6 +110,17 @@ func apply[R any, P interface {
 	*R
 	proto.Message
 }](ctx context.Context, c *Client, method string, req proto.Message) (P, error) {
+	var resp P
+	err := uninterrupted(ctx, c, func(ctx context.Context) error {
+		var err error
+		resp, err = call[R, P](ctx, c, method, req)
+		return err
+	})
+	return resp, err
+}
+
+// uninterrupted runs f under a context that never ends, see apply.
+func uninterrupted(ctx context.Context, c *Client, f func(context.Context) error) error {
 	done := make(chan struct{})
 	var watch sync.WaitGroup
 	if ctx.Done() != nil {
@@ -114,10 +132,9 @@ func apply[R any, P interface {
 			}
 		})
 	}
-	resp, err := call[R, P](context.WithoutCancel(ctx), c, method, req)
-	close(done)
-	watch.Wait()
-	return resp, err
+	defer watch.Wait()
+	defer close(done)
+	return f(context.WithoutCancel(ctx))
 }
 
 // giveUp asks the provider to stop as soon as all that it is doing is work that nobody wants any more.

@@ -66,6 +66,14 @@ func (c version5) NewStream(ctx context.Context, desc *grpc.StreamDesc, method s
 	return c.conn.NewStream(ctx, desc, method5(method), opts...)
 }
 
+// Explain passes on what the connection knows of a failure.
+func (c version5) Explain(ctx context.Context, err error) error {
+	if e, ok := c.conn.(explainer); ok {
+		return e.Explain(ctx, err)
+	}
+	return err
+}
+
 func schema5(s *pb5.Schema) *pb.Schema {
 	if s == nil {
 		return nil

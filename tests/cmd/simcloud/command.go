@@ -45,7 +45,7 @@ func newCommand(getenv func(string) string, out, errOut io.Writer) *cobra.Comman
 		}
 		return nil
 	}
-	c.AddCommand(serveCommand(o, errOut), driftCommand(o), deleteCommand(o), faultCommand(o), latencyCommand(o), setCommand(o),
+	c.AddCommand(serveCommand(o, errOut), createCommand(o), driftCommand(o), deleteCommand(o), faultCommand(o), latencyCommand(o), setCommand(o),
 		callsCommand(o), statsCommand(o), listCommand(o), resetCommand(o))
 	return c
 }

@@ -15,6 +15,34 @@ import (
 	"github.com/spf13/cobra"
 )
 
+func createCommand(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use:     "create KIND FIELD=VALUE ...",
+		Short:   "Make an object as somebody would by hand, and print its id",
+		Example: "  simcloud create network name=main cidr=10.0.0.0/16",
+		Args:    cobra.MinimumNArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := o.client()
+			if err != nil {
+				return err
+			}
+			wanted, err := fields(args[1:], nil)
+			if err != nil {
+				return err
+			}
+			made, err := c.Create(cmd.Context(), args[0], wanted)
+			switch {
+			case err != nil:
+				return err
+			case o.output == "json":
+				return o.json(made)
+			}
+			fmt.Fprintln(o.out, made.ID())
+			return nil
+		},
+	}
+}
+
 func driftCommand(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "drift KIND NAME|ID FIELD=VALUE ...",
@@ -116,7 +144,7 @@ func faultCommand(o *options) *cobra.Command {
 	}
 	fl := c.Flags()
 	fl.StringVar(&f.Kind, "kind", "", "kind to strike (default: any)")
-	fl.StringVar(&f.Op, "op", "", "operation to strike: create, read, list, update, delete, attach, detach, account (default: any)")
+	fl.StringVar(&f.Op, "op", "", "operation to strike: "+strings.Join(simcloud.OpNames(), ", ")+" (default: any)")
 	fl.StringVar(&f.Name, "name", "", "pattern of the object's name, such as 'web-*' (default: any)")
 	fl.StringVar(&f.Object, "id", "", "id of the object (default: any)")
 	fl.IntVar(&f.Skip, "skip", 0, "matching calls that pass first")

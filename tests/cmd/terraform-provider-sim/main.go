@@ -1,5 +1,8 @@
 // Command terraform-provider-sim is the Terraform provider of the simulated cloud. Terraform, OpenTofu and Hykube start
 // it as a plugin. It wires tests/simprovider to the plugin protocol and decides nothing itself.
+//
+// A file that is named as in a mirror, terraform-provider-sim_v0.0.9, is that version. So one build can stand for an older
+// one, which a story of an upgrade needs: see simprovider.New.
 package main
 
 import (
@@ -7,6 +10,8 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/providerserver"
 	"github.com/hykube/hykube/tests/simprovider"
@@ -18,6 +23,9 @@ var version = "0.0.0-dev"
 func main() {
 	debug := flag.Bool("debug", false, "serve until interrupted, and print how Terraform can attach")
 	flag.Parse()
+	if _, named, ok := strings.Cut(filepath.Base(os.Args[0]), "_v"); ok {
+		version = strings.TrimSuffix(named, ".exe")
+	}
 	err := providerserver.Serve(context.Background(), simprovider.New(version), providerserver.ServeOpts{
 		Address: simprovider.Address, ProtocolVersion: 6, Debug: *debug,
 	})

@@ -1,4 +1,4 @@
-// Command tiny is a provider of protocol 6 for the tests of the pool. TINY_MODE makes it misbehave.
+// Command tiny is a provider for the tests of the pool, of protocol 6 unless TINY_MODE says 5. TINY_MODE also makes it misbehave.
 package main
 
 import (
@@ -43,9 +43,13 @@ func main() {
 			log.Fatal(err)
 		}
 	}
+	protocol := 6
+	if os.Getenv("TINY_MODE") == "protocol5" {
+		protocol = 5
+	}
 	log.Printf("[INFO] starting up")
 	err := providerserver.Serve(context.Background(), func() provider.Provider { return tiny{} },
-		providerserver.ServeOpts{Address: "example.com/test/tiny"})
+		providerserver.ServeOpts{Address: "example.com/test/tiny", ProtocolVersion: protocol})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -90,10 +94,12 @@ func (tiny) Configure(ctx context.Context, req provider.ConfigureRequest, r *pro
 }
 
 func (tiny) Resources(context.Context) []func() resource.Resource {
-	return []func() resource.Resource{func() resource.Resource { return &thing{} }}
+	return []func() resource.Resource{func() resource.Resource { return &thing{} }, func() resource.Resource { return &host{} }}
 }
 
-func (tiny) DataSources(context.Context) []func() datasource.DataSource { return nil }
+func (tiny) DataSources(context.Context) []func() datasource.DataSource {
+	return []func() datasource.DataSource{func() datasource.DataSource { return where{} }}
+}
 
 // thing is tiny_thing: a resource that lives in its state alone.
 type thing struct{ configured string }

@@ -1,0 +1,104 @@
+package activities
+
+import (
+	"fmt"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/instance"
+	"github.com/hykube/hykube/internal/plan"
+
+	"github.com/zclconf/go-cty/cty"
+)
+
+// Which of the conditions of a lifecycle are meant.
+const (
+	preconditions  = "preconditions"
+	postconditions = "postconditions"
+)
+
+// parsedCheck is a pre- or postcondition, parsed.
+type parsedCheck struct {
+	field     string
+	condition *plan.Expression
+	message   *plan.Expression
+}
+
+// checksOf parses the conditions of a resource. The postconditions alone may speak of the resource itself.
+func checksOf(r *resource, which string, functions plan.Functions) ([]parsedCheck, plan.Diagnostics) {
+	written := r.lifecycle.Preconditions
+	if which == postconditions {
+		written = r.lifecycle.Postconditions
+	}
+	options := plan.ExpressionOptions{Self: which == postconditions, Functions: functions}
+	var out []parsedCheck
+	var diags plan.Diagnostics
+	for i, w := range written {
+		c := parsedCheck{field: fmt.Sprintf("lifecycle.%s[%d]", which, i)}
+		var more plan.Diagnostics
+		c.condition, more = plan.ParseExpression(w.Condition, c.field+".condition", options)
+		diags = append(diags, more...)
+		c.message, more = plan.ParseExpression(w.ErrorMessage, c.field+".errorMessage", options)
+		diags = append(diags, more...)
+		out = append(out, c)
+	}
+	return out, diags
+}
+
+// references lists what conditions refer to.
+func references(checks []parsedCheck) []plan.Reference {
+	var refs []plan.Reference
+	for _, c := range checks {
+		refs = append(append(refs, c.condition.References()...), c.message.References()...)
+	}
+	return refs
+}
+
+// holds evaluates the conditions of a resource. open is true when some cannot be told yet. The error names all that do
+// not hold.
+func holds(r *resource, which string, functions plan.Functions, scope func(plan.Address) (cty.Value, bool), self cty.Value) (open bool, err error) {
+	checks, diags := checksOf(r, which, functions)
+	for _, c := range checks {
+		if plan.HasErrors(diags) {
+			break
+		}
+		ok, more := c.condition.Evaluate(scope, self)
+		diags = append(diags, more...)
+		if plan.HasErrors(more) {
+			continue
+		}
+		ok, _ = ok.UnmarkDeep()
+		switch {
+		case !ok.IsKnown():
+			open = true
+		case ok.IsNull() || ok.Type() != cty.Bool:
+			diags = append(diags, v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: "Invalid condition result", Attribute: c.field + ".condition",
+				Detail: "The condition must be true or false, such as ${self.size > 10}."})
+		case ok.False():
+			diags = append(diags, v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: failedCheck[which], Attribute: c.field, Detail: c.text(scope, self)})
+		}
+	}
+	if plan.HasErrors(diags) {
+		return open, &instance.DiagnosticsError{Operation: "check", Diagnostics: diags}
+	}
+	return open, nil
+}
+
+// failedCheck is what Terraform calls a condition that does not hold.
+var failedCheck = map[string]string{
+	preconditions:  "Resource precondition failed",
+	postconditions: "Resource postcondition failed",
+}
+
+// text is the error message of a condition, without what must not be shown.
+func (c *parsedCheck) text(scope func(plan.Address) (cty.Value, bool), self cty.Value) string {
+	v, diags := c.message.Evaluate(scope, self)
+	switch {
+	case plan.HasErrors(diags):
+		return "Its error message could not be evaluated: " + describe(diags)
+	case v.ContainsMarked():
+		return "The error message refers to sensitive values, so it is not shown."
+	case !v.IsKnown() || v.IsNull() || v.Type() != cty.String:
+		return "Its error message is not known yet."
+	}
+	return v.AsString()
+}

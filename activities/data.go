@@ -1,0 +1,259 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/condition"
+	"github.com/hykube/hykube/internal/instance"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/plan"
+
+	"github.com/zclconf/go-cty/cty"
+	ctyjson "github.com/zclconf/go-cty/cty/json"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Why a data source is read only while the plan is applied, in the terms of Terraform's JSON plan.
+const (
+	readConfigUnknown     = "read_because_config_unknown"
+	readDependencyPending = "read_because_dependency_pending"
+)
+
+// askData reads a data source, or plans to read it when the plan is applied, and returns what it holds as far as is
+// known. What was read now is recorded once the plan is published.
+func (pr *proposal) askData(ctx context.Context, c *ledger.Change, r *resource) (cty.Value, error) {
+	c.ProviderConfig = "" // an earlier attempt may have left it
+	if r.deleting || pr.plan.Spec.Destroy {
+		return pr.leaveData(ctx, c, r)
+	}
+	look := &look{ctx: ctx, scope: pr.scope}
+	config, open, err := look.config(r)
+	if err != nil {
+		return cty.NilVal, err
+	}
+	loan, err := pr.borrow(ctx, r, pr.plan.Status.RequestedBy, inLine)
+	if err != nil {
+		return cty.NilVal, err
+	}
+	defer loan.release()
+	c.ProviderConfig = loan.config()
+	source, err := loan.dataSource(pr.Activities, r)
+	if err != nil {
+		return cty.NilVal, err
+	}
+	later := ""
+	pending, err := pr.pending(ctx, c, r)
+	switch {
+	case err != nil:
+		return cty.NilVal, err
+	case !known(config):
+		later = readConfigUnknown
+	case pending || open:
+		later = readDependencyPending
+	}
+	v, diags := source.Unread(config), plan.Diagnostics(nil)
+	if later == "" {
+		var read cty.Value
+		read, diags, err = source.Read(ctx, config)
+		if _, put := errors.AsType[*instance.DeferredError](err); put {
+			later, err = readDependencyPending, nil
+		} else {
+			v = read
+		}
+	} else {
+		diags, err = source.Validate(ctx, config)
+	}
+	if err != nil {
+		return cty.NilVal, err
+	}
+	v = plan.MarkSensitive(r.schema.Block, v)
+	if open, err = look.holds(r, postconditions, v); err != nil {
+		return cty.NilVal, err
+	}
+	if open && later == "" {
+		// It cannot be told yet whether it is what it should be, and nobody may build on it until then.
+		later, v = readDependencyPending, plan.MarkSensitive(r.schema.Block, source.Unread(config))
+	}
+	c.Diagnostics = plan.WithAddress(diags, r.addr)
+	before, p := v, &instance.Planned{Action: v1alpha1.ActionNoOp, Value: v}
+	if later != "" {
+		before = cty.NullVal(r.schema.Block.ImpliedType())
+		p.Action, p.Reason = v1alpha1.ActionRead, later
+	}
+	return v, describeChange(c, r.schema.Block, instance.State{Value: before}, p)
+}
+
+// leaveData is the change of a data source that the plan has no business with: there is nothing to destroy.
+func (pr *proposal) leaveData(ctx context.Context, c *ledger.Change, r *resource) (cty.Value, error) {
+	v := cty.NullVal(r.schema.Block.ImpliedType())
+	rec, err := pr.Ledger.Instance(ctx, r.ref)
+	if err != nil {
+		return cty.NilVal, err
+	}
+	if rec.Exists() && rec.SchemaVersion == r.schema.Version {
+		if v, err = instance.Recorded(&rec.State, r.schema); err != nil {
+			return cty.NilVal, err
+		}
+	}
+	p := &instance.Planned{Action: v1alpha1.ActionNoOp, Value: v}
+	return plan.MarkSensitive(r.schema.Block, v), describeChange(c, r.schema.Block, instance.State{Value: v}, p)
+}
+
+// pending says whether the plan is to change something that lifecycle.dependsOn names, or that stands behind it. What the
+// spec refers to does not count: it is known, or the configuration is not.
+func (pr *proposal) pending(ctx context.Context, c *ledger.Change, r *resource) (bool, error) {
+	named := map[string]bool{}
+	for _, text := range r.lifecycle.DependsOn {
+		if addr, err := plan.ParseAddress(text); err == nil {
+			named[addr.In(r.ref.Namespace).String()] = true
+		}
+	}
+	if len(named) == 0 {
+		return false, nil
+	}
+	seen := map[int32]bool{}
+	var visit func(of *ledger.Change, direct bool) (bool, error)
+	visit = func(of *ledger.Change, direct bool) (bool, error) {
+		for _, i := range of.DependsOn {
+			if seen[i] && !direct {
+				continue
+			}
+			dep, err := pr.Ledger.Change(ctx, pr.plan.UID, i)
+			if err != nil {
+				return false, err
+			}
+			if direct && !named[dep.Address] {
+				continue
+			}
+			seen[i] = true
+			if dep.Mode != v1alpha1.ModeData && dep.Action != v1alpha1.ActionNoOp {
+				return true, nil
+			}
+			if found, err := visit(dep, false); found || err != nil {
+				return found, err
+			}
+		}
+		return false, nil
+	}
+	return visit(c, true)
+}
+
+// dataSource is the data source that an object stands for.
+func (l *loan) dataSource(a *Activities, r *resource) (*instance.DataSource, error) {
+	d := &instance.DataSource{Name: r.addr.Type, Schema: r.schema, Provider: l.ProviderServer, Deferral: true}
+	if r.entry.Schema.Meta == nil {
+		return d, nil
+	}
+	var err error
+	d.MetaBlock = r.entry.Schema.Meta.Block
+	d.Meta, err = a.Catalog.Meta(r.entry, l.cfg)
+	return d, err
+}
+
+// readData reads a data source that could not be read when the plan was made.
+func (s *stepRun) readData(ctx context.Context) error {
+	c, r := s.change, s.resource
+	scope := s.newScope(s.plan, r.ref.Namespace, nil)
+	defer func() { s.warnUnclosed(ctx, scope.close(ctx)) }()
+	look := &look{ctx: ctx, scope: scope}
+	config, _, err := look.config(r)
+	if err != nil {
+		return s.retryable(err, true)
+	}
+	if err := s.asApproved(r, (&instance.DataSource{Schema: r.schema}).Unread(config)); err != nil {
+		return err
+	}
+	loan, err := s.borrow(ctx, r, s.plan.Status.RequestedBy, inLine)
+	if err != nil {
+		return s.retryable(err, true)
+	}
+	defer loan.release()
+	if loan.config() != c.ProviderConfig {
+		return &staleError{fmt.Sprintf("it would be read with the ProviderConfig %q, and the plan was made with %q", loan.config(), c.ProviderConfig)}
+	}
+	source, err := loan.dataSource(s.Activities, r)
+	if err != nil {
+		return err
+	}
+	source.Deferral = false // there is no later any more
+	v, diags, err := source.Read(ctx, config)
+	s.warnings = append(s.warnings, warningsOf(diags)...)
+	if err != nil {
+		return s.retryable(err, true)
+	}
+	if _, err := look.holds(r, postconditions, plan.MarkSensitive(r.schema.Block, v)); err != nil {
+		return err // and nobody builds on it
+	}
+	if err := s.recordData(ctx, s.plan.UID, c, r, v); err != nil {
+		return err
+	}
+	s.after = &v
+	return nil
+}
+
+// warnUnclosed logs what could not be closed: a step that was made is not undone by that.
+func (s *stepRun) warnUnclosed(ctx context.Context, err error) {
+	if err != nil {
+		s.Logger.WarnContext(ctx, "close ephemeral resources", "plan", s.plan.Name, "namespace", s.plan.Namespace, "address", s.change.Address, "error", err)
+	}
+}
+
+// recordData writes what a data source holds to the ledger and to the status of its object, if that is still there.
+func (a *Activities) recordData(ctx context.Context, planUID types.UID, c *ledger.Change, r *resource, v cty.Value) error {
+	plain, _ := v.UnmarkDeep()
+	raw, err := ctyjson.Marshal(plain, r.schema.Block.ImpliedType())
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", r.addr, err)
+	}
+	sensitive, err := instance.SensitivePaths(v)
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", r.addr, err)
+	}
+	for attempt := 1; ; attempt++ {
+		rec, err := a.Ledger.Instance(ctx, c.Object)
+		if err != nil {
+			return err
+		}
+		rec.Object, rec.Mode, rec.Provider, rec.Plan = c.Object, v1alpha1.ModeData, r.entry.Name, planUID
+		rec.State = ledger.State{
+			Type: r.addr.Type, ProviderConfig: c.ProviderConfig, ProviderVersion: r.entry.Package.Version, SchemaVersion: r.schema.Version,
+			Attributes: raw, Sensitive: sensitive, Dependencies: c.Dependencies,
+		}
+		err = a.Ledger.Save(ctx, rec)
+		if errors.Is(err, ledger.ErrConflict) && attempt < attempts {
+			continue // another plan read it, too; who comes last knows best
+		}
+		if err != nil {
+			return err
+		}
+		break
+	}
+	return a.writeStatus(ctx, c.Object, func(s *status) {
+		s.attributes = plan.Attributes(r.schema.Block, v)
+		s.observed = c.Object.Generation
+		condition.Ready(&s.conditions, c.Object.Generation, v1alpha1.ReasonApplied, "The data source was read.")
+	})
+}
+
+// dropData removes those of the records without an object that are of data sources and actions: they have no infrastructure
+// that would have to be destroyed first.
+func (a *Activities) dropData(ctx context.Context, namespace string, orphans map[types.UID]*ledger.Instance) error {
+	for _, rec := range orphans {
+		if rec.Object.Namespace != namespace || rec.Mode != v1alpha1.ModeData && rec.Mode != v1alpha1.ModeAction {
+			continue
+		}
+		if _, ok := a.Catalog.Get(rec.Provider); !ok {
+			continue // its objects cannot be read, so nothing is known of them
+		}
+		if _, err := a.Objects.Get(ctx, rec.Object); !errors.Is(err, ErrGone) {
+			continue // or they cannot be read now; the next plan looks again
+		}
+		if err := a.Ledger.Forget(ctx, rec); err != nil && !errors.Is(err, ledger.ErrConflict) {
+			return err
+		}
+	}
+	return nil
+}

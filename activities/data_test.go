@@ -1,0 +1,277 @@
+package activities
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/zclconf/go-cty/cty"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/plan"
+)
+
+func TestAskData(t *testing.T) {
+	fails := func(condition string) []any {
+		return []any{map[string]any{"condition": condition, "errorMessage": "that is why"}}
+	}
+	for name, tc := range map[string]struct {
+		reason          string
+		spec, lifecycle map[string]any
+		// dependency is what the plan does to test_thing.net, which everything here depends on.
+		dependency v1alpha1.Action
+		deferred   bool
+		fails      bool
+
+		action v1alpha1.Action
+		why    string
+		id     cty.Value
+		calls  []string
+		failed string
+	}{
+		"known": {
+			reason: "it is read at once", spec: map[string]any{"name": "base"},
+			action: v1alpha1.ActionNoOp, id: cty.StringVal("id-base"), calls: []string{"read base"},
+		},
+		"configuration unknown": {
+			reason: "it is read when the plan is applied", spec: map[string]any{"name": "${test_thing.net.id}"}, dependency: v1alpha1.ActionCreate,
+			action: v1alpha1.ActionRead, why: "read_because_config_unknown", id: cty.UnknownVal(cty.String),
+		},
+		"dependency changes": {
+			reason: "what it reads may be another afterwards", spec: map[string]any{"name": "base"}, dependency: v1alpha1.ActionUpdate,
+			lifecycle: map[string]any{"dependsOn": []any{"test_thing.net"}},
+			action:    v1alpha1.ActionRead, why: "read_because_dependency_pending", id: cty.UnknownVal(cty.String),
+		},
+		"dependency stays": {
+			reason: "there is nothing to wait for", spec: map[string]any{"name": "base"}, dependency: v1alpha1.ActionNoOp,
+			lifecycle: map[string]any{"dependsOn": []any{"test_thing.net"}},
+			action:    v1alpha1.ActionNoOp, id: cty.StringVal("id-base"), calls: []string{"read base"},
+		},
+		"what it only refers to changes": {
+			reason: "the value that it refers to is known", spec: map[string]any{"name": "${test_thing.net.uses}"}, dependency: v1alpha1.ActionUpdate,
+			action: v1alpha1.ActionNoOp, id: cty.StringVal("id-known"), calls: []string{"read known"},
+		},
+		"provider puts it off": {
+			reason: "it may have something to say once the rest is applied", spec: map[string]any{"name": "base"}, deferred: true,
+			action: v1alpha1.ActionRead, why: "read_because_dependency_pending", id: cty.UnknownVal(cty.String), calls: []string{"read base"},
+		},
+		"provider refuses": {
+			reason: "there is nothing to plan with", spec: map[string]any{"name": "base"}, fails: true, calls: []string{"read base"}, failed: "no such image",
+		},
+		"precondition": {
+			reason: "it is not even read", spec: map[string]any{"name": "base"},
+			lifecycle: map[string]any{"preconditions": fails("${1 > 2}")}, failed: "that is why",
+		},
+		"precondition that cannot be told": {
+			reason: "it must not be read before that holds", spec: map[string]any{"name": "base"}, dependency: v1alpha1.ActionCreate,
+			lifecycle: map[string]any{"preconditions": fails(`${test_thing.net.id == "x"}`)},
+			action:    v1alpha1.ActionRead, why: "read_because_dependency_pending", id: cty.UnknownVal(cty.String),
+		},
+		"postcondition": {
+			reason: "it is not what it should be", spec: map[string]any{"name": "base"},
+			lifecycle: map[string]any{"postconditions": fails(`${self.id == "other"}`)}, calls: []string{"read base"}, failed: "that is why",
+		},
+		"postcondition that holds": {
+			reason: "nothing is in the way", spec: map[string]any{"name": "base"},
+			lifecycle: map[string]any{"postconditions": fails(`${self.id == "id-base"}`)},
+			action:    v1alpha1.ActionNoOp, id: cty.StringVal("id-base"), calls: []string{"read base"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			id := cty.StringVal("net-1")
+			if tc.dependency == v1alpha1.ActionCreate {
+				id = cty.UnknownVal(cty.String)
+			}
+			net := w.put("test-thing/net", nil, nil)
+			dep := changeOf(net, 0)
+			dep.Action = tc.dependency
+			w.save(dep)
+			r := w.put("data-test-image/i", tc.spec, tc.lifecycle)
+			w.provider.deferred["read base"] = tc.deferred
+			if tc.fails {
+				w.provider.fails["read base"] = refusal("no such image")
+			}
+			pr := w.proposal(map[plan.Address]cty.Value{net.addr: cty.ObjectVal(map[string]cty.Value{
+				"id": id, "uses": cty.StringVal("known"), "password": cty.NullVal(cty.String),
+			})})
+			c := changeOf(r, 1, 0)
+			v, err := pr.askData(t.Context(), c, r)
+			if diff := cmp.Diff(tc.calls, w.provider.said()); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+			if tc.failed != "" {
+				if err == nil || !strings.Contains(describe(diagnosticsOf(err)), tc.failed) {
+					t.Errorf("%s: got %v, want an error with %q", tc.reason, err, tc.failed)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := v.GetAttr("id"); !unrefinedEquals(got, tc.id) || c.Action != tc.action || c.ActionReason != tc.why {
+				t.Errorf("%s: got %#v, %s %q; want %#v, %s %q", tc.reason, got, c.Action, c.ActionReason, tc.id, tc.action, tc.why)
+			}
+			if !v.GetAttr("token").HasMark(plan.Sensitive) || strings.Contains(string(c.After.Raw), "token-base") {
+				t.Errorf("a secret is shown: %s", c.After.Raw)
+			}
+			if read := tc.action == v1alpha1.ActionRead; read != (string(c.Before.Raw) == "null") {
+				t.Errorf("before is %s", c.Before.Raw)
+			}
+		})
+	}
+}
+
+// TestAskDataLooksBehindWhatItDependsOn wants a data source to wait for what its dependency depends on, but not for another
+// data source, which has no effects.
+func TestAskDataLooksBehindWhatItDependsOn(t *testing.T) {
+	for name, tc := range map[string]struct {
+		deep v1alpha1.Action
+		mode string
+		want v1alpha1.Action
+	}{
+		"a resource changes": {v1alpha1.ActionUpdate, "test-thing/deep", v1alpha1.ActionRead},
+		"nothing changes":    {v1alpha1.ActionNoOp, "test-thing/deep", v1alpha1.ActionNoOp},
+		"a data source":      {v1alpha1.ActionRead, "data-test-image/deep", v1alpha1.ActionNoOp},
+	} {
+		w := newWorld(t)
+		deep := changeOf(w.put(tc.mode, nil, nil), 0)
+		deep.Action = tc.deep
+		w.save(deep)
+		net := changeOf(w.put("test-thing/net", nil, nil), 1, 0)
+		net.Action = v1alpha1.ActionNoOp
+		w.save(net)
+		r := w.put("data-test-image/i", map[string]any{"name": "base"}, map[string]any{"dependsOn": []any{"test_thing.net"}})
+		c := changeOf(r, 2, 1)
+		if _, err := w.proposal(nil).askData(t.Context(), c, r); err != nil || c.Action != tc.want {
+			t.Errorf("%s: %s, %v; want %s", name, c.Action, err, tc.want)
+		}
+	}
+}
+
+// TestAskDataWaitsForWhatItNamesAlone wants a data source that names one dependency not to wait for another one, whose
+// value it refers to.
+func TestAskDataWaitsForWhatItNamesAlone(t *testing.T) {
+	w := newWorld(t)
+	busy, calm := w.put("test-thing/busy", nil, nil), w.put("test-thing/calm", nil, nil)
+	for i, action := range []v1alpha1.Action{v1alpha1.ActionUpdate, v1alpha1.ActionNoOp} {
+		c := changeOf([]*resource{busy, calm}[i], int32(i))
+		c.Action = action
+		w.save(c)
+	}
+	r := w.put("data-test-image/i", map[string]any{"name": "${test_thing.busy.id}"}, map[string]any{"dependsOn": []any{"test_thing.calm"}})
+	pr := w.proposal(map[plan.Address]cty.Value{busy.addr: cty.ObjectVal(map[string]cty.Value{"id": cty.StringVal("busy-1")})})
+	c := changeOf(r, 2, 0, 1)
+	if _, err := pr.askData(t.Context(), c, r); err != nil || c.Action != v1alpha1.ActionNoOp {
+		t.Errorf("%s, %v; want it to be read now", c.Action, err)
+	}
+}
+
+func TestReadData(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		// then is the value of test_thing.net.id at the time of the apply.
+		then   string
+		config bool
+		failed string
+		stale  bool
+	}{
+		"read":                 {reason: "now all is known", then: "net-1"},
+		"another argument":     {reason: "it was approved for another name", then: "", stale: true},
+		"another config":       {reason: "it was approved with none", then: "net-1", config: true, stale: true},
+		"a failed condition":   {reason: "nobody may build on it", then: "bad", failed: "not that one"},
+		"what the provider is": {reason: "a refusal is told", then: "refused", failed: "no such image"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			net := w.put("test-thing/net", nil, nil)
+			dep := changeOf(net, 0)
+			dep.Action = v1alpha1.ActionCreate
+			w.save(dep)
+			spec := map[string]any{"name": "${test_thing.net.id}"}
+			if tc.then == "" {
+				spec["name"] = "approved"
+			}
+			r := w.put("data-test-image/i", spec, map[string]any{
+				"dependsOn":      []any{"test_thing.net"},
+				"postconditions": []any{map[string]any{"condition": `${self.id != "id-bad"}`, "errorMessage": "not that one"}},
+			})
+			c := changeOf(r, 1, 0)
+			pr := w.proposal(map[plan.Address]cty.Value{net.addr: cty.ObjectVal(map[string]cty.Value{"id": cty.UnknownVal(cty.String)})})
+			if _, err := pr.askData(t.Context(), c, r); err != nil || c.Action != v1alpha1.ActionRead {
+				t.Fatalf("%s, %v", c.Action, err)
+			}
+			w.record(net, `{"id":"`+tc.then+`"}`)
+			if tc.then == "" {
+				r.obj.Object["spec"] = map[string]any{"name": "other"}
+			}
+			if tc.config {
+				w.config(nil)
+			}
+			w.provider.fails["read refused"] = refusal("no such image")
+			s := w.stepOf(r, c)
+			err := s.readData(t.Context())
+			rec := w.instance(r)
+			if _, stale := errors.AsType[*staleError](err); stale != tc.stale {
+				t.Errorf("%s: got %v, want stale %t", tc.reason, err, tc.stale)
+			}
+			if tc.failed != "" && (err == nil || !strings.Contains(describe(diagnosticsOf(err)), tc.failed)) {
+				t.Errorf("%s: got %v, want an error with %q", tc.reason, err, tc.failed)
+			}
+			if tc.stale || tc.failed != "" {
+				if rec.Exists() {
+					t.Errorf("%s: it is recorded: %s", tc.reason, rec.Attributes)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if rec.Mode != v1alpha1.ModeData || !strings.Contains(string(rec.Attributes), "id-net-1") || rec.Plan != "plan-1" || rec.Object.Generation != 1 {
+				t.Errorf("recorded %+v", rec)
+			}
+			obj := w.objects["team:data-test-image/i"]
+			attributes, _, _ := unstructured.NestedMap(obj.Object, "status", "attributes")
+			want := map[string]any{"id": "id-net-1", "name": "net-1", "token": plan.Mask}
+			if diff := cmp.Diff(want, attributes); diff != "" || !statusOf(obj).good() {
+				t.Errorf("status: %v (-want +got):\n%s", obj.Object["status"], diff)
+			}
+		})
+	}
+}
+
+func TestDropData(t *testing.T) {
+	w := newWorld(t)
+	orphans := map[types.UID]*ledger.Instance{}
+	add := func(name string, mode v1alpha1.Mode, provider string) {
+		rec := &ledger.Instance{Object: v1alpha1.ObjectReference{Namespace: "team", Kind: "data-test-image", Name: name, UID: types.UID(name)}, Mode: mode, Provider: provider}
+		if err := w.Ledger.Save(t.Context(), rec); err != nil {
+			t.Fatal(err)
+		}
+		orphans[rec.Object.UID] = rec
+	}
+	add("data", v1alpha1.ModeData, "test")
+	add("action", v1alpha1.ModeAction, "test")
+	add("managed", "", "test")
+	add("unread", v1alpha1.ModeData, "missing")
+	add("data-test-image/there", v1alpha1.ModeData, "test")
+	there := w.put("data-test-image/there", nil, nil)
+	orphans["data-test-image/there"].Object = there.ref
+	if err := w.dropData(t.Context(), "team", orphans); err != nil {
+		t.Fatal(err)
+	}
+	var left []string
+	for rec, err := range w.Ledger.Instances(t.Context(), "team") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		left = append(left, string(rec.Object.UID))
+	}
+	if diff := cmp.Diff([]string{"data-test-image/there", "managed", "unread"}, left); diff != "" {
+		t.Errorf("left (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,160 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hykube/hykube/internal/instance"
+	"github.com/hykube/hykube/internal/plan"
+
+	"github.com/zclconf/go-cty/cty"
+)
+
+// closing bounds the time that closing one ephemeral resource may take.
+const closing = time.Minute
+
+// ephemeral is the value of an ephemeral resource, which is opened when it is not open yet. It is unknown when the plan
+// does not know its configuration.
+func (s *scope) ephemeral(ctx context.Context, addr plan.Address) (cty.Value, bool, error) {
+	if slices.Contains(s.trail, addr) {
+		return cty.NilVal, false, fmt.Errorf("ephemeral resources refer to each other in a circle: %s; remove one of the references", circle(s.trail, addr))
+	}
+	if len(s.trail) == 0 { // else whoever asked first holds it
+		s.opening.Lock()
+		defer s.opening.Unlock()
+	}
+	s.mu.Lock()
+	v, open := s.open[addr]
+	s.mu.Unlock()
+	if open {
+		return v, true, nil
+	}
+	for r, err := range s.objects(ctx, addr) {
+		if err != nil {
+			return cty.NilVal, false, err
+		}
+		v, opened, err := s.inside(addr).openResource(ctx, r, addr)
+		if err != nil {
+			return cty.NilVal, false, within(addr, err)
+		}
+		if !opened {
+			return v, true, nil // it may be when it is asked for again
+		}
+		s.mu.Lock()
+		s.open[addr] = v
+		s.mu.Unlock()
+		return v, true, nil
+	}
+	return cty.NilVal, false, nil
+}
+
+func circle(trail []plan.Address, back plan.Address) string {
+	var names []string
+	for _, addr := range append(trail[slices.Index(trail, back):], back) {
+		names = append(names, addr.String())
+	}
+	return strings.Join(names, " -> ")
+}
+
+// inside is the scope of an ephemeral resource's own expressions.
+func (s *scope) inside(addr plan.Address) *scope {
+	inner := *s
+	inner.home, inner.trail = addr.Namespace, append(slices.Clone(s.trail), addr)
+	return &inner
+}
+
+// openResource opens an ephemeral resource, and remembers to close it. One that must wait is unknown where the provider
+// decides, and not opened.
+func (s *scope) openResource(ctx context.Context, r *resource, addr plan.Address) (v cty.Value, opened bool, err error) {
+	l := &look{ctx: ctx, scope: s}
+	config, _, err := l.config(r)
+	if err != nil {
+		return cty.NilVal, false, err
+	}
+	borrowed, err := s.borrow(ctx, r, s.who, asGuest)
+	if err != nil {
+		return cty.NilVal, false, err
+	}
+	defer func() {
+		if !opened {
+			borrowed.release()
+		}
+	}()
+	e := &instance.Ephemeral{Name: r.addr.Type, Schema: r.schema, Provider: borrowed.ProviderServer, Deferral: s.planned != nil}
+	mark := func(v cty.Value) cty.Value { return plan.MarkSensitive(r.schema.Block, v).Mark(plan.Ephemeral) }
+	later := mark(e.Unopened(config))
+	if !known(config) {
+		_, err := e.Validate(ctx, config)
+		return later, false, err
+	}
+	if waits, err := s.waits(r); err != nil || waits {
+		return later, false, err
+	}
+	o, _, err := e.Open(ctx, config)
+	if _, put := errors.AsType[*instance.DeferredError](err); put && s.planned != nil {
+		return later, false, nil
+	}
+	if err != nil {
+		return cty.NilVal, false, err
+	}
+	s.mu.Lock()
+	s.undo = append(s.undo, func(ctx context.Context) error {
+		defer borrowed.release()
+		if err := o.Close(ctx); err != nil {
+			return fmt.Errorf("close %s: %w", addr, err)
+		}
+		return nil
+	})
+	s.mu.Unlock()
+	v = mark(o.Value)
+	_, err = l.holds(r, postconditions, v)
+	return v, true, err
+}
+
+// waits says whether the plan is still to make something that lifecycle.dependsOn names, as far as unknown values tell.
+func (s *scope) waits(r *resource) (bool, error) {
+	if s.planned == nil {
+		return false, nil
+	}
+	for _, text := range r.lifecycle.DependsOn {
+		addr, err := plan.ParseAddress(text)
+		if err != nil {
+			return false, fmt.Errorf("lifecycle.dependsOn: %w", err)
+		}
+		if addr.Namespace != "" || s.home != "" {
+			continue // no plan of this namespace makes it
+		}
+		if v, ok := s.planned(addr); ok && !known(v) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// within says which ephemeral resource an error is about, and keeps what the provider said whole.
+func within(addr plan.Address, err error) error {
+	if de, ok := errors.AsType[*instance.DiagnosticsError](err); ok {
+		return &instance.DiagnosticsError{Operation: de.Operation, Diagnostics: plan.WithAddress(de.Diagnostics, addr)}
+	}
+	return fmt.Errorf("%s: %w", addr, err)
+}
+
+// close closes what was opened, last first, also after a failure and when ctx has ended. What is left open ends by itself
+// when its provider says that it does.
+func (s *scope) close(ctx context.Context) error {
+	s.mu.Lock()
+	undo := s.undo
+	s.undo, s.open = nil, map[plan.Address]cty.Value{}
+	s.mu.Unlock()
+	var errs []error
+	for _, f := range slices.Backward(undo) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
+		errs = append(errs, f(ctx))
+		cancel()
+	}
+	return errors.Join(errs...)
+}

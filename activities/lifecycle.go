@@ -1,0 +1,120 @@
+package activities
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/instance"
+	"github.com/hykube/hykube/internal/plan"
+
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// triggersOf parses lifecycle.replaceTriggeredBy: each is a reference without the ${...} around it.
+func triggersOf(r *resource) ([]*plan.Expression, plan.Diagnostics) {
+	var out []*plan.Expression
+	var diags plan.Diagnostics
+	for i, text := range r.lifecycle.ReplaceTriggeredBy {
+		field := fmt.Sprintf("lifecycle.replaceTriggeredBy[%d]", i)
+		e, more := plan.ParseExpression("${"+text+"}", field, plan.ExpressionOptions{})
+		for k := range more {
+			more[k].Attribute = field // not the column in a template that nobody wrote
+		}
+		diags = append(diags, more...)
+		if plan.HasErrors(more) {
+			continue
+		}
+		if len(e.References()) != 1 {
+			diags = append(diags, v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: "Invalid reference", Attribute: field,
+				Detail: fmt.Sprintf("%q is not the address of one resource or attribute; write it as sim_network.main or sim_network.main.cidr.", text)})
+			continue
+		}
+		out = append(out, e)
+	}
+	return out, diags
+}
+
+// importExpressions parses lifecycle.import.
+func (r *resource) importExpressions(functions plan.Functions) ([]*plan.Expression, plan.Diagnostics) {
+	by := r.lifecycle.Import
+	if by == nil {
+		return nil, nil
+	}
+	options := plan.ExpressionOptions{Functions: functions}
+	if by.Identity != nil {
+		e, diags := plan.ParseExpression(by.Identity, "lifecycle.import.identity", options)
+		return []*plan.Expression{e}, diags
+	}
+	e, diags := plan.ParseExpression(by.ID, "lifecycle.import.id", options)
+	return []*plan.Expression{e}, diags
+}
+
+// importing is what an existing instance is to be found by, for the provider and for people.
+func importing(r *resource, t *instance.Type, functions plan.Functions, scope func(plan.Address) (cty.Value, bool)) (instance.ImportBy, *v1alpha1.PlanImport, error) {
+	exprs, diags := r.importExpressions(functions)
+	fail := func(field, summary, format string, args ...any) error {
+		return &instance.DiagnosticsError{Operation: "import", Diagnostics: plan.Diagnostics{attributeProblem(r.addr, field, summary, fmt.Sprintf(format, args...))}}
+	}
+	if plan.HasErrors(diags) {
+		return instance.ImportBy{}, nil, &instance.DiagnosticsError{Operation: "import", Diagnostics: diags}
+	}
+	v, diags := exprs[0].Evaluate(scope, cty.NilVal)
+	if plan.HasErrors(diags) {
+		return instance.ImportBy{}, nil, &instance.DiagnosticsError{Operation: "import", Diagnostics: diags}
+	}
+	if v.ContainsMarked() {
+		return instance.ImportBy{}, nil, fail("lifecycle.import", "Invalid import argument", "What a resource is imported by is shown in the plan, so it cannot come from a sensitive value.")
+	}
+	if !v.IsWhollyKnown() {
+		return instance.ImportBy{}, nil, fail("lifecycle.import", "Invalid import argument", "It depends on something that is known only after an apply. Apply that first, or write the value itself.")
+	}
+	if r.lifecycle.Import.Identity == nil {
+		id, err := convert.Convert(v, cty.String)
+		if err != nil || id.IsNull() || id.AsString() == "" {
+			return instance.ImportBy{}, nil, fail("lifecycle.import.id", "Invalid import argument", "The ID must be a string that is not empty.")
+		}
+		return instance.ImportBy{ID: id.AsString()}, &v1alpha1.PlanImport{ID: id.AsString()}, nil
+	}
+	if t.Identity == nil {
+		return instance.ImportBy{}, nil, fail("lifecycle.import.identity", "No identity", "The provider has no identity for %s; import it by its ID.", r.addr.Type)
+	}
+	identity, err := t.ConformIdentity(v)
+	if err != nil {
+		return instance.ImportBy{}, nil, fail("lifecycle.import.identity", "Invalid identity", "%v", err)
+	}
+	raw, err := t.EncodeIdentity(identity)
+	if err != nil {
+		return instance.ImportBy{}, nil, err
+	}
+	return instance.ImportBy{Identity: identity}, &v1alpha1.PlanImport{Identity: &runtime.RawExtension{Raw: withoutNulls(raw)}}, nil
+}
+
+// withoutNulls drops the attributes of a JSON object that are null.
+func withoutNulls(raw json.RawMessage) json.RawMessage {
+	var m map[string]json.RawMessage
+	if json.Unmarshal(raw, &m) != nil {
+		return raw
+	}
+	for k, v := range m {
+		if string(v) == "null" {
+			delete(m, k)
+		}
+	}
+	out, err := json.Marshal(m)
+	if err != nil {
+		return raw
+	}
+	return out
+}
+
+// addressOf is the address of an object whose provider may not be known.
+func addressOf(kind, name string) plan.Address {
+	mode, terraformType := v1alpha1.ParseKind(kind)
+	if mode == v1alpha1.ModeManaged {
+		mode = ""
+	}
+	return plan.Address{Mode: mode, Type: terraformType, Name: name}
+}

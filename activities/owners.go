@@ -1,0 +1,125 @@
+package activities
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/instance"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/plan"
+)
+
+// owners are the objects that have a resource of some type already.
+type owners struct {
+	byIdentity map[string]owner
+	byID       map[string]owner
+}
+
+// owner is an object and what tells its resource from others.
+type owner struct {
+	object   v1alpha1.ObjectReference
+	identity string
+}
+
+// ownersOf reads what is recorded of a type, in all namespaces: nothing should be managed twice.
+func (a *Activities) ownersOf(ctx context.Context, provider string, t *instance.Type) (*owners, error) {
+	o := &owners{byIdentity: map[string]owner{}, byID: map[string]owner{}}
+	for rec, err := range a.Ledger.Instances(ctx, "") {
+		if err != nil {
+			return nil, err
+		}
+		if rec.Provider != provider || rec.Mode != "" && rec.Mode != v1alpha1.ModeManaged {
+			continue
+		}
+		o.add(rec.Object, &rec.State, t)
+		for i := range rec.Deposed {
+			o.add(rec.Object, &rec.Deposed[i].State, t)
+		}
+	}
+	return o, nil
+}
+
+func (o *owners) add(object v1alpha1.ObjectReference, s *ledger.State, t *instance.Type) {
+	if s.Type != t.Name || !s.Exists() {
+		return
+	}
+	own := owner{object: object}
+	if t.Identity != nil && s.IdentityVersion == t.Identity.Version && len(s.Identity) > 0 {
+		own.identity = canonical(s.Identity)
+		o.byIdentity[own.identity] = own
+	}
+	var attributes struct {
+		ID any `json:"id"`
+	}
+	// An id that is no string tells nothing.
+	if json.Unmarshal(s.Attributes, &attributes) == nil {
+		if id, ok := attributes.ID.(string); ok && id != "" {
+			o.byID[id] = own
+		}
+	}
+}
+
+// find finds the owner of a resource by its identity, or, where one of the two has none, by its ID.
+func (o *owners) find(identity, id string) (owner, bool) {
+	if own, ok := o.byIdentity[identity]; ok && identity != "" {
+		return own, true
+	}
+	own, ok := o.byID[id]
+	if !ok || id == "" || identity != "" && own.identity != "" {
+		return owner{}, false
+	}
+	return own, true
+}
+
+// canonical writes a JSON object so that equal ones are equal texts.
+func canonical(raw json.RawMessage) string {
+	v, err := decodeJSON(withoutNulls(raw))
+	if err != nil {
+		return string(raw)
+	}
+	out, err := json.Marshal(v) // which sorts keys
+	if err != nil {
+		return string(raw)
+	}
+	return string(out)
+}
+
+// owned says which object has a resource already. Of an object that whoever asks may not read it says no more than that
+// there is one.
+func (s *search) owned(ctx context.Context, result *v1alpha1.QueryResult, found instance.Found) error {
+	if s.owners == nil {
+		var err error
+		if s.owners, err = s.ownersOf(ctx, s.entry.Name, s.of); err != nil {
+			return err
+		}
+	}
+	text, id := "", idOf(found.Resource)
+	if result.Identity != nil {
+		text = canonical(result.Identity.Raw)
+		if id == "" {
+			id = idOf(found.Identity)
+		}
+	}
+	own, ok := s.owners.find(text, id)
+	if !ok {
+		return nil
+	}
+	addr := plan.Address{Namespace: own.object.Namespace, Type: s.of.Name, Name: own.object.Name}.In(s.query.Namespace)
+	if addr.Namespace != "" {
+		err := s.scope.mayRead(ctx, readable{addr.Namespace, v1alpha1.ProviderGroup(s.entry.Name), pluralOf(own.object.Kind), addr.Name})
+		if _, forbidden := errors.AsType[*ForbiddenError](err); forbidden {
+			result.Diagnostics = append(result.Diagnostics, v1alpha1.Diagnostic{
+				Severity: v1alpha1.SeverityWarning, Summary: "Resource is managed already",
+				Detail: "An object of another namespace, which you may not read, has it. Import nothing that is managed already: two objects would fight over it.",
+			})
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	result.ManagedBy = addr.String()
+	return nil
+}

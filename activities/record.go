@@ -1,0 +1,197 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/ledger"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// This file has the steps that change records more than infrastructure: what is taken over, imported, deposed, forgotten.
+
+// takeOver makes the record of another object this one's. It may have been begun by an earlier attempt, or by an earlier plan.
+// The record is written under its new name first: for a moment both speak of the same infrastructure, and rec.MovedFrom says
+// which of them counts.
+func (s *stepRun) takeOver(ctx context.Context, obj *unstructured.Unstructured, rec *ledger.Instance) error {
+	c := s.change
+	from, err := s.Ledger.Instance(ctx, *c.Bound.From)
+	if err != nil {
+		return err
+	}
+	if began := rec.MovedFrom == c.Bound.From.UID && rec.Plan == s.plan.UID; !began && !rec.Living() {
+		switch {
+		case rec.Intent != nil:
+			return &staleError{"another plan is changing it"}
+		case from.Digest() != c.Bound.FromState || from.Intent != nil:
+			return &staleError{fmt.Sprintf("the state of %s moved after the plan was made", c.PreviousAddress)}
+		}
+		if err := s.Objects.Hold(ctx, obj); err != nil {
+			if errors.Is(err, ErrGone) {
+				return &staleError{"the object was deleted or changed after the plan was made"}
+			}
+			return err
+		}
+		rec.State, rec.Deposed = from.State, from.Deposed
+		if c.Refreshed != nil {
+			rec.State = *c.Refreshed
+		}
+		rec.Object, rec.Provider, rec.MovedFrom, rec.Plan = c.Object, s.resource.entry.Name, c.Bound.From.UID, s.plan.UID
+		rec.ProviderConfig, rec.ProviderVersion = c.ProviderConfig, c.ProviderVersion
+		rec.Object.Generation = 0 // nothing was applied yet
+		if err := s.Ledger.Save(ctx, rec); err != nil {
+			return s.conflict(err)
+		}
+	}
+	if rec.MovedFrom != c.Bound.From.UID {
+		return &staleError{"it has got infrastructure of its own after the plan was made"}
+	}
+	if err := s.Ledger.Forget(ctx, from); err != nil {
+		return s.conflict(err)
+	}
+	return s.Objects.Release(ctx, *c.Bound.From)
+}
+
+// adopt records what was imported while planning.
+func (s *stepRun) adopt(ctx context.Context, obj *unstructured.Unstructured, r *resource, rec *ledger.Instance) error {
+	c := s.change
+	if c.Refreshed == nil {
+		return &staleError{"what was to be imported is not recorded with the plan"}
+	}
+	if err := s.Objects.Hold(ctx, obj); err != nil {
+		if errors.Is(err, ErrGone) {
+			return &staleError{"the object was deleted or changed after the plan was made"}
+		}
+		return err
+	}
+	rec.State = *c.Refreshed
+	rec.Object, rec.Provider, rec.Plan = c.Object, r.entry.Name, s.plan.UID
+	rec.Type, rec.ProviderConfig, rec.ProviderVersion = r.addr.Type, c.ProviderConfig, c.ProviderVersion
+	rec.Object.Generation = 0 // nothing was applied yet
+	s.begun = true
+	return s.conflict(s.Ledger.Save(ctx, rec))
+}
+
+// forget drops the record of what is left alone.
+func (s *stepRun) forget(ctx context.Context, rec *ledger.Instance) error {
+	rec.State = ledger.State{Type: rec.Type}
+	rec.Intent, rec.Plan = nil, s.plan.UID
+	if rec.Living() {
+		return s.conflict(s.Ledger.Save(ctx, rec))
+	}
+	return s.conflict(s.Ledger.Forget(ctx, rec))
+}
+
+// depose puts the current instance aside for a create that comes before its destroy. The caller saves the record together
+// with the intent of the create.
+func (s *stepRun) depose(rec *ledger.Instance) {
+	c := s.change
+	if c.DeposedKey == "" || !rec.Exists() {
+		return
+	}
+	rec.Deposed = append(rec.Deposed, ledger.Deposed{Key: c.DeposedKey, State: rec.State})
+	rec.State = ledger.State{Type: rec.Type}
+}
+
+func dropDeposed(rec *ledger.Instance, key string) {
+	rec.Deposed = slices.DeleteFunc(rec.Deposed, func(d ledger.Deposed) bool { return d.Key == key })
+}
+
+// oldKey is the key of the deposed instance that the step is about; empty when it is about the current one.
+func (s *stepRun) oldKey() string {
+	c := s.change
+	if c.Deposed == "" && s.destroy && c.Action == v1alpha1.ActionReplace && c.CreateBeforeDestroy {
+		return c.DeposedKey
+	}
+	return c.Deposed
+}
+
+// destroyOld destroys, or forgets, a deposed instance.
+func (s *stepRun) destroyOld(ctx context.Context, r *resource, rec *ledger.Instance, key string) error {
+	c := s.change
+	old := rec.FindDeposed(key)
+	if old == nil {
+		if s.begun || c.Deposed == "" {
+			return nil // an earlier attempt did it
+		}
+		return &staleError{"another plan destroyed it"}
+	}
+	resumed := rec.Intent != nil && rec.Intent.Plan == s.plan.UID && rec.Intent.Deposed == key
+	if rec.Intent != nil && !resumed {
+		over, err := s.over(ctx, rec.Intent)
+		if err != nil {
+			return err
+		}
+		if !over || rec.Intent.Action == v1alpha1.ActionCreate {
+			return &staleError{"another plan is changing it, or was when the server stopped"}
+		}
+		resumed = true
+	}
+	switch {
+	case c.Deposed != "" && old.Digest() != c.Bound.State && !s.begun:
+		return &staleError{"the recorded state moved after the plan was made"}
+	case r.entry.Package.Version != c.ProviderVersion:
+		return &staleError{fmt.Sprintf("the provider is now version %s, and the plan was made with %s", r.entry.Package.Version, c.ProviderVersion)}
+	}
+	if c.Action == v1alpha1.ActionForget {
+		return s.saveOld(ctx, rec, key)
+	}
+	l, err := s.lease(ctx, r, &old.State, false, s.plan.Status.RequestedBy)
+	if err != nil {
+		return s.retryable(err, true)
+	}
+	defer l.release()
+	from := &old.State
+	if c.Deposed != "" && c.Refreshed != nil && !s.begun {
+		from = c.Refreshed
+	}
+	prior, err := l.Load(ctx, from)
+	if err == nil && resumed {
+		prior, _, err = l.Read(ctx, prior)
+	}
+	if err != nil {
+		return s.retryable(err, true)
+	}
+	if !prior.Exists() {
+		return s.saveOld(ctx, rec, key)
+	}
+	p, _, err := l.PlanDelete(ctx, prior)
+	if err != nil {
+		return s.retryable(err, true)
+	}
+	rec.Intent = &ledger.Intent{Plan: s.plan.UID, Change: c.Index, Action: v1alpha1.ActionDelete, Deposed: key, At: time.Now().UTC()}
+	if err := s.Ledger.Save(ctx, rec); err != nil {
+		return s.conflict(err)
+	}
+	o := l.Apply(ctx, prior, p, p.Value)
+	ctx, s.answered = context.WithoutCancel(ctx), true
+	s.warnings = warningsOf(o.Diagnostics)
+	if o.Lost {
+		return &retryError{o.Err}
+	}
+	old = rec.FindDeposed(key)
+	if err := l.Record(&old.State, o.State); err != nil {
+		return errors.Join(o.Err, err)
+	}
+	if err := s.saveOld(ctx, rec, key); err != nil {
+		return errors.Join(o.Err, err)
+	}
+	return s.retryable(o.Err, true)
+}
+
+// saveOld writes a record after something was done about a deposed instance, which goes when nothing is left of it.
+func (s *stepRun) saveOld(ctx context.Context, rec *ledger.Instance, key string) error {
+	if old := rec.FindDeposed(key); s.change.Action == v1alpha1.ActionForget || !old.Exists() || !s.answered {
+		dropDeposed(rec, key)
+	}
+	rec.Intent = nil
+	if !rec.Living() {
+		return s.conflict(s.Ledger.Forget(ctx, rec))
+	}
+	return s.conflict(s.Ledger.Save(ctx, rec))
+}

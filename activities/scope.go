@@ -1,0 +1,292 @@
+package activities
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/instance"
+	"github.com/hykube/hykube/internal/plan"
+
+	"github.com/zclconf/go-cty/cty"
+	"k8s.io/apimachinery/pkg/api/meta"
+	kschema "k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// scope is what expressions may see. It may be asked by many at once, and shared by all resources of a plan. What it opens
+// lives until close.
+type scope struct {
+	*Activities
+	// who asked for the plan: all is read with their rights.
+	who       *v1alpha1.Identity
+	namespace string
+	// planned is what resources of the plan will be; nil while the plan is applied, when no value may be unknown.
+	planned func(plan.Address) (cty.Value, bool)
+	calls   func() plan.Functions
+	// home is the namespace of whose expressions are meant; empty for the scope's own.
+	home string
+	// trail are the ephemeral resources that are being opened, each for the one before it.
+	trail []plan.Address
+
+	*memory
+}
+
+// memory is what a scope has read and opened so far.
+type memory struct {
+	mu sync.Mutex
+	// may remembers what may be read, and data what was read of ConfigMaps and Secrets.
+	may  map[readable]bool
+	data map[plan.Address]cty.Value
+	// open holds the values of the ephemeral resources that are open.
+	open map[plan.Address]cty.Value
+	// undo closes them, in the order in which they were opened.
+	undo []func(context.Context) error
+	// opening is held while ephemeral resources are opened, so that each is opened once.
+	opening sync.Mutex
+}
+
+// readable is an object that somebody may or may not read.
+type readable struct{ namespace, group, resource, name string }
+
+// newScope returns the scope of the resources of a namespace. planned tells what the plan makes of a resource; it is nil
+// when the plan is applied, and only what is recorded counts.
+func (a *Activities) newScope(po *v1alpha1.Plan, namespace string, planned func(plan.Address) (cty.Value, bool)) *scope {
+	return a.scopeOf(po.Status.RequestedBy, namespace, planned)
+}
+
+func (a *Activities) scopeOf(who *v1alpha1.Identity, namespace string, planned func(plan.Address) (cty.Value, bool)) *scope {
+	return &scope{
+		Activities: a, who: who, namespace: namespace, planned: planned,
+		calls:  sync.OnceValue(a.providerFunctions),
+		memory: &memory{may: map[readable]bool{}, data: map[plan.Address]cty.Value{}, open: map[plan.Address]cty.Value{}},
+	}
+}
+
+// functions are those that the installed providers define.
+func (s *scope) functions() plan.Functions { return s.calls() }
+
+// value is the value of what an address names; ok is false when there is none.
+func (s *scope) value(ctx context.Context, addr plan.Address) (v cty.Value, ok bool, err error) {
+	if addr.Namespace == "" {
+		addr.Namespace = s.home
+	}
+	addr = addr.In(s.namespace)
+	if addr.Namespace == "" && s.planned != nil {
+		if v, ok := s.planned(addr); ok {
+			return v, true, nil
+		}
+	}
+	switch {
+	case addr.Stored():
+		v, err = s.keys(ctx, addr)
+		return v, err == nil, err
+	case addr.Mode == v1alpha1.ModeEphemeral:
+		return s.ephemeral(ctx, addr)
+	case addr.Mode == v1alpha1.ModeAction:
+		return cty.NilVal, false, nil // an action has no value
+	default:
+		return s.recorded(ctx, addr)
+	}
+}
+
+// recorded is the value of a resource or data source as the ledger has it.
+func (s *scope) recorded(ctx context.Context, addr plan.Address) (v cty.Value, ok bool, err error) {
+	found := false
+	for r, err := range s.objects(ctx, addr) {
+		if err != nil {
+			return cty.NilVal, false, err
+		}
+		found = true
+		rec, err := s.Ledger.Instance(ctx, r.ref)
+		if err != nil {
+			return cty.NilVal, false, err
+		}
+		if !rec.Exists() {
+			continue
+		}
+		if v, err = instance.Recorded(&rec.State, r.schema); err != nil {
+			return cty.NilVal, false, fmt.Errorf("%s: %w", addr, err)
+		}
+		return plan.MarkSensitive(r.schema.Block, v), true, nil
+	}
+	if found && addr.Namespace != "" {
+		return cty.NilVal, false, fmt.Errorf("%s has no values yet: apply a plan in the namespace %q first", addr, addr.Namespace)
+	}
+	return cty.NilVal, false, nil
+}
+
+// objects reads the objects that an address may mean: one of each provider that has the type. One of another namespace must
+// be readable for whoever asked for the plan.
+func (s *scope) objects(ctx context.Context, addr plan.Address) func(yield func(*resource, error) bool) {
+	return func(yield func(*resource, error) bool) {
+		var refused error
+		found := false
+		for _, provider := range s.Catalog.ProvidersOf(addr.Mode, addr.Type) {
+			ref := v1alpha1.ObjectReference{
+				APIVersion: v1alpha1.ProviderGroup(provider) + "/" + v1alpha1.ResourceVersion, Kind: addr.Kind(),
+				Namespace: s.namespace, Name: addr.Name,
+			}
+			if addr.Namespace != "" {
+				ref.Namespace = addr.Namespace
+				what := readable{addr.Namespace, v1alpha1.ProviderGroup(provider), pluralOf(ref.Kind), addr.Name}
+				if err := s.mayRead(ctx, what); err != nil {
+					if _, ok := errors.AsType[*ForbiddenError](err); !ok {
+						yield(nil, err)
+						return
+					}
+					refused = err
+					continue
+				}
+			}
+			obj, err := s.Objects.Get(ctx, ref)
+			if errors.Is(err, ErrGone) {
+				continue
+			}
+			var r *resource
+			if err == nil {
+				r, err = resourceOf(obj, s.Catalog)
+			}
+			found = true
+			if !yield(r, err) || err != nil {
+				return
+			}
+		}
+		if !found && refused != nil {
+			yield(nil, refused)
+		}
+	}
+}
+
+// keys is a ConfigMap or Secret as an object of its keys. What is no text is written in base64, as kubectl shows it.
+func (s *scope) keys(ctx context.Context, addr plan.Address) (cty.Value, error) {
+	s.mu.Lock()
+	v, known := s.data[addr]
+	s.mu.Unlock()
+	if known {
+		return v, nil
+	}
+	namespace := addr.Namespace
+	if namespace == "" {
+		namespace = s.namespace
+	}
+	resource, read := "configmaps", s.Configs.ConfigMap
+	if addr.Type == plan.TypeSecret {
+		resource, read = "secrets", s.Configs.SecretData
+	}
+	if err := s.mayRead(ctx, readable{namespace, "", resource, addr.Name}); err != nil {
+		return cty.NilVal, fmt.Errorf("%s: %w", addr, err)
+	}
+	data, err := read(ctx, namespace, addr.Name)
+	if err != nil {
+		return cty.NilVal, fmt.Errorf("%s: %w", addr, err)
+	}
+	if data == nil {
+		return cty.NilVal, fmt.Errorf("%s: there is no %s %q in the namespace %q", addr, addr.Kind(), addr.Name, namespace)
+	}
+	vals := make(map[string]cty.Value, len(data))
+	for _, key := range slices.Sorted(maps.Keys(data)) {
+		text := string(data[key])
+		if !utf8.ValidString(text) {
+			text = base64.StdEncoding.EncodeToString(data[key])
+		}
+		vals[key] = cty.StringVal(text)
+		if addr.Type == plan.TypeSecret {
+			vals[key] = vals[key].Mark(plan.Sensitive)
+		}
+	}
+	v = cty.ObjectVal(vals)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.data[addr] = v
+	return v, nil
+}
+
+// ForbiddenError says that somebody lacks a right.
+type ForbiddenError struct{ text string }
+
+func (e *ForbiddenError) Error() string { return e.text }
+
+// mayRead returns a *ForbiddenError when whoever asked for the plan may not read an object.
+func (s *scope) mayRead(ctx context.Context, what readable) error {
+	if s.who == nil {
+		return errors.New("nobody is recorded as having asked for the plan; make a new one")
+	}
+	s.mu.Lock()
+	ok, known := s.may[what]
+	s.mu.Unlock()
+	if !known {
+		var err error
+		if ok, err = s.Access.MayRead(ctx, *s.who, what.namespace, what.group, what.resource, what.name); err != nil {
+			return err
+		}
+		s.mu.Lock()
+		s.may[what] = ok
+		s.mu.Unlock()
+	}
+	if !ok {
+		resource := what.resource
+		if what.group != "" {
+			resource += "." + what.group
+		}
+		return &ForbiddenError{fmt.Sprintf("the user %q may not read %q of %s in the namespace %q: ask for the verb \"get\" on it",
+			s.who.Username, what.name, resource, what.namespace)}
+	}
+	return nil
+}
+
+// pluralOf is the resource that RBAC knows a kind by. The few kinds whose plural is taken or too long are served under
+// another name, which nobody has rights on by this one.
+func pluralOf(kind string) string {
+	plural, _ := meta.UnsafeGuessKindToResource(kschema.GroupVersionKind{Kind: kind})
+	return plural.Resource
+}
+
+// look adapts a scope to what evaluates expressions, and keeps what could not be read: that is not unknown, and nothing may
+// be made of it.
+type look struct {
+	ctx   context.Context //nolint:containedctx // it lives as long as one call
+	scope *scope
+	err   error
+}
+
+func (l *look) up(addr plan.Address) (cty.Value, bool) {
+	v, ok, err := l.scope.value(l.ctx, addr)
+	l.err = errors.Join(l.err, err)
+	return v, ok
+}
+
+// config evaluates the spec of a data source, an ephemeral resource or an action, once its preconditions hold. While
+// planning it is unknown in parts; open is true when it cannot be told yet whether a precondition holds.
+func (l *look) config(r *resource) (config cty.Value, open bool, err error) {
+	if open, err = l.holds(r, preconditions, cty.NilVal); err != nil {
+		return cty.NilVal, open, err
+	}
+	parsed, diags := plan.ConfigOptions{
+		Functions: l.scope.functions(), Namespace: r.ref.Namespace, Ephemeral: r.mode == v1alpha1.ModeEphemeral,
+	}.Parse(r.spec(), r.schema.Block)
+	if plan.HasErrors(diags) {
+		return cty.NilVal, open, &instance.DiagnosticsError{Operation: "read spec", Diagnostics: diags}
+	}
+	config, diags = parsed.Evaluate(l.up)
+	if l.err != nil {
+		return cty.NilVal, open, l.err // what could not be read is not unknown: nothing may be made of it
+	}
+	if plan.HasErrors(diags) {
+		return cty.NilVal, open, &instance.DiagnosticsError{Operation: "evaluate spec", Diagnostics: diags}
+	}
+	if l.scope.planned == nil && !known(config) {
+		return cty.NilVal, open, fmt.Errorf("a value that %s refers to is still not known", r.addr)
+	}
+	return config, open, nil
+}
+
+func known(v cty.Value) bool {
+	v, _ = v.UnmarkDeep()
+	return v.IsWhollyKnown()
+}

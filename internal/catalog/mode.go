@@ -1,0 +1,112 @@
+package catalog
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/schema"
+
+	"github.com/zclconf/go-cty/cty"
+)
+
+// schemas are the types that the provider has, by what they stand for.
+func (e Entry) schemas() map[v1alpha1.Mode]map[string]*schema.Schema {
+	if e.Schema == nil {
+		return nil
+	}
+	return map[v1alpha1.Mode]map[string]*schema.Schema{
+		v1alpha1.ModeManaged:   e.Schema.Resources,
+		v1alpha1.ModeData:      e.Schema.DataSources,
+		v1alpha1.ModeEphemeral: e.Schema.Ephemerals,
+		v1alpha1.ModeAction:    e.Schema.Actions,
+	}
+}
+
+// Type finds one of the provider's types; nil when it has none of that name and mode. An empty mode means managed.
+func (e Entry) Type(mode v1alpha1.Mode, terraformType string) *schema.Schema {
+	return e.schemas()[orManaged(mode)][terraformType]
+}
+
+func orManaged(mode v1alpha1.Mode) v1alpha1.Mode {
+	if mode == "" {
+		return v1alpha1.ModeManaged
+	}
+	return mode
+}
+
+// Schema finds the schema of a type, whichever provider has it; nil when none does. An empty mode means managed.
+func (c *Catalog) Schema(mode v1alpha1.Mode, terraformType string) *schema.Schema {
+	mode = orManaged(mode)
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	for _, name := range c.types[mode][terraformType] {
+		return c.entries[name].Type(mode, terraformType)
+	}
+	return nil
+}
+
+// ProvidersOf lists the names of the providers that have a type, sorted. An empty mode means managed.
+func (c *Catalog) ProvidersOf(mode v1alpha1.Mode, terraformType string) []string {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return slices.Clone(c.types[orManaged(mode)][terraformType])
+}
+
+// TypeNamesOf lists every type of a mode of every installed provider, sorted. An empty mode means managed.
+func (c *Catalog) TypeNamesOf(mode v1alpha1.Mode) []string {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return slices.Sorted(maps.Keys(c.types[orManaged(mode)]))
+}
+
+// Functions are the functions that an installed provider has, by name; none for a provider that is not installed.
+func (c *Catalog) Functions(provider string) map[string]*schema.Function {
+	e, ok := c.Get(provider)
+	if !ok || e.Schema == nil {
+		return nil
+	}
+	return e.Schema.Functions
+}
+
+// Meta evaluates the provider_meta of a ProviderConfig, which goes with every call about a resource: cty.NilVal when the
+// provider takes none, a null object when cfg, which may be nil, holds none.
+func (c *Catalog) Meta(e Entry, cfg *v1alpha1.ProviderConfig) (cty.Value, error) {
+	var args map[string]any
+	if cfg != nil && cfg.Spec.Meta != nil && len(cfg.Spec.Meta.Raw) > 0 {
+		if err := json.Unmarshal(cfg.Spec.Meta.Raw, &args); err != nil {
+			return cty.NilVal, fmt.Errorf("spec.meta: must be an object of the provider's metadata arguments: %w", err)
+		}
+	}
+	if e.Schema.Meta == nil {
+		if args != nil {
+			return cty.NilVal, fmt.Errorf("spec.meta: provider %q takes no metadata; remove the field", e.Name)
+		}
+		return cty.NilVal, nil
+	}
+	block := e.Schema.Meta.Block
+	if args == nil {
+		return cty.NullVal(block.ImpliedType()), nil
+	}
+	return evaluate("spec.meta", args, block)
+}
+
+// evaluate turns arguments, which must not refer to anything, into a value of the block without marks.
+func evaluate(field string, args map[string]any, block *schema.Block) (cty.Value, error) {
+	parsed, diags := plan.ParseConfig(args, block)
+	if plan.HasErrors(diags) {
+		return cty.NilVal, &DiagnosticsError{Diagnostics: diags, field: field}
+	}
+	if refs := parsed.References(); len(refs) > 0 {
+		return cty.NilVal, fmt.Errorf("%s: refers to %s, but a provider's configuration cannot refer to resources; write the value itself, or take it from a Secret with spec.secretRefs", field, refs[0].Address)
+	}
+	value, diags := parsed.Evaluate(func(plan.Address) (cty.Value, bool) { return cty.NilVal, false })
+	if plan.HasErrors(diags) {
+		return cty.NilVal, &DiagnosticsError{Diagnostics: diags, field: field}
+	}
+	value, _ = value.UnmarkDeep()
+	return value, nil
+}

@@ -1,0 +1,133 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+// target is an object of a provider's kind, as a person names it.
+type target struct {
+	// namespace is empty when the name doesn't say one.
+	namespace string
+	mode      v1alpha1.Mode
+	typ       string
+	name      string
+	// group is empty when the name doesn't say one: KIND.GROUP/NAME does.
+	group string
+}
+
+// parseTarget reads a Terraform address (sim_network.main, data.sim_image.base, namespace.shared.sim_network.main),
+// KIND/NAME as kubectl has it (sim-network/main, data-sim-image/base), and kubectl's long sim-network.sim.hykube.io/main.
+func parseTarget(s string) (target, error) {
+	bad := fmt.Errorf("%q names no resource: write TYPE.NAME such as sim_network.main, or KIND/NAME such as sim-network/main", s)
+	t, rest := target{mode: v1alpha1.ModeManaged}, s
+	if after, ok := strings.CutPrefix(rest, "namespace."); ok {
+		t.namespace, rest, ok = strings.Cut(after, ".")
+		if !ok {
+			return target{}, bad
+		}
+	}
+	if kind, name, ok := strings.Cut(rest, "/"); ok {
+		kind, t.group, _ = strings.Cut(kind, ".")
+		t.mode, t.typ = v1alpha1.ParseKind(kind)
+		t.name = name
+	} else {
+		for _, m := range []v1alpha1.Mode{v1alpha1.ModeData, v1alpha1.ModeEphemeral, v1alpha1.ModeAction} {
+			if after, ok := strings.CutPrefix(rest, string(m)+"."); ok {
+				t.mode, rest = m, after
+				break
+			}
+		}
+		if typ, name, ok := strings.Cut(rest, `["`); ok { // as an expression has it where a name holds dots
+			t.typ, t.name = typ, strings.TrimSuffix(name, `"]`)
+		} else {
+			t.typ, t.name, _ = strings.Cut(rest, ".")
+			t.typ = v1alpha1.TypeOf(t.typ)
+		}
+	}
+	if t.typ == "" || t.name == "" || strings.ContainsAny(t.typ, `. "[]`) || strings.ContainsAny(t.name, `/ "[]`) {
+		return target{}, bad
+	}
+	return t, nil
+}
+
+// address is the Terraform address within the namespace.
+func (t target) address() string {
+	a := t.typ + "." + t.name
+	if t.mode != v1alpha1.ModeManaged {
+		a = string(t.mode) + "." + a
+	}
+	return a
+}
+
+// full is the address with the namespace, where one was named.
+func (t target) full() string {
+	if t.namespace != "" {
+		return "namespace." + t.namespace + "." + t.address()
+	}
+	return t.address()
+}
+
+func (t target) kind() string { return t.mode.KindOf(t.typ) }
+
+// modeWord is what a person calls an object of a mode.
+func modeWord(m v1alpha1.Mode) string {
+	switch m {
+	case v1alpha1.ModeData:
+		return "data source"
+	case v1alpha1.ModeEphemeral:
+		return "ephemeral resource"
+	case v1alpha1.ModeAction:
+		return "action"
+	}
+	return "resource"
+}
+
+// addresses reads the objects that a flag or the arguments name.
+func addresses(flag string, in []string, only ...v1alpha1.Mode) ([]string, error) {
+	var out []string
+	for _, s := range in {
+		t, err := parseTarget(s)
+		if err == nil {
+			err = t.only(only...)
+		}
+		if err == nil && t.namespace != "" {
+			err = errors.New("a plan looks at one namespace; choose it with -n")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", flag, err)
+		}
+		out = append(out, t.address())
+	}
+	return out, nil
+}
+
+// only refuses objects of other modes, when any is given.
+func (t target) only(modes ...v1alpha1.Mode) error {
+	for _, m := range modes {
+		if t.mode == m {
+			return nil
+		}
+	}
+	if len(modes) == 0 {
+		return nil
+	}
+	want := modeWord(modes[0])
+	return fmt.Errorf("%s is %s, and only %ss can be named here", t.address(), article(modeWord(t.mode)), want)
+}
+
+func article(noun string) string {
+	if strings.ContainsAny(noun[:1], "aeiou") {
+		return "an " + noun
+	}
+	return "a " + noun
+}
+
+// addressOfKind is the Terraform address of an object of a kind.
+func addressOfKind(kind, name string) string {
+	m, typ := v1alpha1.ParseKind(kind)
+	return target{mode: m, typ: typ, name: name}.address()
+}

@@ -1,0 +1,231 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+type importOptions struct {
+	*session
+	target      target
+	id          string
+	identity    []string
+	out         string
+	config      string
+	generate    bool
+	autoApprove bool
+	full        bool
+
+	by v1alpha1.PlanImport
+}
+
+func newImport(s *session) *cobra.Command {
+	o := &importOptions{session: s}
+	cmd := &cobra.Command{
+		Use:   "import KIND/NAME (ID | --identity KEY=VALUE ...)",
+		Short: "Take over a resource that exists already",
+		Long: `Take over a resource that exists already, by its ID in the provider's own form, or by its identity.
+
+When the object is recorded, its lifecycle.import says from now on what it stands for. When it is not, the provider is
+asked for the resource, and an object that asks for exactly what is there is made, shown, written to --out, and
+recorded; secrets are left out of it, and have to be added. Then a plan is made of it: it shows what is imported, and
+what the object would change about it. --generate-only prints the object, and records nothing.`,
+		Example: `  kubectl hykube import sim-instance/web-1 ins-0000002a
+  kubectl hykube import sim_instance.web-1 --identity id=ins-0000002a --out web-1.yaml
+  kubectl hykube import sim-instance/web-1 ins-0000002a --generate-only > web-1.yaml`,
+		Args: cobra.RangeArgs(1, 2),
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return completeObjects(s, v1alpha1.ModeManaged)(cmd, args, begun)
+		},
+		RunE: run(o),
+	}
+	fset := cmd.Flags()
+	fset.StringArrayVar(&o.identity, "identity", nil, "Attribute of the identity, such as id=ins-1; the value is a text or JSON; may be given more than once")
+	fset.StringVar(&o.out, "out", "", "Write the object that is made to this file, which must not exist")
+	fset.StringVar(&o.config, "provider-config", "", "ProviderConfig of the resource; that of a resource which names none when left out")
+	fset.BoolVar(&o.generate, "generate-only", false, "Print the object that would be made, and record nothing")
+	fset.BoolVar(&o.autoApprove, "auto-approve", false, "Apply without asking")
+	fset.BoolVar(&o.full, "full", false, "Show every change in full, however many there are")
+	return cmd
+}
+
+func (o *importOptions) Complete(args []string) (err error) {
+	if o.target, err = parseTarget(args[0]); err == nil {
+		err = o.target.only(v1alpha1.ModeManaged)
+	}
+	if err != nil {
+		return fmt.Errorf("import: %w", err)
+	}
+	if len(args) == 2 {
+		o.id = args[1]
+	}
+	return o.connect()
+}
+
+func (o *importOptions) Validate() error {
+	if (o.id == "") == (len(o.identity) == 0) {
+		return errors.New("say what to import, in one way: its ID after the name, or --identity KEY=VALUE")
+	}
+	o.by = v1alpha1.PlanImport{ID: o.id}
+	if len(o.identity) > 0 {
+		identity := map[string]any{}
+		for _, a := range o.identity {
+			k, text, ok := strings.Cut(a, "=")
+			if !ok || k == "" {
+				return fmt.Errorf("--identity %s: write KEY=VALUE", a)
+			}
+			v, err := flagValue(text)
+			if err != nil {
+				return fmt.Errorf("--identity %s: %w", a, err)
+			}
+			identity[k] = v
+		}
+		raw, err := json.Marshal(identity)
+		if err != nil {
+			return fmt.Errorf("encode identity: %w", err)
+		}
+		o.by.Identity = &runtime.RawExtension{Raw: raw}
+	}
+	if o.out != "" {
+		if _, err := os.Lstat(o.out); !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("--out %s: there is something with this name already; import overwrites no file", o.out)
+		}
+	}
+	if o.generate {
+		return nil
+	}
+	return canAsk(o.session, o.autoApprove, false, "import")
+}
+
+// block is lifecycle.import.
+func (o *importOptions) block() map[string]any {
+	if o.by.ID != "" {
+		return map[string]any{"id": o.by.ID}
+	}
+	return map[string]any{"identity": json.RawMessage(o.by.Identity.Raw)}
+}
+
+func (o *importOptions) Run(ctx context.Context) error {
+	ns, err := o.namespaceOf(o.target)
+	if err != nil {
+		return err
+	}
+	k, err := o.kindOf(ctx, o.target)
+	if err != nil {
+		return err
+	}
+	old, err := o.resource(k.gvr, ns).Get(ctx, o.target.name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		made, err := o.generated(ctx, k, ns)
+		if err != nil || o.generate {
+			return err
+		}
+		rec := &recorder{session: o.session}
+		if _, err := rec.record(ctx, []manifest{*made}); err != nil {
+			return err
+		}
+	case err != nil:
+		return fmt.Errorf("get %s %q: %w", k.kind, o.target.name, explain(err, o.server()))
+	case o.generate || o.out != "":
+		return fmt.Errorf("import: %s is recorded already, so there is no object to make: leave out --generate-only and --out, or choose another name", k.long(o.target.name))
+	case managed(old):
+		return fmt.Errorf("import: there is infrastructure behind %s already: kubectl hykube state show %s/%s -n %s", k.long(o.target.name), k.kind, o.target.name, ns)
+	case old.GetDeletionTimestamp() != nil:
+		return fmt.Errorf("import: %s is marked for deletion", k.long(o.target.name))
+	default:
+		// A merge patch: the other way of finding it must go.
+		by := map[string]any{"id": nil, "identity": nil}
+		for key, v := range o.block() {
+			by[key] = v
+		}
+		lifecycle := map[string]any{"import": by}
+		if o.config != "" {
+			lifecycle["providerConfig"] = o.config
+		}
+		if _, err := o.merge(ctx, k, ns, o.target.name, map[string]any{"lifecycle": lifecycle}); err != nil {
+			return err
+		}
+		fmt.Fprintln(o.Out, k.long(o.target.name)+" configured")
+	}
+	j := &journey{session: o.session, autoApprove: o.autoApprove, full: o.full, began: time.Now(), gap: true, question: "Do you want to import this resource?"}
+	return j.run(ctx, []wanted{{ns, "import", v1alpha1.PlanSpec{Targets: []string{o.target.address()}}}})
+}
+
+// generated asks the provider for the resource, and prints an object that imports it.
+func (o *importOptions) generated(ctx context.Context, k kind, ns string) (*manifest, error) {
+	provider, _ := v1alpha1.ProviderOfGroup(k.gvr.Group)
+	q, err := o.query(ctx, ns, v1alpha1.QuerySpec{Type: o.target.typ, Provider: provider, ProviderConfig: o.config, Import: &o.by, Manifests: true})
+	if err != nil {
+		return nil, err
+	}
+	if o.tellDiagnostics(q) {
+		return nil, fmt.Errorf("import: provider %q could not read the resource. Nothing was recorded", provider)
+	}
+	if len(q.Status.Results) == 0 || q.Status.Results[0].Manifest == nil {
+		return nil, fmt.Errorf("import: provider %q finds no %s with this ID or identity. Nothing was recorded", provider, o.target.typ)
+	}
+	r := q.Status.Results[0]
+	if r.ManagedBy != "" {
+		return nil, fmt.Errorf("import: %s has it already; one resource belongs to one object. Nothing was recorded", r.ManagedBy)
+	}
+	u, err := readManifest(r.Manifest)
+	if err != nil {
+		return nil, err
+	}
+	u.SetName(o.target.name)
+	u.SetNamespace(ns)
+	lifecycle, _, _ := unstructured.NestedMap(u.Object, "lifecycle")
+	if lifecycle == nil {
+		lifecycle = map[string]any{}
+	}
+	if lifecycle["import"] == nil {
+		by, err := jsonMap(o.block())
+		if err != nil {
+			return nil, err
+		}
+		lifecycle["import"] = numbers(by)
+	}
+	if o.config != "" {
+		lifecycle["providerConfig"] = o.config
+	}
+	u.Object["lifecycle"] = lifecycle
+	text, err := yaml.Marshal(u.Object)
+	if err != nil {
+		return nil, fmt.Errorf("encode YAML: %w", err)
+	}
+	if o.out == "" {
+		if _, err := fmt.Fprintf(o.Out, "---\n%s", text); err != nil {
+			return nil, err
+		}
+		return &manifest{object: u, file: k.long(o.target.name), line: 1}, nil
+	}
+	f, err := os.OpenFile(o.out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("write manifest: %w", err)
+	}
+	_, err = f.Write(text)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return nil, fmt.Errorf("write manifest: %w", err)
+	}
+	fmt.Fprintf(o.Out, "%s written\n", o.out)
+	return &manifest{object: u, file: o.out, line: 1}, nil
+}

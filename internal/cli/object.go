@@ -1,0 +1,135 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+// objects is what verbs that name single objects share.
+type objects struct {
+	*session
+	targets []target
+	output  string
+}
+
+// read takes the names from the arguments.
+func (o *objects) read(verb string, args []string, modes ...v1alpha1.Mode) error {
+	for _, a := range args {
+		t, err := parseTarget(a)
+		if err == nil {
+			err = t.only(modes...)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", verb, err)
+		}
+		o.targets = append(o.targets, t)
+	}
+	return o.connect()
+}
+
+// namespaceOf is the namespace of an object that a person named.
+func (s *session) namespaceOf(t target) (string, error) {
+	if t.namespace == "" {
+		return s.namespace, nil
+	}
+	if s.enforce && t.namespace != s.namespace {
+		return "", fmt.Errorf("%s names namespace %q, and -n says %q", t.full(), t.namespace, s.namespace)
+	}
+	return t.namespace, nil
+}
+
+// kindOf finds the kind of an object that a person named, whichever provider serves it.
+func (s *session) kindOf(ctx context.Context, t target) (kind, error) {
+	kinds, err := s.resourceKinds(ctx)
+	if err != nil {
+		return kind{}, explain(err, s.server())
+	}
+	var found []kind
+	var names []string
+	for _, k := range kinds {
+		names = append(names, k.kind)
+		// sim-networks/main names it, too, as everywhere in kubectl.
+		if (k.kind == t.kind() || k.gvr.Resource == t.kind()) && (t.group == "" || t.group == k.gvr.Group) {
+			found = append(found, k)
+		}
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		if near := nearest(t.kind(), names); near != "" {
+			return kind{}, fmt.Errorf("no provider has the kind %q: did you mean %q?", t.kind(), near)
+		}
+		return kind{}, fmt.Errorf("no provider has the kind %q: `kubectl hykube provider list` shows which are installed and ready, `kubectl hykube provider schema PROVIDER` what they have", t.kind())
+	}
+	var full []string
+	for _, k := range found {
+		full = append(full, k.kind+"."+k.gvr.Group+"/"+t.name)
+	}
+	slices.Sort(full)
+	return kind{}, fmt.Errorf("more than one provider has the kind %q: write %s", t.kind(), strings.Join(full, " or "))
+}
+
+// get reads an object that a person named.
+func (s *session) get(ctx context.Context, k kind, namespace, name string) (*unstructured.Unstructured, error) {
+	u, err := s.resource(k.gvr, namespace).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("get %s %q in namespace %q: %w", k.kind, name, namespace, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get %s %q: %w", k.kind, name, explain(err, s.server()))
+	}
+	return u, nil
+}
+
+// merge changes an object by a JSON merge patch, strictly.
+func (s *session) merge(ctx context.Context, k kind, namespace, name string, patch any) (*unstructured.Unstructured, error) {
+	body, err := json.Marshal(patch)
+	if err != nil {
+		return nil, fmt.Errorf("encode patch: %w", err)
+	}
+	u, err := s.resource(k.gvr, namespace).Patch(ctx, name, types.MergePatchType, body,
+		metav1.PatchOptions{FieldManager: fieldManager, FieldValidation: metav1.FieldValidationStrict})
+	if err != nil {
+		return nil, fmt.Errorf("change %s %q: %w", k.kind, name, explain(err, s.server()))
+	}
+	return u, nil
+}
+
+// mark deletes an object without waiting: what has infrastructure is only marked, and a plan decides about it. It returns
+// whether the object is still there.
+func (s *session) mark(ctx context.Context, k kind, namespace string, u *unstructured.Unstructured) (waits bool, err error) {
+	err = s.resource(k.gvr, namespace).Delete(ctx, u.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: new(u.GetUID())}})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return false, fmt.Errorf("delete %s %q: %w", k.kind, u.GetName(), explain(err, s.server()))
+	}
+	return slices.Contains(u.GetFinalizers(), v1alpha1.FinalizerState), nil
+}
+
+// managed is true when something stands behind an object, as far as it tells.
+func managed(u *unstructured.Unstructured) bool {
+	attributes, _, _ := unstructured.NestedMap(u.Object, "status", "attributes")
+	return len(attributes) > 0
+}
+
+// long is kubectl's name of an object: "sim-network.sim.hykube.io/main".
+func (k kind) long(name string) string { return strings.ToLower(k.kind+"."+k.gvr.Group) + "/" + name }
+
+// said prints kubectl's line about an object, or its name alone.
+func (o *objects) said(k kind, name, verb string) {
+	if o.output == "name" {
+		fmt.Fprintln(o.Out, k.long(name))
+		return
+	}
+	fmt.Fprintln(o.Out, k.long(name)+" "+verb)
+}

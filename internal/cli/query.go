@@ -1,0 +1,337 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diff"
+)
+
+type queryOptions struct {
+	*session
+	typ       string
+	args      []string
+	file      string
+	provider  string
+	config    string
+	limit     int64
+	manifests bool
+	output    string
+
+	arguments map[string]any
+}
+
+func newQuery(s *session) *cobra.Command {
+	o := &queryOptions{session: s}
+	cmd := &cobra.Command{
+		Use:   "query TYPE [--arg KEY=VALUE ... | -f ARGS.yaml]",
+		Short: "Ask a provider what exists",
+		Long: `Ask a provider what exists of a type: what could be imported, and what has an object already.
+
+TYPE is one that the provider can list. Arguments narrow it, such as a region or a filter; "kubectl hykube provider schema"
+names the provider's types. With --manifests each resource is read, and the answer is objects that import it, without its
+secrets: read them, then hand them to kubectl apply. Nothing is recorded and nothing is changed by a query.`,
+		Example: `  kubectl hykube query sim_instance
+  kubectl hykube query sim_instance --arg tags.team=infra --limit 1000
+
+  # take over everything that has no object yet
+  kubectl hykube query sim_instance --manifests -o yaml > found.yaml
+  kubectl hykube apply -f found.yaml`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeTypes(s),
+		RunE:              run(o),
+	}
+	fs := cmd.Flags()
+	fs.StringArrayVar(&o.args, "arg", nil, "Argument of the query, such as region=eu or tags.team=infra; the value is a text or JSON; may be given more than once")
+	fs.StringVarP(&o.file, "filename", "f", "", "YAML or JSON file with the arguments of the query, or - for standard input")
+	fs.StringVar(&o.provider, "provider", "", "Provider to ask, when more than one has the type")
+	fs.StringVar(&o.config, "provider-config", "", "ProviderConfig to ask with; that of a resource which names none when left out")
+	fs.Int64Var(&o.limit, "limit", 100, "Largest number of resources to return; 10000 at most")
+	fs.BoolVar(&o.manifests, "manifests", false, "Also read each resource, and print objects that import those which no object has")
+	outputFlag(cmd, &o.output, "Print", "table", "yaml", "json", "name")
+	_ = cmd.RegisterFlagCompletionFunc("provider", completeProviders(s))
+	return cmd
+}
+
+func (o *queryOptions) Complete(args []string) (err error) {
+	o.typ = v1alpha1.TypeOf(args[0])
+	if o.arguments, err = queryArguments(o.file, o.in, o.args); err != nil {
+		return err
+	}
+	if o.output == "" {
+		o.output = "table"
+		if o.manifests {
+			o.output = "yaml"
+		}
+	}
+	return o.connect()
+}
+
+func (o *queryOptions) Validate() error {
+	if o.limit < 1 || o.limit > 10_000 {
+		return fmt.Errorf("--limit=%d: write a number from 1 to 10000", o.limit)
+	}
+	if strings.ContainsAny(o.typ, "./ ") {
+		return fmt.Errorf("%q is no resource type: write one such as sim_instance", o.typ)
+	}
+	return checkOutput(o.output, "table", "yaml", "json", "name")
+}
+
+// queryArguments are those of a file, and over them those of the flags.
+func queryArguments(file string, stdin io.Reader, args []string) (map[string]any, error) {
+	out := map[string]any{}
+	if file != "" {
+		data, err := readArguments(file, stdin)
+		if err != nil {
+			return nil, err
+		}
+		if err := yaml.UnmarshalStrict(data, &out); err != nil {
+			return nil, fmt.Errorf("read arguments of %q: they must be one mapping of names to values: %w", file, err)
+		}
+	}
+	for _, a := range args {
+		path, text, ok := strings.Cut(a, "=")
+		if !ok || path == "" {
+			return nil, fmt.Errorf("--arg %s: write KEY=VALUE", a)
+		}
+		v, err := flagValue(text)
+		if err != nil {
+			return nil, fmt.Errorf("--arg %s: %w", a, err)
+		}
+		if err := unstructured.SetNestedField(out, v, strings.Split(path, ".")...); err != nil {
+			return nil, fmt.Errorf("--arg %s: %w", a, err)
+		}
+	}
+	return out, nil
+}
+
+var wholeNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
+
+// flagValue reads the value of KEY=VALUE: JSON where it looks like it, and otherwise the text as it is. An ID such as 0012
+// must stay what it is; what is no plain whole number is left to the server, which knows the type.
+func flagValue(text string) (any, error) {
+	if !wholeNumber.MatchString(text) && !slices.Contains([]string{"true", "false", "null"}, text) && !strings.ContainsAny(text[:min(1, len(text))], `{["`) {
+		return text, nil
+	}
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil || d.More() {
+		return nil, fmt.Errorf("%q begins like JSON and is none", text)
+	}
+	return v, nil
+}
+
+func readArguments(file string, stdin io.Reader) ([]byte, error) {
+	if file == "-" {
+		data, err := io.ReadAll(io.LimitReader(stdin, maxManifest))
+		if err != nil {
+			return nil, fmt.Errorf("read arguments: %w", err)
+		}
+		return data, nil
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("read arguments: %w", err)
+	}
+	return data, nil
+}
+
+func (o *queryOptions) Run(ctx context.Context) error {
+	spec := v1alpha1.QuerySpec{Type: o.typ, Provider: o.provider, ProviderConfig: o.config, Limit: o.limit, Manifests: o.manifests}
+	if len(o.arguments) > 0 {
+		raw, err := json.Marshal(o.arguments)
+		if err != nil {
+			return fmt.Errorf("encode arguments: %w", err)
+		}
+		spec.Config = &runtime.RawExtension{Raw: raw}
+	}
+	q, err := o.query(ctx, o.namespace, spec)
+	if err != nil {
+		return err
+	}
+	failed := o.tellDiagnostics(q)
+	if err := o.print(q); err != nil {
+		return err
+	}
+	if q.Status.Truncated {
+		fmt.Fprintf(o.ErrOut, "There are more than %s: a larger --limit shows them.\n", diff.Count(len(q.Status.Results)))
+	}
+	if failed {
+		return silent(ExitError)
+	}
+	return nil
+}
+
+// query sends a query. A query is answered and not stored.
+func (s *session) query(ctx context.Context, namespace string, spec v1alpha1.QuerySpec) (*v1alpha1.Query, error) {
+	in, out := &v1alpha1.Query{Spec: spec}, &v1alpha1.Query{}
+	in.Namespace = namespace
+	err := s.hykube.Post().Namespace(namespace).Resource("queries").Body(in).Do(ctx).Into(out)
+	if err != nil {
+		if !apierrors.IsNotFound(err) {
+			err = explain(err, s.server())
+		}
+		if strings.HasPrefix(err.Error(), "query ") {
+			return nil, err // the server says it already
+		}
+		return nil, fmt.Errorf("query %s: %w", spec.Type, err)
+	}
+	return out, nil
+}
+
+// tellDiagnostics writes what the provider said; it is true when that has an error.
+func (s *session) tellDiagnostics(q *v1alpha1.Query) (failed bool) {
+	all := slices.Clone(q.Status.Diagnostics)
+	for _, r := range q.Status.Results {
+		for _, d := range r.Diagnostics {
+			d.Address = cmp.Or(d.Address, found(r))
+			all = append(all, d)
+		}
+	}
+	for _, d := range all {
+		fmt.Fprint(s.ErrOut, diff.Diagnostic(d, s.style))
+		failed = failed || d.Severity == v1alpha1.SeverityError
+	}
+	return failed
+}
+
+// found is what an import would find a result by, in one word.
+func found(r v1alpha1.QueryResult) string {
+	if r.ID != "" {
+		return r.ID
+	}
+	var identity map[string]any
+	if r.Identity == nil || json.Unmarshal(r.Identity.Raw, &identity) != nil {
+		return ""
+	}
+	var parts []string
+	for _, k := range slices.Sorted(maps.Keys(identity)) {
+		if identity[k] != nil {
+			parts = append(parts, fmt.Sprintf("%s=%v", k, identity[k]))
+		}
+	}
+	return strings.Join(parts, ",")
+}
+
+func (o *queryOptions) print(q *v1alpha1.Query) error {
+	if o.manifests && o.output != "table" {
+		return o.printManifests(q)
+	}
+	switch o.output {
+	case "json", "yaml":
+		q = q.DeepCopy()
+		q.APIVersion, q.Kind = v1alpha1.SchemeGroupVersion.String(), "Query"
+		return printJSON(o.terminal, q, o.output)
+	case "name":
+		for _, r := range q.Status.Results {
+			fmt.Fprintln(o.Out, diff.Clean(found(r), false))
+		}
+		return nil
+	}
+	if len(q.Status.Results) == 0 {
+		fmt.Fprintf(o.ErrOut, "The provider has no %s that this query finds.\n", o.typ)
+		return nil
+	}
+	w := tabwriter.NewWriter(o.Out, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(w, "DISPLAY NAME\tIDENTITY\tMANAGED BY")
+	for _, r := range q.Status.Results {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", diff.Clean(cmp.Or(r.DisplayName, "-"), false), diff.Clean(cmp.Or(found(r), "-"), false), cmp.Or(r.ManagedBy, "-"))
+	}
+	return w.Flush()
+}
+
+// printManifests prints objects for kubectl apply: of what has an object already, none.
+func (o *queryOptions) printManifests(q *v1alpha1.Query) error {
+	var list []map[string]any
+	has := 0
+	for _, r := range q.Status.Results {
+		if r.ManagedBy != "" {
+			has++
+			continue
+		}
+		if r.Manifest == nil || len(r.Manifest.Raw) == 0 {
+			continue // its diagnostics say why
+		}
+		u, err := readManifest(r.Manifest)
+		if err != nil {
+			return err
+		}
+		list = append(list, u.Object)
+	}
+	switch o.output {
+	case "name":
+		for _, m := range list {
+			u := &unstructured.Unstructured{Object: m}
+			fmt.Fprintln(o.Out, strings.ToLower(u.GroupVersionKind().GroupKind().String())+"/"+u.GetName())
+		}
+	case "json":
+		items := make([]any, len(list))
+		for i := range list {
+			items[i] = list[i]
+		}
+		if err := printJSON(o.terminal, map[string]any{"apiVersion": "v1", "kind": "List", "items": items}, "json"); err != nil {
+			return err
+		}
+	default:
+		for _, m := range list {
+			if err := printJSON(o.terminal, m, "yaml"); err != nil {
+				return err
+			}
+		}
+	}
+	if has > 0 {
+		fmt.Fprintf(o.ErrOut, "%s have an object already, and no manifest here.\n", diff.Count(has))
+	}
+	return nil
+}
+
+// readManifest reads an object that the server made.
+func readManifest(raw *runtime.RawExtension) (*unstructured.Unstructured, error) {
+	ms, err := parseManifest("the server's answer", raw.Raw)
+	if err != nil {
+		return nil, err
+	}
+	if len(ms) != 1 {
+		return nil, errors.New("read manifest: the server's answer is not one object")
+	}
+	return ms[0].object, nil
+}
+
+// completeTypes offers the resource types of all providers.
+func completeTypes(s *session) completer {
+	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 || s.connect() != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		kinds, err := s.resourceKinds(cmd.Context())
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var out []string
+		for _, k := range kinds {
+			if m, typ := v1alpha1.ParseKind(k.kind); m == v1alpha1.ModeManaged {
+				out = append(out, typ)
+			}
+		}
+		slices.Sort(out)
+		return slices.Compact(out), cobra.ShellCompDirectiveNoFileComp
+	}
+}

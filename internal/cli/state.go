@@ -1,0 +1,407 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diff"
+)
+
+func newState(s *session) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "state",
+		Short: "List, show, forget and move what is recorded of the infrastructure",
+		Example: `  kubectl hykube state list -n prod
+  kubectl hykube state show sim-instance/web-1
+  kubectl hykube state rm sim-instance/web-1
+  kubectl hykube state mv sim-instance/web-1 sim-instance/front-1`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newStateList(s), newStateShow(s), newStateRm(s), newStateMv(s))
+	return cmd
+}
+
+type stateListOptions struct {
+	*session
+	types    []string
+	selector string
+	output   string
+}
+
+func newStateList(s *session) *cobra.Command {
+	o := &stateListOptions{session: s}
+	cmd := &cobra.Command{
+		Use:   "list [TYPE ...]",
+		Short: "List the objects that have infrastructure behind them, and what was read for data sources",
+		Long: `List the objects that have infrastructure behind them, and what was read for data sources.
+
+On a terminal it is a table; in a pipe it is one address a line, as "terraform state list" prints it.`,
+		Example: `  kubectl hykube state list
+  kubectl hykube state list sim_instance -l team=infra -o name`,
+		ValidArgsFunction: completeTypes(s),
+		RunE:              run(o),
+	}
+	cmd.Flags().StringVarP(&o.selector, "selector", "l", "", "Only objects with these labels, such as team=infra")
+	outputFlag(cmd, &o.output, "Print", "table", "address", "name")
+	return cmd
+}
+
+func (o *stateListOptions) Complete(args []string) error {
+	for _, a := range args {
+		a = strings.TrimSuffix(a, ".")
+		m, typ := v1alpha1.ParseKind(v1alpha1.KindOf(strings.ReplaceAll(a, ".", "-")))
+		o.types = append(o.types, m.KindOf(typ))
+	}
+	if o.output == "" {
+		o.output = "address"
+		if o.live {
+			o.output = "table"
+		}
+	}
+	return o.connect()
+}
+
+func (o *stateListOptions) Validate() error {
+	if o.selector != "" {
+		if _, err := labels.Parse(o.selector); err != nil {
+			return fmt.Errorf("--selector=%s: %w", o.selector, err)
+		}
+	}
+	return checkOutput(o.output, "table", "address", "name")
+}
+
+// row is one line of the list.
+type row struct{ address, name, id, reason string }
+
+func (o *stateListOptions) Run(ctx context.Context) error {
+	all, err := o.resourceKinds(ctx)
+	if err != nil {
+		return explain(err, o.server())
+	}
+	var kinds []kind
+	for _, k := range all {
+		m, _ := v1alpha1.ParseKind(k.kind)
+		if m != v1alpha1.ModeEphemeral && m != v1alpha1.ModeAction && (len(o.types) == 0 || slices.Contains(o.types, k.kind)) {
+			kinds = append(kinds, k)
+		}
+	}
+	if len(kinds) == 0 && len(o.types) > 0 {
+		return fmt.Errorf("no provider has resources of the type %s: `kubectl hykube provider schema PROVIDER` lists what there is", strings.Join(o.types, ", "))
+	}
+	var rows []row
+	denied, err := o.eachObject(ctx, kinds, o.namespace, o.selector, func(k kind, u *unstructured.Unstructured) {
+		if !managed(u) {
+			return
+		}
+		id, _, _ := unstructured.NestedFieldNoCopy(u.Object, "status", "attributes", "id")
+		text := "-"
+		if id != nil {
+			text = diff.Clean(fmt.Sprint(id), false)
+		}
+		reason, _, _ := readiness(u)
+		rows = append(rows, row{addressOf(u), k.long(u.GetName()), text, reason})
+	})
+	if err != nil {
+		return err
+	}
+	o.tellDenied(o.ErrOut, denied, "listed")
+	slices.SortFunc(rows, func(a, b row) int {
+		return cmp.Or(strings.Compare(a.address, b.address), strings.Compare(a.name, b.name))
+	})
+	switch o.output {
+	case "address":
+		for _, r := range rows {
+			fmt.Fprintln(o.Out, r.address)
+		}
+		return nil
+	case "name":
+		for _, r := range rows {
+			fmt.Fprintln(o.Out, r.name)
+		}
+		return nil
+	}
+	if len(rows) == 0 {
+		fmt.Fprintf(o.ErrOut, "There is no infrastructure behind the objects of namespace %s.\n", o.namespace)
+		return nil
+	}
+	w := tabwriter.NewWriter(o.Out, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(w, "ADDRESS\tID\tSTATE")
+	for _, r := range rows {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", r.address, r.id, r.reason)
+	}
+	return w.Flush()
+}
+
+type stateShowOptions struct{ objects }
+
+func newStateShow(s *session) *cobra.Command {
+	o := &stateShowOptions{objects{session: s}}
+	cmd := &cobra.Command{
+		Use:   "show KIND/NAME",
+		Short: "Show what is recorded of one resource",
+		Long: `Show what is recorded of one resource.
+
+Secrets are masked. With -o json or yaml it prints the raw state of the provider, secrets and all: that needs the right
+to get the subresource "state" of the kind.`,
+		Example: `  kubectl hykube state show sim-instance/web-1
+  kubectl hykube state show sim_instance.web-1 -o json`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeObjects(s, v1alpha1.ModeManaged, v1alpha1.ModeData),
+		RunE:              run(o),
+	}
+	outputFlag(cmd, &o.output, "Print the raw state", "json", "yaml")
+	return cmd
+}
+
+func (o *stateShowOptions) Complete(args []string) error {
+	return o.read("state show", args, v1alpha1.ModeManaged, v1alpha1.ModeData)
+}
+
+func (o *stateShowOptions) Validate() error { return checkOutput(o.output, "json", "yaml") }
+
+func (o *stateShowOptions) Run(ctx context.Context) error {
+	t := o.targets[0]
+	ns, err := o.namespaceOf(t)
+	if err != nil {
+		return err
+	}
+	k, err := o.kindOf(ctx, t)
+	if err != nil {
+		return err
+	}
+	if o.output != "" {
+		return o.raw(ctx, k, ns, t)
+	}
+	u, err := o.get(ctx, k, ns, t.name)
+	if err != nil {
+		return err
+	}
+	attributes, _, _ := unstructured.NestedMap(u.Object, "status", "attributes")
+	if len(attributes) == 0 {
+		return fmt.Errorf("%s has no state: nothing was made or read for it yet; plan and apply it", t.address())
+	}
+	plain, err := jsonMap(attributes)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(o.Out, "%s\n%s", o.style.Bold("# "+t.address()+":"), diff.Resource(t.mode, t.typ, t.name, plain, o.style))
+	return nil
+}
+
+// raw prints the provider's own state.
+func (o *stateShowOptions) raw(ctx context.Context, k kind, ns string, t target) error {
+	raw, err := o.hykube.Get().AbsPath("apis", k.gvr.Group, k.gvr.Version, "namespaces", ns, k.gvr.Resource, t.name, "state").
+		SetHeader("Accept", "application/json").Do(ctx).Raw()
+	if err != nil {
+		if !apierrors.IsNotFound(err) {
+			err = explain(err, o.server())
+		}
+		return fmt.Errorf("read state of %s: %w", t.address(), err)
+	}
+	v, err := jsonMap(json.RawMessage(raw))
+	if err != nil {
+		return fmt.Errorf("read state of %s: %w", t.address(), err)
+	}
+	return printJSON(o.terminal, v, o.output)
+}
+
+type stateRmOptions struct{ objects }
+
+func newStateRm(s *session) *cobra.Command {
+	o := &stateRmOptions{objects{session: s}}
+	cmd := &cobra.Command{
+		Use:   "rm KIND/NAME ...",
+		Short: "Forget resources, and leave their infrastructure alone",
+		Long: `Forget resources, and leave their infrastructure alone.
+
+It sets lifecycle.destroy of the objects to false and deletes them, without waiting: the next plan that is applied
+removes the record, and the objects with it. Until then nothing is lost: it is the object that says what stays.
+"kubectl hykube import" takes a resource over again.`,
+		Example: `  kubectl hykube state rm sim-instance/web-1
+  kubectl hykube apply --target sim_instance.web-1`,
+		ValidArgsFunction: completeObjects(s, v1alpha1.ModeManaged),
+		RunE:              run(o),
+	}
+	cmd.Flags().StringVarP(&o.output, "output", "o", "", "Print only the names: name")
+	return cmd
+}
+
+func (o *stateRmOptions) Complete(args []string) error {
+	if len(args) == 0 {
+		return errors.New("say what to forget: TYPE.NAME such as sim_network.main, or KIND/NAME such as sim-network/main")
+	}
+	return o.read("state rm", args, v1alpha1.ModeManaged)
+}
+
+func (o *stateRmOptions) Validate() error { return checkOutput(o.output, "name") }
+
+func (o *stateRmOptions) Run(ctx context.Context) error {
+	var errs []error
+	var wait []target
+	for _, t := range o.targets {
+		waits, err := o.one(ctx, t)
+		if err != nil {
+			errs = append(errs, err)
+		} else if waits {
+			wait = append(wait, t)
+		}
+	}
+	if len(wait) > 0 && o.output == "" {
+		ns, _ := o.namespaceOf(wait[0])
+		line := "kubectl hykube apply"
+		for _, t := range wait {
+			line += " --target " + t.address()
+		}
+		fmt.Fprintf(o.ErrOut, "The next plan that is applied forgets what is marked, and destroys nothing of it:\n  %s -n %s\n", line, ns)
+	}
+	return joinExit(errs)
+}
+
+func (o *stateRmOptions) one(ctx context.Context, t target) (waits bool, err error) {
+	ns, err := o.namespaceOf(t)
+	if err != nil {
+		return false, err
+	}
+	k, err := o.kindOf(ctx, t)
+	if err != nil {
+		return false, err
+	}
+	u, err := o.merge(ctx, k, ns, t.name, map[string]any{"lifecycle": map[string]any{"destroy": false}})
+	if err != nil {
+		return false, err
+	}
+	if waits, err = o.mark(ctx, k, ns, u); err != nil {
+		return false, err
+	}
+	if waits {
+		o.said(k, t.name, "marked to be forgotten")
+	} else {
+		o.said(k, t.name, "deleted")
+	}
+	return waits, nil
+}
+
+type stateMvOptions struct{ objects }
+
+func newStateMv(s *session) *cobra.Command {
+	o := &stateMvOptions{objects{session: s}}
+	cmd := &cobra.Command{
+		Use:   "mv OLD NEW",
+		Short: "Give a resource another name, or its record to another type",
+		Long: `Give a resource another name, or its record to another type that its provider can move it to.
+
+It writes the new object with the old one's spec and labels and with lifecycle.moved, then deletes the old one, without
+waiting: the next plan that is applied hands the record over and leaves the infrastructure alone. Expressions and files
+that name the old object have to be changed by hand.`,
+		Example: `  kubectl hykube state mv sim-instance/web-1 sim-instance/front-1
+  kubectl hykube apply --target sim_instance.front-1`,
+		Args: cobra.ExactArgs(2),
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 1 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return completeObjects(s, v1alpha1.ModeManaged)(cmd, args, begun)
+		},
+		RunE: run(o),
+	}
+	cmd.Flags().StringVarP(&o.output, "output", "o", "", "Print only the name of the new object: name")
+	return cmd
+}
+
+func (o *stateMvOptions) Complete(args []string) error {
+	return o.read("state mv", args, v1alpha1.ModeManaged)
+}
+
+func (o *stateMvOptions) Validate() error {
+	from, to := o.targets[0], o.targets[1]
+	if from.address() == to.address() && from.namespace == to.namespace {
+		return fmt.Errorf("state mv: %s is the same on both sides", from.address())
+	}
+	return checkOutput(o.output, "name")
+}
+
+func (o *stateMvOptions) Run(ctx context.Context) error {
+	from, to := o.targets[0], o.targets[1]
+	ns, err := o.namespaceOf(from)
+	if err != nil {
+		return err
+	}
+	if other, err := o.namespaceOf(to); err != nil || other != ns {
+		return cmp.Or(err, fmt.Errorf("state mv: %s and %s are in different namespaces; a record stays in its own", from.full(), to.full()))
+	}
+	oldKind, err := o.kindOf(ctx, from)
+	if err != nil {
+		return err
+	}
+	newKind, err := o.kindOf(ctx, to)
+	if err != nil {
+		return err
+	}
+	old, err := o.get(ctx, oldKind, ns, from.name)
+	if err != nil {
+		return err
+	}
+	if old.GetDeletionTimestamp() != nil {
+		return fmt.Errorf("state mv: %s is marked for deletion already", oldKind.long(from.name))
+	}
+	// Creating fails when the new object is there, so nothing that exists is overwritten.
+	opts := metav1.CreateOptions{FieldManager: fieldManager, FieldValidation: metav1.FieldValidationStrict}
+	if _, err := o.resource(newKind.gvr, ns).Create(ctx, moved(old, newKind, to.name, from), opts); err != nil {
+		return fmt.Errorf("create %s %q: %w\nNothing was changed", newKind.kind, to.name, explain(err, o.server()))
+	}
+	o.said(newKind, to.name, "created")
+	waits, err := o.mark(ctx, oldKind, ns, old)
+	if err != nil {
+		return fmt.Errorf("%w\n%s is there, and takes the record over once %s is deleted: kubectl delete %s -n %s --wait=false",
+			err, newKind.long(to.name), oldKind.long(from.name), oldKind.long(from.name), ns)
+	}
+	if o.output != "" {
+		return nil
+	}
+	if !waits {
+		fmt.Fprintf(o.Out, "%s deleted\n", oldKind.long(from.name))
+		return nil
+	}
+	fmt.Fprintf(o.Out, "%s marked to be moved\n", oldKind.long(from.name))
+	fmt.Fprintf(o.ErrOut, "The next plan that is applied moves the record: kubectl hykube apply --target %s -n %s\nWhat refers to %s must name %s from now on.\n",
+		to.address(), ns, from.address(), to.address())
+	return nil
+}
+
+// moved is the object that takes the record of an old one over.
+func moved(old *unstructured.Unstructured, k kind, name string, from target) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{}}
+	u.SetAPIVersion(k.gvr.GroupVersion().String())
+	u.SetKind(k.kind)
+	u.SetName(name)
+	u.SetNamespace(old.GetNamespace())
+	u.SetLabels(old.GetLabels())
+	annotations := old.GetAnnotations()
+	delete(annotations, "kubectl.kubernetes.io/last-applied-configuration") // it names the old object
+	u.SetAnnotations(annotations)
+	if spec, ok := old.Object["spec"]; ok {
+		u.Object["spec"] = spec
+	}
+	lifecycle, _, _ := unstructured.NestedMap(old.Object, "lifecycle")
+	if lifecycle == nil {
+		lifecycle = map[string]any{}
+	}
+	delete(lifecycle, "import")
+	lifecycle["moved"] = map[string]any{"from": from.address()}
+	u.Object["lifecycle"] = lifecycle
+	return u
+}

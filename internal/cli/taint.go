@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+// taintOptions marks resources as broken, or takes the mark away.
+type taintOptions struct {
+	objects
+	verb string // taint or untaint
+}
+
+func newTaint(s *session) *cobra.Command {
+	return taintCommand(&taintOptions{objects: objects{session: s}, verb: "taint"}, &cobra.Command{
+		Use:   "taint KIND/NAME ...",
+		Short: "Mark resources as broken, so that the next plan replaces them",
+		Long: `Mark resources as broken, so that the next plan replaces them.
+
+Nothing happens to the infrastructure until a plan is applied, and "kubectl hykube untaint" takes the mark away. To
+replace a resource in one plan alone, use "kubectl hykube plan --replace". It needs the right to create the subresource
+"taint" of the kind.`,
+		Example: `  kubectl hykube taint sim-instance/web-1
+  kubectl hykube taint sim_instance.web-1 sim_disk.data -n prod`,
+	})
+}
+
+func newUntaint(s *session) *cobra.Command {
+	return taintCommand(&taintOptions{objects: objects{session: s}, verb: "untaint"}, &cobra.Command{
+		Use:   "untaint KIND/NAME ...",
+		Short: "Take the mark of broken resources away",
+		Long: `Take the mark of broken resources away: of one that "kubectl hykube taint" made, and of one that a create left behind
+that ended in an error. Do that only when you have looked, and the resource is as it should be. It needs the right to
+delete the subresource "taint" of the kind.`,
+		Example: `  kubectl hykube untaint sim-instance/web-1`,
+	})
+}
+
+func taintCommand(o *taintOptions, cmd *cobra.Command) *cobra.Command {
+	cmd.ValidArgsFunction = completeObjects(o.session, v1alpha1.ModeManaged)
+	cmd.RunE = run(o)
+	cmd.Flags().StringVarP(&o.output, "output", "o", "", "Print only the names: name")
+	return cmd
+}
+
+func (o *taintOptions) Complete(args []string) error {
+	if len(args) == 0 {
+		return fmt.Errorf("say what to %s: TYPE.NAME such as sim_network.main, or KIND/NAME such as sim-network/main", o.verb)
+	}
+	return o.read(o.verb, args, v1alpha1.ModeManaged)
+}
+
+func (o *taintOptions) Validate() error { return checkOutput(o.output, "name") }
+
+func (o *taintOptions) Run(ctx context.Context) error {
+	var errs []error
+	var done []target
+	for _, t := range o.targets {
+		if err := o.one(ctx, t); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		done = append(done, t)
+	}
+	if o.verb == "taint" && len(done) > 0 && o.output == "" {
+		ns, _ := o.namespaceOf(done[0])
+		fmt.Fprintf(o.ErrOut, "The next plan replaces what is tainted: kubectl hykube plan -n %s\n", ns)
+	}
+	return joinExit(errs)
+}
+
+func (o *taintOptions) one(ctx context.Context, t target) error {
+	ns, err := o.namespaceOf(t)
+	if err != nil {
+		return err
+	}
+	k, err := o.kindOf(ctx, t)
+	if err != nil {
+		return err
+	}
+	request, verb := o.hykube.Post(), http.MethodPost
+	if o.verb == "untaint" {
+		request, verb = o.hykube.Delete(), http.MethodDelete
+	}
+	request = request.AbsPath("apis", k.gvr.Group, k.gvr.Version, "namespaces", ns, k.gvr.Resource, t.name, "taint")
+	if verb == http.MethodPost {
+		body, err := json.Marshal(map[string]any{"apiVersion": k.gvr.GroupVersion().String(), "kind": k.kind, "metadata": map[string]any{"name": t.name, "namespace": ns}})
+		if err != nil {
+			return fmt.Errorf("encode request: %w", err)
+		}
+		request = request.SetHeader("Content-Type", "application/json").Body(body)
+	}
+	if err := request.Do(ctx).Error(); err != nil {
+		if !apierrors.IsNotFound(err) {
+			err = explain(err, o.server())
+		}
+		return fmt.Errorf("%s %s: %w", o.verb, t.address(), err)
+	}
+	o.said(k, t.name, o.verb+"ed")
+	return nil
+}

@@ -1,0 +1,131 @@
+package diff
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+// Tally counts a change in a summary, as the server does.
+func Tally(sum *v1alpha1.PlanSummary, c *v1alpha1.PlanChange) {
+	switch c.Action {
+	case v1alpha1.ActionCreate:
+		sum.Create++
+	case v1alpha1.ActionUpdate:
+		sum.Update++
+	case v1alpha1.ActionReplace:
+		sum.Replace++
+	case v1alpha1.ActionDelete:
+		sum.Delete++
+	case v1alpha1.ActionForget:
+		sum.Forget++
+	case v1alpha1.ActionInvoke:
+		sum.Invoke++
+	case v1alpha1.ActionRead:
+		if c.Mode == v1alpha1.ModeData {
+			sum.Read++
+		}
+	case v1alpha1.ActionNoOp:
+		sum.NoOp++
+	}
+	if c.Importing != nil {
+		sum.Import++
+	}
+	if moves(c) {
+		sum.Move++
+	}
+	if len(c.Drift) > 0 {
+		sum.Drifted++
+	}
+}
+
+// Changes is how many changes of a summary do something; what is imported or moved and needs nothing else is in NoOp, too.
+func Changes(s v1alpha1.PlanSummary) int {
+	return int(s.Create + s.Update + s.Replace + s.Delete + s.Forget + s.Read + s.Invoke)
+}
+
+// empty is true when a plan does nothing.
+func empty(s v1alpha1.PlanSummary) bool { return Changes(s) == 0 && s.Import+s.Move == 0 }
+
+// counts are a summary, and which signs its changes have.
+type counts struct {
+	v1alpha1.PlanSummary
+	signs map[string]bool
+}
+
+func (n *counts) add(c *v1alpha1.PlanChange) {
+	if n.signs == nil {
+		n.signs = map[string]bool{}
+	}
+	Tally(&n.PlanSummary, c)
+	if c.Action != v1alpha1.ActionRead || c.Mode == v1alpha1.ModeData {
+		n.signs[Symbol(c)] = true // a record that is brought up to date is none of these
+	}
+}
+
+// legend explains the signs that a plan uses.
+func (n *counts) legend(style Style) []string {
+	var items []string
+	for _, i := range [][2]string{
+		{"+", "create"}, {"~", "update in-place"}, {"-", "destroy"}, {"-/+", "destroy and then create replacement"},
+		{"+/-", "create replacement and then destroy"}, {"+/.", "create replacement and forget what it replaces"},
+		{".", "forget, and not destroy"}, {"<=", "read (data sources)"}, {">", "invoke (actions)"},
+	} {
+		if n.signs[i[0]] {
+			items = append(items, style.symbol(i[0])+" "+i[1])
+		}
+	}
+	if len(items) == 0 {
+		return nil
+	}
+	return []string{"Symbols: " + strings.Join(items, ", "), ""}
+}
+
+// replaceRow is the sign of the plan's replacements, and what happens in them.
+func (n *counts) replaceRow() (sym, what string) {
+	switch {
+	case n.signs["-/+"] && (n.signs["+/-"] || n.signs["+/."]):
+		return "-/+", "to replace"
+	case n.signs["+/-"]:
+		return "+/-", "to replace: created again, then destroyed"
+	case n.signs["+/."]:
+		return "+/.", "to replace: created again, and not destroyed"
+	}
+	return "-/+", "to replace: destroyed, then created again"
+}
+
+// Verdict is the line that says what a plan would do.
+func Verdict(plan *v1alpha1.Plan, sum v1alpha1.PlanSummary, style Style) string {
+	if meta.IsStatusConditionFalse(plan.Status.Conditions, v1alpha1.ConditionPlanned) {
+		return style.Bold(style.Red("The plan could not be made.")) + " Nothing was changed."
+	}
+	if empty(sum) {
+		if plan.Spec.RefreshOnly && sum.Drifted > 0 {
+			return style.Bold("Plan:") + fmt.Sprintf(" %s to bring up to date; the infrastructure stays as it is.", plural(int(sum.Drifted), "record"))
+		}
+		return style.Bold(style.Green("No changes.")) + " The infrastructure is what the objects ask for."
+	}
+	line := style.Bold("Plan:")
+	if sum.Import > 0 {
+		line += fmt.Sprintf(" %s to import,", Count(int(sum.Import)))
+	}
+	line += fmt.Sprintf(" %s to add, %s to change, %s to destroy.",
+		Count(int(sum.Create+sum.Replace)), Count(int(sum.Update)), Count(int(sum.Delete+sum.Replace)))
+	// The sentence is Terraform's; what it doesn't count stands behind it.
+	var also []string
+	for _, x := range []struct {
+		n    int32
+		what string
+	}{{sum.Replace, "replaced"}, {sum.Move, "moved"}, {sum.Forget, "forgotten"}, {sum.Read, "read"}, {sum.Invoke, "invoked"}} {
+		if x.n > 0 {
+			also = append(also, Count(int(x.n))+" "+x.what)
+		}
+	}
+	if len(also) > 0 {
+		line += " (" + strings.Join(also, ", ") + ")"
+	}
+	return line
+}

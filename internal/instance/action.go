@@ -1,0 +1,119 @@
+package instance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/schema"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// Action is an action type together with a configured provider of it.
+type Action struct {
+	// Name is the Terraform type name, such as "sim_reboot".
+	Name   string
+	Schema *schema.Schema
+	// Provider is configured, unless the configuration is not known yet, and implements tfprotov6.ActionServer.
+	Provider tfprotov6.ProviderServer
+	// Deferral is true when the caller can handle a *DeferredError; the provider is told so.
+	Deferral bool
+}
+
+func (a *Action) server() (tfprotov6.ActionServer, error) {
+	s, ok := a.Provider.(tfprotov6.ActionServer)
+	if !ok {
+		return nil, fmt.Errorf("action %s: the provider has no actions: %w", a.Name, errors.ErrUnsupported)
+	}
+	return s, nil
+}
+
+// Validate asks the provider whether it accepts the configuration, which may hold unknown values.
+func (a *Action) Validate(ctx context.Context, config cty.Value) (plan.Diagnostics, error) {
+	s, err := a.server()
+	if err != nil {
+		return nil, err
+	}
+	c, err := encodeFor(a.Name, a.Schema, config)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := s.ValidateActionConfig(ctx, &tfprotov6.ValidateActionConfigRequest{ActionType: a.Name, Config: c})
+	if err != nil {
+		return nil, fmt.Errorf("validate action %s: %w", a.Name, err)
+	}
+	return diagnosed("validate", resp.Diagnostics)
+}
+
+// Plan asks the provider to validate the configuration, which may hold unknown values, and whether the action can be run.
+func (a *Action) Plan(ctx context.Context, config cty.Value) (plan.Diagnostics, error) {
+	diags, err := a.Validate(ctx, config)
+	if err != nil {
+		return diags, err
+	}
+	s, err := a.server()
+	if err != nil {
+		return diags, err
+	}
+	c, err := encodeFor(a.Name, a.Schema, config)
+	if err != nil {
+		return diags, err
+	}
+	resp, err := s.PlanAction(ctx, &tfprotov6.PlanActionRequest{
+		ActionType: a.Name, Config: c, ClientCapabilities: &tfprotov6.PlanActionClientCapabilities{DeferralAllowed: a.Deferral},
+	})
+	if err != nil {
+		return diags, fmt.Errorf("plan action %s: %w", a.Name, err)
+	}
+	more, err := diagnosed("plan", resp.Diagnostics)
+	diags = append(diags, more...)
+	if err != nil {
+		return diags, err
+	}
+	return diags, deferred("plan action", a.Name, resp.Deferred, a.Deferral)
+}
+
+// Invoke runs the action; config is wholly known. progress, which may be nil, hears what the provider tells meanwhile. It is
+// not interrupted when ctx ends, since nobody would know then what it did.
+func (a *Action) Invoke(ctx context.Context, config cty.Value, progress func(string)) (plan.Diagnostics, error) {
+	s, err := a.server()
+	if err != nil {
+		return nil, err
+	}
+	if !unmarked(config).IsWhollyKnown() {
+		return nil, fmt.Errorf("invoke action %s: its configuration is not known yet", a.Name)
+	}
+	c, err := encodeFor(a.Name, a.Schema, config)
+	if err != nil {
+		return nil, err
+	}
+	stream, err := s.InvokeAction(context.WithoutCancel(ctx), &tfprotov6.InvokeActionRequest{
+		ActionType: a.Name, Config: c, ClientCapabilities: &tfprotov6.InvokeActionClientCapabilities{},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("invoke action %s: %w", a.Name, err)
+	}
+	var diags plan.Diagnostics
+	completed := 0
+	for event := range stream.Events {
+		switch e := event.Type.(type) {
+		case tfprotov6.ProgressInvokeActionEventType:
+			if progress != nil {
+				progress(e.Message)
+			}
+		case tfprotov6.CompletedInvokeActionEventType:
+			completed++
+			diags = append(diags, plan.FromProto(e.Diagnostics)...)
+		}
+	}
+	switch {
+	case plan.HasErrors(diags):
+		return diags, &DiagnosticsError{"invoke", diags}
+	case completed != 1:
+		return diags, fmt.Errorf("invoke action %s: the provider said %d times that it is complete, and it must be once, which is a bug of the provider; look at the infrastructure to see what it did", a.Name, completed)
+	}
+	return diags, nil
+}

@@ -1,0 +1,193 @@
+package instance
+
+//lint:file-ignore SA1019 the mark is for those who write providers; who calls them has to honour it
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/hykube/hykube/internal/plan"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// Outcome is what an apply left behind.
+type Outcome struct {
+	// State is what is there now, as far as is known. It must be saved even when there is an error.
+	State State
+	// Err is what went wrong: a *DiagnosticsError when the provider said so.
+	Err         error
+	Diagnostics plan.Diagnostics
+	// Quarantine is the provider's answer when it could not be taken for a state, and State is the one from before; nil
+	// otherwise. It must be kept for a person to look at: after a create it is all that is known of what was made. It is byte for
+	// byte what came, but for write-only values, which are never stored.
+	Quarantine []byte
+	// Lost is true when the provider's answer never came: nobody knows what happened.
+	Lost bool
+}
+
+// Apply makes a planned change: a create when prior is null, a delete when the planned value is, else an update.
+// config is wholly known. The call is not interrupted when ctx ends, since nobody would know then what it did.
+func (t *Type) Apply(ctx context.Context, prior State, p *Planned, config cty.Value) Outcome {
+	a := application{t: t, prior: prior, planned: p}
+	priorValue, plannedValue := unmarked(prior.Value), unmarked(p.Value)
+	a.deleting, a.creating = plannedValue.IsNull(), priorValue.IsNull()
+	if onlyMarksDiffer(prior.Value, p.Value) {
+		return Outcome{State: State{Value: p.Value, Private: prior.Private, Identity: prior.Identity, Tainted: prior.Tainted}}
+	}
+	configValue, marks := config.UnmarkDeepWithPaths()
+	a.marks = marks
+	req, err := a.request(priorValue, plannedValue, configValue)
+	if err != nil {
+		return Outcome{State: prior, Err: err}
+	}
+	resp, err := t.Provider.ApplyResourceChange(context.WithoutCancel(ctx), req)
+	if err != nil {
+		return Outcome{State: prior, Err: fmt.Errorf("apply %s: %w", t.Name, err), Lost: true}
+	}
+	return a.outcome(resp)
+}
+
+// onlyMarksDiffer says whether a change is about nothing but what is secret, so that the provider has no part in it.
+func onlyMarksDiffer(prior, planned cty.Value) bool {
+	p, v := unmarked(prior), unmarked(planned)
+	return !p.IsNull() && v.IsWhollyKnown() && v.RawEquals(p) && !sameMarks(prior, planned)
+}
+
+// application is one call to apply.
+type application struct {
+	t       *Type
+	prior   State
+	planned *Planned
+	// marks are those of the configuration, which the result bears, too.
+	marks              []cty.PathValueMarks
+	deleting, creating bool
+}
+
+func (a *application) request(prior, planned, config cty.Value) (*tfprotov6.ApplyResourceChangeRequest, error) {
+	t := a.t
+	if !config.IsWhollyKnown() {
+		return nil, fmt.Errorf("apply %s: its configuration is not known yet", t.Name)
+	}
+	req := &tfprotov6.ApplyResourceChangeRequest{TypeName: t.Name, PlannedPrivate: a.planned.Private}
+	var err error
+	if req.PriorState, err = t.encode(prior); err != nil {
+		return nil, err
+	}
+	if req.PlannedState, err = t.encode(planned); err != nil {
+		return nil, err
+	}
+	if req.Config, err = t.encode(config); err != nil {
+		return nil, err
+	}
+	identity := a.planned.Identity
+	if a.deleting {
+		// The protocol has no field for it in this call, so providers look for the identity of what they destroy here.
+		identity = a.prior.Identity
+	}
+	if req.PlannedIdentity, err = t.encodeIdentity(identity); err != nil {
+		return nil, err
+	}
+	if req.ProviderMeta, err = encodeMeta(t.Meta, t.MetaBlock); err != nil {
+		return nil, err
+	}
+	return req, nil
+}
+
+// outcome makes a state of the provider's answer, whatever it is.
+func (a *application) outcome(resp *tfprotov6.ApplyResourceChangeResponse) Outcome {
+	t := a.t
+	o := Outcome{State: a.prior}
+	o.Diagnostics, o.Err = diagnosed("apply", resp.Diagnostics)
+	value, err := t.decode(resp.NewState) // without a state the value is null
+	if err != nil {
+		o.Quarantine = rawBytes(resp.NewState)
+		o.Err = errors.Join(o.Err, fmt.Errorf("apply %s: the provider answered with a value that does not fit its schema; the state from before is kept: %w", t.Name, err))
+		return o
+	}
+	if errs := plan.CheckWriteOnly(t.Schema.Block, value); len(errs) > 0 {
+		o.Err = errors.Join(o.Err, brokenWord("apply", t.Name, "returned write-only values, which must never be stored,", errs))
+		if d, err := t.encode(withoutPaths(value, errs)); err == nil {
+			o.Quarantine = d.MsgPack
+		}
+		return o
+	}
+	if !value.IsWhollyKnown() {
+		if o.Err == nil {
+			o.Err = fmt.Errorf("apply %s: the provider left values unknown, which is a bug of the provider; they are recorded as null", t.Name)
+		}
+		if value = cty.UnknownAsNull(value); value.IsNull() { // all of it was unknown
+			o.Quarantine = rawBytes(resp.NewState)
+		}
+	}
+	switch {
+	case o.Err == nil && a.deleting && !value.IsNull():
+		o.Err = fmt.Errorf("apply %s: the provider says that it destroyed the instance and still returns it, which is a bug of the provider", t.Name)
+	case o.Err == nil && a.deleting:
+		o.State = t.Null()
+		return o
+	case o.Err == nil && value.IsNull():
+		o.Err = fmt.Errorf("apply %s: the provider says that it succeeded and returns nothing, which is a bug of the provider", t.Name)
+		return o
+	case value.IsNull():
+		// An error and no object: what was there is still there. For a create that is nothing.
+		return o
+	}
+	o.State = State{Value: remark(value, a.marks), Private: resp.Private}
+	if a.deleting {
+		o.State.Value = remark(value, marksOf(a.prior.Value)) // there is no configuration any more
+	}
+	if o.State.Identity, err = t.takeKnownIdentity("apply", resp.NewIdentity); err != nil {
+		o.State.Identity, o.Err = cty.NilVal, errors.Join(o.Err, err)
+	}
+	if none(o.State.Identity) && !a.creating {
+		o.State.Identity = a.prior.Identity
+	}
+	if o.Err == nil && !resp.UnsafeToUseLegacyTypeSystem { //nolint:staticcheck // the protocol's own word for it
+		if errs := plan.CheckCompatible(t.Schema.Block, a.planned.Value, value); len(errs) > 0 {
+			o.Err = brokenWord("apply", t.Name, "left something other than it had planned", errs)
+		}
+	}
+	if o.Err != nil {
+		// What a failed create leaves behind is not to be relied on. What a failed update or destroy leaves is as good as before.
+		o.State.Tainted = a.creating || a.prior.Tainted
+	}
+	return o
+}
+
+// rawBytes is a value as it came.
+func rawBytes(d *tfprotov6.DynamicValue) []byte {
+	switch {
+	case d == nil:
+		return nil
+	case len(d.MsgPack) != 0:
+		return d.MsgPack
+	}
+	return d.JSON
+}
+
+// withoutPaths makes null what the errors, which are cty.PathErrors, are about.
+func withoutPaths(v cty.Value, errs []error) cty.Value {
+	drop := cty.NewPathSet()
+	for _, err := range errs {
+		if pe, ok := errors.AsType[cty.PathError](err); ok {
+			drop.Add(pe.Path)
+		}
+	}
+	return withoutPathSet(v, drop)
+}
+
+func withoutPathSet(v cty.Value, drop cty.PathSet) cty.Value {
+	out, err := cty.Transform(v, func(p cty.Path, v cty.Value) (cty.Value, error) {
+		if drop.Has(p) {
+			return cty.NullVal(v.Type()), nil
+		}
+		return v, nil
+	})
+	if err != nil {
+		return cty.NullVal(v.Type())
+	}
+	return out
+}

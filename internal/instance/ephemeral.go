@@ -1,0 +1,191 @@
+package instance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/schema"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/zclconf/go-cty/cty"
+)
+
+const (
+	// renewEarly is how long before the time that a provider asks for a renewal is made, so that a slow one is not late.
+	renewEarly = time.Minute
+	// ephemeralTimeout bounds a renewal, and a close that its caller's context does not bound.
+	ephemeralTimeout = 2 * time.Minute
+)
+
+// Ephemeral is an ephemeral resource type together with a configured provider of it.
+type Ephemeral struct {
+	// Name is the Terraform type name, such as "sim_token".
+	Name   string
+	Schema *schema.Schema
+	// Provider is configured.
+	Provider tfprotov6.ProviderServer
+	// Deferral is true when the caller can handle a *DeferredError; the provider is told so.
+	Deferral bool
+}
+
+// Validate asks the provider whether it accepts the configuration, which may hold unknown values.
+func (e *Ephemeral) Validate(ctx context.Context, config cty.Value) (plan.Diagnostics, error) {
+	c, err := encodeFor(e.Name, e.Schema, config)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := e.Provider.ValidateEphemeralResourceConfig(ctx, &tfprotov6.ValidateEphemeralResourceConfigRequest{TypeName: e.Name, Config: c})
+	if err != nil {
+		return nil, fmt.Errorf("validate ephemeral resource %s: %w", e.Name, err)
+	}
+	return diagnosed("validate", resp.Diagnostics)
+}
+
+// Unopened is what is known of an ephemeral resource that cannot be opened yet: its configuration, and unknown values
+// where the provider decides.
+func (e *Ephemeral) Unopened(config cty.Value) cty.Value { return unread(e.Schema.Block, config) }
+
+// Open asks the provider to validate the configuration, which must be wholly known, and to open the resource. Whatever
+// it returns besides an error must be closed.
+func (e *Ephemeral) Open(ctx context.Context, config cty.Value) (*Opened, plan.Diagnostics, error) {
+	if !unmarked(config).IsWhollyKnown() {
+		return nil, nil, fmt.Errorf("open ephemeral resource %s: its configuration is not known yet", e.Name)
+	}
+	diags, err := e.Validate(ctx, config)
+	if err != nil {
+		return nil, diags, err
+	}
+	c, err := encodeFor(e.Name, e.Schema, config)
+	if err != nil {
+		return nil, diags, err
+	}
+	resp, err := e.Provider.OpenEphemeralResource(ctx, &tfprotov6.OpenEphemeralResourceRequest{
+		TypeName: e.Name, Config: c,
+		ClientCapabilities: &tfprotov6.OpenEphemeralResourceClientCapabilities{DeferralAllowed: e.Deferral},
+	})
+	if err != nil {
+		return nil, diags, fmt.Errorf("open ephemeral resource %s: %w", e.Name, err)
+	}
+	more, err := diagnosed("open", resp.Diagnostics)
+	diags = append(diags, more...)
+	if err != nil {
+		return nil, diags, err
+	}
+	if err := deferred("open ephemeral resource", e.Name, resp.Deferred, e.Deferral); err != nil {
+		return nil, diags, err
+	}
+	o := &Opened{of: *e, private: resp.Private, stop: make(chan struct{})}
+	if o.Value, err = e.result(config, resp.Result); err != nil {
+		// It is open all the same.
+		return nil, diags, errors.Join(err, o.Close(ctx))
+	}
+	if !resp.RenewAt.IsZero() {
+		o.renewals.Go(func() { o.keepOpen(resp.RenewAt) })
+	}
+	return o, diags, nil
+}
+
+// result is what the provider opened, with the marks of the configuration.
+func (e *Ephemeral) result(config cty.Value, d *tfprotov6.DynamicValue) (cty.Value, error) {
+	v, err := schema.Decode(d, e.Schema.Block.ImpliedType())
+	if err != nil {
+		return cty.NilVal, fmt.Errorf("open ephemeral resource %s: the provider answered with a value that does not fit its schema: %w", e.Name, err)
+	}
+	if v.IsNull() || !v.IsWhollyKnown() {
+		return cty.NilVal, fmt.Errorf("open ephemeral resource %s: the provider answered with nothing, or with unknown values, which is a bug of the provider", e.Name)
+	}
+	if errs := plan.CheckPlanned(e.Schema.Block, cty.NullVal(v.Type()), config, v); len(errs) > 0 {
+		return cty.NilVal, brokenWord("open", e.Name, "opened something other than the configuration asks for", errs)
+	}
+	return remark(v, marksOf(config)), nil
+}
+
+// Opened is an ephemeral resource that is open. It renews itself until it is closed.
+type Opened struct {
+	// Value conforms to the type's schema. It must never be stored, nor leave the process.
+	Value cty.Value
+
+	of       Ephemeral
+	stop     chan struct{}
+	renewals sync.WaitGroup
+	once     sync.Once
+	closed   error
+
+	mu      sync.Mutex
+	private []byte
+	renewal error
+}
+
+// keepOpen renews the resource whenever the provider wants it to be renewed, until Close, or until a renewal fails.
+func (o *Opened) keepOpen(at time.Time) {
+	for !at.IsZero() {
+		timer := time.NewTimer(renewIn(time.Until(at)))
+		select {
+		case <-o.stop:
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+		var err error
+		if at, err = o.renew(); err != nil {
+			o.mu.Lock()
+			o.renewal = err
+			o.mu.Unlock()
+			return
+		}
+	}
+}
+
+// renewIn is when to renew what must be renewed within a time: a minute early, or at half of a short time.
+func renewIn(left time.Duration) time.Duration { return max(left-renewEarly, left/2, time.Second) }
+
+func (o *Opened) renew() (next time.Time, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), ephemeralTimeout)
+	defer cancel()
+	o.mu.Lock()
+	private := o.private
+	o.mu.Unlock()
+	resp, err := o.of.Provider.RenewEphemeralResource(ctx, &tfprotov6.RenewEphemeralResourceRequest{TypeName: o.of.Name, Private: private})
+	if err != nil {
+		return time.Time{}, fmt.Errorf("renew ephemeral resource %s: %w", o.of.Name, err)
+	}
+	if _, err := diagnosed("renew", resp.Diagnostics); err != nil {
+		return time.Time{}, err
+	}
+	o.mu.Lock()
+	if resp.Private != nil {
+		o.private = resp.Private
+	}
+	o.mu.Unlock()
+	return resp.RenewAt, nil
+}
+
+// Err says whether a renewal failed, so that the value may not be good any more.
+func (o *Opened) Err() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.renewal
+}
+
+// Close ends the renewals and closes the resource, even when ctx is cancelled. It returns what went wrong since Open, a
+// renewal that failed included. More than once does nothing but return that again.
+func (o *Opened) Close(ctx context.Context) error {
+	o.once.Do(func() {
+		close(o.stop)
+		o.renewals.Wait()
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ephemeralTimeout)
+		defer cancel()
+		resp, err := o.of.Provider.CloseEphemeralResource(ctx, &tfprotov6.CloseEphemeralResourceRequest{TypeName: o.of.Name, Private: o.private})
+		if err != nil {
+			err = fmt.Errorf("close ephemeral resource %s: %w", o.of.Name, err)
+		} else {
+			_, err = diagnosed("close", resp.Diagnostics)
+		}
+		o.closed = errors.Join(o.renewal, err)
+	})
+	return o.closed
+}

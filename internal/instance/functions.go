@@ -1,0 +1,104 @@
+package instance
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/schema"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/function"
+)
+
+// functionTimeout bounds a call of a provider's function, which computes and does nothing else.
+const functionTimeout = time.Minute
+
+// Functions makes the functions of a provider callable in expressions, under their full names, such as
+// "provider::sim::upper", where providerName is that of the Provider object. call lends a provider, which need not be
+// configured, and what it must be given back with. A nil call gives functions that can be checked and not called: every result
+// is unknown.
+func Functions(providerName string, s *schema.Provider, call func(context.Context) (tfprotov6.ProviderServer, func(), error)) plan.Functions {
+	out := make(plan.Functions, len(s.Functions))
+	for name, f := range s.Functions {
+		out["provider::"+providerName+"::"+name] = newFunction(name, f, call)
+	}
+	return out
+}
+
+func newFunction(name string, f *schema.Function, call func(context.Context) (tfprotov6.ProviderServer, func(), error)) function.Function {
+	spec := &function.Spec{Description: f.Summary, Type: function.StaticReturnType(f.Return)}
+	for _, p := range f.Parameters {
+		spec.Params = append(spec.Params, parameter(p))
+	}
+	if f.Variadic != nil {
+		v := parameter(f.Variadic)
+		spec.VarParam = &v
+	}
+	spec.Impl = func(args []cty.Value, result cty.Type) (cty.Value, error) {
+		for i, arg := range args {
+			// cty sees to unknown arguments, and a provider that takes none takes no arguments with unknown parts either.
+			if !parameterAt(f, i).AllowUnknown && !arg.IsWhollyKnown() {
+				return cty.UnknownVal(result), nil
+			}
+		}
+		if call == nil {
+			return cty.UnknownVal(result), nil
+		}
+		return callFunction(name, f, args, call)
+	}
+	return function.New(spec)
+}
+
+func parameter(p *schema.Parameter) function.Parameter {
+	return function.Parameter{
+		Name: p.Name, Description: p.Description, Type: p.Type, AllowNull: p.AllowNull, AllowUnknown: p.AllowUnknown,
+		AllowDynamicType: true, // the static result type needs no type of an argument
+	}
+}
+
+func parameterAt(f *schema.Function, i int) *schema.Parameter {
+	if i < len(f.Parameters) {
+		return f.Parameters[i]
+	}
+	return f.Variadic
+}
+
+func callFunction(name string, f *schema.Function, args []cty.Value, call func(context.Context) (tfprotov6.ProviderServer, func(), error)) (cty.Value, error) {
+	req := &tfprotov6.CallFunctionRequest{Name: name}
+	for i, arg := range args {
+		d, err := schema.Encode(arg, parameterAt(f, i).Type)
+		if err != nil {
+			return cty.NilVal, function.NewArgError(i, err)
+		}
+		req.Arguments = append(req.Arguments, d)
+	}
+	// Evaluating an expression has no context to end it by.
+	ctx, cancel := context.WithTimeout(context.Background(), functionTimeout)
+	defer cancel()
+	server, release, err := call(ctx)
+	if err != nil {
+		return cty.NilVal, err
+	}
+	defer release()
+	resp, err := server.CallFunction(ctx, req)
+	if err != nil {
+		return cty.NilVal, err
+	}
+	if e := resp.Error; e != nil {
+		if e.FunctionArgument != nil && *e.FunctionArgument >= 0 && *e.FunctionArgument < int64(len(args)) {
+			return cty.NilVal, function.NewArgErrorf(int(*e.FunctionArgument), "%s", e.Text)
+		}
+		return cty.NilVal, fmt.Errorf("%s", e.Text)
+	}
+	if resp.Result == nil {
+		return cty.NilVal, fmt.Errorf("the provider returned no result, which is a bug of the provider")
+	}
+	v, err := schema.Decode(resp.Result, f.Return)
+	if err != nil {
+		return cty.NilVal, fmt.Errorf("the provider returned a value that is not of the function's type, which is a bug of the provider: %w", err)
+	}
+	return v, nil
+}

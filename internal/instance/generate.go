@@ -1,0 +1,123 @@
+package instance
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/schema"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// GenerateConfig writes the configuration that would ask for what a state holds: the provider does, if it can, else what
+// every schema tells is left out, which is what only the provider sets, what is deprecated, and what is secret. Nulls in
+// what it returns need not be written.
+func (t *Type) GenerateConfig(ctx context.Context, s State) (cty.Value, error) {
+	if !s.Exists() {
+		return cty.NullVal(t.Schema.Block.ImpliedType()), nil
+	}
+	v, marks := s.Value.UnmarkDeepWithPaths()
+	if !t.GeneratesConfig {
+		return withoutMarked(generate(t.Schema.Block, v), marks), nil
+	}
+	state, err := t.encode(v)
+	if err != nil {
+		return cty.NilVal, err
+	}
+	resp, err := t.Provider.GenerateResourceConfig(ctx, &tfprotov6.GenerateResourceConfigRequest{TypeName: t.Name, State: state})
+	if err != nil {
+		return cty.NilVal, fmt.Errorf("generate configuration of %s: %w", t.Name, err)
+	}
+	if _, err := diagnosed("generate configuration", resp.Diagnostics); err != nil {
+		return cty.NilVal, err
+	}
+	config, err := t.decode(resp.Config)
+	if err != nil {
+		return cty.NilVal, fmt.Errorf("generate configuration of %s: the provider answered with a value that does not fit its schema: %w", t.Name, err)
+	}
+	if config.IsNull() || !config.IsWhollyKnown() {
+		return cty.NilVal, fmt.Errorf("generate configuration of %s: the provider answered with nothing, or with unknown values, which is a bug of the provider", t.Name)
+	}
+	return withoutMarked(withoutSensitive(t.Schema.Block, config), marks), nil
+}
+
+// generate is the configuration that a state of the block could have come from.
+func generate(b *schema.Block, state cty.Value) cty.Value {
+	state = withoutSensitive(b, plan.AsConfig(b, state))
+	return eachAttribute(b, state, func(p cty.Path, a *schema.Attribute, v cty.Value) cty.Value {
+		null := cty.NullVal(v.Type())
+		switch {
+		case a.Deprecated:
+			return null
+		case len(p) == 1 && a.Name == "id" && a.Optional && a.Computed:
+			// The old SDK adds it to every type, and refuses it in a configuration.
+			return null
+		case a.Optional && v.Type() == cty.String && v.AsString() == "":
+			return null // with the old SDK it means the same
+		}
+		return v
+	})
+}
+
+// withoutSensitive makes null what the schema calls secret.
+func withoutSensitive(b *schema.Block, v cty.Value) cty.Value {
+	return eachAttribute(b, v, func(_ cty.Path, a *schema.Attribute, v cty.Value) cty.Value {
+		if a.Sensitive || a.WriteOnly {
+			return cty.NullVal(v.Type())
+		}
+		return v
+	})
+}
+
+// eachAttribute rebuilds a value from what f makes of every attribute in it that is not null, the innermost first.
+func eachAttribute(b *schema.Block, v cty.Value, f func(cty.Path, *schema.Attribute, cty.Value) cty.Value) cty.Value {
+	out, err := cty.Transform(v, func(p cty.Path, v cty.Value) (cty.Value, error) {
+		if a := attributeAt(b, p); a != nil && v.IsKnown() && !v.IsNull() {
+			return f(p, a, v), nil
+		}
+		return v, nil
+	})
+	if err != nil {
+		return cty.NullVal(v.Type()) // what cannot be sorted out is not shown
+	}
+	return out
+}
+
+// attributeAt finds the attribute at the end of a path; nil when the path ends in something else.
+func attributeAt(b *schema.Block, p cty.Path) *schema.Attribute {
+	if len(p) == 0 {
+		return nil
+	}
+	last, ok := p[len(p)-1].(cty.GetAttrStep)
+	if !ok {
+		return nil
+	}
+	find, nested := b.Attribute, b.NestedBlock
+	for _, step := range p[:len(p)-1] {
+		s, ok := step.(cty.GetAttrStep)
+		if !ok {
+			continue
+		}
+		if nb := nested(s.Name); nb != nil {
+			find, nested = nb.Block.Attribute, nb.Block.NestedBlock
+			continue
+		}
+		a := find(s.Name)
+		if a == nil || a.Nested == nil {
+			return nil // within the value of a plain attribute
+		}
+		find, nested = a.Nested.Attribute, func(string) *schema.NestedBlock { return nil }
+	}
+	return find(last.Name)
+}
+
+// withoutMarked makes null what became secret on its way into the state.
+func withoutMarked(v cty.Value, marks []cty.PathValueMarks) cty.Value {
+	drop := cty.NewPathSet()
+	for _, m := range marks {
+		drop.Add(m.Path)
+	}
+	return withoutPathSet(v, drop)
+}

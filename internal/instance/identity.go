@@ -1,0 +1,158 @@
+package instance
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/schema"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+	ctyjson "github.com/zclconf/go-cty/cty/json"
+)
+
+// DecodeIdentity reads an identity of the current version from JSON: one that EncodeIdentity wrote, or one that a person
+// did. Attributes that are left out are null. No text, and a type without identities, give cty.NilVal.
+func (t *Type) DecodeIdentity(raw json.RawMessage) (cty.Value, error) {
+	if len(raw) == 0 {
+		return cty.NilVal, nil
+	}
+	if t.Identity == nil {
+		return cty.NilVal, fmt.Errorf("decode identity: the provider knows no identities of %s", t.Name)
+	}
+	v, err := ctyjson.Unmarshal(raw, t.Identity.ImpliedType())
+	if err != nil {
+		if pe, ok := errors.AsType[cty.PathError](err); ok && len(pe.Path) > 0 {
+			err = fmt.Errorf("%s: %w", schema.FormatPath(pe.Path), err)
+		}
+		return cty.NilVal, fmt.Errorf("decode identity of %s: %w", t.Name, err)
+	}
+	return v, nil
+}
+
+// EncodeIdentity writes an identity as JSON; nil when there is none.
+func (t *Type) EncodeIdentity(v cty.Value) (json.RawMessage, error) {
+	if none(v) || t.Identity == nil {
+		return nil, nil
+	}
+	raw, err := ctyjson.Marshal(unmarked(v), t.Identity.ImpliedType())
+	if err != nil {
+		return nil, fmt.Errorf("encode identity of %s: %w", t.Name, err)
+	}
+	return raw, nil
+}
+
+// loadIdentity turns what the ledger holds into an identity of the current version. The provider is asked only when the
+// versions differ, as Terraform does.
+func (t *Type) loadIdentity(ctx context.Context, rec *ledger.State) (cty.Value, error) {
+	if len(rec.Identity) == 0 || t.Identity == nil {
+		return cty.NilVal, nil
+	}
+	switch {
+	case rec.IdentityVersion > t.Identity.Version:
+		return cty.NilVal, fmt.Errorf("load identity of %s: it was written by a newer provider (identity version %d, this provider's is %d); install the provider version %s or newer",
+			t.Name, rec.IdentityVersion, t.Identity.Version, rec.ProviderVersion)
+	case rec.IdentityVersion == t.Identity.Version:
+		v, err := t.DecodeIdentity(rec.Identity)
+		if err != nil {
+			return cty.NilVal, fmt.Errorf("%w; most likely the provider changed its schema without changing the schema's version, which is a bug of the provider", err)
+		}
+		return v, nil
+	}
+	resp, err := t.Provider.UpgradeResourceIdentity(ctx, &tfprotov6.UpgradeResourceIdentityRequest{
+		TypeName: t.Name, Version: rec.IdentityVersion, RawIdentity: &tfprotov6.RawState{JSON: rec.Identity},
+	})
+	if err != nil {
+		return cty.NilVal, fmt.Errorf("upgrade identity of %s: %w", t.Name, err)
+	}
+	if _, err := diagnosed("upgrade identity", resp.Diagnostics); err != nil {
+		return cty.NilVal, err
+	}
+	return t.takeKnownIdentity("upgrade identity", resp.UpgradedIdentity)
+}
+
+func (t *Type) encodeIdentity(v cty.Value) (*tfprotov6.ResourceIdentityData, error) {
+	if none(v) || t.Identity == nil {
+		return nil, nil
+	}
+	d, err := schema.Encode(unmarked(v), t.Identity.ImpliedType())
+	if err != nil {
+		return nil, fmt.Errorf("identity of %s: %w", t.Name, err)
+	}
+	return &tfprotov6.ResourceIdentityData{IdentityData: d}, nil
+}
+
+// nilMsgPack is null in MessagePack.
+var nilMsgPack = []byte{0xc0}
+
+// takeIdentity reads the identity in a provider's answer; it is null or cty.NilVal when there is none.
+func (t *Type) takeIdentity(operation string, d *tfprotov6.ResourceIdentityData) (cty.Value, error) {
+	if d == nil || d.IdentityData == nil {
+		return cty.NilVal, nil
+	}
+	if t.Identity == nil {
+		if len(d.IdentityData.JSON) == 0 && (len(d.IdentityData.MsgPack) == 0 || bytes.Equal(d.IdentityData.MsgPack, nilMsgPack)) {
+			return cty.NilVal, nil
+		}
+		return cty.NilVal, fmt.Errorf("%s %s: the provider answered with an identity and has no schema of it, which is a bug of the provider", operation, t.Name)
+	}
+	v, err := schema.Decode(d.IdentityData, t.Identity.ImpliedType())
+	if err != nil {
+		return cty.NilVal, fmt.Errorf("%s %s: the provider answered with an identity that does not fit its schema, which is a bug of the provider: %w", operation, t.Name, err)
+	}
+	return v, nil
+}
+
+// takeKnownIdentity is takeIdentity where nothing may be left open.
+func (t *Type) takeKnownIdentity(operation string, d *tfprotov6.ResourceIdentityData) (cty.Value, error) {
+	v, err := t.takeIdentity(operation, d)
+	if err != nil {
+		return cty.NilVal, err
+	}
+	return v, t.checkIdentityKnown(operation, v)
+}
+
+func (t *Type) checkIdentityKnown(operation string, v cty.Value) error {
+	if v == cty.NilVal || v.IsWhollyKnown() {
+		return nil
+	}
+	return fmt.Errorf("%s %s: the provider answered with an identity that has unknown values, which is a bug of the provider", operation, t.Name)
+}
+
+// ConformIdentity makes an identity of what somebody wrote: attributes that are left out are null, and values are converted.
+// Its error names what is unknown, missing or of the wrong type.
+func (t *Type) ConformIdentity(written cty.Value) (cty.Value, error) {
+	ty := written.Type()
+	if written.IsNull() || !ty.IsObjectType() && !ty.IsMapType() {
+		return cty.NilVal, fmt.Errorf("it must be an object of the attributes of the identity of %s", t.Name)
+	}
+	given := written.AsValueMap()
+	vals := make(map[string]cty.Value, len(t.Identity.Attributes))
+	var names []string
+	for _, a := range t.Identity.Attributes {
+		names = append(names, a.Name)
+		v, ok := given[a.Name]
+		delete(given, a.Name)
+		if !ok || v.IsNull() {
+			if a.RequiredForImport {
+				return cty.NilVal, fmt.Errorf("the attribute %q is missing; the identity of %s needs it", a.Name, t.Name)
+			}
+			vals[a.Name] = cty.NullVal(a.Type)
+			continue
+		}
+		var err error
+		if vals[a.Name], err = convert.Convert(v, a.Type); err != nil {
+			return cty.NilVal, fmt.Errorf("the attribute %q: %w", a.Name, err)
+		}
+	}
+	for name := range given {
+		return cty.NilVal, fmt.Errorf("the identity of %s has no attribute %q; it has %s", t.Name, name, strings.Join(names, ", "))
+	}
+	return cty.ObjectVal(vals), nil
+}

@@ -1,0 +1,186 @@
+package instance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/plan"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// ImportBy names something that exists, by one of the two.
+type ImportBy struct {
+	// ID is in the provider's own form; empty when Identity is set.
+	ID string
+	// Identity conforms to the type's identity schema; cty.NilVal or null when ID is set.
+	Identity cty.Value
+}
+
+func (b ImportBy) String() string {
+	if b.ID != "" {
+		return fmt.Sprintf("ID %q", b.ID)
+	}
+	return "the given identity"
+}
+
+// Import takes over something that exists: the provider finds it, and then reads it, without which what it found is not
+// complete.
+func (t *Type) Import(ctx context.Context, by ImportBy) (State, plan.Diagnostics, error) {
+	req := &tfprotov6.ImportResourceStateRequest{
+		TypeName: t.Name, ID: by.ID,
+		ClientCapabilities: &tfprotov6.ImportResourceStateClientCapabilities{DeferralAllowed: t.Deferral},
+	}
+	if err := t.checkImportBy(by); err != nil {
+		return State{}, nil, fmt.Errorf("import %s: %w", t.Name, err)
+	}
+	var err error
+	if req.Identity, err = t.encodeIdentity(by.Identity); err != nil {
+		return State{}, nil, err
+	}
+	resp, err := t.Provider.ImportResourceState(ctx, req)
+	if err != nil {
+		return State{}, nil, fmt.Errorf("import %s: %w", t.Name, err)
+	}
+	diags, err := diagnosed("import", resp.Diagnostics)
+	if err != nil {
+		return State{}, diags, err
+	}
+	if err := deferred("import", t.Name, resp.Deferred, t.Deferral); err != nil {
+		return State{}, diags, err
+	}
+	found, err := t.imported(by, resp.ImportedResources)
+	if err != nil {
+		return State{}, diags, fmt.Errorf("import %s: %w", t.Name, err)
+	}
+	now, more, err := t.Read(ctx, found)
+	diags = append(diags, more...)
+	if err != nil {
+		return State{}, diags, err
+	}
+	if !now.Exists() {
+		return State{}, diags, fmt.Errorf("import %s: cannot import non-existent remote object: nothing exists under %s; check that it is right and belongs to what the provider is configured for, or leave lifecycle.import out to create a new one", t.Name, by)
+	}
+	return now, diags, nil
+}
+
+func (t *Type) checkImportBy(by ImportBy) error {
+	switch {
+	case by.ID == "" && none(by.Identity):
+		return errors.New("neither an ID nor an identity says what to import")
+	case by.ID != "" && !none(by.Identity):
+		return errors.New("both an ID and an identity say what to import; leave one of the two out")
+	case by.ID != "":
+		return nil
+	case t.Identity == nil:
+		return errors.New("the provider knows no identities of this type; import by ID instead")
+	case !by.Identity.IsWhollyKnown():
+		return errors.New("the identity is not known yet")
+	}
+	for _, a := range t.Identity.Attributes {
+		if !by.Identity.Type().HasAttribute(a.Name) || a.RequiredForImport && unmarked(by.Identity).GetAttr(a.Name).IsNull() {
+			return fmt.Errorf("identity: attribute %q is required and not set", a.Name)
+		}
+	}
+	return nil
+}
+
+// imported is the one instance that a provider found.
+func (t *Type) imported(by ImportBy, all []*tfprotov6.ImportedResource) (State, error) {
+	if len(all) != 1 {
+		return State{}, fmt.Errorf("the provider found %d resources under %s, and it must be exactly one", len(all), by)
+	}
+	r := all[0]
+	if r == nil || r.TypeName != t.Name {
+		found := ""
+		if r != nil {
+			found = r.TypeName
+		}
+		return State{}, fmt.Errorf("the provider found a resource of type %q under %s", found, by)
+	}
+	v, err := t.decode(r.State)
+	if err != nil {
+		return State{}, fmt.Errorf("the provider answered with a value that does not fit its schema: %w", err)
+	}
+	if v.IsNull() {
+		return State{}, fmt.Errorf("the provider found nothing under %s and did not say so, which is a bug of the provider", by)
+	}
+	if !v.IsWhollyKnown() {
+		return State{}, errors.New("the provider answered with unknown values, which is a bug of the provider")
+	}
+	if err := t.checkWriteOnly("import", v); err != nil {
+		return State{}, err
+	}
+	identity, err := t.takeKnownIdentity("import", r.Identity)
+	if err != nil {
+		return State{}, err
+	}
+	return State{Value: v, Private: r.Private, Identity: identity}, nil
+}
+
+// MoveSource is the recorded state of an instance of another type, or of another provider's.
+type MoveSource struct {
+	// ProviderAddress is the registry address of the provider that the state is from, such as "registry.terraform.io/hashicorp/null".
+	ProviderAddress string
+	// TypeName is the Terraform type that the state is of.
+	TypeName string
+	State    *ledger.State
+}
+
+// Move asks the provider to make a state of this type of another one. Nothing is done to the infrastructure.
+func (t *Type) Move(ctx context.Context, from MoveSource) (State, plan.Diagnostics, error) {
+	if !from.State.Exists() {
+		return t.Null(), nil, nil
+	}
+	if !t.MoveState {
+		return State{}, nil, fmt.Errorf("move %s to %s: the provider cannot take over the state of another type or provider; remove lifecycle.moved, and import what exists instead", from.TypeName, t.Name)
+	}
+	req := &tfprotov6.MoveResourceStateRequest{
+		SourceProviderAddress: from.ProviderAddress, SourceTypeName: from.TypeName, TargetTypeName: t.Name,
+		SourceSchemaVersion: from.State.SchemaVersion, SourceState: &tfprotov6.RawState{JSON: from.State.Attributes},
+		SourcePrivate: from.State.Private,
+	}
+	if len(from.State.Identity) > 0 {
+		req.SourceIdentity = &tfprotov6.RawState{JSON: from.State.Identity}
+		req.SourceIdentitySchemaVersion = from.State.IdentityVersion
+	}
+	resp, err := t.Provider.MoveResourceState(ctx, req)
+	if err != nil {
+		return State{}, nil, fmt.Errorf("move %s to %s: %w", from.TypeName, t.Name, err)
+	}
+	diags, err := diagnosed("move", resp.Diagnostics)
+	if err != nil {
+		return State{}, diags, err
+	}
+	s, err := t.moved(from.State, resp)
+	if err != nil {
+		return State{}, diags, fmt.Errorf("move %s to %s: %w", from.TypeName, t.Name, err)
+	}
+	return s, diags, nil
+}
+
+func (t *Type) moved(from *ledger.State, resp *tfprotov6.MoveResourceStateResponse) (State, error) {
+	v, err := t.decode(resp.TargetState)
+	if err != nil {
+		return State{}, fmt.Errorf("the provider answered with a value that does not fit its schema: %w", err)
+	}
+	if v.IsNull() || !v.IsWhollyKnown() {
+		return State{}, errors.New("the provider answered with nothing, or with unknown values, which is a bug of the provider")
+	}
+	if err := t.checkWriteOnly("move", v); err != nil {
+		return State{}, err
+	}
+	identity, err := t.takeKnownIdentity("move", resp.TargetIdentity)
+	if err != nil {
+		return State{}, err
+	}
+	// What was secret stays so where the new type has the same attribute.
+	paths, err := decodePaths(from.Sensitive)
+	if err != nil {
+		return State{}, err
+	}
+	return State{Value: markPaths(v, paths), Private: resp.TargetPrivate, Identity: identity, Tainted: from.Tainted}, nil
+}

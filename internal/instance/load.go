@@ -1,0 +1,158 @@
+package instance
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/schema"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/zclconf/go-cty/cty"
+	ctyjson "github.com/zclconf/go-cty/cty/json"
+)
+
+// Load turns what the ledger holds into a state of the current schema. The provider upgrades it always, even when
+// the versions are equal, as the protocol demands.
+func (t *Type) Load(ctx context.Context, rec *ledger.State) (State, error) {
+	if !rec.Exists() {
+		return t.Null(), nil
+	}
+	if rec.SchemaVersion > t.Schema.Version {
+		return State{}, fmt.Errorf("load state of %s: it was written by a newer provider (schema version %d, this provider's is %d); install the provider version %s or newer",
+			t.Name, rec.SchemaVersion, t.Schema.Version, rec.ProviderVersion)
+	}
+	identity, err := t.loadIdentity(ctx, rec)
+	if err != nil {
+		return State{}, err
+	}
+	raw := rec.Attributes
+	if rec.SchemaVersion == t.Schema.Version {
+		if raw, err = stripUnknownAttributes(raw, t.Schema.Block); err != nil {
+			return State{}, fmt.Errorf("load state of %s: %w", t.Name, err)
+		}
+	}
+	resp, err := t.Provider.UpgradeResourceState(ctx, &tfprotov6.UpgradeResourceStateRequest{
+		TypeName: t.Name, Version: rec.SchemaVersion, RawState: &tfprotov6.RawState{JSON: raw},
+	})
+	if err != nil {
+		return State{}, fmt.Errorf("upgrade state of %s: %w", t.Name, err)
+	}
+	if _, err := diagnosed("upgrade state", resp.Diagnostics); err != nil {
+		return State{}, err
+	}
+	v, err := t.decode(resp.UpgradedState)
+	if err != nil {
+		return State{}, fmt.Errorf("upgrade state of %s: the provider answered with a value that does not fit its schema: %w", t.Name, err)
+	}
+	if v.IsNull() {
+		return State{}, fmt.Errorf("upgrade state of %s: the provider answered with nothing, which is a bug of the provider", t.Name)
+	}
+	if !v.IsWhollyKnown() {
+		return State{}, fmt.Errorf("upgrade state of %s: the provider answered with unknown values, which is a bug of the provider", t.Name)
+	}
+	if err := t.checkWriteOnly("upgrade state", v); err != nil {
+		return State{}, err
+	}
+	paths, err := decodePaths(rec.Sensitive)
+	if err != nil {
+		return State{}, fmt.Errorf("load state of %s: %w", t.Name, err)
+	}
+	return State{Value: markPaths(v, paths), Private: rec.Private, Identity: identity, Tainted: rec.Tainted}, nil
+}
+
+// Record writes a state into a ledger record. What is there beside the state, such as a quarantined answer, is left alone.
+func (t *Type) Record(rec *ledger.State, s State) error {
+	if !s.Exists() {
+		rec.Attributes, rec.Private, rec.Sensitive, rec.Tainted = nil, nil, nil, false
+		rec.Identity, rec.IdentityVersion = nil, 0
+		return nil
+	}
+	v, marks := s.Value.UnmarkDeepWithPaths()
+	raw, err := ctyjson.Marshal(v, t.Schema.Block.ImpliedType())
+	if err != nil {
+		return fmt.Errorf("encode state of %s: %w", t.Name, err)
+	}
+	sensitive, err := encodePaths(marks)
+	if err != nil {
+		return fmt.Errorf("encode state of %s: %w", t.Name, err)
+	}
+	identity, err := t.EncodeIdentity(s.Identity)
+	if err != nil {
+		return err
+	}
+	rec.Identity, rec.IdentityVersion = identity, 0
+	if identity != nil {
+		rec.IdentityVersion = t.Identity.Version
+	}
+	rec.Type, rec.SchemaVersion = t.Name, t.Schema.Version
+	rec.Attributes, rec.Private, rec.Sensitive, rec.Tainted = raw, s.Private, sensitive, s.Tainted
+	return nil
+}
+
+// stripUnknownAttributes removes attributes, nested ones too, that the schema no longer has: a provider may drop one
+// without a new schema version, and upgrading would fail on it.
+func stripUnknownAttributes(raw json.RawMessage, b *schema.Block) (json.RawMessage, error) {
+	var stored any
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber() // large numbers keep their digits
+	if err := d.Decode(&stored); err != nil {
+		return nil, fmt.Errorf("decode stored attributes: %w", err)
+	}
+	if !strip(stored, b.ImpliedType()) {
+		return raw, nil
+	}
+	return json.Marshal(stored)
+}
+
+// strip removes from objects what their type does not have, and says whether it removed anything.
+func strip(v any, ty cty.Type) (stripped bool) {
+	switch v := v.(type) {
+	case []any:
+		switch {
+		case ty.IsListType() || ty.IsSetType():
+			for _, e := range v {
+				stripped = strip(e, ty.ElementType()) || stripped
+			}
+		case ty.IsTupleType() && ty.Length() == len(v):
+			for i, e := range v {
+				stripped = strip(e, ty.TupleElementType(i)) || stripped
+			}
+		}
+	case map[string]any:
+		for name, e := range v {
+			switch {
+			case ty.IsMapType():
+				stripped = strip(e, ty.ElementType()) || stripped
+			case ty.IsObjectType() && !ty.HasAttribute(name):
+				delete(v, name)
+				stripped = true
+			case ty.IsObjectType():
+				stripped = strip(e, ty.AttributeType(name)) || stripped
+			}
+		}
+	}
+	return stripped
+}
+
+// Recorded is the value that a ledger record holds, without asking the provider; its schema must not have changed.
+func Recorded(rec *ledger.State, s *schema.Schema) (cty.Value, error) {
+	if rec.SchemaVersion != s.Version {
+		return cty.NilVal, fmt.Errorf("the state of %s was written with schema version %d and the provider's is %d; plan it first", rec.Type, rec.SchemaVersion, s.Version)
+	}
+	raw, err := stripUnknownAttributes(rec.Attributes, s.Block)
+	if err != nil {
+		return cty.NilVal, err
+	}
+	v, err := ctyjson.Unmarshal(raw, s.Block.ImpliedType())
+	if err != nil {
+		return cty.NilVal, fmt.Errorf("decode state of %s: %w", rec.Type, err)
+	}
+	paths, err := decodePaths(rec.Sensitive)
+	if err != nil {
+		return cty.NilVal, err
+	}
+	return markPaths(v, paths), nil
+}

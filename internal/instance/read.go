@@ -1,0 +1,66 @@
+package instance
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/hykube/hykube/internal/plan"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+)
+
+// Read asks the provider what is there now. The state it returns is null when nothing is; with an error it is the one
+// from before, for what the provider says of it then cannot be relied on.
+func (t *Type) Read(ctx context.Context, s State) (State, plan.Diagnostics, error) {
+	if !s.Exists() {
+		return s, nil, nil
+	}
+	v, marks := s.Value.UnmarkDeepWithPaths()
+	req := &tfprotov6.ReadResourceRequest{
+		TypeName: t.Name, Private: s.Private,
+		ClientCapabilities: &tfprotov6.ReadResourceClientCapabilities{DeferralAllowed: t.Deferral},
+	}
+	var err error
+	if req.CurrentState, err = t.encode(v); err != nil {
+		return s, nil, err
+	}
+	if req.CurrentIdentity, err = t.encodeIdentity(s.Identity); err != nil {
+		return s, nil, err
+	}
+	if req.ProviderMeta, err = encodeMeta(t.Meta, t.MetaBlock); err != nil {
+		return s, nil, err
+	}
+	resp, err := t.Provider.ReadResource(ctx, req)
+	if err != nil {
+		return s, nil, fmt.Errorf("read %s: %w", t.Name, err)
+	}
+	diags, err := diagnosed("read", resp.Diagnostics)
+	if err != nil {
+		return s, diags, err
+	}
+	if err := deferred("read", t.Name, resp.Deferred, t.Deferral); err != nil {
+		return s, diags, err
+	}
+	now, err := t.decode(resp.NewState)
+	if err != nil {
+		return s, diags, fmt.Errorf("read %s: the provider answered with a value that does not fit its schema: %w", t.Name, err)
+	}
+	if now.IsNull() {
+		return t.Null(), diags, nil
+	}
+	if !now.IsWhollyKnown() {
+		return s, diags, fmt.Errorf("read %s: the provider answered with unknown values, which is a bug of the provider", t.Name)
+	}
+	if err := t.checkWriteOnly("read", now); err != nil {
+		return s, diags, err
+	}
+	// Some types have identities that change, so another one than before is no error; one that is left out is what it was.
+	identity, err := t.takeKnownIdentity("read", resp.NewIdentity)
+	if err != nil {
+		return s, diags, err
+	}
+	if none(identity) {
+		identity = s.Identity
+	}
+	return State{Value: remark(now, marks), Private: resp.Private, Identity: identity, Tainted: s.Tainted}, diags, nil
+}

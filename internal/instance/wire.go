@@ -1,0 +1,90 @@
+package instance
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/schema"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/zclconf/go-cty/cty"
+)
+
+func (t *Type) encode(v cty.Value) (*tfprotov6.DynamicValue, error) {
+	return encodeFor(t.Name, t.Schema, v)
+}
+
+func (t *Type) decode(d *tfprotov6.DynamicValue) (cty.Value, error) {
+	return schema.Decode(d, t.Schema.Block.ImpliedType())
+}
+
+// encodeFor puts a value of a type on the wire, without its marks.
+func encodeFor(name string, s *schema.Schema, v cty.Value) (*tfprotov6.DynamicValue, error) {
+	d, err := schema.Encode(unmarked(v), s.Block.ImpliedType())
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return d, nil
+}
+
+// encodeMeta puts the provider's metadata on the wire; nothing for a provider without a schema of it.
+func encodeMeta(meta cty.Value, block *schema.Block) (*tfprotov6.DynamicValue, error) {
+	if block == nil {
+		return nil, nil
+	}
+	ty := block.ImpliedType()
+	if none(meta) {
+		meta = cty.NullVal(ty)
+	}
+	d, err := schema.Encode(unmarked(meta), ty)
+	if err != nil {
+		return nil, fmt.Errorf("provider metadata: %w", err)
+	}
+	return d, nil
+}
+
+// none says whether a value that may be left out was.
+func none(v cty.Value) bool { return v == cty.NilVal || v.IsNull() }
+
+// diagnosed splits what a provider said from the error that is in it, if there is one.
+func diagnosed(operation string, ds []*tfprotov6.Diagnostic) (plan.Diagnostics, error) {
+	diags := plan.FromProto(ds)
+	if plan.HasErrors(diags) {
+		return diags, &DiagnosticsError{operation, diags}
+	}
+	return diags, nil
+}
+
+// deferred is the error that a put off answer is: what the caller can handle, or a bug of the provider.
+func deferred(operation, name string, d *tfprotov6.Deferred, allowed bool) error {
+	if d == nil {
+		return nil
+	}
+	reason := strings.ToLower(d.Reason.String())
+	if !allowed {
+		return fmt.Errorf("%s %s: the provider put the call off (%s) although it was not told that it may, which is a bug of the provider", operation, name, reason)
+	}
+	return &DeferredError{Reason: reason}
+}
+
+// checkWriteOnly refuses a state that holds what must never be stored.
+func (t *Type) checkWriteOnly(operation string, state cty.Value) error {
+	if errs := plan.CheckWriteOnly(t.Schema.Block, state); len(errs) > 0 {
+		return brokenWord(operation, t.Name, "returned write-only values, which must never be stored,", errs)
+	}
+	return nil
+}
+
+func brokenWord(operation, typeName, what string, errs []error) error {
+	d := plan.Diagnostics{{
+		Severity: v1alpha1.SeverityError,
+		Summary:  "Provider produced an inconsistent result",
+		Detail:   fmt.Sprintf("The provider %s for %s. This is a bug of the provider; please report it there.", what, typeName),
+	}}
+	for _, e := range errs {
+		d[0].Detail += "\n  - " + e.Error()
+	}
+	return &DiagnosticsError{operation, d}
+}

@@ -1,0 +1,125 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty/function"
+)
+
+// Functions are provider-defined functions by the name under which expressions call them, such as "provider::sim::upper",
+// where "sim" is the name of the Provider object.
+type Functions map[string]function.Function
+
+// Prefixes of function names.
+const (
+	corePrefix     = "core::"
+	providerPrefix = "provider::"
+)
+
+func mergeFunctions(all []Functions) Functions {
+	if len(all) == 1 {
+		return all[0]
+	}
+	out := Functions{}
+	for _, f := range all {
+		maps.Copy(out, f)
+	}
+	return out
+}
+
+// call notes the function that an expression calls, or reports that there is none.
+func (p *parser) call(c *hclsyntax.FunctionCallExpr, field string) {
+	f, ok := builtins[strings.TrimPrefix(c.Name, corePrefix)]
+	if strings.HasPrefix(c.Name, providerPrefix) {
+		f, ok = p.opts.Functions[c.Name]
+	}
+	if !ok {
+		p.fail(columnField(field, c.NameRange), "Call to unknown function", "%s", p.noFunction(c.Name))
+		return
+	}
+	if p.calls == nil {
+		p.calls = make(map[string]function.Function)
+	}
+	p.calls[c.Name] = f
+}
+
+func (p *parser) noFunction(name string) string {
+	if why, ok := refused[strings.TrimPrefix(name, corePrefix)]; ok {
+		return fmt.Sprintf("There is no function %q here: %s.", name, why)
+	}
+	rest, ok := strings.CutPrefix(name, providerPrefix)
+	if !ok {
+		if ns, _, ok := strings.Cut(name, "::"); ok && ns+"::" != corePrefix {
+			return fmt.Sprintf("There is no function %q. Functions of providers are called as provider::NAME::FUNCTION, where NAME is that of the Provider object.", name)
+		}
+		hint := didYouMean(name, sortedKeys(builtins))
+		if hint == "" {
+			// Who leaves the provider away, gets told.
+			for _, full := range sortedKeys(p.opts.Functions) {
+				if strings.HasSuffix(full, "::"+name) {
+					hint = fmt.Sprintf(" Did you mean %q?", full)
+					break
+				}
+			}
+		}
+		return fmt.Sprintf("There is no function %q.%s", name, hint)
+	}
+	providers := map[string][]string{}
+	for full := range p.opts.Functions {
+		provider, fn, _ := strings.Cut(strings.TrimPrefix(full, providerPrefix), "::")
+		providers[provider] = append(providers[provider], fn)
+	}
+	provider, fn, ok := strings.Cut(rest, "::")
+	switch {
+	case !ok || fn == "":
+		return fmt.Sprintf("There is no function %q. Functions of providers are called as provider::NAME::FUNCTION.", name)
+	case len(providers) == 0:
+		return fmt.Sprintf("There is no function %q: no provider with functions is installed.", name)
+	case providers[provider] == nil:
+		names := sortedKeys(providers)
+		return fmt.Sprintf("There is no provider %q with functions.%s Those that have some: %s.", provider, didYouMean(provider, names), few(names))
+	default:
+		slices.Sort(providers[provider])
+		return fmt.Sprintf("The provider %q has no function %q.%s It has: %s.", provider, fn, didYouMean(fn, providers[provider]), few(providers[provider]))
+	}
+}
+
+// few lists the first of some names.
+func few(names []string) string {
+	const most = 10
+	if len(names) > most {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	}
+	return strings.Join(names, ", ")
+}
+
+// refused are functions of Terraform that a plan cannot have, and why.
+var refused = map[string]string{
+	"abspath":          noFiles,
+	"bcrypt":           "its result differs each time, so a plan would never come to rest; hash the value before, or let a provider do it",
+	"file":             noFiles,
+	"filebase64":       noFiles,
+	"filebase64sha256": noFiles,
+	"filebase64sha512": noFiles,
+	"fileexists":       noFiles,
+	"filemd5":          noFiles,
+	"fileset":          noFiles,
+	"filesha1":         noFiles,
+	"filesha256":       noFiles,
+	"filesha512":       noFiles,
+	"pathexpand":       noFiles,
+	"plantimestamp":    noClock,
+	"templatefile":     noFiles + ", and templatestring(configmap.NAME.KEY, {...}) to fill it in",
+	"timestamp":        noClock,
+	"type":             "it exists in the console of Terraform alone",
+	"uuid":             "its result differs each time, so a plan would never come to rest; use uuidv5, or a resource of a provider such as random",
+}
+
+const (
+	noFiles = "expressions see no files; keep the content in a ConfigMap and write ${configmap.NAME.KEY}"
+	noClock = "a plan must give the same result when it is made and when it is applied; write the time itself, or use a resource of a provider such as time"
+)

@@ -1,0 +1,325 @@
+package plan
+
+import (
+	"errors"
+	"reflect"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/ext/customdecode"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/function"
+)
+
+// Limits on what one evaluation of a spec may do. A few lines of nested for expressions could keep a server busy for years
+// and fill its memory, so each step pays for what it takes in and makes: one unit a value, and one for each bytesPerUnit of text.
+const (
+	maxWork      = 2 << 20
+	bytesPerUnit = 16
+	// maxText is the longest string that a step may make.
+	maxText = 4 << 20
+	// maxExponent bounds numbers, in bits: one with more digits would take gigabytes to write out.
+	maxExponent = 4096
+)
+
+// errTooMuch is the answer once the limit is reached.
+var errTooMuch = errors.New("the expressions of the spec make too much of their values; write fewer or smaller loops, or keep the result in a ConfigMap")
+
+// meter counts the work of one evaluation.
+type meter struct {
+	left int
+	// spent is true once the limit is reached, for good: try() must not make it undone.
+	spent bool
+	// functions are the provider-defined ones, for templates that are found only when they are evaluated.
+	functions Functions
+}
+
+// meterVariable holds the meter in an evaluation's context, where no expression can name it.
+const meterVariable = " meter of this evaluation "
+
+var meterType = cty.Capsule("meter", reflect.TypeFor[meter]())
+
+func meterOf(ctx *hcl.EvalContext) *meter {
+	for ; ctx != nil; ctx = ctx.Parent() {
+		if v, ok := ctx.Variables[meterVariable]; ok {
+			return v.EncapsulatedValue().(*meter)
+		}
+	}
+	return &meter{left: maxWork}
+}
+
+func (m *meter) take(n int) error {
+	if m.spent || n > m.left || n < 0 {
+		m.spent = true
+		return errTooMuch
+	}
+	m.left -= n
+	return nil
+}
+
+// value pays for a value, with all that is in it.
+func (m *meter) value(v cty.Value) error {
+	n, ok := size(v, m.left)
+	if !ok {
+		n = -1
+	}
+	return m.take(n)
+}
+
+// size is the work that a value is worth; false when it is more than the limit, which ends the count. Values share their
+// parts, so a small one in memory may be huge to walk.
+func size(v cty.Value, limit int) (int, bool) {
+	v, _ = v.Unmark()
+	n := 1
+	switch ty := v.Type(); {
+	case !v.IsKnown() || v.IsNull():
+		// An unknown value is as complex as its type.
+		return typeSize(ty, limit)
+	case ty == cty.String:
+		if s := v.AsString(); len(s) > maxText {
+			return 0, false
+		} else {
+			n += len(s) / bytesPerUnit
+		}
+	case ty.IsCollectionType() && v.LengthInt() == 0:
+		return typeSize(ty, limit)
+	case v.CanIterateElements():
+		for it := v.ElementIterator(); it.Next() && n <= limit; {
+			k, e := it.Element()
+			m, ok := size(e, limit-n)
+			if !ok {
+				return 0, false
+			}
+			n += m
+			if k.Type() == cty.String {
+				if k, _ := k.Unmark(); k.IsKnown() {
+					n += len(k.AsString()) / bytesPerUnit
+				}
+			}
+		}
+	}
+	return n, n <= limit
+}
+
+func typeSize(ty cty.Type, limit int) (int, bool) {
+	n := 1
+	add := func(t cty.Type) bool {
+		m, ok := typeSize(t, limit-n)
+		n += m
+		return ok && n <= limit
+	}
+	switch {
+	case ty.IsCollectionType():
+		return n, add(ty.ElementType())
+	case ty.IsTupleType():
+		for _, t := range ty.TupleElementTypes() {
+			if !add(t) {
+				return n, false
+			}
+		}
+	case ty.IsObjectType():
+		for _, t := range ty.AttributeTypes() {
+			if !add(t) {
+				return n, false
+			}
+		}
+	}
+	return n, n <= limit
+}
+
+// hugeNumber says whether a value is a number that is infinite or out of range.
+func hugeNumber(v cty.Value) bool {
+	v, _ = v.Unmark()
+	if v.Type() != cty.Number || !v.IsKnown() || v.IsNull() {
+		return false
+	}
+	f := v.AsBigFloat()
+	return f.IsInf() || f.MantExp(nil) > maxExponent || f.MantExp(nil) < -maxExponent
+}
+
+// function makes a function pay for what it gets and gives.
+func (m *meter) function(name string, f function.Function) function.Function {
+	if name == templateString || name == corePrefix+templateString {
+		return templateStringFunc(m)
+	}
+	params, rest := open(f.Params()), f.VarParam()
+	if rest != nil {
+		if customdecode.CustomExpressionDecoderForType(rest.Type) != nil {
+			return f // try and can: the expressions that they are given pay for themselves
+		}
+		rest = &open([]function.Parameter{*rest})[0]
+	}
+	for _, p := range params {
+		if customdecode.CustomExpressionDecoderForType(p.Type) != nil {
+			return f
+		}
+	}
+	cost := costOf(name)
+	return function.New(&function.Spec{
+		// The function itself decides on unknown, null and marked arguments.
+		Params: params, VarParam: rest,
+		Type: func(args []cty.Value) (cty.Type, error) {
+			// Some functions work everything out in order to know the type, so the arguments are paid for here.
+			for i, a := range args {
+				if err := m.value(a); err != nil {
+					return cty.NilType, err
+				}
+				if hugeNumber(a) {
+					return cty.NilType, function.NewArgErrorf(i, "the number is out of range")
+				}
+			}
+			if cost != nil && !wildly(args) {
+				n, err := cost(bare(args), m.left)
+				if err != nil {
+					return cty.NilType, err
+				}
+				if err := m.take(n); err != nil {
+					return cty.NilType, err
+				}
+			}
+			return f.ReturnTypeForValues(args)
+		},
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			v, err := f.Call(args)
+			if err != nil {
+				return v, err
+			}
+			if hugeNumber(v) {
+				return cty.DynamicVal, errors.New("the result is out of range")
+			}
+			return v, m.value(v)
+		},
+	})
+}
+
+// open are the parameters, made to take everything.
+func open(params []function.Parameter) []function.Parameter {
+	out := make([]function.Parameter, len(params))
+	for i, p := range params {
+		p.AllowNull, p.AllowUnknown, p.AllowDynamicType, p.AllowMarked = true, true, true, true
+		out[i] = p
+	}
+	return out
+}
+
+// wildly says whether an argument is null or unknown, so that a function will not get to work.
+func wildly(args []cty.Value) bool {
+	for _, a := range args {
+		if !a.IsKnown() || a.IsNull() {
+			return true
+		}
+	}
+	return false
+}
+
+func bare(args []cty.Value) []cty.Value {
+	out := make([]cty.Value, len(args))
+	for i, a := range args {
+		out[i], _ = a.UnmarkDeep()
+	}
+	return out
+}
+
+// meteredExpr pays for the result of an expression: for all of it, or for the step alone.
+type meteredExpr struct {
+	hclsyntax.Expression
+	step bool
+}
+
+func (e *meteredExpr) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
+	m := meterOf(ctx)
+	if m.spent {
+		return cty.DynamicVal, e.tooMuch()
+	}
+	v, diags := e.Expression.Value(ctx)
+	var err error
+	if e.step {
+		err = m.take(1)
+	} else {
+		err = m.value(v)
+	}
+	if err != nil {
+		return cty.DynamicVal, e.tooMuch()
+	}
+	if hugeNumber(v) {
+		return cty.DynamicVal, append(diags, &hcl.Diagnostic{
+			Severity: hcl.DiagError, Summary: "Invalid number", Detail: "The result of the expression is infinite or out of range.", Subject: e.Range().Ptr(),
+		})
+	}
+	return v, diags
+}
+
+func (e *meteredExpr) tooMuch() hcl.Diagnostics {
+	return hcl.Diagnostics{{Severity: hcl.DiagError, Summary: "Expression too large", Detail: sentence(errTooMuch.Error()), Subject: e.Range().Ptr()}}
+}
+
+// metered rewrites an expression so that the steps which could multiply values pay.
+func metered(e hclsyntax.Expression) hclsyntax.Expression {
+	if e == nil {
+		return nil
+	}
+	whole := func(e hclsyntax.Expression) hclsyntax.Expression { return &meteredExpr{Expression: e} }
+	step := func(e hclsyntax.Expression) hclsyntax.Expression {
+		if e == nil {
+			return nil
+		}
+		// The parentheses let the traversal inside be found, which is not looked for in the node itself.
+		return &meteredExpr{Expression: &hclsyntax.ParenthesesExpr{Expression: metered(e), SrcRange: e.Range()}, step: true}
+	}
+	operand := func(e hclsyntax.Expression) hclsyntax.Expression {
+		switch e.(type) {
+		case *hclsyntax.LiteralValueExpr:
+			return e
+		}
+		return whole(&hclsyntax.ParenthesesExpr{Expression: metered(e), SrcRange: e.Range()})
+	}
+	switch e := e.(type) {
+	case *hclsyntax.FunctionCallExpr: // the function itself pays
+		for i := range e.Args {
+			e.Args[i] = metered(e.Args[i])
+		}
+	case *hclsyntax.ConditionalExpr:
+		e.Condition, e.TrueResult, e.FalseResult = metered(e.Condition), operand(e.TrueResult), operand(e.FalseResult)
+		return whole(e)
+	case *hclsyntax.IndexExpr:
+		e.Collection, e.Key = metered(e.Collection), metered(e.Key)
+	case *hclsyntax.TupleConsExpr:
+		for i := range e.Exprs {
+			e.Exprs[i] = metered(e.Exprs[i])
+		}
+		return whole(e)
+	case *hclsyntax.ObjectConsExpr:
+		for i := range e.Items {
+			e.Items[i].KeyExpr, e.Items[i].ValueExpr = metered(e.Items[i].KeyExpr), metered(e.Items[i].ValueExpr)
+		}
+		return whole(e)
+	case *hclsyntax.ObjectConsKeyExpr:
+		e.Wrapped = metered(e.Wrapped)
+	case *hclsyntax.ForExpr:
+		e.CollExpr, e.KeyExpr, e.ValExpr, e.CondExpr = metered(e.CollExpr), step(e.KeyExpr), step(e.ValExpr), step(e.CondExpr)
+		return whole(e)
+	case *hclsyntax.SplatExpr:
+		e.Source, e.Each = operand(e.Source), metered(e.Each)
+		return whole(e)
+	case *hclsyntax.BinaryOpExpr:
+		e.LHS, e.RHS = operand(e.LHS), operand(e.RHS)
+		return whole(e)
+	case *hclsyntax.UnaryOpExpr:
+		e.Val = metered(e.Val)
+	case *hclsyntax.ParenthesesExpr:
+		e.Expression = metered(e.Expression)
+	case *hclsyntax.TemplateExpr:
+		for i := range e.Parts {
+			e.Parts[i] = operand(e.Parts[i])
+		}
+		return whole(e)
+	case *hclsyntax.TemplateWrapExpr:
+		e.Wrapped = metered(e.Wrapped)
+	case *hclsyntax.TemplateJoinExpr:
+		e.Tuple = metered(e.Tuple)
+		return whole(e)
+	case *hclsyntax.RelativeTraversalExpr:
+		e.Source = metered(e.Source)
+	}
+	return e
+}

@@ -1,0 +1,94 @@
+package protocol
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+
+	pb "github.com/hykube/hykube/internal/provider/tfplugin6"
+)
+
+var _ tfprotov6.ActionServer = (*Client)(nil)
+
+// ValidateActionConfig checks the configuration of an action; it may hold unknown values.
+func (c *Client) ValidateActionConfig(ctx context.Context, req *tfprotov6.ValidateActionConfigRequest) (*tfprotov6.ValidateActionConfigResponse, error) {
+	r, err := call[pb.ValidateActionConfig_Response](ctx, c, "ValidateActionConfig", &pb.ValidateActionConfig_Request{
+		ActionType: req.ActionType, Config: toValue(req.Config),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &tfprotov6.ValidateActionConfigResponse{Diagnostics: fromDiagnostics(r.Diagnostics)}, nil
+}
+
+// PlanAction asks whether an action can be run.
+func (c *Client) PlanAction(ctx context.Context, req *tfprotov6.PlanActionRequest) (*tfprotov6.PlanActionResponse, error) {
+	r, err := call[pb.PlanAction_Response](ctx, c, "PlanAction", &pb.PlanAction_Request{
+		ActionType: req.ActionType, Config: toValue(req.Config),
+		ClientCapabilities: capabilities(req.ClientCapabilities != nil && req.ClientCapabilities.DeferralAllowed),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &tfprotov6.PlanActionResponse{Diagnostics: fromDiagnostics(r.Diagnostics), Deferred: fromDeferred(r.Deferred)}, nil
+}
+
+// InvokeAction runs an action, when its events are ranged over, once. It touches infrastructure, so it is not cut off when
+// ctx is cancelled, see apply, nor when nobody listens to its progress any more. The last event is the one and only
+// completion; a stream that is lost before ends in a completion that says so.
+func (c *Client) InvokeAction(ctx context.Context, req *tfprotov6.InvokeActionRequest) (*tfprotov6.InvokeActionServerStream, error) {
+	events := func(yield func(tfprotov6.InvokeActionEvent) bool) {
+		listening := true
+		var done *pb.InvokeAction_Event_Completed
+		err := uninterrupted(ctx, c, func(ctx context.Context) error {
+			s, err := open[pb.InvokeAction_Event](ctx, c, "InvokeAction", &pb.InvokeAction_Request{
+				ActionType: req.ActionType, Config: toValue(req.Config), ClientCapabilities: capabilities(false),
+			})
+			if err != nil {
+				return err
+			}
+			defer s.close()
+			for {
+				e, err := s.next()
+				if errors.Is(err, io.EOF) {
+					return nil
+				}
+				if err != nil {
+					return err
+				}
+				switch t := e.Type.(type) {
+				case *pb.InvokeAction_Event_Progress_:
+					if listening && done == nil {
+						listening = yield(tfprotov6.InvokeActionEvent{Type: tfprotov6.ProgressInvokeActionEventType{Message: t.Progress.GetMessage()}})
+					}
+				case *pb.InvokeAction_Event_Completed_:
+					if done != nil {
+						return errors.New("the provider completed the action twice, which is a bug of the provider")
+					}
+					if done = t.Completed; done == nil {
+						done = new(pb.InvokeAction_Event_Completed)
+					}
+				}
+			}
+		})
+		if !listening {
+			return
+		}
+		out := tfprotov6.CompletedInvokeActionEventType{Diagnostics: fromDiagnostics(done.GetDiagnostics())}
+		switch {
+		case err != nil && done == nil:
+			out.Diagnostics = append(out.Diagnostics, lostDiagnostic("Run action", err))
+		case err != nil:
+			out.Diagnostics = append(out.Diagnostics, &tfprotov6.Diagnostic{
+				Severity: tfprotov6.DiagnosticSeverityWarning, Summary: "Run action: the provider broke the protocol", Detail: err.Error(),
+			})
+		case done == nil:
+			out.Diagnostics = append(out.Diagnostics, lostDiagnostic("Run action",
+				errors.New("the provider ended without saying that the action is complete, which is a bug of the provider; look at the infrastructure to see what it did")))
+		}
+		yield(tfprotov6.InvokeActionEvent{Type: out})
+	}
+	return &tfprotov6.InvokeActionServerStream{Events: events}, nil
+}

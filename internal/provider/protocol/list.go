@@ -1,0 +1,73 @@
+package protocol
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+
+	pb "github.com/hykube/hykube/internal/provider/tfplugin6"
+)
+
+var _ tfprotov6.ListResourceServer = (*Client)(nil)
+
+// ValidateListResourceConfig checks the configuration of a listing; it may hold unknown values.
+func (c *Client) ValidateListResourceConfig(ctx context.Context, req *tfprotov6.ValidateListResourceConfigRequest) (*tfprotov6.ValidateListResourceConfigResponse, error) {
+	r, err := call[pb.ValidateListResourceConfig_Response](ctx, c, "ValidateListResourceConfig", &pb.ValidateListResourceConfig_Request{
+		TypeName: req.TypeName, Config: toValue(req.Config),
+		IncludeResourceObject: toValue(req.IncludeResourceObject), Limit: toValue(req.Limit),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &tfprotov6.ValidateListResourceConfigResponse{Diagnostics: fromDiagnostics(r.Diagnostics)}, nil
+}
+
+// ListResource lists what exists. The call is made when the results are ranged over, once, and is cancelled when the loop
+// ends early or the limit is reached: a plugin need not know it. Since a result is all that the stream can carry, a call that
+// fails ends it with a result that holds nothing but the error as a diagnostic.
+func (c *Client) ListResource(ctx context.Context, req *tfprotov6.ListResourceRequest) (*tfprotov6.ListResourceServerStream, error) {
+	results := func(yield func(tfprotov6.ListResourceResult) bool) {
+		s, err := open[pb.ListResource_Event](ctx, c, "ListResource", &pb.ListResource_Request{
+			TypeName: req.TypeName, Config: toValue(req.Config), IncludeResourceObject: req.IncludeResource, Limit: req.Limit,
+		})
+		if err != nil {
+			yield(tfprotov6.ListResourceResult{Diagnostics: []*tfprotov6.Diagnostic{lostDiagnostic("List resources", err)}})
+			return
+		}
+		defer s.close()
+		for found := int64(0); req.Limit <= 0 || found < req.Limit; {
+			e, err := s.next()
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			if err != nil {
+				yield(tfprotov6.ListResourceResult{Diagnostics: []*tfprotov6.Diagnostic{lostDiagnostic("List resources", err)}})
+				return
+			}
+			if e.GetIdentity().GetIdentityData() != nil {
+				found++ // a warning about the listing as a whole is no result
+			}
+			if !yield(tfprotov6.ListResourceResult{
+				DisplayName: e.DisplayName, Resource: fromValue(e.ResourceObject), Identity: fromIdentity(e.Identity),
+				Diagnostics: fromDiagnostics(e.Diagnostic),
+			}) {
+				return
+			}
+		}
+	}
+	return &tfprotov6.ListResourceServerStream{Results: results}, nil
+}
+
+// CutOff ends the summary of the diagnostic that stands for a stream which was lost: what the provider did, or would have
+// said, is not known.
+const CutOff = ": the provider's answer was cut off"
+
+// lostDiagnostic is the failure of a call where an error has no other way to the caller.
+func lostDiagnostic(summary string, err error) *tfprotov6.Diagnostic {
+	return &tfprotov6.Diagnostic{
+		Severity: tfprotov6.DiagnosticSeverityError, Summary: summary + CutOff, Detail: fmt.Sprint(err),
+	}
+}

@@ -1,0 +1,81 @@
+package protocol
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+)
+
+// stream is the answer to a call that comes in many messages.
+type stream[R any, P interface {
+	*R
+	proto.Message
+}] struct {
+	client *Client
+	grpc   grpc.ClientStream
+	method string
+	ctx    context.Context
+	cancel context.CancelFunc
+}
+
+// open makes a call whose answer is a stream. It counts as in flight until close.
+func open[R any, P interface {
+	*R
+	proto.Message
+}](ctx context.Context, c *Client, method string, req proto.Message) (*stream[R, P], error) {
+	s := &stream[R, P]{client: c, method: method}
+	s.ctx, s.cancel = context.WithCancel(ctx)
+	c.mu.Lock()
+	c.calls++
+	c.made++
+	c.mu.Unlock()
+	var err error
+	s.grpc, err = c.conn.NewStream(s.ctx, &grpc.StreamDesc{StreamName: method, ServerStreams: true}, service+method)
+	if err == nil {
+		err = s.grpc.SendMsg(req)
+		// io.EOF means that the stream has ended already, and why is what RecvMsg returns.
+		if err == nil || errors.Is(err, io.EOF) {
+			err = s.grpc.CloseSend()
+		}
+	}
+	if err != nil {
+		s.close()
+		return nil, callError(ctx, method, err)
+	}
+	return s, nil
+}
+
+// next waits for a message; it returns io.EOF after the last one.
+func (s *stream[R, P]) next() (P, error) {
+	m := P(new(R))
+	if err := s.grpc.RecvMsg(m); err != nil {
+		if errors.Is(err, io.EOF) {
+			return nil, io.EOF
+		}
+		return nil, callError(s.ctx, s.method, s.client.explain(s.ctx, err))
+	}
+	return m, nil
+}
+
+// close cancels what has not ended yet.
+func (s *stream[R, P]) close() {
+	s.cancel()
+	s.client.mu.Lock()
+	s.client.calls--
+	s.client.mu.Unlock()
+}
+
+// explainer is a connection that knows more about the failure of a stream than gRPC does, such as that the process died.
+type explainer interface {
+	Explain(ctx context.Context, err error) error
+}
+
+func (c *Client) explain(ctx context.Context, err error) error {
+	if e, ok := c.conn.(explainer); ok {
+		return e.Explain(ctx, err)
+	}
+	return err
+}

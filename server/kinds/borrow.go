@@ -1,0 +1,142 @@
+package kinds
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	kschema "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
+
+	"github.com/hykube/hykube/internal/plan"
+)
+
+// borrowed are the places outside of the reach of a plan that an object's expressions read: ConfigMaps, Secrets, and whatever
+// is in other namespaces; each with a field that refers to it.
+func (s *served) borrowed(u *unstructured.Unstructured) map[plan.Address]string {
+	var refs []plan.Reference
+	if spec, ok := u.Object["spec"].(map[string]any); ok && hasTemplate(spec) {
+		config, _ := s.parseSpec(u.GetNamespace(), spec)
+		refs = config.References()
+	}
+	for _, e := range s.lifecycleExpressions(u) {
+		refs = append(refs, e.References()...)
+	}
+	var out map[plan.Address]string
+	for _, r := range refs {
+		if r.Namespace == "" && !r.Stored() {
+			continue
+		}
+		if out == nil {
+			out = map[plan.Address]string{}
+		}
+		if _, there := out[r.Address]; !there {
+			out[r.Address] = r.Field
+		}
+	}
+	return out
+}
+
+// mayBorrow refuses an object that refers to what its author may not read: whoever plans it later may well be allowed to, and
+// would hand it over. References that the object had before are not asked about again; old is nil for a new object.
+func (s *served) mayBorrow(ctx context.Context, u, old *unstructured.Unstructured) error {
+	if old != nil && !changed(u, old, "spec") && !changed(u, old, "lifecycle") {
+		return nil
+	}
+	refs := s.borrowed(u)
+	if len(refs) == 0 {
+		return nil
+	}
+	who, ok := request.UserFrom(ctx)
+	if !ok {
+		return apierrors.NewInternalError(errors.New("authorize references: the request has no user"))
+	}
+	if who.GetName() == user.APIServerUser {
+		return nil
+	}
+	if old != nil {
+		for a := range s.borrowed(old) {
+			delete(refs, a)
+		}
+	}
+	var problems []string
+	for _, a := range slices.SortedFunc(maps.Keys(refs), plan.Address.Compare) {
+		problem, err := s.mayRead(ctx, who, u.GetNamespace(), a)
+		if err != nil {
+			return apierrors.NewInternalError(fmt.Errorf("authorize reference to %s: %w", a, err))
+		}
+		if problem != "" {
+			problems = append(problems, fmt.Sprintf("%s refers to %s, and %s", refs[a], a, problem))
+		}
+	}
+	if len(problems) == 0 {
+		return nil
+	}
+	return apierrors.NewForbidden(s.GVR.GroupResource(), u.GetName(), errors.New(strings.Join(problems, "; ")))
+}
+
+// mayRead says what keeps a user from reading what an address names; empty when nothing does.
+func (s *served) mayRead(ctx context.Context, who user.Info, namespace string, a plan.Address) (problem string, err error) {
+	if a.Namespace != "" {
+		namespace = a.Namespace
+	}
+	var resources []kschema.GroupVersionResource
+	switch {
+	case a.Stored():
+		resources = append(resources, corev1.SchemeGroupVersion.WithResource(a.Type+"s"))
+	default:
+		// Where two providers have the type, a plan may find the object of either.
+		for _, k := range s.kinds.ByType(a.Mode, a.Type) {
+			resources = append(resources, k.GVR)
+		}
+		if len(resources) == 0 {
+			return fmt.Sprintf("no installed provider has the type %q, so nobody can say who may read it; install the provider first", a.Type), nil
+		}
+	}
+	for _, r := range resources {
+		decision, _, err := s.kinds.config.Authorizer.Authorize(ctx, authorizer.AttributesRecord{
+			User: who, Verb: "get", Namespace: namespace, APIGroup: r.Group, APIVersion: r.Version, Resource: r.Resource, Name: a.Name, ResourceRequest: true,
+		})
+		if decision == authorizer.DecisionAllow {
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		return fmt.Sprintf("user %q cannot get %s %q in the namespace %q: ask for the verb \"get\" on it", who.GetName(), r.GroupResource(), a.Name, namespace), nil
+	}
+	return "", nil
+}
+
+// borrowing adds the question to what else is asked before an object is stored.
+func (s *served) borrowing(validate rest.ValidateObjectFunc) rest.ValidateObjectFunc {
+	return func(ctx context.Context, obj runtime.Object) error {
+		if validate != nil {
+			if err := validate(ctx, obj); err != nil {
+				return err
+			}
+		}
+		return s.mayBorrow(ctx, obj.(*unstructured.Unstructured), nil)
+	}
+}
+
+func (s *served) borrowingAnew(validate rest.ValidateObjectUpdateFunc) rest.ValidateObjectUpdateFunc {
+	return func(ctx context.Context, obj, old runtime.Object) error {
+		if validate != nil {
+			if err := validate(ctx, obj, old); err != nil {
+				return err
+			}
+		}
+		return s.mayBorrow(ctx, obj.(*unstructured.Unstructured), old.(*unstructured.Unstructured))
+	}
+}

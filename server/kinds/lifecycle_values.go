@@ -1,0 +1,360 @@
+package kinds
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/schema"
+)
+
+func invalid(path *field.Path, value any, format string, args ...any) field.ErrorList {
+	return field.ErrorList{field.Invalid(path, value, fmt.Sprintf(format, args...))}
+}
+
+// localAddress reads the address of something in the object's own namespace.
+func localAddress(u *unstructured.Unstructured, path *field.Path, s string) (plan.Address, field.ErrorList) {
+	a, err := plan.ParseAddress(s)
+	switch {
+	case err != nil:
+		return a, invalid(path, s, "%s", err.Error())
+	case a.Stored():
+		return a, invalid(path, s, "must be the address of a provider's object: a ConfigMap or a Secret is there or not, whatever a plan does")
+	case a.In(u.GetNamespace()).Namespace != "":
+		return a, invalid(path, s, "must be in the object's own namespace: a plan changes nothing elsewhere")
+	}
+	return a.In(u.GetNamespace()), nil
+}
+
+func (s *served) address(u *unstructured.Unstructured) plan.Address {
+	a := plan.Address{Type: s.Type, Name: u.GetName()}
+	if s.Mode != v1alpha1.ModeManaged {
+		a.Mode = s.Mode
+	}
+	return a
+}
+
+func checkDependency(s *served, u *unstructured.Unstructured, path *field.Path, v any) field.ErrorList {
+	a, errs := localAddress(u, path, v.(string))
+	if len(errs) == 0 && a == s.address(u) {
+		return invalid(path, v, "must not be the object itself")
+	}
+	return errs
+}
+
+func checkIgnored(s *served, _ *unstructured.Unstructured, path *field.Path, v any) field.ErrorList {
+	name := v.(string)
+	if name == "all" {
+		return nil
+	}
+	first, _, _ := strings.Cut(name, ".")
+	first, _, _ = strings.Cut(first, "[")
+	if block := s.Schema.Block; block.Attribute(first) == nil && block.NestedBlock(first) == nil {
+		return invalid(path, v, "there is no argument %q; name an argument of spec, without %q before it, or \"all\"", first, "spec.")
+	}
+	return nil
+}
+
+// checkTrigger looks at TYPE.NAME, or TYPE.NAME.ATTRIBUTE and whatever is within that. Unlike elsewhere a name with dots stands
+// in brackets, since an attribute may follow it.
+func checkTrigger(s *served, u *unstructured.Unstructured, path *field.Path, v any) field.ErrorList {
+	text := v.(string)
+	bad := func() field.ErrorList {
+		return invalid(path, v, `must be the address of a managed resource, or of an attribute of one, such as "sim_network.main" or "sim_network.main.id"`)
+	}
+	t, diags := hclsyntax.ParseTraversalAbs([]byte(text), "", hcl.InitialPos)
+	if diags.HasErrors() || len(t) < 2 {
+		return bad()
+	}
+	name, ok := traversalStep(t[1])
+	if !ok {
+		return bad()
+	}
+	a, errs := localAddress(u, path, fmt.Sprintf("%s[%q]", t.RootName(), name))
+	switch {
+	case len(errs) > 0 || slices.Contains(reservedWords(), a.Type):
+		return bad()
+	case a == s.address(u):
+		return invalid(path, v, "must not be the object itself")
+	case len(t) == 2:
+		return nil
+	}
+	attribute, ok := traversalStep(t[2])
+	if !ok {
+		return bad()
+	}
+	// A type that no provider has yet may come with one later.
+	for i, k := range s.kinds.ByType("", a.Type) {
+		switch block := k.Schema.Block; {
+		case block.Attribute(attribute) != nil || block.NestedBlock(attribute) != nil:
+			return nil
+		case i == 0:
+			errs = invalid(path, v, "a %s has no attribute %q; see kubectl explain %s.status.attributes", k.GVK.Kind, attribute, k.GVK.Kind)
+		}
+	}
+	return errs
+}
+
+// reservedWords begin addresses that are not those of managed resources.
+func reservedWords() []string {
+	return []string{string(v1alpha1.ModeData), string(v1alpha1.ModeEphemeral), string(v1alpha1.ModeAction), "namespace"}
+}
+
+func traversalStep(t hcl.Traverser) (string, bool) {
+	switch t := t.(type) {
+	case hcl.TraverseAttr:
+		return t.Name, true
+	case hcl.TraverseIndex:
+		if t.Key.Type() == cty.String && t.Key.IsKnown() && !t.Key.IsNull() {
+			return t.Key.AsString(), true
+		}
+	}
+	return "", false
+}
+
+func checkMoved(s *served, u *unstructured.Unstructured, path *field.Path, v any) field.ErrorList {
+	m, errs := fieldsOf(path, v, "from")
+	if m == nil || len(errs) > 0 {
+		return errs
+	}
+	from, ok := m["from"].(string)
+	at := path.Child("from")
+	switch {
+	case m["from"] == nil:
+		return field.ErrorList{field.Required(at, `address that the infrastructure is recorded under, such as "sim_network.old"`)}
+	case !ok:
+		return invalid(at, m["from"], "must be a string, got %s", describe(m["from"]))
+	}
+	a, errs := localAddress(u, at, from)
+	switch {
+	case len(errs) > 0:
+		return errs
+	case a.Mode != "":
+		return invalid(at, from, "must be the address of a managed resource: nothing else has infrastructure to move")
+	case a == s.address(u):
+		return invalid(at, from, "must not be the object itself")
+	}
+	return nil
+}
+
+// fieldsOf is an object that has the named fields and no others; nil when it is none.
+func fieldsOf(path *field.Path, v any, names ...string) (map[string]any, field.ErrorList) {
+	m, ok := v.(map[string]any)
+	if !ok {
+		return nil, invalid(path, v, "must be an object, got %s", describe(v))
+	}
+	var errs field.ErrorList
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		if slices.Contains(names, name) {
+			continue
+		}
+		hint := ""
+		for _, n := range names {
+			if strings.EqualFold(n, strings.ReplaceAll(name, "_", "")) {
+				hint = n
+			}
+		}
+		errs = append(errs, field.Invalid(path.Child(name), field.OmitValueType{}, unknownField(path.Child(name).String(), hint).Error()))
+	}
+	return m, errs
+}
+
+// expression parses a value with templates, and says what is wrong with it. The result must be of the type, unless that is
+// cty.NilType.
+func (s *served) expression(u *unstructured.Unstructured, path *field.Path, v any, self bool, want cty.Type) (*plan.Expression, field.ErrorList) {
+	e, diags := plan.ParseExpression(v, path.String(), plan.ExpressionOptions{Self: self, Functions: s.functions(), Namespace: u.GetNamespace(), Type: want})
+	var errs field.ErrorList
+	for _, d := range diags {
+		if d.Severity == v1alpha1.SeverityError {
+			errs = append(errs, &field.Error{Type: field.ErrorTypeInvalid, Field: d.Attribute, BadValue: field.OmitValueType{}, Detail: diagnosticText(d)})
+		}
+	}
+	return e, errs
+}
+
+// diagnosticText is the detail of a diagnostic, or its summary where there is no more to say.
+func diagnosticText(d v1alpha1.Diagnostic) string {
+	if d.Detail == "" {
+		return d.Summary
+	}
+	return d.Detail
+}
+
+// functions are the signatures of the functions that expressions may call beside the built-in ones.
+func (s *served) functions() plan.Functions { return s.kinds.snapshot.Load().functions }
+
+func checkCondition(s *served, u *unstructured.Unstructured, path *field.Path, v any) field.ErrorList {
+	m, errs := fieldsOf(path, v, "condition", "errorMessage")
+	if m == nil {
+		return errs
+	}
+	self := strings.HasPrefix(path.String(), "lifecycle."+fieldPostconditions)
+	errs = append(errs, s.checkTruth(u, path.Child("condition"), m["condition"], self)...)
+	at := path.Child("errorMessage")
+	message, ok := m["errorMessage"].(string)
+	switch {
+	case m["errorMessage"] == nil || ok && message == "":
+		return append(errs, field.Required(at, "what to tell people when the condition does not hold, and what they can do"))
+	case !ok:
+		return append(errs, invalid(at, m["errorMessage"], "must be a string, got %s", describe(m["errorMessage"]))...)
+	}
+	_, more := s.expression(u, at, message, self, cty.String)
+	return append(errs, more...)
+}
+
+// checkTruth looks at a condition: one expression that speaks of something and is true or false.
+func (s *served) checkTruth(u *unstructured.Unstructured, path *field.Path, v any, self bool) field.ErrorList {
+	example := "${data.sim_image.base.size > 0}"
+	if self {
+		example = `${self.status == "active"}`
+	}
+	text, ok := v.(string)
+	switch {
+	case v == nil || ok && text == "":
+		return field.ErrorList{field.Required(path, "an expression that is true or false, such as "+example)}
+	case !ok:
+		return invalid(path, v, "must be a string with an expression, such as %s, got %s", example, describe(v))
+	case !strings.HasPrefix(text, "${") || !strings.HasSuffix(text, "}"):
+		return invalid(path, text, "must be one expression, such as %s: what stands outside of ${...} makes it a text", example)
+	}
+	e, errs := s.expression(u, path, text, self, cty.Bool)
+	if len(errs) == 0 && len(e.References()) == 0 && !(self && strings.Contains(text, "self")) {
+		return invalid(path, text, "must refer to something, as in %s: otherwise it checks nothing", example)
+	}
+	return errs
+}
+
+func checkImport(s *served, u *unstructured.Unstructured, path *field.Path, v any) field.ErrorList {
+	m, errs := fieldsOf(path, v, "id", "identity")
+	if m == nil || len(errs) > 0 {
+		return errs
+	}
+	id, identity := m["id"], m["identity"]
+	switch {
+	case id == nil && identity == nil:
+		return field.ErrorList{field.Required(path, "id or identity: what the provider finds the existing resource by")}
+	case id != nil && identity != nil:
+		return invalid(path, field.OmitValueType{}, "id and identity cannot go together; remove one of the two")
+	case identity != nil:
+		return s.checkIdentity(u, path.Child("identity"), identity)
+	}
+	at := path.Child("id")
+	text, ok := id.(string)
+	switch {
+	case !ok:
+		return invalid(at, id, "must be a string, got %s; put it in quotes", describe(id))
+	case text == "":
+		return field.ErrorList{field.Required(at, "ID of the existing resource, in the provider's own form")}
+	}
+	_, errs = s.expression(u, at, text, false, cty.String)
+	return errs
+}
+
+// checkIdentity looks at an identity that is written with expressions.
+func (s *served) checkIdentity(u *unstructured.Unstructured, path *field.Path, v any) field.ErrorList {
+	m, ok := v.(map[string]any)
+	if !ok {
+		return invalid(path, v, "must be an object, got %s", describe(v))
+	}
+	errs := s.ValidateIdentity(path, m)
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		a := identityAttribute(s.Identity, name)
+		if a == nil || m[name] == nil {
+			continue
+		}
+		_, more := s.expression(u, path.Child(name), m[name], false, a.Type)
+		errs = append(errs, more...)
+	}
+	return errs
+}
+
+// ValidateIdentity compares the names of an identity's values with the identity schema of the type, for an import.
+func (k Kind) ValidateIdentity(path *field.Path, m map[string]any) field.ErrorList {
+	if k.Identity == nil {
+		return field.ErrorList{field.Forbidden(path, fmt.Sprintf("the provider gives a %s no identity; use id instead", k.Type))}
+	}
+	var errs field.ErrorList
+	var names []string
+	for _, a := range k.Identity.Attributes {
+		names = append(names, a.Name)
+		if a.RequiredForImport && m[a.Name] == nil {
+			errs = append(errs, field.Required(path.Child(a.Name), strings.TrimSpace(fmt.Sprintf("%s of the existing resource. %s", a.Type.FriendlyName(), a.Description))))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		switch a := identityAttribute(k.Identity, name); {
+		case a == nil:
+			errs = append(errs, field.Forbidden(path.Child(name), fmt.Sprintf("unknown field %q; the identity of a %s has %s", path.Child(name), k.Type, strings.Join(names, ", "))))
+		case !a.RequiredForImport && !a.OptionalForImport:
+			errs = append(errs, field.Forbidden(path.Child(name), "only the provider sets it; an import is not found by it"))
+		}
+	}
+	return errs
+}
+
+func identityAttribute(i *schema.Identity, name string) *schema.IdentityAttribute {
+	if i == nil {
+		return nil
+	}
+	for _, a := range i.Attributes {
+		if a.Name == name {
+			return a
+		}
+	}
+	return nil
+}
+
+// lifecycleExpressions are the parsed expressions of a lifecycle, whatever else is wrong with it.
+func (s *served) lifecycleExpressions(u *unstructured.Unstructured) []*plan.Expression {
+	m, _ := u.Object["lifecycle"].(map[string]any)
+	var out []*plan.Expression
+	add := func(path *field.Path, v any, self bool) {
+		if !hasTemplate(v) {
+			return
+		}
+		if e, _ := s.expression(u, path, v, self, cty.NilType); e != nil {
+			out = append(out, e)
+		}
+	}
+	path := field.NewPath("lifecycle")
+	for _, name := range []string{fieldPreconditions, fieldPostconditions} {
+		list, _ := m[name].([]any)
+		for i, v := range list {
+			check, _ := v.(map[string]any)
+			at := path.Child(name).Index(i)
+			add(at.Child("condition"), check["condition"], name == fieldPostconditions)
+			add(at.Child("errorMessage"), check["errorMessage"], name == fieldPostconditions)
+		}
+	}
+	by, _ := m[fieldImport].(map[string]any)
+	at := path.Child(fieldImport)
+	add(at.Child("id"), by["id"], false)
+	add(at.Child("identity"), by["identity"], false)
+	return out
+}
+
+// hasTemplate says whether a string in a value may be more than itself.
+func hasTemplate(v any) bool {
+	switch v := v.(type) {
+	case string:
+		return strings.Contains(v, "${") || strings.Contains(v, "%{")
+	case map[string]any:
+		for _, inner := range v {
+			if hasTemplate(inner) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(v, hasTemplate)
+	}
+	return false
+}

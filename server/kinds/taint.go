@@ -1,0 +1,126 @@
+package kinds
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/endpoints/handlers/negotiation"
+	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"sigs.k8s.io/yaml"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+// Messages of the Ready condition after a taint, and after it was taken away.
+const (
+	messageTainted   = "marked by %s: the next plan replaces it"
+	messageUntainted = "no longer marked to be replaced; make a Plan to see whether it is as it should be"
+)
+
+// serveTaint marks what stands behind an object to be replaced by the next plan (POST), or takes the mark away (DELETE), and
+// answers with the object. Of what is sent, the options alone matter.
+func (k *Kinds) serveTaint(s *served, use *serving, info *request.RequestInfo) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		ctx := request.WithNamespace(r.Context(), info.Namespace)
+		options, err := k.taintOptions(w, r, info.Verb == "delete")
+		if err != nil {
+			k.fail(w, r, err)
+			return
+		}
+		obj, err := k.taint(ctx, s, use, info.Name, info.Verb == "create", options)
+		if err != nil {
+			k.fail(w, r, err)
+			return
+		}
+		responsewriters.WriteObjectNegotiated(negotiated{s}, negotiation.DefaultEndpointRestrictions, s.GVK.GroupVersion(), w, r, http.StatusOK, obj, false)
+	}
+}
+
+// taintOptions reads the options of a request: from the query, and for a delete from the body too, where clients put them.
+func (k *Kinds) taintOptions(w http.ResponseWriter, r *http.Request, inBody bool) (metav1.DeleteOptions, error) {
+	options := metav1.DeleteOptions{DryRun: r.URL.Query()["dryRun"]}
+	if inBody {
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, k.config.MaxRequestBodyBytes))
+		if err != nil {
+			return options, apierrors.NewBadRequest(fmt.Sprintf("read options: %v", err))
+		}
+		var sent metav1.DeleteOptions
+		if err := yaml.Unmarshal(body, &sent); err != nil {
+			return options, apierrors.NewBadRequest(fmt.Sprintf("decode options: %v", err))
+		}
+		options.DryRun, options.Preconditions = append(options.DryRun, sent.DryRun...), sent.Preconditions
+	}
+	for _, d := range options.DryRun {
+		if d != metav1.DryRunAll {
+			return options, apierrors.NewBadRequest(fmt.Sprintf("dryRun is %q, and can only be %q", d, metav1.DryRunAll))
+		}
+	}
+	return options, nil
+}
+
+func (k *Kinds) taint(ctx context.Context, s *served, use *serving, name string, tainted bool, options metav1.DeleteOptions) (runtime.Object, error) {
+	found, err := use.object.Get(ctx, name, &metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	obj := found.(*unstructured.Unstructured)
+	if p := options.Preconditions; p != nil && p.UID != nil && *p.UID != obj.GetUID() {
+		return nil, apierrors.NewConflict(s.GVR.GroupResource(), name, fmt.Errorf("the UID in the precondition is %s, and the object's is %s", *p.UID, obj.GetUID()))
+	}
+	if k.config.Taint == nil {
+		return nil, notFound(s.GVR.Group, s.GVR.Resource+"/"+taintSubresource, "this server keeps no states, so there is nothing to taint")
+	}
+	if len(options.DryRun) > 0 {
+		return obj, nil
+	}
+	if err := k.config.Taint(ctx, obj, s.Kind, tainted); err != nil {
+		return nil, err
+	}
+	// The state is what plans go by; the conditions tell people.
+	who := "somebody"
+	if u, ok := request.UserFrom(ctx); ok {
+		who = u.GetName()
+	}
+	reason, message := v1alpha1.ReasonTainted, fmt.Sprintf(messageTainted, who)
+	if !tainted {
+		reason, message = v1alpha1.ReasonAwaitingPlan, messageUntainted
+	}
+	update := rest.DefaultUpdatedObjectInfo(nil, func(_ context.Context, _, old runtime.Object) (runtime.Object, error) {
+		u := old.(*unstructured.Unstructured).DeepCopy()
+		if u.GetUID() != obj.GetUID() {
+			return nil, apierrors.NewConflict(s.GVR.GroupResource(), name, fmt.Errorf("it was deleted and made anew meanwhile"))
+		}
+		c := readiness(metav1.ConditionFalse, reason, message)
+		c["observedGeneration"] = u.GetGeneration()
+		dropConditions(u, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled)
+		setCondition(u, c)
+		return u, nil
+	})
+	out, _, err := use.status.Update(ctx, name, update, nil, nil, false, &metav1.UpdateOptions{})
+	return out, err
+}
+
+// dropConditions removes the conditions of the types. The object is the caller's own.
+func dropConditions(u *unstructured.Unstructured, types ...string) {
+	status, _ := u.Object["status"].(map[string]any)
+	list, _ := status["conditions"].([]any)
+	var next []any
+	for _, item := range list {
+		c, _ := item.(map[string]any)
+		if name, _ := c["type"].(string); !slices.Contains(types, name) {
+			next = append(next, item)
+		}
+	}
+	if status != nil {
+		status["conditions"] = next
+	}
+}

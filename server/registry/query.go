@@ -1,0 +1,289 @@
+package registry
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
+	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
+	"k8s.io/apiserver/pkg/registry/rest"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/schema"
+	"github.com/hykube/hykube/server/kinds"
+)
+
+const (
+	// defaultQuery and maxQuery bound how many resources one query finds.
+	defaultQuery = 100
+	maxQuery     = 10_000
+	// answerTime is what is left of a request's time to tell that it is over.
+	answerTime = 500 * time.Millisecond
+	// verbUse is what using a ProviderConfig needs.
+	verbUse = "use"
+)
+
+// QueryFunc asks a provider what exists and fills in the query's status. The spec was validated, and its provider and its
+// provider configuration are those that are to be used; an empty configuration means none.
+type QueryFunc func(ctx context.Context, who v1alpha1.Identity, q *v1alpha1.Query) error
+
+// TypesFunc finds the kinds of a managed resource type; more than one when two providers have it.
+type TypesFunc func(terraformType string) []kinds.Kind
+
+// queryREST serves Queries, which are answered and never stored.
+type queryREST struct {
+	configs    *genericregistry.Store
+	authorizer authorizer.Authorizer
+	types      TypesFunc
+	query      QueryFunc
+}
+
+var (
+	_ rest.Creater              = (*queryREST)(nil)
+	_ rest.Scoper               = (*queryREST)(nil)
+	_ rest.SingularNameProvider = (*queryREST)(nil)
+	_ rest.TableConvertor       = (*queryREST)(nil)
+)
+
+// New implements rest.Storage.
+func (r *queryREST) New() runtime.Object { return new(v1alpha1.Query) }
+
+// Destroy implements rest.Storage.
+func (r *queryREST) Destroy() {}
+
+// NamespaceScoped implements rest.Scoper.
+func (r *queryREST) NamespaceScoped() bool { return true }
+
+// GetSingularName implements rest.SingularNameProvider.
+func (r *queryREST) GetSingularName() string { return "query" }
+
+// ConvertToTable implements rest.TableConvertor.
+func (r *queryREST) ConvertToTable(_ context.Context, obj, _ runtime.Object) (*metav1.Table, error) {
+	q, ok := obj.(*v1alpha1.Query)
+	if !ok {
+		return nil, fmt.Errorf("make table of a query: unexpected type %T", obj)
+	}
+	return queryTable(q), nil
+}
+
+// Create answers a query.
+func (r *queryREST) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc, opts *metav1.CreateOptions) (runtime.Object, error) {
+	q := obj.(*v1alpha1.Query)
+	namespace := genericapirequest.NamespaceValue(ctx)
+	if q.Namespace != "" && q.Namespace != namespace {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("the namespace of the query is %q, and that of the request %q", q.Namespace, namespace))
+	}
+	// Nothing is stored, so nobody owns a field.
+	q.Namespace, q.ManagedFields, q.Status = namespace, nil, v1alpha1.QueryStatus{}
+	if errs := r.complete(q); len(errs) > 0 {
+		return nil, apierrors.NewInvalid(v1alpha1.Kind("Query"), q.Name, errs)
+	}
+	if validate != nil {
+		if err := validate(ctx, q.DeepCopy()); err != nil {
+			return nil, err
+		}
+	}
+	who := requester(ctx)
+	if who == nil {
+		return nil, apierrors.NewInternalError(errors.New("answer query: the request has no user"))
+	}
+	if err := r.configure(ctx, q); err != nil {
+		return nil, err
+	}
+	if len(opts.DryRun) > 0 {
+		return q, nil
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, deadline.Add(-answerTime))
+		defer cancel()
+	}
+	if err := r.query(ctx, *who, q); err != nil {
+		return nil, r.failure(ctx, q, err)
+	}
+	return q, nil
+}
+
+// failure is an error of the query in the words of the API. What a provider says is not the server's own failure.
+func (r *queryREST) failure(ctx context.Context, q *v1alpha1.Query, err error) error {
+	if _, ok := errors.AsType[*apierrors.StatusError](err); ok {
+		return err
+	}
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return apierrors.NewTimeoutError(fmt.Sprintf("the provider did not answer in time when it was asked for %s; narrow the query with spec.config, or with a smaller spec.limit", q.Spec.Type), 0)
+	}
+	return apierrors.NewBadRequest(fmt.Sprintf("query %s: %v", q.Spec.Type, err))
+}
+
+// complete checks a query and fills in what it leaves out.
+func (r *queryREST) complete(q *v1alpha1.Query) field.ErrorList {
+	spec := field.NewPath("spec")
+	if q.Spec.Type == "" {
+		return field.ErrorList{field.Required(spec.Child("type"), `Terraform resource type, such as "sim_instance"`)}
+	}
+	q.Spec.Type = v1alpha1.TypeOf(q.Spec.Type) // people write the kind, too
+	found, errs := r.typeOf(q)
+	if len(errs) > 0 {
+		return errs
+	}
+	q.Spec.Provider = found.Provider
+	if q.Spec.ProviderConfig != "" {
+		for _, msg := range apivalidation.NameIsDNSSubdomain(q.Spec.ProviderConfig, false) {
+			errs = append(errs, field.Invalid(spec.Child("providerConfig"), shorten(q.Spec.ProviderConfig), msg))
+		}
+	}
+	if q.Spec.Import != nil {
+		return append(errs, validateImport(q, found)...)
+	}
+	switch {
+	case q.Spec.Limit == 0:
+		q.Spec.Limit = defaultQuery
+	case q.Spec.Limit < 0 || q.Spec.Limit > maxQuery:
+		errs = append(errs, field.Invalid(spec.Child("limit"), q.Spec.Limit, fmt.Sprintf("must be between 1 and %d", maxQuery)))
+	}
+	if found.List == nil {
+		return append(errs, field.Invalid(spec.Child("type"), q.Spec.Type,
+			fmt.Sprintf("the provider %q cannot list it; name the one resource that is meant, with spec.import", found.Provider)))
+	}
+	return append(errs, validateArguments(q.Spec.Config, found.List.Block, spec.Child("config"))...)
+}
+
+// typeOf finds the resource type that a query is about.
+func (r *queryREST) typeOf(q *v1alpha1.Query) (kinds.Kind, field.ErrorList) {
+	spec := field.NewPath("spec")
+	types := r.types(q.Spec.Type)
+	var names []string
+	for _, t := range types {
+		if t.Provider == q.Spec.Provider {
+			return t, nil
+		}
+		names = append(names, t.Provider)
+	}
+	switch {
+	case len(types) == 0:
+		return kinds.Kind{}, field.ErrorList{field.Invalid(spec.Child("type"), shorten(q.Spec.Type),
+			"no installed provider has this resource type; see kubectl api-resources --categories=hykube")}
+	case q.Spec.Provider != "":
+		return kinds.Kind{}, field.ErrorList{field.Invalid(spec.Child("provider"), shorten(q.Spec.Provider),
+			fmt.Sprintf("does not have the resource type %s; %s does", q.Spec.Type, strings.Join(names, ", ")))}
+	case len(types) > 1:
+		return kinds.Kind{}, field.ErrorList{field.Required(spec.Child("provider"),
+			fmt.Sprintf("more than one provider has the resource type %s: %s", q.Spec.Type, strings.Join(names, ", ")))}
+	}
+	return types[0], nil
+}
+
+// validateImport checks what one resource is to be found by.
+func validateImport(q *v1alpha1.Query, found kinds.Kind) field.ErrorList {
+	spec := field.NewPath("spec")
+	at := spec.Child("import")
+	var errs field.ErrorList
+	if q.Spec.Config != nil {
+		errs = append(errs, field.Invalid(spec.Child("config"), field.OmitValueType{}, "cannot go with spec.import: these are the arguments of a listing"))
+	}
+	if q.Spec.Limit != 0 {
+		errs = append(errs, field.Invalid(spec.Child("limit"), q.Spec.Limit, "cannot go with spec.import, which finds one resource"))
+	}
+	by := q.Spec.Import
+	identified := by.Identity != nil && len(by.Identity.Raw) > 0
+	switch {
+	case by.ID == "" && !identified:
+		return append(errs, field.Required(at, "id or identity: what the provider finds the resource by"))
+	case by.ID != "" && identified:
+		return append(errs, field.Invalid(at, field.OmitValueType{}, "id and identity cannot go together; remove one of the two"))
+	case by.ID != "":
+		return errs
+	}
+	var values map[string]any
+	if err := json.Unmarshal(by.Identity.Raw, &values); err != nil || values == nil {
+		return append(errs, field.Invalid(at.Child("identity"), field.OmitValueType{}, "must be a map of the identity's attributes"))
+	}
+	return append(errs, found.ValidateIdentity(at.Child("identity"), values)...)
+}
+
+// validateArguments checks arguments that nothing can be referred to in.
+func validateArguments(raw *runtime.RawExtension, block *schema.Block, path *field.Path) field.ErrorList {
+	args, err := configArguments(raw)
+	if err != nil {
+		return field.ErrorList{field.Invalid(path, field.OmitValueType{}, err.Error())}
+	}
+	config, diags := plan.ParseConfig(args, block)
+	var errs field.ErrorList
+	for _, d := range diags {
+		if d.Severity == v1alpha1.SeverityError {
+			errs = append(errs, &field.Error{
+				Type: field.ErrorTypeInvalid, Field: strings.Replace(d.Attribute, "spec", path.String(), 1), BadValue: field.OmitValueType{},
+				Detail: strings.TrimSpace(d.Summary + ". " + d.Detail),
+			})
+		}
+	}
+	for _, ref := range config.References() {
+		errs = append(errs, &field.Error{
+			Type: field.ErrorTypeInvalid, Field: strings.Replace(ref.Field, "spec", path.String(), 1), BadValue: field.OmitValueType{},
+			Detail: fmt.Sprintf("refers to %s, but nothing can be referred to here; write the value itself", ref.Address),
+		})
+	}
+	return errs
+}
+
+// configure finds the ProviderConfig that a query uses, as for a resource of the type, and asks whether its author may use it.
+func (r *queryREST) configure(ctx context.Context, q *v1alpha1.Query) error {
+	named := q.Spec.ProviderConfig
+	candidates := []string{named}
+	if named == "" {
+		candidates = slices.Compact([]string{v1alpha1.DefaultProviderConfig, q.Spec.Provider})
+	}
+	path := field.NewPath("spec", "providerConfig")
+	refuse := func(format string, args ...any) error {
+		return apierrors.NewInvalid(v1alpha1.Kind("Query"), q.Name, field.ErrorList{field.Invalid(path, named, fmt.Sprintf(format, args...))})
+	}
+	for _, name := range candidates {
+		obj, err := r.configs.Get(ctx, name, &metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err) && named != "":
+			return refuse("there is no ProviderConfig of this name in the namespace %q", q.Namespace)
+		case apierrors.IsNotFound(err):
+			continue
+		case err != nil:
+			return err
+		}
+		if of := obj.(*v1alpha1.ProviderConfig).Spec.Provider; of == q.Spec.Provider {
+			q.Spec.ProviderConfig = name
+			return r.mayUse(ctx, q.Namespace, name)
+		} else if named != "" {
+			return refuse("it configures the provider %q, and the resource type is one of %q", of, q.Spec.Provider)
+		}
+	}
+	return nil
+}
+
+func (r *queryREST) mayUse(ctx context.Context, namespace, name string) error {
+	user, ok := genericapirequest.UserFrom(ctx)
+	if !ok {
+		return apierrors.NewInternalError(fmt.Errorf("authorize use of provider config %q: the request has no user", name))
+	}
+	decision, _, err := r.authorizer.Authorize(ctx, authorizer.AttributesRecord{
+		User: user, Verb: verbUse, Namespace: namespace, APIGroup: groupName, APIVersion: v1alpha1.SchemeGroupVersion.Version,
+		Resource: "providerconfigs", Name: name, ResourceRequest: true,
+	})
+	if decision == authorizer.DecisionAllow {
+		return nil
+	}
+	if err != nil {
+		return apierrors.NewInternalError(fmt.Errorf("authorize use of provider config %q: %w", name, err))
+	}
+	return apierrors.NewForbidden(v1alpha1.Resource("providerconfigs"), name,
+		fmt.Errorf("user %q has no verb %q on it, and a query asks its provider in the name of that configuration; ask for the verb, or name another in spec.providerConfig", user.GetName(), verbUse))
+}

@@ -1,0 +1,121 @@
+package differential
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/hykube/hykube/tests/simcloud"
+)
+
+// cloud is the simulated cloud of one side of a story.
+type cloud struct {
+	*simcloud.Running
+	client *simcloud.Client
+	// last is the last call before the step.
+	last int64
+}
+
+func startCloud() (*cloud, error) {
+	// Two clouds that were asked for the same must answer the same, whatever order things happen in.
+	r, err := simcloud.Start("127.0.0.1:0", simcloud.Config{Settings: simcloud.Settings{Repeatable: true}})
+	if err != nil {
+		return nil, err
+	}
+	return &cloud{Running: r, client: r.Client()}, nil
+}
+
+func (c *cloud) stop() error {
+	c.client.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	return c.Stop(ctx)
+}
+
+// prepare does what a step says happens at the cloud.
+func (c *cloud) prepare(ctx context.Context, s *step) error {
+	for _, o := range s.Create {
+		fields := map[string]any{"name": o.Name}
+		for k, v := range o.Fields {
+			fields[k] = v
+		}
+		if _, err := c.client.Create(ctx, o.Kind, fields); err != nil {
+			return fmt.Errorf("create %s %q at the cloud: %w", o.Kind, o.Name, err)
+		}
+	}
+	for _, o := range s.Drift {
+		if _, err := c.client.Drift(ctx, o.Kind, o.Name, o.Fields); err != nil && !s.excuses(err) {
+			return fmt.Errorf("change %s %q at the cloud: %w", o.Kind, o.Name, err)
+		}
+	}
+	for _, o := range s.Vanish {
+		if err := c.client.Destroy(ctx, o.Kind, o.Name); err != nil && !s.excuses(err) {
+			return fmt.Errorf("delete %s %q at the cloud: %w", o.Kind, o.Name, err)
+		}
+	}
+	if err := c.faults(ctx, s.Faults); err != nil {
+		return err
+	}
+	calls, err := c.client.Calls(ctx, simcloud.Filter{Since: c.last})
+	if err != nil {
+		return err
+	}
+	if len(calls) > 0 {
+		c.last = calls[len(calls)-1].ID
+	}
+	return nil
+}
+
+// excuses says that a generated step may speak of what does not exist, because a create before it failed.
+func (s *step) excuses(err error) bool {
+	_, answered := errors.AsType[*simcloud.Error](err)
+	return s.Anyway && answered
+}
+
+func (c *cloud) faults(ctx context.Context, faults []simcloud.Fault) error {
+	for _, f := range faults {
+		if _, err := c.client.Fault(ctx, f); err != nil {
+			return fmt.Errorf("ask the cloud for a fault: %w", err)
+		}
+	}
+	return nil
+}
+
+// observe adds to an outcome what the cloud was asked for, and what there is now.
+func (c *cloud) observe(ctx context.Context, out *outcome) error {
+	if err := c.client.RemoveFault(ctx, 0); err != nil {
+		return err
+	}
+	calls, err := c.client.Calls(ctx, simcloud.Filter{Since: c.last})
+	if err != nil {
+		return err
+	}
+	out.Calls = map[string][]string{}
+	for _, call := range calls {
+		if slices.Contains([]string{simcloud.OpRead, simcloud.OpList, simcloud.OpAccount}, call.Op) {
+			continue
+		}
+		key := call.Kind + " " + call.Name
+		word := call.Op
+		if call.Object != "" {
+			word += " " + call.Object
+		}
+		if call.Error != "" {
+			word += fmt.Sprintf(" refused with %d", call.Status)
+		}
+		out.Calls[key] = append(out.Calls[key], word)
+	}
+	out.Objects = map[string]map[string]any{}
+	for _, kind := range simcloud.KindNames() {
+		objects, err := c.client.Objects(ctx, kind, "")
+		if err != nil {
+			return err
+		}
+		for _, o := range objects {
+			out.Objects[o.ID()] = o
+		}
+	}
+	return nil
+}

@@ -1,0 +1,217 @@
+package differential
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+var (
+	long  = flag.Bool("long", false, "tell every hand-written story, not only the short ones")
+	cases = flag.Int("cases", 8, "how many generated stories to tell")
+	skip  = flag.String("skip", "", "regular expression: differences at paths that it matches are not told, to see the others")
+	seed  = flag.Int64("seed", 1, "seed of the first generated story; the next ones count up")
+)
+
+// shared is made by TestMain, before any test; nil where there is no Terraform.
+var shared *house
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	terraform := findTerraform()
+	if terraform == "" {
+		os.Exit(m.Run()) // the tests say that they did not run
+	}
+	h, err := newHouse(terraform)
+	code := 1
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "differential:", err)
+	} else {
+		shared = h
+		code = m.Run()
+	}
+	if h != nil {
+		if err := h.close(); err != nil {
+			fmt.Fprintln(os.Stderr, "differential:", err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// needTerraform skips a test with words where there is nothing to compare with.
+func needTerraform(t *testing.T) {
+	t.Helper()
+	if shared == nil {
+		t.Skip("DID NOT RUN: neither tofu nor terraform is installed here, so nothing was compared with it")
+	}
+}
+
+func TestHandWritten(t *testing.T) {
+	needTerraform(t)
+	stories, err := readStories("testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, st := range stories {
+		t.Run(st.name, func(t *testing.T) {
+			if !*long && !st.Short {
+				t.Skip("told by make test-differential")
+			}
+			t.Parallel()
+			tell(t, st)
+		})
+	}
+}
+
+var counter atomic.Int64
+
+// tell plays a story on both sides, side by side, and compares them after every step. It ends with the first step after
+// which what there is differs, since all that follows would.
+func tell(t *testing.T, st *story) {
+	t.Helper()
+	ctx := t.Context()
+	number := counter.Add(1)
+	dir := filepath.Join(shared.dir, fmt.Sprintf("story-%d", number))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	tf, err := newTerraform(shared, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stopQuietly(t, tf.cloud)
+	hy, err := newHykube(ctx, shared, fmt.Sprintf("story-%d", number))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stopQuietly(t, hy.cloud)
+	names := newAliases()
+	var c config
+	for i, s := range st.Steps {
+		c = s.next(c)
+		a, b, err := both(ctx, s, c, tf, hy)
+		if err != nil {
+			t.Fatalf("%s, step %d (%s): %v\n%s", st.name, i+1, s.What, err, rendered(c))
+		}
+		differences := judge(s, names, a, b)
+		if *skip != "" {
+			differences = slices.DeleteFunc(differences, func(d difference) bool { return regexp.MustCompile(*skip).MatchString(d.path) })
+		}
+		if len(differences) > 0 {
+			t.Errorf("%s: %s\nstep %d of %d (%s) ends differently:\n%s\n%s", st.name, st.What, i+1, len(st.Steps), s.What, listed(differences), report(t, st, i, c, a, b))
+			if slices.ContainsFunc(differences, func(d difference) bool { return !strings.HasPrefix(d.path, "plan/") }) {
+				return
+			}
+		}
+	}
+}
+
+func stopQuietly(t *testing.T, c *cloud) {
+	if err := c.stop(); err != nil {
+		t.Errorf("stop cloud: %v", err)
+	}
+}
+
+// both plays a step on both sides at once.
+func both(ctx context.Context, s *step, c config, tf *terraform, hy *hykube) (a, b *outcome, err error) {
+	var wg sync.WaitGroup
+	var errA, errB error
+	wg.Go(func() { a, errA = tf.play(ctx, s, c) })
+	wg.Go(func() { b, errB = hy.play(ctx, s, c) })
+	wg.Wait()
+	if errA != nil {
+		return nil, nil, fmt.Errorf("terraform's side: %w", errA)
+	}
+	if errB != nil {
+		return nil, nil, fmt.Errorf("hykube's side: %w", errB)
+	}
+	return a, b, nil
+}
+
+func listed(differences []difference) string {
+	var out []string
+	for i, d := range differences {
+		if i == 30 {
+			out = append(out, fmt.Sprintf("  and %d more", len(differences)-i))
+			break
+		}
+		out = append(out, "  - "+d.String())
+	}
+	return strings.Join(out, "\n")
+}
+
+// report tells what led to a difference, and keeps both sides' outcomes in files.
+func report(t *testing.T, st *story, at int, c config, a, b *outcome) string {
+	var out strings.Builder
+	for side, o := range map[string]*outcome{"terraform": a, "hykube": b} {
+		for what, text := range map[string]string{"plan": o.PlanError, "apply": o.ApplyError} {
+			if text != "" {
+				fmt.Fprintf(&out, "%s's %s failed: %s\n", side, what, shorten(text))
+			}
+		}
+	}
+	out.WriteString("The steps so far:\n")
+	for _, s := range st.Steps[:at+1] {
+		data, _ := json.Marshal(s) // it was JSON before
+		fmt.Fprintf(&out, "  %s\n", data)
+	}
+	for name, v := range map[string]any{"terraform.json": a, "hykube.json": b} {
+		data, err := json.MarshalIndent(v, "", "  ")
+		if err == nil {
+			err = os.WriteFile(filepath.Join(t.ArtifactDir(), name), data, 0o600)
+		}
+		if err != nil {
+			fmt.Fprintf(&out, "write %s: %v\n", name, err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(t.ArtifactDir(), "main.tf.json"), []byte(rendered(c)), 0o600); err != nil {
+		fmt.Fprintf(&out, "write main.tf.json: %v\n", err)
+	}
+	fmt.Fprintf(&out, "Both outcomes, and main.tf.json, are in %s (kept with go test -artifacts)\n", t.ArtifactDir())
+	return out.String()
+}
+
+// shorten leaves out what every run of Terraform says.
+func shorten(text string) string {
+	text, _, _ = strings.Cut(text, "Warning: Provider development overrides")
+	return strings.TrimSpace(text)
+}
+
+// rendered shows a configuration as Terraform gets it.
+func rendered(c config) string {
+	text, err := c.terraform(shared.sources, "http://CLOUD")
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+func TestGenerated(t *testing.T) {
+	needTerraform(t)
+	types, err := shared.schemas()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range vocabulary() {
+		if types[name] == nil {
+			t.Errorf("the vocabulary speaks of %s, which no provider has", name)
+		}
+	}
+	for i := range *cases {
+		seed := *seed + int64(i)
+		t.Run(fmt.Sprintf("seed-%d", seed), func(t *testing.T) {
+			t.Parallel()
+			tell(t, generate(seed, types))
+		})
+	}
+}

@@ -1,0 +1,118 @@
+package differential
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+)
+
+// blockSchema is a block as `terraform providers schema -json` tells it.
+type blockSchema struct {
+	Attributes map[string]*attributeSchema `json:"attributes"`
+	BlockTypes map[string]*nestedSchema    `json:"block_types"`
+}
+
+type attributeSchema struct {
+	Type       typeSchema `json:"type"`
+	NestedType *struct {
+		Attributes  map[string]*attributeSchema `json:"attributes"`
+		NestingMode string                      `json:"nesting_mode"`
+	} `json:"nested_type"`
+	Required  bool `json:"required"`
+	Optional  bool `json:"optional"`
+	Computed  bool `json:"computed"`
+	Sensitive bool `json:"sensitive"`
+	WriteOnly bool `json:"write_only"`
+}
+
+// settable says that a configuration may set the attribute.
+func (a *attributeSchema) settable() bool { return a.Required || a.Optional }
+
+type nestedSchema struct {
+	Block       *blockSchema `json:"block"`
+	NestingMode string       `json:"nesting_mode"`
+	MinItems    int          `json:"min_items"`
+	MaxItems    int          `json:"max_items"`
+}
+
+// typeSchema is a type in go-cty's JSON: "string", ["list","string"] or ["object",{"a":"string"}].
+type typeSchema struct {
+	kind       string
+	element    *typeSchema
+	attributes map[string]typeSchema
+	elements   []typeSchema
+}
+
+// UnmarshalJSON reads both forms.
+func (t *typeSchema) UnmarshalJSON(data []byte) error {
+	if json.Unmarshal(data, &t.kind) == nil {
+		return nil
+	}
+	var parts []json.RawMessage
+	if err := json.Unmarshal(data, &parts); err != nil || len(parts) != 2 {
+		return fmt.Errorf("type %s: %w", data, err)
+	}
+	if err := json.Unmarshal(parts[0], &t.kind); err != nil {
+		return err
+	}
+	switch t.kind {
+	case "object":
+		return json.Unmarshal(parts[1], &t.attributes)
+	case "tuple":
+		return json.Unmarshal(parts[1], &t.elements)
+	}
+	t.element = &typeSchema{}
+	return json.Unmarshal(parts[1], t.element)
+}
+
+// schemas reads the schemas of all resource types of all providers, by type.
+func (h *house) schemas() (map[string]*blockSchema, error) {
+	dir := filepath.Join(h.dir, "schemas")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	required := map[string]any{}
+	for name, source := range h.sources {
+		required[name] = map[string]any{"source": source}
+	}
+	text, err := json.Marshal(map[string]any{"terraform": map[string]any{"required_providers": required}})
+	if err != nil {
+		return nil, err
+	}
+	rc := fmt.Sprintf("provider_installation {\n  filesystem_mirror { path = %q }\n}\n", filepath.Join(h.dir, "mirror"))
+	for name, content := range map[string]string{"main.tf.json": string(text), "terraform.rc": rc} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			return nil, err
+		}
+	}
+	var out []byte
+	for _, args := range [][]string{{"init", "-input=false"}, {"providers", "schema", "-json"}} {
+		cmd := exec.Command(h.terraform, args...)
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "TF_CLI_CONFIG_FILE="+filepath.Join(dir, "terraform.rc"), "CHECKPOINT_DISABLE=1")
+		if out, err = cmd.Output(); err != nil {
+			return nil, fmt.Errorf("%s %v: %w\n%s", h.terraform, args, err, out)
+		}
+	}
+	var doc struct {
+		Providers map[string]struct {
+			Resources map[string]struct{ Block *blockSchema } `json:"resource_schemas"`
+		} `json:"provider_schemas"`
+	}
+	if err := json.Unmarshal(out, &doc); err != nil {
+		return nil, fmt.Errorf("read schemas: %w", err)
+	}
+	types := map[string]*blockSchema{}
+	for _, p := range doc.Providers {
+		for name, r := range p.Resources {
+			types[name] = r.Block
+		}
+	}
+	return types, nil
+}
+
+func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,160 @@
+package differential
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/hykube/hykube/tests/simcloud"
+	"sigs.k8s.io/yaml"
+)
+
+// story is a configuration and what becomes of it, step by step.
+type story struct {
+	name string
+	// What the story is about, in a sentence.
+	What string `json:"what"`
+	// Short stories are told in `make test`, too.
+	Short bool `json:"short,omitempty"`
+	// Providers that it needs beside sim.
+	Steps []*step `json:"steps"`
+}
+
+// step changes the configuration, the cloud or both, plans, and applies.
+type step struct {
+	What string `json:"what,omitempty"`
+
+	// The configuration: Resources, when there are any, replace all that was before; Set changes single arguments of resources;
+	// Remove takes resources away. ClearLifecycle takes all meta-arguments away before those of the step are set, each wholly.
+	Resources      map[string]map[string]any    `json:"resources,omitempty"`
+	Set            map[string]map[string]any    `json:"set,omitempty"`
+	Remove         []string                     `json:"remove,omitempty"`
+	Lifecycle      map[string]map[string]any    `json:"lifecycle,omitempty"`
+	ConfigMaps     map[string]map[string]string `json:"configMaps,omitempty"`
+	Secrets        map[string]map[string]string `json:"secrets,omitempty"`
+	Forget         []string                     `json:"forget,omitempty"`
+	ClearLifecycle bool                         `json:"clearLifecycle,omitempty"`
+
+	// What happens at the cloud before the plan, behind everybody's back.
+	Create []cloudObject `json:"create,omitempty"`
+	Drift  []cloudObject `json:"drift,omitempty"`
+	Vanish []cloudObject `json:"vanish,omitempty"`
+	// Faults strike from here on until the end of the step.
+	Faults []simcloud.Fault `json:"faults,omitempty"`
+	// ApplyFaults strike the apply alone.
+	ApplyFaults []simcloud.Fault `json:"applyFaults,omitempty"`
+
+	Taint   []string `json:"taint,omitempty"`
+	Untaint []string `json:"untaint,omitempty"`
+
+	// How it is planned.
+	Destroy     bool     `json:"destroy,omitempty"`
+	RefreshOnly bool     `json:"refreshOnly,omitempty"`
+	NoRefresh   bool     `json:"noRefresh,omitempty"`
+	Target      []string `json:"target,omitempty"`
+	Exclude     []string `json:"exclude,omitempty"`
+	Replace     []string `json:"replace,omitempty"`
+	// PlanOnly leaves the plan unapplied.
+	PlanOnly bool `json:"planOnly,omitempty"`
+
+	// Fails says where the step must fail: "plan" or "apply"; empty means that it must not.
+	Fails string `json:"fails,omitempty"`
+	// Expect are actions by address that the plan must have on both sides, such as "create" or "delete create", so that both
+	// cannot be wrong in the same way; addresses that are not named are not looked at. Generated stories have none.
+	Expect map[string]string `json:"expect,omitempty"`
+	// Anyway leaves it open whether the step fails, as long as both sides agree. Generated stories need it.
+	Anyway bool `json:"anyway,omitempty"`
+}
+
+// cloudObject names an object of the cloud, and fields of it.
+type cloudObject struct {
+	Kind   string         `json:"kind"`
+	Name   string         `json:"name"`
+	Fields map[string]any `json:"fields,omitempty"`
+}
+
+// next is the configuration after the step.
+func (s *step) next(c config) config {
+	c = c.clone()
+	if s.Resources != nil {
+		c = config{ConfigMaps: c.ConfigMaps, Secrets: c.Secrets}
+		c.Resources = map[string]map[string]any{}
+		for at, body := range s.Resources {
+			c.Resources[at] = maps.Clone(body)
+		}
+	}
+	if c.Resources == nil {
+		c.Resources = map[string]map[string]any{}
+	}
+	for at, args := range s.Set {
+		if c.Resources[at] == nil {
+			c.Resources[at] = map[string]any{}
+		}
+		for name, v := range args {
+			if v == nil {
+				delete(c.Resources[at], name)
+				continue
+			}
+			c.Resources[at][name] = v
+		}
+	}
+	if s.ClearLifecycle || c.Lifecycle == nil {
+		c.Lifecycle = map[string]map[string]any{}
+	}
+	maps.Copy(c.Lifecycle, s.Lifecycle)
+	for _, at := range slices.Concat(s.Remove, s.Forget) {
+		delete(c.Resources, at)
+		delete(c.Lifecycle, at)
+	}
+	c.Forgotten = append(c.Forgotten, s.Forget...)
+	if s.ConfigMaps != nil {
+		c.ConfigMaps = s.ConfigMaps
+	}
+	if s.Secrets != nil {
+		c.Secrets = s.Secrets
+	}
+	return c
+}
+
+// readStories reads the hand-written stories.
+func readStories(dir string) ([]*story, error) {
+	paths, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
+	if err != nil {
+		return nil, err
+	}
+	if len(paths) == 0 {
+		return nil, fmt.Errorf("there are no stories in %s", dir)
+	}
+	var out []*story
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		for i, doc := range strings.Split(string(text), "\n---\n") {
+			data, err := yaml.YAMLToJSONStrict([]byte(doc))
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", path, err)
+			}
+			st := &story{name: strings.TrimSuffix(filepath.Base(path), ".yaml")}
+			if i > 0 {
+				st.name += fmt.Sprintf("-%d", i+1)
+			}
+			d := json.NewDecoder(strings.NewReader(string(data)))
+			d.UseNumber()
+			d.DisallowUnknownFields()
+			if err := d.Decode(st); err != nil {
+				return nil, fmt.Errorf("%s: %w", path, err)
+			}
+			if st.What == "" || len(st.Steps) == 0 {
+				return nil, fmt.Errorf("%s: a story says what it is about, and has steps", st.name)
+			}
+			out = append(out, st)
+		}
+	}
+	return out, nil
+}

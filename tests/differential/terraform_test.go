@@ -1,0 +1,176 @@
+package differential
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// terraform is the side of a story that plain Terraform, or OpenTofu, plays: one working directory, kept from step to step.
+type terraform struct {
+	house *house
+	cloud *cloud
+	dir   string
+}
+
+// errRefused says that a command was refused as a user would see it refused; anything else is the test's own failure.
+type errRefused struct{ text string }
+
+func (e errRefused) Error() string { return e.text }
+
+func newTerraform(h *house, dir string) (*terraform, error) {
+	c, err := startCloud()
+	if err != nil {
+		return nil, err
+	}
+	return &terraform{house: h, cloud: c, dir: dir}, nil
+}
+
+func (t *terraform) run(ctx context.Context, args ...string) (stdout []byte, err error) {
+	cmd := exec.CommandContext(ctx, t.house.terraform, args...)
+	cmd.Dir = t.dir
+	cmd.Env = append(os.Environ(), "TF_CLI_CONFIG_FILE="+t.house.terraformRC, "CHECKPOINT_DISABLE=1", "TF_IN_AUTOMATION=1", "TF_LOG=off",
+		"TF_LOG_SDK=off", "TF_LOG_PROVIDER=off", "TF_CLI_ARGS=")
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err = cmd.Run()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == 1 {
+		return out.Bytes(), errRefused{unframed(errs.String() + "\n" + out.String())}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w\n%s", filepath.Base(t.house.terraform), strings.Join(args, " "), err, errs.String())
+	}
+	return out.Bytes(), nil
+}
+
+// unframed takes away the bars that are drawn before errors.
+func unframed(s string) string {
+	var lines []string
+	for line := range strings.SplitSeq(s, "\n") {
+		if line = strings.TrimSpace(strings.Trim(strings.TrimSpace(line), "│╷╵")); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// play plays a step.
+func (t *terraform) play(ctx context.Context, s *step, c config) (*outcome, error) {
+	text, err := c.terraform(t.house.sources, t.cloud.Address)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(filepath.Join(t.dir, "main.tf.json"), text, 0o600); err != nil {
+		return nil, err
+	}
+	if err := t.cloud.prepare(ctx, s); err != nil {
+		return nil, err
+	}
+	for verb, addresses := range map[string][]string{"taint": s.Taint, "untaint": s.Untaint} {
+		for _, at := range addresses {
+			if _, err := t.run(ctx, verb, at); err != nil {
+				return nil, err
+			}
+		}
+	}
+	out := &outcome{}
+	if err := t.planAndApply(ctx, s, out); err != nil {
+		return nil, err
+	}
+	if out.States, err = t.states(); err != nil {
+		return nil, err
+	}
+	return out, t.cloud.observe(ctx, out)
+}
+
+func (t *terraform) planAndApply(ctx context.Context, s *step, out *outcome) error {
+	args := []string{"plan", "-out=plan", "-input=false", "-no-color", "-lock=false"}
+	for flag, on := range map[string]bool{"-destroy": s.Destroy, "-refresh-only": s.RefreshOnly, "-refresh=false": s.NoRefresh} {
+		if on {
+			args = append(args, flag)
+		}
+	}
+	for flag, addresses := range map[string][]string{"-target": s.Target, "-exclude": s.Exclude, "-replace": s.Replace} {
+		for _, at := range addresses {
+			args = append(args, flag+"="+at)
+		}
+	}
+	text, err := t.run(ctx, args...)
+	out.log = string(text)
+	if refused, ok := errors.AsType[errRefused](err); ok {
+		out.PlanError = refused.text
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if text, err = t.run(ctx, "show", "-json", "-no-color", "plan"); err != nil {
+		return err
+	}
+	if out.Plan, err = readPlan(text); err != nil {
+		return err
+	}
+	if s.PlanOnly {
+		return nil
+	}
+	if err := t.cloud.faults(ctx, s.ApplyFaults); err != nil {
+		return err
+	}
+	text, err = t.run(ctx, "apply", "-input=false", "-no-color", "-lock=false", "plan")
+	out.log += string(text)
+	if refused, ok := errors.AsType[errRefused](err); ok {
+		out.ApplyError = refused.text
+		return nil
+	}
+	return err
+}
+
+// states reads the state file: it says more than any command does, and costs nothing.
+func (t *terraform) states() (map[string]*state, error) {
+	data, err := os.ReadFile(filepath.Join(t.dir, "terraform.tfstate"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return map[string]*state{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var file struct {
+		Resources []struct {
+			Mode, Type, Name string
+			Instances        []struct {
+				Status       string
+				Deposed      string
+				Attributes   map[string]any
+				Dependencies []string
+			}
+		}
+	}
+	if err := decode(data, &file); err != nil {
+		return nil, fmt.Errorf("read state: %w", err)
+	}
+	out := map[string]*state{}
+	for _, r := range file.Resources {
+		at := r.Type + "." + r.Name
+		if r.Mode != "managed" {
+			at = r.Mode + "." + at
+		}
+		deposed := 0
+		for _, i := range r.Instances {
+			key := at
+			if i.Deposed != "" {
+				deposed++
+				key = fmt.Sprintf("%s deposed %d", at, deposed)
+			}
+			slices.Sort(i.Dependencies)
+			out[key] = &state{Attributes: i.Attributes, Tainted: i.Status == "tainted", Dependencies: i.Dependencies}
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,218 @@
+package differential
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// judge compares what two sides made of a step. What stands in docs/differential.md as a documented difference is taken
+// out first, by the functions below, and nothing else is.
+func judge(s *step, names *aliases, tf, hy *outcome) []difference {
+	var out []difference
+	if (tf.PlanError != "") != (hy.PlanError != "") {
+		// All that follows differs, too.
+		return append(out, difference{"plan error", shorten(tf.PlanError), shorten(hy.PlanError)})
+	}
+	if (tf.ApplyError != "") != (hy.ApplyError != "") && tf.PlanError == "" && hy.PlanError == "" {
+		out = append(out, difference{"apply error", tf.ApplyError, hy.ApplyError})
+	}
+	if tf.Plan != nil && hy.Plan != nil {
+		a, b := asJSON(settleTerraform(tf.Plan)), asJSON(settleHykube(hy.Plan))
+		out = append(out, compare("plan", names.terraform.scrub(a), names.hykube.scrub(b))...)
+	}
+	names.terraform.learn(tf.States)
+	names.hykube.learn(hy.States)
+	out = append(out, compare("state", names.terraform.scrub(asJSON(closed(tf.States))), names.hykube.scrub(asJSON(closed(hy.States))))...)
+	out = append(out, compare("calls", names.terraform.scrub(asJSON(tf.Calls)), names.hykube.scrub(asJSON(hy.Calls)))...)
+	out = append(out, compare("cloud", names.terraform.scrub(asJSON(tf.Objects)), names.hykube.scrub(asJSON(hy.Objects)))...)
+
+	for side, o := range map[string]*outcome{"terraform": tf, "hykube": hy} {
+		if s.Anyway {
+			break
+		}
+		failed := ""
+		if o.ApplyError != "" {
+			failed = "apply"
+		}
+		if o.PlanError != "" {
+			failed = "plan"
+		}
+		if failed != s.Fails {
+			out = append(out, difference{side + " should fail at", s.Fails, failed + ": " + o.PlanError + o.ApplyError})
+		}
+		actions := o.Plan.actions()
+		for _, at := range slices.Sorted(maps.Keys(s.Expect)) {
+			if o.Plan != nil && actions[at] != s.Expect[at] {
+				out = append(out, difference{side + ": action of " + at, s.Expect[at], actions[at]})
+			}
+		}
+	}
+	return out
+}
+
+// settleTerraform takes out of a plan of Terraform what is different on purpose.
+func settleTerraform(p *planDocument) *planDocument {
+	for _, list := range []map[string]map[string]any{p.Changes, p.Drift} {
+		for at, c := range list {
+			list[at] = settleChange(c)
+			change, _ := c["change"].(map[string]any)
+			if change == nil {
+				continue
+			}
+			// Hykube masks what is secret.
+			for _, side := range []string{"before", "after"} {
+				change[side] = masked(change[side], change[side+"_sensitive"])
+			}
+		}
+	}
+	// Terraform forgets in the planned values of a replacement what is secret; its changes say it.
+	for at, r := range p.Values {
+		if c := p.Changes[at]; c != nil {
+			r["values"] = masked(r["values"], c["change"].(map[string]any)["after_sensitive"])
+		}
+	}
+	return settle(p)
+}
+
+func settleHykube(p *planDocument) *planDocument {
+	for _, list := range []map[string]map[string]any{p.Changes, p.Drift} {
+		for at, c := range list {
+			list[at] = settleChange(c)
+		}
+	}
+	return settle(p)
+}
+
+func settle(p *planDocument) *planDocument {
+	for _, r := range p.Values {
+		delete(r, "schema_version")
+		delete(r, "sensitive_values")
+	}
+	return p
+}
+
+// settleChange takes out what only one of Terraform and OpenTofu, or only one version, writes.
+func settleChange(c map[string]any) map[string]any {
+	change, _ := c["change"].(map[string]any)
+	for _, key := range []string{"before_identity", "after_identity"} {
+		delete(change, key)
+	}
+	if importing, ok := change["importing"].(map[string]any); ok {
+		delete(importing, "unknown")
+	}
+	return c
+}
+
+// mask is what Hykube writes for a secret.
+const mask = "(sensitive value)"
+
+// masked replaces what flags call sensitive. Null is no secret.
+func masked(v, flags any) any {
+	if flags == true {
+		if v == nil {
+			return nil
+		}
+		return mask
+	}
+	switch f := flags.(type) {
+	case map[string]any:
+		m, ok := v.(map[string]any)
+		if !ok {
+			return v
+		}
+		for k, flag := range f {
+			if e, ok := m[k]; ok {
+				m[k] = masked(e, flag)
+			}
+		}
+	case []any:
+		l, ok := v.([]any)
+		if !ok || len(l) != len(f) {
+			return v
+		}
+		for i, flag := range f {
+			l[i] = masked(l[i], flag)
+		}
+	}
+	return v
+}
+
+// closed makes the recorded dependencies those of the dependencies, too: Terraform records all, Hykube the direct ones.
+func closed(states map[string]*state) map[string]*state {
+	out := map[string]*state{}
+	for at, s := range states {
+		seen := map[string]bool{}
+		var visit func(string)
+		visit = func(at string) {
+			if !seen[at] {
+				seen[at] = true
+				if s := states[at]; s != nil {
+					for _, d := range s.Dependencies {
+						visit(d)
+					}
+				}
+			}
+		}
+		for _, d := range s.Dependencies {
+			visit(d)
+		}
+		delete(seen, at)
+		out[at] = &state{Attributes: s.Attributes, Tainted: s.Tainted, Dependencies: slices.Sorted(maps.Keys(seen))}
+	}
+	return out
+}
+
+// aliases are the names of what is made at random, on both sides.
+type aliases struct{ terraform, hykube *alias }
+
+func newAliases() *aliases {
+	return &aliases{&alias{by: map[string]string{}}, &alias{by: map[string]string{}}}
+}
+
+// alias are the names of what was made at random on one side, by value.
+type alias struct {
+	by    map[string]string
+	count map[string]int
+}
+
+// random are the attributes that a provider rolls dice for.
+var random = map[string][]string{
+	"sim_password": {"id", "result"},
+	"time_sleep":   {"id"},
+	"time_static":  {"id"},
+}
+
+// learn names the random values of states.
+func (a *alias) learn(states map[string]*state) {
+	if a.count == nil {
+		a.count = map[string]int{}
+	}
+	for _, at := range slices.Sorted(maps.Keys(states)) {
+		typ, _, _ := strings.Cut(at, ".")
+		for _, name := range random[typ] {
+			value, ok := states[at].Attributes[name].(string)
+			if !ok || value == "" || a.by[value] != "" || value == "none" {
+				continue
+			}
+			key := strings.Fields(at)[0] + "." + name
+			a.count[key]++
+			a.by[value] = fmt.Sprintf("<%s #%d>", key, a.count[key])
+		}
+	}
+}
+
+// recent are times of the clock, which no two sides read at the same moment.
+var recent = regexp.MustCompile(`20(2[6-9]|[3-9][0-9])-[0-9]{2}-[0-9]{2}T[0-9:.]+Z`)
+
+// scrub replaces what was made at random by its name.
+func (a *alias) scrub(v any) any {
+	return mapStrings(v, func(s string) string {
+		for value, name := range a.by {
+			s = strings.ReplaceAll(s, value, name)
+		}
+		return s
+	})
+}
