@@ -33,6 +33,8 @@ type Objects interface {
 	List(ctx context.Context, namespace string) iter.Seq2[*unstructured.Unstructured, error]
 	// Get reads one object. It returns ErrGone when there is none with the reference's UID; an empty UID matches any.
 	Get(ctx context.Context, ref v1alpha1.ObjectReference) (*unstructured.Unstructured, error)
+	// Plural is the resource that RBAC knows the kind of a reference by, such as "sim-networks".
+	Plural(ref v1alpha1.ObjectReference) (string, error)
 	// SetStatus replaces the status of an object. It returns ErrGone as Get does.
 	SetStatus(ctx context.Context, ref v1alpha1.ObjectReference, status map[string]any) error
 	// Hold puts the finalizer on an object, so that it outlives its infrastructure. It returns ErrGone as Get does.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/condition"
@@ -34,6 +35,19 @@ func (pr *proposal) askData(ctx context.Context, c *ledger.Change, r *resource) 
 	if err != nil {
 		return cty.NilVal, err
 	}
+	pending, err := pr.pending(ctx, c, r)
+	if err != nil {
+		return cty.NilVal, err
+	}
+	if pr.plan.Spec.Refresh == v1alpha1.RefreshNone && !pending && !open {
+		kept, err := pr.keptData(ctx, r, config)
+		if err != nil {
+			return cty.NilVal, err
+		}
+		if kept {
+			return pr.leaveData(ctx, c, r)
+		}
+	}
 	loan, err := pr.borrow(ctx, r, pr.plan.Status.RequestedBy, inLine)
 	if err != nil {
 		return cty.NilVal, err
@@ -45,10 +59,7 @@ func (pr *proposal) askData(ctx context.Context, c *ledger.Change, r *resource) 
 		return cty.NilVal, err
 	}
 	later := ""
-	pending, err := pr.pending(ctx, c, r)
 	switch {
-	case err != nil:
-		return cty.NilVal, err
 	case !known(config):
 		later = readConfigUnknown
 	case pending || open:
@@ -86,6 +97,18 @@ func (pr *proposal) askData(ctx context.Context, c *ledger.Change, r *resource) 
 	return v, describeChange(c, r.schema.Block, instance.State{Value: before}, p)
 }
 
+// keptData says whether what is recorded of a data source was read with the same arguments, so that a plan that is to read
+// nothing need not read it.
+func (pr *proposal) keptData(ctx context.Context, r *resource, config cty.Value) (bool, error) {
+	rec, err := pr.Ledger.Instance(ctx, r.ref)
+	if err != nil || !rec.Exists() || rec.Object.Generation != r.ref.Generation || rec.SchemaVersion != r.schema.Version || !known(config) {
+		return false, err
+	}
+	v, err := instance.Recorded(&rec.State, r.schema)
+	unread := (&instance.DataSource{Schema: r.schema}).Unread(config)
+	return err == nil && len(plan.CheckCompatible(r.schema.Block, unread, v)) == 0, err
+}
+
 // leaveData is the change of a data source that the plan has no business with: there is nothing to destroy.
 func (pr *proposal) leaveData(ctx context.Context, c *ledger.Change, r *resource) (cty.Value, error) {
 	v := cty.NullVal(r.schema.Block.ImpliedType())
@@ -93,6 +116,7 @@ func (pr *proposal) leaveData(ctx context.Context, c *ledger.Change, r *resource
 	if err != nil {
 		return cty.NilVal, err
 	}
+	c.ProviderConfig = rec.ProviderConfig
 	if rec.Exists() && rec.SchemaVersion == r.schema.Version {
 		if v, err = instance.Recorded(&rec.State, r.schema); err != nil {
 			return cty.NilVal, err
@@ -204,6 +228,9 @@ func (s *stepRun) warnUnclosed(ctx context.Context, err error) {
 // recordData writes what a data source holds to the ledger and to the status of its object, if that is still there.
 func (a *Activities) recordData(ctx context.Context, planUID types.UID, c *ledger.Change, r *resource, v cty.Value) error {
 	plain, _ := v.UnmarkDeep()
+	if plain.IsNull() {
+		return nil // it was left alone and never read
+	}
 	raw, err := ctyjson.Marshal(plain, r.schema.Block.ImpliedType())
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", r.addr, err)
@@ -212,16 +239,19 @@ func (a *Activities) recordData(ctx context.Context, planUID types.UID, c *ledge
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", r.addr, err)
 	}
+	state := ledger.State{
+		Type: r.addr.Type, ProviderConfig: c.ProviderConfig, ProviderVersion: r.entry.Package.Version, SchemaVersion: r.schema.Version,
+		Attributes: raw, Sensitive: sensitive, Dependencies: c.Dependencies,
+	}
 	for attempt := 1; ; attempt++ {
 		rec, err := a.Ledger.Instance(ctx, c.Object)
 		if err != nil {
 			return err
 		}
-		rec.Object, rec.Mode, rec.Provider, rec.Plan = c.Object, v1alpha1.ModeData, r.entry.Name, planUID
-		rec.State = ledger.State{
-			Type: r.addr.Type, ProviderConfig: c.ProviderConfig, ProviderVersion: r.entry.Package.Version, SchemaVersion: r.schema.Version,
-			Attributes: raw, Sensitive: sensitive, Dependencies: c.Dependencies,
+		if rec.Exists() && rec.Object.Generation == c.Object.Generation && reflect.DeepEqual(rec.State, state) && statusOf(r.obj).good() {
+			return nil // most data sources say the same each time, and nobody should have to hear of that
 		}
+		rec.Object, rec.Mode, rec.Provider, rec.Plan, rec.State = c.Object, v1alpha1.ModeData, r.entry.Name, planUID, state
 		err = a.Ledger.Save(ctx, rec)
 		if errors.Is(err, ledger.ErrConflict) && attempt < attempts {
 			continue // another plan read it, too; who comes last knows best

@@ -171,6 +171,35 @@ func TestAskDataWaitsForWhatItNamesAlone(t *testing.T) {
 	}
 }
 
+func TestAskDataReadsNothingWhenToldSo(t *testing.T) {
+	for name, tc := range map[string]struct {
+		recorded string
+		then     int64
+		want     []string
+	}{
+		"as recorded":            {`{"id":"old","name":"base"}`, 1, nil},
+		"with another argument":  {`{"id":"old","name":"other"}`, 1, []string{"read base"}},
+		"of an older generation": {`{"id":"old","name":"base"}`, 0, []string{"read base"}},
+	} {
+		w := newWorld(t)
+		r := w.put("data-test-image/i", map[string]any{"name": "base"}, nil)
+		rec := &ledger.Instance{Object: r.ref, Mode: v1alpha1.ModeData, Provider: "test", State: ledger.State{Type: "test_image", Attributes: []byte(tc.recorded)}}
+		rec.Object.Generation = tc.then
+		if err := w.Ledger.Save(t.Context(), rec); err != nil {
+			t.Fatal(err)
+		}
+		pr := w.proposal(nil)
+		pr.plan.Spec.Refresh = v1alpha1.RefreshNone
+		c := changeOf(r, 0)
+		if _, err := pr.askData(t.Context(), c, r); err != nil || c.Action != v1alpha1.ActionNoOp {
+			t.Errorf("%s: %s, %v", name, c.Action, err)
+		}
+		if diff := cmp.Diff(tc.want, w.provider.said()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
 func TestReadData(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string
@@ -234,7 +263,22 @@ func TestReadData(t *testing.T) {
 			if rec.Mode != v1alpha1.ModeData || !strings.Contains(string(rec.Attributes), "id-net-1") || rec.Plan != "plan-1" || rec.Object.Generation != 1 {
 				t.Errorf("recorded %+v", rec)
 			}
+			w.provider.calls = nil
+			again := w.put("data-test-image/i", spec, nil)
+			if err := w.recordData(t.Context(), "plan-2", c, again, *s.after); err != nil {
+				t.Fatal(err)
+			}
+			if second := w.instance(r); second.Plan != "plan-2" {
+				t.Errorf("an object that does not know yet is not told: %+v", second)
+			}
 			obj := w.objects["team:data-test-image/i"]
+			again.obj = obj
+			if err := w.recordData(t.Context(), "plan-3", c, again, *s.after); err != nil {
+				t.Fatal(err)
+			}
+			if third := w.instance(r); third.Plan != "plan-2" {
+				t.Errorf("the same is recorded again: %+v", third)
+			}
 			attributes, _, _ := unstructured.NestedMap(obj.Object, "status", "attributes")
 			want := map[string]any{"id": "id-net-1", "name": "net-1", "token": plan.Mask}
 			if diff := cmp.Diff(want, attributes); diff != "" || !statusOf(obj).good() {

@@ -45,13 +45,9 @@ func (s *search) describe(ctx context.Context, result *v1alpha1.QueryResult, fou
 			Detail: "The manifest holds no secrets. Take it from a Secret, as in ${secret.NAME.KEY}, before you apply the manifest.",
 		})
 	}
-	by := map[string]any{"id": plan.EscapeTemplate(result.ID)}
-	if result.Identity != nil && s.query.Spec.Import == nil || result.ID == "" {
-		identity, err := decodeJSON(result.Identity.Raw)
-		if err != nil {
-			return fmt.Errorf("decode identity of %s: %w", found.DisplayName, err)
-		}
-		by = map[string]any{"identity": escape(identity)}
+	by, err := s.importOf(result)
+	if err != nil {
+		return fmt.Errorf("decode identity of %s: %w", found.DisplayName, err)
 	}
 	lifecycle := map[string]any{"import": by}
 	if name := s.query.Spec.ProviderConfig; name != "" {
@@ -72,6 +68,23 @@ func (s *search) describe(ctx context.Context, result *v1alpha1.QueryResult, fou
 	}
 	result.Manifest = &runtime.RawExtension{Raw: raw}
 	return nil
+}
+
+// importOf is what the manifest imports a resource by: what it was looked for by, else its identity.
+func (s *search) importOf(result *v1alpha1.QueryResult) (map[string]any, error) {
+	by := s.query.Spec.Import
+	if by != nil && by.ID != "" {
+		return map[string]any{"id": plan.EscapeTemplate(by.ID)}, nil
+	}
+	raw := result.Identity
+	if raw == nil && by != nil {
+		raw = by.Identity // the provider did not repeat it
+	}
+	if raw == nil {
+		return map[string]any{"id": plan.EscapeTemplate(result.ID)}, nil
+	}
+	identity, err := decodeJSON(raw.Raw)
+	return map[string]any{"identity": escape(identity)}, err
 }
 
 // name is a name for the object of a resource that no other object of its kind has, here or in the answer.

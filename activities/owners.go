@@ -108,7 +108,11 @@ func (s *search) owned(ctx context.Context, result *v1alpha1.QueryResult, found 
 	}
 	addr := plan.Address{Namespace: own.object.Namespace, Type: s.of.Name, Name: own.object.Name}.In(s.query.Namespace)
 	if addr.Namespace != "" {
-		err := s.scope.mayRead(ctx, readable{addr.Namespace, v1alpha1.ProviderGroup(s.entry.Name), pluralOf(own.object.Kind), addr.Name})
+		plural, err := s.scope.Objects.Plural(own.object)
+		if err != nil {
+			return err
+		}
+		err = s.scope.mayRead(ctx, readable{addr.Namespace, v1alpha1.ProviderGroup(s.entry.Name), plural, addr.Name})
 		if _, forbidden := errors.AsType[*ForbiddenError](err); forbidden {
 			result.Diagnostics = append(result.Diagnostics, v1alpha1.Diagnostic{
 				Severity: v1alpha1.SeverityWarning, Summary: "Resource is managed already",

@@ -58,7 +58,11 @@ func (a *Activities) Propose(ctx context.Context, p workflows.Plan) (result work
 		}
 	}
 	pr.scope = a.newScope(po, po.Namespace, pr.plannedValue)
-	defer func() { err = errors.Join(err, pr.scope.close(context.WithoutCancel(ctx))) }()
+	defer func() {
+		if err := pr.scope.close(context.WithoutCancel(ctx)); err != nil { // they end by themselves
+			a.Logger.Warn("close ephemeral resources", "namespace", p.Namespace, "plan", p.Name, "error", err)
+		}
+	}()
 	tracker := plan.NewTracker(len(changes), func(i int) []int { return ints(changes[i].DependsOn) })
 	err = run(ctx, tracker, width, func(ctx context.Context, i int) (bool, error) { return pr.change(ctx, changes[i]) })
 	if err == nil && pr.errors == 0 {

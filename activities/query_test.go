@@ -124,6 +124,25 @@ func TestQueryMakesManifests(t *testing.T) {
 	}
 }
 
+func TestQueryReadsWhatTheListLeavesOut(t *testing.T) {
+	w := newWorld(t)
+	w.provider.things = []string{"whole", "a"}
+	w.provider.fails["import a"] = refusal("busy")
+	q := newQuery(v1alpha1.QuerySpec{Type: "test_thing", Manifests: true})
+	if err := w.Query(t.Context(), ann(), q); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"list ", "import a"}, w.provider.said()); diff != "" {
+		t.Errorf("asked (-want +got):\n%s", diff)
+	}
+	if len(q.Status.Results) != 2 || q.Status.Results[0].Manifest == nil {
+		t.Fatalf("got %+v", q.Status)
+	}
+	if r := q.Status.Results[1]; r.Manifest != nil || !plan.HasErrors(r.Diagnostics) || r.Diagnostics[0].Summary != "busy" {
+		t.Errorf("of what cannot be read: %+v", r)
+	}
+}
+
 func TestQueryLooksForOne(t *testing.T) {
 	for name, tc := range map[string]struct {
 		by      v1alpha1.PlanImport

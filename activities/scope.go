@@ -15,8 +15,6 @@ import (
 	"github.com/hykube/hykube/internal/plan"
 
 	"github.com/zclconf/go-cty/cty"
-	"k8s.io/apimachinery/pkg/api/meta"
-	kschema "k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // scope is what expressions may see. It may be asked by many at once, and shared by all resources of a plan. What it opens
@@ -134,7 +132,12 @@ func (s *scope) objects(ctx context.Context, addr plan.Address) func(yield func(
 			}
 			if addr.Namespace != "" {
 				ref.Namespace = addr.Namespace
-				what := readable{addr.Namespace, v1alpha1.ProviderGroup(provider), pluralOf(ref.Kind), addr.Name}
+				plural, err := s.Objects.Plural(ref)
+				if err != nil {
+					yield(nil, err)
+					return
+				}
+				what := readable{addr.Namespace, v1alpha1.ProviderGroup(provider), plural, addr.Name}
 				if err := s.mayRead(ctx, what); err != nil {
 					if _, ok := errors.AsType[*ForbiddenError](err); !ok {
 						yield(nil, err)
@@ -238,13 +241,6 @@ func (s *scope) mayRead(ctx context.Context, what readable) error {
 			s.who.Username, what.name, resource, what.namespace)}
 	}
 	return nil
-}
-
-// pluralOf is the resource that RBAC knows a kind by. The few kinds whose plural is taken or too long are served under
-// another name, which nobody has rights on by this one.
-func pluralOf(kind string) string {
-	plural, _ := meta.UnsafeGuessKindToResource(kschema.GroupVersionKind{Kind: kind})
-	return plural.Resource
 }
 
 // look adapts a scope to what evaluates expressions, and keeps what could not be read: that is not unknown, and nothing may

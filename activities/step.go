@@ -471,6 +471,13 @@ func (s *stepRun) make(ctx context.Context) error {
 		return &retryError{o.Err}
 	}
 	rec.Quarantine = o.Quarantine
+	if len(o.Quarantine) > 0 && creating {
+		// Something was made, and nobody can say what: the intent stays, so that nothing is made twice.
+		if err := s.Ledger.Save(ctx, rec); err != nil {
+			return errors.Join(o.Err, s.conflict(err))
+		}
+		return &unknownError{fmt.Errorf("%w; its answer is kept (kubectl hykube state show), and %s is left alone until somebody has looked", o.Err, r.addr)}
+	}
 	if err := s.save(ctx, l, rec, r, o.State, o.Err); err != nil {
 		return errors.Join(o.Err, err)
 	}

@@ -494,7 +494,7 @@ func (s *survey) changed(n *node) bool {
 		return true
 	}
 	return !n.record.Exists() || n.record.Object.Generation != n.ref.Generation || n.record.Tainted || n.record.Intent != nil ||
-		len(n.record.Deposed) > 0 || n.external || n.movedFrom != nil
+		len(n.record.Deposed) > 0 || n.external || n.movedFrom != nil || !statusOf(n.obj).good()
 }
 
 // changes makes the open changes of the visited nodes, which are in order, and after them those of what earlier replaces

@@ -12,6 +12,7 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
+	"github.com/hykube/hykube/internal/condition"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/internal/schema"
@@ -48,6 +49,9 @@ func (e *estate) add(thing string) {
 		spec["uses"] = "${test_thing." + uses + ".id}"
 	}
 	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "test.hykube.io/v1", "kind": "test-thing", "spec": spec}}
+	good := &status{generation: 2, observed: 2}
+	condition.Ready(&good.conditions, 2, v1alpha1.ReasonApplied, "")
+	obj.Object["status"] = good.toMap()
 	obj.SetName(name)
 	obj.SetUID(types.UID(name))
 	obj.SetGeneration(2)

@@ -217,6 +217,8 @@ func (o fakeObjects) Get(_ context.Context, ref v1alpha1.ObjectReference) (*unst
 	return obj.DeepCopy(), nil
 }
 
+func (o fakeObjects) Plural(ref v1alpha1.ObjectReference) (string, error) { return ref.Kind + "s", nil }
+
 func (o fakeObjects) SetStatus(_ context.Context, ref v1alpha1.ObjectReference, status map[string]any) error {
 	o.w.mu.Lock()
 	defer o.w.mu.Unlock()
@@ -329,7 +331,7 @@ type fake struct {
 	while func()
 	// lost cuts off the answer to an invocation.
 	lost bool
-	// things are what can be listed, by ID.
+	// things are what can be listed, by ID. The list holds all there is to say about the one called "whole".
 	things []string
 }
 
@@ -471,7 +473,11 @@ func (f *fake) ListResource(_ context.Context, r *tfprotov6.ListResourceRequest)
 	diags, _ := f.note("list %s", f.decode(r.Config, f.schema.ListResources[r.TypeName])["prefix"])
 	return &tfprotov6.ListResourceServerStream{Results: func(yield func(tfprotov6.ListResourceResult) bool) {
 		for _, id := range f.things {
-			if !yield(tfprotov6.ListResourceResult{DisplayName: "Thing " + id, Identity: f.identity(id)}) {
+			result := tfprotov6.ListResourceResult{DisplayName: "Thing " + id, Identity: f.identity(id)}
+			if r.IncludeResource && id == "whole" {
+				result.Resource = f.thing(id)
+			}
+			if !yield(result) {
 				return
 			}
 		}

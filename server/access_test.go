@@ -95,3 +95,23 @@ func bind(t *testing.T, ns, role, group string) {
 		t.Fatal(err)
 	}
 }
+
+// allow gives one verb on one resource of hykube.io in one namespace to a group.
+func allow(t *testing.T, ns, name, group, resource, verb string) {
+	t.Helper()
+	client := core(t, shared.admin()).RbacV1()
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{"hykube.io"}, Resources: []string{resource}, Verbs: []string{verb}},
+	}}
+	if _, err := client.Roles(ns).Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: group}},
+	}
+	if _, err := client.RoleBindings(ns).Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zclconf/go-cty/cty"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,7 +26,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/schema"
 	"github.com/hykube/hykube/server"
+	"github.com/hykube/hykube/server/kinds"
 )
 
 const (
@@ -79,9 +82,13 @@ type instance struct {
 	done   chan error
 }
 
-// rooms answer as the real ones would: what is named "used" is in use.
-func rooms(context.Context, *server.House) (server.Rooms, error) {
+// rooms answer as the real ones would: what is named "used" is in use. The kinds of the provider "sim" are served.
+func rooms(_ context.Context, h *server.House) (server.Rooms, error) {
+	if err := h.Kinds.Set(sim()); err != nil {
+		return server.Rooms{}, err
+	}
 	return server.Rooms{
+		Query: answerQuery,
 		InUse: func(_ context.Context, obj metav1.Object) (int, string, error) {
 			if obj.GetName() != "used" {
 				return 0, "", nil
@@ -244,4 +251,20 @@ func (l *lockedWriter) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.w.Write(p)
+}
+
+// sim is a provider that can list one of its types.
+func sim() kinds.Provider {
+	text := func(name string) *schema.Attribute { return &schema.Attribute{Name: name, Type: cty.String, Optional: true} }
+	of := func(attrs ...*schema.Attribute) *schema.Schema { return &schema.Schema{Block: &schema.Block{Attributes: attrs}} }
+	return kinds.Provider{Name: "sim", Source: "registry.terraform.io/hykube/sim", Version: "1.0.0", Schema: &schema.Provider{
+		Resources:     map[string]*schema.Schema{"sim_network": of(text("name")), "sim_disk": of(text("name"))},
+		DataSources:   map[string]*schema.Schema{"sim_image": of(text("family"))},
+		Ephemerals:    map[string]*schema.Schema{"sim_token": of(text("role"))},
+		Actions:       map[string]*schema.Schema{"sim_reboot": of(text("instance"))},
+		ListResources: map[string]*schema.Schema{"sim_network": of(text("region"))},
+		Identities: map[string]*schema.Identity{"sim_network": {Attributes: []*schema.IdentityAttribute{
+			{Name: "id", Type: cty.String, RequiredForImport: true},
+		}}},
+	}}
 }

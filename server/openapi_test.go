@@ -42,7 +42,19 @@ func TestOpenAPIIsClosed(t *testing.T) {
 			}
 		})
 	}
+	provided := 0
+	for path := range documents {
+		if strings.Contains(path, "sim.hykube.io") {
+			provided++
+		}
+	}
+	if provided != 1 {
+		t.Errorf("%d documents of the provider's kinds, want 1", provided)
+	}
 	models := documents["/openapi/v2"].(map[string]any)["definitions"].(map[string]any)
+	if models["io.hykube.api.v1alpha1.Query"] == nil {
+		t.Error("there is no model of Query")
+	}
 	plan, _ := models["io.hykube.api.v1alpha1.Plan"].(map[string]any)
 	if text, _ := plan["description"].(string); !strings.Contains(text, "destroyed") && !strings.Contains(text, "infrastructure") {
 		t.Errorf("model of Plan: %v", plan)

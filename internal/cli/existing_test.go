@@ -95,7 +95,7 @@ func TestQuery(t *testing.T) {
 		t.Errorf("asked for %+v %s", asked, d)
 	}
 	out, errOut, _ = f.run("query", "sim_network", "--manifests")
-	if out != "---\napiVersion: sim.hykube.io/v1\nkind: sim-network\nmetadata:\n  name: second\nspec:\n  mtu: 1500\n" || !strings.Contains(errOut, "1 have an object already") {
+	if out != "---\napiVersion: sim.hykube.io/v1\nkind: sim-network\nmetadata:\n  name: second\nspec:\n  mtu: 1500\n" || !strings.Contains(errOut, "Left out, since they have an object already: 1.") {
 		t.Errorf("%s\n%s", errOut, out)
 	}
 	if out, _, _ = f.run("query", "sim_network", "--manifests", "-o", "json"); !strings.Contains(out, `"kind": "List"`) || strings.Count(out, `"sim-network"`) != 1 {
@@ -113,6 +113,18 @@ func TestQuery(t *testing.T) {
 	if _, errOut, code = f.run("query", "sim_network"); code != ExitError || !strings.Contains(errOut, "No such region") {
 		t.Errorf("code %d: %s", code, errOut)
 	}
+	f.refuse = func(r *http.Request) *metav1.Status {
+		if !strings.HasSuffix(r.URL.Path, "/queries") {
+			return nil
+		}
+		st := status(422, metav1.StatusReasonInvalid, `Query.hykube.io "" is invalid: spec.type: no provider has it`)
+		st.Details = &metav1.StatusDetails{Causes: []metav1.StatusCause{{Field: "spec.type", Message: "no provider has it"}}}
+		return st
+	}
+	if _, errOut, code = f.run("query", "sim_netwrk"); code != ExitError || errOut != "Error: query sim_netwrk: spec.type: no provider has it; did you mean \"sim_network\"?\n" {
+		t.Errorf("code %d: %s", code, errOut)
+	}
+	f.refuse = nil
 	for _, tc := range []struct {
 		reason string
 		args   []string
@@ -284,8 +296,9 @@ func TestStateMv(t *testing.T) {
 	if d := cmp.Diff(want, f.object("new")); d != "" {
 		t.Errorf("new object (-want +got):\n%s", d)
 	}
-	if u := (&unstructured.Unstructured{Object: f.object("old")}); u.GetDeletionTimestamp() == nil {
-		t.Error("the old object is not marked")
+	u := &unstructured.Unstructured{Object: f.object("old")}
+	if destroy, found, _ := unstructured.NestedBool(u.Object, "lifecycle", "destroy"); u.GetDeletionTimestamp() == nil || !found || destroy {
+		t.Errorf("the old object is not marked, or may be destroyed: %v", u.Object)
 	}
 	for _, tc := range []struct {
 		reason string

@@ -186,15 +186,41 @@ func (s *session) query(ctx context.Context, namespace string, spec v1alpha1.Que
 	in.Namespace = namespace
 	err := s.hykube.Post().Namespace(namespace).Resource("queries").Body(in).Do(ctx).Into(out)
 	if err != nil {
-		if !apierrors.IsNotFound(err) {
-			err = explain(err, s.server())
-		}
-		if strings.HasPrefix(err.Error(), "query ") {
-			return nil, err // the server says it already
-		}
-		return nil, fmt.Errorf("query %s: %w", spec.Type, err)
+		return nil, s.refusedQuery(ctx, spec.Type, err)
 	}
 	return out, nil
+}
+
+// refusedQuery words what the server has against a query.
+func (s *session) refusedQuery(ctx context.Context, typ string, err error) error {
+	if apierrors.IsInvalid(err) {
+		// A query has no name, so "Query "" is invalid" says nothing; what is wrong with it does.
+		var what []string
+		for _, c := range apiStatus(err).Details.Causes {
+			what = append(what, c.Field+": "+c.Message)
+		}
+		text := cmp.Or(strings.Join(what, "; "), err.Error())
+		var types []string
+		if kinds, kerr := s.resourceKinds(ctx); kerr == nil {
+			for _, k := range kinds {
+				if m, t := v1alpha1.ParseKind(k.kind); m == v1alpha1.ModeManaged {
+					types = append(types, t)
+				}
+			}
+		}
+		if near := nearest(typ, types); near != "" && !slices.Contains(types, typ) {
+			text += fmt.Sprintf("; did you mean %q?", near)
+		}
+		return fmt.Errorf("query %s: %s", typ, text)
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+	case strings.HasPrefix(err.Error(), "query "):
+		return err // the server says it already
+	default:
+		err = explain(err, s.server())
+	}
+	return fmt.Errorf("query %s: %w", typ, err)
 }
 
 // tellDiagnostics writes what the provider said; it is true when that has an error.
@@ -298,7 +324,7 @@ func (o *queryOptions) printManifests(q *v1alpha1.Query) error {
 		}
 	}
 	if has > 0 {
-		fmt.Fprintf(o.ErrOut, "%s have an object already, and no manifest here.\n", diff.Count(has))
+		fmt.Fprintf(o.ErrOut, "Left out, since they have an object already: %s.\n", diff.Count(has))
 	}
 	return nil
 }

@@ -305,8 +305,9 @@ func newStateMv(s *session) *cobra.Command {
 		Long: `Give a resource another name, or its record to another type that its provider can move it to.
 
 It writes the new object with the old one's spec and labels and with lifecycle.moved, then deletes the old one, without
-waiting: the next plan that is applied hands the record over and leaves the infrastructure alone. Expressions and files
-that name the old object have to be changed by hand.`,
+waiting: the next plan that is applied hands the record over and leaves the infrastructure alone. Should the provider
+refuse to move it to another type, the plan says so and nothing is destroyed: the old object has lifecycle.destroy false
+from then on. Expressions and files that name the old object have to be changed by hand.`,
 		Example: `  kubectl hykube state mv sim-instance/web-1 sim-instance/front-1
   kubectl hykube apply --target sim_instance.front-1`,
 		Args: cobra.ExactArgs(2),
@@ -364,7 +365,11 @@ func (o *stateMvOptions) Run(ctx context.Context) error {
 		return fmt.Errorf("create %s %q: %w\nNothing was changed", newKind.kind, to.name, explain(err, o.server()))
 	}
 	o.said(newKind, to.name, "created")
-	waits, err := o.mark(ctx, oldKind, ns, old)
+	// Should the move turn out to be impossible, the old object is forgotten, and what stands behind it is not destroyed.
+	waits := false
+	if _, err = o.merge(ctx, oldKind, ns, from.name, map[string]any{"lifecycle": map[string]any{"destroy": false}}); err == nil {
+		waits, err = o.mark(ctx, oldKind, ns, old)
+	}
 	if err != nil {
 		return fmt.Errorf("%w\n%s is there, and takes the record over once %s is deleted: kubectl delete %s -n %s --wait=false",
 			err, newKind.long(to.name), oldKind.long(from.name), oldKind.long(from.name), ns)

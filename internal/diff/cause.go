@@ -30,6 +30,8 @@ func own(c *v1alpha1.PlanChange) (shape, text string) {
 	b, a := before(c), after(c)
 	var paths []string
 	switch c.Action {
+	case "":
+		return "(could not be planned)", "(could not be planned)"
 	case v1alpha1.ActionNoOp, v1alpha1.ActionInvoke:
 		return "", ""
 	case v1alpha1.ActionForget:

@@ -31,6 +31,10 @@ func Change(c *v1alpha1.PlanChange, style Style) string {
 	for _, line := range heading(c, style) {
 		p.raw("  " + line)
 	}
+	if c.Action == "" {
+		p.raw("") // nobody knows what would become of it
+		return p.b.String()
+	}
 	p.raw(fmt.Sprintf("%s %s %q %q {", padSymbol(style, Symbol(c)), block(c.Mode), c.Type, c.Object.Name))
 	b, a := before(c), after(c)
 	switch {
@@ -127,6 +131,11 @@ func heading(c *v1alpha1.PlanChange, style Style) []string {
 	name := Name(c)
 	var verb, word, rest, why string
 	switch c.Action {
+	case "":
+		verb = "could not be planned"
+		if c.State == v1alpha1.ChangeSkipped {
+			verb, why = "is left as it is", Clean(c.Message, false)
+		}
 	case v1alpha1.ActionCreate:
 		verb = "will be created"
 	case v1alpha1.ActionUpdate:

@@ -45,7 +45,7 @@ func (t *Type) GenerateConfig(ctx context.Context, s State) (cty.Value, error) {
 
 // generate is the configuration that a state of the block could have come from.
 func generate(b *schema.Block, state cty.Value) cty.Value {
-	state = withoutSensitive(b, plan.AsConfig(b, state))
+	state = withoutDeprecated(b, withoutSensitive(b, plan.AsConfig(b, state)))
 	return eachAttribute(b, state, func(p cty.Path, a *schema.Attribute, v cty.Value) cty.Value {
 		null := cty.NullVal(v.Type())
 		switch {
@@ -59,6 +59,36 @@ func generate(b *schema.Block, state cty.Value) cty.Value {
 		}
 		return v
 	})
+}
+
+// withoutDeprecated leaves out the outermost blocks that nobody should write any more, where they can be left out.
+func withoutDeprecated(b *schema.Block, v cty.Value) cty.Value {
+	if v.IsNull() || !v.IsKnown() {
+		return v
+	}
+	vals := v.AsValueMap()
+	for _, nb := range b.Blocks {
+		if !nb.Block.Deprecated || nb.MinItems > 0 {
+			continue
+		}
+		switch ty := vals[nb.TypeName].Type(); nb.Nesting {
+		case schema.NestingSingle:
+			vals[nb.TypeName] = cty.NullVal(ty)
+		case schema.NestingList:
+			vals[nb.TypeName] = cty.EmptyTupleVal
+			if ty.IsListType() {
+				vals[nb.TypeName] = cty.ListValEmpty(ty.ElementType())
+			}
+		case schema.NestingMap:
+			vals[nb.TypeName] = cty.EmptyObjectVal
+			if ty.IsMapType() {
+				vals[nb.TypeName] = cty.MapValEmpty(ty.ElementType())
+			}
+		case schema.NestingSet:
+			vals[nb.TypeName] = cty.SetValEmpty(ty.ElementType())
+		}
+	}
+	return cty.ObjectVal(vals)
 }
 
 // withoutSensitive makes null what the schema calls secret.

@@ -133,7 +133,10 @@ func TestGenerateConfig(t *testing.T) {
 			{Name: "size", Type: cty.Number, Optional: true, Computed: true},
 			{Name: "tags", Type: cty.Map(cty.String), Optional: true},
 		},
-		Blocks: []*schema.NestedBlock{{TypeName: "rule", Nesting: schema.NestingSet, Block: inner}},
+		Blocks: []*schema.NestedBlock{
+			{TypeName: "legacy", Nesting: schema.NestingList, Block: &schema.Block{Deprecated: true, Attributes: inner.Attributes}},
+			{TypeName: "rule", Nesting: schema.NestingSet, Block: inner},
+		},
 	}
 	rule := func(key, state cty.Value) cty.Value {
 		return cty.SetVal([]cty.Value{cty.ObjectVal(map[string]cty.Value{"key": key, "port": cty.NumberIntVal(80), "state": state})})
@@ -143,13 +146,15 @@ func TestGenerateConfig(t *testing.T) {
 		for _, a := range block.Attributes {
 			all[a.Name] = cty.NullVal(a.Type)
 		}
+		all["legacy"] = cty.ListValEmpty(inner.ImpliedType())
 		for k, v := range set {
 			all[k] = v
 		}
 		return cty.ObjectVal(all)
 	}
 	state := value(map[string]cty.Value{
-		"empty": str(""), "id": str("1"), "name": str("a"), "old": str("x"), "secret": str("hunter2"), "size": cty.NumberIntVal(3),
+		"legacy": cty.ListVal(rule(null, str("up")).AsValueSlice()),
+		"empty":  str(""), "id": str("1"), "name": str("a"), "old": str("x"), "secret": str("hunter2"), "size": cty.NumberIntVal(3),
 		"tags": cty.MapVal(map[string]cty.Value{"a": str("b"), "t": str("hunter2").Mark(plan.Sensitive)}), "rule": rule(str("hunter2"), str("up")),
 	})
 	want := value(map[string]cty.Value{

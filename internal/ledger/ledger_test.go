@@ -92,7 +92,7 @@ func TestTwoPlansCannotBothChangeAnInstance(t *testing.T) {
 }
 
 func TestDigestFollowsTheInfrastructureAlone(t *testing.T) {
-	i := &Instance{Attributes: []byte(`{"id":"a"}`), Private: []byte("p")}
+	i := &Instance{State: State{Attributes: []byte(`{"id":"a"}`), Private: []byte("p")}}
 	before := i.Digest()
 	i.Intent, i.Plan, i.Dependencies = &Intent{Plan: "a"}, "a", []string{"sim_network.main"}
 	if got := i.Digest(); got != before {

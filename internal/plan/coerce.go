@@ -139,7 +139,11 @@ func (c *coercion) convert(a *schema.Attribute, v cty.Value, field string) cty.V
 	if c.static {
 		c.extraFields(v, a.Type, field)
 	}
-	out, err := convert.Convert(v, lenient(a.Type, false))
+	to := convert.Convert
+	if loose(a.Type) {
+		to = tighten
+	}
+	out, err := to(v, lenient(a.Type, false))
 	if err != nil {
 		// The keys of a map that holds a secret may be secret, too.
 		if pe, ok := errors.AsType[cty.PathError](err); ok && !v.ContainsMarked() {

@@ -3,6 +3,8 @@ package plan
 import (
 	"errors"
 	"reflect"
+	"slices"
+	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/ext/customdecode"
@@ -14,7 +16,7 @@ import (
 // Limits on what one evaluation of a spec may do. A few lines of nested for expressions could keep a server busy for years
 // and fill its memory, so each step pays for what it takes in and makes: one unit a value, and one for each bytesPerUnit of text.
 const (
-	maxWork      = 2 << 20
+	maxWork      = 1 << 20
 	bytesPerUnit = 16
 	// maxText is the longest string that a step may make.
 	maxText = 4 << 20
@@ -143,6 +145,8 @@ func (m *meter) function(name string, f function.Function) function.Function {
 		return templateStringFunc(m)
 	}
 	params, rest := open(f.Params()), f.VarParam()
+	// What must become a collection of some type is converted here: see tighten.
+	want := wantOf(name, f)
 	if rest != nil {
 		if customdecode.CustomExpressionDecoderForType(rest.Type) != nil {
 			return f // try and can: the expressions that they are given pay for themselves
@@ -159,6 +163,10 @@ func (m *meter) function(name string, f function.Function) function.Function {
 		// The function itself decides on unknown, null and marked arguments.
 		Params: params, VarParam: rest,
 		Type: func(args []cty.Value) (cty.Type, error) {
+			args, err := tightenAll(args, want)
+			if err != nil {
+				return cty.NilType, err
+			}
 			// Some functions work everything out in order to know the type, so the arguments are paid for here.
 			for i, a := range args {
 				if err := m.value(a); err != nil {
@@ -180,6 +188,10 @@ func (m *meter) function(name string, f function.Function) function.Function {
 			return f.ReturnTypeForValues(args)
 		},
 		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			args, err := tightenAll(args, want)
+			if err != nil {
+				return cty.DynamicVal, err
+			}
 			v, err := f.Call(args)
 			if err != nil {
 				return v, err
@@ -192,10 +204,60 @@ func (m *meter) function(name string, f function.Function) function.Function {
 	})
 }
 
+// wantOf is the type to convert the i-th argument to; NilType where the caller has done so.
+func wantOf(name string, f function.Function) func(i int) cty.Type {
+	types := make([]cty.Type, 0, len(f.Params()))
+	for _, p := range f.Params() {
+		types = append(types, p.Type)
+	}
+	switch strings.TrimPrefix(name, corePrefix) {
+	case "tolist":
+		types[0] = cty.List(cty.DynamicPseudoType)
+	case "toset":
+		types[0] = cty.Set(cty.DynamicPseudoType)
+	case "tomap":
+		types[0] = cty.Map(cty.DynamicPseudoType)
+	}
+	return func(i int) cty.Type {
+		ty := cty.DynamicPseudoType
+		if i < len(types) {
+			ty = types[i]
+		} else if rest := f.VarParam(); rest != nil {
+			ty = rest.Type
+		}
+		if !loose(ty) {
+			return cty.NilType
+		}
+		return ty
+	}
+}
+
+func tightenAll(args []cty.Value, want func(int) cty.Type) ([]cty.Value, error) {
+	out := args
+	for i, a := range args {
+		ty := want(i)
+		if ty == cty.NilType || a.IsNull() && a.Type() == cty.DynamicPseudoType {
+			continue
+		}
+		v, err := tighten(a, ty)
+		if err != nil {
+			return nil, function.NewArgError(i, err)
+		}
+		if &out[0] == &args[0] {
+			out = slices.Clone(args)
+		}
+		out[i] = v
+	}
+	return out, nil
+}
+
 // open are the parameters, made to take everything.
 func open(params []function.Parameter) []function.Parameter {
 	out := make([]function.Parameter, len(params))
 	for i, p := range params {
+		if loose(p.Type) {
+			p.Type = cty.DynamicPseudoType
+		}
 		p.AllowNull, p.AllowUnknown, p.AllowDynamicType, p.AllowMarked = true, true, true, true
 		out[i] = p
 	}

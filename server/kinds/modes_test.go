@@ -80,9 +80,8 @@ func TestModes(t *testing.T) {
 		t.Fatalf("create: %d %s", a.code, a.message())
 	}
 	for _, path := range []string{networks, strings.Replace(images, "image", "network", 1)} {
-		var names []string
 		if a := h.do(t, admin, http.MethodGet, path, ""); strings.Count(string(a.body), `"uid"`) != 1 {
-			t.Errorf("%s: %v %s", path, names, a.body)
+			t.Errorf("%s: %s", path, a.body)
 		}
 	}
 }
@@ -158,7 +157,7 @@ func TestReferencesNeedTheRightToRead(t *testing.T) {
 	if a := patch(alice, "main", `{"cidr":"${secret.other.x}"}`); a.code != http.StatusForbidden || strings.Contains(a.message(), `"db"`) {
 		t.Errorf("another reference: %d %s", a.code, a.message())
 	}
-	if a := h.do(t, alice, http.MethodPatch, networks+"/fresh?fieldManager=t", "apiVersion: sim.hykube.io/v1\nkind: sim-network\nspec: {name: '${secret.db.x}'}", "Content-Type: application/apply-patch+yaml"); a.code != http.StatusForbidden {
+	if a := h.do(t, alice, http.MethodPatch, networks+"/fresh?fieldManager=t", "apiVersion: sim.hykube.io/v1\nkind: sim-network\nmetadata: {name: fresh}\nspec: {name: '${secret.db.x}'}", "Content-Type: application/apply-patch+yaml"); a.code != http.StatusForbidden {
 		t.Errorf("a create by apply: %d %s", a.code, a.message())
 	}
 }
@@ -179,7 +178,7 @@ func TestTaint(t *testing.T) {
 	if a.code != http.StatusOK {
 		t.Fatalf("taint: %d %s", a.code, a.message())
 	}
-	if status, reason, _ := ready(t, a); status != "False" || reason != "Tainted" || !strings.Contains(string(a.body), "marked by alice") || strings.Contains(string(a.body), "Stalled") {
+	if status, reason, _ := ready(t, a); status != "False" || reason != "Tainted" || !strings.Contains(string(a.body), "marked by alice") || strings.Contains(string(a.body), `"type":"Stalled"`) {
 		t.Errorf("after the taint: %s", a.body)
 	}
 	if a.object(t).GetGeneration() != 1 {

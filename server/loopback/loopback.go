@@ -71,6 +71,15 @@ func (o *Objects) kind(ref v1alpha1.ObjectReference) (kinds.Kind, error) {
 	return kind, nil
 }
 
+// Plural implements activities.Objects.
+func (o *Objects) Plural(ref v1alpha1.ObjectReference) (string, error) {
+	kind, err := o.kind(ref)
+	if err != nil {
+		return "", err
+	}
+	return kind.GVR.Resource, nil
+}
+
 // patchOp is one operation of a JSON patch.
 type patchOp struct {
 	Op    string `json:"op"`

@@ -1,5 +1,5 @@
 // Package protocol speaks Terraform's provider protocol, versions 5 and 6, to a plugin: a Client is a
-// tfprotov6.ProviderServer at the far end of a gRPC connection.
+// tfprotov6.ProviderServer, with lists and actions, at the far end of a gRPC connection.
 //
 // Both versions share the layout of every message but a schema's attribute, and differ in the names of some calls, so a
 // plugin of protocol 5 is the same client behind a small translation of the connection; a test compares the two layouts

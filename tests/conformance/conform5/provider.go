@@ -110,7 +110,11 @@ func object(d *schema.ResourceData) cloud.Object {
 
 // logged is what a test wants to know of an operation: how long it may take, which the SDK knows from private data alone.
 func logged(c *cloud.Cloud, d *schema.ResourceData, operation string) error {
-	return c.Log(cloud.Call{RPC: "Timeout", Type: "conform5_thing", Name: text(d, "name"), Action: operation, Detail: d.Timeout(strings.ToLower(operation)).String()})
+	name := text(d, "name")
+	if i := strings.LastIndex(d.Id(), "-"); name == "" && i > 0 {
+		name = d.Id()[:i] // an import knows no more
+	}
+	return c.Log(cloud.Call{RPC: "Timeout", Type: "conform5_thing", Name: name, Action: operation, Detail: d.Timeout(strings.ToLower(operation)).String()})
 }
 
 func create(_ context.Context, d *schema.ResourceData, meta any) diag.Diagnostics {

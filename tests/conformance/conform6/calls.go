@@ -136,7 +136,7 @@ func (s *server) InvokeAction(ctx context.Context, req *tfprotov6.InvokeActionRe
 			if completed && b.Has("invoke-crash") {
 				os.Exit(3)
 			}
-			if !push(e) || completed && b.Has("completed-twice") && !push(e) {
+			if !push(e) {
 				return
 			}
 		}

@@ -61,9 +61,12 @@ func (r *old) UpgradeState(context.Context) map[int64]resource.StateUpgrader {
 				resp.Diagnostics.AddAttributeError(path.Root("size"), "Can't upgrade the size", err.Error())
 				return
 			}
-			for name, v := range map[string]any{"id": m.ID, "name": m.Name, "behaviour": m.Behaviour, "size_gb": big.NewFloat(size)} {
-				resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root(name), v)...)
-			}
+			resp.Diagnostics.Append(resp.State.Set(ctx, &struct {
+				ID        types.String `tfsdk:"id"`
+				Name      types.String `tfsdk:"name"`
+				Behaviour types.String `tfsdk:"behaviour"`
+				Size      *big.Float   `tfsdk:"size_gb"`
+			}{m.ID, m.Name, m.Behaviour, big.NewFloat(size)})...)
 		}},
 	}
 }
