@@ -310,12 +310,17 @@ func (a *Activities) skip(ctx context.Context, uid types.UID, c *ledger.Change, 
 	if cancelled {
 		reason, c.Message = v1alpha1.ReasonCancelled, "the plan was cancelled before it was tried"
 	}
+	what := "Not tried: "
+	if c.HalfDone && c.CreateBeforeDestroy {
+		c.Message = "the new instance was created; the old one is left until the next plan: " + c.Message
+		what = "Half done: "
+	}
 	if err := a.Ledger.SaveChange(ctx, uid, c); err != nil {
 		return err
 	}
 	return a.writeStatus(ctx, c.Object, func(s *status) {
 		if !s.good() {
-			condition.Stalled(&s.conditions, c.Object.Generation, reason, "Not tried: "+c.Message+".")
+			condition.Stalled(&s.conditions, c.Object.Generation, reason, what+c.Message+".")
 		}
 	})
 }

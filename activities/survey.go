@@ -39,10 +39,9 @@ type node struct {
 	external bool
 	// createsFirst is true when a replace has to create before it destroys.
 	createsFirst bool
-	// movedFrom is the node whose record this one takes over; that one is movedAway then.
-	movedFrom *node
-	movedAway bool
-	invalid   plan.Diagnostics
+	// movedFrom is the node whose record this one takes over; that one's movedTo is this one then.
+	movedFrom, movedTo *node
+	invalid            plan.Diagnostics
 }
 
 // Survey lists the objects in a plan's scope, resolves their references, decides which must be looked at, and
@@ -149,13 +148,18 @@ func (n *node) parse(functions plan.Functions) {
 	for _, e := range imports {
 		n.references = append(n.references, e.References()...)
 	}
-	n.invalid = plan.WithAddress(diags, n.addr)
 	seen := map[plan.Address]bool{}
 	depend := func(addr plan.Address) {
 		switch {
 		case addr.Namespace != "" || addr.Type == plan.TypeConfigMap || addr.Type == plan.TypeSecret:
 			n.external = true
-		case !seen[addr] && addr != n.addr:
+		case addr == n.addr:
+			if !seen[addr] {
+				diags = append(diags, attributeProblem(n.addr, "", "Self-referential resource",
+					fmt.Sprintf("%s refers to itself, and cannot know its own values before it is planned. Remove the reference; a postcondition can speak of self.", n.addr)))
+			}
+			seen[addr] = true
+		case !seen[addr]:
 			seen[addr] = true
 			n.dependsOn = append(n.dependsOn, addr)
 		}
@@ -163,11 +167,16 @@ func (n *node) parse(functions plan.Functions) {
 	for _, ref := range n.references {
 		depend(ref.Address)
 	}
+	n.invalid = plan.WithAddress(diags, n.addr)
 	slices.SortFunc(n.dependsOn, plan.Address.Compare)
 	for i, s := range n.lifecycle.DependsOn {
 		addr, err := plan.ParseAddress(s)
 		if err != nil {
 			n.invalid = append(n.invalid, attributeProblem(n.addr, fmt.Sprintf("lifecycle.dependsOn[%d]", i), "Invalid address", err.Error()))
+			continue
+		}
+		if addr == n.addr {
+			n.invalid = append(n.invalid, attributeProblem(n.addr, fmt.Sprintf("lifecycle.dependsOn[%d]", i), "Self-referential resource", "A resource cannot depend on itself."))
 			continue
 		}
 		depend(addr)
@@ -336,10 +345,10 @@ func (s *survey) findMoves() {
 		case !s.nodes[i].deleting:
 			fail("Moved object still exists", "%s is to take over from %s, which is not marked for deletion. Two objects cannot stand for one resource: delete the old one (kubectl delete %s %s --wait=false); its infrastructure stays.",
 				n.addr, from, s.nodes[i].ref.Kind, s.nodes[i].ref.Name)
-		case s.nodes[i].movedAway:
+		case s.nodes[i].movedTo != nil:
 			fail("Ambiguous move", "Another object takes over from %s already. Remove lifecycle.moved from one of the two.", from)
 		default:
-			n.movedFrom, s.nodes[i].movedAway = s.nodes[i], true
+			n.movedFrom, s.nodes[i].movedTo = s.nodes[i], n
 			n.requires = s.nodes[i].requires
 		}
 	}
@@ -365,7 +374,7 @@ func (s *survey) spreadCreatesFirst() {
 func (s *survey) takesPart(n *node) bool {
 	switch n.mode {
 	case v1alpha1.ModeManaged:
-		return !n.movedAway
+		return n.movedTo == nil
 	case v1alpha1.ModeEphemeral:
 		return n.wanted && !s.spec.RefreshOnly
 	case v1alpha1.ModeAction:
@@ -420,7 +429,10 @@ func (s *survey) resolve(n *node, a *Activities) {
 		case !ok && slices.Contains(n.lifecycle.DependsOn, addr.String()):
 			s.diags = append(s.diags, attributeProblem(n.addr, "lifecycle.dependsOn", "Reference to undeclared resource",
 				fmt.Sprintf("There is no %s named %q in this namespace%s.", addr.Mode.KindOf(addr.Type), addr.Name, s.others(addr))))
-		case ok && s.nodes[i].deleting && n.movedFrom != s.nodes[i]:
+		case ok && s.nodes[i].movedTo != nil:
+			s.diags = append(s.diags, problem(n.addr, "Reference to a resource that was moved",
+				fmt.Sprintf("%s refers to %s, and %s takes over from that. Refer to %s.", n.addr, addr, s.nodes[i].movedTo.addr, s.nodes[i].movedTo.addr)))
+		case ok && s.nodes[i].deleting:
 			s.diags = append(s.diags, problem(n.addr, "Reference to a resource that is being deleted",
 				fmt.Sprintf("%s refers to %s, which is marked for deletion. Remove the reference, or delete %s, too.", n.addr, addr, n.addr)))
 		}

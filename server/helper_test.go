@@ -255,8 +255,12 @@ func (l *lockedWriter) Write(p []byte) (int, error) {
 
 // sim is a provider that can list one of its types.
 func sim() kinds.Provider {
-	text := func(name string) *schema.Attribute { return &schema.Attribute{Name: name, Type: cty.String, Optional: true} }
-	of := func(attrs ...*schema.Attribute) *schema.Schema { return &schema.Schema{Block: &schema.Block{Attributes: attrs}} }
+	text := func(name string) *schema.Attribute {
+		return &schema.Attribute{Name: name, Type: cty.String, Optional: true}
+	}
+	of := func(attrs ...*schema.Attribute) *schema.Schema {
+		return &schema.Schema{Block: &schema.Block{Attributes: attrs}}
+	}
 	return kinds.Provider{Name: "sim", Source: "registry.terraform.io/hykube/sim", Version: "1.0.0", Schema: &schema.Provider{
 		Resources:     map[string]*schema.Schema{"sim_network": of(text("name")), "sim_disk": of(text("name"))},
 		DataSources:   map[string]*schema.Schema{"sim_image": of(text("family"))},

@@ -398,6 +398,9 @@ type PlanChange struct {
 	DependsOn []int32 `json:"dependsOn,omitempty"`
 	// How far it is.
 	State ChangeState `json:"state"`
+	// The first half of a replace was made: the destroy, or the create if that comes first.
+	// +optional
+	HalfDone bool `json:"halfDone,omitempty"`
 	// What happened, in one line, when it failed, was skipped or is stale.
 	// +optional
 	Message string `json:"message,omitempty"`

@@ -221,8 +221,6 @@ type Change struct {
 	Dependencies []string `json:"dependencies,omitempty"`
 	// Requires are the addresses that the recorded state referred to: destroys run in their reverse order.
 	Requires []string `json:"requires,omitempty"`
-	// HalfDone is set once the first half of a replace is done: the destroy, or the create if that comes first.
-	HalfDone bool `json:"halfDone,omitempty"`
 
 	revision int64
 }

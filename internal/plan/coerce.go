@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/zclconf/go-cty/cty"
-	"github.com/zclconf/go-cty/cty/convert"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/schema"
@@ -139,11 +138,7 @@ func (c *coercion) convert(a *schema.Attribute, v cty.Value, field string) cty.V
 	if c.static {
 		c.extraFields(v, a.Type, field)
 	}
-	to := convert.Convert
-	if loose(a.Type) {
-		to = tighten
-	}
-	out, err := to(v, lenient(a.Type, false))
+	out, err := gather(v, lenient(a.Type, false))
 	if err != nil {
 		// The keys of a map that holds a secret may be secret, too.
 		if pe, ok := errors.AsType[cty.PathError](err); ok && !v.ContainsMarked() {

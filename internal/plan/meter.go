@@ -145,7 +145,7 @@ func (m *meter) function(name string, f function.Function) function.Function {
 		return templateStringFunc(m)
 	}
 	params, rest := open(f.Params()), f.VarParam()
-	// What must become a collection of some type is converted here: see tighten.
+	// What must become a collection is converted here, and not by the caller: see gather.
 	want := wantOf(name, f)
 	if rest != nil {
 		if customdecode.CustomExpressionDecoderForType(rest.Type) != nil {
@@ -159,17 +159,23 @@ func (m *meter) function(name string, f function.Function) function.Function {
 		}
 	}
 	cost := costOf(name)
+	// Those that take one step into their argument are as cheap as an index, and are called as often.
+	shallow := slices.Contains([]string{"lookup", "length"}, strings.TrimPrefix(name, corePrefix))
 	return function.New(&function.Spec{
 		// The function itself decides on unknown, null and marked arguments.
 		Params: params, VarParam: rest,
 		Type: func(args []cty.Value) (cty.Type, error) {
-			args, err := tightenAll(args, want)
+			args, err := gatherAll(args, want)
 			if err != nil {
 				return cty.NilType, err
 			}
 			// Some functions work everything out in order to know the type, so the arguments are paid for here.
 			for i, a := range args {
-				if err := m.value(a); err != nil {
+				pay := m.value
+				if shallow {
+					pay = func(cty.Value) error { return m.take(1) }
+				}
+				if err := pay(a); err != nil {
 					return cty.NilType, err
 				}
 				if hugeNumber(a) {
@@ -188,7 +194,7 @@ func (m *meter) function(name string, f function.Function) function.Function {
 			return f.ReturnTypeForValues(args)
 		},
 		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
-			args, err := tightenAll(args, want)
+			args, err := gatherAll(args, want)
 			if err != nil {
 				return cty.DynamicVal, err
 			}
@@ -225,21 +231,21 @@ func wantOf(name string, f function.Function) func(i int) cty.Type {
 		} else if rest := f.VarParam(); rest != nil {
 			ty = rest.Type
 		}
-		if !loose(ty) {
+		if !ty.IsCollectionType() {
 			return cty.NilType
 		}
 		return ty
 	}
 }
 
-func tightenAll(args []cty.Value, want func(int) cty.Type) ([]cty.Value, error) {
+func gatherAll(args []cty.Value, want func(int) cty.Type) ([]cty.Value, error) {
 	out := args
 	for i, a := range args {
 		ty := want(i)
 		if ty == cty.NilType || a.IsNull() && a.Type() == cty.DynamicPseudoType {
 			continue
 		}
-		v, err := tighten(a, ty)
+		v, err := gather(a, ty)
 		if err != nil {
 			return nil, function.NewArgError(i, err)
 		}
@@ -255,7 +261,7 @@ func tightenAll(args []cty.Value, want func(int) cty.Type) ([]cty.Value, error) 
 func open(params []function.Parameter) []function.Parameter {
 	out := make([]function.Parameter, len(params))
 	for i, p := range params {
-		if loose(p.Type) {
+		if p.Type.IsCollectionType() {
 			p.Type = cty.DynamicPseudoType
 		}
 		p.AllowNull, p.AllowUnknown, p.AllowDynamicType, p.AllowMarked = true, true, true, true

@@ -109,7 +109,7 @@ func TestLargeSpecsAreAccepted(t *testing.T) {
 	for name, expr := range map[string]string{
 		"a thousand rules":         `[for i in range(1000) : {port = i, cidr = cidrsubnet("10.0.0.0/8", 16, i), name = "rule-${i}"}]`,
 		"a long script":            `join("\n", [for i in range(1000) : format("echo %03d >> /var/log/boot.log", i)])`,
-		"a lookup in a loop":       `[for i in range(500) : lookup({for j in range(500) : "k${j}" => j}, "k1", 0)]`,
+		"a lookup in a loop":       `[for m in [{for j in range(1000) : "k${j}" => j}] : [for i in range(1000) : lookup(m, "k${i}", 0) + m["k${i}"] + length(m)]]`,
 		"tags merged often":        `[for i in range(500) : merge({for j in range(20) : "t${j}" => j}, {Name = i})]`,
 		"a large document":         `jsondecode(jsonencode([for i in range(1000) : {a = i, b = ["x", "y"]}]))`,
 		"a text with replacements": `replace(join("", [for i in range(1000) : "some words and more "]), "/[aeiou]/", "_")`,

@@ -621,6 +621,13 @@ func schema_hykube_hykube_api_v1alpha1_PlanChange(ref common.ReferenceCallback) 
 							Format:      "",
 						},
 					},
+					"halfDone": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The first half of a replace was made: the destroy, or the create if that comes first.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
 					"message": {
 						SchemaProps: spec.SchemaProps{
 							Description: "What happened, in one line, when it failed, was skipped or is stale.",

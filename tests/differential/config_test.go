@@ -73,8 +73,8 @@ func (a address) kind() string {
 var reference = regexp.MustCompile(`\b(configmap|secret)\.([a-z0-9-]+)\.([A-Za-z0-9_]+)`)
 
 // terraform renders the configuration as JSON for Terraform. sources are the providers' addresses by name, and endpoint is
-// where the simulated cloud listens.
-func (c config) terraform(sources map[string]string, endpoint string) ([]byte, error) {
+// where the simulated cloud listens, and directory what stands for a cloud to providers without one.
+func (c config) terraform(sources map[string]string, endpoint, directory string) ([]byte, error) {
 	required, providers := map[string]any{}, map[string]any{}
 	blocks := map[string]map[string]map[string]any{}
 	var imports, moves, removed []any
@@ -88,7 +88,7 @@ func (c config) terraform(sources map[string]string, endpoint string) ([]byte, e
 			return nil, fmt.Errorf("%s: there is no provider %q", at, a.provider())
 		}
 		required[a.provider()] = map[string]any{"source": source}
-		providers[a.provider()] = providerConfig(a.provider(), endpoint)
+		providers[a.provider()] = providerConfig(a.provider(), endpoint, directory)
 		body := maps.Clone(c.Resources[at])
 		if body == nil {
 			body = map[string]any{}
@@ -126,13 +126,13 @@ func (c config) terraform(sources map[string]string, endpoint string) ([]byte, e
 			return nil, err
 		}
 		required[a.provider()] = map[string]any{"source": sources[a.provider()]}
-		providers[a.provider()] = providerConfig(a.provider(), endpoint)
+		providers[a.provider()] = providerConfig(a.provider(), endpoint, directory)
 		removed = append(removed, map[string]any{"from": at, "lifecycle": map[string]any{"destroy": false}})
 	}
 	// A provider that nothing uses any more must still be there for what it has to destroy.
 	for name, source := range sources {
-		if required[name] == nil && (name == "sim" || name == "time") {
-			required[name], providers[name] = map[string]any{"source": source}, providerConfig(name, endpoint)
+		if required[name] == nil {
+			required[name], providers[name] = map[string]any{"source": source}, providerConfig(name, endpoint, directory)
 		}
 	}
 	out := map[string]any{"terraform": map[string]any{"required_providers": required}, "provider": providers}
@@ -171,9 +171,13 @@ func (c config) terraform(sources map[string]string, endpoint string) ([]byte, e
 	return json.MarshalIndent(out, "", "  ")
 }
 
-func providerConfig(name, endpoint string) map[string]any {
-	if name == "sim" {
+// providerConfig is what a provider of a side is configured with: where its cloud is.
+func providerConfig(name, endpoint, directory string) map[string]any {
+	switch name {
+	case "sim":
 		return map[string]any{"endpoint": endpoint}
+	case "conform5", "conform6":
+		return map[string]any{"directory": directory}
 	}
 	return map[string]any{}
 }

@@ -18,7 +18,7 @@ import (
 var (
 	long  = flag.Bool("long", false, "tell every hand-written story, not only the short ones")
 	cases = flag.Int("cases", 8, "how many generated stories to tell")
-	skip  = flag.String("skip", "", "regular expression: differences at paths that it matches are not told, to see the others")
+	hide  = flag.String("hide", "", "regular expression: differences at paths that it matches are not told, to see the others")
 	seed  = flag.Int64("seed", 1, "seed of the first generated story; the next ones count up")
 )
 
@@ -104,8 +104,8 @@ func tell(t *testing.T, st *story) {
 			t.Fatalf("%s, step %d (%s): %v\n%s", st.name, i+1, s.What, err, rendered(c))
 		}
 		differences := judge(s, names, a, b)
-		if *skip != "" {
-			differences = slices.DeleteFunc(differences, func(d difference) bool { return regexp.MustCompile(*skip).MatchString(d.path) })
+		if *hide != "" {
+			differences = slices.DeleteFunc(differences, func(d difference) bool { return regexp.MustCompile(*hide).MatchString(d.path) })
 		}
 		if len(differences) > 0 {
 			t.Errorf("%s: %s\nstep %d of %d (%s) ends differently:\n%s\n%s", st.name, st.What, i+1, len(st.Steps), s.What, listed(differences), report(t, st, i, c, a, b))
@@ -189,7 +189,7 @@ func shorten(text string) string {
 
 // rendered shows a configuration as Terraform gets it.
 func rendered(c config) string {
-	text, err := c.terraform(shared.sources, "http://CLOUD")
+	text, err := c.terraform(shared.sources, "http://CLOUD", "DIRECTORY")
 	if err != nil {
 		return err.Error()
 	}

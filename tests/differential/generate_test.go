@@ -150,12 +150,16 @@ func (g *generator) earlier(at, typ string) string {
 // block makes the arguments of a block. before are those that it had; they are kept where nothing is rolled.
 func (g *generator) block(at, path string, b *blockSchema, before map[string]any) map[string]any {
 	out := map[string]any{}
+	about := g.vocabulary[typeOf(at)]
 	for _, name := range sorted(b.Attributes) {
 		a := b.Attributes[name]
 		here := join(path, name)
-		word, known := g.vocabulary[typeOf(at)].words[here]
+		word, known := about.words[here]
 		switch {
 		case !a.settable() || known && word == nil:
+			continue
+		case slices.Contains(about.always, here) && (before == nil || g.IntN(3) == 0):
+			out[name] = word(g, at)
 			continue
 		case before != nil && g.IntN(3) > 0:
 			if v, ok := before[name]; ok {

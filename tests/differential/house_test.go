@@ -85,7 +85,7 @@ func newHouse(terraform string) (*house, error) {
 	return h, h.startServer()
 }
 
-// findPlugins takes every provider of the mirror, and those of the conformance tests that were built beside the binaries.
+// findPlugins takes every provider of the mirror, and those of the conformance suite, which behave here.
 func (h *house) findPlugins(mirror string) error {
 	paths, err := filepath.Glob(filepath.Join(mirror, "registry.terraform.io", "*", "*", "*", "*", "terraform-provider-*"))
 	if err != nil {
@@ -96,15 +96,13 @@ func (h *house) findPlugins(mirror string) error {
 		n := len(parts)
 		h.plugins[parts[n-4]] = plugin{namespace: parts[n-5], version: parts[n-3], path: path}
 	}
-	more, err := filepath.Glob(filepath.Join(h.bin, "terraform-provider-*"))
-	if err != nil {
-		return err
+	// The conformance suite's own providers are in no mirror.
+	built := filepath.Join(h.dir, "built") + string(filepath.Separator)
+	if out, err := exec.Command("go", "build", "-o", built, "../conformance/cmd/...").CombinedOutput(); err != nil {
+		return fmt.Errorf("build the conformance suite's providers: %w\n%s", err, out)
 	}
-	for _, path := range more {
-		name := strings.TrimPrefix(filepath.Base(path), "terraform-provider-")
-		if _, ok := h.plugins[name]; !ok {
-			h.plugins[name] = plugin{namespace: "hykube", version: "0.1.0", path: path}
-		}
+	for _, name := range []string{"conform5", "conform6"} {
+		h.plugins[name] = plugin{namespace: "hykube", version: "0.1.0", path: filepath.Join(built, "terraform-provider-"+name)}
 	}
 	if _, ok := h.plugins["sim"]; !ok {
 		return fmt.Errorf("there is no provider sim in %s: run make mirror", mirror)

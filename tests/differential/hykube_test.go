@@ -41,10 +41,15 @@ func newHykube(ctx context.Context, h *house, namespace string) (*hykube, error)
 	}
 	y := &hykube{house: h, cloud: c, namespace: namespace, known: map[string]bool{}}
 	err = y.write(ctx, "/api/v1/namespaces", map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": namespace}})
-	if err == nil {
+	for _, provider := range sorted(h.plugins) {
+		// One that is named like its provider counts for all that names none.
+		with := providerConfig(provider, c.Address, filepath.Join(h.dir, "clouds", namespace))
+		if err != nil || len(with) == 0 {
+			continue
+		}
 		err = y.write(ctx, "/apis/hykube.io/v1alpha1/namespaces/"+namespace+"/providerconfigs", map[string]any{
-			"apiVersion": "hykube.io/v1alpha1", "kind": "ProviderConfig", "metadata": map[string]any{"name": "sim"},
-			"spec": map[string]any{"provider": "sim", "config": map[string]any{"endpoint": c.Address}},
+			"apiVersion": "hykube.io/v1alpha1", "kind": "ProviderConfig", "metadata": map[string]any{"name": provider},
+			"spec": map[string]any{"provider": provider, "config": with},
 		})
 	}
 	if err != nil {

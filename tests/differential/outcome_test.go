@@ -39,9 +39,9 @@ type state struct {
 
 // planDocument is what is compared of Terraform's JSON plan.
 type planDocument struct {
-	Applyable bool `json:"-"`
+	Applyable bool
 	Complete  bool
-	Errored   bool `json:"-"`
+	Errored   bool
 	// Changes and Drift by address, and "ADDRESS deposed" for what a replace left behind.
 	Changes map[string]map[string]any
 	Drift   map[string]map[string]any

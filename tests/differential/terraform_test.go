@@ -63,7 +63,7 @@ func unframed(s string) string {
 
 // play plays a step.
 func (t *terraform) play(ctx context.Context, s *step, c config) (*outcome, error) {
-	text, err := c.terraform(t.house.sources, t.cloud.Address)
+	text, err := c.terraform(t.house.sources, t.cloud.Address, filepath.Join(t.dir, "cloud"))
 	if err != nil {
 		return nil, err
 	}

@@ -20,6 +20,9 @@ func judge(s *step, names *aliases, tf, hy *outcome) []difference {
 		out = append(out, difference{"apply error", tf.ApplyError, hy.ApplyError})
 	}
 	if tf.Plan != nil && hy.Plan != nil {
+		if s.NoRefresh {
+			dropQuiet(tf.Plan, hy.Plan)
+		}
 		a, b := asJSON(settleTerraform(tf.Plan)), asJSON(settleHykube(hy.Plan))
 		out = append(out, compare("plan", names.terraform.scrub(a), names.hykube.scrub(b))...)
 	}
@@ -92,6 +95,17 @@ func settle(p *planDocument) *planDocument {
 		delete(r, "sensitive_values")
 	}
 	return p
+}
+
+// dropQuiet takes out what Terraform leaves alone and Hykube does not even look at: a plan that reads nothing visits the
+// changes and what depends on them.
+func dropQuiet(tf, hy *planDocument) {
+	for at, action := range tf.actions() {
+		if action == "no-op" && hy.Changes[at] == nil {
+			delete(tf.Changes, at)
+			delete(tf.Values, at)
+		}
+	}
 }
 
 // settleChange takes out what only one of Terraform and OpenTofu, or only one version, writes.

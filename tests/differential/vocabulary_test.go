@@ -15,6 +15,8 @@ type kindWords struct {
 	// refs are attributes that others may refer to; drift are fields that may change at the cloud.
 	refs  []string
 	drift map[string]words
+	// always are arguments that are never left out.
+	always []string
 	// twice says that two may exist beside each other, as createBeforeDestroy needs.
 	twice bool
 }
@@ -139,12 +141,36 @@ func vocabulary() map[string]kindWords {
 			weight: 1, refs: []string{"id", "length"},
 			words: map[string]words{"length": oneOf(8, 12, 16), "keepers": tags},
 		},
+		"sim_database": {
+			weight: 1, kind: "database", twice: true, refs: []string{"id", "address", "engine"},
+			words: map[string]words{
+				"name": name, "engine": oneOf("postgres", "mysql"), "engine_version": oneOf("16", "17"), "storage_gb": oneOf(10, 20, 30), "tags": tags,
+				"admin_password_wo": oneOf("secret-1", "secret-2"),
+			},
+			drift: map[string]words{"tags": plainTags, "storage_gb": oneOf(50)},
+		},
+		"conform6_thing": {
+			weight: 3, twice: true, refs: []string{"id", "name", "label", "serial", "size"},
+			words: map[string]words{"name": name, "behaviour": nil, "zone": oneOf("a", "b"), "token": oneOf("t1", "t2")},
+		},
+		"conform6_values": {
+			weight: 4, twice: true, refs: []string{"id", "name"},
+			words: map[string]words{"name": name, "behaviour": nil},
+		},
+		"conform5_thing": {
+			weight: 4, twice: true, refs: []string{"id", "name", "serial", "size"},
+			words: map[string]words{
+				"name": name, "behaviour": nil, "zone": oneOf("a", "b"), "token": oneOf("t1", "t2"), "level": oneOf("info", "debug"),
+				"address": oneOf("Here", "HERE", "there"), "id": nil, "ratio": oneOf(0.5, 1, "2.25"),
+				"timeouts.create": oneOf("1m"), "timeouts.read": oneOf("1m"), "timeouts.update": oneOf("1m", "2m"), "timeouts.delete": oneOf("1m"),
+			},
+		},
 		"time_offset": {
-			weight: 1, refs: []string{"rfc3339", "unix", "id"},
+			weight: 1, refs: []string{"rfc3339", "unix", "id"}, always: []string{"base_rfc3339", "offset_days"},
 			words: map[string]words{"base_rfc3339": then, "offset_days": oneOf(1, 7), "offset_hours": oneOf(1, -5), "offset_minutes": nil, "offset_months": nil, "offset_seconds": nil, "offset_years": nil, "triggers": tags},
 		},
 		"time_static": {
-			weight: 1, refs: []string{"id", "year", "unix"},
+			weight: 1, refs: []string{"id", "year", "unix"}, always: []string{"rfc3339"},
 			words: map[string]words{"rfc3339": then, "triggers": tags},
 		},
 	}
