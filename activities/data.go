@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/condition"
@@ -35,7 +36,7 @@ func (pr *proposal) askData(ctx context.Context, c *ledger.Change, r *resource) 
 	if err != nil {
 		return cty.NilVal, err
 	}
-	pending, err := pr.pending(ctx, c, r)
+	pending, err := pr.pending(ctx, c)
 	if err != nil {
 		return cty.NilVal, err
 	}
@@ -126,43 +127,26 @@ func (pr *proposal) leaveData(ctx context.Context, c *ledger.Change, r *resource
 	return plan.MarkSensitive(r.schema.Block, v), describeChange(c, r.schema.Block, instance.State{Value: v}, p)
 }
 
-// pending says whether the plan is to change something that lifecycle.dependsOn names, or that stands behind it. What the
-// spec refers to does not count: it is known, or the configuration is not.
-func (pr *proposal) pending(ctx context.Context, c *ledger.Change, r *resource) (bool, error) {
-	named := map[string]bool{}
-	for _, text := range r.lifecycle.DependsOn {
-		if addr, err := plan.ParseAddress(text); err == nil {
-			named[addr.In(r.ref.Namespace).String()] = true
-		}
-	}
-	if len(named) == 0 {
-		return false, nil
-	}
+// pending says whether the plan is to change something that the data source depends on, by lifecycle.dependsOn or because
+// its spec refers to it, or something that stands behind that. A read would say what was there before, also when all
+// values are known: https://developer.hashicorp.com/terraform/language/data-sources#data-resource-behavior
+func (pr *proposal) pending(ctx context.Context, c *ledger.Change) (bool, error) {
 	seen := map[int32]bool{}
-	var visit func(of *ledger.Change, direct bool) (bool, error)
-	visit = func(of *ledger.Change, direct bool) (bool, error) {
-		for _, i := range of.DependsOn {
-			if seen[i] && !direct {
-				continue
-			}
-			dep, err := pr.Ledger.Change(ctx, pr.plan.UID, i)
-			if err != nil {
-				return false, err
-			}
-			if direct && !named[dep.Address] {
-				continue
-			}
-			seen[i] = true
-			if dep.Mode != v1alpha1.ModeData && dep.Action != v1alpha1.ActionNoOp {
-				return true, nil
-			}
-			if found, err := visit(dep, false); found || err != nil {
-				return found, err
-			}
+	for queue := slices.Clone(c.DependsOn); len(queue) > 0; queue = queue[1:] {
+		if seen[queue[0]] {
+			continue
 		}
-		return false, nil
+		seen[queue[0]] = true
+		dep, err := pr.Ledger.Change(ctx, pr.plan.UID, queue[0])
+		if err != nil {
+			return false, err
+		}
+		if dep.Mode != v1alpha1.ModeData && dep.Action != v1alpha1.ActionNoOp {
+			return true, nil
+		}
+		queue = append(queue, dep.DependsOn...)
 	}
-	return visit(c, true)
+	return false, nil
 }
 
 // dataSource is the data source that an object stands for.

@@ -1,6 +1,7 @@
 package activities
 
 import (
+	gocmp "cmp"
 	"errors"
 	"strings"
 	"testing"
@@ -51,9 +52,10 @@ func TestAskData(t *testing.T) {
 			lifecycle: map[string]any{"dependsOn": []any{"test_thing.net"}},
 			action:    v1alpha1.ActionNoOp, id: cty.StringVal("id-base"), calls: []string{"read base"},
 		},
-		"what it only refers to changes": {
-			reason: "the value that it refers to is known", spec: map[string]any{"name": "${test_thing.net.uses}"}, dependency: v1alpha1.ActionUpdate,
-			action: v1alpha1.ActionNoOp, id: cty.StringVal("id-known"), calls: []string{"read known"},
+		"what it refers to changes": {
+			reason: "although the value is known, what it leads to may not be there yet", spec: map[string]any{"name": "${test_thing.net.uses}"},
+			dependency: v1alpha1.ActionUpdate,
+			action:     v1alpha1.ActionRead, why: "read_because_dependency_pending", id: cty.UnknownVal(cty.String),
 		},
 		"provider puts it off": {
 			reason: "it may have something to say once the rest is applied", spec: map[string]any{"name": "base"}, deferred: true,
@@ -89,7 +91,7 @@ func TestAskData(t *testing.T) {
 			}
 			net := w.put("test-thing/net", nil, nil)
 			dep := changeOf(net, 0)
-			dep.Action = tc.dependency
+			dep.Action = gocmp.Or(tc.dependency, v1alpha1.ActionNoOp)
 			w.save(dep)
 			r := w.put("data-test-image/i", tc.spec, tc.lifecycle)
 			w.provider.deferred["read base"] = tc.deferred
@@ -150,24 +152,6 @@ func TestAskDataLooksBehindWhatItDependsOn(t *testing.T) {
 		if _, err := w.proposal(nil).askData(t.Context(), c, r); err != nil || c.Action != tc.want {
 			t.Errorf("%s: %s, %v; want %s", name, c.Action, err, tc.want)
 		}
-	}
-}
-
-// TestAskDataWaitsForWhatItNamesAlone wants a data source that names one dependency not to wait for another one, whose
-// value it refers to.
-func TestAskDataWaitsForWhatItNamesAlone(t *testing.T) {
-	w := newWorld(t)
-	busy, calm := w.put("test-thing/busy", nil, nil), w.put("test-thing/calm", nil, nil)
-	for i, action := range []v1alpha1.Action{v1alpha1.ActionUpdate, v1alpha1.ActionNoOp} {
-		c := changeOf([]*resource{busy, calm}[i], int32(i))
-		c.Action = action
-		w.save(c)
-	}
-	r := w.put("data-test-image/i", map[string]any{"name": "${test_thing.busy.id}"}, map[string]any{"dependsOn": []any{"test_thing.calm"}})
-	pr := w.proposal(map[plan.Address]cty.Value{busy.addr: cty.ObjectVal(map[string]cty.Value{"id": cty.StringVal("busy-1")})})
-	c := changeOf(r, 2, 0, 1)
-	if _, err := pr.askData(t.Context(), c, r); err != nil || c.Action != v1alpha1.ActionNoOp {
-		t.Errorf("%s, %v; want it to be read now", c.Action, err)
 	}
 }
 

@@ -97,7 +97,8 @@ func (t *terraformPlan) add(ctx context.Context, c *v1alpha1.PlanChange) error {
 		return nil
 	}
 	t.addPrior(c, c.Before, c.BeforeSensitive)
-	if len(c.Drift) > 0 && !data {
+	// Of what is to be destroyed, Terraform does not tell how it drifted.
+	if len(c.Drift) > 0 && !data && !t.plan.Spec.Destroy {
 		d, err := t.found(ctx, c)
 		if err != nil {
 			return err

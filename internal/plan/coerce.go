@@ -17,6 +17,8 @@ import (
 type coercion struct {
 	// static is true when nothing is known but what was written, so that every value comes from the spec itself.
 	static bool
+	// dry is true when nothing that is referred to is known, so that there is no secret to tell.
+	dry bool
 	// ephemeral lets ephemeral values stand anywhere.
 	ephemeral bool
 	// hidden is the field that holds a secret while what is in it is looked at. The names of fields and keys may come from
@@ -45,7 +47,7 @@ func (c *coercion) enter(marks cty.ValueMarks, field string) (leave func()) {
 	if _, ephemeral := marks[Ephemeral]; ephemeral && !c.ephemeral {
 		c.fail(field, SummaryEphemeral, "An ephemeral value is not stored, so it can stand in write-only arguments alone. Refer to it in one of those, or use ephemeralasnull.")
 	}
-	if len(marks) > 0 && outer == "" {
+	if len(marks) > 0 && outer == "" && !c.dry {
 		c.hidden = field
 	}
 	return func() { c.hidden = outer }
@@ -141,10 +143,10 @@ func (c *coercion) convert(a *schema.Attribute, v cty.Value, field string) cty.V
 	out, err := gather(v, lenient(a.Type, false))
 	if err != nil {
 		// The keys of a map that holds a secret may be secret, too.
-		if pe, ok := errors.AsType[cty.PathError](err); ok && !v.ContainsMarked() {
+		if pe, ok := errors.AsType[cty.PathError](err); ok && (c.dry || !v.ContainsMarked()) {
 			field = pathField(field, pe.Path)
 		}
-		c.fail(field, SummaryWrongType, "The value is not appropriate for %q: %s.", a.Name, conversionText(err, v))
+		c.fail(field, SummaryWrongType, "The value is not appropriate for %q: %s.", a.Name, conversionText(err, v, c.dry))
 		return cty.UnknownVal(a.Type)
 	}
 	if at, huge := findHuge(out); huge {
@@ -155,8 +157,8 @@ func (c *coercion) convert(a *schema.Attribute, v cty.Value, field string) cty.V
 }
 
 // conversionText is why a value cannot be converted. Types of secrets are shown; their keys are not.
-func conversionText(err error, v cty.Value) string {
-	if v.ContainsMarked() {
+func conversionText(err error, v cty.Value, dry bool) string {
+	if !dry && v.ContainsMarked() {
 		return "it comes from a sensitive value, so the details are not shown; a value of the type " + v.Type().FriendlyName() + " does not fit"
 	}
 	return err.Error()

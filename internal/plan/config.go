@@ -319,23 +319,17 @@ func columnField(field string, r hcl.Range) string {
 	return fmt.Sprintf("%s:%d:%d", field, r.Start.Line, r.Start.Column)
 }
 
-// maxDetail bounds what an error repeats of a value.
-const maxDetail = 1500
-
 // fromHCL converts what the expression language says. Its details may quote values, so they are left out when a
 // secret is near.
 func fromHCL(ds hcl.Diagnostics, field string, secret bool) Diagnostics {
 	out := make(Diagnostics, 0, len(ds))
 	for _, d := range ds {
-		o := v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: d.Summary, Detail: d.Detail, Attribute: field}
+		o := v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: d.Summary, Detail: clip(d.Detail), Attribute: field}
 		if d.Severity == hcl.DiagWarning {
 			o.Severity = v1alpha1.SeverityWarning
 		}
 		if d.Subject != nil {
 			o.Attribute = columnField(field, *d.Subject)
-		}
-		if len(o.Detail) > maxDetail {
-			o.Detail = strings.ToValidUTF8(o.Detail[:maxDetail], "") + " ..."
 		}
 		if secret {
 			o.Detail = "The expression uses a sensitive value, so the details are not shown."

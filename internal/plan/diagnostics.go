@@ -76,8 +76,18 @@ func FromProto(ds []*tfprotov6.Diagnostic) Diagnostics {
 
 func errorAt(field, summary, format string, args ...any) v1alpha1.Diagnostic {
 	return v1alpha1.Diagnostic{
-		Severity: v1alpha1.SeverityError, Summary: summary, Detail: fmt.Sprintf(format, args...), Attribute: field,
+		Severity: v1alpha1.SeverityError, Summary: summary, Detail: clip(fmt.Sprintf(format, args...)), Attribute: field,
 	}
+}
+
+// maxDetail bounds what an error repeats of what was written.
+const maxDetail = 1500
+
+func clip(s string) string {
+	if len(s) <= maxDetail {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxDetail], "") + " ..."
 }
 
 // keyField appends a field's or map's key to a field path: "spec.tags.team", or spec.tags["a b"].

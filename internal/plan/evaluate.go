@@ -27,7 +27,7 @@ func (c *Config) run(ev *evaluation) (cty.Value, Diagnostics) {
 	if HasErrors(ev.diags) {
 		return cty.UnknownVal(c.block.ImpliedType()), ev.diags
 	}
-	co := &coercion{static: ev.warn, ephemeral: c.ephemeral}
+	co := &coercion{static: ev.warn, dry: ev.static, ephemeral: c.ephemeral}
 	v := co.block(c.block, raw, "spec")
 	return v, append(ev.diags, co.diags...)
 }
@@ -159,7 +159,7 @@ func (ev *evaluation) eval(n *node) cty.Value {
 	case n.expr != nil:
 		v, diags := n.expr.Value(ev.ctx)
 		if len(diags) > 0 {
-			ev.diags = append(ev.diags, fromHCL(diags, n.field, ev.usesSecret(n))...)
+			ev.diags = append(ev.diags, fromHCL(diags, n.field, !ev.static && ev.usesSecret(n))...)
 		}
 		if diags.HasErrors() {
 			return cty.DynamicVal

@@ -84,7 +84,7 @@ func (e *Expression) run(ev *evaluation) (cty.Value, Diagnostics) {
 	}
 	out, err := convert.Convert(v, e.want)
 	if err != nil {
-		return cty.UnknownVal(e.want), append(ev.diags, errorAt(e.field, SummaryWrongType, "The result must be %s: %s.", article(e.want.FriendlyName()), conversionText(err, v)))
+		return cty.UnknownVal(e.want), append(ev.diags, errorAt(e.field, SummaryWrongType, "The result must be %s: %s.", article(e.want.FriendlyName()), conversionText(err, v, ev.static)))
 	}
 	return out, ev.diags
 }

@@ -2,11 +2,17 @@ package plan
 
 import (
 	"encoding/json"
+	"fmt"
+	"os"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/zclconf/go-cty/cty"
 	"pgregory.net/rapid"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/schema"
 )
 
 // FuzzConfig: whatever a spec says, it is evaluated or refused, with a field in each diagnostic, and never panics.
@@ -37,15 +43,14 @@ func FuzzConfig(f *testing.F) {
 			return
 		}
 		c, diags := ParseConfig(in, b)
-		for _, d := range diags {
-			if !strings.HasPrefix(d.Attribute, "spec") || d.Summary == "" || d.Detail == "" {
-				t.Fatalf("incomplete: %+v", d)
-			}
-		}
+		complete(t, diags, "spec", js)
 		if HasErrors(diags) {
 			return
 		}
+		CheckReferences(c.References(), fuzzCatalog)
+		complete(t, c.CheckTypes(fuzzCatalog), "spec", js)
 		v, diags := c.Evaluate(scope)
+		complete(t, diags, "spec", js)
 		if HasErrors(diags) {
 			return
 		}
@@ -62,6 +67,97 @@ func FuzzConfig(f *testing.F) {
 			t.Fatal(err)
 		}
 	})
+}
+
+// complete says whether diagnostics have all that they need, and nothing that they must not have.
+func complete(t *testing.T, diags Diagnostics, field, input string) {
+	t.Helper()
+	for _, d := range diags {
+		if !strings.HasPrefix(d.Attribute, field) || d.Summary == "" || d.Detail == "" {
+			t.Fatalf("incomplete: %+v", d)
+		}
+		if strings.Contains(d.Summary+d.Detail+d.Attribute, "s3cret") && !strings.Contains(input, "s3cret") {
+			t.Fatalf("a secret is told: %+v", d)
+		}
+		if len(d.Detail) > 4000 {
+			t.Fatalf("a diagnostic of %d bytes", len(d.Detail))
+		}
+	}
+}
+
+var fuzzCatalog = Catalog{
+	Block: func(a Address) *schema.Block {
+		if a.Type == "sim_network" {
+			return machine()
+		}
+		return nil
+	},
+	Exists: func(Address) bool { return true },
+	Types:  func(v1alpha1.Mode) []string { return []string{"sim_network", "sim_disk"} },
+	Names:  func(Address) []string { return []string{"main"} },
+}
+
+// FuzzExpression: whatever an expression says, it is evaluated or refused, soon, twice with the same result, and without
+// telling a secret.
+func FuzzExpression(f *testing.F) {
+	for _, c := range functionSeeds {
+		f.Add(c)
+	}
+	b, err := os.ReadFile("testdata/functions.txt")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for line := range strings.Lines(string(b)) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			f.Add(line)
+		}
+	}
+	f.Fuzz(func(t *testing.T, expr string) {
+		if !utf8.ValidString(expr) {
+			return // a spec is JSON
+		}
+		e, diags := ParseExpression("${"+expr+"}", "v", ExpressionOptions{Self: true})
+		complete(t, diags, "v", expr)
+		if HasErrors(diags) {
+			return
+		}
+		e.CheckTypes(fuzzCatalog, machine())
+		v, diags := e.Evaluate(fuzzScope, network())
+		complete(t, diags, "v", expr)
+		if HasErrors(diags) {
+			return
+		}
+		again, _ := e.Evaluate(fuzzScope, network())
+		if !v.RawEquals(again) {
+			t.Fatalf("first %#v, then %#v", v, again)
+		}
+		if strings.Contains(fmt.Sprintf("%#v", v), "s3cret") && !v.ContainsMarked() && !strings.Contains(expr, "s3cret") && !strings.Contains(expr, "nonsensitive") {
+			t.Fatalf("a secret has lost its mark: %#v", v)
+		}
+	})
+}
+
+var functionSeeds = []string{
+	`sim_network.main.id`, `data.sim_image.x.zones[0]`, `namespace.shared.sim_network.main["id"]`, `configmap.app["a.b"]`, `secret.db.password`,
+	`ephemeral.sim_token.t.secret`, `self.zones[*]`, `[for k, v in sim_network.main : upper(v)]`, `merge(configmap.app, secret.db)`,
+	`jsondecode(secret.db.json)[sim_network.main.secret]`, `parseint(secret.db.password, 10)`, `{(sim_network.main.secret) = 1}`,
+	`templatestring(configmap.app.tpl, {a = sim_network.main.secret})`, `templatestring(secret.db.tpl, {a = 1})`, `regex(secret.db.password, "a")`,
+	`try(sim_network.main.nope, secret.db.nope, 1)`, `can(secret.db.password.x)`, `sim_network.main.name == null ? 1 : sim_network.main.count`,
+	`cidrsubnet(sim_network.main.secret, 8, 1)`, `lookup(configmap.app, secret.db.password)`, `zipmap(sim_network.main.zones, [sim_network.main.secret, 1])`,
+	`nonsensitive(secret.db)`, `ephemeralasnull(ephemeral.sim_token.t)`, `issensitive(secret.db.password) ? "a" : "b"`, `format("%s", secret.db)`,
+	`[for s in [sim_network.main.secret] : s][0]`, `toset([sim_network.main.secret])`, `setproduct([sim_network.main.secret], ["a"])`, `join(sim_network.main.secret, ["a", "b"])`,
+	`yamldecode(secret.db.json)`, `csvdecode(secret.db.password)`, `formatdate(secret.db.password, "2020-01-01T00:00:00Z")`, `timeadd(secret.db.password, "1h")`,
+}
+
+// fuzzScope has one of each kind of thing that can be referred to.
+func fuzzScope(a Address) (cty.Value, bool) {
+	switch a.Type {
+	case TypeConfigMap:
+		return obj("region", str("eu"), "a.b", str("x"), "tpl", str("hello ${a} %{ if true }x%{ endif }")), true
+	case TypeSecret:
+		return obj("password", str("s3cret"), "json", str(`{"s3cret":"s3cret"}`), "tpl", str("s3cret ${a}")), true
+	}
+	return network(), true
 }
 
 // FuzzProposedNew: any prior state and any configuration of the schema merge into a state that the rules allow.

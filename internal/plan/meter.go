@@ -292,6 +292,8 @@ func bare(args []cty.Value) []cty.Value {
 type meteredExpr struct {
 	hclsyntax.Expression
 	step bool
+	// part is true for a part of a template, which must become a string.
+	part bool
 }
 
 func (e *meteredExpr) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
@@ -300,6 +302,15 @@ func (e *meteredExpr) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 		return cty.DynamicVal, e.tooMuch()
 	}
 	v, diags := e.Expression.Value(ctx)
+	if e.part && !diags.HasErrors() {
+		// The template itself looks at the type when the value is known, and that may be too late.
+		if raw, _ := v.Unmark(); !raw.IsKnown() && raw.Type() != cty.DynamicPseudoType && !raw.Type().IsPrimitiveType() {
+			return cty.DynamicVal, append(diags, &hcl.Diagnostic{
+				Severity: hcl.DiagError, Summary: "Invalid template interpolation value", Subject: e.Range().Ptr(),
+				Detail: "Cannot include the given value in a string template: string required, but it is " + article(raw.Type().FriendlyName()) + ".",
+			})
+		}
+	}
 	var err error
 	if e.step {
 		err = m.take(1)
@@ -379,6 +390,9 @@ func metered(e hclsyntax.Expression) hclsyntax.Expression {
 	case *hclsyntax.TemplateExpr:
 		for i := range e.Parts {
 			e.Parts[i] = operand(e.Parts[i])
+			if m, ok := e.Parts[i].(*meteredExpr); ok {
+				m.part = true
+			}
 		}
 		return whole(e)
 	case *hclsyntax.TemplateWrapExpr:

@@ -32,8 +32,9 @@ func modes() []v1alpha1.Mode {
 var typeName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]*$`)
 
 // nameKinds names the kinds of a provider. The kind is what its mode makes of the type and the plural is what
-// Kubernetes guesses for it. Where that is taken, or too long, a hash of the type ends the name, so that it does not
-// depend on the order in which types are seen.
+// Kubernetes guesses for it. A plural that is taken gives way to the kind itself, as where providers have both "aws_subnet" and
+// "aws_subnets". Where that is taken, or too long, a hash of the type ends the name, so that it does not depend on the order in
+// which types are seen.
 func nameKinds(types map[v1alpha1.Mode][]string) ([]kindNames, error) {
 	taken := map[string]bool{}
 	var out []kindNames
@@ -68,8 +69,11 @@ func nameMode(mode v1alpha1.Mode, types []string, taken map[string]bool) ([]kind
 	for i, n := range out {
 		plural, _ := meta.UnsafeGuessKindToResource(kschema.GroupVersionKind{Kind: n.kind})
 		p := plural.Resource
-		if len(p) > maxPlural || p != n.kind && taken[p] {
-			p = n.hashed(p)
+		if p != n.kind && (len(p) > maxPlural || taken[p]) {
+			p = n.kind // nobody else has it
+		}
+		if len(p) > maxPlural {
+			p = n.hashed(plural.Resource)
 		}
 		taken[p] = true
 		out[i].plural = p

@@ -23,6 +23,7 @@ import (
 	"github.com/hykube/hykube/activities"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/schema"
 	"github.com/hykube/hykube/server/kinds"
 	"github.com/hykube/hykube/server/storage"
 )
@@ -189,17 +190,51 @@ func TestMayRead(t *testing.T) {
 	core.PrependReactor("create", "subjectaccessreviews", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		review := action.(clienttesting.CreateAction).GetObject().(*authorizationv1.SubjectAccessReview)
 		r := review.Spec.ResourceAttributes
-		review.Status.Allowed = review.Spec.User == "alice" && slices.Equal(review.Spec.Groups, []string{"dev"}) &&
-			*r == authorizationv1.ResourceAttributes{Verb: "get", Namespace: "shared", Group: "sim.hykube.io", Resource: "sim-networks", Name: "main"}
+		review.Status.Allowed = review.Spec.User == "alice" && slices.Equal(review.Spec.Groups, []string{"dev"}) && r.Verb == "get" &&
+			r.Namespace == "shared" && r.Name == "main" && slices.Contains([]string{"sim.hykube.io/sim-networks", "/configmaps"}, r.Group+"/"+r.Resource)
 		return true, review, nil
 	})
 	access := &Access{Core: core}
-	alice := v1alpha1.Identity{Username: "alice", Groups: []string{"dev"}}
-	if ok, err := access.MayRead(t.Context(), alice, "shared", "sim.hykube.io", "sim-networks", "main"); !ok || err != nil {
-		t.Errorf("what she may: %t %v", ok, err)
+	for _, test := range []struct {
+		reason, namespace, group, resource string
+		want                               bool
+	}{
+		{"resource", "shared", "sim.hykube.io", "sim-networks", true},
+		{"another resource", "shared", "sim.hykube.io", "sim-foos", false},
+		{"another namespace", "other", "sim.hykube.io", "sim-networks", false},
+		{"ConfigMap", "shared", "", "configmaps", true},
+		{"Secret", "shared", "", "secrets", false},
+	} {
+		alice := v1alpha1.Identity{Username: "alice", Groups: []string{"dev"}}
+		if ok, err := access.MayRead(t.Context(), alice, test.namespace, test.group, test.resource, "main"); ok != test.want || err != nil {
+			t.Errorf("%s: %t %v", test.reason, ok, err)
+		}
 	}
-	if ok, err := access.MayRead(t.Context(), alice, "shared", "", "secrets", "main"); ok || err != nil {
-		t.Errorf("what she may not: %t %v", ok, err)
+}
+
+// A plan asks about an object under the name that RBAC knows, also where the usual plural is the kind of another.
+func TestPlural(t *testing.T) {
+	store, err := storage.Open(t.Context(), storage.Config{DataDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	served, err := kinds.New(kinds.Config{RESTOptions: store.RESTOptions(nil, false)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := &schema.Schema{Block: &schema.Block{}}
+	if err := served.Set(kinds.Provider{Name: "sim", Schema: &schema.Provider{
+		Resources:   map[string]*schema.Schema{"sim_network": of},
+		DataSources: map[string]*schema.Schema{"sim_image": of, "sim_images": of},
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	objects := &Objects{Kinds: served}
+	for kind, want := range map[string]string{"sim-network": "sim-networks", "data-sim-image": "data-sim-image", "data-sim-images": "data-sim-imageses", "sim-foo": ""} {
+		if got, err := objects.Plural(v1alpha1.ObjectReference{APIVersion: "sim.hykube.io/v1", Kind: kind}); got != want || (err != nil) != (want == "") {
+			t.Errorf("%s: %q %v, want %q", kind, got, err, want)
+		}
 	}
 }
 

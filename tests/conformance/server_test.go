@@ -135,11 +135,13 @@ func eventually(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: eventually COMMAND [ARG...]")
 	}
 	deadline := time.Now().Add(waitLimit)
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
 	for err := ts.Exec(args[0], args[1:]...); err != nil; err = ts.Exec(args[0], args[1:]...) {
 		if time.Now().After(deadline) {
 			ts.Fatalf("%s: not within %s: %v", strings.Join(args, " "), waitLimit, err)
 		}
-		time.Sleep(100 * time.Millisecond)
+		<-tick.C
 	}
 }
 
@@ -162,7 +164,7 @@ func command(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(c.Command(args[0], args[1:]...))
 }
 
-// calls prints the applies so far, those that changed a name or all: calls [NAME]
+// calls prints the applies so far, in order, of one name or of all: calls [NAME]
 func calls(ts *testscript.TestScript, neg bool, args []string) {
 	c, err := cloud.Open(ts.Getenv("CLOUD"))
 	ts.Check(err)

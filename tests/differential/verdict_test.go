@@ -23,6 +23,10 @@ func judge(s *step, names *aliases, tf, hy *outcome) []difference {
 		if s.NoRefresh {
 			dropQuiet(tf.Plan, hy.Plan)
 		}
+		if s.RefreshOnly && len(tf.Plan.Drift) == 0 {
+			// Terraform would apply a refresh that found nothing.
+			tf.Plan.Applyable = hy.Plan.Applyable
+		}
 		a, b := asJSON(settleTerraform(tf.Plan)), asJSON(settleHykube(hy.Plan))
 		out = append(out, compare("plan", names.terraform.scrub(a), names.hykube.scrub(b))...)
 	}

@@ -1,5 +1,7 @@
 package conform5
 
+//lint:file-ignore SA1019 the legacy type system is what this provider is about
+
 import (
 	"cmp"
 	"context"

@@ -97,9 +97,7 @@ func (s *server) ListResource(ctx context.Context, req *tfprotov6.ListResourceRe
 	}
 	results := stream.Results
 	stream.Results = func(push func(tfprotov6.ListResourceResult) bool) {
-		sent := 0
 		for r := range results {
-			sent++
 			if !push(r) {
 				break
 			}

@@ -82,7 +82,7 @@ func refine(msgpack []byte) []byte {
 
 func (s *server) applyRaw(req *tfprotov6.ApplyResourceChangeRequest) (*tfprotov6.ApplyResourceChangeResponse, error) {
 	ty := s.types[rawName]
-	if s.isNull(rawName, req.PlannedState) {
+	if isNull(req.PlannedState) {
 		return &tfprotov6.ApplyResourceChangeResponse{NewState: req.PlannedState}, nil
 	}
 	planned, err := req.PlannedState.Unmarshal(ty)

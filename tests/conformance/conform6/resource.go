@@ -36,7 +36,7 @@ func (s *server) ValidateResourceConfig(ctx context.Context, req *tfprotov6.Vali
 
 func (s *server) PlanResourceChange(ctx context.Context, req *tfprotov6.PlanResourceChangeRequest) (*tfprotov6.PlanResourceChangeResponse, error) {
 	name, b := s.behaviours(req.TypeName, req.Config, req.PriorState)
-	creating, deleting := s.isNull(req.TypeName, req.PriorState), s.isNull(req.TypeName, req.ProposedNewState)
+	creating, deleting := isNull(req.PriorState), isNull(req.ProposedNewState)
 	s.log(cloud.Call{RPC: "PlanResourceChange", Type: req.TypeName, Name: name, Action: verb(deleting, creating), Private: req.PriorPrivate, Detail: s.module(req.ProviderMeta)})
 	if b.Has("plan-error") {
 		return &tfprotov6.PlanResourceChangeResponse{Diagnostics: failed()}, nil
@@ -127,7 +127,7 @@ func (s *server) identity(typeName string, id tftypes.Value) *tfprotov6.Resource
 
 func (s *server) ApplyResourceChange(ctx context.Context, req *tfprotov6.ApplyResourceChangeRequest) (*tfprotov6.ApplyResourceChangeResponse, error) {
 	name, b := s.behaviours(req.TypeName, req.Config, req.PriorState)
-	creating, deleting := s.isNull(req.TypeName, req.PriorState), s.isNull(req.TypeName, req.PlannedState)
+	creating, deleting := isNull(req.PriorState), isNull(req.PlannedState)
 	s.log(cloud.Call{RPC: "ApplyResourceChange", Type: req.TypeName, Name: name, Action: verb(deleting, creating), Private: req.PlannedPrivate, Detail: s.module(req.ProviderMeta)})
 	// "delete-fails" is about deletes, "create-fails" about creates, and so on; the others are about creates and updates.
 	kind := strings.ToLower(verb(deleting, creating))

@@ -165,7 +165,7 @@ func (s *server) behaviours(typeName string, values ...*tfprotov6.DynamicValue) 
 }
 
 // isNull says whether a value on the wire is.
-func (s *server) isNull(typeName string, dv *tfprotov6.DynamicValue) bool {
+func isNull(dv *tfprotov6.DynamicValue) bool {
 	if dv == nil {
 		return true
 	}
