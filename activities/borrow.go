@@ -62,12 +62,8 @@ func (a *Activities) borrow(ctx context.Context, r *resource, who *v1alpha1.Iden
 	if err != nil {
 		return nil, err
 	}
-	lend := a.lend
-	if lend == nil {
-		lend = a.fromCatalog
-	}
 	var back func()
-	if l.ProviderServer, back, err = lend(ctx, r.entry, cfg, r.ref.Namespace); err != nil {
+	if l.ProviderServer, back, err = a.lender()(ctx, r.entry, cfg, r.ref.Namespace); err != nil {
 		done()
 		return nil, err
 	}
@@ -76,6 +72,13 @@ func (a *Activities) borrow(ctx context.Context, r *resource, who *v1alpha1.Iden
 		done()
 	}
 	return l, nil
+}
+
+func (a *Activities) lender() lender {
+	if a.lend != nil {
+		return a.lend
+	}
+	return a.fromCatalog
 }
 
 func (a *Activities) fromCatalog(ctx context.Context, e catalog.Entry, cfg *v1alpha1.ProviderConfig, namespace string) (tfprotov6.ProviderServer, func(), error) {

@@ -81,19 +81,13 @@ func (a *Activities) lease(ctx context.Context, r *resource, rec *ledger.State, 
 	if err != nil {
 		return nil, err
 	}
-	process, err := a.Catalog.Acquire(ctx, r.entry, cfg, func(ctx context.Context, name, key string) ([]byte, error) {
-		return a.Configs.Secret(ctx, r.ref.Namespace, name, key)
-	})
-	if err != nil {
+	var back func()
+	if l.Provider, back, err = a.lender()(ctx, r.entry, cfg, r.ref.Namespace); err != nil {
 		releaseSlot()
-		if l.config != "" {
-			return nil, fmt.Errorf("configure provider %q with ProviderConfig %q: %w", r.entry.Name, l.config, err)
-		}
-		return nil, fmt.Errorf("configure provider %q without a ProviderConfig (there is none named %q or %q): %w", r.entry.Name, v1alpha1.DefaultProviderConfig, r.entry.Name, err)
+		return nil, err
 	}
-	l.Provider = process
 	l.release = func() {
-		process.Release()
+		back()
 		releaseSlot()
 	}
 	return l, nil

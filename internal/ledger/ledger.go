@@ -20,6 +20,9 @@ import (
 // pageSize bounds what one read from the store brings into memory.
 const pageSize = 500
 
+// keepAttempts bounds how often Keep tries again when others write, too.
+const keepAttempts = 10
+
 // Ledger reads and writes records through a KV.
 type Ledger struct{ kv KV }
 
@@ -47,6 +50,9 @@ type Instance struct {
 	Intent *Intent `json:"intent,omitempty"`
 	// Plan is the UID of the plan that wrote the record last.
 	Plan types.UID `json:"plan,omitempty"`
+	// Made is the step whose outcome the record holds, so that an attempt that comes after it makes nothing twice. Nil when the
+	// last step left things as they were.
+	Made *Made `json:"made,omitempty"`
 
 	revision int64
 }
@@ -110,6 +116,26 @@ type Intent struct {
 	At      time.Time `json:"at"`
 }
 
+// Made is a step of a plan that a provider has answered.
+type Made struct {
+	Plan   types.UID `json:"plan"`
+	Change int32     `json:"change"`
+	// Destroy tells the step of a replace that destroys from the one that creates.
+	Destroy bool `json:"destroy,omitempty"`
+	// Broken is true when a create ended in an error, and what the record holds is what it left.
+	Broken bool `json:"broken,omitempty"`
+}
+
+// Of says whether it is about a step.
+func (m *Made) Of(plan types.UID, change int32, destroy bool) bool {
+	return m != nil && m.Plan == plan && m.Change == change && m.Destroy == destroy
+}
+
+// Of says whether it is about a change.
+func (i *Intent) Of(plan types.UID, change int32) bool {
+	return i != nil && i.Plan == plan && i.Change == change
+}
+
 // Exists says whether there is something, as far as is known.
 func (s *State) Exists() bool { return s != nil && len(s.Attributes) > 0 }
 
@@ -164,6 +190,20 @@ func (l *Ledger) Save(ctx context.Context, i *Instance) error {
 	}
 	i.revision = rev
 	return nil
+}
+
+// Keep writes the record whatever is stored by now. It is for what a provider said, which must not be lost.
+func (l *Ledger) Keep(ctx context.Context, i *Instance) error {
+	for attempt := 1; ; attempt++ {
+		stored, err := l.Instance(ctx, i.Object)
+		if err != nil {
+			return err
+		}
+		i.revision = stored.revision
+		if err := l.Save(ctx, i); !errors.Is(err, ErrConflict) || attempt == keepAttempts {
+			return err
+		}
+	}
 }
 
 // Forget removes the record of an instance that no longer exists.

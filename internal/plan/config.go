@@ -59,7 +59,7 @@ type node struct {
 const (
 	maxTemplateBytes = 128 << 10
 	maxTemplateDepth = 200
-	maxOperators     = 20_000
+	maxOperators     = 40_000
 )
 
 // ConfigOptions say how a spec is read. The zero value does for the spec of a managed resource without provider-defined

@@ -3,7 +3,6 @@ package plan
 import (
 	"bytes"
 	"compress/gzip"
-	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
 	"encoding/base64"
@@ -142,7 +141,7 @@ var (
 		if err != nil {
 			return cty.NilVal, function.NewArgError(1, err)
 		}
-		out, err := rsa.DecryptPKCS1v15(rand.Reader, private, b) // the reader is for blinding; the result does not depend on it
+		out, err := rsa.DecryptPKCS1v15(nil, private, b)
 		if err != nil {
 			return cty.NilVal, function.NewArgErrorf(0, "failed to decrypt: the text was not encrypted for this key")
 		}

@@ -1,7 +1,13 @@
 package plan
 
 import (
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/zclconf/go-cty/cty"
@@ -104,6 +110,73 @@ func TestGoValues(t *testing.T) {
 	for _, bad := range []any{math.NaN(), math.Inf(1), struct{}{}, []string{"a"}} {
 		if _, diags := ParseConfig(map[string]any{"v": bad}, block(optional("v", cty.DynamicPseudoType))); !HasErrors(diags) {
 			t.Errorf("%v is accepted", bad)
+		}
+	}
+}
+
+func TestRSADecrypt(t *testing.T) {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := rsa.EncryptPKCS1v15(rand.Reader, &key.PublicKey, []byte("hello"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := base64.StdEncoding.EncodeToString(text)
+	for kind, der := range map[string][]byte{"RSA PRIVATE KEY": x509.MarshalPKCS1PrivateKey(key), "PRIVATE KEY": pkcs8} {
+		private := string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
+		v, err := rsaDecrypt.Call([]cty.Value{str(in), str(private)})
+		if err != nil || !v.RawEquals(str("hello")) {
+			t.Errorf("%s: got %#v, %v", kind, v, err)
+		}
+		if _, err := rsaDecrypt.Call([]cty.Value{str("AAAA"), str(private)}); err == nil {
+			t.Error("what was not encrypted is decrypted")
+		}
+	}
+	if _, err := rsaDecrypt.Call([]cty.Value{str(in), str("no key")}); err == nil {
+		t.Error("no key is taken")
+	}
+}
+
+func TestFunctionsOfOpenTofu(t *testing.T) {
+	for expr, want := range map[string]cty.Value{
+		`cidrcontains("10.0.0.0/8", "10.1.2.3")`:        cty.True,
+		`cidrcontains("10.0.0.0/8", "11.1.2.3")`:        cty.False,
+		`cidrcontains("10.0.0.0/8", "10.1.0.0/16")`:     cty.True,
+		`cidrcontains("10.1.0.0/16", "10.0.0.0/8")`:     cty.False,
+		`cidrcontains("fe80::/16", "fe80::1")`:          cty.True,
+		`urldecode("a+b%2F%C3%BC")`:                     str("a b/ü"),
+		`base64gunzip(base64gzip("hello"))`:             str("hello"),
+		`templatestring("a-$${x}", {x = 1})`:            str("a-1"),
+		`templatestring("$${x}", {x = [1]})`:            cty.TupleVal([]cty.Value{num(1)}),
+		`templatestring("plain", {})`:                   str("plain"),
+		`templatestring("$${upper(x)}", {x = "a"})`:     str("A"),
+		`templatestring("$${x}", {x = sensitive("a")})`: str("a").Mark(Sensitive),
+	} {
+		v, why, ok := evaluateCall(expr)
+		if !ok || !v.RawEquals(want) {
+			t.Errorf("%s: got %#v %s, want %#v", expr, v, why, want)
+		}
+	}
+	for expr, want := range map[string]string{
+		`cidrcontains("10.0.0.0/8", "fe80::1")`: "address family mismatch",
+		`cidrcontains("10.0.0.0/8", "x")`:       "neither an IP address",
+		`base64gunzip("eA==")`:                  "not valid gzip",
+		`templatestring("$${x}", {})`:           `vars map does not contain key "x"`,
+		`templatestring("$${", {})`:             "of the template",
+		`templatestring("$${file(\"x\")}", {})`: "expressions see no files",
+		`templatestring("$${1}", [])`:           "must be a map",
+		`1 / 0`:                                 "infinite",
+		`log(0, 10)`:                            "out of range",
+		`cidrsubnet("10.0.0.0/8", -9, 0)`:       "whole number from -8",
+	} {
+		if v, why, ok := evaluateCall(expr); ok || !strings.Contains(why, want) {
+			t.Errorf("%s: got %#v %s, want %s", expr, v, why, want)
 		}
 	}
 }

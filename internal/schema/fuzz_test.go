@@ -51,14 +51,26 @@ func FuzzDecode(f *testing.F) {
 		if errs := v.Type().TestConformance(ty); len(errs) > 0 {
 			t.Fatalf("%#v is no %#v: %v", v, ty, errs)
 		}
-		again, err := Encode(v, ty)
-		if err != nil {
-			t.Fatalf("%#v was taken, but cannot be sent: %v", v, err)
-		}
-		if w, err := Decode(again, ty); err != nil || !w.RawEquals(v) {
-			t.Fatalf("%#v came back as %#v, %v", v, w, err)
+		w := resent(t, v, ty)
+		// A large whole number that came as a float is sent as its shortest decimal text, which is another number in more bits:
+		// https://github.com/zclconf/go-cty/blob/main/cty/msgpack/marshal.go From then on it stays the same.
+		if again := resent(t, w, ty); !again.RawEquals(w) {
+			t.Fatalf("%#v came back as %#v", w, again)
 		}
 	})
+}
+
+func resent(t *testing.T, v cty.Value, ty cty.Type) cty.Value {
+	t.Helper()
+	d, err := Encode(v, ty)
+	if err != nil {
+		t.Fatalf("%#v was taken, but cannot be sent: %v", v, err)
+	}
+	out, err := Decode(d, ty)
+	if err != nil {
+		t.Fatalf("%#v was sent, but cannot be taken: %v", v, err)
+	}
+	return out
 }
 
 // FuzzFromProto: any schema is translated or refused, and what is translated has a type of its own and finds its parts.

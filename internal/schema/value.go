@@ -20,7 +20,13 @@ func Encode(v cty.Value, ty cty.Type) (*tfprotov6.DynamicValue, error) {
 }
 
 // Decode takes a value off the wire, in MessagePack or JSON. A nil or empty message is the null value.
-func Decode(d *tfprotov6.DynamicValue, ty cty.Type) (cty.Value, error) {
+func Decode(d *tfprotov6.DynamicValue, ty cty.Type) (v cty.Value, err error) {
+	defer func() {
+		// go-cty panics at what no provider should send, such as a float that is no number.
+		if r := recover(); r != nil {
+			v, err = cty.NilVal, fmt.Errorf("decode value: %v", r)
+		}
+	}()
 	switch {
 	case d == nil || len(d.MsgPack) == 0 && len(d.JSON) == 0:
 		return cty.NullVal(ty), nil
@@ -28,6 +34,10 @@ func Decode(d *tfprotov6.DynamicValue, ty cty.Type) (cty.Value, error) {
 		v, err := ctymsgpack.Unmarshal(d.MsgPack, ty)
 		if err != nil {
 			return cty.NilVal, fmt.Errorf("decode value: %w", pathError(err))
+		}
+		// An object that names one attribute twice passes for one with all of them.
+		if errs := v.Type().TestConformance(ty); len(errs) > 0 {
+			return cty.NilVal, fmt.Errorf("decode value: %w", pathError(errs[0]))
 		}
 		return v, nil
 	default:

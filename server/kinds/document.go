@@ -120,6 +120,15 @@ func writeSharedOperations(j *jsonWriter) {
 	j.value("requestBodies", map[string]any{"patch": map[string]any{"required": true, "content": content}})
 }
 
+const (
+	// extensionVersion is the version of the type's schema; 0 when it is left out.
+	extensionVersion = "x-hykube-schema-version"
+	// extensionBlock marks what is a nested block, and no argument.
+	extensionBlock = "x-hykube-block"
+	// extensionSensitive marks arguments that are secret.
+	extensionSensitive = "x-hykube-sensitive"
+)
+
 func (s *served) writeModel(j *jsonWriter) {
 	describe := s.Schema.Block.Description
 	if describe == "" {
@@ -137,6 +146,11 @@ func (s *served) writeModel(j *jsonWriter) {
 	s.writeGVK(j)
 	j.close("}")
 	j.close("]")
+	// What Terraform's JSON of a plan says of a configuration, and OpenAPI has no words for: this, extensionBlock and
+	// extensionSensitive.
+	if s.Schema.Version > 0 {
+		j.number(extensionVersion, s.Schema.Version)
+	}
 	j.object("properties", func() {
 		j.value("apiVersion", map[string]any{"type": "string", "description": "Group and version: " + s.GVK.GroupVersion().String() + "."})
 		j.value("kind", map[string]any{"type": "string", "description": "Kind: " + s.GVK.Kind + "."})
@@ -226,6 +240,9 @@ func writeAttribute(j *jsonWriter, a *schema.Attribute, status bool) {
 	if a.Deprecated && !status {
 		j.true("deprecated")
 	}
+	if (a.Sensitive || a.WriteOnly) && !status {
+		j.true(extensionSensitive)
+	}
 	if a.Nested == nil {
 		writeType(j, a.Type)
 		return
@@ -266,6 +283,8 @@ func writeNestedBlock(j *jsonWriter, nb *schema.NestedBlock, status bool) {
 	low, high := nb.MinItems, nb.MaxItems
 	if status {
 		low, high = 0, 0
+	} else {
+		j.true(extensionBlock)
 	}
 	writeNesting(j, nb.Nesting, low, high, func() { writeBlock(j, nb.Block, status) })
 }

@@ -411,7 +411,7 @@ func (y *hykube) states(ctx context.Context) (map[string]*state, error) {
 		if err != nil {
 			return nil, err
 		}
-		if a.mode != "managed" {
+		if a.mode != "managed" && a.mode != "data" {
 			continue
 		}
 		collection, err := y.collection(ctx, at)

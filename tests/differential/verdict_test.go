@@ -28,11 +28,23 @@ func judge(s *step, names *aliases, tf, hy *outcome) []difference {
 			tf.Plan.Applyable = hy.Plan.Applyable
 		}
 		a, b := asJSON(settleTerraform(tf.Plan)), asJSON(settleHykube(hy.Plan))
-		out = append(out, compare("plan", names.terraform.scrub(a), names.hykube.scrub(b))...)
+		found := compare("plan", names.terraform.scrub(a), names.hykube.scrub(b))
+		if slices.Contains(slices.Collect(maps.Values(tf.Plan.actions())), "delete create") || slices.Contains(slices.Collect(maps.Values(tf.Plan.actions())), "create delete") {
+			found = slices.DeleteFunc(found, keptSecret)
+		}
+		out = append(out, found...)
 	}
 	names.terraform.learn(tf.States)
 	names.hykube.learn(hy.States)
 	out = append(out, compare("state", names.terraform.scrub(asJSON(closed(tf.States))), names.hykube.scrub(asJSON(closed(hy.States))))...)
+	if s.Destroy {
+		// What goes with a resource and what it left behind has no order.
+		for _, o := range []*outcome{tf, hy} {
+			for _, calls := range o.Calls {
+				slices.Sort(calls)
+			}
+		}
+	}
 	out = append(out, compare("calls", names.terraform.scrub(asJSON(tf.Calls)), names.hykube.scrub(asJSON(hy.Calls)))...)
 	out = append(out, compare("cloud", names.terraform.scrub(asJSON(tf.Objects)), names.hykube.scrub(asJSON(hy.Objects)))...)
 
@@ -58,6 +70,15 @@ func judge(s *step, names *aliases, tf, hy *outcome) []difference {
 		}
 	}
 	return out
+}
+
+// keptSecret says that a difference is one of a secret that Terraform forgets and Hykube keeps: what a resource that is to be
+// replaced will have for a secret is not marked in Terraform, so that what refers to it is not, either.
+func keptSecret(d difference) bool {
+	if !strings.Contains(d.path, "/change/after") && !strings.HasPrefix(d.path, "plan/Values/") {
+		return false
+	}
+	return d.hykube == mask || d.hykube == true && d.terraform != true
 }
 
 // settleTerraform takes out of a plan of Terraform what is different on purpose.
@@ -94,9 +115,18 @@ func settleHykube(p *planDocument) *planDocument {
 }
 
 func settle(p *planDocument) *planDocument {
+	for _, c := range p.Drift {
+		change := c["change"].(map[string]any)
+		for key, v := range change {
+			change[key] = bare(v)
+		}
+	}
 	for _, r := range p.Values {
 		delete(r, "schema_version")
 		delete(r, "sensitive_values")
+		if r["values"] == nil {
+			delete(r, "values")
+		}
 	}
 	return p
 }
@@ -122,6 +152,37 @@ func settleChange(c map[string]any) map[string]any {
 		delete(importing, "unknown")
 	}
 	return c
+}
+
+// bare leaves out what is null or empty: Hykube tells drift from the status of the object, which has no nulls.
+func bare(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := map[string]any{}
+		for k, e := range v {
+			if e = bare(e); e != nil {
+				out[k] = e
+			}
+		}
+		if len(out) > 0 {
+			return out
+		}
+		return nil
+	case []any:
+		out := []any{}
+		for _, e := range v {
+			out = append(out, bare(e))
+		}
+		if slices.ContainsFunc(out, func(e any) bool { return e != nil && e != false }) {
+			return out
+		}
+		return nil
+	case bool:
+		if !v {
+			return nil
+		}
+	}
+	return v
 }
 
 // mask is what Hykube writes for a secret.
@@ -178,6 +239,9 @@ func closed(states map[string]*state) map[string]*state {
 			visit(d)
 		}
 		delete(seen, at)
+		if strings.HasPrefix(at, "data.") {
+			clear(seen) // Terraform records none of a data source
+		}
 		out[at] = &state{Attributes: s.Attributes, Tainted: s.Tainted, Dependencies: slices.Sorted(maps.Keys(seen))}
 	}
 	return out

@@ -1,6 +1,10 @@
 package repository
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -37,14 +41,16 @@ func TestImportsRunDownhill(t *testing.T) {
 func TestForbiddenImports(t *testing.T) {
 	t.Parallel()
 	outside := []string{"net", "net/http", "os", "os/exec", "io/fs", "database/sql", "syscall"}
+	// The planner needs the types of net for addresses; see TestThePlannerDialsNobody.
+	pure := slices.DeleteFunc(slices.Clone(outside), func(path string) bool { return path == "net" })
 	clients := []string{"k8s.io/client-go", "go.temporal.io/sdk/client", "go.temporal.io/sdk/worker", "go.etcd.io/etcd", "google.golang.org/grpc"}
 	tests := []struct {
 		folder string
 		never  []string
 		reason string
 	}{
-		{"workflows", slices.Concat(outside, clients, []string{module + "/activities", module + "/internal/provider"}), "a workflow orchestrates; what touches the world is an activity"},
-		{"internal/plan", slices.Concat(outside, clients, []string{module + "/internal/provider", module + "/internal/ledger"}), "the planner is pure"},
+		{"workflows", slices.Concat(pure, clients, []string{module + "/activities", module + "/internal/provider"}), "a workflow orchestrates; what touches the world is an activity"},
+		{"internal/plan", slices.Concat(pure, clients, []string{module + "/internal/provider", module + "/internal/ledger"}), "the planner is pure"},
 		{"internal/schema", slices.Concat(outside, clients), "a schema is data"},
 		{"internal/diff", []string{"net", "os", "os/exec", "k8s.io/client-go"}, "a diff is text made of a plan"},
 		{"internal/ledger", slices.Concat(clients, []string{module + "/internal/provider"}), "the ledger knows no provider and no client"},
@@ -70,6 +76,33 @@ func TestForbiddenImports(t *testing.T) {
 			if !found {
 				t.Errorf("there is no package in %s: the test guards nothing", tt.folder)
 			}
+		})
+	}
+}
+
+// TestThePlannerDialsNobody wants of the package net nothing but what reads and writes addresses.
+func TestThePlannerDialsNobody(t *testing.T) {
+	t.Parallel()
+	addresses := []string{"IP", "IPMask", "IPNet", "CIDRMask", "ParseCIDR", "ParseIP"}
+	files, err := filepath.Glob(filepath.Join(root, "internal", "plan", "*.go"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no files of the planner: %v", err)
+	}
+	for _, file := range files {
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.ContainsFunc(f.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == `"net"` }) {
+			continue
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			if sel, ok := n.(*ast.SelectorExpr); ok {
+				if x, ok := sel.X.(*ast.Ident); ok && x.Name == "net" && !slices.Contains(addresses, sel.Sel.Name) {
+					t.Errorf("%s uses net.%s: the planner is pure", filepath.Base(file), sel.Sel.Name)
+				}
+			}
+			return true
 		})
 	}
 }

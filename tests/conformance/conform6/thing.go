@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"math/big"
 
@@ -188,13 +189,12 @@ func found(v tftypes.Value, o cloud.Object) tftypes.Value {
 
 // complete replaces what is unknown: the id, and something for the rest.
 func complete(v tftypes.Value, id string) tftypes.Value {
-	n := 0
 	// The function returns no error, so neither does Transform.
 	out, _ := tftypes.Transform(v, func(p *tftypes.AttributePath, v tftypes.Value) (tftypes.Value, error) {
 		if v.IsKnown() {
 			return v, nil
 		}
-		n++
+		n := place(p)
 		switch {
 		case p.Equal(tftypes.NewAttributePath().WithAttributeName("id")):
 			return tftypes.NewValue(tftypes.String, id), nil
@@ -209,4 +209,16 @@ func complete(v tftypes.Value, id string) tftypes.Value {
 		}
 	})
 	return out
+}
+
+// place is a number for a path. The same path has the same number in every run, so that two clouds make the same of the same plan;
+// elements of a set have none of their own, since that would be their value.
+func place(p *tftypes.AttributePath) uint32 {
+	h := fnv.New32a()
+	for _, step := range p.Steps() {
+		if _, ok := step.(tftypes.ElementKeyValue); !ok {
+			fmt.Fprint(h, step, "/")
+		}
+	}
+	return h.Sum32() % 1000
 }

@@ -1,0 +1,46 @@
+package registry
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+func TestChangesTable(t *testing.T) {
+	for reason, test := range map[string]struct {
+		change          v1alpha1.PlanChange
+		action, address string
+	}{
+		"update":                  {v1alpha1.PlanChange{Action: v1alpha1.ActionUpdate}, "Update", "sim_network.main"},
+		"replace":                 {v1alpha1.PlanChange{Action: v1alpha1.ActionReplace}, "Replace", "sim_network.main"},
+		"create before destroy":   {v1alpha1.PlanChange{Action: v1alpha1.ActionReplace, CreateBeforeDestroy: true}, "Replace (creates first)", "sim_network.main"},
+		"forget before create":    {v1alpha1.PlanChange{Action: v1alpha1.ActionReplace, Forget: true}, "Replace (forgets the old one)", "sim_network.main"},
+		"import alone":            {v1alpha1.PlanChange{Action: v1alpha1.ActionNoOp, Importing: &v1alpha1.PlanImport{ID: "1"}}, "Import", "sim_network.main"},
+		"import and update":       {v1alpha1.PlanChange{Action: v1alpha1.ActionUpdate, Importing: &v1alpha1.PlanImport{ID: "1"}}, "Import, Update", "sim_network.main"},
+		"move":                    {v1alpha1.PlanChange{Action: v1alpha1.ActionNoOp, PreviousAddress: "sim_network.old"}, "Move", "sim_network.main (was sim_network.old)"},
+		"destroy of what is left": {v1alpha1.PlanChange{Action: v1alpha1.ActionDelete, Deposed: "0a1b2c3d"}, "Delete", "sim_network.main (deposed 0a1b2c3d)"},
+	} {
+		test.change.Address = "sim_network.main"
+		cells := changesTable(&v1alpha1.PlanChangeList{Items: []v1alpha1.PlanChange{test.change}}).Rows[0].Cells
+		if cells[1] != test.action || cells[2] != test.address {
+			t.Errorf("%s: %v, want %q of %q", reason, cells, test.action, test.address)
+		}
+	}
+}
+
+func TestQueryTable(t *testing.T) {
+	table := queryTable(&v1alpha1.Query{Status: v1alpha1.QueryStatus{Results: []v1alpha1.QueryResult{
+		{DisplayName: "one", Identity: &runtime.RawExtension{Raw: []byte(`{"id":"1"}`)}, ManagedBy: "sim_network.main"},
+		{DisplayName: "two", ID: "2"},
+	}}})
+	var got [][]any
+	for _, r := range table.Rows {
+		got = append(got, r.Cells)
+	}
+	if diff := cmp.Diff([][]any{{"one", `{"id":"1"}`, "sim_network.main"}, {"two", "2", ""}}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
