@@ -10,11 +10,16 @@ export CGO_ENABLED := 1
 KUBERNETES := $(shell sed -n 's/^const kubernetesVersion = "\(.*\)"/\1/p' server/version.go)
 LDFLAGS := -s -w -X k8s.io/component-base/version.gitVersion=$(KUBERNETES) -X github.com/hykube/hykube/server.Version=$(VERSION) -X github.com/hykube/hykube/internal/cli.Version=$(VERSION)
 
+# The differential test: how many generated stories, and from which seed on.
+CASES ?= 250
+SEED ?= 1
+DIFFERENTIAL_NOTE = command -v tofu >/dev/null || command -v terraform >/dev/null || echo "NOTE: neither tofu nor terraform is installed: nothing is compared with it (tests/differential is skipped)"
+
 .DEFAULT_GOAL := help
 
 .PHONY: help
 help: ## List the targets.
-	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## Build bin/: hykube, kubectl-hykube, simcloud and terraform-provider-sim.
@@ -35,7 +40,13 @@ run: build mirror ## Serve in the foreground, on PORT (6443), and say what to ty
 
 .PHONY: test
 test: build mirror ## Run every test, from units to end-to-end stories.
+	@$(DIFFERENTIAL_NOTE)
 	HYKUBE_BIN_DIR=$(CURDIR)/bin HYKUBE_MIRROR_DIR=$(CURDIR)/.cache/mirror go test -timeout 30m ./...
+
+.PHONY: test-differential
+test-differential: build mirror ## Compare Hykube with tofu or terraform, in every story and 250 generated ones.
+	@$(DIFFERENTIAL_NOTE)
+	HYKUBE_BIN_DIR=$(CURDIR)/bin HYKUBE_MIRROR_DIR=$(CURDIR)/.cache/mirror go test -timeout 90m ./tests/differential -long -cases $(CASES) -seed $(SEED)
 
 .PHONY: check
 check: ## Look for what tests do not see: format, lint, stale generated code, known vulnerabilities.

@@ -5,29 +5,30 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/hykube/hykube/workflows"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 func TestAStepIsMadeByOneAttemptAtATime(t *testing.T) {
 	a := newAlone()
-	in := workflows.StepInput{Change: 1}
-	leave, err := a.enter(t.Context(), in)
+	leave, err := a.enter(t.Context(), "plan", "object")
 	if err != nil {
 		t.Fatal(err)
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := a.enter(ended, in); !errors.Is(err, context.Canceled) {
+	if _, err := a.enter(ended, "plan", "object"); !errors.Is(err, context.Canceled) {
 		t.Errorf("a second attempt: got %v, want it to wait until its context ends", err)
 	}
-	if other, err := a.enter(ended, workflows.StepInput{Change: 2}); err != nil {
-		t.Errorf("another step: %v", err)
-	} else {
-		other()
+	for _, other := range []struct{ plan, object types.UID }{{"plan", "other"}, {"other", "object"}} {
+		if leave, err := a.enter(ended, other.plan, other.object); err != nil {
+			t.Errorf("%v: %v", other, err)
+		} else {
+			leave()
+		}
 	}
 	entered := make(chan error)
 	go func() {
-		leave, err := a.enter(t.Context(), in)
+		leave, err := a.enter(t.Context(), "plan", "object")
 		if err == nil {
 			leave()
 		}

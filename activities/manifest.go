@@ -181,7 +181,7 @@ func (m *manifest) write(v cty.Value, field string) any {
 		for it := v.ElementIterator(); it.Next(); {
 			k, e := it.Element()
 			if w := m.write(e, field+"."+k.AsString()); w != nil {
-				out[k.AsString()] = w
+				out[plan.EscapeTemplate(k.AsString())] = w // keys of maps are templates, too
 			}
 		}
 		return out

@@ -49,12 +49,10 @@ func block(c *ledger.Change, why string, d v1alpha1.Diagnostic) {
 // spread blocks what cannot be done without the changes that are blocked already: what refers to them, which was not even
 // planned, and the destroy of what they stand on.
 func (pr *proposal) spread(ctx context.Context, changes []*ledger.Change) error {
-	index := make(map[string]*ledger.Change, len(changes))
+	index := make(map[string][]*ledger.Change, len(changes)) // old instances with the current one: it may stand on either
 	var blocked []*ledger.Change
 	for _, c := range changes {
-		if c.Deposed == "" {
-			index[c.Address] = c
-		}
+		index[c.Address] = append(index[c.Address], c)
 		if c.State == v1alpha1.ChangeSkipped {
 			blocked = append(blocked, c)
 		}
@@ -91,12 +89,13 @@ func (pr *proposal) spread(ctx context.Context, changes []*ledger.Change) error 
 	}
 	for next := 0; next < len(blocked); next++ {
 		for _, address := range blocked[next].Requires {
-			c := index[address]
-			if c == nil || c.Action != v1alpha1.ActionDelete && c.Action != v1alpha1.ActionReplace {
-				continue
-			}
-			if err := stop(c, blocked[next].Address); err != nil {
-				return err
+			for _, c := range index[address] {
+				if c.Action != v1alpha1.ActionDelete && c.Action != v1alpha1.ActionReplace {
+					continue
+				}
+				if err := stop(c, blocked[next].Address); err != nil {
+					return err
+				}
 			}
 		}
 	}

@@ -155,8 +155,8 @@ func (a *Activities) keepData(ctx context.Context, planUID types.UID, c *ledger.
 // nothing but the record.
 func (a *Activities) confirm(ctx context.Context, planUID types.UID, c *ledger.Change) error {
 	rec, err := a.Ledger.Instance(ctx, c.Object)
-	if err != nil || !rec.Exists() {
-		return err
+	if err != nil || !rec.Exists() || rec.Intent != nil {
+		return err // who changes it just now says what came of it
 	}
 	if rec.Object.Generation != c.Object.Generation {
 		rec.Object, rec.Dependencies, rec.CreateBeforeDestroy, rec.Plan = c.Object, c.Dependencies, c.CreatesFirst, planUID

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/ledger"
@@ -40,6 +39,7 @@ func (s *stepRun) takeOver(ctx context.Context, obj *unstructured.Unstructured, 
 		rec.State, rec.Deposed = from.State, from.Deposed
 		if c.Refreshed != nil {
 			rec.State = *c.Refreshed
+			rec.Dependencies, rec.CreateBeforeDestroy = from.Dependencies, from.CreateBeforeDestroy
 		}
 		rec.Object, rec.Provider, rec.MovedFrom, rec.Plan = c.Object, s.resource.entry.Name, c.Bound.From.UID, s.plan.UID
 		rec.ProviderConfig, rec.ProviderVersion = c.ProviderConfig, c.ProviderVersion
@@ -48,8 +48,11 @@ func (s *stepRun) takeOver(ctx context.Context, obj *unstructured.Unstructured, 
 			return s.conflict(err)
 		}
 	}
-	if rec.MovedFrom != c.Bound.From.UID {
+	switch {
+	case rec.MovedFrom != c.Bound.From.UID:
 		return &staleError{"it has got infrastructure of its own after the plan was made"}
+	case from.Intent != nil:
+		return &staleError{fmt.Sprintf("another plan is changing %s, or was when the server stopped", c.PreviousAddress)}
 	}
 	if err := s.Ledger.Forget(ctx, from); err != nil {
 		return s.conflict(err)
@@ -72,6 +75,7 @@ func (s *stepRun) adopt(ctx context.Context, obj *unstructured.Unstructured, r *
 	rec.State = *c.Refreshed
 	rec.Object, rec.Provider, rec.Plan = c.Object, r.entry.Name, s.plan.UID
 	rec.Type, rec.ProviderConfig, rec.ProviderVersion = r.addr.Type, c.ProviderConfig, c.ProviderVersion
+	rec.Dependencies, rec.CreateBeforeDestroy = c.Dependencies, c.CreatesFirst
 	rec.Object.Generation = 0 // nothing was applied yet
 	s.begun = true
 	return s.conflict(s.Ledger.Save(ctx, rec))
@@ -89,13 +93,17 @@ func (s *stepRun) forget(ctx context.Context, rec *ledger.Instance) error {
 
 // depose puts the current instance aside for a create that comes before its destroy. The caller saves the record together
 // with the intent of the create.
-func (s *stepRun) depose(rec *ledger.Instance) {
+func (s *stepRun) depose(rec *ledger.Instance) error {
 	c := s.change
 	if c.DeposedKey == "" || !rec.Exists() {
-		return
+		return nil
+	}
+	if rec.FindDeposed(c.DeposedKey) != nil {
+		return &staleError{fmt.Sprintf("an old instance is recorded as %s already", c.DeposedKey)}
 	}
 	rec.Deposed = append(rec.Deposed, ledger.Deposed{Key: c.DeposedKey, State: rec.State})
 	rec.State = ledger.State{Type: rec.Type}
+	return nil
 }
 
 func dropDeposed(rec *ledger.Instance, key string) {
@@ -121,7 +129,7 @@ func (s *stepRun) destroyOld(ctx context.Context, r *resource, rec *ledger.Insta
 		}
 		return &staleError{"another plan destroyed it"}
 	}
-	resumed := rec.Intent != nil && rec.Intent.Plan == s.plan.UID && rec.Intent.Deposed == key
+	resumed := rec.Intent.Of(s.plan.UID, c.Index) && rec.Intent.Deposed == key
 	if rec.Intent != nil && !resumed {
 		over, err := s.over(ctx, rec.Intent)
 		if err != nil {
@@ -164,9 +172,8 @@ func (s *stepRun) destroyOld(ctx context.Context, r *resource, rec *ledger.Insta
 	if err != nil {
 		return s.retryable(err, true)
 	}
-	rec.Intent = &ledger.Intent{Plan: s.plan.UID, Change: c.Index, Action: v1alpha1.ActionDelete, Deposed: key, At: time.Now().UTC()}
-	if err := s.Ledger.Save(ctx, rec); err != nil {
-		return s.conflict(err)
+	if err := s.intend(ctx, rec, v1alpha1.ActionDelete, key); err != nil {
+		return err
 	}
 	o := l.Apply(ctx, prior, p, p.Value)
 	ctx, s.answered = context.WithoutCancel(ctx), true
@@ -193,5 +200,5 @@ func (s *stepRun) saveOld(ctx context.Context, rec *ledger.Instance, key string)
 	if !rec.Living() {
 		return s.conflict(s.Ledger.Forget(ctx, rec))
 	}
-	return s.conflict(s.Ledger.Save(ctx, rec))
+	return s.keep(ctx, rec)
 }

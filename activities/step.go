@@ -35,11 +35,6 @@ type retryError struct{ error }
 // Step makes one step of an approved plan.
 func (a *Activities) Step(ctx context.Context, in workflows.StepInput) (workflows.StepResult, error) {
 	defer heartbeat(ctx)()
-	leave, err := a.alone.enter(ctx, in)
-	if err != nil {
-		return workflows.StepResult{}, err
-	}
-	defer leave()
 	po, err := a.plan(ctx, in.Plan)
 	if err != nil {
 		return workflows.StepResult{}, err
@@ -98,6 +93,14 @@ func (a *Activities) cancelled(ctx context.Context, p workflows.Plan) (bool, err
 func (a *Activities) step(ctx context.Context, po *v1alpha1.Plan, in workflows.StepInput, attempt int) (workflows.StepResult, error) {
 	c, err := a.Ledger.Change(ctx, po.UID, int32(in.Change))
 	if err != nil {
+		return workflows.StepResult{}, err
+	}
+	leave, err := a.alone.enter(ctx, po.UID, c.Object.UID)
+	if err != nil {
+		return workflows.StepResult{}, err
+	}
+	defer leave()
+	if c, err = a.Ledger.Change(ctx, po.UID, int32(in.Change)); err != nil { // an earlier attempt may have been at it
 		return workflows.StepResult{}, err
 	}
 	if ended(c, in.Destroy) {
@@ -241,7 +244,7 @@ func (s *stepRun) publish(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if !rec.Living() {
+		if !rec.Living() && rec.Intent == nil {
 			// There is nothing that the object would have to outlive.
 			if err := s.Objects.Release(ctx, c.Object); err != nil || gone && c.Bound.Deleting {
 				return err
@@ -328,8 +331,8 @@ func (s *stepRun) publishAgain(ctx context.Context) error {
 	}
 	if !rec.Exists() {
 		s.after = new(cty.NullVal(s.resource.schema.Block.ImpliedType()))
-	} else if err := s.recall(rec); err != nil {
-		return err
+	} else {
+		s.recall(rec)
 	}
 	return s.publish(ctx)
 }
@@ -375,10 +378,14 @@ func (s *stepRun) make(ctx context.Context) error {
 		}
 	}
 	creating := c.Action == v1alpha1.ActionCreate || c.Action == v1alpha1.ActionReplace && !s.destroy
-	resumed := rec.Intent != nil && rec.Intent.Plan == s.plan.UID
+	resumed := rec.Intent.Of(s.plan.UID, c.Index)
 	switch {
 	case s.madeBefore(rec):
-		return s.recall(rec)
+		return s.remember(ctx, r, rec)
+	case s.brokeBefore(rec):
+		s.recall(rec)
+		return &instance.DiagnosticsError{Operation: "apply", Diagnostics: plan.Diagnostics{problem(r.addr, "Create failed",
+			"The create ended in an error, which was lost when the server stopped, and left something behind. The next plan replaces it.")}}
 	case resumed && rec.Intent.Action == v1alpha1.ActionCreate:
 		return &unknownError{lostCreate(r.addr, rec.Intent)}
 	case rec.Intent != nil && !resumed:
@@ -451,11 +458,12 @@ func (s *stepRun) make(ctx context.Context) error {
 		action = v1alpha1.ActionDelete
 	case creating:
 		action = v1alpha1.ActionCreate
-		s.depose(rec)
+		if err := s.depose(rec); err != nil {
+			return err
+		}
 	}
-	rec.Intent = &ledger.Intent{Plan: s.plan.UID, Change: c.Index, Action: action, At: time.Now().UTC()}
-	if err := s.Ledger.Save(ctx, rec); err != nil {
-		return s.conflict(err)
+	if err := s.intend(ctx, rec, action, ""); err != nil {
+		return err
 	}
 
 	o := l.Apply(ctx, prior, p, config.Effective)
@@ -473,8 +481,8 @@ func (s *stepRun) make(ctx context.Context) error {
 	rec.Quarantine = o.Quarantine
 	if len(o.Quarantine) > 0 && creating {
 		// Something was made, and nobody can say what: the intent stays, so that nothing is made twice.
-		if err := s.Ledger.Save(ctx, rec); err != nil {
-			return errors.Join(o.Err, s.conflict(err))
+		if err := s.keep(ctx, rec); err != nil {
+			return errors.Join(o.Err, err)
 		}
 		return &unknownError{fmt.Errorf("%w; its answer is kept (kubectl hykube state show), and %s is left alone until somebody has looked", o.Err, r.addr)}
 	}
@@ -510,6 +518,16 @@ func (s *stepRun) fulfilled(v *look, rec *ledger.Instance, r *resource, value ct
 	return errors.Join(err, s.conflict(s.Ledger.Save(v.ctx, rec)))
 }
 
+// intend writes down what is about to be asked of the provider. Who wants to stop does so before: a write that is cut off may
+// have been made all the same, and would then look like a call whose answer was lost.
+func (s *stepRun) intend(ctx context.Context, rec *ledger.Instance, action v1alpha1.Action, deposed string) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	rec.Intent = &ledger.Intent{Plan: s.plan.UID, Change: s.change.Index, Action: action, Deposed: deposed, At: time.Now().UTC()}
+	return s.conflict(s.Ledger.Save(context.WithoutCancel(ctx), rec))
+}
+
 // warningsOf leaves errors out.
 func warningsOf(diags plan.Diagnostics) plan.Diagnostics {
 	return slices.DeleteFunc(slices.Clone(diags), func(d v1alpha1.Diagnostic) bool { return d.Severity == v1alpha1.SeverityError })
@@ -520,13 +538,23 @@ func (s *stepRun) madeBefore(rec *ledger.Instance) bool {
 	if s.begun && (s.change.Action == v1alpha1.ActionDelete || s.change.Action == v1alpha1.ActionForget) && !rec.Exists() && rec.Intent == nil {
 		return true // nothing is recorded of what was destroyed, not even by whom
 	}
-	if rec.Plan != s.plan.UID || rec.Intent != nil {
-		return false
+	return rec.Intent == nil && rec.Made.Of(s.plan.UID, s.change.Index, s.destroy) && !rec.Made.Broken
+}
+
+// brokeBefore says whether an earlier attempt ended in an error and left something of what it was to create.
+func (s *stepRun) brokeBefore(rec *ledger.Instance) bool {
+	return rec.Intent == nil && rec.Made.Of(s.plan.UID, s.change.Index, s.destroy) && rec.Made.Broken
+}
+
+// remember ends a step that an earlier attempt made, with what that may not have come to.
+func (s *stepRun) remember(ctx context.Context, r *resource, rec *ledger.Instance) error {
+	s.recall(rec)
+	if s.destroy || s.after == nil {
+		return nil
 	}
-	if s.destroy {
-		return !rec.Exists()
-	}
-	return rec.Exists() && !rec.Tainted && rec.Object.Generation == s.change.Object.Generation && rec.Digest() != s.change.Bound.State
+	scope := s.newScope(s.plan, r.ref.Namespace, nil)
+	defer func() { s.warnUnclosed(ctx, scope.close(context.WithoutCancel(ctx))) }()
+	return s.fulfilled(&look{ctx: ctx, scope: scope}, rec, r, *s.after)
 }
 
 // triedBefore says whether an earlier attempt recorded something that no generation of the spec asked for: what a call that
@@ -535,16 +563,15 @@ func (s *stepRun) triedBefore(rec *ledger.Instance) bool {
 	return s.begun && rec.Plan == s.plan.UID && rec.Object.Generation == 0
 }
 
-// recall takes the outcome from the record.
-func (s *stepRun) recall(rec *ledger.Instance) error {
+// recall takes the outcome from the record. When its schema moved on, the object keeps what it shows.
+func (s *stepRun) recall(rec *ledger.Instance) {
+	s.after = nil
 	if !rec.Exists() {
-		return nil
+		return
 	}
-	v, err := instance.Recorded(&rec.State, s.resource.schema)
-	if err == nil {
+	if v, err := instance.Recorded(&rec.State, s.resource.schema); err == nil {
 		s.after = &v
 	}
-	return err
 }
 
 // unmoved checks what the change is bound to; rec is nil for what has no state to be bound to.
@@ -645,7 +672,8 @@ func (s *stepRun) accept(ctx context.Context, rec *ledger.Instance) error {
 		s.after = new(cty.NullVal(s.resource.schema.Block.ImpliedType()))
 		return nil
 	}
-	return s.recall(rec)
+	s.recall(rec)
+	return nil
 }
 
 // save records what is there now, after a call that ended in failure unless that is nil, and clears the intent.
@@ -656,9 +684,7 @@ func (s *stepRun) save(ctx context.Context, l *lease, rec *ledger.Instance, r *r
 		// Nothing came of the create, so the old instance is the current one again.
 		rec.State = old.State
 		dropDeposed(rec, c.DeposedKey)
-		if err := s.recall(rec); err != nil {
-			s.after = nil // its schema moved on; the object keeps what it shows
-		}
+		s.recall(rec)
 	} else {
 		if err := l.Record(&rec.State, state); err != nil {
 			return err
@@ -673,13 +699,29 @@ func (s *stepRun) save(ctx context.Context, l *lease, rec *ledger.Instance, r *r
 		}
 	}
 	rec.Object, rec.Provider, rec.Plan, rec.Intent = c.Object, r.entry.Name, s.plan.UID, nil
+	rec.Made = &ledger.Made{Plan: s.plan.UID, Change: c.Index, Destroy: s.destroy, Broken: failure != nil}
+	if failure != nil && !(creating && state.Exists()) {
+		rec.Made = nil
+	}
 	if failure != nil {
 		rec.Object.Generation = 0 // what the spec asks for was not reached, so the next plan has to look at it
 	}
 	if !rec.Living() && (c.Action == v1alpha1.ActionDelete || c.Action == v1alpha1.ActionCreate) {
 		return s.conflict(s.Ledger.Forget(ctx, rec))
 	}
-	return s.conflict(s.Ledger.Save(ctx, rec))
+	return s.keep(ctx, rec)
+}
+
+// keep saves a record. Once the provider answered, it is saved whoever else wrote it: the intent keeps others away, and if one
+// of them did not mind it, what the provider said must not be lost.
+func (s *stepRun) keep(ctx context.Context, rec *ledger.Instance) error {
+	err := s.Ledger.Save(ctx, rec)
+	if s.answered && errors.Is(err, ledger.ErrConflict) {
+		s.Logger.ErrorContext(ctx, "a record was written while a change of it was under way; what the provider said replaces it",
+			"plan", s.plan.Name, "namespace", s.plan.Namespace, "address", s.change.Address)
+		err = s.Ledger.Keep(ctx, rec)
+	}
+	return s.conflict(err)
 }
 
 func (s *stepRun) conflict(err error) error {

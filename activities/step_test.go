@@ -21,8 +21,14 @@ func TestTakingUpAStep(t *testing.T) {
 	record := func(attributes string, by types.UID, generation int64) *ledger.Instance {
 		return &ledger.Instance{State: ledger.State{Attributes: []byte(attributes)}, Plan: by, Object: v1alpha1.ObjectReference{Generation: generation}}
 	}
-	tainted := record(after, "this", 2)
-	tainted.Tainted = true
+	made := func(rec *ledger.Instance, destroy bool) *ledger.Instance {
+		rec.Made = &ledger.Made{Plan: "this", Destroy: destroy}
+		return rec
+	}
+	tainted := made(record(after, "this", 0), false)
+	tainted.Tainted, tainted.Made.Broken = true, true
+	marked := made(record(after, "this", 2), false)
+	marked.Tainted = true
 	asked := record(before, "older", 1)
 	asked.Intent = &ledger.Intent{Plan: "this", Action: v1alpha1.ActionUpdate}
 	for name, test := range map[string]struct {
@@ -36,15 +42,18 @@ func TestTakingUpAStep(t *testing.T) {
 		"nothing was tried":                          {v1alpha1.ActionUpdate, false, false, record(before, "older", 1), false, false},
 		"another plan changed it":                    {v1alpha1.ActionUpdate, false, false, record(after, "other", 2), false, true},
 		"the intent alone does not move the state":   {v1alpha1.ActionUpdate, false, true, asked, false, false},
-		"an update was made":                         {v1alpha1.ActionUpdate, false, true, record(after, "this", 2), true, true},
+		"an update was made":                         {v1alpha1.ActionUpdate, false, true, made(record(after, "this", 2), false), true, true},
+		"an update was made that shows nowhere":      {v1alpha1.ActionUpdate, false, true, made(record(before, "this", 2), false), true, false},
+		"an update was made, and a postcondition doesn't hold": {v1alpha1.ActionUpdate, false, true, made(record(after, "this", 0), false), true, false},
+		"an update was made, and somebody tainted it": {v1alpha1.ActionUpdate, false, true, marked, true, true},
 		"an update failed and left half of it":       {v1alpha1.ActionUpdate, false, true, record(after, "this", 0), false, false},
 		"an update failed and left nothing":          {v1alpha1.ActionUpdate, false, true, record(before, "this", 0), false, false},
-		"a create left something broken":             {v1alpha1.ActionReplace, false, true, tainted, false, true},
+		"a create left something broken":             {v1alpha1.ActionReplace, false, true, tainted, false, false},
 		"a delete was made":                          {v1alpha1.ActionDelete, true, true, record("", "", 0), true, true},
 		"another plan deleted it":                    {v1alpha1.ActionDelete, true, false, record("", "", 0), false, true},
 		"a delete failed and moved the state":        {v1alpha1.ActionDelete, true, true, record(after, "this", 0), false, false},
-		"the first half of a replace was made":       {v1alpha1.ActionReplace, true, true, record("", "this", 2), true, true},
-		"the second half of a replace is to be made": {v1alpha1.ActionReplace, false, true, record("", "this", 2), false, false},
+		"the first half of a replace was made":       {v1alpha1.ActionReplace, true, true, made(record("", "this", 2), true), true, true},
+		"the second half of a replace is to be made": {v1alpha1.ActionReplace, false, true, made(record("", "this", 2), true), false, false},
 		"drift was accepted":                         {v1alpha1.ActionRead, false, true, record(after, "this", 0), false, false},
 		"a removal was accepted":                     {v1alpha1.ActionRead, false, true, record("", "this", 0), false, false},
 	} {
@@ -54,6 +63,9 @@ func TestTakingUpAStep(t *testing.T) {
 		s.plan.UID = "this"
 		if made := s.madeBefore(test.record); made != test.made {
 			t.Errorf("%s: made before: %t, want %t", name, made, test.made)
+		}
+		if broken := s.brokeBefore(test.record); broken != (test.record == tainted) {
+			t.Errorf("%s: broke before: %t", name, broken)
 		}
 		r := &resource{ref: c.Object, entry: catalog.Entry{}}
 		err := s.unmoved(r, test.record)

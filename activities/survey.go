@@ -312,7 +312,10 @@ func (s *survey) withoutExcluded(scope []int, graph []plan.Node) []int {
 	out := plan.WithDependencies(graph, excluded)
 	if !s.spec.Destroy {
 		for i := range graph {
-			graph[i].Changed = slices.Contains(excluded, i)
+			graph[i].Changed = false
+		}
+		for _, i := range excluded {
+			graph[i].Changed = true
 		}
 		out = plan.Select(graph)
 	}
@@ -324,6 +327,10 @@ func (s *survey) withoutExcluded(scope []int, graph []plan.Node) []int {
 
 // findMoves pairs the nodes whose lifecycle says that they were moved with what they come from.
 func (s *survey) findMoves() {
+	if s.spec.RefreshOnly {
+		return // what is read stays where it is
+	}
+	s.findHalfMoves()
 	for _, n := range s.nodes {
 		if n.lifecycle.Moved == nil || !n.wanted || n.mode != v1alpha1.ModeManaged {
 			continue
@@ -338,7 +345,7 @@ func (s *survey) findMoves() {
 		}
 		i, ok := s.byAddr[from]
 		switch {
-		case !ok || !s.nodes[i].record.Living() || s.nodes[i] == n:
+		case !ok || !s.nodes[i].record.Living() || s.nodes[i] == n || n.movedFrom == s.nodes[i]:
 			// It was moved before, or there was never anything to move.
 		case n.record.Living() && n.record.MovedFrom != s.nodes[i].ref.UID:
 			// It has infrastructure of its own: whatever is behind the other object stays there.
@@ -348,10 +355,34 @@ func (s *survey) findMoves() {
 		case s.nodes[i].movedTo != nil:
 			fail("Ambiguous move", "Another object takes over from %s already. Remove lifecycle.moved from one of the two.", from)
 		default:
-			n.movedFrom, s.nodes[i].movedTo = s.nodes[i], n
-			n.requires = s.nodes[i].requires
+			n.takesOver(s.nodes[i])
 		}
 	}
+}
+
+// findHalfMoves pairs the nodes that speak of the same infrastructure because a server was killed between the two writes of a
+// move. What is recorded counts, whatever the lifecycle says by now: destroying the old one would destroy the new one's.
+func (s *survey) findHalfMoves() {
+	var byUID map[types.UID]*node
+	for _, n := range s.nodes {
+		if n.record.MovedFrom == "" || !n.record.Living() {
+			continue
+		}
+		if byUID == nil {
+			byUID = make(map[types.UID]*node, len(s.nodes))
+			for _, other := range s.nodes {
+				byUID[other.ref.UID] = other
+			}
+		}
+		if from := byUID[n.record.MovedFrom]; from != nil && from != n && from.movedTo == nil && from.record.Living() {
+			n.takesOver(from)
+		}
+	}
+}
+
+func (n *node) takesOver(from *node) {
+	n.movedFrom, from.movedTo = from, n
+	n.requires = from.requires
 }
 
 // spreadCreatesFirst finds what has to be created before it is destroyed: what asks for it, and all that it depends on,
@@ -602,10 +633,14 @@ func (a *Activities) refuse(ctx context.Context, p workflows.Plan, nodes []*node
 	if err := a.failPlan(ctx, p, summarize(diags), diags); err != nil {
 		return err
 	}
+	byAddress := map[string]plan.Diagnostics{}
+	for _, d := range diags {
+		if d.Severity == v1alpha1.SeverityError {
+			byAddress[d.Address] = append(byAddress[d.Address], d)
+		}
+	}
 	for _, n := range nodes {
-		own := slices.DeleteFunc(slices.Clone(diags), func(d v1alpha1.Diagnostic) bool {
-			return d.Severity != v1alpha1.SeverityError || d.Address != n.addr.String()
-		})
+		own := byAddress[n.addr.String()]
 		if len(own) == 0 {
 			continue
 		}

@@ -141,7 +141,11 @@ type openapi struct {
 	Items       *openapi            `json:"items"`
 	Additional  json.RawMessage     `json:"additionalProperties"`
 	IntOrString bool                `json:"x-kubernetes-int-or-string"`
-	GVK         []struct {
+	// What the server says beside OpenAPI's own words: see server/kinds.
+	SchemaVersion uint64 `json:"x-hykube-schema-version"`
+	Block         bool   `json:"x-hykube-block"`
+	Sensitive     bool   `json:"x-hykube-sensitive"`
+	GVK           []struct {
 		Group   string `json:"group"`
 		Version string `json:"version"`
 		Kind    string `json:"kind"`
@@ -154,27 +158,63 @@ type openapiDocument struct {
 	} `json:"components"`
 }
 
-func (o *providerSchemaOptions) Run(ctx context.Context) error {
-	group := v1alpha1.ProviderGroup(o.provider)
-	raw, err := o.hykube.Get().AbsPath("/openapi/v3/apis/"+group+"/"+v1alpha1.ResourceVersion).SetHeader("Accept", "application/json").Do(ctx).Raw()
+// property and element are nil for what a schema doesn't tell, or when there is none.
+func (s *openapi) property(name string) *openapi {
+	if s == nil {
+		return nil
+	}
+	if p := s.Properties[name]; p != nil {
+		return p
+	}
+	var elem openapi
+	if len(s.Additional) == 0 || json.Unmarshal(s.Additional, &elem) != nil {
+		return nil
+	}
+	return &elem
+}
+
+func (s *openapi) element() *openapi {
+	if s == nil {
+		return nil
+	}
+	return s.Items
+}
+
+// providerDocument is the server's OpenAPI document of a provider's kinds.
+func (s *session) providerDocument(ctx context.Context, provider string) (*openapiDocument, error) {
+	raw, err := s.hykube.Get().AbsPath("/openapi/v3/apis/"+v1alpha1.ProviderGroup(provider)+"/"+v1alpha1.ResourceVersion).SetHeader("Accept", "application/json").Do(ctx).Raw()
 	if apierrors.IsNotFound(err) || err == nil && len(raw) == 0 {
-		return fmt.Errorf("provider %q serves no kinds: `kubectl hykube provider list` shows which are installed and ready", o.provider)
+		return nil, fmt.Errorf("provider %q serves no kinds: `kubectl hykube provider list` shows which are installed and ready", provider)
 	}
 	if err != nil {
-		return fmt.Errorf("read schema of provider %q: %w", o.provider, explain(err, o.server()))
+		return nil, fmt.Errorf("read schema of provider %q: %w", provider, explain(err, s.server()))
 	}
 	doc := &openapiDocument{}
 	if err := json.Unmarshal(raw, doc); err != nil {
-		return fmt.Errorf("read schema of provider %q: %w", o.provider, err)
+		return nil, fmt.Errorf("read schema of provider %q: %w", provider, err)
 	}
-	kinds := map[string]*openapi{}
-	for _, s := range doc.Components.Schemas {
+	return doc, nil
+}
+
+// kinds are the schemas of a provider's kinds.
+func (d *openapiDocument) kinds(provider string) map[string]*openapi {
+	out := map[string]*openapi{}
+	for _, s := range d.Components.Schemas {
 		for _, g := range s.GVK {
-			if g.Group == group && s.Properties["spec"] != nil {
-				kinds[g.Kind] = s
+			if g.Group == v1alpha1.ProviderGroup(provider) && s.Properties["spec"] != nil {
+				out[g.Kind] = s
 			}
 		}
 	}
+	return out
+}
+
+func (o *providerSchemaOptions) Run(ctx context.Context) error {
+	doc, err := o.providerDocument(ctx, o.provider)
+	if err != nil {
+		return err
+	}
+	kinds := doc.kinds(o.provider)
 	if o.kind == "" {
 		return o.types(kinds)
 	}

@@ -5,16 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 	"time"
 
 	tfjson "github.com/hashicorp/terraform-json"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diff"
@@ -30,24 +26,26 @@ const (
 )
 
 // planJSON is a plan as `terraform show -json` prints it. terraform-json reads no applyable and errored, and so has no
-// fields for them.
+// fields for them; and it cannot write expressions.
 type planJSON struct {
 	*tfjson.Plan
-	Applyable bool `json:"applyable"`
-	Errored   bool `json:"errored"`
+	Config    *configJSON `json:"configuration"`
+	Applyable bool        `json:"applyable"`
+	Errored   bool        `json:"errored"`
 }
 
 // terraformJSON prints a plan as `terraform show -json` does. docs/plans.md says what differs.
 func (o *showOptions) terraformJSON(ctx context.Context, p *v1alpha1.Plan) error {
 	t := &terraformPlan{session: o.session, plan: p, planned: &tfjson.StateModule{}, prior: &tfjson.StateModule{},
-		config: &tfjson.Config{ProviderConfigs: map[string]*tfjson.ProviderConfig{}, RootModule: &tfjson.ConfigModule{}}}
+		config: &configJSON{ProviderConfigs: map[string]*tfjson.ProviderConfig{}}}
 	for c, err := range o.changes(ctx, p) {
 		if err != nil {
 			return err
 		}
-		if err := t.add(ctx, c); err != nil {
-			return err
-		}
+		t.add(c)
+	}
+	if err := t.describe(ctx); err != nil {
+		return err
 	}
 	e := json.NewEncoder(o.Out)
 	e.SetEscapeHTML(false)
@@ -64,17 +62,25 @@ type terraformPlan struct {
 	changes        []*tfjson.ResourceChange
 	drift          []*tfjson.ResourceChange
 	planned, prior *tfjson.StateModule
-	config         *tfjson.Config
+	entries        []entry
+	config         *configJSON
 	invocations    []*tfjson.ActionInvocation
 	effects        bool // something is left to be done
 	unfinished     bool // something could not be planned
 }
 
-func (t *terraformPlan) add(ctx context.Context, c *v1alpha1.PlanChange) error {
+// entry is a resource of the planned values or of the prior state, and the object that it belongs to.
+type entry struct {
+	state  *tfjson.StateResource
+	object v1alpha1.ObjectReference
+	prior  bool
+}
+
+func (t *terraformPlan) add(c *v1alpha1.PlanChange) {
 	switch {
 	case c.Action == "":
 		t.unfinished = true
-		return nil
+		return
 	case c.Action == v1alpha1.ActionInvoke:
 		t.effects = true
 		t.invocations = append(t.invocations, &tfjson.ActionInvocation{
@@ -82,44 +88,42 @@ func (t *terraformPlan) add(ctx context.Context, c *v1alpha1.PlanChange) error {
 			ConfigValues: rawOr(c.After, "null"), ConfigSensitive: rawOr(c.AfterSensitive, "{}"), ConfigUnknown: rawOr(c.AfterUnknown, "{}"),
 			InvokeActionTrigger: &tfjson.InvokeActionTrigger{},
 		})
-		return nil
+		return
 	}
 	if c.Mode == v1alpha1.ModeAction {
-		return nil // it ran before
+		return // it ran before
 	}
 	data := c.Mode == v1alpha1.ModeData
 	t.configure(c)
 	if c.Action == v1alpha1.ActionRead && !data {
 		// A refresh changes records alone: Terraform calls that drift, and what it found the prior state.
 		t.effects = true
-		t.drift = append(t.drift, driftChange(c, rawOr(c.Before, "null"), rawOr(c.BeforeSensitive, "false"), rawOr(c.After, "null"), rawOr(c.AfterSensitive, "false")))
+		if !t.plan.Spec.Destroy {
+			t.drift = append(t.drift, driftChange(c, c.Before, c.BeforeSensitive, c.After, c.AfterSensitive))
+		}
 		t.addPrior(c, c.After, c.AfterSensitive)
-		return nil
+		return
 	}
 	t.addPrior(c, c.Before, c.BeforeSensitive)
 	// Of what is to be destroyed, Terraform does not tell how it drifted.
-	if len(c.Drift) > 0 && !data && !t.plan.Spec.Destroy {
-		d, err := t.found(ctx, c)
-		if err != nil {
-			return err
-		}
-		t.drift = append(t.drift, d)
+	if !isNull(c.Recorded) && !data && !t.plan.Spec.Destroy {
+		t.drift = append(t.drift, driftChange(c, c.Recorded, c.RecordedSensitive, c.Before, c.BeforeSensitive))
 	}
 	switch {
 	case data && c.Action == v1alpha1.ActionNoOp:
-		return nil // it was read while the plan was made, and is in the prior state
+		return // it was read while the plan was made, and is in the prior state
 	case isNull(c.Before) && isNull(c.After):
-		return nil // an object without infrastructure is nothing to Terraform
+		return // an object without infrastructure is nothing to Terraform
 	case t.plan.Spec.RefreshOnly:
-		return nil
+		return
 	}
 	t.effects = t.effects || !diff.Quiet(c)
 	t.changes = append(t.changes, t.change(c))
 	if c.Deposed == "" && c.Action != v1alpha1.ActionDelete {
 		r := stateResource(c, c.After, c.AfterSensitive)
 		t.planned.Resources = append(t.planned.Resources, r)
+		t.entries = append(t.entries, entry{state: r, object: c.Object})
 	}
-	return nil
 }
 
 func (t *terraformPlan) document() planJSON {
@@ -132,10 +136,10 @@ func (t *terraformPlan) document() planJSON {
 			PlannedValues:     &tfjson.StateValues{RootModule: t.planned},
 			ResourceDrift:     sortChanges(t.drift),
 			ResourceChanges:   sortChanges(t.changes),
-			Config:            t.config,
 			ActionInvocations: t.invocations,
 			Complete:          new(!failed && !t.unfinished && len(p.Spec.Targets)+len(p.Spec.Exclude) == 0 && p.Spec.Selector == nil),
 		},
+		Config:    t.config,
 		Applyable: !failed && t.effects,
 		Errored:   failed,
 	}
@@ -144,7 +148,6 @@ func (t *terraformPlan) document() planJSON {
 		sortResources(t.prior)
 		out.PriorState = &tfjson.State{FormatVersion: stateFormat, TerraformVersion: terraformVersion, Values: &tfjson.StateValues{RootModule: t.prior}}
 	}
-	slices.SortFunc(t.config.RootModule.Resources, func(a, b *tfjson.ConfigResource) int { return strings.Compare(a.Address, b.Address) })
 	if at := cmp.Or(p.Status.PlannedAt, p.Status.FinishedAt); at != nil {
 		out.Timestamp = at.UTC().Format(time.RFC3339)
 	}
@@ -174,150 +177,22 @@ func (t *terraformPlan) addPrior(c *v1alpha1.PlanChange, values, marks *runtime.
 	r := stateResource(c, values, marks)
 	r.DeposedKey, r.Tainted = c.Deposed, c.ActionReason == string(tfjson.ActionReasonReplaceBecauseTainted)
 	t.prior.Resources = append(t.prior.Resources, r)
+	t.entries = append(t.entries, entry{state: r, object: c.Object, prior: true})
 }
 
-// configure adds what the plan says of the configuration: which resources there are, and with which provider.
-func (t *terraformPlan) configure(c *v1alpha1.PlanChange) {
-	if c.Deposed != "" || c.Action == v1alpha1.ActionForget || c.ActionReason == string(tfjson.ActionReasonDeleteBecauseNoResourceConfig) {
-		return
-	}
-	group, _, _ := strings.Cut(c.Object.APIVersion, "/")
-	name, _ := v1alpha1.ProviderOfGroup(group)
-	name = cmp.Or(name, path.Base(c.Provider))
-	key, alias := name, ""
-	if c.ProviderConfig != "" && c.ProviderConfig != defaultConfig {
-		key, alias = name+"."+c.ProviderConfig, c.ProviderConfig
-	}
-	if t.config.ProviderConfigs[key] == nil {
-		t.config.ProviderConfigs[key] = &tfjson.ProviderConfig{Name: name, FullName: c.Provider, Alias: alias}
-	}
-	t.config.RootModule.Resources = append(t.config.RootModule.Resources, &tfjson.ConfigResource{
-		Address: c.Address, Mode: tfMode(c), Type: c.Type, Name: c.Object.Name, ProviderConfigKey: key,
-	})
-}
-
-// defaultConfig is the ProviderConfig of objects that name none.
-const defaultConfig = "default"
-
-// found is the drift of a change that goes on from what was found. The change has the values that were found; what was
-// recorded stands in the object's status as long as the plan is not applied.
-func (t *terraformPlan) found(ctx context.Context, c *v1alpha1.PlanChange) (*tfjson.ResourceChange, error) {
-	recorded, err := t.recorded(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	after := map[string]json.RawMessage{}
-	if !isNull(c.Before) {
-		if err := json.Unmarshal(c.Before.Raw, &after); err != nil {
-			return nil, fmt.Errorf("read change of %s: %w", c.Address, err)
-		}
-	}
-	before := map[string]json.RawMessage{}
-	gone := isNull(c.Before)
-	if gone {
-		// The attributes of the type are those of the planned value; a status leaves out what is null.
-		for _, k := range append(fieldNames(c.After), fieldNames(c.AfterUnknown)...) {
-			before[k] = json.RawMessage("null")
-		}
-		for k, v := range recorded {
-			before[k] = v
-		}
-	} else {
-		drifted := map[string]bool{}
-		for _, p := range c.Drift {
-			drifted[p[:attributeEnd(p)]] = true
-		}
-		for k, v := range after {
-			switch r, ok := recorded[k]; {
-			case !drifted[k]:
-				before[k] = v
-			case ok:
-				before[k] = r
-			case recorded != nil:
-				before[k] = json.RawMessage("null")
-			}
-		}
-	}
-	b, err := json.Marshal(before)
-	if err != nil {
-		return nil, fmt.Errorf("read change of %s: %w", c.Address, err)
-	}
-	if gone {
-		return driftChange(c, b, marksOf(before, c.AfterSensitive), json.RawMessage("null"), json.RawMessage("false")), nil
-	}
-	return driftChange(c, b, marksOf(before, c.BeforeSensitive), rawOr(c.Before, "null"), rawOr(c.BeforeSensitive, "{}")), nil
-}
-
-// marksOf are the marks of secret values without those inside of what is null here.
-func marksOf(values map[string]json.RawMessage, marks *runtime.RawExtension) json.RawMessage {
-	var m map[string]json.RawMessage
-	if json.Unmarshal(rawOr(marks, "{}"), &m) != nil || m == nil {
-		return json.RawMessage("{}")
-	}
-	for k, mark := range m {
-		if v, ok := values[k]; !ok || string(v) == "null" && string(mark) != "true" {
-			delete(m, k)
-		}
-	}
-	out, err := json.Marshal(m)
-	if err != nil {
-		return json.RawMessage("{}")
-	}
-	return out
-}
-
-// recorded are the attributes of an object as they were when the plan was made; nil when nobody can tell any more.
-func (t *terraformPlan) recorded(ctx context.Context, c *v1alpha1.PlanChange) (map[string]json.RawMessage, error) {
-	if c.State != v1alpha1.ChangePending && c.State != v1alpha1.ChangeSkipped {
-		return nil, nil
-	}
-	gvr, _, err := t.mapping(schema.FromAPIVersionAndKind(c.Object.APIVersion, c.Object.Kind))
-	if err != nil {
-		return nil, nil // its provider is gone, and the status with it
-	}
-	u, err := t.resource(gvr, c.Object.Namespace).Get(ctx, c.Object.Name, metav1.GetOptions{})
-	if err != nil || u.GetUID() != c.Object.UID {
-		return nil, ctx.Err()
-	}
-	attributes, _, _ := unstructured.NestedMap(u.Object, "status", "attributes")
-	out := map[string]json.RawMessage{}
-	for k, v := range attributes {
-		if out[k], err = json.Marshal(v); err != nil {
-			return nil, fmt.Errorf("read status of %s: %w", c.Address, err)
-		}
-	}
-	return out, nil
-}
-
-// attributeEnd is where the name of the attribute ends that a path begins with.
-func attributeEnd(p string) int {
-	if i := strings.IndexAny(p, ".["); i >= 0 {
-		return i
-	}
-	return len(p)
-}
-
-func fieldNames(r *runtime.RawExtension) []string {
-	var m map[string]json.RawMessage
-	if json.Unmarshal(rawOr(r, "null"), &m) != nil {
-		return nil
-	}
-	out := make([]string, 0, len(m))
-	for k := range m {
-		out = append(out, k)
-	}
-	return out
-}
-
-func driftChange(c *v1alpha1.PlanChange, before, beforeMarks, after, afterMarks json.RawMessage) *tfjson.ResourceChange {
-	actions := tfjson.Actions{tfjson.ActionUpdate}
-	if string(after) == "null" {
-		actions = tfjson.Actions{tfjson.ActionDelete}
-	}
-	return &tfjson.ResourceChange{
+// driftChange is what was found beside what was recorded.
+func driftChange(c *v1alpha1.PlanChange, recorded, recordedMarks, found, foundMarks *runtime.RawExtension) *tfjson.ResourceChange {
+	d := &tfjson.ResourceChange{
 		Address: c.Address, PreviousAddress: previous(c), Mode: tfMode(c), Type: c.Type, Name: c.Object.Name, ProviderName: c.Provider, DeposedKey: c.Deposed,
-		Change: &tfjson.Change{Actions: actions, Before: before, After: after, AfterUnknown: json.RawMessage("{}"), BeforeSensitive: beforeMarks, AfterSensitive: afterMarks},
+		Change: &tfjson.Change{
+			Actions: tfjson.Actions{tfjson.ActionUpdate}, Before: rawOr(recorded, "null"), BeforeSensitive: rawOr(recordedMarks, "false"),
+			After: rawOr(found, "null"), AfterSensitive: rawOr(foundMarks, "false"), AfterUnknown: json.RawMessage("{}"),
+		},
 	}
+	if isNull(found) {
+		d.Change.Actions, d.Change.AfterSensitive = tfjson.Actions{tfjson.ActionDelete}, json.RawMessage("false")
+	}
+	return d
 }
 
 func (t *terraformPlan) change(c *v1alpha1.PlanChange) *tfjson.ResourceChange {

@@ -51,6 +51,8 @@ type node struct {
 	vars  []hcl.Traversal
 	field string
 	attrs map[string]*node
+	// keys holds, by the keys of attrs, those of them that are templates.
+	keys  map[string]*node
 	items []*node
 }
 
@@ -216,13 +218,21 @@ func (p *parser) object(raw map[string]any, field string) *node {
 	if len(raw) == 0 {
 		return &node{literal: cty.EmptyObjectVal}
 	}
-	n := &node{attrs: make(map[string]*node, len(raw))}
+	n := &node{attrs: make(map[string]*node, len(raw)), field: field}
 	literals := make(map[string]cty.Value, len(raw))
 	for _, k := range slices.Sorted(maps.Keys(raw)) {
 		child := p.parse(raw[k], keyField(field, k))
 		n.attrs[k] = child
 		if child.isLiteral() {
 			literals[k] = child.literal
+		}
+		// As in Terraform's JSON, a key is a template, too.
+		if key := p.template(k, keyField(field, k)); !key.isLiteral() {
+			if n.keys == nil {
+				n.keys = map[string]*node{}
+			}
+			n.keys[k] = key
+			delete(literals, k)
 		}
 	}
 	if len(literals) == len(n.attrs) {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
 	"github.com/zclconf/go-cty/cty/function"
 
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -170,11 +171,7 @@ func (ev *evaluation) eval(n *node) cty.Value {
 		}
 		return v
 	case n.attrs != nil:
-		vals := make(map[string]cty.Value, len(n.attrs))
-		for _, k := range sortedKeys(n.attrs) {
-			vals[k] = ev.eval(n.attrs[k])
-		}
-		return cty.ObjectVal(vals)
+		return ev.object(n)
 	default:
 		vals := make([]cty.Value, len(n.items))
 		for i, item := range n.items {
@@ -182,6 +179,38 @@ func (ev *evaluation) eval(n *node) cty.Value {
 		}
 		return cty.TupleVal(vals)
 	}
+}
+
+// object makes the value of an object whose keys may be templates. With a key that is not known nothing is known of it.
+func (ev *evaluation) object(n *node) cty.Value {
+	vals := make(map[string]cty.Value, len(n.attrs))
+	var marks []cty.ValueMarks
+	unknown := false
+	for _, k := range sortedKeys(n.attrs) {
+		name := k
+		if key := n.keys[k]; key != nil {
+			v, m := ev.eval(key).Unmark()
+			marks = append(marks, m)
+			v, err := convert.Convert(v, cty.String)
+			switch {
+			case err != nil || v.IsKnown() && v.IsNull():
+				ev.diags = append(ev.diags, errorAt(key.field, "Invalid map key", "The key must be a string. Correct the expression in it."))
+				unknown = true
+			case !v.IsKnown():
+				unknown = true
+			default:
+				name = v.AsString()
+			}
+		}
+		if _, twice := vals[name]; twice {
+			ev.diags = append(ev.diags, errorAt(n.field, "Duplicate map key", "Two expressions give the same key. Keys must differ."))
+		}
+		vals[name] = ev.eval(n.attrs[k])
+	}
+	if unknown {
+		return cty.DynamicVal.WithMarks(marks...)
+	}
+	return cty.ObjectVal(vals).WithMarks(marks...)
 }
 
 // usesSecret says whether a sensitive value is among what an expression refers to.

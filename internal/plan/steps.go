@@ -87,10 +87,10 @@ func Steps(changes []Planned) []Step {
 		case apply[i] >= 0 && destroy[i] >= 0:
 			s.after(apply[i], destroy[i], must)
 		case c.Deposed && c.Of >= 0 && c.Of < len(changes):
-			// Both write the same record, so one has to wait: what is left over waits for what is wanted.
+			// What stands on what is left over moves to the current instance before that goes.
 			for _, own := range []int{apply[c.Of], destroy[c.Of]} {
 				if own >= 0 {
-					s.after(destroy[i], own, must)
+					s.after(destroy[i], own, might)
 				}
 			}
 		}
@@ -121,6 +121,8 @@ func Steps(changes []Planned) []Step {
 			}
 		}
 	}
+	// What is left over may stand in the way of what the current instance waits for. Then it goes first.
+	s.breakCycles(might)
 	// New and recorded references can contradict each other: with a -> b -> c before and a -> c now, b deleted and
 	// c replaced, a waits for the new c, c for the end of b, and b for the update of a. Then b goes first, as it
 	// always does in Terraform.
@@ -134,7 +136,8 @@ func Steps(changes []Planned) []Step {
 type strength int
 
 const (
-	may strength = iota
+	might strength = iota
+	may
 	should
 	must
 )

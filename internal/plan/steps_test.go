@@ -44,6 +44,9 @@ func TestSteps(t *testing.T) {
 		"what is deposed goes after the current instance, and before what it stands on": {
 			[]Planned{{Action: remove}, {Action: update, Requires: []int{0}}, {Action: remove, Deposed: true, Of: 1, Requires: []int{0}}},
 			[]string{"-0 after +1", "-0 after -2", "-2 after +1"}},
+		"what is deposed goes before the current instance when that waits for what it stands on": {
+			[]Planned{{Action: replace}, {Action: replace, DependsOn: []int{0}}, {Action: remove, Deposed: true, Of: 1, Requires: []int{0}}},
+			[]string{"+0 after -0", "+1 after +0", "+1 after -1", "-0 after -2", "-2 after -1"}},
 		"a replace that forgets the old one creates alone": {[]Planned{{Action: replace, Forget: true, CreateBeforeDestroy: true}}, nil},
 		"nothing waits for what is forgotten":              {[]Planned{{Action: v1alpha1.ActionForget}, {Action: remove, Requires: []int{0}}}, nil},
 		"an import is something to wait for":               {[]Planned{{Action: noop, Record: true}, {Action: create, DependsOn: []int{0}}}, []string{"+1 after +0"}},
@@ -102,6 +105,103 @@ func TestStepsHaveNoCycle(t *testing.T) {
 			for _, d := range changes[s.Change].DependsOn {
 				if a, ok := apply[d]; ok && !slices.Contains(steps[i].DependsOn, a) {
 					rt.Fatalf("change %d does not wait for %d", s.Change, d)
+				}
+			}
+		}
+	})
+}
+
+// TestStepsKeepTheirPromises draws estates whose recorded and new references do not contradict each other, so that no order
+// has to give way, and wants of every order of steps what Terraform promises of it.
+func TestStepsKeepTheirPromises(t *testing.T) {
+	const create, update, replace, remove, noop, forget = v1alpha1.ActionCreate, v1alpha1.ActionUpdate, v1alpha1.ActionReplace, v1alpha1.ActionDelete, v1alpha1.ActionNoOp, v1alpha1.ActionForget
+	rapid.Check(t, func(rt *rapid.T) {
+		n := rapid.IntRange(1, 14).Draw(rt, "n")
+		below := func(i int, what string) []int {
+			if i == 0 {
+				return nil
+			}
+			return rapid.SliceOfNDistinct(rapid.IntRange(0, i-1), 0, min(i, 4), rapid.ID[int]).Draw(rt, what)
+		}
+		changes := make([]Planned, n)
+		first := make([]bool, n)
+		for i := range changes {
+			c := Planned{Of: -1, Action: rapid.SampledFrom([]v1alpha1.Action{create, update, replace, remove, noop, forget}).Draw(rt, "action")}
+			if c.Action != remove && c.Action != forget {
+				// What stays refers to what stays.
+				c.DependsOn = slices.DeleteFunc(below(i, "depends on"), func(d int) bool { return changes[d].Action == remove || changes[d].Action == forget })
+				first[i] = rapid.Bool().Draw(rt, "create before destroy")
+			}
+			if c.Action != create {
+				c.Requires = slices.DeleteFunc(below(i, "requires"), func(d int) bool { return changes[d].Action == create })
+			}
+			c.Forget = c.Action == replace && rapid.IntRange(0, 5).Draw(rt, "forget") == 0
+			c.Record = rapid.Bool().Draw(rt, "record")
+			changes[i] = c
+		}
+		for i := n - 1; i >= 0; i-- { // it spreads to what they depend on
+			for _, d := range changes[i].DependsOn {
+				first[d] = first[d] || first[i]
+			}
+			changes[i].CreateBeforeDestroy = changes[i].Action == replace && first[i] && !changes[i].Forget
+		}
+		for i := range n {
+			if changes[i].Action != create && rapid.IntRange(0, 3).Draw(rt, "deposed") == 0 {
+				changes = append(changes, Planned{Action: remove, Deposed: true, Of: i, Requires: below(i, "deposed requires")})
+			}
+		}
+		steps := Steps(changes)
+		order, cycle := Order(len(steps), func(i int) []int { return steps[i].DependsOn })
+		if cycle != nil {
+			rt.Fatalf("cycle %v in %+v", cycle, steps)
+		}
+		// before[a][b] says that step a is done before step b, in every order.
+		before := make([]map[int]bool, len(steps))
+		for i := range before {
+			before[i] = map[int]bool{}
+		}
+		for _, i := range order {
+			for _, d := range steps[i].DependsOn {
+				for j := range steps {
+					if j == d || before[j][d] {
+						before[j][i] = true
+					}
+				}
+			}
+		}
+		apply, destroy := map[int]int{}, map[int]int{}
+		for i, s := range steps {
+			if s.Destroy {
+				destroy[s.Change] = i
+			} else {
+				apply[s.Change] = i
+			}
+		}
+		want := func(why string, first map[int]int, a int, then map[int]int, b int) {
+			x, ok := first[a]
+			y, ok2 := then[b]
+			if ok && ok2 && !before[x][y] {
+				rt.Fatalf("%s: change %d, then %d in\n%+v\n%+v", why, a, b, changes, steps)
+			}
+		}
+		for i, c := range changes {
+			if c.Action == replace && !c.Forget {
+				if c.CreateBeforeDestroy {
+					want("the new one first", apply, i, destroy, i)
+				} else {
+					want("the old one first", destroy, i, apply, i)
+				}
+			}
+			for _, d := range c.DependsOn {
+				want("what it refers to is there", apply, d, apply, i)
+			}
+			for _, d := range c.Requires {
+				want("destroys run in reverse", destroy, i, destroy, d)
+				if changes[d].CreateBeforeDestroy && c.Action != forget {
+					want("who stands on the old one moves to the new one", apply, i, destroy, d)
+				}
+				if changes[d].Action == remove && c.Action == update {
+					want("what is no longer used goes last", apply, i, destroy, d)
 				}
 			}
 		}

@@ -197,3 +197,19 @@ func TestUnknownValuesOfAnyKind(t *testing.T) {
 		}
 	}
 }
+
+func TestMessagesThatAnnounceTooMuch(t *testing.T) {
+	for name, msg := range map[string]string{
+		"a list":        "\xdd\xff\xff\xff\xff",
+		"a map":         "\xdf\x7f\xff\xff\xff",
+		"a short list":  "\x93\x01",
+		"a string":      "\xdb\xff\xff\xff\xff",
+		"an extension":  "\xc9\xff\xff\xff\xff\x0c",
+		"a float":       "\xcb\x00",
+		"half a length": "\xdd\xff",
+	} {
+		if _, err := Decode(&tfprotov6.DynamicValue{MsgPack: []byte(msg)}, cty.List(cty.String)); err == nil || !strings.Contains(err.Error(), "announces more") {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}

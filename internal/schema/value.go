@@ -31,6 +31,9 @@ func Decode(d *tfprotov6.DynamicValue, ty cty.Type) (v cty.Value, err error) {
 	case d == nil || len(d.MsgPack) == 0 && len(d.JSON) == 0:
 		return cty.NullVal(ty), nil
 	case len(d.MsgPack) != 0:
+		if err := checkAnnounced(d.MsgPack); err != nil {
+			return cty.NilVal, fmt.Errorf("decode value: %w", err)
+		}
 		v, err := ctymsgpack.Unmarshal(d.MsgPack, ty)
 		if err != nil {
 			return cty.NilVal, fmt.Errorf("decode value: %w", pathError(err))

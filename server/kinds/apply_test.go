@@ -63,3 +63,22 @@ func TestServerSideApply(t *testing.T) {
 		t.Errorf("id is %v", id)
 	}
 }
+
+// TestApplyOfNullUnsets wants a null to be what it is in Terraform: an argument that is not set, also over a map.
+func TestApplyOfNullUnsets(t *testing.T) {
+	h := newHouse(t, sim())
+	apply := func(body string) answer {
+		return h.do(t, admin, http.MethodPatch, networks+"/main?fieldManager=one",
+			"apiVersion: sim.hykube.io/v1\nkind: sim-network\nmetadata: {name: main}\n"+body, "Content-Type: application/apply-patch+yaml")
+	}
+	if a := apply("spec: {name: net, tags: {a: '1'}}"); a.code != http.StatusCreated {
+		t.Fatalf("create: %d %s", a.code, a.body)
+	}
+	a := apply("spec: {name: net, tags: null}")
+	if a.code != http.StatusOK {
+		t.Fatalf("null over a map: %d %s", a.code, a.message())
+	}
+	if tags, there := a.object(t).Object["spec"].(map[string]any)["tags"]; there && tags != nil {
+		t.Errorf("tags: %v, want none", tags)
+	}
+}

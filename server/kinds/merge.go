@@ -2,6 +2,7 @@ package kinds
 
 import (
 	"fmt"
+	"maps"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -69,7 +70,36 @@ func (c typeConverter) ObjectToTyped(obj runtime.Object, opts ...typed.Validatio
 	if !ok {
 		return nil, fmt.Errorf("take apart %T: not an object of a provider's kind", obj)
 	}
-	return c.object.FromUnstructured(u.UnstructuredContent(), opts...)
+	content := u.UnstructuredContent()
+	if spec, ok := content["spec"].(map[string]any); ok && holdsNull(spec) {
+		content = maps.Clone(content)
+		content["spec"] = withoutNulls(spec)
+	}
+	return c.object.FromUnstructured(content, opts...)
+}
+
+// holdsNull says whether a null stands in an object, or in one within it.
+func holdsNull(m map[string]any) bool {
+	for _, v := range m {
+		if inner, ok := v.(map[string]any); v == nil || ok && holdsNull(inner) {
+			return true
+		}
+	}
+	return false
+}
+
+// withoutNulls leaves nulls out: a null argument is one that is not set, and a merge would make an empty map of it.
+func withoutNulls(m map[string]any) map[string]any {
+	out := make(map[string]any, len(m))
+	for k, v := range m {
+		if inner, ok := v.(map[string]any); ok {
+			v = withoutNulls(inner)
+		}
+		if v != nil {
+			out[k] = v
+		}
+	}
+	return out
 }
 
 func (typeConverter) TypedToObject(v *typed.TypedValue) (runtime.Object, error) {

@@ -167,7 +167,7 @@ func (g *generator) block(at, path string, b *blockSchema, before map[string]any
 			}
 			continue
 		case !a.Required && g.IntN(2) == 0:
-			if g.IntN(8) == 0 {
+			if before == nil && g.IntN(8) == 0 {
 				out[name] = nil
 			}
 			continue

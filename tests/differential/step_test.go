@@ -20,7 +20,8 @@ type story struct {
 	What string `json:"what"`
 	// Short stories are told in `make test`, too.
 	Short bool `json:"short,omitempty"`
-	// Providers that it needs beside sim.
+	// Open says in what Hykube is known to differ, and should not. The story must differ then, or the word be taken away.
+	Open  string  `json:"open,omitempty"`
 	Steps []*step `json:"steps"`
 }
 

@@ -27,16 +27,37 @@ func judge(s *step, names *aliases, tf, hy *outcome) []difference {
 			// Terraform would apply a refresh that found nothing.
 			tf.Plan.Applyable = hy.Plan.Applyable
 		}
+		for at := range names.unrecorded {
+			delete(tf.Plan.Drift, at)
+			delete(hy.Plan.Drift, at)
+		}
 		a, b := asJSON(settleTerraform(tf.Plan)), asJSON(settleHykube(hy.Plan))
 		found := compare("plan", names.terraform.scrub(a), names.hykube.scrub(b))
 		if slices.Contains(slices.Collect(maps.Values(tf.Plan.actions())), "delete create") || slices.Contains(slices.Collect(maps.Values(tf.Plan.actions())), "create delete") {
 			found = slices.DeleteFunc(found, keptSecret)
 		}
+		if s.Destroy && len(s.Target) > 0 {
+			// Terraform destroys what depends on a target without reading it first.
+			found = slices.DeleteFunc(found, func(d difference) bool { return strings.Contains(d.path, "/change/before") })
+		}
 		out = append(out, found...)
 	}
 	names.terraform.learn(tf.States)
 	names.hykube.learn(hy.States)
-	out = append(out, compare("state", names.terraform.scrub(asJSON(closed(tf.States))), names.hykube.scrub(asJSON(closed(hy.States))))...)
+	left := names.leftAlone(s, tf, hy)
+	a, b := closed(tf.States), closed(hy.States)
+	for at := range left {
+		if a[at] != nil && b[at] != nil {
+			b[at] = a[at]
+		}
+	}
+	for at := range b {
+		// What was not tried keeps its record at Hykube; Terraform has written the new dependencies down while planning.
+		if a[at] != nil && hy.ApplyError != "" {
+			b[at].Dependencies = a[at].Dependencies
+		}
+	}
+	out = append(out, compare("state", names.terraform.scrub(asJSON(a)), names.hykube.scrub(asJSON(b)))...)
 	if s.Destroy {
 		// What goes with a resource and what it left behind has no order.
 		for _, o := range []*outcome{tf, hy} {
@@ -148,6 +169,10 @@ func settleChange(c map[string]any) map[string]any {
 	for _, key := range []string{"before_identity", "after_identity"} {
 		delete(change, key)
 	}
+	if paths, ok := change["replace_paths"].([]any); ok {
+		// They are a set.
+		slices.SortFunc(paths, func(a, b any) int { return strings.Compare(shown(a), shown(b)) })
+	}
 	if importing, ok := change["importing"].(map[string]any); ok {
 		delete(importing, "unknown")
 	}
@@ -247,11 +272,36 @@ func closed(states map[string]*state) map[string]*state {
 	return out
 }
 
-// aliases are the names of what is made at random, on both sides.
-type aliases struct{ terraform, hykube *alias }
+// aliases are what is remembered of a story from step to step: the names of what is made at random, on both sides, and
+// the addresses whose drift Terraform has recorded and Hykube has not.
+type aliases struct {
+	terraform, hykube *alias
+	unrecorded        map[string]bool
+}
 
 func newAliases() *aliases {
-	return &aliases{&alias{by: map[string]string{}}, &alias{by: map[string]string{}}}
+	return &aliases{&alias{by: map[string]string{}}, &alias{by: map[string]string{}}, map[string]bool{}}
+}
+
+// leftAlone are the addresses that a step did not change although they had drifted. Terraform's apply records what it read of
+// them; Hykube's records what the plan changes, and the rest with a refresh-only plan.
+func (n *aliases) leftAlone(s *step, tf, hy *outcome) map[string]bool {
+	if tf.Plan == nil || hy.Plan == nil {
+		return n.unrecorded
+	}
+	for at, action := range tf.Plan.actions() {
+		switch {
+		case hy.Plan.Drift[at] == nil && !n.unrecorded[at]:
+		case action == "no-op" || hy.ApplyError != "" || s.PlanOnly:
+			n.unrecorded[at] = true
+		default:
+			delete(n.unrecorded, at)
+		}
+	}
+	if s.RefreshOnly {
+		clear(n.unrecorded)
+	}
+	return n.unrecorded
 }
 
 // alias are the names of what was made at random on one side, by value.

@@ -144,7 +144,7 @@ func vocabulary() map[string]kindWords {
 		"sim_database": {
 			weight: 1, kind: "database", twice: true, refs: []string{"id", "address", "engine"},
 			words: map[string]words{
-				"name": name, "engine": oneOf("postgres", "mysql"), "engine_version": oneOf("16", "17"), "storage_gb": oneOf(10, 20, 30), "tags": tags,
+				"name": name, "engine": oneOf("postgres"), "engine_version": oneOf("16", "17"), "storage_gb": oneOf(10, 20, 30), "tags": tags,
 				"admin_password_wo": oneOf("secret-1", "secret-2"),
 			},
 			drift: map[string]words{"tags": plainTags, "storage_gb": oneOf(50)},

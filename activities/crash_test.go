@@ -1,0 +1,284 @@
+package activities
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/ledger"
+)
+
+type m = map[string]any
+
+// story is something that plans do, told as what there is before, what a person changes, and what has to be there in the end.
+type story struct {
+	before, change func(*town)
+	// want is what is in the cloud at the end, each "name size"; made is how often each name was created, at most.
+	want []string
+	made map[string]int
+	// foreign are names in the cloud that need not be recorded.
+	foreign []string
+}
+
+func things(names ...string) func(*town) {
+	return func(tn *town) {
+		for _, name := range names {
+			tn.put("test-thing/"+name, m{"name": name, "size": "1"}, nil)
+		}
+	}
+}
+
+func stories() map[string]story {
+	cbd := m{"createBeforeDestroy": true}
+	one := func(lifecycle m) func(*town) {
+		return func(tn *town) { tn.put("test-thing/a", m{"name": "a", "size": "1"}, lifecycle) }
+	}
+	again := func(name, size string, lifecycle m) func(*town) {
+		return func(tn *town) { tn.put("test-thing/a", m{"name": name, "size": size}, lifecycle) }
+	}
+	pair := func(name string, lifecycle m) func(*town) {
+		return func(tn *town) {
+			tn.put("test-thing/a", m{"name": name, "size": "1"}, lifecycle)
+			tn.put("test-thing/b", m{"name": "b", "uses": "${test_thing.a.id}"}, nil)
+		}
+	}
+	faulty := func(do func(*town), call string, faults ...string) func(*town) {
+		return func(tn *town) {
+			do(tn)
+			tn.cloud.faults[call] = faults
+		}
+	}
+	foreign := func(tn *town) { tn.cloud.put("", map[string]string{"name": "a", "size": "1"}) }
+	imported := func(name, size string, lifecycle m) func(*town) {
+		return func(tn *town) {
+			lc := m{"import": m{"id": "id-1"}}
+			for k, v := range lifecycle {
+				lc[k] = v
+			}
+			tn.put("test-thing/a", m{"name": name, "size": size}, lc)
+		}
+	}
+	moved := func(kind, name, size string, lifecycle m) func(*town) {
+		return func(tn *town) {
+			lc := m{"moved": m{"from": "test_thing.a"}}
+			for k, v := range lifecycle {
+				lc[k] = v
+			}
+			tn.put(kind, m{"name": name, "size": size}, lc)
+			tn.delete("test-thing/a")
+		}
+	}
+	// leftover makes an instance with a deposed one beside it.
+	leftover := func(tn *town) {
+		one(cbd)(tn)
+		tn.apply()
+		tn.cloud.faults["delete a"] = []string{"refused"}
+		again("a2", "1", cbd)(tn)
+	}
+	once := func(names ...string) map[string]int {
+		made := map[string]int{}
+		for _, n := range names {
+			made[n] = 1
+		}
+		return made
+	}
+	never := m{"postconditions": []any{m{"condition": "${self.id == \"none\"}", "errorMessage": "no"}}}
+	return map[string]story{
+		"create":                        {nil, things("a"), []string{"a 1"}, once("a"), nil},
+		"create that is refused once":   {nil, faulty(things("a"), "create a", "refused"), []string{"a 1"}, once("a"), nil},
+		"create that is throttled":      {nil, faulty(things("a"), "create a", "throttled", "throttled"), []string{"a 1"}, once("a"), nil},
+		"create that breaks":            {nil, faulty(things("a"), "create a", "broken"), []string{"a 1"}, map[string]int{"a": 2}, nil},
+		"update":                        {one(nil), again("a", "2", nil), []string{"a 2"}, once("a"), nil},
+		"update that is refused once":   {one(nil), faulty(again("a", "2", nil), "update a", "refused"), []string{"a 2"}, once("a"), nil},
+		"update that breaks":            {one(nil), faulty(again("a", "2", nil), "update a", "broken"), []string{"a 2"}, once("a"), nil},
+		"delete":                        {one(nil), func(tn *town) { tn.delete("test-thing/a") }, nil, once("a"), nil},
+		"delete that is throttled":      {one(nil), faulty(func(tn *town) { tn.delete("test-thing/a") }, "delete a", "throttled"), nil, once("a"), nil},
+		"replace":                       {one(nil), again("a2", "1", nil), []string{"a2 1"}, once("a", "a2"), nil},
+		"replace, create refused once":  {one(nil), faulty(again("a2", "1", nil), "create a2", "refused"), []string{"a2 1"}, once("a", "a2"), nil},
+		"replace, create throttled":     {one(nil), faulty(again("a2", "1", nil), "create a2", "throttled"), []string{"a2 1"}, once("a", "a2"), nil},
+		"replace, create breaks":        {one(nil), faulty(again("a2", "1", nil), "create a2", "broken"), []string{"a2 1"}, map[string]int{"a": 1, "a2": 2}, nil},
+		"replace of a pair":             {pair("a", nil), pair("a2", nil), []string{"a2 1", "b"}, once("a", "a2", "b"), nil},
+		"new first":                     {one(cbd), again("a2", "1", cbd), []string{"a2 1"}, once("a", "a2"), nil},
+		"new first, refused once":       {one(cbd), faulty(again("a2", "1", cbd), "create a2", "refused"), []string{"a2 1"}, once("a", "a2"), nil},
+		"new first, throttled":          {one(cbd), faulty(again("a2", "1", cbd), "create a2", "throttled"), []string{"a2 1"}, once("a", "a2"), nil},
+		"new first, breaks":             {one(cbd), faulty(again("a2", "1", cbd), "create a2", "broken"), []string{"a2 1"}, map[string]int{"a": 1, "a2": 2}, nil},
+		"new first, delete refused":     {one(cbd), faulty(again("a2", "1", cbd), "delete a", "refused"), []string{"a2 1"}, once("a", "a2"), nil},
+		"new first, of a pair":          {pair("a", cbd), pair("a2", cbd), []string{"a2 1", "b"}, once("a", "a2", "b"), nil},
+		"old one that was left over":    {leftover, nil, []string{"a2 1"}, once("a", "a2"), nil},
+		"old one left over, deleted":    {leftover, func(tn *town) { tn.delete("test-thing/a") }, nil, once("a", "a2"), nil},
+		"old one left over, replaced":   {leftover, again("a3", "1", cbd), []string{"a3 1"}, once("a", "a2", "a3"), nil},
+		"old one left over, moved":      {leftover, moved("test-thing/n", "a2", "1", nil), []string{"a2 1"}, once("a", "a2"), nil},
+		"taint":                         {one(nil), func(tn *town) { tn.taint("test-thing/a") }, []string{"a 1"}, map[string]int{"a": 2}, nil},
+		"taint, new first":              {one(cbd), func(tn *town) { tn.taint("test-thing/a") }, []string{"a 1"}, map[string]int{"a": 2}, nil},
+		"import":                        {foreign, imported("a", "1", nil), []string{"a 1"}, once("a"), []string{"a"}},
+		"import and update":             {foreign, imported("a", "2", nil), []string{"a 2"}, once("a"), []string{"a"}},
+		"import and replace":            {foreign, imported("a2", "1", nil), []string{"a2 1"}, once("a", "a2"), []string{"a"}},
+		"import and replace, new first": {foreign, imported("a2", "1", cbd), []string{"a2 1"}, once("a", "a2"), []string{"a"}},
+		"import, new first, refused":    {foreign, faulty(imported("a2", "1", cbd), "create a2", "refused"), []string{"a2 1"}, once("a", "a2"), []string{"a"}},
+		"move":                          {one(nil), moved("test-thing/n", "a", "1", nil), []string{"a 1"}, once("a"), nil},
+		"move and update":               {one(nil), moved("test-thing/n", "a", "2", nil), []string{"a 2"}, once("a"), nil},
+		"move to another type":          {one(nil), moved("test-box/n", "a", "1", nil), []string{"a 1"}, once("a"), nil},
+		"move and replace":              {one(nil), moved("test-box/n", "a2", "1", nil), []string{"a2 1"}, once("a", "a2"), nil},
+		"move and replace, new first":   {one(nil), moved("test-box/n", "a2", "1", cbd), []string{"a2 1"}, once("a", "a2"), nil},
+		"move that ended half-way and is not asked for any more": {one(nil), func(tn *town) {
+			moved("test-thing/n", "a", "1", nil)(tn)
+			tn.halfMoved("test-thing/a", "test-thing/n")
+			tn.put("test-thing/n", m{"name": "a", "size": "1"}, nil)
+		}, []string{"a 1"}, once("a"), nil},
+		"forget": {one(nil), func(tn *town) {
+			tn.put("test-thing/a", m{"name": "a", "size": "1"}, m{"destroy": false})
+			tn.delete("test-thing/a")
+		}, []string{"a 1"}, once("a"), []string{"a"}},
+		"forget one with an old one": {leftover, func(tn *town) {
+			tn.put("test-thing/a", m{"name": "a2", "size": "1"}, m{"destroy": false})
+			tn.apply()
+			tn.delete("test-thing/a")
+		}, []string{"a 1", "a2 1"}, once("a", "a2"), []string{"a", "a2"}},
+		"replace that forgets":                {one(m{"destroy": false}), again("a2", "1", m{"destroy": false}), []string{"a 1", "a2 1"}, once("a", "a2"), []string{"a"}},
+		"replace that forgets, refused":       {one(m{"destroy": false}), faulty(again("a2", "1", m{"destroy": false}), "create a2", "refused"), []string{"a 1", "a2 1"}, once("a", "a2"), []string{"a"}},
+		"replace that forgets, breaks":        {one(m{"destroy": false}), faulty(again("a2", "1", m{"destroy": false}), "create a2", "broken"), []string{"a 1", "a2 1", "a2 1"}, map[string]int{"a": 1, "a2": 2}, []string{"a", "a2"}},
+		"replace with a broken postcondition": {one(nil), again("a2", "1", never), []string{"a2 1"}, once("a", "a2"), nil},
+		"new first with a broken postcondition": {one(cbd), again("a2", "1", m{"createBeforeDestroy": true, "postconditions": never["postconditions"]}),
+			[]string{"a 1", "a2 1"}, once("a", "a2"), nil},
+	}
+}
+
+// halfMoved writes the record of one object under the name of another as well, as a server does that is killed in the middle
+// of a move.
+func (tn *town) halfMoved(from, to string) {
+	old, rec := tn.recordOf(from), tn.recordOf(to)
+	rec.State, rec.Deposed, rec.Provider, rec.MovedFrom = old.State, old.Deposed, old.Provider, old.Object.UID
+	if err := tn.Ledger.Save(tn.t.Context(), rec); err != nil {
+		tn.t.Fatal(err)
+	}
+	tn.objects["team:"+to].SetFinalizers([]string{v1alpha1.FinalizerState})
+}
+
+// TestKilledAnywhere kills the server at each point of each story, once, and lets it start again. What is in the cloud must be
+// recorded then, or be told of as a create whose outcome is unknown; nothing may be made twice; and what was wanted must come
+// to be.
+func TestKilledAnywhere(t *testing.T) {
+	for name, s := range stories() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, amnesia := range []bool{false, true} {
+				for at := 0; ; at++ {
+					if reached := s.tell(t, at, amnesia); at > 0 && !reached {
+						break
+					}
+					if t.Failed() {
+						t.Fatalf("killed at %d, amnesia %t", at, amnesia)
+					}
+				}
+			}
+		})
+	}
+}
+
+// tell tells the story with the server killed at a point of it; reached is false when the story has no such point.
+func (s story) tell(t *testing.T, at int, amnesia bool) (reached bool) {
+	tn := newTown(t)
+	tn.amnesia = amnesia
+	if s.before != nil {
+		s.before(tn)
+		if len(tn.objects) > 0 {
+			tn.apply()
+		}
+	}
+	if s.change != nil {
+		s.change(tn)
+	}
+	tn.reaper.seen, tn.reaper.at = 0, at
+	tn.apply()
+	reached = tn.reaper.seen >= at
+	tn.reaper.at = 0
+	tn.accounted(s.foreign)
+	for range 4 {
+		if tn.lost() {
+			break
+		}
+		if po := tn.apply(); po.Status.Summary != nil && po.Status.Summary.Text == "no changes" {
+			break
+		}
+		tn.accounted(s.foreign)
+	}
+	if diff := cmp.Diff(append([]string{}, s.want...), tn.cloud.there()); diff != "" && !tn.lost() {
+		t.Errorf("in the cloud (-want +got)\n%s", diff)
+	}
+	for name, n := range tn.cloud.made {
+		if n > s.made[name] {
+			t.Errorf("%s was created %d times, want %d", name, n, s.made[name])
+		}
+	}
+	if tn.lost() || strings.Contains(t.Name(), "postcondition") {
+		return reached
+	}
+	for key, obj := range tn.objects {
+		if !statusOf(obj).good() {
+			t.Errorf("%s: %v", key, obj.Object["status"])
+		}
+	}
+	if t.Failed() {
+		t.Logf("calls: %v", tn.cloud.log)
+	}
+	return reached
+}
+
+// records reads all that is known.
+func (tn *town) records() []*ledger.Instance {
+	var out []*ledger.Instance
+	for rec, err := range tn.Ledger.Instances(tn.t.Context(), "") {
+		if err != nil {
+			tn.t.Fatal(err)
+		}
+		out = append(out, rec)
+	}
+	return out
+}
+
+// lost says whether it was told that the outcome of a create is unknown.
+func (tn *town) lost() bool {
+	return slices.ContainsFunc(tn.records(), func(rec *ledger.Instance) bool {
+		return rec.Intent != nil && rec.Intent.Action == v1alpha1.ActionCreate
+	})
+}
+
+// accounted checks that all that is in the cloud is recorded, once, but for what a lost create may have made.
+func (tn *town) accounted(foreign []string) {
+	tn.t.Helper()
+	known := map[string]string{}
+	for _, rec := range tn.records() {
+		states := []ledger.State{rec.State}
+		keys := map[string]bool{}
+		for _, d := range rec.Deposed {
+			states = append(states, d.State)
+			if keys[d.Key] {
+				tn.t.Errorf("%s has two deposed instances %s", rec.Object.Name, d.Key)
+			}
+			keys[d.Key] = true
+		}
+		for _, s := range states {
+			for id := range tn.cloud.things {
+				if strings.Contains(string(s.Attributes), fmt.Sprintf(`"id":%q`, id)) {
+					if other, twice := known[id]; twice {
+						tn.t.Errorf("%s is recorded for %s and for %s", id, other, rec.Object.Name)
+					}
+					known[id] = rec.Object.Name
+				}
+			}
+		}
+	}
+	unknown := 0
+	for id, thing := range tn.cloud.things {
+		if _, ok := known[id]; !ok && !slices.Contains(foreign, thing["name"]) {
+			unknown++
+			if !tn.lost() || unknown > 1 {
+				tn.t.Errorf("%s (%s) is an orphan; calls: %v", id, thing["name"], tn.cloud.log)
+			}
+		}
+	}
+}

@@ -1,0 +1,612 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+	"github.com/zclconf/go-cty/cty"
+	ctyjson "github.com/zclconf/go-cty/cty/json"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/catalog"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/schema"
+	"github.com/hykube/hykube/workflows"
+)
+
+// town is a world with a cloud in it, in which plans are made and applied as the workflows do it, by a server that can be
+// killed at each of the things that last: a write to the store or to an object, a call that changes the cloud.
+type town struct {
+	*world
+	reaper *reaper
+	cloud  *cloud
+	plans  map[string]*v1alpha1.Plan
+	// amnesia is true when the engine lost its database: what the steps answered is forgotten with the server.
+	amnesia bool
+	spec    v1alpha1.PlanSpec
+}
+
+// errDead is what everything answers once the server was killed.
+var errDead = errors.New("the server was killed")
+
+// reaper kills the server, once.
+type reaper struct {
+	mu sync.Mutex
+	// at counts from 1; 2n-1 is before the nth thing that lasts, 2n after it. 0 means never.
+	at, seen int
+	dead     bool
+}
+
+func (r *reaper) does(effect func() error) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.dead {
+		return errDead
+	}
+	if r.seen++; r.seen == r.at {
+		r.dead = true
+		return errDead
+	}
+	err := effect()
+	if r.seen++; r.seen == r.at {
+		r.dead = true
+		return errDead
+	}
+	return err
+}
+
+func (r *reaper) alive() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.dead {
+		return errDead
+	}
+	return nil
+}
+
+func newTown(t *testing.T) *town {
+	w := newWorld(t)
+	tn := &town{world: w, reaper: &reaper{}, plans: map[string]*v1alpha1.Plan{}}
+	tn.cloud = &cloud{t: t, reaper: tn.reaper, things: map[string]map[string]string{}, faults: map[string][]string{}, made: map[string]int{}}
+	c := catalog.New(nil)
+	c.Put(catalog.Entry{Name: "test", Schema: cloudSchema()})
+	w.Config = Config{
+		Objects: townObjects{fakeObjects{w}, tn}, Plans: townPlans{tn}, Configs: fakeConfigs{w}, Access: fakeAccess{w}, Catalog: c,
+		Ledger: ledger.New(townStore{&store{entries: map[string]ledger.Entry{}}, tn.reaper}), Logger: slog.New(slog.DiscardHandler),
+	}
+	tn.restart()
+	return tn
+}
+
+// restart is a new server over what the old one left.
+func (tn *town) restart() {
+	lend := func(context.Context, catalog.Entry, *v1alpha1.ProviderConfig, string) (tfprotov6.ProviderServer, func(), error) {
+		return tn.cloud, func() {}, nil
+	}
+	tn.Activities = New(tn.Config)
+	tn.lend = lend
+	tn.progress = newProgress(townPlans{nil}, tn.Logger) // it counts in the background
+	tn.reaper.mu.Lock()
+	defer tn.reaper.mu.Unlock()
+	tn.reaper.dead = false
+}
+
+// put writes an object as kubectl apply does: what is left out is kept away.
+func (tn *town) put(name string, spec, lifecycle map[string]any) {
+	kind, objName, _ := strings.Cut(name, "/")
+	obj := tn.objects["team:"+name]
+	if obj == nil {
+		obj = &unstructured.Unstructured{Object: map[string]any{"apiVersion": "test.hykube.io/v1", "kind": kind}}
+		obj.SetName(objName)
+		obj.SetNamespace("team")
+		obj.SetUID(types.UID(fmt.Sprintf("%s-%d", objName, len(tn.plans))))
+		tn.objects["team:"+name] = obj
+	}
+	obj.Object["spec"] = spec
+	delete(obj.Object, "lifecycle")
+	if lifecycle != nil {
+		obj.Object["lifecycle"] = lifecycle
+	}
+	obj.SetGeneration(obj.GetGeneration() + 1)
+}
+
+func (tn *town) delete(name string) {
+	obj := tn.objects["team:"+name]
+	if len(obj.GetFinalizers()) == 0 {
+		delete(tn.objects, "team:"+name)
+		return
+	}
+	obj.SetDeletionTimestamp(new(metav1.Now()))
+	obj.SetGeneration(obj.GetGeneration() + 1)
+}
+
+// taint marks what stands behind an object.
+func (tn *town) taint(name string) {
+	rec := tn.recordOf(name)
+	rec.Tainted = true
+	if err := tn.Ledger.Save(tn.t.Context(), rec); err != nil {
+		tn.t.Fatal(err)
+	}
+}
+
+func (tn *town) recordOf(name string) *ledger.Instance {
+	r, err := resourceOf(tn.objects["team:"+name], tn.Catalog)
+	if err != nil {
+		tn.t.Fatal(err)
+	}
+	return tn.instance(r)
+}
+
+// run is one plan on its way. It lasts longer than a server.
+type planRun struct {
+	workflows.Plan
+	phase int
+	begun workflows.Begun
+	ended map[int]bool
+	tries map[int]int
+}
+
+const (
+	surveying = iota
+	proposing
+	publishing
+	approving
+	beginning
+	stepping
+	finishing
+	over
+)
+
+// apply makes a plan, approves it and applies it, whatever happens to the server. It returns the plan as it is then.
+func (tn *town) apply() *v1alpha1.Plan {
+	return tn.resume(tn.newRun())
+}
+
+func (tn *town) newRun() *planRun {
+	po := &v1alpha1.Plan{Spec: tn.spec}
+	po.Name, po.Namespace, po.Generation = fmt.Sprintf("p%d", len(tn.plans)), "team", 1
+	po.UID = types.UID(po.Name)
+	po.Status.RequestedBy = &v1alpha1.Identity{Username: "ann"}
+	if po.Spec.Refresh == "" {
+		po.Spec.Refresh = v1alpha1.RefreshChanged
+	}
+	tn.plans[po.Name] = po
+	return &planRun{Plan: workflows.Plan{Namespace: "team", Name: po.Name, UID: string(po.UID)}, ended: map[int]bool{}, tries: map[int]int{}}
+}
+
+// resume goes on with a plan to its end.
+func (tn *town) resume(run *planRun) *v1alpha1.Plan { return tn.until(run, over) }
+
+func (tn *town) until(run *planRun, phase int) *v1alpha1.Plan {
+	tn.t.Helper()
+	for tries := 0; run.phase < phase; tries++ {
+		err := tn.advance(run)
+		if tn.reaper.alive() != nil {
+			tn.restart()
+			if tn.amnesia && run.phase > beginning {
+				run.phase, run.ended = beginning, map[int]bool{}
+			}
+			continue
+		}
+		if err != nil && tries > 20 {
+			tn.t.Fatalf("plan %s, phase %d: %v", run.Name, run.phase, err)
+		}
+	}
+	return tn.plans[run.Name]
+}
+
+func (tn *town) advance(run *planRun) (err error) {
+	ctx := tn.t.Context()
+	po := tn.plans[run.Name]
+	next := run.phase + 1
+	switch run.phase {
+	case surveying:
+		var s workflows.Surveyed
+		if s, err = tn.Survey(ctx, run.Plan); s.Invalid {
+			next = over
+		}
+	case proposing:
+		_, err = tn.Propose(ctx, run.Plan)
+	case publishing:
+		_, err = tn.Publish(ctx, run.Plan)
+	case approving:
+		if po.Status.FinishedAt != nil {
+			next = over
+			break
+		}
+		po.Status.Approval = &v1alpha1.PlanApproval{Decision: v1alpha1.DecisionApproved, Digest: po.Status.Digest}
+		meta.SetStatusCondition(&po.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionApproved, Status: metav1.ConditionTrue, Reason: "Approved"})
+	case beginning:
+		run.begun, err = tn.Begin(ctx, run.Plan)
+		if run.begun.Refused != "" {
+			tn.t.Errorf("refused: %s", run.begun.Refused)
+		}
+	case stepping:
+		err = tn.steps(ctx, po, run)
+	case finishing:
+		_, err = tn.Finish(ctx, workflows.Finish{Plan: run.Plan})
+	}
+	if err == nil && tn.reaper.alive() == nil {
+		run.phase = next
+	}
+	return err
+}
+
+// steps makes the steps that have not ended, in order, each as often as the workflow would.
+func (tn *town) steps(ctx context.Context, po *v1alpha1.Plan, run *planRun) error {
+	steps := run.begun.Steps
+	order, cycle := plan.Order(len(steps), func(i int) []int { return steps[i].DependsOn })
+	if cycle != nil {
+		tn.t.Fatalf("steps run in a circle: %v", cycle)
+	}
+	for _, i := range order {
+		if _, ended := run.ended[i]; ended {
+			continue
+		}
+		ok := true
+		for _, d := range steps[i].DependsOn {
+			ok = ok && run.ended[d]
+		}
+		for ok {
+			run.tries[i]++
+			in := workflows.StepInput{Plan: run.Plan, Change: steps[i].Change, Destroy: steps[i].Destroy}
+			result, err := tn.step(ctx, po, in, run.tries[i])
+			if tn.reaper.alive() != nil {
+				return errDead // whatever it answered, nobody heard it
+			}
+			if err == nil {
+				ok = result.OK
+				break
+			}
+			if run.tries[i] > 10 {
+				return err
+			}
+		}
+		run.ended[i] = ok
+	}
+	return nil
+}
+
+type townObjects struct {
+	fakeObjects
+	town *town
+}
+
+func (o townObjects) List(_ context.Context, namespace string) iter.Seq2[*unstructured.Unstructured, error] {
+	return func(yield func(*unstructured.Unstructured, error) bool) {
+		for _, key := range slices.Sorted(maps.Keys(o.w.objects)) {
+			if strings.HasPrefix(key, namespace+":") && !yield(o.w.objects[key].DeepCopy(), o.town.reaper.alive()) {
+				return
+			}
+		}
+	}
+}
+
+func (o townObjects) Get(ctx context.Context, ref v1alpha1.ObjectReference) (*unstructured.Unstructured, error) {
+	if err := o.town.reaper.alive(); err != nil {
+		return nil, err
+	}
+	return o.fakeObjects.Get(ctx, ref)
+}
+
+func (o townObjects) SetStatus(ctx context.Context, ref v1alpha1.ObjectReference, status map[string]any) error {
+	return o.town.reaper.does(func() error { return o.fakeObjects.SetStatus(ctx, ref, status) })
+}
+
+func (o townObjects) Hold(_ context.Context, read *unstructured.Unstructured) error {
+	return o.town.reaper.does(func() error {
+		o.w.mu.Lock()
+		defer o.w.mu.Unlock()
+		obj := o.w.objects["team:"+read.GetKind()+"/"+read.GetName()]
+		if obj == nil || obj.GetUID() != read.GetUID() || obj.GetGeneration() != read.GetGeneration() || obj.GetDeletionTimestamp() != nil {
+			return ErrGone
+		}
+		obj.SetFinalizers([]string{v1alpha1.FinalizerState})
+		return nil
+	})
+}
+
+func (o townObjects) Release(_ context.Context, ref v1alpha1.ObjectReference) error {
+	return o.town.reaper.does(func() error {
+		o.w.mu.Lock()
+		defer o.w.mu.Unlock()
+		obj := o.w.objects[o.key(ref)]
+		if obj == nil || obj.GetUID() != ref.UID {
+			return nil
+		}
+		obj.SetFinalizers(nil)
+		if obj.GetDeletionTimestamp() != nil {
+			delete(o.w.objects, o.key(ref))
+		}
+		return nil
+	})
+}
+
+type townPlans struct{ town *town }
+
+func (p townPlans) Get(_ context.Context, _, name string, _ types.UID) (*v1alpha1.Plan, error) {
+	if err := p.town.reaper.alive(); err != nil {
+		return nil, err
+	}
+	po := p.town.plans[name]
+	if po == nil {
+		return nil, ErrGone
+	}
+	return po.DeepCopy(), nil
+}
+
+func (p townPlans) UpdateStatus(_ context.Context, _, name string, _ types.UID, change func(*v1alpha1.PlanStatus)) error {
+	if p.town == nil {
+		return nil
+	}
+	return p.town.reaper.does(func() error {
+		po := p.town.plans[name]
+		if po == nil {
+			return ErrGone
+		}
+		change(&po.Status)
+		return nil
+	})
+}
+
+func (p townPlans) Approve(context.Context, string, string, types.UID, v1alpha1.PlanApproval) error {
+	return errors.New("nobody approves by itself here")
+}
+
+// townStore is a store that dies with the server.
+type townStore struct {
+	*store
+	reaper *reaper
+}
+
+func (s townStore) Get(ctx context.Context, key string) ([]byte, int64, error) {
+	if err := s.reaper.alive(); err != nil {
+		return nil, 0, err
+	}
+	return s.store.Get(ctx, key)
+}
+
+func (s townStore) Put(ctx context.Context, key string, value []byte, revision int64) (now int64, err error) {
+	err = s.reaper.does(func() (err error) {
+		now, err = s.store.Put(ctx, key, value, revision)
+		return err
+	})
+	return now, err
+}
+
+func (s townStore) Delete(ctx context.Context, key string, revision int64) error {
+	return s.reaper.does(func() error { return s.store.Delete(ctx, key, revision) })
+}
+
+func (s townStore) List(ctx context.Context, prefix, after string, limit int) ([]ledger.Entry, error) {
+	if err := s.reaper.alive(); err != nil {
+		return nil, err
+	}
+	return s.store.List(ctx, prefix, after, limit)
+}
+
+// cloudSchema has two types that the provider can turn into each other.
+func cloudSchema() *schema.Provider {
+	text := func(name string) *schema.Attribute {
+		return &schema.Attribute{Name: name, Type: cty.String, Optional: true}
+	}
+	block := &schema.Block{Attributes: []*schema.Attribute{{Name: "id", Type: cty.String, Computed: true}, text("name"), text("size"), text("uses")}}
+	return &schema.Provider{
+		Config: &schema.Schema{Block: &schema.Block{}}, MoveState: true,
+		Resources: map[string]*schema.Schema{"test_thing": {Block: block}, "test_box": {Block: block}},
+	}
+}
+
+// cloud is a provider together with what it provides: things with a name, which cannot be changed, a size and what they use.
+type cloud struct {
+	tfprotov6.ProviderServer
+	t      *testing.T
+	reaper *reaper
+
+	mu     sync.Mutex
+	things map[string]map[string]string
+	last   int
+	// made counts the creates by name.
+	made map[string]int
+	// faults are what comes of the next creates, or deletes, of a name: "create x" or "delete x" to "refused" (nothing is done),
+	// "broken" (done, and an error), "throttled".
+	faults map[string][]string
+	log    []string
+	// while is called in the middle of the next change.
+	while func()
+}
+
+func (c *cloud) fault(call string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	next := c.faults[call]
+	if len(next) == 0 {
+		return ""
+	}
+	c.faults[call] = next[1:]
+	return next[0]
+}
+
+func (c *cloud) type_() cty.Type { return cloudSchema().Resources["test_thing"].Block.ImpliedType() }
+
+func (c *cloud) value(d *tfprotov6.DynamicValue) cty.Value {
+	v, err := schema.Decode(d, c.type_())
+	if err != nil {
+		c.t.Error(err)
+	}
+	return v
+}
+
+func (c *cloud) wire(v cty.Value) *tfprotov6.DynamicValue {
+	d, err := schema.Encode(v, c.type_())
+	if err != nil {
+		c.t.Error(err)
+	}
+	return d
+}
+
+func (c *cloud) shown(id string) cty.Value {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	thing := c.things[id]
+	if thing == nil {
+		return cty.NullVal(c.type_())
+	}
+	vals := map[string]cty.Value{"id": cty.StringVal(id)}
+	for _, name := range []string{"name", "size", "uses"} {
+		vals[name] = cty.NullVal(cty.String)
+		if text, ok := thing[name]; ok {
+			vals[name] = cty.StringVal(text)
+		}
+	}
+	return cty.ObjectVal(vals)
+}
+
+func textsOf(v cty.Value) map[string]string {
+	out := map[string]string{}
+	for name, a := range v.AsValueMap() {
+		if a.IsKnown() && !a.IsNull() && name != "id" {
+			out[name] = a.AsString()
+		}
+	}
+	return out
+}
+
+// put makes or changes a thing, as anybody can.
+func (c *cloud) put(id string, texts map[string]string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if id == "" {
+		c.last++
+		id = fmt.Sprintf("id-%d", c.last)
+		c.made[texts["name"]]++
+		c.log = append(c.log, "create "+texts["name"])
+	} else {
+		c.log = append(c.log, "update "+texts["name"])
+	}
+	c.things[id] = texts
+	return id
+}
+
+func (c *cloud) remove(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if thing := c.things[id]; thing != nil {
+		c.log = append(c.log, "delete "+thing["name"])
+	}
+	delete(c.things, id)
+}
+
+// there lists what is there, each as "name size".
+func (c *cloud) there() []string {
+	out := []string{}
+	for _, thing := range c.things {
+		out = append(out, strings.TrimSpace(thing["name"]+" "+thing["size"]))
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (c *cloud) ValidateResourceConfig(context.Context, *tfprotov6.ValidateResourceConfigRequest) (*tfprotov6.ValidateResourceConfigResponse, error) {
+	return &tfprotov6.ValidateResourceConfigResponse{}, nil
+}
+
+func (c *cloud) UpgradeResourceState(_ context.Context, r *tfprotov6.UpgradeResourceStateRequest) (*tfprotov6.UpgradeResourceStateResponse, error) {
+	v, err := ctyjson.Unmarshal(r.RawState.JSON, c.type_())
+	if err != nil {
+		return nil, err
+	}
+	return &tfprotov6.UpgradeResourceStateResponse{UpgradedState: c.wire(v)}, nil
+}
+
+func (c *cloud) MoveResourceState(_ context.Context, r *tfprotov6.MoveResourceStateRequest) (*tfprotov6.MoveResourceStateResponse, error) {
+	v, err := ctyjson.Unmarshal(r.SourceState.JSON, c.type_())
+	if err != nil {
+		return nil, err
+	}
+	return &tfprotov6.MoveResourceStateResponse{TargetState: c.wire(v)}, nil
+}
+
+func (c *cloud) ReadResource(_ context.Context, r *tfprotov6.ReadResourceRequest) (*tfprotov6.ReadResourceResponse, error) {
+	return &tfprotov6.ReadResourceResponse{NewState: c.wire(c.shown(c.value(r.CurrentState).GetAttr("id").AsString())), Private: r.Private}, nil
+}
+
+func (c *cloud) ImportResourceState(_ context.Context, r *tfprotov6.ImportResourceStateRequest) (*tfprotov6.ImportResourceStateResponse, error) {
+	return &tfprotov6.ImportResourceStateResponse{ImportedResources: []*tfprotov6.ImportedResource{{TypeName: r.TypeName, State: c.wire(c.shown(r.ID))}}}, nil
+}
+
+func (c *cloud) PlanResourceChange(_ context.Context, r *tfprotov6.PlanResourceChangeRequest) (*tfprotov6.PlanResourceChangeResponse, error) {
+	prior, planned := c.value(r.PriorState), c.value(r.ProposedNewState)
+	resp := &tfprotov6.PlanResourceChangeResponse{PlannedPrivate: r.PriorPrivate}
+	vals := planned.AsValueMap()
+	switch {
+	case prior.IsNull():
+		vals["id"] = cty.UnknownVal(cty.String)
+	case !prior.GetAttr("name").RawEquals(vals["name"]):
+		resp.RequiresReplace = []*tftypes.AttributePath{tftypes.NewAttributePath().WithAttributeName("name")}
+	}
+	resp.PlannedState = c.wire(cty.ObjectVal(vals))
+	return resp, nil
+}
+
+func (c *cloud) ApplyResourceChange(_ context.Context, r *tfprotov6.ApplyResourceChangeRequest) (*tfprotov6.ApplyResourceChangeResponse, error) {
+	prior, planned := c.value(r.PriorState), c.value(r.PlannedState)
+	if while := c.while; while != nil {
+		c.while = nil
+		while()
+	}
+	var resp *tfprotov6.ApplyResourceChangeResponse
+	err := c.reaper.does(func() error {
+		resp = c.answer(prior, planned)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return resp, nil
+}
+
+func (c *cloud) answer(prior, planned cty.Value) *tfprotov6.ApplyResourceChangeResponse {
+	failed := func(v cty.Value, summary string) *tfprotov6.ApplyResourceChangeResponse {
+		return &tfprotov6.ApplyResourceChangeResponse{NewState: c.wire(v), Diagnostics: refusal(summary)}
+	}
+	id, verb, name := "", "create", ""
+	if !prior.IsNull() {
+		id, verb, name = prior.GetAttr("id").AsString(), "update", prior.GetAttr("name").AsString()
+	}
+	if planned.IsNull() {
+		verb = "delete"
+	} else {
+		name = planned.GetAttr("name").AsString()
+	}
+	fault := c.fault(verb + " " + name)
+	switch {
+	case fault == "refused":
+		return failed(prior, "refused")
+	case fault == "throttled":
+		return failed(prior, "429 Too Many Requests")
+	case verb == "delete":
+		c.remove(id)
+		return &tfprotov6.ApplyResourceChangeResponse{NewState: c.wire(planned)}
+	}
+	v := c.shown(c.put(id, textsOf(planned)))
+	if fault == "broken" {
+		return failed(v, "it is there, but not well")
+	}
+	return &tfprotov6.ApplyResourceChangeResponse{NewState: c.wire(v)}
+}
