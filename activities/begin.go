@@ -10,6 +10,7 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/condition"
+	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/workflows"
@@ -210,8 +211,12 @@ func (a *Activities) Finish(ctx context.Context, f workflows.Finish) (workflows.
 	// A lane hears of a cancel through the object, which may be before the workflow gets the signal.
 	cancelled := f.Cancelled || po.Status.Cancel != nil
 	var stale []string
+	stales := 0
 	for _, c := range work.changes {
 		if idle(c) {
+			if err := a.keepRefreshed(ctx, po.UID, c); err != nil {
+				return workflows.Finished{}, err
+			}
 			continue
 		}
 		if c.State == v1alpha1.ChangePending || c.State == v1alpha1.ChangeRunning {
@@ -220,7 +225,9 @@ func (a *Activities) Finish(ctx context.Context, f workflows.Finish) (workflows.
 			}
 		}
 		if c.State == v1alpha1.ChangeStale {
-			stale = append(stale, c.Address+": "+c.Message)
+			if stales++; stales <= mostNamed {
+				stale = append(stale, c.Address+": "+c.Message)
+			}
 		}
 	}
 	counts := work.progress()
@@ -232,7 +239,10 @@ func (a *Activities) Finish(ctx context.Context, f workflows.Finish) (workflows.
 		if s.FinishedAt == nil { // or an earlier attempt got as far as this
 			s.FinishedAt = now()
 		}
-		if len(stale) > 0 {
+		if stales > mostNamed {
+			stale = append(stale[:mostNamed:mostNamed], fmt.Sprintf("and %d more", stales-mostNamed))
+		}
+		if stales > 0 {
 			condition.Set(c, g, v1alpha1.ConditionStale, true, v1alpha1.ReasonStale, strings.Join(stale, "\n"))
 		}
 		var reason, message string
@@ -245,7 +255,7 @@ func (a *Activities) Finish(ctx context.Context, f workflows.Finish) (workflows.
 			return
 		case cancelled && counts.Failed == 0:
 			finished.Outcome, reason = "Cancelled", v1alpha1.ReasonCancelled
-		case len(stale) == int(counts.Failed):
+		case stales == int(counts.Failed):
 			finished.Outcome, reason = "Stale", v1alpha1.ReasonStale
 		default:
 			finished.Outcome, reason = "Failed", v1alpha1.ReasonApplyFailed
@@ -258,9 +268,46 @@ func (a *Activities) Finish(ctx context.Context, f workflows.Finish) (workflows.
 	return finished, err
 }
 
+// mostNamed is how many changes a condition names.
+const mostNamed = 5
+
+// keepRefreshed records what was read of a resource that the plan leaves alone, as the apply of a Terraform plan does: else
+// every refresh finds the same drift anew.
+func (a *Activities) keepRefreshed(ctx context.Context, planUID types.UID, c *ledger.Change) error {
+	if c.Mode != "" || c.State != v1alpha1.ChangePending || !c.Refreshed.Exists() {
+		return nil
+	}
+	rec, err := a.Ledger.Instance(ctx, c.Object)
+	if err != nil || rec.Intent != nil || rec.Digest() != c.Bound.State {
+		return err // somebody knows more by now
+	}
+	rec.State, rec.Plan = *c.Refreshed, planUID
+	if err := a.Ledger.Save(ctx, rec); err != nil {
+		if errors.Is(err, ledger.ErrConflict) {
+			return nil
+		}
+		return err
+	}
+	obj, err := a.Objects.Get(ctx, c.Object)
+	if err != nil {
+		if errors.Is(err, ErrGone) {
+			return nil
+		}
+		return err
+	}
+	r, err := resourceOf(obj, a.Catalog)
+	if err != nil {
+		return err
+	}
+	v, err := instance.Recorded(&rec.State, r.schema)
+	if err != nil {
+		return err
+	}
+	return a.writeStatus(ctx, c.Object, func(s *status) { s.attributes = plan.Attributes(r.schema.Block, v) })
+}
+
 // failures names what failed, the first few in full.
 func failures(w *work) string {
-	const most = 5
 	var text []string
 	n := 0
 	for _, c := range w.changes {
@@ -270,13 +317,13 @@ func failures(w *work) string {
 			if c.State == v1alpha1.ChangeFailed {
 				why = cmp.Or(describe(c.Diagnostics), why)
 			}
-			if n++; n <= most {
+			if n++; n <= mostNamed {
 				text = append(text, c.Address+": "+strings.TrimSuffix(why, "."))
 			}
 		}
 	}
-	if n > most {
-		text = append(text, fmt.Sprintf("and %d more", n-most))
+	if n > mostNamed {
+		text = append(text, fmt.Sprintf("and %d more", n-mostNamed))
 	}
 	if n == 0 {
 		return ""

@@ -79,6 +79,18 @@ func stories() map[string]story {
 		tn.cloud.faults["delete a"] = []string{"refused"}
 		again("a2", "1", cbd)(tn)
 	}
+	// inTheWay leaves an old instance on something that is replaced next.
+	on := func(tn *town, name string, lifecycle m) {
+		tn.put("test-thing/b", m{"name": name, "uses": "${test_thing.a.id}"}, lifecycle)
+	}
+	inTheWay := func(tn *town) {
+		tn.cloud.strict = true
+		one(nil)(tn)
+		on(tn, "b", cbd)
+		tn.apply()
+		tn.cloud.faults["delete b"] = []string{"refused"}
+		on(tn, "b2", cbd)
+	}
 	once := func(names ...string) map[string]int {
 		made := map[string]int{}
 		for _, n := range names {
@@ -88,29 +100,40 @@ func stories() map[string]story {
 	}
 	never := m{"postconditions": []any{m{"condition": "${self.id == \"none\"}", "errorMessage": "no"}}}
 	return map[string]story{
-		"create":                        {nil, things("a"), []string{"a 1"}, once("a"), nil},
-		"create that is refused once":   {nil, faulty(things("a"), "create a", "refused"), []string{"a 1"}, once("a"), nil},
-		"create that is throttled":      {nil, faulty(things("a"), "create a", "throttled", "throttled"), []string{"a 1"}, once("a"), nil},
-		"create that breaks":            {nil, faulty(things("a"), "create a", "broken"), []string{"a 1"}, map[string]int{"a": 2}, nil},
-		"update":                        {one(nil), again("a", "2", nil), []string{"a 2"}, once("a"), nil},
-		"update that is refused once":   {one(nil), faulty(again("a", "2", nil), "update a", "refused"), []string{"a 2"}, once("a"), nil},
-		"update that breaks":            {one(nil), faulty(again("a", "2", nil), "update a", "broken"), []string{"a 2"}, once("a"), nil},
-		"delete":                        {one(nil), func(tn *town) { tn.delete("test-thing/a") }, nil, once("a"), nil},
-		"delete that is throttled":      {one(nil), faulty(func(tn *town) { tn.delete("test-thing/a") }, "delete a", "throttled"), nil, once("a"), nil},
-		"replace":                       {one(nil), again("a2", "1", nil), []string{"a2 1"}, once("a", "a2"), nil},
-		"replace, create refused once":  {one(nil), faulty(again("a2", "1", nil), "create a2", "refused"), []string{"a2 1"}, once("a", "a2"), nil},
-		"replace, create throttled":     {one(nil), faulty(again("a2", "1", nil), "create a2", "throttled"), []string{"a2 1"}, once("a", "a2"), nil},
-		"replace, create breaks":        {one(nil), faulty(again("a2", "1", nil), "create a2", "broken"), []string{"a2 1"}, map[string]int{"a": 1, "a2": 2}, nil},
-		"replace of a pair":             {pair("a", nil), pair("a2", nil), []string{"a2 1", "b"}, once("a", "a2", "b"), nil},
-		"new first":                     {one(cbd), again("a2", "1", cbd), []string{"a2 1"}, once("a", "a2"), nil},
-		"new first, refused once":       {one(cbd), faulty(again("a2", "1", cbd), "create a2", "refused"), []string{"a2 1"}, once("a", "a2"), nil},
-		"new first, throttled":          {one(cbd), faulty(again("a2", "1", cbd), "create a2", "throttled"), []string{"a2 1"}, once("a", "a2"), nil},
-		"new first, breaks":             {one(cbd), faulty(again("a2", "1", cbd), "create a2", "broken"), []string{"a2 1"}, map[string]int{"a": 1, "a2": 2}, nil},
-		"new first, delete refused":     {one(cbd), faulty(again("a2", "1", cbd), "delete a", "refused"), []string{"a2 1"}, once("a", "a2"), nil},
-		"new first, of a pair":          {pair("a", cbd), pair("a2", cbd), []string{"a2 1", "b"}, once("a", "a2", "b"), nil},
-		"old one that was left over":    {leftover, nil, []string{"a2 1"}, once("a", "a2"), nil},
-		"old one left over, deleted":    {leftover, func(tn *town) { tn.delete("test-thing/a") }, nil, once("a", "a2"), nil},
-		"old one left over, replaced":   {leftover, again("a3", "1", cbd), []string{"a3 1"}, once("a", "a2", "a3"), nil},
+		"create":                       {nil, things("a"), []string{"a 1"}, once("a"), nil},
+		"create that is refused once":  {nil, faulty(things("a"), "create a", "refused"), []string{"a 1"}, once("a"), nil},
+		"create that is throttled":     {nil, faulty(things("a"), "create a", "throttled", "throttled"), []string{"a 1"}, once("a"), nil},
+		"create that breaks":           {nil, faulty(things("a"), "create a", "broken"), []string{"a 1"}, map[string]int{"a": 2}, nil},
+		"update":                       {one(nil), again("a", "2", nil), []string{"a 2"}, once("a"), nil},
+		"update that is refused once":  {one(nil), faulty(again("a", "2", nil), "update a", "refused"), []string{"a 2"}, once("a"), nil},
+		"update that breaks":           {one(nil), faulty(again("a", "2", nil), "update a", "broken"), []string{"a 2"}, once("a"), nil},
+		"delete":                       {one(nil), func(tn *town) { tn.delete("test-thing/a") }, nil, once("a"), nil},
+		"delete that is throttled":     {one(nil), faulty(func(tn *town) { tn.delete("test-thing/a") }, "delete a", "throttled"), nil, once("a"), nil},
+		"replace":                      {one(nil), again("a2", "1", nil), []string{"a2 1"}, once("a", "a2"), nil},
+		"replace, create refused once": {one(nil), faulty(again("a2", "1", nil), "create a2", "refused"), []string{"a2 1"}, once("a", "a2"), nil},
+		"replace, create throttled":    {one(nil), faulty(again("a2", "1", nil), "create a2", "throttled"), []string{"a2 1"}, once("a", "a2"), nil},
+		"replace, create breaks":       {one(nil), faulty(again("a2", "1", nil), "create a2", "broken"), []string{"a2 1"}, map[string]int{"a": 1, "a2": 2}, nil},
+		"replace of a pair":            {pair("a", nil), pair("a2", nil), []string{"a2 1", "b"}, once("a", "a2", "b"), nil},
+		"new first":                    {one(cbd), again("a2", "1", cbd), []string{"a2 1"}, once("a", "a2"), nil},
+		"new first, refused once":      {one(cbd), faulty(again("a2", "1", cbd), "create a2", "refused"), []string{"a2 1"}, once("a", "a2"), nil},
+		"new first, throttled":         {one(cbd), faulty(again("a2", "1", cbd), "create a2", "throttled"), []string{"a2 1"}, once("a", "a2"), nil},
+		"new first, breaks":            {one(cbd), faulty(again("a2", "1", cbd), "create a2", "broken"), []string{"a2 1"}, map[string]int{"a": 1, "a2": 2}, nil},
+		"new first, delete refused":    {one(cbd), faulty(again("a2", "1", cbd), "delete a", "refused"), []string{"a2 1"}, once("a", "a2"), nil},
+		"new first, of a pair":         {pair("a", cbd), pair("a2", cbd), []string{"a2 1", "b"}, once("a", "a2", "b"), nil},
+		"old one that was left over":   {leftover, nil, []string{"a2 1"}, once("a", "a2"), nil},
+		"old one left over, deleted":   {leftover, func(tn *town) { tn.delete("test-thing/a") }, nil, once("a", "a2"), nil},
+		"old one left over, replaced":  {leftover, again("a3", "1", cbd), []string{"a3 1"}, once("a", "a2", "a3"), nil},
+		"two old ones left over": {func(tn *town) {
+			leftover(tn)
+			tn.apply()
+			tn.cloud.faults["delete a"] = []string{"refused"}
+			tn.cloud.faults["delete a2"] = []string{"refused"}
+			again("a3", "1", cbd)(tn)
+		}, nil, []string{"a3 1"}, once("a", "a2", "a3"), nil},
+		"old one left over, in the way": {inTheWay, func(tn *town) {
+			on(tn, "b3", nil)
+			again("a2", "1", nil)(tn)
+		}, []string{"a2 1", "b3"}, once("a", "a2", "b", "b2", "b3"), nil},
 		"old one left over, moved":      {leftover, moved("test-thing/n", "a2", "1", nil), []string{"a2 1"}, once("a", "a2"), nil},
 		"taint":                         {one(nil), func(tn *town) { tn.taint("test-thing/a") }, []string{"a 1"}, map[string]int{"a": 2}, nil},
 		"taint, new first":              {one(cbd), func(tn *town) { tn.taint("test-thing/a") }, []string{"a 1"}, map[string]int{"a": 2}, nil},
@@ -165,14 +188,17 @@ func TestKilledAnywhere(t *testing.T) {
 	for name, s := range stories() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for _, amnesia := range []bool{false, true} {
+			for _, lane := range []bool{false, true} {
 				for at := 0; ; at++ {
-					if reached := s.tell(t, at, amnesia); at > 0 && !reached {
+					if reached := s.tell(t, at, lane); at > 0 && !reached {
 						break
 					}
 					if t.Failed() {
-						t.Fatalf("killed at %d, amnesia %t", at, amnesia)
+						t.Fatalf("killed at %d, lane %t", at, lane)
 					}
+				}
+				if strings.Contains(name, "throttled") {
+					break // a lane waits a while then
 				}
 			}
 		})
@@ -180,9 +206,9 @@ func TestKilledAnywhere(t *testing.T) {
 }
 
 // tell tells the story with the server killed at a point of it; reached is false when the story has no such point.
-func (s story) tell(t *testing.T, at int, amnesia bool) (reached bool) {
+func (s story) tell(t *testing.T, at int, lane bool) (reached bool) {
 	tn := newTown(t)
-	tn.amnesia = amnesia
+	tn.lane = lane
 	if s.before != nil {
 		s.before(tn)
 		if len(tn.objects) > 0 {
@@ -280,5 +306,138 @@ func (tn *town) accounted(foreign []string) {
 				tn.t.Errorf("%s (%s) is an orphan; calls: %v", id, thing["name"], tn.cloud.log)
 			}
 		}
+	}
+}
+
+// TestPlansAtOnce applies a plan in the middle of another's call to the provider, and one that was made before, late. Nothing
+// may be made twice, and nothing that the provider said may be lost, whoever comes first.
+func TestPlansAtOnce(t *testing.T) {
+	for name, s := range stories() {
+		if strings.Contains(name, "half-way") || strings.HasPrefix(name, "forget one") {
+			continue // they have no other plan, or plans of their own
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, late := range []bool{false, true} {
+				tn := newTown(t)
+				if s.before != nil {
+					s.before(tn)
+					if len(tn.objects) > 0 {
+						tn.apply()
+					}
+				}
+				if s.change != nil {
+					s.change(tn)
+				}
+				one, other := tn.newRun(), tn.newRun()
+				tn.until(one, beginning)
+				tn.until(other, beginning)
+				if late {
+					tn.resume(one)
+					tn.accounted(s.foreign)
+				} else {
+					tn.cloud.while = func() {
+						tn.resume(other)
+						tn.apply() // and one that was made just now
+					}
+					tn.resume(one)
+				}
+				tn.resume(other)
+				tn.accounted(s.foreign)
+				if tn.lost() {
+					t.Error("a create whose outcome is unknown")
+				}
+				for name, n := range tn.cloud.made {
+					if n > s.made[name] {
+						t.Errorf("%s was created %d times, want %d; late %t, calls: %v", name, n, s.made[name], late, tn.cloud.log)
+					}
+				}
+				for range 3 {
+					tn.apply()
+				}
+				if diff := cmp.Diff(append([]string{}, s.want...), tn.cloud.there()); diff != "" {
+					t.Errorf("in the cloud, late %t (-want +got)\n%s%v", late, diff, tn.cloud.log)
+				}
+			}
+		})
+	}
+}
+
+// TestAPlanThatIsMadeMeanwhile makes a plan while the destroy of a replace is under way: it finds that all is as it should be.
+// To tell so is not its business yet, and what the provider says must not be lost over it.
+func TestAPlanThatIsMadeMeanwhile(t *testing.T) {
+	tn := newTown(t)
+	things("a")(tn)
+	tn.apply()
+	things("a")(tn) // a new generation that says the same
+	tn.cloud.faults["delete a"] = []string{"refused"}
+	tn.spec.Replace = []string{"test_thing.a"}
+	run := tn.newRun()
+	tn.spec.Replace = nil
+	tn.until(run, stepping)
+	tn.cloud.while = func() {
+		tn.apply()
+		if statusOf(tn.objects["team:test-thing/a"]).good() {
+			t.Error("it is told to be ready while it is being changed")
+		}
+	}
+	po := tn.resume(run)
+	c, err := tn.Ledger.Change(t.Context(), po.UID, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.State != v1alpha1.ChangeFailed || len(c.Diagnostics) != 1 || c.Diagnostics[0].Summary != "refused" {
+		t.Errorf("%s: %v, want what the provider said", c.State, c.Diagnostics)
+	}
+	if rec := tn.recordOf("test-thing/a"); rec.Intent != nil || rec.Object.Generation != 0 {
+		t.Errorf("recorded: intent %v, generation %d", rec.Intent, rec.Object.Generation)
+	}
+}
+
+// TestWhatTheProviderSaidIsKept lets somebody write the record although a create is under way.
+func TestWhatTheProviderSaidIsKept(t *testing.T) {
+	for name, write := range map[string]func(*town, *ledger.Instance) error{
+		"written": func(tn *town, rec *ledger.Instance) error { return tn.Ledger.Save(tn.t.Context(), rec) },
+		"removed": func(tn *town, rec *ledger.Instance) error { return tn.Ledger.Forget(tn.t.Context(), rec) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			tn := newTown(t)
+			things("a")(tn)
+			tn.cloud.while = func() {
+				if err := write(tn, tn.recordOf("test-thing/a")); err != nil {
+					t.Error(err)
+				}
+			}
+			tn.apply()
+			tn.accounted(nil)
+			if rec := tn.recordOf("test-thing/a"); rec.Intent != nil || !rec.Exists() {
+				t.Errorf("recorded: intent %v, %s", rec.Intent, rec.Attributes)
+			}
+		})
+	}
+}
+
+// TestAnOldInstanceStaysUnderWhatIsBlocked has an old instance that something stands on which a plan may not touch.
+func TestAnOldInstanceStaysUnderWhatIsBlocked(t *testing.T) {
+	tn := newTown(t)
+	tn.cloud.strict = true
+	estate := func(a, b string, lifecycle m) {
+		tn.put("test-thing/a", m{"name": a}, m{"createBeforeDestroy": true})
+		tn.put("test-thing/b", m{"name": b, "uses": "${test_thing.a.id}"}, lifecycle)
+	}
+	estate("a", "b", nil)
+	tn.apply()
+	tn.cloud.faults["update b"] = []string{"refused"}
+	estate("a2", "b", nil)
+	tn.apply() // which leaves a, for b stands on it
+	estate("a2", "b2", m{"preventDestroy": true})
+	po := tn.apply()
+	if want := []string{"a", "a2", "b"}; !slices.Equal(tn.cloud.there(), want) {
+		t.Errorf("in the cloud: %v, want %v; %s", tn.cloud.there(), want, po.Status.Summary.Text)
+	}
+	estate("a2", "b2", nil)
+	tn.apply()
+	if want := []string{"a2", "b2"}; !slices.Equal(tn.cloud.there(), want) {
+		t.Errorf("in the cloud: %v, want %v", tn.cloud.there(), want)
 	}
 }

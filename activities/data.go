@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"slices"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/condition"
@@ -131,22 +130,39 @@ func (pr *proposal) leaveData(ctx context.Context, c *ledger.Change, r *resource
 // its spec refers to it, or something that stands behind that. A read would say what was there before, also when all
 // values are known: https://developer.hashicorp.com/terraform/language/data-sources#data-resource-behavior
 func (pr *proposal) pending(ctx context.Context, c *ledger.Change) (bool, error) {
-	seen := map[int32]bool{}
-	for queue := slices.Clone(c.DependsOn); len(queue) > 0; queue = queue[1:] {
-		if seen[queue[0]] {
-			continue
+	for _, d := range c.DependsOn {
+		if pending, err := pr.changes(ctx, d); err != nil || pending {
+			return pending, err
 		}
-		seen[queue[0]] = true
-		dep, err := pr.Ledger.Change(ctx, pr.plan.UID, queue[0])
-		if err != nil {
-			return false, err
-		}
-		if dep.Mode != v1alpha1.ModeData && dep.Action != v1alpha1.ActionNoOp {
-			return true, nil
-		}
-		queue = append(queue, dep.DependsOn...)
 	}
 	return false, nil
+}
+
+// changes says whether a change that was closed does something, or one behind it. It looks at each change once.
+func (pr *proposal) changes(ctx context.Context, index int32) (bool, error) {
+	pr.mu.Lock()
+	does, known := pr.does[index]
+	pr.mu.Unlock()
+	if known {
+		return does, nil
+	}
+	c, err := pr.Ledger.Change(ctx, pr.plan.UID, index)
+	if err != nil {
+		return false, err
+	}
+	does = c.Mode != v1alpha1.ModeData && c.Action != v1alpha1.ActionNoOp
+	for k := 0; k < len(c.DependsOn) && !does; k++ {
+		if does, err = pr.changes(ctx, c.DependsOn[k]); err != nil {
+			return false, err
+		}
+	}
+	pr.mu.Lock()
+	defer pr.mu.Unlock()
+	if pr.does == nil {
+		pr.does = map[int32]bool{}
+	}
+	pr.does[index] = does
+	return does, nil
 }
 
 // dataSource is the data source that an object stands for.

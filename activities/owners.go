@@ -50,15 +50,21 @@ func (o *owners) add(object v1alpha1.ObjectReference, s *ledger.State, t *instan
 		own.identity = canonical(s.Identity)
 		o.byIdentity[own.identity] = own
 	}
-	var attributes struct {
+	if id := idIn(s.Attributes); id != "" {
+		o.byID[id] = own
+	}
+}
+
+// idIn is the id among recorded attributes; empty when there is none. One that is no string tells nothing.
+func idIn(attributes json.RawMessage) string {
+	var recorded struct {
 		ID any `json:"id"`
 	}
-	// An id that is no string tells nothing.
-	if json.Unmarshal(s.Attributes, &attributes) == nil {
-		if id, ok := attributes.ID.(string); ok && id != "" {
-			o.byID[id] = own
-		}
+	if json.Unmarshal(attributes, &recorded) != nil {
+		return ""
 	}
+	id, _ := recorded.ID.(string)
+	return id
 }
 
 // find finds the owner of a resource by its identity, or, where one of the two has none, by its ID.

@@ -51,7 +51,7 @@ func (a *Activities) Propose(ctx context.Context, p workflows.Plan) (result work
 		}
 		changes = append(changes, c)
 	}
-	pr := &proposal{Activities: a, plan: po, forced: map[string]bool{}, expected: map[plan.Address]expected{}}
+	pr := &proposal{Activities: a, plan: po, forced: map[string]bool{}, expected: map[plan.Address]expected{}, owners: map[[2]string]*owners{}}
 	for _, text := range slices.Concat(po.Spec.Replace, po.Spec.Invoke) {
 		if addr, err := plan.ParseAddress(text); err == nil {
 			pr.forced[addr.String()] = true
@@ -82,10 +82,16 @@ type proposal struct {
 	forced map[string]bool
 	scope  *scope
 
+	// owning guards owners, which is made for the provider and type of an import.
+	owning sync.Mutex
+	owners map[[2]string]*owners
+
 	mu sync.Mutex
 	// expected holds what becomes of each resource of the plan, for those that refer to it.
 	expected map[plan.Address]expected
-	errors   int
+	// does remembers which changes do something, or stand on one that does.
+	does   map[int32]bool
+	errors int
 }
 
 // expected is what becomes of a resource.
@@ -222,8 +228,9 @@ func (pr *proposal) ask(ctx context.Context, c *ledger.Change, r *resource) (exp
 	}
 	wanted := !r.deleting && !pr.plan.Spec.Destroy
 	if rec.Intent != nil && rec.Intent.Action == v1alpha1.ActionCreate && !rec.Exists() {
-		// Who deletes the object has looked: there is nothing, or it is not Hykube's any more.
-		if over, err := pr.over(ctx, rec.Intent); err != nil || !over || !r.deleting {
+		// Who deletes the object has looked: there is nothing, or it is not Hykube's any more. Who says what to import has, too.
+		over, err := pr.over(ctx, rec.Intent)
+		if adopts := wanted && r.lifecycle.Import != nil; err != nil || !over || !r.deleting && !adopts {
 			return expected{}, cmp.Or(err, lostCreate(r.addr, rec.Intent))
 		}
 	}
@@ -348,7 +355,41 @@ func (pr *proposal) adopt(ctx context.Context, c *ledger.Change, r *resource, l 
 	}
 	c.Diagnostics = append(c.Diagnostics, plan.WithAddress(diags, r.addr)...)
 	c.Importing, c.Refreshed = shown, &ledger.State{}
-	return found, l.Record(c.Refreshed, found)
+	if err := l.Record(c.Refreshed, found); err != nil {
+		return instance.State{}, err
+	}
+	return found, pr.warnOwned(ctx, c, r, l)
+}
+
+// warnOwned says in a change that imports something when another object has it already.
+func (pr *proposal) warnOwned(ctx context.Context, c *ledger.Change, r *resource, l *lease) error {
+	pr.owning.Lock()
+	defer pr.owning.Unlock()
+	of := [2]string{r.entry.Name, r.addr.Type}
+	if pr.owners[of] == nil {
+		found, err := pr.ownersOf(ctx, r.entry.Name, &l.Type)
+		if err != nil {
+			return err
+		}
+		pr.owners[of] = found
+	}
+	identity := ""
+	if len(c.Refreshed.Identity) > 0 {
+		identity = canonical(c.Refreshed.Identity)
+	}
+	own, ok := pr.owners[of].find(identity, idIn(c.Refreshed.Attributes))
+	if !ok || own.object.UID == r.ref.UID {
+		return nil
+	}
+	who := "An object of another namespace"
+	if own.object.Namespace == r.ref.Namespace {
+		who = plan.Address{Type: r.addr.Type, Name: own.object.Name}.String()
+	}
+	d := attributeProblem(r.addr, "lifecycle.import", "Resource is managed already",
+		who+" has what is to be imported. Two objects would fight over it: forget it there first (lifecycle.destroy: false, then delete), or take it over with lifecycle.moved.")
+	d.Severity = v1alpha1.SeverityWarning
+	c.Diagnostics = append(c.Diagnostics, d)
+	return nil
 }
 
 // holds checks conditions of a resource; see the function of that name.
@@ -542,7 +583,7 @@ func again(ctx context.Context, call func() error) error {
 
 func lostCreate(addr plan.Address, intent *ledger.Intent) error {
 	return &instance.DiagnosticsError{Operation: "plan", Diagnostics: plan.Diagnostics{problem(addr, "Outcome of a create is unknown", fmt.Sprintf(
-		"At %s a create of %s was begun, and the provider's answer never came. It may exist. Look for it; if it does not exist, or you removed it, delete the object, apply a plan, and write it again.",
+		"At %s a create of %s was begun, and the provider's answer never came. It may exist. Look for it. If it exists, name it in lifecycle.import. If it does not, or you removed it, delete the object, apply a plan, and write it again.",
 		intent.At.Format(time.RFC3339), addr))}}
 }
 

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"hash"
+	"slices"
 	"strings"
 
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -158,7 +159,7 @@ func (a *Activities) confirm(ctx context.Context, planUID types.UID, c *ledger.C
 	if err != nil || !rec.Exists() || rec.Intent != nil {
 		return err // who changes it just now says what came of it
 	}
-	if rec.Object.Generation != c.Object.Generation {
+	if rec.Object.Generation != c.Object.Generation || rec.CreateBeforeDestroy != c.CreatesFirst || !slices.Equal(rec.Dependencies, c.Dependencies) {
 		rec.Object, rec.Dependencies, rec.CreateBeforeDestroy, rec.Plan = c.Object, c.Dependencies, c.CreatesFirst, planUID
 		if err := a.Ledger.Save(ctx, rec); err != nil {
 			if errors.Is(err, ledger.ErrConflict) {

@@ -77,6 +77,7 @@ func (s *stepRun) adopt(ctx context.Context, obj *unstructured.Unstructured, r *
 	rec.Type, rec.ProviderConfig, rec.ProviderVersion = r.addr.Type, c.ProviderConfig, c.ProviderVersion
 	rec.Dependencies, rec.CreateBeforeDestroy = c.Dependencies, c.CreatesFirst
 	rec.Object.Generation = 0 // nothing was applied yet
+	rec.Intent = nil          // what a lost create left is found
 	s.begun = true
 	return s.conflict(s.Ledger.Save(ctx, rec))
 }

@@ -502,7 +502,7 @@ func (s *stepRun) inherits(ctx context.Context, rec *ledger.Instance) (bool, err
 	if err != nil {
 		return false, err
 	}
-	if over && (rec.Intent.Action != v1alpha1.ActionCreate || s.change.Action == v1alpha1.ActionDelete || s.change.Action == v1alpha1.ActionForget) {
+	if over && (rec.Intent.Action != v1alpha1.ActionCreate || s.change.Importing != nil || s.change.Action == v1alpha1.ActionDelete || s.change.Action == v1alpha1.ActionForget) {
 		return true, nil
 	}
 	return false, &staleError{"another plan is changing it, or was when the server stopped"}

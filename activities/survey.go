@@ -574,11 +574,14 @@ func (s *survey) changes(visited []int) []*ledger.Change {
 			c.PreviousAddress = n.movedFrom.addr.String()
 			c.Bound.From, c.Bound.FromState = &n.movedFrom.ref, n.movedFrom.record.Digest()
 		}
-		for _, addr := range s.beyondEphemerals(n.dependsOn) {
-			c.Dependencies = append(c.Dependencies, addr.String())
+		for _, addr := range s.beyond(n.dependsOn, v1alpha1.ModeEphemeral) {
 			if j, ok := position[addr]; ok && n.wanted {
 				c.DependsOn = append(c.DependsOn, j)
 			}
+		}
+		// What is recorded has to order destroys, which take no part of what is only read.
+		for _, addr := range s.beyond(n.dependsOn, v1alpha1.ModeEphemeral, v1alpha1.ModeData) {
+			c.Dependencies = append(c.Dependencies, addr.String())
 		}
 	}
 	for _, n := range nodes {
@@ -600,8 +603,9 @@ func (n *node) deposed() []ledger.Deposed {
 	return n.record.Deposed
 }
 
-// beyondEphemerals puts in place of ephemeral resources, which have no changes, what they depend on themselves.
-func (s *survey) beyondEphemerals(addrs []plan.Address) []plan.Address {
+// beyond adds to addresses what those of them that are of the modes depend on themselves, and so on. Ephemeral resources,
+// which have no changes, are left out.
+func (s *survey) beyond(addrs []plan.Address, modes ...v1alpha1.Mode) []plan.Address {
 	var out []plan.Address
 	seen := map[plan.Address]bool{}
 	for queue := slices.Clone(addrs); len(queue) > 0; queue = queue[1:] {
@@ -610,12 +614,12 @@ func (s *survey) beyondEphemerals(addrs []plan.Address) []plan.Address {
 			continue
 		}
 		seen[addr] = true
-		i, ok := s.byAddr[addr]
-		if ok && s.nodes[i].mode == v1alpha1.ModeEphemeral {
+		if i, ok := s.byAddr[addr]; ok && slices.Contains(modes, s.nodes[i].mode) {
 			queue = append(queue, s.nodes[i].dependsOn...)
-			continue
 		}
-		out = append(out, addr)
+		if addr.Mode != v1alpha1.ModeEphemeral {
+			out = append(out, addr)
+		}
 	}
 	return out
 }

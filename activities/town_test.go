@@ -36,9 +36,9 @@ type town struct {
 	reaper *reaper
 	cloud  *cloud
 	plans  map[string]*v1alpha1.Plan
-	// amnesia is true when the engine lost its database: what the steps answered is forgotten with the server.
-	amnesia bool
-	spec    v1alpha1.PlanSpec
+	// lane is true when the steps are made as those of a large plan: all in one activity, which knows nothing but the ledger.
+	lane bool
+	spec v1alpha1.PlanSpec
 }
 
 // errDead is what everything answers once the server was killed.
@@ -198,9 +198,6 @@ func (tn *town) until(run *planRun, phase int) *v1alpha1.Plan {
 		err := tn.advance(run)
 		if tn.reaper.alive() != nil {
 			tn.restart()
-			if tn.amnesia && run.phase > beginning {
-				run.phase, run.ended = beginning, map[int]bool{}
-			}
 			continue
 		}
 		if err != nil && tries > 20 {
@@ -237,6 +234,10 @@ func (tn *town) advance(run *planRun) (err error) {
 			tn.t.Errorf("refused: %s", run.begun.Refused)
 		}
 	case stepping:
+		if tn.lane {
+			err = tn.Lane(ctx, run.Plan)
+			break
+		}
 		err = tn.steps(ctx, po, run)
 	case finishing:
 		_, err = tn.Finish(ctx, workflows.Finish{Plan: run.Plan})
@@ -429,6 +430,8 @@ type cloud struct {
 	log    []string
 	// while is called in the middle of the next change.
 	while func()
+	// strict is true when the cloud removes nothing that is used.
+	strict bool
 }
 
 func (c *cloud) fault(call string) string {
@@ -510,6 +513,17 @@ func (c *cloud) remove(id string) {
 		c.log = append(c.log, "delete "+thing["name"])
 	}
 	delete(c.things, id)
+}
+
+func (c *cloud) used(id string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, thing := range c.things {
+		if thing["uses"] == id {
+			return true
+		}
+	}
+	return false
 }
 
 // there lists what is there, each as "name size".
@@ -600,6 +614,9 @@ func (c *cloud) answer(prior, planned cty.Value) *tfprotov6.ApplyResourceChangeR
 		return failed(prior, "refused")
 	case fault == "throttled":
 		return failed(prior, "429 Too Many Requests")
+	case verb == "delete" && c.strict && c.used(id):
+		c.t.Errorf("%s is used, and to be destroyed; calls: %v", name, c.log)
+		return failed(prior, "it is used")
 	case verb == "delete":
 		c.remove(id)
 		return &tfprotov6.ApplyResourceChangeResponse{NewState: c.wire(planned)}

@@ -40,7 +40,7 @@ applies it: this command only watches, and may be left with Ctrl-C.`,
 
   # plan and apply whatever is recorded in a namespace
   kubectl hykube apply --all -n prod`,
-		Args: cobra.NoArgs,
+		Args: noNames("-f PATH records files, --target TYPE.NAME chooses, and `kubectl hykube approve PLAN` applies a plan that was made"),
 		RunE: run(o),
 	}
 	fs := cmd.Flags()

@@ -80,14 +80,14 @@ func (o *approveOptions) Run(ctx context.Context) error {
 	if o.noWait {
 		return nil
 	}
-	end, changes, err := o.follow(ctx, p)
+	end, how, err := o.follow(ctx, p)
 	if errors.Is(err, errDetached) {
 		return (&journey{session: o.session}).detached([]*v1alpha1.Plan{p})
 	}
 	if err != nil {
 		return err
 	}
-	return o.conclude(end, changes, time.Since(began))
+	return o.conclude(end, how, time.Since(began))
 }
 
 func decisionWord(d v1alpha1.Decision) string {

@@ -57,14 +57,14 @@ func (o *cancelOptions) Run(ctx context.Context) error {
 	if o.noWait || p.Status.Approval == nil {
 		return nil
 	}
-	end, changes, err := o.follow(ctx, p)
+	end, how, err := o.follow(ctx, p)
 	if errors.Is(err, errDetached) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	if err := o.conclude(end, changes, time.Since(began)); ExitCode(err) == ExitError && end.Status.Cancel != nil {
+	if err := o.conclude(end, how, time.Since(began)); ExitCode(err) == ExitError && end.Status.Cancel != nil {
 		return nil // that is what was asked for
 	} else if err != nil {
 		return err

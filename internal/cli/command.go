@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/signal"
 	"strings"
@@ -46,13 +45,8 @@ Exit codes: 0 done, or nothing to do; 1 error; 2 changes wait for approval (with
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return unknownVerb(cmd, args[0])
-			}
-			return cmd.Help()
-		},
-		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl hykube"},
+		RunE:          group(rootHint),
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl hykube"},
 	}
 	cmd.SetIn(s.In)
 	cmd.SetOut(s.Out)
@@ -90,28 +84,18 @@ func usage(template string) string {
 // silence leaves errors to PrintError also where the commands hang below another root, such as kubectl's.
 func silence(c *cobra.Command) {
 	c.SilenceErrors, c.SilenceUsage = true, true
-	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return fmt.Errorf("%w\nSee `%s --help`", err, c.CommandPath())
-	})
+	c.SetFlagErrorFunc(flagError)
 	for _, sub := range c.Commands() {
 		silence(sub)
 	}
 }
 
-func unknownVerb(cmd *cobra.Command, name string) error {
-	var names []string
-	for _, c := range cmd.Commands() {
-		names = append(names, c.Name())
-	}
-	text := fmt.Sprintf("unknown verb %q", name)
-	if near := nearest(name, names); near != "" {
-		text += fmt.Sprintf(": did you mean %q?", near)
-	}
+func rootHint(name string) string {
 	switch name {
 	case "get", "delete", "describe", "edit", "wait", "explain", "diff", "patch":
-		text += fmt.Sprintf(": kubectl does that itself: kubectl %s", name)
+		return "kubectl does that itself: kubectl " + name
 	}
-	return fmt.Errorf("%s\nSee `kubectl hykube --help`; there are %s", text, strings.Join(names, ", "))
+	return terraformVerb(name)
 }
 
 // verb is what every command is: an Options struct that completes itself, checks itself and runs.
@@ -124,6 +108,9 @@ type verb interface {
 // run is the RunE of a verb.
 func run(v verb) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
+		if err := misread(cmd); err != nil {
+			return err
+		}
 		if err := v.Complete(args); err != nil {
 			return err
 		}

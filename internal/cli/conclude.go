@@ -12,16 +12,18 @@ import (
 )
 
 // conclude tells what came of a plan: every error in full, what was not tried, the counts, and where to look.
-func (s *session) conclude(p *v1alpha1.Plan, changes map[int32]*v1alpha1.PlanChange, took time.Duration) error {
-	var sum v1alpha1.PlanSummary
-	var skipped, stales, unknowns []string
+func (s *session) conclude(p *v1alpha1.Plan, how *ending, took time.Duration) error {
+	changes, sum := how.changes, how.made
+	var skipped, stales, unknowns, halves []string
 	made, failed := 0, 0
 	for _, i := range slices.Sorted(maps.Keys(changes)) {
 		c := changes[i]
+		if diff.HalfDone(c) {
+			halves = append(halves, diff.Name(c)+": "+halfText(c))
+		}
 		switch c.State {
 		case v1alpha1.ChangeDone:
 			made++
-			diff.Tally(&sum, c)
 			s.diagnostics(c, v1alpha1.SeverityWarning)
 		case v1alpha1.ChangeFailed:
 			failed++
@@ -32,6 +34,9 @@ func (s *session) conclude(p *v1alpha1.Plan, changes map[int32]*v1alpha1.PlanCha
 		case v1alpha1.ChangeStale:
 			stales = append(stales, diff.Name(c)+": "+oneLine(c))
 		case v1alpha1.ChangeSkipped, v1alpha1.ChangePending:
+			if diff.HalfDone(c) {
+				continue
+			}
 			skipped = append(skipped, diff.Name(c)+": "+skipReason(c))
 		}
 	}
@@ -42,15 +47,13 @@ func (s *session) conclude(p *v1alpha1.Plan, changes map[int32]*v1alpha1.PlanCha
 	for _, d := range p.Status.Diagnostics {
 		fmt.Fprint(s.ErrOut, diff.Diagnostic(d, s.style))
 	}
+	s.list("Half done:", halves)
 	s.list("Not tried:", skipped)
 	s.list("Not applied, because they moved after the plan was made:", stales)
 	s.list("Begun, with an outcome that was lost; somebody must look:", unknowns)
 
 	where := fmt.Sprintf("Plan %s: kubectl hykube status %s -n %s, or kubectl hykube ui for the run itself.", p.Name, p.Name, p.Namespace)
 	if ready(p) {
-		if total(p) > eachChange && p.Status.Summary != nil {
-			sum = *p.Status.Summary
-		}
 		headline := "Apply complete!"
 		if p.Spec.Destroy {
 			headline = "Destroy complete!"
@@ -68,16 +71,24 @@ func (s *session) conclude(p *v1alpha1.Plan, changes map[int32]*v1alpha1.PlanCha
 	case p.Status.Cancel != nil:
 		headline = "Cancelled:"
 	}
+	for _, c := range changes {
+		if diff.HalfDone(c) && c.State == v1alpha1.ChangeFailed {
+			failed-- // it counts as half done
+		}
+	}
 	text := fmt.Sprintf("%s of %s changes made (%s)", diff.Count(made), diff.Count(total(p)), counts(sum))
 	if failed > 0 {
 		text += fmt.Sprintf(", %s failed", diff.Count(failed))
+	}
+	if n := len(halves); n > 0 {
+		text += fmt.Sprintf(", %s half done", diff.Count(n))
 	}
 	if n := len(skipped); n > 0 {
 		text += fmt.Sprintf(", %s not tried", diff.Count(n))
 	}
 	fmt.Fprintf(s.ErrOut, "\n%s %s, in %s.\n", s.style.Bold(s.style.Red(headline)), text, elapsed(took))
 	// The plan's own message only repeats what stands above, unless nothing failed by itself.
-	if m := why(p); m != "" && failed+len(stales) == 0 {
+	if m := why(p); m != "" && failed+len(stales)+len(halves) == 0 {
 		fmt.Fprintln(s.ErrOut, diff.Clean(m, true))
 	}
 	fmt.Fprintf(s.ErrOut, "What was made is recorded; %s.\n%s\n", next, s.style.Dim(where))

@@ -113,15 +113,38 @@ func TestQuery(t *testing.T) {
 	if _, errOut, code = f.run("query", "sim_network"); code != ExitError || !strings.Contains(errOut, "No such region") {
 		t.Errorf("code %d: %s", code, errOut)
 	}
+	var objection metav1.StatusCause
 	f.refuse = func(r *http.Request) *metav1.Status {
 		if !strings.HasSuffix(r.URL.Path, "/queries") {
 			return nil
 		}
 		st := status(422, metav1.StatusReasonInvalid, `Query.hykube.io "" is invalid: spec.type: no provider has it`)
-		st.Details = &metav1.StatusDetails{Causes: []metav1.StatusCause{{Field: "spec.type", Message: "no provider has it"}}}
+		st.Details = &metav1.StatusDetails{Causes: []metav1.StatusCause{objection}}
 		return st
 	}
-	if _, errOut, code = f.run("query", "sim_netwrk"); code != ExitError || errOut != "Error: query sim_netwrk: spec.type: no provider has it; did you mean \"sim_network\"?\n" {
+	f.openapi = `{"components":{"schemas":{
+		"n":{"x-kubernetes-group-version-kind":[{"group":"sim.hykube.io","version":"v1","kind":"sim-network"}],"x-hykube-listed":true,"properties":{"spec":{"type":"object"}}},
+		"s":{"x-kubernetes-group-version-kind":[{"group":"sim.hykube.io","version":"v1","kind":"sim-subnet"}],"properties":{"spec":{"type":"object"}}}}}}`
+	for _, tc := range []struct {
+		reason, typ    string
+		field, message string
+		want           string
+	}{
+		{"a typo", "sim_netwrk", "spec.type", `Invalid value: "sim_netwrk": no provider has it`, `no provider has it; did you mean "sim_network"?`},
+		{"a part of names", "net", "spec.type", `Invalid value: "net": no provider has it`, `no provider has it; did you mean one of sim_network, sim_subnet?`},
+		{"nothing like it", "foo_bar", "spec.type", `Invalid value: "foo_bar": no provider has it`, `no provider has it`},
+		{"it can't be listed", "sim_subnet", "spec.type", `Invalid value: "sim_subnet": the provider "sim" cannot list it; use spec.import`,
+			`its provider cannot list what exists of this type, only of sim_network. Take over a single one by its ID: kubectl hykube import sim-subnet/NAME ID`},
+		{"an argument that is none", "sim_network", "spec.config.regon", `Forbidden: unknown field "regon"`, `--arg regon: unknown field "regon"`},
+		{"a configuration that is none", "sim_network", "spec.providerConfig", `Invalid value: "x": there is none`, `--provider-config: there is none`},
+	} {
+		objection = metav1.StatusCause{Field: tc.field, Message: tc.message}
+		if _, errOut, code = f.run("query", tc.typ); code != ExitError || errOut != "Error: query "+tc.typ+": "+tc.want+"\n" {
+			t.Errorf("%s: code %d: %s", tc.reason, code, errOut)
+		}
+	}
+	objection = metav1.StatusCause{Field: "spec.import.identity.id", Message: "Required value: what it is found by"}
+	if _, errOut, code = f.run("import", "sim_network.new", "--identity", "x=y", "--generate-only"); code != ExitError || errOut != "Error: import sim_network: --identity id: what it is found by\n" {
 		t.Errorf("code %d: %s", code, errOut)
 	}
 	f.refuse = nil
@@ -300,6 +323,15 @@ func TestStateMv(t *testing.T) {
 	if destroy, found, _ := unstructured.NestedBool(u.Object, "lifecycle", "destroy"); u.GetDeletionTimestamp() == nil || !found || destroy {
 		t.Errorf("the old object is not marked, or may be destroyed: %v", u.Object)
 	}
+	// Again goes on: everything is done, and nothing is said to have been recorded.
+	if out, errOut, code = f.run("state", "mv", "sim_network.old", "sim_network.new"); code != 0 || out != "sim-network.sim.hykube.io/old marked to be moved\n" {
+		t.Errorf("code %d: %s\n%s", code, errOut, out)
+	}
+	network(f, "bare", func(o map[string]any) {
+		delete(o, "status")
+		delete(o["metadata"].(map[string]any), "finalizers")
+	})
+	network(f, "full", nil)
 	for _, tc := range []struct {
 		reason string
 		args   []string
@@ -307,11 +339,64 @@ func TestStateMv(t *testing.T) {
 	}{
 		{"the same", []string{"sim_network.old", "sim-network/old"}, "is the same on both sides"},
 		{"twice", []string{"sim_network.old", "sim_network.other"}, "is marked for deletion already"},
-		{"onto another", []string{"sim_network.new", "sim_network.old"}, "already exists\nNothing was changed"},
+		{"onto infrastructure", []string{"sim_network.old", "sim_network.full"}, "there is infrastructure behind sim_network.full already"},
+		{"onto what takes another one over", []string{"sim_network.full", "sim_network.new"}, "sim_network.new takes over from sim_network.old already"},
+		{"without infrastructure", []string{"sim_network.bare", "sim_network.other"}, "there is no infrastructure behind sim_network.bare"},
 		{"no such object", []string{"sim_network.x", "sim_network.y"}, `get sim-network "x" in namespace "default"`},
 	} {
+		before := len(f.calls)
 		if _, errOut, code := f.run(append([]string{"state", "mv"}, tc.args...)...); code != ExitError || !strings.Contains(errOut, tc.want) {
 			t.Errorf("%s: code %d: %s", tc.reason, code, errOut)
 		}
+		for _, c := range f.calls[before:] {
+			if !strings.HasPrefix(c, "GET ") {
+				t.Errorf("%s: %s", tc.reason, c)
+			}
+		}
+	}
+
+	// An object that waits for its infrastructure gets it, and asks for what it asked for.
+	out, errOut, code = f.run("state", "mv", "sim_network.full", "sim_network.bare")
+	if code != 0 || !strings.HasPrefix(out, "sim-network.sim.hykube.io/bare configured\n") {
+		t.Errorf("code %d: %s\n%s", code, errOut, out)
+	}
+	if d := cmp.Diff(map[string]any{"preventDestroy": true, "moved": map[string]any{"from": "sim_network.full"}}, f.object("bare")["lifecycle"]); d != "" {
+		t.Errorf("lifecycle (-want +got):\n%s", d)
+	}
+}
+
+// The old object is deleted only once the new one is recorded, and what is left of an interruption is said.
+func TestStateMvInterrupted(t *testing.T) {
+	f := newFakeServer(t)
+	network(f, "old", nil)
+	for _, tc := range []struct {
+		reason, method string
+		want           []string
+		created        bool
+	}{
+		{"the new object is refused", http.MethodPost, []string{"Nothing was changed"}, false},
+		{"the old one cannot be changed", http.MethodPatch, []string{"new is recorded, and takes over once", "Go on with the same command", "kubectl delete sim-network.sim.hykube.io/new -n default"}, true},
+		{"the old one cannot be deleted", http.MethodDelete, []string{"Go on with the same command"}, true},
+	} {
+		f.refuse = func(r *http.Request) *metav1.Status {
+			if r.Method == tc.method {
+				return status(403, metav1.StatusReasonForbidden, "you may not")
+			}
+			return nil
+		}
+		_, errOut, code := f.run("state", "mv", "sim_network.old", "sim_network.new")
+		for _, want := range tc.want {
+			if code != ExitRefused || !strings.Contains(errOut, want) {
+				t.Errorf("%s: code %d: %s", tc.reason, code, errOut)
+			}
+		}
+		u := &unstructured.Unstructured{Object: f.object("old")}
+		if u.GetDeletionTimestamp() != nil || (f.object("new") != nil) != tc.created {
+			t.Errorf("%s: old %v, new %v", tc.reason, u.Object, f.object("new"))
+		}
+	}
+	f.refuse = nil
+	if out, errOut, code := f.run("state", "mv", "sim_network.old", "sim_network.new"); code != 0 || out != "sim-network.sim.hykube.io/old marked to be moved\n" {
+		t.Errorf("going on: code %d: %s\n%s", code, errOut, out)
 	}
 }

@@ -49,6 +49,8 @@ type fakeServer struct {
 	planning func(p *v1alpha1.Plan) []v1alpha1.PlanChange
 	// applying works on an approved plan; nil applies every change.
 	applying func(f *fakeServer, p *v1alpha1.Plan)
+	// openapi is the document of the provider's kinds; there is none when it is empty.
+	openapi string
 	// querying answers queries.
 	querying func(q *v1alpha1.Query)
 	// state is the raw state of every object.
@@ -116,6 +118,8 @@ func (f *fakeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	switch {
+	case r.URL.Path == "/openapi/v3/apis/sim.hykube.io/v1" && f.openapi != "":
+		_, _ = io.WriteString(w, f.openapi)
 	case r.URL.Path == "/version":
 		f.answer(w, 200, map[string]string{"gitVersion": "v0.1.0", "goVersion": "go1.26", "platform": "linux/amd64"})
 	case r.URL.Path == "/api":

@@ -41,6 +41,12 @@ type follower struct {
 	running []*v1alpha1.PlanChange
 }
 
+// ending is how a plan ended: its changes, of a large plan those alone that were not made, and the counts of what was made.
+type ending struct {
+	changes map[int32]*v1alpha1.PlanChange
+	made    v1alpha1.PlanSummary
+}
+
 // errDetached ends the watching of a plan that goes on without us.
 var errDetached = fmt.Errorf("detached")
 
@@ -84,7 +90,7 @@ func (s *session) awaitPlanned(ctx context.Context, plan *v1alpha1.Plan) (*v1alp
 }
 
 // follow shows the applying of a plan. It returns the plan as it ended, or errDetached.
-func (s *session) follow(ctx context.Context, plan *v1alpha1.Plan) (*v1alpha1.Plan, map[int32]*v1alpha1.PlanChange, error) {
+func (s *session) follow(ctx context.Context, plan *v1alpha1.Plan) (*v1alpha1.Plan, *ending, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	f := &follower{session: s, plan: plan, began: time.Now(), counted: time.Now(), changes: map[int32]*v1alpha1.PlanChange{}, told: map[int32]v1alpha1.ChangeState{}, still: map[int32]time.Time{}}
@@ -101,30 +107,30 @@ func (s *session) follow(ctx context.Context, plan *v1alpha1.Plan) (*v1alpha1.Pl
 		select {
 		case e, ok := <-events:
 			if !ok {
-				return f.plan, f.changes, ctx.Err()
+				return f.plan, nil, ctx.Err()
 			}
 			if e.err != nil {
-				return f.plan, f.changes, e.err
+				return f.plan, nil, e.err
 			}
 			f.plan = e.plan
 			if finished(f.plan) {
-				err := f.end(ctx)
-				return f.plan, f.changes, err
+				e, err := f.end(ctx)
+				return f.plan, e, err
 			}
 			if err := f.poll(ctx); err != nil {
-				return f.plan, f.changes, err
+				return f.plan, nil, err
 			}
 		case <-tick.C:
 			if time.Since(f.polled) > pollChanges {
 				if err := f.poll(ctx); err != nil {
-					return f.plan, f.changes, err
+					return f.plan, nil, err
 				}
 			}
 			f.tellSlow()
 			f.redraw()
 		case <-stop:
 			if err := f.interrupted(ctx, stop); err != nil {
-				return f.plan, f.changes, err
+				return f.plan, nil, err
 			}
 		}
 	}
@@ -240,10 +246,18 @@ func (f *follower) tell(ctx context.Context, c *v1alpha1.PlanChange) []string {
 		out = append(out, fmt.Sprintf("%s %s complete%s%s", addr, words[1], took, f.id(ctx, c, true)))
 	case v1alpha1.ChangeFailed:
 		begun()
+		if diff.HalfDone(c) {
+			out = append(out, fmt.Sprintf("%s %s: %s", addr, f.style.Yellow(halfText(c)), oneLine(c)))
+			break
+		}
 		out = append(out, fmt.Sprintf("%s %s %s: %s", addr, words[1], f.style.Red("failed"), oneLine(c)))
 	case v1alpha1.ChangeUnknown:
 		out = append(out, fmt.Sprintf("%s %s: %s", addr, f.style.Red("its outcome is unknown"), oneLine(c)))
 	case v1alpha1.ChangeSkipped:
+		if diff.HalfDone(c) {
+			out = append(out, fmt.Sprintf("%s %s: %s", addr, f.style.Yellow(halfText(c)), oneLine(c)))
+			break
+		}
 		out = append(out, fmt.Sprintf("%s %s: %s", addr, f.style.Yellow("skipped"), oneLine(c)))
 	case v1alpha1.ChangeStale:
 		out = append(out, fmt.Sprintf("%s %s: %s", addr, f.style.Yellow("not applied, it has moved"), oneLine(c)))
@@ -258,10 +272,22 @@ func elapsedSeconds(d time.Duration) string {
 	return elapsed(d)
 }
 
+// halfText says what there is after a replace that was made in half.
+func halfText(c *v1alpha1.PlanChange) string {
+	if c.CreateBeforeDestroy {
+		return "replaced; the old instance is left until the next plan"
+	}
+	return "destroyed, not created again"
+}
+
 // oneLine is the shortest thing that says why a change is where it is.
 func oneLine(c *v1alpha1.PlanChange) string {
 	if c.Message != "" {
-		return diff.Clean(c.Message, false)
+		text := diff.Clean(c.Message, false)
+		if diff.HalfDone(c) { // what the server says of it before the reason stands there already
+			text = strings.TrimPrefix(text, "the new instance was created; the old one is left until the next plan: ")
+		}
+		return text
 	}
 	for _, d := range c.Diagnostics {
 		if d.Severity == v1alpha1.SeverityError {
@@ -372,24 +398,31 @@ func (f *follower) redraw() {
 }
 
 // end tells the rest once the plan is over. Of a large plan the changes are read only when some went wrong.
-func (f *follower) end(ctx context.Context) error {
-	p := f.plan.Status.Progress
-	bad := stalled(f.plan) || p != nil && p.Failed+p.Skipped > 0
-	if total(f.plan) > eachChange && !bad {
-		return nil
-	}
-	if total(f.plan) > eachChange {
-		for c, err := range f.session.changes(ctx, f.plan) {
-			if err != nil {
-				return err
-			}
-			if c.State != v1alpha1.ChangeDone && !diff.Quiet(c) {
-				f.changes[c.Index] = c
-			}
+func (f *follower) end(ctx context.Context) (*ending, error) {
+	e := &ending{changes: f.changes}
+	if total(f.plan) <= eachChange {
+		if err := f.read(ctx); err != nil {
+			return nil, err
 		}
-		return nil
+		for _, c := range f.changes {
+			diff.TallyMade(&e.made, c)
+		}
+		return e, nil
 	}
-	return f.read(ctx)
+	if p := f.plan.Status.Progress; !stalled(f.plan) && (p == nil || p.Failed+p.Skipped == 0) && f.plan.Status.Summary != nil {
+		e.made = *f.plan.Status.Summary
+		return e, nil
+	}
+	for c, err := range f.session.changes(ctx, f.plan) {
+		if err != nil {
+			return nil, err
+		}
+		diff.TallyMade(&e.made, c)
+		if c.State != v1alpha1.ChangeDone && !diff.Quiet(c) {
+			f.changes[c.Index] = c
+		}
+	}
+	return e, nil
 }
 
 // interrupted asks what Ctrl-C means: stop the plan, or only stop watching it.

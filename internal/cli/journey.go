@@ -198,14 +198,14 @@ func (j *journey) run(ctx context.Context, want []wanted) error {
 	}
 	var ends []error
 	for _, p := range todo {
-		end, changes, err := j.follow(ctx, p)
+		end, how, err := j.follow(ctx, p)
 		if errors.Is(err, errDetached) {
 			return j.detached(todo)
 		}
 		if err != nil {
 			return err
 		}
-		if err := j.conclude(end, changes, time.Since(j.began)); err != nil {
+		if err := j.conclude(end, how, time.Since(j.began)); err != nil {
 			ends = append(ends, err)
 		}
 	}

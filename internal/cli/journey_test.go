@@ -215,6 +215,76 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
+// A replace that ended between its halves counts what was made of it, and says what there is now.
+func TestApplyInHalves(t *testing.T) {
+	for _, tc := range []struct {
+		reason string
+		change v1alpha1.PlanChange
+		want   []string
+		not    []string
+	}{
+		{"created first, and the destroy was skipped",
+			v1alpha1.PlanChange{CreateBeforeDestroy: true, HalfDone: true, State: v1alpha1.ChangeSkipped, Message: "the new instance was created; the old one is left until the next plan: it has to wait for sim_network.x, which was not done"},
+			[]string{"sim_subnet.a: replaced; the old instance is left until the next plan: it has to wait for sim_network.x", "Half done:\n  sim_subnet.a: replaced;", "0 of 1 changes made (1 added, 0 changed, 0 destroyed), 1 half done"},
+			[]string{"Not tried", "the new instance was created"}},
+		{"created first, and the destroy failed",
+			v1alpha1.PlanChange{CreateBeforeDestroy: true, HalfDone: true, State: v1alpha1.ChangeFailed, Message: "it is in use"},
+			[]string{"sim_subnet.a: replaced; the old instance is left until the next plan: it is in use", "(1 added, 0 changed, 0 destroyed), 1 half done"}, nil},
+		{"destroyed, and the create failed",
+			v1alpha1.PlanChange{HalfDone: true, State: v1alpha1.ChangeFailed, Message: "quota exceeded"},
+			[]string{"sim_subnet.a: destroyed, not created again: quota exceeded", "Half done:\n  sim_subnet.a: destroyed, not created again", "(0 added, 0 changed, 1 destroyed), 1 half done"}, nil},
+		{"neither half", v1alpha1.PlanChange{State: v1alpha1.ChangeFailed, Message: "quota exceeded"},
+			[]string{"sim_subnet.a: Replacement failed: quota exceeded", "(0 added, 0 changed, 0 destroyed), 1 failed"}, []string{"alf done"}},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			f := newFakeServer(t)
+			f.planning = func(p *v1alpha1.Plan) []v1alpha1.PlanChange {
+				cs := creates(p)[:1]
+				cs[0].Action, cs[0].CreateBeforeDestroy = v1alpha1.ActionReplace, tc.change.CreateBeforeDestroy
+				return cs
+			}
+			f.applying = func(f *fakeServer, p *v1alpha1.Plan) {
+				f.mu.Lock()
+				defer f.mu.Unlock()
+				c := &f.changes[p.Namespace+"/"+p.Name][0]
+				c.HalfDone, c.State, c.Message = tc.change.HalfDone, tc.change.State, tc.change.Message
+				p.Status.Progress = &v1alpha1.PlanProgress{Total: 1, Failed: 1}
+				f.set(p, v1alpha1.ConditionStalled, true, v1alpha1.ReasonApplyFailed, "1 change failed")
+			}
+			out, errOut, code := f.run("apply", "-f", write(t, firstFiles), "--auto-approve")
+			if code != ExitError {
+				t.Errorf("code %d", code)
+			}
+			for _, w := range tc.want {
+				if !strings.Contains(out+errOut, w) {
+					t.Errorf("missing %q in:\n%s\n%s", w, out, errOut)
+				}
+			}
+			for _, w := range tc.not {
+				if strings.Contains(out+errOut, w) {
+					t.Errorf("%q in:\n%s\n%s", w, out, errOut)
+				}
+			}
+		})
+	}
+}
+
+// A replace that forgets destroys nothing, and is never said to.
+func TestApplyForgettingReplace(t *testing.T) {
+	f := newFakeServer(t)
+	f.planning = func(p *v1alpha1.Plan) []v1alpha1.PlanChange {
+		cs := creates(p)[:1]
+		cs[0].Action, cs[0].Forget, cs[0].Before = v1alpha1.ActionReplace, true, js(`{"name":"a","id":"old"}`)
+		return cs
+	}
+	out, errOut, code := f.run("apply", "-f", write(t, firstFiles), "--auto-approve")
+	for _, w := range []string{"Plan: 1 to add, 0 to change, 0 to destroy. (1 forgotten)", "Apply complete! 1 added, 0 changed, 0 destroyed, 1 forgotten"} {
+		if !strings.Contains(out, w) || code != 0 {
+			t.Errorf("code %d %s: missing %q in:\n%s", code, errOut, w, out)
+		}
+	}
+}
+
 func TestShow(t *testing.T) {
 	f := newFakeServer(t)
 	f.planning = creates

@@ -44,7 +44,7 @@ infrastructure. To look without recording, use kubectl diff -f PATH.`,
 
   # in a script: 0 nothing to do, 2 changes
   kubectl hykube plan -f infra/ --detailed-exitcode -o name`,
-		Args: cobra.NoArgs,
+		Args: noNames("-f PATH records files, --target TYPE.NAME chooses"),
 		RunE: run(o),
 	}
 	fs := cmd.Flags()

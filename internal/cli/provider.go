@@ -26,8 +26,8 @@ func newProvider(s *session) *cobra.Command {
 		Example: `  kubectl hykube provider list
   kubectl hykube provider schema sim
   kubectl hykube provider schema sim sim_network`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args: cobra.ArbitraryArgs,
+		RunE: group(func(string) string { return "" }),
 	}
 	cmd.AddCommand(newProviderList(s), newProviderSchema(s))
 	return cmd
@@ -143,6 +143,7 @@ type openapi struct {
 	IntOrString bool                `json:"x-kubernetes-int-or-string"`
 	// What the server says beside OpenAPI's own words: see server/kinds.
 	SchemaVersion uint64 `json:"x-hykube-schema-version"`
+	Listed        bool   `json:"x-hykube-listed"`
 	Block         bool   `json:"x-hykube-block"`
 	Sensitive     bool   `json:"x-hykube-sensitive"`
 	GVK           []struct {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
@@ -45,8 +46,8 @@ func newQuery(s *session) *cobra.Command {
 		Short: "Ask a provider what exists",
 		Long: `Ask a provider what exists of a type: what could be imported, and what has an object already.
 
-TYPE is one that the provider can list. Arguments narrow it, such as a region or a filter; "kubectl hykube provider schema"
-names the provider's types. With --manifests each resource is read, and the answer is objects that import it, without its
+TYPE is one that the provider can list; another one's error names those. Arguments narrow it, such as a region or a
+filter. With --manifests each resource is read, and the answer is objects that import it, without its
 secrets: read them, then hand them to kubectl apply. Nothing is recorded and nothing is changed by a query.`,
 		Example: `  kubectl hykube query sim_instance
   kubectl hykube query sim_instance --arg tags.team=infra --limit 1000
@@ -186,41 +187,138 @@ func (s *session) query(ctx context.Context, namespace string, spec v1alpha1.Que
 	in.Namespace = namespace
 	err := s.hykube.Post().Namespace(namespace).Resource("queries").Body(in).Do(ctx).Into(out)
 	if err != nil {
-		return nil, s.refusedQuery(ctx, spec.Type, err)
+		return nil, s.refusedQuery(ctx, spec, err)
 	}
 	return out, nil
 }
 
 // refusedQuery words what the server has against a query.
-func (s *session) refusedQuery(ctx context.Context, typ string, err error) error {
+func (s *session) refusedQuery(ctx context.Context, spec v1alpha1.QuerySpec, err error) error {
+	verb := "query"
+	if spec.Import != nil {
+		verb = "import"
+	}
 	if apierrors.IsInvalid(err) {
-		// A query has no name, so "Query "" is invalid" says nothing; what is wrong with it does.
 		var what []string
 		for _, c := range apiStatus(err).Details.Causes {
-			what = append(what, c.Field+": "+c.Message)
+			what = append(what, s.objection(ctx, spec, c))
 		}
-		text := cmp.Or(strings.Join(what, "; "), err.Error())
-		var types []string
-		if kinds, kerr := s.resourceKinds(ctx); kerr == nil {
-			for _, k := range kinds {
-				if m, t := v1alpha1.ParseKind(k.kind); m == v1alpha1.ModeManaged {
-					types = append(types, t)
-				}
-			}
-		}
-		if near := nearest(typ, types); near != "" && !slices.Contains(types, typ) {
-			text += fmt.Sprintf("; did you mean %q?", near)
-		}
-		return fmt.Errorf("query %s: %s", typ, text)
+		// A query has no name, so "Query "" is invalid" says nothing; what is wrong with it does.
+		return fmt.Errorf("%s %s: %s", verb, spec.Type, cmp.Or(strings.Join(what, "; "), err.Error()))
 	}
 	switch {
 	case apierrors.IsNotFound(err):
-	case strings.HasPrefix(err.Error(), "query "):
+	case strings.HasPrefix(err.Error(), verb+" "):
 		return err // the server says it already
 	default:
 		err = explain(err, s.server())
 	}
-	return fmt.Errorf("query %s: %w", typ, err)
+	return fmt.Errorf("%s %s: %w", verb, spec.Type, err)
+}
+
+// objection is what is wrong with one field of a query, in the words of the command line.
+func (s *session) objection(ctx context.Context, spec v1alpha1.QuerySpec, c metav1.StatusCause) string {
+	// The value and its kind of wrongness stand in the command already.
+	said := c.Message
+	for _, kind := range []string{"Invalid value: ", "Required value: ", "Required value", "Forbidden: "} {
+		if rest, ok := strings.CutPrefix(said, kind); ok {
+			said = rest
+			if _, after, ok := strings.Cut(rest, `": `); ok && strings.HasPrefix(rest, `"`) {
+				said = after
+			}
+			break
+		}
+	}
+	if c.Field == "spec.type" {
+		types, listed := s.queryable(ctx, spec)
+		if !slices.Contains(types, spec.Type) {
+			return said + suggestion(spec.Type, types)
+		}
+		if spec.Import != nil || slices.Contains(listed, spec.Type) {
+			return said
+		}
+		said = "its provider cannot list what exists of this type"
+		if len(listed) > 0 {
+			said += ", only of " + strings.Join(shortList(listed, 10), ", ")
+		}
+		return fmt.Sprintf("%s. Take over a single one by its ID: kubectl hykube import %s/NAME ID", said, v1alpha1.KindOf(spec.Type))
+	}
+	flag := ""
+	for _, f := range [][2]string{
+		{"spec.providerConfig", "--provider-config"}, {"spec.provider", "--provider"}, {"spec.limit", "--limit"},
+		{"spec.config", "--arg"}, {"spec.import.identity", "--identity"}, {"spec.import.id", "the ID"},
+	} {
+		if rest, ok := strings.CutPrefix(c.Field, f[0]); ok && (rest == "" || rest[0] == '.' || rest[0] == '[') {
+			flag = strings.TrimSpace(f[1] + " " + strings.TrimPrefix(rest, "."))
+			break
+		}
+	}
+	if flag == "" {
+		flag = c.Field
+	}
+	return flag + ": " + said
+}
+
+// queryable are the resource types of all providers, or of the one that is asked, and which of them a provider can list.
+func (s *session) queryable(ctx context.Context, spec v1alpha1.QuerySpec) (types, listed []string) {
+	kinds, err := s.resourceKinds(ctx)
+	if err != nil {
+		return nil, nil
+	}
+	asked := map[string]map[string]*openapi{}
+	for _, k := range kinds {
+		provider, _ := v1alpha1.ProviderOfGroup(k.gvr.Group)
+		m, typ := v1alpha1.ParseKind(k.kind)
+		if m != v1alpha1.ModeManaged || spec.Provider != "" && provider != spec.Provider {
+			continue
+		}
+		types = append(types, typ)
+		if typ == spec.Type {
+			asked[provider] = nil
+		}
+	}
+	for provider := range asked {
+		doc, err := s.providerDocument(ctx, provider)
+		if err != nil {
+			continue
+		}
+		for kind, model := range doc.kinds(provider) {
+			if _, typ := v1alpha1.ParseKind(kind); model.Listed {
+				listed = append(listed, typ)
+			}
+		}
+	}
+	slices.Sort(types)
+	slices.Sort(listed)
+	return slices.Compact(types), slices.Compact(listed)
+}
+
+// suggestion is "; did you mean ...?" for a name that is none: the one that is nearest, or those that it is a part of.
+func suggestion(name string, names []string) string {
+	if near := nearest(name, names); near != "" {
+		return fmt.Sprintf("; did you mean %q?", near)
+	}
+	var out []string
+	for _, n := range names {
+		if len(name) > 2 && strings.Contains(n, name) {
+			out = append(out, n)
+		}
+	}
+	switch len(out) {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprintf("; did you mean %q?", out[0])
+	}
+	return "; did you mean one of " + strings.Join(shortList(out, 5), ", ") + "?"
+}
+
+// shortList cuts a list that nobody would read.
+func shortList(names []string, most int) []string {
+	if len(names) <= most {
+		return names
+	}
+	return append(slices.Clone(names[:most-1]), fmt.Sprintf("and %d more", len(names)-most+1))
 }
 
 // tellDiagnostics writes what the provider said; it is true when that has an error.

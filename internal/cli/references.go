@@ -163,8 +163,10 @@ func evaluate(v any) (refs []mention, constant any, ok bool) {
 	case map[string]any:
 		out, all := make(map[string]any, len(v)), true
 		for _, k := range slices.Sorted(maps.Keys(v)) {
+			keyRefs, key, keyOK := evaluateTemplate(k)
 			r, c, ok := evaluate(v[k])
-			refs, all, out[k] = append(refs, r...), all && ok, c
+			refs, all = append(append(refs, keyRefs...), r...), all && ok && keyOK
+			out[fmt.Sprint(key)] = c
 		}
 		return refs, out, all
 	case []any:

@@ -161,4 +161,4 @@ type kind struct {
 	kind string
 }
 
-var errNoName = errors.New("name a plan; `kubectl get plans` lists them")
+var errNoName = errors.New("name a plan; `kubectl get plans` lists them, and `kubectl hykube state list` what is recorded")

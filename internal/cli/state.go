@@ -28,8 +28,8 @@ func newState(s *session) *cobra.Command {
   kubectl hykube state show sim-instance/web-1
   kubectl hykube state rm sim-instance/web-1
   kubectl hykube state mv sim-instance/web-1 sim-instance/front-1`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args: cobra.ArbitraryArgs,
+		RunE: group(terraformState),
 	}
 	cmd.AddCommand(newStateList(s), newStateShow(s), newStateRm(s), newStateMv(s))
 	return cmd
@@ -304,10 +304,11 @@ func newStateMv(s *session) *cobra.Command {
 		Short: "Give a resource another name, or its record to another type",
 		Long: `Give a resource another name, or its record to another type that its provider can move it to.
 
-It writes the new object with the old one's spec and labels and with lifecycle.moved, then deletes the old one, without
-waiting: the next plan that is applied hands the record over and leaves the infrastructure alone. Should the provider
-refuse to move it to another type, the plan says so and nothing is destroyed: the old object has lifecycle.destroy false
-from then on. Expressions and files that name the old object have to be changed by hand.`,
+It records the new object first, with the old one's spec and labels and with lifecycle.moved; an object that is there and
+has no infrastructure keeps its own spec. Then it deletes the old one, without waiting. The next plan that is applied hands
+the record over and leaves the infrastructure alone. Should the provider refuse to move it to another type, the plan says
+so and nothing is destroyed: the old object has lifecycle.destroy false from then on. When it is interrupted, the same
+command goes on. Expressions and files that name the old object have to be changed by hand.`,
 		Example: `  kubectl hykube state mv sim-instance/web-1 sim-instance/front-1
   kubectl hykube apply --target sim_instance.front-1`,
 		Args: cobra.ExactArgs(2),
@@ -352,27 +353,29 @@ func (o *stateMvOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := o.oneProvider(ctx, oldKind, newKind); err != nil {
+		return err
+	}
 	old, err := o.get(ctx, oldKind, ns, from.name)
 	if err != nil {
 		return err
 	}
-	if old.GetDeletionTimestamp() != nil {
-		return fmt.Errorf("state mv: %s is marked for deletion already", oldKind.long(from.name))
+	verb, err := o.receive(ctx, old, newKind, ns)
+	if err != nil {
+		return err
 	}
-	// Creating fails when the new object is there, so nothing that exists is overwritten.
-	opts := metav1.CreateOptions{FieldManager: fieldManager, FieldValidation: metav1.FieldValidationStrict}
-	if _, err := o.resource(newKind.gvr, ns).Create(ctx, moved(old, newKind, to.name, from), opts); err != nil {
-		return fmt.Errorf("create %s %q: %w\nNothing was changed", newKind.kind, to.name, explain(err, o.server()))
+	if verb != "" {
+		o.said(newKind, to.name, verb)
 	}
-	o.said(newKind, to.name, "created")
 	// Should the move turn out to be impossible, the old object is forgotten, and what stands behind it is not destroyed.
-	waits := false
-	if _, err = o.merge(ctx, oldKind, ns, from.name, map[string]any{"lifecycle": map[string]any{"destroy": false}}); err == nil {
+	waits := old.GetDeletionTimestamp() != nil
+	_, err = o.merge(ctx, oldKind, ns, from.name, map[string]any{"lifecycle": map[string]any{"destroy": false}})
+	if err == nil && !waits {
 		waits, err = o.mark(ctx, oldKind, ns, old)
 	}
 	if err != nil {
-		return fmt.Errorf("%w\n%s is there, and takes the record over once %s is deleted: kubectl delete %s -n %s --wait=false",
-			err, newKind.long(to.name), oldKind.long(from.name), oldKind.long(from.name), ns)
+		return fmt.Errorf("%w\n%s is recorded, and takes over once %s is deleted. Until then plans of the two fail, and change nothing. Go on with the same command, or take it back: kubectl delete %s -n %s",
+			err, newKind.long(to.name), oldKind.long(from.name), newKind.long(to.name), ns)
 	}
 	if o.output != "" {
 		return nil
@@ -382,9 +385,74 @@ func (o *stateMvOptions) Run(ctx context.Context) error {
 		return nil
 	}
 	fmt.Fprintf(o.Out, "%s marked to be moved\n", oldKind.long(from.name))
-	fmt.Fprintf(o.ErrOut, "The next plan that is applied moves the record: kubectl hykube apply --target %s -n %s\nWhat refers to %s must name %s from now on.\n",
+	fmt.Fprintf(o.ErrOut, "The next plan that is applied moves the record, and changes no infrastructure for it: kubectl hykube apply --target %s -n %s\nWhat refers to %s must name %s from now on, in other objects and in files.\n",
 		to.address(), ns, from.address(), to.address())
 	return nil
+}
+
+// oneProvider refuses a move from the provider of one kind to another provider.
+func (o *stateMvOptions) oneProvider(ctx context.Context, from, to kind) error {
+	if from.gvr.Group == to.gvr.Group {
+		return nil
+	}
+	var sources []string
+	for _, k := range []kind{from, to} {
+		name, _ := v1alpha1.ProviderOfGroup(k.gvr.Group)
+		p := &v1alpha1.Provider{}
+		if err := o.hykube.Get().Resource("providers").Name(name).Do(ctx).Into(p); err != nil {
+			return nil // the plan will tell
+		}
+		sources = append(sources, p.Spec.Source)
+	}
+	if sources[0] == sources[1] {
+		return nil // one provider, in two versions
+	}
+	return fmt.Errorf("state mv: %s is of the provider %s, and %s of %s: a record stays with its provider. Where the new one says that it takes over from the old one, write lifecycle.moved into the new object yourself. Nothing was changed",
+		from.kind, sources[0], to.kind, sources[1])
+}
+
+// receive records the object that takes over, and says what became of it; empty when it was there already.
+func (o *stateMvOptions) receive(ctx context.Context, old *unstructured.Unstructured, k kind, ns string) (verb string, err error) {
+	from, to := o.targets[0], o.targets[1]
+	current, err := o.resource(k.gvr, ns).Get(ctx, to.name, metav1.GetOptions{})
+	exists := err == nil
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) { // who may not read may still write
+		return "", fmt.Errorf("get %s %q: %w", k.kind, to.name, explain(err, o.server()))
+	}
+	movedFrom := ""
+	if exists {
+		movedFrom, _, _ = unstructured.NestedString(current.Object, "lifecycle", "moved", "from")
+	}
+	underWay := movedFrom == from.address()
+	switch {
+	case exists && managed(current):
+		return "", fmt.Errorf("state mv: there is infrastructure behind %s already: kubectl hykube state show %s -n %s. Nothing was changed", to.address(), to.address(), ns)
+	case exists && current.GetDeletionTimestamp() != nil:
+		return "", fmt.Errorf("state mv: %s is marked for deletion. Nothing was changed", k.long(to.name))
+	case old.GetDeletionTimestamp() != nil && !underWay:
+		return "", fmt.Errorf("state mv: %s is marked for deletion already. Nothing was changed", from.address())
+	case !managed(old) && !slices.Contains(old.GetFinalizers(), v1alpha1.FinalizerState):
+		return "", fmt.Errorf("state mv: there is no infrastructure behind %s, so there is no record to move: kubectl delete it, and record %s. Nothing was changed", from.address(), to.address())
+	case exists && movedFrom != "" && !underWay:
+		return "", fmt.Errorf("state mv: %s takes over from %s already, see its lifecycle.moved. Nothing was changed", to.address(), movedFrom)
+	case underWay:
+		return "", nil
+	case exists:
+		patch := map[string]any{"lifecycle": map[string]any{"moved": map[string]any{"from": from.address()}, "import": nil}}
+		if _, err := o.merge(ctx, k, ns, to.name, patch); err != nil {
+			return "", fmt.Errorf("%w\nNothing was changed", err)
+		}
+		return "configured", nil
+	}
+	// Creating fails when the new object is there, so nothing that exists is overwritten.
+	opts := metav1.CreateOptions{FieldManager: fieldManager, FieldValidation: metav1.FieldValidationStrict}
+	if _, err := o.resource(k.gvr, ns).Create(ctx, moved(old, k, to.name, from), opts); err != nil {
+		if from.typ != to.typ && (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)) {
+			return "", fmt.Errorf("create %s %q with the spec of %s: %w\nNothing was changed. Record it yourself, with a spec of its own, and run the same command again", k.kind, to.name, from.address(), err)
+		}
+		return "", fmt.Errorf("create %s %q: %w\nNothing was changed", k.kind, to.name, explain(err, o.server()))
+	}
+	return "created", nil
 }
 
 // moved is the object that takes the record of an old one over.

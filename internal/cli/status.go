@@ -79,14 +79,14 @@ func (o *statusOptions) one(ctx context.Context) error {
 			return err
 		}
 		if p.Status.Approval != nil || p.Spec.Approval == v1alpha1.ApprovalAutomatic {
-			end, changes, err := o.follow(ctx, p)
+			end, how, err := o.follow(ctx, p)
 			if err == errDetached {
 				return nil
 			}
 			if err != nil {
 				return err
 			}
-			return o.conclude(end, changes, time.Since(began))
+			return o.conclude(end, how, time.Since(began))
 		}
 	}
 	w := tabwriter.NewWriter(o.Out, 0, 0, 2, ' ', 0)

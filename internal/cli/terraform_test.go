@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 )
@@ -34,6 +36,13 @@ func shown(t *testing.T, spec v1alpha1.PlanSpec, changes ...v1alpha1.PlanChange)
 			c.State = v1alpha1.ChangePending
 		}
 	}
+	return f.shownJSON(spec, changes)
+}
+
+// shownJSON is the JSON of a plan with these changes, after terraform-json has read it.
+func (f *fakeServer) shownJSON(spec v1alpha1.PlanSpec, changes []v1alpha1.PlanChange) map[string]any {
+	t := f.t
+	t.Helper()
 	p := &v1alpha1.Plan{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "default"}, Spec: spec}
 	p.APIVersion, p.Kind = "hykube.io/v1alpha1", "Plan"
 	f.set(p, v1alpha1.ConditionPlanned, true, v1alpha1.ReasonPlanned, "")
@@ -120,17 +129,21 @@ func TestTerraformJSON(t *testing.T) {
 			v1alpha1.PlanChange{Action: v1alpha1.ActionReplace, ActionReason: "replace_because_tainted", Before: js(`{"id":"n"}`), BeforeSensitive: js(`{}`), After: js(`{}`)},
 			"prior_state", `{"format_version":"1.0","terraform_version":"1.11.4","values":{"root_module":{"resources":[{"address":"sim_network.main","mode":"managed","type":"sim_network","name":"main","provider_name":"registry.terraform.io/hykube/sim","schema_version":0,"values":{"id":"n"},"sensitive_values":{},"tainted":true}]}}}`},
 		{"drift that a plan goes on from", v1alpha1.PlanSpec{},
-			v1alpha1.PlanChange{Action: v1alpha1.ActionUpdate, Drift: []string{"size", "tags.a", "note"}, Before: js(`{"id":"n","size":2,"tags":{"a":"x"},"note":"new"}`), After: js(`{"id":"n","size":1}`), BeforeSensitive: js(`{"tags":{}}`)},
+			v1alpha1.PlanChange{Action: v1alpha1.ActionUpdate, Drift: []string{"size"}, Recorded: js(`{"id":"n","size":1,"tags":{"a":null}}`), RecordedSensitive: js(`{"tags":{"a":true}}`),
+				Before: js(`{"id":"n","size":2}`), After: js(`{"id":"n","size":1}`), BeforeSensitive: js(`{"tags":{}}`)},
 			"resource_drift", `[{"address":"sim_network.main","mode":"managed","type":"sim_network","name":"main","provider_name":"registry.terraform.io/hykube/sim",
-			"change":{"actions":["update"],"before":{"id":"n","note":null,"size":1,"tags":{"a":"b"}},"after":{"id":"n","size":2,"tags":{"a":"x"},"note":"new"},"after_unknown":{},"before_sensitive":{"tags":{}},"after_sensitive":{"tags":{}}}}]`},
+			"change":{"actions":["update"],"before":{"id":"n","size":1,"tags":{"a":null}},"after":{"id":"n","size":2},"after_unknown":{},"before_sensitive":{"tags":{"a":true}},"after_sensitive":{"tags":{}}}}]`},
+		{"drift is told after the plan was applied, too", v1alpha1.PlanSpec{},
+			v1alpha1.PlanChange{Action: v1alpha1.ActionNoOp, State: v1alpha1.ChangeDone, Drift: []string{"size"}, Recorded: js(`{"size":1}`), RecordedSensitive: js(`{}`), Before: js(`{"size":2}`), After: js(`{"size":2}`), BeforeSensitive: js(`{}`)},
+			"resource_drift", `[{"address":"sim_network.main","mode":"managed","type":"sim_network","name":"main","provider_name":"registry.terraform.io/hykube/sim",
+			"change":{"actions":["update"],"before":{"size":1},"after":{"size":2},"after_unknown":{},"before_sensitive":{},"after_sensitive":{}}}]`},
 		{"what is gone and will be created again", v1alpha1.PlanSpec{},
-			v1alpha1.PlanChange{Action: v1alpha1.ActionCreate, Drift: []string{"(removed)"}, After: js(`{"size":1,"note":null}`), AfterUnknown: js(`{"id":true,"ip":true}`), AfterSensitive: js(`{"tags":{}}`)},
+			v1alpha1.PlanChange{Action: v1alpha1.ActionCreate, Drift: []string{"(removed)"}, Recorded: js(`{"id":"n"}`), RecordedSensitive: js(`{}`), Before: js(`null`), After: js(`{"size":1}`), AfterUnknown: js(`{"id":true}`)},
 			"resource_drift", `[{"address":"sim_network.main","mode":"managed","type":"sim_network","name":"main","provider_name":"registry.terraform.io/hykube/sim",
-			"change":{"actions":["delete"],"before":{"id":"n","ip":null,"note":null,"size":1,"tags":{"a":"b"}},"after":null,"after_unknown":{},"before_sensitive":{"tags":{}},"after_sensitive":false}}]`},
-		{"nobody can tell what was recorded once the plan is applied", v1alpha1.PlanSpec{},
-			v1alpha1.PlanChange{Action: v1alpha1.ActionUpdate, State: v1alpha1.ChangeDone, Drift: []string{"size"}, Before: js(`{"id":"n","size":2}`), After: js(`{"id":"n","size":1}`)},
-			"resource_drift", `[{"address":"sim_network.main","mode":"managed","type":"sim_network","name":"main","provider_name":"registry.terraform.io/hykube/sim",
-			"change":{"actions":["update"],"before":{"id":"n"},"after":{"id":"n","size":2},"after_unknown":{},"before_sensitive":{},"after_sensitive":{}}}]`},
+			"change":{"actions":["delete"],"before":{"id":"n"},"after":null,"after_unknown":{},"before_sensitive":{},"after_sensitive":false}}]`},
+		{"a plan to destroy tells of no drift", v1alpha1.PlanSpec{Destroy: true},
+			v1alpha1.PlanChange{Action: v1alpha1.ActionRead, Drift: []string{"(removed)"}, Before: js(`{"id":"n"}`), After: js(`null`)},
+			"resource_drift", `null`},
 		{"a refresh is drift", v1alpha1.PlanSpec{RefreshOnly: true},
 			v1alpha1.PlanChange{Action: v1alpha1.ActionRead, Drift: []string{"(removed)"}, Before: js(`{"id":"n"}`), After: js(`null`), BeforeSensitive: js(`{}`)},
 			"resource_drift", `[{"address":"sim_network.main","mode":"managed","type":"sim_network","name":"main","provider_name":"registry.terraform.io/hykube/sim",
@@ -149,17 +162,102 @@ func TestTerraformJSON(t *testing.T) {
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			got := shown(t, tc.spec, tc.change)
-			var want any
-			d := json.NewDecoder(strings.NewReader(tc.want))
-			d.UseNumber()
-			if err := d.Decode(&want); err != nil {
-				t.Fatal(err)
-			}
-			if d := cmp.Diff(want, got[tc.part]); d != "" {
+			if d := cmp.Diff(decoded(t, tc.want), got[tc.part]); d != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.part, d)
 			}
 		})
 	}
+}
+
+// The configuration is made of the objects and the schemas of their provider, in the shapes that terraform 1.11.4 gives to
+// the same in its own language.
+func TestTerraformJSONConfiguration(t *testing.T) {
+	f := newFakeServer(t)
+	f.openapi = `{"components":{"schemas":{"n":{"x-kubernetes-group-version-kind":[{"group":"sim.hykube.io","version":"v1","kind":"sim-network"}],"x-hykube-schema-version":2,
+		"properties":{"spec":{"type":"object","properties":{"name":{"type":"string"},"size":{"type":"number"},"plain":{"type":"string"},"password":{"type":"string","x-hykube-sensitive":true},"tags":{"type":"object","additionalProperties":{"type":"string"}},
+			"rule":{"type":"array","x-hykube-block":true,"items":{"type":"object","properties":{"port":{"type":"number"}}}},
+			"zone":{"type":"object","x-hykube-block":true,"additionalProperties":{"type":"object","properties":{"id":{"type":"string"}}}},
+			"timeouts":{"type":"object","x-hykube-block":true,"properties":{"create":{"type":"string"}}}}}}}}}}`
+	object := func(name string, generation int64, spec, lifecycle map[string]any) {
+		f.put(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "sim.hykube.io/v1", "kind": "sim-network", "metadata": map[string]any{"name": name, "namespace": "default", "uid": "u-" + name, "generation": generation},
+			"spec": spec, "lifecycle": lifecycle}}, "sim-networks")
+	}
+	object("a", 1, map[string]any{
+		"name": "${data.sim_image.base.family}-${sim_network.b.tags[\"x.y\"]}-${sim_network.b.rule[0].port}", "size": int64(3), "plain": "$${x}", "password": "hunter2",
+		"tags": map[string]any{"k": "v", "f": "${upper(\"x\")}"}, "rule": []any{map[string]any{"port": int64(80)}, map[string]any{"port": "${configmap.app.port}"}},
+		"zone": map[string]any{"z": map[string]any{"id": "i"}}, "timeouts": map[string]any{"create": "30s"},
+	}, map[string]any{"dependsOn": []any{"sim-network/b"}})
+	object("b", 1, map[string]any{"name": "${namespace.other.sim_network.x.name}", "marked": "hunter2"}, map[string]any{"replaceTriggeredBy": []any{"sim_network.c.size"}})
+	object("c", 2, map[string]any{"name": "changed since"}, nil)
+	var changes []v1alpha1.PlanChange
+	for i, name := range []string{"a", "b", "c", "gone"} {
+		c := v1alpha1.PlanChange{Index: int32(i), Address: "sim_network." + name, Type: "sim_network", Action: v1alpha1.ActionNoOp, Provider: "registry.terraform.io/hykube/sim", ProviderConfig: "default", State: v1alpha1.ChangePending,
+			Before: js(`{"id":"n"}`), After: js(`{"id":"n"}`), AfterSensitive: js(`{"marked":true}`),
+			Object: v1alpha1.ObjectReference{APIVersion: "sim.hykube.io/v1", Kind: "sim-network", Namespace: "default", Name: name, UID: types.UID("u-" + name), Generation: 1}}
+		if name == "b" {
+			c.ProviderConfig = "other"
+		}
+		changes = append(changes, c)
+	}
+	got := f.shownJSON(v1alpha1.PlanSpec{}, changes)
+	want := `{"provider_config":{"sim":{"name":"sim","full_name":"registry.terraform.io/hykube/sim"},"sim.other":{"name":"sim","full_name":"registry.terraform.io/hykube/sim","alias":"other"}},
+	"root_module":{"resources":[
+	{"address":"sim_network.a","mode":"managed","type":"sim_network","name":"a","provider_config_key":"sim","schema_version":2,"depends_on":["sim_network.b"],"expressions":{
+		"name":{"references":["data.sim_image.base.family","data.sim_image.base","sim_network.b.tags[\"x.y\"]","sim_network.b.tags","sim_network.b","sim_network.b.rule[0].port","sim_network.b.rule[0]","sim_network.b.rule","sim_network.b"]},
+		"size":{"constant_value":3},"plain":{"constant_value":"${x}"},"password":{"constant_value":"(sensitive value)"},"tags":{},
+		"rule":[{"port":{"constant_value":80}},{"port":{"references":["configmap.app.port","configmap.app"]}}],"zone":{"z":{"id":{"constant_value":"i"}}},"timeouts":{"create":{"constant_value":"30s"}}}},
+	{"address":"sim_network.b","mode":"managed","type":"sim_network","name":"b","provider_config_key":"sim.other","schema_version":2,"expressions":{
+		"name":{"references":["namespace.other.sim_network.x.name","namespace.other.sim_network.x"]},"marked":{"constant_value":"(sensitive value)"}}},
+	{"address":"sim_network.c","mode":"managed","type":"sim_network","name":"c","provider_config_key":"sim","schema_version":2},
+	{"address":"sim_network.gone","mode":"managed","type":"sim_network","name":"gone","provider_config_key":"sim","schema_version":2}]}}`
+	if d := cmp.Diff(decoded(t, want), got["configuration"]); d != "" {
+		t.Errorf("configuration (-want +got):\n%s", d)
+	}
+	deps := map[string]any{}
+	for _, r := range got["prior_state"].(map[string]any)["values"].(map[string]any)["root_module"].(map[string]any)["resources"].([]any) {
+		r := r.(map[string]any)
+		deps[r["name"].(string)] = r["depends_on"]
+		if r["schema_version"] != json.Number("2") {
+			t.Errorf("schema version of %v: %v", r["name"], r["schema_version"])
+		}
+	}
+	if d := cmp.Diff(decoded(t, `{"a":["data.sim_image.base","namespace.other.sim_network.x","sim_network.b","sim_network.c"],"b":["namespace.other.sim_network.x","sim_network.c"],"c":null,"gone":null}`), any(deps)); d != "" {
+		t.Errorf("depends_on in the prior state (-want +got):\n%s", d)
+	}
+
+	// Who may not read objects and schemas gets the rest.
+	f.refuse = func(r *http.Request) *metav1.Status {
+		if strings.Contains(r.URL.Path, "/sim-networks") || strings.HasPrefix(r.URL.Path, "/openapi") {
+			return status(403, metav1.StatusReasonForbidden, "you may not")
+		}
+		return nil
+	}
+	got = f.shownJSON(v1alpha1.PlanSpec{}, changes[:1])
+	want = `[{"address":"sim_network.a","mode":"managed","type":"sim_network","name":"a","provider_config_key":"sim","schema_version":0}]`
+	if d := cmp.Diff(decoded(t, want), got["configuration"].(map[string]any)["root_module"].(map[string]any)["resources"]); d != "" {
+		t.Errorf("without rights (-want +got):\n%s", d)
+	}
+	// Without the schema, what may be a secret that is only written is not shown.
+	f.refuse = func(r *http.Request) *metav1.Status {
+		if strings.HasPrefix(r.URL.Path, "/openapi") {
+			return status(403, metav1.StatusReasonForbidden, "you may not")
+		}
+		return nil
+	}
+	if text, _ := json.Marshal(f.shownJSON(v1alpha1.PlanSpec{}, changes[:2])); strings.Contains(string(text), "hunter2") {
+		t.Errorf("a secret is shown: %s", text)
+	}
+}
+
+func decoded(t *testing.T, text string) any {
+	t.Helper()
+	var v any
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	if err := d.Decode(&v); err != nil {
+		t.Fatal(err)
+	}
+	return v
 }
 
 // Changes come in Terraform's order, whatever the order of the work is.

@@ -17,6 +17,11 @@ func Tally(sum *v1alpha1.PlanSummary, c *v1alpha1.PlanChange) {
 	case v1alpha1.ActionUpdate:
 		sum.Update++
 	case v1alpha1.ActionReplace:
+		if c.Forget { // nothing is destroyed
+			sum.Create++
+			sum.Forget++
+			break
+		}
 		sum.Replace++
 	case v1alpha1.ActionDelete:
 		sum.Delete++
@@ -42,6 +47,24 @@ func Tally(sum *v1alpha1.PlanSummary, c *v1alpha1.PlanChange) {
 	}
 }
 
+// TallyMade counts what was made of a change: all, nothing, or the first half of a replace.
+func TallyMade(sum *v1alpha1.PlanSummary, c *v1alpha1.PlanChange) {
+	switch {
+	case c.State == v1alpha1.ChangeDone:
+		Tally(sum, c)
+	case !HalfDone(c):
+	case c.CreateBeforeDestroy:
+		sum.Create++
+	default:
+		sum.Delete++
+	}
+}
+
+// HalfDone is true when a replace ended between its destroy and its create, in whichever order they are made.
+func HalfDone(c *v1alpha1.PlanChange) bool {
+	return c.HalfDone && c.State != v1alpha1.ChangeDone && c.State != v1alpha1.ChangeRunning
+}
+
 // Changes is how many changes of a summary do something; what is imported or moved and needs nothing else is in NoOp, too.
 func Changes(s v1alpha1.PlanSummary) int {
 	return int(s.Create + s.Update + s.Replace + s.Delete + s.Forget + s.Read + s.Invoke)
@@ -54,6 +77,8 @@ func empty(s v1alpha1.PlanSummary) bool { return Changes(s) == 0 && s.Import+s.M
 type counts struct {
 	v1alpha1.PlanSummary
 	signs map[string]bool
+	// kept are the replaces that forget: they count as a create and a forget.
+	kept int32
 }
 
 func (n *counts) add(c *v1alpha1.PlanChange) {
@@ -61,6 +86,9 @@ func (n *counts) add(c *v1alpha1.PlanChange) {
 		n.signs = map[string]bool{}
 	}
 	Tally(&n.PlanSummary, c)
+	if c.Action == v1alpha1.ActionReplace && c.Forget {
+		n.kept++
+	}
 	if c.Action != v1alpha1.ActionRead || c.Mode == v1alpha1.ModeData {
 		n.signs[Symbol(c)] = true // a record that is brought up to date is none of these
 	}
@@ -87,12 +115,10 @@ func (n *counts) legend(style Style) []string {
 // replaceRow is the sign of the plan's replacements, and what happens in them.
 func (n *counts) replaceRow() (sym, what string) {
 	switch {
-	case n.signs["-/+"] && (n.signs["+/-"] || n.signs["+/."]):
+	case n.signs["-/+"] && n.signs["+/-"]:
 		return "-/+", "to replace"
 	case n.signs["+/-"]:
 		return "+/-", "to replace: created again, then destroyed"
-	case n.signs["+/."]:
-		return "+/.", "to replace: created again, and not destroyed"
 	}
 	return "-/+", "to replace: destroyed, then created again"
 }

@@ -107,7 +107,7 @@ func Steps(changes []Planned) []Step {
 			}
 			if destroy[i] >= 0 && destroy[d] < 0 && apply[d] >= 0 && !c.createsFirst() && !c.Deposed && changes[d].Action != v1alpha1.ActionForget {
 				// What stands on it is gone before it is changed.
-				s.after(apply[d], destroy[i], should)
+				s.after(apply[d], destroy[i], rather)
 			}
 			if destroy[d] < 0 || apply[i] < 0 {
 				continue
@@ -115,20 +115,13 @@ func Steps(changes []Planned) []Step {
 			switch {
 			case changes[d].createsFirst():
 				// Who stands on the old instance moves to the new one before the old one goes.
-				s.after(destroy[d], apply[i], should)
+				s.after(destroy[d], apply[i], ought)
 			case changes[d].Action == v1alpha1.ActionDelete && destroy[i] < 0:
 				s.after(destroy[d], apply[i], may)
 			}
 		}
 	}
-	// What is left over may stand in the way of what the current instance waits for. Then it goes first.
-	s.breakCycles(might)
-	// New and recorded references can contradict each other: with a -> b -> c before and a -> c now, b deleted and
-	// c replaced, a waits for the new c, c for the end of b, and b for the update of a. Then b goes first, as it
-	// always does in Terraform.
-	s.breakCycles(may)
-	// Recorded references alone can contradict each other when an earlier apply ended half-way.
-	s.breakCycles(should)
+	s.settle()
 	return s.steps
 }
 
@@ -136,8 +129,20 @@ func Steps(changes []Planned) []Step {
 type strength int
 
 const (
+	// might is for what is left over of a replace: it goes after the current instance, unless that waits for its end.
 	might strength = iota
+	// may is for what is deleted: who referred to it is updated before. New and recorded references can contradict each other:
+	// with a -> b -> c before and a -> c now, b deleted and c replaced, a waits for the new c, c for the end of b, and b for the
+	// update of a. Then b goes first, as it always does in Terraform.
 	may
+	// rather is for what is updated: what stood on it and is destroyed goes before, unless something that stands on that has to
+	// be created first, and that after the update.
+	rather
+	// ought is for what is created first: who stands on the old instance moves over before that goes, unless it waits for
+	// something that can only be replaced after that.
+	ought
+	// should is for destroys, which run in the reverse order of the recorded references. Those alone can contradict each other
+	// when an earlier apply ended half-way.
 	should
 	must
 )
@@ -162,13 +167,32 @@ func (s *sequence) after(step, dep int, how strength) {
 	s.strengths[step] = append(s.strengths[step], how)
 }
 
-// breakCycles drops the dependencies of a strength that run along a cycle.
-func (s *sequence) breakCycles(weak strength) {
-	deps := func(i int) []int { return s.steps[i].DependsOn }
-	if order, _ := Order(len(s.steps), deps); order != nil {
+// settle drops dependencies until there is no cycle: it puts them together again, the strong ones first, and leaves out those
+// that run along a cycle then.
+func (s *sequence) settle() {
+	kept := func(weakest strength) func(i int) []int {
+		return func(i int) []int {
+			var deps []int
+			for k, d := range s.steps[i].DependsOn {
+				if s.strengths[i][k] >= weakest {
+					deps = append(deps, d)
+				}
+			}
+			return deps
+		}
+	}
+	if order, _ := Order(len(s.steps), kept(might)); order != nil {
 		return
 	}
-	component := collect(len(s.steps), deps).components()
+	for weakest := should; weakest >= might; weakest-- {
+		if order, _ := Order(len(s.steps), kept(weakest)); order == nil {
+			s.drop(weakest, collect(len(s.steps), kept(weakest)).components())
+		}
+	}
+}
+
+// drop leaves out the dependencies of a strength that run within a component.
+func (s *sequence) drop(weak strength, component []int) {
 	for i := range s.steps {
 		var keptDeps []int
 		var kept []strength

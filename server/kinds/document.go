@@ -123,6 +123,8 @@ func writeSharedOperations(j *jsonWriter) {
 const (
 	// extensionVersion is the version of the type's schema; 0 when it is left out.
 	extensionVersion = "x-hykube-schema-version"
+	// extensionListed marks types of which the provider can list what exists.
+	extensionListed = "x-hykube-listed"
 	// extensionBlock marks what is a nested block, and no argument.
 	extensionBlock = "x-hykube-block"
 	// extensionSensitive marks arguments that are secret.
@@ -147,9 +149,12 @@ func (s *served) writeModel(j *jsonWriter) {
 	j.close("}")
 	j.close("]")
 	// What Terraform's JSON of a plan says of a configuration, and OpenAPI has no words for: this, extensionBlock and
-	// extensionSensitive.
+	// extensionSensitive. What can be listed is what a query may ask for.
 	if s.Schema.Version > 0 {
 		j.number(extensionVersion, s.Schema.Version)
+	}
+	if s.List != nil {
+		j.true(extensionListed)
 	}
 	j.object("properties", func() {
 		j.value("apiVersion", map[string]any{"type": "string", "description": "Group and version: " + s.GVK.GroupVersion().String() + "."})

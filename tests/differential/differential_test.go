@@ -8,7 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -37,6 +39,9 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "differential:", err)
 	} else {
 		shared = h
+		if err := flag.Set("test.parallel", strconv.Itoa(max(atOnce, runtime.GOMAXPROCS(0)))); err != nil {
+			fmt.Fprintln(os.Stderr, "differential:", err)
+		}
 		code = m.Run()
 	}
 	if h != nil {
@@ -47,6 +52,9 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(code)
 }
+
+// atOnce is how many stories are told at once. Half of the time they wait.
+const atOnce = 4
 
 // needTerraform skips a test with words where there is nothing to compare with.
 func needTerraform(t *testing.T) {
@@ -111,7 +119,7 @@ func compareAll(t *testing.T, st *story) (reports []string) {
 		t.Fatal(err)
 	}
 	defer stopQuietly(t, hy.cloud)
-	names := newAliases()
+	remembered := newMemory()
 	var c config
 	for i, s := range st.Steps {
 		c = s.next(c)
@@ -119,7 +127,7 @@ func compareAll(t *testing.T, st *story) (reports []string) {
 		if err != nil {
 			t.Fatalf("%s, step %d (%s): %v\n%s", st.name, i+1, s.What, err, rendered(c))
 		}
-		differences := judge(s, names, a, b)
+		differences := judge(s, remembered, a, b)
 		if *hide != "" {
 			differences = slices.DeleteFunc(differences, func(d difference) bool { return regexp.MustCompile(*hide).MatchString(d.path) })
 		}

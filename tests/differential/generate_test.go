@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 
@@ -100,7 +99,7 @@ func (g *generator) lifecycle(at string) map[string]any {
 	if g.IntN(30) == 0 {
 		l["preventDestroy"] = true
 	}
-	if os.Getenv("NOCBD") == "" && g.IntN(6) == 0 && g.vocabulary[typeOf(at)].twice {
+	if g.IntN(6) == 0 && g.vocabulary[typeOf(at)].twice {
 		l["createBeforeDestroy"] = true
 	}
 	return l
@@ -118,9 +117,7 @@ func (g *generator) ignorable(at string) string {
 			names = append(names, name)
 		}
 	}
-	for _, name := range sorted(b.BlockTypes) {
-		names = append(names, name)
-	}
+	names = append(names, sorted(b.BlockTypes)...)
 	name := names[g.IntN(len(names))]
 	if name == "tags" && g.IntN(2) == 0 {
 		return `tags["` + word(g) + `"]`
@@ -158,8 +155,11 @@ func (g *generator) block(at, path string, b *blockSchema, before map[string]any
 		switch {
 		case !a.settable() || known && word == nil:
 			continue
-		case slices.Contains(about.always, here) && (before == nil || g.IntN(3) == 0):
+		case slices.Contains(about.always, here):
 			out[name] = word(g, at)
+			if before != nil && g.IntN(3) > 0 {
+				out[name] = before[name]
+			}
 			continue
 		case before != nil && g.IntN(3) > 0:
 			if v, ok := before[name]; ok {

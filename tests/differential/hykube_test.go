@@ -306,19 +306,15 @@ func (y *hykube) send(ctx context.Context, verb, path string, p *v1alpha1.Plan) 
 	if err != nil {
 		return err
 	}
-	data, err := y.house.client.Verb(verb).AbsPath(path).SetHeader("Content-Type", "application/json").Body(body).Do(ctx).Raw()
+	answer := y.house.client.Verb(verb).AbsPath(path).SetHeader("Content-Type", "application/json").Body(body).Do(ctx)
+	if err := answer.Error(); err != nil {
+		return err // Raw would not tell the server's own words
+	}
+	data, err := answer.Raw()
 	if err != nil {
-		return y.explained(ctx, verb, path, body, err)
+		return err
 	}
 	return json.Unmarshal(data, p)
-}
-
-// explained is the server's own error for one that came as a status in the body.
-func (y *hykube) explained(ctx context.Context, verb, path string, body []byte, err error) error {
-	if again := y.house.client.Verb(verb).AbsPath(path).SetHeader("Content-Type", "application/json").Body(body).Do(ctx).Error(); again != nil {
-		return again
-	}
-	return err
 }
 
 // show prints the plan as the plugin does.

@@ -1,0 +1,54 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+)
+
+// What people who know Terraform type is answered with what to type here, and does nothing else.
+func TestTerraformHabits(t *testing.T) {
+	f := newFakeServer(t)
+	f.planning = creates
+	for _, tc := range []struct {
+		args string
+		want string
+	}{
+		{"show", "name a plan; `kubectl get plans` lists them"},
+		{"plan -out x", `there is no flag "out": the server keeps the plan`},
+		{"plan -out=x", `there is no flag "out": the server keeps the plan`},
+		{"plan --out x", `there is no flag "out": the server keeps the plan`},
+		{"plan -target=sim_network.main", "flags with long names have two dashes: --target=sim_network.main"},
+		{"plan -target sim_network.main", "flags with long names have two dashes: --target"},
+		{"plan -destroy", "flags with long names have two dashes: --destroy"},
+		{"plan -full", "flags with long names have two dashes: --full"},
+		{"apply -auto-approve", "flags with long names have two dashes: --auto-approve"},
+		{"plan -lock=false", `there is no flag "lock": there is no lock`},
+		{"plan -no-color", "set NO_COLOR=1"},
+		{"plan -var region=eu", "there are no variables: refer to a ConfigMap"},
+		{"plan -state=x", "the server keeps the state"},
+		{"destroy -target=sim_network.main", `there is no flag "target": name resources behind the verb`},
+		{"plan --nonsense", "unknown flag: --nonsense"},
+		{"plan -x", "unknown shorthand flag: 'x' in -x"},
+		{"apply plan-x7k2d --auto-approve", `apply takes no names, and "plan-x7k2d" is one`},
+		{"plan sim_network.main", "--target TYPE.NAME"},
+		{"init", "a Provider object installs its provider"},
+		{"validate", "kubectl apply --dry-run=server"},
+		{"get", "kubectl does that itself: kubectl get"},
+		{"aply", `did you mean "apply"?`},
+		{"state pull", "kubectl hykube state show KIND/NAME -o json"},
+		{"state lst", `did you mean "list"?`},
+		{"provider lst", `did you mean "list"?`},
+	} {
+		_, errOut, code := f.run(strings.Fields(tc.args)...)
+		if code != ExitError || !strings.Contains(errOut, tc.want) {
+			t.Errorf("%s: code %d: %s", tc.args, code, errOut)
+		}
+	}
+	if len(f.calls) > 0 {
+		t.Errorf("something was asked of the server: %v", f.calls)
+	}
+	// What only looks like one of Terraform's flags is none.
+	if _, errOut, code := f.run("plan", "-l", "lock=false", "-n", "default", "-o", "name"); code != ExitDone {
+		t.Errorf("code %d: %s", code, errOut)
+	}
+}

@@ -1,0 +1,253 @@
+package differential
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// The documented differences, as docs/differential.md numbers them. Each function takes one out.
+
+// settlePlans takes out of plans what is different on purpose.
+func settlePlans(s *step, m *memory, tf, hy *planDocument) {
+	if s.NoRefresh {
+		dropQuiet(tf, hy)
+	}
+	if s.RefreshOnly && len(tf.Drift) == 0 {
+		tf.Applyable = hy.Applyable // D9
+	}
+	for at := range m.unrecorded {
+		delete(tf.Drift, at)
+		delete(hy.Drift, at)
+	}
+	maskPlan(tf)
+	for _, p := range []*planDocument{tf, hy} {
+		for _, c := range p.Changes {
+			settleChange(c)
+		}
+		for _, c := range p.Drift {
+			settleChange(c)
+			change, _ := c["change"].(map[string]any)
+			for key, v := range change {
+				change[key] = bare(v)
+			}
+		}
+		for _, r := range p.Values { // D3
+			delete(r, "schema_version")
+			delete(r, "sensitive_values")
+			if r["values"] == nil {
+				delete(r, "values")
+			}
+		}
+	}
+}
+
+// settleStates takes out of states what is different on purpose.
+func settleStates(s *step, m *memory, tf, hy *outcome) {
+	left := m.leftAlone(s, tf, hy)
+	tf.States, hy.States = closed(tf.States), closed(hy.States)
+	for at, b := range hy.States {
+		a := tf.States[at]
+		switch {
+		case a == nil && left[at]:
+			delete(hy.States, at) // it vanished, and nobody got as far as making it again
+		case a == nil:
+		case left[at]:
+			delete(tf.States, at)
+			delete(hy.States, at)
+		case hy.ApplyError != "": // D4: what was not tried has the new dependencies in Terraform's state already
+			b.Dependencies = a.Dependencies
+		}
+	}
+	if s.Destroy { // D10
+		for _, states := range []map[string]*state{tf.States, hy.States} {
+			maps.DeleteFunc(states, func(at string, _ *state) bool { return strings.HasPrefix(at, "data.") })
+		}
+	}
+}
+
+// maskPlan (D1) masks in Terraform's plan what is secret. Terraform forgets in the planned values of a replacement what is
+// secret; its changes say it.
+func maskPlan(p *planDocument) {
+	for _, list := range []map[string]map[string]any{p.Changes, p.Drift} {
+		for at, c := range list {
+			change, _ := c["change"].(map[string]any)
+			if change == nil {
+				continue
+			}
+			for _, side := range []string{"before", "after"} {
+				change[side] = masked(change[side], change[side+"_sensitive"])
+			}
+			if r := p.Values[at]; r != nil {
+				r["values"] = masked(r["values"], change["after_sensitive"])
+			}
+		}
+	}
+}
+
+// forgottenSecret (D2) says that a difference is one of a secret that Terraform forgets and Hykube keeps: what a resource that
+// is to be replaced will have for a secret is not marked in Terraform, so that what refers to it is not, either.
+func forgottenSecret(tf *planDocument, d difference) bool {
+	replaces := false
+	for _, action := range tf.actions() {
+		replaces = replaces || action == "delete create" || action == "create delete"
+	}
+	return replaces && (strings.Contains(d.path, "/change/after") || strings.HasPrefix(d.path, "plan/Values/")) &&
+		(d.hykube == mask || d.hykube == true && d.terraform != true)
+}
+
+// unreadDeleted (D7) says that a difference is one of what is to be deleted, whose last reading Terraform does not show.
+func unreadDeleted(tf *planDocument, d difference) bool {
+	for at, action := range tf.actions() {
+		if action == "delete" && strings.HasPrefix(d.path, "plan/Changes/"+at+"/change/before") {
+			return true
+		}
+	}
+	return false
+}
+
+// leftAlone (D6) are the addresses that a step did not change although they had drifted. Terraform's apply records what it read of
+// them; Hykube's records what the plan changes, and the rest with a refresh-only plan.
+func (m *memory) leftAlone(s *step, tf, hy *outcome) map[string]bool {
+	if tf.Plan == nil || hy.Plan == nil {
+		return m.unrecorded
+	}
+	for at, action := range tf.Plan.actions() {
+		switch {
+		case hy.Plan.Drift[at] == nil && !m.unrecorded[at]:
+		case action == "no-op" || hy.ApplyError != "" || s.PlanOnly:
+			m.unrecorded[at] = true
+		default:
+			delete(m.unrecorded, at)
+		}
+	}
+	if s.RefreshOnly {
+		clear(m.unrecorded)
+	}
+	if s.Destroy {
+		// A destroy plan tells no drift.
+		for at := range tf.States {
+			m.unrecorded[at] = true
+		}
+	}
+	return m.unrecorded
+}
+
+// dropQuiet (D5) takes out what Terraform leaves alone and Hykube does not even look at: a plan that reads nothing visits the
+// changes and what depends on them.
+func dropQuiet(tf, hy *planDocument) {
+	for at, action := range tf.actions() {
+		if action == "no-op" && hy.Changes[at] == nil {
+			delete(tf.Changes, at)
+			delete(tf.Values, at)
+		}
+	}
+}
+
+// settleChange takes out what only one of Terraform and OpenTofu, or only one version, writes.
+func settleChange(c map[string]any) {
+	change, _ := c["change"].(map[string]any)
+	for _, key := range []string{"before_identity", "after_identity"} {
+		delete(change, key)
+	}
+	if paths, ok := change["replace_paths"].([]any); ok {
+		// D11: they are a set.
+		slices.SortFunc(paths, func(a, b any) int { return strings.Compare(shown(a), shown(b)) })
+	}
+	if importing, ok := change["importing"].(map[string]any); ok {
+		delete(importing, "unknown")
+	}
+}
+
+// bare (D8) leaves out what is null or empty: Hykube tells drift from the status of the object, which has no nulls.
+func bare(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := map[string]any{}
+		for k, e := range v {
+			if e = bare(e); e != nil {
+				out[k] = e
+			}
+		}
+		if len(out) > 0 {
+			return out
+		}
+		return nil
+	case []any:
+		out := []any{}
+		for _, e := range v {
+			out = append(out, bare(e))
+		}
+		if slices.ContainsFunc(out, func(e any) bool { return e != nil && e != false }) {
+			return out
+		}
+		return nil
+	case bool:
+		if !v {
+			return nil
+		}
+	}
+	return v
+}
+
+// mask is what Hykube writes for a secret.
+const mask = "(sensitive value)"
+
+// masked replaces what flags call sensitive. Null is no secret.
+func masked(v, flags any) any {
+	if flags == true {
+		if v == nil {
+			return nil
+		}
+		return mask
+	}
+	switch f := flags.(type) {
+	case map[string]any:
+		m, ok := v.(map[string]any)
+		if !ok {
+			return v
+		}
+		for k, flag := range f {
+			if e, ok := m[k]; ok {
+				m[k] = masked(e, flag)
+			}
+		}
+	case []any:
+		l, ok := v.([]any)
+		if !ok || len(l) != len(f) {
+			return v
+		}
+		for i, flag := range f {
+			l[i] = masked(l[i], flag)
+		}
+	}
+	return v
+}
+
+// closed (D4) makes the recorded dependencies those of the dependencies, too: Terraform records all, Hykube the direct ones.
+func closed(states map[string]*state) map[string]*state {
+	out := map[string]*state{}
+	for at, s := range states {
+		seen := map[string]bool{}
+		var visit func(string)
+		visit = func(at string) {
+			if !seen[at] {
+				seen[at] = true
+				if s := states[at]; s != nil {
+					for _, d := range s.Dependencies {
+						visit(d)
+					}
+				}
+			}
+		}
+		for _, d := range s.Dependencies {
+			visit(d)
+		}
+		delete(seen, at)
+		if strings.HasPrefix(at, "data.") {
+			clear(seen) // Terraform records none of a data source
+		}
+		out[at] = &state{Attributes: s.Attributes, Tainted: s.Tainted, Dependencies: slices.Sorted(maps.Keys(seen))}
+	}
+	return out
+}
