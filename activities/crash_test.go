@@ -441,3 +441,33 @@ func TestAnOldInstanceStaysUnderWhatIsBlocked(t *testing.T) {
 		t.Errorf("in the cloud: %v, want %v", tn.cloud.there(), want)
 	}
 }
+
+// TestALostCreateIsFoundAgain loses the answer to a create, of the first instance and of one that was to replace another, and
+// imports what was made.
+func TestALostCreateIsFoundAgain(t *testing.T) {
+	for name, before := range map[string]string{"the first": "", "one that replaces another": "old"} {
+		t.Run(name, func(t *testing.T) {
+			tn := newTown(t)
+			cbd := m{"createBeforeDestroy": true}
+			if before != "" {
+				tn.put("test-thing/a", m{"name": before}, cbd)
+				tn.apply()
+			}
+			tn.put("test-thing/a", m{"name": "a"}, cbd)
+			run := tn.newRun()
+			tn.until(run, stepping)
+			tn.cloud.while = func() { tn.reaper.at = tn.reaper.seen + 2 } // made, and never told
+			tn.resume(run)
+			if !tn.lost() {
+				t.Fatal("nothing is told to be unknown")
+			}
+			tn.apply()
+			tn.put("test-thing/a", m{"name": "a"}, m{"createBeforeDestroy": true, "import": m{"id": fmt.Sprintf("id-%d", tn.cloud.last)}})
+			tn.apply()
+			tn.accounted(nil)
+			if got := tn.cloud.there(); tn.lost() || !slices.Equal(got, []string{"a"}) || tn.cloud.made["a"] != 1 {
+				t.Errorf("in the cloud: %v, calls: %v, records: %+v", got, tn.cloud.log, tn.recordOf("test-thing/a"))
+			}
+		})
+	}
+}

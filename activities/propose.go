@@ -283,7 +283,7 @@ func (pr *proposal) ask(ctx context.Context, c *ledger.Change, r *resource) (exp
 			p.Reason = plan.ReasonNoConfig
 		}
 	default:
-		if !prior.Exists() && !rec.Living() && r.lifecycle.Import != nil {
+		if !prior.Exists() && !rec.Exists() && r.lifecycle.Import != nil {
 			if prior, err = pr.adopt(ctx, c, r, l); err != nil {
 				return expected{}, err
 			}

@@ -495,19 +495,6 @@ func (s *stepRun) make(ctx context.Context) error {
 	return s.retryable(o.Err, !creating || throttled(o.Err) && !o.State.Exists())
 }
 
-// inherits says whether the step goes on where another plan gave up: what that left is looked at before anything is done. A
-// create can't be, and stays with the person who deleted the object.
-func (s *stepRun) inherits(ctx context.Context, rec *ledger.Instance) (bool, error) {
-	over, err := s.over(ctx, rec.Intent)
-	if err != nil {
-		return false, err
-	}
-	if over && (rec.Intent.Action != v1alpha1.ActionCreate || s.change.Importing != nil || s.change.Action == v1alpha1.ActionDelete || s.change.Action == v1alpha1.ActionForget) {
-		return true, nil
-	}
-	return false, &staleError{"another plan is changing it, or was when the server stopped"}
-}
-
 // fulfilled checks the postconditions of what is there now. What does not hold them is kept, and the next plan looks at it.
 func (s *stepRun) fulfilled(v *look, rec *ledger.Instance, r *resource, value cty.Value) error {
 	_, err := v.holds(r, postconditions, plan.MarkSensitive(r.schema.Block, value))
@@ -531,47 +518,6 @@ func (s *stepRun) intend(ctx context.Context, rec *ledger.Instance, action v1alp
 // warningsOf leaves errors out.
 func warningsOf(diags plan.Diagnostics) plan.Diagnostics {
 	return slices.DeleteFunc(slices.Clone(diags), func(d v1alpha1.Diagnostic) bool { return d.Severity == v1alpha1.SeverityError })
-}
-
-// madeBefore says whether an earlier attempt made the step and recorded its outcome, and only the change does not know.
-func (s *stepRun) madeBefore(rec *ledger.Instance) bool {
-	if s.begun && (s.change.Action == v1alpha1.ActionDelete || s.change.Action == v1alpha1.ActionForget) && !rec.Exists() && rec.Intent == nil {
-		return true // nothing is recorded of what was destroyed, not even by whom
-	}
-	return rec.Intent == nil && rec.Made.Of(s.plan.UID, s.change.Index, s.destroy) && !rec.Made.Broken
-}
-
-// brokeBefore says whether an earlier attempt ended in an error and left something of what it was to create.
-func (s *stepRun) brokeBefore(rec *ledger.Instance) bool {
-	return rec.Intent == nil && rec.Made.Of(s.plan.UID, s.change.Index, s.destroy) && rec.Made.Broken
-}
-
-// remember ends a step that an earlier attempt made, with what that may not have come to.
-func (s *stepRun) remember(ctx context.Context, r *resource, rec *ledger.Instance) error {
-	s.recall(rec)
-	if s.destroy || s.after == nil {
-		return nil
-	}
-	scope := s.newScope(s.plan, r.ref.Namespace, nil)
-	defer func() { s.warnUnclosed(ctx, scope.close(context.WithoutCancel(ctx))) }()
-	return s.fulfilled(&look{ctx: ctx, scope: scope}, rec, r, *s.after)
-}
-
-// triedBefore says whether an earlier attempt recorded something that no generation of the spec asked for: what a call that
-// failed left, or what was read while planning.
-func (s *stepRun) triedBefore(rec *ledger.Instance) bool {
-	return s.begun && rec.Plan == s.plan.UID && rec.Object.Generation == 0
-}
-
-// recall takes the outcome from the record. When its schema moved on, the object keeps what it shows.
-func (s *stepRun) recall(rec *ledger.Instance) {
-	s.after = nil
-	if !rec.Exists() {
-		return
-	}
-	if v, err := instance.Recorded(&rec.State, s.resource.schema); err == nil {
-		s.after = &v
-	}
 }
 
 // unmoved checks what the change is bound to; rec is nil for what has no state to be bound to.

@@ -19,7 +19,7 @@ import (
 
 var (
 	long  = flag.Bool("long", false, "tell every hand-written story, not only the short ones")
-	cases = flag.Int("cases", 8, "how many generated stories to tell")
+	cases = flag.Int("cases", 5, "how many generated stories to tell")
 	hide  = flag.String("hide", "", "regular expression: differences at paths that it matches are not told, to see the others")
 	seed  = flag.Int64("seed", 1, "seed of the first generated story; the next ones count up")
 )
