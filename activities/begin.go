@@ -39,6 +39,11 @@ func (a *Activities) Begin(ctx context.Context, p workflows.Plan) (workflows.Beg
 	} else if why != "" {
 		return workflows.Begun{Refused: why}, a.refuseApply(ctx, p, why)
 	}
+	for _, c := range work.changes {
+		if err := a.keepRefreshed(ctx, po.UID, c); err != nil {
+			return workflows.Begun{}, err
+		}
+	}
 	a.progress.begin(p, work.progress())
 	err = a.Plans.UpdateStatus(ctx, p.Namespace, p.Name, uidOf(p), func(s *v1alpha1.PlanStatus) {
 		s.Progress = new(work.progress())
@@ -106,7 +111,7 @@ func (a *Activities) loadWork(ctx context.Context, uid types.UID) (*work, error)
 	planned := make([]plan.Planned, len(w.changes))
 	for i, c := range w.changes {
 		planned[i] = plan.Planned{
-			Action: c.Action, CreateBeforeDestroy: c.CreateBeforeDestroy, Forget: c.Forget, Record: records(c),
+			Action: c.Action, CreateBeforeDestroy: c.CreateBeforeDestroy || c.Action == v1alpha1.ActionDelete && c.CreatesFirst, Forget: c.Forget, Record: records(c),
 			Deposed: c.Deposed != "", Of: -1, DependsOn: ints(c.DependsOn),
 		}
 		for _, addr := range c.Requires {
@@ -214,9 +219,6 @@ func (a *Activities) Finish(ctx context.Context, f workflows.Finish) (workflows.
 	stales := 0
 	for _, c := range work.changes {
 		if idle(c) {
-			if err := a.keepRefreshed(ctx, po.UID, c); err != nil {
-				return workflows.Finished{}, err
-			}
 			continue
 		}
 		if c.State == v1alpha1.ChangePending || c.State == v1alpha1.ChangeRunning {
@@ -271,10 +273,10 @@ func (a *Activities) Finish(ctx context.Context, f workflows.Finish) (workflows.
 // mostNamed is how many changes a condition names.
 const mostNamed = 5
 
-// keepRefreshed records what was read of a resource that the plan leaves alone, as the apply of a Terraform plan does: else
-// every refresh finds the same drift anew.
+// keepRefreshed records what was read of a resource that the plan leaves alone, as the apply of a Terraform plan does: what
+// refers to it was planned with that, and every refresh would find the same drift anew.
 func (a *Activities) keepRefreshed(ctx context.Context, planUID types.UID, c *ledger.Change) error {
-	if c.Mode != "" || c.State != v1alpha1.ChangePending || !c.Refreshed.Exists() {
+	if !idle(c) || c.Mode != "" || c.State != v1alpha1.ChangePending || !c.Refreshed.Exists() {
 		return nil
 	}
 	rec, err := a.Ledger.Instance(ctx, c.Object)

@@ -569,7 +569,7 @@ func (s *survey) changes(visited []int) []*ledger.Change {
 			requires = append(requires, addr.String())
 		}
 		c := add(n, &n.record.State, requires)
-		c.CreatesFirst = n.createsFirst
+		c.CreatesFirst = n.createsFirst || !n.wanted && n.record.CreateBeforeDestroy
 		if n.movedFrom != nil {
 			c.PreviousAddress = n.movedFrom.addr.String()
 			c.Bound.From, c.Bound.FromState = &n.movedFrom.ref, n.movedFrom.record.Digest()

@@ -9,7 +9,8 @@ import (
 // Planned is what Steps needs to know of one change.
 type Planned struct {
 	Action v1alpha1.Action
-	// CreateBeforeDestroy turns the two halves of a replace around.
+	// CreateBeforeDestroy turns the two halves of a replace around; a delete with it waits for the updates of what used to
+	// refer to it.
 	CreateBeforeDestroy bool
 	// Forget is true for a replace that forgets the old instance: it has no half that destroys.
 	Forget bool
@@ -59,8 +60,8 @@ func (c *Planned) createsFirst() bool {
 
 // Steps puts changes into the order in which infrastructure allows them: creates and updates follow what they
 // refer to; destroys run in the reverse order of the references that were recorded when the instances were
-// applied; what is deleted goes after everything that used to refer to it has been changed or destroyed; a
-// replaced instance is destroyed after its dependants are, if those are destroyed too, and created again before
+// applied; what is deleted goes after everything that used to refer to it has been destroyed, and before what used to
+// refer to it is updated, unless it was made with createBeforeDestroy; a replaced instance is destroyed after its dependants are, if those are destroyed too, and created again before
 // they are. With createBeforeDestroy the new instance comes first, then its dependants are changed, then the old instance
 // goes. The steps have no cycle, and the work is linear in changes and references.
 // https://github.com/hashicorp/terraform/blob/main/docs/destroying.md
@@ -116,8 +117,12 @@ func Steps(changes []Planned) []Step {
 			case changes[d].createsFirst():
 				// Who stands on the old instance moves to the new one before the old one goes.
 				s.after(destroy[d], apply[i], ought)
-			case changes[d].Action == v1alpha1.ActionDelete && destroy[i] < 0:
+			case changes[d].Action != v1alpha1.ActionDelete || destroy[i] >= 0:
+			case changes[d].CreateBeforeDestroy || changes[d].Deposed:
 				s.after(destroy[d], apply[i], may)
+			default:
+				// As in Terraform: who needs it the other way round says createBeforeDestroy.
+				s.after(apply[i], destroy[d], may)
 			}
 		}
 	}
@@ -131,9 +136,9 @@ type strength int
 const (
 	// might is for what is left over of a replace: it goes after the current instance, unless that waits for its end.
 	might strength = iota
-	// may is for what is deleted: who referred to it is updated before. New and recorded references can contradict each other:
-	// with a -> b -> c before and a -> c now, b deleted and c replaced, a waits for the new c, c for the end of b, and b for the
-	// update of a. Then b goes first, as it always does in Terraform.
+	// may is for what is deleted: who referred to it is updated after that, or before, if it was made with createBeforeDestroy.
+	// New and recorded references can contradict each other: with a -> b -> c before and a -> c now, b deleted and c replaced, a
+	// waits for the new c, c for the end of b, and b, made with createBeforeDestroy, for the update of a. Then b goes first.
 	may
 	// rather is for what is updated: what stood on it and is destroyed goes before, unless something that stands on that has to
 	// be created first, and that after the update.

@@ -22,11 +22,16 @@ func TestSteps(t *testing.T) {
 			[]string{"+0 after -0", "+1 after +0", "+1 after -1", "-0 after -1"}},
 		"an update follows the replace of what it refers to": {[]Planned{{Action: replace}, {Action: update, DependsOn: []int{0}, Requires: []int{0}}},
 			[]string{"+0 after -0", "+1 after +0"}},
-		"what is no longer used is deleted last":      {[]Planned{{Action: remove}, {Action: update, Requires: []int{0}}}, []string{"-0 after +1"}},
+		"what is deleted goes before what used to refer to it is updated": {[]Planned{{Action: remove}, {Action: update, Requires: []int{0}}}, []string{"+1 after -0"}},
+		"made with createBeforeDestroy, it goes after that": {
+			[]Planned{{Action: remove, CreateBeforeDestroy: true}, {Action: update, Requires: []int{0}}}, []string{"-0 after +1"}},
 		"what stands on it goes before it is changed": {[]Planned{{Action: update}, {Action: remove, Requires: []int{0}}}, []string{"+0 after -1"}},
 		"nothing waits for a no-op":                   {[]Planned{{Action: noop}, {Action: update, DependsOn: []int{0}, Requires: []int{0}}}, nil},
 		"a contradiction: the delete goes first": { // a -> b -> c before, a -> c now
 			[]Planned{{Action: update, DependsOn: []int{2}, Requires: []int{1}}, {Action: remove, Requires: []int{2}}, {Action: replace}},
+			[]string{"+0 after +2", "+0 after -1", "+2 after -2", "-2 after -1"}},
+		"a contradiction: what is made with createBeforeDestroy goes first, too": {
+			[]Planned{{Action: update, DependsOn: []int{2}, Requires: []int{1}}, {Action: remove, CreateBeforeDestroy: true, Requires: []int{2}}, {Action: replace}},
 			[]string{"+0 after +2", "+2 after -2", "-2 after -1"}},
 		"records that contradict each other": {[]Planned{{Action: remove, Requires: []int{1}}, {Action: remove, Requires: []int{0}}}, nil},
 		"create before destroy: the dependant moves over before the old one goes": {
@@ -43,7 +48,7 @@ func TestSteps(t *testing.T) {
 			[]string{"+1 after +0", "-1 after +1"}},
 		"what is deposed goes after the current instance, and before what it stands on": {
 			[]Planned{{Action: remove}, {Action: update, Requires: []int{0}}, {Action: remove, Deposed: true, Of: 1, Requires: []int{0}}},
-			[]string{"-0 after +1", "-0 after -2", "-2 after +1"}},
+			[]string{"+1 after -0", "-0 after -2"}},
 		"what is deposed goes before the current instance when that waits for what it stands on": {
 			[]Planned{{Action: replace}, {Action: replace, DependsOn: []int{0}}, {Action: remove, Deposed: true, Of: 1, Requires: []int{0}}},
 			[]string{"+0 after -0", "+1 after +0", "+1 after -1", "-0 after -2", "-2 after -1"}},
@@ -209,8 +214,14 @@ func TestStepsKeepTheirPromises(t *testing.T) {
 				if changes[d].CreateBeforeDestroy && c.Action != forget && !moves && !slices.ContainsFunc(c.DependsOn, func(x int) bool { return x != d }) {
 					want("who stands on the old one moves to the new one", apply, i, destroy, d)
 				}
-				if changes[d].Action == remove && c.Action == update && !moves && len(c.DependsOn) == 0 {
+				if changes[d].Action != remove || c.Action != update || moves || len(c.DependsOn) > 0 {
+					continue
+				}
+				if changes[d].CreateBeforeDestroy || changes[d].Deposed {
 					want("what is no longer used goes last", apply, i, destroy, d)
+				} else if !slices.ContainsFunc(changes, func(c Planned) bool { return c.createsFirst() }) {
+					// Else something that stands on both may have to be created before the old one of it goes.
+					want("what is deleted goes first", destroy, d, apply, i)
 				}
 			}
 		}

@@ -71,35 +71,19 @@ func (c typeConverter) ObjectToTyped(obj runtime.Object, opts ...typed.Validatio
 		return nil, fmt.Errorf("take apart %T: not an object of a provider's kind", obj)
 	}
 	content := u.UnstructuredContent()
-	if spec, ok := content["spec"].(map[string]any); ok && holdsNull(spec) {
+	if spec, ok := content["spec"].(map[string]any); ok {
 		content = maps.Clone(content)
 		content["spec"] = withoutNulls(spec)
 	}
 	return c.object.FromUnstructured(content, opts...)
 }
 
-// holdsNull says whether a null stands in an object, or in one within it.
-func holdsNull(m map[string]any) bool {
-	for _, v := range m {
-		if inner, ok := v.(map[string]any); v == nil || ok && holdsNull(inner) {
-			return true
-		}
-	}
-	return false
-}
-
-// withoutNulls leaves nulls out: a null argument is one that is not set, and a merge would make an empty map of it.
-func withoutNulls(m map[string]any) map[string]any {
-	out := make(map[string]any, len(m))
-	for k, v := range m {
-		if inner, ok := v.(map[string]any); ok {
-			v = withoutNulls(inner)
-		}
-		if v != nil {
-			out[k] = v
-		}
-	}
-	return out
+// withoutNulls leaves out arguments that are null: those are not set, and a merge would make an empty map of them. What is
+// null within an argument is part of its value.
+func withoutNulls(spec map[string]any) map[string]any {
+	spec = maps.Clone(spec)
+	maps.DeleteFunc(spec, func(_ string, v any) bool { return v == nil })
+	return spec
 }
 
 func (typeConverter) TypedToObject(v *typed.TypedValue) (runtime.Object, error) {
