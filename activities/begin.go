@@ -111,7 +111,7 @@ func (a *Activities) loadWork(ctx context.Context, uid types.UID) (*work, error)
 	planned := make([]plan.Planned, len(w.changes))
 	for i, c := range w.changes {
 		planned[i] = plan.Planned{
-			Action: c.Action, CreateBeforeDestroy: c.CreateBeforeDestroy || c.Action == v1alpha1.ActionDelete && c.CreatesFirst, Forget: c.Forget, Record: records(c),
+			Action: c.Action, CreateBeforeDestroy: c.CreateBeforeDestroy || c.Action == v1alpha1.ActionDelete && c.CreatesFirst, Forget: c.Forget || keepsOld(c), Record: records(c),
 			Deposed: c.Deposed != "", Of: -1, DependsOn: ints(c.DependsOn),
 		}
 		for _, addr := range c.Requires {
@@ -133,6 +133,9 @@ func (a *Activities) loadWork(ctx context.Context, uid types.UID) (*work, error)
 
 // records says whether a change leaves something to write down although it does nothing.
 func records(c *ledger.Change) bool { return c.Importing != nil || c.PreviousAddress != "" || c.Checks }
+
+// keepsOld says whether a replace ends with the create, and leaves the old instance to a later plan.
+func keepsOld(c *ledger.Change) bool { return c.KeepsOld && c.CreateBeforeDestroy }
 
 // idle says whether a change has no steps.
 func idle(c *ledger.Change) bool { return c.Action == v1alpha1.ActionNoOp && !records(c) }

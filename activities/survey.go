@@ -551,6 +551,15 @@ func (s *survey) changes(visited []int) []*ledger.Change {
 			nodes = append(nodes, n)
 		}
 	}
+	// held is what stands below something that takes no part in the plan.
+	held := map[plan.Address]bool{}
+	for _, n := range s.nodes {
+		if _, visited := position[n.addr]; !visited && n.record.Living() && (len(s.spec.Targets) > 0 || len(s.spec.Exclude) > 0 || s.spec.Selector != nil) {
+			for _, addr := range n.requires {
+				held[addr] = true
+			}
+		}
+	}
 	var out []*ledger.Change
 	add := func(n *node, state *ledger.State, requires []string) *ledger.Change {
 		c := &ledger.Change{Bound: ledger.Bound{State: state.Digest(), Deleting: n.deleting}, Requires: requires}
@@ -570,6 +579,7 @@ func (s *survey) changes(visited []int) []*ledger.Change {
 		}
 		c := add(n, &n.record.State, requires)
 		c.CreatesFirst = n.createsFirst || !n.wanted && n.record.CreateBeforeDestroy
+		c.KeepsOld = held[n.addr]
 		if n.movedFrom != nil {
 			c.PreviousAddress = n.movedFrom.addr.String()
 			c.Bound.From, c.Bound.FromState = &n.movedFrom.ref, n.movedFrom.record.Digest()

@@ -253,6 +253,9 @@ type Change struct {
 	Refreshed *State `json:"refreshed,omitempty"`
 	// CreatesFirst is true when a replace, if there is to be one, creates before it destroys.
 	CreatesFirst bool `json:"createsFirst,omitempty"`
+	// KeepsOld is true when a replace that creates first has to leave the old instance deposed: something that stands on it takes
+	// no part in the plan.
+	KeepsOld bool `json:"keepsOld,omitempty"`
 	// Checks is true when conditions could not be checked while planning, and must be by the apply, also of a NoOp.
 	Checks bool `json:"checks,omitempty"`
 	// DeposedKey is the key under which a replace that creates first keeps the old instance.

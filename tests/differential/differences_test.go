@@ -107,15 +107,19 @@ func unreadDeleted(tf *planDocument, d difference) bool {
 }
 
 // leftAlone (D6) are the addresses that a step did not change although they had drifted. Terraform's apply records what it read of
-// them; Hykube's records what the plan changes, and the rest with a refresh-only plan.
+// them, also when there is nothing else to do; in Hykube there is nothing to apply then, and a refresh-only plan records it.
 func (m *memory) leftAlone(s *step, tf, hy *outcome) map[string]bool {
 	if tf.Plan == nil || hy.Plan == nil {
 		return m.unrecorded
 	}
-	for at, action := range tf.Plan.actions() {
+	empty := true
+	for _, action := range tf.Plan.actions() {
+		empty = empty && action == "no-op"
+	}
+	for at := range tf.Plan.actions() {
 		switch {
 		case hy.Plan.Drift[at] == nil && !m.unrecorded[at]:
-		case action == "no-op" || hy.ApplyError != "" || s.PlanOnly:
+		case empty || hy.ApplyError != "" || s.PlanOnly:
 			m.unrecorded[at] = true
 		default:
 			delete(m.unrecorded, at)
