@@ -153,7 +153,9 @@ func ended(c *ledger.Change, destroy bool) bool {
 }
 
 // halves says whether a change has two steps.
-func halves(c *ledger.Change) bool { return c.Action == v1alpha1.ActionReplace && !c.Forget && !keepsOld(c) }
+func halves(c *ledger.Change) bool {
+	return c.Action == v1alpha1.ActionReplace && !c.Forget && !keepsOld(c)
+}
 
 // firstHalf says whether a step is the first of the two of a replace.
 func firstHalf(c *ledger.Change, destroy bool) bool {

@@ -117,7 +117,7 @@ func (ev *evaluation) variables() map[string]cty.Value {
 // value is what a reference stands for. Secrets and ephemeral values are marked here, too, so that a scope which forgets it
 // gives nothing away.
 func (ev *evaluation) value(r Reference) cty.Value {
-	v := cty.DynamicVal
+	var v cty.Value
 	if ev.static {
 		v = ev.guess(r.Address)
 	} else {

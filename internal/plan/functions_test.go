@@ -119,6 +119,7 @@ func TestRSADecrypt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	//lint:ignore SA1019 it is what rsadecrypt takes
 	text, err := rsa.EncryptPKCS1v15(rand.Reader, &key.PublicKey, []byte("hello"))
 	if err != nil {
 		t.Fatal(err)

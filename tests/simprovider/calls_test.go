@@ -108,6 +108,7 @@ func TestList(t *testing.T) {
 	w.made("sim_network", vals{"name": str("a-other")})
 	s := w.made("sim_subnet", vals{"name": str("s"), "network_id": n.GetAttr("id"), "cidr": str("10.0.1.0/24")})
 	i := w.made("sim_instance", vals{"name": str("i"), "subnet_id": s.GetAttr("id"), "image": str("debian-13")})
+	//lint:ignore SA1019 it is how a provider says that it lists, until the interfaces are one
 	server, ok := w.server.(tfprotov6.ProviderServerWithListResource)
 	if !ok {
 		t.Fatal("the provider lists nothing")
@@ -176,6 +177,7 @@ func TestReboot(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := i.GetAttr("id").AsString()
+	//lint:ignore SA1019 it is how a provider says that it has actions, until the interfaces are one
 	server, ok := w.server.(tfprotov6.ProviderServerWithActions)
 	if !ok {
 		t.Fatal("the provider has no actions")
