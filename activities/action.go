@@ -113,6 +113,7 @@ func (s *stepRun) invoke(ctx context.Context) error {
 		}
 	}
 	scope := s.newScope(s.plan, r.ref.Namespace, nil)
+	s.scope = scope
 	defer func() { s.warnUnclosed(ctx, scope.close(ctx)) }()
 	config, _, err := (&look{ctx: ctx, scope: scope}).config(r)
 	if err != nil {
@@ -191,7 +192,7 @@ func (s *stepRun) tell(ctx context.Context) func(string) {
 			return
 		}
 		last = now
-		s.change.Message = text
+		s.change.Message = s.scope.mask(text)
 		if err := s.Ledger.SaveChange(ctx, s.plan.UID, s.change); err != nil {
 			s.Logger.WarnContext(ctx, "write progress of action", "plan", s.plan.Name, "namespace", s.plan.Namespace, "address", s.change.Address, "error", err)
 		}

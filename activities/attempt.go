@@ -31,6 +31,7 @@ func (s *stepRun) remember(ctx context.Context, r *resource, rec *ledger.Instanc
 		return nil
 	}
 	scope := s.newScope(s.plan, r.ref.Namespace, nil)
+	s.scope = scope
 	defer func() { s.warnUnclosed(ctx, scope.close(context.WithoutCancel(ctx))) }()
 	return s.fulfilled(&look{ctx: ctx, scope: scope}, rec, r, *s.after)
 }

@@ -181,6 +181,7 @@ func (l *loan) dataSource(a *Activities, r *resource) (*instance.DataSource, err
 func (s *stepRun) readData(ctx context.Context) error {
 	c, r := s.change, s.resource
 	scope := s.newScope(s.plan, r.ref.Namespace, nil)
+	s.scope = scope
 	defer func() { s.warnUnclosed(ctx, scope.close(ctx)) }()
 	look := &look{ctx: ctx, scope: scope}
 	config, _, err := look.config(r)

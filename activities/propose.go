@@ -151,6 +151,7 @@ func (pr *proposal) change(ctx context.Context, c *ledger.Change) (ok bool, err 
 		return false, pr.Ledger.SaveChange(ctx, pr.plan.UID, c)
 	}
 	pr.expect(c, addr, e.prior, e.planned)
+	c.Diagnostics = pr.scope.maskAll(c.Diagnostics)
 	return true, pr.Ledger.SaveChange(ctx, pr.plan.UID, c)
 }
 
@@ -205,8 +206,8 @@ func (pr *proposal) fail(c *ledger.Change, addr plan.Address, err error) {
 	pr.mu.Lock()
 	pr.errors++
 	pr.mu.Unlock()
-	c.State, c.Message = v1alpha1.ChangeFailed, err.Error()
-	c.Diagnostics = plan.WithAddress(append(c.Diagnostics, diagnosticsOf(err)...), addr)
+	c.State, c.Message = v1alpha1.ChangeFailed, pr.scope.mask(err.Error())
+	c.Diagnostics = pr.scope.maskAll(plan.WithAddress(append(c.Diagnostics, diagnosticsOf(err)...), addr))
 }
 
 // ask fills the change with what the provider would do.

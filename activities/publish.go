@@ -19,6 +19,7 @@ import (
 	"github.com/hykube/hykube/workflows"
 
 	ctymsgpack "github.com/zclconf/go-cty/cty/msgpack"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -190,7 +191,13 @@ func (a *Activities) writeStatus(ctx context.Context, ref v1alpha1.ObjectReferen
 	}
 	s := statusOf(obj)
 	change(s)
-	if err := a.Objects.SetStatus(ctx, ref, s.toMap()); err != nil && !errors.Is(err, ErrGone) {
+	err = a.Objects.SetStatus(ctx, ref, s.toMap())
+	if apierrors.IsRequestEntityTooLargeError(err) {
+		// The spec alone fills the object. What became of it must be told all the same.
+		s.attributes = nil
+		err = a.Objects.SetStatus(ctx, ref, s.toMap())
+	}
+	if err != nil && !errors.Is(err, ErrGone) {
 		return err
 	}
 	return nil

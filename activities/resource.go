@@ -1,8 +1,11 @@
 package activities
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
@@ -155,8 +158,43 @@ func (s *status) toMap() map[string]any {
 		}
 	}
 	m := map[string]any{"observedGeneration": s.observed, "conditions": list}
-	if len(s.attributes) > 0 {
-		m["attributes"] = s.attributes
+	if attributes := fitting(s.attributes); len(attributes) > 0 {
+		m["attributes"] = attributes
 	}
 	return m
+}
+
+// maxAttributes bounds, in bytes of JSON, what a status shows of the attributes: with a spec as large as an object may be, and
+// conditions, the object has to stay within what the store takes. The state has all of them.
+const maxAttributes = 256 << 10
+
+// fitting leaves the largest attributes out until the rest fits.
+func fitting(attributes map[string]any) map[string]any {
+	type sized struct {
+		name  string
+		bytes int
+	}
+	var sizes []sized
+	sum := 0
+	for name, v := range attributes {
+		js, err := json.Marshal(v)
+		if err != nil {
+			continue
+		}
+		sizes = append(sizes, sized{name, len(js)})
+		sum += len(js)
+	}
+	if sum <= maxAttributes {
+		return attributes
+	}
+	slices.SortFunc(sizes, func(a, b sized) int { return cmp.Or(cmp.Compare(b.bytes, a.bytes), cmp.Compare(a.name, b.name)) })
+	out := maps.Clone(attributes)
+	for _, s := range sizes {
+		if sum <= maxAttributes {
+			break
+		}
+		out[s.name] = fmt.Sprintf("(%d bytes, too large to be shown here; see the subresource state)", s.bytes)
+		sum -= s.bytes
+	}
+	return out
 }

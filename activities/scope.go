@@ -43,6 +43,8 @@ type memory struct {
 	data map[plan.Address]cty.Value
 	// open holds the values of the ephemeral resources that are open.
 	open map[plan.Address]cty.Value
+	// secrets are the sensitive texts that expressions were given.
+	secrets map[string]bool
 	// undo closes them, in the order in which they were opened.
 	undo []func(context.Context) error
 	// opening is held while ephemeral resources are opened, so that each is opened once.
@@ -62,7 +64,7 @@ func (a *Activities) scopeOf(who *v1alpha1.Identity, namespace string, planned f
 	return &scope{
 		Activities: a, who: who, namespace: namespace, planned: planned,
 		calls:  sync.OnceValue(a.providerFunctions),
-		memory: &memory{may: map[readable]bool{}, data: map[plan.Address]cty.Value{}, open: map[plan.Address]cty.Value{}},
+		memory: &memory{may: map[readable]bool{}, data: map[plan.Address]cty.Value{}, open: map[plan.Address]cty.Value{}, secrets: map[string]bool{}},
 	}
 }
 
@@ -253,6 +255,7 @@ type look struct {
 
 func (l *look) up(addr plan.Address) (cty.Value, bool) {
 	v, ok, err := l.scope.value(l.ctx, addr)
+	l.scope.heed(v)
 	l.err = errors.Join(l.err, err)
 	return v, ok
 }

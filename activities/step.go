@@ -175,6 +175,8 @@ type stepRun struct {
 	resource *resource
 	// after is set once the provider said what is there now.
 	after *cty.Value
+	// scope is what the step's expressions see; nil when it has none.
+	scope *scope
 	// warnings are what the provider said beside its answers.
 	warnings plan.Diagnostics
 	// answered is set once the provider was asked to make the change, whatever came of it.
@@ -202,10 +204,10 @@ func (s *stepRun) record(ctx context.Context, in workflows.StepInput, err error)
 	if err == nil && len(s.warnings) > 0 {
 		c.Diagnostics = append(c.Diagnostics, s.warnings...)
 	}
-	c.Diagnostics = plan.WithAddress(c.Diagnostics, addr)
+	c.Diagnostics = s.scope.maskAll(plan.WithAddress(c.Diagnostics, addr))
+	c.Message = s.scope.mask(c.Message)
 	if c.State != v1alpha1.ChangeRunning {
 		c.FinishedAt = now()
-		s.progress.moved(in.Plan, v1alpha1.ChangeRunning, c.State)
 	}
 	if err != nil && s.answered {
 		// A server that stops may not take the object's status any more. That must not make a failed create look untried.
@@ -218,6 +220,9 @@ func (s *stepRun) record(ctx context.Context, in workflows.StepInput, err error)
 	}
 	if err := s.Ledger.SaveChange(ctx, s.plan.UID, c); err != nil {
 		return workflows.StepResult{}, err
+	}
+	if c.State != v1alpha1.ChangeRunning {
+		s.progress.moved(in.Plan, v1alpha1.ChangeRunning, c.State)
 	}
 	return workflows.StepResult{OK: c.State == v1alpha1.ChangeDone || c.State == v1alpha1.ChangeRunning, State: string(c.State)}, nil
 }
@@ -423,6 +428,7 @@ func (s *stepRun) make(ctx context.Context) error {
 		return s.retryable(err, true)
 	}
 	scope := s.newScope(s.plan, r.ref.Namespace, nil)
+	s.scope = scope
 	defer func() {
 		if cerr := scope.close(context.WithoutCancel(ctx)); cerr != nil {
 			s.Logger.Warn("close ephemeral resources", "address", c.Address, "error", cerr)

@@ -457,7 +457,10 @@ func (s *survey) resolve(n *node, a *Activities) {
 	for _, addr := range n.dependsOn {
 		i, ok := s.byAddr[addr]
 		switch {
-		case !ok && slices.Contains(n.lifecycle.DependsOn, addr.String()):
+		case !ok && slices.ContainsFunc(n.lifecycle.DependsOn, func(s string) bool {
+			named, err := plan.ParseAddress(s)
+			return err == nil && named == addr
+		}):
 			s.diags = append(s.diags, attributeProblem(n.addr, "lifecycle.dependsOn", "Reference to undeclared resource",
 				fmt.Sprintf("There is no %s named %q in this namespace%s.", addr.Mode.KindOf(addr.Type), addr.Name, s.others(addr))))
 		case ok && s.nodes[i].movedTo != nil:

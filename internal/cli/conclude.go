@@ -44,9 +44,16 @@ func (s *session) conclude(p *v1alpha1.Plan, how *ending, took time.Duration) er
 	if total(p) > eachChange && progress != nil {
 		made, failed = int(progress.Done), int(progress.Failed)
 	}
+	var blocked []string
 	for _, d := range p.Status.Diagnostics {
-		fmt.Fprint(s.ErrOut, diff.Diagnostic(d, s.style))
+		if !ready(p) {
+			fmt.Fprint(s.ErrOut, diff.Diagnostic(d, s.style))
+		} else if d.Severity == v1alpha1.SeverityError {
+			// A plan that could be made has errors about what it leaves alone; they were told with it, as its warnings were.
+			blocked = append(blocked, d.Address+": "+d.Summary)
+		}
 	}
+	s.list("Blocked, and left as they are:", blocked)
 	s.list("Half done:", halves)
 	s.list("Not tried:", skipped)
 	s.list("Not applied, because they moved after the plan was made:", stales)
@@ -55,11 +62,19 @@ func (s *session) conclude(p *v1alpha1.Plan, how *ending, took time.Duration) er
 	where := fmt.Sprintf("Plan %s: kubectl hykube status %s -n %s, or kubectl hykube ui for the run itself.", p.Name, p.Name, p.Namespace)
 	if ready(p) {
 		headline := "Apply complete!"
-		if p.Spec.Destroy {
+		if len(blocked) > 0 {
+			headline = "Apply complete, but for what is blocked:"
+		}
+		if p.Spec.Destroy && len(blocked) > 0 {
+			headline = "Destroy complete, but for what is blocked:"
+		} else if p.Spec.Destroy {
 			headline = "Destroy complete!"
 			where = "The objects stay, without infrastructure: kubectl hykube apply makes it again, kubectl delete removes them.\n" + where
 		}
 		fmt.Fprintf(s.Out, "\n%s %s, in %s.\n%s\n", s.style.Bold(s.style.Green(headline)), counts(sum), elapsed(took), s.style.Dim(where))
+		if len(blocked) > 0 {
+			return silent(ExitRefused)
+		}
 		return nil
 	}
 	code, headline, next := ExitError, "Apply incomplete:", "running the same command again goes on from there"

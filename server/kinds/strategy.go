@@ -77,18 +77,21 @@ func (strategy) AllowUnconditionalUpdate() bool { return false }
 func (strategy) Canonicalize(runtime.Object)    {}
 
 func (s strategy) WarningsOnCreate(_ context.Context, obj runtime.Object) []string {
-	if !s.warns {
-		return nil
+	u := obj.(*unstructured.Unstructured)
+	spec, _ := u.Object["spec"].(map[string]any)
+	warnings := scalarWarnings(spec, s.kind.Schema.Block)
+	if s.warns {
+		warnings = append(warnings, s.kind.warnings(u)...)
 	}
-	return s.kind.warnings(obj.(*unstructured.Unstructured))
+	return warnings
 }
 
-func (s strategy) WarningsOnUpdate(_ context.Context, obj, old runtime.Object) []string {
+func (s strategy) WarningsOnUpdate(ctx context.Context, obj, old runtime.Object) []string {
 	n, o := obj.(*unstructured.Unstructured), old.(*unstructured.Unstructured)
-	if !s.warns || !changed(n, o, "spec") {
+	if !changed(n, o, "spec") {
 		return nil
 	}
-	return s.kind.warnings(n)
+	return s.WarningsOnCreate(ctx, n)
 }
 
 // GetResetFields tells server-side apply what a client cannot own through the object itself.

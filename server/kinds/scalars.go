@@ -1,0 +1,83 @@
+package kinds
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/hykube/hykube/internal/schema"
+)
+
+// maxScalarWarnings bounds what one write is told about scalars.
+const maxScalarWarnings = 5
+
+// scalarWarnings names numbers and booleans that stand where the schema wants strings. Terraform converts them, and so does a
+// plan; but YAML reads 1.10, 0012 and no as something other than what is written there.
+func scalarWarnings(spec map[string]any, block *schema.Block) []string {
+	var w scalars
+	w.block("spec", spec, block)
+	if n := len(w); n > maxScalarWarnings {
+		return append(w[:maxScalarWarnings:maxScalarWarnings], fmt.Sprintf("and %d more numbers and booleans in place of strings", n-maxScalarWarnings))
+	}
+	return w
+}
+
+type scalars []string
+
+func (w *scalars) block(path string, values map[string]any, b *schema.Block) {
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		at := path + "." + name
+		if a := b.Attribute(name); a != nil {
+			w.value(at, values[name], a.Type)
+		} else if nb := b.NestedBlock(name); nb != nil {
+			w.blocks(at, values[name], nb)
+		}
+	}
+}
+
+func (w *scalars) blocks(path string, v any, nb *schema.NestedBlock) {
+	switch v := v.(type) {
+	case []any:
+		for i, e := range v {
+			if m, ok := e.(map[string]any); ok {
+				w.block(fmt.Sprintf("%s[%d]", path, i), m, nb.Block)
+			}
+		}
+	case map[string]any:
+		if nb.Nesting != schema.NestingMap {
+			w.block(path, v, nb.Block)
+			return
+		}
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			if m, ok := v[key].(map[string]any); ok {
+				w.block(path+"."+key, m, nb.Block)
+			}
+		}
+	}
+}
+
+func (w *scalars) value(path string, v any, ty cty.Type) {
+	switch v := v.(type) {
+	case bool, int64, float64:
+		if ty == cty.String {
+			*w = append(*w, fmt.Sprintf("%s: a string is wanted here, and %v becomes %q; put it in quotes as you mean it", path, v, fmt.Sprint(v)))
+		}
+	case []any:
+		if ty.IsCollectionType() {
+			for i, e := range v {
+				w.value(fmt.Sprintf("%s[%d]", path, i), e, ty.ElementType())
+			}
+		}
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			switch {
+			case ty.IsMapType():
+				w.value(path+"."+key, v[key], ty.ElementType())
+			case ty.IsObjectType() && ty.HasAttribute(key):
+				w.value(path+"."+key, v[key], ty.AttributeType(key))
+			}
+		}
+	}
+}
