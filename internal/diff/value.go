@@ -41,7 +41,7 @@ func decode(raw *runtime.RawExtension) any {
 
 // combine lays the marks of Terraform's JSON plan (true where a value is unknown, or secret) over a value.
 func combine(v, unk, sens any) any {
-	if sens == true {
+	if sens == true && (v != nil || unk == true) { // nothing is no secret
 		return sensitive{}
 	}
 	if unk == true {
