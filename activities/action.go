@@ -175,7 +175,6 @@ func (s *stepRun) asApproved(r *resource, config cty.Value) error {
 		return fmt.Errorf("decode planned value of %s: %w", s.change.Address, err)
 	}
 	config = plan.WithoutWriteOnly(r.schema.Block, config) // which may be another each time, and was not stored
-	config = plan.WithoutWriteOnly(r.schema.Block, config) // which may be another each time, and was not stored
 	if errs := plan.CheckCompatible(r.schema.Block, promised, config); len(errs) > 0 {
 		return &staleError{fmt.Sprintf("with all values known its arguments are other than was approved: %v", errors.Join(errs...))}
 	}

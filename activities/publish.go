@@ -55,7 +55,7 @@ func (a *Activities) Publish(ctx context.Context, p workflows.Plan) (workflows.P
 			continue
 		}
 		diags = append(diags, c.Diagnostics...)
-		count(&summary, c)
+		summary.Count(&c.PlanChange)
 		if !idle(c) {
 			steps++
 		}
@@ -233,43 +233,6 @@ func first(diags plan.Diagnostics) plan.Diagnostics {
 		}
 	}
 	return out
-}
-
-func count(s *v1alpha1.PlanSummary, c *ledger.Change) {
-	switch c.Action {
-	case v1alpha1.ActionCreate:
-		s.Create++
-	case v1alpha1.ActionUpdate:
-		s.Update++
-	case v1alpha1.ActionReplace:
-		if c.Forget { // nothing is destroyed
-			s.Create++
-			s.Forget++
-			break
-		}
-		s.Replace++
-	case v1alpha1.ActionDelete:
-		s.Delete++
-	case v1alpha1.ActionForget:
-		s.Forget++
-	case v1alpha1.ActionInvoke:
-		s.Invoke++
-	case v1alpha1.ActionRead:
-		if c.Mode == v1alpha1.ModeData {
-			s.Read++
-		}
-	case v1alpha1.ActionNoOp:
-		s.NoOp++
-	}
-	if c.Importing != nil {
-		s.Import++
-	}
-	if c.PreviousAddress != "" {
-		s.Move++
-	}
-	if len(c.Drift) > 0 {
-		s.Drifted++
-	}
 }
 
 func summaryText(s *v1alpha1.PlanSummary) string {

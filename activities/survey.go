@@ -16,33 +16,10 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // maxDiagnostics is how many a Plan object carries.
 const maxDiagnostics = 100
-
-// node is an object of the namespace as the survey sees it.
-type node struct {
-	*resource
-	record *ledger.Instance
-	// wanted is false for what is to be destroyed.
-	wanted bool
-	config *plan.Config
-	// references are those of all expressions; dependsOn what they name in this namespace, beside lifecycle.dependsOn.
-	references []plan.Reference
-	dependsOn  []plan.Address
-	// requires are the resources that the recorded state refers to.
-	requires []plan.Address
-	// external is true when expressions refer to what no plan of this namespace changes, such as a ConfigMap: only a look
-	// at it tells whether it changed.
-	external bool
-	// createsFirst is true when a replace has to create before it destroys.
-	createsFirst bool
-	// movedFrom is the node whose record this one takes over; that one's movedTo is this one then.
-	movedFrom, movedTo *node
-	invalid            plan.Diagnostics
-}
 
 // Survey lists the objects in a plan's scope, resolves their references, decides which must be looked at, and
 // stores an open change for each of those, in the order of their dependencies.
@@ -80,107 +57,6 @@ func (a *Activities) Survey(ctx context.Context, p workflows.Plan) (workflows.Su
 	}
 	slices.Sort(result.Providers)
 	return result, nil
-}
-
-// nodes reads the objects of the plan's namespace together with what is recorded of them.
-func (a *Activities) nodes(ctx context.Context, po *v1alpha1.Plan) ([]*node, plan.Diagnostics, error) {
-	records := map[types.UID]*ledger.Instance{}
-	for rec, err := range a.Ledger.Instances(ctx, po.Namespace) {
-		if err != nil {
-			return nil, nil, err
-		}
-		records[rec.Object.UID] = rec
-	}
-	var nodes []*node
-	var diags plan.Diagnostics
-	functions := a.signatures()
-	for obj, err := range a.Objects.List(ctx, po.Namespace) {
-		if err != nil {
-			return nil, nil, err
-		}
-		r, err := resourceOf(obj, a.Catalog)
-		if err != nil {
-			diags = append(diags, problem(addressOf(obj.GetKind(), obj.GetName()), "Provider not ready", err.Error()))
-			continue
-		}
-		n := &node{resource: r, record: records[r.ref.UID], wanted: !r.deleting && !po.Spec.Destroy}
-		delete(records, r.ref.UID)
-		if n.record == nil {
-			n.record = &ledger.Instance{Object: r.ref}
-		}
-		for _, s := range n.record.Dependencies {
-			if addr, err := plan.ParseAddress(s); err == nil {
-				n.requires = append(n.requires, addr)
-			}
-		}
-		if n.wanted && (!po.Spec.RefreshOnly || n.mode != v1alpha1.ModeManaged) { // a resource that is only read needs no configuration
-			n.parse(functions)
-		}
-		nodes = append(nodes, n)
-	}
-	if err := a.dropData(ctx, po.Namespace, records); err != nil {
-		return nil, nil, err
-	}
-	return nodes, diags, nil
-}
-
-// parse reads the expressions of the spec and of the lifecycle.
-func (n *node) parse(functions plan.Functions) {
-	var diags plan.Diagnostics
-	n.config, diags = plan.ConfigOptions{
-		Functions: functions, Namespace: n.ref.Namespace, Ephemeral: n.mode == v1alpha1.ModeEphemeral,
-	}.Parse(n.spec(), n.schema.Block)
-	n.references = n.config.References()
-	for _, which := range []string{preconditions, postconditions} {
-		checks, more := checksOf(n.resource, which, functions)
-		n.references, diags = append(n.references, references(checks)...), append(diags, more...)
-	}
-	triggers, more := triggersOf(n.resource)
-	diags = append(diags, more...)
-	for _, t := range triggers {
-		for _, ref := range t.References() {
-			ref.Field, _, _ = strings.Cut(ref.Field, ":") // the column counts what nobody wrote
-			n.references = append(n.references, ref)
-		}
-	}
-	imports, more := n.importExpressions(functions)
-	diags = append(diags, more...)
-	for _, e := range imports {
-		n.references = append(n.references, e.References()...)
-	}
-	seen := map[plan.Address]bool{}
-	depend := func(addr plan.Address) {
-		switch {
-		case addr.Namespace != "" || addr.Type == plan.TypeConfigMap || addr.Type == plan.TypeSecret:
-			n.external = true
-		case addr == n.addr:
-			if !seen[addr] {
-				diags = append(diags, attributeProblem(n.addr, "", "Self-referential resource",
-					fmt.Sprintf("%s refers to itself, and cannot know its own values before it is planned. Remove the reference; a postcondition can speak of self.", n.addr)))
-			}
-			seen[addr] = true
-		case !seen[addr]:
-			seen[addr] = true
-			n.dependsOn = append(n.dependsOn, addr)
-		}
-	}
-	for _, ref := range n.references {
-		depend(ref.Address)
-	}
-	n.invalid = plan.WithAddress(diags, n.addr)
-	slices.SortFunc(n.dependsOn, plan.Address.Compare)
-	for i, s := range n.lifecycle.DependsOn {
-		addr, err := plan.ParseAddress(s)
-		if err != nil {
-			n.invalid = append(n.invalid, attributeProblem(n.addr, fmt.Sprintf("lifecycle.dependsOn[%d]", i), "Invalid address", err.Error()))
-			continue
-		}
-		if addr == n.addr {
-			n.invalid = append(n.invalid, attributeProblem(n.addr, fmt.Sprintf("lifecycle.dependsOn[%d]", i), "Self-referential resource", "A resource cannot depend on itself."))
-			continue
-		}
-		depend(addr)
-	}
 }
 
 // survey decides what a plan looks at. It does no I/O.
@@ -323,66 +199,6 @@ func (s *survey) withoutExcluded(scope []int, graph []plan.Node) []int {
 		_, found := slices.BinarySearch(out, i)
 		return found
 	})
-}
-
-// findMoves pairs the nodes whose lifecycle says that they were moved with what they come from.
-func (s *survey) findMoves() {
-	if s.spec.RefreshOnly {
-		return // what is read stays where it is
-	}
-	s.findHalfMoves()
-	for _, n := range s.nodes {
-		if n.lifecycle.Moved == nil || !n.wanted || n.mode != v1alpha1.ModeManaged {
-			continue
-		}
-		fail := func(summary, format string, args ...any) {
-			n.invalid = append(n.invalid, attributeProblem(n.addr, "lifecycle.moved.from", summary, fmt.Sprintf(format, args...)))
-		}
-		from, err := plan.ParseAddress(n.lifecycle.Moved.From)
-		if err != nil {
-			fail("Invalid address", "%v", err)
-			continue
-		}
-		i, ok := s.byAddr[from]
-		switch {
-		case !ok || !s.nodes[i].record.Living() || s.nodes[i] == n || n.movedFrom == s.nodes[i]:
-			// It was moved before, or there was never anything to move.
-		case n.record.Living() && n.record.MovedFrom != s.nodes[i].ref.UID:
-			// It has infrastructure of its own: whatever is behind the other object stays there.
-		case !s.nodes[i].deleting:
-			fail("Moved object still exists", "%s is to take over from %s, which is not marked for deletion. Two objects cannot stand for one resource: delete the old one (kubectl delete %s %s --wait=false); its infrastructure stays.",
-				n.addr, from, s.nodes[i].ref.Kind, s.nodes[i].ref.Name)
-		case s.nodes[i].movedTo != nil:
-			fail("Ambiguous move", "Another object takes over from %s already. Remove lifecycle.moved from one of the two.", from)
-		default:
-			n.takesOver(s.nodes[i])
-		}
-	}
-}
-
-// findHalfMoves pairs the nodes that speak of the same infrastructure because a server was killed between the two writes of a
-// move. What is recorded counts, whatever the lifecycle says by now: destroying the old one would destroy the new one's.
-func (s *survey) findHalfMoves() {
-	var byUID map[types.UID]*node
-	for _, n := range s.nodes {
-		if n.record.MovedFrom == "" || !n.record.Living() {
-			continue
-		}
-		if byUID == nil {
-			byUID = make(map[types.UID]*node, len(s.nodes))
-			for _, other := range s.nodes {
-				byUID[other.ref.UID] = other
-			}
-		}
-		if from := byUID[n.record.MovedFrom]; from != nil && from != n && from.movedTo == nil && from.record.Living() {
-			n.takesOver(from)
-		}
-	}
-}
-
-func (n *node) takesOver(from *node) {
-	n.movedFrom, from.movedTo = from, n
-	n.requires = from.requires
 }
 
 // spreadCreatesFirst finds what has to be created before it is destroyed: what asks for it, and all that it depends on,
@@ -637,14 +453,6 @@ func (s *survey) beyond(addrs []plan.Address, modes ...v1alpha1.Mode) []plan.Add
 	return out
 }
 
-func problem(addr plan.Address, summary, detail string) v1alpha1.Diagnostic {
-	return attributeProblem(addr, "", summary, detail)
-}
-
-func attributeProblem(addr plan.Address, attribute, summary, detail string) v1alpha1.Diagnostic {
-	return v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: summary, Detail: detail, Address: addr.String(), Attribute: attribute}
-}
-
 // refuse ends a plan that cannot be made, in the Plan's conditions and in those of the objects that are at fault.
 func (a *Activities) refuse(ctx context.Context, p workflows.Plan, nodes []*node, diags plan.Diagnostics) error {
 	if err := a.failPlan(ctx, p, summarize(diags), diags); err != nil {
@@ -668,46 +476,4 @@ func (a *Activities) refuse(ctx context.Context, p workflows.Plan, nodes []*node
 		}
 	}
 	return nil
-}
-
-// describe writes errors in full.
-func describe(diags plan.Diagnostics) string {
-	var text []byte
-	for _, d := range diags {
-		if d.Severity != v1alpha1.SeverityError {
-			continue
-		}
-		if len(text) > 0 {
-			text = append(text, '\n')
-		}
-		if d.Attribute != "" {
-			text = append(text, d.Attribute+": "...)
-		}
-		text = append(text, d.Summary...)
-		if d.Detail != "" {
-			text = append(text, ": "+d.Detail...)
-		}
-	}
-	return string(text)
-}
-
-// summarize names the first error and counts the rest.
-func summarize(diags plan.Diagnostics) string {
-	var errs plan.Diagnostics
-	for _, d := range diags {
-		if d.Severity == v1alpha1.SeverityError {
-			errs = append(errs, d)
-		}
-	}
-	if len(errs) == 0 {
-		return ""
-	}
-	text := describe(errs[:1])
-	if errs[0].Address != "" {
-		text = errs[0].Address + ": " + text
-	}
-	if n := len(errs) - 1; n > 0 {
-		text += fmt.Sprintf(" (and %d more, see status.diagnostics)", n)
-	}
-	return text
 }

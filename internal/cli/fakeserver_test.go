@@ -461,7 +461,7 @@ func (f *fakeServer) makePlan(p *v1alpha1.Plan) {
 	}
 	sum := &v1alpha1.PlanSummary{}
 	for _, c := range changes {
-		diff.Tally(sum, &c)
+		sum.Count(&c)
 	}
 	p.Status.Summary, p.Status.Digest = sum, "sha256:abc"
 	f.set(p, v1alpha1.ConditionPlanned, true, v1alpha1.ReasonPlanned, "")

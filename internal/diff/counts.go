@@ -9,49 +9,11 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// Tally counts a change in a summary, as the server does.
-func Tally(sum *v1alpha1.PlanSummary, c *v1alpha1.PlanChange) {
-	switch c.Action {
-	case v1alpha1.ActionCreate:
-		sum.Create++
-	case v1alpha1.ActionUpdate:
-		sum.Update++
-	case v1alpha1.ActionReplace:
-		if c.Forget { // nothing is destroyed
-			sum.Create++
-			sum.Forget++
-			break
-		}
-		sum.Replace++
-	case v1alpha1.ActionDelete:
-		sum.Delete++
-	case v1alpha1.ActionForget:
-		sum.Forget++
-	case v1alpha1.ActionInvoke:
-		sum.Invoke++
-	case v1alpha1.ActionRead:
-		if c.Mode == v1alpha1.ModeData {
-			sum.Read++
-		}
-	case v1alpha1.ActionNoOp:
-		sum.NoOp++
-	}
-	if c.Importing != nil {
-		sum.Import++
-	}
-	if moves(c) {
-		sum.Move++
-	}
-	if len(c.Drift) > 0 {
-		sum.Drifted++
-	}
-}
-
 // TallyMade counts what was made of a change: all, nothing, or the first half of a replace.
 func TallyMade(sum *v1alpha1.PlanSummary, c *v1alpha1.PlanChange) {
 	switch {
 	case c.State == v1alpha1.ChangeDone:
-		Tally(sum, c)
+		sum.Count(c)
 	case !HalfDone(c):
 	case c.CreateBeforeDestroy:
 		sum.Create++
@@ -85,7 +47,7 @@ func (n *counts) add(c *v1alpha1.PlanChange) {
 	if n.signs == nil {
 		n.signs = map[string]bool{}
 	}
-	Tally(&n.PlanSummary, c)
+	n.PlanSummary.Count(c)
 	if c.Action == v1alpha1.ActionReplace && c.Forget {
 		n.kept++
 	}

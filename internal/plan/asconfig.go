@@ -9,22 +9,32 @@ import (
 // AsConfig is the configuration that would ask for what a state holds: the state without what only the provider
 // may set. It is what ignoring all changes means, and where the configuration of an imported resource begins.
 func AsConfig(block *schema.Block, state cty.Value) cty.Value {
-	return withAttrs(state, func(vals map[string]cty.Value) {
-		configAttributes(block.Attributes, vals)
+	return without(block, state, func(a *schema.Attribute) bool { return !a.Configurable() })
+}
+
+// WithoutWriteOnly is a value without what must never be stored.
+func WithoutWriteOnly(block *schema.Block, v cty.Value) cty.Value {
+	return without(block, v, func(a *schema.Attribute) bool { return a.WriteOnly })
+}
+
+// without makes attributes null, at any depth.
+func without(block *schema.Block, v cty.Value, drop func(*schema.Attribute) bool) cty.Value {
+	return withAttrs(v, func(vals map[string]cty.Value) {
+		withoutAttributes(block.Attributes, vals, drop)
 		for _, nb := range block.Blocks {
-			vals[nb.TypeName] = eachNested(nb.Nesting, vals[nb.TypeName], func(e cty.Value) cty.Value { return AsConfig(nb.Block, e) })
+			vals[nb.TypeName] = eachNested(nb.Nesting, vals[nb.TypeName], func(e cty.Value) cty.Value { return without(nb.Block, e, drop) })
 		}
 	})
 }
 
-func configAttributes(attrs []*schema.Attribute, vals map[string]cty.Value) {
+func withoutAttributes(attrs []*schema.Attribute, vals map[string]cty.Value, drop func(*schema.Attribute) bool) {
 	for _, a := range attrs {
 		switch {
-		case !a.Configurable():
+		case drop(a):
 			vals[a.Name] = cty.NullVal(a.Type)
 		case a.Nested != nil:
 			vals[a.Name] = eachNested(a.Nested.Nesting, vals[a.Name], func(e cty.Value) cty.Value {
-				return withAttrs(e, func(vals map[string]cty.Value) { configAttributes(a.Nested.Attributes, vals) })
+				return withAttrs(e, func(vals map[string]cty.Value) { withoutAttributes(a.Nested.Attributes, vals, drop) })
 			})
 		}
 	}

@@ -1,0 +1,72 @@
+package activities
+
+import (
+	"fmt"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/plan"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// This file pairs what takes over from something else with that.
+
+// findMoves pairs the nodes whose lifecycle says that they were moved with what they come from.
+func (s *survey) findMoves() {
+	if s.spec.RefreshOnly {
+		return // what is read stays where it is
+	}
+	s.findHalfMoves()
+	for _, n := range s.nodes {
+		if n.lifecycle.Moved == nil || !n.wanted || n.mode != v1alpha1.ModeManaged {
+			continue
+		}
+		fail := func(summary, format string, args ...any) {
+			n.invalid = append(n.invalid, attributeProblem(n.addr, "lifecycle.moved.from", summary, fmt.Sprintf(format, args...)))
+		}
+		from, err := plan.ParseAddress(n.lifecycle.Moved.From)
+		if err != nil {
+			fail("Invalid address", "%v", err)
+			continue
+		}
+		i, ok := s.byAddr[from]
+		switch {
+		case !ok || !s.nodes[i].record.Living() || s.nodes[i] == n || n.movedFrom == s.nodes[i]:
+			// It was moved before, or there was never anything to move.
+		case n.record.Living() && n.record.MovedFrom != s.nodes[i].ref.UID:
+			// It has infrastructure of its own: whatever is behind the other object stays there.
+		case !s.nodes[i].deleting:
+			fail("Moved object still exists", "%s is to take over from %s, which is not marked for deletion. Two objects cannot stand for one resource: delete the old one (kubectl delete %s %s --wait=false); its infrastructure stays.",
+				n.addr, from, s.nodes[i].ref.Kind, s.nodes[i].ref.Name)
+		case s.nodes[i].movedTo != nil:
+			fail("Ambiguous move", "Another object takes over from %s already. Remove lifecycle.moved from one of the two.", from)
+		default:
+			n.takesOver(s.nodes[i])
+		}
+	}
+}
+
+// findHalfMoves pairs the nodes that speak of the same infrastructure because a server was killed between the two writes of a
+// move. What is recorded counts, whatever the lifecycle says by now: destroying the old one would destroy the new one's.
+func (s *survey) findHalfMoves() {
+	var byUID map[types.UID]*node
+	for _, n := range s.nodes {
+		if n.record.MovedFrom == "" || !n.record.Living() {
+			continue
+		}
+		if byUID == nil {
+			byUID = make(map[types.UID]*node, len(s.nodes))
+			for _, other := range s.nodes {
+				byUID[other.ref.UID] = other
+			}
+		}
+		if from := byUID[n.record.MovedFrom]; from != nil && from != n && from.movedTo == nil && from.record.Living() {
+			n.takesOver(from)
+		}
+	}
+}
+
+func (n *node) takesOver(from *node) {
+	n.movedFrom, from.movedTo = from, n
+	n.requires = from.requires
+}

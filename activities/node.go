@@ -1,0 +1,137 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/plan"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// node is an object of the namespace as the survey sees it.
+type node struct {
+	*resource
+	record *ledger.Instance
+	// wanted is false for what is to be destroyed.
+	wanted bool
+	config *plan.Config
+	// references are those of all expressions; dependsOn what they name in this namespace, beside lifecycle.dependsOn.
+	references []plan.Reference
+	dependsOn  []plan.Address
+	// requires are the resources that the recorded state refers to.
+	requires []plan.Address
+	// external is true when expressions refer to what no plan of this namespace changes, such as a ConfigMap: only a look
+	// at it tells whether it changed.
+	external bool
+	// createsFirst is true when a replace has to create before it destroys.
+	createsFirst bool
+	// movedFrom is the node whose record this one takes over; that one's movedTo is this one then.
+	movedFrom, movedTo *node
+	invalid            plan.Diagnostics
+}
+
+// nodes reads the objects of the plan's namespace together with what is recorded of them.
+func (a *Activities) nodes(ctx context.Context, po *v1alpha1.Plan) ([]*node, plan.Diagnostics, error) {
+	records := map[types.UID]*ledger.Instance{}
+	for rec, err := range a.Ledger.Instances(ctx, po.Namespace) {
+		if err != nil {
+			return nil, nil, err
+		}
+		records[rec.Object.UID] = rec
+	}
+	var nodes []*node
+	var diags plan.Diagnostics
+	functions := a.signatures()
+	for obj, err := range a.Objects.List(ctx, po.Namespace) {
+		if err != nil {
+			return nil, nil, err
+		}
+		r, err := resourceOf(obj, a.Catalog)
+		if err != nil {
+			diags = append(diags, problem(addressOf(obj.GetKind(), obj.GetName()), "Provider not ready", err.Error()))
+			continue
+		}
+		n := &node{resource: r, record: records[r.ref.UID], wanted: !r.deleting && !po.Spec.Destroy}
+		delete(records, r.ref.UID)
+		if n.record == nil {
+			n.record = &ledger.Instance{Object: r.ref}
+		}
+		for _, s := range n.record.Dependencies {
+			if addr, err := plan.ParseAddress(s); err == nil {
+				n.requires = append(n.requires, addr)
+			}
+		}
+		if n.wanted && (!po.Spec.RefreshOnly || n.mode != v1alpha1.ModeManaged) { // a resource that is only read needs no configuration
+			n.parse(functions)
+		}
+		nodes = append(nodes, n)
+	}
+	if err := a.dropData(ctx, po.Namespace, records); err != nil {
+		return nil, nil, err
+	}
+	return nodes, diags, nil
+}
+
+// parse reads the expressions of the spec and of the lifecycle.
+func (n *node) parse(functions plan.Functions) {
+	var diags plan.Diagnostics
+	n.config, diags = plan.ConfigOptions{
+		Functions: functions, Namespace: n.ref.Namespace, Ephemeral: n.mode == v1alpha1.ModeEphemeral,
+	}.Parse(n.spec(), n.schema.Block)
+	n.references = n.config.References()
+	for _, which := range []string{preconditions, postconditions} {
+		checks, more := checksOf(n.resource, which, functions)
+		n.references, diags = append(n.references, references(checks)...), append(diags, more...)
+	}
+	triggers, more := triggersOf(n.resource)
+	diags = append(diags, more...)
+	for _, t := range triggers {
+		for _, ref := range t.References() {
+			ref.Field, _, _ = strings.Cut(ref.Field, ":") // the column counts what nobody wrote
+			n.references = append(n.references, ref)
+		}
+	}
+	imports, more := n.importExpressions(functions)
+	diags = append(diags, more...)
+	for _, e := range imports {
+		n.references = append(n.references, e.References()...)
+	}
+	seen := map[plan.Address]bool{}
+	depend := func(addr plan.Address) {
+		switch {
+		case addr.Namespace != "" || addr.Type == plan.TypeConfigMap || addr.Type == plan.TypeSecret:
+			n.external = true
+		case addr == n.addr:
+			if !seen[addr] {
+				diags = append(diags, attributeProblem(n.addr, "", "Self-referential resource",
+					fmt.Sprintf("%s refers to itself, and cannot know its own values before it is planned. Remove the reference; a postcondition can speak of self.", n.addr)))
+			}
+			seen[addr] = true
+		case !seen[addr]:
+			seen[addr] = true
+			n.dependsOn = append(n.dependsOn, addr)
+		}
+	}
+	for _, ref := range n.references {
+		depend(ref.Address)
+	}
+	n.invalid = plan.WithAddress(diags, n.addr)
+	slices.SortFunc(n.dependsOn, plan.Address.Compare)
+	for i, s := range n.lifecycle.DependsOn {
+		addr, err := plan.ParseAddress(s)
+		if err != nil {
+			n.invalid = append(n.invalid, attributeProblem(n.addr, fmt.Sprintf("lifecycle.dependsOn[%d]", i), "Invalid address", err.Error()))
+			continue
+		}
+		if addr == n.addr {
+			n.invalid = append(n.invalid, attributeProblem(n.addr, fmt.Sprintf("lifecycle.dependsOn[%d]", i), "Self-referential resource", "A resource cannot depend on itself."))
+			continue
+		}
+		depend(addr)
+	}
+}

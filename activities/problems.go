@@ -1,0 +1,60 @@
+package activities
+
+import (
+	"fmt"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/plan"
+)
+
+// This file writes problems, for those who read them.
+
+func problem(addr plan.Address, summary, detail string) v1alpha1.Diagnostic {
+	return attributeProblem(addr, "", summary, detail)
+}
+
+func attributeProblem(addr plan.Address, attribute, summary, detail string) v1alpha1.Diagnostic {
+	return v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: summary, Detail: detail, Address: addr.String(), Attribute: attribute}
+}
+
+// describe writes errors in full.
+func describe(diags plan.Diagnostics) string {
+	var text []byte
+	for _, d := range diags {
+		if d.Severity != v1alpha1.SeverityError {
+			continue
+		}
+		if len(text) > 0 {
+			text = append(text, '\n')
+		}
+		if d.Attribute != "" {
+			text = append(text, d.Attribute+": "...)
+		}
+		text = append(text, d.Summary...)
+		if d.Detail != "" {
+			text = append(text, ": "+d.Detail...)
+		}
+	}
+	return string(text)
+}
+
+// summarize names the first error and counts the rest.
+func summarize(diags plan.Diagnostics) string {
+	var errs plan.Diagnostics
+	for _, d := range diags {
+		if d.Severity == v1alpha1.SeverityError {
+			errs = append(errs, d)
+		}
+	}
+	if len(errs) == 0 {
+		return ""
+	}
+	text := describe(errs[:1])
+	if errs[0].Address != "" {
+		text = errs[0].Address + ": " + text
+	}
+	if n := len(errs) - 1; n > 0 {
+		text += fmt.Sprintf(" (and %d more, see status.diagnostics)", n)
+	}
+	return text
+}
