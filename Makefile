@@ -10,8 +10,9 @@ export CGO_ENABLED := 1
 KUBERNETES := $(shell sed -n 's/^const kubernetesVersion = "\(.*\)"/\1/p' server/version.go)
 LDFLAGS := -s -w -X k8s.io/component-base/version.gitVersion=$(KUBERNETES) -X github.com/hykube/hykube/server.Version=$(VERSION) -X github.com/hykube/hykube/internal/cli.Version=$(VERSION)
 
-# The differential test: how many generated stories, and from which seed on.
+# The differential test: how many generated stories, how many of generated types, and from which seed on.
 CASES ?= 250
+SHAPES ?= 120
 SEED ?= 1
 DIFFERENTIAL_NOTE = command -v tofu >/dev/null || command -v terraform >/dev/null || echo "NOTE: neither tofu nor terraform is installed: nothing is compared with it (tests/differential is skipped)"
 
@@ -44,9 +45,9 @@ test: build mirror ## Run every test, from units to end-to-end stories.
 	HYKUBE_BIN_DIR=$(CURDIR)/bin HYKUBE_MIRROR_DIR=$(CURDIR)/.cache/mirror go test -timeout 30m ./...
 
 .PHONY: test-differential
-test-differential: build mirror ## Compare Hykube with tofu or terraform, in every story and 250 generated ones.
+test-differential: build mirror ## Compare Hykube with tofu or terraform, in every story and 370 generated ones.
 	@$(DIFFERENTIAL_NOTE)
-	HYKUBE_BIN_DIR=$(CURDIR)/bin HYKUBE_MIRROR_DIR=$(CURDIR)/.cache/mirror go test -timeout 90m ./tests/differential -long -cases $(CASES) -seed $(SEED)
+	HYKUBE_BIN_DIR=$(CURDIR)/bin HYKUBE_MIRROR_DIR=$(CURDIR)/.cache/mirror go test -timeout 90m ./tests/differential -long -cases $(CASES) -shapes $(SHAPES) -seed $(SEED)
 
 .PHONY: check
 check: ## Look for what tests do not see: format, lint, stale generated code, known vulnerabilities.

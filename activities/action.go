@@ -58,7 +58,7 @@ func (pr *proposal) askAction(ctx context.Context, c *ledger.Change, r *resource
 	if err != nil {
 		return cty.NilVal, err
 	}
-	loan, err := pr.borrow(ctx, r, pr.plan.Status.RequestedBy, inLine)
+	loan, err := pr.scope.borrow(ctx, r, inLine)
 	if err != nil {
 		return cty.NilVal, err
 	}
@@ -112,17 +112,17 @@ func (s *stepRun) invoke(ctx context.Context) error {
 			return errors.Join(err, &staleError{"another plan is running it, or was when the server stopped"})
 		}
 	}
-	scope := s.newScope(s.plan, r.ref.Namespace, nil)
-	s.scope = scope
-	defer func() { s.warnUnclosed(ctx, scope.close(ctx)) }()
-	config, _, err := (&look{ctx: ctx, scope: scope}).config(r)
+	ctx, done := s.under.until(ctx)
+	defer done()
+	defer s.see(ctx, r)()
+	config, _, err := (&look{ctx: ctx, scope: s.scope}).config(r)
 	if err != nil {
 		return s.retryable(err, true)
 	}
 	if err := s.asApproved(r, config); err != nil {
 		return err
 	}
-	loan, err := s.borrow(ctx, r, s.plan.Status.RequestedBy, inLine)
+	loan, err := s.scope.borrow(ctx, r, inLine)
 	if err != nil {
 		return s.retryable(err, true)
 	}
@@ -137,13 +137,16 @@ func (s *stepRun) invoke(ctx context.Context) error {
 	rec.Object, rec.Mode, rec.Provider, rec.Plan = c.Object, v1alpha1.ModeAction, r.entry.Name, s.plan.UID
 	rec.State = ledger.State{Type: r.addr.Type, ProviderConfig: c.ProviderConfig, ProviderVersion: r.entry.Package.Version}
 	rec.Intent = &ledger.Intent{Plan: s.plan.UID, Change: c.Index, Action: v1alpha1.ActionInvoke, At: time.Now().UTC()}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	// Nobody would know what it did if it were cut off, nor whether it was begun if this were.
+	ctx = context.WithoutCancel(ctx)
 	if err := s.Ledger.Save(ctx, rec); err != nil {
 		return s.conflict(err)
 	}
 
 	s.answered = true
-	// Nobody would know what it did if it were cut off.
-	ctx = context.WithoutCancel(ctx)
 	diags, err := action.Invoke(ctx, config, s.tell(ctx))
 	s.warnings = append(s.warnings, warningsOf(diags)...)
 	if err != nil && !told(err) {

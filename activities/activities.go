@@ -61,6 +61,8 @@ type Configs interface {
 	Secret(ctx context.Context, namespace, name, key string) ([]byte, error)
 	// ConfigMap reads all keys of a ConfigMap, those of binaryData among them; nil when there is none of that name.
 	ConfigMap(ctx context.Context, namespace, name string) (map[string][]byte, error)
+	// ConfigMapNames lists the names of the ConfigMaps of a namespace, to suggest one.
+	ConfigMapNames(ctx context.Context, namespace string) ([]string, error)
 	// SecretData reads all keys of a Secret; nil when there is none of that name.
 	SecretData(ctx context.Context, namespace, name string) (map[string][]byte, error)
 }
@@ -90,13 +92,14 @@ type Activities struct {
 	progress *progress
 	limits   *limits
 	alone    *alone
+	stops    *stops
 	// lend lends a configured process of a provider; nil means the catalog's. Tests set it.
 	lend lender
 }
 
 // New returns the activities over c.
 func New(c Config) *Activities {
-	return &Activities{Config: c, progress: newProgress(c.Plans, c.Logger), limits: newLimits(), alone: newAlone()}
+	return &Activities{Config: c, progress: newProgress(c.Plans, c.Logger), limits: newLimits(), alone: newAlone(), stops: newStops(c.Plans, c.Logger)}
 }
 
 // Register makes the workflows and activities known to a worker.

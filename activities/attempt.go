@@ -2,10 +2,13 @@ package activities
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/ledger"
+
+	"github.com/zclconf/go-cty/cty"
 )
 
 // This file has what an attempt at a step finds of earlier ones: of the same step, cut off when a server stopped, or of another
@@ -30,10 +33,8 @@ func (s *stepRun) remember(ctx context.Context, r *resource, rec *ledger.Instanc
 	if s.destroy || s.after == nil {
 		return nil
 	}
-	scope := s.newScope(s.plan, r.ref.Namespace, nil)
-	s.scope = scope
-	defer func() { s.warnUnclosed(ctx, scope.close(context.WithoutCancel(ctx))) }()
-	return s.fulfilled(&look{ctx: ctx, scope: scope}, rec, r, *s.after)
+	defer s.see(ctx, r)()
+	return s.fulfilled(&look{ctx: ctx, scope: s.scope}, rec, r, *s.after)
 }
 
 // triedBefore says whether an earlier attempt recorded something that no generation of the spec asked for: what a call that
@@ -64,4 +65,24 @@ func (s *stepRun) inherits(ctx context.Context, rec *ledger.Instance) (bool, err
 		return true, nil
 	}
 	return false, &staleError{"another plan is changing it, or was when the server stopped"}
+}
+
+// madeAfterAll looks, before a create is tried again that the provider's API is said to have turned away, whether the instance is
+// there all the same; there is an *unknownError then. It can be told only where the plan knows the identity that the instance
+// will have. Elsewhere what the API said has to do.
+func (s *stepRun) madeAfterAll(ctx context.Context, l *lease, p *instance.Planned) (there, err error) {
+	if !s.retried || p.Identity == cty.NilVal || p.Identity.IsNull() || !p.Identity.IsWhollyKnown() {
+		return nil, nil
+	}
+	_, _, err = l.Import(ctx, instance.ImportBy{Identity: p.Identity})
+	switch {
+	case err == nil:
+		return &unknownError{fmt.Errorf("the provider said that its create was turned away (%s), and yet something with that identity exists; look whether it is %s before anything else is done",
+			s.change.Message, s.change.Address)}, nil
+	case transient(err):
+		return nil, &retryError{err}
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	}
+	return nil, nil // there is nothing, or the provider can't tell
 }

@@ -30,7 +30,14 @@ func (a *Activities) Begin(ctx context.Context, p workflows.Plan) (workflows.Beg
 	if err != nil {
 		return workflows.Begun{}, err
 	}
-	work, err := a.loadWork(ctx, po.UID)
+	var work *work
+	err = a.guard("order the steps of plan "+p.Name, func() (err error) {
+		work, err = a.loadWork(ctx, po.UID)
+		return err
+	})
+	if bug, ok := errors.AsType[*bugError](err); ok {
+		return workflows.Begun{Refused: bug.Error()}, a.refuseApply(ctx, p, bug.Error()+". Nothing was changed.")
+	}
 	if err != nil {
 		return workflows.Begun{}, err
 	}
@@ -258,7 +265,8 @@ func (a *Activities) Finish(ctx context.Context, f workflows.Finish) (workflows.
 			condition.Set(c, g, v1alpha1.ConditionApplied, true, v1alpha1.ReasonApplied, message)
 			condition.Ready(c, g, v1alpha1.ReasonApplied, message)
 			return
-		case cancelled && counts.Failed == 0:
+		case cancelled && stales == 0:
+			// What failed may have failed because the provider was asked to stop; the message counts it.
 			finished.Outcome, reason = "Cancelled", v1alpha1.ReasonCancelled
 		case stales == int(counts.Failed):
 			finished.Outcome, reason = "Stale", v1alpha1.ReasonStale

@@ -6,18 +6,23 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
+	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/provider"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/zclconf/go-cty/cty"
 )
 
-// lender lends a process of a provider that is configured with cfg, until release is called. cfg may be nil.
-type lender func(ctx context.Context, e catalog.Entry, cfg *v1alpha1.ProviderConfig, namespace string) (p tfprotov6.ProviderServer, release func(), err error)
+// lender lends a process of a provider under a configuration, until release is called.
+type lender func(ctx context.Context, e catalog.Entry, conf provider.Configuration) (p tfprotov6.ProviderServer, release func(), err error)
 
 // loan is a configured provider for something that is no managed resource.
 type loan struct {
 	tfprotov6.ProviderServer
 	// cfg is nil when the provider is used without a ProviderConfig.
-	cfg     *v1alpha1.ProviderConfig
+	cfg *v1alpha1.ProviderConfig
+	// known is false while the plan does not know all that the provider is configured with.
+	known   bool
 	release func()
 }
 
@@ -27,6 +32,12 @@ func (l *loan) config() string {
 		return ""
 	}
 	return l.cfg.Name
+}
+
+// stopped says whether the provider was asked to stop what it does.
+func (l *loan) stopped() bool {
+	p, ok := l.ProviderServer.(stoppable)
+	return ok && p.Stopped()
 }
 
 // turn is how a borrower waits for the limits of a ProviderConfig.
@@ -40,34 +51,46 @@ const (
 )
 
 // borrow lends the provider of a resource to somebody who may use its ProviderConfig.
-func (a *Activities) borrow(ctx context.Context, r *resource, who *v1alpha1.Identity, as turn) (*loan, error) {
-	cfg, err := a.configFor(ctx, r)
+func (s *scope) borrow(ctx context.Context, r *resource, as turn) (*loan, error) {
+	cfg, err := s.configFor(ctx, r)
 	if err != nil {
 		return nil, err
 	}
+	return s.loan(ctx, r, cfg, as)
+}
+
+// loan lends the provider of a resource under a ProviderConfig, which may be nil.
+func (s *scope) loan(ctx context.Context, r *resource, cfg *v1alpha1.ProviderConfig, as turn) (*loan, error) {
 	l := &loan{cfg: cfg}
 	var limits *v1alpha1.Limits
 	if cfg != nil {
 		limits = cfg.Spec.Limits
-		if err := a.mayUse(ctx, who, r.ref.Namespace, cfg.Name); err != nil {
+		if err := s.mayUse(ctx, s.who, r.ref.Namespace, cfg.Name); err != nil {
 			return nil, err
 		}
 	}
+	conf, err := s.configuration(ctx, r.entry, cfg)
+	if err != nil {
+		return nil, unconfigured(r.entry, cfg, err)
+	}
+	l.known = conf.Config.IsWhollyKnown()
 	key, done := r.ref.Namespace+"/"+r.entry.Name+"/"+l.config(), func() {}
 	if as == asGuest {
-		err = a.limits.pace(ctx, key, limits)
+		err = s.limits.pace(ctx, key, limits)
 	} else {
-		done, err = a.limits.take(ctx, key, limits)
+		done, err = s.limits.take(ctx, key, limits)
 	}
 	if err != nil {
 		return nil, err
 	}
 	var back func()
-	if l.ProviderServer, back, err = a.lender()(ctx, r.entry, cfg, r.ref.Namespace); err != nil {
+	if l.ProviderServer, back, err = s.lender()(ctx, r.entry, conf); err != nil {
 		done()
-		return nil, err
+		return nil, unconfigured(r.entry, cfg, err)
 	}
+	noted := s.stops.lent(s.plan, l.ProviderServer)
 	l.release = func() {
+		noted()
 		back()
 		done()
 	}
@@ -81,24 +104,56 @@ func (a *Activities) lender() lender {
 	return a.fromCatalog
 }
 
-func (a *Activities) fromCatalog(ctx context.Context, e catalog.Entry, cfg *v1alpha1.ProviderConfig, namespace string) (tfprotov6.ProviderServer, func(), error) {
-	p, err := a.Catalog.Acquire(ctx, e, cfg, func(ctx context.Context, name, key string) ([]byte, error) {
-		return a.Configs.Secret(ctx, namespace, name, key)
-	})
-	switch {
-	case err == nil:
-		return p, p.Release, nil
-	case cfg != nil:
-		return nil, nil, fmt.Errorf("configure provider %q with ProviderConfig %q: %w", e.Name, cfg.Name, err)
-	default:
-		return nil, nil, fmt.Errorf("configure provider %q without a ProviderConfig (there is none named %q or %q): %w", e.Name, v1alpha1.DefaultProviderConfig, e.Name, err)
+func (a *Activities) fromCatalog(ctx context.Context, e catalog.Entry, conf provider.Configuration) (tfprotov6.ProviderServer, func(), error) {
+	p, err := a.Catalog.Acquire(ctx, e, conf)
+	if err != nil {
+		return nil, nil, err
 	}
+	return p, p.Release, nil
+}
+
+// unconfigured says which configuration an error is about; cfg may be nil.
+func unconfigured(e catalog.Entry, cfg *v1alpha1.ProviderConfig, err error) error {
+	if cfg != nil {
+		return fmt.Errorf("configure provider %q with ProviderConfig %q: %w", e.Name, cfg.Name, err)
+	}
+	return fmt.Errorf("configure provider %q without a ProviderConfig (there is none named %q or %q): %w", e.Name, v1alpha1.DefaultProviderConfig, e.Name, err)
+}
+
+// configuration evaluates a ProviderConfig. It may be unknown in parts while planning, and never when a plan is applied.
+func (s *scope) configuration(ctx context.Context, e catalog.Entry, cfg *v1alpha1.ProviderConfig) (provider.Configuration, error) {
+	l := &look{ctx: ctx, scope: s}
+	var missing []plan.Address
+	conf, err := s.Catalog.Configuration(ctx, e, cfg, catalog.Sources{
+		Secret: func(ctx context.Context, name, key string) ([]byte, error) {
+			value, err := s.Configs.Secret(ctx, cfg.Namespace, name, key)
+			s.heedText(string(value))
+			return value, err
+		},
+		Functions: s.functions(),
+		Value: func(addr plan.Address) (cty.Value, bool) {
+			v, ok := l.up(addr)
+			if !ok {
+				missing = append(missing, addr)
+				return cty.DynamicVal, true
+			}
+			return v, true
+		},
+	})
+	s.heedValue(e.Schema.Config.Block, conf.Config)
+	if l.err != nil {
+		return provider.Configuration{}, l.err // what could not be read is not unknown: nothing may be made of it
+	}
+	if err == nil && s.planned == nil && len(missing) > 0 && !conf.Config.IsWhollyKnown() {
+		err = fmt.Errorf("spec.config: refers to %s, which has no values: it was not made yet, or is gone", missing[0])
+	}
+	return conf, err
 }
 
 // bare lends a process that nobody configured.
 func (a *Activities) bare(ctx context.Context, e catalog.Entry) (tfprotov6.ProviderServer, func(), error) {
 	if a.lend != nil {
-		return a.lend(ctx, e, nil, "")
+		return a.lend(ctx, e, provider.Configuration{})
 	}
 	p, err := a.Catalog.Unconfigured(ctx, e)
 	if err != nil {

@@ -1,10 +1,12 @@
 package activities
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/instance"
+	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/plan"
 
 	"github.com/zclconf/go-cty/cty"
@@ -24,19 +26,24 @@ type parsedCheck struct {
 }
 
 // checksOf parses the conditions of a resource. The postconditions alone may speak of the resource itself.
-func checksOf(r *resource, which string, functions plan.Functions) ([]parsedCheck, plan.Diagnostics) {
+func checksOf(r *resource, which string, options plan.ExpressionOptions) ([]parsedCheck, plan.Diagnostics) {
 	written := r.lifecycle.Preconditions
 	if which == postconditions {
 		written = r.lifecycle.Postconditions
 	}
-	options := plan.ExpressionOptions{Self: which == postconditions, Functions: functions}
+	options.Namespace = r.ref.Namespace
+	if which == postconditions {
+		options.Self = r.schema.Block
+	}
 	var out []parsedCheck
 	var diags plan.Diagnostics
 	for i, w := range written {
 		c := parsedCheck{field: fmt.Sprintf("lifecycle.%s[%d]", which, i)}
 		var more plan.Diagnostics
+		options.Type = cty.Bool
 		c.condition, more = plan.ParseExpression(w.Condition, c.field+".condition", options)
 		diags = append(diags, more...)
+		options.Type = cty.String
 		c.message, more = plan.ParseExpression(w.ErrorMessage, c.field+".errorMessage", options)
 		diags = append(diags, more...)
 		out = append(out, c)
@@ -55,8 +62,8 @@ func references(checks []parsedCheck) []plan.Reference {
 
 // holds evaluates the conditions of a resource. open is true when some cannot be told yet. The error names all that do
 // not hold.
-func holds(r *resource, which string, functions plan.Functions, scope func(plan.Address) (cty.Value, bool), self cty.Value) (open bool, err error) {
-	checks, diags := checksOf(r, which, functions)
+func holds(r *resource, which string, options plan.ExpressionOptions, scope func(plan.Address) (cty.Value, bool), self cty.Value) (open bool, err error) {
+	checks, diags := checksOf(r, which, options)
 	for _, c := range checks {
 		if plan.HasErrors(diags) {
 			break
@@ -101,4 +108,14 @@ func (c *parsedCheck) text(scope func(plan.Address) (cty.Value, bool), self cty.
 		return "Its error message is not known yet."
 	}
 	return v.AsString()
+}
+
+// fulfilled checks the postconditions of what is there now. What does not hold them is kept, and the next plan looks at it.
+func (s *stepRun) fulfilled(v *look, rec *ledger.Instance, r *resource, value cty.Value) error {
+	_, err := v.holds(r, postconditions, plan.MarkSensitive(r.schema.Block, value))
+	if err == nil {
+		return nil
+	}
+	rec.Object.Generation = 0
+	return errors.Join(err, s.conflict(s.Ledger.Save(v.ctx, rec)))
 }

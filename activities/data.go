@@ -48,7 +48,7 @@ func (pr *proposal) askData(ctx context.Context, c *ledger.Change, r *resource) 
 			return pr.leaveData(ctx, c, r)
 		}
 	}
-	loan, err := pr.borrow(ctx, r, pr.plan.Status.RequestedBy, inLine)
+	loan, err := pr.sight(true).borrow(ctx, r, inLine)
 	if err != nil {
 		return cty.NilVal, err
 	}
@@ -180,10 +180,10 @@ func (l *loan) dataSource(a *Activities, r *resource) (*instance.DataSource, err
 // readData reads a data source that could not be read when the plan was made.
 func (s *stepRun) readData(ctx context.Context) error {
 	c, r := s.change, s.resource
-	scope := s.newScope(s.plan, r.ref.Namespace, nil)
-	s.scope = scope
-	defer func() { s.warnUnclosed(ctx, scope.close(ctx)) }()
-	look := &look{ctx: ctx, scope: scope}
+	ctx, done := s.under.until(ctx)
+	defer done()
+	defer s.see(ctx, r)()
+	look := &look{ctx: ctx, scope: s.scope}
 	config, _, err := look.config(r)
 	if err != nil {
 		return s.retryable(err, true)
@@ -191,7 +191,7 @@ func (s *stepRun) readData(ctx context.Context) error {
 	if err := s.asApproved(r, (&instance.DataSource{Schema: r.schema}).Unread(config)); err != nil {
 		return err
 	}
-	loan, err := s.borrow(ctx, r, s.plan.Status.RequestedBy, inLine)
+	loan, err := s.scope.borrow(ctx, r, inLine)
 	if err != nil {
 		return s.retryable(err, true)
 	}
@@ -217,13 +217,6 @@ func (s *stepRun) readData(ctx context.Context) error {
 	}
 	s.after = &v
 	return nil
-}
-
-// warnUnclosed logs what could not be closed: a step that was made is not undone by that.
-func (s *stepRun) warnUnclosed(ctx context.Context, err error) {
-	if err != nil {
-		s.Logger.WarnContext(ctx, "close ephemeral resources", "plan", s.plan.Name, "namespace", s.plan.Namespace, "address", s.change.Address, "error", err)
-	}
 }
 
 // recordData writes what a data source holds to the ledger and to the status of its object, if that is still there.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/plan"
 
@@ -75,7 +76,7 @@ func (s *scope) openResource(ctx context.Context, r *resource, addr plan.Address
 	if err != nil {
 		return cty.NilVal, false, err
 	}
-	borrowed, err := s.borrow(ctx, r, s.who, asGuest)
+	borrowed, err := s.borrow(ctx, r, asGuest)
 	if err != nil {
 		return cty.NilVal, false, err
 	}
@@ -141,6 +142,12 @@ func within(addr plan.Address, err error) error {
 		return &instance.DiagnosticsError{Operation: de.Operation, Diagnostics: plan.WithAddress(de.Diagnostics, addr)}
 	}
 	return fmt.Errorf("%s: %w", addr, err)
+}
+
+// unclosed tells that something was left open, which somebody may have to end by hand.
+func unclosed(err error) v1alpha1.Diagnostic {
+	return v1alpha1.Diagnostic{Severity: v1alpha1.SeverityWarning, Summary: "Ephemeral resource was not closed",
+		Detail: fmt.Sprintf("%v. It ends by itself if its provider sees to that; otherwise end it by hand.", err)}
 }
 
 // close closes what was opened, last first, also after a failure and when ctx has ended. What is left open ends by itself

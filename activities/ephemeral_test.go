@@ -126,12 +126,12 @@ func TestEphemeralResourcesDoNotWaitForTheSlotOfWhoNeedsThem(t *testing.T) {
 	w.config(&v1alpha1.Limits{Concurrency: 1})
 	w.put("ephemeral-test-token/t", map[string]any{"audience": "db"}, nil)
 	r := w.put("data-test-image/i", map[string]any{"name": "i"}, nil)
-	loan, err := w.borrow(t.Context(), r, w.plan().Status.RequestedBy, inLine)
+	s := w.newScope(w.plan(), "team", nil)
+	loan, err := s.borrow(t.Context(), r, inLine)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer loan.release()
-	s := w.newScope(w.plan(), "team", nil)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
 	if _, _, err := s.value(ctx, token("t")); err != nil {

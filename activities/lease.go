@@ -14,25 +14,28 @@ import (
 	"github.com/hykube/hykube/internal/provider"
 )
 
-// lease is a configured provider for one resource, with the permission to make a call.
+// lease is a configured provider for one managed resource.
 type lease struct {
 	instance.Type
-	// config is the name of the ProviderConfig; empty when the provider is used without one.
-	config  string
-	release func()
-	entry   catalog.Entry
+	*loan
+	entry catalog.Entry
 }
 
 // configFor finds the ProviderConfig of a resource: the one that its lifecycle names; else the one named "default", if
 // it is one of the resource's provider; else the one named like the provider; else none.
 func (a *Activities) configFor(ctx context.Context, r *resource) (*v1alpha1.ProviderConfig, error) {
+	return configOf(r, func(name string) (*v1alpha1.ProviderConfig, error) { return a.Configs.Get(ctx, r.ref.Namespace, name) })
+}
+
+// configOf is configFor over any source of ProviderConfigs; get returns nil for one that is not there.
+func configOf(r *resource, get func(name string) (*v1alpha1.ProviderConfig, error)) (*v1alpha1.ProviderConfig, error) {
 	named := r.lifecycle.ProviderConfig
 	candidates := []string{v1alpha1.DefaultProviderConfig, r.entry.Name}
 	if named != "" {
 		candidates = []string{named}
 	}
 	for _, name := range candidates {
-		cfg, err := a.Configs.Get(ctx, r.ref.Namespace, name)
+		cfg, err := get(name)
 		if err != nil {
 			return nil, err
 		}
@@ -50,13 +53,13 @@ func (a *Activities) configFor(ctx context.Context, r *resource) (*v1alpha1.Prov
 }
 
 // lease lends a provider for a resource. For a destroy the configuration is the recorded one.
-func (a *Activities) lease(ctx context.Context, r *resource, rec *ledger.State, wanted bool, who *v1alpha1.Identity) (*lease, error) {
+func (s *scope) lease(ctx context.Context, r *resource, rec *ledger.State, wanted bool, as turn) (*lease, error) {
 	var cfg *v1alpha1.ProviderConfig
 	var err error
 	if wanted || !rec.Exists() {
-		cfg, err = a.configFor(ctx, r)
+		cfg, err = s.configFor(ctx, r)
 	} else if rec.ProviderConfig != "" {
-		if cfg, err = a.Configs.Get(ctx, r.ref.Namespace, rec.ProviderConfig); err == nil && cfg == nil {
+		if cfg, err = s.Configs.Get(ctx, r.ref.Namespace, rec.ProviderConfig); err == nil && cfg == nil {
 			err = fmt.Errorf("the ProviderConfig %q, which the resource was made with, does not exist any more; create it again", rec.ProviderConfig)
 		}
 	}
@@ -66,30 +69,14 @@ func (a *Activities) lease(ctx context.Context, r *resource, rec *ledger.State, 
 	l := &lease{entry: r.entry, Type: instance.NewType(r.entry.Schema, r.addr.Type)}
 	l.Deferral = true
 	if l.MetaBlock != nil {
-		if l.Meta, err = a.Catalog.Meta(r.entry, cfg); err != nil {
+		if l.Meta, err = s.Catalog.Meta(r.entry, cfg); err != nil {
 			return nil, err
 		}
 	}
-	var spec *v1alpha1.Limits
-	if cfg != nil {
-		l.config, spec = cfg.Name, cfg.Spec.Limits
-		if err := a.mayUse(ctx, who, r.ref.Namespace, cfg.Name); err != nil {
-			return nil, err
-		}
-	}
-	releaseSlot, err := a.limits.take(ctx, r.ref.Namespace+"/"+r.entry.Name+"/"+l.config, spec)
-	if err != nil {
+	if l.loan, err = s.loan(ctx, r, cfg, as); err != nil {
 		return nil, err
 	}
-	var back func()
-	if l.Provider, back, err = a.lender()(ctx, r.entry, cfg, r.ref.Namespace); err != nil {
-		releaseSlot()
-		return nil, err
-	}
-	l.release = func() {
-		back()
-		releaseSlot()
-	}
+	l.Provider = l.loan.ProviderServer
 	return l, nil
 }
 

@@ -19,7 +19,12 @@ func triggersOf(r *resource) ([]*plan.Expression, plan.Diagnostics) {
 	var diags plan.Diagnostics
 	for i, text := range r.lifecycle.ReplaceTriggeredBy {
 		field := fmt.Sprintf("lifecycle.replaceTriggeredBy[%d]", i)
-		e, more := plan.ParseExpression("${"+text+"}", field, plan.ExpressionOptions{})
+		expression, err := plan.TriggerExpression(text)
+		if err != nil {
+			diags = append(diags, v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: "Invalid reference", Attribute: field, Detail: err.Error()})
+			continue
+		}
+		e, more := plan.ParseExpression("${"+expression+"}", field, plan.ExpressionOptions{})
 		for k := range more {
 			more[k].Attribute = field // not the column in a template that nobody wrote
 		}
@@ -38,12 +43,12 @@ func triggersOf(r *resource) ([]*plan.Expression, plan.Diagnostics) {
 }
 
 // importExpressions parses lifecycle.import.
-func (r *resource) importExpressions(functions plan.Functions) ([]*plan.Expression, plan.Diagnostics) {
+func (r *resource) importExpressions(options plan.ExpressionOptions) ([]*plan.Expression, plan.Diagnostics) {
 	by := r.lifecycle.Import
 	if by == nil {
 		return nil, nil
 	}
-	options := plan.ExpressionOptions{Functions: functions}
+	options.Settled, options.Namespace = true, r.ref.Namespace
 	if by.Identity != nil {
 		e, diags := plan.ParseExpression(by.Identity, "lifecycle.import.identity", options)
 		return []*plan.Expression{e}, diags
@@ -53,8 +58,8 @@ func (r *resource) importExpressions(functions plan.Functions) ([]*plan.Expressi
 }
 
 // importing is what an existing instance is to be found by, for the provider and for people.
-func importing(r *resource, t *instance.Type, functions plan.Functions, scope func(plan.Address) (cty.Value, bool)) (instance.ImportBy, *v1alpha1.PlanImport, error) {
-	exprs, diags := r.importExpressions(functions)
+func importing(r *resource, t *instance.Type, options plan.ExpressionOptions, scope func(plan.Address) (cty.Value, bool)) (instance.ImportBy, *v1alpha1.PlanImport, error) {
+	exprs, diags := r.importExpressions(options)
 	fail := func(field, summary, format string, args ...any) error {
 		return &instance.DiagnosticsError{Operation: "import", Diagnostics: plan.Diagnostics{attributeProblem(r.addr, field, summary, fmt.Sprintf(format, args...))}}
 	}

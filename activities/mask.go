@@ -1,54 +1,44 @@
 package activities
 
 import (
-	"strings"
-
+	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/schema"
 
 	"github.com/zclconf/go-cty/cty"
 )
 
-// shortestSecret is the length from which on a secret is looked for in what providers say. Shorter ones are part of too much.
-const shortestSecret = 4
-
-// heed keeps the secrets in a value that an expression was given, so that mask finds them again.
+// heed keeps the secrets in a value, which is marked where it is secret, so that mask finds them again.
 func (s *scope) heed(v cty.Value) {
-	if v == cty.NilVal || !v.ContainsMarked() {
-		return
-	}
-	plain, marks := v.UnmarkDeepWithPaths()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, m := range marks {
-		if _, secret := m.Marks[plan.Sensitive]; !secret {
-			continue
-		}
-		at, err := m.Path.Apply(plain)
-		if err != nil {
-			continue
-		}
-		// The function returns no error, so neither does the walk.
-		_ = cty.Walk(at, func(_ cty.Path, leaf cty.Value) (bool, error) {
-			if leaf.IsKnown() && !leaf.IsNull() && leaf.Type() == cty.String && len(leaf.AsString()) >= shortestSecret {
-				s.secrets[leaf.AsString()] = true
-			}
-			return leaf.IsKnown(), nil
-		})
+	if s != nil {
+		s.secrets.AddValue(v)
 	}
 }
 
-// mask hides the secrets that went into expressions from what is going to be stored: providers repeat their arguments in
+// heedValue keeps the secrets in a value of a block: what came from secrets, and what stands where the schema has them.
+func (s *scope) heedValue(block *schema.Block, v cty.Value) {
+	if s != nil {
+		s.secrets.AddBlock(block, v)
+	}
+}
+
+// heedState keeps the secrets in a state.
+func (s *scope) heedState(block *schema.Block, state instance.State) { s.heedValue(block, state.Value) }
+
+// heedText keeps a secret.
+func (s *scope) heedText(text string) {
+	if s != nil {
+		s.secrets.Add(text)
+	}
+}
+
+// mask hides the secrets that a provider was told from what is going to be stored: providers repeat their arguments in
 // errors.
 func (s *scope) mask(text string) string {
 	if s == nil {
 		return text
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for secret := range s.secrets {
-		text = strings.ReplaceAll(text, secret, plan.Mask)
-	}
-	return text
+	return s.secrets.Hide(text)
 }
 
 // maskAll is mask for diagnostics.

@@ -3,13 +3,15 @@ package activities
 import (
 	"testing"
 
+	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/schema"
 
 	"github.com/zclconf/go-cty/cty"
 )
 
 func TestSecretsAreHiddenInWhatProvidersSay(t *testing.T) {
-	s := &scope{memory: &memory{secrets: map[string]bool{}}}
+	s := &scope{memory: &memory{}}
 	s.heed(cty.ObjectVal(map[string]cty.Value{
 		"password": cty.StringVal("hunter22").Mark(plan.Sensitive),
 		"nested":   cty.ListVal([]cty.Value{cty.StringVal("s3cr3t")}).Mark(plan.Sensitive),
@@ -21,4 +23,24 @@ func TestSecretsAreHiddenInWhatProvidersSay(t *testing.T) {
 	if want := "sh -c 'login (sensitive value) (sensitive value) abc visible'"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
+}
+
+// TestSecretsStandWhereTheSchemaHasThem is about secrets that were written as plain text.
+func TestSecretsStandWhereTheSchemaHasThem(t *testing.T) {
+	block := &schema.Block{
+		Attributes: []*schema.Attribute{{Name: "password", Type: cty.String, Sensitive: true}, {Name: "note", Type: cty.String}},
+		Blocks: []*schema.NestedBlock{{TypeName: "login", Nesting: schema.NestingList, Block: &schema.Block{
+			Attributes: []*schema.Attribute{{Name: "token", Type: cty.String, Sensitive: true}},
+		}}},
+	}
+	s := &scope{memory: &memory{}}
+	s.heedState(block, instance.State{Value: cty.ObjectVal(map[string]cty.Value{
+		"password": cty.StringVal("hunter2"), "note": cty.StringVal("visible"),
+		"login": cty.ListVal([]cty.Value{cty.ObjectVal(map[string]cty.Value{"token": cty.StringVal("t0ken-t0ken")})}),
+	})})
+	if got, want := s.mask("hunter2, visible, t0ken-t0ken"), plan.Mask+", visible, "+plan.Mask; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	s.heedState(block, instance.State{}) // of nothing
+	(*scope)(nil).heedValue(block, cty.StringVal("no scope, no secrets"))
 }

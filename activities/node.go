@@ -20,14 +20,20 @@ type node struct {
 	// wanted is false for what is to be destroyed.
 	wanted bool
 	config *plan.Config
+	// expressions are those of the lifecycle.
+	expressions []*plan.Expression
 	// references are those of all expressions; dependsOn what they name in this namespace, beside lifecycle.dependsOn.
 	references []plan.Reference
 	dependsOn  []plan.Address
+	// setting is the ProviderConfig, if that refers to anything.
+	setting *setting
 	// requires are the resources that the recorded state refers to.
 	requires []plan.Address
 	// external is true when expressions refer to what no plan of this namespace changes, such as a ConfigMap: only a look
 	// at it tells whether it changed.
 	external bool
+	// restless is true when expressions may give something else each time, because they ask for the time, say.
+	restless bool
 	// createsFirst is true when a replace has to create before it destroys.
 	createsFirst bool
 	// movedFrom is the node whose record this one takes over; that one's movedTo is this one then.
@@ -47,6 +53,7 @@ func (a *Activities) nodes(ctx context.Context, po *v1alpha1.Plan) ([]*node, pla
 	var nodes []*node
 	var diags plan.Diagnostics
 	functions := a.signatures()
+	configs := a.settings(ctx, po.Namespace)
 	for obj, err := range a.Objects.List(ctx, po.Namespace) {
 		if err != nil {
 			return nil, nil, err
@@ -69,6 +76,9 @@ func (a *Activities) nodes(ctx context.Context, po *v1alpha1.Plan) ([]*node, pla
 		if n.wanted && (!po.Spec.RefreshOnly || n.mode != v1alpha1.ModeManaged) { // a resource that is only read needs no configuration
 			n.parse(functions)
 		}
+		if err := n.configure(configs); err != nil {
+			return nil, nil, err
+		}
 		nodes = append(nodes, n)
 	}
 	if err := a.dropData(ctx, po.Namespace, records); err != nil {
@@ -84,9 +94,13 @@ func (n *node) parse(functions plan.Functions) {
 		Functions: functions, Namespace: n.ref.Namespace, Ephemeral: n.mode == v1alpha1.ModeEphemeral,
 	}.Parse(n.spec(), n.schema.Block)
 	n.references = n.config.References()
+	n.restless = n.config.Restless()
 	for _, which := range []string{preconditions, postconditions} {
-		checks, more := checksOf(n.resource, which, functions)
+		checks, more := checksOf(n.resource, which, plan.ExpressionOptions{Functions: functions})
 		n.references, diags = append(n.references, references(checks)...), append(diags, more...)
+		for _, c := range checks {
+			n.expressions = append(n.expressions, c.condition, c.message)
+		}
 	}
 	triggers, more := triggersOf(n.resource)
 	diags = append(diags, more...)
@@ -96,10 +110,11 @@ func (n *node) parse(functions plan.Functions) {
 			n.references = append(n.references, ref)
 		}
 	}
-	imports, more := n.importExpressions(functions)
+	imports, more := n.importExpressions(plan.ExpressionOptions{Functions: functions})
 	diags = append(diags, more...)
 	for _, e := range imports {
 		n.references = append(n.references, e.References()...)
+		n.expressions = append(n.expressions, e)
 	}
 	seen := map[plan.Address]bool{}
 	depend := func(addr plan.Address) {

@@ -43,7 +43,8 @@ func block(c *ledger.Change, why string, d v1alpha1.Diagnostic) {
 	c.Drift, c.Refreshed, c.Recorded, c.RecordedSensitive = nil, nil, nil, nil
 	c.Importing, c.PreviousAddress, c.Checks = nil, "", false
 	c.Planned, c.PlannedPrivate, c.PlannedSensitive = nil, nil, nil
-	c.Before, c.After, c.AfterUnknown, c.BeforeSensitive, c.AfterSensitive, c.ReplacePaths = nil, nil, nil, nil, nil, nil
+	c.Before, c.After, c.AfterUnknown, c.BeforeSensitive, c.AfterSensitive = nil, nil, nil, nil, nil
+	c.ReplacePaths, c.SecretsChanged = nil, nil
 }
 
 // spread blocks what cannot be done without the changes that are blocked already: what refers to them, which was not even

@@ -2,6 +2,7 @@ package activities
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/plan"
@@ -57,4 +58,9 @@ func summarize(diags plan.Diagnostics) string {
 		text += fmt.Sprintf(" (and %d more, see status.diagnostics)", n)
 	}
 	return text
+}
+
+// warningsOf leaves errors out.
+func warningsOf(diags plan.Diagnostics) plan.Diagnostics {
+	return slices.DeleteFunc(slices.Clone(diags), func(d v1alpha1.Diagnostic) bool { return d.Severity == v1alpha1.SeverityError })
 }

@@ -51,16 +51,17 @@ func (a *Activities) Propose(ctx context.Context, p workflows.Plan) (result work
 		}
 		changes = append(changes, c)
 	}
-	pr := &proposal{Activities: a, plan: po, forced: map[string]bool{}, expected: map[plan.Address]expected{}, owners: map[[2]string]*owners{}}
+	pr := &proposal{Activities: a, plan: po, all: changes, forced: map[string]bool{}, expected: map[plan.Address]expected{}, owners: map[[2]string]*owners{}}
 	for _, text := range slices.Concat(po.Spec.Replace, po.Spec.Invoke) {
 		if addr, err := plan.ParseAddress(text); err == nil {
 			pr.forced[addr.String()] = true
 		}
 	}
-	pr.scope = a.newScope(po, po.Namespace, pr.plannedValue)
+	pr.scope, pr.past = a.newScope(po, po.Namespace, pr.plannedValue), a.newScope(po, po.Namespace, nil)
+	pr.past.memory = pr.scope.memory // what is a secret to one is a secret to the other
 	defer func() {
-		if err := pr.scope.close(context.WithoutCancel(ctx)); err != nil { // they end by themselves
-			a.Logger.Warn("close ephemeral resources", "namespace", p.Namespace, "plan", p.Name, "error", err)
+		if cerr := pr.scope.close(context.WithoutCancel(ctx)); cerr != nil {
+			err = errors.Join(err, pr.warn(context.WithoutCancel(ctx), unclosed(cerr)))
 		}
 	}()
 	tracker := plan.NewTracker(len(changes), func(i int) []int { return ints(changes[i].DependsOn) })
@@ -78,9 +79,12 @@ func (a *Activities) Propose(ctx context.Context, p workflows.Plan) (result work
 type proposal struct {
 	*Activities
 	plan *v1alpha1.Plan
+	// all are the plan's changes; those that a change depends on are closed when its turn comes.
+	all []*ledger.Change
 	// forced holds the addresses that are to be replaced, or invoked, whatever their state.
 	forced map[string]bool
-	scope  *scope
+	// scope sees what the plan will have made, past what is recorded: the world that what is destroyed is destroyed in.
+	scope, past *scope
 
 	// owning guards owners, which is made for the provider and type of an import.
 	owning sync.Mutex
@@ -98,6 +102,14 @@ type proposal struct {
 type expected struct {
 	action         v1alpha1.Action
 	prior, planned cty.Value
+}
+
+// sight is what the configuration of a provider sees that reads or destroys something, or plans what is wanted.
+func (pr *proposal) sight(wanted bool) *scope {
+	if !wanted || pr.plan.Spec.RefreshOnly {
+		return pr.past
+	}
+	return pr.scope
 }
 
 // plannedValue is what a resource of the plan will be.
@@ -152,7 +164,32 @@ func (pr *proposal) change(ctx context.Context, c *ledger.Change) (ok bool, err 
 	}
 	pr.expect(c, addr, e.prior, e.planned)
 	c.Diagnostics = pr.scope.maskAll(c.Diagnostics)
+	pr.note(c)
 	return true, pr.Ledger.SaveChange(ctx, pr.plan.UID, c)
+}
+
+// warn adds a diagnostic to the plan that is about no change: the first one carries it.
+func (pr *proposal) warn(ctx context.Context, d v1alpha1.Diagnostic) error {
+	if len(pr.all) == 0 {
+		return nil
+	}
+	c := pr.all[0]
+	d.Detail = pr.scope.mask(d.Detail)
+	c.Diagnostics = append(c.Diagnostics, d)
+	return pr.Ledger.SaveChange(ctx, pr.plan.UID, c)
+}
+
+// note writes down which versions of what a change refers to it was planned with: those that this plan is to make, where it makes
+// any.
+func (pr *proposal) note(c *ledger.Change) {
+	for _, j := range c.DependsOn {
+		if d := pr.all[j]; d.Mode == "" && d.Deposed == "" && d.Action != v1alpha1.ActionNoOp {
+			if c.Seen == nil { // there was none to be stored
+				c.Seen = map[string]string{}
+			}
+			c.Seen[d.Address] = ledger.VersionOf(pr.plan.UID)
+		}
+	}
 }
 
 // expectAgain publishes what an earlier attempt found.
@@ -246,18 +283,13 @@ func (pr *proposal) ask(ctx context.Context, c *ledger.Change, r *resource) (exp
 	if !wanted && r.lifecycle.forgets() && !pr.plan.Spec.RefreshOnly && state.Exists() {
 		return pr.forget(c, r, state)
 	}
-	l, err := pr.lease(ctx, r, state, wanted, pr.plan.Status.RequestedBy)
+	l, err := pr.sight(wanted).lease(ctx, r, state, wanted, inLine)
 	if err != nil {
 		return expected{}, err
 	}
 	defer l.release()
-	c.ProviderConfig = l.config
-
-	recorded, err := pr.recorded(ctx, c, r, l, state)
-	if err != nil {
-		return expected{}, err
-	}
-	prior, err := pr.refresh(ctx, c, l, state, recorded)
+	c.ProviderConfig = l.config()
+	recorded, prior, err := pr.found(ctx, c, r, l, state)
 	if err != nil {
 		return expected{}, err
 	}
@@ -274,7 +306,7 @@ func (pr *proposal) ask(ctx context.Context, c *ledger.Change, r *resource) (exp
 		if r.lifecycle.PreventDestroy && prior.Exists() && c.Deposed == "" {
 			return expected{}, &preventedError{}
 		}
-		p, diags, err = l.PlanDelete(ctx, prior)
+		p, diags, err = l.PlanDelete(ctx, prior, nil)
 		switch {
 		case err != nil:
 		case c.Deposed != "":
@@ -297,6 +329,8 @@ func (pr *proposal) ask(ctx context.Context, c *ledger.Change, r *resource) (exp
 		return expected{}, err
 	}
 	block := r.schema.Block
+	pr.scope.heedState(block, prior)
+	pr.scope.heedValue(block, p.Value)
 	return expected{prior: plan.MarkSensitive(block, prior.Value), planned: plan.MarkSensitive(block, p.Value)}, describeChange(c, block, prior, p)
 }
 
@@ -309,6 +343,23 @@ func (pr *proposal) forget(c *ledger.Change, r *resource, state *ledger.State) (
 	}
 	err := describeChange(c, r.schema.Block, instance.State{Value: prior}, &instance.Planned{Action: v1alpha1.ActionForget, Value: null})
 	return expected{prior: prior, planned: null}, err
+}
+
+// found is the state that the ledger holds, and what is there now. What is there stands in the world that is recorded: it can be
+// read although its provider is to be configured with what the plan only makes.
+func (pr *proposal) found(ctx context.Context, c *ledger.Change, r *resource, l *lease, state *ledger.State) (recorded, now instance.State, err error) {
+	reader := l
+	if !l.known && state.Exists() {
+		if reader, err = pr.past.lease(ctx, r, state, false, asGuest); err != nil {
+			return recorded, now, err
+		}
+		defer reader.release()
+	}
+	if recorded, err = pr.recorded(ctx, c, r, reader, state); err == nil {
+		pr.scope.heedState(r.schema.Block, recorded)
+		now, err = pr.refresh(ctx, c, reader, state, recorded)
+	}
+	return recorded, now, err
 }
 
 // recorded is the state that the ledger holds, of the resource or of the one that it takes over from.
@@ -346,7 +397,7 @@ func (pr *proposal) recorded(ctx context.Context, c *ledger.Change, r *resource,
 // adopt imports what the lifecycle names.
 func (pr *proposal) adopt(ctx context.Context, c *ledger.Change, r *resource, l *lease) (instance.State, error) {
 	v := &look{ctx: ctx, scope: pr.scope}
-	by, shown, err := importing(r, &l.Type, pr.scope.functions(), v.up)
+	by, shown, err := importing(r, &l.Type, plan.ExpressionOptions{Functions: pr.scope.functions(), Moment: pr.scope.moment(r)}, v.up)
 	if err != nil || v.err != nil {
 		return instance.State{}, cmp.Or(v.err, err)
 	}
@@ -395,8 +446,13 @@ func (pr *proposal) warnOwned(ctx context.Context, c *ledger.Change, r *resource
 
 // holds checks conditions of a resource; see the function of that name.
 func (l *look) holds(r *resource, which string, self cty.Value) (open bool, err error) {
-	open, err = holds(r, which, l.scope.functions(), l.up, self)
-	return open, cmp.Or(l.err, err)
+	options := plan.ExpressionOptions{Functions: l.scope.functions(), Moment: l.scope.moment(r)}
+	open, err = holds(r, which, options, l.up, self)
+	if l.err != nil {
+		checks, _ := checksOf(r, which, options)
+		return open, l.unread(references(checks))
+	}
+	return open, err
 }
 
 // askWanted plans a resource that should exist.
@@ -429,9 +485,9 @@ func (pr *proposal) askWanted(ctx context.Context, c *ledger.Change, r *resource
 		if c.CreateBeforeDestroy || c.Forget {
 			c.DeposedKey = deposedKey(pr.plan.UID, c.Index)
 		}
-		if triggered && !forced && p.Reason == plan.ReasonReplaceRequested {
-			p.Reason = plan.ReasonTriggered
-		}
+	}
+	if triggered && (p.Action == v1alpha1.ActionReplace || p.Action == v1alpha1.ActionCreate) {
+		p.Reason = plan.ReasonTriggered // as in Terraform, whatever else there is to say
 	}
 	openAfter, err := v.holds(r, postconditions, plan.MarkSensitive(r.schema.Block, p.Value))
 	c.Checks = open || openAfter
@@ -492,14 +548,15 @@ func (pr *proposal) refresh(ctx context.Context, c *ledger.Change, l *lease, sta
 	default:
 		c.Drift = plan.Drift(before, after)
 	}
-	if len(c.Drift) > 0 && !pr.plan.Spec.RefreshOnly { // there, before and after tell it
+	same := before.RawEquals(after)         // what is recorded may differ where nothing drifted: null, and an empty list
+	if !same && !pr.plan.Spec.RefreshOnly { // there, before and after tell it
 		rendered, err := plan.Render(l.Schema.Block, recorded.Value, found.Value)
 		if err != nil {
 			return instance.State{}, fmt.Errorf("render drift of %s: %w", c.Address, err)
 		}
 		c.Recorded, c.RecordedSensitive = rendered.Before, rendered.BeforeSensitive
 	}
-	if len(c.Drift) == 0 && string(recorded.Private) == string(found.Private) {
+	if same && string(recorded.Private) == string(found.Private) {
 		return found, nil
 	}
 	refreshed := *state
@@ -531,7 +588,7 @@ func describeChange(c *ledger.Change, block *schema.Block, prior instance.State,
 	c.Planned, c.PlannedPrivate = planned, p.Private
 	c.Action, c.ActionReason, c.State = p.Action, p.Reason, v1alpha1.ChangePending
 	c.Before, c.After, c.AfterUnknown = rendered.Before, rendered.After, rendered.AfterUnknown
-	c.BeforeSensitive, c.AfterSensitive = rendered.BeforeSensitive, rendered.AfterSensitive
+	c.BeforeSensitive, c.AfterSensitive, c.SecretsChanged = rendered.BeforeSensitive, rendered.AfterSensitive, rendered.SecretsChanged
 	c.ReplacePaths = nil
 	if p.Action == v1alpha1.ActionReplace && len(p.Replace) > 0 {
 		if c.ReplacePaths, err = plan.RenderPaths(p.Replace); err != nil {
@@ -543,14 +600,15 @@ func describeChange(c *ledger.Change, block *schema.Block, prior instance.State,
 
 // evaluate works out a resource's configuration, with unknown values where the scope has them.
 func (l *look) evaluate(r *resource, prior instance.State) (instance.Config, error) {
-	parsed, diags := plan.ParseConfig(r.spec(), r.schema.Block, l.scope.functions())
+	parsed, diags := plan.ConfigOptions{Functions: l.scope.functions(), Moment: l.scope.moment(r)}.Parse(r.spec(), r.schema.Block)
 	if plan.HasErrors(diags) {
 		return instance.Config{}, &instance.DiagnosticsError{Operation: "read spec", Diagnostics: diags}
 	}
 	written, diags := parsed.Evaluate(l.up)
+	l.scope.heedValue(r.schema.Block, written)
 	if l.err != nil {
 		// What could not be read is not unknown: a plan must not be made of it.
-		return instance.Config{}, l.err
+		return instance.Config{}, l.unread(parsed.References())
 	}
 	if plan.HasErrors(diags) {
 		return instance.Config{}, &instance.DiagnosticsError{Operation: "evaluate spec", Diagnostics: diags}

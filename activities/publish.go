@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"hash"
+	"maps"
 	"slices"
 	"strings"
 
@@ -62,7 +63,7 @@ func (a *Activities) Publish(ctx context.Context, p workflows.Plan) (workflows.P
 		switch {
 		case c.Mode == v1alpha1.ModeData && c.Action == v1alpha1.ActionNoOp:
 			err = a.keepData(ctx, po.UID, c)
-		case idle(c) && c.Mode == "" && len(c.Drift) == 0 && !po.Spec.RefreshOnly && !po.Spec.Destroy:
+		case idle(c) && c.Mode == "" && !po.Spec.RefreshOnly && !po.Spec.Destroy:
 			err = a.confirm(ctx, po.UID, c)
 		}
 		if err != nil {
@@ -88,6 +89,9 @@ func (a *Activities) Publish(ctx context.Context, p workflows.Plan) (workflows.P
 		case cancelled:
 			s.FinishedAt = now()
 			condition.Stalled(c, g, v1alpha1.ReasonCancelled, "It was cancelled while it was being made. Make a new plan.")
+		case empty && len(blocked) > 0:
+			s.FinishedAt = now()
+			condition.Ready(c, g, v1alpha1.ReasonDeferred, "Nothing can be done now: providers put off what there is to do. See status.diagnostics; make another plan later.")
 		case empty:
 			s.FinishedAt = now()
 			condition.Ready(c, g, v1alpha1.ReasonNoChanges, "The infrastructure is what the objects ask for; there is nothing to do.")
@@ -160,8 +164,8 @@ func (a *Activities) confirm(ctx context.Context, planUID types.UID, c *ledger.C
 	if err != nil || !rec.Exists() || rec.Intent != nil {
 		return err // who changes it just now says what came of it
 	}
-	if rec.Object.Generation != c.Object.Generation || rec.CreateBeforeDestroy != c.CreatesFirst || !slices.Equal(rec.Dependencies, c.Dependencies) {
-		rec.Object, rec.Dependencies, rec.CreateBeforeDestroy, rec.Plan = c.Object, c.Dependencies, c.CreatesFirst, planUID
+	if rec.Object.Generation != c.Object.Generation || rec.CreateBeforeDestroy != c.CreatesFirst || !slices.Equal(rec.Dependencies, c.Dependencies) || !maps.Equal(rec.Seen, c.Seen) {
+		rec.Object, rec.Dependencies, rec.CreateBeforeDestroy, rec.Seen, rec.Plan = c.Object, c.Dependencies, c.CreatesFirst, c.Seen, planUID
 		if err := a.Ledger.Save(ctx, rec); err != nil {
 			if errors.Is(err, ledger.ErrConflict) {
 				return nil // somebody applies something newer

@@ -45,7 +45,19 @@ func (a *Activities) Query(ctx context.Context, who v1alpha1.Identity, q *v1alph
 	if err != nil {
 		return err
 	}
-	loan, err := a.borrow(ctx, r, &who, inLine)
+	scope := a.scopeOf(&who, q.Namespace, nil)
+	defer func() { // what its provider's configuration opened
+		if err := scope.close(context.WithoutCancel(ctx)); err != nil {
+			q.Status.Diagnostics = append(q.Status.Diagnostics, unclosed(err))
+		}
+	}()
+	defer func() {
+		q.Status.Diagnostics = scope.maskAll(q.Status.Diagnostics)
+		for i := range q.Status.Results {
+			q.Status.Results[i].Diagnostics = scope.maskAll(q.Status.Results[i].Diagnostics)
+		}
+	}()
+	loan, err := scope.borrow(ctx, r, inLine)
 	if err != nil {
 		return err
 	}
@@ -55,7 +67,7 @@ func (a *Activities) Query(ctx context.Context, who v1alpha1.Identity, q *v1alph
 	if t.Meta, err = a.Catalog.Meta(r.entry, loan.cfg); err != nil {
 		return err
 	}
-	s := &search{Activities: a, query: q, resource: r, of: &t, names: map[string]bool{}, scope: a.scopeOf(&who, q.Namespace, nil)}
+	s := &search{Activities: a, query: q, resource: r, of: &t, names: map[string]bool{}, scope: scope}
 	if q.Spec.Import != nil {
 		err = s.one(ctx)
 	} else {
@@ -213,7 +225,7 @@ func (s *search) arguments() (cty.Value, error) {
 		}
 		return badQuery("spec.config", "%s", describe(diags))
 	}
-	parsed, diags := plan.ParseConfig(args, s.entry.Schema.ListResources[s.of.Name].Block)
+	parsed, diags := plan.ConfigOptions{Settled: true}.Parse(args, s.entry.Schema.ListResources[s.of.Name].Block)
 	if plan.HasErrors(diags) {
 		return cty.NilVal, wrong(diags)
 	}

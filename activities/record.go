@@ -150,7 +150,10 @@ func (s *stepRun) destroyOld(ctx context.Context, r *resource, rec *ledger.Insta
 	if c.Action == v1alpha1.ActionForget {
 		return s.saveOld(ctx, rec, key)
 	}
-	l, err := s.lease(ctx, r, &old.State, false, s.plan.Status.RequestedBy)
+	ctx, done := s.under.until(ctx)
+	defer done()
+	defer s.see(ctx, r)()
+	l, err := s.scope.lease(ctx, r, &old.State, false, inLine)
 	if err != nil {
 		return s.retryable(err, true)
 	}
@@ -160,6 +163,7 @@ func (s *stepRun) destroyOld(ctx context.Context, r *resource, rec *ledger.Insta
 		from = c.Refreshed
 	}
 	prior, err := l.Load(ctx, from)
+	s.scope.heedState(r.schema.Block, prior)
 	if err == nil && resumed {
 		prior, _, err = l.Read(ctx, prior)
 	}
@@ -169,7 +173,11 @@ func (s *stepRun) destroyOld(ctx context.Context, r *resource, rec *ledger.Insta
 	if !prior.Exists() {
 		return s.saveOld(ctx, rec, key)
 	}
-	p, _, err := l.PlanDelete(ctx, prior)
+	var approved []byte
+	if c.Action == v1alpha1.ActionDelete { // else the private data of the plan is about the new instance
+		approved = c.PlannedPrivate
+	}
+	p, _, err := l.PlanDelete(ctx, prior, approved)
 	if err != nil {
 		return s.retryable(err, true)
 	}
@@ -202,4 +210,16 @@ func (s *stepRun) saveOld(ctx context.Context, rec *ledger.Instance, key string)
 		return s.conflict(s.Ledger.Forget(ctx, rec))
 	}
 	return s.keep(ctx, rec)
+}
+
+// keep saves a record. Once the provider answered, it is saved whoever else wrote it: the intent keeps others away, and if one
+// of them did not mind it, what the provider said must not be lost.
+func (s *stepRun) keep(ctx context.Context, rec *ledger.Instance) error {
+	err := s.Ledger.Save(ctx, rec)
+	if s.answered && errors.Is(err, ledger.ErrConflict) {
+		s.Logger.ErrorContext(ctx, "a record was written while a change of it was under way; what the provider said replaces it",
+			"plan", s.plan.Name, "namespace", s.plan.Namespace, "address", s.change.Address)
+		err = s.Ledger.Keep(ctx, rec)
+	}
+	return s.conflict(err)
 }

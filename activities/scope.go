@@ -13,6 +13,7 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/spelling"
 
 	"github.com/zclconf/go-cty/cty"
 )
@@ -27,6 +28,8 @@ type scope struct {
 	// planned is what resources of the plan will be; nil while the plan is applied, when no value may be unknown.
 	planned func(plan.Address) (cty.Value, bool)
 	calls   func() plan.Functions
+	// plan is the one whose expressions are evaluated; nil when there is none.
+	plan *v1alpha1.Plan
 	// home is the namespace of whose expressions are meant; empty for the scope's own.
 	home string
 	// trail are the ephemeral resources that are being opened, each for the one before it.
@@ -43,8 +46,8 @@ type memory struct {
 	data map[plan.Address]cty.Value
 	// open holds the values of the ephemeral resources that are open.
 	open map[plan.Address]cty.Value
-	// secrets are the sensitive texts that expressions were given.
-	secrets map[string]bool
+	// secrets are the sensitive texts that providers are told, and may repeat.
+	secrets plan.Secrets
 	// undo closes them, in the order in which they were opened.
 	undo []func(context.Context) error
 	// opening is held while ephemeral resources are opened, so that each is opened once.
@@ -57,19 +60,33 @@ type readable struct{ namespace, group, resource, name string }
 // newScope returns the scope of the resources of a namespace. planned tells what the plan makes of a resource; it is nil
 // when the plan is applied, and only what is recorded counts.
 func (a *Activities) newScope(po *v1alpha1.Plan, namespace string, planned func(plan.Address) (cty.Value, bool)) *scope {
-	return a.scopeOf(po.Status.RequestedBy, namespace, planned)
+	s := a.scopeOf(po.Status.RequestedBy, namespace, planned)
+	s.plan = po
+	return s
 }
 
 func (a *Activities) scopeOf(who *v1alpha1.Identity, namespace string, planned func(plan.Address) (cty.Value, bool)) *scope {
 	return &scope{
 		Activities: a, who: who, namespace: namespace, planned: planned,
 		calls:  sync.OnceValue(a.providerFunctions),
-		memory: &memory{may: map[readable]bool{}, data: map[plan.Address]cty.Value{}, open: map[plan.Address]cty.Value{}, secrets: map[string]bool{}},
+		memory: &memory{may: map[readable]bool{}, data: map[plan.Address]cty.Value{}, open: map[plan.Address]cty.Value{}},
 	}
 }
 
 // functions are those that the installed providers define.
 func (s *scope) functions() plan.Functions { return s.calls() }
+
+// moment is when the expressions of an object are evaluated. While the plan is made, what only its apply can tell is left open.
+func (s *scope) moment(r *resource) plan.Moment {
+	if s.plan == nil {
+		return plan.Moment{}
+	}
+	m := plan.Moment{Planned: s.plan.CreationTimestamp.Time}
+	if approval := s.plan.Status.Approval; s.planned == nil && approval != nil && approval.At != nil {
+		m.Applied, m.Seed = approval.At.Time, string(s.plan.UID)+"/"+string(r.ref.UID)
+	}
+	return m
+}
 
 // value is the value of what an address names; ok is false when there is none.
 func (s *scope) value(ctx context.Context, addr plan.Address) (v cty.Value, ok bool, err error) {
@@ -116,7 +133,7 @@ func (s *scope) recorded(ctx context.Context, addr plan.Address) (v cty.Value, o
 		return plan.MarkSensitive(r.schema.Block, v), true, nil
 	}
 	if found && addr.Namespace != "" {
-		return cty.NilVal, false, fmt.Errorf("%s has no values yet: apply a plan in the namespace %q first", addr, addr.Namespace)
+		return cty.NilVal, false, &absentError{fmt.Sprintf("%s has no values yet: apply a plan in the namespace %q first", addr, addr.Namespace)}
 	}
 	return cty.NilVal, false, nil
 }
@@ -192,7 +209,11 @@ func (s *scope) keys(ctx context.Context, addr plan.Address) (cty.Value, error) 
 		return cty.NilVal, fmt.Errorf("%s: %w", addr, err)
 	}
 	if data == nil {
-		return cty.NilVal, fmt.Errorf("%s: there is no %s %q in the namespace %q", addr, addr.Kind(), addr.Name, namespace)
+		hint, err := s.instead(ctx, addr, namespace)
+		if err != nil {
+			return cty.NilVal, fmt.Errorf("%s: %w", addr, err)
+		}
+		return cty.NilVal, fmt.Errorf("%s: %w", addr, &absentError{fmt.Sprintf("there is no %s %q in the namespace %q%s", addr.Kind(), addr.Name, namespace, hint)})
 	}
 	vals := make(map[string]cty.Value, len(data))
 	for _, key := range slices.Sorted(maps.Keys(data)) {
@@ -211,6 +232,36 @@ func (s *scope) keys(ctx context.Context, addr plan.Address) (cty.Value, error) 
 	s.data[addr] = v
 	return v, nil
 }
+
+// instead says what to do about a ConfigMap or a Secret that is not there. It suggests another ConfigMap to those who may read
+// all of the namespace. Names of Secrets are never suggested: a plan may be read by others than who made it.
+func (s *scope) instead(ctx context.Context, addr plan.Address, namespace string) (string, error) {
+	const correct = "; create it, or correct the reference"
+	if addr.Type != plan.TypeConfigMap {
+		return correct, nil
+	}
+	if err := s.mayRead(ctx, readable{namespace, "", "configmaps", ""}); err != nil {
+		if _, ok := errors.AsType[*ForbiddenError](err); ok {
+			return correct, nil
+		}
+		return "", err
+	}
+	names, err := s.Configs.ConfigMapNames(ctx, namespace)
+	if err != nil {
+		return "", err
+	}
+	near := spelling.Nearest(addr.Name, names)
+	if near == "" {
+		return correct, nil
+	}
+	addr.Name = near
+	return fmt.Sprintf("; did you mean %s?", addr.Expression()), nil
+}
+
+// absentError says that something that is referred to is not there.
+type absentError struct{ text string }
+
+func (e *absentError) Error() string { return e.text }
 
 // ForbiddenError says that somebody lacks a right.
 type ForbiddenError struct{ text string }
@@ -251,13 +302,46 @@ type look struct {
 	ctx   context.Context //nolint:containedctx // it lives as long as one call
 	scope *scope
 	err   error
+	// failed holds what err is made of.
+	failed []failedLook
+}
+
+type failedLook struct {
+	addr plan.Address
+	err  error
 }
 
 func (l *look) up(addr plan.Address) (cty.Value, bool) {
 	v, ok, err := l.scope.value(l.ctx, addr)
 	l.scope.heed(v)
+	if err != nil {
+		l.failed = append(l.failed, failedLook{addr, err})
+	}
 	l.err = errors.Join(l.err, err)
 	return v, ok
+}
+
+// unread says what could not be read, and where it is referred to; nil when all could. What may pass stays as it is, since
+// others look at it.
+func (l *look) unread(refs []plan.Reference) error {
+	var diags plan.Diagnostics
+	for _, f := range l.failed {
+		summary := "Reference to something that is not there"
+		if _, ok := errors.AsType[*ForbiddenError](f.err); ok {
+			summary = "Reference to something that may not be read"
+		} else if _, ok := errors.AsType[*absentError](f.err); !ok {
+			return l.err
+		}
+		for _, ref := range refs {
+			if ref.Address == f.addr {
+				diags = append(diags, v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: summary, Attribute: ref.Field, Detail: f.err.Error()})
+			}
+		}
+	}
+	if len(diags) == 0 {
+		return l.err
+	}
+	return &instance.DiagnosticsError{Operation: "evaluate expressions", Diagnostics: diags}
 }
 
 // config evaluates the spec of a data source, an ephemeral resource or an action, once its preconditions hold. While
@@ -267,14 +351,15 @@ func (l *look) config(r *resource) (config cty.Value, open bool, err error) {
 		return cty.NilVal, open, err
 	}
 	parsed, diags := plan.ConfigOptions{
-		Functions: l.scope.functions(), Namespace: r.ref.Namespace, Ephemeral: r.mode == v1alpha1.ModeEphemeral,
+		Functions: l.scope.functions(), Namespace: r.ref.Namespace, Ephemeral: r.mode == v1alpha1.ModeEphemeral, Moment: l.scope.moment(r),
 	}.Parse(r.spec(), r.schema.Block)
 	if plan.HasErrors(diags) {
 		return cty.NilVal, open, &instance.DiagnosticsError{Operation: "read spec", Diagnostics: diags}
 	}
 	config, diags = parsed.Evaluate(l.up)
+	l.scope.heedValue(r.schema.Block, config)
 	if l.err != nil {
-		return cty.NilVal, open, l.err // what could not be read is not unknown: nothing may be made of it
+		return cty.NilVal, open, l.unread(parsed.References()) // what could not be read is not unknown: nothing may be made of it
 	}
 	if plan.HasErrors(diags) {
 		return cty.NilVal, open, &instance.DiagnosticsError{Operation: "evaluate spec", Diagnostics: diags}

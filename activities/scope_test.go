@@ -2,13 +2,17 @@ package activities
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/zclconf/go-cty/cty"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/plan"
 )
 
@@ -21,10 +25,18 @@ func read(t *testing.T, s *scope, expression string) (cty.Value, error) {
 	}
 	l := &look{ctx: t.Context(), scope: s}
 	v, diags := e.Evaluate(l.up, cty.NilVal)
-	if l.err == nil && plan.HasErrors(diags) {
-		return v, errors.New(describe(diags))
+	err := l.unread(e.References())
+	if err == nil && plan.HasErrors(diags) {
+		err = &instance.DiagnosticsError{Diagnostics: diags}
 	}
-	return v, l.err
+	if de, ok := errors.AsType[*instance.DiagnosticsError](err); ok {
+		var text strings.Builder
+		for _, d := range de.Diagnostics {
+			fmt.Fprintf(&text, "%s: %s\n", d.Attribute, d.Detail)
+		}
+		return v, errors.New(text.String())
+	}
+	return v, err
 }
 
 func TestScope(t *testing.T) {
@@ -39,7 +51,8 @@ func TestScope(t *testing.T) {
 	w.data["configmaps/shared/app"] = map[string][]byte{"region": []byte("us")}
 	w.data["configmaps/team/private"] = map[string][]byte{"region": []byte("eu")}
 	w.data["secrets/team/db"] = map[string][]byte{"password": []byte("hush")}
-	for _, name := range []string{"team/configmaps/private", "private/test-things/net"} {
+	w.data["configmaps/private/app"] = map[string][]byte{"region": []byte("us")}
+	for _, name := range []string{"team/configmaps/private", "private/test-things/net", "private/configmaps/"} {
 		w.forbidden[name] = true
 	}
 	planned := func(addr plan.Address) (cty.Value, bool) {
@@ -67,11 +80,16 @@ func TestScope(t *testing.T) {
 		"a key of a ConfigMap":                         {"${configmap.app.region}", cty.StringVal("eu"), ""},
 		"a key with a dot":                             {`${configmap.app["a.b"]}`, cty.StringVal("dotted"), ""},
 		"a key that holds no text":                     {"${configmap.app.icon}", cty.StringVal("//4="), ""},
-		"a key that is not there":                      {"${configmap.app.zone}", cty.NilVal, "zone"},
+		"a key that is not there":                      {"${configmap.app.regoin}", cty.NilVal, `spec.x:16: configmap.app has no key "regoin". Did you mean "region"?`},
 		"a ConfigMap of another namespace":             {"${namespace.shared.configmap.app.region}", cty.StringVal("us"), ""},
 		"a ConfigMap that is not there":                {"${configmap.other.region}", cty.NilVal, `there is no ConfigMap "other" in the namespace "team"`},
 		"a ConfigMap that the user may not read":       {"${configmap.private.region}", cty.NilVal, "may not read"},
 		"a Secret":                                     {"${secret.db.password}", hush, ""},
+		"a ConfigMap with a near name":                 {"${upper(configmap.ap.region)}", cty.NilVal, `spec.x:9: configmap.ap: there is no ConfigMap "ap" in the namespace "team"; did you mean configmap.app?`},
+		"one of another namespace":                     {"${namespace.shared.configmap.ap.region}", cty.NilVal, `did you mean namespace.shared.configmap.app?`},
+		"one where not all may be read":                {"${namespace.private.configmap.ap.region}", cty.NilVal, `no ConfigMap "ap" in the namespace "private"; create it, or correct the reference` + "\n"},
+		"a key of a Secret that is not there":          {"${secret.db.pasword}", cty.NilVal, `spec.x:12: secret.db has no key "pasword". See which it has with kubectl describe secret db.` + "\n"},
+		"a Secret with a near name":                    {"${secret.dbs.password}", cty.NilVal, `there is no Secret "dbs" in the namespace "team"; create it, or correct the reference` + "\n"},
 		"a Secret that is not there":                   {"${secret.other.password}", cty.NilVal, `there is no Secret "other"`},
 		"a function of a provider":                     {`${provider::test::upper("eu")}`, cty.StringVal("EU"), ""},
 		"a function of a provider, of an unknown text": {`${provider::test::upper(test_thing.planned.id)}`, cty.UnknownVal(cty.String), ""},
@@ -122,5 +140,32 @@ func TestScopeAsksForRightsOnce(t *testing.T) {
 	}
 	if _, _, err := s.value(t.Context(), plan.Address{Mode: v1alpha1.ModeAction, Type: "test_reboot", Name: "now"}); err != nil {
 		t.Errorf("the value of an action: %v, want none", err)
+	}
+}
+
+// What reads the clock or chance is left open while a plan is made, and is the same for all attempts at a step of it.
+func TestMoment(t *testing.T) {
+	w := newWorld(t)
+	po := w.plan()
+	po.CreationTimestamp = metav1.Date(2026, 3, 1, 11, 0, 0, 0, time.UTC)
+	thing, other := w.put("test-thing/a", nil, nil), w.put("test-thing/b", nil, nil)
+	nothing := func(plan.Address) (cty.Value, bool) { return cty.NilVal, false }
+	if got, want := w.newScope(po, "team", nothing).moment(thing), (plan.Moment{Planned: po.CreationTimestamp.Time}); got != want {
+		t.Errorf("while planning: %+v", got)
+	}
+	po.Status.Approval = &v1alpha1.PlanApproval{Decision: v1alpha1.DecisionApproved, At: new(metav1.Date(2026, 3, 2, 11, 0, 0, 0, time.UTC))}
+	first := w.newScope(po, "team", nil).moment(thing)
+	if again := w.newScope(po, "team", nil).moment(thing); again != first || !first.Applied.Equal(po.Status.Approval.At.Time) || first.Seed == "" {
+		t.Errorf("first %+v, then %+v", first, again)
+	}
+	if of := w.newScope(po, "team", nil).moment(other); of.Seed == first.Seed {
+		t.Error("two objects have the same seed")
+	}
+	po.UID = "plan-2"
+	if next := w.newScope(po, "team", nil).moment(thing); next.Seed == first.Seed {
+		t.Error("two plans have the same seed")
+	}
+	if got := w.scopeOf(po.Status.RequestedBy, "team", nil).moment(thing); got != (plan.Moment{}) {
+		t.Errorf("without a plan: %+v", got)
 	}
 }

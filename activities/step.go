@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -16,7 +15,6 @@ import (
 	"github.com/hykube/hykube/workflows"
 
 	"github.com/zclconf/go-cty/cty"
-	ctymsgpack "github.com/zclconf/go-cty/cty/msgpack"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 )
@@ -121,17 +119,26 @@ func (a *Activities) step(ctx context.Context, po *v1alpha1.Plan, in workflows.S
 			return workflows.StepResult{}, err
 		}
 	}
-	s := &stepRun{Activities: a, plan: po, change: c, destroy: in.Destroy, begun: begun}
-	err = s.make(ctx)
+	under, left := a.stops.enter(po, in.Plan, c)
+	defer left()
+	s := &stepRun{Activities: a, plan: po, change: c, destroy: in.Destroy, begun: begun, retried: attempt > 1, under: under}
+	err = a.guard("apply "+c.Address, func() error { return s.make(ctx) })
+	if _, bug := errors.AsType[*bugError](err); bug && s.asked == v1alpha1.ActionCreate {
+		err = &unknownError{err} // the provider may have been asked, and may have answered
+	}
 	switch {
 	case s.answered:
 		// What the provider said counts, also when the server stops: an attempt that is forgotten is made again.
 		ctx = context.WithoutCancel(ctx)
 	case ctx.Err() != nil && err != nil:
 		return workflows.StepResult{}, ctx.Err()
+	case s.interrupted(err) && !c.HalfDone && begun:
+		err = fmt.Errorf("the plan was cancelled before it was tried again: %s", cmp.Or(c.Message, "an earlier attempt was cut off"))
+	case s.interrupted(err):
+		return a.untried(ctx, in, c)
 	}
-	if re, ok := errors.AsType[*retryError](err); ok && attempt < attempts {
-		c.Message = fmt.Sprintf("attempt %d: %v", attempt, re)
+	if re, ok := errors.AsType[*retryError](err); ok && attempt < attempts && !under.isCancelled() {
+		c.Message = s.scope.mask(fmt.Sprintf("attempt %d: %v", attempt, re))
 		if err := a.Ledger.SaveChange(ctx, po.UID, c); err != nil {
 			return workflows.StepResult{}, err
 		}
@@ -170,6 +177,10 @@ type stepRun struct {
 	destroy bool
 	// begun is true when an earlier attempt began the change, and did not record how it ended.
 	begun bool
+	// retried is true when an earlier attempt ended.
+	retried bool
+	// under tells when the plan is cancelled; nil when nobody does.
+	under *underWay
 
 	// resource is set once the object was read.
 	resource *resource
@@ -179,8 +190,20 @@ type stepRun struct {
 	scope *scope
 	// warnings are what the provider said beside its answers.
 	warnings plan.Diagnostics
+	// asked is what the provider is about to be asked to do, from when that is written down.
+	asked v1alpha1.Action
 	// answered is set once the provider was asked to make the change, whatever came of it.
 	answered bool
+}
+
+// see gives the step what its expressions see, until the returned function is called.
+func (s *stepRun) see(ctx context.Context, r *resource) (closed func()) {
+	s.scope = s.newScope(s.plan, r.ref.Namespace, nil)
+	return func() {
+		if err := s.scope.close(context.WithoutCancel(ctx)); err != nil { // a step that was made is not undone by that
+			s.warnings = append(s.warnings, unclosed(err))
+		}
+	}
 }
 
 // record writes down how a step ended: in the change first, then on the object.
@@ -414,33 +437,33 @@ func (s *stepRun) make(ctx context.Context) error {
 		}
 	}
 
-	l, err := s.lease(ctx, r, &rec.State, !s.destroy, s.plan.Status.RequestedBy)
+	ctx, done := s.under.until(ctx)
+	defer done()
+	defer s.see(ctx, r)()
+	l, err := s.scope.lease(ctx, r, &rec.State, !s.destroy, inLine)
 	if err != nil {
 		return s.retryable(err, true)
 	}
 	defer l.release()
-	if half := s.destroy && c.Action == v1alpha1.ActionReplace; !half && l.config != c.ProviderConfig {
+	if half := s.destroy && c.Action == v1alpha1.ActionReplace; !half && l.config() != c.ProviderConfig {
 		// The approval was about the configuration, too. The half of a replace that destroys goes by the one that is recorded.
-		return &staleError{fmt.Sprintf("it would be made with the ProviderConfig %q, and the plan was made with %q", l.config, c.ProviderConfig)}
+		return &staleError{fmt.Sprintf("it would be made with the ProviderConfig %q, and the plan was made with %q", l.config(), c.ProviderConfig)}
 	}
 	prior, err := s.prior(ctx, l, rec, resumed)
 	if err != nil {
 		return s.retryable(err, true)
 	}
-	scope := s.newScope(s.plan, r.ref.Namespace, nil)
-	s.scope = scope
-	defer func() {
-		if cerr := scope.close(context.WithoutCancel(ctx)); cerr != nil {
-			s.Logger.Warn("close ephemeral resources", "address", c.Address, "error", cerr)
-		}
-	}()
-	v := &look{ctx: ctx, scope: scope}
+	v := &look{ctx: ctx, scope: s.scope}
 	var p *instance.Planned
 	null := cty.NullVal(r.schema.Block.ImpliedType())
 	config := instance.Config{Written: null, Effective: null}
-	if s.destroy {
-		p, s.warnings, err = l.PlanDelete(ctx, prior)
-	} else {
+	switch half := c.Action == v1alpha1.ActionReplace; {
+	case s.destroy && half:
+		// The provider planned it as part of the replace, and finds there what it kept for it, such as timeouts that are new.
+		p = &instance.Planned{Action: v1alpha1.ActionDelete, Value: null, Private: c.PlannedPrivate}
+	case s.destroy:
+		p, s.warnings, err = l.PlanDelete(ctx, prior, c.PlannedPrivate)
+	default:
 		p, config, err = s.planAgain(v, r, l, prior)
 	}
 	if err != nil {
@@ -466,8 +489,15 @@ func (s *stepRun) make(ctx context.Context) error {
 		action = v1alpha1.ActionDelete
 	case creating:
 		action = v1alpha1.ActionCreate
+		there, err := s.madeAfterAll(ctx, l, p)
+		if err != nil {
+			return err
+		}
 		if err := s.depose(rec); err != nil {
 			return err
+		}
+		if there != nil {
+			return cmp.Or(s.intend(ctx, rec, action, ""), there)
 		}
 	}
 	if err := s.intend(ctx, rec, action, ""); err != nil {
@@ -479,12 +509,17 @@ func (s *stepRun) make(ctx context.Context) error {
 	ctx, s.answered = context.WithoutCancel(ctx), true
 	v.ctx = ctx
 	s.warnings = append(s.warnings, warningsOf(o.Diagnostics)...)
+	s.scope.heedState(l.Schema.Block, o.State)
 	if o.Lost && creating {
 		return &unknownError{fmt.Errorf("the provider did not answer: %w; look whether %s exists before anything else is done", o.Err, r.addr)}
 	}
 	if o.Lost {
 		// The intent stays: the next attempt reads what is there before it goes on.
 		return &retryError{o.Err}
+	}
+	if creating && o.Err != nil && !o.State.Exists() && len(o.Quarantine) == 0 && l.stopped() {
+		// What was cut off may have been made all the same. The intent stays, so that nothing is made twice.
+		return &unknownError{fmt.Errorf("the plan was cancelled and the provider asked to stop: %w; look whether %s exists before anything else is done", o.Err, r.addr)}
 	}
 	rec.Quarantine = o.Quarantine
 	if len(o.Quarantine) > 0 && creating {
@@ -494,6 +529,8 @@ func (s *stepRun) make(ctx context.Context) error {
 		}
 		return &unknownError{fmt.Errorf("%w; its answer is kept (kubectl hykube state show), and %s is left alone until somebody has looked", o.Err, r.addr)}
 	}
+	// Providers of the legacy SDK may make something other than they planned; dependants were planned without it.
+	rec.Unplanned = !s.destroy && o.Err == nil && len(plan.CheckCompatible(r.schema.Block, p.Value, o.State.Value)) > 0
 	if err := s.save(ctx, l, rec, r, o.State, o.Err); err != nil {
 		return errors.Join(o.Err, err)
 	}
@@ -503,16 +540,6 @@ func (s *stepRun) make(ctx context.Context) error {
 	return s.retryable(o.Err, !creating || throttled(o.Err) && !o.State.Exists())
 }
 
-// fulfilled checks the postconditions of what is there now. What does not hold them is kept, and the next plan looks at it.
-func (s *stepRun) fulfilled(v *look, rec *ledger.Instance, r *resource, value cty.Value) error {
-	_, err := v.holds(r, postconditions, plan.MarkSensitive(r.schema.Block, value))
-	if err == nil {
-		return nil
-	}
-	rec.Object.Generation = 0
-	return errors.Join(err, s.conflict(s.Ledger.Save(v.ctx, rec)))
-}
-
 // intend writes down what is about to be asked of the provider. Who wants to stop does so before: a write that is cut off may
 // have been made all the same, and would then look like a call whose answer was lost.
 func (s *stepRun) intend(ctx context.Context, rec *ledger.Instance, action v1alpha1.Action, deposed string) error {
@@ -520,94 +547,8 @@ func (s *stepRun) intend(ctx context.Context, rec *ledger.Instance, action v1alp
 		return ctx.Err()
 	}
 	rec.Intent = &ledger.Intent{Plan: s.plan.UID, Change: s.change.Index, Action: action, Deposed: deposed, At: time.Now().UTC()}
+	s.asked = action
 	return s.conflict(s.Ledger.Save(context.WithoutCancel(ctx), rec))
-}
-
-// warningsOf leaves errors out.
-func warningsOf(diags plan.Diagnostics) plan.Diagnostics {
-	return slices.DeleteFunc(slices.Clone(diags), func(d v1alpha1.Diagnostic) bool { return d.Severity == v1alpha1.SeverityError })
-}
-
-// unmoved checks what the change is bound to; rec is nil for what has no state to be bound to.
-func (s *stepRun) unmoved(r *resource, rec *ledger.Instance) error {
-	c := s.change
-	state := c.Bound.State
-	switch {
-	case rec == nil:
-	case c.Action == v1alpha1.ActionReplace && !s.destroy && rec.Plan == s.plan.UID && !rec.Exists():
-		// The first half took it away.
-	case s.triedBefore(rec), rec.Plan == s.plan.UID && rec.MovedFrom != "" && c.Bound.From != nil:
-		// It was this step that moved it.
-	default:
-		state = rec.Digest()
-	}
-	switch {
-	// A deletion is told before the generation, which it raises.
-	case r.deleting != c.Bound.Deleting:
-		return &staleError{"the object was marked for deletion after the plan was made"}
-	case r.ref.Generation != c.Object.Generation:
-		return &staleError{fmt.Sprintf("the object was changed after the plan was made (generation %d, planned %d)", r.ref.Generation, c.Object.Generation)}
-	case state != c.Bound.State:
-		return &staleError{"the recorded state moved after the plan was made"}
-	case r.entry.Package.Version != c.ProviderVersion:
-		return &staleError{fmt.Sprintf("the provider is now version %s, and the plan was made with %s", r.entry.Package.Version, c.ProviderVersion)}
-	}
-	return nil
-}
-
-// prior is the state that the step starts from: the recorded one, or what was read while planning, or, after an attempt
-// whose outcome is not known, what is there now.
-func (s *stepRun) prior(ctx context.Context, l *lease, rec *ledger.Instance, resumed bool) (instance.State, error) {
-	if s.change.Action == v1alpha1.ActionReplace && !s.destroy {
-		return l.Null(), nil
-	}
-	from := &rec.State
-	if s.change.Refreshed != nil && !s.triedBefore(rec) {
-		from = s.change.Refreshed
-	}
-	prior, err := l.Load(ctx, from)
-	if err != nil || !resumed {
-		return prior, err
-	}
-	prior, _, err = l.Read(ctx, prior)
-	return prior, err
-}
-
-// planAgain asks the provider once more, now that all values are known, and refuses anything but what was approved.
-func (s *stepRun) planAgain(v *look, r *resource, l *lease, prior instance.State) (*instance.Planned, instance.Config, error) {
-	c := s.change
-	if open, err := v.holds(r, preconditions, cty.NilVal); err != nil || open {
-		return nil, instance.Config{}, cmp.Or(err, fmt.Errorf("a value that a precondition of %s refers to is still not known", c.Address))
-	}
-	config, err := v.evaluate(r, prior)
-	if err != nil {
-		return nil, config, err
-	}
-	if plain, _ := config.Effective.UnmarkDeep(); !plain.IsWhollyKnown() {
-		return nil, config, fmt.Errorf("a value that %s refers to is still not known", c.Address)
-	}
-	prior.Tainted = false // the first half of the replace took the tainted instance away
-	p, diags, err := l.Plan(v.ctx, prior, config, false)
-	if err != nil {
-		return nil, config, err
-	}
-	s.warnings = warningsOf(diags)
-	approved := c.Action
-	if approved == v1alpha1.ActionReplace {
-		approved = v1alpha1.ActionCreate
-	}
-	if p.Action != approved && !(approved == v1alpha1.ActionUpdate && p.Action == v1alpha1.ActionNoOp) {
-		return nil, config, &staleError{fmt.Sprintf("with all values known the provider would %s, and %s was approved", p.Action, approved)}
-	}
-	ty := r.schema.Block.ImpliedType()
-	promised, err := ctymsgpack.Unmarshal(c.Planned, ty)
-	if err != nil {
-		return nil, config, fmt.Errorf("decode planned value of %s: %w", c.Address, err)
-	}
-	if errs := plan.CheckCompatible(r.schema.Block, promised, p.Value); len(errs) > 0 {
-		return nil, config, &staleError{fmt.Sprintf("with all values known the provider plans something other than was approved: %v", errors.Join(errs...))}
-	}
-	return p, config, nil
 }
 
 // accept takes what was read while planning as the recorded state.
@@ -644,12 +585,12 @@ func (s *stepRun) save(ctx context.Context, l *lease, rec *ledger.Instance, r *r
 			return err
 		}
 		s.after = &state.Value
-		rec.Type, rec.ProviderConfig, rec.ProviderVersion = r.addr.Type, l.config, r.entry.Package.Version
+		rec.Type, rec.ProviderConfig, rec.ProviderVersion = r.addr.Type, l.config(), r.entry.Package.Version
 		if creating && c.Forget {
 			dropDeposed(rec, c.DeposedKey)
 		}
 		if !s.destroy {
-			rec.Dependencies, rec.CreateBeforeDestroy = c.Dependencies, c.CreatesFirst
+			rec.Dependencies, rec.CreateBeforeDestroy, rec.Seen = c.Dependencies, c.CreatesFirst, c.Seen
 		}
 	}
 	rec.Object, rec.Provider, rec.Plan, rec.Intent = c.Object, r.entry.Name, s.plan.UID, nil
@@ -658,24 +599,12 @@ func (s *stepRun) save(ctx context.Context, l *lease, rec *ledger.Instance, r *r
 		rec.Made = nil
 	}
 	if failure != nil {
-		rec.Object.Generation = 0 // what the spec asks for was not reached, so the next plan has to look at it
+		rec.Object.Generation, rec.Unplanned = 0, true // what the spec asks for was not reached, so the next plan has to look at it
 	}
 	if !rec.Living() && (c.Action == v1alpha1.ActionDelete || c.Action == v1alpha1.ActionCreate) {
 		return s.conflict(s.Ledger.Forget(ctx, rec))
 	}
 	return s.keep(ctx, rec)
-}
-
-// keep saves a record. Once the provider answered, it is saved whoever else wrote it: the intent keeps others away, and if one
-// of them did not mind it, what the provider said must not be lost.
-func (s *stepRun) keep(ctx context.Context, rec *ledger.Instance) error {
-	err := s.Ledger.Save(ctx, rec)
-	if s.answered && errors.Is(err, ledger.ErrConflict) {
-		s.Logger.ErrorContext(ctx, "a record was written while a change of it was under way; what the provider said replaces it",
-			"plan", s.plan.Name, "namespace", s.plan.Namespace, "address", s.change.Address)
-		err = s.Ledger.Keep(ctx, rec)
-	}
-	return s.conflict(err)
 }
 
 func (s *stepRun) conflict(err error) error {

@@ -39,7 +39,6 @@ func (a *Activities) Survey(ctx context.Context, p workflows.Plan) (workflows.Su
 	s := &survey{spec: &po.Spec, nodes: nodes, diags: diags}
 	s.index()
 	s.findMoves()
-	s.spreadCreatesFirst()
 	visited := s.visit(a)
 	if plan.HasErrors(s.diags) {
 		return workflows.Surveyed{Invalid: true}, a.refuse(ctx, p, nodes, s.diags)
@@ -66,6 +65,8 @@ type survey struct {
 	diags   plan.Diagnostics
 	byAddr  map[plan.Address]int
 	inScope int
+	// targets are the addresses of spec.targets.
+	targets map[plan.Address]bool
 	// byType is made when an error first asks for it.
 	byType map[plan.Address][]string
 }
@@ -95,6 +96,7 @@ func (s *survey) indexes(addrs []plan.Address) []int {
 func (s *survey) visit(a *Activities) []int {
 	scope := s.scope()
 	s.inScope = len(scope)
+	s.spreadCreatesFirst(scope)
 	forced := setOf(append(s.addresses("spec.replace", s.spec.Replace), s.addresses("spec.invoke", s.spec.Invoke)...))
 
 	graph := make([]plan.Node, len(s.nodes))
@@ -130,7 +132,7 @@ func (s *survey) visit(a *Activities) []int {
 	if cycle != nil {
 		text := plan.CycleText(cycle, func(k int) string { return s.nodes[visited[k]].addr.String() })
 		s.diags = append(s.diags, problem(s.nodes[visited[cycle[0]]].addr, "Cycle",
-			fmt.Sprintf("These resources refer to each other in a circle, so none of them can come first: %s. Remove one of the references.", text)))
+			fmt.Sprintf("These resources refer to each other in a circle, so none of them can come first: %s. %sRemove one of the references.", text, s.through(visited, cycle))))
 		return nil
 	}
 	out := make([]int, len(order))
@@ -144,7 +146,7 @@ func (s *survey) visit(a *Activities) []int {
 // targets name together with what they depend on (for a destroy, with what depends on them).
 func (s *survey) scope() []int {
 	all := s.spec.Selector == nil && len(s.spec.Targets) == 0
-	targets := setOf(s.addresses("spec.targets", s.spec.Targets))
+	s.targets = setOf(s.addresses("spec.targets", s.spec.Targets))
 	selector := labels.Nothing()
 	if s.spec.Selector != nil {
 		var err error
@@ -156,7 +158,7 @@ func (s *survey) scope() []int {
 	var roots []int
 	graph := make([]plan.Node, len(s.nodes))
 	for i, n := range s.nodes {
-		picked := all || targets[n.addr] || selector.Matches(labels.Set(n.obj.GetLabels()))
+		picked := all || s.targets[n.addr] || selector.Matches(labels.Set(n.obj.GetLabels()))
 		if picked {
 			roots = append(roots, i)
 		}
@@ -202,11 +204,12 @@ func (s *survey) withoutExcluded(scope []int, graph []plan.Node) []int {
 }
 
 // spreadCreatesFirst finds what has to be created before it is destroyed: what asks for it, and all that it depends on,
-// since a new instance cannot stand on what is gone.
-func (s *survey) spreadCreatesFirst() {
+// since a new instance cannot stand on what is gone. What takes no part in the plan asks for nothing, as in Terraform.
+func (s *survey) spreadCreatesFirst(scope []int) {
 	graph := make([]plan.Node, len(s.nodes))
 	var roots []int
-	for i, n := range s.nodes {
+	for _, i := range scope {
+		n := s.nodes[i]
 		graph[i].Deps = s.indexes(n.dependsOn)
 		if n.wanted && n.mode == v1alpha1.ModeManaged && n.lifecycle.CreateBeforeDestroy {
 			roots = append(roots, i)
@@ -265,18 +268,29 @@ func (s *survey) resolve(n *node, a *Activities) {
 	catalog := plan.Catalog{
 		Block:  a.block,
 		Exists: func(addr plan.Address) bool { return s.isExternal(addr) || s.exists(addr) },
-		Types:  a.Catalog.TypeNamesOf,
-		Names:  s.names,
 	}
+	if len(s.diags) < maxDiagnostics { // the Plan shows no more of them, and to look for near names takes longest
+		catalog.Types, catalog.Names = a.Catalog.TypeNamesOf, s.names
+	}
+	s.resolveSetting(n, catalog)
 	diags := append(plan.CheckReferences(n.references, catalog), n.config.CheckTypes(catalog)...)
+	for _, e := range n.expressions {
+		diags = append(diags, e.CheckTypes(catalog)...)
+	}
 	s.diags = append(s.diags, plan.WithAddress(diags, n.addr)...)
+	declared := map[plan.Address]bool{}
+	for _, text := range n.lifecycle.DependsOn {
+		if addr, err := plan.ParseAddress(text); err == nil {
+			declared[addr] = true
+		}
+	}
 	for _, addr := range n.dependsOn {
+		if n.setting.names(addr) {
+			continue // told already, and once for all that use it
+		}
 		i, ok := s.byAddr[addr]
 		switch {
-		case !ok && slices.ContainsFunc(n.lifecycle.DependsOn, func(s string) bool {
-			named, err := plan.ParseAddress(s)
-			return err == nil && named == addr
-		}):
+		case !ok && declared[addr]:
 			s.diags = append(s.diags, attributeProblem(n.addr, "lifecycle.dependsOn", "Reference to undeclared resource",
 				fmt.Sprintf("There is no %s named %q in this namespace%s.", addr.Mode.KindOf(addr.Type), addr.Name, s.others(addr))))
 		case ok && s.nodes[i].movedTo != nil:
@@ -356,7 +370,29 @@ func (s *survey) changed(n *node) bool {
 		return true
 	}
 	return !n.record.Exists() || n.record.Object.Generation != n.ref.Generation || n.record.Tainted || n.record.Intent != nil ||
-		len(n.record.Deposed) > 0 || n.external || n.movedFrom != nil || !statusOf(n.obj).good()
+		len(n.record.Deposed) > 0 || n.external || n.restless || n.movedFrom != nil || !statusOf(n.obj).good() || s.outdated(n)
+}
+
+// versions are those of what a node refers to, as they are recorded.
+func (s *survey) versions(n *node) map[string]string {
+	seen := map[string]string{}
+	for _, i := range s.indexes(n.dependsOn) {
+		if d := s.nodes[i]; d.mode == v1alpha1.ModeManaged && d.record.Version != "" {
+			seen[d.addr.String()] = d.record.Version
+		}
+	}
+	return seen
+}
+
+// outdated says whether something that a node refers to was changed by a plan that left the node out, or came out other than
+// it was planned.
+func (s *survey) outdated(n *node) bool {
+	for _, i := range s.indexes(n.dependsOn) {
+		if d := s.nodes[i]; d.mode == v1alpha1.ModeManaged && d.record.Version != n.record.Seen[d.addr.String()] {
+			return true
+		}
+	}
+	return false
 }
 
 // changes makes the open changes of the visited nodes, which are in order, and after them those of what earlier replaces
@@ -370,15 +406,7 @@ func (s *survey) changes(visited []int) []*ledger.Change {
 			nodes = append(nodes, n)
 		}
 	}
-	// held is what stands below something that takes no part in the plan.
-	held := map[plan.Address]bool{}
-	for _, n := range s.nodes {
-		if _, visited := position[n.addr]; !visited && n.record.Living() && (len(s.spec.Targets) > 0 || len(s.spec.Exclude) > 0 || s.spec.Selector != nil) {
-			for _, addr := range n.requires {
-				held[addr] = true
-			}
-		}
-	}
+	keepsOld := s.keepsOld(position)
 	var out []*ledger.Change
 	add := func(n *node, state *ledger.State, requires []string) *ledger.Change {
 		c := &ledger.Change{Bound: ledger.Bound{State: state.Digest(), Deleting: n.deleting}, Requires: requires}
@@ -398,7 +426,7 @@ func (s *survey) changes(visited []int) []*ledger.Change {
 		}
 		c := add(n, &n.record.State, requires)
 		c.CreatesFirst = n.createsFirst || !n.wanted && n.record.CreateBeforeDestroy
-		c.KeepsOld = held[n.addr]
+		c.KeepsOld = keepsOld(n)
 		if n.movedFrom != nil {
 			c.PreviousAddress = n.movedFrom.addr.String()
 			c.Bound.From, c.Bound.FromState = &n.movedFrom.ref, n.movedFrom.record.Digest()
@@ -408,20 +436,39 @@ func (s *survey) changes(visited []int) []*ledger.Change {
 				c.DependsOn = append(c.DependsOn, j)
 			}
 		}
+		c.Seen = s.versions(n)
 		// What is recorded has to order destroys, which take no part of what is only read.
 		for _, addr := range s.beyond(n.dependsOn, v1alpha1.ModeEphemeral, v1alpha1.ModeData) {
 			c.Dependencies = append(c.Dependencies, addr.String())
 		}
 	}
 	for _, n := range nodes {
-		if s.spec.RefreshOnly {
-			break
+		if s.spec.RefreshOnly || len(s.targets) > 0 && !s.spec.Destroy && !s.targets[n.addr] {
+			continue
 		}
 		for _, d := range n.deposed() {
 			add(n, &d.State, d.Dependencies).Deposed = d.Key
 		}
 	}
 	return out
+}
+
+// keepsOld returns what says whether the old instance of a node that is created first stays for a later plan. As in Terraform, a
+// target takes what it depends on along, and not the end of what that leaves behind; elsewhere the old instance stays while
+// something stands on it that takes no part in the plan.
+func (s *survey) keepsOld(position map[plan.Address]int32) func(*node) bool {
+	if len(s.targets) > 0 {
+		return func(n *node) bool { return !s.targets[n.addr] }
+	}
+	held := map[plan.Address]bool{}
+	for _, n := range s.nodes {
+		if _, visited := position[n.addr]; !visited && n.record.Living() && (len(s.spec.Exclude) > 0 || s.spec.Selector != nil) {
+			for _, addr := range n.requires {
+				held[addr] = true
+			}
+		}
+	}
+	return func(n *node) bool { return held[n.addr] }
 }
 
 // deposed lists what earlier replaces of the node, or of the one that it takes over from, left behind.

@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -8,6 +9,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -76,8 +78,8 @@ func (e *estate) add(thing string) {
 	e.nodes = append(e.nodes, n)
 }
 
-// visit returns the names that a plan looks at, in its order.
-func (e *estate) visit(spec v1alpha1.PlanSpec) ([]string, plan.Diagnostics) {
+// survey is that of a plan, before it visits anything.
+func (e *estate) survey(spec v1alpha1.PlanSpec) *survey {
 	s := &survey{spec: &spec, nodes: e.nodes}
 	for _, n := range e.nodes {
 		if n.wanted = !n.deleting && !spec.Destroy; n.wanted {
@@ -85,6 +87,12 @@ func (e *estate) visit(spec v1alpha1.PlanSpec) ([]string, plan.Diagnostics) {
 		}
 	}
 	s.index()
+	return s
+}
+
+// visit returns the names that a plan looks at, in its order.
+func (e *estate) visit(spec v1alpha1.PlanSpec) ([]string, plan.Diagnostics) {
+	s := e.survey(spec)
 	names := []string{}
 	for _, i := range s.visit(e.hands) {
 		names = append(names, e.nodes[i].ref.Name)
@@ -193,4 +201,107 @@ func TestABrokenObjectOutsideTheTargetsDoesNotMatter(t *testing.T) {
 	if diff := cmp.Diff([]string{"a"}, got); diff != "" || plan.HasErrors(diags) {
 		t.Errorf("%s %+v", diff, diags)
 	}
+}
+
+func TestCreateBeforeDestroySpreadsWithinTheTargets(t *testing.T) {
+	for name, tc := range map[string]struct {
+		targets []string
+		want    bool
+	}{
+		"all":                  {nil, true},
+		"with who asks for it": {[]string{"test_thing.b"}, true},
+		"without":              {[]string{"test_thing.a"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := newEstate(t, "a", "b<a")
+			e.nodes[1].lifecycle.CreateBeforeDestroy = true
+			if _, diags := e.visit(v1alpha1.PlanSpec{Targets: tc.targets}); plan.HasErrors(diags) {
+				t.Fatalf("%+v", diags)
+			}
+			if got := e.nodes[0].createsFirst; got != tc.want {
+				t.Errorf("what it depends on is created first: %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestWhatAProviderConfigRefersTo(t *testing.T) {
+	config := func(name, field string) *v1alpha1.ProviderConfig {
+		cfg := &v1alpha1.ProviderConfig{Spec: v1alpha1.ProviderConfigSpec{Provider: "test"}}
+		cfg.Name = name
+		cfg.Spec.Config = &runtime.RawExtension{Raw: []byte(`{"host": "` + field + `"}`)}
+		return cfg
+	}
+	configs := map[string]*v1alpha1.ProviderConfig{
+		"default": config("default", "plain"),
+		"inner":   config("inner", "${test_thing.a.id}${configmap.x.y}"),
+		"broken":  config("broken", "${test_thing.nothing.id}"),
+		"gone":    config("gone", "${test_thing.gone.id}"),
+		"itself":  config("itself", "${test_thing.c.id}"),
+		"circle":  config("circle", "${test_thing.d.id}"),
+	}
+	reads := 0
+	for name, tc := range map[string]struct {
+		uses map[string]string
+		spec v1alpha1.PlanSpec
+		// want are the names that are visited, or refusal is told.
+		want    []string
+		refusal string
+	}{
+		"it comes first":              {uses: map[string]string{"a": "", "b": "inner"}, want: []string{"a", "b", "c", "d"}},
+		"an object that there is not": {uses: map[string]string{"b": "broken"}, refusal: "spec.config.host:3: Reference to a missing resource"},
+		"one that goes":               {uses: map[string]string{"b": "gone"}, refusal: `the ProviderConfig "gone" refers to test_thing.gone, which is marked for deletion`},
+		"itself":                      {uses: map[string]string{"c": "itself"}, refusal: "is itself made with it"},
+		"a circle":                    {uses: map[string]string{"c": "circle", "d": "itself"}, refusal: `test_thing.c is made with the ProviderConfig "circle", which refers to test_thing.d`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := newEstate(t, "d!", "c!", "b!", "a!", "gone-")
+			reads = 0
+			all := &settings{known: map[string]*setting{}, get: func(name string) (*v1alpha1.ProviderConfig, error) {
+				reads++
+				return configs[name], nil
+			}}
+			for _, n := range e.nodes {
+				n.lifecycle.ProviderConfig = tc.uses[n.ref.Name]
+			}
+			s := e.survey(tc.spec)
+			for _, n := range e.nodes {
+				if err := n.configure(all); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var got []string
+			for _, i := range s.visit(e.hands) {
+				if name := e.nodes[i].ref.Name; name != "gone" {
+					got = append(got, name)
+				}
+			}
+			if tc.refusal != "" {
+				if text := describe(s.diags); strings.Count(text, tc.refusal) != 1 {
+					t.Errorf("got %q, want %q in it once", text, tc.refusal)
+				}
+				return
+			}
+			if plan.HasErrors(s.diags) {
+				t.Fatalf("%+v", s.diags)
+			}
+			if slices.Index(got, "a") > slices.Index(got, "b") || len(got) != len(tc.want) {
+				t.Errorf("got %v, want a before b", got)
+			}
+			if reads > 2 {
+				t.Errorf("%d ProviderConfigs were read for two names", reads)
+			}
+		})
+	}
+	t.Run("what was made with it goes first", func(t *testing.T) {
+		e := newEstate(t, "b", "a")
+		e.nodes[0].record.ProviderConfig = "inner"
+		all := &settings{known: map[string]*setting{}, get: func(name string) (*v1alpha1.ProviderConfig, error) { return configs[name], nil }}
+		if err := e.nodes[0].configure(all); err != nil { // wanted is false
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]plan.Address{{Type: "test_thing", Name: "a"}}, e.nodes[0].requires); diff != "" {
+			t.Errorf("requires (-want +got):\n%s", diff)
+		}
+	})
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
@@ -25,6 +26,7 @@ import (
 	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/provider"
 	"github.com/hykube/hykube/internal/schema"
 	"github.com/hykube/hykube/workflows"
 )
@@ -95,12 +97,13 @@ func newTown(t *testing.T) *town {
 
 // restart is a new server over what the old one left.
 func (tn *town) restart() {
-	lend := func(context.Context, catalog.Entry, *v1alpha1.ProviderConfig, string) (tfprotov6.ProviderServer, func(), error) {
+	lend := func(context.Context, catalog.Entry, provider.Configuration) (tfprotov6.ProviderServer, func(), error) {
 		return tn.cloud, func() {}, nil
 	}
 	tn.Activities = New(tn.Config)
 	tn.lend = lend
 	tn.progress = newProgress(townPlans{nil}, tn.Logger) // it counts in the background
+	tn.stops.every = time.Hour                           // and they look there
 	tn.reaper.mu.Lock()
 	defer tn.reaper.mu.Unlock()
 	tn.reaper.dead = false

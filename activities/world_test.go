@@ -21,6 +21,7 @@ import (
 	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/provider"
 	"github.com/hykube/hykube/internal/schema"
 )
 
@@ -54,7 +55,7 @@ func newWorld(t *testing.T) *world {
 		Objects: fakeObjects{w}, Configs: fakeConfigs{w}, Access: fakeAccess{w}, Catalog: c,
 		Ledger: ledger.New(&store{entries: map[string]ledger.Entry{}}), Logger: slog.New(slog.DiscardHandler),
 	})
-	w.lend = func(context.Context, catalog.Entry, *v1alpha1.ProviderConfig, string) (tfprotov6.ProviderServer, func(), error) {
+	w.lend = func(context.Context, catalog.Entry, provider.Configuration) (tfprotov6.ProviderServer, func(), error) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.lent++
@@ -246,6 +247,16 @@ func (c fakeConfigs) Secret(context.Context, string, string, string) ([]byte, er
 
 func (c fakeConfigs) ConfigMap(_ context.Context, namespace, name string) (map[string][]byte, error) {
 	return c.w.data["configmaps/"+namespace+"/"+name], nil
+}
+
+func (c fakeConfigs) ConfigMapNames(_ context.Context, namespace string) ([]string, error) {
+	var names []string
+	for key := range c.w.data {
+		if name, ok := strings.CutPrefix(key, "configmaps/"+namespace+"/"); ok {
+			names = append(names, name)
+		}
+	}
+	return names, nil
 }
 
 func (c fakeConfigs) SecretData(_ context.Context, namespace, name string) (map[string][]byte, error) {

@@ -58,6 +58,7 @@ func (s *Server) installAPIs() error {
 		RESTOptions: g.RESTOptionsGetter,
 		Authorizer:  g.Authorization.Authorizer,
 		InUse:       s.inUse,
+		Borrow:      s.borrow,
 		Changes:     s.changes,
 		Types:       func(terraformType string) []kinds.Kind { return s.kinds.ByType(v1alpha1.ModeManaged, terraformType) },
 		Query:       s.query,

@@ -171,6 +171,18 @@ func TestCancel(t *testing.T) {
 	if _, err := decide(t, client, p, v1alpha1.DecisionApproved, digest); !apierrors.IsConflict(err) || !strings.Contains(err.Error(), "cancelled") {
 		t.Errorf("approve afterwards: %v", err)
 	}
+	applying := planned(t, client, nil)
+	if _, err := decide(t, client, applying, v1alpha1.DecisionApproved, digest); err != nil {
+		t.Fatal(err)
+	}
+	got, err := client.Update(t.Context(), objectOf(t, applying), metav1.UpdateOptions{}, "cancel")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ready := meta.FindStatusCondition(planOf(t, got).Status.Conditions, v1alpha1.ConditionReady)
+	if ready == nil || ready.Reason != v1alpha1.ReasonCancelling || planOf(t, got).Status.FinishedAt != nil {
+		t.Errorf("while it is being applied: %+v", ready)
+	}
 	done := planned(t, client, func(p *v1alpha1.Plan) {
 		meta.SetStatusCondition(&p.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonApplied})
 	})

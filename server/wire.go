@@ -6,9 +6,11 @@ import (
 	"log/slog"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/rest"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/server/engine"
 	"github.com/hykube/hykube/server/kinds"
 	"github.com/hykube/hykube/server/registry"
@@ -64,6 +66,17 @@ func (s *Server) inUse(ctx context.Context, obj metav1.Object) (int, string, err
 		return 0, "", nil
 	}
 	return s.rooms.InUse(ctx, obj)
+}
+
+// borrow asks about the references of a ProviderConfig that reach out of its namespace, or to ConfigMaps and Secrets.
+func (s *Server) borrow(ctx context.Context, who user.Info, cfg, old *v1alpha1.ProviderConfig) ([]string, error) {
+	refs := kinds.Borrowed(catalog.References(cfg))
+	if old != nil {
+		for a := range kinds.Borrowed(catalog.References(old)) {
+			delete(refs, a)
+		}
+	}
+	return s.kinds.MayBorrow(ctx, who, cfg.Namespace, refs)
 }
 
 func (s *Server) changes(ctx context.Context, plan *v1alpha1.Plan, limit int, cont string) (*v1alpha1.PlanChangeList, error) {

@@ -37,6 +37,8 @@ const (
 	ReasonPlanFailed = "PlanFailed"
 	// ReasonNoChanges says that a plan found nothing to do.
 	ReasonNoChanges = "NoChanges"
+	// ReasonDeferred says that a plan can do nothing now, and that providers put changes off which it would have made.
+	ReasonDeferred = "Deferred"
 	// ReasonApproved says that a person approved the plan.
 	ReasonApproved = "Approved"
 	// ReasonAutomatic says that the plan's own policy (approval: Automatic) approved it.
@@ -51,6 +53,8 @@ const (
 	ReasonApplyFailed = "ApplyFailed"
 	// ReasonSkipped says that a change was not tried because one that it depends on failed.
 	ReasonSkipped = "Skipped"
+	// ReasonCancelling says that somebody stopped the plan, and that changes which were under way are waited for.
+	ReasonCancelling = "Cancelling"
 	// ReasonCancelled says that somebody stopped the plan before this change.
 	ReasonCancelled = "Cancelled"
 	// ReasonStale says that the object, or its state, moved after the plan was made.
@@ -78,6 +82,8 @@ const (
 	ReasonInstallFailed = "InstallFailed"
 	// ReasonSchemaFailed says that an installed provider did not answer with a usable schema.
 	ReasonSchemaFailed = "SchemaFailed"
+	// ReasonUpgradeRefused says that the version which is asked for lacks types that objects are of, so that the old one stays.
+	ReasonUpgradeRefused = "UpgradeRefused"
 	// ReasonConfigured says that the provider accepted a ProviderConfig.
 	ReasonConfigured = "Configured"
 	// ReasonConfigRefused says that the provider refused a ProviderConfig.

@@ -382,6 +382,10 @@ type PlanChange struct {
 	// Paths of the attributes that force a replace.
 	// +optional
 	ReplacePaths *runtime.RawExtension `json:"replacePaths,omitempty"`
+	// Paths of the secret attributes whose values change, in the form of replacePaths. A secret that is not listed stays what it
+	// is. What is created or removed as a whole is not listed.
+	// +optional
+	SecretsChanged *runtime.RawExtension `json:"secretsChanged,omitempty"`
 	// Paths of attributes that were found changed by something other than Hykube, such as "tags.team".
 	// +optional
 	// +listType=atomic

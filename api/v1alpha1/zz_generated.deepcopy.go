@@ -196,6 +196,11 @@ func (in *PlanChange) DeepCopyInto(out *PlanChange) {
 		*out = new(runtime.RawExtension)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.SecretsChanged != nil {
+		in, out := &in.SecretsChanged, &out.SecretsChanged
+		*out = new(runtime.RawExtension)
+		(*in).DeepCopyInto(*out)
+	}
 	if in.Drift != nil {
 		in, out := &in.Drift, &out.Drift
 		*out = make([]string, len(*in))

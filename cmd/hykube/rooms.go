@@ -3,15 +3,18 @@ package main
 import (
 	"context"
 	"fmt"
+	"iter"
 	"path/filepath"
 	"time"
 
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/hykube/hykube/activities"
+	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/provider"
@@ -63,6 +66,9 @@ func join(_ context.Context, h *server.House) (server.Rooms, error) {
 	logger := h.Logger.With("component", "controller")
 	providers := &controller.Providers{
 		Client: fixed, Installer: installer, Pool: pool, Catalog: cat, Kinds: h.Kinds, Logger: logger,
+		Objects: func(ctx context.Context, provider string) iter.Seq2[*unstructured.Unstructured, error] {
+			return h.Objects.List(ctx, v1alpha1.ProviderGroup(provider), "")
+		},
 		Grant: func(ctx context.Context, name string, resources []string) error {
 			return access.EnsureRoles(ctx, core, access.ProviderRoles(name, resources), nil)
 		},

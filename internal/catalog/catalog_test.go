@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/internal/schema"
 )
 
@@ -76,6 +77,9 @@ func TestConfiguration(t *testing.T) {
 		all[name] = v
 		return cty.ObjectVal(all)
 	}
+	known := func(a plan.Address) (cty.Value, bool) {
+		return cty.ObjectVal(map[string]cty.Value{"id": cty.StringVal("net-1"), "token": cty.StringVal("hunter2").Mark(plan.Sensitive)}), a.String() == "sim_network.main"
+	}
 	for name, test := range map[string]struct {
 		config string
 		refs   []v1alpha1.SecretArgument
@@ -90,7 +94,9 @@ func TestConfiguration(t *testing.T) {
 		"set twice":                             {config: `{"token":"x"}`, refs: []v1alpha1.SecretArgument{ref("token", "token")}, err: "remove one of the two"},
 		"within what is no object":              {config: `{"login":"me"}`, refs: []v1alpha1.SecretArgument{ref("login.password", "password")}, err: `"login" is not an object`},
 		"no such secret":                        {refs: []v1alpha1.SecretArgument{ref("token", "absent")}, err: "there is no such Secret"},
-		"a reference to a resource":             {config: `{"region":"${sim_network.main.id}"}`, err: "cannot refer to resources"},
+		"a reference to a resource":             {config: `{"region":"${sim_network.main.id}"}`, want: with("region", cty.StringVal("net-1"))},
+		"a reference to a secret":               {config: `{"token":"${sim_network.main.token}"}`, want: with("token", cty.StringVal("hunter2"))},
+		"a reference to nothing":                {config: `{"region":"${sim_network.mian.id}"}`, err: "spec.config.region:3: Reference to a missing resource"},
 		"an argument that there is not":         {config: `{"regoin":"here"}`, err: "spec.config.regoin"},
 		"a secret of a wrong type stays secret": {refs: []v1alpha1.SecretArgument{ref("port", "password")}, err: "spec.config.port"},
 	} {
@@ -100,7 +106,7 @@ func TestConfiguration(t *testing.T) {
 			if test.config != "" {
 				cfg.Spec.Config = &runtime.RawExtension{Raw: []byte(test.config)}
 			}
-			got, err := New(nil).Configuration(t.Context(), entry, cfg, secret)
+			got, err := New(nil).Configuration(t.Context(), entry, cfg, Sources{Secret: secret, Value: known})
 			if test.err != "" {
 				if err == nil || !strings.Contains(err.Error(), test.err) || strings.Contains(err.Error(), "hunter2") {
 					t.Errorf("error %v, want one that says %q and no secret", err, test.err)
@@ -113,11 +119,38 @@ func TestConfiguration(t *testing.T) {
 			if !got.Config.RawEquals(test.want) {
 				t.Errorf("got %#v, want %#v", got.Config, test.want)
 			}
-			again, err := New(nil).Configuration(t.Context(), entry, cfg, secret)
+			again, err := New(nil).Configuration(t.Context(), entry, cfg, Sources{Secret: secret, Value: known})
 			if err != nil || again.Key != got.Key {
 				t.Errorf("the key of an equal configuration is %q, then %q (%v)", got.Key, again.Key, err)
 			}
 		})
+	}
+}
+
+func TestConfigurationBeforeAnythingIsKnown(t *testing.T) {
+	entry := Entry{Name: "sim", Schema: &schema.Provider{Config: &schema.Schema{Block: &schema.Block{
+		Attributes: []*schema.Attribute{{Name: "region", Type: cty.String, Optional: true}, {Name: "port", Type: cty.Number, Required: true}},
+	}}}}
+	c := New(nil)
+	c.Put(Entry{Name: "sim", Schema: &schema.Provider{Resources: map[string]*schema.Schema{"sim_network": {Block: &schema.Block{
+		Attributes: []*schema.Attribute{{Name: "id", Type: cty.String, Computed: true}},
+	}}}}})
+	cfg := &v1alpha1.ProviderConfig{}
+	cfg.Spec.Config = &runtime.RawExtension{Raw: []byte(`{"region": "x-${sim_network.main.id}-${secret.a.b}", "port": "${sim_network.main.prot}"}`)}
+	conf, err := c.Configuration(t.Context(), entry, cfg, Sources{})
+	if err != nil || conf.Config.GetAttr("region").IsKnown() || conf.Key == "" {
+		t.Errorf("got %#v, %v", conf, err)
+	}
+	var got []string
+	for _, r := range References(cfg) {
+		got = append(got, r.Address.String()+" at "+r.Field)
+	}
+	want := []string{"sim_network.main at spec.config.port:3", "sim_network.main at spec.config.region:5", "secret.a at spec.config.region:28"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("references (-want +got):\n%s", diff)
+	}
+	if err := c.CheckReferences(entry, cfg, nil); err == nil || !strings.Contains(err.Error(), "spec.config.port:3") || !strings.Contains(err.Error(), "prot") {
+		t.Errorf("an attribute that there is not: %v", err)
 	}
 }
 

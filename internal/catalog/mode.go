@@ -91,22 +91,12 @@ func (c *Catalog) Meta(e Entry, cfg *v1alpha1.ProviderConfig) (cty.Value, error)
 	if args == nil {
 		return cty.NullVal(block.ImpliedType()), nil
 	}
-	return evaluate("spec.meta", args, block)
-}
-
-// evaluate turns arguments, which must not refer to anything, into a value of the block without marks.
-func evaluate(field string, args map[string]any, block *schema.Block) (cty.Value, error) {
-	parsed, diags := plan.ParseConfig(args, block)
-	if plan.HasErrors(diags) {
-		return cty.NilVal, &DiagnosticsError{Diagnostics: diags, field: field}
+	config, err := parse("spec.meta", "", args, block, nil)
+	if err != nil {
+		return cty.NilVal, err
 	}
-	if refs := parsed.References(); len(refs) > 0 {
-		return cty.NilVal, fmt.Errorf("%s: refers to %s, but a provider's configuration cannot refer to resources; write the value itself, or take it from a Secret with spec.secretRefs", field, refs[0].Address)
+	if refs := config.References(); len(refs) > 0 {
+		return cty.NilVal, fmt.Errorf("spec.meta: refers to %s, but a provider's metadata cannot refer to anything; write the value itself", refs[0].Address)
 	}
-	value, diags := parsed.Evaluate(func(plan.Address) (cty.Value, bool) { return cty.NilVal, false })
-	if plan.HasErrors(diags) {
-		return cty.NilVal, &DiagnosticsError{Diagnostics: diags, field: field}
-	}
-	value, _ = value.UnmarkDeep()
-	return value, nil
+	return evaluate("spec.meta", config, func(plan.Address) (cty.Value, bool) { return cty.NilVal, false })
 }

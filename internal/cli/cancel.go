@@ -21,9 +21,14 @@ func newCancel(s *session) *cobra.Command {
 	o := &cancelOptions{session: s}
 	cmd := &cobra.Command{
 		Use:   "cancel PLAN",
-		Short: "Stop a plan between two changes",
-		Long: `Stop a plan between two changes. Changes under way are finished and recorded, since a call to a provider that is
-cut off leaves nobody knowing what it did; the rest is not tried.`,
+		Short: "Stop a plan",
+		Long: `Stop a plan. Nothing new is begun. Calls to providers that are under way are never cut off, since nobody would know
+what they did: they get ten seconds to end by themselves, then their provider is asked to stop, as Terraform asks at the
+first Ctrl-C, and their answers are waited for and recorded. A provider that works for another plan at that moment, too, is
+asked only when that is done.
+
+The plan is cancelled when the last answer is there. Until then it is cancelling, and "kubectl hykube status" tells what it
+waits for.`,
 		Example:           `  kubectl hykube cancel apply-x7k2d`,
 		Args:              onePlan,
 		ValidArgsFunction: completePlans(s, unfinished),
@@ -50,10 +55,14 @@ func (o *cancelOptions) Run(ctx context.Context) error {
 		fmt.Fprintf(o.Out, "Plan %q has ended already; there is nothing to cancel.\n", p.Name)
 		return nil
 	}
-	if err := o.cancelPlan(ctx, p); err != nil {
+	if p, err = o.cancelPlan(ctx, p); err != nil {
 		return err
 	}
-	fmt.Fprintf(o.Out, "plan.%s/%s cancelled\n", v1alpha1.GroupName, p.Name)
+	if finished(p) {
+		fmt.Fprintf(o.Out, "plan.%s/%s cancelled\n", v1alpha1.GroupName, p.Name)
+		return nil
+	}
+	fmt.Fprintf(o.Out, "plan.%s/%s cancelling\n", v1alpha1.GroupName, p.Name)
 	if o.noWait || p.Status.Approval == nil {
 		return nil
 	}

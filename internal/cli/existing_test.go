@@ -303,6 +303,25 @@ func TestStateRm(t *testing.T) {
 	}
 }
 
+// What state mv and state rm write down is the address, by whichever name of kubectl's the object was named.
+func TestStateOfPlurals(t *testing.T) {
+	f := newFakeServer(t)
+	network(f, "old", nil)
+	network(f, "gone", nil)
+	if out, errOut, code := f.run("state", "mv", "sim-networks/old", "sim-networks.sim.hykube.io/new"); code != 0 || !strings.Contains(errOut, "--target sim_network.new -n default\n") {
+		t.Errorf("code %d: %s\n%s", code, errOut, out)
+	}
+	if from, _, _ := unstructured.NestedString(f.object("new"), "lifecycle", "moved", "from"); from != "sim_network.old" {
+		t.Errorf("the new object takes over from %q, which is no address", from)
+	}
+	if _, errOut, code := f.run("state", "mv", "sim-networks/gone", "sim_network.gone"); code != ExitError || !strings.Contains(errOut, "sim_network.gone is the same on both sides") {
+		t.Errorf("code %d: %s", code, errOut)
+	}
+	if _, errOut, code := f.run("state", "rm", "sim-networks/gone"); code != 0 || !strings.Contains(errOut, "kubectl hykube apply --target sim_network.gone -n default\n") {
+		t.Errorf("code %d: %s", code, errOut)
+	}
+}
+
 func TestStateMv(t *testing.T) {
 	f := newFakeServer(t)
 	network(f, "old", nil)

@@ -39,6 +39,8 @@ type follower struct {
 	polled  time.Time
 	counted time.Time
 	running []*v1alpha1.PlanChange
+	// waits is what was told of a plan that is being cancelled.
+	waits string
 }
 
 // ending is how a plan ended: its changes, of a large plan those alone that were not made, and the counts of what was made.
@@ -338,6 +340,12 @@ func (f *follower) tellSlow() {
 	if f.block != nil {
 		return
 	}
+	if m := whyCancelling(f.plan); cancelling(f.plan) && m != f.waits {
+		f.waits = m // what the server says of it, which changes when providers are asked to stop
+		if m != "" {
+			fmt.Fprintln(f.Out, diff.Clean(m, true))
+		}
+	}
 	for _, c := range f.running {
 		if last, ok := f.still[c.Index]; ok && time.Since(last) >= stillEvery && c.StartedAt != nil {
 			f.still[c.Index] = time.Now()
@@ -382,6 +390,9 @@ func (f *follower) redraw() {
 		text += st.Red(fmt.Sprintf("  %s failed or skipped", diff.Count(failed)))
 	}
 	lines := []string{st.Fit(text + st.Dim("  "+elapsed(time.Since(f.began))))}
+	if cancelling(f.plan) {
+		lines = append(lines, st.Fit(st.Yellow("  "+waitsFor(f.plan, f.running))))
+	}
 	room := max(1, min(8, height-4))
 	for i, c := range f.running {
 		if i == room {
@@ -433,7 +444,7 @@ func (f *follower) interrupted(ctx context.Context, again <-chan struct{}) error
 	if !f.ask {
 		return errDetached
 	}
-	fmt.Fprintf(f.ErrOut, "\nThe server is applying plan %q. Stop it after the changes under way (c), leave it running and go (d), or go on watching (Enter)? ", f.plan.Name)
+	fmt.Fprintf(f.ErrOut, "\nThe server is applying plan %q. Stop it (c), leave it running and go (d), or go on watching (Enter)? ", f.plan.Name)
 	answer := make(chan string, 1)
 	go func() {
 		s, err := f.line()
@@ -446,8 +457,9 @@ func (f *follower) interrupted(ctx context.Context, again <-chan struct{}) error
 	case s := <-answer:
 		switch strings.ToLower(strings.TrimSpace(s)) {
 		case "c", "cancel":
-			fmt.Fprintln(f.ErrOut, "Stopping. Changes under way are finished and recorded first.")
-			return f.cancelPlan(ctx, f.plan)
+			fmt.Fprintln(f.ErrOut, "Cancelling. Nothing new is begun; what is under way is waited for, and recorded.")
+			_, err := f.cancelPlan(ctx, f.plan)
+			return err
 		case "d", "detach":
 			return errDetached
 		}

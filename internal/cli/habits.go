@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/hykube/hykube/internal/spelling"
 )
 
 // What people who know Terraform type, and what it is here.
@@ -166,7 +168,7 @@ func unknownBelow(cmd *cobra.Command, name string, hint func(string) string) err
 	text := fmt.Sprintf("unknown verb %q", name)
 	if h := hint(name); h != "" {
 		text += ": " + h
-	} else if near := nearest(name, names); near != "" {
+	} else if near := spelling.Nearest(name, names); near != "" {
 		text += fmt.Sprintf(": did you mean %q?", near)
 	}
 	return fmt.Errorf("%s\nSee `%s --help`; there are %s", text, cmd.CommandPath(), strings.Join(names, ", "))

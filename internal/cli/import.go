@@ -132,6 +132,7 @@ func (o *importOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	o.target = o.target.of(k)
 	old, err := o.resource(k.gvr, ns).Get(ctx, o.target.name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):

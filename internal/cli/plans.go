@@ -105,16 +105,18 @@ func (s *session) decide(ctx context.Context, plan *v1alpha1.Plan, decision v1al
 	return nil, fmt.Errorf("%s plan %q: %w", verb, plan.Name, explain(err, s.server()))
 }
 
-func (s *session) cancelPlan(ctx context.Context, plan *v1alpha1.Plan) error {
+// cancelPlan asks the server to stop a plan, and returns the plan as it is then: over only when nothing was under way.
+func (s *session) cancelPlan(ctx context.Context, plan *v1alpha1.Plan) (*v1alpha1.Plan, error) {
 	body := &v1alpha1.Plan{
 		ObjectMeta: metav1.ObjectMeta{Name: plan.Name, Namespace: plan.Namespace, UID: plan.UID},
 		Status:     v1alpha1.PlanStatus{Cancel: &v1alpha1.PlanCancel{}},
 	}
-	err := s.hykube.Put().Namespace(plan.Namespace).Resource("plans").Name(plan.Name).SubResource("cancel").Body(body).Do(ctx).Error()
+	out := &v1alpha1.Plan{}
+	err := s.hykube.Put().Namespace(plan.Namespace).Resource("plans").Name(plan.Name).SubResource("cancel").Body(body).Do(ctx).Into(out)
 	if err != nil {
-		return fmt.Errorf("cancel plan %q: %w", plan.Name, explain(err, s.server()))
+		return nil, fmt.Errorf("cancel plan %q: %w", plan.Name, explain(err, s.server()))
 	}
-	return nil
+	return out, nil
 }
 
 // watchPlan yields the plan as it is and then each time it changes, until ctx ends. A watch that breaks is begun
@@ -269,7 +271,7 @@ func discarded(p *v1alpha1.Plan) bool {
 
 func nothingToDo(p *v1alpha1.Plan) bool {
 	c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady)
-	return c != nil && c.Status == metav1.ConditionTrue && c.Reason == v1alpha1.ReasonNoChanges
+	return c != nil && c.Status == metav1.ConditionTrue && (c.Reason == v1alpha1.ReasonNoChanges || c.Reason == v1alpha1.ReasonDeferred)
 }
 
 // why is the message of the condition that says most about a plan that stopped.

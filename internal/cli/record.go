@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/util/csaupgrade"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/spelling"
 )
 
 const (
@@ -330,7 +331,7 @@ func (r *recorder) unknownKind(ctx context.Context, m manifest, cause error) err
 		if gvk.Version != v1alpha1.ResourceVersion {
 			return fmt.Errorf("%s: write apiVersion: %s/%s", head, gvk.Group, v1alpha1.ResourceVersion)
 		}
-		if near := nearest(v1alpha1.KindOf(gvk.Kind), names); near != "" {
+		if near := spelling.Nearest(v1alpha1.KindOf(gvk.Kind), names); near != "" {
 			return fmt.Errorf("%s: did you mean %q? `kubectl hykube provider schema %s` lists the kinds of provider %q", head, near, provider, provider)
 		}
 		return fmt.Errorf("%s: provider %q has no such resource type; `kubectl hykube provider schema %s` lists those that it has", head, provider, provider)
@@ -352,38 +353,6 @@ func (r *recorder) unknownKind(ctx context.Context, m manifest, cause error) err
 	}
 	return fmt.Errorf("%s: no provider is named %q (%s). Put this in front of it:\n  apiVersion: %s\n  kind: Provider\n  metadata: {name: %s}\n  spec: {source: NAMESPACE/%s}",
 		head, provider, installed, v1alpha1.SchemeGroupVersion, provider, provider)
-}
-
-// nearest is the name that is likely meant.
-func nearest(name string, names []string) string {
-	best, at := "", max(2, len(name)/4)+1
-	for _, n := range names {
-		if d := distance(name, n); d < at {
-			best, at = n, d
-		}
-	}
-	return best
-}
-
-// distance is Levenshtein's.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		prev := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := prev
-			if a[i] != b[j] {
-				cost++
-			}
-			prev = row[j+1]
-			row[j+1] = min(cost, row[j]+1, prev+1)
-		}
-	}
-	return row[len(b)]
 }
 
 // awaitProviders waits until the providers of the files are ready, so that their kinds exist.

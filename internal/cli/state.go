@@ -183,6 +183,7 @@ func (o *stateShowOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	t = t.of(k)
 	if o.output != "" {
 		return o.raw(ctx, k, ns, t)
 	}
@@ -253,7 +254,7 @@ func (o *stateRmOptions) Run(ctx context.Context) error {
 	var errs []error
 	var wait []target
 	for _, t := range o.targets {
-		waits, err := o.one(ctx, t)
+		t, waits, err := o.one(ctx, t)
 		if err != nil {
 			errs = append(errs, err)
 		} else if waits {
@@ -271,28 +272,29 @@ func (o *stateRmOptions) Run(ctx context.Context) error {
 	return joinExit(errs)
 }
 
-func (o *stateRmOptions) one(ctx context.Context, t target) (waits bool, err error) {
+func (o *stateRmOptions) one(ctx context.Context, t target) (found target, waits bool, err error) {
 	ns, err := o.namespaceOf(t)
 	if err != nil {
-		return false, err
+		return t, false, err
 	}
 	k, err := o.kindOf(ctx, t)
 	if err != nil {
-		return false, err
+		return t, false, err
 	}
+	t = t.of(k)
 	u, err := o.merge(ctx, k, ns, t.name, map[string]any{"lifecycle": map[string]any{"destroy": false}})
 	if err != nil {
-		return false, err
+		return t, false, err
 	}
 	if waits, err = o.mark(ctx, k, ns, u); err != nil {
-		return false, err
+		return t, false, err
 	}
 	if waits {
 		o.said(k, t.name, "marked to be forgotten")
 	} else {
 		o.said(k, t.name, "deleted")
 	}
-	return waits, nil
+	return t, waits, nil
 }
 
 type stateMvOptions struct{ objects }
@@ -328,13 +330,7 @@ func (o *stateMvOptions) Complete(args []string) error {
 	return o.read("state mv", args, v1alpha1.ModeManaged)
 }
 
-func (o *stateMvOptions) Validate() error {
-	from, to := o.targets[0], o.targets[1]
-	if from.address() == to.address() && from.namespace == to.namespace {
-		return fmt.Errorf("state mv: %s is the same on both sides", from.address())
-	}
-	return checkOutput(o.output, "name")
-}
+func (o *stateMvOptions) Validate() error { return checkOutput(o.output, "name") }
 
 func (o *stateMvOptions) Run(ctx context.Context) error {
 	from, to := o.targets[0], o.targets[1]
@@ -352,6 +348,12 @@ func (o *stateMvOptions) Run(ctx context.Context) error {
 	newKind, err := o.kindOf(ctx, to)
 	if err != nil {
 		return err
+	}
+	// Kinds have more than one name, and what is written down has the address.
+	from, to = from.of(oldKind), to.of(newKind)
+	o.targets = []target{from, to}
+	if from.address() == to.address() {
+		return fmt.Errorf("state mv: %s is the same on both sides", from.address())
 	}
 	if err := o.oneProvider(ctx, oldKind, newKind); err != nil {
 		return err

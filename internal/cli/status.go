@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -96,7 +97,11 @@ func (o *statusOptions) one(ctx context.Context) error {
 		}
 	}
 	row("Plan", p.Name+" in namespace "+p.Namespace)
-	row("State", planState(p))
+	state := planState(p)
+	if cancelling(p) {
+		state = o.cancellingText(ctx, p)
+	}
+	row("State", state)
 	row("Looks at", looksAt(p))
 	if s := p.Status.Summary; s != nil {
 		row("Changes", cmp.Or(s.Text, counts(*s)))
@@ -119,7 +124,10 @@ func (o *statusOptions) one(ctx context.Context) error {
 		if c.By != nil {
 			who = " by " + c.By.Username
 		}
-		row("Cancelled", strings.TrimSpace(who))
+		if c.At != nil {
+			who += ", " + age(c.At.Time) + " ago"
+		}
+		row("To be stopped", strings.TrimSpace(strings.TrimPrefix(who, ",")))
 	}
 	if f := p.Status.FinishedAt; f != nil {
 		row("Ended", age(f.Time)+" ago")
@@ -193,13 +201,72 @@ func planState(p *v1alpha1.Plan) string {
 	case waiting(p):
 		return "waits for approval"
 	case p.Status.Cancel != nil:
-		return "stopping"
+		return "cancelling"
 	case p.Status.Approval != nil:
 		return "applying"
 	case !planned(p):
 		return "planning"
 	}
 	return "applying"
+}
+
+// cancelling is true from the moment somebody stopped a plan until the last of what was under way has ended.
+func cancelling(p *v1alpha1.Plan) bool { return p.Status.Cancel != nil && !finished(p) }
+
+// whyCancelling is what the server says of what a cancelled plan waits for.
+func whyCancelling(p *v1alpha1.Plan) string {
+	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReconciling); c != nil && c.Reason == v1alpha1.ReasonCancelling {
+		return c.Message
+	}
+	return ""
+}
+
+// cancellingText says what a cancelled plan still waits for.
+func (s *session) cancellingText(ctx context.Context, p *v1alpha1.Plan) string {
+	var running []*v1alpha1.PlanChange
+	if p.Status.Progress != nil {
+		for c, err := range s.changes(ctx, p) {
+			if err != nil {
+				break // how far the plan is stands on its object, too
+			}
+			if c.State == v1alpha1.ChangeRunning {
+				running = append(running, c)
+			}
+		}
+	}
+	return waitsFor(p, running)
+}
+
+// waitsFor is "cancelling: waiting for 2 calls under way (sim_instance.web, 40s; sim_disk.data, 12s)".
+func waitsFor(p *v1alpha1.Plan, running []*v1alpha1.PlanChange) string {
+	n := len(running)
+	if g := p.Status.Progress; g != nil {
+		n = max(n, int(g.Running))
+	}
+	calls := "1 call"
+	switch {
+	case n == 0:
+		return "cancelling"
+	case n > 1:
+		calls = diff.Count(n) + " calls"
+	}
+	text := "cancelling: waiting for " + calls + " under way"
+	var names []string
+	for i, c := range running {
+		if i == 3 {
+			names = append(names, fmt.Sprintf("and %s more", diff.Count(n-i)))
+			break
+		}
+		name := diff.Name(c)
+		if c.StartedAt != nil {
+			name += ", " + elapsedSeconds(time.Since(c.StartedAt.Time))
+		}
+		names = append(names, name)
+	}
+	if len(names) > 0 {
+		text += " (" + strings.Join(names, "; ") + ")"
+	}
+	return text
 }
 
 func looksAt(p *v1alpha1.Plan) string {
@@ -250,6 +317,8 @@ func nextStep(p *v1alpha1.Plan) string {
 		if m := why(p); m != "" {
 			return diff.Clean(m, true)
 		}
+	case cancelling(p):
+		return diff.Clean(whyCancelling(p), true)
 	case !finished(p):
 		return fmt.Sprintf("Watch it: kubectl hykube status %s -n %s --watch", p.Name, p.Namespace)
 	}

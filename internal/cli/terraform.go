@@ -37,7 +37,7 @@ type planJSON struct {
 // terraformJSON prints a plan as `terraform show -json` does. docs/plans.md says what differs.
 func (o *showOptions) terraformJSON(ctx context.Context, p *v1alpha1.Plan) error {
 	t := &terraformPlan{session: o.session, plan: p, planned: &tfjson.StateModule{}, prior: &tfjson.StateModule{},
-		config: &configJSON{ProviderConfigs: map[string]*tfjson.ProviderConfig{}}}
+		config: &configJSON{ProviderConfigs: map[string]*configProvider{}}}
 	for c, err := range o.changes(ctx, p) {
 		if err != nil {
 			return err
@@ -78,7 +78,7 @@ type entry struct {
 
 func (t *terraformPlan) add(c *v1alpha1.PlanChange) {
 	switch {
-	case c.Action == "":
+	case c.Action == "", c.Action == v1alpha1.ActionNoOp && c.State == v1alpha1.ChangeSkipped: // it could not be planned, or was blocked
 		t.unfinished = true
 		return
 	case c.Action == v1alpha1.ActionInvoke:

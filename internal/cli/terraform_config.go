@@ -1,11 +1,8 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
-	"path"
-	"slices"
 	"strings"
 
 	tfjson "github.com/hashicorp/terraform-json"
@@ -18,8 +15,8 @@ import (
 
 // configJSON is Terraform's "configuration". tfjson reads expressions and cannot write them, hence types of our own.
 type configJSON struct {
-	ProviderConfigs map[string]*tfjson.ProviderConfig `json:"provider_config,omitempty"`
-	RootModule      configModule                      `json:"root_module"`
+	ProviderConfigs map[string]*configProvider `json:"provider_config,omitempty"`
+	RootModule      configModule               `json:"root_module"`
 }
 
 type configModule struct {
@@ -109,35 +106,8 @@ func (t *terraformPlan) describe(ctx context.Context) error {
 		spec, _ := u.Object["spec"].(map[string]any)
 		r.Expressions = blockExpressions(spec, m.property("spec"), decodeRaw(r.marks), decodeRaw(r.values))
 	}
-	t.providers()
+	t.providers(ctx)
 	return ctx.Err()
-}
-
-// providers names the configurations of providers as Terraform does: that of resources which name none has no alias.
-func (t *terraformPlan) providers() {
-	resources := t.config.RootModule.Resources
-	unnamed := map[string]string{}
-	for _, r := range resources {
-		if r.config == v1alpha1.DefaultProviderConfig {
-			unnamed[r.provider] = r.config
-		}
-	}
-	for _, r := range resources {
-		group, _, _ := strings.Cut(r.object.APIVersion, "/")
-		name, _ := v1alpha1.ProviderOfGroup(group)
-		name = cmp.Or(name, path.Base(r.provider))
-		p := &tfjson.ProviderConfig{Name: name, FullName: r.provider}
-		r.ProviderConfigKey = name
-		if r.config != "" && r.config != cmp.Or(unnamed[r.provider], name) {
-			p.Alias, r.ProviderConfigKey = r.config, name+"."+r.config
-		}
-		if t.config.ProviderConfigs[r.ProviderConfigKey] == nil {
-			t.config.ProviderConfigs[r.ProviderConfigKey] = p
-		}
-	}
-	slices.SortFunc(resources, func(a, b *configResource) int {
-		return cmp.Or(-strings.Compare(string(a.Mode), string(b.Mode)), strings.Compare(a.Address, b.Address))
-	})
 }
 
 // dependsOn is what lifecycle.dependsOn names.

@@ -155,6 +155,8 @@ func TestTerraformJSON(t *testing.T) {
 			v1alpha1.PlanChange{Action: v1alpha1.ActionCreate, After: js(`{}`)}, "complete", `false`},
 		{"a plan without what is excluded is not complete", v1alpha1.PlanSpec{Exclude: []string{"sim_network.x"}},
 			v1alpha1.PlanChange{Action: v1alpha1.ActionCreate, After: js(`{}`)}, "complete", `false`},
+		{"a plan without what was put off is not complete", v1alpha1.PlanSpec{},
+			v1alpha1.PlanChange{Action: v1alpha1.ActionNoOp, State: v1alpha1.ChangeSkipped, Message: "the provider put it off"}, "complete", `false`},
 		{"a plan that moves can be applied", v1alpha1.PlanSpec{},
 			v1alpha1.PlanChange{Action: v1alpha1.ActionNoOp, PreviousAddress: "sim_network.old", Before: js(`{}`), After: js(`{}`)}, "applyable", `true`},
 		{"a plan that does nothing can't be applied", v1alpha1.PlanSpec{},
@@ -189,6 +191,11 @@ func TestTerraformJSONConfiguration(t *testing.T) {
 	}, map[string]any{"dependsOn": []any{"sim-network/b"}})
 	object("b", 1, map[string]any{"name": "${namespace.other.sim_network.x.name}", "marked": "hunter2"}, map[string]any{"replaceTriggeredBy": []any{"sim_network.c.size"}})
 	object("c", 2, map[string]any{"name": "changed since"}, nil)
+	f.put(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "hykube.io/v1alpha1", "kind": "Provider", "metadata": map[string]any{"name": "sim"},
+		"spec": map[string]any{"source": "hykube/sim", "version": "~> 0.1"}}}, "providers")
+	f.put(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "hykube.io/v1alpha1", "kind": "ProviderConfig", "metadata": map[string]any{"name": "other", "namespace": "default"},
+		"spec": map[string]any{"provider": "sim", "config": map[string]any{"region": "eu-west-1", "host": "${sim_network.b.name}", "api_key": "hunter2", "login": map[string]any{"user": "u", "password": "hunter2"},
+			"assume": []any{map[string]any{"role": "r", "token": "hunter2"}}}, "secretRefs": []any{map[string]any{"argument": "token", "name": "creds", "key": "t"}}}}}, "providerconfigs")
 	var changes []v1alpha1.PlanChange
 	for i, name := range []string{"a", "b", "c", "gone"} {
 		c := v1alpha1.PlanChange{Index: int32(i), Address: "sim_network." + name, Type: "sim_network", Action: v1alpha1.ActionNoOp, Provider: "registry.terraform.io/hykube/sim", ProviderConfig: "default", State: v1alpha1.ChangePending,
@@ -200,7 +207,9 @@ func TestTerraformJSONConfiguration(t *testing.T) {
 		changes = append(changes, c)
 	}
 	got := f.shownJSON(v1alpha1.PlanSpec{}, changes)
-	want := `{"provider_config":{"sim":{"name":"sim","full_name":"registry.terraform.io/hykube/sim"},"sim.other":{"name":"sim","full_name":"registry.terraform.io/hykube/sim","alias":"other"}},
+	want := `{"provider_config":{"sim":{"name":"sim","full_name":"registry.terraform.io/hykube/sim","version_constraint":"~> 0.1"},"sim.other":{"name":"sim","full_name":"registry.terraform.io/hykube/sim","version_constraint":"~> 0.1","alias":"other","expressions":{
+		"region":{"constant_value":"eu-west-1"},"host":{"references":["sim_network.b.name","sim_network.b"]},"api_key":{"constant_value":"(sensitive value)"},"login":{"constant_value":{"user":"u","password":"(sensitive value)"}},
+		"assume":[{"role":{"constant_value":"r"},"token":{"constant_value":"(sensitive value)"}}],"token":{"references":["secret.creds.t","secret.creds"]}}}},
 	"root_module":{"resources":[
 	{"address":"sim_network.a","mode":"managed","type":"sim_network","name":"a","provider_config_key":"sim","schema_version":2,"depends_on":["sim_network.b"],"expressions":{
 		"name":{"references":["data.sim_image.base.family","data.sim_image.base","sim_network.b.tags[\"x.y\"]","sim_network.b.tags","sim_network.b","sim_network.b.rule[0].port","sim_network.b.rule[0]","sim_network.b.rule","sim_network.b"]},

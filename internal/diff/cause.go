@@ -56,9 +56,6 @@ func own(c *v1alpha1.PlanChange) (shape, text string) {
 			return parenthesised(c.ActionReason), parenthesised(c.ActionReason)
 		}
 		paths = differing(b, a, "")
-		if len(paths) == 0 && len(secretNames(b, a, "")) > 0 {
-			return "a secret value", "a secret value"
-		}
 	}
 	values := make([]string, len(paths))
 	for i, p := range paths {
@@ -87,12 +84,19 @@ func differing(b, a map[string]any, path string) []string {
 	return out
 }
 
-func isUnknown(v any) bool { _, ok := v.(unknown); return ok }
+// isUnknown is true for what is known only after apply.
+func isUnknown(v any) bool {
+	if s, ok := v.(sensitive); ok {
+		return s.unknown
+	}
+	_, ok := v.(unknown)
+	return ok
+}
 
 // arrow is "path: old -> new" for short values, and the path alone for others.
 func arrow(path string, b, a any) string {
 	path = Clean(path, false)
-	if isContainer(b) || isContainer(a) {
+	if isContainer(b) || isContainer(a) || isSecret(b) || isSecret(a) {
 		return path
 	}
 	text := fmt.Sprintf("%s: %s -> %s", path, scalar(b), scalar(a))

@@ -27,7 +27,7 @@ func Change(c *v1alpha1.PlanChange, style Style) string {
 	if Quiet(c) {
 		return ""
 	}
-	p := &printer{style: style, replace: replacePaths(c), whole: c.Importing != nil}
+	p := &printer{style: style, replace: replacePaths(c), whole: c.Importing != nil, record: c.Action == v1alpha1.ActionRead}
 	for _, line := range heading(c, style) {
 		p.raw("  " + line)
 	}
@@ -47,18 +47,7 @@ func Change(c *v1alpha1.PlanChange, style Style) string {
 	case c.Action == v1alpha1.ActionInvoke:
 		p.attributes(6, "=", nil, a, "", true)
 	default:
-		mark := p.b.Len()
-		shown := p.attributes(6, "~", b, a, "", true)
-		if shown == 0 {
-			if names := secretNames(b, a, ""); len(names) > 0 && c.Action == v1alpha1.ActionUpdate {
-				rest := p.b.String()[mark:]
-				head := p.b.String()[:mark]
-				p.b.Reset()
-				p.b.WriteString(head)
-				p.line(6, "", style.Dim("# the change is in a secret value: "+strings.Join(names, ", ")))
-				p.b.WriteString(rest)
-			}
-		}
+		p.attributes(6, "~", b, a, "", true)
 	}
 	p.raw("    }")
 	p.raw("")
@@ -237,23 +226,6 @@ func reasonText(reason string) string {
 		return "it depends on a resource with changes pending"
 	}
 	return strings.ReplaceAll(Clean(reason, false), "_", " ")
-}
-
-// secretNames are the paths of the secret values on either side: when nothing else differs, one of them does.
-func secretNames(b, a any, path string) []string {
-	if _, ok := a.(sensitive); ok {
-		return []string{path}
-	}
-	if _, ok := b.(sensitive); ok {
-		return []string{path}
-	}
-	bm, _ := b.(map[string]any)
-	am, _ := a.(map[string]any)
-	var out []string
-	for _, k := range unionKeys(bm, am) {
-		out = append(out, secretNames(bm[k], am[k], join(path, k))...)
-	}
-	return out
 }
 
 // Resource writes the attributes of one resource as they are, as `terraform state show` does.

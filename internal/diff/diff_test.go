@@ -206,3 +206,90 @@ func TestScreenNeverCutsADiff(t *testing.T) {
 		}
 	}
 }
+
+// Both sides of a secret are masked, so the change says which of them differ.
+func TestSecretsThatChange(t *testing.T) {
+	secret := raw(map[string]any{"token": true, "user": []any{map[string]any{"password": true}}, "words": []any{true, true}})
+	users := []any{map[string]any{"name": "a", "password": Masked}}
+	values := func(size int) *runtime.RawExtension {
+		return raw(map[string]any{"id": "x", "size": size, "token": Masked, "user": users, "words": []any{Masked, Masked}})
+	}
+	paths := func(paths ...[]any) *runtime.RawExtension { return raw(paths) }
+	for _, tc := range []struct {
+		reason string
+		change v1alpha1.PlanChange
+		want   []string
+		cause  string
+	}{
+		{"one that forces a replacement", v1alpha1.PlanChange{
+			Action: v1alpha1.ActionReplace, Before: values(1), After: values(1), ReplacePaths: paths([]any{"token"}), SecretsChanged: paths([]any{"token"}),
+		}, []string{"~ token = (sensitive value) # forces replacement", "# (3 unchanged attributes hidden)"}, "token"},
+		{"one inside a block that does", v1alpha1.PlanChange{
+			Action: v1alpha1.ActionReplace, Before: values(1), After: values(1), ReplacePaths: paths([]any{"user", 0, "password"}), SecretsChanged: paths([]any{"user", 0, "password"}),
+		}, []string{"~ user = [", "~ password = (sensitive value) # forces replacement", "# (1 unchanged element hidden)"}, "user[0].password"},
+		{"a whole block that does", v1alpha1.PlanChange{
+			Action: v1alpha1.ActionReplace, Before: values(1), After: values(1), ReplacePaths: paths([]any{"user"}), SecretsChanged: paths([]any{"user", 0, "password"}),
+		}, []string{"~ user = [ # forces replacement", "~ password = (sensitive value)"}, "user"},
+		{"one that is known after apply", v1alpha1.PlanChange{
+			Action: v1alpha1.ActionUpdate, Before: values(1), After: raw(map[string]any{"id": "x", "size": 2, "user": users, "words": []any{Masked, Masked}}),
+			AfterUnknown: raw(map[string]any{"token": true}), SecretsChanged: paths([]any{"token"}),
+		}, []string{"~ size  = 1 -> 2", "~ token = (sensitive value)", "# (2 unchanged attributes hidden)"}, "size: 1 -> 2"},
+		{"some that do not beside what does", v1alpha1.PlanChange{
+			Action: v1alpha1.ActionUpdate, Before: values(1), After: values(2),
+		}, []string{"~ size = 1 -> 2", "# (3 unchanged attributes hidden)"}, "size: 1 -> 2"},
+		{"one that does beside what does", v1alpha1.PlanChange{
+			Action: v1alpha1.ActionUpdate, Before: values(1), After: values(2), SecretsChanged: paths([]any{"token"}),
+		}, []string{"~ size  = 1 -> 2", "~ token = (sensitive value)", "# (2 unchanged attributes hidden)"}, "size: 1 -> 2, token"},
+		{"one of a list", v1alpha1.PlanChange{
+			Action: v1alpha1.ActionUpdate, Before: values(1), After: values(1), SecretsChanged: paths([]any{"words", 1}),
+		}, []string{"~ words = [\n            # (1 unchanged element hidden)\n          ~ (sensitive value),\n        ]", "# (3 unchanged attributes hidden)"}, "words"},
+		{"one that goes", v1alpha1.PlanChange{
+			Action: v1alpha1.ActionUpdate, Before: values(1), After: raw(map[string]any{"id": "x", "size": 1, "token": nil, "user": users, "words": []any{Masked, Masked}}),
+			SecretsChanged: paths([]any{"token"}),
+		}, []string{"- token = (sensitive value) -> null"}, "token"},
+		{"paths to what is not there, or is no secret", v1alpha1.PlanChange{
+			Action: v1alpha1.ActionUpdate, Before: values(1), After: values(2), SecretsChanged: paths([]any{}, []any{"gone"}, []any{"user", 7, "password"}, []any{"user", "x"}, []any{"id"}, []any{"id", 0}, []any{"user"}),
+		}, []string{"~ size = 1 -> 2", "# (3 unchanged attributes hidden)"}, "size: 1 -> 2"},
+		{"a value that is secret from now on", v1alpha1.PlanChange{
+			Action: v1alpha1.ActionUpdate, Before: raw(map[string]any{"id": "x", "token": "hunter2"}), BeforeSensitive: raw(map[string]any{}), After: raw(map[string]any{"id": "x", "token": Masked}),
+		}, []string{"~ token = (sensitive value)"}, "token"},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			tc.change.Type, tc.change.Address, tc.change.AfterSensitive = "sim_database", "sim_database.main", secret
+			if tc.change.BeforeSensitive == nil {
+				tc.change.BeforeSensitive = secret
+			}
+			got := Change(&tc.change, Style{})
+			for _, w := range tc.want {
+				if !strings.Contains(got, w) {
+					t.Errorf("missing %q in:\n%s", w, got)
+				}
+			}
+			if strings.Contains(got, "hunter2") {
+				t.Errorf("a secret is shown:\n%s", got)
+			}
+			if _, text := cause(&tc.change); text != tc.cause {
+				t.Errorf("cause is %q, want %q", text, tc.cause)
+			}
+		})
+	}
+}
+
+// The old SDK's providers read an empty container back where null was recorded. A change shows only what matters, but
+// where there is nothing else to record the page says what it is.
+func TestNullBecomesEmpty(t *testing.T) {
+	meta := func(labels any) *runtime.RawExtension {
+		return raw(map[string]any{"id": "x", "data": labels, "metadata": []any{map[string]any{"name": "cfg", "labels": labels}}})
+	}
+	c := v1alpha1.PlanChange{Action: v1alpha1.ActionRead, Type: "kubernetes_config_map", Address: "kubernetes_config_map.c", Before: meta(nil), After: meta(map[string]any{})}
+	got := Change(&c, Style{})
+	for _, w := range []string{"      + data     = {}\n", "              + labels = {}\n"} {
+		if !strings.Contains(got, w) {
+			t.Errorf("missing %q in:\n%s", w, got)
+		}
+	}
+	c.Action, c.After = v1alpha1.ActionUpdate, raw(map[string]any{"id": "x", "data": map[string]any{}, "metadata": []any{map[string]any{"name": "new", "labels": map[string]any{}}}})
+	if got = Change(&c, Style{}); strings.Contains(got, "{}") || !strings.Contains(got, `"cfg" -> "new"`) {
+		t.Errorf("an update shows what is no change:\n%s", got)
+	}
+}

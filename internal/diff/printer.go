@@ -13,7 +13,9 @@ type printer struct {
 	replace map[string]bool
 	// whole shows also what stays as it is.
 	whole bool
-	b     strings.Builder
+	// record shows also where null becomes an empty container, which is all that a refresh may find to record.
+	record bool
+	b      strings.Builder
 }
 
 func (p *printer) raw(text string) {
@@ -32,9 +34,8 @@ func (p *printer) line(indent int, sym, text string) {
 	p.b.WriteByte('\n')
 }
 
-// attributes writes the differences between two objects and returns how many it wrote. In an object that is
-// created (+), removed (-) or only shown (=) as a whole, what is empty says nothing and is left out.
-func (p *printer) attributes(indent int, sym string, b, a map[string]any, path string, root bool) int {
+// attributes writes the differences between two objects. In an object that is created (+), removed (-) or only shown (=) as a whole, what is empty says nothing and is left out.
+func (p *printer) attributes(indent int, sym string, b, a map[string]any, path string, root bool) {
 	type row struct{ key, sym string }
 	var rows []row
 	hidden, width := 0, 0
@@ -53,7 +54,7 @@ func (p *printer) attributes(indent int, sym string, b, a map[string]any, path s
 				continue
 			}
 			r.sym = "-"
-		case equal(b[k], a[k]) || isEmpty(b[k]) && isEmpty(a[k]):
+		case equal(b[k], a[k]) || !p.record && isEmpty(b[k]) && isEmpty(a[k]):
 			if isEmpty(b[k]) {
 				continue
 			}
@@ -71,14 +72,10 @@ func (p *printer) attributes(indent int, sym string, b, a map[string]any, path s
 		rows = append(rows, r)
 		width = max(width, len(label(k)))
 	}
-	shown := 0
 	for _, r := range rows {
 		name := label(r.key)
 		prefix := name + strings.Repeat(" ", width-len(name)) + " = "
 		p.attribute(indent, r.sym, prefix, b[r.key], a[r.key], join(path, r.key), "")
-		if r.sym != "" {
-			shown++
-		}
 	}
 	if hidden > 0 {
 		noun := "attribute"
@@ -87,7 +84,6 @@ func (p *printer) attributes(indent int, sym string, b, a map[string]any, path s
 		}
 		p.line(indent, "", p.style.Dim(fmt.Sprintf("# (%s hidden)", plural(hidden, "unchanged "+noun))))
 	}
-	return shown
 }
 
 // attribute writes one difference. end is "," inside a list.
@@ -115,6 +111,8 @@ func (p *printer) attribute(indent int, sym, prefix string, b, a any, path, end 
 	bd, bIsDoc := document(b)
 	ad, aIsDoc := document(a)
 	switch {
+	case isSecret(b) || isSecret(a):
+		p.line(indent, sym, prefix+Masked+tail) // the other side may be the same value, not yet called secret
 	case bIsMap && aIsMap:
 		p.line(indent, sym, prefix+"{"+forces)
 		p.attributes(indent+4, "~", bm, am, path, false)
@@ -251,14 +249,14 @@ func (p *printer) list(indent int, b, a []any, path string) {
 	flush()
 }
 
-// pairs is true for two objects, or for a value that becomes unknown: one changes into the other.
+// pairs is true for two objects, two secrets, or a value that becomes unknown: one changes into the other.
 func pairs(b, a any) bool {
 	if _, ok := a.(unknown); ok {
 		return true
 	}
 	_, bm := b.(map[string]any)
 	_, am := a.(map[string]any)
-	return bm && am
+	return bm && am || isSecret(b) && isSecret(a)
 }
 
 // context is how many unchanged lines of a text are shown around a changed one.

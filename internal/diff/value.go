@@ -21,8 +21,10 @@ const Masked = "(sensitive value)"
 
 // A value is nil, bool, json.Number, string, map[string]any, []any, or one of these two.
 type (
-	unknown   struct{}
-	sensitive struct{}
+	unknown struct{}
+	// sensitive is a secret. Both sides of a change are masked, so it stays what it is unless changes says that it does not, or
+	// unknown that nobody can tell before apply.
+	sensitive struct{ changes, unknown bool }
 )
 
 // decode reads raw JSON; what is missing or unreadable is nil.
@@ -42,7 +44,7 @@ func decode(raw *runtime.RawExtension) any {
 // combine lays the marks of Terraform's JSON plan (true where a value is unknown, or secret) over a value.
 func combine(v, unk, sens any) any {
 	if sens == true && (v != nil || unk == true) { // nothing is no secret
-		return sensitive{}
+		return sensitive{unknown: unk == true}
 	}
 	if unk == true {
 		return unknown{}
@@ -126,22 +128,56 @@ func before(c *v1alpha1.PlanChange) map[string]any {
 
 func after(c *v1alpha1.PlanChange) map[string]any {
 	m, _ := combine(decode(c.After), decode(c.AfterUnknown), decode(c.AfterSensitive)).(map[string]any)
+	for _, path := range steps(c.SecretsChanged) {
+		change(m, path)
+	}
 	return m
 }
 
-// replacePaths are the paths that force a replace, in the form of pathKey.
-func replacePaths(c *v1alpha1.PlanChange) map[string]bool {
-	paths, _ := decode(c.ReplacePaths).([]any)
-	out := map[string]bool{}
+// change says of the secret at a path that it changes.
+func change(v any, path []any) {
+	at := func(inner any, set func(any)) {
+		if len(path) > 1 {
+			change(inner, path[1:])
+		} else if s, ok := inner.(sensitive); ok {
+			set(sensitive{changes: true, unknown: s.unknown})
+		}
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		k := fmt.Sprint(path[0])
+		at(v[k], func(s any) { v[k] = s })
+	case []any:
+		if i, err := strconv.Atoi(fmt.Sprint(path[0])); err == nil && i >= 0 && i < len(v) {
+			at(v[i], func(s any) { v[i] = s })
+		}
+	}
+}
+
+// isSecret is true for a value that is a secret as a whole.
+func isSecret(v any) bool { _, ok := v.(sensitive); return ok }
+
+// steps are the paths of a change that are not empty, step by step.
+func steps(raw *runtime.RawExtension) [][]any {
+	paths, _ := decode(raw).([]any)
+	var out [][]any
 	for _, p := range paths {
-		steps, _ := p.([]any)
+		if steps, _ := p.([]any); len(steps) > 0 {
+			out = append(out, steps)
+		}
+	}
+	return out
+}
+
+// replacePaths are the paths that force a replace, in the form of join.
+func replacePaths(c *v1alpha1.PlanChange) map[string]bool {
+	out := map[string]bool{}
+	for _, path := range steps(c.ReplacePaths) {
 		key := ""
-		for _, s := range steps {
+		for _, s := range path {
 			key = join(key, fmt.Sprint(s))
 		}
-		if key != "" {
-			out[key] = true
-		}
+		out[key] = true
 	}
 	return out
 }

@@ -41,6 +41,23 @@ type Config struct {
 	// Ignored are the paths that Effective takes back, as lifecycle.ignoreChanges has them. They are taken back once more
 	// from what a provider on the old SDK plans, which may have changed them on its own.
 	Ignored []string
+	// PlannedPrivate is the private data of the plan that was approved, when the change is planned again to be applied; nil while
+	// it is planned for the first time.
+	PlannedPrivate []byte
+}
+
+// replanner is a provider that takes the private data of an earlier plan of the same change. terraform-plugin-go's
+// interface has no room for it; a provider that does without plans as if it were for the first time.
+type replanner interface {
+	PlanAgain(ctx context.Context, req *tfprotov6.PlanResourceChangeRequest, planned []byte) (*tfprotov6.PlanResourceChangeResponse, error)
+}
+
+// planChange makes the call. planned is what came with the plan that was approved.
+func (t *Type) planChange(ctx context.Context, req *tfprotov6.PlanResourceChangeRequest, planned []byte) (*tfprotov6.PlanResourceChangeResponse, error) {
+	if p, ok := t.Provider.(replanner); ok && len(planned) > 0 {
+		return p.PlanAgain(ctx, req, planned)
+	}
+	return t.Provider.PlanResourceChange(ctx, req)
 }
 
 // Plan asks the provider what it would do to bring the prior state to the configuration. forced asks for a replace.
@@ -51,7 +68,7 @@ func (t *Type) Plan(ctx context.Context, prior State, config Config, forced bool
 	}
 	if prior.Tainted {
 		// A tainted instance is planned as if it were not there, so nothing of it is kept, and replaced.
-		p, more, err := t.planOnce(ctx, t.Null(), nil, Config{Written: config.Written, Effective: config.Written}, true)
+		p, more, err := t.planOnce(ctx, t.Null(), nil, Config{Written: config.Written, Effective: config.Written, PlannedPrivate: config.PlannedPrivate}, true)
 		diags = append(diags, more...)
 		if err != nil {
 			return nil, diags, err
@@ -81,11 +98,17 @@ func (t *Type) Plan(ctx context.Context, prior State, config Config, forced bool
 	if err := t.checkIdentityKnown("plan", p.Identity); err != nil {
 		return nil, diags, err
 	}
-	if p.Action == v1alpha1.ActionNoOp && prior.Exists() && !sameMarks(prior.Value, p.Value) {
+	if p.Action == v1alpha1.ActionNoOp && prior.Exists() && !t.sameSecrets(prior.Value, p.Value) {
 		// What is secret changed, and nothing else. Apply records it without the provider.
 		p.Action = v1alpha1.ActionUpdate
 	}
 	return p, diags, nil
+}
+
+// sameSecrets says whether the same is secret in two values, by their marks or by the schema: what the schema calls secret is that
+// also where a secret was referred to.
+func (t *Type) sameSecrets(a, b cty.Value) bool {
+	return sameMarks(a, b) || sameMarks(plan.MarkSensitive(t.Schema.Block, a), plan.MarkSensitive(t.Schema.Block, b))
 }
 
 // Validate asks the provider whether it accepts the configuration, which may hold unknown values.
@@ -113,7 +136,7 @@ func (t *Type) planOnce(ctx context.Context, prior State, private []byte, config
 	if err != nil {
 		return nil, nil, err
 	}
-	resp, err := t.Provider.PlanResourceChange(ctx, req)
+	resp, err := t.planChange(ctx, req, config.PlannedPrivate)
 	if err != nil {
 		return nil, nil, fmt.Errorf("plan %s: %w", t.Name, err)
 	}
@@ -203,8 +226,9 @@ func (t *Type) requiredReplace(from []*tftypes.AttributePath, prior, planned cty
 	return plan.RequiredReplace(t.Schema.Block, paths, prior, planned)
 }
 
-// PlanDelete asks the provider before a destroy, if it wants to be asked.
-func (t *Type) PlanDelete(ctx context.Context, prior State) (*Planned, plan.Diagnostics, error) {
+// PlanDelete asks the provider before a destroy, if it wants to be asked. planned is the private data of the plan that was
+// approved; nil while it is planned for the first time.
+func (t *Type) PlanDelete(ctx context.Context, prior State, planned []byte) (*Planned, plan.Diagnostics, error) {
 	null := cty.NullVal(t.Schema.Block.ImpliedType())
 	p := &Planned{Action: v1alpha1.ActionDelete, Value: null, Private: prior.Private}
 	if !t.PlanDestroy || !prior.Exists() {
@@ -214,7 +238,7 @@ func (t *Type) PlanDelete(ctx context.Context, prior State) (*Planned, plan.Diag
 	if err != nil {
 		return nil, nil, err
 	}
-	resp, err := t.Provider.PlanResourceChange(ctx, req)
+	resp, err := t.planChange(ctx, req, planned)
 	if err != nil {
 		return nil, nil, fmt.Errorf("plan destroy of %s: %w", t.Name, err)
 	}

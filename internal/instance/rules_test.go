@@ -92,7 +92,7 @@ func TestDeferral(t *testing.T) {
 		old := State{Value: thing(str("1"), str("a"))}
 		_, _, readErr := ty.Read(t.Context(), old)
 		_, _, planErr := ty.Plan(t.Context(), ty.Null(), config(thing(null, str("a"))), false)
-		_, _, deleteErr := ty.PlanDelete(t.Context(), old)
+		_, _, deleteErr := ty.PlanDelete(t.Context(), old, nil)
 		_, _, importErr := ty.Import(t.Context(), ImportBy{ID: "1"})
 		for call, err := range map[string]error{"read": readErr, "plan": planErr, "plan destroy": deleteErr, "import": importErr} {
 			d, ok := errors.AsType[*DeferredError](err)
@@ -130,7 +130,7 @@ func TestMetadataGoesAlong(t *testing.T) {
 			old := State{Value: thing(str("1"), str("a"))}
 			_, _, err1 := ty.Read(t.Context(), old)
 			p, _, err2 := ty.Plan(t.Context(), old, config(thing(null, str("b"))), false)
-			_, _, err3 := ty.PlanDelete(t.Context(), old)
+			_, _, err3 := ty.PlanDelete(t.Context(), old, nil)
 			if err := errors.Join(err1, err2, err3); err != nil {
 				t.Fatal(err)
 			}
@@ -247,6 +247,25 @@ func TestOnlyWhatIsSecretChanges(t *testing.T) {
 	p, _, err = ty.Plan(t.Context(), o.State, config(secret), false)
 	if err != nil || p.Action != v1alpha1.ActionNoOp {
 		t.Errorf("planned again: %+v, %v; want nothing to do", p, err)
+	}
+}
+
+// An argument that the schema calls secret is no more of a secret when it is one by a reference, too: after an import, which knows no
+// references, there is nothing to do.
+func TestASecretArgumentStaysOne(t *testing.T) {
+	of := func(secret cty.Value) cty.Value {
+		return cty.ObjectVal(map[string]cty.Value{"id": str("1"), "name": str("a"), "secret": secret})
+	}
+	ty := newType(t, &scripted{})
+	for reason, tc := range map[string]struct{ prior, config cty.Value }{
+		"it became one by a reference": {str("s"), str("s").Mark(plan.Sensitive)},
+		"it no longer is one by that":  {str("s").Mark(plan.Sensitive), str("s")},
+	} {
+		c := cty.ObjectVal(map[string]cty.Value{"id": null, "name": str("a"), "secret": tc.config})
+		p, _, err := ty.Plan(t.Context(), State{Value: of(tc.prior)}, config(c), false)
+		if err != nil || p.Action != v1alpha1.ActionNoOp {
+			t.Errorf("%s: got %+v, %v; want nothing to do", reason, p, err)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@
 package ledger
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -53,8 +54,24 @@ type Instance struct {
 	// Made is the step whose outcome the record holds, so that an attempt that comes after it makes nothing twice. Nil when the
 	// last step left things as they were.
 	Made *Made `json:"made,omitempty"`
+	// Version tells dependants whether the attributes are still those that they know; see VersionOf. Save keeps it.
+	Version string `json:"version,omitempty"`
+	// Seen are the versions of what the object refers to, by address, with which it was last found or made as it should be.
+	// With another one the next plan has to look at it, though nothing of it was written anew.
+	Seen map[string]string `json:"seen,omitempty"`
+
+	// Unplanned is set before a Save when what the provider made is not what dependants were planned with.
+	Unplanned bool `json:"-"`
 
 	revision int64
+	// read are the attributes as they are stored.
+	read json.RawMessage
+}
+
+// VersionOf is the version of attributes that a plan changed, as planned.
+func VersionOf(plan types.UID) string {
+	const enough = 13 // it need only differ from those of other plans that change the same instance
+	return string(plan[:min(len(plan), enough)])
 }
 
 // State is one instance as its provider knows it, and what a destroy of it needs.
@@ -175,11 +192,18 @@ func decodeInstance(value []byte, rev int64) (*Instance, error) {
 	if err := json.Unmarshal(value, i); err != nil {
 		return nil, fmt.Errorf("decode state: %w", err)
 	}
+	i.read = i.Attributes
 	return i, nil
 }
 
 // Save writes the record. It returns ErrConflict when it was written by somebody else since it was read.
 func (l *Ledger) Save(ctx context.Context, i *Instance) error {
+	switch {
+	case i.Unplanned:
+		i.Version = VersionOf(i.Plan) + "~"
+	case !bytes.Equal(i.read, i.Attributes):
+		i.Version = VersionOf(i.Plan)
+	}
 	value, err := json.Marshal(i)
 	if err != nil {
 		return fmt.Errorf("encode state of %s %q: %w", i.Object.Kind, i.Object.Name, err)
@@ -188,7 +212,7 @@ func (l *Ledger) Save(ctx context.Context, i *Instance) error {
 	if err != nil {
 		return fmt.Errorf("save state of %s %q: %w", i.Object.Kind, i.Object.Name, err)
 	}
-	i.revision = rev
+	i.revision, i.read, i.Unplanned = rev, i.Attributes, false
 	return nil
 }
 
@@ -262,6 +286,8 @@ type Change struct {
 	DeposedKey string `json:"deposedKey,omitempty"`
 	// Dependencies are the addresses that the configuration refers to.
 	Dependencies []string `json:"dependencies,omitempty"`
+	// Seen are the versions of what the configuration refers to that the change is planned with; see Instance.
+	Seen map[string]string `json:"seen,omitempty"`
 	// Requires are the addresses that the recorded state referred to: destroys run in their reverse order.
 	Requires []string `json:"requires,omitempty"`
 

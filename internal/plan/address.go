@@ -104,6 +104,30 @@ func ParseAddress(s string) (Address, error) {
 	return a, nil
 }
 
+// TriggerExpression is what lifecycle.replaceTriggeredBy names, as an expression refers to it: sim-network/main stands for
+// sim_network.main. Whatever is no KIND/NAME stays as it is.
+func TriggerExpression(s string) (string, error) {
+	kind, name, ok := strings.Cut(s, "/")
+	if !ok || strings.ContainsAny(kind, "[(\" ") {
+		return s, nil
+	}
+	if at := strings.IndexAny(name, ".["); at >= 0 {
+		// Names may have dots, so an attribute could not be told from the rest of a name.
+		whole, err := ParseAddress(kind + "/" + strings.TrimRight(name, "."))
+		if part, partErr := ParseAddress(kind + "/" + name[:at]); partErr == nil {
+			if err != nil {
+				return "", fmt.Errorf("write %s%s: what follows a KIND/NAME is taken for a part of the name", part.Expression(), name[at:])
+			}
+			return "", fmt.Errorf("write %s%s for the attribute, or %s for the resource of that name: a name may have dots", part.Expression(), name[at:], whole.Expression())
+		}
+	}
+	a, err := ParseAddress(s)
+	if err != nil {
+		return "", err
+	}
+	return a.Expression(), nil
+}
+
 func splitAddress(s string) (Address, bool) {
 	var a Address
 	if rest, ok := strings.CutPrefix(s, rootNamespace); ok && rest != "" && (rest[0] == '.' || rest[0] == '[') {

@@ -41,6 +41,10 @@ func (p *parser) call(c *hclsyntax.FunctionCallExpr, field string) {
 		p.fail(columnField(field, c.NameRange), "Call to unknown function", "%s", p.noFunction(c.Name))
 		return
 	}
+	if p.opts.Settled && restless(c.Name) {
+		p.fail(columnField(field, c.NameRange), "Value known too late", "%s() gives its value when a plan is made or applied, and what stands here must be known before. Write the value itself.", c.Name)
+		return
+	}
 	if p.calls == nil {
 		p.calls = make(map[string]function.Function)
 	}
@@ -100,7 +104,6 @@ func few(names []string) string {
 // refused are functions of Terraform that a plan cannot have, and why.
 var refused = map[string]string{
 	"abspath":          noFiles,
-	"bcrypt":           "its result differs each time, so a plan would never come to rest; hash the value before, or let a provider do it",
 	"file":             noFiles,
 	"filebase64":       noFiles,
 	"filebase64sha256": noFiles,
@@ -112,14 +115,8 @@ var refused = map[string]string{
 	"filesha256":       noFiles,
 	"filesha512":       noFiles,
 	"pathexpand":       noFiles,
-	"plantimestamp":    noClock,
 	"templatefile":     noFiles + ", and templatestring(configmap.NAME.KEY, {...}) to fill it in",
-	"timestamp":        noClock,
 	"type":             "it exists in the console of Terraform alone",
-	"uuid":             "its result differs each time, so a plan would never come to rest; use uuidv5, or a resource of a provider such as random",
 }
 
-const (
-	noFiles = "expressions see no files; keep the content in a ConfigMap and write ${configmap.NAME.KEY}"
-	noClock = "a plan must give the same result when it is made and when it is applied; write the time itself, or use a resource of a provider such as time"
-)
+const noFiles = "expressions see no files; keep the content in a ConfigMap and write ${configmap.NAME.KEY}"

@@ -39,6 +39,7 @@ type program struct {
 	calls map[string]function.Function
 	// functions are the provider-defined ones.
 	functions Functions
+	moment    Moment
 	self      bool
 }
 
@@ -75,6 +76,11 @@ type ConfigOptions struct {
 	// Namespace is the object's own. References that name it are then the same as references that name none.
 	Namespace string
 
+	// Settled refuses functions that read the clock or chance, for what must be known whenever it is looked at.
+	Settled bool
+	// Moment is when the spec is evaluated. The zero value leaves what reads the clock or chance unknown.
+	Moment Moment
+
 	// self is true where the object's own result may be referred to.
 	self bool
 }
@@ -103,7 +109,7 @@ func (o ConfigOptions) Parse(spec map[string]any, block *schema.Block) (*Config,
 	v, found := c.run(&evaluation{program: &c.program, static: true, warn: true})
 	diags := slices.Concat(p.diags, found)
 	c.broken = HasErrors(diags)
-	if len(c.refs) == 0 && !c.broken {
+	if len(c.refs) == 0 && !c.broken && !c.Restless() {
 		c.constant = v
 	}
 	return c, diags
@@ -113,7 +119,7 @@ func (o ConfigOptions) Parse(spec map[string]any, block *schema.Block) (*Config,
 // ParseConfig's dry run with more knowledge, and repeats nothing that ParseConfig or CheckReferences said: with errors of
 // theirs it says nothing.
 func (c *Config) CheckTypes(in Catalog) Diagnostics {
-	if c.broken || len(c.refs) == 0 || HasErrors(CheckReferences(c.refs, in)) {
+	if c.broken || len(c.refs) == 0 || HasErrors(CheckReferences(c.refs, in.quiet())) {
 		return nil
 	}
 	_, diags := c.run(&evaluation{program: &c.program, static: true, catalog: &in})
@@ -141,7 +147,7 @@ type parser struct {
 }
 
 func newParser(o ConfigOptions) *parser {
-	return &parser{opts: o, program: program{self: o.self, functions: o.Functions}}
+	return &parser{opts: o, program: program{self: o.self, functions: o.Functions, moment: o.Moment}}
 }
 
 func (p *parser) fail(field, summary, format string, args ...any) *node {
@@ -333,7 +339,8 @@ func columnField(field string, r hcl.Range) string {
 // secret is near.
 func fromHCL(ds hcl.Diagnostics, field string, secret bool) Diagnostics {
 	out := make(Diagnostics, 0, len(ds))
-	for _, d := range ds {
+	seen := map[v1alpha1.Diagnostic]bool{} // each turn of a loop says the same
+	for _, d := range explain(ds) {
 		o := v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: d.Summary, Detail: clip(d.Detail), Attribute: field}
 		if d.Severity == hcl.DiagWarning {
 			o.Severity = v1alpha1.SeverityWarning
@@ -341,10 +348,18 @@ func fromHCL(ds hcl.Diagnostics, field string, secret bool) Diagnostics {
 		if d.Subject != nil {
 			o.Attribute = columnField(field, *d.Subject)
 		}
-		if secret {
+		if call, ok := hcl.DiagnosticExtra[hclsyntax.FunctionCallDiagExtra](d); ok && !strings.Contains(d.Detail, `"`+call.CalledFunctionName()+`"`) {
+			o.Detail = clip(fmt.Sprintf("In the call of %s(): %s", call.CalledFunctionName(), d.Detail))
+		}
+		if x, ok := d.Extra.(explained); ok {
+			o.Detail = clip(x.text)
+		} else if secret {
 			o.Detail = "The expression uses a sensitive value, so the details are not shown."
 		}
-		out = append(out, o)
+		if !seen[o] {
+			out = append(out, o)
+		}
+		seen[o] = true
 	}
 	return out
 }

@@ -148,6 +148,8 @@ func TestDrift(t *testing.T) {
 		"a list of another length":      {obj("l", l(num(1))), obj("l", l(num(1), num(2))), []string{"l"}},
 		"a set":                         {obj("s", cty.SetVal([]cty.Value{num(1)})), obj("s", cty.SetVal([]cty.Value{num(2)})), []string{"s"}},
 		"null and not":                  {obj("o", cty.NullVal(cty.Object(map[string]cty.Type{"a": cty.String}))), obj("o", obj("a", str("1"))), []string{"o"}},
+		"null and empty":                {obj("l", cty.NullVal(cty.List(cty.String)), "m", cty.MapValEmpty(cty.String), "o", nullStr), obj("l", cty.ListValEmpty(cty.String), "m", cty.NullVal(cty.Map(cty.String)), "o", nullStr), nil},
+		"null and an empty string":      {obj("a", nullStr), obj("a", str("")), []string{"a"}},
 		"gone":                          {obj("a", str("1"), "b", nullStr), cty.NullVal(obj("a", nullStr, "b", nullStr).Type()), []string{"a"}},
 		"never there":                   {cty.NilVal, cty.NilVal, nil},
 		"there":                         {cty.NilVal, obj("a", str("1"), "b", nullStr), []string{"a"}},

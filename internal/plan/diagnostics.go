@@ -10,6 +10,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/spelling"
 )
 
 // Summaries of diagnostics about a spec that callers tell apart.
@@ -151,53 +152,8 @@ func sentence(s string) string {
 
 // didYouMean ends a sentence about a name that does not exist; empty when nothing is near.
 func didYouMean(name string, known []string) string {
-	if near := nearest(name, known); near != "" {
+	if near := spelling.Nearest(name, known); near != "" {
 		return fmt.Sprintf(" Did you mean %q?", near)
 	}
 	return ""
-}
-
-// maxCandidates bounds the search for a near name.
-const maxCandidates = 10_000
-
-// nearest is the known name with the least edit distance, the first of them in the alphabet; empty when all are
-// too far.
-func nearest(name string, known []string) string {
-	if len(name) > 128 {
-		return ""
-	}
-	// A hint is not worth the time that a namespace of a million names would take, for each of its broken references.
-	known = known[:min(len(known), maxCandidates)]
-	limit := min(3, (len(name)+2)/3) + 1
-	best := ""
-	for _, k := range known {
-		if d := len(k) - len(name); d >= limit || -d >= limit {
-			continue
-		}
-		d := distance(name, k)
-		if d < limit || d == limit && best != "" && k < best {
-			best, limit = k, d
-		}
-	}
-	return best
-}
-
-// distance is the Levenshtein distance in bytes.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			diagonal, row[j+1] = row[j+1], min(diagonal+cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

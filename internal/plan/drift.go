@@ -23,7 +23,7 @@ func unmarkOrNull(v cty.Value) cty.Value {
 }
 
 func drift(a, b cty.Value, field string, out *[]string) {
-	if a.RawEquals(b) || a.IsNull() && b.IsNull() {
+	if a.RawEquals(b) || nothing(a) && nothing(b) {
 		return
 	}
 	known := a.IsKnown() && b.IsKnown()
@@ -47,6 +47,16 @@ func drift(a, b cty.Value, field string, out *[]string) {
 	default:
 		*out = append(*out, field)
 	}
+}
+
+// nothing is true for null and for containers without content: providers of the old SDK read the one back as the other, and
+// nobody changed anything.
+func nothing(v cty.Value) bool {
+	if v.IsNull() {
+		return true
+	}
+	ty := v.Type()
+	return v.IsKnown() && (ty.IsCollectionType() || ty.IsTupleType() || ty.Equals(cty.EmptyObject)) && v.LengthInt() == 0
 }
 
 func orNull(m map[string]cty.Value, k string) cty.Value {

@@ -45,15 +45,19 @@ type evaluation struct {
 	catalog *Catalog
 
 	ctx   *hcl.EvalContext
+	meter *meter
 	diags Diagnostics
 }
 
 func (ev *evaluation) prepare() {
-	m := &meter{left: maxWork, functions: ev.functions}
+	ev.meter = &meter{left: maxWork, functions: ev.functions}
+	if !ev.static { // what can be told whatever the time will be, is told without it
+		ev.meter.moment = ev.moment
+	}
 	ev.ctx = &hcl.EvalContext{Variables: ev.variables(), Functions: make(map[string]function.Function, len(ev.calls))}
-	ev.ctx.Variables[meterVariable] = cty.CapsuleVal(meterType, m)
+	ev.ctx.Variables[meterVariable] = cty.CapsuleVal(meterType, ev.meter)
 	for name, f := range ev.calls {
-		ev.ctx.Functions[name] = m.function(name, f)
+		ev.ctx.Functions[name] = ev.meter.function(name, f)
 	}
 }
 
@@ -158,6 +162,7 @@ func (ev *evaluation) eval(n *node) cty.Value {
 	case n.isLiteral():
 		return n.literal
 	case n.expr != nil:
+		ev.meter.field = n.field
 		v, diags := n.expr.Value(ev.ctx)
 		if len(diags) > 0 {
 			ev.diags = append(ev.diags, fromHCL(diags, n.field, !ev.static && ev.usesSecret(n))...)

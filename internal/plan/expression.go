@@ -14,17 +14,22 @@ type Expression struct {
 	root   *node
 	field  string
 	want   cty.Type
+	own    *schema.Block
 	broken bool
 }
 
 // ExpressionOptions say what an expression may use and must give.
 type ExpressionOptions struct {
-	// Self lets the expression refer to the object's own result, as "self".
-	Self bool
+	// Self is the schema of the object's own result, which the expression may refer to as "self"; nil where it may not.
+	Self *schema.Block
 	// Functions are the provider-defined functions that it may call.
 	Functions Functions
 	// Namespace is the object's own. References that name it are then the same as references that name none.
 	Namespace string
+	// Settled refuses functions that read the clock or chance, for what must be known whenever it is looked at.
+	Settled bool
+	// Moment is when the expression is evaluated. The zero value leaves what reads the clock or chance unknown.
+	Moment Moment
 	// Type is what the result is converted to, and then it must not be null; NilType takes any result. A condition is of
 	// cty.Bool, a message and an id are of cty.String.
 	Type cty.Type
@@ -34,15 +39,15 @@ type ExpressionOptions struct {
 // "lifecycle.preconditions[0].condition". It reports what can be known without values. The Expression is never nil; when there
 // are errors it is good for References alone.
 func ParseExpression(v any, field string, o ExpressionOptions) (*Expression, Diagnostics) {
-	p := newParser(ConfigOptions{Functions: o.Functions, Namespace: o.Namespace, self: o.Self})
-	e := &Expression{field: field, want: o.Type}
+	p := newParser(ConfigOptions{Functions: o.Functions, Namespace: o.Namespace, Moment: o.Moment, Settled: o.Settled, self: o.Self != nil})
+	e := &Expression{field: field, want: o.Type, own: o.Self}
 	e.root = p.parse(v, field)
 	e.program = p.program
 	if HasErrors(p.diags) {
 		e.broken = true
 		return e, p.diags
 	}
-	_, diags := e.run(&evaluation{program: &e.program, static: true, warn: true})
+	_, diags := e.run(&evaluation{program: &e.program, static: true, warn: true, selfValue: e.guessSelf()})
 	e.broken = HasErrors(diags)
 	return e, append(p.diags, diags...)
 }
@@ -59,18 +64,22 @@ func (e *Expression) Evaluate(scope func(Address) (cty.Value, bool), self cty.Va
 	return e.run(&evaluation{program: &e.program, scope: scope, selfValue: self})
 }
 
-// CheckTypes reports what cannot work whatever the values will be, given the types of what is referred to; self is the
-// object's own schema, and may be nil. It repeats nothing that ParseExpression or CheckReferences said.
-func (e *Expression) CheckTypes(in Catalog, self *schema.Block) Diagnostics {
-	if e.broken || HasErrors(CheckReferences(e.refs, in)) {
+// CheckTypes reports what cannot work whatever the values will be, given the types of what is referred to. It repeats nothing
+// that ParseExpression or CheckReferences said.
+func (e *Expression) CheckTypes(in Catalog) Diagnostics {
+	if e.broken || len(e.refs) == 0 || HasErrors(CheckReferences(e.refs, in.quiet())) {
 		return nil
 	}
-	ev := &evaluation{program: &e.program, static: true, catalog: &in}
-	if self != nil {
-		ev.selfValue = MarkSensitive(self, unknownBlock(self))
-	}
-	_, diags := e.run(ev)
+	_, diags := e.run(&evaluation{program: &e.program, static: true, catalog: &in, selfValue: e.guessSelf()})
 	return diags
+}
+
+// guessSelf is the object's own result as far as its schema tells; NilVal where there is none.
+func (e *Expression) guessSelf() cty.Value {
+	if e.own == nil {
+		return cty.NilVal
+	}
+	return MarkSensitive(e.own, unknownBlock(e.own))
 }
 
 func (e *Expression) run(ev *evaluation) (cty.Value, Diagnostics) {
@@ -83,6 +92,9 @@ func (e *Expression) run(ev *evaluation) (cty.Value, Diagnostics) {
 		return cty.UnknownVal(e.want), append(ev.diags, errorAt(e.field, "Invalid null value", "The result is null, but it must be %s. Correct the expression.", article(e.want.FriendlyName())))
 	}
 	out, err := convert.Convert(v, e.want)
+	if err != nil && e.want == cty.Bool {
+		return cty.UnknownVal(e.want), append(ev.diags, errorAt(e.field, SummaryWrongType, "The result must be a bool, so true or false, but it is %s.", article(v.Type().FriendlyName())))
+	}
 	if err != nil {
 		return cty.UnknownVal(e.want), append(ev.diags, errorAt(e.field, SummaryWrongType, "The result must be %s: %s.", article(e.want.FriendlyName()), conversionText(err, v, ev.static)))
 	}

@@ -14,6 +14,7 @@ import (
 	"path"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/hashicorp/hcl/v2/ext/tryfunc"
 	yaml "github.com/zclconf/go-cty-yaml"
@@ -24,17 +25,17 @@ import (
 )
 
 // builtins are what an expression may call, under Terraform's names:
-// https://developer.hashicorp.com/terraform/language/functions All are pure and give the same result each time.
-// Nothing here reads files, the clock, the environment or chance.
+// https://developer.hashicorp.com/terraform/language/functions Nothing here reads files or
+// the environment. What reads the clock or chance is unknown until the evaluation says what it gives: see Moment.
 var builtins = map[string]function.Function{
 	// Numbers.
 	"abs": stdlib.AbsoluteFunc, "ceil": stdlib.CeilFunc, "floor": stdlib.FloorFunc, "log": stdlib.LogFunc, "max": stdlib.MaxFunc,
 	"min": stdlib.MinFunc, "parseint": stdlib.ParseIntFunc, "pow": stdlib.PowFunc, "signum": stdlib.SignumFunc, "sum": sum,
 
 	// Strings. What templatestring does, and what it may use, is up to the evaluation: see meter.function.
-	"chomp": stdlib.ChompFunc, "endswith": stringTest(strings.HasSuffix), "format": stdlib.FormatFunc, "formatlist": stdlib.FormatListFunc,
+	"chomp": stdlib.ChompFunc, "endswith": stringTest(strings.HasSuffix, nil), "format": stdlib.FormatFunc, "formatlist": stdlib.FormatListFunc,
 	"indent": stdlib.IndentFunc, "join": stdlib.JoinFunc, "lower": stdlib.LowerFunc, "regex": stdlib.RegexFunc, "regexall": stdlib.RegexAllFunc,
-	"replace": replace, "split": stdlib.SplitFunc, "startswith": stringTest(strings.HasPrefix), "strcontains": stringTest(strings.Contains),
+	"replace": replace, "split": stdlib.SplitFunc, "startswith": stringTest(strings.HasPrefix, startsWithPrefix), "strcontains": stringTest(strings.Contains, nil),
 	"strrev": stdlib.ReverseFunc, "substr": stdlib.SubstrFunc, templateString: function.New(&function.Spec{}), "title": stdlib.TitleFunc, "trim": stdlib.TrimFunc,
 	"trimprefix": stdlib.TrimPrefixFunc, "trimspace": stdlib.TrimSpaceFunc, "trimsuffix": stdlib.TrimSuffixFunc, "upper": stdlib.UpperFunc,
 	"basename": stringFunc(func(s string) (string, error) { return path.Base(s), nil }),
@@ -62,6 +63,10 @@ var builtins = map[string]function.Function{
 	"md5": digest(md5.New, hex.EncodeToString), "rsadecrypt": rsaDecrypt, "sha1": digest(sha1.New, hex.EncodeToString),
 	"sha256": digest(sha256.New, hex.EncodeToString), "sha512": digest(sha512.New, hex.EncodeToString), "uuidv5": uuidV5,
 
+	// The clock and chance.
+	bcrypt: function.Unpredictable(bcryptFunc(nil)), planTimestamp: function.Unpredictable(clock(time.Time{})),
+	timestamp: function.Unpredictable(clock(time.Time{})), newUUID: function.Unpredictable(uuidFunc(nil)),
+
 	// Times that are written.
 	"formatdate": stdlib.FormatDateFunc, "timeadd": stdlib.TimeAddFunc, "timecmp": timeCompare,
 
@@ -77,8 +82,9 @@ var builtins = map[string]function.Function{
 
 func stringFunc(f func(string) (string, error)) function.Function {
 	return function.New(&function.Spec{
-		Params: []function.Parameter{{Name: "str", Type: cty.String}},
-		Type:   function.StaticReturnType(cty.String),
+		Params:       []function.Parameter{{Name: "str", Type: cty.String}},
+		Type:         function.StaticReturnType(cty.String),
+		RefineResult: notNull,
 		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
 			s, err := f(args[0].AsString())
 			if err != nil {
@@ -97,14 +103,33 @@ func digest(h func() hash.Hash, encode func([]byte) string) function.Function {
 	})
 }
 
-func stringTest(f func(s, part string) bool) function.Function {
+// stringTest looks for a part in a string; early decides, where it can, when only the beginning of the string is known, and may be nil.
+func stringTest(f func(s, part string) bool, early func(prefix, part string) cty.Value) function.Function {
 	return function.New(&function.Spec{
-		Params: []function.Parameter{{Name: "str", Type: cty.String}, {Name: "part", Type: cty.String}},
-		Type:   function.StaticReturnType(cty.Bool),
+		Params:       []function.Parameter{{Name: "str", Type: cty.String, AllowUnknown: true}, {Name: "part", Type: cty.String}},
+		Type:         function.StaticReturnType(cty.Bool),
+		RefineResult: notNull,
 		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			if s := args[0]; !s.IsKnown() {
+				if early == nil {
+					return cty.UnknownVal(cty.Bool), nil
+				}
+				return early(s.Range().StringPrefix(), args[1].AsString()), nil
+			}
 			return cty.BoolVal(f(args[0].AsString(), args[1].AsString())), nil
 		},
 	})
+}
+
+// startsWithPrefix tells what a string begins with of which no more than that is known.
+func startsWithPrefix(known, part string) cty.Value {
+	switch {
+	case strings.HasPrefix(known, part):
+		return cty.True
+	case !strings.HasPrefix(part, known):
+		return cty.False
+	}
+	return cty.UnknownVal(cty.Bool)
 }
 
 // coalesce returns the first argument that is neither null nor an empty string, as Terraform's does.
@@ -123,6 +148,7 @@ var coalesce = function.New(&function.Spec{
 		}
 		return ty, nil
 	},
+	RefineResult: notNull,
 	Impl: func(args []cty.Value, ty cty.Type) (cty.Value, error) {
 		for _, a := range args {
 			v, err := convert.Convert(a, ty)
@@ -153,16 +179,19 @@ var length = function.New(&function.Spec{
 		}
 		return cty.NilType, errors.New("argument must be a string, a collection type, or a structural type")
 	},
+	RefineResult: notNull,
 	Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
 		v, marks := args[0].Unmark()
 		switch ty := v.Type(); {
-		case ty == cty.DynamicPseudoType || !v.IsKnown():
+		case ty == cty.DynamicPseudoType:
 			return cty.UnknownVal(cty.Number).WithMarks(marks), nil
 		case ty == cty.String:
 			n, err := stdlib.StrlenFunc.Call([]cty.Value{v})
 			return n.WithMarks(marks), err
 		case ty.IsObjectType():
 			return cty.NumberIntVal(int64(len(ty.AttributeTypes()))).WithMarks(marks), nil
+		case ty.IsTupleType():
+			return cty.NumberIntVal(int64(len(ty.TupleElementTypes()))).WithMarks(marks), nil
 		default:
 			return v.Length().WithMarks(marks), nil
 		}
@@ -237,6 +266,7 @@ var indexOf = function.New(&function.Spec{
 		}
 		return cty.Number, nil
 	},
+	RefineResult: notNull,
 	Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
 		for it := args[0].ElementIterator(); it.Next(); {
 			i, v := it.Element()
@@ -258,7 +288,7 @@ var indexOf = function.New(&function.Spec{
 // replace substitutes a substring, or, when it is wrapped in slashes, a regular expression.
 var replace = function.New(&function.Spec{
 	Params: []function.Parameter{{Name: "str", Type: cty.String}, {Name: "substr", Type: cty.String}, {Name: "replace", Type: cty.String}},
-	Type:   function.StaticReturnType(cty.String),
+	Type:   function.StaticReturnType(cty.String), RefineResult: notNull,
 	Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
 		s, sub, with := args[0].AsString(), args[1].AsString(), args[2].AsString()
 		if len(sub) > 1 && sub[0] == '/' && sub[len(sub)-1] == '/' {

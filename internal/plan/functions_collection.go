@@ -12,8 +12,9 @@ import (
 
 // transpose turns a map of lists of strings inside out.
 var transpose = function.New(&function.Spec{
-	Params: []function.Parameter{{Name: "values", Type: cty.Map(cty.List(cty.String))}},
-	Type:   function.StaticReturnType(cty.Map(cty.List(cty.String))),
+	Params:       []function.Parameter{{Name: "values", Type: cty.Map(cty.List(cty.String))}},
+	Type:         function.StaticReturnType(cty.Map(cty.List(cty.String))),
+	RefineResult: notNull,
 	Impl: func(args []cty.Value, ty cty.Type) (cty.Value, error) {
 		if !args[0].IsWhollyKnown() {
 			return cty.UnknownVal(ty), nil
@@ -51,6 +52,7 @@ var matchKeys = function.New(&function.Spec{
 		{Name: "keys", Type: cty.List(cty.DynamicPseudoType)},
 		{Name: "searchset", Type: cty.List(cty.DynamicPseudoType)},
 	},
+	RefineResult: notNull,
 	Type: func(args []cty.Value) (cty.Type, error) {
 		if ty, _ := convert.UnifyUnsafe([]cty.Type{args[1].Type(), args[2].Type()}); ty == cty.NilType {
 			return cty.NilType, errors.New("keys and searchset must be of the same type")

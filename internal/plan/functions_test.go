@@ -80,7 +80,7 @@ func TestFunctions(t *testing.T) {
 	}
 	for _, expr := range []string{
 		`pow(10, 999999)`, `log(0, 10)`, `base64decode("%%")`, `base64decode("/w==")`, `lookup({}, "a")`, `lookup([], "a")`, `one([1, 2])`, `index([], 1)`,
-		`length(1)`, `coalesce()`, `coalesce("", null)`, `sum([null])`, `replace("a", "/(/", "")`, `timestamp()`, `file("/etc/passwd")`, `uuid()`,
+		`length(1)`, `coalesce()`, `coalesce("", null)`, `sum([null])`, `replace("a", "/(/", "")`, `file("/etc/passwd")`, `bcrypt("a", "b")`,
 		`formatlist("%99999d", [1])`,
 	} {
 		_, diags := ParseConfig(map[string]any{"v": "${" + expr + "}"}, block(optional("v", cty.DynamicPseudoType)))

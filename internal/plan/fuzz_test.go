@@ -116,12 +116,12 @@ func FuzzExpression(f *testing.F) {
 		if !utf8.ValidString(expr) {
 			return // a spec is JSON
 		}
-		e, diags := ParseExpression("${"+expr+"}", "v", ExpressionOptions{Self: true})
+		e, diags := ParseExpression("${"+expr+"}", "v", ExpressionOptions{Self: machine()})
 		complete(t, diags, "v", expr)
 		if HasErrors(diags) {
 			return
 		}
-		e.CheckTypes(fuzzCatalog, machine())
+		e.CheckTypes(fuzzCatalog)
 		v, diags := e.Evaluate(fuzzScope, network())
 		complete(t, diags, "v", expr)
 		if HasErrors(diags) {

@@ -34,6 +34,10 @@ type meter struct {
 	spent bool
 	// functions are the provider-defined ones, for templates that are found only when they are evaluated.
 	functions Functions
+	// moment is when the evaluation takes place, field the one that is being evaluated, and drawn how often chance was asked in each.
+	moment Moment
+	field  string
+	drawn  map[string]int
 }
 
 // meterVariable holds the meter in an evaluation's context, where no expression can name it.
@@ -144,6 +148,7 @@ func (m *meter) function(name string, f function.Function) function.Function {
 	if name == templateString || name == corePrefix+templateString {
 		return templateStringFunc(m)
 	}
+	f = m.settle(name, f)
 	params, rest := open(f.Params()), f.VarParam()
 	// What must become a collection is converted here, and not by the caller: see gather.
 	want := wantOf(name, f)
@@ -362,6 +367,7 @@ func metered(e hclsyntax.Expression) hclsyntax.Expression {
 		return whole(e)
 	case *hclsyntax.IndexExpr:
 		e.Collection, e.Key = metered(e.Collection), metered(e.Key)
+		return &explainedExpr{e}
 	case *hclsyntax.TupleConsExpr:
 		for i := range e.Exprs {
 			e.Exprs[i] = metered(e.Exprs[i])
@@ -402,6 +408,7 @@ func metered(e hclsyntax.Expression) hclsyntax.Expression {
 		return whole(e)
 	case *hclsyntax.RelativeTraversalExpr:
 		e.Source = metered(e.Source)
+		return &explainedExpr{e}
 	}
 	return e
 }

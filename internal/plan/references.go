@@ -10,6 +10,7 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/schema"
+	"github.com/hykube/hykube/internal/spelling"
 )
 
 // Reference is one place where an expression refers to something.
@@ -185,6 +186,12 @@ type Catalog struct {
 	Names func(Address) []string
 }
 
+// quiet is the catalog for whoever wants to know whether something is wrong, and not what was meant.
+func (in Catalog) quiet() Catalog {
+	in.Types, in.Names = nil, nil
+	return in
+}
+
 func (in Catalog) types(m v1alpha1.Mode) []string {
 	if in.Types == nil {
 		return nil
@@ -192,11 +199,18 @@ func (in Catalog) types(m v1alpha1.Mode) []string {
 	return in.Types(m)
 }
 
+// maxHints is how many problems come with something near: to look for it among all names takes longer than all else, and nobody
+// reads so many.
+const maxHints = 100
+
 // CheckReferences reports references to types, objects and attributes that do not exist, with something near if
 // there is. Config.CheckTypes and Expression.CheckTypes say more, where this finds nothing.
 func CheckReferences(refs []Reference, in Catalog) Diagnostics {
 	var diags Diagnostics
 	for _, r := range refs {
+		if len(diags) == maxHints {
+			in = in.quiet()
+		}
 		block := in.Block(r.Address)
 		switch {
 		case block == nil && !r.Stored():
@@ -247,7 +261,7 @@ func missingType(r Reference, in Catalog) v1alpha1.Diagnostic {
 
 func missingObject(r Reference, names []string) v1alpha1.Diagnostic {
 	near := ""
-	if n := nearest(r.Name, names); n != "" {
+	if n := spelling.Nearest(r.Name, names); n != "" {
 		other := r.written
 		other.Name = n
 		near = fmt.Sprintf(" Did you mean %s?", other.Expression())

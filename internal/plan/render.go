@@ -22,6 +22,8 @@ type Rendered struct {
 	AfterUnknown *runtime.RawExtension
 	// BeforeSensitive and AfterSensitive are true where a value is masked.
 	BeforeSensitive, AfterSensitive *runtime.RawExtension
+	// SecretsChanged tells, in the form of RenderPaths, which of the masked values differ; nil when none does.
+	SecretsChanged *runtime.RawExtension
 }
 
 // Render writes a change for people and policies. What the schema or a mark calls sensitive is masked.
@@ -48,7 +50,9 @@ func Render(block *schema.Block, before, after cty.Value) (Rendered, error) {
 		}
 		*f.to = &runtime.RawExtension{Raw: js}
 	}
-	return r, nil
+	var err error
+	r.SecretsChanged, err = RenderPaths(secretChanges(b, a))
+	return r, err
 }
 
 // RenderPaths writes paths as Terraform's JSON plan does: [["network_id"],["rule",0,"port"]]; nil when there are none.

@@ -90,7 +90,7 @@ func Steps(changes []Planned) []Step {
 		case c.Deposed && c.Of >= 0 && c.Of < len(changes):
 			// What stands on what is left over moves to the current instance before that goes.
 			for _, own := range []int{apply[c.Of], destroy[c.Of]} {
-				if own >= 0 {
+				if own >= 0 && destroy[i] >= 0 { // it may be forgotten, too, in any order
 					s.after(destroy[i], own, might)
 				}
 			}
@@ -106,8 +106,8 @@ func Steps(changes []Planned) []Step {
 			if destroy[i] >= 0 && destroy[d] >= 0 {
 				s.after(destroy[d], destroy[i], should)
 			}
-			if destroy[i] >= 0 && destroy[d] < 0 && apply[d] >= 0 && !c.createsFirst() && !c.Deposed && changes[d].Action != v1alpha1.ActionForget {
-				// What stands on it is gone before it is changed.
+			if alone := destroy[d] < 0 || changes[d].createsFirst(); alone && destroy[i] >= 0 && apply[d] >= 0 && !c.createsFirst() && !c.Deposed && changes[d].Action != v1alpha1.ActionForget {
+				// What stands on it is gone before it is changed, or created anew beside it.
 				s.after(apply[d], destroy[i], rather)
 			}
 			if destroy[d] < 0 || apply[i] < 0 {
@@ -140,7 +140,7 @@ const (
 	// New and recorded references can contradict each other: with a -> b -> c before and a -> c now, b deleted and c replaced, a
 	// waits for the new c, c for the end of b, and b, made with createBeforeDestroy, for the update of a. Then b goes first.
 	may
-	// rather is for what is updated: what stood on it and is destroyed goes before, unless something that stands on that has to
+	// rather is for what is updated or created first: what stood on it and is destroyed goes before, unless something that stands on that has to
 	// be created first, and that after the update.
 	rather
 	// ought is for what is created first: who stands on the old instance moves over before that goes, unless it waits for

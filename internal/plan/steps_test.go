@@ -42,13 +42,15 @@ func TestSteps(t *testing.T) {
 			[]string{"+1 after +0", "-0 after +0", "-0 after +1", "-0 after -1", "-1 after +1"}},
 		"created first below what is replaced the usual way": {
 			[]Planned{{Action: replace, CreateBeforeDestroy: true}, {Action: replace, DependsOn: []int{0}, Requires: []int{0}}},
-			[]string{"+1 after +0", "+1 after -1", "-0 after +0", "-0 after +1", "-0 after -1"}},
+			[]string{"+0 after -1", "+1 after +0", "+1 after -1", "-0 after +0", "-0 after +1", "-0 after -1"}},
 		"an update below what is created first does not wait for its end": {
 			[]Planned{{Action: update}, {Action: replace, CreateBeforeDestroy: true, DependsOn: []int{0}, Requires: []int{0}}},
 			[]string{"+1 after +0", "-1 after +1"}},
 		"what is deposed goes after the current instance, and before what it stands on": {
 			[]Planned{{Action: remove}, {Action: update, Requires: []int{0}}, {Action: remove, Deposed: true, Of: 1, Requires: []int{0}}},
 			[]string{"+1 after -0", "-0 after -2"}},
+		"what is deposed is forgotten with the current instance": {
+			[]Planned{{Action: v1alpha1.ActionForget}, {Action: v1alpha1.ActionForget, Deposed: true, Of: 0}}, nil},
 		"what is deposed goes before the current instance when that waits for what it stands on": {
 			[]Planned{{Action: replace}, {Action: replace, DependsOn: []int{0}}, {Action: remove, Deposed: true, Of: 1, Requires: []int{0}}},
 			[]string{"+0 after -0", "+1 after +0", "+1 after -1", "-0 after -2", "-2 after -1"}},
@@ -79,7 +81,7 @@ func TestSteps(t *testing.T) {
 }
 
 func TestStepsHaveNoCycle(t *testing.T) {
-	actions := []v1alpha1.Action{v1alpha1.ActionCreate, v1alpha1.ActionUpdate, v1alpha1.ActionReplace, v1alpha1.ActionDelete, v1alpha1.ActionNoOp, v1alpha1.ActionRead, v1alpha1.ActionInvoke}
+	actions := []v1alpha1.Action{v1alpha1.ActionCreate, v1alpha1.ActionUpdate, v1alpha1.ActionReplace, v1alpha1.ActionDelete, v1alpha1.ActionNoOp, v1alpha1.ActionRead, v1alpha1.ActionInvoke, v1alpha1.ActionForget}
 	rapid.Check(t, func(rt *rapid.T) {
 		wanted := drawGraph(rt, true)
 		changes := make([]Planned, len(wanted))
@@ -89,7 +91,7 @@ func TestStepsHaveNoCycle(t *testing.T) {
 				CreateBeforeDestroy: rapid.Bool().Draw(rt, "create before destroy"), Record: rapid.Bool().Draw(rt, "record"),
 				Requires: rapid.SliceOfN(rapid.IntRange(0, len(wanted)-1), 0, 3).Draw(rt, "requires"),
 			}
-			if of := rapid.IntRange(-1, len(wanted)-1).Draw(rt, "of"); changes[i].Action == v1alpha1.ActionDelete && of >= 0 && of != i && !changes[of].Deposed {
+			if of := rapid.IntRange(-1, len(wanted)-1).Draw(rt, "of"); (changes[i].Action == v1alpha1.ActionDelete || changes[i].Action == v1alpha1.ActionForget) && of >= 0 && of != i && !changes[of].Deposed {
 				changes[i].Deposed, changes[i].Of, changes[i].DependsOn = true, of, nil
 			}
 		}
@@ -108,7 +110,8 @@ func TestStepsHaveNoCycle(t *testing.T) {
 				continue
 			}
 			for _, d := range changes[s.Change].DependsOn {
-				if a, ok := apply[d]; ok && !slices.Contains(steps[i].DependsOn, a) {
+				forgotten := changes[d].Action == v1alpha1.ActionForget || changes[s.Change].Action == v1alpha1.ActionForget
+				if a, ok := apply[d]; ok && !forgotten && !slices.Contains(steps[i].DependsOn, a) {
 					rt.Fatalf("change %d does not wait for %d", s.Change, d)
 				}
 			}

@@ -87,7 +87,7 @@ func lifeOfAHost(t *testing.T, l *Lease) {
 	if s, _, err = ty.Read(ctx, s); err != nil || !s.Identity.RawEquals(object("name", "a")) {
 		t.Errorf("read identity %#v, %v", s.Identity, err)
 	}
-	d, _, err := ty.PlanDelete(ctx, s)
+	d, _, err := ty.PlanDelete(ctx, s, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -113,11 +113,14 @@ func NewPool(c PoolConfig) *Pool {
 	return p
 }
 
-// Server is a provider with all that the protocol has: terraform-plugin-go keeps lists and actions apart for now.
+// Server is a provider with all that the protocol has: terraform-plugin-go keeps lists and actions apart for now, and lacks a
+// field.
 type Server interface {
 	tfprotov6.ProviderServer
 	tfprotov6.ListResourceServer
 	tfprotov6.ActionServer
+	// PlanAgain is PlanResourceChange of a change that was planned before; planned is the private data of that plan.
+	PlanAgain(ctx context.Context, req *tfprotov6.PlanResourceChangeRequest, planned []byte) (*tfprotov6.PlanResourceChangeResponse, error)
 }
 
 // Lease is the right to use a provider until Release. Calls that fail because the process was lost return an
@@ -130,10 +133,44 @@ type Lease struct {
 	pool    *Pool
 	process *process
 	once    sync.Once
+	// unwanted is set by Stop, released by Release; the pool's mutex guards them.
+	unwanted, released bool
 }
 
 // Release gives the process back. More than once does nothing.
-func (l *Lease) Release() { l.once.Do(func() { l.pool.release(l.process) }) }
+func (l *Lease) Release() {
+	l.once.Do(func() {
+		l.pool.mu.Lock()
+		defer l.pool.mu.Unlock()
+		l.released = true
+		if l.unwanted {
+			l.process.unwanted--
+		}
+		l.pool.release(l.process)
+	})
+}
+
+// Stop says that nobody wants any more what is done under the lease. A stop concerns everything that runs in a process, so
+// the provider is asked to stop only once that holds for every lease of its process; until then, and from then on, calls
+// under way return what they return. The process is lent to nobody else: some providers work no more after a stop.
+func (l *Lease) Stop() {
+	l.pool.mu.Lock()
+	defer l.pool.mu.Unlock()
+	if l.unwanted || l.released {
+		return
+	}
+	l.unwanted = true
+	l.process.unwanted++
+	l.pool.retire(l.process)
+	l.pool.stopUnwanted(l.process)
+}
+
+// Stopped says whether the provider was asked to stop what it does.
+func (l *Lease) Stopped() bool {
+	l.pool.mu.Lock()
+	defer l.pool.mu.Unlock()
+	return l.process.stopped
+}
 
 // Schema returns the schema of a package, from memory when it is known.
 func (p *Pool) Schema(ctx context.Context, pkg Package) (*schema.Provider, error) {
@@ -203,19 +240,19 @@ func (p *Pool) acquire(ctx context.Context, pkg Package, key processKey, config 
 		select {
 		case <-proc.ready:
 		case <-ctx.Done():
-			p.release(proc)
+			p.giveBack(proc)
 			return nil, fmt.Errorf("wait for provider %q to start: %w", pkg.Source, context.Cause(ctx))
 		}
 		if proc.err != nil {
-			p.release(proc)
+			p.giveBack(proc)
 			return nil, proc.err
 		}
 		select {
 		case <-proc.plugin.Exited(): // its own goroutine may not have noticed yet
 			p.mu.Lock()
 			p.retire(proc)
-			p.mu.Unlock()
 			p.release(proc)
+			p.mu.Unlock()
 			continue
 		default:
 		}
@@ -291,11 +328,31 @@ func (p *Pool) retire(proc *process) {
 	}
 }
 
-func (p *Pool) release(proc *process) {
+// stopUnwanted asks a provider to stop when nothing of what it does is wanted any more.
+func (p *Pool) stopUnwanted(proc *process) {
+	if proc.stopped || proc.unwanted == 0 || proc.unwanted < proc.leases {
+		return
+	}
+	proc.stopped = true
+	p.config.Logger.Info("provider is asked to stop what it does", "provider", proc.pkg.Source.String(), "pid", proc.plugin.PID())
+	p.running.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), stopPatience)
+		defer cancel()
+		proc.stopGracefully(ctx)
+	})
+}
+
+func (p *Pool) giveBack(proc *process) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.release(proc)
+}
+
+// release counts one lease less.
+func (p *Pool) release(proc *process) {
 	proc.leases--
 	if proc.leases > 0 {
+		p.stopUnwanted(proc)
 		return
 	}
 	proc.idle = time.Now()

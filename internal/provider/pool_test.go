@@ -113,6 +113,17 @@ func acquire(t *testing.T, p *Pool, pkg Package, c Configuration) *Lease {
 	return l
 }
 
+// TestLongTemporaryDirectory starts a process where a socket in the temporary directory would have too long a name.
+func TestLongTemporaryDirectory(t *testing.T) {
+	temp := filepath.Join(t.TempDir(), strings.Repeat("long", 30))
+	if err := os.Mkdir(temp, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	pkg := tinyPackage(t) // which is built first
+	t.Setenv("TMPDIR", temp)
+	acquire(t, newPool(t, PoolConfig{}), pkg, Configuration{Key: "eu", Config: tinyConfig("eu")})
+}
+
 // create plans and applies a new resource, and reads it back.
 func create(ctx context.Context, l *Lease, typeName string, set map[string]cty.Value) (cty.Value, *tfprotov6.ApplyResourceChangeResponse, error) {
 	s := l.Schema.Resources[typeName]

@@ -24,6 +24,9 @@ const terraformVersion = "1.11.4"
 // stopGrace is how long an idle process gets to end by itself.
 const stopGrace = 2 * time.Second
 
+// stopPatience bounds a call that asks a provider to stop.
+const stopPatience = 10 * time.Second
+
 // process is a provider process as the pool sees it. The pool's mutex guards the fields below mu.
 type process struct {
 	pkg    Package
@@ -41,7 +44,11 @@ type process struct {
 	retired    chan struct{}
 	retireOnce sync.Once
 
-	leases   int
+	leases int
+	// unwanted counts those leases whose holders want no more of what is done under them.
+	unwanted int
+	// stopped is true once the provider was asked to stop.
+	stopped  bool
 	retiring bool
 	idle     time.Time
 	// idleSince changes with each lease, so that a timer knows whether it is still meant.

@@ -105,13 +105,23 @@ func (c *Configs) reconcile(ctx context.Context, name cache.ObjectName) error {
 
 // check asks the provider's schema, then the provider, and touches nothing else.
 func (c *Configs) check(ctx context.Context, cfg *v1alpha1.ProviderConfig) (reason, message string) {
+	var secrets plan.Secrets
+	defer func() { message = secrets.Hide(message) }() // providers repeat what they refuse
 	entry, ok := c.Catalog.Get(cfg.Spec.Provider)
 	if !ok {
 		return v1alpha1.ReasonProviderNotReady, fmt.Sprintf("The provider %q does not exist or is not ready; see kubectl describe provider %s.", cfg.Spec.Provider, cfg.Spec.Provider)
 	}
-	conf, err := c.Catalog.Configuration(ctx, entry, cfg, func(ctx context.Context, name, key string) ([]byte, error) {
-		return c.Secrets.Secret(ctx, cfg.Namespace, name, key)
-	})
+	functions := c.Catalog.Signatures()
+	if err := c.Catalog.CheckReferences(entry, cfg, functions); err != nil {
+		return v1alpha1.ReasonConfigRefused, err.Error()
+	}
+	// What expressions refer to is not known yet; plans know it.
+	conf, err := c.Catalog.Configuration(ctx, entry, cfg, catalog.Sources{Functions: functions, Secret: func(ctx context.Context, name, key string) ([]byte, error) {
+		value, err := c.Secrets.Secret(ctx, cfg.Namespace, name, key)
+		secrets.Add(string(value))
+		return value, err
+	}})
+	secrets.AddBlock(entry.Schema.Config.Block, conf.Config)
 	if se, ok := errors.AsType[*loopback.SecretError](err); ok {
 		return v1alpha1.ReasonSecretNotFound, se.Error()
 	}

@@ -4,14 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
+	"maps"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/retry"
@@ -34,6 +41,8 @@ type Providers struct {
 	Logger    *slog.Logger
 	// Grant lets the roles view, edit and admin reach the resources of a provider's API group.
 	Grant func(ctx context.Context, name string, resources []string) error
+	// Objects lists the objects of a provider's kinds, in all namespaces.
+	Objects func(ctx context.Context, provider string) iter.Seq2[*unstructured.Unstructured, error]
 	// Changed is called with the name of a provider that came, changed or went.
 	Changed func(name string)
 
@@ -92,6 +101,16 @@ func (p *Providers) reconcile(ctx context.Context, name cache.ObjectName) error 
 			condition.Stalled(&s.Conditions, obj.Generation, reason, ierr.Error())
 		})
 	}
+	refused, err := p.orphans(ctx, obj, pkg, sch)
+	if err != nil {
+		return err
+	}
+	if refused != "" {
+		p.Logger.Warn("upgrade provider", "provider", obj.Name, "error", refused)
+		if pkg, sch, err = p.installed(ctx, obj); err != nil {
+			return fmt.Errorf("%s And the old one cannot be served: %w", refused, err)
+		}
+	}
 	p.Catalog.Put(catalog.Entry{Name: obj.Name, Package: pkg, Schema: sch})
 	if err := p.Kinds.Set(kinds.Provider{Name: obj.Name, Source: pkg.Source.String(), Version: pkg.Version, Schema: sch}); err != nil {
 		return err
@@ -112,6 +131,10 @@ func (p *Providers) reconcile(ctx context.Context, name cache.ObjectName) error 
 		s.Version, s.Checksum, s.Protocol, s.Kinds = pkg.Version, pkg.Checksum, strconv.Itoa(sch.Protocol), int32(len(resources))
 		message := fmt.Sprintf("%s %s serves %d kinds in %s.", pkg.Source, pkg.Version, len(resources), v1alpha1.ProviderGroup(obj.Name))
 		condition.Set(&s.Conditions, obj.Generation, v1alpha1.ConditionInstalled, true, v1alpha1.ReasonInstalled, message)
+		if refused != "" {
+			condition.Stalled(&s.Conditions, obj.Generation, v1alpha1.ReasonUpgradeRefused, refused)
+			return
+		}
 		condition.Ready(&s.Conditions, obj.Generation, v1alpha1.ReasonInstalled, message)
 	})
 }
@@ -130,25 +153,77 @@ func (p *Providers) install(ctx context.Context, obj *v1alpha1.Provider) (provid
 	if err != nil {
 		return provider.Package{}, nil, err
 	}
-	constraint := obj.Spec.Version
-	pinned := obj.Status.ObservedGeneration == obj.Generation && obj.Status.Checksum != ""
-	if pinned {
+	if obj.Status.ObservedGeneration == obj.Generation && obj.Status.Checksum != "" && !upgradeRefused(obj) {
 		// What was installed once stays, whatever newer versions there are now.
-		constraint = "= " + obj.Status.Version
+		return p.installed(ctx, obj)
 	}
-	pkg, err := p.Installer.Install(ctx, source, constraint)
+	pkg, err := p.Installer.Install(ctx, source, obj.Spec.Version)
 	if err != nil {
 		return provider.Package{}, nil, err
 	}
-	if pinned && pkg.Checksum != obj.Status.Checksum {
+	return p.verified(ctx, pkg)
+}
+
+// installed is the version that the status says, which must be what it was then.
+func (p *Providers) installed(ctx context.Context, obj *v1alpha1.Provider) (provider.Package, *schema.Provider, error) {
+	source, err := provider.ParseSource(obj.Spec.Source)
+	if err != nil {
+		return provider.Package{}, nil, err
+	}
+	pkg, err := p.Installer.Install(ctx, source, "= "+obj.Status.Version)
+	if err != nil {
+		return provider.Package{}, nil, err
+	}
+	if pkg.Checksum != obj.Status.Checksum {
 		return provider.Package{}, nil, fmt.Errorf("verify provider %q: its checksum is %s, and %s was recorded when it was installed: somebody changed it. Find out who did, then remove its directory under the server's data directory to have it installed again",
 			pkg, pkg.Checksum, obj.Status.Checksum)
 	}
+	return p.verified(ctx, pkg)
+}
+
+// verified asks a package for its schema once its files are what was fetched.
+func (p *Providers) verified(ctx context.Context, pkg provider.Package) (provider.Package, *schema.Provider, error) {
 	if err := pkg.Verify(); err != nil {
 		return provider.Package{}, nil, err
 	}
 	sch, err := p.Pool.Schema(ctx, pkg)
 	return pkg, sch, err
+}
+
+// orphans says why another version of a provider cannot take the place of the one that is installed: it lacks types that there
+// are objects of, which nobody could see, plan or delete any more. It is empty when nothing speaks against it.
+func (p *Providers) orphans(ctx context.Context, obj *v1alpha1.Provider, pkg provider.Package, sch *schema.Provider) (string, error) {
+	if obj.Status.Version == "" || pkg.Version == obj.Status.Version {
+		return "", nil
+	}
+	next := catalog.Entry{Name: obj.Name, Package: pkg, Schema: sch}
+	count, example := 0, ""
+	types := map[string]bool{}
+	for u, err := range p.Objects(ctx, obj.Name) {
+		if err != nil {
+			return "", fmt.Errorf("look for objects of types that %s has not: %w", pkg, err)
+		}
+		mode, t := v1alpha1.ParseKind(u.GetKind())
+		if next.Type(mode, t) != nil {
+			continue
+		}
+		if types[u.GetKind()] = true; count == 0 {
+			example = fmt.Sprintf("%s/%s in the namespace %q", u.GetKind(), u.GetName(), u.GetNamespace())
+		}
+		count++
+	}
+	if count == 0 {
+		return "", nil
+	}
+	return fmt.Sprintf("Version %s of the provider has no %s, and there are %d objects of that, such as %s, so version %s stays. Destroy or forget them (lifecycle.destroy: false), "+
+		"or write lifecycle.moved into what takes over, with the old version: set spec.version back to %s. Then set it to the new one again.",
+		pkg.Version, strings.Join(slices.Sorted(maps.Keys(types)), ", "), count, example, obj.Status.Version, obj.Status.Version), nil
+}
+
+// upgradeRefused says whether the version that the spec asks for was refused for its types.
+func upgradeRefused(obj *v1alpha1.Provider) bool {
+	c := meta.FindStatusCondition(obj.Status.Conditions, v1alpha1.ConditionStalled)
+	return c != nil && c.Status == metav1.ConditionTrue && c.Reason == v1alpha1.ReasonUpgradeRefused
 }
 
 func (p *Providers) remove(name string) {

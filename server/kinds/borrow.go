@@ -32,19 +32,7 @@ func (s *served) borrowed(u *unstructured.Unstructured) map[plan.Address]string 
 	for _, e := range s.lifecycleExpressions(u) {
 		refs = append(refs, e.References()...)
 	}
-	var out map[plan.Address]string
-	for _, r := range refs {
-		if r.Namespace == "" && !r.Stored() {
-			continue
-		}
-		if out == nil {
-			out = map[plan.Address]string{}
-		}
-		if _, there := out[r.Address]; !there {
-			out[r.Address] = r.Field
-		}
-	}
-	return out
+	return Borrowed(refs)
 }
 
 // mayBorrow refuses an object that refers to what its author may not read: whoever plans it later may well be allowed to, and
@@ -69,15 +57,9 @@ func (s *served) mayBorrow(ctx context.Context, u, old *unstructured.Unstructure
 			delete(refs, a)
 		}
 	}
-	var problems []string
-	for _, a := range slices.SortedFunc(maps.Keys(refs), plan.Address.Compare) {
-		problem, err := s.mayRead(ctx, who, u.GetNamespace(), a)
-		if err != nil {
-			return apierrors.NewInternalError(fmt.Errorf("authorize reference to %s: %w", a, err))
-		}
-		if problem != "" {
-			problems = append(problems, fmt.Sprintf("%s refers to %s, and %s", refs[a], a, problem))
-		}
+	problems, err := s.kinds.MayBorrow(ctx, who, u.GetNamespace(), refs)
+	if err != nil {
+		return apierrors.NewInternalError(err)
 	}
 	if len(problems) == 0 {
 		return nil
@@ -85,8 +67,40 @@ func (s *served) mayBorrow(ctx context.Context, u, old *unstructured.Unstructure
 	return apierrors.NewForbidden(s.GVR.GroupResource(), u.GetName(), errors.New(strings.Join(problems, "; ")))
 }
 
+// Borrowed are those of references that reach outside of what a plan of their namespace manages, as mayBorrow means it; each
+// with a field that refers to it. It is nil when there are none.
+func Borrowed(refs []plan.Reference) map[plan.Address]string {
+	var out map[plan.Address]string
+	for _, r := range refs {
+		if r.Namespace == "" && !r.Stored() {
+			continue
+		}
+		if out == nil {
+			out = map[plan.Address]string{}
+		}
+		if _, there := out[r.Address]; !there {
+			out[r.Address] = r.Field
+		}
+	}
+	return out
+}
+
+// MayBorrow says what of an object of a namespace refers to something that its author may not read. refs are from Borrowed.
+func (k *Kinds) MayBorrow(ctx context.Context, who user.Info, namespace string, refs map[plan.Address]string) (problems []string, err error) {
+	for _, a := range slices.SortedFunc(maps.Keys(refs), plan.Address.Compare) {
+		problem, err := k.mayRead(ctx, who, namespace, a)
+		if err != nil {
+			return nil, fmt.Errorf("authorize reference to %s: %w", a, err)
+		}
+		if problem != "" {
+			problems = append(problems, fmt.Sprintf("%s refers to %s, and %s", refs[a], a, problem))
+		}
+	}
+	return problems, nil
+}
+
 // mayRead says what keeps a user from reading what an address names; empty when nothing does.
-func (s *served) mayRead(ctx context.Context, who user.Info, namespace string, a plan.Address) (problem string, err error) {
+func (k *Kinds) mayRead(ctx context.Context, who user.Info, namespace string, a plan.Address) (problem string, err error) {
 	if a.Namespace != "" {
 		namespace = a.Namespace
 	}
@@ -96,15 +110,15 @@ func (s *served) mayRead(ctx context.Context, who user.Info, namespace string, a
 		resources = append(resources, corev1.SchemeGroupVersion.WithResource(a.Type+"s"))
 	default:
 		// Where two providers have the type, a plan may find the object of either.
-		for _, k := range s.kinds.ByType(a.Mode, a.Type) {
-			resources = append(resources, k.GVR)
+		for _, kind := range k.ByType(a.Mode, a.Type) {
+			resources = append(resources, kind.GVR)
 		}
 		if len(resources) == 0 {
 			return fmt.Sprintf("no installed provider has the type %q, so nobody can say who may read it; install the provider first", a.Type), nil
 		}
 	}
 	for _, r := range resources {
-		decision, _, err := s.kinds.config.Authorizer.Authorize(ctx, authorizer.AttributesRecord{
+		decision, _, err := k.config.Authorizer.Authorize(ctx, authorizer.AttributesRecord{
 			User: who, Verb: "get", Namespace: namespace, APIGroup: r.Group, APIVersion: r.Version, Resource: r.Resource, Name: a.Name, ResourceRequest: true,
 		})
 		if decision == authorizer.DecisionAllow {

@@ -313,6 +313,18 @@ func (k *Kinds) ByType(mode v1alpha1.Mode, terraformType string) []Kind {
 	return slices.Clone(k.snapshot.Load().byType[typeKey{cmp.Or(mode, v1alpha1.ModeManaged), terraformType}])
 }
 
+// managedTypes are the Terraform types of all managed resources, sorted.
+func (k *Kinds) managedTypes() []string {
+	var out []string
+	for key := range k.snapshot.Load().byType {
+		if key.mode == v1alpha1.ModeManaged {
+			out = append(out, key.name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
 // Kinds lists the kinds of a provider in the order of their names; of all providers when the name is empty.
 func (k *Kinds) Kinds(provider string) []Kind {
 	var out []Kind

@@ -55,7 +55,7 @@ func lifecycleFields() []lifecycleField {
 			lifecycleStrings, all, checkDependency},
 		{"destroy", "Whether deleting the object, or replacing it, destroys the infrastructure (the default). With false Hykube forgets the infrastructure and leaves it alone.",
 			lifecycleBool, managed, nil},
-		{"ignoreChanges", `Arguments whose changes are ignored, such as "tags" or "rule[0].port"; "all" for every one.`,
+		{"ignoreChanges", `Arguments whose changes are ignored, such as "tags" or "rule[0].port"; ["all"] for every one.`,
 			lifecycleStrings, managed, checkIgnored},
 		{fieldImport, "Something that exists already and that the object takes over, found by its ID or its identity. It is ignored once the object has infrastructure.",
 			lifecycleImport, managed, checkImport},
@@ -69,7 +69,7 @@ func lifecycleFields() []lifecycleField {
 			lifecycleBool, managed, nil},
 		{"providerConfig", `Name of the ProviderConfig to use. When it is left out: "default" if that is one of this provider, else the one named like the provider, else none.`,
 			lifecycleString, all, checkConfigName},
-		{"replaceTriggeredBy", `Replace the resource when one of these changes: resources, or attributes of them, such as "sim_network.main" or "sim_network.main.id".`,
+		{"replaceTriggeredBy", `Replace the resource when one of these changes: resources, or attributes of them, such as "sim_network.main", "sim-network/main" or "sim_network.main.id".`,
 			lifecycleStrings, managed, checkTrigger},
 	}
 }
@@ -124,7 +124,11 @@ func (f lifecycleField) validate(s *served, u *unstructured.Unstructured, path *
 	each := func(words string, one func(*field.Path, any) field.ErrorList) field.ErrorList {
 		list, ok := v.([]any)
 		if !ok {
-			return field.ErrorList{field.Invalid(path, v, "must be a list of "+words+", got "+describe(v))}
+			hint := ""
+			if text, ok := v.(string); ok && f.typ == lifecycleStrings {
+				hint = fmt.Sprintf("; write [%q]", text)
+			}
+			return field.ErrorList{field.Invalid(path, v, "must be a list of "+words+", got "+describe(v)+hint)}
 		}
 		if len(list) > maxLifecycleItems {
 			return field.ErrorList{field.TooMany(path, len(list), maxLifecycleItems)}

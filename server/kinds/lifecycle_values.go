@@ -15,6 +15,7 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/internal/schema"
+	"github.com/hykube/hykube/internal/spelling"
 )
 
 func invalid(path *field.Path, value any, format string, args ...any) field.ErrorList {
@@ -64,12 +65,16 @@ func checkIgnored(s *served, _ *unstructured.Unstructured, path *field.Path, v a
 	return nil
 }
 
-// checkTrigger looks at TYPE.NAME, or TYPE.NAME.ATTRIBUTE and whatever is within that. Unlike elsewhere a name with dots stands
+// checkTrigger looks at TYPE.NAME or KIND/NAME, or TYPE.NAME.ATTRIBUTE and whatever is within that. Unlike elsewhere a name with dots stands
 // in brackets, since an attribute may follow it.
 func checkTrigger(s *served, u *unstructured.Unstructured, path *field.Path, v any) field.ErrorList {
 	text := v.(string)
 	bad := func() field.ErrorList {
-		return invalid(path, v, `must be the address of a managed resource, or of an attribute of one, such as "sim_network.main" or "sim_network.main.id"`)
+		return invalid(path, v, `must be the address of a managed resource, or of an attribute of one, such as "sim_network.main", "sim-network/main" or "sim_network.main.id"`)
+	}
+	text, err := plan.TriggerExpression(text)
+	if err != nil {
+		return invalid(path, v, "%s", err.Error())
 	}
 	t, diags := hclsyntax.ParseTraversalAbs([]byte(text), "", hcl.InitialPos)
 	if diags.HasErrors() || len(t) < 2 {
@@ -98,7 +103,11 @@ func checkTrigger(s *served, u *unstructured.Unstructured, path *field.Path, v a
 		case block.Attribute(attribute) != nil || block.NestedBlock(attribute) != nil:
 			return nil
 		case i == 0:
-			errs = invalid(path, v, "a %s has no attribute %q; see kubectl explain %s.status.attributes", k.GVK.Kind, attribute, k.GVK.Kind)
+			hint := fmt.Sprintf("see kubectl explain %s.status.attributes", k.GVK.Kind)
+			if near := spelling.Nearest(attribute, slices.Sorted(maps.Keys(block.ImpliedType().AttributeTypes()))); near != "" {
+				hint = fmt.Sprintf("did you mean %q?", near)
+			}
+			errs = invalid(path, v, "a %s has no attribute %q; %s", k.GVK.Kind, attribute, hint)
 		}
 	}
 	return errs
@@ -142,8 +151,16 @@ func checkMoved(s *served, u *unstructured.Unstructured, path *field.Path, v any
 		return invalid(at, from, "must be the address of a managed resource: nothing else has infrastructure to move")
 	case a == s.address(u):
 		return invalid(at, from, "must not be the object itself")
+	case len(s.kinds.ByType("", a.Type)) > 0:
+		return nil
 	}
-	return nil
+	// Nothing is recorded under such an address, and the plan would make anew what is there already.
+	hint := "install the provider that has it, or correct the type"
+	if near := spelling.Nearest(a.Type, s.kinds.managedTypes()); near != "" {
+		a.Type = near
+		hint = fmt.Sprintf("did you mean %q?", a.In(u.GetNamespace()))
+	}
+	return invalid(at, from, "no installed provider has resources of this type; %s", hint)
 }
 
 // fieldsOf is an object that has the named fields and no others; nil when it is none.
@@ -171,7 +188,13 @@ func fieldsOf(path *field.Path, v any, names ...string) (map[string]any, field.E
 // expression parses a value with templates, and says what is wrong with it. The result must be of the type, unless that is
 // cty.NilType.
 func (s *served) expression(u *unstructured.Unstructured, path *field.Path, v any, self bool, want cty.Type) (*plan.Expression, field.ErrorList) {
-	e, diags := plan.ParseExpression(v, path.String(), plan.ExpressionOptions{Self: self, Functions: s.functions(), Namespace: u.GetNamespace(), Type: want})
+	options := plan.ExpressionOptions{Functions: s.functions(), Namespace: u.GetNamespace(), Type: want}
+	if self {
+		options.Self = s.Schema.Block
+	}
+	// What is imported is asked for while the plan is made.
+	options.Settled = strings.HasPrefix(path.String(), "lifecycle."+fieldImport)
+	e, diags := plan.ParseExpression(v, path.String(), options)
 	var errs field.ErrorList
 	for _, d := range diags {
 		if d.Severity == v1alpha1.SeverityError {

@@ -3,6 +3,7 @@ package kinds
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/zclconf/go-cty/cty"
@@ -10,16 +11,19 @@ import (
 	"github.com/hykube/hykube/internal/schema"
 )
 
+// maxExact is the least whole number beyond which a float has no room for all.
+const maxExact = 1 << 53
+
 // maxScalarWarnings bounds what one write is told about scalars.
 const maxScalarWarnings = 5
 
 // scalarWarnings names numbers and booleans that stand where the schema wants strings. Terraform converts them, and so does a
-// plan; but YAML reads 1.10, 0012 and no as something other than what is written there.
+// plan; but YAML reads 1.10, 0012 and no as something other than what is written there. It also names numbers that lost digits.
 func scalarWarnings(spec map[string]any, block *schema.Block) []string {
 	var w scalars
 	w.block("spec", spec, block)
 	if n := len(w); n > maxScalarWarnings {
-		return append(w[:maxScalarWarnings:maxScalarWarnings], fmt.Sprintf("and %d more numbers and booleans in place of strings", n-maxScalarWarnings))
+		return append(w[:maxScalarWarnings:maxScalarWarnings], fmt.Sprintf("and %d more numbers and booleans that may not be what was meant", n-maxScalarWarnings))
 	}
 	return w
 }
@@ -61,6 +65,9 @@ func (w *scalars) blocks(path string, v any, nb *schema.NestedBlock) {
 func (w *scalars) value(path string, v any, ty cty.Type) {
 	switch v := v.(type) {
 	case bool, int64, float64:
+		if f, ok := v.(float64); ok && ty == cty.Number && math.Abs(f) >= maxExact && f == math.Trunc(f) {
+			*w = append(*w, fmt.Sprintf("%s: the number is too large for JSON and may have lost digits on its way; write it as an expression, such as \"${18446744073709551617}\"", path))
+		}
 		if ty == cty.String {
 			*w = append(*w, fmt.Sprintf("%s: a string is wanted here, and %v becomes %q; put it in quotes as you mean it", path, v, fmt.Sprint(v)))
 		}

@@ -12,15 +12,15 @@ import (
 func TestScalarWarnings(t *testing.T) {
 	block := &schema.Block{
 		Attributes: []*schema.Attribute{
-			{Name: "name", Type: cty.String}, {Name: "size", Type: cty.Number}, {Name: "tags", Type: cty.Map(cty.String)}, {Name: "zones", Type: cty.List(cty.String)},
+			{Name: "big", Type: cty.Number}, {Name: "fine", Type: cty.Number}, {Name: "name", Type: cty.String}, {Name: "size", Type: cty.Number}, {Name: "tags", Type: cty.Map(cty.String)}, {Name: "zones", Type: cty.List(cty.String)},
 		},
 		Blocks: []*schema.NestedBlock{{TypeName: "rule", Nesting: schema.NestingList, Block: &schema.Block{Attributes: []*schema.Attribute{{Name: "to", Type: cty.String}}}}},
 	}
 	got := scalarWarnings(map[string]any{
 		"name": false, "size": int64(3), "tags": map[string]any{"version": 1.1, "team": "a"}, "zones": []any{"a", int64(12)},
-		"rule": []any{map[string]any{"to": true}},
+		"rule": []any{map[string]any{"to": true}}, "big": 18446744073709552000.0, "fine": 2.5,
 	}, block)
-	want := []string{"spec.name: ", "spec.rule[0].to: ", "spec.tags.version: ", "spec.zones[1]: "}
+	want := []string{"spec.big: the number is too large", "spec.name: ", "spec.rule[0].to: ", "spec.tags.version: ", "spec.zones[1]: "}
 	if len(got) != len(want) {
 		t.Fatalf("got %d warnings, want %d: %q", len(got), len(want), got)
 	}
@@ -29,8 +29,8 @@ func TestScalarWarnings(t *testing.T) {
 			t.Errorf("warning %d: got %q, want one about %s", i, got[i], want[i])
 		}
 	}
-	if !strings.Contains(got[2], `becomes "1.1"`) {
-		t.Errorf("it does not say what comes of it: %q", got[2])
+	if !strings.Contains(got[3], `becomes "1.1"`) {
+		t.Errorf("it does not say what comes of it: %q", got[3])
 	}
 	many := map[string]any{}
 	for _, key := range strings.Split("abcdefgh", "") {

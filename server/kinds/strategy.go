@@ -120,8 +120,9 @@ func readiness(status metav1.ConditionStatus, reason, message string) map[string
 }
 
 // PrepareForUpdate keeps the status and counts the generation.
-func (s strategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
+func (s strategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) {
 	n, o := obj.(*unstructured.Unstructured), old.(*unstructured.Unstructured)
+	keepHold(ctx, n, o)
 	if status, ok := o.Object["status"]; ok {
 		n.Object["status"] = status
 	} else {
@@ -203,12 +204,28 @@ func (s strategy) validateObject(u *unstructured.Unstructured) field.ErrorList {
 	return append(errs, apivalidation.ValidateObjectMetaAccessor(m, true, apivalidation.NameIsDNSSubdomain, path)...)
 }
 
+// keepHold puts the finalizer back into an object that is replaced as a whole by one that names no finalizers: a manifest holds
+// what its author wrote, as `kubectl replace` sends it. Who names some, or takes them away with a patch, means it.
+func keepHold(ctx context.Context, n, o *unstructured.Unstructured) {
+	info, ok := request.RequestInfoFrom(ctx)
+	if !ok || info.Verb != "update" || byServer(ctx) || n.GetFinalizers() != nil || !slices.Contains(o.GetFinalizers(), v1alpha1.FinalizerState) {
+		return
+	}
+	n.SetFinalizers([]string{v1alpha1.FinalizerState})
+}
+
+// byServer is true for what the API server itself asks for.
+func byServer(ctx context.Context) bool {
+	u, ok := request.UserFrom(ctx)
+	return ok && u.GetName() == user.APIServerUser
+}
+
 // validateFinalizers lets the server alone release an object that stands for infrastructure.
 func validateFinalizers(ctx context.Context, n, o *unstructured.Unstructured) field.ErrorList {
 	if !slices.Contains(o.GetFinalizers(), v1alpha1.FinalizerState) || slices.Contains(n.GetFinalizers(), v1alpha1.FinalizerState) {
 		return nil
 	}
-	if u, ok := request.UserFrom(ctx); ok && u.GetName() == user.APIServerUser {
+	if byServer(ctx) {
 		return nil
 	}
 	return field.ErrorList{field.Forbidden(field.NewPath("metadata", "finalizers"),

@@ -3,6 +3,7 @@ package kinds_test
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -265,11 +266,28 @@ func TestFinalizerIsTheServersOwn(t *testing.T) {
 	if _, err := c.Patch(t.Context(), "main", types.MergePatchType, remove, metav1.PatchOptions{}); !apierrors.IsInvalid(err) {
 		t.Errorf("an administrator removed the finalizer: %v", err)
 	}
+	// A manifest that is put in the place of the object names no finalizers.
+	u, err := c.Get(t.Context(), "main", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.SetFinalizers(nil)
+	u.SetLabels(map[string]string{"team": "core"})
+	if u, err = c.Update(t.Context(), u, metav1.UpdateOptions{}); err != nil {
+		t.Fatalf("replace by a manifest: %v", err)
+	}
+	if !slices.Equal(u.GetFinalizers(), []string{"hykube.io/state"}) || u.GetLabels()["team"] != "core" {
+		t.Errorf("after a replace: %v %v", u.GetFinalizers(), u.GetLabels())
+	}
+	other := u.DeepCopy()
+	other.SetFinalizers([]string{"example.com/other"})
+	if _, err := c.Update(t.Context(), other, metav1.UpdateOptions{}); !apierrors.IsInvalid(err) {
+		t.Errorf("a replace with another finalizer alone: %v", err)
+	}
 	if err := c.Delete(t.Context(), "main", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	u, err := c.Get(t.Context(), "main", metav1.GetOptions{})
-	if err != nil {
+	if u, err = c.Get(t.Context(), "main", metav1.GetOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if u.GetDeletionTimestamp() == nil {
@@ -279,7 +297,8 @@ func TestFinalizerIsTheServersOwn(t *testing.T) {
 	if condition["reason"] != "AwaitingDestroy" {
 		t.Errorf("condition: %v", condition)
 	}
-	if _, err := server.Patch(t.Context(), "main", types.MergePatchType, remove, metav1.PatchOptions{}); err != nil {
+	u.SetFinalizers(nil)
+	if _, err := server.Update(t.Context(), u, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.Get(t.Context(), "main", metav1.GetOptions{}); !apierrors.IsNotFound(err) {

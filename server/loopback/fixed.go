@@ -154,6 +154,19 @@ func (c *Configs) ConfigMap(ctx context.Context, namespace, name string) (map[st
 	return data, nil
 }
 
+// ConfigMapNames implements activities.Configs.
+func (c *Configs) ConfigMapNames(ctx context.Context, namespace string) ([]string, error) {
+	list, err := c.Core.CoreV1().ConfigMaps(namespace).List(ctx, metav1.ListOptions{Limit: 1000}) // a suggestion is not worth more
+	if err != nil {
+		return nil, fmt.Errorf("list config maps: %w", err)
+	}
+	names := make([]string, 0, len(list.Items))
+	for i := range list.Items {
+		names = append(names, list.Items[i].Name)
+	}
+	return names, nil
+}
+
 // Access answers what somebody may do. It implements activities.Access.
 type Access struct{ Core kubernetes.Interface }
 

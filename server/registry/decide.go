@@ -155,7 +155,7 @@ func nameOf(who *v1alpha1.Identity) string {
 	return who.Username
 }
 
-// cancelREST serves the subresource "cancel": a plan stops between two changes.
+// cancelREST serves the subresource "cancel": a plan begins nothing more.
 type cancelREST struct{ plans *genericregistry.Store }
 
 var _ rest.Patcher = (*cancelREST)(nil)
@@ -196,7 +196,10 @@ func cancel(ctx context.Context, p *v1alpha1.Plan, now metav1.Time) error {
 		p.Status.FinishedAt = &now
 		condition.Stalled(&p.Status.Conditions, p.Generation, v1alpha1.ReasonCancelled,
 			fmt.Sprintf("Cancelled by %s before anybody approved it. Make a new plan.", nameOf(p.Status.Cancel.By)))
+		return nil
 	}
+	condition.Reconciling(&p.Status.Conditions, p.Generation, v1alpha1.ReasonCancelling,
+		fmt.Sprintf("Cancelled by %s. Nothing new is begun, and what is under way is waited for.", nameOf(p.Status.Cancel.By)))
 	return nil
 }
 

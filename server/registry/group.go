@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/registry/generic"
 	"k8s.io/apiserver/pkg/registry/rest"
@@ -19,6 +20,10 @@ type InUseFunc func(ctx context.Context, obj metav1.Object) (count int, example 
 // ChangesFunc reads a page of at most limit changes of a plan, after the page that gave the token cont.
 type ChangesFunc func(ctx context.Context, plan *v1alpha1.Plan, limit int, cont string) (*v1alpha1.PlanChangeList, error)
 
+// BorrowFunc says what of a ProviderConfig refers to something that its author may not read. What old, which is nil for a new
+// one, referred to is not asked about again.
+type BorrowFunc func(ctx context.Context, who user.Info, cfg, old *v1alpha1.ProviderConfig) (problems []string, err error)
+
 // Config is what the registries stand on. Every field is required.
 type Config struct {
 	Codecs      Codecs
@@ -26,6 +31,7 @@ type Config struct {
 	// Authorizer is asked for the verbs "approve" and "use".
 	Authorizer authorizer.Authorizer
 	InUse      InUseFunc
+	Borrow     BorrowFunc
 	Changes    ChangesFunc
 	// Types are what queries can be about, and Query answers them.
 	Types TypesFunc

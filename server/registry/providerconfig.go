@@ -3,15 +3,19 @@ package registry
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/storage/names"
 
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -51,7 +55,31 @@ func newProviderConfigs(c Config) (*resourceREST, *statusREST, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return &resourceREST{Store: store, short: "pc", inUse: c.InUse}, statusREST, nil
+	return &resourceREST{Store: store, short: "pc", inUse: c.InUse, mayWrite: mayBorrow(c.Borrow)}, statusREST, nil
+}
+
+// mayBorrow refuses a ProviderConfig that refers to what its author may not read: who plans with it may well be allowed to, and
+// would hand it over to wherever the provider is told to go.
+func mayBorrow(borrow BorrowFunc) func(ctx context.Context, obj, old runtime.Object) error {
+	return func(ctx context.Context, obj, old runtime.Object) error {
+		who, ok := request.UserFrom(ctx)
+		if !ok {
+			return apierrors.NewInternalError(errors.New("authorize references: the request has no user"))
+		}
+		cfg := obj.(*v1alpha1.ProviderConfig)
+		before, _ := old.(*v1alpha1.ProviderConfig)
+		if who.GetName() == user.APIServerUser || before != nil && sameSpec(cfg.Spec, before.Spec) {
+			return nil
+		}
+		problems, err := borrow(ctx, who, cfg, before)
+		if err != nil {
+			return apierrors.NewInternalError(err)
+		}
+		if len(problems) == 0 {
+			return nil
+		}
+		return apierrors.NewForbidden(v1alpha1.Resource("providerconfigs"), cfg.Name, errors.New(strings.Join(problems, "; ")))
+	}
 }
 
 // argumentPath is how an argument of a provider is spelled, a nested one with dots.

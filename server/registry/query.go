@@ -219,7 +219,7 @@ func validateArguments(raw *runtime.RawExtension, block *schema.Block, path *fie
 	if err != nil {
 		return field.ErrorList{field.Invalid(path, field.OmitValueType{}, err.Error())}
 	}
-	config, diags := plan.ParseConfig(args, block)
+	config, diags := plan.ConfigOptions{Settled: true}.Parse(args, block)
 	var errs field.ErrorList
 	for _, d := range diags {
 		if d.Severity == v1alpha1.SeverityError {

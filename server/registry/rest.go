@@ -25,6 +25,8 @@ type resourceREST struct {
 	short string
 	// inUse guards deletion; nil lets everything go.
 	inUse InUseFunc
+	// mayWrite refuses what its author has no right to write; old is nil for a new object. A nil function refuses nothing.
+	mayWrite func(ctx context.Context, obj, old runtime.Object) error
 	// busy says why an object cannot be deleted just now; nil lets everything go.
 	busy func(runtime.Object) error
 }
@@ -52,7 +54,41 @@ func (r *resourceREST) Create(ctx context.Context, obj runtime.Object, validate 
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("create %s %q: metadata.name has %d characters, and the most is %d",
 			r.SingularQualifiedResource.Resource, shorten(name), len(name), validation.DNS1123SubdomainMaxLength))
 	}
-	return r.Store.Create(ctx, obj, validate, opts)
+	if r.mayWrite == nil {
+		return r.Store.Create(ctx, obj, validate, opts)
+	}
+	return r.Store.Create(ctx, obj, func(ctx context.Context, obj runtime.Object) error {
+		if validate != nil {
+			if err := validate(ctx, obj); err != nil {
+				return err
+			}
+		}
+		return r.mayWrite(ctx, obj, nil)
+	}, opts)
+}
+
+// Update changes an object.
+func (r *resourceREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc,
+	update rest.ValidateObjectUpdateFunc, forceCreate bool, opts *metav1.UpdateOptions,
+) (runtime.Object, bool, error) {
+	if r.mayWrite == nil {
+		return r.Store.Update(ctx, name, info, create, update, forceCreate, opts)
+	}
+	return r.Store.Update(ctx, name, info, func(ctx context.Context, obj runtime.Object) error {
+		if create != nil {
+			if err := create(ctx, obj); err != nil {
+				return err
+			}
+		}
+		return r.mayWrite(ctx, obj, nil)
+	}, func(ctx context.Context, obj, old runtime.Object) error {
+		if update != nil {
+			if err := update(ctx, obj, old); err != nil {
+				return err
+			}
+		}
+		return r.mayWrite(ctx, obj, old)
+	}, forceCreate, opts)
 }
 
 // Delete deletes an object that no living resource uses.

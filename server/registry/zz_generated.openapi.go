@@ -561,6 +561,12 @@ func schema_hykube_hykube_api_v1alpha1_PlanChange(ref common.ReferenceCallback) 
 							Ref:         ref(runtime.RawExtension{}.OpenAPIModelName()),
 						},
 					},
+					"secretsChanged": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Paths of the secret attributes whose values change, in the form of replacePaths. A secret that is not listed stays what it is. What is created or removed as a whole is not listed.",
+							Ref:         ref(runtime.RawExtension{}.OpenAPIModelName()),
+						},
+					},
 					"drift": {
 						VendorExtensible: spec.VendorExtensible{
 							Extensions: spec.Extensions{

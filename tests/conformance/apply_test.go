@@ -78,7 +78,7 @@ func TestApply(t *testing.T) {
 				prior = s.create(attrs{"note": "old"})
 			}
 			c := s.config(attrs{"note": "new", "token": "t0ken", "bag": cty.SetVal([]cty.Value{cty.StringVal("a"), cty.StringVal("b")})})
-			p, _, err := s.Type.PlanDelete(t.Context(), prior)
+			p, _, err := s.Type.PlanDelete(t.Context(), prior, nil)
 			config := s.Type.Null().Value
 			if tc.verb != remove {
 				p, _, err = s.Type.Plan(t.Context(), prior, c, false)

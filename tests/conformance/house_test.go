@@ -274,7 +274,7 @@ func (s *subject) create(set attrs) instance.State {
 // destroy plans and applies a delete.
 func (s *subject) destroy(prior instance.State) instance.Outcome {
 	s.Helper()
-	p, _, err := s.Type.PlanDelete(s.Context(), prior)
+	p, _, err := s.Type.PlanDelete(s.Context(), prior, nil)
 	must(s.T, err)
 	return s.Type.Apply(s.Context(), prior, p, p.Value)
 }

@@ -114,7 +114,7 @@ func TestLegacyApply(t *testing.T) {
 				prior = s.create(attrs{"note": "old"})
 			}
 			c := s.config(attrs{"note": "new"})
-			p, _, err := s.Type.PlanDelete(t.Context(), prior)
+			p, _, err := s.Type.PlanDelete(t.Context(), prior, nil)
 			config := s.Type.Null().Value
 			if tc.verb != remove {
 				p, _, err = s.Type.Plan(t.Context(), prior, c, false)

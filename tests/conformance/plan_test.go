@@ -195,7 +195,7 @@ func TestPlanDestroy(t *testing.T) {
 		t.Parallel()
 		s := about(t, shared["conform6"], "conform6_thing")
 		prior := s.create(attrs{"behaviour": "binary-private"})
-		p, _, err := s.Type.PlanDelete(t.Context(), prior)
+		p, _, err := s.Type.PlanDelete(t.Context(), prior, nil)
 		must(t, err)
 		plans := s.calls("PlanResourceChange")
 		if last := plans[len(plans)-1]; last.Action != "Delete" || string(last.Private) != string(prior.Private) {
@@ -224,7 +224,7 @@ func TestPlanDestroy(t *testing.T) {
 			s := about(t, shared["conform6"], "conform6_thing")
 			prior := s.create(nil)
 			s.command(behaviour)
-			_, _, err := s.Type.PlanDelete(t.Context(), prior)
+			_, _, err := s.Type.PlanDelete(t.Context(), prior, nil)
 			refused(t, err, why)
 		})
 	}
@@ -255,7 +255,7 @@ func TestDeferred(t *testing.T) {
 
 	_, _, err := capable.Plan(t.Context(), s.Type.Null(), s.config(nil), false)
 	deferredFor(t, err, "absent_prereq") // 4.3/7: the checks are skipped
-	_, _, err = capable.PlanDelete(t.Context(), prior)
+	_, _, err = capable.PlanDelete(t.Context(), prior, nil)
 	deferredFor(t, err, "absent_prereq")
 	_, _, err = capable.Read(t.Context(), prior)
 	deferredFor(t, err, "provider_config_unknown")

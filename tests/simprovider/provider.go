@@ -33,7 +33,7 @@ const Address = "registry.terraform.io/hykube/sim"
 // defaultRetries is how often a call is repeated after an answer that says "try again".
 const defaultRetries = 5
 
-// New makes the provider of a version. Versions 0.0.x have sim_database with the first of its schemas, so that upgrades of what
+// New makes the provider of a version. Versions 0.0.x have no sim_bucket, and sim_database with the first of its schemas, so that upgrades of what
 // they recorded can be shown.
 func New(version string) func() provider.Provider {
 	return func() provider.Provider { return &simProvider{version: version, getenv: os.Getenv} }
@@ -133,13 +133,11 @@ func (p *simProvider) Configure(ctx context.Context, req provider.ConfigureReque
 }
 
 func (p *simProvider) Resources(context.Context) []func() resource.Resource {
-	database := newDatabase
+	all := []func() resource.Resource{newNetwork, newSubnet, newInstance, newServer, newDisk, newDNSRecord, newToken, newPassword}
 	if strings.HasPrefix(p.version, "0.0.") && !strings.HasSuffix(p.version, "-dev") {
-		database = newFirstDatabase
+		return append(all, newFirstDatabase)
 	}
-	return []func() resource.Resource{
-		newNetwork, newSubnet, newInstance, newServer, newDisk, newDNSRecord, newBucket, newToken, newPassword, database,
-	}
+	return append(all, newBucket, newDatabase)
 }
 
 func (p *simProvider) DataSources(context.Context) []func() datasource.DataSource {

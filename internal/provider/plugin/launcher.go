@@ -106,6 +106,7 @@ func (l *Launcher) Start(ctx context.Context, spec Spec) (*Process, error) {
 		SyncStdout:       child.tail,
 		SyncStderr:       child.tail,
 		Logger:           hclog.NewNullLogger(), // the child reads its own log lines
+		UnixSocketConfig: &goplugin.UnixSocketConfig{TempDir: socketBase(os.TempDir())},
 		RunnerFunc: func(_ hclog.Logger, like *exec.Cmd, socketDir string) (runner.Runner, error) {
 			cmd.Env = slices.Concat(spec.Env, like.Env)
 			p.socketDir = socketDir
@@ -132,6 +133,18 @@ func (l *Launcher) Start(ctx context.Context, spec Spec) (*Process, error) {
 		crash.Reason = p.startFailure(err)
 	}
 	return nil, crash
+}
+
+// longestBase is how long the directory may be that sockets are made under: the whole path, with what go-plugin puts after it
+// ("/plugin-dir0123456789/plugin0123456789"), has to fit into the 104 bytes that the least generous system has for one.
+const longestBase = 64
+
+// socketBase is where the directories of sockets are made: in the temporary directory, unless its path is too long for one.
+func socketBase(temp string) string {
+	if len(temp) <= longestBase {
+		return temp
+	}
+	return "/tmp"
 }
 
 func (p *Process) connect() error {

@@ -76,7 +76,7 @@ func TestProtocol6Layout(t *testing.T) {
 		m := methods.Get(i)
 		for _, d := range []protoreflect.MessageDescriptor{m.Input(), m.Output()} {
 			want := layout(d, map[protoreflect.FullName]bool{})
-			got := layout(ours(t, "hykube."+string(d.FullName())), map[protoreflect.FullName]bool{})
+			got := slices.DeleteFunc(layout(ours(t, "hykube."+string(d.FullName())), map[protoreflect.FullName]bool{}), ahead)
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("%s: %s differs (-original +ours):\n%s", m.Name(), d.FullName(), diff)
 			}
@@ -122,7 +122,7 @@ func TestProtocol5Layout(t *testing.T) {
 				t.Errorf("%s: ours has no %s", side.five.FullName(), line)
 			}
 			for _, line := range got {
-				if !slices.Contains(layout(side.five, map[protoreflect.FullName]bool{}), line) && !only6(line) {
+				if !slices.Contains(layout(side.five, map[protoreflect.FullName]bool{}), line) && !only6(line) && !ahead(line) {
 					t.Errorf("%s: protocol 5 has no %s", side.five.FullName(), line)
 				}
 			}
@@ -134,6 +134,11 @@ func TestProtocol5Layout(t *testing.T) {
 func unread(m protoreflect.MessageDescriptor, line string) bool {
 	return m.FullName() == "tfplugin5.PrepareProviderConfig.Response" &&
 		(strings.HasPrefix(line, "ValidateProviderConfig.Response.prepared_config = 1 ") || strings.HasPrefix(line, "DynamicValue."))
+}
+
+// ahead are the fields that Terraform has and terraform-plugin-go has not. A plugin that doesn't know them skips them.
+func ahead(line string) bool {
+	return line == "ClientCapabilities.store_planned_private = 3 optional bool" || line == "PlanResourceChange.Request.planned_private = 9 optional bytes"
 }
 
 // only6 are the fields that protocol 5 reserves.

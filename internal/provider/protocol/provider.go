@@ -110,10 +110,11 @@ func (c *Client) ConfigureProvider(ctx context.Context, req *tfprotov6.Configure
 	return &tfprotov6.ConfigureProviderResponse{Diagnostics: fromDiagnostics(r.Diagnostics)}, nil
 }
 
-// capabilities tells the plugin what we can do. Write-only attributes: always. Deferred answers: only for a caller that
-// says it handles them.
+// capabilities tells the plugin what we can do. Write-only attributes, and to keep the private data of a plan until it is
+// applied (see PlanAgain): always. Deferred answers: only for a caller that says it handles them. Of computed blocks, which
+// Terraform announces beside these, nothing is said: they are not handled.
 func capabilities(deferral bool) *pb.ClientCapabilities {
-	return &pb.ClientCapabilities{DeferralAllowed: deferral, WriteOnlyAttributesAllowed: true}
+	return &pb.ClientCapabilities{DeferralAllowed: deferral, WriteOnlyAttributesAllowed: true, StorePlannedPrivate: true}
 }
 
 // GetFunctions returns the provider's functions; none from a plugin that is older than functions.

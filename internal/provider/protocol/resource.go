@@ -65,10 +65,18 @@ func (c *Client) ReadResource(ctx context.Context, req *tfprotov6.ReadResourceRe
 
 // PlanResourceChange asks what a change would do.
 func (c *Client) PlanResourceChange(ctx context.Context, req *tfprotov6.PlanResourceChangeRequest) (*tfprotov6.PlanResourceChangeResponse, error) {
+	return c.PlanAgain(ctx, req, nil)
+}
+
+// PlanAgain is PlanResourceChange of a change that was planned before and is about to be applied. planned is the private data
+// that came with the plan that was approved: a provider that made something up for it finds it there. terraform-plugin-go's
+// request has no field for it yet.
+func (c *Client) PlanAgain(ctx context.Context, req *tfprotov6.PlanResourceChangeRequest, planned []byte) (*tfprotov6.PlanResourceChangeResponse, error) {
 	r, err := call[pb.PlanResourceChange_Response](ctx, c, "PlanResourceChange", &pb.PlanResourceChange_Request{
 		TypeName: req.TypeName, PriorState: toValue(req.PriorState), ProposedNewState: toValue(req.ProposedNewState),
 		Config: toValue(req.Config), PriorPrivate: req.PriorPrivate, ProviderMeta: toValue(req.ProviderMeta),
 		PriorIdentity:      toIdentity(req.PriorIdentity),
+		PlannedPrivate:     planned,
 		ClientCapabilities: capabilities(req.ClientCapabilities != nil && req.ClientCapabilities.DeferralAllowed),
 	})
 	if err != nil {

@@ -1,9 +1,10 @@
 // Copyright IBM Corp. 2020, 2026
 // SPDX-License-Identifier: MPL-2.0
 
-// Copied from github.com/hashicorp/terraform-plugin-go v0.31.0 (tfprotov6/internal/tfplugin6/tfplugin6.proto) with two
-// changes: the proto package is hykube.tfplugin6, so that both copies fit in one binary's registry of messages, and
-// the generated code goes to our own Go package. The names on the wire are those of the original.
+// Copied from github.com/hashicorp/terraform-plugin-go v0.31.0 (tfprotov6/internal/tfplugin6/tfplugin6.proto) with three
+// changes: the proto package is hykube.tfplugin6, so that both copies fit in one binary's registry of messages; the
+// generated code goes to our own Go package; and two fields are added that Terraform's own 6.11 has and the module's does
+// not: store_planned_private and planned_private. The names on the wire are those of the original.
 //
 // Terraform Plugin RPC protocol version 6.11
 //
@@ -1045,8 +1046,11 @@ type ClientCapabilities struct {
 	// The write_only_attributes_allowed capability signals that the client
 	// is able to handle write_only attributes for managed resources.
 	WriteOnlyAttributesAllowed bool `protobuf:"varint,2,opt,name=write_only_attributes_allowed,json=writeOnlyAttributesAllowed,proto3" json:"write_only_attributes_allowed,omitempty"`
-	unknownFields              protoimpl.UnknownFields
-	sizeCache                  protoimpl.SizeCache
+	// The store_planned_private capability signals that the client keeps the
+	// private data of a plan, and returns it with the plan made at apply.
+	StorePlannedPrivate bool `protobuf:"varint,3,opt,name=store_planned_private,json=storePlannedPrivate,proto3" json:"store_planned_private,omitempty"`
+	unknownFields       protoimpl.UnknownFields
+	sizeCache           protoimpl.SizeCache
 }
 
 func (x *ClientCapabilities) Reset() {
@@ -1089,6 +1093,13 @@ func (x *ClientCapabilities) GetDeferralAllowed() bool {
 func (x *ClientCapabilities) GetWriteOnlyAttributesAllowed() bool {
 	if x != nil {
 		return x.WriteOnlyAttributesAllowed
+	}
+	return false
+}
+
+func (x *ClientCapabilities) GetStorePlannedPrivate() bool {
+	if x != nil {
+		return x.StorePlannedPrivate
 	}
 	return false
 }
@@ -4699,8 +4710,11 @@ type PlanResourceChange_Request struct {
 	ProviderMeta       *DynamicValue          `protobuf:"bytes,6,opt,name=provider_meta,json=providerMeta,proto3" json:"provider_meta,omitempty"`
 	ClientCapabilities *ClientCapabilities    `protobuf:"bytes,7,opt,name=client_capabilities,json=clientCapabilities,proto3" json:"client_capabilities,omitempty"`
 	PriorIdentity      *ResourceIdentityData  `protobuf:"bytes,8,opt,name=prior_identity,json=priorIdentity,proto3" json:"prior_identity,omitempty"`
-	unknownFields      protoimpl.UnknownFields
-	sizeCache          protoimpl.SizeCache
+	// planned_private is the private data that came with the plan that was
+	// approved. It is set when the change is planned again at apply.
+	PlannedPrivate []byte `protobuf:"bytes,9,opt,name=planned_private,json=plannedPrivate,proto3" json:"planned_private,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *PlanResourceChange_Request) Reset() {
@@ -4785,6 +4799,13 @@ func (x *PlanResourceChange_Request) GetClientCapabilities() *ClientCapabilities
 func (x *PlanResourceChange_Request) GetPriorIdentity() *ResourceIdentityData {
 	if x != nil {
 		return x.PriorIdentity
+	}
+	return nil
+}
+
+func (x *PlanResourceChange_Request) GetPlannedPrivate() []byte {
+	if x != nil {
+		return x.PlannedPrivate
 	}
 	return nil
 }
@@ -8227,10 +8248,11 @@ const file_tfplugin6_tfplugin6_proto_rawDesc = "" +
 	"\fplan_destroy\x18\x01 \x01(\bR\vplanDestroy\x12?\n" +
 	"\x1cget_provider_schema_optional\x18\x02 \x01(\bR\x19getProviderSchemaOptional\x12.\n" +
 	"\x13move_resource_state\x18\x03 \x01(\bR\x11moveResourceState\x128\n" +
-	"\x18generate_resource_config\x18\x04 \x01(\bR\x16generateResourceConfig\"\x82\x01\n" +
+	"\x18generate_resource_config\x18\x04 \x01(\bR\x16generateResourceConfig\"\xb6\x01\n" +
 	"\x12ClientCapabilities\x12)\n" +
 	"\x10deferral_allowed\x18\x01 \x01(\bR\x0fdeferralAllowed\x12A\n" +
-	"\x1dwrite_only_attributes_allowed\x18\x02 \x01(\bR\x1awriteOnlyAttributesAllowed\"\xa9\x01\n" +
+	"\x1dwrite_only_attributes_allowed\x18\x02 \x01(\bR\x1awriteOnlyAttributesAllowed\x122\n" +
+	"\x15store_planned_private\x18\x03 \x01(\bR\x13storePlannedPrivate\"\xa9\x01\n" +
 	"\bDeferred\x129\n" +
 	"\x06reason\x18\x01 \x01(\x0e2!.hykube.tfplugin6.Deferred.ReasonR\x06reason\"b\n" +
 	"\x06Reason\x12\v\n" +
@@ -8346,8 +8368,8 @@ const file_tfplugin6_tfplugin6_proto_rawDesc = "" +
 	"\vdiagnostics\x18\x02 \x03(\v2\x1c.hykube.tfplugin6.DiagnosticR\vdiagnostics\x12\x18\n" +
 	"\aprivate\x18\x03 \x01(\fR\aprivate\x126\n" +
 	"\bdeferred\x18\x04 \x01(\v2\x1a.hykube.tfplugin6.DeferredR\bdeferred\x12I\n" +
-	"\fnew_identity\x18\x05 \x01(\v2&.hykube.tfplugin6.ResourceIdentityDataR\vnewIdentity\"\xd4\a\n" +
-	"\x12PlanResourceChange\x1a\xfd\x03\n" +
+	"\fnew_identity\x18\x05 \x01(\v2&.hykube.tfplugin6.ResourceIdentityDataR\vnewIdentity\"\xfd\a\n" +
+	"\x12PlanResourceChange\x1a\xa6\x04\n" +
 	"\aRequest\x12\x1b\n" +
 	"\ttype_name\x18\x01 \x01(\tR\btypeName\x12?\n" +
 	"\vprior_state\x18\x02 \x01(\v2\x1e.hykube.tfplugin6.DynamicValueR\n" +
@@ -8357,7 +8379,8 @@ const file_tfplugin6_tfplugin6_proto_rawDesc = "" +
 	"\rprior_private\x18\x05 \x01(\fR\fpriorPrivate\x12C\n" +
 	"\rprovider_meta\x18\x06 \x01(\v2\x1e.hykube.tfplugin6.DynamicValueR\fproviderMeta\x12U\n" +
 	"\x13client_capabilities\x18\a \x01(\v2$.hykube.tfplugin6.ClientCapabilitiesR\x12clientCapabilities\x12M\n" +
-	"\x0eprior_identity\x18\b \x01(\v2&.hykube.tfplugin6.ResourceIdentityDataR\rpriorIdentity\x1a\xbd\x03\n" +
+	"\x0eprior_identity\x18\b \x01(\v2&.hykube.tfplugin6.ResourceIdentityDataR\rpriorIdentity\x12'\n" +
+	"\x0fplanned_private\x18\t \x01(\fR\x0eplannedPrivate\x1a\xbd\x03\n" +
 	"\bResponse\x12C\n" +
 	"\rplanned_state\x18\x01 \x01(\v2\x1e.hykube.tfplugin6.DynamicValueR\fplannedState\x12J\n" +
 	"\x10requires_replace\x18\x02 \x03(\v2\x1f.hykube.tfplugin6.AttributePathR\x0frequiresReplace\x12'\n" +

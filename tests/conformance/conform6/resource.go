@@ -3,8 +3,10 @@ package conform6
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
@@ -41,6 +43,9 @@ func (s *server) PlanResourceChange(ctx context.Context, req *tfprotov6.PlanReso
 	if b.Has("plan-error") {
 		return &tfprotov6.PlanResourceChangeResponse{Diagnostics: failed()}, nil
 	}
+	if b.Has("plan-echo") {
+		return &tfprotov6.PlanResourceChangeResponse{Diagnostics: s.echo(req.TypeName, req.Config, req.PriorState)}, nil
+	}
 	if b.Has("plan-crash") {
 		os.Exit(3)
 	}
@@ -59,6 +64,11 @@ func (s *server) PlanResourceChange(ctx context.Context, req *tfprotov6.PlanReso
 	resp.PlannedPrivate = sealed(b, resp.PlannedPrivate)
 	if b.Has("plan-private") {
 		resp.PlannedPrivate = []byte(marker + `{"planned":"ImhpIg=="}`)
+	}
+	if b.Has("plan-kept") && !deleting {
+		if err := s.planKept(ctx, req, resp, name); err != nil {
+			return nil, err
+		}
 	}
 	if b.Has("plan-warning") {
 		resp.Diagnostics = append(resp.Diagnostics, problem(tfprotov6.DiagnosticSeverityWarning, "Warned on command"))
@@ -109,6 +119,10 @@ func (s *server) spoilPlan(req *tfprotov6.PlanResourceChangeRequest, resp *tfpro
 	if b.Has("planned-unknown-identity") && resp.PlannedIdentity != nil {
 		resp.PlannedIdentity = s.identity(req.TypeName, unknown(tftypes.String))
 	}
+	if b.Has("planned-identity") && creating {
+		name, _ := s.behaviours(req.TypeName, req.Config)
+		resp.PlannedIdentity = s.identity(req.TypeName, text(name+"-1")) // what the cloud gives to the first of a name
+	}
 	if b.Has("planned-misfit-identity") {
 		resp.PlannedIdentity = &tfprotov6.ResourceIdentityData{IdentityData: misfit()}
 	}
@@ -134,6 +148,13 @@ func (s *server) ApplyResourceChange(ctx context.Context, req *tfprotov6.ApplyRe
 	switch {
 	case b.Has("crash-before-" + kind):
 		os.Exit(3)
+	case b.Has("throttled-before-" + kind):
+		return &tfprotov6.ApplyResourceChangeResponse{NewState: req.PriorState, Private: req.PlannedPrivate, Diagnostics: throttled()}, nil
+	case b.Has("echo-in-" + kind):
+		return &tfprotov6.ApplyResourceChangeResponse{NewState: req.PriorState, Private: req.PlannedPrivate, Diagnostics: s.echo(req.TypeName, req.Config, req.PriorState)}, nil
+	case b.Has("hang-before-" + kind):
+		<-s.stopped.Done()
+		return &tfprotov6.ApplyResourceChangeResponse{Diagnostics: failed()}, nil
 	case b.Has(kind + "-fails"):
 		return &tfprotov6.ApplyResourceChangeResponse{NewState: req.PriorState, Private: req.PlannedPrivate, Diagnostics: failed()}, nil
 	case b.Has(kind + "-fails-without-state"):
@@ -154,6 +175,9 @@ func (s *server) ApplyResourceChange(ctx context.Context, req *tfprotov6.ApplyRe
 		return resp, err
 	}
 	resp.Private = sealed(b, resp.Private)
+	if b.Has("throttled-after-" + kind) { // it is done, and what the provider did then to look at it was turned away
+		return &tfprotov6.ApplyResourceChangeResponse{NewState: req.PriorState, Private: req.PlannedPrivate, Diagnostics: throttled()}, nil
+	}
 	if b.Has("crash-after-" + kind) {
 		os.Exit(3) // it is done, and nobody will ever hear of it
 	}
@@ -161,6 +185,10 @@ func (s *server) ApplyResourceChange(ctx context.Context, req *tfprotov6.ApplyRe
 		<-s.stopped.Done()
 		resp.Diagnostics = append(resp.Diagnostics, problem(tfprotov6.DiagnosticSeverityError, "Stopped"))
 		return resp, nil
+	}
+	for b.Has("deaf-in-" + kind) { // to a stop; another command ends it
+		time.Sleep(50 * time.Millisecond)
+		_, b = s.behaviours(req.TypeName, req.Config, req.PriorState)
 	}
 	if deleting {
 		if b.Has("left-after-delete") {
@@ -301,6 +329,21 @@ func (s *server) ImportResourceState(ctx context.Context, req *tfprotov6.ImportR
 func (s *server) MoveResourceState(ctx context.Context, req *tfprotov6.MoveResourceStateRequest) (*tfprotov6.MoveResourceStateResponse, error) {
 	s.log(cloud.Call{RPC: "MoveResourceState", Type: req.TargetTypeName, Private: req.SourcePrivate, Detail: req.SourceProviderAddress + " " + req.SourceTypeName})
 	return s.framework.MoveResourceState(ctx, req)
+}
+
+func throttled() []*tfprotov6.Diagnostic {
+	return []*tfprotov6.Diagnostic{problem(tfprotov6.DiagnosticSeverityError, "429 Too Many Requests")}
+}
+
+// echo is an error that tells the password, as providers do that say what they sent.
+func (s *server) echo(typeName string, values ...*tfprotov6.DynamicValue) []*tfprotov6.Diagnostic {
+	text := "cannot log in with"
+	for _, dv := range values {
+		if v, err := dv.Unmarshal(s.types[typeName]); err == nil {
+			text += fmt.Sprintf(" %q", textOf(v, "password"))
+		}
+	}
+	return []*tfprotov6.Diagnostic{problem(tfprotov6.DiagnosticSeverityError, text)}
 }
 
 func hasError(ds []*tfprotov6.Diagnostic) bool {

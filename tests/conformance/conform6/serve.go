@@ -39,6 +39,7 @@ func Serve(options cloud.Options) error {
 // allowDeferral makes the library believe that every client can handle deferred answers.
 func allowDeferral(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	if m, ok := req.(proto.Message); ok {
+		ctx = withKeeping(ctx, m)
 		r := m.ProtoReflect()
 		if caps := r.Descriptor().Fields().ByName("client_capabilities"); caps != nil {
 			inner := r.Mutable(caps).Message()

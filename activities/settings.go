@@ -1,0 +1,147 @@
+package activities
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/catalog"
+	"github.com/hykube/hykube/internal/plan"
+)
+
+// settings are the ProviderConfigs of a namespace while it is surveyed: each is read once.
+type settings struct {
+	get   func(name string) (*v1alpha1.ProviderConfig, error)
+	known map[string]*setting
+}
+
+// setting is one ProviderConfig, with what its expressions refer to. What uses it depends on that:
+// https://developer.hashicorp.com/terraform/language/providers/configuration#provider-configuration-1
+type setting struct {
+	cfg        *v1alpha1.ProviderConfig
+	references []plan.Reference
+	checked    bool
+}
+
+func (a *Activities) settings(ctx context.Context, namespace string) *settings {
+	return &settings{
+		get:   func(name string) (*v1alpha1.ProviderConfig, error) { return a.Configs.Get(ctx, namespace, name) },
+		known: map[string]*setting{},
+	}
+}
+
+// named reads a ProviderConfig; cfg is nil when there is none of that name.
+func (s *settings) named(name string) (*setting, error) {
+	if known, ok := s.known[name]; ok {
+		return known, nil
+	}
+	cfg, err := s.get(name)
+	if err != nil {
+		return nil, err
+	}
+	read := &setting{cfg: cfg}
+	if cfg != nil {
+		read.references = catalog.References(cfg)
+	}
+	s.known[name] = read
+	return read, nil
+}
+
+// of finds what a node is made with, or was made with when it is not wanted any more; nil when that is no ProviderConfig. Why
+// there is none is told by whoever needs it.
+func (s *settings) of(n *node) (*setting, error) {
+	if !n.wanted && n.record.Exists() {
+		if n.record.ProviderConfig == "" {
+			return nil, nil
+		}
+		return s.named(n.record.ProviderConfig)
+	}
+	var failed error
+	cfg, err := configOf(n.resource, func(name string) (*v1alpha1.ProviderConfig, error) {
+		read, err := s.named(name)
+		if err != nil {
+			failed = err
+			return nil, err
+		}
+		return read.cfg, nil
+	})
+	if err != nil || cfg == nil {
+		return nil, failed
+	}
+	return s.named(cfg.Name)
+}
+
+// configure makes a node depend on what its ProviderConfig refers to: it cannot be made before that is known, nor destroyed
+// after it is gone.
+func (n *node) configure(s *settings) error {
+	found, err := s.of(n)
+	if err != nil || found == nil || len(found.references) == 0 {
+		return err
+	}
+	n.setting = found
+	for _, ref := range found.references {
+		switch {
+		case ref.Namespace != "" || ref.Stored(): // no plan of this namespace makes it
+		case ref.Address == n.addr:
+			n.invalid = append(n.invalid, found.problem(ref, "Cycle", fmt.Sprintf(
+				"%s refers to %s, which is itself made with it. Give %s another one with lifecycle.providerConfig.", found, n.addr, n.addr)))
+		case n.wanted && !slices.Contains(n.dependsOn, ref.Address):
+			n.dependsOn = append(n.dependsOn, ref.Address)
+		case n.wanted: // the node refers to it itself
+		default:
+			n.requires = append(n.requires, ref.Address)
+		}
+	}
+	return nil
+}
+
+// names says whether an expression of the ProviderConfig, which may be nil, refers to something.
+func (s *setting) names(addr plan.Address) bool {
+	return s != nil && slices.ContainsFunc(s.references, func(ref plan.Reference) bool { return ref.Address == addr })
+}
+
+func (s *setting) String() string { return fmt.Sprintf("the ProviderConfig %q", s.cfg.Name) }
+
+// problem is an error at a reference of the ProviderConfig.
+func (s *setting) problem(at plan.Reference, summary, detail string) v1alpha1.Diagnostic {
+	return v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: summary, Detail: detail, Address: "ProviderConfig/" + s.cfg.Name, Attribute: at.Field}
+}
+
+// resolveSetting checks that what the ProviderConfig of a node refers to is there and stays.
+func (s *survey) resolveSetting(n *node, c plan.Catalog) {
+	set := n.setting
+	if set == nil || set.checked {
+		return
+	}
+	set.checked = true
+	diags := plan.CheckReferences(set.references, c)
+	for i := range diags {
+		diags[i].Address = cmp.Or(diags[i].Address, "ProviderConfig/"+set.cfg.Name)
+	}
+	s.diags = append(s.diags, diags...)
+	for _, ref := range set.references {
+		i, ok := s.byAddr[ref.Address]
+		switch {
+		case ok && s.nodes[i].movedTo != nil:
+			s.diags = append(s.diags, set.problem(ref, "Reference to a resource that was moved",
+				fmt.Sprintf("%s refers to %s, and %s takes over from that. Refer to %s.", set, ref.Address, s.nodes[i].movedTo.addr, s.nodes[i].movedTo.addr)))
+		case ok && s.nodes[i].deleting:
+			s.diags = append(s.diags, set.problem(ref, "Reference to a resource that is being deleted",
+				fmt.Sprintf("%s refers to %s, which is marked for deletion, and %s is made with it. Remove the reference.", set, ref.Address, n.addr)))
+		}
+	}
+}
+
+// through says which ProviderConfigs are part of a circle.
+func (s *survey) through(visited, cycle []int) string {
+	text := ""
+	for k, i := range cycle {
+		n, next := s.nodes[visited[i]], s.nodes[visited[cycle[(k+1)%len(cycle)]]]
+		if n.setting.names(next.addr) {
+			text += fmt.Sprintf("%s is made with %s, which refers to %s. ", n.addr, n.setting, next.addr)
+		}
+	}
+	return text
+}

@@ -1,0 +1,271 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/condition"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/workflows"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	// lookEvery is how often a plan that is being applied is looked at, whether somebody cancelled it.
+	lookEvery = time.Second
+	// stopAfter is how long the calls of a cancelled plan may go on before providers are asked to stop them. Most end by
+	// themselves in that time, and then all is known that there is to know; of a create that was cut off it often is not.
+	stopAfter = 10 * time.Second
+)
+
+// errCancelled ends what a step does before it asks the provider to change anything.
+var errCancelled = errors.New("the plan was cancelled")
+
+// stoppable is the lease of a provider's process that can be asked to stop, see provider.Lease.
+type stoppable interface {
+	Stop()
+	Stopped() bool
+}
+
+// stops are the plans that this process applies steps of. A plan that is cancelled begins nothing new; what it asked of
+// providers already is waited for, and after a while they are asked to stop.
+type stops struct {
+	plans  Plans
+	logger *slog.Logger
+	// every and after are lookEvery and stopAfter, but for tests.
+	every, after time.Duration
+
+	mu     sync.Mutex
+	byPlan map[types.UID]*underWay
+}
+
+// underWay is what is being done for one plan.
+type underWay struct {
+	plan       workflows.Plan
+	generation int64
+	// cancelled ends when the plan is known to be cancelled.
+	cancelled context.Context
+	cancel    context.CancelCauseFunc
+	// over is closed when nothing is under way any more.
+	over chan struct{}
+
+	// The rest is guarded by the mutex of stops.
+	steps  map[*ledger.Change]time.Time
+	leases map[stoppable]struct{}
+	asked  bool // the providers were
+	said   string
+}
+
+func newStops(plans Plans, logger *slog.Logger) *stops {
+	return &stops{plans: plans, logger: logger, every: lookEvery, after: stopAfter, byPlan: map[types.UID]*underWay{}}
+}
+
+// enter notes that a step of a plan is under way, until leave is called.
+func (s *stops) enter(po *v1alpha1.Plan, p workflows.Plan, c *ledger.Change) (u *underWay, leave func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u = s.byPlan[po.UID]
+	if u == nil {
+		u = &underWay{plan: p, generation: po.Generation, over: make(chan struct{}), steps: map[*ledger.Change]time.Time{}, leases: map[stoppable]struct{}{}}
+		u.cancelled, u.cancel = context.WithCancelCause(context.Background())
+		s.byPlan[po.UID] = u
+		go s.watch(u)
+	}
+	if po.Status.Cancel != nil {
+		u.cancel(errCancelled)
+	}
+	u.steps[c] = time.Now()
+	return u, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if delete(u.steps, c); len(u.steps) == 0 {
+			delete(s.byPlan, po.UID)
+			close(u.over)
+		}
+	}
+}
+
+// lent notes that a process works for a plan, until back is called. Of a plan that is only being made nothing is noted, nor of
+// what cannot be asked to stop.
+func (s *stops) lent(po *v1alpha1.Plan, p tfprotov6.ProviderServer) (back func()) {
+	l, ok := p.(stoppable)
+	if po == nil || !ok {
+		return func() {}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u := s.byPlan[po.UID]
+	if u == nil {
+		return func() {}
+	}
+	u.leases[l] = struct{}{}
+	if u.asked {
+		l.Stop()
+	}
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(u.leases, l)
+	}
+}
+
+// watch looks at a plan until nothing of it is under way any more.
+func (s *stops) watch(u *underWay) {
+	tick := time.NewTicker(s.every)
+	defer tick.Stop()
+	defer u.cancel(nil)
+	var since time.Time
+	for {
+		if u.isCancelled() {
+			if since.IsZero() {
+				since = time.Now()
+			}
+			if time.Since(since) >= s.after {
+				s.ask(u)
+			}
+			s.tell(u, since.Add(s.after))
+		}
+		select {
+		case <-tick.C:
+		case <-u.over:
+			return
+		}
+		if !u.isCancelled() && s.isCancelled(u.plan) {
+			u.cancel(errCancelled)
+		}
+	}
+}
+
+func (s *stops) isCancelled(p workflows.Plan) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	po, err := s.plans.Get(ctx, p.Namespace, p.Name, uidOf(p))
+	if err != nil {
+		if !errors.Is(err, ErrGone) {
+			s.logger.Warn("look whether a plan was cancelled", "namespace", p.Namespace, "plan", p.Name, "error", err)
+		}
+		return false // it is looked at again
+	}
+	return po.Status.Cancel != nil
+}
+
+// ask asks the providers to stop what they do for a plan.
+func (s *stops) ask(u *underWay) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !u.asked {
+		u.asked = true
+		for l := range u.leases {
+			l.Stop()
+		}
+	}
+}
+
+// tell writes down on the Plan object what a cancelled plan still waits for, when that has changed.
+func (s *stops) tell(u *underWay, asked time.Time) {
+	s.mu.Lock()
+	text := u.waiting(asked)
+	known := text == u.said
+	u.said = text
+	s.mu.Unlock()
+	if known || text == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	err := s.plans.UpdateStatus(ctx, u.plan.Namespace, u.plan.Name, uidOf(u.plan), func(st *v1alpha1.PlanStatus) {
+		if st.FinishedAt == nil {
+			condition.Reconciling(&st.Conditions, u.generation, v1alpha1.ReasonCancelling, text)
+		}
+	})
+	if err != nil && !errors.Is(err, ErrGone) {
+		s.logger.Warn("write what a cancelled plan waits for", "namespace", u.plan.Namespace, "plan", u.plan.Name, "error", err)
+	}
+}
+
+// waiting says what a cancelled plan waits for; empty for nothing.
+func (u *underWay) waiting(asked time.Time) string {
+	if len(u.steps) == 0 {
+		return ""
+	}
+	order := slices.SortedFunc(maps.Keys(u.steps), func(a, b *ledger.Change) int {
+		if c := u.steps[a].Compare(u.steps[b]); c != 0 {
+			return c
+		}
+		return strings.Compare(a.Address, b.Address)
+	})
+	var names []string
+	for i, c := range order {
+		if i == mostNamed {
+			names = append(names, fmt.Sprintf("and %d more", len(order)-i))
+			break
+		}
+		names = append(names, fmt.Sprintf("%s (since %s)", c.Address, u.steps[c].UTC().Format(time.TimeOnly+"Z")))
+	}
+	calls := "1 call"
+	if len(order) > 1 {
+		calls = fmt.Sprintf("%d calls", len(order))
+	}
+	text := fmt.Sprintf("Cancelling: waiting for %s under way: %s.", calls, strings.Join(names, ", "))
+	stopped := 0
+	for l := range u.leases {
+		if l.Stopped() {
+			stopped++
+		}
+	}
+	switch {
+	case len(u.leases) == 0:
+		return text
+	case !u.asked:
+		return text + fmt.Sprintf(" What is not done at %s is asked to stop.", asked.UTC().Format(time.TimeOnly+"Z"))
+	case stopped == len(u.leases):
+		return text + " The provider was asked to stop, and its answer is waited for."
+	default:
+		return text + " The provider's process works for another plan, too, and can be asked to stop only when that is done."
+	}
+}
+
+// isCancelled says whether the plan is known to be cancelled.
+func (u *underWay) isCancelled() bool {
+	return u != nil && errors.Is(context.Cause(u.cancelled), errCancelled)
+}
+
+// until returns a context that ends with ctx, and when the plan is cancelled. u may be nil: then nobody cancels.
+func (u *underWay) until(ctx context.Context) (context.Context, context.CancelFunc) {
+	if u == nil {
+		return ctx, func() {}
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(u.cancelled, func() { cancel(errCancelled) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
+}
+
+// interrupted says whether an error only says that the plan was cancelled before the provider was asked to change anything.
+func (s *stepRun) interrupted(err error) bool {
+	return s.under.isCancelled() && !s.answered && (errors.Is(err, errCancelled) || errors.Is(err, context.Canceled))
+}
+
+// untried takes back that a change was begun.
+func (a *Activities) untried(ctx context.Context, in workflows.StepInput, c *ledger.Change) (workflows.StepResult, error) {
+	if !c.HalfDone { // of a replace, the other half was made
+		a.progress.moved(in.Plan, v1alpha1.ChangeRunning, v1alpha1.ChangePending)
+		c.State, c.StartedAt = v1alpha1.ChangePending, nil
+		if err := a.Ledger.SaveChange(ctx, uidOf(in.Plan), c); err != nil {
+			return workflows.StepResult{}, err
+		}
+	}
+	return workflows.StepResult{State: string(c.State)}, nil
+}

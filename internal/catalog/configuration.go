@@ -1,0 +1,236 @@
+package catalog
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/instance"
+	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/provider"
+	"github.com/hykube/hykube/internal/schema"
+
+	"github.com/zclconf/go-cty/cty"
+	ctymsgpack "github.com/zclconf/go-cty/cty/msgpack"
+)
+
+// Secret reads one key of a Secret.
+type Secret func(ctx context.Context, name, key string) ([]byte, error)
+
+// Sources are where the values of a ProviderConfig come from.
+type Sources struct {
+	// Secret reads what spec.secretRefs name.
+	Secret Secret
+	// Functions are the provider-defined functions that expressions may call.
+	Functions plan.Functions
+	// Value is what an address in an expression names, as for plan.Config.Evaluate. When it is nil nothing is known yet.
+	Value func(plan.Address) (cty.Value, bool)
+}
+
+// References lists what the expressions of a ProviderConfig refer to. Fields are those of the ProviderConfig, such as
+// "spec.config.host:3".
+func References(cfg *v1alpha1.ProviderConfig) []plan.Reference {
+	config := written(cfg, &schema.Block{}, nil) // what they are does not depend on the provider
+	if config == nil {
+		return nil
+	}
+	refs := config.References()
+	for i := range refs {
+		refs[i].Field = strings.Replace(refs[i].Field, "spec", configField, 1)
+	}
+	return refs
+}
+
+// CheckReferences reports references of a ProviderConfig to types and attributes that do not exist, and what cannot fit the
+// provider's schema whatever it will be.
+func (c *Catalog) CheckReferences(e Entry, cfg *v1alpha1.ProviderConfig, fns plan.Functions) error {
+	config := written(cfg, e.Schema.Config.Block, fns)
+	if config == nil {
+		return nil
+	}
+	types := plan.Catalog{
+		Block: func(a plan.Address) *schema.Block {
+			if t := c.Schema(a.Mode, a.Type); t != nil {
+				return t.Block
+			}
+			return nil
+		},
+		Exists: func(plan.Address) bool { return true }, // a plan finds out
+		Types:  c.TypeNamesOf,
+	}
+	diags := append(plan.CheckReferences(config.References(), types), config.CheckTypes(types)...)
+	if plan.HasErrors(diags) {
+		return &DiagnosticsError{Diagnostics: diags}
+	}
+	return nil
+}
+
+// Configuration evaluates a ProviderConfig to what its provider is configured with, which is unknown where an expression is.
+// cfg may be nil: the provider is then used without arguments.
+func (c *Catalog) Configuration(ctx context.Context, e Entry, cfg *v1alpha1.ProviderConfig, from Sources) (provider.Configuration, error) {
+	block := e.Schema.Config.Block
+	args, err := arguments(cfg)
+	if err != nil {
+		return provider.Configuration{}, err
+	}
+	if cfg != nil {
+		for _, ref := range cfg.Spec.SecretRefs {
+			value, err := from.Secret(ctx, ref.Name, ref.Key)
+			if err != nil {
+				return provider.Configuration{}, err
+			}
+			// The value is data, not a template.
+			if err := set(args, strings.Split(ref.Argument, "."), plan.EscapeTemplate(string(value))); err != nil {
+				return provider.Configuration{}, fmt.Errorf("spec.secretRefs: argument %q: %w", ref.Argument, err)
+			}
+		}
+	}
+	namespace := ""
+	if cfg != nil {
+		namespace = cfg.Namespace
+	}
+	config, err := parse(configField, namespace, args, block, from.Functions)
+	if err != nil {
+		return provider.Configuration{}, err
+	}
+	known := from.Value
+	if known == nil {
+		known = func(plan.Address) (cty.Value, bool) { return cty.DynamicVal, true }
+	}
+	value, err := evaluate(configField, config, known)
+	if err != nil {
+		return provider.Configuration{}, err
+	}
+	raw, err := ctymsgpack.Marshal(value, block.ImpliedType())
+	if err != nil {
+		return provider.Configuration{}, fmt.Errorf("encode configuration: %w", err)
+	}
+	sum := sha256.Sum256(raw)
+	return provider.Configuration{Key: hex.EncodeToString(sum[:]), Config: value}, nil
+}
+
+// Acquire lends a process of the provider under a configuration.
+func (c *Catalog) Acquire(ctx context.Context, e Entry, conf provider.Configuration) (*provider.Lease, error) {
+	lease, err := c.pool.Acquire(ctx, e.Package, conf)
+	if ce, ok := errors.AsType[*provider.ConfigError](err); ok {
+		return nil, ConfigDiagnostics(plan.FromProto(ce.Diagnostics))
+	}
+	return lease, err
+}
+
+// configField is where the arguments of a provider are written.
+const configField = "spec.config"
+
+// arguments reads what a ProviderConfig, which may be nil, says itself.
+func arguments(cfg *v1alpha1.ProviderConfig) (map[string]any, error) {
+	args := map[string]any{}
+	if cfg == nil || cfg.Spec.Config == nil || len(cfg.Spec.Config.Raw) == 0 {
+		return args, nil
+	}
+	if err := json.Unmarshal(cfg.Spec.Config.Raw, &args); err != nil {
+		return nil, fmt.Errorf("%s: must be an object of the provider's arguments: %w", configField, err)
+	}
+	if args == nil { // written as null
+		args = map[string]any{}
+	}
+	return args, nil
+}
+
+// written reads what a ProviderConfig says itself, for its references: it may lack what comes from Secrets. It is nil when that
+// is no object; whoever configures the provider hears of that and of all other errors.
+func written(cfg *v1alpha1.ProviderConfig, block *schema.Block, fns plan.Functions) *plan.Config {
+	args, err := arguments(cfg)
+	if err != nil {
+		return nil
+	}
+	config, _ := parse(configField, cfg.Namespace, args, block, fns)
+	return config
+}
+
+// Signatures are the functions that the installed providers define, for whoever only reads expressions: their results are unknown.
+func (c *Catalog) Signatures() plan.Functions {
+	all := plan.Functions{}
+	for _, name := range c.Names() {
+		if e, ok := c.Get(name); ok && len(e.Schema.Functions) > 0 {
+			maps.Copy(all, instance.Functions(name, e.Schema, nil))
+		}
+	}
+	return all
+}
+
+// parse reads arguments of an object in a namespace; field is where they are written. What it returns beside an error is good for its references.
+func parse(field, namespace string, args map[string]any, block *schema.Block, fns plan.Functions) (*plan.Config, error) {
+	// A provider's configuration is never stored, so ephemeral values may stand anywhere in it.
+	config, diags := plan.ConfigOptions{Functions: fns, Ephemeral: true, Namespace: namespace, Settled: true}.Parse(args, block)
+	if plan.HasErrors(diags) {
+		return config, &DiagnosticsError{Diagnostics: diags, field: field}
+	}
+	return config, nil
+}
+
+// evaluate returns the value of arguments without marks.
+func evaluate(field string, config *plan.Config, known func(plan.Address) (cty.Value, bool)) (cty.Value, error) {
+	value, diags := config.Evaluate(known)
+	if plan.HasErrors(diags) {
+		return cty.NilVal, &DiagnosticsError{Diagnostics: diags, field: field}
+	}
+	value, _ = value.UnmarkDeep()
+	return value, nil
+}
+
+func set(args map[string]any, path []string, value any) error {
+	for len(path) > 1 {
+		next, ok := args[path[0]].(map[string]any)
+		if !ok {
+			if args[path[0]] != nil {
+				return fmt.Errorf("%q is not an object", path[0])
+			}
+			next = map[string]any{}
+			args[path[0]] = next
+		}
+		args, path = next, path[1:]
+	}
+	if _, there := args[path[0]]; there {
+		return fmt.Errorf("spec.config sets it, too; remove one of the two")
+	}
+	args[path[0]] = value
+	return nil
+}
+
+// DiagnosticsError is a configuration that does not fit the provider's schema.
+type DiagnosticsError struct {
+	Diagnostics plan.Diagnostics
+	// field is where the arguments are written; empty for spec.config.
+	field string
+}
+
+// ConfigDiagnostics turns the diagnostics of a ProviderConfig's arguments into an error.
+func ConfigDiagnostics(d plan.Diagnostics) error { return &DiagnosticsError{Diagnostics: d} }
+
+func (e *DiagnosticsError) Error() string {
+	field := e.field
+	if field == "" {
+		field = configField
+	}
+	var lines []string
+	for _, d := range e.Diagnostics {
+		if d.Severity == v1alpha1.SeverityError {
+			// The planner speaks of a resource's spec; these are the arguments under one of its fields.
+			line := d.Summary
+			if d.Attribute != "" {
+				line = strings.Replace(d.Attribute, "spec", field, 1) + ": " + line
+			}
+			if d.Detail != "" {
+				line += ": " + d.Detail
+			}
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "; ")
+}

@@ -1,0 +1,120 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diff"
+)
+
+// configProvider is a configuration of a provider in Terraform's "configuration".
+type configProvider struct {
+	Name              string         `json:"name"`
+	FullName          string         `json:"full_name"`
+	VersionConstraint string         `json:"version_constraint,omitempty"`
+	Alias             string         `json:"alias,omitempty"`
+	Expressions       map[string]any `json:"expressions,omitempty"`
+}
+
+// providers names the configurations of providers as Terraform does: that of resources which name none has no alias.
+func (t *terraformPlan) providers(ctx context.Context) {
+	resources := t.config.RootModule.Resources
+	unnamed := map[string]string{}
+	for _, r := range resources {
+		if r.config == v1alpha1.DefaultProviderConfig {
+			unnamed[r.provider] = r.config
+		}
+	}
+	for _, r := range resources {
+		group, _, _ := strings.Cut(r.object.APIVersion, "/")
+		object, _ := v1alpha1.ProviderOfGroup(group)
+		name := cmp.Or(object, path.Base(r.provider))
+		p := &configProvider{Name: name, FullName: r.provider}
+		r.ProviderConfigKey = name
+		if r.config != "" && r.config != cmp.Or(unnamed[r.provider], name) {
+			p.Alias, r.ProviderConfigKey = r.config, name+"."+r.config
+		}
+		if t.config.ProviderConfigs[r.ProviderConfigKey] == nil {
+			t.config.ProviderConfigs[r.ProviderConfigKey] = p
+			t.readProvider(ctx, p, object, r.config)
+		}
+	}
+	slices.SortFunc(resources, func(a, b *configResource) int {
+		return cmp.Or(-strings.Compare(string(a.Mode), string(b.Mode)), strings.Compare(a.Address, b.Address))
+	})
+}
+
+// readProvider adds what the Provider and the ProviderConfig say, if whoever asks may read them.
+func (t *terraformPlan) readProvider(ctx context.Context, p *configProvider, provider, config string) {
+	var of v1alpha1.Provider
+	if provider != "" && t.hykube.Get().Resource("providers").Name(provider).Do(ctx).Into(&of) == nil {
+		p.VersionConstraint = of.Spec.Version
+	}
+	var cfg v1alpha1.ProviderConfig
+	if config == "" || t.hykube.Get().Namespace(t.plan.Namespace).Resource("providerconfigs").Name(config).Do(ctx).Into(&cfg) != nil {
+		return
+	}
+	var args map[string]any
+	if json.Unmarshal(rawOr(cfg.Spec.Config, "null"), &args) != nil {
+		return
+	}
+	p.Expressions = argumentExpressions(args)
+	for _, ref := range cfg.Spec.SecretRefs {
+		if !strings.Contains(ref.Argument, ".") { // a nested one is part of what Terraform would show
+			p.Expressions[ref.Argument] = map[string]any{"references": []string{"secret." + ref.Name + "." + ref.Key, "secret." + ref.Name}}
+		}
+	}
+}
+
+// confidential are the names of arguments that hold credentials. The schema of a provider's configuration is not published.
+var confidential = regexp.MustCompile(`(?i)password|passphrase|secret|token|credential|private|(^|_)key$`)
+
+// argumentExpressions are the arguments of a provider. A list of objects is taken for blocks.
+func argumentExpressions(args map[string]any) map[string]any {
+	out := map[string]any{}
+	for name, v := range args {
+		if list, ok := v.([]any); ok && len(list) > 0 && !slices.ContainsFunc(list, func(e any) bool { _, ok := e.(map[string]any); return !ok }) {
+			blocks := make([]any, len(list))
+			for i, e := range list {
+				blocks[i] = argumentExpressions(e.(map[string]any))
+			}
+			out[name] = blocks
+			continue
+		}
+		e := expression(hidden(v), nil, nil, true)
+		if _, constant := e["constant_value"]; constant && confidential.MatchString(name) {
+			e["constant_value"] = diff.Masked
+		}
+		out[name] = e
+	}
+	return out
+}
+
+// hidden is a value without the credentials in the objects within it.
+func hidden(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for k, e := range v {
+			if text, ok := e.(string); ok && confidential.MatchString(k) && !strings.Contains(text, "${") {
+				out[k] = diff.Masked
+				continue
+			}
+			out[k] = hidden(e)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, e := range v {
+			out[i] = hidden(e)
+		}
+		return out
+	}
+	return v
+}

@@ -1,0 +1,70 @@
+package plan
+
+import "github.com/zclconf/go-cty/cty"
+
+// secretChanges are the paths of the marked values that are not after what they were before, or may not be. What comes or goes as
+// a whole, such as a block, is seen without them. A path ends where a mark begins, so it names nothing that is masked: a map
+// with a secret key bears the mark itself. Indexes of lists are those of after.
+func secretChanges(before, after cty.Value) []cty.Path {
+	var out []cty.Path
+	walkSecrets(before, after, nil, &out)
+	return out
+}
+
+func walkSecrets(b, a cty.Value, at cty.Path, out *[]cty.Path) {
+	if b.IsMarked() || a.IsMarked() {
+		if b, a = unmark(b), unmark(a); !a.IsWhollyKnown() || !sameSecret(b, a) {
+			*out = append(*out, at)
+		}
+		return
+	}
+	if b.IsNull() || a.IsNull() || !b.IsKnown() || !a.IsKnown() {
+		return
+	}
+	bt, ty := b.Type(), a.Type()
+	switch {
+	case (ty.IsObjectType() || ty.IsMapType()) && (bt.IsObjectType() || bt.IsMapType()):
+		x, y := b.AsValueMap(), a.AsValueMap()
+		for _, k := range sortedKeys(y) {
+			step := at.GetAttr(k)
+			if ty.IsMapType() {
+				step = at.IndexString(k)
+			}
+			walkSecrets(orNull(x, k), y[k], step, out)
+		}
+		for _, k := range sortedKeys(x) {
+			if _, ok := y[k]; ok {
+				continue
+			}
+			step := at.GetAttr(k)
+			if bt.IsMapType() {
+				step = at.IndexString(k)
+			}
+			walkSecrets(x[k], cty.NullVal(cty.DynamicPseudoType), step, out)
+		}
+	case indexed(a) && indexed(b):
+		walkSecretList(b.AsValueSlice(), a.AsValueSlice(), at, out)
+	}
+}
+
+// walkSecretList compares what lies between the elements that stay at either end: one that comes or goes moves the rest, and
+// changes none of it.
+func walkSecretList(b, a []cty.Value, at cty.Path, out *[]cty.Path) {
+	lo, n, m := 0, len(b), len(a)
+	for lo < n && lo < m && unmark(b[lo]).RawEquals(unmark(a[lo])) {
+		lo++
+	}
+	for n > lo && m > lo && unmark(b[n-1]).RawEquals(unmark(a[m-1])) {
+		n, m = n-1, m-1
+	}
+	for i := lo; i < m; i++ {
+		old := cty.NullVal(cty.DynamicPseudoType)
+		if i < n {
+			old = b[i]
+		}
+		walkSecrets(old, a[i], at.IndexInt(i), out)
+	}
+}
+
+// sameSecret compares values, and not the types of what does not exist.
+func sameSecret(b, a cty.Value) bool { return b.IsNull() && a.IsNull() || b.RawEquals(a) }

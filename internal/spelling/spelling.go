@@ -1,0 +1,47 @@
+// Package spelling finds the name that somebody meant who wrote another one. It imports nothing and knows of no name itself.
+package spelling
+
+// maxLength bounds the names that are looked at, in bytes, and maxCandidates how many of the known ones: a hint is not worth
+// the time that a namespace of a million names would take.
+const (
+	maxLength     = 128
+	maxCandidates = 10_000
+)
+
+// Nearest is the known name with the least edit distance, the first of them in the alphabet; empty when all are too far.
+func Nearest(name string, known []string) string {
+	if len(name) > maxLength {
+		return ""
+	}
+	limit := min(3, (len(name)+2)/3) + 1
+	best := ""
+	for _, k := range known[:min(len(known), maxCandidates)] {
+		if d := len(k) - len(name); d > limit || -d > limit {
+			continue
+		}
+		if d := distance(name, k); d < limit || d == limit && best != "" && k < best {
+			best, limit = k, d
+		}
+	}
+	return best
+}
+
+// distance is the Levenshtein distance in bytes: https://en.wikipedia.org/wiki/Levenshtein_distance
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			diagonal, row[j+1] = row[j+1], min(diagonal+cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
