@@ -130,6 +130,9 @@ func (s *stepRun) invoke(ctx context.Context) error {
 	if loan.config() != c.ProviderConfig {
 		return &staleError{fmt.Sprintf("it would be run with the ProviderConfig %q, and the plan was made with %q", loan.config(), c.ProviderConfig)}
 	}
+	if err := s.asPlanned(ctx, loan.cfg); err != nil {
+		return err
+	}
 	action := &instance.Action{Name: r.addr.Type, Schema: r.schema, Provider: loan.ProviderServer}
 	if _, err := action.Plan(ctx, config); err != nil {
 		return s.retryable(err, true)

@@ -145,7 +145,7 @@ func (s *scope) configuration(ctx context.Context, e catalog.Entry, cfg *v1alpha
 		return provider.Configuration{}, l.err // what could not be read is not unknown: nothing may be made of it
 	}
 	if err == nil && s.planned == nil && len(missing) > 0 && !conf.Config.IsWhollyKnown() {
-		err = fmt.Errorf("spec.config: refers to %s, which has no values: it was not made yet, or is gone", missing[0])
+		err = fmt.Errorf("spec.config: refers to %s, which has no values: it was not made yet, or is gone. Plan again with --target %s alone, then the rest", missing[0], missing[0])
 	}
 	return conf, err
 }

@@ -60,7 +60,7 @@ func (pr *proposal) askData(ctx context.Context, c *ledger.Change, r *resource) 
 	}
 	later := ""
 	switch {
-	case !known(config):
+	case !known(config), !loan.known:
 		later = readConfigUnknown
 	case pending || open:
 		later = readDependencyPending
@@ -127,10 +127,10 @@ func (pr *proposal) leaveData(ctx context.Context, c *ledger.Change, r *resource
 }
 
 // pending says whether the plan is to change something that the data source depends on, by lifecycle.dependsOn or because
-// its spec refers to it, or something that stands behind that. A read would say what was there before, also when all
+// its spec refers to it, or that another data source does which it depends on. A read would say what was there before, also when all
 // values are known: https://developer.hashicorp.com/terraform/language/data-sources#data-resource-behavior
 func (pr *proposal) pending(ctx context.Context, c *ledger.Change) (bool, error) {
-	for _, d := range c.DependsOn {
+	for _, d := range c.Awaits {
 		if pending, err := pr.changes(ctx, d); err != nil || pending {
 			return pending, err
 		}
@@ -138,7 +138,8 @@ func (pr *proposal) pending(ctx context.Context, c *ledger.Change) (bool, error)
 	return false, nil
 }
 
-// changes says whether a change that was closed does something, or one behind it. It looks at each change once.
+// changes says whether a change that was closed does something; of a data source, whether one does that it waits for. It looks at
+// each change once.
 func (pr *proposal) changes(ctx context.Context, index int32) (bool, error) {
 	pr.mu.Lock()
 	does, known := pr.does[index]
@@ -151,8 +152,8 @@ func (pr *proposal) changes(ctx context.Context, index int32) (bool, error) {
 		return false, err
 	}
 	does = c.Mode != v1alpha1.ModeData && c.Action != v1alpha1.ActionNoOp
-	for k := 0; k < len(c.DependsOn) && !does; k++ {
-		if does, err = pr.changes(ctx, c.DependsOn[k]); err != nil {
+	for k := 0; k < len(c.Awaits) && !does; k++ {
+		if does, err = pr.changes(ctx, c.Awaits[k]); err != nil {
 			return false, err
 		}
 	}
@@ -198,6 +199,9 @@ func (s *stepRun) readData(ctx context.Context) error {
 	defer loan.release()
 	if loan.config() != c.ProviderConfig {
 		return &staleError{fmt.Sprintf("it would be read with the ProviderConfig %q, and the plan was made with %q", loan.config(), c.ProviderConfig)}
+	}
+	if err := s.asPlanned(ctx, loan.cfg); err != nil {
+		return err
 	}
 	source, err := loan.dataSource(s.Activities, r)
 	if err != nil {

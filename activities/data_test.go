@@ -128,29 +128,37 @@ func TestAskData(t *testing.T) {
 	}
 }
 
-// TestAskDataLooksBehindWhatItDependsOn wants a data source to wait for what its dependency depends on, but not for another
-// data source, which has no effects.
-func TestAskDataLooksBehindWhatItDependsOn(t *testing.T) {
+// TestAskDataWaitsForWhatItDependsOn wants a data source to wait for the resources that it names itself, or that another data
+// source does which it depends on: as in Terraform, not for what stands behind a resource that stays as it is.
+func TestAskDataWaitsForWhatItDependsOn(t *testing.T) {
+	const update, noop, read = v1alpha1.ActionUpdate, v1alpha1.ActionNoOp, v1alpha1.ActionRead
 	for name, tc := range map[string]struct {
-		deep v1alpha1.Action
-		mode string
-		want v1alpha1.Action
+		behind       v1alpha1.Action
+		between, own string
+		betweenDoes  v1alpha1.Action
+		want         v1alpha1.Action
 	}{
-		"a resource changes": {v1alpha1.ActionUpdate, "test-thing/deep", v1alpha1.ActionRead},
-		"nothing changes":    {v1alpha1.ActionNoOp, "test-thing/deep", v1alpha1.ActionNoOp},
-		"a data source":      {v1alpha1.ActionRead, "data-test-image/deep", v1alpha1.ActionNoOp},
+		"it changes itself":           {noop, "test-thing/net", "test_thing.net", update, read},
+		"nothing changes":             {noop, "test-thing/net", "test_thing.net", noop, noop},
+		"behind a resource":           {update, "test-thing/net", "test_thing.net", noop, noop},
+		"behind a data source":        {update, "data-test-image/net", "data.test_image.net", read, read},
+		"a data source has no effect": {noop, "data-test-image/net", "data.test_image.net", read, noop},
 	} {
 		w := newWorld(t)
-		deep := changeOf(w.put(tc.mode, nil, nil), 0)
-		deep.Action = tc.deep
-		w.save(deep)
-		net := changeOf(w.put("test-thing/net", nil, nil), 1, 0)
-		net.Action = v1alpha1.ActionNoOp
-		w.save(net)
-		r := w.put("data-test-image/i", map[string]any{"name": "base"}, map[string]any{"dependsOn": []any{"test_thing.net"}})
+		behind := changeOf(w.put("test-thing/behind", nil, nil), 0)
+		behind.Action = tc.behind
+		w.save(behind)
+		between := changeOf(w.put(tc.between, nil, nil), 1, 0)
+		between.Action = tc.betweenDoes
+		w.save(between)
+		r := w.put("data-test-image/i", map[string]any{"name": "base"}, map[string]any{"dependsOn": []any{tc.own}})
 		c := changeOf(r, 2, 1)
 		if _, err := w.proposal(nil).askData(t.Context(), c, r); err != nil || c.Action != tc.want {
 			t.Errorf("%s: %s, %v; want %s", name, c.Action, err, tc.want)
+		}
+		c.Awaits = nil // only its ProviderConfig refers to it, and is known all the same
+		if _, err := w.proposal(nil).askData(t.Context(), c, r); err != nil || c.Action != noop {
+			t.Errorf("%s, for its configuration: %s, %v; want %s", name, c.Action, err, noop)
 		}
 	}
 }

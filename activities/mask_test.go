@@ -11,7 +11,7 @@ import (
 )
 
 func TestSecretsAreHiddenInWhatProvidersSay(t *testing.T) {
-	s := &scope{memory: &memory{}}
+	s := &scope{memory: &memory{secrets: new(plan.Secrets)}}
 	s.heed(cty.ObjectVal(map[string]cty.Value{
 		"password": cty.StringVal("hunter22").Mark(plan.Sensitive),
 		"nested":   cty.ListVal([]cty.Value{cty.StringVal("s3cr3t")}).Mark(plan.Sensitive),
@@ -33,7 +33,7 @@ func TestSecretsStandWhereTheSchemaHasThem(t *testing.T) {
 			Attributes: []*schema.Attribute{{Name: "token", Type: cty.String, Sensitive: true}},
 		}}},
 	}
-	s := &scope{memory: &memory{}}
+	s := &scope{memory: &memory{secrets: new(plan.Secrets)}}
 	s.heedState(block, instance.State{Value: cty.ObjectVal(map[string]cty.Value{
 		"password": cty.StringVal("hunter2"), "note": cty.StringVal("visible"),
 		"login": cty.ListVal([]cty.Value{cty.ObjectVal(map[string]cty.Value{"token": cty.StringVal("t0ken-t0ken")})}),

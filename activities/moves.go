@@ -46,6 +46,15 @@ func (s *survey) findMoves() {
 	}
 }
 
+// nothingMoved warns of a create by an object that was to take over from something: perhaps its name is misspelled, and what it
+// means goes on beside the new one.
+func nothingMoved(r *resource) v1alpha1.Diagnostic {
+	d := attributeProblem(r.addr, "lifecycle.moved.from", "Nothing to take over",
+		fmt.Sprintf("Nothing is recorded of %s in this namespace, so a new resource is created. Where one was to be taken over, correct the name.", r.lifecycle.Moved.From))
+	d.Severity = v1alpha1.SeverityWarning
+	return d
+}
+
 // findHalfMoves pairs the nodes that speak of the same infrastructure because a server was killed between the two writes of a
 // move. What is recorded counts, whatever the lifecycle says by now: destroying the old one would destroy the new one's.
 func (s *survey) findHalfMoves() {

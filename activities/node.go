@@ -25,13 +25,18 @@ type node struct {
 	// references are those of all expressions; dependsOn what they name in this namespace, beside lifecycle.dependsOn.
 	references []plan.Reference
 	dependsOn  []plan.Address
-	// setting is the ProviderConfig, if that refers to anything.
-	setting *setting
+	// configVersion is that of the ProviderConfig, see versionOfConfig.
+	configVersion string
+	// setting is the ProviderConfig, if that refers to anything. inherited are those of dependsOn that it alone refers to.
+	setting   *setting
+	inherited []plan.Address
 	// requires are the resources that the recorded state refers to.
 	requires []plan.Address
-	// external is true when expressions refer to what no plan of this namespace changes, such as a ConfigMap: only a look
-	// at it tells whether it changed.
+	// external is true when expressions refer to what no plan of this namespace changes, such as a ConfigMap, and only a look at the
+	// node tells whether that changed.
 	external bool
+	// follows are the versions of what the node follows that is no resource; see the method follow.
+	follows map[string]string
 	// restless is true when expressions may give something else each time, because they ask for the time, say.
 	restless bool
 	// createsFirst is true when a replace has to create before it destroys.
@@ -53,7 +58,7 @@ func (a *Activities) nodes(ctx context.Context, po *v1alpha1.Plan) ([]*node, pla
 	var nodes []*node
 	var diags plan.Diagnostics
 	functions := a.signatures()
-	configs := a.settings(ctx, po.Namespace)
+	configs := a.settings(ctx, po)
 	for obj, err := range a.Objects.List(ctx, po.Namespace) {
 		if err != nil {
 			return nil, nil, err

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"time"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/instance"
@@ -33,7 +35,24 @@ func blocking(addr plan.Address, err error) (why string, d v1alpha1.Diagnostic, 
 			Detail: fmt.Sprintf("The provider cannot plan %s yet (%s). Apply the rest, then make another plan.", addr, de.Reason),
 		}, true
 	}
+	if be, ok := errors.AsType[*busyError](err); ok {
+		return "another plan is changing it", v1alpha1.Diagnostic{
+			Severity: v1alpha1.SeverityWarning, Summary: "Resource is being changed", Address: addr.String(),
+			Detail: fmt.Sprintf("Another plan is at it: %v. This plan leaves it alone, and what depends on it. Plan again when the other is done (kubectl get plans).", be),
+		}, true
+	}
 	return "", v1alpha1.Diagnostic{}, false
+}
+
+// busyError says that another plan is changing a resource just now.
+type busyError struct{ intent *ledger.Intent }
+
+func (e *busyError) Error() string {
+	article := "a"
+	if e.intent.Action == v1alpha1.ActionUpdate {
+		article = "an"
+	}
+	return fmt.Sprintf("%s %s was begun at %s", article, strings.ToLower(string(e.intent.Action)), e.intent.At.Format(time.RFC3339))
 }
 
 // block takes a change out of the plan, and says why.

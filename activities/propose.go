@@ -57,17 +57,24 @@ func (a *Activities) Propose(ctx context.Context, p workflows.Plan) (result work
 			pr.forced[addr.String()] = true
 		}
 	}
-	pr.scope, pr.past = a.newScope(po, po.Namespace, pr.plannedValue), a.newScope(po, po.Namespace, nil)
-	pr.past.memory = pr.scope.memory // what is a secret to one is a secret to the other
+	pr.scope = a.newScope(po, po.Namespace, pr.plannedValue)
+	pr.past = a.newScope(po, po.Namespace, func(plan.Address) (cty.Value, bool) { return cty.NilVal, false })
+	pr.past.secrets = pr.scope.secrets // what is a secret to one is a secret to the other; what is open is not
 	defer func() {
-		if cerr := pr.scope.close(context.WithoutCancel(ctx)); cerr != nil {
-			err = errors.Join(err, pr.warn(context.WithoutCancel(ctx), unclosed(cerr)))
+		closing := context.WithoutCancel(ctx)
+		if cerr := errors.Join(pr.past.close(closing), pr.scope.close(closing)); cerr != nil {
+			err = errors.Join(err, pr.warn(closing, unclosed(cerr)))
 		}
 	}()
+	ctx, done := a.stops.making(ctx, p)
+	defer done()
 	tracker := plan.NewTracker(len(changes), func(i int) []int { return ints(changes[i].DependsOn) })
 	err = run(ctx, tracker, width, func(ctx context.Context, i int) (bool, error) { return pr.change(ctx, changes[i]) })
 	if err == nil && pr.errors == 0 {
 		err = pr.spread(ctx, changes)
+	}
+	if errors.Is(context.Cause(ctx), errCancelled) {
+		return workflows.Proposed{}, nil // who publishes it says so
 	}
 	if errors.Is(err, errMoved) {
 		return workflows.Proposed{}, temporal.NewNonRetryableApplicationError(err.Error(), workflows.ErrorMoved, err)
@@ -179,19 +186,6 @@ func (pr *proposal) warn(ctx context.Context, d v1alpha1.Diagnostic) error {
 	return pr.Ledger.SaveChange(ctx, pr.plan.UID, c)
 }
 
-// note writes down which versions of what a change refers to it was planned with: those that this plan is to make, where it makes
-// any.
-func (pr *proposal) note(c *ledger.Change) {
-	for _, j := range c.DependsOn {
-		if d := pr.all[j]; d.Mode == "" && d.Deposed == "" && d.Action != v1alpha1.ActionNoOp {
-			if c.Seen == nil { // there was none to be stored
-				c.Seen = map[string]string{}
-			}
-			c.Seen[d.Address] = ledger.VersionOf(pr.plan.UID)
-		}
-	}
-}
-
 // expectAgain publishes what an earlier attempt found.
 func (pr *proposal) expectAgain(ctx context.Context, c *ledger.Change, r *resource) error {
 	planned, err := ctymsgpack.Unmarshal(c.Planned, r.schema.Block.ImpliedType())
@@ -265,11 +259,16 @@ func (pr *proposal) ask(ctx context.Context, c *ledger.Change, r *resource) (exp
 		return expected{}, err
 	}
 	wanted := !r.deleting && !pr.plan.Spec.Destroy
-	if rec.Intent != nil && rec.Intent.Action == v1alpha1.ActionCreate && !rec.Exists() {
-		// Who deletes the object has looked: there is nothing, or it is not Hykube's any more. Who says what to import has, too.
+	if rec.Intent != nil {
 		over, err := pr.over(ctx, rec.Intent)
-		if adopts := wanted && r.lifecycle.Import != nil; err != nil || !over || !r.deleting && !adopts {
-			return expected{}, cmp.Or(err, lostCreate(r.addr, rec.Intent))
+		switch lost := rec.Intent.Action == v1alpha1.ActionCreate && !rec.Exists(); {
+		case err != nil:
+			return expected{}, err
+		case !over:
+			return expected{}, &busyError{rec.Intent}
+		// Who deletes the object has looked: there is nothing, or it is not Hykube's any more. Who says what to import has, too.
+		case lost && !r.deleting && (!wanted || r.lifecycle.Import == nil):
+			return expected{}, lostCreate(r.addr, rec.Intent)
 		}
 	}
 	state := &rec.State
@@ -322,6 +321,9 @@ func (pr *proposal) ask(ctx context.Context, c *ledger.Change, r *resource) (exp
 			}
 		}
 		p, diags, err = pr.askWanted(ctx, c, r, l, prior)
+		if err == nil && p.Action == v1alpha1.ActionCreate && r.lifecycle.Moved != nil && c.Bound.From == nil {
+			diags = append(diags, nothingMoved(r))
+		}
 	}
 	c.Diagnostics = append(c.Diagnostics, plan.WithAddress(diags, r.addr)...)
 	if err != nil {
@@ -546,7 +548,7 @@ func (pr *proposal) refresh(ctx context.Context, c *ledger.Change, l *lease, sta
 	case !found.Exists():
 		c.Drift = []string{gone}
 	default:
-		c.Drift = plan.Drift(before, after)
+		c.Drift = plan.Drift(plan.MarkSensitive(l.Schema.Block, recorded.Value), plan.MarkSensitive(l.Schema.Block, found.Value))
 	}
 	same := before.RawEquals(after)         // what is recorded may differ where nothing drifted: null, and an empty list
 	if !same && !pr.plan.Spec.RefreshOnly { // there, before and after tell it

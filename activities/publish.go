@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -34,6 +35,9 @@ func (a *Activities) Publish(ctx context.Context, p workflows.Plan) (workflows.P
 	if po.Status.Digest != "" && (po.Spec.Approval != v1alpha1.ApprovalAutomatic || po.Status.Approval != nil) || planFailed(po) {
 		// An earlier attempt, or the survey, said all there is to say.
 		return publishedOf(po), nil
+	}
+	if po.Status.Cancel != nil {
+		return workflows.Published{Summary: "cancelled"}, a.abandon(ctx, p, po.Generation)
 	}
 	var summary v1alpha1.PlanSummary
 	var diags, blocked plan.Diagnostics
@@ -91,7 +95,7 @@ func (a *Activities) Publish(ctx context.Context, p workflows.Plan) (workflows.P
 			condition.Stalled(c, g, v1alpha1.ReasonCancelled, "It was cancelled while it was being made. Make a new plan.")
 		case empty && len(blocked) > 0:
 			s.FinishedAt = now()
-			condition.Ready(c, g, v1alpha1.ReasonDeferred, "Nothing can be done now: providers put off what there is to do. See status.diagnostics; make another plan later.")
+			condition.Ready(c, g, v1alpha1.ReasonDeferred, "Nothing can be done now: providers put off what there is to do, or another plan is at it. See status.diagnostics; make another plan later.")
 		case empty:
 			s.FinishedAt = now()
 			condition.Ready(c, g, v1alpha1.ReasonNoChanges, "The infrastructure is what the objects ask for; there is nothing to do.")
@@ -105,6 +109,18 @@ func (a *Activities) Publish(ctx context.Context, p workflows.Plan) (workflows.P
 		})
 	}
 	return workflows.Published{Summary: summary.Text, Empty: empty}, err
+}
+
+// abandon ends a plan that was cancelled while it was being made.
+func (a *Activities) abandon(ctx context.Context, p workflows.Plan, generation int64) error {
+	err := a.Plans.UpdateStatus(ctx, p.Namespace, p.Name, uidOf(p), func(s *v1alpha1.PlanStatus) {
+		s.ObservedGeneration, s.FinishedAt = generation, now()
+		condition.Stalled(&s.Conditions, generation, v1alpha1.ReasonCancelled, "It was cancelled while it was being made. Make a new plan.")
+	})
+	if errors.Is(err, ErrGone) {
+		return nil
+	}
+	return err
 }
 
 func planFailed(po *v1alpha1.Plan) bool {
@@ -125,6 +141,9 @@ func publishedOf(po *v1alpha1.Plan) workflows.Published {
 
 // invalid says on an object why it could not be planned, or is left as it is.
 func (a *Activities) invalid(ctx context.Context, c *ledger.Change) error {
+	if rec, err := a.Ledger.Instance(ctx, c.Object); err != nil || rec.Intent != nil {
+		return err // who changes it just now, or did and never heard what came of it, said more
+	}
 	return a.writeStatus(ctx, c.Object, func(s *status) {
 		if why := describe(c.Diagnostics); why != "" {
 			condition.Stalled(&s.conditions, c.Object.Generation, v1alpha1.ReasonInvalid, why)
@@ -161,10 +180,12 @@ func (a *Activities) keepData(ctx context.Context, planUID types.UID, c *ledger.
 // nothing but the record.
 func (a *Activities) confirm(ctx context.Context, planUID types.UID, c *ledger.Change) error {
 	rec, err := a.Ledger.Instance(ctx, c.Object)
-	if err != nil || !rec.Exists() || rec.Intent != nil {
-		return err // who changes it just now says what came of it
+	if err != nil || !rec.Exists() || rec.Intent != nil || rec.Digest() != c.Bound.State {
+		return err // who changes it just now, or did since, says what came of it
 	}
-	if rec.Object.Generation != c.Object.Generation || rec.CreateBeforeDestroy != c.CreatesFirst || !slices.Equal(rec.Dependencies, c.Dependencies) || !maps.Equal(rec.Seen, c.Seen) {
+	// What was found drifted is as it should be, and what is recorded is not: the next plan looks again.
+	recorded := c.Refreshed == nil || bytes.Equal(c.Refreshed.Attributes, rec.Attributes)
+	if recorded && (rec.Object.Generation != c.Object.Generation || rec.CreateBeforeDestroy != c.CreatesFirst || !slices.Equal(rec.Dependencies, c.Dependencies) || !maps.Equal(rec.Seen, c.Seen)) {
 		rec.Object, rec.Dependencies, rec.CreateBeforeDestroy, rec.Seen, rec.Plan = c.Object, c.Dependencies, c.CreatesFirst, c.Seen, planUID
 		if err := a.Ledger.Save(ctx, rec); err != nil {
 			if errors.Is(err, ledger.ErrConflict) {

@@ -102,7 +102,11 @@ func (s *stepRun) depose(rec *ledger.Instance) error {
 	if rec.FindDeposed(c.DeposedKey) != nil {
 		return &staleError{fmt.Sprintf("an old instance is recorded as %s already", c.DeposedKey)}
 	}
-	rec.Deposed = append(rec.Deposed, ledger.Deposed{Key: c.DeposedKey, State: rec.State})
+	old := rec.State
+	if c.Refreshed != nil {
+		old = *c.Refreshed
+	}
+	rec.Deposed = append(rec.Deposed, ledger.Deposed{Key: c.DeposedKey, State: old})
 	rec.State = ledger.State{Type: rec.Type}
 	return nil
 }

@@ -47,7 +47,7 @@ type memory struct {
 	// open holds the values of the ephemeral resources that are open.
 	open map[plan.Address]cty.Value
 	// secrets are the sensitive texts that providers are told, and may repeat.
-	secrets plan.Secrets
+	secrets *plan.Secrets
 	// undo closes them, in the order in which they were opened.
 	undo []func(context.Context) error
 	// opening is held while ephemeral resources are opened, so that each is opened once.
@@ -69,7 +69,7 @@ func (a *Activities) scopeOf(who *v1alpha1.Identity, namespace string, planned f
 	return &scope{
 		Activities: a, who: who, namespace: namespace, planned: planned,
 		calls:  sync.OnceValue(a.providerFunctions),
-		memory: &memory{may: map[readable]bool{}, data: map[plan.Address]cty.Value{}, open: map[plan.Address]cty.Value{}},
+		memory: &memory{may: map[readable]bool{}, data: map[plan.Address]cty.Value{}, open: map[plan.Address]cty.Value{}, secrets: new(plan.Secrets)},
 	}
 }
 

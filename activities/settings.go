@@ -15,6 +15,8 @@ import (
 type settings struct {
 	get   func(name string) (*v1alpha1.ProviderConfig, error)
 	known map[string]*setting
+	// outside is the version of what expressions refer to that no plan of the namespace changes; see the function of that name.
+	outside func(refs []plan.Reference) (version string, ok bool)
 }
 
 // setting is one ProviderConfig, with what its expressions refer to. What uses it depends on that:
@@ -23,12 +25,18 @@ type setting struct {
 	cfg        *v1alpha1.ProviderConfig
 	references []plan.Reference
 	checked    bool
+	// version is another one when something in it, or outside of the namespace's plans, was changed; told is false when only a look
+	// at what is made with it tells.
+	version string
+	told    bool
 }
 
-func (a *Activities) settings(ctx context.Context, namespace string) *settings {
+func (a *Activities) settings(ctx context.Context, po *v1alpha1.Plan) *settings {
+	scope := a.newScope(po, po.Namespace, nil)
 	return &settings{
-		get:   func(name string) (*v1alpha1.ProviderConfig, error) { return a.Configs.Get(ctx, namespace, name) },
-		known: map[string]*setting{},
+		get:     func(name string) (*v1alpha1.ProviderConfig, error) { return a.Configs.Get(ctx, po.Namespace, name) },
+		known:   map[string]*setting{},
+		outside: func(refs []plan.Reference) (string, bool) { return scope.outside(ctx, refs) },
 	}
 }
 
@@ -44,6 +52,9 @@ func (s *settings) named(name string) (*setting, error) {
 	read := &setting{cfg: cfg}
 	if cfg != nil {
 		read.references = catalog.References(cfg)
+		var outside string
+		outside, read.told = s.outside(read.references)
+		read.version = versionOfConfig(cfg, outside)
 	}
 	s.known[name] = read
 	return read, nil
@@ -77,8 +88,15 @@ func (s *settings) of(n *node) (*setting, error) {
 // after it is gone.
 func (n *node) configure(s *settings) error {
 	found, err := s.of(n)
-	if err != nil || found == nil || len(found.references) == 0 {
+	if err != nil {
 		return err
+	}
+	n.follow(s, found)
+	if found != nil && found.told {
+		n.configVersion = found.version
+	}
+	if found == nil || len(found.references) == 0 {
+		return nil
 	}
 	n.setting = found
 	for _, ref := range found.references {
@@ -88,7 +106,7 @@ func (n *node) configure(s *settings) error {
 			n.invalid = append(n.invalid, found.problem(ref, "Cycle", fmt.Sprintf(
 				"%s refers to %s, which is itself made with it. Give %s another one with lifecycle.providerConfig.", found, n.addr, n.addr)))
 		case n.wanted && !slices.Contains(n.dependsOn, ref.Address):
-			n.dependsOn = append(n.dependsOn, ref.Address)
+			n.dependsOn, n.inherited = append(n.dependsOn, ref.Address), append(n.inherited, ref.Address)
 		case n.wanted: // the node refers to it itself
 		default:
 			n.requires = append(n.requires, ref.Address)

@@ -445,9 +445,14 @@ func (s *stepRun) make(ctx context.Context) error {
 		return s.retryable(err, true)
 	}
 	defer l.release()
-	if half := s.destroy && c.Action == v1alpha1.ActionReplace; !half && l.config() != c.ProviderConfig {
+	if half := s.destroy && c.Action == v1alpha1.ActionReplace; !half {
 		// The approval was about the configuration, too. The half of a replace that destroys goes by the one that is recorded.
-		return &staleError{fmt.Sprintf("it would be made with the ProviderConfig %q, and the plan was made with %q", l.config(), c.ProviderConfig)}
+		if l.config() != c.ProviderConfig {
+			return &staleError{fmt.Sprintf("it would be made with the ProviderConfig %q, and the plan was made with %q", l.config(), c.ProviderConfig)}
+		}
+		if err := s.asPlanned(ctx, l.cfg); err != nil {
+			return err
+		}
 	}
 	prior, err := s.prior(ctx, l, rec, resumed)
 	if err != nil {
@@ -504,7 +509,7 @@ func (s *stepRun) make(ctx context.Context) error {
 		return err
 	}
 
-	o := l.Apply(ctx, prior, p, config.Effective)
+	o := l.Apply(ctx, prior, p, config.Written)
 	// From here on nothing may be lost, whoever wants to stop.
 	ctx, s.answered = context.WithoutCancel(ctx), true
 	v.ctx = ctx
@@ -598,8 +603,8 @@ func (s *stepRun) save(ctx context.Context, l *lease, rec *ledger.Instance, r *r
 	if failure != nil && !(creating && state.Exists()) {
 		rec.Made = nil
 	}
-	if failure != nil {
-		rec.Object.Generation, rec.Unplanned = 0, true // what the spec asks for was not reached, so the next plan has to look at it
+	if rec.Unplanned = rec.Unplanned || failure != nil; rec.Unplanned {
+		rec.Object.Generation = 0 // what the spec asks for may not have been reached, so the next plan has to look at it
 	}
 	if !rec.Living() && (c.Action == v1alpha1.ActionDelete || c.Action == v1alpha1.ActionCreate) {
 		return s.conflict(s.Ledger.Forget(ctx, rec))

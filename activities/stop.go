@@ -95,6 +95,28 @@ func (s *stops) enter(po *v1alpha1.Plan, p workflows.Plan, c *ledger.Change) (u 
 	}
 }
 
+// making returns a context that ends when a plan, which is only being made, is cancelled: nothing that is asked while planning
+// changes anything, so no answer is waited for. done must be called.
+func (s *stops) making(ctx context.Context, p workflows.Plan) (_ context.Context, done func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		tick := time.NewTicker(s.every)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				if s.isCancelled(p) {
+					cancel(errCancelled)
+					return
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return ctx, func() { cancel(nil) }
+}
+
 // lent notes that a process works for a plan, until back is called. Of a plan that is only being made nothing is noted, nor of
 // what cannot be asked to stop.
 func (s *stops) lent(po *v1alpha1.Plan, p tfprotov6.ProviderServer) (back func()) {

@@ -357,7 +357,7 @@ func (s *survey) changed(n *node) bool {
 	case v1alpha1.ModeData:
 		return n.wanted // what it says may have changed since it was read
 	case v1alpha1.ModeEphemeral:
-		return false
+		return n.external || n.restless
 	case v1alpha1.ModeAction:
 		return n.wanted && !ran(n.resource, n.record)
 	}
@@ -371,28 +371,6 @@ func (s *survey) changed(n *node) bool {
 	}
 	return !n.record.Exists() || n.record.Object.Generation != n.ref.Generation || n.record.Tainted || n.record.Intent != nil ||
 		len(n.record.Deposed) > 0 || n.external || n.restless || n.movedFrom != nil || !statusOf(n.obj).good() || s.outdated(n)
-}
-
-// versions are those of what a node refers to, as they are recorded.
-func (s *survey) versions(n *node) map[string]string {
-	seen := map[string]string{}
-	for _, i := range s.indexes(n.dependsOn) {
-		if d := s.nodes[i]; d.mode == v1alpha1.ModeManaged && d.record.Version != "" {
-			seen[d.addr.String()] = d.record.Version
-		}
-	}
-	return seen
-}
-
-// outdated says whether something that a node refers to was changed by a plan that left the node out, or came out other than
-// it was planned.
-func (s *survey) outdated(n *node) bool {
-	for _, i := range s.indexes(n.dependsOn) {
-		if d := s.nodes[i]; d.mode == v1alpha1.ModeManaged && d.record.Version != n.record.Seen[d.addr.String()] {
-			return true
-		}
-	}
-	return false
 }
 
 // changes makes the open changes of the visited nodes, which are in order, and after them those of what earlier replaces
@@ -432,11 +410,16 @@ func (s *survey) changes(visited []int) []*ledger.Change {
 			c.Bound.From, c.Bound.FromState = &n.movedFrom.ref, n.movedFrom.record.Digest()
 		}
 		for _, addr := range s.beyond(n.dependsOn, v1alpha1.ModeEphemeral) {
-			if j, ok := position[addr]; ok && n.wanted {
-				c.DependsOn = append(c.DependsOn, j)
+			j, ok := position[addr]
+			if !ok || !n.wanted {
+				continue
+			}
+			c.DependsOn = append(c.DependsOn, j)
+			if n.mode == v1alpha1.ModeData && !slices.Contains(n.inherited, addr) {
+				c.Awaits = append(c.Awaits, j)
 			}
 		}
-		c.Seen = s.versions(n)
+		c.Seen, c.ConfigVersion = s.versions(n), n.configVersion
 		// What is recorded has to order destroys, which take no part of what is only read.
 		for _, addr := range s.beyond(n.dependsOn, v1alpha1.ModeEphemeral, v1alpha1.ModeData) {
 			c.Dependencies = append(c.Dependencies, addr.String())
@@ -479,9 +462,13 @@ func (n *node) deposed() []ledger.Deposed {
 	return n.record.Deposed
 }
 
-// beyond adds to addresses what those of them that are of the modes depend on themselves, and so on. Ephemeral resources,
-// which have no changes, are left out.
+// beyond is behind without ephemeral resources, which have no changes.
 func (s *survey) beyond(addrs []plan.Address, modes ...v1alpha1.Mode) []plan.Address {
+	return slices.DeleteFunc(s.behind(addrs, modes...), func(addr plan.Address) bool { return addr.Mode == v1alpha1.ModeEphemeral })
+}
+
+// behind adds to addresses what those of them that are of the modes depend on themselves, and so on.
+func (s *survey) behind(addrs []plan.Address, modes ...v1alpha1.Mode) []plan.Address {
 	var out []plan.Address
 	seen := map[plan.Address]bool{}
 	for queue := slices.Clone(addrs); len(queue) > 0; queue = queue[1:] {
@@ -493,9 +480,7 @@ func (s *survey) beyond(addrs []plan.Address, modes ...v1alpha1.Mode) []plan.Add
 		if i, ok := s.byAddr[addr]; ok && slices.Contains(modes, s.nodes[i].mode) {
 			queue = append(queue, s.nodes[i].dependsOn...)
 		}
-		if addr.Mode != v1alpha1.ModeEphemeral {
-			out = append(out, addr)
-		}
+		out = append(out, addr)
 	}
 	return out
 }

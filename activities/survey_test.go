@@ -240,6 +240,7 @@ func TestWhatAProviderConfigRefersTo(t *testing.T) {
 		"itself":  config("itself", "${test_thing.c.id}"),
 		"circle":  config("circle", "${test_thing.d.id}"),
 	}
+	unread := func([]plan.Reference) (string, bool) { return "", true }
 	reads := 0
 	for name, tc := range map[string]struct {
 		uses map[string]string
@@ -257,7 +258,7 @@ func TestWhatAProviderConfigRefersTo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := newEstate(t, "d!", "c!", "b!", "a!", "gone-")
 			reads = 0
-			all := &settings{known: map[string]*setting{}, get: func(name string) (*v1alpha1.ProviderConfig, error) {
+			all := &settings{known: map[string]*setting{}, outside: unread, get: func(name string) (*v1alpha1.ProviderConfig, error) {
 				reads++
 				return configs[name], nil
 			}}
@@ -296,7 +297,7 @@ func TestWhatAProviderConfigRefersTo(t *testing.T) {
 	t.Run("what was made with it goes first", func(t *testing.T) {
 		e := newEstate(t, "b", "a")
 		e.nodes[0].record.ProviderConfig = "inner"
-		all := &settings{known: map[string]*setting{}, get: func(name string) (*v1alpha1.ProviderConfig, error) { return configs[name], nil }}
+		all := &settings{known: map[string]*setting{}, outside: unread, get: func(name string) (*v1alpha1.ProviderConfig, error) { return configs[name], nil }}
 		if err := e.nodes[0].configure(all); err != nil { // wanted is false
 			t.Fatal(err)
 		}

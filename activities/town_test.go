@@ -17,6 +17,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 	"github.com/zclconf/go-cty/cty"
 	ctyjson "github.com/zclconf/go-cty/cty/json"
+	"go.temporal.io/sdk/temporal"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -41,6 +42,8 @@ type town struct {
 	// lane is true when the steps are made as those of a large plan: all in one activity, which knows nothing but the ledger.
 	lane bool
 	spec v1alpha1.PlanSpec
+	// provides is the provider under a configuration; nil means the cloud.
+	provides func(provider.Configuration) tfprotov6.ProviderServer
 }
 
 // errDead is what everything answers once the server was killed.
@@ -97,7 +100,10 @@ func newTown(t *testing.T) *town {
 
 // restart is a new server over what the old one left.
 func (tn *town) restart() {
-	lend := func(context.Context, catalog.Entry, provider.Configuration) (tfprotov6.ProviderServer, func(), error) {
+	lend := func(_ context.Context, _ catalog.Entry, conf provider.Configuration) (tfprotov6.ProviderServer, func(), error) {
+		if tn.provides != nil {
+			return tn.provides(conf), func() {}, nil
+		}
 		return tn.cloud, func() {}, nil
 	}
 	tn.Activities = New(tn.Config)
@@ -222,6 +228,9 @@ func (tn *town) advance(run *planRun) (err error) {
 		}
 	case proposing:
 		_, err = tn.Propose(ctx, run.Plan)
+		if ae, ok := errors.AsType[*temporal.ApplicationError](err); ok && ae.Type() == workflows.ErrorMoved {
+			next, err = surveying, nil
+		}
 	case publishing:
 		_, err = tn.Publish(ctx, run.Plan)
 	case approving:

@@ -182,7 +182,7 @@ func changeOf(r *resource, index int32, dependsOn ...int32) *ledger.Change {
 	c := &ledger.Change{}
 	c.Index, c.Address, c.Type, c.Object, c.DependsOn = index, r.addr.String(), r.addr.Type, r.ref, dependsOn
 	if r.mode != v1alpha1.ModeManaged {
-		c.Mode = r.mode
+		c.Mode, c.Awaits = r.mode, dependsOn
 	}
 	return c
 }

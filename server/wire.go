@@ -69,14 +69,8 @@ func (s *Server) inUse(ctx context.Context, obj metav1.Object) (int, string, err
 }
 
 // borrow asks about the references of a ProviderConfig that reach out of its namespace, or to ConfigMaps and Secrets.
-func (s *Server) borrow(ctx context.Context, who user.Info, cfg, old *v1alpha1.ProviderConfig) ([]string, error) {
-	refs := kinds.Borrowed(catalog.References(cfg))
-	if old != nil {
-		for a := range kinds.Borrowed(catalog.References(old)) {
-			delete(refs, a)
-		}
-	}
-	return s.kinds.MayBorrow(ctx, who, cfg.Namespace, refs)
+func (s *Server) borrow(ctx context.Context, who user.Info, cfg *v1alpha1.ProviderConfig) ([]string, error) {
+	return s.kinds.MayBorrow(ctx, who, cfg.Namespace, kinds.Borrowed(catalog.References(cfg)))
 }
 
 func (s *Server) changes(ctx context.Context, plan *v1alpha1.Plan, limit int, cont string) (*v1alpha1.PlanChangeList, error) {

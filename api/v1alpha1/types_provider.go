@@ -87,7 +87,9 @@ type ProviderConfig struct {
 type ProviderConfigSpec struct {
 	// Name of the Provider object that this configures. It cannot be changed.
 	Provider string `json:"provider"`
-	// Arguments of the provider, under its own names, checked against its schema.
+	// Arguments of the provider, under its own names, checked against its schema. Strings are templates, as in the spec of a
+	// resource: they may refer to resources, data sources, ConfigMaps, Secrets and ephemeral resources, which are then
+	// there before anything is made with this configuration.
 	// +optional
 	Config *runtime.RawExtension `json:"config,omitempty"`
 	// Arguments whose values are taken from Secrets in the same namespace each time the provider is

@@ -149,6 +149,14 @@ func TestConfigurationBeforeAnythingIsKnown(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("references (-want +got):\n%s", diff)
 	}
+	if conf.Ephemeral {
+		t.Error("it is called ephemeral")
+	}
+	cfg.Spec.Config.Raw = []byte(`{"port": 1, "region": "${ephemeral.sim_token.t.value}"}`)
+	if conf, err := c.Configuration(t.Context(), entry, cfg, Sources{}); err != nil || !conf.Ephemeral {
+		t.Errorf("a configuration with an ephemeral value: %+v, %v", conf, err)
+	}
+	cfg.Spec.Config.Raw = []byte(`{"port": "${sim_network.main.prot}"}`)
 	if err := c.CheckReferences(entry, cfg, nil); err == nil || !strings.Contains(err.Error(), "spec.config.port:3") || !strings.Contains(err.Error(), "prot") {
 		t.Errorf("an attribute that there is not: %v", err)
 	}

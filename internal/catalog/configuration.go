@@ -103,16 +103,18 @@ func (c *Catalog) Configuration(ctx context.Context, e Entry, cfg *v1alpha1.Prov
 	if known == nil {
 		known = func(plan.Address) (cty.Value, bool) { return cty.DynamicVal, true }
 	}
-	value, err := evaluate(configField, config, known)
+	marked, err := evaluate(configField, config, known)
 	if err != nil {
 		return provider.Configuration{}, err
 	}
+	value, marks := marked.UnmarkDeep()
+	_, ephemeral := marks[plan.Ephemeral]
 	raw, err := ctymsgpack.Marshal(value, block.ImpliedType())
 	if err != nil {
 		return provider.Configuration{}, fmt.Errorf("encode configuration: %w", err)
 	}
 	sum := sha256.Sum256(raw)
-	return provider.Configuration{Key: hex.EncodeToString(sum[:]), Config: value}, nil
+	return provider.Configuration{Key: hex.EncodeToString(sum[:]), Config: value, Ephemeral: ephemeral}, nil
 }
 
 // Acquire lends a process of the provider under a configuration.
@@ -174,13 +176,12 @@ func parse(field, namespace string, args map[string]any, block *schema.Block, fn
 	return config, nil
 }
 
-// evaluate returns the value of arguments without marks.
+// evaluate returns the value of arguments, with its marks.
 func evaluate(field string, config *plan.Config, known func(plan.Address) (cty.Value, bool)) (cty.Value, error) {
 	value, diags := config.Evaluate(known)
 	if plan.HasErrors(diags) {
 		return cty.NilVal, &DiagnosticsError{Diagnostics: diags, field: field}
 	}
-	value, _ = value.UnmarkDeep()
 	return value, nil
 }
 

@@ -98,5 +98,10 @@ func (c *Catalog) Meta(e Entry, cfg *v1alpha1.ProviderConfig) (cty.Value, error)
 	if refs := config.References(); len(refs) > 0 {
 		return cty.NilVal, fmt.Errorf("spec.meta: refers to %s, but a provider's metadata cannot refer to anything; write the value itself", refs[0].Address)
 	}
-	return evaluate("spec.meta", config, func(plan.Address) (cty.Value, bool) { return cty.NilVal, false })
+	value, err := evaluate("spec.meta", config, func(plan.Address) (cty.Value, bool) { return cty.NilVal, false })
+	if err != nil {
+		return cty.NilVal, err
+	}
+	value, _ = value.UnmarkDeep()
+	return value, nil
 }

@@ -63,8 +63,14 @@ func (o *cancelOptions) Run(ctx context.Context) error {
 		return nil
 	}
 	fmt.Fprintf(o.Out, "plan.%s/%s cancelling\n", v1alpha1.GroupName, p.Name)
-	if o.noWait || p.Status.Approval == nil {
+	if o.noWait {
 		return nil
+	}
+	if p.Status.Approval == nil { // it is only being made
+		if p, err = o.awaitPlanned(ctx, p); err == nil && finished(p) {
+			fmt.Fprintf(o.Out, "plan.%s/%s cancelled\n", v1alpha1.GroupName, p.Name)
+		}
+		return err
 	}
 	end, how, err := o.follow(ctx, p)
 	if errors.Is(err, errDetached) {

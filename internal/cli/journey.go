@@ -260,7 +260,7 @@ func (j *journey) declined(ctx context.Context, plans []*v1alpha1.Plan) error {
 }
 
 func (j *journey) detached(plans []*v1alpha1.Plan) error {
-	fmt.Fprintln(j.ErrOut, "Detached. The server goes on by itself; watch it, or stop it between two changes:")
+	fmt.Fprintln(j.ErrOut, "Detached. The server goes on by itself; watch it, or stop it:")
 	for _, p := range plans {
 		fmt.Fprintf(j.ErrOut, "  kubectl hykube status %s -n %s\n  kubectl hykube cancel %s -n %s\n", p.Name, p.Namespace, p.Name, p.Namespace)
 	}

@@ -29,7 +29,7 @@ type Outcome struct {
 }
 
 // Apply makes a planned change: a create when prior is null, a delete when the planned value is, else an update.
-// config is wholly known. The call is not interrupted when ctx ends, since nobody would know then what it did.
+// config is wholly known, and as it is written: what ignoreChanges takes back of it is taken back in the plan alone. The call is not interrupted when ctx ends, since nobody would know then what it did.
 func (t *Type) Apply(ctx context.Context, prior State, p *Planned, config cty.Value) Outcome {
 	a := application{t: t, prior: prior, planned: p}
 	priorValue, plannedValue := unmarked(prior.Value), unmarked(p.Value)
@@ -37,9 +37,8 @@ func (t *Type) Apply(ctx context.Context, prior State, p *Planned, config cty.Va
 	if onlyMarksDiffer(prior.Value, p.Value) {
 		return Outcome{State: State{Value: p.Value, Private: prior.Private, Identity: prior.Identity, Tainted: prior.Tainted}}
 	}
-	configValue, marks := config.UnmarkDeepWithPaths()
-	a.marks = marks
-	req, err := a.request(priorValue, plannedValue, configValue)
+	_, a.marks = p.Value.UnmarkDeepWithPaths()
+	req, err := a.request(priorValue, plannedValue, unmarked(config))
 	if err != nil {
 		return Outcome{State: prior, Err: err}
 	}
@@ -61,7 +60,7 @@ type application struct {
 	t       *Type
 	prior   State
 	planned *Planned
-	// marks are those of the configuration, which the result bears, too.
+	// marks are those of the planned value, which the result bears, too.
 	marks              []cty.PathValueMarks
 	deleting, creating bool
 }

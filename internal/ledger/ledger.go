@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 	"time"
 
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -54,18 +55,20 @@ type Instance struct {
 	// Made is the step whose outcome the record holds, so that an attempt that comes after it makes nothing twice. Nil when the
 	// last step left things as they were.
 	Made *Made `json:"made,omitempty"`
-	// Version tells dependants whether the attributes are still those that they know; see VersionOf. Save keeps it.
+	// Version tells dependants whether the attributes, and what of them is secret, are still as they know them; see VersionOf. Save
+	// keeps it.
 	Version string `json:"version,omitempty"`
-	// Seen are the versions of what the object refers to, by address, with which it was last found or made as it should be.
-	// With another one the next plan has to look at it, though nothing of it was written anew.
+	// Seen are the versions of what the object follows, by address, with which it was last found or made as it should be: what it
+	// refers to, its provider, that one's configuration. With others the next plan has to look at it, though nothing of it was
+	// written anew.
 	Seen map[string]string `json:"seen,omitempty"`
 
 	// Unplanned is set before a Save when what the provider made is not what dependants were planned with.
 	Unplanned bool `json:"-"`
 
 	revision int64
-	// read are the attributes as they are stored.
-	read json.RawMessage
+	// read are the attributes as they are stored, and readSensitive which of them are secret.
+	read, readSensitive json.RawMessage
 }
 
 // VersionOf is the version of attributes that a plan changed, as planned.
@@ -192,17 +195,19 @@ func decodeInstance(value []byte, rev int64) (*Instance, error) {
 	if err := json.Unmarshal(value, i); err != nil {
 		return nil, fmt.Errorf("decode state: %w", err)
 	}
-	i.read = i.Attributes
+	i.read, i.readSensitive = i.Attributes, i.Sensitive
 	return i, nil
 }
 
 // Save writes the record. It returns ErrConflict when it was written by somebody else since it was read.
 func (l *Ledger) Save(ctx context.Context, i *Instance) error {
-	switch {
+	switch version := VersionOf(i.Plan); {
+	case i.Unplanned && strings.HasPrefix(i.Version, version+"~"):
+		i.Version += "~" // a second attempt may have made something else again
 	case i.Unplanned:
-		i.Version = VersionOf(i.Plan) + "~"
-	case !bytes.Equal(i.read, i.Attributes):
-		i.Version = VersionOf(i.Plan)
+		i.Version = version + "~"
+	case !bytes.Equal(i.read, i.Attributes) || !bytes.Equal(i.readSensitive, i.Sensitive):
+		i.Version = version
 	}
 	value, err := json.Marshal(i)
 	if err != nil {
@@ -212,7 +217,7 @@ func (l *Ledger) Save(ctx context.Context, i *Instance) error {
 	if err != nil {
 		return fmt.Errorf("save state of %s %q: %w", i.Object.Kind, i.Object.Name, err)
 	}
-	i.revision, i.read, i.Unplanned = rev, i.Attributes, false
+	i.revision, i.read, i.readSensitive, i.Unplanned = rev, i.Attributes, i.Sensitive, false
 	return nil
 }
 
@@ -286,6 +291,12 @@ type Change struct {
 	DeposedKey string `json:"deposedKey,omitempty"`
 	// Dependencies are the addresses that the configuration refers to.
 	Dependencies []string `json:"dependencies,omitempty"`
+	// ConfigVersion tells whether the ProviderConfig still says what it said when the change was planned; empty when it has none, or
+	// nobody can tell.
+	ConfigVersion string `json:"configVersion,omitempty"`
+	// Awaits are, of a data source, those of the changes it depends on that have to be made before it can be read: not those that
+	// only its ProviderConfig refers to.
+	Awaits []int32 `json:"awaits,omitempty"`
 	// Seen are the versions of what the configuration refers to that the change is planned with; see Instance.
 	Seen map[string]string `json:"seen,omitempty"`
 	// Requires are the addresses that the recorded state referred to: destroys run in their reverse order.

@@ -187,3 +187,33 @@ func TestForgottenInstanceIsEmpty(t *testing.T) {
 		t.Error("a forgotten instance is listed")
 	}
 }
+
+// TestVersionTellsDependants wants another version whenever those who refer to an instance have to look again, and no other time.
+func TestVersionTellsDependants(t *testing.T) {
+	ctx, l := t.Context(), newLedger()
+	i, err := l.Instance(ctx, ref("main"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		reason string
+		change func()
+		want   string
+	}{
+		{"it was made", func() { i.Plan, i.Attributes = "p1", []byte(`{"size":1}`) }, "p1"},
+		{"nothing of it was changed", func() { i.Plan = "p2" }, "p1"},
+		{"it was changed", func() { i.Attributes = []byte(`{"size":2}`) }, "p2"},
+		{"something of it is secret", func() { i.Plan, i.Sensitive = "p3", []byte(`[["size"]]`) }, "p3"},
+		{"a call failed", func() { i.Plan, i.Unplanned = "p4", true }, "p4~"},
+		{"it failed again, with something else", func() { i.Unplanned, i.Attributes = true, []byte(`{"size":3}`) }, "p4~~"},
+		{"it was made at last", func() { i.Attributes = []byte(`{"size":4}`) }, "p4"},
+	} {
+		step.change()
+		if err := l.Save(ctx, i); err != nil {
+			t.Fatal(err)
+		}
+		if i.Version != step.want {
+			t.Errorf("%s: version %q, want %q", step.reason, i.Version, step.want)
+		}
+	}
+}

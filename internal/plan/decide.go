@@ -3,6 +3,8 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 	"github.com/zclconf/go-cty/cty"
@@ -60,10 +62,24 @@ func equal(a, b cty.Value) bool {
 	if !a.IsWhollyKnown() || !b.IsWhollyKnown() {
 		return false
 	}
-	// Nulls of different types, which dynamic attributes may hold, are equal all the same.
-	var found []string
-	drift(a, b, "value", &found)
-	return len(found) == 0
+	return alike(a, b)
+}
+
+// alike compares known values. Nulls of different types, which dynamic attributes may hold, are equal all the same. Null and
+// empty are not, though drift between them is none worth telling.
+func alike(a, b cty.Value) bool {
+	keyed := func(v cty.Value) bool { return v.Type().IsObjectType() || v.Type().IsMapType() }
+	switch {
+	case a.RawEquals(b), a.IsNull() && b.IsNull():
+		return true
+	case a.IsNull() || b.IsNull():
+		return false
+	case keyed(a) && keyed(b):
+		return maps.EqualFunc(valueMap(a), valueMap(b), alike)
+	case indexed(a) && indexed(b):
+		return slices.EqualFunc(a.AsValueSlice(), b.AsValueSlice(), alike)
+	}
+	return false
 }
 
 // RequiredReplace keeps those of the paths, of which a provider said that a change to them needs a replace, that

@@ -150,6 +150,8 @@ func TestDrift(t *testing.T) {
 		"null and not":                  {obj("o", cty.NullVal(cty.Object(map[string]cty.Type{"a": cty.String}))), obj("o", obj("a", str("1"))), []string{"o"}},
 		"null and empty":                {obj("l", cty.NullVal(cty.List(cty.String)), "m", cty.MapValEmpty(cty.String), "o", nullStr), obj("l", cty.ListValEmpty(cty.String), "m", cty.NullVal(cty.Map(cty.String)), "o", nullStr), nil},
 		"null and an empty string":      {obj("a", nullStr), obj("a", str("")), []string{"a"}},
+		"a secret map":                  {obj("m", cty.MapVal(map[string]cty.Value{"hidden": str("1")}).Mark(Sensitive)), obj("m", cty.MapValEmpty(cty.String).Mark(Sensitive)), []string{"m"}},
+		"a secret that stays":           {obj("a", str("1").Mark(Sensitive)), obj("a", str("1")), nil},
 		"gone":                          {obj("a", str("1"), "b", nullStr), cty.NullVal(obj("a", nullStr, "b", nullStr).Type()), []string{"a"}},
 		"never there":                   {cty.NilVal, cty.NilVal, nil},
 		"there":                         {cty.NilVal, obj("a", str("1"), "b", nullStr), []string{"a"}},

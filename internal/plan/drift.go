@@ -8,22 +8,31 @@ import (
 
 // Drift lists the attributes that differ, such as "tags.team" or "rule[0].port", in the order of their names.
 // Elements of sets have no names, so a set is listed as a whole, and so is a list whose length changed. What does
-// not exist counts as all null.
+// not exist counts as all null. Of what bears a mark no more is told than that it differs.
 func Drift(before, after cty.Value) []string {
 	var out []string
-	drift(unmarkOrNull(before), unmarkOrNull(after), "", &out)
+	drift(thereOrNull(before), thereOrNull(after), "", &out)
 	return out
 }
 
-func unmarkOrNull(v cty.Value) cty.Value {
+func thereOrNull(v cty.Value) cty.Value {
 	if v == cty.NilVal {
 		return cty.NullVal(cty.DynamicPseudoType)
 	}
-	return unmark(v)
+	v, _ = v.Unmark() // attributes are told of, whatever the whole is
+	return v
 }
 
 func drift(a, b cty.Value, field string, out *[]string) {
+	hidden := a.IsMarked() || b.IsMarked()
+	if hidden {
+		a, b = unmark(a), unmark(b)
+	}
 	if a.RawEquals(b) || nothing(a) && nothing(b) {
+		return
+	}
+	if hidden {
+		*out = append(*out, field)
 		return
 	}
 	known := a.IsKnown() && b.IsKnown()

@@ -1,5 +1,7 @@
 package plan
 
+//lint:file-ignore SA1019 bcrypt is made of blowfish
+
 import (
 	"crypto/sha256"
 	"encoding/base64"

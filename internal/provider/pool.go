@@ -40,8 +40,8 @@ type PoolConfig struct {
 	Debug bool
 }
 
-// unconfiguredIdle is how long a process lives on that was started for a schema or a validation.
-const unconfiguredIdle = 15 * time.Second
+// briefIdle is how long a process lives on unused that was started for a schema or a validation, or under an ephemeral configuration.
+const briefIdle = 15 * time.Second
 
 // Pool runs providers: one process for each package and configuration, shared by all who need it, started on first use,
 // stopped when idle, started again when it has died. It is safe for concurrent use.
@@ -69,6 +69,8 @@ type processKey struct {
 	checksum   string
 	configured bool
 	key        string
+	// brief processes are not kept for long.
+	brief bool
 }
 
 // Configuration is a provider's configuration and its name.
@@ -77,6 +79,9 @@ type Configuration struct {
 	Key string
 	// Config conforms to the schema of the provider's configuration; cty.NilVal sets nothing. Marks are removed.
 	Config cty.Value
+	// Ephemeral is true when nobody will ask for it again, as it holds a value that is another each time. Its process does not
+	// wait for long when it is idle.
+	Ephemeral bool
 }
 
 // NewPool returns an empty pool.
@@ -211,7 +216,7 @@ func (p *Pool) ValidateConfig(ctx context.Context, pkg Package, config cty.Value
 // a *ConfigError when the provider refuses the configuration, a *CrashError when it can't be started, a *ChecksumError when its
 // files were changed, and ErrClosed after Close.
 func (p *Pool) Acquire(ctx context.Context, pkg Package, c Configuration) (*Lease, error) {
-	return p.acquire(ctx, pkg, processKey{checksum: pkg.Checksum, configured: true, key: c.Key}, c.Config)
+	return p.acquire(ctx, pkg, processKey{checksum: pkg.Checksum, configured: true, key: c.Key, brief: c.Ephemeral}, c.Config)
 }
 
 // Unconfigured lends a process of a package that nobody configured: enough for a schema, a validation or a function. It
@@ -363,8 +368,8 @@ func (p *Pool) release(proc *process) {
 		return
 	}
 	after, mark := p.config.IdleTimeout, proc.idleSince
-	if !proc.key.configured {
-		after = min(after, unconfiguredIdle)
+	if !proc.key.configured || proc.key.brief {
+		after = min(after, briefIdle)
 	}
 	if proc.timer != nil {
 		proc.timer.Stop() // calls that follow each other must not pile timers up

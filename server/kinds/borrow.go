@@ -36,7 +36,8 @@ func (s *served) borrowed(u *unstructured.Unstructured) map[plan.Address]string 
 }
 
 // mayBorrow refuses an object that refers to what its author may not read: whoever plans it later may well be allowed to, and
-// would hand it over. References that the object had before are not asked about again; old is nil for a new object.
+// would hand it over. A change asks for all of it, also for what the object referred to before: where that goes may be what
+// changes. old is nil for a new object.
 func (s *served) mayBorrow(ctx context.Context, u, old *unstructured.Unstructured) error {
 	if old != nil && !changed(u, old, "spec") && !changed(u, old, "lifecycle") {
 		return nil
@@ -51,11 +52,6 @@ func (s *served) mayBorrow(ctx context.Context, u, old *unstructured.Unstructure
 	}
 	if who.GetName() == user.APIServerUser {
 		return nil
-	}
-	if old != nil {
-		for a := range s.borrowed(old) {
-			delete(refs, a)
-		}
 	}
 	problems, err := s.kinds.MayBorrow(ctx, who, u.GetNamespace(), refs)
 	if err != nil {

@@ -20,9 +20,8 @@ type InUseFunc func(ctx context.Context, obj metav1.Object) (count int, example 
 // ChangesFunc reads a page of at most limit changes of a plan, after the page that gave the token cont.
 type ChangesFunc func(ctx context.Context, plan *v1alpha1.Plan, limit int, cont string) (*v1alpha1.PlanChangeList, error)
 
-// BorrowFunc says what of a ProviderConfig refers to something that its author may not read. What old, which is nil for a new
-// one, referred to is not asked about again.
-type BorrowFunc func(ctx context.Context, who user.Info, cfg, old *v1alpha1.ProviderConfig) (problems []string, err error)
+// BorrowFunc says what of a ProviderConfig refers to something that its author may not read.
+type BorrowFunc func(ctx context.Context, who user.Info, cfg *v1alpha1.ProviderConfig) (problems []string, err error)
 
 // Config is what the registries stand on. Every field is required.
 type Config struct {

@@ -68,10 +68,10 @@ func mayBorrow(borrow BorrowFunc) func(ctx context.Context, obj, old runtime.Obj
 		}
 		cfg := obj.(*v1alpha1.ProviderConfig)
 		before, _ := old.(*v1alpha1.ProviderConfig)
-		if who.GetName() == user.APIServerUser || before != nil && sameSpec(cfg.Spec, before.Spec) {
+		if who.GetName() == user.APIServerUser || before != nil && sameArguments(cfg.Spec, before.Spec) {
 			return nil
 		}
-		problems, err := borrow(ctx, who, cfg, before)
+		problems, err := borrow(ctx, who, cfg)
 		if err != nil {
 			return apierrors.NewInternalError(err)
 		}
@@ -80,6 +80,12 @@ func mayBorrow(borrow BorrowFunc) func(ctx context.Context, obj, old runtime.Obj
 		}
 		return apierrors.NewForbidden(v1alpha1.Resource("providerconfigs"), cfg.Name, errors.New(strings.Join(problems, "; ")))
 	}
+}
+
+// sameArguments says whether a provider is told the same: where what it refers to goes cannot have changed then.
+func sameArguments(a, b v1alpha1.ProviderConfigSpec) bool {
+	a.Limits, b.Limits = nil, nil
+	return sameSpec(a, b)
 }
 
 // argumentPath is how an argument of a provider is spelled, a nested one with dots.

@@ -16,15 +16,22 @@ type cloud struct {
 	client *simcloud.Client
 	// last is the last call before the step.
 	last int64
+	// directory is what stands for a cloud to the providers without one.
+	directory directory
 }
 
-func startCloud() (*cloud, error) {
+// startCloud starts a cloud, and makes a directory for the providers that know none.
+func startCloud(dir string) (*cloud, error) {
+	d, err := openDirectory(dir)
+	if err != nil {
+		return nil, err
+	}
 	// Two clouds that were asked for the same must answer the same, whatever order things happen in.
 	r, err := simcloud.Start("127.0.0.1:0", simcloud.Config{Settings: simcloud.Settings{Repeatable: true}})
 	if err != nil {
 		return nil, err
 	}
-	return &cloud{Running: r, client: r.Client()}, nil
+	return &cloud{Running: r, client: r.Client(), directory: d}, nil
 }
 
 func (c *cloud) stop() error {
@@ -36,6 +43,9 @@ func (c *cloud) stop() error {
 
 // prepare does what a step says happens at the cloud.
 func (c *cloud) prepare(ctx context.Context, s *step) error {
+	if err := c.directory.prepare(s); err != nil {
+		return err
+	}
 	for _, o := range s.Create {
 		fields := map[string]any{"name": o.Name}
 		for k, v := range o.Fields {
@@ -46,11 +56,17 @@ func (c *cloud) prepare(ctx context.Context, s *step) error {
 		}
 	}
 	for _, o := range s.Drift {
+		if shaped(o.Kind) {
+			continue
+		}
 		if _, err := c.client.Drift(ctx, o.Kind, o.Name, o.Fields); err != nil && !s.excuses(err) {
 			return fmt.Errorf("change %s %q at the cloud: %w", o.Kind, o.Name, err)
 		}
 	}
 	for _, o := range s.Vanish {
+		if shaped(o.Kind) {
+			continue
+		}
 		if err := c.client.Destroy(ctx, o.Kind, o.Name); err != nil && !s.excuses(err) {
 			return fmt.Errorf("delete %s %q at the cloud: %w", o.Kind, o.Name, err)
 		}
@@ -117,5 +133,5 @@ func (c *cloud) observe(ctx context.Context, out *outcome) error {
 			out.Objects[o.ID()] = o
 		}
 	}
-	return nil
+	return c.directory.observe(out)
 }

@@ -176,7 +176,7 @@ func providerConfig(name, endpoint, directory string) map[string]any {
 	switch name {
 	case "sim":
 		return map[string]any{"endpoint": endpoint}
-	case "conform5", "conform6":
+	case "conform5", "conform6", "shape5", "shape6":
 		return map[string]any{"directory": directory}
 	}
 	return map[string]any{}

@@ -46,6 +46,7 @@ func settlePlans(s *step, m *memory, tf, hy *planDocument) {
 func settleStates(s *step, m *memory, tf, hy *outcome) {
 	left := m.leftAlone(s, tf, hy)
 	tf.States, hy.States = closed(tf.States), closed(hy.States)
+	m.dropStale(tf.States, hy.States)
 	for at, b := range hy.States {
 		a := tf.States[at]
 		switch {
@@ -92,8 +93,34 @@ func forgottenSecret(tf *planDocument, d difference) bool {
 	for _, action := range tf.actions() {
 		replaces = replaces || action == "delete create" || action == "create delete"
 	}
+	if strings.HasSuffix(d.path, "/change/actions/0") && d.terraform == "update" && d.hykube == "no-op" {
+		return replaces && sameValues(tf, d.path) // what it refers to is no secret for a while, and that is all that changes
+	}
 	return replaces && (strings.Contains(d.path, "/change/after") || strings.HasPrefix(d.path, "plan/Values/")) &&
 		(d.hykube == mask || d.hykube == true && d.terraform != true)
+}
+
+// sameValues says that Terraform's change at a path changes nothing but what is secret.
+func sameValues(tf *planDocument, path string) bool {
+	at := strings.TrimSuffix(strings.TrimPrefix(path, "plan/Changes/"), "/change/actions/0")
+	change, _ := tf.Changes[at]["change"].(map[string]any)
+	before, _ := change["before"].(map[string]any)
+	after, _ := change["after"].(map[string]any)
+	for name, v := range before {
+		if v != mask && len(compare("", asJSON(v), asJSON(after[name]))) > 0 {
+			return false
+		}
+	}
+	return len(before) > 0
+}
+
+// emptiedSecret (D13) says that a difference is one of a set that held secrets and is empty now: Terraform masks that it is empty, too.
+func emptiedSecret(d difference) bool {
+	empty := d.hykube == absent{} && strings.HasPrefix(d.path, "plan/Drift/")
+	if l, ok := d.hykube.([]any); ok && len(l) == 0 {
+		empty = true
+	}
+	return empty && (d.terraform == mask || d.terraform == true && strings.Contains(d.path, "_sensitive/"))
 }
 
 // unreadDeleted (D7) says that a difference is one of what is to be deleted, whose last reading Terraform does not show.
@@ -101,6 +128,24 @@ func unreadDeleted(tf *planDocument, d difference) bool {
 	for at, action := range tf.actions() {
 		if action == "delete" && strings.HasPrefix(d.path, "plan/Changes/"+at+"/change/before") {
 			return true
+		}
+	}
+	return false
+}
+
+// unreadNested (D12) says that a difference is one of what a data source, which is to be read later, has within an argument. What it
+// computes within the elements of a set or a map is unknown; Terraform plans null there, as if it knew, and orders the set by that.
+func unreadNested(tf *planDocument, d difference) bool {
+	for at, action := range tf.actions() {
+		if action != "read" {
+			continue
+		}
+		if rest, ok := strings.CutPrefix(d.path, "plan/Values/"+at+"/values/"); ok {
+			return strings.Contains(rest, "/")
+		}
+		if rest, ok := strings.CutPrefix(d.path, "plan/Changes/"+at+"/change/after"); ok {
+			_, rest, _ = strings.Cut(rest, "/")
+			return strings.Contains(rest, "/")
 		}
 	}
 	return false
@@ -226,6 +271,20 @@ func masked(v, flags any) any {
 		}
 	}
 	return v
+}
+
+// dropStale (D4) takes out of Terraform's dependencies those that were recorded before and that Hykube no longer has: when what stands
+// between two resources no longer refers to the one, Terraform's record of the other keeps it for a while.
+func (m *memory) dropStale(tf, hy map[string]*state) {
+	for at, a := range tf {
+		recorded := a.Dependencies
+		if b := hy[at]; b != nil {
+			a.Dependencies = slices.DeleteFunc(slices.Clone(recorded), func(d string) bool {
+				return slices.Contains(m.dependencies[at], d) && !slices.Contains(b.Dependencies, d)
+			})
+		}
+		m.dependencies[at] = recorded
+	}
 }
 
 // closed (D4) makes the recorded dependencies those of the dependencies, too: Terraform records all, Hykube the direct ones.

@@ -22,6 +22,8 @@ var (
 	cases = flag.Int("cases", 5, "how many generated stories to tell")
 	hide  = flag.String("hide", "", "regular expression: differences at paths that it matches are not told, to see the others")
 	seed  = flag.Int64("seed", 1, "seed of the first generated story; the next ones count up")
+	// shapes are stories of types that are generated, too.
+	shapes = flag.Int("shapes", 0, "how many stories of generated types to tell, from the same seed on; 0 tells some well-known ones")
 )
 
 // shared is made by TestMain, before any test; nil where there is no Terraform.
@@ -109,7 +111,7 @@ func compareAll(t *testing.T, st *story) (reports []string) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	tf, err := newTerraform(shared, dir)
+	tf, err := newTerraform(shared, st, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,4 +241,27 @@ func TestGenerated(t *testing.T) {
 			tell(t, generate(seed, types))
 		})
 	}
+}
+
+// TestShapes tells stories of types that nobody wrote, see tests/conformance/shape.
+func TestShapes(t *testing.T) {
+	needTerraform(t)
+	for _, seed := range shapeSeeds() {
+		t.Run(fmt.Sprintf("seed-%d", seed), func(t *testing.T) {
+			t.Parallel()
+			tell(t, generateShapes(seed))
+		})
+	}
+}
+
+// shapeSeeds are the seeds of the stories of generated types: those that were asked for, or a few that have all modes of nesting, both
+// protocols, drift, a replacement and an import in them.
+func shapeSeeds() (out []int64) {
+	if *shapes == 0 {
+		return []int64{1, 4, 11, 21}
+	}
+	for i := range *shapes {
+		out = append(out, *seed+int64(i))
+	}
+	return out
 }

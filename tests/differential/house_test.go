@@ -19,6 +19,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/hykube/hykube/tests/conformance/shape"
 )
 
 const (
@@ -44,7 +46,18 @@ type house struct {
 }
 
 // plugin is a provider's binary.
-type plugin struct{ namespace, version, path string }
+type plugin struct {
+	namespace, version, path string
+	// options are the contents of shape.OptionsFile beside it; nil when there is none.
+	options []byte
+}
+
+// shapeOptions are the seeds that the types of the providers of generated types are made from.
+func shapeOptions() []byte {
+	seeds := shapeSeeds()
+	first, last := slices.Min(seeds), slices.Max(seeds)
+	return fmt.Appendf(nil, `{"first": %d, "count": %d}`, first, last-first+1)
+}
 
 // findTerraform finds OpenTofu or Terraform; empty when there is neither.
 func findTerraform() string {
@@ -104,6 +117,10 @@ func (h *house) findPlugins(mirror string) error {
 	for _, name := range []string{"conform5", "conform6"} {
 		h.plugins[name] = plugin{namespace: "hykube", version: "0.1.0", path: filepath.Join(built, "terraform-provider-"+name)}
 	}
+	// One binary speaks both protocols: its name says which.
+	for _, name := range []string{"shape5", "shape6"} {
+		h.plugins[name] = plugin{namespace: "hykube", version: "0.1.0", path: filepath.Join(built, "terraform-provider-shape"), options: shapeOptions()}
+	}
 	if _, ok := h.plugins["sim"]; !ok {
 		return fmt.Errorf("there is no provider sim in %s: run make mirror", mirror)
 	}
@@ -134,6 +151,11 @@ func (h *house) layPlugins() error {
 		}
 		if err := os.WriteFile(file, data, 0o755); err != nil {
 			return err
+		}
+		if p.options != nil {
+			if err := os.WriteFile(filepath.Join(dir, shape.OptionsFile), p.options, 0o644); err != nil {
+				return err
+			}
 		}
 		fmt.Fprintf(&rc, "    %q = %q\n", h.sources[name], dir)
 	}

@@ -35,7 +35,7 @@ type hykube struct {
 }
 
 func newHykube(ctx context.Context, h *house, namespace string) (*hykube, error) {
-	c, err := startCloud()
+	c, err := startCloud(filepath.Join(h.dir, "clouds", namespace))
 	if err != nil {
 		return nil, err
 	}
@@ -256,7 +256,7 @@ func (y *hykube) planAndApply(ctx context.Context, s *step, out *outcome) error 
 		out.PlanError, out.Plan = refusals, nil
 		return nil
 	}
-	if s.PlanOnly || reason(p, v1alpha1.ConditionReady) == v1alpha1.ReasonNoChanges {
+	if r := reason(p, v1alpha1.ConditionReady); s.PlanOnly || r == v1alpha1.ReasonNoChanges || r == v1alpha1.ReasonDeferred {
 		return nil
 	}
 	if err := y.cloud.faults(ctx, s.ApplyFaults); err != nil {

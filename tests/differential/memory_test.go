@@ -12,10 +12,12 @@ import (
 type memory struct {
 	terraform, hykube *alias
 	unrecorded        map[string]bool
+	// dependencies are those that Terraform had recorded, by address.
+	dependencies map[string][]string
 }
 
 func newMemory() *memory {
-	return &memory{&alias{by: map[string]string{}, count: map[string]int{}}, &alias{by: map[string]string{}, count: map[string]int{}}, map[string]bool{}}
+	return &memory{&alias{by: map[string]string{}, count: map[string]int{}}, &alias{by: map[string]string{}, count: map[string]int{}}, map[string]bool{}, map[string][]string{}}
 }
 
 // compare compares a part of two outcomes, with names for what was made at random.

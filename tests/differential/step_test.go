@@ -25,6 +25,21 @@ type story struct {
 	Steps []*step `json:"steps"`
 }
 
+// providers are the names of all providers that the story speaks of.
+func (st *story) providers() []string {
+	names := map[string]bool{}
+	for _, s := range st.Steps {
+		for _, addresses := range [][]string{slices.Collect(maps.Keys(s.Resources)), slices.Collect(maps.Keys(s.Set))} {
+			for _, at := range addresses {
+				if a, err := parseAddress(at); err == nil {
+					names[a.provider()] = true
+				}
+			}
+		}
+	}
+	return sorted(names)
+}
+
 // step changes the configuration, the cloud or both, plans, and applies.
 type step struct {
 	What string `json:"what,omitempty"`

@@ -18,6 +18,8 @@ type terraform struct {
 	house *house
 	cloud *cloud
 	dir   string
+	// sources are the addresses of the providers that the story speaks of: each costs a process with every command.
+	sources map[string]string
 }
 
 // errRefused says that a command was refused as a user would see it refused; anything else is the test's own failure.
@@ -25,12 +27,16 @@ type errRefused struct{ text string }
 
 func (e errRefused) Error() string { return e.text }
 
-func newTerraform(h *house, dir string) (*terraform, error) {
-	c, err := startCloud()
+func newTerraform(h *house, st *story, dir string) (*terraform, error) {
+	c, err := startCloud(filepath.Join(dir, "cloud"))
 	if err != nil {
 		return nil, err
 	}
-	return &terraform{house: h, cloud: c, dir: dir}, nil
+	t := &terraform{house: h, cloud: c, dir: dir, sources: map[string]string{}}
+	for _, name := range st.providers() {
+		t.sources[name] = h.sources[name]
+	}
+	return t, nil
 }
 
 func (t *terraform) run(ctx context.Context, args ...string) (stdout []byte, err error) {
@@ -63,7 +69,7 @@ func unframed(s string) string {
 
 // play plays a step.
 func (t *terraform) play(ctx context.Context, s *step, c config) (*outcome, error) {
-	text, err := c.terraform(t.house.sources, t.cloud.Address, filepath.Join(t.dir, "cloud"))
+	text, err := c.terraform(t.sources, t.cloud.Address, filepath.Join(t.dir, "cloud"))
 	if err != nil {
 		return nil, err
 	}

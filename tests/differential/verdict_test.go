@@ -3,6 +3,7 @@ package differential
 import (
 	"maps"
 	"slices"
+	"strings"
 )
 
 // judge compares what two sides made of a step. What stands in docs/differential.md as a documented difference is taken
@@ -20,7 +21,7 @@ func judge(s *step, m *memory, tf, hy *outcome) []difference {
 		settlePlans(s, m, tf.Plan, hy.Plan)
 		found := m.compare("plan", tf.Plan, hy.Plan)
 		out = append(out, slices.DeleteFunc(found, func(d difference) bool {
-			return forgottenSecret(tf.Plan, d) || unreadDeleted(tf.Plan, d)
+			return forgottenSecret(tf.Plan, d) || unreadDeleted(tf.Plan, d) || unreadNested(tf.Plan, d) || emptiedSecret(d)
 		})...)
 	}
 	m.terraform.learn(tf.States)
@@ -33,6 +34,13 @@ func judge(s *step, m *memory, tf, hy *outcome) []difference {
 			for _, calls := range o.Calls {
 				slices.Sort(calls)
 			}
+		}
+	}
+	if tf.PlanError+tf.ApplyError != "" || s.Destroy {
+		// How much was still planned before it failed is nobody's business, nor that Terraform plans what there is before it
+		// plans to destroy it.
+		for _, o := range []*outcome{tf, hy} {
+			maps.DeleteFunc(o.Calls, func(key string, _ []string) bool { return strings.HasPrefix(key, "plans ") })
 		}
 	}
 	out = append(out, m.compare("calls", tf.Calls, hy.Calls)...)

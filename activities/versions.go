@@ -1,0 +1,141 @@
+package activities
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/catalog"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/plan"
+
+	ctyjson "github.com/zclconf/go-cty/cty/json"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// This file tells whether what an object follows is still what it was when the object was last found, or made, as it should be. A
+// default plan looks at nothing else of what nobody wrote anew.
+
+// versions are those of all that a node follows: what it refers to, as that is recorded, and what it is made with.
+func (s *survey) versions(n *node) map[string]string {
+	seen := map[string]string{}
+	maps.Copy(seen, n.follows)
+	for _, i := range s.indexes(s.behind(n.dependsOn, v1alpha1.ModeEphemeral)) {
+		switch d := s.nodes[i]; {
+		case d.mode == v1alpha1.ModeEphemeral:
+			maps.Copy(seen, d.follows)
+		case d.mode == v1alpha1.ModeManaged && d.record.Version != "":
+			seen[d.addr.String()] = d.record.Version
+		}
+	}
+	return seen
+}
+
+// outdated says whether something that a node follows was changed by a plan that left the node out, came out other than it was
+// planned, or is changed by no plan at all.
+func (s *survey) outdated(n *node) bool { return !maps.Equal(s.versions(n), n.record.Seen) }
+
+// note writes down which versions of what a change refers to it was planned with: those that this plan is to record, where it
+// records any.
+func (pr *proposal) note(c *ledger.Change) {
+	for _, j := range c.DependsOn {
+		d := pr.all[j]
+		if d.Mode != "" || d.Deposed != "" || d.Action == v1alpha1.ActionNoOp && d.Importing == nil && d.PreviousAddress == "" && d.Refreshed == nil {
+			continue
+		}
+		if c.Seen == nil { // there was none to be stored
+			c.Seen = map[string]string{}
+		}
+		c.Seen[d.Address] = ledger.VersionOf(pr.plan.UID)
+	}
+}
+
+// follow finds the versions of what a node follows that is no resource: its provider, the ProviderConfig, which may be nil, and what
+// its expressions refer to outside of the namespace's plans. What is opened is of no version but that of what it is opened with.
+func (n *node) follow(s *settings, config *setting) {
+	if !n.wanted || n.mode != v1alpha1.ModeManaged && n.mode != v1alpha1.ModeEphemeral {
+		return
+	}
+	n.follows = map[string]string{}
+	if version := n.entry.Package.Version; version != "" {
+		n.follows["Provider/"+n.entry.Name] = version
+	}
+	if config != nil {
+		n.follows["ProviderConfig/"+config.cfg.Name] = config.version
+	}
+	outside := ""
+	if n.external {
+		var told bool
+		if outside, told = s.outside(n.references); told {
+			n.external = false
+		}
+	}
+	n.external = n.external || config != nil && !config.told
+	switch {
+	case n.mode == v1alpha1.ModeEphemeral:
+		n.follows[n.addr.String()] = versionOf(n.obj, outside)
+	case outside != "":
+		n.follows["outside"] = outside
+	}
+}
+
+// versionOf is another one whenever somebody writes an object anew, or what it refers to outside of the namespace's plans.
+func versionOf(obj metav1.Object, outside string) string {
+	return strings.TrimSuffix(fmt.Sprintf("%s/%d/%s", obj.GetUID(), obj.GetGeneration(), outside), "/")
+}
+
+// versionOfConfig is another one whenever a provider is told something else by a ProviderConfig. What may be asked of it at once is
+// no part of that, and neither are the values of secretRefs, which rotate.
+func versionOfConfig(cfg *v1alpha1.ProviderConfig, outside string) string {
+	spec := cfg.Spec
+	spec.Limits = nil
+	text, err := json.Marshal(spec)
+	if err != nil { // it was decoded from JSON
+		text = fmt.Append(nil, cfg.UID, cfg.Generation)
+	}
+	sum := sha256.Sum256(text)
+	return strings.TrimSuffix(hex.EncodeToString(sum[:8])+"/"+outside, "/")
+}
+
+// asPlanned refuses a ProviderConfig that was changed after the plan was made: the approval was about what it says, too.
+func (s *stepRun) asPlanned(ctx context.Context, cfg *v1alpha1.ProviderConfig) error {
+	if cfg == nil || s.change.ConfigVersion == "" {
+		return nil
+	}
+	outside, told := s.scope.outside(ctx, catalog.References(cfg))
+	if told && versionOfConfig(cfg, outside) != s.change.ConfigVersion {
+		return &staleError{fmt.Sprintf("the ProviderConfig %q, or a ConfigMap or Secret that it refers to, was changed after the plan was made", cfg.Name)}
+	}
+	return nil
+}
+
+// outside is the version of what expressions refer to that no plan of this namespace changes, such as a ConfigMap; ok is false when
+// only a look at whatever follows it tells, since it cannot be read now.
+func (s *scope) outside(ctx context.Context, refs []plan.Reference) (version string, ok bool) {
+	h := sha256.New()
+	for _, ref := range refs {
+		if ref.Namespace == "" && !ref.Stored() {
+			continue
+		}
+		if ref.Mode == v1alpha1.ModeEphemeral {
+			return "", false // it is another one each time
+		}
+		v, found, err := s.value(ctx, ref.Address)
+		if err != nil || !found {
+			return "", false
+		}
+		v, _ = v.UnmarkDeep()
+		raw, err := ctyjson.Marshal(v, v.Type())
+		if err != nil {
+			return "", false
+		}
+		fmt.Fprintf(h, "%s %s\n", ref.Address, raw)
+		version = hex.EncodeToString(h.Sum(nil)[:8])
+	}
+	return version, true
+}

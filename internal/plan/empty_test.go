@@ -1,0 +1,28 @@
+package plan
+
+import (
+	"testing"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+func TestNullIsNotEmpty(t *testing.T) {
+	of := func(v cty.Value) cty.Value { return cty.ObjectVal(map[string]cty.Value{"x": v}) }
+	for name, empty := range map[string]cty.Value{
+		"list": cty.ListValEmpty(cty.Number), "set": cty.SetValEmpty(cty.String), "map": cty.MapValEmpty(cty.String),
+		"tuple": cty.EmptyTupleVal, "object": cty.EmptyObjectVal,
+	} {
+		null := of(cty.NullVal(empty.Type()))
+		for _, tc := range [][2]cty.Value{{of(empty), null}, {null, of(empty)}} {
+			if action, _ := Decide(tc[0], tc[1], nil, false, false); action != v1alpha1.ActionUpdate {
+				t.Errorf("%s: from %#v to %#v is %s, want an update", name, tc[0], tc[1], action)
+			}
+		}
+	}
+	a, b := of(cty.ObjectVal(map[string]cty.Value{"n": cty.NullVal(cty.String)})), of(cty.ObjectVal(map[string]cty.Value{"n": cty.NullVal(cty.DynamicPseudoType)}))
+	if action, _ := Decide(a, b, nil, false, false); action != v1alpha1.ActionNoOp {
+		t.Errorf("nulls of different types: %s, want nothing to do", action)
+	}
+}

@@ -1,0 +1,553 @@
+package shape
+
+//lint:file-ignore SA1019 a provider of the legacy SDK says so with it
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/hykube/hykube/tests/conformance/cloud"
+)
+
+// Options are found beside the executable: which seeds the provider's types are made from.
+type Options struct {
+	First int64 `json:"first"`
+	Count int64 `json:"count"`
+}
+
+// OptionsFile is their name.
+const OptionsFile = "shape.json"
+
+// OwnOptions reads the options beside this executable; without them there is the first seed.
+func OwnOptions() (Options, error) {
+	o := Options{First: 1, Count: 1}
+	exe, err := os.Executable()
+	if err != nil {
+		return o, err
+	}
+	data, err := os.ReadFile(filepath.Join(filepath.Dir(exe), OptionsFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return o, nil
+	}
+	if err != nil {
+		return o, err
+	}
+	return o, json.Unmarshal(data, &o)
+}
+
+// ObjectState is the key of an object's state, as JSON, among its fields at the cloud; ObjectTitle that of what people call it.
+const (
+	ObjectState = "state"
+	ObjectTitle = "title"
+)
+
+// server is the provider on protocol 6. What no type of it needs is nil, and nobody may call it.
+type server struct {
+	tfprotov6.ProviderServer
+	legacy    bool
+	resources map[string]*Shape
+	data      map[string]*Shape
+
+	mu    sync.Mutex
+	cloud *cloud.Cloud // nil until the provider is configured
+}
+
+// New6 makes the provider for protocol 6. name is its own name, the prefix of its types.
+func New6(name string, o Options) tfprotov6.ProviderServer { return newServer(name, o, false) }
+
+func newServer(name string, o Options, legacy bool) *server {
+	s := &server{legacy: legacy, resources: map[string]*Shape{}, data: map[string]*Shape{}}
+	for seed := o.First; seed < o.First+o.Count; seed++ {
+		resources, data := Make(name, seed, legacy)
+		for _, r := range resources {
+			s.resources[r.Name] = r
+		}
+		s.data[data.Name] = data
+	}
+	return s
+}
+
+// providerType is the type of the provider's own configuration.
+func providerType() tftypes.Object {
+	return tftypes.Object{AttributeTypes: map[string]tftypes.Type{"directory": tftypes.String}}
+}
+
+func (s *server) GetMetadata(context.Context, *tfprotov6.GetMetadataRequest) (*tfprotov6.GetMetadataResponse, error) {
+	out := &tfprotov6.GetMetadataResponse{}
+	for _, name := range sortedKeys(s.resources) {
+		out.Resources = append(out.Resources, tfprotov6.ResourceMetadata{TypeName: name})
+	}
+	for _, name := range sortedKeys(s.data) {
+		out.DataSources = append(out.DataSources, tfprotov6.DataSourceMetadata{TypeName: name})
+	}
+	return out, nil
+}
+
+func (s *server) GetProviderSchema(context.Context, *tfprotov6.GetProviderSchemaRequest) (*tfprotov6.GetProviderSchemaResponse, error) {
+	out := &tfprotov6.GetProviderSchemaResponse{
+		Provider: &tfprotov6.Schema{Block: &tfprotov6.SchemaBlock{Attributes: []*tfprotov6.SchemaAttribute{
+			{Name: "directory", Type: tftypes.String, Optional: true},
+		}}},
+		ResourceSchemas: map[string]*tfprotov6.Schema{}, DataSourceSchemas: map[string]*tfprotov6.Schema{},
+		ServerCapabilities: &tfprotov6.ServerCapabilities{GetProviderSchemaOptional: true, PlanDestroy: !s.legacy},
+	}
+	for name, r := range s.resources {
+		out.ResourceSchemas[name] = &tfprotov6.Schema{Block: r.Block.schema6()}
+	}
+	for name, d := range s.data {
+		out.DataSourceSchemas[name] = &tfprotov6.Schema{Block: d.Block.schema6()}
+	}
+	return out, nil
+}
+
+func (s *server) GetResourceIdentitySchemas(context.Context, *tfprotov6.GetResourceIdentitySchemasRequest) (*tfprotov6.GetResourceIdentitySchemasResponse, error) {
+	out := &tfprotov6.GetResourceIdentitySchemasResponse{IdentitySchemas: map[string]*tfprotov6.ResourceIdentitySchema{}}
+	for name, r := range s.resources {
+		if r.Identity {
+			out.IdentitySchemas[name] = &tfprotov6.ResourceIdentitySchema{IdentityAttributes: []*tfprotov6.ResourceIdentitySchemaAttribute{
+				{Name: "key", Type: tftypes.String, RequiredForImport: true},
+			}}
+		}
+	}
+	return out, nil
+}
+
+func (s *server) ValidateProviderConfig(_ context.Context, req *tfprotov6.ValidateProviderConfigRequest) (*tfprotov6.ValidateProviderConfigResponse, error) {
+	return &tfprotov6.ValidateProviderConfigResponse{PreparedConfig: req.Config}, nil
+}
+
+func (s *server) ConfigureProvider(_ context.Context, req *tfprotov6.ConfigureProviderRequest) (*tfprotov6.ConfigureProviderResponse, error) {
+	config, err := req.Config.Unmarshal(providerType())
+	if err != nil {
+		return nil, err
+	}
+	c, err := cloud.Open(cmp.Or(text(fields(config)["directory"]), os.Getenv(cloud.DirectoryEnv)))
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cloud = c
+	return &tfprotov6.ConfigureProviderResponse{}, nil
+}
+
+func (s *server) StopProvider(context.Context, *tfprotov6.StopProviderRequest) (*tfprotov6.StopProviderResponse, error) {
+	return &tfprotov6.StopProviderResponse{}, nil
+}
+
+func (s *server) GetFunctions(context.Context, *tfprotov6.GetFunctionsRequest) (*tfprotov6.GetFunctionsResponse, error) {
+	return &tfprotov6.GetFunctionsResponse{}, nil
+}
+
+// on finds a type, and the cloud.
+func (s *server) on(types map[string]*Shape, name string) (*Shape, tftypes.Object, *cloud.Cloud, error) {
+	r := types[name]
+	if r == nil {
+		return nil, tftypes.Object{}, nil, fmt.Errorf("there is no type %q", name)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return r, r.Block.ObjectType(), s.cloud, nil
+}
+
+// wrong makes a diagnostic of what a client must not do.
+func wrong(format string, args ...any) []*tfprotov6.Diagnostic {
+	return []*tfprotov6.Diagnostic{{Severity: tfprotov6.DiagnosticSeverityError, Summary: "The client broke a rule", Detail: fmt.Sprintf(format, args...)}}
+}
+
+func (s *server) ValidateResourceConfig(_ context.Context, req *tfprotov6.ValidateResourceConfigRequest) (*tfprotov6.ValidateResourceConfigResponse, error) {
+	r, t, _, err := s.on(s.resources, req.TypeName)
+	if err != nil {
+		return nil, err
+	}
+	config, err := req.Config.Unmarshal(t)
+	if err != nil {
+		return nil, err
+	}
+	out := &tfprotov6.ValidateResourceConfigResponse{}
+	if problem := r.Block.misconfigured(config); problem != "" {
+		out.Diagnostics = wrong("%s", problem)
+	}
+	return out, nil
+}
+
+func (s *server) ValidateDataResourceConfig(_ context.Context, req *tfprotov6.ValidateDataResourceConfigRequest) (*tfprotov6.ValidateDataResourceConfigResponse, error) {
+	d, t, _, err := s.on(s.data, req.TypeName)
+	if err != nil {
+		return nil, err
+	}
+	config, err := req.Config.Unmarshal(t)
+	if err != nil {
+		return nil, err
+	}
+	out := &tfprotov6.ValidateDataResourceConfigResponse{}
+	if problem := d.Block.misconfigured(config); problem != "" {
+		out.Diagnostics = wrong("%s", problem)
+	}
+	return out, nil
+}
+
+// misconfigured finds what a provider has to refuse, and what a client must not let through; empty when there is nothing.
+func (b *Block) misconfigured(config tftypes.Value) string {
+	if absent(config) {
+		return ""
+	}
+	m := fields(config)
+	for _, a := range b.Attributes {
+		v := m[a.Name]
+		switch {
+		case !a.Settable() && !v.IsNull():
+			return a.Name + " cannot be set, and is: " + shown(v, a.ValueType())
+		case a.Required && v.IsNull():
+			return a.Name + " is required"
+		}
+		if a.Type == nil && a.Settable() {
+			if problem := misconfigured(a.Mode, &Block{Attributes: a.Attributes}, v); problem != "" {
+				return problem
+			}
+		}
+	}
+	for _, n := range b.Blocks {
+		v := m[n.Name]
+		switch {
+		case n.Mode == Group && v.IsNull():
+			return n.Name + " is a group, which is never null"
+		case n.Mode != Single && v.IsNull():
+			return n.Name + " is a block, whose collection is never null"
+		}
+		if problem := misconfigured(n.Mode, n.Block, v); problem != "" {
+			return problem
+		}
+	}
+	return ""
+}
+
+func misconfigured(mode Mode, b *Block, v tftypes.Value) string {
+	switch mode {
+	case Group:
+		if shown(v, b.ObjectType()) == shown((&Nested{Mode: Group, Block: b}).empty(), b.ObjectType()) {
+			return "" // nobody wrote it
+		}
+		return b.misconfigured(v)
+	case Single:
+		return b.misconfigured(v)
+	case Map:
+		m := fields(v)
+		for _, key := range sortedKeys(m) {
+			if problem := b.misconfigured(m[key]); problem != "" {
+				return problem
+			}
+		}
+		return ""
+	}
+	for _, e := range elements(v) {
+		if problem := b.misconfigured(e); problem != "" {
+			return problem
+		}
+	}
+	return ""
+}
+
+func (s *server) UpgradeResourceState(_ context.Context, req *tfprotov6.UpgradeResourceStateRequest) (*tfprotov6.UpgradeResourceStateResponse, error) {
+	_, t, _, err := s.on(s.resources, req.TypeName)
+	if err != nil {
+		return nil, err
+	}
+	v, err := req.RawState.Unmarshal(t)
+	if err != nil {
+		return nil, fmt.Errorf("read state: %w", err)
+	}
+	out, err := tfprotov6.NewDynamicValue(t, v)
+	return &tfprotov6.UpgradeResourceStateResponse{UpgradedState: &out}, err
+}
+
+func (s *server) UpgradeResourceIdentity(_ context.Context, req *tfprotov6.UpgradeResourceIdentityRequest) (*tfprotov6.UpgradeResourceIdentityResponse, error) {
+	v, err := req.RawIdentity.Unmarshal(identityType())
+	if err != nil {
+		return nil, err
+	}
+	out, err := tfprotov6.NewDynamicValue(identityType(), v)
+	return &tfprotov6.UpgradeResourceIdentityResponse{UpgradedIdentity: &tfprotov6.ResourceIdentityData{IdentityData: &out}}, err
+}
+
+// identity is what tells the object of a state from others; nil where the type has none.
+func (r *Shape) identity(state tftypes.Value) (*tfprotov6.ResourceIdentityData, error) {
+	if !r.Identity || state.IsNull() {
+		return nil, nil
+	}
+	v, err := tfprotov6.NewDynamicValue(identityType(), tftypes.NewValue(identityType(), map[string]tftypes.Value{"key": fields(state)[r.Key]}))
+	return &tfprotov6.ResourceIdentityData{IdentityData: &v}, err
+}
+
+// private is what the provider wants to be given back: what it is of, and, between plan and apply, what was planned.
+type private struct {
+	Key     string `json:"key,omitempty"`
+	Planned string `json:"planned,omitempty"`
+}
+
+func readPrivate(data []byte) (p private, err error) {
+	if len(data) > 0 {
+		err = json.Unmarshal(data, &p)
+	}
+	return p, err
+}
+
+func (s *server) ReadResource(_ context.Context, req *tfprotov6.ReadResourceRequest) (*tfprotov6.ReadResourceResponse, error) {
+	r, t, c, err := s.on(s.resources, req.TypeName)
+	if err != nil {
+		return nil, err
+	}
+	state, err := req.CurrentState.Unmarshal(t)
+	if err != nil {
+		return nil, err
+	}
+	key := text(fields(state)[r.Key])
+	p, err := readPrivate(req.Private)
+	if err != nil || p.Key != "" && p.Key != key || p.Planned != "" {
+		return &tfprotov6.ReadResourceResponse{Diagnostics: wrong("%q was read with the private data %q", key, req.Private)}, nil
+	}
+	found, err := load(c, r, key)
+	if err != nil {
+		return nil, err
+	}
+	out, err := tfprotov6.NewDynamicValue(t, found)
+	if err != nil {
+		return nil, err
+	}
+	id, err := r.identity(found)
+	return &tfprotov6.ReadResourceResponse{NewState: &out, Private: []byte(marshal(private{Key: key})), NewIdentity: id}, err
+}
+
+// load reads an object; null when there is none.
+func load(c *cloud.Cloud, r *Shape, key string) (tftypes.Value, error) {
+	t := r.Block.ObjectType()
+	o, err := c.Get(r.Name, key)
+	if err != nil || o == nil {
+		return tftypes.NewValue(t, nil), err
+	}
+	v, err := tfprotov6.RawState{JSON: []byte(o[ObjectState])}.Unmarshal(t)
+	if err != nil {
+		return v, fmt.Errorf("read object %q: %w", key, err)
+	}
+	return v, nil
+}
+
+func (s *server) PlanResourceChange(_ context.Context, req *tfprotov6.PlanResourceChangeRequest) (*tfprotov6.PlanResourceChangeResponse, error) {
+	r, t, c, err := s.on(s.resources, req.TypeName)
+	if err != nil {
+		return nil, err
+	}
+	var values [3]tftypes.Value
+	for i, v := range []*tfprotov6.DynamicValue{req.PriorState, req.Config, req.ProposedNewState} {
+		if values[i], err = v.Unmarshal(t); err != nil {
+			return nil, err
+		}
+	}
+	prior, config, proposed := values[0], values[1], values[2]
+	asked := map[string]any{"prior": plainJSON(prior, t), "config": plainJSON(config, t), "proposed": plainJSON(proposed, t)}
+	if c != nil {
+		if err := c.Log(cloud.Call{RPC: "Plan", Type: r.Name, Name: r.title(proposed, prior), Detail: marshal(asked)}); err != nil {
+			return nil, err
+		}
+	}
+	out := &tfprotov6.PlanResourceChangeResponse{PlannedPrivate: req.PriorPrivate, UnsafeToUseLegacyTypeSystem: s.legacy} //nolint:staticcheck // that is what it is for
+	planned := proposed
+	if !proposed.IsNull() {
+		planned, out.RequiresReplace = r.plan(s.legacy, prior, config, proposed)
+		p, err := readPrivate(req.PriorPrivate)
+		if err != nil {
+			return nil, err
+		}
+		p.Planned = shown(planned, t)
+		out.PlannedPrivate = []byte(marshal(p))
+	}
+	dv, err := tfprotov6.NewDynamicValue(t, planned)
+	if err != nil {
+		return nil, err
+	}
+	out.PlannedState = &dv
+	out.PlannedIdentity = req.PriorIdentity
+	if out.PlannedIdentity == nil {
+		out.PlannedIdentity, err = r.identity(planned)
+	}
+	return out, err
+}
+
+// title is what people call the object of the first state that there is.
+func (r *Shape) title(states ...tftypes.Value) string {
+	for _, v := range states {
+		if !v.IsNull() {
+			return text(fields(v)[r.Title])
+		}
+	}
+	return ""
+}
+
+func (s *server) ApplyResourceChange(_ context.Context, req *tfprotov6.ApplyResourceChangeRequest) (*tfprotov6.ApplyResourceChangeResponse, error) {
+	r, t, c, err := s.on(s.resources, req.TypeName)
+	if err != nil {
+		return nil, err
+	}
+	prior, err := req.PriorState.Unmarshal(t)
+	if err != nil {
+		return nil, err
+	}
+	planned, err := req.PlannedState.Unmarshal(t)
+	if err != nil {
+		return nil, err
+	}
+	config, err := req.Config.Unmarshal(t)
+	if err != nil {
+		return nil, err
+	}
+	action := "Update"
+	switch {
+	case prior.IsNull():
+		action = "Create"
+	case planned.IsNull():
+		action = "Delete"
+	}
+	asked := map[string]any{"prior": plainJSON(prior, t), "config": plainJSON(config, t), "planned": plainJSON(planned, t), "private": string(req.PlannedPrivate)}
+	if err := c.Log(cloud.Call{RPC: "Apply", Action: action, Type: r.Name, Name: r.title(planned, prior), Detail: marshal(asked)}); err != nil {
+		return nil, err
+	}
+	key := text(fields(prior)[r.Key])
+	if action == "Delete" {
+		return &tfprotov6.ApplyResourceChangeResponse{NewState: req.PlannedState}, c.Remove(r.Name, key)
+	}
+	p, err := readPrivate(req.PlannedPrivate)
+	switch {
+	case err != nil:
+		return nil, err
+	case p.Planned != shown(planned, t) && !s.legacy:
+		return &tfprotov6.ApplyResourceChangeResponse{NewState: req.PriorState, Diagnostics: wrong("what is to be applied is not what came with its private data:\n%s\n%s", shown(planned, t), p.Planned)}, nil
+	case !config.IsFullyKnown():
+		return &tfprotov6.ApplyResourceChangeResponse{NewState: req.PriorState, Diagnostics: wrong("the configuration is not known: %s", shown(config, t))}, nil
+	}
+	title := r.title(planned)
+	if action == "Create" {
+		if key, err = c.Create(r.Name, file(title), cloud.Object{}); err != nil {
+			return nil, err
+		}
+	}
+	made, err := r.complete(s.legacy, planned, key)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Put(r.Name, key, cloud.Object{ObjectTitle: title, ObjectState: shown(made, t)}); err != nil {
+		return nil, err
+	}
+	dv, err := tfprotov6.NewDynamicValue(t, made)
+	if err != nil {
+		return nil, err
+	}
+	id, err := r.identity(made)
+	return &tfprotov6.ApplyResourceChangeResponse{
+		NewState: &dv, Private: []byte(marshal(private{Key: key})), NewIdentity: id,
+		UnsafeToUseLegacyTypeSystem: s.legacy, //nolint:staticcheck // that is what it is for
+	}, err
+}
+
+// file makes a title the beginning of a file's name.
+func file(title string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '/' || r == '.' || r < ' ' {
+			return '-'
+		}
+		return r
+	}, title)
+}
+
+// ImportResourceState imports by key, or by title: the newest of that title.
+func (s *server) ImportResourceState(_ context.Context, req *tfprotov6.ImportResourceStateRequest) (*tfprotov6.ImportResourceStateResponse, error) {
+	r, t, c, err := s.on(s.resources, req.TypeName)
+	if err != nil {
+		return nil, err
+	}
+	key := req.ID
+	if req.Identity != nil && req.Identity.IdentityData != nil {
+		id, err := req.Identity.IdentityData.Unmarshal(identityType())
+		if err != nil {
+			return nil, err
+		}
+		key = text(fields(id)["key"])
+	}
+	ids, err := c.IDs(r.Name)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range ids {
+		if strings.HasPrefix(id, file(req.ID)+"-") && req.ID != "" {
+			key = id
+		}
+	}
+	m := map[string]tftypes.Value{}
+	for name, at := range t.AttributeTypes {
+		m[name] = tftypes.NewValue(at, nil)
+	}
+	// The collections of blocks are never null.
+	for _, n := range r.Block.Blocks {
+		m[n.Name] = n.empty()
+	}
+	m[r.Key] = tftypes.NewValue(tftypes.String, key)
+	v := tftypes.NewValue(t, m)
+	dv, err := tfprotov6.NewDynamicValue(t, v)
+	if err != nil {
+		return nil, err
+	}
+	id, err := r.identity(v)
+	return &tfprotov6.ImportResourceStateResponse{ImportedResources: []*tfprotov6.ImportedResource{{TypeName: r.Name, State: &dv, Identity: id}}}, err
+}
+
+// empty is a block that nobody wrote.
+func (n *Nested) empty() tftypes.Value {
+	t := collection(n.Mode, n.Block.ObjectType())
+	switch n.Mode {
+	case Single:
+		return tftypes.NewValue(t, nil)
+	case Group:
+		m := map[string]tftypes.Value{}
+		for _, a := range n.Block.Attributes {
+			m[a.Name] = tftypes.NewValue(a.ValueType(), nil)
+		}
+		for _, b := range n.Block.Blocks {
+			m[b.Name] = b.empty()
+		}
+		return tftypes.NewValue(t, m)
+	}
+	return zero(t)
+}
+
+// ReadDataSource answers with what was asked, and makes up the rest.
+func (s *server) ReadDataSource(_ context.Context, req *tfprotov6.ReadDataSourceRequest) (*tfprotov6.ReadDataSourceResponse, error) {
+	d, t, c, err := s.on(s.data, req.TypeName)
+	if err != nil {
+		return nil, err
+	}
+	config, err := req.Config.Unmarshal(t)
+	if err != nil {
+		return nil, err
+	}
+	if !config.IsFullyKnown() {
+		return &tfprotov6.ReadDataSourceResponse{Diagnostics: wrong("the configuration is not known: %s", shown(config, t))}, nil
+	}
+	if err := c.Log(cloud.Call{RPC: "ReadData", Type: d.Name, Name: d.title(config), Detail: shown(config, t)}); err != nil {
+		return nil, err
+	}
+	v, _ := d.plan(false, tftypes.NewValue(t, nil), config, config)
+	if v, err = d.complete(false, v, "data "+d.title(config)); err != nil {
+		return nil, err
+	}
+	dv, err := tfprotov6.NewDynamicValue(t, v)
+	return &tfprotov6.ReadDataSourceResponse{State: &dv}, err
+}
