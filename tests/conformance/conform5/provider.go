@@ -105,6 +105,10 @@ func object(d *schema.ResourceData) cloud.Object {
 			o[name] = s
 		}
 	}
+	// The SDK hands an update the text as it is configured where nothing changed.
+	if s, ok := o["shout"]; ok {
+		o["shout"] = strings.ToUpper(s)
+	}
 	return o
 }
 
