@@ -36,7 +36,8 @@ func startCloud(dir string) (*cloud, error) {
 
 func (c *cloud) stop() error {
 	c.client.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	// A connection that was dialled and never used counts as busy for five seconds.
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	return c.Stop(ctx)
 }

@@ -45,7 +45,8 @@ func newTerraform(t *testing.T, override string, config simcloud.Config) *terraf
 	tf := &terraform{t: t, cloud: r.Client(), dir: t.TempDir()}
 	t.Cleanup(func() {
 		tf.cloud.Close()
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		// A connection that was dialled and never used counts as busy for five seconds.
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
 		if err := r.Stop(ctx); err != nil {
 			t.Errorf("stop cloud: %v", err)
