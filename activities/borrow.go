@@ -16,7 +16,7 @@ import (
 // lender lends a process of a provider under a configuration, until release is called.
 type lender func(ctx context.Context, e catalog.Entry, conf provider.Configuration) (p tfprotov6.ProviderServer, release func(), err error)
 
-// loan is a configured provider for something that is no managed resource.
+// loan is a configured provider, with the permission to make a call.
 type loan struct {
 	tfprotov6.ProviderServer
 	// cfg is nil when the provider is used without a ProviderConfig.

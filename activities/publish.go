@@ -91,8 +91,7 @@ func (a *Activities) Publish(ctx context.Context, p workflows.Plan) (workflows.P
 		condition.Set(c, g, v1alpha1.ConditionPlanned, true, v1alpha1.ReasonPlanned, summary.Text)
 		switch {
 		case cancelled:
-			s.FinishedAt = now()
-			condition.Stalled(c, g, v1alpha1.ReasonCancelled, "It was cancelled while it was being made. Make a new plan.")
+			abandoned(s, g)
 		case empty && len(blocked) > 0:
 			s.FinishedAt = now()
 			condition.Ready(c, g, v1alpha1.ReasonDeferred, "Nothing can be done now: providers put off what there is to do, or another plan is at it. See status.diagnostics; make another plan later.")
@@ -113,14 +112,16 @@ func (a *Activities) Publish(ctx context.Context, p workflows.Plan) (workflows.P
 
 // abandon ends a plan that was cancelled while it was being made.
 func (a *Activities) abandon(ctx context.Context, p workflows.Plan, generation int64) error {
-	err := a.Plans.UpdateStatus(ctx, p.Namespace, p.Name, uidOf(p), func(s *v1alpha1.PlanStatus) {
-		s.ObservedGeneration, s.FinishedAt = generation, now()
-		condition.Stalled(&s.Conditions, generation, v1alpha1.ReasonCancelled, "It was cancelled while it was being made. Make a new plan.")
-	})
+	err := a.Plans.UpdateStatus(ctx, p.Namespace, p.Name, uidOf(p), func(s *v1alpha1.PlanStatus) { abandoned(s, generation) })
 	if errors.Is(err, ErrGone) {
 		return nil
 	}
 	return err
+}
+
+func abandoned(s *v1alpha1.PlanStatus, generation int64) {
+	s.ObservedGeneration, s.FinishedAt = generation, now()
+	condition.Stalled(&s.Conditions, generation, v1alpha1.ReasonCancelled, "It was cancelled while it was being made. Make a new plan.")
 }
 
 func planFailed(po *v1alpha1.Plan) bool {

@@ -104,7 +104,7 @@ func (n *node) configure(s *settings) error {
 		case ref.Namespace != "" || ref.Stored(): // no plan of this namespace makes it
 		case ref.Address == n.addr:
 			n.invalid = append(n.invalid, found.problem(ref, "Cycle", fmt.Sprintf(
-				"%s refers to %s, which is itself made with it. Give %s another one with lifecycle.providerConfig.", found, n.addr, n.addr)))
+				"The ProviderConfig %q refers to %s, which is itself made with it. Give %s another one with lifecycle.providerConfig.", found.cfg.Name, n.addr, n.addr)))
 		case n.wanted && !slices.Contains(n.dependsOn, ref.Address):
 			n.dependsOn, n.inherited = append(n.dependsOn, ref.Address), append(n.inherited, ref.Address)
 		case n.wanted: // the node refers to it itself
@@ -119,8 +119,6 @@ func (n *node) configure(s *settings) error {
 func (s *setting) names(addr plan.Address) bool {
 	return s != nil && slices.ContainsFunc(s.references, func(ref plan.Reference) bool { return ref.Address == addr })
 }
-
-func (s *setting) String() string { return fmt.Sprintf("the ProviderConfig %q", s.cfg.Name) }
 
 // problem is an error at a reference of the ProviderConfig.
 func (s *setting) problem(at plan.Reference, summary, detail string) v1alpha1.Diagnostic {
@@ -144,10 +142,10 @@ func (s *survey) resolveSetting(n *node, c plan.Catalog) {
 		switch {
 		case ok && s.nodes[i].movedTo != nil:
 			s.diags = append(s.diags, set.problem(ref, "Reference to a resource that was moved",
-				fmt.Sprintf("%s refers to %s, and %s takes over from that. Refer to %s.", set, ref.Address, s.nodes[i].movedTo.addr, s.nodes[i].movedTo.addr)))
+				fmt.Sprintf("The ProviderConfig %q refers to %s, and %s takes over from that. Refer to %s.", set.cfg.Name, ref.Address, s.nodes[i].movedTo.addr, s.nodes[i].movedTo.addr)))
 		case ok && s.nodes[i].deleting:
 			s.diags = append(s.diags, set.problem(ref, "Reference to a resource that is being deleted",
-				fmt.Sprintf("%s refers to %s, which is marked for deletion, and %s is made with it. Remove the reference.", set, ref.Address, n.addr)))
+				fmt.Sprintf("The ProviderConfig %q refers to %s, which is marked for deletion, and %s is made with it. Remove the reference.", set.cfg.Name, ref.Address, n.addr)))
 		}
 	}
 }
@@ -158,7 +156,7 @@ func (s *survey) through(visited, cycle []int) string {
 	for k, i := range cycle {
 		n, next := s.nodes[visited[i]], s.nodes[visited[cycle[(k+1)%len(cycle)]]]
 		if n.setting.names(next.addr) {
-			text += fmt.Sprintf("%s is made with %s, which refers to %s. ", n.addr, n.setting, next.addr)
+			text += fmt.Sprintf("%s is made with the ProviderConfig %q, which refers to %s. ", n.addr, n.setting.cfg.Name, next.addr)
 		}
 	}
 	return text

@@ -203,8 +203,9 @@ func (p *Providers) orphans(ctx context.Context, obj *v1alpha1.Provider, pkg pro
 		if err != nil {
 			return "", fmt.Errorf("look for objects of types that %s has not: %w", pkg, err)
 		}
+		// A managed type of a provider that is called like a mode, such as "data", looks like one of that mode.
 		mode, t := v1alpha1.ParseKind(u.GetKind())
-		if next.Type(mode, t) != nil {
+		if next.Type(mode, t) != nil || next.Type(v1alpha1.ModeManaged, v1alpha1.TypeOf(u.GetKind())) != nil {
 			continue
 		}
 		if types[u.GetKind()] = true; count == 0 {
@@ -215,9 +216,12 @@ func (p *Providers) orphans(ctx context.Context, obj *v1alpha1.Provider, pkg pro
 	if count == 0 {
 		return "", nil
 	}
-	return fmt.Sprintf("Version %s of the provider has no %s, and there are %d objects of that, such as %s, so version %s stays. Destroy or forget them (lifecycle.destroy: false), "+
+	if count > 1 {
+		example += fmt.Sprintf(" and %d more", count-1)
+	}
+	return fmt.Sprintf("Version %s of the provider has no %s, and there is %s, so version %s stays. Destroy or forget them (lifecycle.destroy: false), "+
 		"or write lifecycle.moved into what takes over, with the old version: set spec.version back to %s. Then set it to the new one again.",
-		pkg.Version, strings.Join(slices.Sorted(maps.Keys(types)), ", "), count, example, obj.Status.Version, obj.Status.Version), nil
+		pkg.Version, strings.Join(slices.Sorted(maps.Keys(types)), ", "), example, obj.Status.Version, obj.Status.Version), nil
 }
 
 // upgradeRefused says whether the version that the spec asks for was refused for its types.
