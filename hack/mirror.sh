@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# Lays out .cache/mirror as Terraform's filesystem mirror (unpacked), with two real plugins: hashicorp/time, built from its
-# Go module at a pinned version, and the simulated cloud's own.
+# Lays out .cache/mirror as Terraform's filesystem mirror (unpacked), with the real plugins hashicorp/time, hashicorp/local
+# and hashicorp/random, built from Go modules at pinned versions, and with the plugin of the simulated cloud.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 time_version=0.14.2
+local_version=1.4.0
+random_version=2.0.0
 sim_version=${SIM_VERSION:-0.1.0}
 platform=$(go env GOOS)_$(go env GOARCH)
 mirror=.cache/mirror/registry.terraform.io
@@ -29,4 +31,11 @@ if [[ ! -x $built ]]; then
 	mv "$tools/terraform-provider-time" "$built"
 fi
 place "$built" hashicorp time "$time_version"
+# These two are modules of their own below tests/plugins, which say why.
+for plugin in "local:$local_version" "random:$random_version"; do
+	name=${plugin%:*} version=${plugin#*:}
+	built=.cache/plugins/terraform-provider-$name-$version
+	[[ -x $built ]] || go -C "tests/plugins/$name" build -o "$PWD/$built" .
+	place "$built" hashicorp "$name" "$version"
+done
 place bin/terraform-provider-sim hykube sim "$sim_version"
