@@ -59,6 +59,10 @@ const (
 	ReasonCancelled = "Cancelled"
 	// ReasonStale says that the object, or its state, moved after the plan was made.
 	ReasonStale = "Stale"
+	// ReasonBlocked says that lifecycle.preventDestroy forbids changes of a plan; the message names them.
+	ReasonBlocked = "Blocked"
+	// ReasonReplaceIncomplete says that a replacement ended between its destroy and its create, in whichever order they are made.
+	ReasonReplaceIncomplete = "ReplaceIncomplete"
 	// ReasonInvalid says that the provider, or an expression, refuses the spec.
 	ReasonInvalid = "Invalid"
 	// ReasonDrifted says that the infrastructure was changed by something other than Hykube.
@@ -92,6 +96,16 @@ const (
 	ReasonProviderNotReady = "ProviderNotReady"
 	// ReasonSecretNotFound says that a Secret, or a key in one, that a configuration refers to does not exist.
 	ReasonSecretNotFound = "SecretNotFound"
+)
+
+// Types of the causes in the answer to an approval that is refused. They are part of the API, as reasons are.
+const (
+	// CauseBlocked says that the field, a change of the plan, is blocked.
+	CauseBlocked = "Blocked"
+	// CauseStale says that the field, a change of the plan, moved after the plan was made.
+	CauseStale = "Stale"
+	// CauseNothingLeft says that the plan has no change that is neither blocked nor stale nor depends on one that is.
+	CauseNothingLeft = "NothingLeft"
 )
 
 // FinalizerState keeps an object until what it stands for is destroyed. The server adds it before the

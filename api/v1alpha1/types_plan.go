@@ -162,6 +162,9 @@ type PlanSummary struct {
 	NoOp int32 `json:"noOp"`
 	// Resources that something other than Hykube changed or removed.
 	Drifted int32 `json:"drifted"`
+	// Changes among the others that cannot be made, because lifecycle.preventDestroy forbids them or a change that they need.
+	// +optional
+	Blocked int32 `json:"blocked,omitempty"`
 	// The counts in one line, such as "+3 ~1 -/+0 -0"; "no changes" when there is nothing to do.
 	// +optional
 	Text string `json:"text,omitempty"`
@@ -184,6 +187,10 @@ type PlanApproval struct {
 	// Digest of the changes that the decision is about; it must be the plan's.
 	// +optional
 	Digest string `json:"digest,omitempty"`
+	// Apply what can be applied, and leave out the changes that are blocked or stale and those that depend on them. Without it, one
+	// such change keeps the whole plan from being applied.
+	// +optional
+	Partial bool `json:"partial,omitempty"`
 	// Why, in the person's own words.
 	// +optional
 	Message string `json:"message,omitempty"`
@@ -217,6 +224,9 @@ type PlanProgress struct {
 	Failed int32 `json:"failed"`
 	// Changes that were not tried, because something that they depend on failed, was stale or was cancelled.
 	Skipped int32 `json:"skipped"`
+	// Replacements among the failed changes that ended between their destroy and their create.
+	// +optional
+	HalfDone int32 `json:"halfDone,omitempty"`
 }
 
 // PlanRuns names the Temporal workflows of a plan, as the Web UI shows them.
@@ -400,6 +410,10 @@ type PlanChange struct {
 	// +optional
 	// +listType=atomic
 	DependsOn []int32 `json:"dependsOn,omitempty"`
+	// Why the change cannot be made: lifecycle.preventDestroy forbids it, or forbids a change that it needs. An approval with partial
+	// leaves it out.
+	// +optional
+	Blocked string `json:"blocked,omitempty"`
 	// How far it is.
 	State ChangeState `json:"state"`
 	// The first half of a replace was made: the destroy, or the create if that comes first.

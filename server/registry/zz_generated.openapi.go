@@ -354,6 +354,13 @@ func schema_hykube_hykube_api_v1alpha1_PlanApproval(ref common.ReferenceCallback
 							Format:      "",
 						},
 					},
+					"partial": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Apply what can be applied, and leave out the changes that are blocked or stale and those that depend on them. Without it, one such change keeps the whole plan from being applied.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
 					"message": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Why, in the person's own words.",
@@ -619,6 +626,13 @@ func schema_hykube_hykube_api_v1alpha1_PlanChange(ref common.ReferenceCallback) 
 							},
 						},
 					},
+					"blocked": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Why the change cannot be made: lifecycle.preventDestroy forbids it, or forbids a change that it needs. An approval with partial leaves it out.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 					"state": {
 						SchemaProps: spec.SchemaProps{
 							Description: "How far it is.",
@@ -850,6 +864,13 @@ func schema_hykube_hykube_api_v1alpha1_PlanProgress(ref common.ReferenceCallback
 						SchemaProps: spec.SchemaProps{
 							Description: "Changes that were not tried, because something that they depend on failed, was stale or was cancelled.",
 							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"halfDone": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Replacements among the failed changes that ended between their destroy and their create.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -1221,6 +1242,13 @@ func schema_hykube_hykube_api_v1alpha1_PlanSummary(ref common.ReferenceCallback)
 						SchemaProps: spec.SchemaProps{
 							Description: "Resources that something other than Hykube changed or removed.",
 							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"blocked": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Changes among the others that cannot be made, because lifecycle.preventDestroy forbids them or a change that they need.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
