@@ -31,6 +31,10 @@ const (
 	ReasonAwaitingApproval = "AwaitingApproval"
 	// ReasonPlanning says that a plan is being computed.
 	ReasonPlanning = "Planning"
+	// ReasonAwaitingObjects says that a speculative plan waits for the objects that are uploaded with it.
+	ReasonAwaitingObjects = "AwaitingObjects"
+	// ReasonSpeculative says that a speculative plan is made. Its objects were never recorded, so it cannot be approved.
+	ReasonSpeculative = "Speculative"
 	// ReasonPlanned says that a plan's changes are computed and stored.
 	ReasonPlanned = "Planned"
 	// ReasonPlanFailed says that a plan could not be computed; the message and the diagnostics say why.

@@ -31,6 +31,7 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&Provider{}, &ProviderList{},
 		&ProviderConfig{}, &ProviderConfigList{},
 		&Plan{}, &PlanList{}, &PlanChangeList{},
+		&PlanObjects{},
 		&Query{},
 	)
 	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)

@@ -78,6 +78,13 @@ type PlanSpec struct {
 	// Who approves: Manual (the default) or Automatic.
 	// +optional
 	Approval ApprovalMode `json:"approval,omitempty"`
+	// Plan objects that are uploaded with the plan (subresource "objects") as if they were recorded. They are never stored as
+	// objects, and the plan can never be approved.
+	// +optional
+	Speculative bool `json:"speculative,omitempty"`
+	// What the function plantimestamp gives in this plan; the time of its creation when it is left out.
+	// +optional
+	Timestamp *metav1.Time `json:"timestamp,omitempty"`
 }
 
 // PlanStatus is what was found, who approved it, and how far it is.
@@ -99,6 +106,18 @@ type PlanStatus struct {
 	// Digest of the changes ("sha256:..."). An approval names it, so that what is applied is what was read.
 	// +optional
 	Digest string `json:"digest,omitempty"`
+	// Digest of what the changes do ("hmac-sha256:..."), without UIDs, generations and versions: two plans of one server with
+	// the same contents do the same. It is made with a key of the server, so that it tells nothing about secrets.
+	// +optional
+	Contents string `json:"contents,omitempty"`
+	// Number of objects that were uploaded with a speculative plan. It is set when the upload is complete.
+	// +optional
+	UploadedObjects *int32 `json:"uploadedObjects,omitempty"`
+	// Plans that are changing what this plan would change. Another plan can be made when they have ended.
+	// +optional
+	// +listType=map
+	// +listMapKey=uid
+	WaitsFor []PlanReference `json:"waitsFor,omitempty"`
 	// The decision about the plan. Written through the subresource "approval" alone.
 	// +optional
 	Approval *PlanApproval `json:"approval,omitempty"`
@@ -121,6 +140,15 @@ type PlanStatus struct {
 	// Time at which the last change ended.
 	// +optional
 	FinishedAt *metav1.Time `json:"finishedAt,omitempty"`
+}
+
+// PlanReference names a plan.
+type PlanReference struct {
+	// Name; empty when the plan does not exist any more.
+	// +optional
+	Name string `json:"name,omitempty"`
+	// UID.
+	UID types.UID `json:"uid"`
 }
 
 // Identity is who did something, as the server's authentication saw them.

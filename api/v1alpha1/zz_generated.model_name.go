@@ -61,8 +61,33 @@ func (in PlanList) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PlanObjectResult) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.PlanObjectResult"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PlanObjects) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.PlanObjects"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PlanObjectsSpec) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.PlanObjectsSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PlanObjectsStatus) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.PlanObjectsStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in PlanProgress) OpenAPIModelName() string {
 	return "io.hykube.api.v1alpha1.PlanProgress"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PlanReference) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.PlanReference"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.

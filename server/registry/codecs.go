@@ -32,6 +32,7 @@ func NewCodecs() Codecs {
 		&v1alpha1.Provider{}, &v1alpha1.ProviderList{},
 		&v1alpha1.ProviderConfig{}, &v1alpha1.ProviderConfigList{},
 		&v1alpha1.Plan{}, &v1alpha1.PlanList{}, &v1alpha1.PlanChangeList{},
+		&v1alpha1.PlanObjects{},
 		&v1alpha1.Query{},
 	)
 	scheme.AddTypeDefaultingFunc(&v1alpha1.Plan{}, func(obj any) { setPlanDefaults(obj.(*v1alpha1.Plan)) })

@@ -26,7 +26,12 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.PlanChangeList{}.OpenAPIModelName():       schema_hykube_hykube_api_v1alpha1_PlanChangeList(ref),
 		v1alpha1.PlanImport{}.OpenAPIModelName():           schema_hykube_hykube_api_v1alpha1_PlanImport(ref),
 		v1alpha1.PlanList{}.OpenAPIModelName():             schema_hykube_hykube_api_v1alpha1_PlanList(ref),
+		v1alpha1.PlanObjectResult{}.OpenAPIModelName():     schema_hykube_hykube_api_v1alpha1_PlanObjectResult(ref),
+		v1alpha1.PlanObjects{}.OpenAPIModelName():          schema_hykube_hykube_api_v1alpha1_PlanObjects(ref),
+		v1alpha1.PlanObjectsSpec{}.OpenAPIModelName():      schema_hykube_hykube_api_v1alpha1_PlanObjectsSpec(ref),
+		v1alpha1.PlanObjectsStatus{}.OpenAPIModelName():    schema_hykube_hykube_api_v1alpha1_PlanObjectsStatus(ref),
 		v1alpha1.PlanProgress{}.OpenAPIModelName():         schema_hykube_hykube_api_v1alpha1_PlanProgress(ref),
+		v1alpha1.PlanReference{}.OpenAPIModelName():        schema_hykube_hykube_api_v1alpha1_PlanReference(ref),
 		v1alpha1.PlanRuns{}.OpenAPIModelName():             schema_hykube_hykube_api_v1alpha1_PlanRuns(ref),
 		v1alpha1.PlanSpec{}.OpenAPIModelName():             schema_hykube_hykube_api_v1alpha1_PlanSpec(ref),
 		v1alpha1.PlanStatus{}.OpenAPIModelName():           schema_hykube_hykube_api_v1alpha1_PlanStatus(ref),
@@ -821,6 +826,256 @@ func schema_hykube_hykube_api_v1alpha1_PlanList(ref common.ReferenceCallback) co
 	}
 }
 
+func schema_hykube_hykube_api_v1alpha1_PlanObjectResult(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PlanObjectResult is what recording one object would do.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"outcome": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Created, Configured, Unchanged, Pruned or Refused.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"keys": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Keys of the data of a Secret or a ConfigMap, or fields of another object, that would change; never a value.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
+					"version": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Version of the object that was compared with; see ObjectVersion. Empty when there is none.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"warnings": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Warnings that recording it would answer with.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
+					"error": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Why it would be refused.",
+							Ref:         ref(v1.Status{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"outcome"},
+			},
+		},
+		Dependencies: []string{
+			v1.Status{}.OpenAPIModelName()},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_PlanObjects(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PlanObjects is what the subresource \"objects\" of a speculative Plan takes: a chunk of the objects to plan. Each is judged as if it were recorded by server-side apply, and kept, encrypted, until the plan is made. Only who made the plan can upload, and nobody can read an upload back.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Standard object's metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "What is uploaded.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.PlanObjectsSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "What recording each object would do.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.PlanObjectsStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.PlanObjectsSpec{}.OpenAPIModelName(), v1alpha1.PlanObjectsStatus{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_PlanObjectsSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PlanObjectsSpec is a chunk of an upload.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"chunk": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Number of the chunk, from 0. A chunk that is sent again replaces the one of the same number.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"objects": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Objects, as server-side apply takes them.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(runtime.RawExtension{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"prune": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Objects to plan as if they were deleted; the UID must be theirs.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1alpha1.ObjectReference{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"fieldManager": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Who would record the objects, as fieldManager of server-side apply.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"forceConflicts": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Take over fields that other managers own.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"complete": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The last chunk says so: the plan is made if no object of this chunk is refused.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"discard": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Remove the plan and all that was uploaded with it. Nothing else of the spec counts then.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"chunk"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ObjectReference{}.OpenAPIModelName(), runtime.RawExtension{}.OpenAPIModelName()},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_PlanObjectsStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PlanObjectsStatus is what recording the objects of a chunk would do.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"results": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "One result for each of spec.objects, and after them one for each of spec.prune.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1alpha1.PlanObjectResult{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.PlanObjectResult{}.OpenAPIModelName()},
+	}
+}
+
 func schema_hykube_hykube_api_v1alpha1_PlanProgress(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -877,6 +1132,35 @@ func schema_hykube_hykube_api_v1alpha1_PlanProgress(ref common.ReferenceCallback
 					},
 				},
 				Required: []string{"total", "done", "running", "failed", "skipped"},
+			},
+		},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_PlanReference(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PlanReference names a plan.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name; empty when the plan does not exist any more.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"uid": {
+						SchemaProps: spec.SchemaProps{
+							Description: "UID.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"uid"},
 			},
 		},
 	}
@@ -1030,11 +1314,24 @@ func schema_hykube_hykube_api_v1alpha1_PlanSpec(ref common.ReferenceCallback) co
 							Format:      "",
 						},
 					},
+					"speculative": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Plan objects that are uploaded with the plan (subresource \"objects\") as if they were recorded. They are never stored as objects, and the plan can never be approved.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"timestamp": {
+						SchemaProps: spec.SchemaProps{
+							Description: "What the function plantimestamp gives in this plan; the time of its creation when it is left out.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
 				},
 			},
 		},
 		Dependencies: []string{
-			v1.LabelSelector{}.OpenAPIModelName()},
+			v1.LabelSelector{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
 	}
 }
 
@@ -1091,6 +1388,42 @@ func schema_hykube_hykube_api_v1alpha1_PlanStatus(ref common.ReferenceCallback) 
 							Description: "Digest of the changes (\"sha256:...\"). An approval names it, so that what is applied is what was read.",
 							Type:        []string{"string"},
 							Format:      "",
+						},
+					},
+					"contents": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Digest of what the changes do (\"hmac-sha256:...\"), without UIDs, generations and versions: two plans of one server with the same contents do the same. It is made with a key of the server, so that it tells nothing about secrets.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"uploadedObjects": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Number of objects that were uploaded with a speculative plan. It is set when the upload is complete.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"waitsFor": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"uid",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Plans that are changing what this plan would change. Another plan can be made when they have ended.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1alpha1.PlanReference{}.OpenAPIModelName()),
+									},
+								},
+							},
 						},
 					},
 					"approval": {
@@ -1152,7 +1485,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanStatus(ref common.ReferenceCallback) 
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.Diagnostic{}.OpenAPIModelName(), v1alpha1.Identity{}.OpenAPIModelName(), v1alpha1.PlanApproval{}.OpenAPIModelName(), v1alpha1.PlanCancel{}.OpenAPIModelName(), v1alpha1.PlanProgress{}.OpenAPIModelName(), v1alpha1.PlanRuns{}.OpenAPIModelName(), v1alpha1.PlanSummary{}.OpenAPIModelName(), v1.Condition{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
+			v1alpha1.Diagnostic{}.OpenAPIModelName(), v1alpha1.Identity{}.OpenAPIModelName(), v1alpha1.PlanApproval{}.OpenAPIModelName(), v1alpha1.PlanCancel{}.OpenAPIModelName(), v1alpha1.PlanProgress{}.OpenAPIModelName(), v1alpha1.PlanReference{}.OpenAPIModelName(), v1alpha1.PlanRuns{}.OpenAPIModelName(), v1alpha1.PlanSummary{}.OpenAPIModelName(), v1.Condition{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
 	}
 }
 
