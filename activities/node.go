@@ -111,7 +111,7 @@ func (n *node) parse(functions plan.Functions) {
 	diags = append(diags, more...)
 	for _, t := range triggers {
 		for _, ref := range t.References() {
-			ref.Field, _, _ = strings.Cut(ref.Field, ":") // the column counts what nobody wrote
+			ref.Field, _, _ = strings.Cut(ref.Field, ", ") // the column counts what nobody wrote
 			n.references = append(n.references, ref)
 		}
 	}

@@ -35,9 +35,9 @@ func TestSurveyChecksTheTypesOfConditions(t *testing.T) {
 	for condition, want := range map[string]string{
 		`${test_thing.a.id == "x"}`:                 "",
 		`${test_thing.a}`:                           "lifecycle.preconditions[0].condition: The result must be a bool",
-		`${test_thing.a.id.x == ""}`:                `lifecycle.preconditions[0].condition:3: The attribute "id" is a string`,
-		`${upper(test_thing.a) == "x"}`:             `lifecycle.preconditions[0].condition:9: In the call of upper(): Invalid value for "str" parameter`,
-		`${one([for x in [test_thing.a] : x.idd])}`: `lifecycle.preconditions[0].condition:35: x has no attribute "idd". Did you mean "id"?`,
+		`${test_thing.a.id.x == ""}`:                `lifecycle.preconditions[0].condition, column 3: The attribute "id" is a string`,
+		`${upper(test_thing.a) == "x"}`:             `lifecycle.preconditions[0].condition, column 9: In the call of upper(): Invalid value for "str" parameter`,
+		`${one([for x in [test_thing.a] : x.idd])}`: `lifecycle.preconditions[0].condition, column 35: x has no attribute "idd". Did you mean "id"?`,
 	} {
 		e := newEstate(t, "a", "b!")
 		e.with(nil, lifecycle{Preconditions: []check{{Condition: condition, ErrorMessage: "no"}}})

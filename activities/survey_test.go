@@ -250,7 +250,7 @@ func TestWhatAProviderConfigRefersTo(t *testing.T) {
 		refusal string
 	}{
 		"it comes first":              {uses: map[string]string{"a": "", "b": "inner"}, want: []string{"a", "b", "c", "d"}},
-		"an object that there is not": {uses: map[string]string{"b": "broken"}, refusal: "spec.config.host:3: Reference to a missing resource"},
+		"an object that there is not": {uses: map[string]string{"b": "broken"}, refusal: "spec.config.host, column 3: Reference to a missing resource"},
 		"one that goes":               {uses: map[string]string{"b": "gone"}, refusal: `The ProviderConfig "gone" refers to test_thing.gone, which is marked for deletion`},
 		"itself":                      {uses: map[string]string{"c": "itself"}, refusal: "is itself made with it"},
 		"a circle":                    {uses: map[string]string{"c": "circle", "d": "itself"}, refusal: `test_thing.c is made with the ProviderConfig "circle", which refers to test_thing.d`},

@@ -96,7 +96,7 @@ func TestConfiguration(t *testing.T) {
 		"no such secret":                        {refs: []v1alpha1.SecretArgument{ref("token", "absent")}, err: "there is no such Secret"},
 		"a reference to a resource":             {config: `{"region":"${sim_network.main.id}"}`, want: with("region", cty.StringVal("net-1"))},
 		"a reference to a secret":               {config: `{"token":"${sim_network.main.token}"}`, want: with("token", cty.StringVal("hunter2"))},
-		"a reference to nothing":                {config: `{"region":"${sim_network.mian.id}"}`, err: "spec.config.region:3: Reference to a missing resource"},
+		"a reference to nothing":                {config: `{"region":"${sim_network.mian.id}"}`, err: "spec.config.region, column 3: Reference to a missing resource"},
 		"an argument that there is not":         {config: `{"regoin":"here"}`, err: "spec.config.regoin"},
 		"a secret of a wrong type stays secret": {refs: []v1alpha1.SecretArgument{ref("port", "password")}, err: "spec.config.port"},
 	} {
@@ -145,7 +145,7 @@ func TestConfigurationBeforeAnythingIsKnown(t *testing.T) {
 	for _, r := range References(cfg) {
 		got = append(got, r.Address.String()+" at "+r.Field)
 	}
-	want := []string{"sim_network.main at spec.config.port:3", "sim_network.main at spec.config.region:5", "secret.a at spec.config.region:28"}
+	want := []string{"sim_network.main at spec.config.port, column 3", "sim_network.main at spec.config.region, column 5", "secret.a at spec.config.region, column 28"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("references (-want +got):\n%s", diff)
 	}
@@ -157,7 +157,7 @@ func TestConfigurationBeforeAnythingIsKnown(t *testing.T) {
 		t.Errorf("a configuration with an ephemeral value: %+v, %v", conf, err)
 	}
 	cfg.Spec.Config.Raw = []byte(`{"port": "${sim_network.main.prot}"}`)
-	if err := c.CheckReferences(entry, cfg, nil); err == nil || !strings.Contains(err.Error(), "spec.config.port:3") || !strings.Contains(err.Error(), "prot") {
+	if err := c.CheckReferences(entry, cfg, nil); err == nil || !strings.Contains(err.Error(), "spec.config.port, column 3") || !strings.Contains(err.Error(), "prot") {
 		t.Errorf("an attribute that there is not: %v", err)
 	}
 }

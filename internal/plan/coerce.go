@@ -146,7 +146,7 @@ func (c *coercion) convert(a *schema.Attribute, v cty.Value, field string) cty.V
 		if pe, ok := errors.AsType[cty.PathError](err); ok && (c.dry || !v.ContainsMarked()) {
 			field = pathField(field, pe.Path)
 		}
-		c.fail(field, SummaryWrongType, "The value is not appropriate for %q: %s.", a.Name, conversionText(err, v, c.dry))
+		c.fail(field, SummaryWrongType, "%s.", conversionText(fmt.Sprintf("%q", a.Name), err, v, a.Type, c.dry))
 		return cty.UnknownVal(a.Type)
 	}
 	if at, huge := findHuge(out); huge {
@@ -156,12 +156,51 @@ func (c *coercion) convert(a *schema.Attribute, v cty.Value, field string) cty.V
 	return out
 }
 
-// conversionText is why a value cannot be converted. Types of secrets are shown; their keys are not.
-func conversionText(err error, v cty.Value, dry bool) string {
+// conversionText says which type what needs, and which value it has instead. Types of secrets are shown; their keys are not.
+func conversionText(what string, err error, v cty.Value, want cty.Type, dry bool) string {
 	if !dry && v.ContainsMarked() {
-		return "it comes from a sensitive value, so the details are not shown; a value of the type " + v.Type().FriendlyName() + " does not fit"
+		return fmt.Sprintf("%s needs %s, but its value is %s; it is sensitive, so it is not shown", what, article(want.FriendlyName()), article(v.Type().FriendlyName()))
 	}
-	return err.Error()
+	if pe, ok := errors.AsType[cty.PathError](err); ok && len(pe.Path) > 0 {
+		inner, applyErr := pe.Path.Apply(unmark(v))
+		elem, found := typeAt(want, pe.Path)
+		if applyErr != nil || !found {
+			return fmt.Sprintf("%s needs %s: %s", what, article(want.FriendlyName()), err.Error())
+		}
+		v, want, what = inner, elem, pathField(strings.Trim(what, `"`), pe.Path)
+	}
+	if v.Type().IsObjectType() && want.IsObjectType() {
+		return fmt.Sprintf("The value is not appropriate for %s: %s", what, err.Error())
+	}
+	return fmt.Sprintf("%s needs %s, but its value is %s", what, article(want.FriendlyName()), valueText(v, want))
+}
+
+// typeAt is the type of a part of what has the type ty.
+func typeAt(ty cty.Type, path cty.Path) (cty.Type, bool) {
+	for _, s := range path {
+		attr, isAttr := s.(cty.GetAttrStep)
+		switch {
+		case ty.IsCollectionType():
+			ty = ty.ElementType()
+		case isAttr && ty.IsObjectType() && ty.HasAttribute(attr.Name):
+			ty = ty.AttributeType(attr.Name)
+		default:
+			return cty.NilType, false
+		}
+	}
+	return ty, true
+}
+
+// valueText says of which type a value is that does not fit. It never says which value: an argument that comes from a Secret
+// bears no mark when it is read.
+func valueText(v cty.Value, want cty.Type) string {
+	switch known := v.IsKnown() && !v.IsNull() && v.Type() == cty.String; {
+	case known && want == cty.Number:
+		return "a string that is not a number"
+	case known && want == cty.Bool:
+		return "a string that is neither true nor false"
+	}
+	return article(v.Type().FriendlyName())
 }
 
 // findHuge finds a number that is out of range; strings that became numbers have not been checked before.
@@ -537,9 +576,9 @@ func article(noun string) string {
 
 // metaArguments are Terraform's, and where a Hykube object has them.
 var metaArguments = map[string]string{
-	"count":       "Make a ResourceSet with a count.",
+	"count":       "There is no loop yet: write one object for each instance.",
 	"depends_on":  "It is lifecycle.dependsOn of the object.",
-	"for_each":    "Make a ResourceSet with forEach.",
+	"for_each":    "There is no loop yet: write one object for each element.",
 	"lifecycle":   "It stands beside spec, not in it.",
 	"provider":    "It is lifecycle.providerConfig of the object.",
 	"provisioner": "There are no provisioners.",

@@ -327,12 +327,17 @@ func templateDepth(s string) int {
 	return deepest
 }
 
-// columnField points into the template of a field: "spec.name:7", or "spec.script:3:7" below its first line.
+// columnField points into the template of a field: "spec.name, column 7", or "spec.script, line 3, column 7" below its first
+// line.
 func columnField(field string, r hcl.Range) string {
-	if r.Start.Line <= 1 {
-		return fmt.Sprintf("%s:%d", field, max(1, r.Start.Column))
+	at := fmt.Sprintf("column %d", max(1, r.Start.Column))
+	if r.Start.Line > 1 {
+		at = fmt.Sprintf("line %d, %s", r.Start.Line, at)
 	}
-	return fmt.Sprintf("%s:%d:%d", field, r.Start.Line, r.Start.Column)
+	if field == "" {
+		return at
+	}
+	return field + ", " + at
 }
 
 // fromHCL converts what the expression language says. Its details may quote values, so they are left out when a

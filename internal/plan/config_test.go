@@ -168,28 +168,28 @@ func TestParseConfigRefuses(t *testing.T) {
 		"missing argument in a nested attribute":     {`{"name":"x","disk":{}}`, []string{`spec.disk.gb: Missing required argument: "gb"`}},
 		"computed-only":                              {`{"name":"x","id":"a"}`, []string{`spec.id: Value for a read-only attribute: Remove it`}},
 		"computed-only in a nested attribute":        {`{"name":"x","disk":{"gb":1,"serial":"s"}}`, []string{`spec.disk.serial: Value for a read-only attribute: Remove it`}},
-		"wrong type":                                 {`{"name":"x","size":"big"}`, []string{`spec.size: Incorrect value type: number`}},
-		"wrong type in a map":                        {`{"name":"x","tags":{"a":[1]}}`, []string{`spec.tags: Incorrect value type: string`}},
-		"wrong type in a set":                        {`{"name":"x","ports":[1,"x"]}`, []string{`spec.ports[1]: Incorrect value type: number`}},
+		"wrong type":                                 {`{"name":"x","size":"big"}`, []string{`spec.size: Incorrect value type: "size" needs a number, but its value is a string that is not a number`}},
+		"wrong type in a map":                        {`{"name":"x","tags":{"a":[1]}}`, []string{`spec.tags: Incorrect value type: "tags" needs`}},
+		"wrong type in a set":                        {`{"name":"x","ports":[1,"x"]}`, []string{`spec.ports[1]: Incorrect value type: ports[1] needs a number, but its value is a string that is not a number`}},
 		"a string where a map is needed":             {`{"name":"x","tags":"a"}`, []string{`spec.tags: Incorrect value type: map`}},
 		"a string where blocks are needed":           {`{"name":"x","rule":"a"}`, []string{`spec.rule: Incorrect value type: A list of objects is needed here, not a string`}},
 		"a string where an object is needed":         {`{"name":"x","disk":"a"}`, []string{`spec.disk: Incorrect value type: An object is needed here, not a string`}},
 		"an object type wants all its fields":        {`{"name":"x","strict":{"a":"1"}}`, []string{`spec.strict: Incorrect value type: "b" is required`}},
 		"a null block":                               {`{"name":"x","rule":[null]}`, []string{`spec.rule[0]: Missing block: null`}},
 		"several mistakes are told at once":          {`{"size":"big","id":"a"}`, []string{`spec.id: Value for a read-only attribute: `, `spec.name: Missing required argument: `, `spec.size: Incorrect value type: `}},
-		"a broken template":                          {`{"name":"a${sim_network."}`, []string{`spec.name:16: Invalid attribute name: $${`}},
-		"a broken template on its second line":       {`{"name":"a\nb ${1 +}"}`, []string{`spec.name:2:8: Invalid expression: $${`}},
-		"an unknown function, with a near name":      {`{"name":"${uper(\"a\")}"}`, []string{`spec.name:3: Call to unknown function: upper`}},
-		"a word that is no reference":                {`{"name":"${HOME}"}`, []string{`spec.name:3: Invalid reference: HOME`}},
-		"a type without a name":                      {`{"name":"${home}"}`, []string{`spec.name:3: Invalid reference: write $${home}`}},
-		"a kind instead of a type":                   {`{"name":"${sim-network.main.id}"}`, []string{`spec.name:3: Invalid reference: write sim_network instead`}},
-		"a variable of Terraform's":                  {`{"name":"${var.x}"}`, []string{`spec.name:3: Unsupported reference: input variables`}},
-		"an index that is not written out":           {`{"name":"${sim_network[1].id}"}`, []string{`spec.name:3: Invalid reference: must be followed by the name`}},
+		"a broken template":                          {`{"name":"a${sim_network."}`, []string{`spec.name, column 16: Invalid attribute name: $${`}},
+		"a broken template on its second line":       {`{"name":"a\nb ${1 +}"}`, []string{`spec.name, line 2, column 8: Invalid expression: $${`}},
+		"an unknown function, with a near name":      {`{"name":"${uper(\"a\")}"}`, []string{`spec.name, column 3: Call to unknown function: upper`}},
+		"a word that is no reference":                {`{"name":"${HOME}"}`, []string{`spec.name, column 3: Invalid reference: HOME`}},
+		"a type without a name":                      {`{"name":"${home}"}`, []string{`spec.name, column 3: Invalid reference: write $${home}`}},
+		"a kind instead of a type":                   {`{"name":"${sim-network.main.id}"}`, []string{`spec.name, column 3: Invalid reference: write sim_network instead`}},
+		"a variable of Terraform's":                  {`{"name":"${var.x}"}`, []string{`spec.name, column 3: Unsupported reference: input variables`}},
+		"an index that is not written out":           {`{"name":"${sim_network[1].id}"}`, []string{`spec.name, column 3: Invalid reference: must be followed by the name`}},
 		"too deep":                                   {`{"name":"${` + strings.Repeat("(", 300) + `1` + strings.Repeat(")", 300) + `}"}`, []string{`spec.name: Template too large: nest`}},
 		"too large":                                  {`{"name":"${1}` + strings.Repeat("x", 1<<18) + `"}`, []string{`spec.name: Template too large: KiB`}},
 		"an absurd number":                           {`{"name":"x","size":1e999999999}`, []string{`spec.size: Invalid number: out of range`}},
-		"an absurd number in a template":             {`{"name":"${1e999999}"}`, []string{`spec.name:3: Invalid number: out of range`}},
-		"an absurd width":                            {`{"name":"${format(\"%999999999d\", 1)}"}`, []string{`spec.name:11: Invalid function argument: width`}},
+		"an absurd number in a template":             {`{"name":"${1e999999}"}`, []string{`spec.name, column 3: Invalid number: out of range`}},
+		"an absurd width":                            {`{"name":"${format(\"%999999999d\", 1)}"}`, []string{`spec.name, column 11: Invalid function argument: width`}},
 		"a conversion that fails within an element":  {`{"name":"x","legacy":[{"a":"1","b":"x"}]}`, []string{`spec.legacy[0].b: Incorrect value type: number`}},
 		"a constant expression of the wrong type":    {`{"name":"x","size":"${upper(\"a\")}"}`, []string{`spec.size: Incorrect value type: number`}},
 		"a key that is no identifier is in brackets": {`{"name":"x","tags":{"a b":{}}}`, []string{`spec.tags: Incorrect value type: string`}},
@@ -238,12 +238,12 @@ func TestBlockCounts(t *testing.T) {
 
 func TestEvaluateErrors(t *testing.T) {
 	for name, tc := range map[string]struct{ spec, attribute, summary, detail string }{
-		"a missing resource":            {`{"name":"${sim_network.nope.id}"}`, "spec.name:3", "Reference to a missing resource", `sim-network named "nope"`},
-		"a missing attribute":           {`{"name":"a${sim_network.main.nope}"}`, "spec.name:20", "Unsupported attribute", "nope"},
+		"a missing resource":            {`{"name":"${sim_network.nope.id}"}`, "spec.name, column 3", "Reference to a missing resource", `sim-network named "nope"`},
+		"a missing attribute":           {`{"name":"a${sim_network.main.nope}"}`, "spec.name, column 20", "Unsupported attribute", "nope"},
 		"required, but null":            {`{"name":"${sim_network.main.nothing}"}`, "spec.name", "Missing required argument", "null"},
 		"wrong type":                    {`{"name":"x","size":"${sim_network.main.id}"}`, "spec.size", "Incorrect value type", "number"},
-		"secrets are not in an error":   {`{"name":"${parseint(sim_network.main.secret, 10)}"}`, "spec.name:12", "Invalid function argument", "sensitive value"},
-		"null in a template of strings": {`{"name":"a-${sim_network.main.nothing}"}`, "spec.name:5", "Invalid template interpolation value", "null"},
+		"secrets are not in an error":   {`{"name":"${parseint(sim_network.main.secret, 10)}"}`, "spec.name, column 12", "Invalid function argument", "sensitive value"},
+		"null in a template of strings": {`{"name":"a-${sim_network.main.nothing}"}`, "spec.name, column 5", "Invalid template interpolation value", "null"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, diags := ParseConfig(spec(t, tc.spec), machine())
@@ -272,11 +272,11 @@ func TestReferences(t *testing.T) {
 		t.Fatal(diags)
 	}
 	want := []Reference{
-		{Address: Address{Type: "sim_network", Name: "main"}, Attribute: "id", Field: "spec.name:3"},
-		{Address: Address{Type: "sim_subnet", Name: "a.b"}, Attribute: "cidr", Field: "spec.name:25"},
-		{Address: Address{Type: "sim_disk", Name: "d"}, Attribute: "parts", Field: `spec.tags["a b"]:3`},
-		{Address: Address{Type: "sim_network", Name: "main"}, Attribute: "", Field: "spec.tags.x:3"},
-		{Address: Address{Type: "sim_network", Name: "other"}, Attribute: "zones", Field: "spec.zones[0]:23"},
+		{Address: Address{Type: "sim_network", Name: "main"}, Attribute: "id", Field: "spec.name, column 3"},
+		{Address: Address{Type: "sim_subnet", Name: "a.b"}, Attribute: "cidr", Field: "spec.name, column 25"},
+		{Address: Address{Type: "sim_disk", Name: "d"}, Attribute: "parts", Field: `spec.tags["a b"], column 3`},
+		{Address: Address{Type: "sim_network", Name: "main"}, Attribute: "", Field: "spec.tags.x, column 3"},
+		{Address: Address{Type: "sim_network", Name: "other"}, Attribute: "zones", Field: "spec.zones[0], column 23"},
 	}
 	if diff := cmp.Diff(want, c.References(), cmpopts.IgnoreUnexported(Reference{})); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
@@ -301,11 +301,11 @@ func TestCheckReferences(t *testing.T) {
 	for js, want := range map[string]string{
 		`{"name":"${sim_network.main.id}"}`:    "",
 		`{"name":"${sim_network.main.rule}"}`:  "",
-		`{"name":"${sim_netwrok.main.id}"}`:    `spec.name:3: There is no resource type "sim_netwrok". Did you mean "sim_network"?`,
-		`{"name":"${aws_vpc.main.id}"}`:        `spec.name:3: There is no resource type "aws_vpc". Install the provider that has it, or correct the name.`,
-		`{"name":"${sim_network.mian.id}"}`:    `spec.name:3: There is no sim-network named "mian" in this namespace. Did you mean sim_network.main? Create it, or correct the reference to sim_network.mian.`,
-		`{"name":"${sim_network.main.ib}"}`:    `spec.name:3: A sim-network has no attribute "ib". Did you mean "id"?`,
-		`{"name":"${sim_network.main.owner}"}`: `spec.name:3: A sim-network has no attribute "owner". See kubectl explain sim-network.status.attributes.`,
+		`{"name":"${sim_netwrok.main.id}"}`:    `spec.name, column 3: There is no resource type "sim_netwrok". Did you mean "sim_network"?`,
+		`{"name":"${aws_vpc.main.id}"}`:        `spec.name, column 3: There is no resource type "aws_vpc". Install the provider that has it, or correct the name.`,
+		`{"name":"${sim_network.mian.id}"}`:    `spec.name, column 3: There is no sim-network named "mian" in this namespace. Did you mean sim_network.main? Create it, or correct the reference to sim_network.mian.`,
+		`{"name":"${sim_network.main.ib}"}`:    `spec.name, column 3: A sim-network has no attribute "ib". Did you mean "id"?`,
+		`{"name":"${sim_network.main.owner}"}`: `spec.name, column 3: A sim-network has no attribute "owner". See kubectl explain sim-network.status.attributes.`,
 	} {
 		c, _ := ParseConfig(spec(t, js), machine())
 		got := ""

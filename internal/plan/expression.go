@@ -96,7 +96,7 @@ func (e *Expression) run(ev *evaluation) (cty.Value, Diagnostics) {
 		return cty.UnknownVal(e.want), append(ev.diags, errorAt(e.field, SummaryWrongType, "The result must be a bool, so true or false, but it is %s.", article(v.Type().FriendlyName())))
 	}
 	if err != nil {
-		return cty.UnknownVal(e.want), append(ev.diags, errorAt(e.field, SummaryWrongType, "The result must be %s: %s.", article(e.want.FriendlyName()), conversionText(err, v, ev.static)))
+		return cty.UnknownVal(e.want), append(ev.diags, errorAt(e.field, SummaryWrongType, "%s.", conversionText("The expression", err, v, e.want, ev.static)))
 	}
 	return out, ev.diags
 }

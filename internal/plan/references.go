@@ -18,7 +18,7 @@ type Reference struct {
 	Address
 	// Attribute is the first step after the address, such as "id"; empty when the whole object is meant.
 	Attribute string
-	// Field is where the reference stands, such as "spec.tags.net:3": the field's path and the column in its template.
+	// Field is where the reference stands, such as "spec.tags.net, column 3": the field's path and the column in its template.
 	Field string
 	// written is the address as it stands in the expression, where a namespace may be named that is the author's own.
 	written Address
@@ -35,9 +35,9 @@ const (
 // reservedRoots are names that mean something in Terraform and have no meaning, or another place, in a spec.
 var reservedRoots = map[string]string{
 	"action":      "an action has no result that could be referred to",
-	"count":       "it is known in the template of a ResourceSet alone",
+	"count":       "there is no loop yet; write one object for each instance",
 	"data":        "it must be followed by a type and a name, as in ${data.sim_image.base.id}",
-	"each":        "it is known in the template of a ResourceSet alone",
+	"each":        "there is no loop yet; write one object for each instance",
 	"ephemeral":   "it must be followed by a type and a name, as in ${ephemeral.sim_token.t.value}",
 	"local":       "there are no local values; write the value itself, or keep it in a ConfigMap and write ${configmap.NAME.KEY}",
 	"module":      "there are no modules; refer to the resource itself",

@@ -105,7 +105,7 @@ func unknownSpecField(d v1alpha1.Diagnostic) error {
 const maxShownValue = 200
 
 // pathStep is one step of a path in a diagnostic: .name, ["any name"], [0], and at the end the position in a template.
-var pathStep = regexp.MustCompile(`^(?:\.?([A-Za-z_][A-Za-z0-9_-]*)|\["((?:[^"\\]|\\.)*)"\]|\[([0-9]+)\]|\[\*\]|(?::[0-9]+){1,2}$)`)
+var pathStep = regexp.MustCompile(`^(?:\.?([A-Za-z_][A-Za-z0-9_-]*)|\["((?:[^"\\]|\\.)*)"\]|\[([0-9]+)\]|\[\*\]|(?:, line [0-9]+)?, column [0-9]+$)`)
 
 // badValue finds the value that a diagnostic is about, to show it. Objects, lists and whatever may be secret are
 // not shown.

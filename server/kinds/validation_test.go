@@ -37,7 +37,7 @@ func TestCreateRefusesWhatTheProviderWould(t *testing.T) {
 		"unknown argument":         {network("bad", `{"nmae":"n"}`), []string{`unknown field "spec.nmae"`, `did you mean "name"`}},
 		"unknown in a block":       {network("bad", `{"name":"n","rule":[{"prot":1,"port":1}]}`), []string{`unknown field "spec.rule[0].prot"`}},
 		"meta-argument in spec":    {network("bad", `{"name":"n","depends_on":["a"]}`), []string{`unknown field "spec.depends_on"`, "lifecycle.dependsOn"}},
-		"broken expression":        {network("bad", `{"name":"a-${sim_network.x.}"}`), []string{"spec.name:"}},
+		"broken expression":        {network("bad", `{"name":"a-${sim_network.x.}"}`), []string{"spec.name, column 19:"}},
 		"expression of a string where a number is": {network("bad", `{"name":"n","mtu":"${upper(\"a\")}"}`), []string{"spec.mtu"}},
 		"secret is not repeated":                   {network("bad", `{"name":"n","pin":"hunter2"}`), []string{"spec.pin: Invalid value", "number"}},
 		"spec is a list":                           {network("bad", `[1]`), []string{"spec: Invalid value", "must be an object, got a list"}},
