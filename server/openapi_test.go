@@ -4,6 +4,10 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/kube-openapi/pkg/util/proto"
 )
 
 // TestOpenAPIIsClosed checks that every reference in every document resolves: one that dangles stops Argo CD for a whole
@@ -55,9 +59,49 @@ func TestOpenAPIIsClosed(t *testing.T) {
 	if models["io.hykube.api.v1alpha1.Query"] == nil {
 		t.Error("there is no model of Query")
 	}
+	if models["io.hykube.sim.v1.sim-network"] == nil {
+		t.Error("/openapi/v2 has no model of a provider's kind")
+	}
 	plan, _ := models["io.hykube.api.v1alpha1.Plan"].(map[string]any)
 	if text, _ := plan["description"].(string); !strings.Contains(text, "destroyed") && !strings.Contains(text, "infrastructure") {
 		t.Errorf("model of Plan: %v", plan)
+	}
+}
+
+// Clients such as Argo CD build their merge types from /openapi/v2, and compare nothing of a kind that they do not find there.
+func TestMergeTypesOfEveryKind(t *testing.T) {
+	client := core(t, shared.admin()).Discovery()
+	doc, err := client.OpenAPISchema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	models, err := proto.NewOpenAPIData(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parser, err := managedfields.NewGVKParser(models, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lists, err := client.ServerPreferredResources()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, list := range lists {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range list.APIResources {
+			if gvk := gv.WithKind(r.Kind); parser.Type(gvk) == nil {
+				t.Errorf("no type of %s", gvk)
+			}
+			found++
+		}
+	}
+	if found < 15 {
+		t.Errorf("only %d kinds", found)
 	}
 }
 

@@ -3,6 +3,7 @@ package kinds
 import (
 	"fmt"
 	"io"
+	"iter"
 	"slices"
 	"strings"
 
@@ -83,6 +84,28 @@ func (s *served) writeGVK(j *jsonWriter) {
 	j.string("kind", s.GVK.Kind)
 }
 
+// writeGVKs writes the extension by which clients find the model of a kind.
+func (s *served) writeGVKs(j *jsonWriter) {
+	j.key("x-kubernetes-group-version-kind")
+	j.open("[")
+	j.next()
+	j.open("{")
+	s.writeGVK(j)
+	j.close("}")
+	j.close("]")
+}
+
+// description is the provider's own, or says which of its types the kind is.
+func (s *served) description() string {
+	if d := s.Schema.Block.Description; d != "" {
+		return d
+	}
+	return fmt.Sprintf("%s %s of the provider %s.", map[v1alpha1.Mode]string{
+		v1alpha1.ModeManaged: "Resource type", v1alpha1.ModeData: "Data source",
+		v1alpha1.ModeEphemeral: "Ephemeral resource type", v1alpha1.ModeAction: "Action",
+	}[s.Mode], s.Type, s.Provider)
+}
+
 // writeOperation writes what kubectl reads of a PATCH: the kind, the parameters, and that there is no strategic merge
 // among the bodies. There may be thousands of it, so it says no more.
 func (s *served) writeOperation(j *jsonWriter) {
@@ -132,22 +155,9 @@ const (
 )
 
 func (s *served) writeModel(j *jsonWriter) {
-	describe := s.Schema.Block.Description
-	if describe == "" {
-		describe = fmt.Sprintf("%s %s of the provider %s.", map[v1alpha1.Mode]string{
-			v1alpha1.ModeManaged: "Resource type", v1alpha1.ModeData: "Data source",
-			v1alpha1.ModeEphemeral: "Ephemeral resource type", v1alpha1.ModeAction: "Action",
-		}[s.Mode], s.Type, s.Provider)
-	}
 	j.string("type", "object")
-	j.string("description", describe)
-	j.key("x-kubernetes-group-version-kind")
-	j.open("[")
-	j.next()
-	j.open("{")
-	s.writeGVK(j)
-	j.close("}")
-	j.close("]")
+	j.string("description", s.description())
+	s.writeGVKs(j)
 	// What Terraform's JSON of a plan says of a configuration, and OpenAPI has no words for: this, extensionBlock and
 	// extensionSensitive. What can be listed is what a query may ask for.
 	if s.Schema.Version > 0 {
@@ -362,19 +372,30 @@ func (g *group) writeSharedModels(j *jsonWriter) {
 		j.value("x-kubernetes-list-map-keys", []string{"type"})
 		j.value("items", map[string]any{"allOf": []any{map[string]any{"$ref": refPrefix + modelOf(metav1.Condition{})}}})
 	})
-	definitions := apiextensions.GetOpenAPIDefinitions(func(name string) spec.Ref { return spec.MustCreateRef(refPrefix + name) })
-	todo := []string{modelOf(metav1.ObjectMeta{}), modelOf(metav1.Condition{})}
-	done := map[string]bool{}
-	for len(todo) > 0 {
-		name := todo[0]
-		todo = todo[1:]
-		if done[name] {
-			continue
+	for name, model := range metaModels(refPrefix) {
+		j.value(name, util.WrapRefs(model))
+	}
+}
+
+// metaModels are Kubernetes' own models of what every object has, and what those refer to.
+func metaModels(prefix string) iter.Seq2[string, *spec.Schema] {
+	return func(yield func(string, *spec.Schema) bool) {
+		definitions := apiextensions.GetOpenAPIDefinitions(func(name string) spec.Ref { return spec.MustCreateRef(prefix + name) })
+		todo := []string{modelOf(metav1.ObjectMeta{}), modelOf(metav1.Condition{})}
+		done := map[string]bool{}
+		for len(todo) > 0 {
+			name := todo[0]
+			todo = todo[1:]
+			if done[name] {
+				continue
+			}
+			done[name] = true
+			d := definitions[name]
+			if !yield(name, &d.Schema) {
+				return
+			}
+			todo = append(todo, d.Dependencies...)
 		}
-		done[name] = true
-		d := definitions[name]
-		j.value(name, util.WrapRefs(&d.Schema))
-		todo = append(todo, d.Dependencies...)
 	}
 }
 

@@ -113,6 +113,8 @@ type Kinds struct {
 	log    *slog.Logger
 	codecs codecs
 	merge  typeConverter
+	// swagger is the document /openapi/v2.
+	swagger swagger
 
 	// mu is held while providers come and go; readers use the snapshot.
 	mu       sync.Mutex
@@ -126,6 +128,15 @@ type snapshot struct {
 	byType map[typeKey][]Kind
 	// functions are the signatures of all functions that providers bring, for expressions.
 	functions plan.Functions
+}
+
+// sorted are the groups in the order of their names.
+func (s *snapshot) sorted() []*group {
+	out := make([]*group, 0, len(s.groups))
+	for _, name := range slices.Sorted(maps.Keys(s.groups)) {
+		out = append(out, s.groups[name])
+	}
+	return out
 }
 
 // group is the API group of one provider.

@@ -35,14 +35,16 @@ type document struct {
 	json, protobuf []byte
 }
 
-// WithOpenAPI answers for the documents of providers' groups, adds them to the index of documents, and passes all else
-// on to next, which serves the documents of the fixed kinds. It belongs behind authorization, so it goes around what
+// WithOpenAPI answers for the documents of providers' groups, adds them to the index of documents and to /openapi/v2, and
+// passes all else on to next, which serves the documents of the fixed kinds. It belongs behind authorization, so it goes around what
 // genericapiserver.Config.BuildHandlerChainFunc is given. The service of the generic server cannot do it: it makes every
 // document in full to answer for the index, which each kubectl command reads.
 func (k *Kinds) WithOpenAPI(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path, ok := strings.CutPrefix(r.URL.Path, openAPIPath)
 		switch {
+		case r.URL.Path == swaggerPath:
+			k.serveSwagger(w, r, next)
 		case !ok || path != "" && path[0] != '/':
 			next.ServeHTTP(w, r)
 		case path == "" || path == "/":
@@ -62,13 +64,7 @@ func (k *Kinds) WithOpenAPI(next http.Handler) http.Handler {
 // serveIndex adds our groups to the index that next makes.
 func (k *Kinds) serveIndex(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	rec := &recorder{header: http.Header{}, code: http.StatusOK}
-	plain := r.Clone(r.Context())
-	// The whole index is wanted, as text, whatever the client has already.
-	plain.Header.Del("If-None-Match")
-	plain.Header.Del("If-Modified-Since")
-	plain.Header.Del("Accept-Encoding")
-	plain.Header.Del("Range")
-	next.ServeHTTP(rec, plain)
+	next.ServeHTTP(rec, unconditional(r))
 	index := handler3.OpenAPIV3Discovery{}
 	if rec.code == http.StatusOK {
 		if err := json.Unmarshal(rec.body.Bytes(), &index); err != nil {
@@ -101,6 +97,15 @@ func (k *Kinds) serveIndex(w http.ResponseWriter, r *http.Request, next http.Han
 	_, _ = w.Write(body)
 }
 
+// unconditional is a request for the whole answer, as plain bytes, whatever the client has already.
+func unconditional(r *http.Request) *http.Request {
+	plain := r.Clone(r.Context())
+	for _, name := range []string{"If-None-Match", "If-Match", "If-Modified-Since", "If-Unmodified-Since", "Accept-Encoding", "Range", "If-Range"} {
+		plain.Header.Del(name)
+	}
+	return plain
+}
+
 // recorder keeps an answer instead of sending it.
 type recorder struct {
 	header http.Header
@@ -119,13 +124,11 @@ func (r *recorder) copyTo(w http.ResponseWriter) {
 }
 
 func (k *Kinds) serveDocument(w http.ResponseWriter, r *http.Request, g *group) {
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		w.Header().Set("Allow", "GET, HEAD")
-		http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
+	if !readOnly(w, r) {
 		return
 	}
 	etag := g.documentHash()
-	contentType, ok := negotiateDocument(r.Header.Get("Accept"))
+	contentType, ok := negotiateDocument(r.Header.Get("Accept"), documentProtobuf, documentProtobufOld)
 	if !ok {
 		w.WriteHeader(http.StatusNotAcceptable)
 		return
@@ -151,6 +154,21 @@ func (k *Kinds) serveDocument(w http.ResponseWriter, r *http.Request, g *group) 
 		k.fail(w, r, err)
 		return
 	}
+	k.writePacked(w, r, contentType, packed)
+}
+
+// readOnly refuses methods that a document does not have.
+func readOnly(w http.ResponseWriter, r *http.Request) bool {
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		return true
+	}
+	w.Header().Set("Allow", "GET, HEAD")
+	http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
+	return false
+}
+
+// writePacked answers with a compressed document, unpacked for clients that cannot do it themselves.
+func (k *Kinds) writePacked(w http.ResponseWriter, r *http.Request, contentType string, packed []byte) {
 	w.Header().Set("Content-Type", contentType)
 	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
 		w.Header().Set("Content-Encoding", "gzip")
@@ -165,15 +183,17 @@ func (k *Kinds) serveDocument(w http.ResponseWriter, r *http.Request, g *group) 
 	_, _ = io.Copy(w, z)
 }
 
-// Content types of a document.
+// Content types of a document. The name of each protobuf form has two spellings.
 const (
-	documentJSON     = "application/json"
-	documentProtobuf = "application/com.github.proto-openapi.spec.v3.v1.0+protobuf"
+	documentJSON        = "application/json"
+	documentProtobuf    = "application/com.github.proto-openapi.spec.v3.v1.0+protobuf"
+	documentProtobufOld = "application/com.github.proto-openapi.spec.v3@v1.0+protobuf"
+	swaggerProtobuf     = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+	swaggerProtobufOld  = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 )
 
-// negotiateDocument takes the first of the accepted types that there is. The name of the protobuf form has two
-// spellings.
-func negotiateDocument(accept string) (string, bool) {
+// negotiateDocument takes the first of the accepted types that there is; binary and old name the protobuf form.
+func negotiateDocument(accept, binary, old string) (string, bool) {
 	if accept == "" {
 		return documentJSON, true
 	}
@@ -182,8 +202,8 @@ func negotiateDocument(accept string) (string, bool) {
 		switch strings.TrimSpace(mediaType) {
 		case documentJSON, "*/*", "application/*":
 			return documentJSON, true
-		case documentProtobuf, "application/com.github.proto-openapi.spec.v3@v1.0+protobuf":
-			return documentProtobuf, true
+		case binary, old:
+			return binary, true
 		}
 	}
 	return "", false

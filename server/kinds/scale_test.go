@@ -66,6 +66,17 @@ func TestLargeProviderIsCheap(t *testing.T) {
 		t.Fatalf("document: %d", a.code)
 	}
 	size := len(a.body)
+	start = time.Now()
+	a = h.do(t, admin, http.MethodGet, swagger, "", "Accept: "+swaggerProtobuf, "Accept-Encoding: gzip")
+	merge, packed := time.Since(start), len(a.body)
+	a = h.do(t, admin, http.MethodGet, swagger, "")
+	mergeSize := len(a.body)
+	if a.code != http.StatusOK {
+		t.Fatalf("%s: %d", swagger, a.code)
+	}
+	start = time.Now()
+	h.do(t, admin, http.MethodGet, swagger, "", "If-None-Match: "+a.header.Get("Etag"))
+	mergeAgain := time.Since(start)
 	a = answer{}
 	const used = 200
 	start = time.Now()
@@ -79,6 +90,10 @@ func TestLargeProviderIsCheap(t *testing.T) {
 	perUsed := (int64(heap()) - int64(idle)) / used
 	t.Logf("set %v; %d bytes a kind; index %v; document %d bytes in %v; first use %v and %d bytes a kind",
 		set, perKind, index, size, document, first, perUsed)
+	t.Logf("%s: %d bytes, %d as compressed protobuf, built in %v; unchanged in %v", swagger, mergeSize, packed, merge, mergeAgain)
+	if mergeSize > 1500<<10 || merge > 10*time.Second || mergeAgain > 500*time.Millisecond {
+		t.Errorf("%s is too large or too slow", swagger)
+	}
 	if perKind > 4<<10 {
 		t.Errorf("an unused kind costs %d bytes", perKind)
 	}
