@@ -56,12 +56,14 @@ func (s *Server) installAPIs() error {
 	hykube, err := registry.NewGroup(registry.Config{
 		Codecs:      s.config.codecs,
 		RESTOptions: g.RESTOptionsGetter,
-		Authorizer:  g.Authorization.Authorizer,
-		InUse:       s.inUse,
-		Borrow:      s.borrow,
-		Changes:     s.changes,
-		Types:       func(terraformType string) []kinds.Kind { return s.kinds.ByType(v1alpha1.ModeManaged, terraformType) },
-		Query:       s.query,
+		// A watch cache would hold every record in memory, and nothing watches them.
+		RecordOptions: s.config.store.RESTOptions(s.config.codecs.ForStorage, false),
+		Authorizer:    g.Authorization.Authorizer,
+		InUse:         s.inUse,
+		Borrow:        s.borrow,
+		Changes:       s.changes,
+		Types:         func(terraformType string) []kinds.Kind { return s.kinds.ByType(v1alpha1.ModeManaged, terraformType) },
+		Query:         s.query,
 	})
 	if err != nil {
 		return fmt.Errorf("make kinds of hykube.io: %w", err)

@@ -49,6 +49,9 @@ const (
 	ReasonAutomatic = "Automatic"
 	// ReasonDiscarded says that a person decided against the plan.
 	ReasonDiscarded = "Discarded"
+	// ReasonSuperseded says that a later plan with the same spec was made, or that an applied plan changed something that this plan
+	// would change, before anybody decided about it; the message names that plan.
+	ReasonSuperseded = "Superseded"
 	// ReasonApplying says that changes are being made.
 	ReasonApplying = "Applying"
 	// ReasonApplied says that the change was made.
@@ -115,6 +118,10 @@ const (
 // FinalizerState keeps an object until what it stands for is destroyed. The server adds it before the
 // external create and removes it after the destroy; nobody else may remove it.
 const FinalizerState = "hykube.io/state"
+
+// FinalizerRecord keeps a Plan that was decided about until its PlanRecord says how it ended. The server adds it with the decision
+// and removes it; nobody else may.
+const FinalizerRecord = "hykube.io/record"
 
 // DefaultProviderConfig is the ProviderConfig that a resource uses when it names none.
 const DefaultProviderConfig = "default"

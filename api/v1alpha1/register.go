@@ -32,6 +32,7 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&ProviderConfig{}, &ProviderConfigList{},
 		&Plan{}, &PlanList{}, &PlanChangeList{},
 		&PlanObjects{},
+		&PlanRecord{}, &PlanRecordList{},
 		&Query{},
 	)
 	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)

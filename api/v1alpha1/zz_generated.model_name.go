@@ -86,6 +86,26 @@ func (in PlanProgress) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PlanRecord) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.PlanRecord"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PlanRecordChange) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.PlanRecordChange"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PlanRecordList) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.PlanRecordList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PlanRecordSubject) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.PlanRecordSubject"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in PlanReference) OpenAPIModelName() string {
 	return "io.hykube.api.v1alpha1.PlanReference"
 }

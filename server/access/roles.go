@@ -50,7 +50,7 @@ func ClusterRoles() []rbacv1.ClusterRole {
 		role("hykube:aggregate-to-view", aggregateToView,
 			rule([]string{""}, []string{"configmaps", "events", "namespaces"}, readVerbs),
 			rule([]string{"events.k8s.io"}, []string{"events"}, readVerbs),
-			rule(group, []string{"providerconfigs", "providerconfigs/status", "plans", "plans/status", "plans/changes"}, readVerbs),
+			rule(group, []string{"providerconfigs", "providerconfigs/status", "plans", "plans/status", "plans/changes", "planrecords"}, readVerbs),
 		),
 		role("hykube:aggregate-to-edit", aggregateToEdit,
 			rule([]string{""}, []string{"configmaps"}, writeVerbs),
@@ -68,10 +68,12 @@ func ClusterRoles() []rbacv1.ClusterRole {
 			rule([]string{"authorization.k8s.io"}, []string{"localsubjectaccessreviews"}, []string{"create"}),
 		),
 		role("hykube:plan-approver", "",
-			rule(group, []string{"plans", "plans/status", "plans/changes"}, readVerbs),
+			rule(group, []string{"plans", "plans/status", "plans/changes", "planrecords"}, readVerbs),
 			rule(group, []string{"plans"}, []string{VerbApprove}),
 			rule(group, []string{"plans/approval"}, decideVerbs),
 		),
+		// Neither edit nor admin has this: who approves plans must not remove the record of it.
+		role("hykube:plan-record-deleter", "", rule(group, []string{"planrecords"}, slices.Concat(readVerbs, []string{"delete", "deletecollection"}))),
 		role("hykube:provider-viewer", "", rule(group, []string{"providers"}, readVerbs)),
 		role("hykube:temporal", "", rbacv1.PolicyRule{Verbs: []string{"*"}, NonResourceURLs: []string{"/temporal", "/temporal/*"}}),
 	)

@@ -33,6 +33,7 @@ func NewCodecs() Codecs {
 		&v1alpha1.ProviderConfig{}, &v1alpha1.ProviderConfigList{},
 		&v1alpha1.Plan{}, &v1alpha1.PlanList{}, &v1alpha1.PlanChangeList{},
 		&v1alpha1.PlanObjects{},
+		&v1alpha1.PlanRecord{}, &v1alpha1.PlanRecordList{},
 		&v1alpha1.Query{},
 	)
 	scheme.AddTypeDefaultingFunc(&v1alpha1.Plan{}, func(obj any) { setPlanDefaults(obj.(*v1alpha1.Plan)) })
@@ -41,6 +42,7 @@ func NewCodecs() Codecs {
 			setPlanDefaults(&obj.(*v1alpha1.PlanList).Items[i])
 		}
 	})
+	utilruntime.Must(scheme.AddFieldLabelConversionFunc(v1alpha1.SchemeGroupVersion.WithKind("PlanRecord"), recordFieldLabel))
 	return Codecs{Scheme: scheme, Factory: serializer.NewCodecFactory(scheme), Parameters: runtime.NewParameterCodec(scheme)}
 }
 

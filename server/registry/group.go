@@ -27,6 +27,8 @@ type BorrowFunc func(ctx context.Context, who user.Info, cfg *v1alpha1.ProviderC
 type Config struct {
 	Codecs      Codecs
 	RESTOptions generic.RESTOptionsGetter
+	// RecordOptions store PlanRecords, of which there may be many.
+	RecordOptions generic.RESTOptionsGetter
 	// Authorizer is asked for the verbs "approve" and "use".
 	Authorizer authorizer.Authorizer
 	InUse      InUseFunc
@@ -51,6 +53,10 @@ func NewGroup(c Config) (*genericapiserver.APIGroupInfo, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make registry of plans: %w", err)
 	}
+	records, err := newPlanRecords(c)
+	if err != nil {
+		return nil, fmt.Errorf("make registry of plan records: %w", err)
+	}
 	info := genericapiserver.NewDefaultAPIGroupInfo(v1alpha1.GroupName, c.Codecs.Scheme, c.Codecs.Parameters, c.Codecs.Factory)
 	info.NegotiatedSerializer = negotiated{c.Codecs.Factory}
 	info.VersionedResourcesStorageMap[v1alpha1.SchemeGroupVersion.Version] = map[string]rest.Storage{
@@ -63,6 +69,7 @@ func NewGroup(c Config) (*genericapiserver.APIGroupInfo, error) {
 		"plans/approval":         &approvalREST{plans: plans.Store, authorizer: c.Authorizer},
 		"plans/cancel":           &cancelREST{plans: plans.Store},
 		"plans/changes":          &changesREST{plans: plans.Store, changes: c.Changes},
+		"planrecords":            records,
 		"queries":                &queryREST{configs: configs.Store, authorizer: c.Authorizer, types: c.Types, query: c.Query},
 	}
 	return &info, nil

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -105,6 +106,27 @@ var planTable = tableConvertor{
 			reason = ready
 		}
 		return []any{p.Name, summary(p), approved(p), reason, progress(p), age(p.CreationTimestamp), nameOf(p.Status.RequestedBy), message}
+	},
+}
+
+var planRecordTable = tableConvertor{
+	columns: []metav1.TableColumnDefinition{
+		nameColumn,
+		column("Plan", "string", "Plan that the record is about.", 0),
+		column("Requested By", "string", "Who asked for the plan.", 0),
+		column("Decided By", "string", "Who approved or discarded the plan.", 0),
+		column("Summary", "string", "Number of planned changes, by kind.", 0),
+		column("Outcome", "string", "How the plan ended.", 0),
+		ageColumn,
+		column("Message", "string", "What the person who decided said.", 1),
+	},
+	cells: func(obj runtime.Object) []any {
+		r := obj.(*v1alpha1.PlanRecord)
+		text := ""
+		if r.Summary != nil {
+			text = r.Summary.Text
+		}
+		return []any{r.Name, r.Plan.Name, nameOf(r.RequestedBy), nameOf(r.Approval.By), text, cmp.Or(r.Outcome, v1alpha1.ReasonApplying), age(r.CreationTimestamp), r.Approval.Message}
 	},
 }
 

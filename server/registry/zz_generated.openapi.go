@@ -31,6 +31,10 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.PlanObjectsSpec{}.OpenAPIModelName():      schema_hykube_hykube_api_v1alpha1_PlanObjectsSpec(ref),
 		v1alpha1.PlanObjectsStatus{}.OpenAPIModelName():    schema_hykube_hykube_api_v1alpha1_PlanObjectsStatus(ref),
 		v1alpha1.PlanProgress{}.OpenAPIModelName():         schema_hykube_hykube_api_v1alpha1_PlanProgress(ref),
+		v1alpha1.PlanRecord{}.OpenAPIModelName():           schema_hykube_hykube_api_v1alpha1_PlanRecord(ref),
+		v1alpha1.PlanRecordChange{}.OpenAPIModelName():     schema_hykube_hykube_api_v1alpha1_PlanRecordChange(ref),
+		v1alpha1.PlanRecordList{}.OpenAPIModelName():       schema_hykube_hykube_api_v1alpha1_PlanRecordList(ref),
+		v1alpha1.PlanRecordSubject{}.OpenAPIModelName():    schema_hykube_hykube_api_v1alpha1_PlanRecordSubject(ref),
 		v1alpha1.PlanReference{}.OpenAPIModelName():        schema_hykube_hykube_api_v1alpha1_PlanReference(ref),
 		v1alpha1.PlanRuns{}.OpenAPIModelName():             schema_hykube_hykube_api_v1alpha1_PlanRuns(ref),
 		v1alpha1.PlanSpec{}.OpenAPIModelName():             schema_hykube_hykube_api_v1alpha1_PlanSpec(ref),
@@ -1132,6 +1136,244 @@ func schema_hykube_hykube_api_v1alpha1_PlanProgress(ref common.ReferenceCallback
 					},
 				},
 				Required: []string{"total", "done", "running", "failed", "skipped"},
+			},
+		},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_PlanRecord(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PlanRecord says who asked for a plan, who decided about it, what it changed and how it ended. The server alone writes it: when the plan is approved or discarded, and when it ends. It outlives its Plan, holds no values of resources, and cannot be changed.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Standard object's metadata. The name is the plan's name and the beginning of its UID.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"plan": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The plan that the record is about.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.PlanRecordSubject{}.OpenAPIModelName()),
+						},
+					},
+					"requestedBy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Who asked for the plan.",
+							Ref:         ref(v1alpha1.Identity{}.OpenAPIModelName()),
+						},
+					},
+					"requestedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "When the plan was asked for.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"approval": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The decision about the plan: who, when, with which words, and the digest of the changes that were decided about.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.PlanApproval{}.OpenAPIModelName()),
+						},
+					},
+					"summary": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Number of planned changes by kind.",
+							Ref:         ref(v1alpha1.PlanSummary{}.OpenAPIModelName()),
+						},
+					},
+					"outcome": {
+						SchemaProps: spec.SchemaProps{
+							Description: "How the plan ended: Applied, ApplyFailed, Stale, Cancelled or Discarded; empty until then.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"progress": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Number of changes by how they ended.",
+							Ref:         ref(v1alpha1.PlanProgress{}.OpenAPIModelName()),
+						},
+					},
+					"finishedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "When the plan ended.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"changes": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "The changes of the plan, at most 300. Of a plan with more, those that were not made come before those that were.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1alpha1.PlanRecordChange{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"moreChanges": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Number of changes that are not listed.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+				},
+				Required: []string{"plan", "approval"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.Identity{}.OpenAPIModelName(), v1alpha1.PlanApproval{}.OpenAPIModelName(), v1alpha1.PlanProgress{}.OpenAPIModelName(), v1alpha1.PlanRecordChange{}.OpenAPIModelName(), v1alpha1.PlanRecordSubject{}.OpenAPIModelName(), v1alpha1.PlanSummary{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_PlanRecordChange(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PlanRecordChange is one change of a plan, without its values.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"address": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Terraform address, such as \"sim_network.main\".",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"deposed": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Key of the old instance that the change destroys, which a replace with createBeforeDestroy left behind.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"action": {
+						SchemaProps: spec.SchemaProps{
+							Description: "What the change does.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"outcome": {
+						SchemaProps: spec.SchemaProps{
+							Description: "How the change ended; Pending and Running until then.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"address", "action", "outcome"},
+			},
+		},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_PlanRecordList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PlanRecordList is a list of PlanRecords.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Default: map[string]interface{}{},
+							Ref:     ref(v1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Type: []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1alpha1.PlanRecord{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.PlanRecord{}.OpenAPIModelName(), v1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_PlanRecordSubject(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PlanRecordSubject names one Plan, which may not exist any more.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name of the plan.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"uid": {
+						SchemaProps: spec.SchemaProps{
+							Description: "UID of the plan: another plan of the same name has another one.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"name", "uid"},
 			},
 		},
 	}

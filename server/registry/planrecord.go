@@ -1,0 +1,110 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/authentication/user"
+	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/generic"
+	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/storage/names"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+// recordPlanField selects the PlanRecords of the plans of one name.
+const recordPlanField = "plan.name"
+
+// recordREST serves PlanRecords. The server alone creates and updates them, whatever rights a user has; who has the right may read
+// and delete them. They are in no category: `kubectl get hykube` lists what is, and not what was.
+type recordREST struct{ *genericregistry.Store }
+
+var (
+	_ rest.StandardStorage      = (*recordREST)(nil)
+	_ rest.ShortNamesProvider   = (*recordREST)(nil)
+	_ rest.SingularNameProvider = (*recordREST)(nil)
+)
+
+func newPlanRecords(c Config) (*recordREST, error) {
+	main := kindStrategy[*v1alpha1.PlanRecord]{
+		ObjectTyper:    c.Codecs.Scheme,
+		NameGenerator:  names.SimpleNameGenerator,
+		namespaced:     true,
+		begin:          func(context.Context, *v1alpha1.PlanRecord) {},
+		keepStatus:     func(_, _ *v1alpha1.PlanRecord) {},
+		sameSpec:       func(_, _ *v1alpha1.PlanRecord) bool { return true },
+		validate:       func(r *v1alpha1.PlanRecord) field.ErrorList { return validateObjectName(r.Name) },
+		validateUpdate: func(_, _ *v1alpha1.PlanRecord) field.ErrorList { return nil },
+	}
+	store := &genericregistry.Store{
+		NewFunc:                   func() runtime.Object { return new(v1alpha1.PlanRecord) },
+		NewListFunc:               func() runtime.Object { return new(v1alpha1.PlanRecordList) },
+		DefaultQualifiedResource:  v1alpha1.Resource("planrecords"),
+		SingularQualifiedResource: v1alpha1.Resource("planrecord"),
+		CreateStrategy:            main,
+		UpdateStrategy:            main,
+		DeleteStrategy:            main,
+		TableConvertor:            planRecordTable,
+	}
+	err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: c.RecordOptions, AttrFunc: recordAttributes})
+	return &recordREST{store}, err
+}
+
+// recordAttributes are what selectors select PlanRecords by.
+func recordAttributes(obj runtime.Object) (labels.Set, fields.Set, error) {
+	r, ok := obj.(*v1alpha1.PlanRecord)
+	if !ok {
+		return nil, nil, fmt.Errorf("select by attributes: unexpected type %T", obj)
+	}
+	return r.Labels, fields.Set{"metadata.name": r.Name, "metadata.namespace": r.Namespace, recordPlanField: r.Plan.Name}, nil
+}
+
+// recordFieldLabel says which fields of PlanRecords a selector may name.
+func recordFieldLabel(label, value string) (string, string, error) {
+	if label == recordPlanField {
+		return label, value, nil
+	}
+	return runtime.DefaultMetaV1FieldSelectorConversion(label, value)
+}
+
+// ShortNames implements rest.ShortNamesProvider.
+func (*recordREST) ShortNames() []string { return []string{"planrec"} }
+
+// Create writes a record, for the server alone.
+func (r *recordREST) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc, opts *metav1.CreateOptions) (runtime.Object, error) {
+	if err := byServerAlone(ctx, obj.(*v1alpha1.PlanRecord).Name); err != nil {
+		return nil, err
+	}
+	return r.Store.Create(ctx, obj, validate, opts)
+}
+
+// Update writes a record anew, for the server alone.
+func (r *recordREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, force bool, opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
+	if err := byServerAlone(ctx, name); err != nil {
+		return nil, false, err
+	}
+	return r.Store.Update(ctx, name, info, create, update, force, opts)
+}
+
+func byServerAlone(ctx context.Context, name string) error {
+	if byServer(ctx) {
+		return nil
+	}
+	return apierrors.NewForbidden(v1alpha1.Resource("planrecords"), name,
+		errors.New("the server writes PlanRecords, and nobody else can create or change one"))
+}
+
+// byServer says whether the server itself makes the request.
+func byServer(ctx context.Context) bool {
+	who, ok := genericapirequest.UserFrom(ctx)
+	return ok && who.GetName() == user.APIServerUser
+}
