@@ -32,7 +32,7 @@ func (a *Activities) Publish(ctx context.Context, p workflows.Plan) (workflows.P
 	if err != nil {
 		return workflows.Published{}, err
 	}
-	if po.Status.Digest != "" && (po.Spec.Approval != v1alpha1.ApprovalAutomatic || po.Status.Approval != nil) || planFailed(po) {
+	if po.Status.Digest != "" && (!po.ApprovesItself() || po.Status.Approval != nil) || planFailed(po) {
 		// An earlier attempt, or the survey, said all there is to say.
 		return publishedOf(po), nil
 	}
@@ -99,10 +99,14 @@ func (a *Activities) Publish(ctx context.Context, p workflows.Plan) (workflows.P
 			s.FinishedAt = now()
 			condition.Ready(c, g, v1alpha1.ReasonNoChanges, "The infrastructure is what the objects ask for; there is nothing to do.")
 		default:
-			condition.Waiting(c, g, v1alpha1.ReasonAwaitingApproval, fmt.Sprintf("%s. Read it with kubectl hykube show %s -n %s, then approve or discard it.", summary.Text, p.Name, p.Namespace))
+			message := fmt.Sprintf("%s. Read it with kubectl hykube show %s -n %s, then approve or discard it.", summary.Text, p.Name, p.Namespace)
+			if automatic := s.AutomaticApproval; automatic != nil && !automatic.Granted {
+				message += " " + automatic.Message
+			}
+			condition.Waiting(c, g, v1alpha1.ReasonAwaitingApproval, message)
 		}
 	})
-	if err == nil && !empty && !cancelled && po.Spec.Approval == v1alpha1.ApprovalAutomatic {
+	if err == nil && !empty && !cancelled && po.ApprovesItself() {
 		err = a.Plans.Approve(ctx, p.Namespace, p.Name, uidOf(p), v1alpha1.PlanApproval{
 			Decision: v1alpha1.DecisionApproved, Digest: digest.String(), By: po.Status.RequestedBy, Message: "approved by the plan's own policy",
 		})

@@ -123,5 +123,9 @@ const FinalizerState = "hykube.io/state"
 // and removes it; nobody else may.
 const FinalizerRecord = "hykube.io/record"
 
+// AnnotationCreatedAs is put by the server on each Plan that asks for automatic approval, with the UID of the Plan. A manifest that
+// has it already is a copy, and waits for a person.
+const AnnotationCreatedAs = "hykube.io/created-as"
+
 // DefaultProviderConfig is the ProviderConfig that a resource uses when it names none.
 const DefaultProviderConfig = "default"

@@ -41,7 +41,8 @@ type ApprovalMode string
 const (
 	// ApprovalManual waits for somebody with the verb "approve" on the plan. This is the default.
 	ApprovalManual ApprovalMode = "Manual"
-	// ApprovalAutomatic applies the plan as soon as it is made. Creating such a plan needs the verb "approve".
+	// ApprovalAutomatic applies the plan as soon as it is made. Creating such a plan needs the verb "approve". A copy of a plan, such
+	// as one from a backup, waits for a person all the same; see status.automaticApproval.
 	ApprovalAutomatic ApprovalMode = "Automatic"
 )
 
@@ -121,6 +122,10 @@ type PlanStatus struct {
 	// The decision about the plan. Written through the subresource "approval" alone.
 	// +optional
 	Approval *PlanApproval `json:"approval,omitempty"`
+	// Set when spec.approval is Automatic: whether the plan approves itself. The server decides that once, at the creation of the
+	// plan, and nobody else writes it.
+	// +optional
+	AutomaticApproval *AutomaticApproval `json:"automaticApproval,omitempty"`
 	// Set when somebody asked to stop the plan. Written through the subresource "cancel" alone.
 	// +optional
 	Cancel *PlanCancel `json:"cancel,omitempty"`
@@ -149,6 +154,20 @@ type PlanReference struct {
 	Name string `json:"name,omitempty"`
 	// UID.
 	UID types.UID `json:"uid"`
+}
+
+// AutomaticApproval is what the server decided about a plan with spec.approval Automatic when the plan was created.
+type AutomaticApproval struct {
+	// True when the plan is applied as soon as it is made; false when it waits for a person.
+	Granted bool `json:"granted"`
+	// Why it waits for a person.
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// ApprovesItself says whether a plan is applied as soon as it is made.
+func (p *Plan) ApprovesItself() bool {
+	return p.Status.AutomaticApproval != nil && p.Status.AutomaticApproval.Granted
 }
 
 // Identity is who did something, as the server's authentication saw them.

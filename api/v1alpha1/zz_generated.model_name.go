@@ -6,6 +6,11 @@
 package v1alpha1
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in AutomaticApproval) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.AutomaticApproval"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Diagnostic) OpenAPIModelName() string {
 	return "io.hykube.api.v1alpha1.Diagnostic"
 }

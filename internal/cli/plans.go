@@ -240,7 +240,7 @@ func unfinished(p *v1alpha1.Plan) bool { return !finished(p) }
 
 // waiting is true when a plan waits for a decision.
 func waiting(p *v1alpha1.Plan) bool {
-	return planned(p) && !finished(p) && p.Status.Approval == nil && p.Spec.Approval != v1alpha1.ApprovalAutomatic
+	return planned(p) && !finished(p) && p.Status.Approval == nil && !p.ApprovesItself()
 }
 
 func ready(p *v1alpha1.Plan) bool {

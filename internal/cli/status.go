@@ -79,7 +79,7 @@ func (o *statusOptions) one(ctx context.Context) error {
 		if p, err = o.awaitPlanned(ctx, p); err != nil {
 			return err
 		}
-		if p.Status.Approval != nil || p.Spec.Approval == v1alpha1.ApprovalAutomatic {
+		if p.Status.Approval != nil || p.ApprovesItself() {
 			end, how, err := o.follow(ctx, p)
 			if err == errDetached {
 				return nil

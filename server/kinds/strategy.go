@@ -101,9 +101,13 @@ func (s strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 	}
 }
 
-// PrepareForCreate replaces whatever status a client sent: conditions are there from the first moment.
+// PrepareForCreate replaces whatever status a client sent: conditions are there from the first moment. Nothing stands behind a new
+// object, so that the finalizer of a manifest from a backup goes, too.
 func (s strategy) PrepareForCreate(_ context.Context, obj runtime.Object) {
 	u := obj.(*unstructured.Unstructured)
+	if finalizers := u.GetFinalizers(); slices.Contains(finalizers, v1alpha1.FinalizerState) {
+		u.SetFinalizers(slices.DeleteFunc(finalizers, func(f string) bool { return f == v1alpha1.FinalizerState }))
+	}
 	observed := int64(0)
 	if s.kind.Mode == v1alpha1.ModeEphemeral {
 		observed = 1 // no plan has to look at it first

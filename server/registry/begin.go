@@ -7,11 +7,11 @@ import (
 )
 
 // begun are the conditions of an object at its creation: kstatus takes an object without any for ready.
-func begun(obj metav1.Object, reason, message string) []metav1.Condition {
+func begun(reason, message string) []metav1.Condition {
 	now := metav1.Now()
 	condition := func(kind string, status metav1.ConditionStatus) metav1.Condition {
 		return metav1.Condition{
-			Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: obj.GetGeneration(), LastTransitionTime: now,
+			Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: 1, LastTransitionTime: now,
 		}
 	}
 	return []metav1.Condition{

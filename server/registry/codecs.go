@@ -66,6 +66,11 @@ func (c Codecs) ForStorage(gr schema.GroupResource) runtime.Codec {
 	return legacyscheme.Codecs.LegacyCodec(legacyscheme.Scheme.PrioritizedVersionsForGroup(gr.Group)...)
 }
 
+// DecoderToVersion returns a decoder of what clients send.
+func (n negotiated) DecoderToVersion(decoder runtime.Decoder, gv runtime.GroupVersioner) runtime.Decoder {
+	return noting{n.NegotiatedSerializer.DecoderToVersion(decoder, gv)}
+}
+
 // negotiated offers JSON and YAML: the types of hykube.io have no protobuf form, and a client that may choose prefers it.
 type negotiated struct{ runtime.NegotiatedSerializer }
 

@@ -78,6 +78,8 @@ func decide(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApproval, 
 		return refuse("it is still being planned; wait for its condition Planned")
 	case p.Status.Cancel != nil:
 		return refuse("it was cancelled; make a new plan")
+	case byServer(ctx) && !p.ApprovesItself():
+		return refuse("it waits for a person")
 	}
 	if ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady); ready != nil && ready.Status == metav1.ConditionTrue {
 		return refuse("there is nothing to do in it")
@@ -97,21 +99,26 @@ func decide(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApproval, 
 	p.Status.Approval = &v1alpha1.PlanApproval{
 		Decision: sent.Decision, Digest: p.Status.Digest, Message: sent.Message, By: decider(ctx, sent), At: &now,
 	}
-	recordDecision(p)
+	recordDecision(p, byServer(ctx))
 	return nil
 }
 
 // decider is the request's user. The server itself decides about plans that approve themselves, in the name of who made them.
 func decider(ctx context.Context, sent *v1alpha1.PlanApproval) *v1alpha1.Identity {
-	who := requester(ctx)
-	if who != nil && who.Username == user.APIServerUser && sent.By != nil {
+	if byServer(ctx) && sent.By != nil {
 		return sent.By
 	}
-	return who
+	return requester(ctx)
 }
 
-// recordDecision sets the conditions that follow from a decision.
-func recordDecision(p *v1alpha1.Plan) {
+// byServer is true for what the API server itself asks for.
+func byServer(ctx context.Context) bool {
+	who := requester(ctx)
+	return who != nil && who.Username == user.APIServerUser
+}
+
+// recordDecision sets the conditions that follow from a decision, which a plan may have made itself.
+func recordDecision(p *v1alpha1.Plan, itself bool) {
 	approval := p.Status.Approval
 	set := func(kind string, status metav1.ConditionStatus, reason, message string) {
 		meta.SetStatusCondition(&p.Status.Conditions, metav1.Condition{
@@ -128,7 +135,7 @@ func recordDecision(p *v1alpha1.Plan) {
 		return
 	}
 	reason, message := v1alpha1.ReasonApproved, fmt.Sprintf("Approved by %s.", by)
-	if p.Spec.Approval == v1alpha1.ApprovalAutomatic {
+	if itself {
 		reason, message = v1alpha1.ReasonAutomatic, fmt.Sprintf("Approved by its own policy, which %s set.", by)
 	}
 	set(v1alpha1.ConditionApproved, metav1.ConditionTrue, reason, message)

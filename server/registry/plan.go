@@ -30,19 +30,15 @@ type planREST struct {
 
 func newPlans(c Config) (*planREST, *statusREST, error) {
 	main := kindStrategy[*v1alpha1.Plan]{
-		ObjectTyper:   c.Codecs.Scheme,
-		NameGenerator: names.SimpleNameGenerator,
-		namespaced:    true,
-		begin: func(ctx context.Context, p *v1alpha1.Plan) {
-			p.Status = v1alpha1.PlanStatus{
-				Conditions:  begun(p, v1alpha1.ReasonPlanning, "Waiting to be planned."),
-				RequestedBy: requester(ctx),
-			}
-		},
+		ObjectTyper:    c.Codecs.Scheme,
+		NameGenerator:  names.SimpleNameGenerator,
+		namespaced:     true,
+		begin:          beginPlan,
 		keepStatus:     func(p, old *v1alpha1.Plan) { p.Status = old.Status },
 		sameSpec:       func(p, old *v1alpha1.Plan) bool { return sameSpec(p.Spec, old.Spec) },
 		validate:       validatePlan,
 		validateUpdate: validatePlanUpdate,
+		warn:           warnOfCopy,
 	}
 	status := statusStrategy[*v1alpha1.Plan]{
 		kindStrategy: main,
@@ -51,6 +47,7 @@ func newPlans(c Config) (*planREST, *statusREST, error) {
 			old.DeepCopyInto(p)
 			// Who asked, who decided and who stopped it are written by the server alone, each in its own place.
 			status.RequestedBy, status.Approval, status.Cancel = p.Status.RequestedBy, p.Status.Approval, p.Status.Cancel
+			status.AutomaticApproval = p.Status.AutomaticApproval
 			p.Status = status
 		},
 		conditions: func(p *v1alpha1.Plan) []metav1.Condition { return p.Status.Conditions },
@@ -71,6 +68,10 @@ func (r *planREST) Create(ctx context.Context, obj runtime.Object, validate rest
 
 // Update updates a plan; an apply may create one.
 func (r *planREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, force bool, opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
+	info = rest.WrapUpdatedObjectInfo(info, func(_ context.Context, obj, _ runtime.Object) (runtime.Object, error) {
+		noteOrigin(obj)
+		return obj, nil
+	})
 	return r.Store.Update(ctx, name, info, r.mayApproveItself(create), update, force, opts)
 }
 
@@ -82,7 +83,7 @@ func (r *planREST) mayApproveItself(validate rest.ValidateObjectFunc) rest.Valid
 			}
 		}
 		p := obj.(*v1alpha1.Plan)
-		if p.Spec.Approval != v1alpha1.ApprovalAutomatic {
+		if !p.ApprovesItself() {
 			return nil
 		}
 		return mayApprove(ctx, r.authorizer, p, `a plan with spec.approval "Automatic" needs it: leave that out, and have somebody approve the plan`)

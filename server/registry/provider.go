@@ -28,7 +28,7 @@ func newProviders(c Config) (*resourceREST, *statusREST, error) {
 		ObjectTyper:   c.Codecs.Scheme,
 		NameGenerator: names.SimpleNameGenerator,
 		begin: func(_ context.Context, p *v1alpha1.Provider) {
-			p.Status = v1alpha1.ProviderStatus{Conditions: begun(p, v1alpha1.ReasonInstalling, "Waiting to be installed.")}
+			p.Status = v1alpha1.ProviderStatus{Conditions: begun(v1alpha1.ReasonInstalling, "Waiting to be installed.")}
 		},
 		keepStatus:     func(p, old *v1alpha1.Provider) { p.Status = old.Status },
 		sameSpec:       func(p, old *v1alpha1.Provider) bool { return sameSpec(p.Spec, old.Spec) },

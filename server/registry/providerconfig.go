@@ -33,7 +33,7 @@ func newProviderConfigs(c Config) (*resourceREST, *statusREST, error) {
 		NameGenerator: names.SimpleNameGenerator,
 		namespaced:    true,
 		begin: func(_ context.Context, pc *v1alpha1.ProviderConfig) {
-			pc.Status = v1alpha1.ProviderConfigStatus{Conditions: begun(pc, v1alpha1.ReasonProviderNotReady, "The provider was not asked yet.")}
+			pc.Status = v1alpha1.ProviderConfigStatus{Conditions: begun(v1alpha1.ReasonProviderNotReady, "The provider was not asked yet.")}
 		},
 		keepStatus:     func(pc, old *v1alpha1.ProviderConfig) { pc.Status = old.Status },
 		sameSpec:       func(pc, old *v1alpha1.ProviderConfig) bool { return sameSpec(pc.Spec, old.Spec) },

@@ -39,7 +39,7 @@ type kindStrategy[T object] struct {
 	runtime.ObjectTyper
 	names.NameGenerator
 	namespaced bool
-	// begin sets the status that an object has at its creation.
+	// begin sets the status that an object has at its creation. Status and generation are still those that the client sent.
 	begin func(ctx context.Context, obj T)
 	// keepStatus copies the status of the old object into the new one; sameSpec tells whether their specs agree.
 	keepStatus func(obj, old T)
@@ -47,14 +47,16 @@ type kindStrategy[T object] struct {
 	validate   func(obj T) field.ErrorList
 	// validateUpdate checks what must not change.
 	validateUpdate func(obj, old T) field.ErrorList
+	// warn is asked for warnings about a new object; nil has none.
+	warn func(obj T) []string
 }
 
 func (s kindStrategy[T]) NamespaceScoped() bool { return s.namespaced }
 
 func (s kindStrategy[T]) PrepareForCreate(ctx context.Context, obj runtime.Object) {
 	o := obj.(T)
-	o.SetGeneration(1)
 	s.begin(ctx, o)
+	o.SetGeneration(1)
 }
 
 func (s kindStrategy[T]) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
@@ -73,7 +75,13 @@ func (s kindStrategy[T]) ValidateUpdate(_ context.Context, obj, old runtime.Obje
 	return append(s.validate(obj.(T)), s.validateUpdate(obj.(T), old.(T))...)
 }
 
-func (kindStrategy[T]) WarningsOnCreate(context.Context, runtime.Object) []string { return nil }
+func (s kindStrategy[T]) WarningsOnCreate(_ context.Context, obj runtime.Object) []string {
+	if s.warn == nil {
+		return nil
+	}
+	return s.warn(obj.(T))
+}
+
 func (kindStrategy[T]) WarningsOnUpdate(context.Context, runtime.Object, runtime.Object) []string {
 	return nil
 }

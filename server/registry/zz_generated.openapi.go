@@ -15,6 +15,7 @@ import (
 
 func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 	return map[string]common.OpenAPIDefinition{
+		v1alpha1.AutomaticApproval{}.OpenAPIModelName():    schema_hykube_hykube_api_v1alpha1_AutomaticApproval(ref),
 		v1alpha1.Diagnostic{}.OpenAPIModelName():           schema_hykube_hykube_api_v1alpha1_Diagnostic(ref),
 		v1alpha1.Identity{}.OpenAPIModelName():             schema_hykube_hykube_api_v1alpha1_Identity(ref),
 		v1alpha1.Limits{}.OpenAPIModelName():               schema_hykube_hykube_api_v1alpha1_Limits(ref),
@@ -106,6 +107,35 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		runtime.RawExtension{}.OpenAPIModelName():          schema_k8sio_apimachinery_pkg_runtime_RawExtension(ref),
 		runtime.TypeMeta{}.OpenAPIModelName():              schema_k8sio_apimachinery_pkg_runtime_TypeMeta(ref),
 		runtime.Unknown{}.OpenAPIModelName():               schema_k8sio_apimachinery_pkg_runtime_Unknown(ref),
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_AutomaticApproval(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "AutomaticApproval is what the server decided about a plan with spec.approval Automatic when the plan was created.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"granted": {
+						SchemaProps: spec.SchemaProps{
+							Description: "True when the plan is applied as soon as it is made; false when it waits for a person.",
+							Default:     false,
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Why it waits for a person.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"granted"},
+			},
+		},
 	}
 }
 
@@ -1674,6 +1704,12 @@ func schema_hykube_hykube_api_v1alpha1_PlanStatus(ref common.ReferenceCallback) 
 							Ref:         ref(v1alpha1.PlanApproval{}.OpenAPIModelName()),
 						},
 					},
+					"automaticApproval": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Set when spec.approval is Automatic: whether the plan approves itself. The server decides that once, at the creation of the plan, and nobody else writes it.",
+							Ref:         ref(v1alpha1.AutomaticApproval{}.OpenAPIModelName()),
+						},
+					},
 					"cancel": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Set when somebody asked to stop the plan. Written through the subresource \"cancel\" alone.",
@@ -1727,7 +1763,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanStatus(ref common.ReferenceCallback) 
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.Diagnostic{}.OpenAPIModelName(), v1alpha1.Identity{}.OpenAPIModelName(), v1alpha1.PlanApproval{}.OpenAPIModelName(), v1alpha1.PlanCancel{}.OpenAPIModelName(), v1alpha1.PlanProgress{}.OpenAPIModelName(), v1alpha1.PlanReference{}.OpenAPIModelName(), v1alpha1.PlanRuns{}.OpenAPIModelName(), v1alpha1.PlanSummary{}.OpenAPIModelName(), v1.Condition{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
+			v1alpha1.AutomaticApproval{}.OpenAPIModelName(), v1alpha1.Diagnostic{}.OpenAPIModelName(), v1alpha1.Identity{}.OpenAPIModelName(), v1alpha1.PlanApproval{}.OpenAPIModelName(), v1alpha1.PlanCancel{}.OpenAPIModelName(), v1alpha1.PlanProgress{}.OpenAPIModelName(), v1alpha1.PlanReference{}.OpenAPIModelName(), v1alpha1.PlanRuns{}.OpenAPIModelName(), v1alpha1.PlanSummary{}.OpenAPIModelName(), v1.Condition{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
 	}
 }
 
