@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -57,6 +58,8 @@ func markOf(p *v1alpha1.Plan) string {
 		return "status"
 	case p.Generation != 0:
 		return "metadata that a server wrote, such as uid, creationTimestamp, resourceVersion or managedFields"
+	case slices.Contains(p.Finalizers, v1alpha1.FinalizerRecord):
+		return "finalizer " + v1alpha1.FinalizerRecord
 	case appliedWithStatus(p.Annotations[corev1.LastAppliedConfigAnnotation]):
 		return "annotation " + corev1.LastAppliedConfigAnnotation + " of an object with a status"
 	}
@@ -78,6 +81,7 @@ func appliedWithStatus(manifest string) bool {
 func beginPlan(ctx context.Context, p *v1alpha1.Plan) {
 	mark := markOf(p)
 	p.Status = v1alpha1.PlanStatus{RequestedBy: requester(ctx)}
+	p.Finalizers = slices.DeleteFunc(p.Finalizers, func(f string) bool { return f == v1alpha1.FinalizerRecord }) // nothing was decided yet
 	message := "Waiting to be planned."
 	if p.Spec.Approval == v1alpha1.ApprovalAutomatic {
 		p.Status.AutomaticApproval = &v1alpha1.AutomaticApproval{Granted: mark == ""}

@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
@@ -109,12 +108,6 @@ func decider(ctx context.Context, sent *v1alpha1.PlanApproval) *v1alpha1.Identit
 		return sent.By
 	}
 	return requester(ctx)
-}
-
-// byServer is true for what the API server itself asks for.
-func byServer(ctx context.Context) bool {
-	who := requester(ctx)
-	return who != nil && who.Username == user.APIServerUser
 }
 
 // recordDecision sets the conditions that follow from a decision, which a plan may have made itself.
