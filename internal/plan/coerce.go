@@ -584,6 +584,9 @@ var metaArguments = map[string]string{
 	"provisioner": "There are no provisioners.",
 }
 
+// IsMetaArgument tells whether Terraform has a meta-argument of the name. Objects have those in lifecycle, not in spec.
+func IsMetaArgument(name string) bool { return metaArguments[name] != "" }
+
 func (c *coercion) unknownFields(attrs []*schema.Attribute, blocks []*schema.NestedBlock, vals map[string]cty.Value, field string) {
 	if len(vals) == 0 {
 		return

@@ -7,7 +7,6 @@ import (
 	"io"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metainternalversionscheme "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -134,7 +133,11 @@ type noDefaults struct{}
 func (noDefaults) Default(runtime.Object) {}
 
 // negotiated encodes answers and decodes requests of one kind.
-type negotiated struct{ kind *served }
+type negotiated struct {
+	kind *served
+	// write is the request whose body is decoded; nil for requests that change nothing.
+	write *write
+}
 
 func (n negotiated) SupportedMediaTypes() []runtime.SerializerInfo { return n.kind.kinds.codecs.media }
 
@@ -144,57 +147,13 @@ func (n negotiated) EncoderForVersion(encoder runtime.Encoder, gv runtime.GroupV
 }
 
 func (n negotiated) DecoderToVersion(decoder runtime.Decoder, gv runtime.GroupVersioner) runtime.Decoder {
-	strict := false
-	if s, ok := decoder.(*kjson.Serializer); ok {
-		strict = s.IsStrict()
-	}
-	return requestDecoder{delegate: decoder, kind: n.kind, strict: strict, gv: gv}
+	return requestDecoder{delegate: decoder, kind: n.kind, write: n.write, gv: gv}
 }
 
-// requestDecoder decodes what a client sent. Fields that no object has are dropped, and named in an error when the
-// client asked to be strict; unknown fields of spec are kept, so that validation refuses them in any case.
-type requestDecoder struct {
-	delegate runtime.Decoder
-	kind     *served
-	strict   bool
-	gv       runtime.GroupVersioner
-}
+// bodies are the encodings in which a client may send an object.
+type bodies struct{ negotiated }
 
-func (d requestDecoder) Decode(data []byte, defaults *kschema.GroupVersionKind, into runtime.Object) (runtime.Object, *kschema.GroupVersionKind, error) {
-	u, ok := into.(*unstructured.Unstructured)
-	if !ok {
-		return metainternalversionscheme.Codecs.DecoderToVersion(d.delegate, d.gv).Decode(data, defaults, into)
-	}
-	// The kind and version that a client left out must be told from those it got wrong.
-	decoded := &unstructured.Unstructured{}
-	obj, gvk, err := d.delegate.Decode(data, defaults, decoded)
-	var problems []error
-	if err != nil {
-		s, ok := runtime.AsStrictDecodingError(err)
-		if !ok || obj == nil {
-			return nil, gvk, err
-		}
-		problems = s.Errors()
-	}
-	u.Object = decoded.Object
-	unknown, err := d.kind.prune(u)
-	if err != nil {
-		return nil, gvk, err
-	}
-	if d.strict {
-		// A patch comes without defaults. The handler would wrap what is said here in the whole patched object; what
-		// validation says of the same fields stands alone.
-		if defaults != nil {
-			unknown = append(unknown, d.kind.unknownSpec(u)...)
-			unknown = append(unknown, d.kind.unknownLifecycle(u)...)
-		}
-		problems = append(problems, unknown...)
-		if len(problems) > 0 {
-			return u, gvk, runtime.NewStrictDecodingError(problems)
-		}
-	}
-	return u, gvk, nil
-}
+func (b bodies) SupportedMediaTypes() []runtime.SerializerInfo { return b.kind.kinds.codecs.standard }
 
 // storageCodec is how an object is stored: JSON, as it is. What is stored was checked when it was written, so
 // reading it back needs no schema, which is most of the cost of a list.

@@ -13,6 +13,7 @@ import (
 	kschema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/endpoints/handlers"
+	"k8s.io/apiserver/pkg/endpoints/handlers/negotiation"
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 	"k8s.io/apiserver/pkg/endpoints/metrics"
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -63,7 +64,11 @@ func (k *Kinds) serveResource(w http.ResponseWriter, r *http.Request, info *requ
 		defer context.AfterFunc(s.ctx, cancel)()
 		r = r.WithContext(ctx)
 	}
-	h := k.handler(s, use, info)
+	h, err := k.handler(s, use, info, r)
+	if err != nil {
+		k.fail(w, r, err)
+		return
+	}
 	if h == nil {
 		k.fail(w, r, apierrors.NewMethodNotSupported(s.GVR.GroupResource(), info.Verb))
 		return
@@ -108,7 +113,14 @@ func (k *Kinds) find(info *request.RequestInfo) (*served, error) {
 		return nil, notFound(info.APIGroup, info.Resource, fmt.Sprintf("%s have no subresource %q", info.Resource, info.Subresource))
 	}
 	if info.Namespace == "" && info.Verb != "list" && info.Verb != "watch" {
-		return nil, notFound(info.APIGroup, info.Resource, fmt.Sprintf("%s live in namespaces, and the request names none", info.Resource))
+		message := fmt.Sprintf("%s live in namespaces, and the request names none", info.Resource)
+		if info.Name != "" {
+			return nil, notFound(info.APIGroup, info.Resource, message)
+		}
+		// As for Kubernetes' own kinds: the path is there, for list and watch alone.
+		err := apierrors.NewMethodNotSupported(s.GVR.GroupResource(), info.Verb)
+		err.ErrStatus.Message = message
+		return nil, err
 	}
 	return s, nil
 }
@@ -125,7 +137,26 @@ func notFound(group, resource, message string) error {
 }
 
 // handler returns what answers the request; nil when the verb means nothing here.
-func (k *Kinds) handler(s *served, use *serving, info *request.RequestInfo) http.HandlerFunc {
+func (k *Kinds) handler(s *served, use *serving, info *request.RequestInfo, r *http.Request) (http.HandlerFunc, error) {
+	if info.Subresource == stateSubresource || info.Subresource == taintSubresource || !writes(info.Verb) {
+		return k.answer(s, use, info), nil
+	}
+	if info.Verb != "patch" {
+		if _, err := negotiation.NegotiateInputSerializer(r, false, bodies{negotiated{kind: s}}); err != nil {
+			return nil, err
+		}
+	}
+	// What a body may hold depends on the request, and the decoder gets to see no request.
+	own := *use
+	own.decodeFor(s, newWrite(s, use.object, info, r))
+	return k.answer(s, &own, info), nil
+}
+
+// writes says whether requests of a verb bring an object, or a part of one.
+func writes(verb string) bool { return verb == "create" || verb == "update" || verb == "patch" }
+
+// answer returns what answers a verb; nil when it means nothing here.
+func (k *Kinds) answer(s *served, use *serving, info *request.RequestInfo) http.HandlerFunc {
 	admit := k.config.Admission
 	switch info.Subresource {
 	case stateSubresource:

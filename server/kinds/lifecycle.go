@@ -95,18 +95,12 @@ func (s *served) validateLifecycle(u *unstructured.Unstructured) field.ErrorList
 		return field.ErrorList{field.Invalid(path, raw, "must be an object, got "+describe(raw))}
 	}
 	var errs field.ErrorList
-	known := map[string]bool{}
 	for _, f := range lifecycleFields() {
-		known[f.name] = f.in(s.Mode)
-		if v := m[f.name]; v != nil && known[f.name] {
+		if v := m[f.name]; v != nil && f.in(s.Mode) {
 			errs = append(errs, f.validate(s, u, path.Child(f.name), v)...)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(m)) {
-		if !known[name] {
-			errs = append(errs, field.Invalid(path.Child(name), field.OmitValueType{}, s.unknownLifecycleField(name).Error()))
-		}
-	}
+	errs = append(errs, refuse(s.unknownLifecycle(u))...)
 	if m[fieldImport] != nil && m[fieldMoved] != nil {
 		errs = append(errs, field.Invalid(path.Child(fieldMoved), field.OmitValueType{},
 			"cannot go with lifecycle.import: the infrastructure is either recorded under another object, or not recorded at all; remove one of the two"))
@@ -166,9 +160,9 @@ func (f lifecycleField) validate(s *served, u *unstructured.Unstructured, path *
 const maxLifecycleItems = 1000
 
 // unknownLifecycle names the unknown fields of lifecycle.
-func (s *served) unknownLifecycle(u *unstructured.Unstructured) []error {
+func (s *served) unknownLifecycle(u *unstructured.Unstructured) []unknownField {
 	m, _ := u.Object["lifecycle"].(map[string]any)
-	var out []error
+	var out []unknownField
 	for _, name := range slices.Sorted(maps.Keys(m)) {
 		if !slices.ContainsFunc(lifecycleFields(), func(f lifecycleField) bool { return f.name == name && f.in(s.Mode) }) {
 			out = append(out, s.unknownLifecycleField(name))
@@ -178,17 +172,17 @@ func (s *served) unknownLifecycle(u *unstructured.Unstructured) []error {
 }
 
 // unknownLifecycleField also tells of a field that other kinds have.
-func (s *served) unknownLifecycleField(name string) error {
+func (s *served) unknownLifecycleField(name string) unknownField {
 	for _, f := range lifecycleFields() {
 		if f.name == name {
-			return fmt.Errorf("unknown field %q (%s)", "lifecycle."+name, map[v1alpha1.Mode]string{
+			return unknownField{"lifecycle." + name, map[v1alpha1.Mode]string{
 				v1alpha1.ModeData:      "a data source is read, never changed, so it has no such argument",
 				v1alpha1.ModeEphemeral: "an ephemeral resource is opened and closed, and never kept, so it has no such argument",
 				v1alpha1.ModeAction:    "an action is run, and leaves nothing behind, so it has no such argument",
-			}[s.Mode])
+			}[s.Mode]}
 		}
 	}
-	return unknownField("lifecycle."+name, s.lifecycleHint(name))
+	return unknownField{"lifecycle." + name, meant(s.lifecycleHint(name))}
 }
 
 // lifecycleHint finds the field that somebody meant who wrote it as in Terraform ("prevent_destroy", "precondition").

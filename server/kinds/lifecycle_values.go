@@ -180,7 +180,7 @@ func fieldsOf(path *field.Path, v any, names ...string) (map[string]any, field.E
 				hint = n
 			}
 		}
-		errs = append(errs, field.Invalid(path.Child(name), field.OmitValueType{}, unknownField(path.Child(name).String(), hint).Error()))
+		errs = append(errs, refuse([]unknownField{{path.Child(name).String(), meant(hint)}})...)
 	}
 	return m, errs
 }

@@ -170,8 +170,15 @@ func readOnly(w http.ResponseWriter, r *http.Request) bool {
 // writePacked answers with a compressed document, unpacked for clients that cannot do it themselves.
 func (k *Kinds) writePacked(w http.ResponseWriter, r *http.Request, contentType string, packed []byte) {
 	w.Header().Set("Content-Type", contentType)
-	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+	zipped := strings.Contains(r.Header.Get("Accept-Encoding"), "gzip")
+	if zipped {
 		w.Header().Set("Content-Encoding", "gzip")
+	}
+	switch {
+	case r.Method == http.MethodHead:
+		w.WriteHeader(http.StatusOK)
+		return
+	case zipped:
 		_, _ = w.Write(packed)
 		return
 	}

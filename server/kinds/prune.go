@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // topField says whether objects have a field of the name.
@@ -21,9 +22,41 @@ func topField(name string) bool {
 	return false
 }
 
+// unknownField is a field that an object does not have.
+type unknownField struct {
+	path string
+	// hint says which field was meant, or why there is none; it may be empty.
+	hint string
+}
+
+// Error is Kubernetes' wording, and the hint.
+func (e unknownField) Error() string {
+	if e.hint == "" {
+		return fmt.Sprintf("unknown field %q", e.path)
+	}
+	return fmt.Sprintf("unknown field %q (%s)", e.path, e.hint)
+}
+
+// meant is the hint that names another field.
+func meant(path string) string {
+	if path == "" {
+		return ""
+	}
+	return fmt.Sprintf("did you mean %q?", path)
+}
+
+// refuse makes validation errors of unknown fields.
+func refuse(unknown []unknownField) field.ErrorList {
+	var errs field.ErrorList
+	for _, e := range unknown {
+		errs = append(errs, &field.Error{Type: field.ErrorTypeForbidden, Field: e.path, Detail: e.Error()})
+	}
+	return errs
+}
+
 // prune drops the fields that no object has from a request and names them, and brings metadata into its canonical
 // form, as decoding into Go types would.
-func (s *served) prune(u *unstructured.Unstructured) ([]error, error) {
+func (s *served) prune(u *unstructured.Unstructured) ([]unknownField, error) {
 	unknown := s.unknownTop(u)
 	for _, name := range slices.Sorted(maps.Keys(u.Object)) {
 		if !topField(name) {
@@ -35,8 +68,8 @@ func (s *served) prune(u *unstructured.Unstructured) ([]error, error) {
 }
 
 // unknownTop names the unknown fields beside metadata and spec.
-func (s *served) unknownTop(u *unstructured.Unstructured) []error {
-	var out []error
+func (s *served) unknownTop(u *unstructured.Unstructured) []unknownField {
+	var out []unknownField
 	for _, name := range slices.Sorted(maps.Keys(u.Object)) {
 		if topField(name) {
 			continue
@@ -45,13 +78,13 @@ func (s *served) unknownTop(u *unstructured.Unstructured) []error {
 		if a := s.Schema.Block.Attribute(name); a != nil && a.Configurable() || s.Schema.Block.NestedBlock(name) != nil {
 			hint = "spec." + name
 		}
-		out = append(out, unknownField(name, hint))
+		out = append(out, unknownField{name, meant(hint)})
 	}
 	return out
 }
 
 // pruneMetadata brings metadata into its canonical form and names the fields that it did not know.
-func pruneMetadata(u *unstructured.Unstructured) ([]error, error) {
+func pruneMetadata(u *unstructured.Unstructured) ([]unknownField, error) {
 	raw, ok := u.Object["metadata"]
 	if !ok || raw == nil {
 		delete(u.Object, "metadata")
@@ -74,13 +107,13 @@ func pruneMetadata(u *unstructured.Unstructured) ([]error, error) {
 }
 
 // decodeMetadata also names the unknown fields.
-func decodeMetadata(raw any) (*metav1.ObjectMeta, []error, error) {
+func decodeMetadata(raw any) (*metav1.ObjectMeta, []unknownField, error) {
 	m, ok := raw.(map[string]any)
 	if !ok {
 		return nil, nil, fmt.Errorf("must be an object, got %s", describe(raw))
 	}
 	var out metav1.ObjectMeta
-	var unknown []error
+	var unknown []unknownField
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(m, &out, true); err != nil {
 		strict, ok := runtime.AsStrictDecodingError(err)
 		if !ok {
@@ -88,18 +121,12 @@ func decodeMetadata(raw any) (*metav1.ObjectMeta, []error, error) {
 		}
 		for _, e := range strict.Errors() {
 			// The converter says `unknown field "foo"`, and does not know that it is in metadata.
-			unknown = append(unknown, fmt.Errorf("%s", strings.Replace(e.Error(), `"`, `"metadata.`, 1)))
+			_, quoted, _ := strings.Cut(e.Error(), `"`)
+			name := strings.TrimSuffix(quoted, `"`)
+			unknown = append(unknown, unknownField{path: "metadata." + name})
 		}
 	}
 	return &out, unknown, nil
-}
-
-// unknownField is how Kubernetes says it, and a hint.
-func unknownField(path, hint string) error {
-	if hint == "" {
-		return fmt.Errorf("unknown field %q", path)
-	}
-	return fmt.Errorf("unknown field %q (did you mean %q?)", path, hint)
 }
 
 // describe says what a JSON value is, in the words of JSON.

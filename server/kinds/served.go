@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	kschema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/util/waitgroup"
 	"k8s.io/apiserver/pkg/endpoints/handlers"
 	"k8s.io/apiserver/pkg/registry/generic"
@@ -42,6 +44,15 @@ type serving struct {
 	status *statusREST
 
 	objectScope, statusScope *handlers.RequestScope
+}
+
+// decodeFor makes the serving, which is a copy for one request, decode the body of that request.
+func (u *serving) decodeFor(s *served, w *write) {
+	for _, scope := range []**handlers.RequestScope{&u.objectScope, &u.statusScope} {
+		own := **scope
+		own.Serializer = negotiated{kind: s, write: w}
+		*scope = &own
+	}
 }
 
 // errEnded says that a kind went away, or was replaced, while a request looked for it.
@@ -114,7 +125,7 @@ func (s *served) newServing() (*serving, error) {
 	statusStore.UpdateStrategy = statusStrat
 	statusStore.ResetFieldsStrategy = statusStrat
 
-	out := &serving{object: &objectREST{store, s}, status: &statusREST{&statusStore}}
+	out := &serving{object: &objectREST{store, s}, status: &statusREST{&statusStore, s}}
 	var err error
 	if out.objectScope, err = s.scope("", store.GetResetFields()); err != nil {
 		return nil, err
@@ -129,7 +140,7 @@ func (s *served) scope(subresource string, reset map[fieldpath.APIVersion]*field
 	k := s.kinds
 	scope := &handlers.RequestScope{
 		Namer:                    handlers.ContextBasedNaming{Namer: meta.NewAccessor(), ClusterScoped: false},
-		Serializer:               negotiated{s},
+		Serializer:               negotiated{kind: s},
 		ParameterCodec:           metav1.ParameterCodec,
 		StandardSerializers:      k.codecs.standard,
 		Creater:                  creater{},
@@ -192,7 +203,7 @@ func (r *objectREST) Create(ctx context.Context, obj runtime.Object, validate re
 
 func (r *objectREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, forceCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
 	obj, created, err := r.Store.Update(ctx, name, info, r.kind.borrowing(create), r.kind.borrowingAnew(update), forceCreate, options)
-	return obj, created, blameClient(err)
+	return obj, created, r.kind.clearly(name, err)
 }
 
 // blameClient turns what server-side apply says of metadata that it cannot take apart, such as a string for a list,
@@ -204,8 +215,42 @@ func blameClient(err error) error {
 	return err
 }
 
+// clearly makes an error of an update readable for the client that asked for it.
+func (s *served) clearly(name string, err error) error {
+	return s.withoutPatched(name, blameClient(err))
+}
+
+// withoutPatched leaves the patched object out of an error about a patch. The handler repeats all of it, with whatever is secret
+// in it, in front of the reason.
+func (s *served) withoutPatched(name string, err error) error {
+	status, ok := errors.AsType[*apierrors.StatusError](err)
+	if !ok || status.ErrStatus.Details == nil || status.ErrStatus.Details.Kind != "" {
+		return err
+	}
+	var errs field.ErrorList
+	for _, c := range status.ErrStatus.Details.Causes {
+		start := strings.IndexByte(c.Message, '"')
+		if c.Field != "patch" || start < 0 {
+			return err
+		}
+		object, quoteErr := strconv.QuotedPrefix(c.Message[start:])
+		if quoteErr != nil {
+			return err
+		}
+		reason := strings.TrimPrefix(c.Message[start+len(object):], ": ")
+		errs = append(errs, field.Invalid(field.NewPath("patch"), field.OmitValueType{}, reason))
+	}
+	if len(errs) == 0 {
+		return err
+	}
+	return apierrors.NewInvalid(s.GVK.GroupKind(), name, errs)
+}
+
 // statusREST serves the subresource "status".
-type statusREST struct{ store *genericregistry.Store }
+type statusREST struct {
+	store *genericregistry.Store
+	kind  *served
+}
 
 var _ rest.Patcher = &statusREST{}
 
@@ -221,7 +266,7 @@ func (r *statusREST) Get(ctx context.Context, name string, options *metav1.GetOp
 // Update never creates: a subresource has no object to make.
 func (r *statusREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, _ bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
 	obj, created, err := r.store.Update(ctx, name, info, create, update, false, options)
-	return obj, created, blameClient(err)
+	return obj, created, r.kind.clearly(name, err)
 }
 
 func (r *statusREST) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {

@@ -76,13 +76,13 @@ func discouragesAny(attrs []*schema.Attribute) bool {
 }
 
 // unknownSpec names the unknown fields of spec.
-func (s *served) unknownSpec(u *unstructured.Unstructured) []error {
+func (s *served) unknownSpec(u *unstructured.Unstructured) []unknownField {
 	spec, ok := u.Object["spec"].(map[string]any)
 	if !ok {
 		return nil
 	}
 	_, diags := s.parseSpec(u.GetNamespace(), spec)
-	var out []error
+	var out []unknownField
 	for _, d := range diags {
 		if d.Severity == v1alpha1.SeverityError && d.Summary == plan.SummaryUnknownField {
 			out = append(out, unknownSpecField(d))
@@ -92,13 +92,13 @@ func (s *served) unknownSpec(u *unstructured.Unstructured) []error {
 }
 
 // unknownSpecField is `unknown field "spec.nmae" (did you mean "name"?)`: Kubernetes' words and the planner's hint.
-func unknownSpecField(d v1alpha1.Diagnostic) error {
+func unknownSpecField(d v1alpha1.Diagnostic) unknownField {
 	_, hint, _ := strings.Cut(d.Detail, " here. ")
 	hint = strings.TrimSuffix(hint, ".")
-	if hint == "" {
-		return unknownField(d.Attribute, "")
+	if hint != "" {
+		hint = strings.ToLower(hint[:1]) + hint[1:]
 	}
-	return fmt.Errorf("unknown field %q (%s)", d.Attribute, strings.ToLower(hint[:1])+hint[1:])
+	return unknownField{d.Attribute, hint}
 }
 
 // maxShownValue is the longest string that an error repeats.
@@ -107,39 +107,73 @@ const maxShownValue = 200
 // pathStep is one step of a path in a diagnostic: .name, ["any name"], [0], and at the end the position in a template.
 var pathStep = regexp.MustCompile(`^(?:\.?([A-Za-z_][A-Za-z0-9_-]*)|\["((?:[^"\\]|\\.)*)"\]|\[([0-9]+)\]|\[\*\]|(?:, line [0-9]+)?, column [0-9]+$)`)
 
-// badValue finds the value that a diagnostic is about, to show it. Objects, lists and whatever may be secret are
-// not shown.
-func badValue(spec map[string]any, block *schema.Block, path string) any {
-	path, ok := strings.CutPrefix(path, "spec")
+// pathSteps takes the path of a diagnostic about spec apart: names as strings, positions in lists as numbers.
+func pathSteps(path string) (steps []any, ok bool) {
+	path, ok = strings.CutPrefix(path, "spec")
 	if !ok {
-		return field.OmitValueType{}
+		return nil, false
 	}
-	var v any = spec
-	here := place{block: block}
 	for path != "" {
 		m := pathStep.FindStringSubmatch(path)
 		if m == nil {
-			return field.OmitValueType{}
+			return nil, false
 		}
 		path = path[len(m[0]):]
-		name := m[1]
-		if m[2] != "" {
-			name = m[2]
-		}
 		switch {
-		case name != "":
-			object, ok := v.(map[string]any)
-			if !ok {
-				return field.OmitValueType{}
+		case m[1] != "":
+			steps = append(steps, m[1])
+		case m[2] != "":
+			name, err := strconv.Unquote(`"` + m[2] + `"`)
+			if err != nil {
+				return nil, false
 			}
-			v, here = object[name], here.step(name)
+			steps = append(steps, name)
 		case m[3] != "":
 			i, err := strconv.Atoi(m[3])
-			list, ok := v.([]any)
-			if err != nil || !ok || i >= len(list) {
-				return field.OmitValueType{}
+			if err != nil {
+				return nil, false
 			}
-			v = list[i]
+			steps = append(steps, i)
+		}
+	}
+	return steps, true
+}
+
+// at finds what steps lead to below a value.
+func at(v any, steps []any) (any, bool) {
+	for _, step := range steps {
+		switch step := step.(type) {
+		case string:
+			object, ok := v.(map[string]any)
+			if v, ok = object[step]; !ok {
+				return nil, false
+			}
+		case int:
+			list, ok := v.([]any)
+			if !ok || step >= len(list) {
+				return nil, false
+			}
+			v = list[step]
+		}
+	}
+	return v, true
+}
+
+// badValue finds the value that a diagnostic is about, to show it. Objects, lists and whatever may be secret are
+// not shown.
+func badValue(spec map[string]any, block *schema.Block, path string) any {
+	steps, ok := pathSteps(path)
+	if !ok {
+		return field.OmitValueType{}
+	}
+	v, ok := at(spec, steps)
+	if !ok {
+		return field.OmitValueType{}
+	}
+	here := place{block: block}
+	for _, step := range steps {
+		if name, ok := step.(string); ok {
+			here = here.step(name)
 		}
 	}
 	if here.secret {

@@ -194,17 +194,13 @@ func (s strategy) validateObject(u *unstructured.Unstructured) field.ErrorList {
 	if got, want := u.GetKind(), s.kind.GVK.Kind; got != want {
 		errs = append(errs, field.Invalid(field.NewPath("kind"), got, "must be "+want))
 	}
-	for _, err := range s.kind.unknownTop(u) {
-		errs = append(errs, field.Invalid(nil, field.OmitValueType{}, err.Error()))
-	}
+	errs = append(errs, refuse(s.kind.unknownTop(u))...)
 	path := field.NewPath("metadata")
 	m, unknown, err := decodeMetadata(u.Object["metadata"])
 	if err != nil {
 		return append(errs, field.Invalid(path, field.OmitValueType{}, err.Error()))
 	}
-	for _, err := range unknown {
-		errs = append(errs, field.Invalid(path, field.OmitValueType{}, err.Error()))
-	}
+	errs = append(errs, refuse(unknown)...)
 	return append(errs, apivalidation.ValidateObjectMetaAccessor(m, true, apivalidation.NameIsDNSSubdomain, path)...)
 }
 

@@ -235,4 +235,3 @@ func (oneVersion) Convert(object *typed.TypedValue, _ fieldpath.APIVersion) (*ty
 	return object, nil
 }
 func (oneVersion) IsMissingVersionError(error) bool { return false }
-

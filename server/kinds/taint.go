@@ -41,7 +41,7 @@ func (k *Kinds) serveTaint(s *served, use *serving, info *request.RequestInfo) h
 			k.fail(w, r, err)
 			return
 		}
-		responsewriters.WriteObjectNegotiated(negotiated{s}, negotiation.DefaultEndpointRestrictions, s.GVK.GroupVersion(), w, r, http.StatusOK, obj, false)
+		responsewriters.WriteObjectNegotiated(negotiated{kind: s}, negotiation.DefaultEndpointRestrictions, s.GVK.GroupVersion(), w, r, http.StatusOK, obj, false)
 	}
 }
 

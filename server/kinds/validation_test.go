@@ -34,8 +34,6 @@ func TestCreateRefusesWhatTheProviderWould(t *testing.T) {
 		"too many blocks":          {network("bad", `{"name":"n","rule":[{"port":1},{"port":2},{"port":3},{"port":4}]}`), []string{"spec.rule", "3"}},
 		"computed attribute":       {network("bad", `{"name":"n","id":"x"}`), []string{"spec.id: Forbidden", "provider"}},
 		"computed in a block":      {network("bad", `{"name":"n","rule":[{"port":1,"hits":1}]}`), []string{"spec.rule[0].hits: Forbidden"}},
-		"unknown argument":         {network("bad", `{"nmae":"n"}`), []string{`unknown field "spec.nmae"`, `did you mean "name"`}},
-		"unknown in a block":       {network("bad", `{"name":"n","rule":[{"prot":1,"port":1}]}`), []string{`unknown field "spec.rule[0].prot"`}},
 		"meta-argument in spec":    {network("bad", `{"name":"n","depends_on":["a"]}`), []string{`unknown field "spec.depends_on"`, "lifecycle.dependsOn"}},
 		"broken expression":        {network("bad", `{"name":"a-${sim_network.x.}"}`), []string{"spec.name, column 19:"}},
 		"expression of a string where a number is": {network("bad", `{"name":"n","mtu":"${upper(\"a\")}"}`), []string{"spec.mtu"}},
@@ -77,7 +75,8 @@ func TestFieldValidation(t *testing.T) {
 	h := newHouse(t, sim())
 	const top = `{"apiVersion":"sim.hykube.io/v1","kind":"sim-network","metadata":{"name":"x","foo":1},"mtu":2,"bar":3,"spec":{"name":"n"}}`
 	const duplicate = `{"apiVersion":"sim.hykube.io/v1","kind":"sim-network","metadata":{"name":"x"},"spec":{"name":"n","name":"m"}}`
-	const inSpec = `{"apiVersion":"sim.hykube.io/v1","kind":"sim-network","metadata":{"name":"x"},"spec":{"nmae":"n","name":"m","rule":[{"port":1,"x":1}]},"lifecycle":{"y":1}}`
+	const inSpec = `{"apiVersion":"sim.hykube.io/v1","kind":"sim-network","metadata":{"name":"x"},"spec":{"nmae":"n","name":"m","rule":[{"port":1,"bar":1}],"point":{"x":1,"y":2,"foo":3}}}`
+	const inLifecycle = `{"apiVersion":"sim.hykube.io/v1","kind":"sim-network","metadata":{"name":"x"},"spec":{"name":"m"},"lifecycle":{"prevent_destroy":true}}`
 	for reason, test := range map[string]struct {
 		mode, body string
 		code       int
@@ -88,9 +87,15 @@ func TestFieldValidation(t *testing.T) {
 		"ignore drops fields beside spec":   {"Ignore", top, 201, nil},
 		"strict refuses duplicates":         {"Strict", duplicate, 400, []string{"strict decoding error", `duplicate field "spec.name"`}},
 		"warn tells of duplicates":          {"Warn", duplicate, 201, []string{`duplicate field \"spec.name\"`}},
-		"strict refuses in spec":            {"Strict", inSpec, 400, []string{`strict decoding error: unknown field "spec.nmae" (did you mean "name"?)`, `unknown field "spec.rule[0].x"`, `unknown field "lifecycle.y"`}},
-		"warn refuses in spec, too":         {"Warn", inSpec, 422, []string{`unknown field "spec.nmae"`}},
-		"ignore refuses in spec, too":       {"Ignore", inSpec, 422, []string{`unknown field "spec.nmae"`}},
+		"strict refuses in spec":            {"Strict", inSpec, 400, []string{`strict decoding error: unknown field "spec.nmae" (did you mean "name"?)`, `unknown field "spec.rule[0].bar"`, `unknown field "spec.point.foo"`}},
+		"warn drops in spec":                {"Warn", inSpec, 201, []string{`unknown field \"spec.nmae\" (did you mean \"name\"?)`, `unknown field \"spec.rule[0].bar\"`, `unknown field \"spec.point.foo\"`}},
+		"ignore drops in spec":              {"Ignore", inSpec, 201, nil},
+		"to warn is the default":            {"", inSpec, 201, []string{`unknown field \"spec.nmae\"`}},
+		"strict refuses in lifecycle":       {"Strict", inLifecycle, 400, []string{`unknown field "lifecycle.prevent_destroy" (did you mean "lifecycle.preventDestroy"?)`}},
+		"warn refuses in lifecycle":         {"Warn", inLifecycle, 422, []string{`lifecycle.prevent_destroy: Forbidden: unknown field "lifecycle.prevent_destroy" (did you mean "lifecycle.preventDestroy"?)`}},
+		"ignore refuses in lifecycle":       {"Ignore", inLifecycle, 422, []string{`unknown field "lifecycle.prevent_destroy"`}},
+		"what an expression gives stays":    {"Ignore", network("x", `{"name":"n","point":"${ {x = 1, y = 2, foo = 3} }"}`), 422, []string{`unknown field "spec.point.foo"`}},
+		"no such mode":                      {"Maybe", top, 422, []string{"fieldValidation"}},
 	} {
 		t.Run(reason, func(t *testing.T) {
 			a := h.do(t, admin, http.MethodPost, networks+"?dryRun=All&fieldValidation="+test.mode, test.body)
@@ -103,34 +108,70 @@ func TestFieldValidation(t *testing.T) {
 					t.Errorf("%q is not in %q", want, said)
 				}
 			}
-			if a.code == 201 && (strings.Contains(string(a.body), `"bar"`) || strings.Contains(string(a.body), `"foo"`)) {
-				t.Errorf("unknown fields were kept: %s", a.body)
+			if a.code == 201 {
+				for _, unknown := range []string{`"bar"`, `"foo"`, `"nmae"`, "f:nmae", "f:foo"} {
+					if strings.Contains(string(a.body), unknown) {
+						t.Errorf("%s was kept: %s", unknown, a.body)
+					}
+				}
 			}
 			if test.mode == "Ignore" && len(a.header.Values("Warning")) > 0 {
 				t.Errorf("warned: %v", a.header.Values("Warning"))
 			}
 		})
 	}
-	t.Run("patch", func(t *testing.T) {
-		h.create(t, network("main", `{"name":"n"}`))
-		for typ, body := range map[string]string{
-			"application/merge-patch+json": `{"spec":{"nmae":"x"}}`,
-			"application/json-patch+json":  `[{"op":"add","path":"/spec/nmae","value":"x"}]`,
-			"application/apply-patch+yaml": "apiVersion: sim.hykube.io/v1\nkind: sim-network\nspec: {name: n, nmae: x}",
-		} {
-			a := h.do(t, admin, http.MethodPatch, networks+"/main?fieldManager=t&force=true&fieldValidation=Strict", body, "Content-Type: "+typ)
-			if typ != "application/apply-patch+yaml" {
-				a = h.do(t, admin, http.MethodPatch, networks+"/main?fieldManager=t&fieldValidation=Strict", body, "Content-Type: "+typ)
+}
+
+// Changes of an object are validated as its creation is, but for server-side apply, which drops nothing: neither does it for
+// custom resources.
+func TestFieldValidationOfChanges(t *testing.T) {
+	h := newHouse(t, sim())
+	created := h.create(t, network("main", `{"name":"n","password":"hunter2"}`))
+	put := strings.Replace(network("main", `{"name":"n","nmae":"x"}`), `"name":"main"`, `"name":"main","resourceVersion":"`+created.GetResourceVersion()+`"`, 1)
+	const inSpec, inMetadata = `unknown field "spec.nmae"`, `unknown field "metadata.foo"`
+	for reason, test := range map[string]struct {
+		typ, body, unknown string
+		// codes of Strict, Warn and Ignore.
+		strict, warn, ignore int
+	}{
+		"update":              {"", put, inSpec, 400, 200, 200},
+		"merge patch":         {"application/merge-patch+json", `{"spec":{"nmae":"x"}}`, inSpec, 422, 200, 200},
+		"merge of metadata":   {"application/merge-patch+json", `{"metadata":{"foo":"x"}}`, inMetadata, 422, 200, 200},
+		"merge at the top":    {"application/merge-patch+json", `{"bar":1}`, `unknown field "bar"`, 422, 200, 200},
+		"merge of lifecycle":  {"application/merge-patch+json", `{"lifecycle":{"bar":1}}`, `unknown field "lifecycle.bar"`, 422, 422, 422},
+		"merge of duplicates": {"application/merge-patch+json", `{"spec":{"mtu":1,"mtu":2}}`, `duplicate field "spec.mtu"`, 422, 200, 200},
+		"JSON patch":          {"application/json-patch+json", `[{"op":"add","path":"/spec/nmae","value":"x"}]`, inSpec, 422, 200, 200},
+		"apply":               {"application/apply-patch+yaml", "apiVersion: sim.hykube.io/v1\nkind: sim-network\nspec: {name: n, nmae: x}", inSpec, 422, 422, 422},
+		"apply of metadata":   {"application/apply-patch+yaml", "apiVersion: sim.hykube.io/v1\nkind: sim-network\nmetadata: {foo: 1}\nspec: {name: n}", inMetadata, 422, 422, 422},
+		"apply at the top":    {"application/apply-patch+yaml", "apiVersion: sim.hykube.io/v1\nkind: sim-network\nbar: 1\nspec: {name: n}", `bar: Forbidden: unknown field "bar"`, 422, 422, 422},
+		"apply of duplicates": {"application/apply-patch+yaml", "apiVersion: sim.hykube.io/v1\nkind: sim-network\nspec: {name: n, mtu: 1, mtu: 2}", `key "mtu" already set`, 400, 200, 200},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			for mode, code := range map[string]int{"Strict": test.strict, "Warn": test.warn, "Ignore": test.ignore} {
+				method, path, header := http.MethodPatch, networks+"/main?fieldManager=t&dryRun=All&fieldValidation="+mode, "Content-Type: "+test.typ
+				switch test.typ {
+				case "":
+					method, header = http.MethodPut, "Content-Type: application/json"
+				case "application/apply-patch+yaml":
+					path += "&force=true"
+				}
+				a := h.do(t, admin, method, path, test.body, header)
+				if a.code != code {
+					t.Errorf("%s: %d, want %d: %s", mode, a.code, code, a.message())
+				}
+				said := a.message() + strings.ReplaceAll(strings.Join(a.header.Values("Warning"), " "), `\"`, `"`)
+				if told := strings.Contains(said, test.unknown); told != (mode != "Ignore" || code >= 400) {
+					t.Errorf("%s says %q", mode, said)
+				}
+				if strings.Contains(said, "hunter2") || strings.Contains(said, "<nil>") {
+					t.Errorf("%s says %q", mode, said)
+				}
+				if a.code == 200 && (strings.Contains(string(a.body), `"nmae"`) || strings.Contains(string(a.body), `"foo"`) || strings.Contains(string(a.body), "f:nmae")) {
+					t.Errorf("%s: the unknown field was kept: %s", mode, a.body)
+				}
 			}
-			if a.code != http.StatusUnprocessableEntity || !strings.Contains(a.message(), `unknown field \"spec.nmae\"`) && !strings.Contains(a.message(), `unknown field "spec.nmae"`) {
-				t.Errorf("%s: %d %s", typ, a.code, a.message())
-			}
-		}
-		a := h.do(t, admin, http.MethodPatch, networks+"/main?fieldManager=t&force=true", "apiVersion: sim.hykube.io/v1\nkind: sim-network\nmetadata: {foo: 1}\nbar: 2\nspec: {name: n}", "Content-Type: application/apply-patch+yaml")
-		if a.code != http.StatusUnprocessableEntity || !strings.Contains(a.message(), "metadata.foo") || !strings.Contains(a.message(), "bar") {
-			t.Errorf("apply with fields that no object has: %d %s", a.code, a.message())
-		}
-	})
+		})
+	}
 }
 
 func TestDeprecatedArgumentIsWarnedOf(t *testing.T) {
@@ -182,6 +223,11 @@ func TestStaleObjectCanStillBeManaged(t *testing.T) {
 	}
 	if a := patch(`{"spec":{"cidr":"c"}}`); a.code != http.StatusUnprocessableEntity || !strings.Contains(a.message(), "spec.mtu") {
 		t.Errorf("change of spec: %d %s", a.code, a.message())
+	}
+	// A patch that says nothing of the argument does not unset it, however tolerant the client is.
+	a := h.do(t, admin, http.MethodPatch, networks+"/main?fieldValidation=Ignore", `{"spec":{"cidr":"c","other":1}}`, "Content-Type: application/merge-patch+json")
+	if a.code != http.StatusUnprocessableEntity || !strings.Contains(a.message(), "spec.mtu") || strings.Contains(a.message(), "spec.other") {
+		t.Errorf("tolerant change of spec: %d %s", a.code, a.message())
 	}
 	if a := patch(`{"spec":{"mtu":null}}`); a.code != http.StatusOK {
 		t.Errorf("repair: %d %s", a.code, a.message())
