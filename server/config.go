@@ -177,6 +177,7 @@ func (c *completedConfig) completeGeneric(ctx context.Context) error {
 		}
 	}
 	c.openAPI()
+	g.AddHealthChecks(healthz.NamedCheck("watches", func(*http.Request) error { return c.store.Delivers() }))
 	g.AddReadyzChecks(healthz.NamedCheck("storage", func(*http.Request) error { return c.store.Ready(context.Background()) }))
 	return nil
 }

@@ -1,12 +1,14 @@
 package storage
 
 import (
+	"context"
 	"fmt"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/registry/generic"
 	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/apiserver/pkg/storage/cacher"
@@ -72,11 +74,12 @@ func (o *RESTOptions) decorate(
 	if err != nil {
 		return nil, nil, fmt.Errorf("make store of %q: %w", cfg.GroupResource, err)
 	}
+	store := progressing{raw}
 	if !o.cached {
-		return raw, sync.OnceFunc(raw.Close), nil
+		return store, sync.OnceFunc(raw.Close), nil
 	}
 	c, err := cacher.NewCacherFromConfig(cacher.Config{
-		Storage:             raw,
+		Storage:             store,
 		Versioner:           versioner,
 		GroupResource:       cfg.GroupResource,
 		EventsHistoryWindow: cfg.EventsHistoryWindow,
@@ -92,10 +95,21 @@ func (o *RESTOptions) decorate(
 	if err != nil {
 		return nil, nil, fmt.Errorf("make watch cache of %q: %w", cfg.GroupResource, err)
 	}
-	delegator := cacher.NewCacheDelegator(c, raw)
+	delegator := cacher.NewCacheDelegator(c, store)
 	return delegator, sync.OnceFunc(func() {
 		delegator.Stop()
 		c.Stop()
 		raw.Close()
 	}), nil
+}
+
+// progressing gives bookmarks to clients that allow them also where there is no watch cache. A client that watches an idle kind
+// then resumes from a recent revision instead of listing again after a compaction.
+type progressing struct{ storage.Interface }
+
+func (p progressing) Watch(ctx context.Context, key string, opts storage.ListOptions) (watch.Interface, error) {
+	if opts.ProgressNotify = opts.ProgressNotify || opts.Predicate.AllowWatchBookmarks; opts.ProgressNotify {
+		ctx = withProgress(ctx)
+	}
+	return p.Interface.Watch(ctx, key, opts)
 }

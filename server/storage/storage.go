@@ -28,8 +28,8 @@ import (
 const (
 	// connectTimeout bounds how long a database may take to answer at start; kine alone would try for five minutes.
 	connectTimeout = 15 * time.Second
-	// notifyInterval is how often kine tells idle watches the current revision.
-	notifyInterval = 5 * time.Second
+	// notifyInterval is for kine's own watch server, which nothing here uses.
+	notifyInterval = time.Minute
 	// etcdVersion is what kine says it is: new enough for every feature that the watch cache asks for.
 	etcdVersion = "3.6.11"
 )
@@ -44,12 +44,17 @@ type Config struct {
 	EncryptionConfig string
 	// Metrics receives the database's metrics; nil means none.
 	Metrics prometheus.Registerer
-	Logger  *slog.Logger
+	// CanaryInterval is how often a canary key is written to prove that watches deliver; 0 means 10 seconds. See Store.Delivers.
+	CanaryInterval time.Duration
+	// Logger; nil discards.
+	Logger *slog.Logger
 }
 
 // Store is an open database.
 type Store struct {
 	client     *kubernetes.Client
+	watches    *watches
+	canary     *canary
 	encryption *encryption
 	stop       context.CancelFunc
 	drained    *sync.WaitGroup
@@ -64,10 +69,17 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		stop()
 		return nil, err
 	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
 	wg := new(sync.WaitGroup)
 	backend, err := openBackend(dbctx, wg, cfg)
 	if err == nil {
 		err = backend.Start(dbctx)
+	}
+	var watches *watches
+	if err == nil {
+		watches, err = newWatches(dbctx, backend, cfg.Logger)
 	}
 	if err != nil {
 		stop()
@@ -76,11 +88,14 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		return nil, fmt.Errorf("open %s: %w", describe(cfg), err)
 	}
 	replaceFeatureChecker()
-	return &Store{client: newClient(dbctx, backend), encryption: encryption, stop: stop, drained: wg}, nil
+	client := newClient(dbctx, backend, watches)
+	canary := newCanary(dbctx, client.Client, cfg.CanaryInterval)
+	return &Store{client: client, watches: watches, canary: canary, encryption: encryption, stop: stop, drained: wg}, nil
 }
 
 // Close ends every watch and closes the database.
 func (s *Store) Close() error {
+	s.canary.close()
 	err := s.client.Close()
 	s.stop()
 	s.drained.Wait()
@@ -99,6 +114,9 @@ func (s *Store) Ready(ctx context.Context) error {
 	}
 	return nil
 }
+
+// Delivers returns an error when watches have stopped delivering: a key that was written is not seen by a watch in time.
+func (s *Store) Delivers() error { return s.canary.healthy(time.Now()) }
 
 func openBackend(ctx context.Context, wg *sync.WaitGroup, cfg Config) (server.Backend, error) {
 	ctx, giveUp := context.WithCancelCause(ctx)
@@ -158,13 +176,14 @@ func openSQLite(ctx context.Context, wg *sync.WaitGroup, dc *drivers.Config, dir
 	return backend, nil
 }
 
-// newClient makes an etcd client whose calls are function calls into kine.
-func newClient(ctx context.Context, backend server.Backend) *kubernetes.Client {
+// newClient makes an etcd client whose calls are function calls into kine. Its watches do not go through kine's watch server:
+// see watches.
+func newClient(ctx context.Context, backend server.Backend, watches *watches) *kubernetes.Client {
 	bridge := server.New(backend, "http", notifyInterval, etcdVersion)
 	c := clientv3.NewCtxClient(ctx)
 	c.KV = etcd3.NewETCDLatencyTracker(clientv3.NewKVFromKVClient(adapter.KvServerToKvClient(bridge), c))
 	c.Lease = clientv3.NewLeaseFromLeaseClient(adapter.LeaseServerToLeaseClient(bridge), c, time.Second)
-	c.Watcher = clientv3.NewWatchFromWatchClient(adapter.WatchServerToWatchClient(bridge), c)
+	c.Watcher = watches
 	c.Maintenance = clientv3.NewMaintenanceFromMaintenanceClient(adapter.MaintenanceServerToMaintenanceClient(bridge), c)
 	kc := &kubernetes.Client{Client: c}
 	kc.Kubernetes = kc

@@ -1,0 +1,416 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/k3s-io/kine/pkg/server"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+const (
+	// maxQueuedEvents and maxQueuedBytes bound the events that wait for one watch. Kine shares the events among all watches.
+	maxQueuedEvents = 10_000
+	maxQueuedBytes  = 32 << 20
+	// progressInterval is how often an idle watch that asked for progress gets the current revision.
+	progressInterval = 30 * time.Second
+	// followRetry is the pause before watches ask a database again that did not answer.
+	followRetry = time.Second
+)
+
+// watches is the clientv3.Watcher of the store. One goroutine follows kine's log for all watches, and each watch has a queue
+// and a goroutine of its own.
+//
+// It replaces clientv3's watcher, kine's server.Watch and the pipe between them, which can wait for each other for ever: kine
+// answers a cancelled watch while it holds the lock of its stream, the pipe holds one answer, and clientv3 reads no answer
+// while it sends the next cancellation.
+//
+// Nothing here can block the store, nor one watch another:
+//   - kine hands events to follow through channels. Its broadcaster never waits for a full one; it ends that subscription, and follow
+//     subscribes again from the last revision that it saw.
+//   - follow takes each batch at once: dispatch appends to queues under watches.mu and waits for nobody.
+//   - No goroutine sends to a channel, reads the database or writes to the log while it holds watches.mu.
+//   - A queue that is full ends its own watch: its channel is closed, and the client watches again from the last revision that
+//     it saw, or lists again when that revision is compacted.
+//   - A cancelled watch leaves by itself. Nobody waits for it.
+//
+// No event is lost or out of order: dispatch sees every revision once, in order, and holds the lock for a whole batch. A watch that
+// starts in the past reads what is older than its registration from the database, and gets what is newer from dispatch.
+// Progress says the last revision that dispatch passed on, so all events up to it are in the queue before it.
+type watches struct {
+	backend server.Backend
+	log     *slog.Logger
+	ctx     context.Context
+	stop    context.CancelFunc
+	done    sync.WaitGroup
+
+	mu sync.Mutex
+	// revision is the last one that dispatch passed on.
+	revision int64
+	open     map[*watcher]struct{}
+	// closed watches accept nobody.
+	closed bool
+}
+
+var _ clientv3.Watcher = (*watches)(nil)
+
+// watcher is one call of Watch.
+type watcher struct {
+	key, end string
+	// start is the first revision that the caller wants.
+	start int64
+	// progress says that the caller wants to know the revision while there are no events.
+	progress bool
+	// cancel ends the watch: its goroutine returns and closes its channel.
+	cancel context.CancelFunc
+	// wake has room for one: it says that there is something to send.
+	wake chan struct{}
+
+	// What follows is guarded by watches.mu.
+	queue []*clientv3.Event
+	bytes int
+	// passed is the revision up to which the caller should know that there are no other events; 0 when nothing is to be said.
+	passed int64
+}
+
+type progressKey struct{}
+
+// withProgress marks the context of a watch that wants progress. clientv3's own option for it cannot be read from outside.
+func withProgress(ctx context.Context) context.Context {
+	return context.WithValue(ctx, progressKey{}, true)
+}
+
+// newWatches follows the log from now on, until Close.
+func newWatches(ctx context.Context, backend server.Backend, log *slog.Logger) (*watches, error) {
+	revision, err := currentRevision(ctx, backend)
+	if err != nil {
+		return nil, err
+	}
+	w := &watches{backend: backend, log: log, revision: revision, open: map[*watcher]struct{}{}}
+	w.ctx, w.stop = context.WithCancel(ctx)
+	w.done.Go(func() {
+		for w.ctx.Err() == nil {
+			err := w.follow()
+			if err == nil {
+				continue // kine ended the subscription: this goroutine was too slow
+			}
+			w.log.Warn("watches wait for the database", "error", err)
+			select {
+			case <-w.ctx.Done():
+			case <-time.After(followRetry):
+			}
+		}
+	})
+	return w, nil
+}
+
+// currentRevision asks the database. Kine's CurrentRevision remembers, and may lag behind when two write at once.
+func currentRevision(ctx context.Context, backend server.Backend) (int64, error) {
+	revision, _, err := backend.Get(ctx, server.HealthKey, 0, true)
+	if err != nil {
+		return 0, fmt.Errorf("read current revision: %w", err)
+	}
+	return revision, nil
+}
+
+// Watch implements clientv3.Watcher. The channel is closed when the context ends, when the caller is too slow, when the database
+// does not answer and when the store closes; a caller who wants more watches again. Before the end for a start that is
+// compacted, the channel has a response whose Err is ErrCompacted.
+func (w *watches) Watch(ctx context.Context, key string, opts ...clientv3.OpOption) clientv3.WatchChan {
+	op := clientv3.OpGet(key, opts...)
+	one := &watcher{key: string(op.KeyBytes()), end: string(op.RangeBytes()), start: op.Rev(), wake: make(chan struct{}, 1)}
+	one.progress, _ = ctx.Value(progressKey{}).(bool)
+	ctx, one.cancel = context.WithCancel(ctx)
+	out := make(chan clientv3.WatchResponse, 1)
+
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		one.cancel()
+		close(out)
+		return out
+	}
+	registered := w.revision
+	w.open[one] = struct{}{}
+	w.done.Go(func() {
+		defer close(out)
+		defer w.remove(one)
+		w.serve(ctx, one, registered, out)
+	})
+	return out
+}
+
+// RequestProgress implements clientv3.Watcher: watches that want progress get the revision that they have passed.
+func (w *watches) RequestProgress(context.Context) error {
+	w.tell()
+	return nil
+}
+
+// Close implements clientv3.Watcher: it ends all watches.
+func (w *watches) Close() error {
+	w.stop()
+	w.mu.Lock()
+	w.closed = true
+	for one := range w.open {
+		one.cancel()
+	}
+	w.mu.Unlock()
+	w.done.Wait()
+	return nil
+}
+
+// follow passes kine's log on from the last revision that was passed on, until kine ends the subscription. It returns an error
+// when the database does not answer.
+func (w *watches) follow() error {
+	ctx, cancel := context.WithCancel(w.ctx)
+	defer cancel()
+	w.mu.Lock()
+	from := w.revision + 1
+	w.mu.Unlock()
+	log := w.backend.Watch(ctx, "", "", from)
+	if log.CompactRevision != 0 {
+		return w.skip(ctx)
+	}
+	ticker := time.NewTicker(progressInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case events, ok := <-log.Events:
+			if !ok {
+				return nil
+			}
+			w.dispatch(events)
+		case <-ticker.C:
+			w.tell()
+		case err := <-log.Errorc:
+			go drain(log.Events)
+			return err
+		case <-ctx.Done():
+			go drain(log.Events)
+			return nil
+		}
+	}
+}
+
+// skip ends all watches after the database was away for so long that it has compacted what follow did not see. Clients list again.
+func (w *watches) skip(ctx context.Context) error {
+	revision, err := currentRevision(ctx, w.backend)
+	if err != nil {
+		return err
+	}
+	w.log.Warn("watches end: the database has compacted what happened while it did not answer", "revision", revision)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.revision = max(w.revision, revision)
+	for one := range w.open {
+		one.cancel()
+	}
+	return nil
+}
+
+// dispatch appends events to the queues of the watches that want them.
+func (w *watches) dispatch(events []*server.Event) {
+	for _, one := range w.enqueue(events) {
+		w.log.Warn("a watch ended: its client was too slow, and has to watch again", "key", one.key)
+	}
+}
+
+// enqueue returns the watches that it ended because their queues are full.
+func (w *watches) enqueue(events []*server.Event) (slow []*watcher) {
+	converted := make([]*clientv3.Event, len(events))
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for one := range w.open {
+		for i, e := range events {
+			if !e.InRange(one.key, one.end) || e.KV.ModRevision < one.start || e.KV.ModRevision <= w.revision {
+				continue
+			}
+			if converted[i] == nil {
+				converted[i] = toEvent(e)
+			}
+			one.queue = append(one.queue, converted[i])
+			one.bytes += size(e)
+		}
+		switch {
+		case len(one.queue) > maxQueuedEvents || one.bytes > maxQueuedBytes:
+			one.queue = nil
+			one.cancel()
+			delete(w.open, one)
+			slow = append(slow, one)
+		case len(one.queue) > 0:
+			one.poke()
+		}
+	}
+	for _, e := range events {
+		if e != nil {
+			w.revision = max(w.revision, e.KV.ModRevision)
+		}
+	}
+	return slow
+}
+
+func size(e *server.Event) int {
+	n := len(e.KV.Key) + len(e.KV.Value)
+	if e.PrevKV != nil {
+		n += len(e.PrevKV.Value)
+	}
+	return n
+}
+
+// tell makes the watches that want progress say the current revision.
+func (w *watches) tell() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for one := range w.open {
+		if one.progress {
+			one.passed = w.revision
+			one.poke()
+		}
+	}
+}
+
+func (one *watcher) poke() {
+	select {
+	case one.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (w *watches) remove(one *watcher) {
+	one.cancel()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.open, one)
+	one.queue = nil
+}
+
+// serve sends one watch what it wants until its context ends.
+func (w *watches) serve(ctx context.Context, one *watcher, registered int64, out chan<- clientv3.WatchResponse) {
+	sent := int64(0) // the last revision that the caller knows about
+	send := func(r clientv3.WatchResponse) bool {
+		select {
+		case out <- r:
+			sent = r.Header.Revision
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	}
+	past, err := w.past(ctx, one, registered)
+	if err != nil {
+		if compacted, ok := errors.AsType[compactedError](err); ok {
+			send(clientv3.WatchResponse{Canceled: true, CompactRevision: compacted.revision})
+		} else if ctx.Err() == nil {
+			w.log.Warn("a watch ends: the database did not answer", "key", one.key, "error", err)
+		}
+		return
+	}
+	if len(past) > 0 && !send(response(past)) {
+		return
+	}
+	for {
+		w.mu.Lock()
+		queue, passed := one.queue, one.passed
+		one.queue, one.bytes, one.passed = nil, 0, 0
+		w.mu.Unlock()
+		switch {
+		case len(queue) > 0 && !send(response(queue)):
+			return
+		case passed > sent && passed >= one.start && !send(clientv3.WatchResponse{Header: etcdserverpb.ResponseHeader{Revision: passed}}):
+			return
+		}
+		select {
+		case <-one.wake:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// compactedError says that events from the start of a watch on are no longer there.
+type compactedError struct{ revision int64 }
+
+func (e compactedError) Error() string {
+	return fmt.Sprintf("the log is compacted up to revision %d", e.revision)
+}
+
+// past reads the events from the start of a watch up to the revision at which it was registered; dispatch has those that follow.
+// It returns a compactedError when some are no longer there.
+func (w *watches) past(ctx context.Context, one *watcher, registered int64) ([]*clientv3.Event, error) {
+	if one.start == 0 || one.start == registered+1 {
+		return nil, nil
+	}
+	if one.start > registered {
+		// The caller has read what dispatch has not seen yet, or what the database never had: it was restored from an older backup.
+		current, err := currentRevision(ctx, w.backend)
+		if err == nil && one.start > current+1 {
+			err = compactedError{current}
+		}
+		return nil, err
+	}
+	reading, cancel := context.WithCancel(ctx)
+	log := w.backend.Watch(reading, one.key, one.end, one.start)
+	// Everything up to the registration is read by now. The end of the subscription closes the channel behind it.
+	cancel()
+	if log.CompactRevision != 0 {
+		return nil, compactedError{log.CompactRevision}
+	}
+	var past []*clientv3.Event
+	for {
+		select {
+		case events, ok := <-log.Events:
+			if !ok {
+				select {
+				case err := <-log.Errorc:
+					return nil, err
+				default:
+					return past, ctx.Err()
+				}
+			}
+			for _, e := range events {
+				if e != nil && e.KV.ModRevision >= one.start && e.KV.ModRevision <= registered {
+					past = append(past, toEvent(e))
+				}
+			}
+		case err := <-log.Errorc:
+			go drain(log.Events)
+			return nil, err
+		}
+	}
+}
+
+func drain(events <-chan []*server.Event) {
+	for range events {
+	}
+}
+
+func response(events []*clientv3.Event) clientv3.WatchResponse {
+	return clientv3.WatchResponse{
+		Header: etcdserverpb.ResponseHeader{Revision: events[len(events)-1].Kv.ModRevision},
+		Events: events,
+	}
+}
+
+func toEvent(e *server.Event) *clientv3.Event {
+	out := &clientv3.Event{Type: mvccpb.PUT, Kv: toKeyValue(e.KV)}
+	if e.Delete {
+		out.Type = mvccpb.DELETE
+	}
+	if !e.Create && e.PrevKV != nil {
+		out.PrevKv = toKeyValue(e.PrevKV)
+	}
+	return out
+}
+
+func toKeyValue(kv *server.KeyValue) *mvccpb.KeyValue {
+	return &mvccpb.KeyValue{
+		Key: []byte(kv.Key), Value: kv.Value, Version: kv.Version, Lease: kv.Lease,
+		CreateRevision: kv.CreateRevision, ModRevision: kv.ModRevision,
+	}
+}
