@@ -366,6 +366,9 @@ func (a *Activities) skip(ctx context.Context, uid types.UID, c *ledger.Change, 
 	c.Message = "something that it depends on was not done"
 	if blocker := w.blocker(c); blocker != nil {
 		c.Message = fmt.Sprintf("it has to wait for %s, which was not done", blocker.Address)
+		if slices.Contains(blocker.Requires, c.Address) {
+			c.Message = fmt.Sprintf("%s refers to it and must go first, and was not done", blocker.Address)
+		}
 	}
 	if cancelled {
 		reason, c.Message = v1alpha1.ReasonCancelled, "the plan was cancelled before it was tried"

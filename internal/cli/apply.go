@@ -102,6 +102,7 @@ func plansFor(ctx context.Context, s *session, files *fileFlags, planning *planF
 	if err != nil {
 		return nil, err
 	}
+	s.readFrom(ms)
 	rec := &recorder{session: s, force: files.force, timeout: files.timeout}
 	rs, err := rec.record(ctx, ms)
 	if err != nil {

@@ -60,6 +60,7 @@ Exit codes: 0 done, or nothing to do; 1 error; 2 changes wait for approval (with
 			cmd.AddCommand(c)
 		}
 	}
+	cmd.SetFlagErrorFunc(flagError)
 	cmd.SetUsageTemplate(usage(cmd.UsageTemplate()))
 	add("journey", newApply(s), newPlan(s), newShow(s), newApprove(s), newDiscard(s), newCancel(s), newDestroy(s), newRefresh(s))
 	add("existing", newImport(s), newQuery(s), newState(s), newTaint(s), newUntaint(s))

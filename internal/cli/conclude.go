@@ -11,8 +11,13 @@ import (
 	"github.com/hykube/hykube/internal/diff"
 )
 
-// conclude tells what came of a plan: every error in full, what was not tried, the counts, and where to look.
-func (s *session) conclude(p *v1alpha1.Plan, how *ending, took time.Duration) error {
+// planAnew is how to go on after a plan that was not applied whole: a plan is applied once.
+func planAnew(p *v1alpha1.Plan) string {
+	return fmt.Sprintf("make a new plan to go on from there: kubectl hykube plan -n %s", p.Namespace)
+}
+
+// conclude tells what came of a plan: every error in full, what was not tried, the counts, how to go on, and where to look.
+func (s *session) conclude(p *v1alpha1.Plan, how *ending, took time.Duration, next string) error {
 	changes, sum := how.changes, how.made
 	var skipped, stales, unknowns, halves []string
 	made, failed := 0, 0
@@ -47,7 +52,7 @@ func (s *session) conclude(p *v1alpha1.Plan, how *ending, took time.Duration) er
 	var blocked []string
 	for _, d := range p.Status.Diagnostics {
 		if !ready(p) {
-			fmt.Fprint(s.ErrOut, diff.Diagnostic(d, s.style))
+			fmt.Fprint(s.ErrOut, s.diagnostic(d))
 		} else if d.Severity == v1alpha1.SeverityError {
 			// A plan that could be made has errors about what it leaves alone; they were told with it, as its warnings were.
 			blocked = append(blocked, d.Address+": "+d.Summary)
@@ -77,7 +82,7 @@ func (s *session) conclude(p *v1alpha1.Plan, how *ending, took time.Duration) er
 		}
 		return nil
 	}
-	code, headline, next := ExitError, "Apply incomplete:", "running the same command again goes on from there"
+	code, headline := ExitError, "Apply incomplete:"
 	switch {
 	case discarded(p):
 		headline = "Discarded:"
@@ -125,11 +130,11 @@ func (s *session) diagnostics(c *v1alpha1.PlanChange, least v1alpha1.Severity) {
 		if d.Address == "" {
 			d.Address = c.Address
 		}
-		fmt.Fprint(s.ErrOut, diff.Diagnostic(d, s.style))
+		fmt.Fprint(s.ErrOut, s.diagnostic(d))
 		wrote = wrote || d.Severity == v1alpha1.SeverityError
 	}
 	if !wrote && least == v1alpha1.SeverityError {
-		fmt.Fprint(s.ErrOut, diff.Diagnostic(v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: oneLine(c), Address: c.Address}, s.style))
+		fmt.Fprint(s.ErrOut, s.diagnostic(v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: oneLine(c), Address: c.Address}))
 	}
 }
 

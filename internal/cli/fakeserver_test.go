@@ -55,6 +55,8 @@ type fakeServer struct {
 	querying func(q *v1alpha1.Query)
 	// state is the raw state of every object.
 	state map[string]any
+	// denied are the rights that the user lacks, such as "approve plans" or "update plans/approval".
+	denied []string
 	// refuse answers a request with an error before anything else looks at it.
 	refuse func(r *http.Request) *metav1.Status
 }
@@ -128,6 +130,8 @@ func (f *fakeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.answer(w, 200, f.groups())
 	case len(parts) == 2 && parts[0] == "api", len(parts) == 3 && parts[0] == "apis":
 		f.answer(w, 200, f.resources(strings.Join(parts[1:], "/")))
+	case strings.HasSuffix(r.URL.Path, "/selfsubjectaccessreviews"):
+		f.reviewAccess(w, r)
 	case parts[0] == "api":
 		f.resource(w, r, "v1", parts[2:])
 	case parts[0] == "apis":
@@ -135,6 +139,15 @@ func (f *fakeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		http.NotFound(w, r)
 	}
+}
+
+func (f *fakeServer) reviewAccess(w http.ResponseWriter, r *http.Request) {
+	review := map[string]any{}
+	_ = json.NewDecoder(r.Body).Decode(&review)
+	a, _, _ := unstructured.NestedStringMap(review, "spec", "resourceAttributes")
+	right := strings.TrimSuffix(a["verb"]+" "+a["resource"]+"/"+a["subresource"], "/")
+	review["status"] = map[string]any{"allowed": !slices.Contains(f.denied, right)}
+	f.answer(w, 201, review)
 }
 
 func (f *fakeServer) groups() metav1.APIGroupList {

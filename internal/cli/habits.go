@@ -85,6 +85,10 @@ func terraformFlag(name string) string {
 
 // flagError words the errors of flags: Terraform's have one dash.
 func flagError(c *cobra.Command, err error) error {
+	if args := c.Flags().Args(); len(args) > 0 && c.HasSubCommands() {
+		// The flag is of a verb that there is none of: the verb is the mistake.
+		return c.RunE(c, args)
+	}
 	hint := ""
 	if missing, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		name := missing.GetSpecifiedName()

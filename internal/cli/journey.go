@@ -110,7 +110,7 @@ func (s *session) showPlan(ctx context.Context, p *v1alpha1.Plan, full bool) err
 	for _, d := range append(slices.Clone(p.Status.Diagnostics), errs...) {
 		if !told[d] {
 			told[d] = true
-			fmt.Fprint(s.ErrOut, diff.Diagnostic(d, s.style))
+			fmt.Fprint(s.ErrOut, s.diagnostic(d))
 		}
 	}
 	return nil
@@ -120,7 +120,7 @@ func (s *session) showPlan(ctx context.Context, p *v1alpha1.Plan, full bool) err
 func (s *session) failure(ctx context.Context, p *v1alpha1.Plan) error {
 	told := false
 	for _, d := range p.Status.Diagnostics {
-		fmt.Fprint(s.ErrOut, diff.Diagnostic(d, s.style))
+		fmt.Fprint(s.ErrOut, s.diagnostic(d))
 		told = told || d.Severity == v1alpha1.SeverityError
 	}
 	code, what := ExitError, "could not be made"
@@ -182,6 +182,9 @@ func (j *journey) run(ctx context.Context, want []wanted) error {
 		return nil
 	}
 	fmt.Fprintln(j.Out)
+	if err := j.mayGoOn(ctx, todo); err != nil {
+		return err
+	}
 	if !j.autoApprove {
 		yes, err := j.confirm()
 		if err != nil {
@@ -205,11 +208,22 @@ func (j *journey) run(ctx context.Context, want []wanted) error {
 		if err != nil {
 			return err
 		}
-		if err := j.conclude(end, how, time.Since(j.began)); err != nil {
+		if err := j.conclude(end, how, time.Since(j.began), "running the same command again goes on from there"); err != nil {
 			ends = append(ends, err)
 		}
 	}
 	return joinExit(ends)
+}
+
+// mayGoOn refuses to ask for a decision that the user may not make. The plans wait for someone who may.
+func (j *journey) mayGoOn(ctx context.Context, plans []*v1alpha1.Plan) error {
+	var refused []error
+	for _, p := range plans {
+		if !j.mayApprove(ctx, p.Namespace) {
+			refused = append(refused, &exitError{ExitRefused, errors.New(notForYou(p))})
+		}
+	}
+	return joinExit(refused)
 }
 
 // joinExit keeps the gravest exit code of many errors: an error before a refusal before staleness.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -25,6 +26,9 @@ type manifest struct {
 	object *unstructured.Unstructured
 	file   string
 	line   int
+	// doc is the document that it was read from, and item its place in a list there; -1 when the document is the object.
+	doc  document
+	item int
 }
 
 // where is "file.yaml:12".
@@ -174,18 +178,21 @@ func parseManifest(file string, data []byte) ([]manifest, error) {
 			bad = append(bad, fmt.Errorf("%s:%d: the document is no object: it needs apiVersion, kind and metadata", name, doc.line))
 			continue
 		}
-		objects := []any{m}
+		objects, list := []any{m}, false
 		if items, ok := m["items"].([]any); ok && strings.HasSuffix(fmt.Sprint(m["kind"]), "List") {
-			objects = items
+			objects, list = items, true
 		}
-		for _, o := range objects {
+		for i, o := range objects {
 			om, ok := o.(map[string]any)
 			if !ok {
 				bad = append(bad, fmt.Errorf("%s:%d: an item of the list is no object", name, doc.line))
 				continue
 			}
 			u := &unstructured.Unstructured{Object: numbers(om).(map[string]any)}
-			item := manifest{object: u, file: name, line: doc.line}
+			item := manifest{object: u, file: name, line: doc.line, doc: doc, item: -1}
+			if list {
+				item.item = i
+			}
 			if err := checkManifest(item); err != nil {
 				bad = append(bad, err)
 				continue
@@ -198,19 +205,49 @@ func parseManifest(file string, data []byte) ([]manifest, error) {
 
 func checkManifest(m manifest) error {
 	var missing []string
-	for _, f := range []string{"apiVersion", "kind"} {
-		if v, _ := m.object.Object[f].(string); v == "" {
-			missing = append(missing, f)
+	var bad []error
+	check := func(field string, v any, required bool) {
+		text, isString := v.(string)
+		switch {
+		case required && (v == nil || isString && text == ""):
+			missing = append(missing, field)
+		case v != nil && !isString:
+			bad = append(bad, m.notString(field, v))
 		}
 	}
+	for _, f := range []string{"apiVersion", "kind"} {
+		check(f, m.object.Object[f], true)
+	}
 	meta, _ := m.object.Object["metadata"].(map[string]any)
-	if n, _ := meta["name"].(string); n == "" {
-		missing = append(missing, "metadata.name")
+	check("metadata.name", meta["name"], true)
+	check("metadata.namespace", meta["namespace"], false)
+	for _, f := range []string{"labels", "annotations"} {
+		texts, _ := meta[f].(map[string]any)
+		for _, k := range slices.Sorted(maps.Keys(texts)) {
+			check(fmt.Sprintf("metadata.%s[%q]", f, k), texts[k], false)
+		}
 	}
 	if len(missing) > 0 {
-		return fmt.Errorf("%s: %s must be set", m.where(), strings.Join(missing, " and "))
+		bad = append([]error{fmt.Errorf("%s: %s must be set", m.where(), strings.Join(missing, " and "))}, bad...)
 	}
-	return nil
+	return errors.Join(bad...)
+}
+
+// notString is the error of a value that must be a string and that YAML reads as something else: y, on and no are booleans.
+func (m manifest) notString(field string, v any) error {
+	what := "an object"
+	switch v.(type) {
+	case bool:
+		what = "a boolean"
+	case int64, float64:
+		what = "a number"
+	case []any:
+		what = "a list"
+	}
+	if text := m.written(field); text != "" {
+		return fmt.Errorf("%s: %s: %s is %s in YAML: quote it, as in %q", m.at(field), field, text, what, text)
+	}
+	return fmt.Errorf("%s: %s must be a string, not %s", m.at(field), field, what)
 }
 
 // numbers turns decoded numbers into the int64 and float64 that unstructured objects are made of.

@@ -109,7 +109,7 @@ func (o *planOptions) Run(ctx context.Context) error {
 			continue
 		}
 		pending++
-		fmt.Fprintf(o.Out, "\nThe plan waits in namespace %s until somebody decides:\n  kubectl hykube approve %s -n %s\n  kubectl hykube discard %s -n %s\n", p.Namespace, p.Name, p.Namespace, p.Name, p.Namespace)
+		fmt.Fprintf(o.Out, "\n%s\n", o.waitsForApproval(ctx, p))
 	}
 	return o.end(failed, pending)
 }

@@ -96,8 +96,7 @@ func (s *session) decide(ctx context.Context, plan *v1alpha1.Plan, decision v1al
 	case err == nil:
 		return out, nil
 	case apierrors.IsForbidden(err):
-		return nil, fmt.Errorf("%s plan %q: %w\nThe plan waits. Somebody with the verb \"approve\" on plans in namespace %q can go on with\n  kubectl hykube approve %s -n %s",
-			verb, plan.Name, err, plan.Namespace, plan.Name, plan.Namespace)
+		return nil, fmt.Errorf("%s plan %q: %w\n%s", verb, plan.Name, err, notForYou(plan))
 	case apierrors.IsConflict(err):
 		return nil, &exitError{ExitStale, fmt.Errorf("%s plan %q: %w\nIt isn't the plan that you read any more; look again: kubectl hykube show %s -n %s",
 			verb, plan.Name, err, plan.Name, plan.Namespace)}

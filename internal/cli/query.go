@@ -332,7 +332,7 @@ func (s *session) tellDiagnostics(q *v1alpha1.Query) (failed bool) {
 		}
 	}
 	for _, d := range all {
-		fmt.Fprint(s.ErrOut, diff.Diagnostic(d, s.style))
+		fmt.Fprint(s.ErrOut, s.diagnostic(d))
 		failed = failed || d.Severity == v1alpha1.SeverityError
 	}
 	return failed

@@ -272,10 +272,29 @@ func (r *recorder) refused(m manifest, namespace string, err error) error {
 		return fmt.Errorf("%s: %w\nSomebody else set these fields. Take them out of the file, or take them over with --force-conflicts", what, err)
 	case apierrors.IsNotFound(err) && namespace != "":
 		return fmt.Errorf("%s: %w\nDoes the namespace exist? kubectl create namespace %s", what, err, namespace)
+	case apierrors.IsInvalid(err) && len(causes(err)) > 0:
+		return m.objections(causes(err))
 	case apierrors.ReasonForError(err) == metav1.StatusReasonRequestEntityTooLarge || statusCode(err) == http.StatusRequestEntityTooLarge:
 		return fmt.Errorf("%s: %w\nAn object may have about 1.5 MB; large contents belong into a file or a bucket that the object names", what, err)
 	}
 	return fmt.Errorf("%s: %w", what, explain(err, r.server()))
+}
+
+// causes are the single things that the API has against a request.
+func causes(err error) []metav1.StatusCause {
+	if s := apiStatus(err); s != nil && s.Details != nil {
+		return s.Details.Causes
+	}
+	return nil
+}
+
+// objections are what the server has against single fields, each with its place in the file.
+func (m manifest) objections(causes []metav1.StatusCause) error {
+	var out []error
+	for _, c := range causes {
+		out = append(out, fmt.Errorf("%s: %s %q: %s: %s", m.at(c.Field), m.object.GetKind(), m.object.GetName(), c.Field, c.Message))
+	}
+	return errors.Join(out...)
 }
 
 func statusCode(err error) int32 {

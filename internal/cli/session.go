@@ -40,6 +40,8 @@ type session struct {
 	namespace string
 	// enforce is true when the namespace was given with -n, so that files must not name another one.
 	enforce bool
+	// sources are the files of the objects that this command read, by address.
+	sources map[string]manifest
 	once    sync.Once
 	err     error
 }

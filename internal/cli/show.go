@@ -69,9 +69,14 @@ func (o *showOptions) Run(ctx context.Context) error {
 	if err := o.showPlan(ctx, p, true); err != nil {
 		return err
 	}
-	if waiting(p) {
-		fmt.Fprintf(o.Out, "\n%s\n", o.style.Dim(fmt.Sprintf("It waits for approval: kubectl hykube approve %s -n %s --digest %s", p.Name, p.Namespace, p.Status.Digest)))
+	if !waiting(p) {
+		return nil
 	}
+	hint := notForYou(p)
+	if o.mayApprove(ctx, p.Namespace) {
+		hint = fmt.Sprintf("It waits for approval: kubectl hykube approve %s -n %s --digest %s", p.Name, p.Namespace, p.Status.Digest)
+	}
+	fmt.Fprintf(o.Out, "\n%s\n", o.style.Dim(hint))
 	return nil
 }
 

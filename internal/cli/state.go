@@ -208,6 +208,9 @@ func (o *stateShowOptions) raw(ctx context.Context, k kind, ns string, t target)
 	raw, err := o.hykube.Get().AbsPath("apis", k.gvr.Group, k.gvr.Version, "namespaces", ns, k.gvr.Resource, t.name, "state").
 		SetHeader("Accept", "application/json").Do(ctx).Raw()
 	if err != nil {
+		if apierrors.IsForbidden(err) {
+			return &exitError{ExitRefused, fmt.Errorf("read state of %s: you need get on %s/state in the group %s and the namespace %s: the raw state holds its secrets\n`kubectl hykube state show %s` shows it with secrets masked", t.address(), k.gvr.Resource, k.gvr.Group, ns, t.address())}
+		}
 		if !apierrors.IsNotFound(err) {
 			err = explain(err, o.server())
 		}

@@ -87,7 +87,7 @@ func (o *statusOptions) one(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			return o.conclude(end, how, time.Since(began))
+			return o.conclude(end, how, time.Since(began), planAnew(end))
 		}
 	}
 	w := tabwriter.NewWriter(o.Out, 0, 0, 2, ' ', 0)
@@ -141,7 +141,7 @@ func (o *statusOptions) one(ctx context.Context) error {
 	if err := o.failures(ctx, p); err != nil {
 		return err
 	}
-	if hint := nextStep(p); hint != "" {
+	if hint := o.nextStep(ctx, p); hint != "" {
 		fmt.Fprintln(o.Out, "\n"+o.style.Dim(hint))
 	}
 	return nil
@@ -150,7 +150,7 @@ func (o *statusOptions) one(ctx context.Context) error {
 // failures shows what went wrong, and what is under way.
 func (o *statusOptions) failures(ctx context.Context, p *v1alpha1.Plan) error {
 	for _, d := range p.Status.Diagnostics {
-		fmt.Fprint(o.Out, diff.Diagnostic(d, o.style))
+		fmt.Fprint(o.Out, o.diagnostic(d))
 	}
 	if p.Status.Progress == nil {
 		return nil
@@ -309,8 +309,10 @@ func progressText(g *v1alpha1.PlanProgress) string {
 	return text
 }
 
-func nextStep(p *v1alpha1.Plan) string {
+func (s *session) nextStep(ctx context.Context, p *v1alpha1.Plan) string {
 	switch {
+	case waiting(p) && !s.mayApprove(ctx, p.Namespace):
+		return notForYou(p)
 	case waiting(p):
 		return fmt.Sprintf("Next: kubectl hykube show %s -n %s, then approve or discard it.", p.Name, p.Namespace)
 	case stalled(p) && !discarded(p):

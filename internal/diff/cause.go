@@ -55,7 +55,9 @@ func own(c *v1alpha1.PlanChange) (shape, text string) {
 		if readsData(c) {
 			return parenthesised(c.ActionReason), parenthesised(c.ActionReason)
 		}
-		paths = differing(b, a, "")
+		if paths = differing(b, a, ""); len(paths) == 0 && c.Action == v1alpha1.ActionUpdate {
+			return unseen(b, a)
+		}
 	}
 	values := make([]string, len(paths))
 	for i, p := range paths {
@@ -63,6 +65,29 @@ func own(c *v1alpha1.PlanChange) (shape, text string) {
 		paths[i] = Clean(p, false)
 	}
 	return few(paths), few(values)
+}
+
+// unseen is the cause of an update without a known value that differs: one that is known only after apply, one that is empty
+// in another way, or the provider's own reasons, which it keeps to itself.
+func unseen(b, a map[string]any) (shape, text string) {
+	var unknown, empty []string
+	for _, k := range unionKeys(b, a) {
+		switch {
+		case isUnknown(a[k]):
+			unknown = append(unknown, Clean(k, false))
+		case !equal(b[k], a[k]):
+			empty = append(empty, Clean(k, false))
+		}
+	}
+	switch {
+	case len(unknown) > 0:
+		text = few(unknown) + " (known after apply)"
+	case len(empty) > 0:
+		text = few(empty)
+	default:
+		text = "(the provider asks for it, and no value that can be shown differs)"
+	}
+	return text, text
 }
 
 // differing are the paths at which two objects differ, down to the entries of maps. A computed value that may

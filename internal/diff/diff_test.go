@@ -250,6 +250,16 @@ func TestSecretsThatChange(t *testing.T) {
 		{"paths to what is not there, or is no secret", v1alpha1.PlanChange{
 			Action: v1alpha1.ActionUpdate, Before: values(1), After: values(2), SecretsChanged: paths([]any{}, []any{"gone"}, []any{"user", 7, "password"}, []any{"user", "x"}, []any{"id"}, []any{"id", 0}, []any{"user"}),
 		}, []string{"~ size = 1 -> 2", "# (3 unchanged attributes hidden)"}, "size: 1 -> 2"},
+		{"none, in an update of what is known after apply", v1alpha1.PlanChange{
+			Action: v1alpha1.ActionUpdate, Before: values(1), After: raw(map[string]any{"id": "x", "token": Masked, "user": users, "words": []any{Masked, Masked}}),
+			AfterUnknown: raw(map[string]any{"size": true}),
+		}, []string{"~ size"}, "size (known after apply)"},
+		{"none, in an update without a visible reason", v1alpha1.PlanChange{
+			Action: v1alpha1.ActionUpdate, Before: values(1), After: values(1),
+		}, nil, "(the provider asks for it, and no value that can be shown differs)"},
+		{"none, in an update that only empties", v1alpha1.PlanChange{
+			Action: v1alpha1.ActionUpdate, Before: raw(map[string]any{"id": "x", "roles": nil}), After: raw(map[string]any{"id": "x", "roles": []any{}}),
+		}, nil, "roles"},
 		{"a value that is secret from now on", v1alpha1.PlanChange{
 			Action: v1alpha1.ActionUpdate, Before: raw(map[string]any{"id": "x", "token": "hunter2"}), BeforeSensitive: raw(map[string]any{}), After: raw(map[string]any{"id": "x", "token": Masked}),
 		}, []string{"~ token = (sensitive value)"}, "token"},

@@ -1,0 +1,178 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	yamlv3 "go.yaml.in/yaml/v3"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diff"
+)
+
+// fieldStep is one step of a field path as the server writes it: .name, ["any name"] or [0].
+var fieldStep = regexp.MustCompile(`^(?:\.?([A-Za-z_][A-Za-z0-9_-]*)|\["((?:[^"\\]|\\.)*)"\]|\[([0-9]+)\])`)
+
+// inString is where in a string an expression is: "spec.script, line 4, column 7".
+var inString = regexp.MustCompile(`(?:, line ([0-9]+))?, column ([0-9]+)$`)
+
+// at is where a field is written: "file.yaml:12:9", or the line of the document where the file doesn't tell more.
+func (m manifest) at(field string) string {
+	line, column := m.position(field)
+	if column == 0 {
+		return m.where()
+	}
+	return fmt.Sprintf("%s:%d:%d", m.file, line, column)
+}
+
+// position is the line and the column of a field in its file: of its key, or of an expression in its value. The column is 0
+// when the field is not found.
+func (m manifest) position(field string) (line, column int) {
+	node := m.node()
+	if node == nil {
+		return m.line, 0
+	}
+	inner := inString.FindStringSubmatch(field)
+	if inner != nil {
+		field = strings.TrimSuffix(field, inner[0])
+	}
+	key, node, _ := follow(node, field)
+	switch {
+	case inner != nil && node.Kind == yamlv3.ScalarNode:
+		line, column = m.within(node, atoi(inner[1]), atoi(inner[2]))
+	case key != nil:
+		line, column = key.Line, key.Column
+	default:
+		line, column = node.Line, node.Column
+	}
+	return m.doc.line + line - 1, column
+}
+
+// follow goes as far along a field's path as there is something; whole is true when that is all of it. A field that is
+// missing has the place of what it is missing from.
+func follow(node *yamlv3.Node, field string) (key, value *yamlv3.Node, whole bool) {
+	for field != "" {
+		step := fieldStep.FindStringSubmatch(field)
+		if step == nil {
+			return key, node, false
+		}
+		field = field[len(step[0]):]
+		k, v := child(node, step)
+		if v == nil {
+			return key, node, false
+		}
+		key, node = k, v
+	}
+	return key, node, true
+}
+
+// written is a field's value as the file has it; empty when that is no plain scalar.
+func (m manifest) written(field string) string {
+	node := m.node()
+	if node == nil {
+		return ""
+	}
+	if _, value, whole := follow(node, field); whole && value.Kind == yamlv3.ScalarNode {
+		return value.Value
+	}
+	return ""
+}
+
+// node is the object's own part of its document; nil when that cannot be read.
+func (m manifest) node() *yamlv3.Node {
+	var doc yamlv3.Node
+	if len(m.doc.text) == 0 || yamlv3.Unmarshal(m.doc.text, &doc) != nil || len(doc.Content) == 0 {
+		return nil
+	}
+	node := doc.Content[0]
+	if m.item >= 0 {
+		if _, node = child(node, []string{"", "items", "", ""}); node == nil || m.item >= len(node.Content) {
+			return nil
+		}
+		node = node.Content[m.item]
+	}
+	return node
+}
+
+// child is the part of a node that a step leads to, and the node to point at for it.
+func child(node *yamlv3.Node, step []string) (key, value *yamlv3.Node) {
+	for node.Kind == yamlv3.AliasNode {
+		node = node.Alias
+	}
+	if step[3] != "" {
+		if i := atoi(step[3]); node.Kind == yamlv3.SequenceNode && i < len(node.Content) {
+			return node.Content[i], node.Content[i]
+		}
+		return nil, nil
+	}
+	name := step[1]
+	if step[2] != "" {
+		name = step[2]
+		if unquoted, err := strconv.Unquote(`"` + name + `"`); err == nil {
+			name = unquoted
+		}
+	}
+	if node.Kind != yamlv3.MappingNode {
+		return nil, nil
+	}
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		if node.Content[i].Value == name {
+			return node.Content[i], node.Content[i+1]
+		}
+	}
+	return nil, nil
+}
+
+// within is the place of a line and a column of a string's content.
+func (m manifest) within(node *yamlv3.Node, line, column int) (int, int) {
+	line = max(1, line)
+	switch {
+	case node.Style&yamlv3.LiteralStyle != 0:
+		lines := bytes.Split(m.doc.text, []byte("\n"))
+		indent := 0
+		for _, l := range lines[min(node.Line, len(lines)):] {
+			if text := bytes.TrimLeft(l, " "); len(text) > 0 {
+				indent = len(l) - len(text)
+				break
+			}
+		}
+		return node.Line + line, indent + column
+	case line > 1, node.Style&yamlv3.FoldedStyle != 0:
+		return node.Line, node.Column // where its lines are in the file, its content does not tell
+	case node.Style&(yamlv3.DoubleQuotedStyle|yamlv3.SingleQuotedStyle) != 0:
+		return node.Line, node.Column + column
+	}
+	return node.Line, node.Column + column - 1
+}
+
+func atoi(s string) int { n, _ := strconv.Atoi(s); return n }
+
+// readFrom remembers which files objects were read from, so that what is said about an object later can point there.
+func (s *session) readFrom(ms []manifest) {
+	s.sources = map[string]manifest{}
+	for _, m := range ms {
+		if _, ours := v1alpha1.ProviderOfGroup(m.object.GroupVersionKind().Group); !ours {
+			continue
+		}
+		address := addressOfKind(m.object.GetKind(), m.object.GetName())
+		if _, twice := s.sources[address]; twice {
+			m.file = "" // in two namespaces: a diagnostic does not say which of them it is about
+		}
+		s.sources[address] = m
+	}
+}
+
+// diagnostic writes an error or a warning whole, with the place in the file where there is one.
+func (s *session) diagnostic(d v1alpha1.Diagnostic) string {
+	if m, ok := s.sources[d.Address]; ok && m.file != "" {
+		to := &d.Attribute
+		if *to == "" {
+			to = &d.Address
+		}
+		*to += " (" + m.at(d.Attribute) + ")"
+	}
+	return diff.Diagnostic(d, s.style)
+}

@@ -1,0 +1,48 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+var accessReviews = schema.GroupVersionResource{Group: "authorization.k8s.io", Version: "v1", Resource: "selfsubjectaccessreviews"}
+
+// may asks the server whether the user has a right; a server that does not answer counts as yes, and refuses later itself.
+func (s *session) may(ctx context.Context, verb, resource, subresource, namespace string) bool {
+	review := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+		"spec": map[string]any{"resourceAttributes": map[string]any{
+			"group": v1alpha1.GroupName, "version": "*", "verb": verb, "resource": resource, "subresource": subresource, "namespace": namespace,
+		}},
+	}}
+	answer, err := s.objects.Resource(accessReviews).Create(ctx, review, metav1.CreateOptions{})
+	if err != nil {
+		return true
+	}
+	allowed, found, _ := unstructured.NestedBool(answer.Object, "status", "allowed")
+	return allowed || !found
+}
+
+// mayApprove says whether the user may approve plans in a namespace.
+func (s *session) mayApprove(ctx context.Context, namespace string) bool {
+	return s.may(ctx, "approve", "plans", "", namespace) && s.may(ctx, "update", "plans", "approval", namespace)
+}
+
+// waitsForApproval says what a plan waits for: what to type, for a user who may approve it, and which right it takes for others.
+func (s *session) waitsForApproval(ctx context.Context, p *v1alpha1.Plan) string {
+	if !s.mayApprove(ctx, p.Namespace) {
+		return notForYou(p)
+	}
+	return fmt.Sprintf("The plan waits in namespace %s for a decision:\n  kubectl hykube approve %s -n %s\n  kubectl hykube discard %s -n %s", p.Namespace, p.Name, p.Namespace, p.Name, p.Namespace)
+}
+
+// notForYou says who can approve a plan that the user may not approve.
+func notForYou(p *v1alpha1.Plan) string {
+	return fmt.Sprintf("Plan %s waits in namespace %s for someone who may approve it. You may not: that needs the verb \"approve\" on plans, and \"update\" on plans/approval.", p.Name, p.Namespace)
+}
