@@ -162,6 +162,7 @@ func (c *completedConfig) completeGeneric(ctx context.Context) error {
 	g.Authentication.APIAudiences = []string{access.Audience}
 	g.Authentication.Authenticator, err = access.NewAuthenticator(authCtx, access.AuthenticationConfig{
 		ClientCA: clientCA, TokenFile: c.TokenAuthFile, ConfigFile: c.AuthenticationFile,
+		Metrics: legacyregistry.Registerer(), Logger: c.Logger,
 	})
 	if err != nil {
 		return err

@@ -51,7 +51,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.EncryptionConfig, "encryption-provider-config", o.EncryptionConfig, "File with a Kubernetes EncryptionConfiguration for data at rest; a key of the server's own is used for what it does not name.")
 	fs.StringVar(&o.TemporalAddress, "temporal-address", o.TemporalAddress, "HOST:PORT of a Temporal server to use instead of the embedded one.")
 	fs.StringArrayVar(&o.ProviderMirrors, "provider-mirror", o.ProviderMirrors, "Directory laid out as Terraform's filesystem mirror, or the https:// address of a network mirror, looked at before any registry; may be given more than once.")
-	fs.StringVar(&o.TokenAuthFile, "token-auth-file", o.TokenAuthFile, `File with static tokens: lines of token,user,uid,"group1,group2".`)
+	fs.StringVar(&o.TokenAuthFile, "token-auth-file", o.TokenAuthFile, `File with tokens: lines of token,user,uid,"group1,group2". It is read again when it changes.`)
 	fs.StringVar(&o.AuthenticationFile, "authentication-config", o.AuthenticationFile, "File with a Kubernetes AuthenticationConfiguration, for OpenID Connect.")
 	fs.StringVar(&o.LogLevel, "log-level", o.LogLevel, "What to log: debug, info, warn or error.")
 	fs.StringVar(&o.LogFormat, "log-format", o.LogFormat, "How to log: text or json.")

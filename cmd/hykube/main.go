@@ -67,7 +67,7 @@ Start with "hykube server"; then, in another terminal:
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w; see %q", err, cmd.CommandPath()+" --help")
 	})
-	root.AddCommand(newServerCommand(), newVersionCommand(), newKubectlCommand())
+	root.AddCommand(newServerCommand(), newKubeconfigCommand(), newVersionCommand(), newKubectlCommand())
 	return root
 }
 

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apiserver/pkg/apis/apiserver"
@@ -24,13 +26,19 @@ const Audience = "hykube"
 type AuthenticationConfig struct {
 	// ClientCA vouches for users' certificates.
 	ClientCA dynamiccertificates.CAContentProvider
-	// TokenFile is the path of a static token file: lines of token,user,uid,"group1,group2". Empty means none.
+	// TokenFile is the path of a token file: lines of token,user,uid,"group1,group2". It is read again when it changes. Empty
+	// means none.
 	TokenFile string
 	// ConfigFile is the path of a Kubernetes AuthenticationConfiguration (OIDC). Empty means none.
 	ConfigFile string
+	// Metrics takes the metric of the token file; nil means none.
+	Metrics prometheus.Registerer
+	// Logger is required.
+	Logger *slog.Logger
 }
 
-// NewAuthenticator returns the authenticator of every request. It may fetch keys of token issuers until ctx ends.
+// NewAuthenticator returns the authenticator of every request. It follows the token file and may fetch keys of token issuers
+// until ctx ends.
 func NewAuthenticator(ctx context.Context, cfg AuthenticationConfig) (authenticator.Request, error) {
 	kc := kubeauthenticator.Config{
 		ClientCAContentProvider: cfg.ClientCA,
@@ -38,10 +46,12 @@ func NewAuthenticator(ctx context.Context, cfg AuthenticationConfig) (authentica
 		APIServerID:             "hykube",
 	}
 	if cfg.TokenFile != "" {
-		if _, err := os.Stat(cfg.TokenFile); err != nil {
-			return nil, fmt.Errorf("read token file: %w", err)
+		known, err := openTokens(ctx, cfg.TokenFile, cfg.Metrics, cfg.Logger)
+		if err != nil {
+			return nil, err
 		}
-		kc.TokenAuthFile = cfg.TokenFile
+		// Kubernetes reads its own token file once. The place for bootstrap tokens takes any authenticator of tokens.
+		kc.BootstrapToken, kc.BootstrapTokenAuthenticator = true, known
 	}
 	if cfg.ConfigFile != "" {
 		var err error

@@ -215,6 +215,7 @@ func TestStories(t *testing.T) {
 				"NAMESPACE":        namespace,
 				"SIMCLOUD_ADDRESS": shared.cloudAddress,
 				"MIRROR":           shared.mirror,
+				"TOKENS":           filepath.Join(shared.dir, "tokens.csv"),
 				"DATA":             filepath.Join(shared.dir, "data"),
 				"NO_COLOR":         "1",
 			} {

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/hykube/hykube/server"
+	"github.com/hykube/hykube/server/access"
+)
+
+// certificateLife is short, since a certificate cannot be taken back before it ends.
+const certificateLife = "90d"
+
+type kubeconfigOptions struct {
+	dataDir string
+	expires string
+	output  string
+	user    access.User
+}
+
+func newKubeconfigCommand() *cobra.Command {
+	o := &kubeconfigOptions{dataDir: server.DefaultDataDir(), expires: certificateLife, user: access.User{Namespace: "default"}}
+	cmd := &cobra.Command{
+		Use:   "kubeconfig --user NAME",
+		Short: "Make a client certificate for a user, and a kubeconfig with it",
+		Long: `Make a client certificate for a user, and a kubeconfig with it.
+
+It runs on the server's machine: it signs with the certificate authority in the data directory. The server need not run. The
+user has no rights until a role is bound to the name or to one of the groups. A certificate is valid until it ends, and cannot
+be taken back: remove the bindings of its name and groups to end it earlier.`,
+		Example: `  # alice.kubeconfig, for 90 days
+  hykube kubeconfig --user alice --group platform --server https://hykube.example.com:6443
+
+  # what alice may do
+  kubectl create rolebinding platform --clusterrole=edit --group=platform -n prod`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd, time.Now()) },
+	}
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	fs.StringVar(&o.user.Name, "user", "", "Name of the user (required).")
+	fs.StringArrayVar(&o.user.Groups, "group", nil, "Group of the user; may be given more than once.")
+	fs.StringVar(&o.user.ServerURL, "server", "", "Address at which the user reaches the server; that of admin.kubeconfig when it is left out.")
+	fs.StringVarP(&o.user.Namespace, "namespace", "n", o.user.Namespace, "Namespace that the kubeconfig chooses.")
+	fs.StringVarP(&o.dataDir, "data-dir", "d", o.dataDir, "Data directory of the server.")
+	fs.StringVar(&o.expires, "expires", o.expires, "How long the certificate is valid, such as 12h or 90d.")
+	fs.StringVarP(&o.output, "output", "o", "", "File to write, which must not be there yet, or - for standard output; USER.kubeconfig when it is left out.")
+	_ = cmd.MarkFlagRequired("user")
+	return cmd
+}
+
+// fileName are the names of users that do for the name of a file.
+var fileName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.@+-]*$`)
+
+func (o *kubeconfigOptions) run(cmd *cobra.Command, now time.Time) error {
+	life, err := lifetime(o.expires)
+	if err != nil {
+		return err
+	}
+	o.user.Expires = now.Add(life)
+	if u, err := url.Parse(o.user.ServerURL); o.user.ServerURL != "" && (err != nil || u.Scheme != "https" || u.Host == "") {
+		return fmt.Errorf("--server %q: write https://HOST:PORT", o.user.ServerURL)
+	}
+	if o.output == "" {
+		if !fileName.MatchString(o.user.Name) {
+			return fmt.Errorf("user %q makes no good name of a file: name one with --output", o.user.Name)
+		}
+		o.output = o.user.Name + ".kubeconfig"
+	}
+	data, err := access.UserKubeconfig(o.dataDir, o.user, now)
+	if err != nil {
+		return fmt.Errorf("make kubeconfig: %w", err)
+	}
+	if o.output == "-" {
+		_, err := cmd.OutOrStdout().Write(data)
+		return err
+	}
+	if err := createFile(o.output, data); err != nil {
+		return fmt.Errorf("write kubeconfig: %w", err)
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "%s written: user %s%s, until %s\n", o.output, o.user.Name, inGroups(o.user.Groups), o.user.Expires.UTC().Format(time.DateOnly))
+	return nil
+}
+
+func inGroups(groups []string) string {
+	switch len(groups) {
+	case 0:
+		return ""
+	case 1:
+		return " in group " + groups[0]
+	}
+	return " in groups " + strings.Join(groups, ", ")
+}
+
+// createFile writes a new file that its owner alone can read. It replaces none: that would lose a key.
+func createFile(path string, data []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%q is there already; remove it, or choose another file with --output", path)
+	}
+	if err != nil {
+		return err
+	}
+	if _, err = f.Write(data); err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return errors.Join(err, os.Remove(path))
+	}
+	return nil
+}
+
+// lifetime reads a duration in Go's form, or in whole days.
+func lifetime(s string) (time.Duration, error) {
+	if days, ok := strings.CutSuffix(s, "d"); ok {
+		if n, err := strconv.Atoi(days); err == nil && n > 0 && n < 36_500 {
+			return time.Duration(n) * 24 * time.Hour, nil
+		}
+	} else if d, err := time.ParseDuration(s); err == nil && d > 0 {
+		return d, nil
+	}
+	return 0, fmt.Errorf("--expires %q: write a duration such as 12h or 90d", s)
+}

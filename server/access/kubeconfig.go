@@ -1,0 +1,110 @@
+package access
+
+import (
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"time"
+	"unicode"
+
+	clientcmd "k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// User is whom a client certificate speaks for.
+type User struct {
+	Name   string
+	Groups []string
+	// Expires is when the certificate ends.
+	Expires time.Time
+	// ServerURL is where the user reaches the server. Empty means the address in the administrator's kubeconfig.
+	ServerURL string
+	// Namespace is that of the kubeconfig's context.
+	Namespace string
+}
+
+// reserved are the beginnings of names that Kubernetes and the server give to their own users and groups. A certificate cannot be
+// taken back, so none is made for them; the administrator's is the one exception, and the server makes it.
+var reserved = []string{"system:", "hykube:"}
+
+// Validate says what is wrong with a user, whatever the data directory holds.
+func (u User) Validate(now time.Time) error {
+	for _, n := range append([]string{u.Name}, u.Groups...) {
+		what := "group"
+		if n == u.Name {
+			what = "user"
+		}
+		switch {
+		case strings.TrimSpace(n) != n || n == "":
+			return fmt.Errorf("%s %q: a name is not empty, and has no space at its ends", what, n)
+		case strings.ContainsFunc(n, unicode.IsControl):
+			return fmt.Errorf("%s %q: a name has no control characters", what, n)
+		}
+		for _, prefix := range reserved {
+			if strings.HasPrefix(n, prefix) {
+				return fmt.Errorf("%s %q: names that begin with %q belong to the server itself. Bind a role to a name of your own; admin.kubeconfig is for administrators", what, n, prefix)
+			}
+		}
+	}
+	if !u.Expires.After(now) {
+		return errors.New("the certificate would have ended already: choose a later end")
+	}
+	return nil
+}
+
+// UserKubeconfig makes a key and a client certificate for a user, from the authorities that a server keeps in dataDir, and
+// returns a kubeconfig with them. It makes no authorities: there must be some.
+func UserKubeconfig(dataDir string, u User, now time.Time) ([]byte, error) {
+	if err := u.Validate(now); err != nil {
+		return nil, err
+	}
+	dir := filepath.Join(dataDir, "tls")
+	server, err := readPair(filepath.Join(dir, "server-ca.crt"), filepath.Join(dir, "server-ca.key"))
+	if err == nil {
+		var client *authority
+		if client, err = readPair(filepath.Join(dir, "client-ca.crt"), filepath.Join(dir, "client-ca.key")); err == nil {
+			return userKubeconfig(dataDir, u, server, client, now)
+		}
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%q is not the data directory of a server: it has no certificate authorities; name it with --data-dir, on the server's machine", dataDir)
+	}
+	return nil, fmt.Errorf("read certificate authorities: %w", err)
+}
+
+func userKubeconfig(dataDir string, u User, server, client *authority, now time.Time) ([]byte, error) {
+	if u.Expires.After(client.cert.NotAfter) {
+		return nil, fmt.Errorf("the certificate would outlive its authority, which ends on %s: choose an earlier end", client.cert.NotAfter.Format(time.DateOnly))
+	}
+	if u.ServerURL == "" {
+		admin, err := clientcmd.LoadFromFile(filepath.Join(dataDir, "admin.kubeconfig"))
+		if err != nil {
+			return nil, fmt.Errorf("read the server's address from admin.kubeconfig: %w; name it with --server", err)
+		}
+		for _, c := range admin.Clusters {
+			u.ServerURL = c.Server
+		}
+	}
+	certPEM, keyPEM, err := issue(&x509.Certificate{
+		Subject:     pkix.Name{CommonName: u.Name, Organization: u.Groups},
+		NotBefore:   now.Add(-backdate),
+		NotAfter:    u.Expires,
+		KeyUsage:    x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}, client)
+	if err != nil {
+		return nil, fmt.Errorf("make certificate of user %q: %w", u.Name, err)
+	}
+	const cluster = "hykube"
+	context := u.Name + "@" + cluster
+	return clientcmd.Write(clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{cluster: {Server: u.ServerURL, CertificateAuthorityData: server.certPEM}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{u.Name: {ClientCertificateData: certPEM, ClientKeyData: keyPEM}},
+		Contexts:       map[string]*clientcmdapi.Context{context: {Cluster: cluster, AuthInfo: u.Name, Namespace: u.Namespace}},
+		CurrentContext: context,
+	})
+}
