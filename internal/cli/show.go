@@ -11,23 +11,26 @@ import (
 
 type showOptions struct {
 	*session
-	name   string
-	output string
+	name string
+	// addresses are the changes to show; all when there are none.
+	addresses []string
+	output    string
 }
 
 func newShow(s *session) *cobra.Command {
 	o := &showOptions{session: s}
 	cmd := &cobra.Command{
-		Use:   "show PLAN",
-		Short: "Show every change of a plan",
-		Long: `Show every change of a plan, in full.
+		Use:   "show PLAN [ADDRESS ...]",
+		Short: "Show every change of a plan, or some of them",
+		Long: `Show every change of a plan, in full. With addresses it shows the changes of those resources alone, and what became of them.
 
 With -o terraform-json it prints what "terraform show -json" prints for a plan, so that conftest, OPA and infracost read
 it unchanged. -o json and yaml print the plan object with its changes. Secrets are masked in all of them.`,
 		Example: `  kubectl hykube show plan-x7k2d
+  kubectl hykube show plan-x7k2d sim_network.main sim-subnet/front
   kubectl hykube show plan-x7k2d -o terraform-json | conftest test -`,
-		Args:              onePlan,
-		ValidArgsFunction: completePlans(s, nil),
+		Args:              planAndAddresses,
+		ValidArgsFunction: completeChanges(s),
 		RunE:              run(o),
 	}
 	outputFlag(cmd, &o.output, "Print", "terraform-json", "json", "yaml", "name")
@@ -41,12 +44,25 @@ func onePlan(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-func (o *showOptions) Complete(args []string) error {
+func planAndAddresses(_ *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return errNoName
+	}
+	return nil
+}
+
+func (o *showOptions) Complete(args []string) (err error) {
 	o.name = args[0]
+	if o.addresses, err = addresses("show", args[1:]); err != nil {
+		return err
+	}
 	return o.connect()
 }
 
 func (o *showOptions) Validate() error {
+	if len(o.addresses) > 0 && (o.output == "terraform-json" || o.output == "name") {
+		return fmt.Errorf("-o %s is about a whole plan: leave the addresses out, or write -o json or -o yaml", o.output)
+	}
 	return checkOutput(o.output, "terraform-json", "json", "yaml", "name")
 }
 
@@ -65,6 +81,9 @@ func (o *showOptions) Run(ctx context.Context) error {
 		return printPlan(o.terminal, p, "name")
 	case "json", "yaml":
 		return o.object(ctx, p)
+	}
+	if len(o.addresses) > 0 {
+		return o.some(ctx, p)
 	}
 	if err := o.showPlan(ctx, p, true); err != nil {
 		return err
@@ -87,6 +106,13 @@ func (o *showOptions) object(ctx context.Context, p *v1alpha1.Plan) error {
 		Changes        []*v1alpha1.PlanChange `json:"changes"`
 	}{Plan: p.DeepCopy(), Changes: []*v1alpha1.PlanChange{}}
 	out.APIVersion, out.Kind, out.ManagedFields = v1alpha1.SchemeGroupVersion.String(), "Plan", nil
+	if len(o.addresses) > 0 {
+		var err error
+		if out.Changes, err = o.chosen(ctx, p); err != nil {
+			return err
+		}
+		return printJSON(o.terminal, out, o.output)
+	}
 	for c, err := range o.changes(ctx, p) {
 		if err != nil {
 			return err

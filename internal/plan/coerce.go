@@ -194,6 +194,9 @@ func typeAt(ty cty.Type, path cty.Path) (cty.Type, bool) {
 // valueText says of which type a value is that does not fit. It never says which value: an argument that comes from a Secret
 // bears no mark when it is read.
 func valueText(v cty.Value, want cty.Type) string {
+	if v.Type().IsTupleType() {
+		return "a list"
+	}
 	switch known := v.IsKnown() && !v.IsNull() && v.Type() == cty.String; {
 	case known && want == cty.Number:
 		return "a string that is not a number"

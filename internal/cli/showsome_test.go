@@ -1,0 +1,37 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+func TestShowSomeChanges(t *testing.T) {
+	f := newFakeServer(t)
+	f.planning = func(*v1alpha1.Plan) []v1alpha1.PlanChange {
+		one := func(typ, name string, a v1alpha1.Action) v1alpha1.PlanChange {
+			return v1alpha1.PlanChange{Address: typ + "." + name, Type: typ, Object: v1alpha1.ObjectReference{Name: name}, Action: a}
+		}
+		return []v1alpha1.PlanChange{one("sim_network", "main", v1alpha1.ActionCreate), one("sim_subnet", "a", v1alpha1.ActionCreate), one("sim_subnet", "b", v1alpha1.ActionNoOp)}
+	}
+	f.run("plan")
+	out, errOut, code := f.run("show", "plan-x7k2d", "sim-subnet/a", "sim_subnet.b")
+	if code != ExitDone || !strings.Contains(out, "# sim_subnet.a will be created") || !strings.Contains(out, "sim_subnet.b: no change.") || strings.Contains(out, "sim_network") {
+		t.Errorf("code %d: %s\n%s", code, out, errOut)
+	}
+	out, _, _ = f.run("show", "plan-x7k2d", "sim_subnet.a", "-o", "json")
+	if !strings.Contains(out, `"address": "sim_subnet.a"`) || strings.Contains(out, "sim_network.main") {
+		t.Errorf("not one change: %s", out)
+	}
+	for _, tc := range []struct{ args, want string }{
+		{"sim_subnet.a sim_netwrok.main", `plan "plan-x7k2d" has no change of sim_netwrok.main; did you mean "sim_network.main"?`},
+		{"nonsense", `"nonsense" names no resource`},
+		{"sim_subnet.a -o terraform-json", "is about a whole plan"},
+	} {
+		out, errOut, code := f.run(append([]string{"show", "plan-x7k2d"}, strings.Fields(tc.args)...)...)
+		if code != ExitError || !strings.Contains(errOut, tc.want) || out != "" {
+			t.Errorf("%s: code %d: %s%s", tc.args, code, out, errOut)
+		}
+	}
+}
