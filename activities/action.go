@@ -139,7 +139,7 @@ func (s *stepRun) invoke(ctx context.Context) error {
 	}
 	rec.Object, rec.Mode, rec.Provider, rec.Plan = c.Object, v1alpha1.ModeAction, r.entry.Name, s.plan.UID
 	rec.State = ledger.State{Type: r.addr.Type, ProviderConfig: c.ProviderConfig, ProviderVersion: r.entry.Package.Version}
-	rec.Intent = &ledger.Intent{Plan: s.plan.UID, Change: c.Index, Action: v1alpha1.ActionInvoke, At: time.Now().UTC()}
+	rec.Intent = &ledger.Intent{Plan: s.plan.UID, PlanName: s.plan.Name, Change: c.Index, Action: v1alpha1.ActionInvoke, At: time.Now().UTC()}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

@@ -44,6 +44,9 @@ func (a *Activities) Propose(ctx context.Context, p workflows.Plan) (result work
 	if err != nil {
 		return workflows.Proposed{}, err
 	}
+	if a, err = a.sees(ctx, po); err != nil {
+		return workflows.Proposed{}, err
+	}
 	var changes []*ledger.Change
 	for c, err := range a.Ledger.Changes(ctx, po.UID, 0) {
 		if err != nil {
@@ -163,6 +166,9 @@ func (pr *proposal) change(ctx context.Context, c *ledger.Change) (ok bool, err 
 	}
 	if why, d, ok := blocking(addr, err); ok {
 		block(c, why, d)
+		if be, ok := errors.AsType[*busyError](err); ok {
+			c.WaitsFor = &v1alpha1.PlanReference{Name: be.intent.PlanName, UID: be.intent.Plan}
+		}
 		return false, pr.Ledger.SaveChange(ctx, pr.plan.UID, c)
 	}
 	if err != nil {
@@ -244,7 +250,7 @@ func (pr *proposal) fail(c *ledger.Change, addr plan.Address, err error) {
 // ask fills the change with what the provider would do.
 func (pr *proposal) ask(ctx context.Context, c *ledger.Change, r *resource) (expected, error) {
 	// An earlier attempt may have left these.
-	c.Message, c.Diagnostics, c.Drift, c.Refreshed, c.Importing, c.Checks = "", nil, nil, nil, nil, false
+	c.Message, c.Diagnostics, c.Drift, c.Refreshed, c.Importing, c.Checks, c.WaitsFor = "", nil, nil, nil, nil, false, nil
 	c.Recorded, c.RecordedSensitive = nil, nil
 	switch r.mode {
 	case v1alpha1.ModeData:

@@ -34,11 +34,20 @@ func (a *Activities) Publish(ctx context.Context, p workflows.Plan) (workflows.P
 	}
 	if po.Status.Digest != "" && (!po.ApprovesItself() || po.Status.Approval != nil) || planFailed(po) {
 		// An earlier attempt, or the survey, said all there is to say.
-		return publishedOf(po), nil
+		return publishedOf(po), a.dropDocuments(ctx, po)
 	}
 	if po.Status.Cancel != nil {
-		return workflows.Published{Summary: "cancelled"}, a.abandon(ctx, p, po.Generation)
+		return workflows.Published{Summary: "cancelled"}, errors.Join(a.abandon(ctx, p, po.Generation), a.dropDocuments(ctx, po))
 	}
+	if a, err = a.sees(ctx, po); err != nil {
+		return workflows.Published{}, err
+	}
+	key, err := a.Ledger.ContentsKey(ctx)
+	if err != nil {
+		return workflows.Published{}, err
+	}
+	does := &contents{key: key}
+	var waitsFor []v1alpha1.PlanReference
 	var summary v1alpha1.PlanSummary
 	var diags, blocked plan.Diagnostics
 	digest := newDigest()
@@ -48,6 +57,10 @@ func (a *Activities) Publish(ctx context.Context, p workflows.Plan) (workflows.P
 			return workflows.Published{}, err
 		}
 		digest.add(c)
+		does.add(c)
+		if w := c.WaitsFor; w != nil && !slices.ContainsFunc(waitsFor, func(other v1alpha1.PlanReference) bool { return other.UID == w.UID }) {
+			waitsFor = append(waitsFor, *w)
+		}
 		if c.State == v1alpha1.ChangeFailed || c.State == v1alpha1.ChangeSkipped {
 			if err := a.invalid(ctx, c); err != nil {
 				return workflows.Published{}, err
@@ -78,7 +91,7 @@ func (a *Activities) Publish(ctx context.Context, p workflows.Plan) (workflows.P
 	failed := plan.HasErrors(diags) || empty && plan.HasErrors(blocked)
 	diags = append(diags, blocked...)
 	if failed {
-		return workflows.Published{Summary: "failed"}, a.failPlan(ctx, p, summarize(diags), diags)
+		return workflows.Published{Summary: "failed"}, errors.Join(a.failPlan(ctx, p, summarize(diags), diags), a.dropDocuments(ctx, po))
 	}
 	summary.Text = summaryText(&summary)
 	cancelled := false
@@ -87,6 +100,7 @@ func (a *Activities) Publish(ctx context.Context, p workflows.Plan) (workflows.P
 		g := po.Generation
 		cancelled = s.Cancel != nil
 		s.ObservedGeneration, s.Summary, s.Digest, s.PlannedAt = g, &summary, digest.String(), now()
+		s.Contents, s.WaitsFor = does.String(), waitsFor
 		s.Diagnostics = first(diags)
 		condition.Set(c, g, v1alpha1.ConditionPlanned, true, v1alpha1.ReasonPlanned, summary.Text)
 		switch {
@@ -98,6 +112,9 @@ func (a *Activities) Publish(ctx context.Context, p workflows.Plan) (workflows.P
 		case empty:
 			s.FinishedAt = now()
 			condition.Ready(c, g, v1alpha1.ReasonNoChanges, "The infrastructure is what the objects ask for; there is nothing to do.")
+		case po.Spec.Speculative:
+			s.FinishedAt = now()
+			condition.Ready(c, g, v1alpha1.ReasonSpeculative, fmt.Sprintf("%s. It is speculative: its objects were never recorded, so it cannot be approved. Apply them with kubectl hykube apply -f PATH -n %s.", summary.Text, p.Namespace))
 		default:
 			message := fmt.Sprintf("%s. Read it with kubectl hykube show %s -n %s, then approve or discard it.", summary.Text, p.Name, p.Namespace)
 			if automatic := s.AutomaticApproval; automatic != nil && !automatic.Granted {
@@ -110,6 +127,9 @@ func (a *Activities) Publish(ctx context.Context, p workflows.Plan) (workflows.P
 		err = a.Plans.Approve(ctx, p.Namespace, p.Name, uidOf(p), v1alpha1.PlanApproval{
 			Decision: v1alpha1.DecisionApproved, Digest: digest.String(), By: po.Status.RequestedBy, Message: "approved by the plan's own policy",
 		})
+	}
+	if err == nil {
+		err = a.dropDocuments(ctx, po)
 	}
 	return workflows.Published{Summary: summary.Text, Empty: empty}, err
 }
@@ -235,7 +255,8 @@ func (a *Activities) writeStatus(ctx context.Context, ref v1alpha1.ObjectReferen
 
 // Fail records why a plan could not be made at all.
 func (a *Activities) Fail(ctx context.Context, f workflows.Failure) error {
-	return a.failPlan(ctx, f.Plan, f.Message, plan.Diagnostics{{Severity: v1alpha1.SeverityError, Summary: "Plan could not be made", Detail: f.Message}})
+	err := a.failPlan(ctx, f.Plan, f.Message, plan.Diagnostics{{Severity: v1alpha1.SeverityError, Summary: "Plan could not be made", Detail: f.Message}})
+	return errors.Join(err, a.Ledger.DropDocuments(ctx, uidOf(f.Plan)))
 }
 
 func (a *Activities) failPlan(ctx context.Context, p workflows.Plan, message string, diags plan.Diagnostics) error {

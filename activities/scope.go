@@ -82,6 +82,9 @@ func (s *scope) moment(r *resource) plan.Moment {
 		return plan.Moment{}
 	}
 	m := plan.Moment{Planned: s.plan.CreationTimestamp.Time}
+	if at := s.plan.Spec.Timestamp; at != nil {
+		m.Planned = at.Time
+	}
 	if approval := s.plan.Status.Approval; s.planned == nil && approval != nil && approval.At != nil {
 		m.Applied, m.Seed = approval.At.Time, string(s.plan.UID)+"/"+string(r.ref.UID)
 	}

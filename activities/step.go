@@ -551,7 +551,7 @@ func (s *stepRun) intend(ctx context.Context, rec *ledger.Instance, action v1alp
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	rec.Intent = &ledger.Intent{Plan: s.plan.UID, Change: s.change.Index, Action: action, Deposed: deposed, At: time.Now().UTC()}
+	rec.Intent = &ledger.Intent{Plan: s.plan.UID, PlanName: s.plan.Name, Change: s.change.Index, Action: action, Deposed: deposed, At: time.Now().UTC()}
 	s.asked = action
 	return s.conflict(s.Ledger.Save(context.WithoutCancel(ctx), rec))
 }

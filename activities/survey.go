@@ -29,6 +29,9 @@ func (a *Activities) Survey(ctx context.Context, p workflows.Plan) (workflows.Su
 	if err != nil {
 		return workflows.Surveyed{}, err
 	}
+	if a, err = a.sees(ctx, po); err != nil {
+		return workflows.Surveyed{}, err
+	}
 	if err := a.Ledger.DropPlan(ctx, po.UID); err != nil {
 		return workflows.Surveyed{}, err
 	}

@@ -62,6 +62,7 @@ func (s *Server) installAPIs() error {
 		InUse:         s.inUse,
 		Borrow:        s.borrow,
 		Changes:       s.changes,
+		Objects:       s.objects,
 		Types:         func(terraformType string) []kinds.Kind { return s.kinds.ByType(v1alpha1.ModeManaged, terraformType) },
 		Query:         s.query,
 	})
@@ -111,8 +112,8 @@ func coreGroups(opts generic.RESTOptionsGetter, inUse registry.InUseFunc) (core,
 		"namespaces":          &namespaceREST{REST: namespaces, inUse: inUse},
 		"namespaces/status":   namespaceStatus,
 		"namespaces/finalize": namespaceFinalize,
-		"secrets":             secrets,
-		"configmaps":          configMaps,
+		"secrets":             adoptingSecrets{secrets},
+		"configmaps":          adoptingConfigMaps{configMaps},
 		"events":              event,
 	}
 	// One store, and one cache, for both of the faces that events have.

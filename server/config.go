@@ -33,6 +33,7 @@ import (
 
 	"github.com/hykube/hykube/server/access"
 	"github.com/hykube/hykube/server/registry"
+	"github.com/hykube/hykube/server/speculation"
 	"github.com/hykube/hykube/server/storage"
 )
 
@@ -167,7 +168,8 @@ func (c *completedConfig) completeGeneric(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	g.Authorization.Authorizer, g.RuleResolver = access.NewAuthorizer(c.informers)
+	authorizer, rules := access.NewAuthorizer(c.informers)
+	g.Authorization.Authorizer, g.RuleResolver = speculation.Authorizer{Authorizer: authorizer}, rules
 
 	if g.AdmissionControl, err = c.admission(); err != nil {
 		return err

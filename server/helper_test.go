@@ -88,7 +88,8 @@ func rooms(_ context.Context, h *server.House) (server.Rooms, error) {
 		return server.Rooms{}, err
 	}
 	return server.Rooms{
-		Query: answerQuery,
+		Query:       answerQuery,
+		SaveObjects: kept.save,
 		InUse: func(_ context.Context, obj metav1.Object) (int, string, error) {
 			if obj.GetName() != "used" {
 				return 0, "", nil

@@ -6,11 +6,13 @@ import (
 	"log/slog"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/rest"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
+	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/server/engine"
 	"github.com/hykube/hykube/server/kinds"
 	"github.com/hykube/hykube/server/registry"
@@ -43,6 +45,8 @@ type Rooms struct {
 	InUse registry.InUseFunc
 	// Changes pages through the changes of a plan.
 	Changes registry.ChangesFunc
+	// SaveObjects keeps a chunk of the objects of a speculative plan, and says after the last one how many objects the upload has.
+	SaveObjects func(ctx context.Context, plan types.UID, chunk int32, docs []ledger.Document, last bool) (uploaded int, err error)
 	// State reads the raw provider state behind an object of a provider's kind.
 	State func(context.Context, metav1.Object, kinds.Kind) ([]byte, error)
 	// Taint marks the infrastructure behind an object of a provider's kind to be replaced by the next plan, or takes the mark away.

@@ -127,8 +127,10 @@ func (i *Instance) FindDeposed(key string) *Deposed {
 
 // Intent is a change that is about to be made.
 type Intent struct {
-	Plan   types.UID `json:"plan"`
-	Change int32     `json:"change"`
+	Plan types.UID `json:"plan"`
+	// PlanName is the name of the plan; empty in records of older versions.
+	PlanName string `json:"planName,omitempty"`
+	Change   int32  `json:"change"`
 	// Action is what the call to the provider does: Create, Update or Delete.
 	Action v1alpha1.Action `json:"action"`
 	// Deposed is the key of the old instance that it is about; empty for the current one.
@@ -271,6 +273,8 @@ type Change struct {
 	v1alpha1.PlanChange
 	// Bound is what must still hold when the change is applied.
 	Bound Bound `json:"bound"`
+	// WaitsFor is the plan that is making another change of the same object, which takes this one out of the plan.
+	WaitsFor *v1alpha1.PlanReference `json:"waitsFor,omitempty"`
 	// Planned is the value that the provider promised, in MessagePack, unknown values included.
 	Planned []byte `json:"planned,omitempty"`
 	// PlannedSensitive holds the paths in Planned that are secret because secrets went into them.

@@ -6,17 +6,20 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/hykube/hykube/activities"
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/condition"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/workflows"
 )
@@ -70,6 +73,8 @@ func (p *Plans) reconcile(ctx context.Context, name cache.ObjectName) error {
 	switch {
 	case obj.Status.FinishedAt != nil:
 		return nil
+	case obj.Spec.Speculative && obj.Status.UploadedObjects == nil:
+		return p.awaitObjects(ctx, name, obj)
 	case planned == nil || planned.Reason == v1alpha1.ReasonPlanning:
 		return p.begin(ctx, ref, ref.PlanID(), workflows.PlanName, workflows.MakePlan, &v1alpha1.PlanRuns{Plan: ref.PlanID()})
 	case meta.IsStatusConditionTrue(obj.Status.Conditions, v1alpha1.ConditionApproved):
@@ -81,6 +86,30 @@ func (p *Plans) reconcile(ctx context.Context, name cache.ObjectName) error {
 		}
 	}
 	return nil
+}
+
+// uploadTimeout bounds how long a speculative plan waits for its objects.
+const uploadTimeout = 15 * time.Minute
+
+// awaitObjects ends a speculative plan whose objects never came: the client was interrupted, say.
+func (p *Plans) awaitObjects(ctx context.Context, name cache.ObjectName, obj *v1alpha1.Plan) error {
+	if left := time.Until(obj.CreationTimestamp.Add(uploadTimeout)); left > 0 {
+		p.queue.work.AddAfter(name, left)
+		return nil
+	}
+	err := p.Status.UpdateStatus(ctx, obj.Namespace, obj.Name, obj.UID, func(s *v1alpha1.PlanStatus) {
+		if s.UploadedObjects != nil {
+			return
+		}
+		message := fmt.Sprintf("Its objects were not complete within %s. Make a new plan.", uploadTimeout)
+		s.ObservedGeneration, s.FinishedAt = obj.Generation, new(metav1.Now())
+		condition.Set(&s.Conditions, obj.Generation, v1alpha1.ConditionPlanned, false, v1alpha1.ReasonPlanFailed, message)
+		condition.Stalled(&s.Conditions, obj.Generation, v1alpha1.ReasonPlanFailed, message)
+	})
+	if err != nil && !errors.Is(err, activities.ErrGone) {
+		return err
+	}
+	return p.Ledger.DropDocuments(ctx, obj.UID)
 }
 
 // begin starts a workflow, unless it runs already.
@@ -134,7 +163,7 @@ func (p *Plans) signal(ctx context.Context, id string) error {
 
 // forget removes what is stored of a plan whose object is gone.
 func (p *Plans) forget(ctx context.Context, name cache.ObjectName, ref workflows.Plan) error {
-	if err := p.Ledger.DropPlan(ctx, uid(ref)); err != nil {
+	if err := errors.Join(p.Ledger.DropPlan(ctx, uid(ref)), p.Ledger.DropDocuments(ctx, uid(ref))); err != nil {
 		return err
 	}
 	p.mu.Lock()

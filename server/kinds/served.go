@@ -23,6 +23,8 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/storage/names"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/hykube/hykube/server/speculation"
 )
 
 // served is a kind and, once it was asked for, what serves it.
@@ -202,7 +204,7 @@ func (r *objectREST) Create(ctx context.Context, obj runtime.Object, validate re
 }
 
 func (r *objectREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, forceCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
-	obj, created, err := r.Store.Update(ctx, name, info, r.kind.borrowing(create), r.kind.borrowingAnew(update), forceCreate, options)
+	obj, created, err := r.Store.Update(ctx, name, speculation.Adopt(ctx, info), r.kind.borrowing(create), r.kind.borrowingAnew(update), forceCreate, options)
 	return obj, created, r.kind.clearly(name, err)
 }
 

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/ledger"
@@ -63,6 +64,20 @@ func lives(rec *ledger.Instance, config string) bool {
 		return true
 	}
 	return slices.ContainsFunc(rec.Deposed, func(d ledger.Deposed) bool { return config == "" || d.ProviderConfig == config })
+}
+
+// SaveObjects keeps a chunk of the objects of a speculative plan, and says after the last one how many objects the upload has.
+func (a *Answers) SaveObjects(ctx context.Context, plan types.UID, chunk int32, docs []ledger.Document, last bool) (uploaded int, err error) {
+	if err := a.Ledger.SaveDocuments(ctx, plan, chunk, docs); err != nil || !last {
+		return 0, err
+	}
+	for _, err := range a.Ledger.Documents(ctx, plan) {
+		if err != nil {
+			return 0, err
+		}
+		uploaded++
+	}
+	return uploaded, nil
 }
 
 // Taint sets or removes the mark that makes the next plan replace what stands behind an object.

@@ -69,6 +69,9 @@ func decide(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApproval, 
 		}
 		return refuse("it was already %s by %s; make a new plan to decide anew", verb[made.Decision], nameOf(made.By))
 	}
+	if err := refuseSpeculative(p, sent.Decision); err != nil {
+		return err
+	}
 	planned := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionPlanned)
 	switch {
 	case planned != nil && planned.Status == metav1.ConditionFalse:

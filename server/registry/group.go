@@ -34,6 +34,8 @@ type Config struct {
 	InUse      InUseFunc
 	Borrow     BorrowFunc
 	Changes    ChangesFunc
+	// Objects takes the objects of speculative plans.
+	Objects ObjectsFunc
 	// Types are what queries can be about, and Query answers them.
 	Types TypesFunc
 	Query QueryFunc
@@ -69,6 +71,7 @@ func NewGroup(c Config) (*genericapiserver.APIGroupInfo, error) {
 		"plans/approval":         &approvalREST{plans: plans.Store, authorizer: c.Authorizer},
 		"plans/cancel":           &cancelREST{plans: plans.Store},
 		"plans/changes":          &changesREST{plans: plans.Store, changes: c.Changes},
+		"plans/objects":          &objectsREST{plans: plans.Store, objects: c.Objects},
 		"planrecords":            records,
 		"queries":                &queryREST{configs: configs.Store, authorizer: c.Authorizer, types: c.Types, query: c.Query},
 	}

@@ -20,7 +20,7 @@ import (
 )
 
 // maxTargets bounds the lists of a plan's spec; a larger choice is a selector's work.
-const maxTargets = 1000
+const maxTargets = 10_000
 
 // planREST serves Plans. Creating one that approves itself needs the right to approve.
 type planREST struct {
@@ -48,6 +48,7 @@ func newPlans(c Config) (*planREST, *statusREST, error) {
 			// Who asked, who decided and who stopped it are written by the server alone, each in its own place.
 			status.RequestedBy, status.Approval, status.Cancel = p.Status.RequestedBy, p.Status.Approval, p.Status.Cancel
 			status.AutomaticApproval = p.Status.AutomaticApproval
+			status.UploadedObjects = p.Status.UploadedObjects
 			p.Status = status
 		},
 		conditions: func(p *v1alpha1.Plan) []metav1.Condition { return p.Status.Conditions },
@@ -148,6 +149,9 @@ func validatePlan(p *v1alpha1.Plan) field.ErrorList {
 		errs = append(errs, field.Invalid(spec.Child("exclude"), field.OmitValueType{}, "cannot go with spec.targets: name either what to look at, or what to leave out"))
 	}
 	errs = append(errs, validateExcluded(p, spec)...)
+	if p.Spec.Speculative && p.Spec.Approval == v1alpha1.ApprovalAutomatic {
+		errs = append(errs, field.Invalid(spec.Child("approval"), p.Spec.Approval, "cannot go with spec.speculative: its objects are never recorded, so nothing can be applied"))
+	}
 	if p.Spec.RefreshOnly {
 		switch {
 		case len(p.Spec.Invoke) > 0:

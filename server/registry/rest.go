@@ -14,6 +14,8 @@ import (
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/hykube/hykube/server/speculation"
 )
 
 // category is what `kubectl get hykube` lists.
@@ -71,6 +73,7 @@ func (r *resourceREST) Create(ctx context.Context, obj runtime.Object, validate 
 func (r *resourceREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc,
 	update rest.ValidateObjectUpdateFunc, forceCreate bool, opts *metav1.UpdateOptions,
 ) (runtime.Object, bool, error) {
+	info = speculation.Adopt(ctx, info)
 	if r.mayWrite == nil {
 		return r.Store.Update(ctx, name, info, create, update, forceCreate, opts)
 	}

@@ -1,0 +1,136 @@
+package ledger
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Document is an object of a speculative plan as it would be recorded.
+type Document struct {
+	// Object is the object, as JSON.
+	Object json.RawMessage `json:"object"`
+	// Pruned is true for an object that is planned as if it were deleted.
+	Pruned bool `json:"pruned,omitempty"`
+	// Foreign is true for a change that who made the plan has no right to record.
+	Foreign bool `json:"foreign,omitempty"`
+}
+
+func documentPrefix(plan types.UID) string { return "documents/" + string(plan) + "/" }
+
+// SaveDocuments writes a chunk of the documents of a speculative plan. It replaces the chunk of the same number.
+func (l *Ledger) SaveDocuments(ctx context.Context, plan types.UID, chunk int32, docs []Document) error {
+	value, err := json.Marshal(docs)
+	if err != nil {
+		return fmt.Errorf("encode documents of plan: %w", err)
+	}
+	key := fmt.Sprintf("%s%08d", documentPrefix(plan), chunk)
+	_, err = l.kv.Put(ctx, key, value, 0)
+	if errors.Is(err, ErrConflict) {
+		// The client sends it again: the answer was lost.
+		if _, stored, gerr := l.kv.Get(ctx, key); gerr == nil {
+			_, err = l.kv.Put(ctx, key, value, stored)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("save documents of plan: %w", err)
+	}
+	return nil
+}
+
+// Documents reads the documents of a speculative plan, in the order of their upload.
+func (l *Ledger) Documents(ctx context.Context, plan types.UID) iter.Seq2[*Document, error] {
+	return func(yield func(*Document, error) bool) {
+		for e, err := range l.scan(ctx, documentPrefix(plan), "") {
+			var docs []Document
+			if err == nil {
+				err = json.Unmarshal(e.Value, &docs)
+			}
+			if err != nil {
+				yield(nil, fmt.Errorf("read documents of plan: %w", err))
+				return
+			}
+			for i := range docs {
+				if !yield(&docs[i], nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// DropDocuments removes the documents of a speculative plan.
+func (l *Ledger) DropDocuments(ctx context.Context, plan types.UID) error {
+	for e, err := range l.scan(ctx, documentPrefix(plan), "") {
+		if err == nil {
+			err = l.kv.Delete(ctx, e.Key, e.Revision)
+		}
+		if err != nil {
+			return fmt.Errorf("remove documents of plan: %w", err)
+		}
+	}
+	return nil
+}
+
+// contentsKey is where the key of the contents of plans is kept.
+const contentsKey = "keys/contents"
+
+// ContentsKey is the key that the contents of plans are hashed with. It is made when it is first asked for, and never leaves the
+// server.
+func (l *Ledger) ContentsKey(ctx context.Context) ([]byte, error) {
+	for {
+		key, _, err := l.kv.Get(ctx, contentsKey)
+		if err == nil {
+			return key, nil
+		}
+		if !errors.Is(err, ErrNotFound) {
+			return nil, fmt.Errorf("read key of contents: %w", err)
+		}
+		key = make([]byte, 32)
+		_, _ = rand.Read(key) // it never fails
+		if _, err = l.kv.Put(ctx, contentsKey, key, 0); err != nil && !errors.Is(err, ErrConflict) {
+			return nil, fmt.Errorf("save key of contents: %w", err)
+		}
+	}
+}
+
+// Speculative returns the ledger as a speculative plan may use it: it writes the plan's own changes, and every other write is
+// dropped.
+func (l *Ledger) Speculative(plan types.UID) *Ledger {
+	return New(speculativeKV{l.kv, []string{planPrefix(plan), documentPrefix(plan), contentsKey}})
+}
+
+// speculativeKV drops the writes of all keys but some.
+type speculativeKV struct {
+	KV
+	writable []string
+}
+
+func (s speculativeKV) mayWrite(key string) bool {
+	for _, prefix := range s.writable {
+		if strings.HasPrefix(key, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s speculativeKV) Put(ctx context.Context, key string, value []byte, revision int64) (int64, error) {
+	if !s.mayWrite(key) {
+		return revision, nil
+	}
+	return s.KV.Put(ctx, key, value, revision)
+}
+
+func (s speculativeKV) Delete(ctx context.Context, key string, revision int64) error {
+	if !s.mayWrite(key) {
+		return nil
+	}
+	return s.KV.Delete(ctx, key, revision)
+}

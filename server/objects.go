@@ -1,0 +1,400 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	kschema "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/warning"
+	configmapstore "k8s.io/kubernetes/pkg/registry/core/configmap/storage"
+	secretstore "k8s.io/kubernetes/pkg/registry/core/secret/storage"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/server/speculation"
+)
+
+// judgeAtOnce is how many objects of one upload are judged at the same time.
+const judgeAtOnce = 8
+
+// objects judges a chunk of the objects of a speculative plan as if its author recorded them, and keeps them for the plan.
+func (s *Server) objects(ctx context.Context, p *v1alpha1.Plan, chunk v1alpha1.PlanObjectsSpec) ([]v1alpha1.PlanObjectResult, int, error) {
+	if s.rooms.SaveObjects == nil {
+		return nil, 0, errors.New("keep objects of plan: this server makes no plans")
+	}
+	who, ok := request.UserFrom(ctx)
+	if !ok {
+		return nil, 0, errors.New("judge objects of plan: the request has no user")
+	}
+	j := &judge{handler: s.generic.Handler.Director, authorizer: s.config.generic.Authorization.Authorizer, resource: s.resourceOf, who: who, chunk: &chunk}
+	n := len(chunk.Objects)
+	results := make([]v1alpha1.PlanObjectResult, n+len(chunk.Prune))
+	docs := make([]*ledger.Document, len(results))
+	var work sync.WaitGroup
+	slots := make(chan struct{}, judgeAtOnce)
+	for i := range results {
+		slots <- struct{}{}
+		work.Go(func() {
+			defer func() { <-slots }()
+			var err error
+			if i < n {
+				results[i], docs[i], err = j.apply(ctx, chunk.Objects[i].Raw)
+			} else {
+				results[i], docs[i], err = j.remove(ctx, chunk.Prune[i-n])
+			}
+			if err != nil {
+				results[i], docs[i] = v1alpha1.PlanObjectResult{Outcome: v1alpha1.ObjectRefused, Error: statusOf(err)}, nil
+			}
+		})
+	}
+	work.Wait()
+	kept := make([]ledger.Document, 0, len(docs))
+	for _, d := range docs {
+		if d != nil {
+			kept = append(kept, *d)
+		}
+	}
+	uploaded, err := s.rooms.SaveObjects(ctx, p.UID, chunk.Chunk, kept, chunk.Complete)
+	return results, uploaded, err
+}
+
+func statusOf(err error) *metav1.Status {
+	if s, ok := errors.AsType[*apierrors.StatusError](err); ok {
+		return new(s.Status())
+	}
+	return new(apierrors.NewInternalError(err).Status())
+}
+
+// resourceOf finds the resource of a kind, as RBAC and URLs know it.
+func (s *Server) resourceOf(gvk kschema.GroupVersionKind) (gvr kschema.GroupVersionResource, namespaced, ok bool) {
+	if kind, ok := s.kinds.Kind(gvk); ok {
+		return kind.GVR, true, true
+	}
+	for _, r := range fixedResources {
+		if r.kind == gvk {
+			return gvk.GroupVersion().WithResource(r.resource), r.namespaced, true
+		}
+	}
+	return kschema.GroupVersionResource{}, false, false
+}
+
+// fixedResources are the kinds that can stand in files, beside the providers'.
+var fixedResources = []struct {
+	kind       kschema.GroupVersionKind
+	resource   string
+	namespaced bool
+}{
+	{kschema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, "namespaces", false},
+	{kschema.GroupVersionKind{Version: "v1", Kind: "Secret"}, "secrets", true},
+	{kschema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, "configmaps", true},
+	{v1alpha1.SchemeGroupVersion.WithKind("Provider"), "providers", false},
+	{v1alpha1.SchemeGroupVersion.WithKind("ProviderConfig"), "providerconfigs", true},
+	{v1alpha1.SchemeGroupVersion.WithKind("Plan"), "plans", true},
+	{kschema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}, "clusterroles", false},
+	{kschema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRoleBinding"}, "clusterrolebindings", false},
+	{kschema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "Role"}, "roles", true},
+	{kschema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "RoleBinding"}, "rolebindings", true},
+}
+
+// judge asks the server what it would make of the objects of one upload.
+type judge struct {
+	// handler answers requests that are authenticated and authorized.
+	handler    http.Handler
+	authorizer authorizer.Authorizer
+	resource   func(kschema.GroupVersionKind) (gvr kschema.GroupVersionResource, namespaced, ok bool)
+	who        user.Info
+	chunk      *v1alpha1.PlanObjectsSpec
+}
+
+// place is where an object is, or would be.
+type place struct {
+	gvr             kschema.GroupVersionResource
+	namespace, name string
+}
+
+func (p place) path() string {
+	root := "/apis/" + p.gvr.Group
+	if p.gvr.Group == "" {
+		root = "/api"
+	}
+	if p.namespace != "" {
+		return fmt.Sprintf("%s/%s/namespaces/%s/%s/%s", root, p.gvr.Version, p.namespace, p.gvr.Resource, p.name)
+	}
+	return fmt.Sprintf("%s/%s/%s/%s", root, p.gvr.Version, p.gvr.Resource, p.name)
+}
+
+func (j *judge) place(gvk kschema.GroupVersionKind, namespace, name string) (place, error) {
+	gvr, namespaced, ok := j.resource(gvk)
+	switch {
+	case !ok:
+		return place{}, apierrors.NewBadRequest(fmt.Sprintf("this server serves no kind %q in %q", gvk.Kind, gvk.GroupVersion()))
+	case namespaced && namespace == "":
+		return place{}, apierrors.NewBadRequest(fmt.Sprintf("%s %q has no namespace", gvk.Kind, name))
+	case name == "" || strings.ContainsAny(name+namespace, "/?#%"):
+		return place{}, apierrors.NewBadRequest(fmt.Sprintf("%s %q in the namespace %q: no such name is possible", gvk.Kind, name, namespace))
+	case !namespaced:
+		namespace = ""
+	}
+	return place{gvr, namespace, name}, nil
+}
+
+// apply judges an object as server-side apply would.
+func (j *judge) apply(ctx context.Context, raw []byte) (result v1alpha1.PlanObjectResult, doc *ledger.Document, err error) {
+	sent := &unstructured.Unstructured{}
+	if err := sent.UnmarshalJSON(raw); err != nil {
+		return result, nil, apierrors.NewBadRequest(err.Error())
+	}
+	at, err := j.place(sent.GroupVersionKind(), sent.GetNamespace(), sent.GetName())
+	if err != nil {
+		return result, nil, err
+	}
+	writable, err := j.mayWrite(ctx, at, "patch")
+	if err != nil {
+		return result, nil, err
+	}
+	before, err := j.get(ctx, at)
+	if err != nil {
+		return result, nil, err
+	}
+	if before == nil && writable {
+		// An apply that creates needs both.
+		if writable, err = j.may(ctx, at, "create"); err != nil {
+			return result, nil, err
+		}
+	}
+	query := url.Values{"dryRun": {metav1.DryRunAll}, "fieldManager": {j.chunk.FieldManager}, "fieldValidation": {metav1.FieldValidationStrict}}
+	if j.chunk.ForceConflicts {
+		query.Set("force", "true")
+	}
+	told := &warnings{}
+	after, err := j.ask(warning.WithWarningRecorder(ctx, told), http.MethodPatch, at, query, string(types.ApplyYAMLPatchType), raw)
+	if err != nil {
+		return result, nil, err
+	}
+	result = v1alpha1.PlanObjectResult{Outcome: v1alpha1.ObjectCreated, Warnings: told.texts}
+	if before != nil {
+		result.Version = v1alpha1.ObjectVersion(before)
+		result.Outcome = v1alpha1.ObjectConfigured
+		if reflect.DeepEqual(content(before), content(after)) {
+			result.Outcome = v1alpha1.ObjectUnchanged
+		}
+	}
+	_, resource := v1alpha1.ProviderOfGroup(at.gvr.Group)
+	if !resource && result.Outcome != v1alpha1.ObjectUnchanged {
+		result.Keys = changedKeys(before, after)
+	}
+	foreign := !writable && result.Outcome != v1alpha1.ObjectUnchanged
+	if foreign && at.gvr.Group == v1alpha1.GroupName && at.gvr.Resource == "providerconfigs" {
+		return result, nil, apierrors.NewForbidden(at.gvr.GroupResource(), at.name, fmt.Errorf(
+			"user %q may not write it, and planning with another configuration tells it to the provider: ask for the verb \"patch\" on it, or leave it as it is", j.who.GetName()))
+	}
+	after.SetManagedFields(nil)
+	object, err := after.MarshalJSON()
+	if err != nil {
+		return result, nil, err
+	}
+	return result, &ledger.Document{Object: object, Foreign: foreign}, nil
+}
+
+// remove judges the deletion of an object.
+func (j *judge) remove(ctx context.Context, ref v1alpha1.ObjectReference) (result v1alpha1.PlanObjectResult, doc *ledger.Document, err error) {
+	at, err := j.place(kschema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind), ref.Namespace, ref.Name)
+	if err != nil {
+		return result, nil, err
+	}
+	writable, err := j.mayWrite(ctx, at, "delete")
+	if err != nil {
+		return result, nil, err
+	}
+	before, err := j.get(ctx, at)
+	if err != nil {
+		return result, nil, err
+	}
+	if before == nil || before.GetUID() != ref.UID {
+		return result, nil, apierrors.NewConflict(at.gvr.GroupResource(), at.name, errors.New("it is gone, or another object of that name is there"))
+	}
+	object, err := before.MarshalJSON()
+	if err != nil {
+		return result, nil, err
+	}
+	return v1alpha1.PlanObjectResult{Outcome: v1alpha1.ObjectPruned, Version: v1alpha1.ObjectVersion(before)},
+		&ledger.Document{Object: object, Pruned: true, Foreign: !writable}, nil
+}
+
+// mayWrite says whether who uploads has the right to write an object. It refuses who may not even read it.
+func (j *judge) mayWrite(ctx context.Context, at place, verb string) (bool, error) {
+	if ok, err := j.may(ctx, at, verb); ok || err != nil {
+		return ok, err
+	}
+	ok, err := j.may(ctx, at, "get")
+	if err == nil && !ok {
+		err = apierrors.NewForbidden(at.gvr.GroupResource(), at.name, fmt.Errorf("user %q has neither the verb %q nor \"get\" on it", j.who.GetName(), verb))
+	}
+	return false, err
+}
+
+func (j *judge) may(ctx context.Context, at place, verb string) (bool, error) {
+	decision, _, err := j.authorizer.Authorize(ctx, authorizer.AttributesRecord{
+		User: j.who, Verb: verb, Namespace: at.namespace, APIGroup: at.gvr.Group, APIVersion: at.gvr.Version, Resource: at.gvr.Resource, Name: at.name, ResourceRequest: true,
+	})
+	if decision == authorizer.DecisionAllow {
+		return true, nil
+	}
+	return false, err
+}
+
+// get reads an object; nil when there is none.
+func (j *judge) get(ctx context.Context, at place) (*unstructured.Unstructured, error) {
+	obj, err := j.ask(ctx, http.MethodGet, at, nil, "", nil)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return obj, err
+}
+
+// ask makes a request of the server's own handlers, as they answer who uploads.
+func (j *judge) ask(ctx context.Context, method string, at place, query url.Values, contentType string, body []byte) (*unstructured.Unstructured, error) {
+	ctx = speculation.With(ctx, j.chunk.FieldManager)
+	ctx = request.WithRequestInfo(ctx, &request.RequestInfo{
+		IsResourceRequest: true, Path: at.path(), Verb: strings.ToLower(method), APIPrefix: strings.Split(at.path(), "/")[1],
+		APIGroup: at.gvr.Group, APIVersion: at.gvr.Version, Namespace: at.namespace, Resource: at.gvr.Resource, Name: at.name,
+	})
+	ctx = request.WithUser(ctx, j.who)
+	r, err := http.NewRequestWithContext(ctx, method, at.path()+"?"+query.Encode(), bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("judge %s %q: %w", at.gvr.Resource, at.name, err)
+	}
+	r.RequestURI = r.URL.RequestURI()
+	r.Header.Set("Accept", runtime.ContentTypeJSON)
+	if contentType != "" {
+		r.Header.Set("Content-Type", contentType)
+	}
+	w := &answer{header: http.Header{}, code: http.StatusOK}
+	j.handler.ServeHTTP(w, r)
+	if w.code >= http.StatusBadRequest {
+		status := metav1.Status{}
+		if err := json.Unmarshal(w.body.Bytes(), &status); err != nil || status.Code == 0 {
+			return nil, fmt.Errorf("judge %s %q: the server answers %d", at.gvr.Resource, at.name, w.code)
+		}
+		return nil, &apierrors.StatusError{ErrStatus: status}
+	}
+	obj := &unstructured.Unstructured{}
+	if err := obj.UnmarshalJSON(w.body.Bytes()); err != nil {
+		return nil, fmt.Errorf("judge %s %q: %w", at.gvr.Resource, at.name, err)
+	}
+	return obj, nil
+}
+
+// answer keeps what a handler answers.
+type answer struct {
+	header http.Header
+	code   int
+	body   bytes.Buffer
+}
+
+func (a *answer) Header() http.Header         { return a.header }
+func (a *answer) WriteHeader(code int)        { a.code = code }
+func (a *answer) Write(b []byte) (int, error) { return a.body.Write(b) }
+
+// warnings keeps what a handler warns of.
+type warnings struct {
+	mu    sync.Mutex
+	texts []string
+}
+
+// AddWarning implements warning.Recorder.
+func (w *warnings) AddWarning(_, text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.texts = append(w.texts, text)
+}
+
+// content is what a person wrote of an object, without the server's bookkeeping.
+func content(u *unstructured.Unstructured) map[string]any {
+	c := u.DeepCopy()
+	c.SetManagedFields(nil)
+	c.SetResourceVersion("")
+	c.SetGeneration(0)
+	unstructured.RemoveNestedField(c.Object, "status")
+	return c.Object
+}
+
+// changedKeys names what differs between two versions of an object: the keys of data, or fields; before may be nil.
+func changedKeys(before, after *unstructured.Unstructured) []string {
+	old := map[string]any{}
+	if before != nil {
+		old = content(before)
+	}
+	var out []string
+	var walk func(path string, depth int, a, b map[string]any)
+	walk = func(path string, depth int, a, b map[string]any) {
+		names := map[string]bool{}
+		for k := range a {
+			names[k] = true
+		}
+		for k := range b {
+			names[k] = true
+		}
+		for _, k := range slices.Sorted(maps.Keys(names)) {
+			x, xok := a[k].(map[string]any)
+			y, yok := b[k].(map[string]any)
+			switch {
+			case reflect.DeepEqual(a[k], b[k]):
+			case depth > 0 && (xok || a[k] == nil) && (yok || b[k] == nil):
+				walk(path+k+".", depth-1, x, y)
+			default:
+				out = append(out, path+k)
+			}
+		}
+	}
+	next := content(after)
+	for _, m := range []map[string]any{old, next} {
+		delete(m, "apiVersion")
+		delete(m, "kind")
+		meta, _ := m["metadata"].(map[string]any)
+		m["metadata"] = map[string]any{"labels": meta["labels"], "annotations": meta["annotations"]}
+	}
+	for _, data := range []string{"data", "binaryData"} {
+		a, _ := old[data].(map[string]any)
+		b, _ := next[data].(map[string]any)
+		walk("", 0, a, b)
+		delete(old, data)
+		delete(next, data)
+	}
+	walk("", 2, old, next)
+	return out
+}
+
+// adoptingSecrets and adoptingConfigMaps let speculative plans see them as `kubectl hykube apply` would find them.
+type adoptingSecrets struct{ *secretstore.REST }
+
+// Update implements rest.Updater.
+func (r adoptingSecrets) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, force bool, opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
+	return r.REST.Update(ctx, name, speculation.Adopt(ctx, info), create, update, force, opts)
+}
+
+type adoptingConfigMaps struct{ *configmapstore.REST }
+
+// Update implements rest.Updater.
+func (r adoptingConfigMaps) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, force bool, opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
+	return r.REST.Update(ctx, name, speculation.Adopt(ctx, info), create, update, force, opts)
+}

@@ -1,0 +1,147 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
+	"k8s.io/apiserver/pkg/registry/rest"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/condition"
+)
+
+const (
+	// maxChunks bounds an upload, and maxChunkObjects one request of it.
+	maxChunks       = 256
+	maxChunkObjects = 1000
+)
+
+// ObjectsFunc judges a chunk of the objects of a speculative plan as if they were recorded, and keeps them for the plan. It
+// returns one result for each object, and when the chunk says that the upload is complete, how many objects it has.
+type ObjectsFunc func(ctx context.Context, plan *v1alpha1.Plan, chunk v1alpha1.PlanObjectsSpec) (results []v1alpha1.PlanObjectResult, uploaded int, err error)
+
+// objectsREST serves the subresource "objects": the upload of what a speculative plan is made of. Nothing can be read from it.
+type objectsREST struct {
+	plans   *genericregistry.Store
+	objects ObjectsFunc
+}
+
+var _ rest.NamedCreater = (*objectsREST)(nil)
+
+// New implements rest.Storage.
+func (r *objectsREST) New() runtime.Object { return new(v1alpha1.PlanObjects) }
+
+// Destroy implements rest.Storage.
+func (r *objectsREST) Destroy() {}
+
+// Create implements rest.NamedCreater: it takes a chunk.
+func (r *objectsREST) Create(ctx context.Context, name string, obj runtime.Object, validate rest.ValidateObjectFunc, opts *metav1.CreateOptions) (runtime.Object, error) {
+	in := obj.(*v1alpha1.PlanObjects)
+	stored, err := r.plans.Get(ctx, name, &metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	p := stored.(*v1alpha1.Plan)
+	if err := mayUpload(ctx, p, &in.Spec); err != nil {
+		return nil, err
+	}
+	if errs := validateChunk(&in.Spec); len(errs) > 0 {
+		return nil, apierrors.NewInvalid(v1alpha1.Kind("PlanObjects"), name, errs)
+	}
+	if validate != nil {
+		if err := validate(ctx, in.DeepCopy()); err != nil {
+			return nil, err
+		}
+	}
+	out := &v1alpha1.PlanObjects{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: p.Namespace}}
+	if len(opts.DryRun) > 0 {
+		return out, nil
+	}
+	if in.Spec.Discard {
+		_, _, err := r.plans.Delete(ctx, name, rest.ValidateAllObjectFunc, &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(p.UID))})
+		if apierrors.IsNotFound(err) {
+			err = nil
+		}
+		return out, err
+	}
+	var uploaded int
+	if out.Status.Results, uploaded, err = r.objects(ctx, p, in.Spec); err != nil {
+		if _, ok := errors.AsType[*apierrors.StatusError](err); ok {
+			return nil, err
+		}
+		return nil, apierrors.NewInternalError(err)
+	}
+	refused := false
+	for i := range out.Status.Results {
+		refused = refused || out.Status.Results[i].Outcome == v1alpha1.ObjectRefused
+	}
+	if in.Spec.Complete && !refused {
+		return out, r.complete(ctx, p, int32(uploaded))
+	}
+	return out, nil
+}
+
+// mayUpload refuses an upload to a plan that takes none, or not from this user.
+func mayUpload(ctx context.Context, p *v1alpha1.Plan, chunk *v1alpha1.PlanObjectsSpec) error {
+	who := requester(ctx)
+	switch {
+	case !p.Spec.Speculative:
+		return apierrors.NewConflict(v1alpha1.Resource("plans"), p.Name, errors.New("it is made of what is recorded; only a plan with spec.speculative takes objects"))
+	case who == nil || p.Status.RequestedBy == nil || who.Username != p.Status.RequestedBy.Username:
+		return apierrors.NewForbidden(v1alpha1.Resource("plans"), p.Name, fmt.Errorf("only %s, who asked for the plan, uploads its objects", nameOf(p.Status.RequestedBy)))
+	case chunk.Discard:
+		return nil
+	case p.Status.UploadedObjects != nil:
+		return apierrors.NewConflict(v1alpha1.Resource("plans"), p.Name, errors.New("its objects are complete; make another plan"))
+	case finished(p):
+		return apierrors.NewConflict(v1alpha1.Resource("plans"), p.Name, errors.New("it has ended; make another plan"))
+	}
+	return nil
+}
+
+func validateChunk(chunk *v1alpha1.PlanObjectsSpec) field.ErrorList {
+	var errs field.ErrorList
+	spec := field.NewPath("spec")
+	if chunk.Chunk < 0 || chunk.Chunk >= maxChunks {
+		errs = append(errs, field.Invalid(spec.Child("chunk"), chunk.Chunk, fmt.Sprintf("must be between 0 and %d", maxChunks-1)))
+	}
+	if n := len(chunk.Objects) + len(chunk.Prune); n > maxChunkObjects {
+		errs = append(errs, field.TooMany(spec.Child("objects"), n, maxChunkObjects))
+	}
+	if chunk.FieldManager == "" && !chunk.Discard {
+		errs = append(errs, field.Required(spec.Child("fieldManager"), "who would record the objects"))
+	}
+	return errs
+}
+
+// complete lets the plan be made.
+func (r *objectsREST) complete(ctx context.Context, p *v1alpha1.Plan, count int32) error {
+	info := rest.DefaultUpdatedObjectInfo(nil, func(_ context.Context, _, old runtime.Object) (runtime.Object, error) {
+		next := old.(*v1alpha1.Plan).DeepCopy()
+		if next.UID != p.UID {
+			return nil, apierrors.NewConflict(v1alpha1.Resource("plans"), p.Name, errors.New("it is another plan of that name"))
+		}
+		next.Status.UploadedObjects = &count
+		condition.Reconciling(&next.Status.Conditions, next.Generation, v1alpha1.ReasonPlanning, "Waiting to be planned.")
+		return next, nil
+	})
+	store := *r.plans
+	store.UpdateStrategy = decidedStrategy{r.plans.UpdateStrategy}
+	_, _, err := store.Update(ctx, p.Name, info, rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{})
+	return err
+}
+
+// refuseSpeculative says that nobody can approve a plan of objects that were never recorded.
+func refuseSpeculative(p *v1alpha1.Plan, decision v1alpha1.Decision) error {
+	if !p.Spec.Speculative || decision != v1alpha1.DecisionApproved {
+		return nil
+	}
+	return apierrors.NewConflict(v1alpha1.Resource("plans"), p.Name,
+		errors.New("it is speculative: its objects were never recorded, so it cannot be approved. Record and apply them with `kubectl hykube apply -f PATH`"))
+}

@@ -1,0 +1,87 @@
+// Package speculation lets the API judge an object as if its author recorded it, for a plan that is never applied. Requests
+// that are made so are dry runs of the real ones: the same decoding, merging, defaulting, validation and admission. Only the
+// right that is asked for is another one: to read the object is enough. The package knows no kind and no storage.
+package speculation
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/client-go/util/csaupgrade"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+// clientSideManager wrote what `kubectl apply` without --server-side applied.
+const clientSideManager = "kubectl-client-side-apply"
+
+type contextKey struct{}
+
+// With marks a context: what is asked in it is a dry run for a speculative plan, in the name of a field manager. No request from
+// outside can carry the mark.
+func With(ctx context.Context, fieldManager string) context.Context {
+	return context.WithValue(ctx, contextKey{}, fieldManager)
+}
+
+func from(ctx context.Context) (fieldManager string, ok bool) {
+	fieldManager, ok = ctx.Value(contextKey{}).(string)
+	return fieldManager, ok
+}
+
+// Authorizer answers as another one does, and knows two exceptions: who may read an object may speculate about it, and who
+// may create plans may upload the objects of a plan.
+type Authorizer struct{ authorizer.Authorizer }
+
+// Authorize implements authorizer.Authorizer.
+func (a Authorizer) Authorize(ctx context.Context, asked authorizer.Attributes) (authorizer.Decision, string, error) {
+	decision, reason, err := a.Authorizer.Authorize(ctx, asked)
+	if decision == authorizer.DecisionAllow {
+		return decision, reason, err
+	}
+	instead := attributes(asked)
+	switch _, speculative := from(ctx); {
+	case !asked.IsResourceRequest():
+		return decision, reason, err
+	case speculative && (asked.GetVerb() == "create" || asked.GetVerb() == "patch" || asked.GetVerb() == "delete") && asked.GetSubresource() == "":
+		instead.Verb = "get"
+	case asked.GetAPIGroup() == v1alpha1.GroupName && asked.GetResource() == "plans" && asked.GetSubresource() == "objects" && asked.GetVerb() == "create":
+		// The subresource itself lets nobody near the plan of somebody else.
+		instead.Subresource, instead.Name = "", ""
+	default:
+		return decision, reason, err
+	}
+	return a.Authorizer.Authorize(ctx, instead)
+}
+
+func attributes(a authorizer.Attributes) authorizer.AttributesRecord {
+	return authorizer.AttributesRecord{
+		User: a.GetUser(), Verb: a.GetVerb(), Namespace: a.GetNamespace(), APIGroup: a.GetAPIGroup(), APIVersion: a.GetAPIVersion(),
+		Resource: a.GetResource(), Subresource: a.GetSubresource(), Name: a.GetName(), ResourceRequest: a.IsResourceRequest(), Path: a.GetPath(),
+	}
+}
+
+// Adopt makes a speculative update see the object as it is after `kubectl hykube apply` has taken over the fields that
+// `kubectl apply` wrote client-side. Every other update it leaves alone.
+func Adopt(ctx context.Context, info rest.UpdatedObjectInfo) rest.UpdatedObjectInfo {
+	manager, ok := from(ctx)
+	if !ok {
+		return info
+	}
+	return adopting{info, manager}
+}
+
+type adopting struct {
+	rest.UpdatedObjectInfo
+	manager string
+}
+
+func (a adopting) UpdatedObject(ctx context.Context, old runtime.Object) (runtime.Object, error) {
+	old = old.DeepCopyObject()
+	if err := csaupgrade.UpgradeManagedFields(old, sets.New(clientSideManager), a.manager); err != nil {
+		return nil, err
+	}
+	return a.UpdatedObjectInfo.UpdatedObject(ctx, old)
+}
