@@ -105,6 +105,18 @@ func rooms(_ context.Context, h *server.House) (server.Rooms, error) {
 }
 
 func start(ctx context.Context, c server.Config) (*instance, error) {
+	i, err := launch(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	if err := i.awaitReady(ctx); err != nil {
+		return nil, errors.Join(err, i.stop())
+	}
+	return i, nil
+}
+
+// launch starts a server and does not wait until it is ready.
+func launch(ctx context.Context, c server.Config) (*instance, error) {
 	i := &instance{log: new(bytes.Buffer), done: make(chan error, 1)}
 	if c.BindAddress == nil {
 		c.BindAddress = net.IPv4(127, 0, 0, 1)
@@ -119,9 +131,6 @@ func start(ctx context.Context, c server.Config) (*instance, error) {
 	}
 	ctx, i.cancel = context.WithCancel(ctx)
 	go func() { i.done <- i.Run(ctx) }()
-	if err := i.awaitReady(ctx); err != nil {
-		return nil, errors.Join(err, i.stop())
-	}
 	return i, nil
 }
 

@@ -33,6 +33,7 @@ type Server struct {
 	prepared   interface{ RunWithContext(context.Context) error }
 	kinds      *kinds.Kinds
 	engine     *engine.Engine
+	gate       *gate
 	rooms      Rooms
 	running    atomic.Bool // rooms run
 	background sync.WaitGroup
@@ -40,7 +41,7 @@ type Server struct {
 
 // New makes a server of what is open. It takes over the config, and closes it when it fails.
 func (c CompletedConfig) New(ctx context.Context) (_ *Server, err error) {
-	s := &Server{config: c.completedConfig, log: c.Logger}
+	s := &Server{config: c.completedConfig, log: c.Logger, gate: &gate{token: c.generic.LoopbackClientConfig.BearerToken}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, c.close())
@@ -51,7 +52,7 @@ func (c CompletedConfig) New(ctx context.Context) (_ *Server, err error) {
 	buildChain := c.generic.BuildHandlerChainFunc
 	c.generic.BuildHandlerChainFunc = func(inner http.Handler, g *genericapiserver.Config) http.Handler {
 		documents.Handler = inner
-		return buildChain(documents, g)
+		return s.gate.wrap(buildChain(documents, g))
 	}
 	if s.generic, err = c.generic.Complete(c.informers).New("hykube", genericapiserver.NewEmptyDelegateWithCustomHandler(late)); err != nil {
 		return nil, fmt.Errorf("make API server: %w", err)
@@ -98,6 +99,9 @@ func (c CompletedConfig) New(ctx context.Context) (_ *Server, err error) {
 		if err := s.generic.AddReadyzChecks(healthz.NamedCheck("rooms", func(*http.Request) error { return s.rooms.Ready() })); err != nil {
 			return nil, fmt.Errorf("add readiness check: %w", err)
 		}
+	}
+	if err := s.generic.AddReadyzChecks(healthz.NamedCheck(gateCheck, s.gate.check)); err != nil {
+		return nil, fmt.Errorf("add readiness check: %w", err)
 	}
 	if err := s.addHooks(); err != nil {
 		return nil, err
@@ -156,6 +160,14 @@ func (s *Server) Run(ctx context.Context) (err error) {
 	worked := make(chan error, 1)
 	go func() { worked <- s.work(ctx) }()
 
+	opened := make(chan struct{})
+	go func() {
+		defer close(opened)
+		if s.gate.openWhenReady(ctx, s.config.client) {
+			s.log.Info("serving", "url", s.URL(), "kubeconfig", s.Kubeconfig())
+		}
+	}()
+
 	select {
 	case <-ctx.Done():
 	case err := <-served:
@@ -169,6 +181,8 @@ func (s *Server) Run(ctx context.Context) (err error) {
 	if err := wait(worked, roomsTimeout); err != nil {
 		s.log.Warn("controllers did not stop cleanly", "error", err)
 	}
+	<-opened
+	s.gate.close()
 	stopServing()
 	if err := wait(served, drainTimeout); err != nil {
 		s.log.Warn("requests did not drain", "error", err)
@@ -188,7 +202,6 @@ func (s *Server) work(ctx context.Context) error {
 		return fmt.Errorf("start engine: %w", err)
 	}
 	s.running.Store(true)
-	s.log.Info("serving", "url", s.URL(), "kubeconfig", s.Kubeconfig())
 	if s.rooms.Run == nil {
 		<-ctx.Done()
 		return nil

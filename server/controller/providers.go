@@ -31,6 +31,10 @@ import (
 	"github.com/hykube/hykube/server/kinds"
 )
 
+// settleLimit bounds how long a server that starts again waits for the kinds that it served before. A plugin that hangs is refused
+// after a minute.
+const settleLimit = 90 * time.Second
+
 // Providers installs the plugins of Provider objects and serves their kinds.
 type Providers struct {
 	Client    rest.Interface
@@ -265,16 +269,23 @@ func (p *Providers) Ready() error {
 	return errors.New("the providers' kinds are not served yet")
 }
 
-// settled waits until every provider that served kinds before the start was installed or refused. One that never did keeps
-// nobody waiting: it may hang at its start.
+// settled waits until every provider that served kinds before the start was installed or refused, but no longer than settleLimit.
+// One that never served any keeps nobody waiting. Requests for kinds that are not served after that get 503, not 404.
 func (p *Providers) settled(ctx context.Context) {
+	limit, cancel := context.WithTimeout(ctx, settleLimit)
+	defer cancel()
 	for _, obj := range p.informer.GetStore().List() {
 		provider, ok := obj.(*v1alpha1.Provider)
-		for ok && provider.Status.Checksum != "" && ctx.Err() == nil && !p.known(provider.Name) {
+		if !ok || provider.Status.Checksum == "" {
+			continue
+		}
+		p.Kinds.Expect(provider.Name)
+		for ok && limit.Err() == nil && !p.known(provider.Name) {
 			select {
 			case <-time.After(20 * time.Millisecond):
 				_, ok, _ = p.informer.GetStore().Get(provider)
-			case <-ctx.Done():
+			case <-limit.Done():
+				p.Logger.Warn("the server takes requests without the kinds of a provider that is not ready", "provider", provider.Name)
 			}
 		}
 	}

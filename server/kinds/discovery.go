@@ -130,7 +130,7 @@ func (k *Kinds) serveDiscovery(w http.ResponseWriter, r *http.Request, parts []s
 	switch {
 	case g == nil:
 		provider, _ := v1alpha1.ProviderOfGroup(parts[1])
-		k.fail(w, r, notInstalled(provider))
+		k.fail(w, r, k.notInstalled(provider))
 	case len(parts) == 2:
 		discovery.NewAPIGroupHandler(k.codecs.meta, g.apiGroup()).ServeHTTP(w, r)
 	case len(parts) == 3 && parts[2] == g.version.Version:

@@ -68,6 +68,15 @@ func TestDiscovery(t *testing.T) {
 		legacy.UseLegacyDiscovery = true
 		check(t, legacy)
 	})
+	t.Run("expected", func(t *testing.T) {
+		h.kinds.Remove("sim")
+		h.kinds.Expect("sim")
+		for _, path := range []string{"/apis/sim.hykube.io", "/apis/sim.hykube.io/v1", networks, networks + "?watch=true"} {
+			if a := h.do(t, admin, http.MethodGet, path, ""); a.code != http.StatusServiceUnavailable || !strings.Contains(a.message(), "kubectl describe provider sim") {
+				t.Errorf("%s: %d %s, want 503: its provider is installed and not ready", path, a.code, a.body)
+			}
+		}
+	})
 	t.Run("removed", func(t *testing.T) {
 		h.kinds.Remove("sim")
 		for _, path := range []string{"/apis/sim.hykube.io", "/apis/sim.hykube.io/v1", networks} {

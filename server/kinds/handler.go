@@ -102,7 +102,7 @@ func (k *Kinds) find(info *request.RequestInfo) (*served, error) {
 	g := k.snapshot.Load().groups[info.APIGroup]
 	if g == nil {
 		provider, _ := v1alpha1.ProviderOfGroup(info.APIGroup)
-		return nil, notInstalled(provider)
+		return nil, k.notInstalled(provider)
 	}
 	s := g.byResource[info.Resource]
 	if s == nil || info.APIVersion != g.version.Version {
@@ -125,7 +125,10 @@ func (k *Kinds) find(info *request.RequestInfo) (*served, error) {
 	return s, nil
 }
 
-func notInstalled(provider string) error {
+func (k *Kinds) notInstalled(provider string) error {
+	if _, expected := k.expected.Load(provider); expected {
+		return apierrors.NewServiceUnavailable(fmt.Sprintf("the kinds of provider %q are not served now; `kubectl describe provider %s` says why", provider, provider))
+	}
 	group := v1alpha1.ProviderGroup(provider)
 	return notFound(group, "", fmt.Sprintf("no provider %q is installed, so the server has no group %q; see `kubectl get providers`", provider, group))
 }

@@ -116,6 +116,8 @@ type Kinds struct {
 	// swagger is the document /openapi/v2.
 	swagger swagger
 
+	// expected holds the names of providers whose kinds should be served and are not.
+	expected sync.Map
 	// mu is held while providers come and go; readers use the snapshot.
 	mu       sync.Mutex
 	snapshot atomic.Pointer[snapshot]
@@ -202,6 +204,7 @@ func (k *Kinds) Set(p Provider) error {
 		return fmt.Errorf("serve kinds of provider %q: %w", p.Name, err)
 	}
 	k.replace(name, g)
+	k.expected.Delete(p.Name)
 	k.announce(g)
 	if old != nil {
 		old.end()
@@ -210,11 +213,22 @@ func (k *Kinds) Set(p Provider) error {
 	return nil
 }
 
+// Expect makes requests for the kinds of a provider fail with 503 instead of 404 while they are not served: objects of them may
+// exist, and clients take 404 to mean that a kind is gone for good. Set and Remove end it.
+func (k *Kinds) Expect(name string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.snapshot.Load().groups[v1alpha1.ProviderGroup(name)] == nil {
+		k.expected.Store(name, true)
+	}
+}
+
 // Remove stops serving the kinds of a provider and ends their watches. Stored objects stay where they are. It is
 // no error when the provider is not there.
 func (k *Kinds) Remove(name string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.expected.Delete(name)
 	groupName := v1alpha1.ProviderGroup(name)
 	old := k.snapshot.Load().groups[groupName]
 	if old == nil {
