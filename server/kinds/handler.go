@@ -112,6 +112,10 @@ func (k *Kinds) find(info *request.RequestInfo) (*served, error) {
 	if info.Subresource != "" && !slices.Contains(subresources(s.Mode), info.Subresource) {
 		return nil, notFound(info.APIGroup, info.Resource, fmt.Sprintf("%s have no subresource %q", info.Resource, info.Subresource))
 	}
+	// Kubernetes' own kinds have no such path and verb either.
+	if onCollection := info.Name == ""; info.Subresource == "" && (info.Verb == "create" && !onCollection || (info.Verb == "update" || info.Verb == "patch") && onCollection) {
+		return nil, apierrors.NewMethodNotSupported(s.GVR.GroupResource(), info.Verb)
+	}
 	if info.Namespace == "" && info.Verb != "list" && info.Verb != "watch" {
 		message := fmt.Sprintf("%s live in namespaces, and the request names none", info.Resource)
 		if info.Name != "" {

@@ -193,6 +193,9 @@ func (o restOptions) GetRESTOptions(resource kschema.GroupResource, _ runtime.Ob
 // metricsResource stands for every kind of a provider in metrics, so that series do not grow with the kinds in use.
 const metricsResource = "resources"
 
+// MessageVersionAtCreate refuses an object that is a copy of a stored one; the store would call it the server's mistake.
+const MessageVersionAtCreate = "metadata.resourceVersion must not be set on an object that is created: remove it, as from any copy of a stored object"
+
 // objectREST serves the object itself.
 type objectREST struct {
 	*genericregistry.Store
@@ -200,6 +203,9 @@ type objectREST struct {
 }
 
 func (r *objectREST) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
+	if obj.(*unstructured.Unstructured).GetResourceVersion() != "" {
+		return nil, apierrors.NewBadRequest(MessageVersionAtCreate)
+	}
 	return r.Store.Create(ctx, obj, r.kind.borrowing(validate), options)
 }
 

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/hykube/hykube/server/kinds"
 	"github.com/hykube/hykube/server/speculation"
 )
 
@@ -51,6 +52,9 @@ func (r *resourceREST) Create(ctx context.Context, obj runtime.Object, validate 
 	accessor, err := meta.Accessor(obj)
 	if err != nil {
 		return nil, err
+	}
+	if accessor.GetResourceVersion() != "" {
+		return nil, apierrors.NewBadRequest(kinds.MessageVersionAtCreate)
 	}
 	if name := accessor.GetName(); len(name) > validation.DNS1123SubdomainMaxLength {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("create %s %q: metadata.name has %d characters, and the most is %d",
