@@ -18,7 +18,7 @@ import (
 func (w *world) done(r *resource) {
 	w.t.Helper()
 	s := statusOf(r.obj)
-	s.observed = r.ref.Generation
+	s.ready(r.ref.Generation, "")
 	condition.Ready(&s.conditions, r.ref.Generation, v1alpha1.ReasonApplied, "done")
 	r.obj.Object["status"] = s.toMap()
 }

@@ -35,8 +35,9 @@ type Objects interface {
 	Get(ctx context.Context, ref v1alpha1.ObjectReference) (*unstructured.Unstructured, error)
 	// Plural is the resource that RBAC knows the kind of a reference by, such as "sim-networks".
 	Plural(ref v1alpha1.ObjectReference) (string, error)
-	// SetStatus replaces the status of an object. It returns ErrGone as Get does.
-	SetStatus(ctx context.Context, ref v1alpha1.ObjectReference, status map[string]any) error
+	// UpdateStatus replaces the status of an object by the one that change makes of it, and tries again when another writer was
+	// first. A status that is what it was is not written. It returns ErrGone as Get does.
+	UpdateStatus(ctx context.Context, ref v1alpha1.ObjectReference, change func(*unstructured.Unstructured) map[string]any) error
 	// Hold puts the finalizer on an object, so that it outlives its infrastructure. It returns ErrGone as Get does.
 	Hold(ctx context.Context, obj *unstructured.Unstructured) error
 	// Release takes the finalizer off an object. An object that is gone is released already.
@@ -152,6 +153,14 @@ func (a *Activities) plan(ctx context.Context, p workflows.Plan) (*v1alpha1.Plan
 		return nil, final(errors.New("the Plan object was deleted"))
 	}
 	return obj, err
+}
+
+// ignoreGone is nil for an object that does not exist any more.
+func ignoreGone(err error) error {
+	if errors.Is(err, ErrGone) {
+		return nil
+	}
+	return err
 }
 
 func now() *metav1.Time { return new(metav1.Now()) }

@@ -36,7 +36,8 @@ func (s *stepRun) unmoved(r *resource, rec *ledger.Instance) error {
 		return &staleError{"the object was marked for deletion after the plan was made"}
 	case r.ref.Generation != c.Object.Generation:
 		return &staleError{fmt.Sprintf("the object was changed after the plan was made (generation %d, planned %d)", r.ref.Generation, c.Object.Generation)}
-	case state != c.Bound.State:
+	// Another plan may have recorded what this one read, and was made from.
+	case state != c.Bound.State && (c.Refreshed == nil || state != c.Refreshed.Digest() || c.Bound.From != nil):
 		return &staleError{"the recorded state moved after the plan was made"}
 	case r.entry.Package.Version != c.ProviderVersion:
 		return &staleError{fmt.Sprintf("the provider is now version %s, and the plan was made with %s", r.entry.Package.Version, c.ProviderVersion)}

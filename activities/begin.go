@@ -44,7 +44,10 @@ func (a *Activities) Begin(ctx context.Context, p workflows.Plan) (workflows.Beg
 	if why, err := a.refusal(ctx, po, work); err != nil {
 		return workflows.Begun{}, err
 	} else if why != "" {
-		return workflows.Begun{Refused: why}, a.refuseApply(ctx, p, why)
+		if err := a.refuseApply(ctx, p, why); err != nil {
+			return workflows.Begun{}, err
+		}
+		return workflows.Begun{Refused: why}, a.Settle(ctx, p)
 	}
 	for _, c := range work.changes {
 		if err := a.keepRefreshed(ctx, po.UID, c); err != nil {
@@ -287,7 +290,7 @@ const mostNamed = 5
 // keepRefreshed records what was read of a resource that the plan leaves alone, as the apply of a Terraform plan does: what
 // refers to it was planned with that, and every refresh would find the same drift anew.
 func (a *Activities) keepRefreshed(ctx context.Context, planUID types.UID, c *ledger.Change) error {
-	if !idle(c) || c.Mode != "" || c.State != v1alpha1.ChangePending || !c.Refreshed.Exists() {
+	if !recordsRefresh(c) {
 		return nil
 	}
 	rec, err := a.Ledger.Instance(ctx, c.Object)
@@ -316,7 +319,15 @@ func (a *Activities) keepRefreshed(ctx context.Context, planUID types.UID, c *le
 	if err != nil {
 		return err
 	}
-	return a.writeStatus(ctx, c.Object, func(s *status) { s.attributes = plan.Attributes(r.schema.Block, v) })
+	return a.writeStatus(ctx, c.Object, func(s *status) {
+		s.attributes = plan.Attributes(r.schema.Block, v)
+		meta.RemoveStatusCondition(&s.conditions, v1alpha1.ConditionDrifted)
+	})
+}
+
+// recordsRefresh says whether all that the apply does about a change is to record what was read.
+func recordsRefresh(c *ledger.Change) bool {
+	return idle(c) && c.Mode == "" && c.State == v1alpha1.ChangePending && c.Refreshed.Exists()
 }
 
 // failures names what failed, the first few in full.
@@ -383,7 +394,7 @@ func (a *Activities) skip(ctx context.Context, uid types.UID, c *ledger.Change, 
 	}
 	return a.writeStatus(ctx, c.Object, func(s *status) {
 		if !s.good() {
-			condition.Stalled(&s.conditions, c.Object.Generation, reason, what+c.Message+".")
+			s.stall(c.Object.Generation, reason, what+c.Message+".")
 		}
 	})
 }

@@ -7,7 +7,6 @@ import (
 	"reflect"
 
 	"github.com/hykube/hykube/api/v1alpha1"
-	"github.com/hykube/hykube/internal/condition"
 	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/plan"
@@ -261,8 +260,7 @@ func (a *Activities) recordData(ctx context.Context, planUID types.UID, c *ledge
 	}
 	return a.writeStatus(ctx, c.Object, func(s *status) {
 		s.attributes = plan.Attributes(r.schema.Block, v)
-		s.observed = c.Object.Generation
-		condition.Ready(&s.conditions, c.Object.Generation, v1alpha1.ReasonApplied, "The data source was read.")
+		s.ready(c.Object.Generation, "The data source was read.")
 	})
 }
 

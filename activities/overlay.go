@@ -126,8 +126,8 @@ func (o *overlay) Get(ctx context.Context, ref v1alpha1.ObjectReference) (*unstr
 // Plural implements Objects.
 func (o *overlay) Plural(ref v1alpha1.ObjectReference) (string, error) { return o.objects.Plural(ref) }
 
-// SetStatus implements Objects. It writes nothing.
-func (*overlay) SetStatus(context.Context, v1alpha1.ObjectReference, map[string]any) error {
+// UpdateStatus implements Objects. It writes nothing.
+func (*overlay) UpdateStatus(context.Context, v1alpha1.ObjectReference, func(*unstructured.Unstructured) map[string]any) error {
 	return nil
 }
 

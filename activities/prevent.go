@@ -60,7 +60,7 @@ func block(c *ledger.Change, why string, d v1alpha1.Diagnostic) {
 	c.Action, c.State, c.Message = v1alpha1.ActionNoOp, v1alpha1.ChangeSkipped, why
 	c.Diagnostics = plan.Diagnostics{d}
 	c.Drift, c.Refreshed, c.Recorded, c.RecordedSensitive = nil, nil, nil, nil
-	c.Importing, c.PreviousAddress, c.Checks = nil, "", false
+	c.Importing, c.PreviousAddress, c.Checks, c.Read, c.UpdatesRecord = nil, "", false, false, false
 	c.Planned, c.PlannedPrivate, c.PlannedSensitive = nil, nil, nil
 	c.Before, c.After, c.AfterUnknown, c.BeforeSensitive, c.AfterSensitive = nil, nil, nil, nil, nil
 	c.ReplacePaths, c.SecretsChanged = nil, nil

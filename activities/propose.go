@@ -178,6 +178,7 @@ func (pr *proposal) change(ctx context.Context, c *ledger.Change) (ok bool, err 
 	pr.expect(c, addr, e.prior, e.planned)
 	c.Diagnostics = pr.scope.maskAll(c.Diagnostics)
 	pr.note(c)
+	c.UpdatesRecord = recordsRefresh(c)
 	return true, pr.Ledger.SaveChange(ctx, pr.plan.UID, c)
 }
 
@@ -250,7 +251,7 @@ func (pr *proposal) fail(c *ledger.Change, addr plan.Address, err error) {
 // ask fills the change with what the provider would do.
 func (pr *proposal) ask(ctx context.Context, c *ledger.Change, r *resource) (expected, error) {
 	// An earlier attempt may have left these.
-	c.Message, c.Diagnostics, c.Drift, c.Refreshed, c.Importing, c.Checks, c.WaitsFor = "", nil, nil, nil, nil, false, nil
+	c.Message, c.Diagnostics, c.Drift, c.Refreshed, c.Importing, c.Checks, c.Read, c.WaitsFor = "", nil, nil, nil, nil, false, false, nil
 	c.Recorded, c.RecordedSensitive = nil, nil
 	switch r.mode {
 	case v1alpha1.ModeData:
@@ -547,7 +548,7 @@ func (pr *proposal) refresh(ctx context.Context, c *ledger.Change, l *lease, sta
 	if err != nil {
 		return instance.State{}, err
 	}
-	c.Diagnostics = append(c.Diagnostics, diags...)
+	c.Diagnostics, c.Read = append(c.Diagnostics, diags...), true
 	before, _ := recorded.Value.UnmarkDeep()
 	after, _ := found.Value.UnmarkDeep()
 	switch {

@@ -1,7 +1,6 @@
 package activities
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -21,13 +20,13 @@ import (
 	"github.com/hykube/hykube/workflows"
 
 	ctymsgpack "github.com/zclconf/go-cty/cty/msgpack"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 )
 
 // Publish sums a plan up in its Plan object, which then waits for approval, unless there is nothing to do.
-func (a *Activities) Publish(ctx context.Context, p workflows.Plan) (workflows.Published, error) {
+func (a *Activities) Publish(ctx context.Context, in workflows.Publish) (workflows.Published, error) {
 	defer heartbeat(ctx)()
+	p := in.Plan
 	po, err := a.plan(ctx, p)
 	if err != nil {
 		return workflows.Published{}, err
@@ -51,7 +50,7 @@ func (a *Activities) Publish(ctx context.Context, p workflows.Plan) (workflows.P
 	var summary v1alpha1.PlanSummary
 	var diags, blocked plan.Diagnostics
 	digest := newDigest()
-	steps := 0
+	steps, read := 0, 0
 	for c, err := range a.Ledger.Changes(ctx, po.UID, 0) {
 		if err != nil {
 			return workflows.Published{}, err
@@ -60,6 +59,12 @@ func (a *Activities) Publish(ctx context.Context, p workflows.Plan) (workflows.P
 		does.add(c)
 		if w := c.WaitsFor; w != nil && !slices.ContainsFunc(waitsFor, func(other v1alpha1.PlanReference) bool { return other.UID == w.UID }) {
 			waitsFor = append(waitsFor, *w)
+		}
+		if c.Read {
+			read++
+		}
+		if err := a.observe(ctx, c); err != nil {
+			return workflows.Published{}, err
 		}
 		if c.State == v1alpha1.ChangeFailed || c.State == v1alpha1.ChangeSkipped {
 			if err := a.invalid(ctx, c); err != nil {
@@ -93,7 +98,16 @@ func (a *Activities) Publish(ctx context.Context, p workflows.Plan) (workflows.P
 	if failed {
 		return workflows.Published{Summary: "failed"}, errors.Join(a.failPlan(ctx, p, summarize(diags), diags), a.dropDocuments(ctx, po))
 	}
+	if empty {
+		summary.RecordUpdates = 0 // nothing of it is applied
+	}
+	summary.Resources, summary.NotRead = int32(in.Resources), int32(max(0, in.Recorded-read))
 	summary.Text = summaryText(&summary)
+	if !empty && !po.ApprovesItself() {
+		if err := a.await(ctx, po); err != nil {
+			return workflows.Published{}, err
+		}
+	}
 	cancelled := false
 	err = a.Plans.UpdateStatus(ctx, p.Namespace, p.Name, uidOf(p), func(s *v1alpha1.PlanStatus) {
 		c := &s.Conditions
@@ -111,7 +125,7 @@ func (a *Activities) Publish(ctx context.Context, p workflows.Plan) (workflows.P
 			condition.Ready(c, g, v1alpha1.ReasonDeferred, "Nothing can be done now: providers put off what there is to do, or another plan is at it. See status.diagnostics; make another plan later.")
 		case empty:
 			s.FinishedAt = now()
-			condition.Ready(c, g, v1alpha1.ReasonNoChanges, "The infrastructure is what the objects ask for; there is nothing to do.")
+			condition.Ready(c, g, v1alpha1.ReasonNoChanges, noChanges(po, &summary))
 		case po.Spec.Speculative:
 			s.FinishedAt = now()
 			condition.Ready(c, g, v1alpha1.ReasonSpeculative, fmt.Sprintf("%s. It is speculative: its objects were never recorded, so it cannot be approved. Apply them with kubectl hykube apply -f PATH -n %s.", summary.Text, p.Namespace))
@@ -123,6 +137,9 @@ func (a *Activities) Publish(ctx context.Context, p workflows.Plan) (workflows.P
 			condition.Waiting(c, g, v1alpha1.ReasonAwaitingApproval, message)
 		}
 	})
+	if err == nil && !empty && cancelled {
+		err = a.Settle(ctx, p)
+	}
 	if err == nil && !empty && !cancelled && po.ApprovesItself() {
 		err = a.Plans.Approve(ctx, p.Namespace, p.Name, uidOf(p), v1alpha1.PlanApproval{
 			Decision: v1alpha1.DecisionApproved, Digest: digest.String(), By: po.Status.RequestedBy, Message: "approved by the plan's own policy",
@@ -171,10 +188,10 @@ func (a *Activities) invalid(ctx context.Context, c *ledger.Change) error {
 	}
 	return a.writeStatus(ctx, c.Object, func(s *status) {
 		if why := describe(c.Diagnostics); why != "" {
-			condition.Stalled(&s.conditions, c.Object.Generation, v1alpha1.ReasonInvalid, why)
+			s.stall(c.Object.Generation, v1alpha1.ReasonInvalid, why)
 			return
 		}
-		condition.Stalled(&s.conditions, c.Object.Generation, v1alpha1.ReasonSkipped, "Not planned: "+c.Message+".")
+		s.stall(c.Object.Generation, v1alpha1.ReasonSkipped, "Not planned: "+c.Message+".")
 	})
 }
 
@@ -209,7 +226,7 @@ func (a *Activities) confirm(ctx context.Context, planUID types.UID, c *ledger.C
 		return err // who changes it just now, or did since, says what came of it
 	}
 	// What was found drifted is as it should be, and what is recorded is not: the next plan looks again.
-	recorded := c.Refreshed == nil || bytes.Equal(c.Refreshed.Attributes, rec.Attributes)
+	recorded := c.Refreshed == nil || c.Refreshed.Digest() == rec.Digest()
 	if recorded && (rec.Object.Generation != c.Object.Generation || rec.CreateBeforeDestroy != c.CreatesFirst || !slices.Equal(rec.Dependencies, c.Dependencies) || !maps.Equal(rec.Seen, c.Seen)) {
 		rec.Object, rec.Dependencies, rec.CreateBeforeDestroy, rec.Seen, rec.Plan = c.Object, c.Dependencies, c.CreatesFirst, c.Seen, planUID
 		if err := a.Ledger.Save(ctx, rec); err != nil {
@@ -225,32 +242,8 @@ func (a *Activities) confirm(ctx context.Context, planUID types.UID, c *ledger.C
 		return err
 	}
 	return a.writeStatus(ctx, c.Object, func(s *status) {
-		s.observed = c.Object.Generation
-		condition.Ready(&s.conditions, c.Object.Generation, v1alpha1.ReasonApplied, "The infrastructure is what the spec asks for.")
+		s.ready(c.Object.Generation, messageApplied)
 	})
-}
-
-// writeStatus changes the status of an object, if the object is still there.
-func (a *Activities) writeStatus(ctx context.Context, ref v1alpha1.ObjectReference, change func(*status)) error {
-	obj, err := a.Objects.Get(ctx, ref)
-	if errors.Is(err, ErrGone) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	s := statusOf(obj)
-	change(s)
-	err = a.Objects.SetStatus(ctx, ref, s.toMap())
-	if apierrors.IsRequestEntityTooLargeError(err) {
-		// The spec alone fills the object. What became of it must be told all the same.
-		s.attributes = nil
-		err = a.Objects.SetStatus(ctx, ref, s.toMap())
-	}
-	if err != nil && !errors.Is(err, ErrGone) {
-		return err
-	}
-	return nil
 }
 
 // Fail records why a plan could not be made at all.
@@ -303,10 +296,23 @@ func summaryText(s *v1alpha1.PlanSummary) string {
 	add(s.Read, "%d to read")
 	add(s.Invoke, "%d to run")
 	add(s.Drifted, "%d drifted")
+	add(s.RecordUpdates, "%d to record")
 	if len(parts) == 0 {
 		return "no changes"
 	}
 	return strings.Join(parts, ", ")
+}
+
+// noChanges says what is known when there is nothing to do, and how much was not read for it.
+func noChanges(po *v1alpha1.Plan, s *v1alpha1.PlanSummary) string {
+	switch {
+	case s.Resources == 0:
+		return fmt.Sprintf("The namespace %q holds no resources.", po.Namespace)
+	case s.NotRead == 0:
+		return "The infrastructure is what the objects ask for; there is nothing to do."
+	default:
+		return s.Unread()
+	}
 }
 
 // digest identifies all that an approval is about.
@@ -331,9 +337,10 @@ func (d digest) add(c *ledger.Change) {
 		Import  *v1alpha1.PlanImport `json:",omitempty"`
 		From    string               `json:",omitempty"`
 		Checks  bool                 `json:",omitempty"`
+		Records bool                 `json:",omitempty"`
 	}{
 		c.Index, c.Address, c.Object, c.ProviderVersion, c.ProviderConfig, c.Action, c.Bound, c.Planned,
-		c.Deposed, c.CreateBeforeDestroy, c.Forget, c.Importing, c.PreviousAddress, c.Checks,
+		c.Deposed, c.CreateBeforeDestroy, c.Forget, c.Importing, c.PreviousAddress, c.Checks, c.UpdatesRecord,
 	})
 }
 

@@ -1,19 +1,13 @@
 package activities
 
 import (
-	"cmp"
-	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/internal/schema"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 )
@@ -120,81 +114,4 @@ func typeOf(p *schema.Provider, kind string) (v1alpha1.Mode, plan.Address, *sche
 func (r *resource) spec() map[string]any {
 	spec, _ := r.obj.Object["spec"].(map[string]any)
 	return spec
-}
-
-// status is the status of an object of a dynamic kind.
-type status struct {
-	attributes map[string]any
-	observed   int64
-	generation int64
-	conditions []metav1.Condition
-}
-
-// statusOf starts from the status that the object has.
-func statusOf(obj *unstructured.Unstructured) *status {
-	s := &status{generation: obj.GetGeneration()}
-	old, _ := obj.Object["status"].(map[string]any)
-	s.attributes, _ = old["attributes"].(map[string]any)
-	s.observed, _, _ = unstructured.NestedInt64(old, "observedGeneration")
-	if list, ok := old["conditions"]; ok {
-		if raw, err := json.Marshal(list); err == nil {
-			// What cannot be read is written anew.
-			_ = json.Unmarshal(raw, &s.conditions)
-		}
-	}
-	return s
-}
-
-// good says whether the object is what its spec asks for, as far as is known. What happens to a plan alone does not change that.
-func (s *status) good() bool {
-	return s.observed == s.generation && meta.IsStatusConditionTrue(s.conditions, v1alpha1.ConditionReady)
-}
-
-func (s *status) toMap() map[string]any {
-	list := make([]any, 0, len(s.conditions))
-	for i := range s.conditions {
-		if m, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&s.conditions[i]); err == nil {
-			list = append(list, m) // strings, numbers and a time always convert
-		}
-	}
-	m := map[string]any{"observedGeneration": s.observed, "conditions": list}
-	if attributes := fitting(s.attributes); len(attributes) > 0 {
-		m["attributes"] = attributes
-	}
-	return m
-}
-
-// maxAttributes bounds, in bytes of JSON, what a status shows of the attributes: with a spec as large as an object may be, and
-// conditions, the object has to stay within what the store takes. The state has all of them.
-const maxAttributes = 256 << 10
-
-// fitting leaves the largest attributes out until the rest fits.
-func fitting(attributes map[string]any) map[string]any {
-	type sized struct {
-		name  string
-		bytes int
-	}
-	var sizes []sized
-	sum := 0
-	for name, v := range attributes {
-		js, err := json.Marshal(v)
-		if err != nil {
-			continue
-		}
-		sizes = append(sizes, sized{name, len(js)})
-		sum += len(js)
-	}
-	if sum <= maxAttributes {
-		return attributes
-	}
-	slices.SortFunc(sizes, func(a, b sized) int { return cmp.Or(cmp.Compare(b.bytes, a.bytes), cmp.Compare(a.name, b.name)) })
-	out := maps.Clone(attributes)
-	for _, s := range sizes {
-		if sum <= maxAttributes {
-			break
-		}
-		out[s.name] = fmt.Sprintf("(%d bytes, too large to be shown here; see the subresource state)", s.bytes)
-		sum -= s.bytes
-	}
-	return out
 }

@@ -5,10 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/hykube/hykube/api/v1alpha1"
-	"github.com/hykube/hykube/internal/condition"
 	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/plan"
@@ -17,6 +17,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
+	"k8s.io/apimachinery/pkg/api/meta"
 )
 
 // staleError says that what a change is bound to moved after the plan was made.
@@ -121,11 +122,14 @@ func (a *Activities) step(ctx context.Context, po *v1alpha1.Plan, in workflows.S
 	}
 	under, left := a.stops.enter(po, in.Plan, c)
 	defer left()
+	said := a.sayApplying(ctx, c)
+	defer said()
 	s := &stepRun{Activities: a, plan: po, change: c, destroy: in.Destroy, begun: begun, retried: attempt > 1, under: under}
 	err = a.guard("apply "+c.Address, func() error { return s.make(ctx) })
 	if _, bug := errors.AsType[*bugError](err); bug && s.asked == v1alpha1.ActionCreate {
 		err = &unknownError{err} // the provider may have been asked, and may have answered
 	}
+	said()
 	switch {
 	case s.answered:
 		// What the provider said counts, also when the server stops: an attempt that is forgotten is made again.
@@ -294,36 +298,34 @@ func (s *stepRun) publish(ctx context.Context) error {
 			if c.CreateBeforeDestroy {
 				what = "The new instance was created; the old one is about to be destroyed."
 			}
-			condition.Reconciling(&st.conditions, g, v1alpha1.ReasonApplying, what)
+			st.reconcile(g, what)
 		case v1alpha1.ChangeDone:
-			st.observed = g
+			meta.RemoveStatusCondition(&st.conditions, v1alpha1.ConditionDrifted)
 			switch {
 			case c.Action == v1alpha1.ActionForget:
-				st.attributes = nil
-				condition.Waiting(&st.conditions, g, v1alpha1.ReasonAwaitingPlan, "The infrastructure was left alone and is no longer managed. The next plan creates it anew, unless lifecycle.import names it; delete the object if it shall do neither.")
+				st.remove(g, v1alpha1.ReasonForgotten, "The infrastructure was left alone and is no longer managed. The next plan creates it anew, unless lifecycle.import names it; delete the object if it shall do neither.")
 			case gone:
-				st.attributes = nil
-				condition.Waiting(&st.conditions, g, v1alpha1.ReasonAwaitingPlan, "The infrastructure was destroyed by a plan. The next plan creates it again; delete the object if it shall not.")
+				st.remove(g, v1alpha1.ReasonDestroyed, "The infrastructure was destroyed by a plan. The next plan creates it again; delete the object if it shall not.")
 			case c.Action == v1alpha1.ActionRead && c.Mode == "" && s.after != nil && s.after.IsNull():
-				st.attributes = nil
-				condition.Stalled(&st.conditions, g, v1alpha1.ReasonGone, "The infrastructure was removed by something other than Hykube. The next plan creates it again.")
+				st.attributes, st.applied = nil, 0
+				st.stall(g, v1alpha1.ReasonGone, "The infrastructure was removed by something other than Hykube. The next plan creates it again.")
 			case c.Action == v1alpha1.ActionRead && c.Mode == "":
-				condition.Stalled(&st.conditions, g, v1alpha1.ReasonDrifted, fmt.Sprintf("The infrastructure was changed by something other than Hykube: %v. The next plan changes it back if the spec says otherwise.", c.Drift))
+				st.stall(g, v1alpha1.ReasonDrifted, fmt.Sprintf("A change made outside of Hykube was recorded: %s. The next plan changes it back if the spec says otherwise.", strings.Join(c.Drift, ", ")))
 			case c.Action == v1alpha1.ActionInvoke:
-				condition.Ready(&st.conditions, g, v1alpha1.ReasonApplied, "The action was run.")
+				st.ready(g, "The action was run.")
 			case c.Mode == v1alpha1.ModeData:
-				condition.Ready(&st.conditions, g, v1alpha1.ReasonApplied, "It was read.")
+				st.ready(g, "The data source was read.")
 			default:
-				condition.Ready(&st.conditions, g, v1alpha1.ReasonApplied, "The infrastructure is what the spec asks for.")
+				st.ready(g, messageApplied)
 			}
 		case v1alpha1.ChangeStale:
 			if !st.good() {
-				condition.Stalled(&st.conditions, g, v1alpha1.ReasonStale, "Not applied: "+c.Message+".")
+				st.stall(g, v1alpha1.ReasonStale, "Not applied: "+c.Message+".")
 			}
 		case v1alpha1.ChangeUnknown:
-			condition.Stalled(&st.conditions, g, v1alpha1.ReasonCreateUnknown, describe(c.Diagnostics))
+			st.stall(g, v1alpha1.ReasonCreateUnknown, describe(c.Diagnostics))
 		default:
-			condition.Stalled(&st.conditions, g, v1alpha1.ReasonApplyFailed, describe(c.Diagnostics))
+			st.stall(g, v1alpha1.ReasonApplyFailed, describe(c.Diagnostics))
 		}
 	})
 }
@@ -335,7 +337,7 @@ func (s *stepRun) publishDeposed(ctx context.Context) error {
 		return nil
 	}
 	return s.writeStatus(ctx, c.Object, func(st *status) {
-		condition.Stalled(&st.conditions, c.Object.Generation, v1alpha1.ReasonApplyFailed,
+		st.stall(c.Object.Generation, v1alpha1.ReasonApplyFailed,
 			fmt.Sprintf("An old instance (deposed %s) is still there; the next plan destroys it. %s", c.Deposed, describe(c.Diagnostics)))
 	})
 }

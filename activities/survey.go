@@ -2,13 +2,11 @@ package activities
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/hykube/hykube/api/v1alpha1"
-	"github.com/hykube/hykube/internal/condition"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/internal/schema"
@@ -46,7 +44,7 @@ func (a *Activities) Survey(ctx context.Context, p workflows.Plan) (workflows.Su
 	if plan.HasErrors(s.diags) {
 		return workflows.Surveyed{Invalid: true}, a.refuse(ctx, p, nodes, s.diags)
 	}
-	result := workflows.Surveyed{Resources: s.inScope, Visited: len(visited)}
+	result := workflows.Surveyed{Resources: s.inScope, Visited: len(visited), Recorded: s.recorded}
 	for _, c := range s.changes(visited) {
 		if err := a.Ledger.SaveChange(ctx, po.UID, c); err != nil {
 			return workflows.Surveyed{}, err
@@ -63,11 +61,12 @@ func (a *Activities) Survey(ctx context.Context, p workflows.Plan) (workflows.Su
 
 // survey decides what a plan looks at. It does no I/O.
 type survey struct {
-	spec    *v1alpha1.PlanSpec
-	nodes   []*node
-	diags   plan.Diagnostics
-	byAddr  map[plan.Address]int
-	inScope int
+	spec   *v1alpha1.PlanSpec
+	nodes  []*node
+	diags  plan.Diagnostics
+	byAddr map[plan.Address]int
+	// inScope counts the nodes in scope, and recorded those of them that are resources whose infrastructure is recorded.
+	inScope, recorded int
 	// targets are the addresses of spec.targets.
 	targets map[plan.Address]bool
 	// byType is made when an error first asks for it.
@@ -107,6 +106,9 @@ func (s *survey) visit(a *Activities) []int {
 	for _, i := range scope {
 		n := s.nodes[i]
 		member[i] = true
+		if n.mode == v1alpha1.ModeManaged && n.record.Exists() {
+			s.recorded++
+		}
 		s.diags = append(s.diags, n.invalid...)
 		s.resolve(n, a)
 		graph[i] = plan.Node{Changed: s.changed(n) || forced[n.addr], Deps: s.indexes(n.dependsOn)}
@@ -372,8 +374,9 @@ func (s *survey) changed(n *node) bool {
 	case s.spec.Refresh == v1alpha1.RefreshAll:
 		return true
 	}
+	known := statusOf(n.obj)
 	return !n.record.Exists() || n.record.Object.Generation != n.ref.Generation || n.record.Tainted || n.record.Intent != nil ||
-		len(n.record.Deposed) > 0 || n.external || n.restless || n.movedFrom != nil || !statusOf(n.obj).good() || s.outdated(n)
+		len(n.record.Deposed) > 0 || n.external || n.restless || n.movedFrom != nil || !known.good() || known.drifted() || s.outdated(n)
 }
 
 // changes makes the open changes of the visited nodes, which are in order, and after them those of what earlier replaces
@@ -504,9 +507,8 @@ func (a *Activities) refuse(ctx context.Context, p workflows.Plan, nodes []*node
 		if len(own) == 0 {
 			continue
 		}
-		s := statusOf(n.obj)
-		condition.Stalled(&s.conditions, n.ref.Generation, v1alpha1.ReasonInvalid, describe(own))
-		if err := a.Objects.SetStatus(ctx, n.ref, s.toMap()); err != nil && !errors.Is(err, ErrGone) {
+		err := a.writeStatus(ctx, n.ref, func(s *status) { s.stall(n.ref.Generation, v1alpha1.ReasonInvalid, describe(own)) })
+		if err != nil {
 			return err
 		}
 	}

@@ -51,7 +51,7 @@ func (e *estate) add(thing string) {
 		spec["uses"] = "${test_thing." + uses + ".id}"
 	}
 	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "test.hykube.io/v1", "kind": "test-thing", "spec": spec}}
-	good := &status{generation: 2, observed: 2}
+	good := &status{generation: 2, judged: 2, applied: 2}
 	condition.Ready(&good.conditions, 2, v1alpha1.ReasonApplied, "")
 	obj.Object["status"] = good.toMap()
 	obj.SetName(name)

@@ -164,10 +164,11 @@ func (tn *town) recordOf(name string) *ledger.Instance {
 // run is one plan on its way. It lasts longer than a server.
 type planRun struct {
 	workflows.Plan
-	phase int
-	begun workflows.Begun
-	ended map[int]bool
-	tries map[int]int
+	phase    int
+	surveyed workflows.Surveyed
+	begun    workflows.Begun
+	ended    map[int]bool
+	tries    map[int]int
 }
 
 const (
@@ -222,8 +223,7 @@ func (tn *town) advance(run *planRun) (err error) {
 	next := run.phase + 1
 	switch run.phase {
 	case surveying:
-		var s workflows.Surveyed
-		if s, err = tn.Survey(ctx, run.Plan); s.Invalid {
+		if run.surveyed, err = tn.Survey(ctx, run.Plan); run.surveyed.Invalid {
 			next = over
 		}
 	case proposing:
@@ -232,7 +232,7 @@ func (tn *town) advance(run *planRun) (err error) {
 			next, err = surveying, nil
 		}
 	case publishing:
-		_, err = tn.Publish(ctx, run.Plan)
+		_, err = tn.Publish(ctx, workflows.Publish{Plan: run.Plan, Resources: run.surveyed.Resources, Recorded: run.surveyed.Recorded})
 	case approving:
 		if po.Status.FinishedAt != nil {
 			next = over
@@ -317,8 +317,8 @@ func (o townObjects) Get(ctx context.Context, ref v1alpha1.ObjectReference) (*un
 	return o.fakeObjects.Get(ctx, ref)
 }
 
-func (o townObjects) SetStatus(ctx context.Context, ref v1alpha1.ObjectReference, status map[string]any) error {
-	return o.town.reaper.does(func() error { return o.fakeObjects.SetStatus(ctx, ref, status) })
+func (o townObjects) UpdateStatus(ctx context.Context, ref v1alpha1.ObjectReference, change func(*unstructured.Unstructured) map[string]any) error {
+	return o.town.reaper.does(func() error { return o.fakeObjects.UpdateStatus(ctx, ref, change) })
 }
 
 func (o townObjects) Hold(_ context.Context, read *unstructured.Unstructured) error {

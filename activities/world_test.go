@@ -220,14 +220,14 @@ func (o fakeObjects) Get(_ context.Context, ref v1alpha1.ObjectReference) (*unst
 
 func (o fakeObjects) Plural(ref v1alpha1.ObjectReference) (string, error) { return ref.Kind + "s", nil }
 
-func (o fakeObjects) SetStatus(_ context.Context, ref v1alpha1.ObjectReference, status map[string]any) error {
+func (o fakeObjects) UpdateStatus(_ context.Context, ref v1alpha1.ObjectReference, change func(*unstructured.Unstructured) map[string]any) error {
 	o.w.mu.Lock()
 	defer o.w.mu.Unlock()
 	obj := o.w.objects[o.key(ref)]
-	if obj == nil {
+	if obj == nil || ref.UID != "" && obj.GetUID() != ref.UID {
 		return ErrGone
 	}
-	obj.Object["status"] = status
+	obj.Object["status"] = change(obj.DeepCopy())
 	return nil
 }
 

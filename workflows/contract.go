@@ -58,10 +58,20 @@ type Surveyed struct {
 	// Resources is the number of objects in the plan's scope; Visited of those are planned.
 	Resources int `json:"resources"`
 	Visited   int `json:"visited"`
+	// Recorded is the number of resources in the plan's scope whose infrastructure is recorded.
+	Recorded int `json:"recorded"`
 	// Providers are the names of the providers that take part, sorted.
 	Providers []string `json:"providers,omitempty"`
 	// Invalid is true when the survey found errors, which stand in the plan's diagnostics.
 	Invalid bool `json:"invalid,omitempty"`
+}
+
+// Publish is what the end of the planning has to write down.
+type Publish struct {
+	Plan
+	// Resources and Recorded are those of Surveyed.
+	Resources int `json:"resources"`
+	Recorded  int `json:"recorded"`
 }
 
 // Proposed is what the providers answered.

@@ -10,6 +10,10 @@ const (
 	// ConditionStalled is True when nothing will happen until somebody acts; its message says what to do.
 	ConditionStalled = "Stalled"
 
+	// ConditionDrifted is True on a resource whose infrastructure a plan found changed or removed by something other than Hykube;
+	// its message names the attributes. It goes when a later read finds no drift, or a plan that records or corrects it is applied.
+	ConditionDrifted = "Drifted"
+
 	// ConditionInstalled is True on a Provider whose plugin is on the server's disk and was verified.
 	ConditionInstalled = "Installed"
 
@@ -27,7 +31,7 @@ const (
 const (
 	// ReasonAwaitingPlan says that an object was recorded and that no plan has looked at this generation of it.
 	ReasonAwaitingPlan = "AwaitingPlan"
-	// ReasonAwaitingApproval says that a plan waits for a person.
+	// ReasonAwaitingApproval says that a plan waits for a person; on a resource, that the plan in status.pendingPlan does.
 	ReasonAwaitingApproval = "AwaitingApproval"
 	// ReasonPlanning says that a plan is being computed.
 	ReasonPlanning = "Planning"
@@ -72,6 +76,10 @@ const (
 	ReasonReplaceIncomplete = "ReplaceIncomplete"
 	// ReasonInvalid says that the provider, or an expression, refuses the spec.
 	ReasonInvalid = "Invalid"
+	// ReasonDestroyed says that a plan destroyed the infrastructure and that the object stays.
+	ReasonDestroyed = "Destroyed"
+	// ReasonForgotten says that a plan stopped managing the infrastructure, which exists on, and that the object stays.
+	ReasonForgotten = "Forgotten"
 	// ReasonDrifted says that the infrastructure was changed by something other than Hykube.
 	ReasonDrifted = "Drifted"
 	// ReasonGone says that the infrastructure behind the object no longer exists.

@@ -1,5 +1,7 @@
 package v1alpha1
 
+import "fmt"
+
 // Count counts a change that is planned, or was made. A replace that forgets the old instance is a create and a forget.
 func (s *PlanSummary) Count(c *PlanChange) {
 	switch c.Action {
@@ -36,4 +38,19 @@ func (s *PlanSummary) Count(c *PlanChange) {
 	if len(c.Drift) > 0 {
 		s.Drifted++
 	}
+	if c.UpdatesRecord {
+		s.RecordUpdates++
+	}
+}
+
+// Unread says that nothing is to be done as far as is recorded, and how many resources were not read for that.
+func (s *PlanSummary) Unread() string {
+	known := "Nothing changed since the last apply."
+	if s.NoOp > 0 {
+		known = "What is recorded is what the objects ask for."
+	}
+	if s.NotRead == 1 {
+		return known + " 1 resource was not read; --refresh=All looks for drift."
+	}
+	return fmt.Sprintf("%s %d resources were not read; --refresh=All looks for drift.", known, s.NotRead)
 }

@@ -205,13 +205,22 @@ type PlanSummary struct {
 	// Actions to run.
 	// +optional
 	Invoke int32 `json:"invoke,omitempty"`
-	// Resources found to be as they should.
+	// Resources that need no change.
 	NoOp int32 `json:"noOp"`
 	// Resources that something other than Hykube changed or removed.
 	Drifted int32 `json:"drifted"`
 	// Changes among the others that cannot be made, because lifecycle.preventDestroy forbids them or a change that they need.
 	// +optional
 	Blocked int32 `json:"blocked,omitempty"`
+	// Resources of which nothing but the recorded state is brought up to date with what was read; each counts under noOp, too.
+	// +optional
+	RecordUpdates int32 `json:"recordUpdates,omitempty"`
+	// Objects in the plan's scope.
+	// +optional
+	Resources int32 `json:"resources,omitempty"`
+	// Resources that exist, as far as is recorded, and that the plan did not read from their provider.
+	// +optional
+	NotRead int32 `json:"notRead,omitempty"`
 	// The counts in one line, such as "+3 ~1 -/+0 -0"; "no changes" when there is nothing to do.
 	// +optional
 	Text string `json:"text,omitempty"`
@@ -453,6 +462,10 @@ type PlanChange struct {
 	// Which of the recorded values are secret.
 	// +optional
 	RecordedSensitive *runtime.RawExtension `json:"recordedSensitive,omitempty"`
+	// The resource needs no change, and the apply records what was read of it: the provider gave other values than were recorded,
+	// or the same ones in another form, such as an empty list for null.
+	// +optional
+	UpdatesRecord bool `json:"updatesRecord,omitempty"`
 	// Indexes of the changes that must be done before this one.
 	// +optional
 	// +listType=atomic

@@ -285,7 +285,7 @@ func halfText(c *v1alpha1.PlanChange) string {
 // oneLine is the shortest thing that says why a change is where it is.
 func oneLine(c *v1alpha1.PlanChange) string {
 	if c.Message != "" {
-		text := diff.Clean(c.Message, false)
+		text := flat(c.Message)
 		if diff.HalfDone(c) { // what the server says of it before the reason stands there already
 			text = strings.TrimPrefix(text, "the new instance was created; the old one is left until the next plan: ")
 		}
@@ -293,7 +293,7 @@ func oneLine(c *v1alpha1.PlanChange) string {
 	}
 	for _, d := range c.Diagnostics {
 		if d.Severity == v1alpha1.SeverityError {
-			return diff.Clean(d.Summary, false)
+			return flat(d.Summary)
 		}
 	}
 	return "no reason was given"

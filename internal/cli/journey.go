@@ -64,6 +64,10 @@ func (j *journey) show(ctx context.Context, p *v1alpha1.Plan) error {
 }
 
 func (s *session) showPlan(ctx context.Context, p *v1alpha1.Plan, full bool) error {
+	if holdsNothing(p) {
+		fmt.Fprintln(s.Out, s.style.Bold(s.style.Green("No changes."))+" "+s.noResources(ctx, p.Namespace))
+		return nil
+	}
 	var errs []v1alpha1.Diagnostic
 	keep := func(c *v1alpha1.PlanChange) {
 		for _, d := range c.Diagnostics {

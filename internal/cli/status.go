@@ -35,7 +35,7 @@ func newStatus(s *session) *cobra.Command {
 		Short: "Show how a namespace, or one plan, is doing",
 		Long: `Show how a namespace, or one plan, is doing.
 
-Of a namespace: its resources by the reason of their condition Ready, those that need somebody, and its last plans. Of a
+Of a namespace: its resources by the reason of their condition Ready, those that need attention, those that drifted, and its last plans. Of a
 plan: how far it is, who decided, and what failed, in full.`,
 		Example: `  kubectl hykube status -n prod
   kubectl hykube status apply-x7k2d --watch`,
@@ -115,7 +115,7 @@ func (o *statusOptions) one(ctx context.Context) error {
 	if a := p.Status.Approval; a != nil {
 		text := decisionWord(a.Decision) + by(a)
 		if a.Message != "" {
-			text += fmt.Sprintf(" (%s)", diff.Clean(a.Message, false))
+			text += fmt.Sprintf(" (%s)", flat(a.Message))
 		}
 		row("Decision", text)
 	}
@@ -311,6 +311,10 @@ func progressText(g *v1alpha1.PlanProgress) string {
 
 func (s *session) nextStep(ctx context.Context, p *v1alpha1.Plan) string {
 	switch {
+	case nothingToDo(p):
+		if ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
+			return diff.Clean(ready.Message, true)
+		}
 	case waiting(p) && !s.mayApprove(ctx, p.Namespace):
 		return notForYou(p)
 	case waiting(p):
@@ -338,7 +342,7 @@ func (o *statusOptions) overview(ctx context.Context) error {
 		return fmt.Errorf("%w", explain(err, o.server()))
 	}
 	reasons := map[string]int{}
-	var attention []string
+	var attention, drifted []string
 	all, modes := 0, map[v1alpha1.Mode]int{}
 	denied, err := o.eachObject(ctx, kinds, o.namespace, "", func(k kind, u *unstructured.Unstructured) {
 		all++
@@ -349,14 +353,22 @@ func (o *statusOptions) overview(ctx context.Context) error {
 			reason = v1alpha1.ReasonDeleting
 		}
 		reasons[reason]++
-		if !good && reason != v1alpha1.ReasonAwaitingPlan && reason != v1alpha1.ReasonDeleting {
-			attention = append(attention, fmt.Sprintf("%s/%s: %s: %s", k.kind, u.GetName(), reason, diff.Clean(message, false)))
+		switch c := conditionOf(u, v1alpha1.ConditionDrifted); {
+		case !good && !waits[reason]:
+			attention = append(attention, fmt.Sprintf("%s/%s: %s: %s", k.kind, u.GetName(), reason, flat(message)))
+		case c["status"] == string(metav1.ConditionTrue):
+			message, _ := c["message"].(string)
+			drifted = append(drifted, fmt.Sprintf("%s/%s: %s", k.kind, u.GetName(), flat(message)))
 		}
 	})
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(o.Out, "%s %s\n", o.style.Bold("Namespace "+o.namespace+":"), byMode(modes))
+	if all == 0 && len(denied) == 0 {
+		fmt.Fprintln(o.Out, o.noResources(ctx, o.namespace))
+	} else {
+		fmt.Fprintf(o.Out, "%s %s\n", o.style.Bold("Namespace "+o.namespace+":"), byMode(modes))
+	}
 	if all > 0 {
 		w := tabwriter.NewWriter(o.Out, 0, 0, 2, ' ', tabwriter.AlignRight)
 		keys := slices.SortedFunc(maps.Keys(reasons), func(a, b string) int { return cmp.Or(reasons[b]-reasons[a], cmp.Compare(a, b)) })
@@ -371,7 +383,12 @@ func (o *statusOptions) overview(ctx context.Context) error {
 	slices.Sort(attention)
 	out := *o.terminal
 	out.ErrOut = o.Out
-	(&session{terminal: &out}).list("\nNeed somebody:", attention)
+	slices.Sort(drifted)
+	(&session{terminal: &out}).list("\nNeed attention:", attention)
+	(&session{terminal: &out}).list("\nDrifted when they were last read; kubectl hykube plan shows what it takes to correct that:", drifted)
+	if n := modes[v1alpha1.ModeManaged]; n > 0 && reasons[v1alpha1.ReasonApplied] == n+modes[v1alpha1.ModeData]+modes[v1alpha1.ModeAction] && len(drifted) == 0 {
+		fmt.Fprintf(o.Out, "\n%s\n", (&v1alpha1.PlanSummary{NotRead: int32(n)}).Unread())
+	}
 	return o.lastPlans(plans)
 }
 
@@ -396,14 +413,23 @@ func plural(n int, noun string) string {
 // reasonWords explains a reason of the condition Ready.
 func reasonWords(reason string) string {
 	words := map[string]string{
-		v1alpha1.ReasonAwaitingPlan:  "recorded, and not planned since: kubectl hykube plan",
-		v1alpha1.ReasonDeleting:      "wait for a plan that destroys them",
-		v1alpha1.ReasonApplied:       "as they should be",
-		v1alpha1.ReasonDrifted:       "changed outside of Hykube",
-		v1alpha1.ReasonGone:          "removed outside of Hykube",
-		v1alpha1.ReasonApplyFailed:   "failed",
-		v1alpha1.ReasonSkipped:       "not tried, because of another that failed",
-		v1alpha1.ReasonCreateUnknown: "created, perhaps: somebody must look",
+		v1alpha1.ReasonAwaitingPlan:     "written, and not planned yet: kubectl hykube plan",
+		v1alpha1.ReasonAwaitingApproval: "a plan that changes them waits for approval",
+		v1alpha1.ReasonDeleting:         "deleted, and not destroyed yet: kubectl hykube plan",
+		v1alpha1.ReasonDestroyed:        "destroyed by a plan; the objects stay",
+		v1alpha1.ReasonForgotten:        "no longer managed; the objects stay",
+		v1alpha1.ReasonApplied:          "no change is known to be needed",
+		v1alpha1.ReasonDrifted:          "changed outside of Hykube",
+		v1alpha1.ReasonGone:             "removed outside of Hykube",
+		v1alpha1.ReasonApplying:         "being applied",
+		v1alpha1.ReasonApplyFailed:      "failed",
+		v1alpha1.ReasonInvalid:          "refused: the message says why",
+		v1alpha1.ReasonStale:            "not applied: they changed after the plan was made",
+		v1alpha1.ReasonSkipped:          "not tried, because of another that failed",
+		v1alpha1.ReasonCancelled:        "not tried, because the plan was cancelled",
+		v1alpha1.ReasonTainted:          "marked to be replaced by the next plan",
+		v1alpha1.ReasonDeclared:         "opened by the plans that need them",
+		v1alpha1.ReasonCreateUnknown:    "may have been created: look before you do anything else",
 	}
 	if w := words[reason]; w != "" {
 		return reason + " (" + w + ")"
@@ -413,21 +439,37 @@ func reasonWords(reason string) string {
 
 // readiness is the reason and the message of an object's condition Ready.
 func readiness(u *unstructured.Unstructured) (reason, message string, ok bool) {
+	c := conditionOf(u, v1alpha1.ConditionReady)
+	reason, _ = c["reason"].(string)
+	message, _ = c["message"].(string)
+	ok = c["status"] == string(metav1.ConditionTrue)
+	judged, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
+	if c == nil || judged != u.GetGeneration() && (ok || reason == v1alpha1.ReasonAwaitingApproval) { // it is about an earlier spec
+		return v1alpha1.ReasonAwaitingPlan, "", false
+	}
+	return reason, message, ok
+}
+
+// conditionOf finds a condition of an object; nil when it has none of that type.
+func conditionOf(u *unstructured.Unstructured, name string) map[string]any {
 	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
 	for _, c := range conditions {
-		m, _ := c.(map[string]any)
-		if m["type"] == v1alpha1.ConditionReady {
-			reason, _ = m["reason"].(string)
-			message, _ = m["message"].(string)
-			ok = m["status"] == string(metav1.ConditionTrue)
-			observed, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
-			if ok && observed != u.GetGeneration() {
-				break // it speaks of an earlier spec
-			}
-			return reason, message, ok
+		if m, _ := c.(map[string]any); m["type"] == name {
+			return m
 		}
 	}
-	return v1alpha1.ReasonAwaitingPlan, "", false
+	return nil
+}
+
+// waits are the reasons of the condition Ready that are no cause for concern.
+var waits = map[string]bool{
+	v1alpha1.ReasonAwaitingPlan: true, v1alpha1.ReasonAwaitingApproval: true, v1alpha1.ReasonApplying: true,
+	v1alpha1.ReasonDeleting: true, v1alpha1.ReasonDestroyed: true, v1alpha1.ReasonForgotten: true,
+}
+
+// flat is a text of several lines as one, safe to print.
+func flat(text string) string {
+	return diff.Clean(strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), " "), false)
 }
 
 // listPage is how many objects are listed at once, and listAtOnce how many kinds.

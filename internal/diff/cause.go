@@ -206,9 +206,14 @@ type drift struct {
 	style Style
 	lines []string
 	total int
+	// records are the first resources of which nothing but the record is brought up to date.
+	records []string
 }
 
 func (d *drift) add(c *v1alpha1.PlanChange, most int) {
+	if c.UpdatesRecord && len(d.records) <= mostRecords {
+		d.records = append(d.records, Name(c))
+	}
 	sym, note := driftNote(c)
 	if note == "" {
 		return
@@ -217,6 +222,22 @@ func (d *drift) add(c *v1alpha1.PlanChange, most int) {
 	if len(d.lines) < most {
 		d.lines = append(d.lines, "  "+d.style.symbol(sym)+" "+note)
 	}
+}
+
+// mostRecords is how many resources are named of which nothing but the record is brought up to date.
+const mostRecords = 3
+
+// recorded says of how many resources the apply brings the record up to date, and does nothing else. Terraform records a refresh
+// like that without a word.
+func (d *drift) recorded(n int32) []string {
+	if n == 0 {
+		return nil
+	}
+	names := strings.Join(d.records[:min(len(d.records), mostRecords)], ", ")
+	if int(n) > mostRecords {
+		names += ", …"
+	}
+	return []string{d.style.Dim(fmt.Sprintf("%s: recorded state brought up to date, nothing else to do (%s)", plural(int(n), "resource"), names)), ""}
 }
 
 func (d *drift) section() []string {

@@ -97,7 +97,11 @@ func Verdict(plan *v1alpha1.Plan, sum v1alpha1.PlanSummary, style Style) string 
 		if ready := meta.FindStatusCondition(plan.Status.Conditions, v1alpha1.ConditionReady); ready != nil && ready.Reason == v1alpha1.ReasonDeferred {
 			return style.Bold("Nothing can be done now.") + " It is put off, by providers or since another plan is at it; make another plan later."
 		}
-		return style.Bold(style.Green("No changes.")) + " The infrastructure is what the objects ask for."
+		line := style.Bold(style.Green("No changes.")) + " "
+		if sum.NotRead > 0 {
+			return line + sum.Unread()
+		}
+		return line + "The infrastructure is what the objects ask for."
 	}
 	line := style.Bold("Plan:")
 	if sum.Import > 0 {

@@ -67,6 +67,7 @@ func (f *Full) Close() error {
 		sum = *f.plan.Status.Summary
 	}
 	f.write(f.drift.section())
+	f.write(f.drift.recorded(sum.RecordUpdates))
 	f.write([]string{Verdict(f.plan, sum, f.style)})
 	return f.w.Flush()
 }

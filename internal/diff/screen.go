@@ -133,6 +133,7 @@ func (s *Screen) Write(w io.Writer, plan *v1alpha1.Plan) error {
 			out = append(out, strings.Split(strings.TrimRight(s.full.String(), "\n"), "\n")...)
 			out = append(out, "")
 		}
+		out = append(out, s.drift.recorded(sum.RecordUpdates)...)
 		out = append(out, Verdict(plan, sum, s.style))
 	} else {
 		out = s.folded(plan, sum)
@@ -164,7 +165,8 @@ func (s *Screen) folded(plan *v1alpha1.Plan, sum v1alpha1.PlanSummary) []string 
 	row("<=", sum.Read, "to read during apply")
 	row("", sum.Import, "to import")
 	row("", sum.Move, "to move")
-	row("", sum.NoOp, "as they should be")
+	row("", sum.NoOp-sum.RecordUpdates, "need no change")
+	row("", sum.RecordUpdates, "need no change, and their recorded state is brought up to date")
 	row("", sum.Drifted, "changed outside of Hykube")
 
 	var hard, soft []*group

@@ -164,15 +164,15 @@ func (s *State) Exists() bool { return s != nil && len(s.Attributes) > 0 }
 // Living says whether there is infrastructure behind the instance or left behind by it.
 func (i *Instance) Living() bool { return i != nil && (i.Exists() || len(i.Deposed) > 0) }
 
-// Digest identifies what is known of the infrastructure. It does not change while only the intent does.
+// Digest identifies what is known of the infrastructure. It does not change while only the intent does, nor when a provider writes
+// the same in another way: null or an empty list, JSON with other spaces, private data of its own.
 func (s *State) Digest() string {
 	if !s.Exists() {
 		return "none"
 	}
 	h := sha256.New()
-	fmt.Fprintf(h, "%d %d %t\n", s.SchemaVersion, len(s.Attributes), s.Tainted)
-	h.Write(s.Attributes)
-	h.Write(s.Private)
+	fmt.Fprintf(h, "%d %t\n", s.SchemaVersion, s.Tainted)
+	h.Write(normal(s.Attributes))
 	return hex.EncodeToString(h.Sum(nil))
 }
 
@@ -284,6 +284,8 @@ type Change struct {
 	// Refreshed is the state as it was read while planning, when it differs from what was recorded: by drift, because it is
 	// to be imported, or because the provider made it of a resource of another type.
 	Refreshed *State `json:"refreshed,omitempty"`
+	// Read is true when the provider was asked for what is there while planning.
+	Read bool `json:"read,omitempty"`
 	// CreatesFirst is true when a replace, if there is to be one, creates before it destroys.
 	CreatesFirst bool `json:"createsFirst,omitempty"`
 	// KeepsOld is true when a replace that creates first has to leave the old instance deposed: something that stands on it takes

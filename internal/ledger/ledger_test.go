@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"maps"
 	"slices"
@@ -98,11 +99,50 @@ func TestDigestFollowsTheInfrastructureAlone(t *testing.T) {
 	if got := i.Digest(); got != before {
 		t.Error("an intent changes the digest: a plan that was made in between would be stale for no reason")
 	}
+	for name, attributes := range map[string]string{
+		"other spaces":      `{ "id": "a" }`,
+		"null":              `{"id":"a","roles":null}`,
+		"an empty list":     `{"id":"a","roles":[]}`,
+		"an empty block":    `{"id":"a","timeouts":{"create":null}}`,
+		"its own data":      `{"id":"a"}`,
+		"another order":     `{"roles":[],"id":"a"}`,
+		"nested empty ones": `{"id":"a","rule":{"ports":[],"tags":{}}}`,
+	} {
+		c := *i
+		c.Attributes, c.Private = []byte(attributes), []byte("q")
+		if c.Digest() != before {
+			t.Errorf("%s: the digest changes, and nothing else did", name)
+		}
+	}
+	policy := func(text string) string {
+		attributes, err := json.Marshal(map[string]string{"policy": text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return (&State{Attributes: attributes}).Digest()
+	}
+	for reason, test := range map[string]struct {
+		a, b string
+		same bool
+	}{
+		"JSON in a string, written in another way": {`{"a": [1, 2], "b": null}`, `{"b":null,"a":[1,2]}`, true},
+		"another JSON in a string":                 {`{"a":[1,2]}`, `{"a":[2,1]}`, false},
+		"a null within JSON in a string":           {`{"a":null}`, `{}`, false},
+		"text that only begins like JSON":          {`{a}`, `{ a }`, false},
+		"two documents":                            {`{} {}`, `{}{}`, false},
+		"spaces in text":                           {`a b`, `a  b`, false},
+	} {
+		if same := policy(test.a) == policy(test.b); same != test.same {
+			t.Errorf("%s: the same digest: %t", reason, same)
+		}
+	}
 	for name, change := range map[string]func(*Instance){
-		"attributes": func(i *Instance) { i.Attributes = []byte(`{"id":"b"}`) },
-		"private":    func(i *Instance) { i.Private = []byte("q") },
-		"tainted":    func(i *Instance) { i.Tainted = true },
-		"gone":       func(i *Instance) { i.Attributes = nil },
+		"attributes":         func(i *Instance) { i.Attributes = []byte(`{"id":"b"}`) },
+		"a zero":             func(i *Instance) { i.Attributes = []byte(`{"id":"a","size":0}`) },
+		"no text":            func(i *Instance) { i.Attributes = []byte(`{"id":"a","name":""}`) },
+		"one null in a list": func(i *Instance) { i.Attributes = []byte(`{"id":"a","list":[null]}`) },
+		"tainted":            func(i *Instance) { i.Tainted = true },
+		"gone":               func(i *Instance) { i.Attributes = nil },
 	} {
 		c := *i
 		if change(&c); c.Digest() == before {

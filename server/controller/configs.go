@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/rest"
@@ -95,8 +96,12 @@ func (c *Configs) reconcile(ctx context.Context, name cache.ObjectName) error {
 	}
 	return c.status(ctx, cfg, func(s *v1alpha1.ProviderConfigStatus) {
 		s.ObservedGeneration = cfg.Generation
-		if reason == v1alpha1.ReasonConfigured {
+		switch reason {
+		case v1alpha1.ReasonConfigured:
 			condition.Ready(&s.Conditions, cfg.Generation, reason, message)
+			return
+		case v1alpha1.ReasonInstalling:
+			condition.Reconciling(&s.Conditions, cfg.Generation, reason, message)
 			return
 		}
 		condition.Stalled(&s.Conditions, cfg.Generation, reason, message)
@@ -108,6 +113,9 @@ func (c *Configs) check(ctx context.Context, cfg *v1alpha1.ProviderConfig) (reas
 	var secrets plan.Secrets
 	defer func() { message = secrets.Hide(message) }() // providers repeat what they refuse
 	entry, ok := c.Catalog.Get(cfg.Spec.Provider)
+	if !ok && c.installing(ctx, cfg.Spec.Provider) {
+		return v1alpha1.ReasonInstalling, fmt.Sprintf("The provider %q is being installed.", cfg.Spec.Provider)
+	}
 	if !ok {
 		return v1alpha1.ReasonProviderNotReady, fmt.Sprintf("The provider %q does not exist or is not ready; see kubectl describe provider %s.", cfg.Spec.Provider, cfg.Spec.Provider)
 	}
@@ -144,6 +152,14 @@ func (c *Configs) check(ctx context.Context, cfg *v1alpha1.ProviderConfig) (reas
 		text = append(text, "Warning: "+d.Summary+": "+d.Detail)
 	}
 	return v1alpha1.ReasonConfigured, strings.Join(text, "\n")
+}
+
+// installing says whether a provider is on its way, so that nobody has to act. When it arrives, or fails, the configuration is
+// looked at again.
+func (c *Configs) installing(ctx context.Context, name string) bool {
+	p := &v1alpha1.Provider{}
+	err := c.Client.Get().Resource("providers").Name(name).Do(ctx).Into(p)
+	return err == nil && p.DeletionTimestamp == nil && !meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionStalled)
 }
 
 func (c *Configs) status(ctx context.Context, cfg *v1alpha1.ProviderConfig, change func(*v1alpha1.ProviderConfigStatus)) error {

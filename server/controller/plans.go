@@ -31,7 +31,9 @@ type Plans struct {
 	Status   activities.Plans
 	Temporal client.Client
 	Ledger   *ledger.Ledger
-	Logger   *slog.Logger
+	// Settle takes back on the objects of a plan that it waits for approval.
+	Settle func(context.Context, workflows.Plan) error
+	Logger *slog.Logger
 
 	informer cache.SharedIndexInformer
 	queue    *queue
@@ -73,6 +75,8 @@ func (p *Plans) reconcile(ctx context.Context, name cache.ObjectName) error {
 	switch {
 	case obj.Status.FinishedAt != nil:
 		return nil
+	case rejected(obj):
+		return p.end(ctx, ref)
 	case obj.Spec.Speculative && obj.Status.UploadedObjects == nil:
 		return p.awaitObjects(ctx, name, obj)
 	case planned == nil || planned.Reason == v1alpha1.ReasonPlanning:
@@ -161,8 +165,33 @@ func (p *Plans) signal(ctx context.Context, id string) error {
 	return nil
 }
 
+// rejected says whether a plan will not be applied, because a person decided so.
+func rejected(obj *v1alpha1.Plan) bool {
+	stalled := meta.FindStatusCondition(obj.Status.Conditions, v1alpha1.ConditionStalled)
+	return stalled != nil && stalled.Status == metav1.ConditionTrue && (stalled.Reason == v1alpha1.ReasonDiscarded || stalled.Reason == v1alpha1.ReasonCancelled)
+}
+
+// end settles the objects of a plan that ended without being applied: it was discarded, or cancelled before it was approved.
+func (p *Plans) end(ctx context.Context, ref workflows.Plan) error {
+	if err := p.Settle(ctx, ref); err != nil {
+		return fmt.Errorf("settle the objects of plan %q: %w", ref.Name, err)
+	}
+	err := p.Status.UpdateStatus(ctx, ref.Namespace, ref.Name, uid(ref), func(s *v1alpha1.PlanStatus) {
+		if s.FinishedAt == nil {
+			s.FinishedAt = new(metav1.Now())
+		}
+	})
+	if errors.Is(err, activities.ErrGone) {
+		return nil
+	}
+	return err
+}
+
 // forget removes what is stored of a plan whose object is gone.
 func (p *Plans) forget(ctx context.Context, name cache.ObjectName, ref workflows.Plan) error {
+	if err := p.Settle(ctx, ref); err != nil {
+		p.Logger.WarnContext(ctx, "settle the objects of a deleted plan", "plan", ref.Name, "namespace", ref.Namespace, "error", err)
+	}
 	if err := errors.Join(p.Ledger.DropPlan(ctx, uid(ref)), p.Ledger.DropDocuments(ctx, uid(ref))); err != nil {
 		return err
 	}

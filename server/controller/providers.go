@@ -95,6 +95,7 @@ func (p *Providers) reconcile(ctx context.Context, name cache.ObjectName) error 
 	if ierr != nil {
 		p.settle(obj)
 		p.Logger.Warn("install provider", "provider", obj.Name, "error", ierr)
+		defer p.Changed(obj.Name)
 		return p.status(ctx, obj, func(s *v1alpha1.ProviderStatus) {
 			s.ObservedGeneration = obj.Generation
 			reason, installed := v1alpha1.ReasonInstallFailed, pkg.Version != ""

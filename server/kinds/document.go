@@ -185,8 +185,10 @@ func (s *served) writeStatus(j *jsonWriter) {
 	j.string("type", "object")
 	j.string("description", "What the server and the provider know. Read-only.")
 	j.object("properties", func() {
-		j.value("observedGeneration", map[string]any{"type": "integer", "format": "int64", "description": "Generation of spec and lifecycle that this status speaks of."})
-		j.object("conditions", func() { writeRef(j, modelConditions, "Ready, Reconciling and Stalled.") })
+		j.value("observedGeneration", map[string]any{"type": "integer", "format": "int64", "description": "Generation of spec and lifecycle that a plan judged last: it was planned, refused, failed or applied. The conditions speak of it."})
+		j.value("appliedGeneration", map[string]any{"type": "integer", "format": "int64", "description": "Generation of spec and lifecycle that was applied last."})
+		j.value("pendingPlan", map[string]any{"type": "string", "description": "Plan that waits for approval and changes the object."})
+		j.object("conditions", func() { writeRef(j, modelConditions, "Ready, Reconciling, Stalled and Drifted.") })
 		if s.Mode != v1alpha1.ModeManaged && s.Mode != v1alpha1.ModeData {
 			return
 		}

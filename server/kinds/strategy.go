@@ -44,7 +44,10 @@ func beginning(mode v1alpha1.Mode) map[string]any {
 }
 
 // messageChanged is what is said of an object whose Ready condition speaks of an earlier spec.
-func messageChanged(mode v1alpha1.Mode) string {
+func messageChanged(mode v1alpha1.Mode, status map[string]any) string {
+	if applied, found, _ := unstructured.NestedInt64(status, "appliedGeneration"); found && applied == 0 {
+		return "The spec was changed after it was planned; make a new Plan."
+	}
 	switch mode {
 	case v1alpha1.ModeData:
 		return "The spec was changed after it was read; make a Plan to read it again."
@@ -143,6 +146,7 @@ func (s strategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Object)
 // declareAgain makes the status of an ephemeral resource speak of its new spec, which nobody has to apply.
 func (strategy) declareAgain(u *unstructured.Unstructured) {
 	setCondition(u, beginning(v1alpha1.ModeEphemeral))
+	dropConditions(u, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled)
 	u.Object["status"].(map[string]any)["observedGeneration"] = u.GetGeneration()
 }
 
@@ -323,6 +327,8 @@ func (s statusStrategy) ValidateUpdate(_ context.Context, obj, old runtime.Objec
 	}
 	var status struct {
 		ObservedGeneration int64              `json:"observedGeneration,omitempty"`
+		AppliedGeneration  int64              `json:"appliedGeneration,omitempty"`
+		PendingPlan        string             `json:"pendingPlan,omitempty"`
 		Conditions         []metav1.Condition `json:"conditions,omitempty"`
 		Attributes         map[string]any     `json:"attributes,omitempty"`
 	}

@@ -39,9 +39,9 @@ func (t table) ConvertToTable(_ context.Context, obj, options runtime.Object) (*
 		}
 		status, _ := u.Object["status"].(map[string]any)
 		ready := condition(status, v1alpha1.ConditionReady)
-		if observed, _, _ := unstructured.NestedInt64(status, "observedGeneration"); ready["status"] == "True" && observed != u.GetGeneration() {
+		if observed, _, _ := unstructured.NestedInt64(status, "observedGeneration"); observed != u.GetGeneration() && (ready["status"] == "True" || ready["reason"] == v1alpha1.ReasonAwaitingApproval) {
 			// The condition is about an earlier spec; kstatus and kubectl wait look at it in the same way.
-			ready = map[string]any{"status": "False", "reason": v1alpha1.ReasonAwaitingPlan, "message": messageChanged(t.mode)}
+			ready = map[string]any{"status": "False", "reason": v1alpha1.ReasonAwaitingPlan, "message": messageChanged(t.mode, status)}
 		}
 		row := []any{name, text(ready["status"]), text(ready["reason"])}
 		if t.identified() {

@@ -11,6 +11,7 @@ import (
 	"iter"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -100,24 +101,41 @@ func (o *Objects) patch(ctx context.Context, ref v1alpha1.ObjectReference, ops [
 	return err
 }
 
-// SetStatus implements activities.Objects.
-func (o *Objects) SetStatus(ctx context.Context, ref v1alpha1.ObjectReference, status map[string]any) error {
-	err := o.patch(ctx, ref, []patchOp{{"add", "/status", status}}, "status")
-	if apierrors.IsNotFound(err) {
-		return activities.ErrGone
-	}
-	if err != nil {
+// UpdateStatus implements activities.Objects.
+func (o *Objects) UpdateStatus(ctx context.Context, ref v1alpha1.ObjectReference, change func(*unstructured.Unstructured) map[string]any) error {
+	for try := 1; ; try++ {
+		obj, err := o.Get(ctx, ref)
+		if err != nil {
+			return err
+		}
+		was := obj.Object["status"]
+		status := change(obj.DeepCopy())
+		if equality.Semantic.DeepEqual(was, any(status)) {
+			return nil
+		}
+		ref.UID = obj.GetUID()
+		err = o.patch(ctx, ref, []patchOp{
+			{"replace", "/metadata/resourceVersion", obj.GetResourceVersion()},
+			{"add", "/status", status},
+		}, "status")
+		switch {
+		case err == nil:
+			return nil
+		case apierrors.IsNotFound(err):
+			return activities.ErrGone
+		case apierrors.IsConflict(err) && try < writeTries:
+			continue
+		}
 		// A patch that tests the UID of another object of that name is refused, not told that there is none.
 		if _, gerr := o.Get(ctx, ref); errors.Is(gerr, activities.ErrGone) {
 			return activities.ErrGone
 		}
 		return fmt.Errorf("write status of %s %q: %w", ref.Kind, ref.Name, err)
 	}
-	return nil
 }
 
-// finalizerTries bounds how often a write of finalizers is repeated when somebody else writes them, too.
-const finalizerTries = 5
+// writeTries bounds how often a write is repeated when another writer was first.
+const writeTries = 10
 
 // Hold implements activities.Objects. The object must still be of the generation that was read.
 func (o *Objects) Hold(ctx context.Context, read *unstructured.Unstructured) error {
@@ -168,7 +186,7 @@ func (o *Objects) setFinalizers(ctx context.Context, ref v1alpha1.ObjectReferenc
 			return nil
 		case apierrors.IsNotFound(err):
 			return activities.ErrGone
-		case apierrors.IsConflict(err) && try < finalizerTries:
+		case apierrors.IsConflict(err) && try < writeTries:
 			continue
 		default:
 			return fmt.Errorf("write finalizers of %s %q: %w", ref.Kind, ref.Name, err)

@@ -196,7 +196,6 @@ func cancel(ctx context.Context, p *v1alpha1.Plan, now metav1.Time) error {
 	p.Status.Cancel = &v1alpha1.PlanCancel{By: requester(ctx), At: &now}
 	if meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionPlanned) && p.Status.Approval == nil {
 		// Nothing is under way that could say how it ended.
-		p.Status.FinishedAt = &now
 		condition.Stalled(&p.Status.Conditions, p.Generation, v1alpha1.ReasonCancelled,
 			fmt.Sprintf("Cancelled by %s before anybody approved it. Make a new plan.", nameOf(p.Status.Cancel.By)))
 		return nil

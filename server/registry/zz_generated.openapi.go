@@ -645,6 +645,13 @@ func schema_hykube_hykube_api_v1alpha1_PlanChange(ref common.ReferenceCallback) 
 							Ref:         ref(runtime.RawExtension{}.OpenAPIModelName()),
 						},
 					},
+					"updatesRecord": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The resource needs no change, and the apply records what was read of it: the provider gave other values than were recorded, or the same ones in another form, such as an empty list for null.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
 					"dependsOn": {
 						VendorExtensible: spec.VendorExtensible{
 							Extensions: spec.Extensions{
@@ -1843,7 +1850,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanSummary(ref common.ReferenceCallback)
 					},
 					"noOp": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Resources found to be as they should.",
+							Description: "Resources that need no change.",
 							Default:     0,
 							Type:        []string{"integer"},
 							Format:      "int32",

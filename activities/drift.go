@@ -1,0 +1,64 @@
+package activities
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/condition"
+	"github.com/hykube/hykube/internal/ledger"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+)
+
+// This file remembers on objects what plans found changed outside of Hykube. That is an observation: it moves no generation and no
+// digest, and makes no plan stale.
+
+// mostPaths is how many attributes a condition names.
+const mostPaths = 20
+
+// observe writes to the object of a change whether its infrastructure drifted, if the plan read it.
+func (a *Activities) observe(ctx context.Context, c *ledger.Change) error {
+	if !c.Read || c.Deposed != "" {
+		return nil
+	}
+	obj, err := a.Objects.Get(ctx, c.Object)
+	if err != nil {
+		return ignoreGone(err)
+	}
+	if had := statusOf(obj).drifted(); len(c.Drift) == 0 && !had {
+		return nil
+	}
+	rec, err := a.Ledger.Instance(ctx, c.Object)
+	if err != nil || rec.Digest() != c.Bound.State || rec.Intent != nil {
+		return err // another plan changed it after this one read it
+	}
+	return a.writeStatus(ctx, c.Object, func(s *status) {
+		if len(c.Drift) == 0 {
+			meta.RemoveStatusCondition(&s.conditions, v1alpha1.ConditionDrifted)
+			return
+		}
+		reason, message := v1alpha1.ReasonDrifted, "Changed outside of Hykube: "+pathsText(c.Drift)
+		if slices.Contains(c.Drift, gone) {
+			reason, message = v1alpha1.ReasonGone, "Removed outside of Hykube"
+		}
+		condition.Set(&s.conditions, c.Object.Generation, v1alpha1.ConditionDrifted, true, reason, message+".")
+		if reason == v1alpha1.ReasonGone {
+			s.stallDrifted(c.Object.Generation)
+		}
+	})
+}
+
+// stallDrifted says that the infrastructure is not what the spec asks for, because it was changed outside of Hykube.
+func (s *status) stallDrifted(generation int64) {
+	d := meta.FindStatusCondition(s.conditions, v1alpha1.ConditionDrifted)
+	s.stall(generation, d.Reason, d.Message+" The next plan shows how to change it back.")
+}
+
+func pathsText(paths []string) string {
+	if n := len(paths) - mostPaths; n > 0 {
+		return strings.Join(paths[:mostPaths], ", ") + ", and more"
+	}
+	return strings.Join(paths, ", ")
+}
