@@ -19,8 +19,8 @@ import (
 const mostPaths = 20
 
 // observe writes to the object of a change whether its infrastructure drifted, if the plan read it.
-func (a *Activities) observe(ctx context.Context, c *ledger.Change) error {
-	if !c.Read || c.Deposed != "" {
+func (a *Activities) observe(ctx context.Context, po *v1alpha1.Plan, c *ledger.Change) error {
+	if !c.Read || c.Deposed != "" || po.Spec.Speculative {
 		return nil
 	}
 	obj, err := a.Objects.Get(ctx, c.Object)

@@ -63,7 +63,7 @@ func (a *Activities) Publish(ctx context.Context, in workflows.Publish) (workflo
 		if c.Read {
 			read++
 		}
-		if err := a.observe(ctx, c); err != nil {
+		if err := a.observe(ctx, po, c); err != nil {
 			return workflows.Published{}, err
 		}
 		if c.State == v1alpha1.ChangeFailed || c.State == v1alpha1.ChangeSkipped {
@@ -103,7 +103,7 @@ func (a *Activities) Publish(ctx context.Context, in workflows.Publish) (workflo
 	}
 	summary.Resources, summary.NotRead = int32(in.Resources), int32(max(0, in.Recorded-read))
 	summary.Text = summaryText(&summary)
-	if !empty && !po.ApprovesItself() {
+	if !empty && !po.ApprovesItself() && !po.Spec.Speculative {
 		if err := a.await(ctx, po); err != nil {
 			return workflows.Published{}, err
 		}

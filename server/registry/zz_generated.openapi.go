@@ -1871,6 +1871,27 @@ func schema_hykube_hykube_api_v1alpha1_PlanSummary(ref common.ReferenceCallback)
 							Format:      "int32",
 						},
 					},
+					"recordUpdates": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Resources of which nothing but the recorded state is brought up to date with what was read; each counts under noOp, too.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"resources": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Objects in the plan's scope.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"notRead": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Resources that exist, as far as is recorded, and that the plan did not read from their provider.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
 					"text": {
 						SchemaProps: spec.SchemaProps{
 							Description: "The counts in one line, such as \"+3 ~1 -/+0 -0\"; \"no changes\" when there is nothing to do.",
