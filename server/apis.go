@@ -8,6 +8,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apiserver/pkg/registry/generic"
 	"k8s.io/apiserver/pkg/registry/rest"
 	genericapiserver "k8s.io/apiserver/pkg/server"
@@ -27,6 +28,7 @@ import (
 	rbacrest "k8s.io/kubernetes/pkg/registry/rbac/rest"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/schema"
 	"github.com/hykube/hykube/server/kinds"
 	"github.com/hykube/hykube/server/registry"
 )
@@ -65,6 +67,8 @@ func (s *Server) installAPIs() error {
 		Objects:       s.objects,
 		Types:         func(terraformType string) []kinds.Kind { return s.kinds.ByType(v1alpha1.ModeManaged, terraformType) },
 		Query:         s.query,
+		Check:         func(objects []*unstructured.Unstructured) []v1alpha1.ValidationProblem { return s.kinds.Check(objects) },
+		ConfigBlock:   func(provider string) *schema.Block { return s.kinds.ProviderConfigBlock(provider) },
 	})
 	if err != nil {
 		return fmt.Errorf("make kinds of hykube.io: %w", err)

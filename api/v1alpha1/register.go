@@ -34,6 +34,7 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&PlanObjects{},
 		&PlanRecord{}, &PlanRecordList{},
 		&Query{},
+		&Validation{},
 	)
 	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 	return nil

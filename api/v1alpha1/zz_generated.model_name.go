@@ -199,3 +199,23 @@ func (in QueryStatus) OpenAPIModelName() string {
 func (in SecretArgument) OpenAPIModelName() string {
 	return "io.hykube.api.v1alpha1.SecretArgument"
 }
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in Validation) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.Validation"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ValidationProblem) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.ValidationProblem"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ValidationSpec) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.ValidationSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ValidationStatus) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.ValidationStatus"
+}

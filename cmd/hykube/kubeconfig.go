@@ -67,6 +67,9 @@ func (o *kubeconfigOptions) run(cmd *cobra.Command, now time.Time) error {
 		return err
 	}
 	o.user.Expires = now.Add(life)
+	if err := o.user.Validate(now); err != nil {
+		return fmt.Errorf("make kubeconfig: %w", err)
+	}
 	if u, err := url.Parse(o.user.ServerURL); o.user.ServerURL != "" && (err != nil || u.Scheme != "https" || u.Host == "") {
 		return fmt.Errorf("--server %q: write https://HOST:PORT", o.user.ServerURL)
 	}

@@ -62,7 +62,7 @@ Exit codes: 0 done, or nothing to do; 1 error; 2 changes wait for approval (with
 	}
 	cmd.SetFlagErrorFunc(flagError)
 	cmd.SetUsageTemplate(usage(cmd.UsageTemplate()))
-	add("journey", newApply(s), newPlan(s), newShow(s), newApprove(s), newDiscard(s), newCancel(s), newDestroy(s), newRefresh(s))
+	add("journey", newValidate(s), newApply(s), newPlan(s), newShow(s), newApprove(s), newDiscard(s), newCancel(s), newDestroy(s), newRefresh(s))
 	add("existing", newImport(s), newQuery(s), newState(s), newTaint(s), newUntaint(s))
 	add("look", newStatus(s), newProvider(s), newGraph(s), newUI(s))
 	add("other", newVersion(s), newCompletion(s))

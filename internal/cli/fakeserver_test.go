@@ -53,6 +53,8 @@ type fakeServer struct {
 	openapi string
 	// querying answers queries.
 	querying func(q *v1alpha1.Query)
+	// validating answers validations.
+	validating func(v *v1alpha1.Validation)
 	// state is the raw state of every object.
 	state map[string]any
 	// denied are the rights that the user lacks, such as "approve plans" or "update plans/approval".
@@ -189,6 +191,17 @@ func (f *fakeServer) resource(w http.ResponseWriter, r *http.Request, gv string,
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if parts[0] == "validations" {
+		v := &v1alpha1.Validation{}
+		if err := json.NewDecoder(r.Body).Decode(v); err != nil {
+			f.answer(w, 400, status(400, metav1.StatusReasonBadRequest, err.Error()))
+			return
+		}
+		f.validating(v)
+		v.APIVersion, v.Kind = "hykube.io/v1alpha1", "Validation"
+		f.answer(w, 201, v)
+		return
+	}
 	if parts[0] == "queries" {
 		q := &v1alpha1.Query{}
 		if err := json.NewDecoder(r.Body).Decode(q); err != nil {

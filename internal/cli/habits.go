@@ -19,8 +19,6 @@ func terraformVerb(name string) string {
 	switch name {
 	case "init":
 		return "nothing has to be initialised: a Provider object installs its provider, see `kubectl explain provider.spec`"
-	case "validate":
-		return "the server validates what it records: kubectl apply --dry-run=server -f PATH"
 	case "output":
 		return "values stand in the status of objects: kubectl get KIND NAME -o jsonpath={.status.attributes.ATTRIBUTE}"
 	case "workspace":

@@ -32,7 +32,7 @@ func TestTerraformHabits(t *testing.T) {
 		{"apply plan-x7k2d --auto-approve", `apply takes no names, and "plan-x7k2d" is one`},
 		{"plan sim_network.main", "--target TYPE.NAME"},
 		{"init", "a Provider object installs its provider"},
-		{"validate", "kubectl apply --dry-run=server"},
+		{"validate", "say what to check: -f PATH"},
 		{"get", "kubectl does that itself: kubectl get"},
 		{"aply", `did you mean "apply"?`},
 		{"aply -f first.yaml", `unknown verb "aply": did you mean "apply"?`},

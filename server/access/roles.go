@@ -74,7 +74,11 @@ func ClusterRoles() []rbacv1.ClusterRole {
 		),
 		// Neither edit nor admin has this: who approves plans must not remove the record of it.
 		role("hykube:plan-record-deleter", "", rule(group, []string{"planrecords"}, slices.Concat(readVerbs, []string{"delete", "deletecollection"}))),
-		role("hykube:provider-viewer", "", rule(group, []string{"providers"}, readVerbs)),
+		role("hykube:provider-viewer", "",
+			rule(group, []string{"providers"}, readVerbs),
+			// A validation reads the providers' schemas, which the OpenAPI documents show to every user, and nothing else.
+			rule(group, []string{"validations"}, []string{"create"}),
+		),
 		role("hykube:temporal", "", rbacv1.PolicyRule{Verbs: []string{"*"}, NonResourceURLs: []string{"/temporal", "/temporal/*"}}),
 	)
 }

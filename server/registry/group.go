@@ -12,6 +12,7 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/schema"
 )
 
 // InUseFunc says how many living resources use a Provider or a ProviderConfig, and names one.
@@ -39,6 +40,9 @@ type Config struct {
 	// Types are what queries can be about, and Query answers them.
 	Types TypesFunc
 	Query QueryFunc
+	// Check and ConfigBlock are what validations need to know of the providers.
+	Check       CheckFunc
+	ConfigBlock func(provider string) *schema.Block
 }
 
 // NewGroup returns the API group hykube.io.
@@ -74,6 +78,7 @@ func NewGroup(c Config) (*genericapiserver.APIGroupInfo, error) {
 		"plans/objects":          &objectsREST{plans: plans.Store, objects: c.Objects},
 		"planrecords":            records,
 		"queries":                &queryREST{configs: configs.Store, authorizer: c.Authorizer, types: c.Types, query: c.Query},
+		"validations":            &validationREST{check: c.Check, config: c.ConfigBlock},
 	}
 	return &info, nil
 }

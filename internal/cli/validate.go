@@ -1,0 +1,192 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diff"
+)
+
+type validateOptions struct {
+	*session
+	paths     []string
+	recursive bool
+	output    string
+}
+
+func newValidate(s *session) *cobra.Command {
+	o := &validateOptions{session: s}
+	cmd := &cobra.Command{
+		Use:   "validate -f PATH",
+		Short: "Check files against the schemas of the providers",
+		Long: `Check files against the schemas of the providers.
+
+The server checks each object as it would when it is recorded: arguments, types and expressions, and references between the
+objects of the files. It reads no object and no state, so a reference to an object that is not in the files is no error, and
+no right is needed but to reach the server. The providers of the files must be installed: their schemas are the server's.
+
+All mistakes are reported at once, each with file, line and column. The command exits with 1 when there is an error.
+"kubectl hykube plan -f PATH" also looks at what is recorded, and "kubectl apply --dry-run=server" at the caller's rights.`,
+		Example: `  kubectl hykube validate -f infra/ -R
+
+  # in a pipeline
+  kubectl hykube validate -f infra/ -R -o json`,
+		Args: noNames("-f PATH names files"),
+		RunE: run(o),
+	}
+	cmd.Flags().StringArrayVarP(&o.paths, "filename", "f", nil, "File, directory or URL with the objects, or - for standard input; may be given more than once")
+	cmd.Flags().BoolVarP(&o.recursive, "recursive", "R", false, "Look into the sub-directories of -f, too")
+	outputFlag(cmd, &o.output, "Print", "text", "json")
+	return cmd
+}
+
+func (o *validateOptions) Complete([]string) error { return o.connect() }
+
+func (o *validateOptions) Validate() error {
+	if len(o.paths) == 0 {
+		return errors.New("say what to check: -f PATH")
+	}
+	return checkOutput(o.output, "text", "json")
+}
+
+// finding is one problem with its place, as -o json prints it.
+type finding struct {
+	Severity v1alpha1.Severity `json:"severity"`
+	File     string            `json:"file,omitempty"`
+	Line     int               `json:"line,omitempty"`
+	Column   int               `json:"column,omitempty"`
+	Object   string            `json:"object,omitempty"`
+	Field    string            `json:"field,omitempty"`
+	Message  string            `json:"message"`
+}
+
+func (f finding) String() string {
+	at := f.File
+	if f.Line > 0 {
+		at += fmt.Sprintf(":%d", f.Line)
+	}
+	if f.Column > 0 {
+		at += fmt.Sprintf(":%d", f.Column)
+	}
+	var parts []string
+	for _, p := range []string{at, strings.ToLower(string(f.Severity)), f.Object, f.Field, f.Message} {
+		if p != "" {
+			parts = append(parts, diff.Clean(p, false))
+		}
+	}
+	return strings.Join(parts, ": ")
+}
+
+func (o *validateOptions) Run(ctx context.Context) error {
+	ms, err := o.manifests(ctx, o.paths, o.recursive)
+	if err != nil {
+		// What cannot be read has no objects to check; each line of the error has its place already.
+		return err
+	}
+	found, err := o.validate(ctx, ms)
+	if err != nil {
+		return err
+	}
+	bad := 0
+	for _, f := range found {
+		if f.Severity == v1alpha1.SeverityError {
+			bad++
+		}
+	}
+	if o.output == "json" {
+		answer := struct {
+			Valid    bool      `json:"valid"`
+			Objects  int       `json:"objects"`
+			Errors   int       `json:"errors"`
+			Warnings int       `json:"warnings"`
+			Problems []finding `json:"problems"`
+		}{bad == 0, len(ms), bad, len(found) - bad, append([]finding{}, found...)}
+		if err := printJSON(o.terminal, answer, "json"); err != nil {
+			return err
+		}
+	} else {
+		for _, f := range found {
+			fmt.Fprintln(o.ErrOut, f)
+		}
+		o.conclusion(len(ms), bad, len(found)-bad)
+	}
+	if bad > 0 {
+		return silent(ExitError)
+	}
+	return nil
+}
+
+func (o *validateOptions) conclusion(objects, bad, warnings int) {
+	verdict := o.style.Green("Valid.")
+	if bad > 0 {
+		verdict = o.style.Red("Not valid: " + plural(bad, "error") + ".")
+	}
+	text := plural(objects, "object") + " checked"
+	if warnings > 0 {
+		text += ", " + plural(warnings, "warning")
+	}
+	fmt.Fprintf(o.Out, "%s %s.\n", o.style.Bold(verdict), text)
+}
+
+// validate asks the server about the objects, and returns what it finds in the order of the files.
+func (s *session) validate(ctx context.Context, ms []manifest) ([]finding, error) {
+	in, out := &v1alpha1.Validation{}, &v1alpha1.Validation{}
+	for _, m := range ms {
+		raw, err := json.Marshal(withoutSecrets(m.object))
+		if err != nil {
+			return nil, fmt.Errorf("%s: encode %s %q: %w", m.where(), m.object.GetKind(), m.object.GetName(), err)
+		}
+		in.Spec.Objects = append(in.Spec.Objects, runtime.RawExtension{Raw: raw})
+	}
+	in.Namespace = s.namespace
+	err := s.hykube.Post().Namespace(s.namespace).Resource("validations").Body(in).Do(ctx).Into(out)
+	if apierrors.IsRequestEntityTooLargeError(err) {
+		return nil, fmt.Errorf("validate: the files are larger than a request may be, about 2 MB; check them in parts")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("validate: %w", explain(err, s.server()))
+	}
+	var found []finding
+	for _, p := range out.Status.Problems {
+		if int(p.Index) >= len(ms) {
+			continue
+		}
+		m := ms[p.Index]
+		line, column := m.position(p.Field)
+		found = append(found, finding{p.Severity, m.file, line, column, fmt.Sprintf("%s %q", m.object.GetKind(), m.object.GetName()), p.Field, p.Message})
+	}
+	slices.SortStableFunc(found, func(a, b finding) int {
+		return cmp.Or(strings.Compare(a.File, b.File), a.Line-b.Line, a.Column-b.Column)
+	})
+	return found, nil
+}
+
+// withoutSecrets is an object without the values of a Secret: a validation needs its keys alone.
+func withoutSecrets(u *unstructured.Unstructured) *unstructured.Unstructured {
+	if (u.GroupVersionKind().GroupKind().String()) != "Secret" {
+		return u
+	}
+	u = u.DeepCopy()
+	for _, f := range []string{"data", "stringData"} {
+		if values, ok := u.Object[f].(map[string]any); ok {
+			for k := range values {
+				values[k] = ""
+			}
+		}
+	}
+	// The copy of it that kubectl apply keeps has the values, too.
+	u.SetAnnotations(nil)
+	return u
+}
+

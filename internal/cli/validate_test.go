@@ -1,0 +1,40 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+func TestValidate(t *testing.T) {
+	f := newFakeServer(t)
+	var sent *v1alpha1.Validation
+	f.validating = func(v *v1alpha1.Validation) {
+		sent = v
+		v.Status.Problems = []v1alpha1.ValidationProblem{
+			{Index: 1, Severity: v1alpha1.SeverityError, Field: "spec.name, column 3", Message: "no"},
+			{Index: 0, Severity: v1alpha1.SeverityWarning, Field: "data", Message: "perhaps"},
+		}
+	}
+	text := "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\ndata: {k: aHVudGVyMg==}\n---\napiVersion: sim.hykube.io/v1\nkind: sim-network\nmetadata: {name: net}\nspec: {name: \"${x}\"}\n"
+	out, errOut, code := f.run("validate", "-f", write(t, text))
+	for _, want := range []string{`first.yaml:4:1: warning: Secret "s": data: perhaps` + "\n", `first.yaml:9:17: error: sim-network "net": spec.name, column 3: no` + "\n"} {
+		if !strings.Contains(errOut, want) {
+			t.Errorf("missing %q in:\n%s", want, errOut)
+		}
+	}
+	if code != ExitError || out != "Not valid: 1 error. 2 objects checked, 1 warning.\n" {
+		t.Errorf("code %d: %s", code, out)
+	}
+	if s := string(sent.Spec.Objects[0].Raw); strings.Contains(s, "aHVu") || !strings.Contains(s, `"k":""`) {
+		t.Errorf("a secret was sent: %s", s)
+	}
+	if out, _, code = f.run("validate", "-f", write(t, text), "-o", "json"); code != ExitError || !strings.Contains(out, `"column": 17`) || !strings.Contains(out, `"valid": false`) {
+		t.Errorf("code %d: %s", code, out)
+	}
+	f.validating = func(*v1alpha1.Validation) {}
+	if out, _, code = f.run("validate", "-f", write(t, text)); code != ExitDone || out != "Valid. 2 objects checked.\n" {
+		t.Errorf("code %d: %s", code, out)
+	}
+}

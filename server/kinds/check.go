@@ -1,0 +1,198 @@
+package kinds
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/zclconf/go-cty/cty"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/schema"
+	"github.com/hykube/hykube/internal/spelling"
+)
+
+// Check judges objects as they are written: as a create would, and their references to each other as a plan would. It reads
+// nothing that is stored. The objects must name their namespaces.
+func (k *Kinds) Check(objects []*unstructured.Unstructured) []v1alpha1.ValidationProblem {
+	c := &check{Kinds: k, written: map[plan.Address]*unstructured.Unstructured{}}
+	for _, u := range objects {
+		if a, ok := addressed(u); ok {
+			c.written[a] = u
+		}
+	}
+	for i, u := range objects {
+		c.index = int32(i)
+		c.object(u)
+	}
+	return c.problems
+}
+
+type check struct {
+	*Kinds
+	// written are the objects by their addresses, all with a namespace.
+	written  map[plan.Address]*unstructured.Unstructured
+	index    int32
+	problems []v1alpha1.ValidationProblem
+}
+
+// addressed is what expressions in other namespaces call an object.
+func addressed(u *unstructured.Unstructured) (plan.Address, bool) {
+	a := plan.Address{Namespace: u.GetNamespace(), Name: u.GetName()}
+	gvk := u.GroupVersionKind()
+	if _, ours := v1alpha1.ProviderOfGroup(gvk.Group); ours {
+		mode, typ := v1alpha1.ParseKind(gvk.Kind)
+		if mode != v1alpha1.ModeManaged {
+			a.Mode = mode
+		}
+		a.Type = typ
+		return a, true
+	}
+	switch {
+	case gvk.Group == "" && gvk.Kind == "ConfigMap":
+		a.Type = plan.TypeConfigMap
+	case gvk.Group == "" && gvk.Kind == "Secret":
+		a.Type = plan.TypeSecret
+	default:
+		return a, false
+	}
+	return a, true
+}
+
+func (c *check) add(severity v1alpha1.Severity, field, message string) {
+	c.problems = append(c.problems, v1alpha1.ValidationProblem{Index: c.index, Severity: severity, Field: field, Message: message})
+}
+
+func (c *check) object(u *unstructured.Unstructured) {
+	gvk := u.GroupVersionKind()
+	provider, ours := v1alpha1.ProviderOfGroup(gvk.Group)
+	if !ours {
+		return
+	}
+	g := c.snapshot.Load().groups[gvk.Group]
+	if g == nil {
+		c.add(v1alpha1.SeverityError, "apiVersion", fmt.Sprintf("no provider %q is installed, so its kinds cannot be checked; install it, or correct the name", provider))
+		return
+	}
+	if gvk.Version != g.version.Version {
+		c.add(v1alpha1.SeverityError, "apiVersion", fmt.Sprintf("must be %s", g.version))
+		return
+	}
+	s := g.byKind[gvk.Kind]
+	if s == nil {
+		hint := ""
+		if near := spelling.Nearest(gvk.Kind, slices.Collect(maps.Keys(g.byKind))); near != "" {
+			hint = fmt.Sprintf("; did you mean %q?", near)
+		}
+		c.add(v1alpha1.SeverityError, "kind", fmt.Sprintf("provider %q has no kind %q%s", provider, gvk.Kind, hint))
+		return
+	}
+	errs := strategy{typer: typer{c.codecs.scheme}, kind: s}.Validate(context.Background(), u)
+	for _, e := range errs {
+		at := e.Field
+		if at == "<nil>" {
+			at = ""
+		}
+		c.add(v1alpha1.SeverityError, at, e.ErrorBody())
+	}
+	for _, w := range s.warnings(u) {
+		at, text, _ := strings.Cut(w, ": ")
+		c.add(v1alpha1.SeverityWarning, at, text)
+	}
+	if len(errs) == 0 {
+		c.references(s, u)
+	}
+}
+
+// references checks what an object refers to: types and attributes of all, and whether one that looks like a misspelled name of
+// another object of the validation is there.
+func (c *check) references(s *served, u *unstructured.Unstructured) {
+	spec, _ := u.Object["spec"].(map[string]any)
+	config, _ := s.parseSpec(u.GetNamespace(), spec)
+	refs := config.References()
+	for _, e := range s.lifecycleExpressions(u) {
+		refs = append(refs, e.References()...)
+	}
+	catalog := plan.Catalog{Block: c.block(u.GetNamespace()), Exists: func(plan.Address) bool { return true }, Types: c.types}
+	for _, d := range append(plan.CheckReferences(refs, catalog), config.CheckTypes(catalog)...) {
+		c.add(d.Severity, d.Attribute, strings.TrimSpace(d.Summary+": "+d.Detail))
+	}
+	for _, r := range refs {
+		a := full(r.Address, u.GetNamespace())
+		if c.written[a] != nil {
+			continue
+		}
+		var names []string
+		for other := range c.written {
+			if other.Namespace == a.Namespace && other.Mode == a.Mode && other.Type == a.Type {
+				names = append(names, other.Name)
+			}
+		}
+		if near := spelling.Nearest(r.Name, names); near != "" {
+			c.add(v1alpha1.SeverityWarning, r.Field, fmt.Sprintf("no %s %q is among these objects; did you mean %q?", r.Kind(), r.Name, near))
+		}
+	}
+}
+
+// full is an address with its namespace.
+func full(a plan.Address, namespace string) plan.Address {
+	if a.Namespace == "" {
+		a.Namespace = namespace
+	}
+	return a
+}
+
+// block is the schema of what an address names: of its type, or of the keys that a ConfigMap or a Secret is written with.
+func (c *check) block(namespace string) func(plan.Address) *schema.Block {
+	return func(a plan.Address) *schema.Block {
+		if a.Stored() {
+			return keysOf(c.written[full(a, namespace)])
+		}
+		kinds := c.ByType(a.Mode, a.Type)
+		if len(kinds) == 0 {
+			return nil
+		}
+		return kinds[0].Schema.Block
+	}
+}
+
+// keysOf has an attribute for each key of a ConfigMap or a Secret; nil when its keys are not known.
+func keysOf(u *unstructured.Unstructured) *schema.Block {
+	if u == nil {
+		return nil
+	}
+	out := &schema.Block{}
+	for _, f := range []string{"data", "stringData", "binaryData"} {
+		values, _ := u.Object[f].(map[string]any)
+		for _, key := range slices.Sorted(maps.Keys(values)) {
+			out.Attributes = append(out.Attributes, &schema.Attribute{Name: key, Type: cty.String, Computed: true})
+		}
+	}
+	return out
+}
+
+func (c *check) types(mode v1alpha1.Mode) []string {
+	if mode == "" {
+		return c.managedTypes()
+	}
+	var out []string
+	for _, k := range c.Kinds.Kinds("") {
+		if k.Mode == mode {
+			out = append(out, k.Type)
+		}
+	}
+	return out
+}
+
+// ProviderConfigBlock is the schema of the arguments of an installed provider; nil when there is no such provider.
+func (k *Kinds) ProviderConfigBlock(provider string) *schema.Block {
+	g := k.snapshot.Load().groups[v1alpha1.ProviderGroup(provider)]
+	if g == nil || g.provider.Schema.Config == nil {
+		return nil
+	}
+	return g.provider.Schema.Config.Block
+}

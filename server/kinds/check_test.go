@@ -1,0 +1,68 @@
+package kinds_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+// Objects are judged as they are written, together, and nothing is stored.
+func TestCheck(t *testing.T) {
+	h := newHouse(t, sim())
+	for reason, test := range map[string]struct {
+		documents string
+		want      []string
+	}{
+		"what is right": {"sim-network a {name: n}\nsim-network b {name: '${sim_network.a.id}'}", nil},
+		"what is in another namespace or on the server": {"sim-network a {name: '${sim_network.gone.id} ${namespace.x.sim_network.yonder.id}'}", nil},
+		"all mistakes of all objects": {"sim-network a {mtu: abc, nmae: x}\nsim-netwrok b {}\naws/aws-vpc c {}", []string{
+			"0 Error spec.mtu: Invalid value", "0 Error spec.name: Required value", "0 Error spec.nmae: Forbidden: unknown field",
+			`1 Error kind: provider "sim" has no kind "sim-netwrok"; did you mean "sim-network"?`, `2 Error apiVersion: no provider "aws" is installed`}},
+		"an attribute that another document has not":  {"sim-network a {name: n}\nsim-network b {name: '${sim_network.a.ib}'}", []string{`1 Error spec.name, column 3: Reference to a missing attribute: A sim-network has no attribute "ib". Did you mean "id"?`}},
+		"a type that no provider has":                 {"sim-network b {name: '${sim_netwrk.a.id}'}", []string{`0 Error spec.name, column 3: Reference to an unknown resource type`}},
+		"a value of another type":                     {"sim-network a {name: n}\nsim-network b {name: n, mtu: '${sim_network.a.tags}'}", []string{`1 Error spec.mtu: Incorrect value type: "mtu" needs a number, but its value is a map of string.`}},
+		"a name that is almost that of another":       {"sim-network main {name: n}\nsim-network b {name: '${sim_network.mian.id}'}", []string{`1 Warning spec.name, column 3: no sim-network "mian" is among these objects; did you mean "main"?`}},
+		"a key that a ConfigMap of the documents has": {"ConfigMap app {region: eu}\nsim-network a {name: '${configmap.app.region}'}", nil},
+		"a key that it has not":                       {"ConfigMap app {region: eu}\nsim-network a {name: '${configmap.app.regoin}'}", []string{`1 Error spec.name, column 3: Reference to a missing attribute: The ConfigMap "app" has no key "regoin". Did you mean "region"?`}},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			var objects []*unstructured.Unstructured
+			for line := range strings.SplitSeq(test.documents, "\n") {
+				kind, rest, _ := strings.Cut(line, " ")
+				name, spec, _ := strings.Cut(rest, " ")
+				text := fmt.Sprintf("{apiVersion: sim.hykube.io/v1, kind: %s, metadata: {name: %s, namespace: x}, spec: %s}", kind, name, spec)
+				if provider, k, ok := strings.Cut(kind, "/"); ok {
+					text = strings.NewReplacer("sim.hykube.io", provider+".hykube.io", kind, k).Replace(text)
+				}
+				if kind == "ConfigMap" {
+					text = fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: x}, data: %s}", name, spec)
+				}
+				u := &unstructured.Unstructured{}
+				if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
+					t.Fatal(err)
+				}
+				objects = append(objects, u)
+			}
+			var got []string
+			for _, p := range h.kinds.Check(objects) {
+				got = append(got, fmt.Sprintf("%d %s %s: %s", p.Index, p.Severity, p.Field, p.Message))
+			}
+			if len(got) != len(test.want) {
+				t.Fatal(cmp.Diff(test.want, got))
+			}
+			for _, want := range test.want {
+				found := false
+				for _, g := range got {
+					found = found || strings.HasPrefix(g, want)
+				}
+				if !found {
+					t.Errorf("want %q in %q", want, got)
+				}
+			}
+		})
+	}
+}

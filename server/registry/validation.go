@@ -1,0 +1,150 @@
+package registry
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/schema"
+)
+
+// CheckFunc judges objects of the providers' kinds as they are written. Those of other kinds are there to be referred to.
+type CheckFunc func(objects []*unstructured.Unstructured) []v1alpha1.ValidationProblem
+
+// validationREST serves Validations, which are answered and never stored.
+type validationREST struct {
+	check CheckFunc
+	// config is the schema of a provider's own arguments; nil when it is not installed.
+	config func(provider string) *schema.Block
+}
+
+var (
+	_ rest.Creater              = (*validationREST)(nil)
+	_ rest.Scoper               = (*validationREST)(nil)
+	_ rest.SingularNameProvider = (*validationREST)(nil)
+)
+
+// New implements rest.Storage.
+func (r *validationREST) New() runtime.Object { return new(v1alpha1.Validation) }
+
+// Destroy implements rest.Storage.
+func (r *validationREST) Destroy() {}
+
+// NamespaceScoped implements rest.Scoper.
+func (r *validationREST) NamespaceScoped() bool { return true }
+
+// GetSingularName implements rest.SingularNameProvider.
+func (r *validationREST) GetSingularName() string { return "validation" }
+
+// Create answers a validation.
+func (r *validationREST) Create(ctx context.Context, obj runtime.Object, _ rest.ValidateObjectFunc, _ *metav1.CreateOptions) (runtime.Object, error) {
+	v := obj.(*v1alpha1.Validation)
+	v.Namespace, v.ManagedFields, v.Status = genericapirequest.NamespaceValue(ctx), nil, v1alpha1.ValidationStatus{}
+	objects := make([]*unstructured.Unstructured, len(v.Spec.Objects))
+	for i, raw := range v.Spec.Objects {
+		u := &unstructured.Unstructured{}
+		if err := kjson.UnmarshalCaseSensitivePreserveInts(raw.Raw, &u.Object); err != nil || u.Object == nil {
+			return nil, apierrors.NewInvalid(v1alpha1.Kind("Validation"), v.Name, field.ErrorList{
+				field.Invalid(field.NewPath("spec", "objects").Index(i), field.OmitValueType{}, "must be an object")})
+		}
+		if u.GetNamespace() == "" {
+			u.SetNamespace(v.Namespace)
+		}
+		objects[i] = u
+	}
+	problems := r.check(objects)
+	for i, u := range objects {
+		for _, p := range r.fixed(u) {
+			p.Index = int32(i)
+			problems = append(problems, p)
+		}
+	}
+	slices.SortStableFunc(problems, func(a, b v1alpha1.ValidationProblem) int { return int(a.Index - b.Index) })
+	v.Status.Problems = problems
+	return v, nil
+}
+
+// fixed checks an object of hykube.io; it has nothing to say about others.
+func (r *validationREST) fixed(u *unstructured.Unstructured) []v1alpha1.ValidationProblem {
+	if u.GroupVersionKind().Group != v1alpha1.GroupName {
+		return nil
+	}
+	var errs field.ErrorList
+	var out []v1alpha1.ValidationProblem
+	switch u.GetKind() {
+	case "Provider":
+		p := &v1alpha1.Provider{}
+		if out = decodeStrictly(u, p); out == nil {
+			errs = validateProvider(p)
+		}
+	case "ProviderConfig":
+		pc := &v1alpha1.ProviderConfig{}
+		if out = decodeStrictly(u, pc); out == nil {
+			errs = append(validateProviderConfig(pc), r.arguments(pc)...)
+		}
+	case "Plan":
+		p := &v1alpha1.Plan{}
+		if out = decodeStrictly(u, p); out == nil {
+			setPlanDefaults(p)
+			errs = validatePlan(p)
+		}
+	}
+	for _, e := range errs {
+		out = append(out, problem(e.Field, e.ErrorBody()))
+	}
+	return out
+}
+
+func problem(at, message string) v1alpha1.ValidationProblem {
+	return v1alpha1.ValidationProblem{Severity: v1alpha1.SeverityError, Field: at, Message: message}
+}
+
+// decodeStrictly reads an object into a Go type, and reports each field that the type does not have.
+func decodeStrictly(u *unstructured.Unstructured, into any) []v1alpha1.ValidationProblem {
+	err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(u.Object, into, true)
+	if err == nil {
+		return nil
+	}
+	strict, ok := runtime.AsStrictDecodingError(err)
+	if !ok {
+		return []v1alpha1.ValidationProblem{problem("", err.Error())}
+	}
+	var out []v1alpha1.ValidationProblem
+	for _, e := range strict.Errors() {
+		out = append(out, problem("", e.Error()))
+	}
+	return out
+}
+
+// arguments checks a provider's own arguments against its schema. Those that come from Secrets are not there to be checked.
+func (r *validationREST) arguments(pc *v1alpha1.ProviderConfig) field.ErrorList {
+	block := r.config(pc.Spec.Provider)
+	args, err := configArguments(pc.Spec.Config)
+	if block == nil || err != nil {
+		return nil
+	}
+	_, diags := plan.ConfigOptions{Settled: true, Ephemeral: true, Namespace: pc.Namespace}.Parse(args, block)
+	var errs field.ErrorList
+	for _, d := range diags {
+		at := strings.Replace(d.Attribute, "spec", "spec.config", 1)
+		fromSecret := slices.ContainsFunc(pc.Spec.SecretRefs, func(s v1alpha1.SecretArgument) bool { return at == "spec.config."+s.Argument })
+		if d.Severity != v1alpha1.SeverityError || d.Summary == plan.SummaryMissingArgument && fromSecret {
+			continue
+		}
+		errs = append(errs, &field.Error{Type: field.ErrorTypeInvalid, Field: at, BadValue: field.OmitValueType{}, Detail: strings.TrimSpace(fmt.Sprintf("%s. %s", d.Summary, d.Detail))})
+	}
+	return errs
+}
+
