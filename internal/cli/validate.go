@@ -189,4 +189,3 @@ func withoutSecrets(u *unstructured.Unstructured) *unstructured.Unstructured {
 	u.SetAnnotations(nil)
 	return u
 }
-

@@ -147,4 +147,3 @@ func (r *validationREST) arguments(pc *v1alpha1.ProviderConfig) field.ErrorList 
 	}
 	return errs
 }
-
