@@ -38,12 +38,13 @@ func newStatus(s *session) *cobra.Command {
 Of a namespace: its resources by the reason of their condition Ready, those that need attention, those that drifted, and its last plans. Of a
 plan: how far it is, who decided, and what failed, in full.`,
 		Example: `  kubectl hykube status -n prod
+  kubectl hykube status --watch
   kubectl hykube status apply-x7k2d --watch`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: completePlans(s, nil),
 		RunE:              run(o),
 	}
-	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "Watch a plan until it ends")
+	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "Watch the namespace until Ctrl-C, or a plan until it ends")
 	return cmd
 }
 
@@ -55,13 +56,13 @@ func (o *statusOptions) Complete(args []string) error {
 }
 
 func (o *statusOptions) Validate() error {
-	if o.watch && o.name == "" {
-		return errNoName
-	}
 	return nil
 }
 
 func (o *statusOptions) Run(ctx context.Context) error {
+	if o.name == "" && o.watch {
+		return o.watchNamespace(ctx)
+	}
 	if o.name == "" {
 		return o.overview(ctx)
 	}
@@ -74,7 +75,12 @@ func (o *statusOptions) one(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if o.watch && !finished(p) && !waiting(p) {
+	if o.watch && waiting(p) {
+		if p, err = o.awaitDecision(ctx, p); err != nil || p == nil {
+			return err
+		}
+	}
+	if o.watch && !finished(p) {
 		began := time.Now()
 		if p, err = o.awaitPlanned(ctx, p); err != nil {
 			return err
