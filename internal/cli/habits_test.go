@@ -33,7 +33,7 @@ func TestTerraformHabits(t *testing.T) {
 		{"plan sim_network.main", "--target TYPE.NAME"},
 		{"init", "a Provider object installs its provider"},
 		{"validate", "say what to check: -f PATH"},
-		{"get", "kubectl does that itself: kubectl get"},
+		{"get pods", "kubectl does that itself: kubectl get pods"},
 		{"aply", `did you mean "apply"?`},
 		{"aply -f first.yaml", `unknown verb "aply": did you mean "apply"?`},
 		{"state lsit -o name", `did you mean "list"?`},

@@ -100,7 +100,7 @@ func TestVersionAndHelp(t *testing.T) {
 	if _, errOut, code := f.run("aply"); code != ExitError || !strings.Contains(errOut, `did you mean "apply"?`) {
 		t.Errorf("code %d: %s", code, errOut)
 	}
-	if _, errOut, _ := f.run("get"); !strings.Contains(errOut, "kubectl does that itself") {
+	if _, errOut, _ := f.run("get", "pods"); !strings.Contains(errOut, "kubectl does that itself") {
 		t.Error(errOut)
 	}
 	if out, _, _ := f.run("completion", "kubectl"); !strings.Contains(out, "exec kubectl-hykube __complete") {

@@ -541,7 +541,11 @@ func (s *session) tellDenied(w io.Writer, denied []kind, what string) {
 	if n := len(names); n > 5 {
 		names = append(names[:5], fmt.Sprintf("%d more", n-5))
 	}
-	fmt.Fprintf(w, "%s you may not list %s in namespace %s, so they are not %s.\n", s.style.Yellow("Note:"), strings.Join(names, ", "), s.namespace, what)
+	where := "namespace " + s.namespace
+	if s.namespace == "" {
+		where = "all namespaces"
+	}
+	fmt.Fprintf(w, "%s you may not list %s in %s, so they are not %s.\n", s.style.Yellow("Note:"), strings.Join(names, ", "), where, what)
 }
 
 func (o *statusOptions) lastPlans(plans []v1alpha1.Plan) error {

@@ -1,0 +1,42 @@
+package cli
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+func TestGetAll(t *testing.T) {
+	f := newFakeServer(t)
+	network(f, "main", nil)
+	f.put(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "sim.hykube.io/v1", "kind": "sim-subnet", "metadata": map[string]any{"name": "a", "namespace": "default"},
+		"status": map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "False", "reason": "ApplyFailed", "message": "Quota\nexceeded"}}}}}, "sim-subnets")
+	out, errOut, code := f.run("get", "all", "-o", "wide")
+	for _, want := range []string{"NAME ", "sim-network/main   True    Applied       net-1", "sim-subnet/a       False   ApplyFailed   -", "Quota exceeded"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("missing %q in (%d, %s):\n%s", want, code, errOut, out)
+		}
+	}
+	if out, _, _ = f.run("get", "all", "-o", "name"); out != "sim-network.sim.hykube.io/main\nsim-subnet.sim.hykube.io/a\n" {
+		t.Errorf("names: %s", out)
+	}
+	if out, _, _ = f.run("get", "all", "-o", "json"); !strings.Contains(out, `"kind": "List"`) || !strings.Contains(out, `"mtu": 1500`) {
+		t.Errorf("JSON: %s", out)
+	}
+	f.refuse = func(r *http.Request) *metav1.Status {
+		if strings.HasSuffix(r.URL.Path, "/sim-subnets") {
+			return status(403, metav1.StatusReasonForbidden, "no")
+		}
+		return nil
+	}
+	out, errOut, code = f.run("get", "all")
+	if code != ExitDone || !strings.Contains(out, "sim-network/main") || !strings.Contains(errOut, "you may not list sim-subnets.sim.hykube.io in namespace default") {
+		t.Errorf("code %d: %s%s", code, out, errOut)
+	}
+	if _, errOut, code = f.run("get", "all", "-n", "default", "-A"); code != ExitError || !strings.Contains(errOut, "exclude each other") {
+		t.Errorf("code %d: %s", code, errOut)
+	}
+}
