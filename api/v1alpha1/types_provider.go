@@ -89,7 +89,8 @@ type ProviderConfigSpec struct {
 	Provider string `json:"provider"`
 	// Arguments of the provider, under its own names, checked against its schema. Strings are templates, as in the spec of a
 	// resource: they may refer to resources, data sources, ConfigMaps, Secrets and ephemeral resources, which are then
-	// there before anything is made with this configuration.
+	// there before anything is made with this configuration. Each provider has its own arguments:
+	// "kubectl hykube provider schema PROVIDER --config" lists them.
 	// +optional
 	Config *runtime.RawExtension `json:"config,omitempty"`
 	// Arguments whose values are taken from Secrets in the same namespace each time the provider is

@@ -98,24 +98,29 @@ type providerSchemaOptions struct {
 	*session
 	provider string
 	kind     string
+	// config shows the arguments of the provider itself.
+	config bool
 }
 
 func newProviderSchema(s *session) *cobra.Command {
 	o := &providerSchemaOptions{session: s}
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "schema PROVIDER [TYPE]",
-		Short: "Show the types of a provider, or the arguments of one",
+		Short: "Show the types of a provider, the arguments of one, or those of the provider itself",
 		Long: `Show the resource types, data sources, ephemeral resources and actions of a provider, or the arguments and attributes of
-one.
+one. With --config it shows the arguments of the provider itself, which a ProviderConfig has in spec.config.
 
 It reads the server's OpenAPI document, as kubectl explain does.`,
 		Example: `  kubectl hykube provider schema sim
   kubectl hykube provider schema sim sim_network
-  kubectl hykube provider schema sim data.sim_network`,
+  kubectl hykube provider schema sim data.sim_network
+  kubectl hykube provider schema sim --config`,
 		Args:              cobra.RangeArgs(1, 2),
 		ValidArgsFunction: completeProviders(s),
 		RunE:              run(o),
 	}
+	cmd.Flags().BoolVar(&o.config, "config", false, "Show the arguments of the provider itself")
+	return cmd
 }
 
 func (o *providerSchemaOptions) Complete(args []string) error {
@@ -126,7 +131,12 @@ func (o *providerSchemaOptions) Complete(args []string) error {
 	return o.connect()
 }
 
-func (o *providerSchemaOptions) Validate() error { return nil }
+func (o *providerSchemaOptions) Validate() error {
+	if o.config && o.kind != "" {
+		return fmt.Errorf("--config shows the arguments of the provider itself: leave %s out", typeName(o.kind))
+	}
+	return nil
+}
 
 // openapi is the part of an OpenAPI schema that is shown.
 type openapi struct {
@@ -217,8 +227,16 @@ func (o *providerSchemaOptions) Run(ctx context.Context) error {
 		return err
 	}
 	kinds := doc.kinds(o.provider)
+	if o.config {
+		o.configuration(doc)
+		return nil
+	}
 	if o.kind == "" {
-		return o.types(kinds)
+		if err := o.types(kinds); err != nil {
+			return err
+		}
+		fmt.Fprintf(o.ErrOut, "%s\n", o.style.Dim(fmt.Sprintf("The arguments of the provider itself: kubectl hykube provider schema %s --config", o.provider)))
+		return nil
 	}
 	s, ok := kinds[o.kind]
 	if !ok {
@@ -253,6 +271,19 @@ func (o *providerSchemaOptions) types(kinds map[string]*openapi) error {
 		fmt.Fprintf(w, "%s\t%s\t%s\n", typeName(n), n, firstSentence(kinds[n].Description))
 	}
 	return w.Flush()
+}
+
+// configuration shows the provider's own arguments.
+func (o *providerSchemaOptions) configuration(doc *openapiDocument) {
+	s := doc.Components.Schemas["io.hykube."+o.provider+"."+v1alpha1.ResourceVersion+".Configuration"]
+	fmt.Fprintf(o.Out, "%s\n", o.style.Bold("provider "+o.provider))
+	if s == nil || len(s.Properties) == 0 {
+		fmt.Fprintln(o.Out, "\nThe provider has no arguments of its own.")
+		return
+	}
+	fmt.Fprintf(o.Out, "\n%s\n", o.style.Bold("Arguments (spec.config of a ProviderConfig; values from Secrets go into spec.secretRefs)"))
+	w := &schemaWriter{w: o.Out, doc: doc, style: o.style}
+	w.fields(s, 2, nil)
 }
 
 // modeOrder is the order in which a provider's types are listed.

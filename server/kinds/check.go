@@ -191,8 +191,8 @@ func (c *check) types(mode v1alpha1.Mode) []string {
 // ProviderConfigBlock is the schema of the arguments of an installed provider; nil when there is no such provider.
 func (k *Kinds) ProviderConfigBlock(provider string) *schema.Block {
 	g := k.snapshot.Load().groups[v1alpha1.ProviderGroup(provider)]
-	if g == nil || g.provider.Schema.Config == nil {
+	if g == nil {
 		return nil
 	}
-	return g.provider.Schema.Config.Block
+	return g.configuration()
 }

@@ -19,7 +19,7 @@ import (
 
 // documentVersion is part of every document's hash. Clients keep a document for as long as its hash stays, so the number
 // must grow when the way in which documents are written changes.
-const documentVersion = 2
+const documentVersion = 3
 
 // refPrefix leads to the models of a document.
 const refPrefix = "#/components/schemas/"
@@ -49,6 +49,19 @@ func (s *served) modelName() string {
 	return "io.hykube." + s.Provider + "." + s.GVK.Version + "." + s.GVK.Kind
 }
 
+// configurationModel is the name of the model of the provider's own arguments. It is no kind's: the plugin shows it.
+func (g *group) configurationModel() string {
+	return "io.hykube." + g.provider.Name + "." + g.version.Version + ".Configuration"
+}
+
+// configuration is the schema of the provider's own arguments; nil when it said nothing of them.
+func (g *group) configuration() *schema.Block {
+	if g.provider.Schema.Config == nil {
+		return nil
+	}
+	return g.provider.Schema.Config.Block
+}
+
 // writeDocument writes the OpenAPI v3 document of a group. It is light on purpose: the models, and of the operations
 // the one that kubectl looks for (PATCH, to see that the server validates fields and dry-runs). The generator for
 // custom resources makes six times as much, which kubectl would fetch and parse at each create.
@@ -69,6 +82,12 @@ func (g *group) writeDocument(w io.Writer) error {
 		j.object("schemas", func() {
 			for _, s := range g.kinds {
 				j.object(s.modelName(), func() { s.writeModel(j) })
+			}
+			if b := g.configuration(); b != nil {
+				j.object(g.configurationModel(), func() {
+					j.string("description", "Arguments of the provider "+g.provider.Name+" itself: spec.config of a ProviderConfig.")
+					writeBlock(j, b, false)
+				})
 			}
 			g.writeSharedModels(j)
 		})

@@ -271,6 +271,9 @@ func (g *group) documentHash() string {
 	g.document.hashOnce.Do(func() {
 		h := sha256.New()
 		_, _ = fmt.Fprintf(h, "%d %q %q %q\n", documentVersion, g.provider.Name, g.provider.Source, g.provider.Version)
+		if b := g.configuration(); b != nil {
+			hashBlock(h, b)
+		}
 		for _, s := range g.kinds {
 			_, _ = fmt.Fprintf(h, "%q %q %q %q %d\n", s.Mode, s.Type, s.GVK.Kind, s.GVR.Resource, s.Schema.Version)
 			hashBlock(h, s.Schema.Block)

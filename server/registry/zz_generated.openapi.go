@@ -2078,7 +2078,7 @@ func schema_hykube_hykube_api_v1alpha1_ProviderConfigSpec(ref common.ReferenceCa
 					},
 					"config": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Arguments of the provider, under its own names, checked against its schema. Strings are templates, as in the spec of a resource: they may refer to resources, data sources, ConfigMaps, Secrets and ephemeral resources, which are then there before anything is made with this configuration.",
+							Description: "Arguments of the provider, under its own names, checked against its schema. Strings are templates, as in the spec of a resource: they may refer to resources, data sources, ConfigMaps, Secrets and ephemeral resources, which are then there before anything is made with this configuration. Each provider has its own arguments: \"kubectl hykube provider schema PROVIDER --config\" lists them.",
 							Ref:         ref(runtime.RawExtension{}.OpenAPIModelName()),
 						},
 					},
