@@ -59,6 +59,9 @@ type Config struct {
 	NetworkMirror      string
 	TokenAuthFile      string
 	AuthenticationFile string
+	// PlanHistoryLimit is the number of finished plans that a namespace keeps, and PlanHistoryAge how long it keeps them; 0 is no bound.
+	PlanHistoryLimit int
+	PlanHistoryAge   time.Duration
 	// Audit nil means no audit.
 	Audit  *genericoptions.AuditOptions
 	Logger *slog.Logger

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 	genericoptions "k8s.io/apiserver/pkg/server/options"
@@ -24,6 +25,8 @@ type Options struct {
 	ProviderMirrors    []string
 	TokenAuthFile      string
 	AuthenticationFile string
+	PlanHistoryLimit   int
+	PlanHistoryAge     time.Duration
 	LogLevel           string
 	LogFormat          string
 	Audit              *genericoptions.AuditOptions
@@ -35,9 +38,12 @@ func NewOptions() *Options {
 		DataDir:     DefaultDataDir(),
 		BindAddress: "127.0.0.1",
 		SecurePort:  6443,
-		LogLevel:    "info",
-		LogFormat:   "text",
-		Audit:       genericoptions.NewAuditOptions(),
+
+		PlanHistoryLimit: 100,
+		PlanHistoryAge:   30 * 24 * time.Hour,
+		LogLevel:         "info",
+		LogFormat:        "text",
+		Audit:            genericoptions.NewAuditOptions(),
 	}
 }
 
@@ -53,6 +59,8 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&o.ProviderMirrors, "provider-mirror", o.ProviderMirrors, "Directory laid out as Terraform's filesystem mirror, or the https:// address of a network mirror, looked at before any registry; may be given more than once.")
 	fs.StringVar(&o.TokenAuthFile, "token-auth-file", o.TokenAuthFile, `File with tokens: lines of token,user,uid,"group1,group2". It is read again when it changes.`)
 	fs.StringVar(&o.AuthenticationFile, "authentication-config", o.AuthenticationFile, "File with a Kubernetes AuthenticationConfiguration, for OpenID Connect.")
+	fs.IntVar(&o.PlanHistoryLimit, "plan-history-limit", o.PlanHistoryLimit, "Number of finished plans that each namespace keeps; 0 keeps all. Records of plans (PlanRecord) stay.")
+	fs.DurationVar(&o.PlanHistoryAge, "plan-history-age", o.PlanHistoryAge, "How long a finished plan is kept; 0 keeps it for ever. Records of plans (PlanRecord) stay.")
 	fs.StringVar(&o.LogLevel, "log-level", o.LogLevel, "What to log: debug, info, warn or error.")
 	fs.StringVar(&o.LogFormat, "log-format", o.LogFormat, "How to log: text or json.")
 	o.Audit.AddFlags(fs)
@@ -71,6 +79,12 @@ func (o *Options) Validate() error {
 		if _, _, err := net.SplitHostPort(o.TemporalAddress); err != nil {
 			errs = append(errs, fmt.Errorf("use --temporal-address %q: it is not HOST:PORT", o.TemporalAddress))
 		}
+	}
+	if o.PlanHistoryLimit < 0 {
+		errs = append(errs, fmt.Errorf("use --plan-history-limit %d: write a number of plans, or 0 to keep all", o.PlanHistoryLimit))
+	}
+	if o.PlanHistoryAge < 0 {
+		errs = append(errs, fmt.Errorf("use --plan-history-age %s: write a duration such as 720h, or 0 to keep plans for ever", o.PlanHistoryAge))
 	}
 	if o.DataDir == "" {
 		errs = append(errs, errors.New("use --data-dir: it is empty"))
@@ -123,6 +137,8 @@ func (o *Options) Config(logger *slog.Logger) (*Config, error) {
 		NetworkMirror:      network,
 		TokenAuthFile:      o.TokenAuthFile,
 		AuthenticationFile: o.AuthenticationFile,
+		PlanHistoryLimit:   o.PlanHistoryLimit,
+		PlanHistoryAge:     o.PlanHistoryAge,
 		Audit:              o.Audit,
 		Logger:             logger,
 	}, nil

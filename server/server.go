@@ -81,15 +81,17 @@ func (c CompletedConfig) New(ctx context.Context) (_ *Server, err error) {
 	}
 	if c.Join != nil {
 		s.rooms, err = c.Join(ctx, &House{
-			DataDir:         c.DataDir,
-			ProviderMirrors: c.ProviderMirrors,
-			NetworkMirror:   c.NetworkMirror,
-			Loopback:        rest.CopyConfig(s.generic.LoopbackClientConfig),
-			KV:              c.store.KV(),
-			Objects:         c.store.Objects(),
-			Kinds:           s.kinds,
-			Engine:          s.engine,
-			Logger:          c.Logger,
+			DataDir:          c.DataDir,
+			ProviderMirrors:  c.ProviderMirrors,
+			NetworkMirror:    c.NetworkMirror,
+			PlanHistoryLimit: c.PlanHistoryLimit,
+			PlanHistoryAge:   c.PlanHistoryAge,
+			Loopback:         rest.CopyConfig(s.generic.LoopbackClientConfig),
+			KV:               c.store.KV(),
+			Objects:          c.store.Objects(),
+			Kinds:            s.kinds,
+			Engine:           s.engine,
+			Logger:           c.Logger,
 		})
 		if err != nil {
 			return nil, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -26,6 +27,9 @@ type House struct {
 	// ProviderMirrors and then NetworkMirror, if it is set, are looked at before any registry.
 	ProviderMirrors []string
 	NetworkMirror   string
+	// PlanHistoryLimit and PlanHistoryAge bound which finished plans are kept; 0 is no bound.
+	PlanHistoryLimit int
+	PlanHistoryAge   time.Duration
 	// Loopback reaches this server as system:apiserver. It serves once Rooms.Run is called, not before.
 	Loopback *rest.Config
 	// KV is where the ledger is kept.

@@ -2,7 +2,6 @@ package v1alpha1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // PlanRecord says who asked for a plan, who decided about it, what it changed and how it ended. The server alone writes it: when
@@ -14,8 +13,8 @@ type PlanRecord struct {
 	// Standard object's metadata. The name is the plan's name and the beginning of its UID.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
-	// The plan that the record is about.
-	Plan PlanRecordSubject `json:"plan"`
+	// The plan that the record is about. It may not exist any more.
+	Plan PlanReference `json:"plan"`
 	// Who asked for the plan.
 	// +optional
 	RequestedBy *Identity `json:"requestedBy,omitempty"`
@@ -47,14 +46,6 @@ type PlanRecord struct {
 
 // MaxRecordedChanges is the largest number of changes that a PlanRecord lists.
 const MaxRecordedChanges = 300
-
-// PlanRecordSubject names one Plan, which may not exist any more.
-type PlanRecordSubject struct {
-	// Name of the plan.
-	Name string `json:"name"`
-	// UID of the plan: another plan of the same name has another one.
-	UID types.UID `json:"uid"`
-}
 
 // PlanRecordChange is one change of a plan, without its values.
 type PlanRecordChange struct {

@@ -106,11 +106,6 @@ func (in PlanRecordList) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
-func (in PlanRecordSubject) OpenAPIModelName() string {
-	return "io.hykube.api.v1alpha1.PlanRecordSubject"
-}
-
-// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in PlanReference) OpenAPIModelName() string {
 	return "io.hykube.api.v1alpha1.PlanReference"
 }

@@ -89,7 +89,8 @@ func join(_ context.Context, h *server.House) (server.Rooms, error) {
 		defer w.Stop()
 		return controller.Run(ctx, providers,
 			&controller.Configs{Client: fixed, Core: core.CoreV1().RESTClient(), Secrets: configs, Pool: pool, Catalog: cat, Logger: logger},
-			&controller.Plans{Client: fixed, Status: plans, Temporal: temporal, Ledger: led, Settle: hands.Settle, Logger: logger},
+			&controller.Plans{Client: fixed, Status: plans, Temporal: temporal, Ledger: led, Settle: hands.Settle, Logger: logger,
+				History: controller.History{Limit: h.PlanHistoryLimit, Age: h.PlanHistoryAge}},
 		)
 	}
 	answers := &loopback.Answers{Ledger: led, Stored: h.Objects}

@@ -268,6 +268,11 @@ func discarded(p *v1alpha1.Plan) bool {
 	return p.Status.Approval != nil && p.Status.Approval.Decision == v1alpha1.DecisionDiscarded
 }
 
+func superseded(p *v1alpha1.Plan) bool {
+	c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionStalled)
+	return c != nil && c.Status == metav1.ConditionTrue && c.Reason == v1alpha1.ReasonSuperseded
+}
+
 func nothingToDo(p *v1alpha1.Plan) bool {
 	c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady)
 	return c != nil && c.Status == metav1.ConditionTrue && (c.Reason == v1alpha1.ReasonNoChanges || c.Reason == v1alpha1.ReasonDeferred)

@@ -194,6 +194,8 @@ func planState(p *v1alpha1.Plan) string {
 		return "stale"
 	case discarded(p):
 		return "discarded"
+	case superseded(p):
+		return "superseded"
 	case nothingToDo(p):
 		return "nothing to do"
 	case ready(p):

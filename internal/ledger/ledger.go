@@ -399,6 +399,31 @@ func (l *Ledger) DropPlan(ctx context.Context, plan types.UID) error {
 	return nil
 }
 
+// Plans reads the UIDs of the plans that have changes or documents, one read of the store for each of the two. A plan that has both
+// comes twice.
+func (l *Ledger) Plans(ctx context.Context) iter.Seq2[types.UID, error] {
+	return func(yield func(types.UID, error) bool) {
+		for _, prefix := range []string{planPrefix(""), documentPrefix("")} {
+			prefix = strings.TrimSuffix(prefix, "/")
+			for after := ""; ; {
+				page, err := l.kv.List(ctx, prefix, after, 1)
+				if err != nil {
+					yield("", fmt.Errorf("list plans: %w", err))
+					return
+				}
+				if len(page) == 0 {
+					break
+				}
+				uid, _, _ := strings.Cut(strings.TrimPrefix(page[0].Key, prefix), "/")
+				if !yield(types.UID(uid), nil) {
+					return
+				}
+				after = prefix + uid + "/\xff" // no key of the plan sorts after it
+			}
+		}
+	}
+}
+
 func (l *Ledger) scan(ctx context.Context, prefix, after string) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		for {

@@ -257,3 +257,27 @@ func TestVersionTellsDependants(t *testing.T) {
 		}
 	}
 }
+
+func TestPlansWithChanges(t *testing.T) {
+	ctx, l := t.Context(), newLedger()
+	for _, uid := range []types.UID{"a", "ab", "b"} {
+		for i := range 3 {
+			if err := l.SaveChange(ctx, uid, &Change{PlanChange: v1alpha1.PlanChange{Index: int32(i)}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := l.DropPlan(ctx, "b"); err != nil {
+		t.Fatal(err)
+	}
+	var got []types.UID
+	for uid, err := range l.Plans(ctx) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, uid)
+	}
+	if diff := cmp.Diff([]types.UID{"a", "ab"}, got); diff != "" {
+		t.Errorf("plans with changes (-want +got):\n%s", diff)
+	}
+}

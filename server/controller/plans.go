@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
@@ -32,13 +34,20 @@ type Plans struct {
 	Temporal client.Client
 	Ledger   *ledger.Ledger
 	// Settle takes back on the objects of a plan that it waits for approval.
-	Settle func(context.Context, workflows.Plan) error
-	Logger *slog.Logger
+	Settle  func(context.Context, workflows.Plan) error
+	Logger  *slog.Logger
+	History History
 
 	informer cache.SharedIndexInformer
 	queue    *queue
+	// namespaces are those in which plans were made or ended; dropped are the UIDs of plans that were deleted.
+	namespaces, dropped *queue
 
 	mu sync.Mutex
+	// bindings are what waiting plans are bound to, by namespace.
+	bindings map[string]*bindings
+	// stages holds what was last known of each plan, as far as the other plans of its namespace are concerned.
+	stages map[types.UID]stage
 	// begun holds what this process has asked Temporal for, by workflow ID.
 	begun map[string]bool
 	// plans holds the plans that this process has seen: an object of the same name may be another plan.
@@ -47,7 +56,10 @@ type Plans struct {
 
 func (p *Plans) start() {
 	p.begun, p.plans = map[string]bool{}, map[cache.ObjectName]workflows.Plan{}
+	p.bindings, p.stages = map[string]*bindings{}, map[types.UID]stage{}
 	p.queue = newQueue("plan", p.Logger, p.reconcile)
+	p.namespaces = newQueue("plans of namespace", p.Logger, p.reconcileNamespace)
+	p.dropped = newQueue("changes of deleted plan", p.Logger, p.drop)
 	p.informer = informer(p.Client, "plans", &v1alpha1.Plan{}, p.queue)
 }
 
@@ -60,17 +72,24 @@ func (p *Plans) reconcile(ctx context.Context, name cache.ObjectName) error {
 	old, known := p.plans[name]
 	p.mu.Unlock()
 	if known && (!ok || string(obj.UID) != old.UID) {
-		if err := p.forget(ctx, name, old); err != nil {
+		p.forget(name, old)
+	}
+	if !ok {
+		return nil
+	}
+	if slices.Contains(obj.Finalizers, v1alpha1.FinalizerRecord) {
+		if err := p.record(ctx, obj); err != nil {
 			return err
 		}
-	}
-	if !ok || obj.DeletionTimestamp != nil {
-		return nil
 	}
 	ref := workflows.Plan{Namespace: obj.Namespace, Name: obj.Name, UID: string(obj.UID)}
 	p.mu.Lock()
 	p.plans[name] = ref
 	p.mu.Unlock()
+	p.noteStage(obj)
+	if obj.DeletionTimestamp != nil && !rejected(obj) {
+		return nil
+	}
 	planned := meta.FindStatusCondition(obj.Status.Conditions, v1alpha1.ConditionPlanned)
 	switch {
 	case obj.Status.FinishedAt != nil:
@@ -165,13 +184,21 @@ func (p *Plans) signal(ctx context.Context, id string) error {
 	return nil
 }
 
-// rejected says whether a plan will not be applied, because a person decided so.
+// rejected says whether a plan will not be applied, because a person decided so or another plan overtook it.
 func rejected(obj *v1alpha1.Plan) bool {
-	stalled := meta.FindStatusCondition(obj.Status.Conditions, v1alpha1.ConditionStalled)
-	return stalled != nil && stalled.Status == metav1.ConditionTrue && (stalled.Reason == v1alpha1.ReasonDiscarded || stalled.Reason == v1alpha1.ReasonCancelled)
+	return slices.Contains([]string{v1alpha1.ReasonDiscarded, v1alpha1.ReasonCancelled, v1alpha1.ReasonSuperseded}, stalledFor(&obj.Status))
 }
 
-// end settles the objects of a plan that ended without being applied: it was discarded, or cancelled before it was approved.
+// stalledFor is the reason for which a plan is stalled; empty when it is not.
+func stalledFor(s *v1alpha1.PlanStatus) string {
+	if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionStalled); c != nil && c.Status == metav1.ConditionTrue {
+		return c.Reason
+	}
+	return ""
+}
+
+// end settles the objects of a plan that ended without being applied: it was discarded, or cancelled or superseded before it was
+// approved.
 func (p *Plans) end(ctx context.Context, ref workflows.Plan) error {
 	if err := p.Settle(ctx, ref); err != nil {
 		return fmt.Errorf("settle the objects of plan %q: %w", ref.Name, err)
@@ -187,19 +214,58 @@ func (p *Plans) end(ctx context.Context, ref workflows.Plan) error {
 	return err
 }
 
-// forget removes what is stored of a plan whose object is gone.
-func (p *Plans) forget(ctx context.Context, name cache.ObjectName, ref workflows.Plan) error {
-	if err := p.Settle(ctx, ref); err != nil {
-		p.Logger.WarnContext(ctx, "settle the objects of a deleted plan", "plan", ref.Name, "namespace", ref.Namespace, "error", err)
+// stage is what other plans of the namespace have to know of a plan.
+type stage struct{ waits, overtakes, finished, recorded bool }
+
+// noteStage looks at the plans of a namespace again when one of them was made, decided about or ended. How far an apply is makes no
+// difference to the others.
+func (p *Plans) noteStage(obj *v1alpha1.Plan) {
+	now := stage{waits(obj), overtakes(obj), obj.Status.FinishedAt != nil, !slices.Contains(obj.Finalizers, v1alpha1.FinalizerRecord)}
+	p.mu.Lock()
+	before := p.stages[obj.UID]
+	p.stages[obj.UID] = now
+	p.mu.Unlock()
+	if now != before {
+		p.namespaces.work.Add(cache.ObjectName{Name: obj.Namespace})
 	}
-	if err := errors.Join(p.Ledger.DropPlan(ctx, uid(ref)), p.Ledger.DropDocuments(ctx, uid(ref))); err != nil {
+}
+
+// reconcileNamespace ends the waiting plans of a namespace that were overtaken, and removes finished ones that are no longer kept.
+func (p *Plans) reconcileNamespace(ctx context.Context, name cache.ObjectName) error {
+	found, err := p.informer.GetIndexer().ByIndex(cache.NamespaceIndex, name.Name)
+	if err != nil {
 		return err
 	}
+	plans := make([]*v1alpha1.Plan, 0, len(found))
+	for _, obj := range found {
+		plans = append(plans, obj.(*v1alpha1.Plan))
+	}
+	p.mu.Lock()
+	b := p.bindings[name.Name]
+	if b == nil {
+		b = newBindings()
+		p.bindings[name.Name] = b
+	}
+	if len(plans) == 0 {
+		delete(p.bindings, name.Name)
+	}
+	p.mu.Unlock()
+	b.keep(plans)
+	if err := p.endOvertaken(ctx, b, plans); err != nil {
+		return err
+	}
+	return p.prune(ctx, b, name.Name, plans)
+}
+
+// forget removes what is stored of a plan whose object is gone.
+func (p *Plans) forget(name cache.ObjectName, ref workflows.Plan) {
+	p.dropped.work.Add(cache.ObjectName{Namespace: ref.UID, Name: ref.Name})
+	p.namespaces.work.Add(cache.ObjectName{Name: ref.Namespace})
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.plans, name)
-	delete(p.begun, ref.PlanID())
-	delete(p.begun, ref.ApplyID())
-	delete(p.begun, ref.ApplyID()+" cancel")
-	return nil
+	delete(p.stages, uid(ref))
+	for _, key := range []string{ref.PlanID(), ref.ApplyID(), ref.ApplyID() + " cancel", ref.UID + " record"} {
+		delete(p.begun, key)
+	}
 }

@@ -14,6 +14,8 @@ import (
 const (
 	// workers bounds how many objects of one kind are looked at at once.
 	workers = 4
+	// namespaceWorkers bounds in how many namespaces plans are superseded and removed at once.
+	namespaceWorkers = 2
 	// installs bounds how many providers are installed at once: one that hangs at its start holds a worker for a minute.
 	installs = 16
 )
@@ -38,7 +40,12 @@ func Run(ctx context.Context, providers *Providers, configs *Configs, plans *Pla
 	wg.Go(func() { providers.queue.run(ctx, installs) })
 	wg.Go(func() { configs.queue.run(ctx, workers) })
 	providers.settled(ctx)
+	if err := plans.dropOrphans(ctx); err != nil && ctx.Err() == nil {
+		plans.Logger.Warn("look for changes of plans that were deleted; the next start looks again", "error", err)
+	}
 	wg.Go(func() { plans.queue.run(ctx, workers) })
+	wg.Go(func() { plans.namespaces.run(ctx, namespaceWorkers) })
+	wg.Go(func() { plans.dropped.run(ctx, 1) })
 	<-ctx.Done()
 	return nil
 }

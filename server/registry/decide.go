@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -82,6 +83,8 @@ func decide(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApproval, 
 		return refuse("it was cancelled; make a new plan")
 	case byServer(ctx) && !p.ApprovesItself():
 		return refuse("it waits for a person")
+	case isSuperseded(p):
+		return refuse("%s", meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionStalled).Message)
 	}
 	if ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady); ready != nil && ready.Status == metav1.ConditionTrue {
 		return refuse("there is nothing to do in it")
@@ -105,6 +108,12 @@ func decide(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApproval, 
 	return nil
 }
 
+// isSuperseded says whether another plan took the place of a plan before anybody decided about it.
+func isSuperseded(p *v1alpha1.Plan) bool {
+	c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionStalled)
+	return c != nil && c.Status == metav1.ConditionTrue && c.Reason == v1alpha1.ReasonSuperseded
+}
+
 // decider is the request's user. The server itself decides about plans that approve themselves, in the name of who made them.
 func decider(ctx context.Context, sent *v1alpha1.PlanApproval) *v1alpha1.Identity {
 	if byServer(ctx) && sent.By != nil {
@@ -116,6 +125,9 @@ func decider(ctx context.Context, sent *v1alpha1.PlanApproval) *v1alpha1.Identit
 // recordDecision sets the conditions that follow from a decision, which a plan may have made itself.
 func recordDecision(p *v1alpha1.Plan, itself bool) {
 	approval := p.Status.Approval
+	if !slices.Contains(p.Finalizers, v1alpha1.FinalizerRecord) {
+		p.Finalizers = append(p.Finalizers, v1alpha1.FinalizerRecord)
+	}
 	set := func(kind string, status metav1.ConditionStatus, reason, message string) {
 		meta.SetStatusCondition(&p.Status.Conditions, metav1.Condition{
 			Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: p.Generation, LastTransitionTime: *approval.At,

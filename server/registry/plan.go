@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -73,7 +74,24 @@ func (r *planREST) Update(ctx context.Context, name string, info rest.UpdatedObj
 		noteOrigin(obj)
 		return obj, nil
 	})
-	return r.Store.Update(ctx, name, info, r.mayApproveItself(create), update, force, opts)
+	return r.Store.Update(ctx, name, info, r.mayApproveItself(create), keepsRecord(update), force, opts)
+}
+
+// keepsRecord lets nobody but the server take off the finalizer that keeps a plan until its record is complete.
+func keepsRecord(validate rest.ValidateObjectUpdateFunc) rest.ValidateObjectUpdateFunc {
+	return func(ctx context.Context, obj, old runtime.Object) error {
+		if validate != nil {
+			if err := validate(ctx, obj, old); err != nil {
+				return err
+			}
+		}
+		p := obj.(*v1alpha1.Plan)
+		if byServer(ctx) || slices.Contains(p.Finalizers, v1alpha1.FinalizerRecord) || !slices.Contains(old.(*v1alpha1.Plan).Finalizers, v1alpha1.FinalizerRecord) {
+			return nil
+		}
+		return apierrors.NewInvalid(v1alpha1.Kind("Plan"), p.Name, field.ErrorList{field.Forbidden(field.NewPath("metadata", "finalizers"),
+			v1alpha1.FinalizerRecord+" stays until the plan has ended and its PlanRecord is written; then the server removes it")})
+	}
 }
 
 func (r *planREST) mayApproveItself(validate rest.ValidateObjectFunc) rest.ValidateObjectFunc {

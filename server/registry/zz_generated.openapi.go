@@ -35,7 +35,6 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.PlanRecord{}.OpenAPIModelName():           schema_hykube_hykube_api_v1alpha1_PlanRecord(ref),
 		v1alpha1.PlanRecordChange{}.OpenAPIModelName():     schema_hykube_hykube_api_v1alpha1_PlanRecordChange(ref),
 		v1alpha1.PlanRecordList{}.OpenAPIModelName():       schema_hykube_hykube_api_v1alpha1_PlanRecordList(ref),
-		v1alpha1.PlanRecordSubject{}.OpenAPIModelName():    schema_hykube_hykube_api_v1alpha1_PlanRecordSubject(ref),
 		v1alpha1.PlanReference{}.OpenAPIModelName():        schema_hykube_hykube_api_v1alpha1_PlanReference(ref),
 		v1alpha1.PlanRuns{}.OpenAPIModelName():             schema_hykube_hykube_api_v1alpha1_PlanRuns(ref),
 		v1alpha1.PlanSpec{}.OpenAPIModelName():             schema_hykube_hykube_api_v1alpha1_PlanSpec(ref),
@@ -1212,9 +1211,9 @@ func schema_hykube_hykube_api_v1alpha1_PlanRecord(ref common.ReferenceCallback) 
 					},
 					"plan": {
 						SchemaProps: spec.SchemaProps{
-							Description: "The plan that the record is about.",
+							Description: "The plan that the record is about. It may not exist any more.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1alpha1.PlanRecordSubject{}.OpenAPIModelName()),
+							Ref:         ref(v1alpha1.PlanReference{}.OpenAPIModelName()),
 						},
 					},
 					"requestedBy": {
@@ -1292,7 +1291,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanRecord(ref common.ReferenceCallback) 
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.Identity{}.OpenAPIModelName(), v1alpha1.PlanApproval{}.OpenAPIModelName(), v1alpha1.PlanProgress{}.OpenAPIModelName(), v1alpha1.PlanRecordChange{}.OpenAPIModelName(), v1alpha1.PlanRecordSubject{}.OpenAPIModelName(), v1alpha1.PlanSummary{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
+			v1alpha1.Identity{}.OpenAPIModelName(), v1alpha1.PlanApproval{}.OpenAPIModelName(), v1alpha1.PlanProgress{}.OpenAPIModelName(), v1alpha1.PlanRecordChange{}.OpenAPIModelName(), v1alpha1.PlanReference{}.OpenAPIModelName(), v1alpha1.PlanSummary{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
 	}
 }
 
@@ -1387,36 +1386,6 @@ func schema_hykube_hykube_api_v1alpha1_PlanRecordList(ref common.ReferenceCallba
 		},
 		Dependencies: []string{
 			v1alpha1.PlanRecord{}.OpenAPIModelName(), v1.ListMeta{}.OpenAPIModelName()},
-	}
-}
-
-func schema_hykube_hykube_api_v1alpha1_PlanRecordSubject(ref common.ReferenceCallback) common.OpenAPIDefinition {
-	return common.OpenAPIDefinition{
-		Schema: spec.Schema{
-			SchemaProps: spec.SchemaProps{
-				Description: "PlanRecordSubject names one Plan, which may not exist any more.",
-				Type:        []string{"object"},
-				Properties: map[string]spec.Schema{
-					"name": {
-						SchemaProps: spec.SchemaProps{
-							Description: "Name of the plan.",
-							Default:     "",
-							Type:        []string{"string"},
-							Format:      "",
-						},
-					},
-					"uid": {
-						SchemaProps: spec.SchemaProps{
-							Description: "UID of the plan: another plan of the same name has another one.",
-							Default:     "",
-							Type:        []string{"string"},
-							Format:      "",
-						},
-					},
-				},
-				Required: []string{"name", "uid"},
-			},
-		},
 	}
 }
 

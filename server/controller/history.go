@@ -1,0 +1,166 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/workflows"
+)
+
+// History bounds how many finished plans are kept.
+type History struct {
+	// Limit is the number of finished plans that a namespace keeps; 0 keeps all.
+	Limit int
+	// Age is how long a finished plan is kept; 0 keeps it for ever.
+	Age time.Duration
+}
+
+// prunedAtOnce bounds how many plans of a namespace are removed before other namespaces have their turn.
+const prunedAtOnce = 20
+
+// outdated are the finished plans that are to be removed, the oldest first, and the time until the next one gets too old; 0 when
+// that does not happen.
+func (h History) outdated(plans []*v1alpha1.Plan, now time.Time) (remove []*v1alpha1.Plan, next time.Duration) {
+	var finished []*v1alpha1.Plan
+	for _, p := range plans {
+		if p.Status.FinishedAt != nil && p.DeletionTimestamp == nil {
+			finished = append(finished, p)
+		}
+	}
+	slices.SortStableFunc(finished, func(a, b *v1alpha1.Plan) int { return a.Status.FinishedAt.Compare(b.Status.FinishedAt.Time) })
+	for i, p := range finished {
+		left := h.Age - now.Sub(p.Status.FinishedAt.Time)
+		switch {
+		case h.Limit > 0 && i < len(finished)-h.Limit, h.Age > 0 && left <= 0:
+			remove = append(remove, p)
+		case h.Age > 0 && (next == 0 || left < next):
+			next = left
+		}
+	}
+	return remove, next
+}
+
+// prune removes finished plans that are too many or too old. Their records stay.
+func (p *Plans) prune(ctx context.Context, b *bindings, namespace string, plans []*v1alpha1.Plan) error {
+	remove, next := p.History.outdated(plans, time.Now())
+	removed := 0
+	for _, obj := range remove {
+		if slices.Contains(obj.Finalizers, v1alpha1.FinalizerRecord) {
+			continue // it comes again when its record is complete
+		}
+		if open, err := p.uncertain(ctx, b, obj.UID); err != nil {
+			return err
+		} else if open {
+			continue
+		}
+		if removed++; removed > prunedAtOnce {
+			next = time.Second
+			break
+		}
+		opts := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: new(obj.UID), ResourceVersion: new(obj.ResourceVersion)}}
+		err := p.Client.Delete().Namespace(namespace).Resource("plans").Name(obj.Name).Body(&opts).Do(ctx).Error()
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			return fmt.Errorf("remove plan %q, which is no longer kept: %w", obj.Name, err)
+		}
+	}
+	if next > 0 {
+		p.namespaces.work.AddAfter(cache.ObjectName{Name: namespace}, next)
+	}
+	return nil
+}
+
+// uncertain says whether a change of a plan was begun and its outcome was lost: the plan is what explains that, so it stays until
+// a person has looked.
+func (p *Plans) uncertain(ctx context.Context, b *bindings, plan types.UID) (bool, error) {
+	from := b.uncertain[plan] // where it was found the last time
+	for c, err := range p.Ledger.Changes(ctx, plan, from) {
+		if err != nil {
+			return false, err
+		}
+		if c.State != v1alpha1.ChangeUnknown && c.State != v1alpha1.ChangeFailed && c.State != v1alpha1.ChangeRunning {
+			continue
+		}
+		rec, err := p.Ledger.Instance(ctx, c.Object)
+		if err != nil {
+			return false, err
+		}
+		if rec.Intent.Of(plan, c.Index) {
+			b.uncertain[plan] = c.Index
+			return true, nil
+		}
+	}
+	delete(b.uncertain, plan)
+	return false, nil
+}
+
+// dropOrphans queues the changes of plans that were deleted while the server was down. It is called before a plan is begun, so that
+// each plan with changes is in the cache, or does not exist.
+func (p *Plans) dropOrphans(ctx context.Context) error {
+	known := map[types.UID]bool{}
+	for _, obj := range p.informer.GetStore().List() {
+		known[obj.(*v1alpha1.Plan).UID] = true
+	}
+	for uid, err := range p.Ledger.Plans(ctx) {
+		if err != nil {
+			return err
+		}
+		if !known[uid] {
+			p.dropped.work.Add(cache.ObjectName{Namespace: string(uid)})
+		}
+	}
+	return nil
+}
+
+// drop removes what is stored of a plan that does not exist any more, by its UID and its name. The name is empty of a plan that was
+// deleted while the server was down.
+func (p *Plans) drop(ctx context.Context, plan cache.ObjectName) error {
+	if plan.Name != "" {
+		if err := p.Settle(ctx, workflows.Plan{Name: plan.Name, UID: plan.Namespace}); err != nil {
+			p.Logger.WarnContext(ctx, "settle the objects of a deleted plan", "plan", plan.Name, "error", err)
+		}
+	}
+	uid := types.UID(plan.Namespace)
+	return errors.Join(p.Ledger.DropPlan(ctx, uid), p.Ledger.DropDocuments(ctx, uid))
+}
+
+// recordedChanges are those changes of a plan that its record lists, and the number of the others. What was not made comes first.
+func recordedChanges(ctx context.Context, l *ledger.Ledger, plan types.UID) (list []v1alpha1.PlanRecordChange, more int32, err error) {
+	type numbered struct {
+		index int32
+		v1alpha1.PlanRecordChange
+	}
+	var made, open []numbered
+	total := 0
+	for c, err := range l.Changes(ctx, plan, 0) {
+		if err != nil {
+			return nil, 0, err
+		}
+		if c.Action == v1alpha1.ActionNoOp && c.Importing == nil && c.PreviousAddress == "" && !c.Checks {
+			continue
+		}
+		total++
+		to := &open
+		if c.State == v1alpha1.ChangeDone {
+			to = &made
+		}
+		if len(*to) < v1alpha1.MaxRecordedChanges {
+			*to = append(*to, numbered{c.Index, v1alpha1.PlanRecordChange{Address: c.Address, Deposed: c.Deposed, Action: c.Action, Outcome: c.State}})
+		}
+	}
+	kept := append(open, made[:min(len(made), v1alpha1.MaxRecordedChanges-len(open))]...)
+	slices.SortFunc(kept, func(a, b numbered) int { return int(a.index - b.index) })
+	for _, c := range kept {
+		list = append(list, c.PlanRecordChange)
+	}
+	return list, int32(total - len(kept)), nil
+}

@@ -1,0 +1,126 @@
+package controller
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/ledger"
+)
+
+func TestFinishedPlansAreOutdated(t *testing.T) {
+	now := time.Unix(10_000_000, 0)
+	var plans []*v1alpha1.Plan
+	for i, hours := range []int{5, 1, 3, 4, 2} {
+		p := planAt(fmt.Sprint(hours, "h"), i, nil)
+		p.Status.FinishedAt = new(metav1.NewTime(now.Add(-time.Duration(hours) * time.Hour)))
+		plans = append(plans, p)
+	}
+	plans = append(plans, planAt("waits", 0, nil), planAt("applies", 0, approve))
+	for _, tc := range []struct {
+		reason string
+		History
+		want []string
+		next time.Duration
+	}{
+		{"no bounds", History{}, nil, 0},
+		{"three are kept", History{Limit: 3}, []string{"5h", "4h"}, 0},
+		{"more are kept than there are", History{Limit: 10}, nil, 0},
+		{"kept for half a day", History{Age: 12 * time.Hour}, nil, 7 * time.Hour},
+		{"kept for some hours", History{Age: 150 * time.Minute}, []string{"5h", "4h", "3h"}, 30 * time.Minute},
+		{"both bounds", History{Limit: 1, Age: 270 * time.Minute}, []string{"5h", "4h", "3h", "2h"}, 210 * time.Minute},
+	} {
+		remove, next := tc.outdated(plans, now)
+		var got []string
+		for _, p := range remove {
+			got = append(got, p.Name)
+		}
+		if diff := cmp.Diff(tc.want, got); diff != "" || next != tc.next {
+			t.Errorf("%s: next look in %s, want %s (-want +got):\n%s", tc.reason, next, tc.next, diff)
+		}
+	}
+}
+
+func TestPlansOfLostOutcomesAreKept(t *testing.T) {
+	e := newEstate(t)
+	p := &Plans{Ledger: e.Ledger}
+	b := newBindings()
+	e.change("plan", 0, "made", done)
+	e.change("plan", 1, "lost", func(c *ledger.Change) { c.State = v1alpha1.ChangeUnknown })
+	uncertain := func() bool {
+		t.Helper()
+		open, err := p.uncertain(t.Context(), b, "plan")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return open
+	}
+	intend := func(intent *ledger.Intent) {
+		t.Helper()
+		rec, err := e.Instance(t.Context(), e.ref("lost"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		rec.Intent = intent
+		if err := e.Save(t.Context(), rec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	intend(&ledger.Intent{Plan: "plan", Change: 1, Action: v1alpha1.ActionCreate})
+	if !uncertain() || !uncertain() {
+		t.Error("an intent of the plan is open, and the plan would be removed")
+	}
+	intend(&ledger.Intent{Plan: "another", Change: 1, Action: v1alpha1.ActionCreate})
+	if uncertain() {
+		t.Error("the intent is of another plan, and this one is kept")
+	}
+	intend(nil)
+	if uncertain() {
+		t.Error("somebody resolved it, and the plan is kept")
+	}
+}
+
+func TestRecordsAreBounded(t *testing.T) {
+	e := newEstate(t)
+	const total = v1alpha1.MaxRecordedChanges + 50
+	for i := range total {
+		e.change("plan", i, fmt.Sprint(i), func(c *ledger.Change) {
+			c.State = v1alpha1.ChangeDone
+			if i == total-1 {
+				c.State = v1alpha1.ChangeFailed
+			}
+		})
+	}
+	e.change("plan", total, "idle", func(c *ledger.Change) { c.Action = v1alpha1.ActionNoOp })
+	list, more, err := recordedChanges(t.Context(), e.Ledger, "plan")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(list) != v1alpha1.MaxRecordedChanges || more != 50 {
+		t.Errorf("%d changes and %d more", len(list), more)
+	}
+	last := v1alpha1.PlanRecordChange{Address: fmt.Sprint("sim_network.", total-1), Action: v1alpha1.ActionUpdate, Outcome: v1alpha1.ChangeFailed}
+	if diff := cmp.Diff(last, list[len(list)-1]); diff != "" {
+		t.Errorf("the change that failed is not listed (-want +got):\n%s", diff)
+	}
+}
+
+func TestRecordNames(t *testing.T) {
+	for name, want := range map[string]string{
+		"web-x7k2d":              "web-x7k2d-0f3c1a2b",
+		strings.Repeat("a", 253): strings.Repeat("a", 244) + "-0f3c1a2b",
+		strings.Repeat("a", 243) + "." + strings.Repeat("b", 9): strings.Repeat("a", 243) + "-0f3c1a2b",
+	} {
+		p := planAt(name, 0, nil)
+		p.UID = types.UID("0f3c1a2b-5c4d-4e3f-8a9b-000000000000")
+		if got := recordName(p); got != want {
+			t.Errorf("record of %q: %q, want %q", name, got, want)
+		}
+	}
+}

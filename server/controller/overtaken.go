@@ -1,0 +1,337 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"maps"
+	"slices"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/hykube/hykube/activities"
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/condition"
+	"github.com/hykube/hykube/internal/ledger"
+)
+
+// This file ends plans that wait for approval and were overtaken: by a later plan with the same spec, or by an applied plan that
+// changed something that they are bound to.
+
+// waits says whether a plan waits for a person to decide about it. A plan that approves itself waits for nobody.
+func waits(p *v1alpha1.Plan) bool {
+	s := &p.Status
+	return meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionPlanned) && s.Approval == nil && s.Cancel == nil && s.FinishedAt == nil &&
+		!p.Spec.Speculative && !p.ApprovesItself() && p.DeletionTimestamp == nil && stalledFor(s) != v1alpha1.ReasonSuperseded
+}
+
+// overtakes says whether a plan takes the place of earlier ones with the same spec: it says what there is to do now.
+func overtakes(p *v1alpha1.Plan) bool {
+	ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady)
+	return meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionPlanned) && !p.Spec.Speculative &&
+		(p.Status.Cancel == nil || p.Status.Approval != nil) && (ready == nil || ready.Reason != v1alpha1.ReasonDeferred)
+}
+
+// applied says whether a plan was applied to its end, however that was.
+func applied(p *v1alpha1.Plan) bool {
+	return p.Status.FinishedAt != nil && meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionApplied) != nil
+}
+
+// scope is the same for plans that look at the same resources in the same way. Who approves them, and which time they take for now,
+// makes no difference.
+func scope(p *v1alpha1.Plan) string {
+	spec := p.Spec
+	spec.Approval, spec.Timestamp = "", nil
+	for _, set := range []*[]string{&spec.Targets, &spec.Exclude, &spec.Replace, &spec.Invoke} {
+		*set = slices.Sorted(slices.Values(*set))
+	}
+	key, _ := json.Marshal(spec) // plain strings, lists and maps
+	return string(key)
+}
+
+// later says whether plan a was made after plan b. Times are whole seconds: of two plans that wait, and were created in the same
+// second, the one that was written last was planned last.
+func later(a, b *v1alpha1.Plan) bool {
+	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
+		return b.CreationTimestamp.Before(&a.CreationTimestamp)
+	}
+	if !waits(a) || !waits(b) {
+		return false
+	}
+	va, aerr := strconv.ParseUint(a.ResourceVersion, 10, 64)
+	vb, berr := strconv.ParseUint(b.ResourceVersion, 10, 64)
+	return aerr == nil && berr == nil && va > vb
+}
+
+// superseded returns the plans that wait and were overtaken by a later one with the same spec, each with the latest of those.
+func superseded(plans []*v1alpha1.Plan) map[*v1alpha1.Plan]*v1alpha1.Plan {
+	latest := map[string]*v1alpha1.Plan{} // by scope
+	for _, p := range plans {
+		if !overtakes(p) {
+			continue
+		}
+		if key := scope(p); latest[key] == nil || later(p, latest[key]) {
+			latest[key] = p
+		}
+	}
+	out := map[*v1alpha1.Plan]*v1alpha1.Plan{}
+	for _, p := range plans {
+		if !waits(p) {
+			continue
+		}
+		if l := latest[scope(p)]; l != p && later(l, p) {
+			out[p] = l
+		}
+	}
+	return out
+}
+
+// supersededBy is the message of a plan that a later one with the same spec overtook.
+func supersededBy(p *v1alpha1.Plan) string {
+	switch {
+	case waits(p), p.Status.Approval == nil && p.Status.FinishedAt == nil:
+		return fmt.Sprintf("Superseded by plan %s; approve that one.", p.Name)
+	case p.Status.Approval != nil && p.Status.Approval.Decision == v1alpha1.DecisionApproved:
+		return fmt.Sprintf("Superseded by plan %s, which was approved.", p.Name)
+	case meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionReady):
+		return fmt.Sprintf("Superseded by plan %s, which found nothing to do.", p.Name)
+	}
+	return fmt.Sprintf("Superseded by plan %s, which has ended; make a new plan.", p.Name)
+}
+
+// bindings knows what the waiting plans of one namespace are bound to. It is built when it is first needed, from one read of each
+// waiting plan's changes, so that an apply costs a look-up for each of its own changes, however many plans wait.
+type bindings struct {
+	seed     maphash.Seed
+	byObject map[uint64][]binding // by the hash of an object's UID
+	plans    map[types.UID]*bound
+	gone     int // bindings of plans that no longer wait
+	// done are the applied plans whose changes were looked up.
+	done map[types.UID]bool
+	// uncertain are finished plans that are kept since the outcome of a change was lost, each with the index of that change.
+	uncertain map[types.UID]int32
+}
+
+// binding is one change of a waiting plan that is bound to an object.
+type binding struct {
+	plan   *bound
+	change int32
+}
+
+// bound is a plan that waits.
+type bound struct {
+	uid  types.UID
+	n    int // its bindings
+	gone bool
+}
+
+func newBindings() *bindings {
+	return &bindings{seed: maphash.MakeSeed(), byObject: map[uint64][]binding{}, plans: map[types.UID]*bound{}, done: map[types.UID]bool{}, uncertain: map[types.UID]int32{}}
+}
+
+// keep forgets the plans that do not exist any more.
+func (b *bindings) keep(plans []*v1alpha1.Plan) {
+	exists := map[types.UID]bool{}
+	for _, p := range plans {
+		exists[p.UID] = true
+	}
+	gone := func(uid types.UID) bool { return !exists[uid] }
+	maps.DeleteFunc(b.done, func(uid types.UID, _ bool) bool { return gone(uid) })
+	maps.DeleteFunc(b.uncertain, func(uid types.UID, _ int32) bool { return gone(uid) })
+}
+
+func (b *bindings) hash(uid types.UID) uint64 { return maphash.String(b.seed, string(uid)) }
+
+// add reads what a waiting plan is bound to.
+func (b *bindings) add(ctx context.Context, l *ledger.Ledger, plan types.UID) error {
+	if b.plans[plan] != nil {
+		return nil
+	}
+	to := &bound{uid: plan}
+	b.plans[plan] = to // an error below removes it again
+	for c, err := range l.Changes(ctx, plan, 0) {
+		if err != nil {
+			b.remove(plan)
+			return err
+		}
+		if !binds(c) {
+			continue
+		}
+		for _, uid := range objects(c) {
+			h := b.hash(uid)
+			b.byObject[h] = append(b.byObject[h], binding{to, c.Index})
+			to.n++
+		}
+	}
+	return nil
+}
+
+// remove forgets a plan that no longer waits. Its bindings go when they are the greater part.
+func (b *bindings) remove(plan types.UID) {
+	to := b.plans[plan]
+	if to == nil {
+		return
+	}
+	delete(b.plans, plan)
+	to.gone = true
+	b.gone += to.n
+	live := 0
+	for _, p := range b.plans {
+		live += p.n
+	}
+	if b.gone <= live {
+		return
+	}
+	b.gone = 0
+	for h, list := range b.byObject {
+		if list = slices.DeleteFunc(list, func(x binding) bool { return x.plan.gone }); len(list) == 0 {
+			delete(b.byObject, h)
+		} else {
+			b.byObject[h] = slices.Clip(list)
+		}
+	}
+}
+
+// binds says whether a change does something to an object with a recorded state.
+func binds(c *ledger.Change) bool {
+	return (c.Mode == "" || c.Mode == v1alpha1.ModeManaged) &&
+		(c.Action != v1alpha1.ActionNoOp || c.Importing != nil || c.PreviousAddress != "" || c.Checks)
+}
+
+// touched says whether an applied change may have moved the recorded state of its object.
+func touched(c *ledger.Change) bool {
+	switch {
+	case c.State == v1alpha1.ChangeSkipped, c.State == v1alpha1.ChangeStale:
+		return c.HalfDone
+	case binds(c):
+		return true
+	}
+	return c.Refreshed != nil // what was read is recorded
+}
+
+// objects are the UIDs of the objects whose records a change is bound to.
+func objects(c *ledger.Change) []types.UID {
+	if c.Bound.From != nil {
+		return []types.UID{c.Object.UID, c.Bound.From.UID}
+	}
+	return []types.UID{c.Object.UID}
+}
+
+// moved says whether the recorded state that a change is bound to is another one by now.
+func moved(ctx context.Context, l *ledger.Ledger, c *ledger.Change) (bool, error) {
+	rec, err := l.Instance(ctx, c.Object)
+	if err != nil {
+		return false, err
+	}
+	state := rec.Digest()
+	if c.Deposed != "" {
+		state = "none"
+		if old := rec.FindDeposed(c.Deposed); old != nil {
+			state = old.Digest()
+		}
+	}
+	if state != c.Bound.State || c.Bound.From == nil {
+		return state != c.Bound.State, nil
+	}
+	from, err := l.Instance(ctx, *c.Bound.From)
+	return err == nil && from.Digest() != c.Bound.FromState, err
+}
+
+// overtake looks up the changes of an applied plan, and calls end for each waiting plan that is bound to something that they moved.
+func (b *bindings) overtake(ctx context.Context, l *ledger.Ledger, plan types.UID, end func(plan types.UID, address string) error) error {
+	for c, err := range l.Changes(ctx, plan, 0) {
+		if err != nil {
+			return err
+		}
+		if !touched(c) {
+			continue
+		}
+		for _, uid := range objects(c) {
+			for _, x := range slices.Clone(b.byObject[b.hash(uid)]) {
+				if x.plan.gone {
+					continue
+				}
+				waiting, err := l.Change(ctx, x.plan.uid, x.change)
+				if errors.Is(err, ledger.ErrNotFound) {
+					continue // its plan is being removed
+				}
+				if err != nil {
+					return err
+				}
+				if is, err := moved(ctx, l, waiting); err != nil {
+					return err
+				} else if !is {
+					continue
+				}
+				if err := end(x.plan.uid, waiting.Address); err != nil {
+					return err
+				}
+				b.remove(x.plan.uid)
+			}
+		}
+	}
+	return nil
+}
+
+// endOvertaken ends the waiting plans of a namespace that were overtaken.
+func (p *Plans) endOvertaken(ctx context.Context, b *bindings, plans []*v1alpha1.Plan) error {
+	waiting := map[types.UID]*v1alpha1.Plan{}
+	over := superseded(plans)
+	for _, obj := range plans {
+		if by := over[obj]; by != nil {
+			if err := p.supersede(ctx, obj, supersededBy(by)); err != nil {
+				return err
+			}
+		} else if waits(obj) {
+			waiting[obj.UID] = obj
+		}
+	}
+	for uid := range b.plans {
+		if waiting[uid] == nil {
+			b.remove(uid)
+		}
+	}
+	for _, obj := range plans {
+		if !applied(obj) || b.done[obj.UID] {
+			continue
+		}
+		concerned := 0
+		for uid, w := range waiting {
+			// Times are whole seconds. Whether a state really moved is read from the ledger.
+			if w.Status.PlannedAt == nil || !w.Status.PlannedAt.After(obj.Status.FinishedAt.Time) {
+				if err := b.add(ctx, p.Ledger, uid); err != nil {
+					return err
+				}
+				concerned++
+			}
+		}
+		if concerned > 0 {
+			if err := b.overtake(ctx, p.Ledger, obj.UID, func(uid types.UID, address string) error {
+				message := fmt.Sprintf("Plan %s changed %s after this plan was made; make a new plan.", obj.Name, address)
+				return p.supersede(ctx, waiting[uid], message)
+			}); err != nil {
+				return err
+			}
+		}
+		b.done[obj.UID] = true
+	}
+	return nil
+}
+
+// supersede says on a plan that it is over, unless a person decided about it in the meantime. Its own reconciliation ends it.
+func (p *Plans) supersede(ctx context.Context, obj *v1alpha1.Plan, message string) error {
+	err := p.Status.UpdateStatus(ctx, obj.Namespace, obj.Name, obj.UID, func(s *v1alpha1.PlanStatus) {
+		if s.Approval != nil || s.Cancel != nil || s.FinishedAt != nil {
+			return
+		}
+		condition.Stalled(&s.Conditions, obj.Generation, v1alpha1.ReasonSuperseded, message)
+	})
+	if errors.Is(err, activities.ErrGone) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,119 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/util/retry"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+// recordName is the name of the record of a plan. The beginning of the UID tells plans of one name apart.
+func recordName(p *v1alpha1.Plan) string {
+	const unique = 8
+	suffix := "-" + string(p.UID[:min(len(p.UID), unique)])
+	return strings.TrimRight(p.Name[:min(len(p.Name), validation.DNS1123SubdomainMaxLength-len(suffix))], "-.") + suffix
+}
+
+// outcome is how a plan that was decided about ended; empty until it has.
+func outcome(p *v1alpha1.Plan) string {
+	if p.Status.FinishedAt == nil {
+		return ""
+	}
+	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionApplied); c != nil {
+		return c.Reason
+	}
+	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady); c != nil {
+		return c.Reason
+	}
+	return ""
+}
+
+// record writes the PlanRecord of a plan that was decided about, and writes it anew when the plan has ended. The finalizer on the
+// plan says that there is something to write yet, so no plan goes before its record is complete.
+func (p *Plans) record(ctx context.Context, obj *v1alpha1.Plan) error {
+	if obj.Status.Approval == nil { // a finalizer that somebody else put there
+		return p.releaseRecord(ctx, obj)
+	}
+	ended := obj.Status.FinishedAt != nil
+	p.mu.Lock()
+	written := p.begun[recordKey(obj)]
+	p.mu.Unlock()
+	if written && !ended {
+		return nil
+	}
+	if err := p.writeRecord(ctx, obj); err != nil {
+		return fmt.Errorf("write record of plan %q: %w", obj.Name, err)
+	}
+	p.mu.Lock()
+	p.begun[recordKey(obj)] = true
+	p.mu.Unlock()
+	if !ended {
+		return nil
+	}
+	return p.releaseRecord(ctx, obj)
+}
+
+func recordKey(obj *v1alpha1.Plan) string { return string(obj.UID) + " record" }
+
+func (p *Plans) writeRecord(ctx context.Context, obj *v1alpha1.Plan) error {
+	rec := &v1alpha1.PlanRecord{
+		ObjectMeta:  metav1.ObjectMeta{Name: recordName(obj), Namespace: obj.Namespace},
+		Plan:        v1alpha1.PlanReference{Name: obj.Name, UID: obj.UID},
+		RequestedBy: obj.Status.RequestedBy,
+		RequestedAt: new(obj.CreationTimestamp),
+		Approval:    *obj.Status.Approval,
+		Summary:     obj.Status.Summary,
+		Outcome:     outcome(obj),
+		FinishedAt:  obj.Status.FinishedAt,
+	}
+	if rec.FinishedAt != nil {
+		rec.Progress = obj.Status.Progress
+	}
+	var err error
+	if rec.Changes, rec.MoreChanges, err = recordedChanges(ctx, p.Ledger, obj.UID); err != nil {
+		return err
+	}
+	err = p.Client.Post().Namespace(obj.Namespace).Resource("planrecords").Body(rec).Do(ctx).Error()
+	switch {
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return nil // the records of a namespace go with it
+	case !apierrors.IsAlreadyExists(err):
+		return err
+	}
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		stored := &v1alpha1.PlanRecord{}
+		if err := p.Client.Get().Namespace(obj.Namespace).Resource("planrecords").Name(rec.Name).Do(ctx).Into(stored); err != nil {
+			return err
+		}
+		rec.ObjectMeta = stored.ObjectMeta
+		return p.Client.Put().Namespace(obj.Namespace).Resource("planrecords").Name(rec.Name).Body(rec).Do(ctx).Error()
+	})
+}
+
+// releaseRecord takes the finalizer off a plan whose record is complete.
+func (p *Plans) releaseRecord(ctx context.Context, obj *v1alpha1.Plan) error {
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		fresh := &v1alpha1.Plan{}
+		if err := p.Client.Get().Namespace(obj.Namespace).Resource("plans").Name(obj.Name).Do(ctx).Into(fresh); err != nil {
+			return err
+		}
+		if fresh.UID != obj.UID || !slices.Contains(fresh.Finalizers, v1alpha1.FinalizerRecord) {
+			return nil
+		}
+		fresh.Finalizers = slices.DeleteFunc(fresh.Finalizers, func(f string) bool { return f == v1alpha1.FinalizerRecord })
+		return p.Client.Put().Namespace(obj.Namespace).Resource("plans").Name(obj.Name).Body(fresh).Do(ctx).Error()
+	})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
