@@ -131,6 +131,8 @@ func (s *session) failure(ctx context.Context, p *v1alpha1.Plan) error {
 	switch {
 	case stale(p):
 		code, what = ExitStale, "is stale"
+	case superseded(p):
+		code, what = ExitStale, "is not applied"
 	case discarded(p):
 		what = "was discarded"
 	case p.Status.Cancel != nil:
