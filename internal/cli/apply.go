@@ -19,20 +19,25 @@ type applyOptions struct {
 	autoApprove bool
 	full        bool
 	all         bool
+	wait        time.Duration
 }
 
 func newApply(s *session) *cobra.Command {
 	o := &applyOptions{session: s}
 	cmd := &cobra.Command{
 		Use:   "apply -f PATH",
-		Short: "Record objects, plan them, ask, and apply the plan",
-		Long: `Record objects, plan them, ask, and apply the plan.
+		Short: "Plan files, ask, record them, and apply the plan",
+		Long: `Plan files, ask, record them, and apply the plan.
 
-The objects of the files are recorded by server-side apply: namespaces, secrets and configmaps first, then providers
-(until they are installed), provider configurations and everything else. Then the resources in the files are planned,
-one plan a namespace; with --all it is the whole namespace. The plan is shown, and applied when you say yes. The server
-applies it: this command only watches, and may be left with Ctrl-C.`,
-		Example: `  # the whole journey
+The resources in the files are planned as if they were recorded, one plan a namespace; with --all it is the whole
+namespace. The plan is shown. When you say yes, the objects are recorded by server-side apply, and what was shown is
+applied. Otherwise nothing is left behind. If something else changed in between, so that something else would be done,
+the new plan is shown and you are asked again; with --auto-approve the command ends with 4.
+
+No plan can be made before the namespaces and providers of the files exist: the command asks whether to record those first.
+
+The server applies a plan: this command only watches, and may be left with Ctrl-C.`,
+		Example: `  # plan, ask, record, apply
   kubectl hykube apply -f examples/first
 
   # in a script
@@ -49,6 +54,7 @@ applies it: this command only watches, and may be left with Ctrl-C.`,
 	fs.BoolVar(&o.autoApprove, "auto-approve", false, "Apply without asking")
 	fs.BoolVar(&o.full, "full", false, "Show every change in full, however many there are")
 	fs.BoolVar(&o.all, "all", false, "Plan the whole namespace, not only what stands in the files")
+	fs.DurationVar(&o.wait, "wait-timeout", defaultWait, "How long to wait for other plans that are changing the same resources; 0 does not wait")
 	return cmd
 }
 
@@ -66,48 +72,44 @@ func (o *applyOptions) Validate() error {
 
 // canAsk refuses, before anything is done, what could only end with a question that nobody hears.
 func canAsk(s *session, autoApprove, stdin bool, verb string) error {
-	if autoApprove || s.ask && !stdin {
+	switch {
+	case autoApprove || s.ask && !stdin:
 		return nil
+	case stdin:
+		return notOnStdin(verb)
 	}
 	return fmt.Errorf("%s asks before it changes anything, and there is no terminal to ask on: add --auto-approve, or make a plan with `kubectl hykube plan` and approve it later", verb)
 }
 
 func (o *applyOptions) Run(ctx context.Context) error {
-	j := &journey{session: o.session, autoApprove: o.autoApprove, full: o.full, question: "Do you want to perform these actions?", began: time.Now()}
-	want, err := plansFor(ctx, o.session, &o.files, &o.planning, o.all, "apply", v1alpha1.PlanSpec{})
+	j := &journey{session: o.session, autoApprove: o.autoApprove, full: o.full, question: "Do you want to perform these actions?", began: time.Now(), waitTimeout: o.wait}
+	spec := v1alpha1.PlanSpec{}
+	if err := o.planning.fill(&spec); err != nil {
+		return err
+	}
+	if len(o.files.paths) == 0 {
+		return j.run(ctx, o.recordedPlan(spec, &o.planning, o.all, "apply"))
+	}
+	ms, err := o.manifests(ctx, o.files.paths, o.files.recursive)
 	if err != nil {
 		return err
 	}
-	if len(want) == 0 {
-		fmt.Fprintln(o.Out, nothingInFiles)
-		return nil
-	}
-	j.gap = len(o.files.paths) > 0
-	return j.run(ctx, want)
+	o.readFrom(ms)
+	return (&fileApply{journey: j, files: &o.files, ms: ms, want: func(rs []recorded) []wanted {
+		return o.plansOf(rs, &o.planning, o.all, "apply", spec)
+	}}).run(ctx)
 }
 
-// plansFor records the files, when there are any, and says which plans are to be made: of what stands in the files,
-// or, without files or with all, of the namespace.
-func plansFor(ctx context.Context, s *session, files *fileFlags, planning *planFlags, all bool, base string, spec v1alpha1.PlanSpec) ([]wanted, error) {
-	if err := planning.fill(&spec); err != nil {
-		return nil, err
+// recordedPlan is the plan of what is recorded in the namespace.
+func (s *session) recordedPlan(spec v1alpha1.PlanSpec, planning *planFlags, all bool, base string) []wanted {
+	if !all && planning.selector == "" && len(spec.Invoke) > 0 {
+		spec.Targets = union(spec.Targets, spec.Invoke)
 	}
-	if len(files.paths) == 0 {
-		if !all && planning.selector == "" && len(spec.Invoke) > 0 {
-			spec.Targets = union(spec.Targets, spec.Invoke)
-		}
-		return []wanted{{s.namespace, base, spec}}, nil
-	}
-	ms, err := s.manifests(ctx, files.paths, files.recursive)
-	if err != nil {
-		return nil, err
-	}
-	s.readFrom(ms)
-	rec := &recorder{session: s, force: files.force, timeout: files.timeout}
-	rs, err := rec.record(ctx, ms)
-	if err != nil {
-		return nil, err
-	}
+	return []wanted{{s.namespace, base, spec}}
+}
+
+// plansOf says which plans are to be made of the objects of files: of the resources among them, or with all of the namespaces.
+func (s *session) plansOf(rs []recorded, planning *planFlags, all bool, base string, spec v1alpha1.PlanSpec) []wanted {
 	var out []wanted
 	for _, sc := range scopes(rs) {
 		// What is opened by the plans that need it is nothing to plan by itself.
@@ -124,7 +126,7 @@ func plansFor(ctx context.Context, s *session, files *fileFlags, planning *planF
 	if len(out) == 0 && all {
 		out = append(out, wanted{s.namespace, base, spec})
 	}
-	return out, nil
+	return out
 }
 
 // union is a with what b has besides.

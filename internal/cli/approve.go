@@ -58,6 +58,8 @@ func (o *approveOptions) Run(ctx context.Context) error {
 	switch {
 	case !planned(p):
 		return fmt.Errorf("plan %q is still being made; there is nothing to approve yet", p.Name)
+	case p.Spec.Speculative:
+		return &exitError{ExitRefused, fmt.Errorf("plan %q is speculative: its objects were never recorded, so it cannot be approved. Record and apply them: kubectl hykube apply -f PATH -n %s", p.Name, p.Namespace)}
 	case nothingToDo(p):
 		fmt.Fprintf(o.Out, "Plan %q has no changes, so there is nothing to approve.\n", p.Name)
 		return nil

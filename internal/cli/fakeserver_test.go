@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
@@ -59,12 +60,15 @@ type fakeServer struct {
 	state map[string]any
 	// denied are the rights that the user lacks, such as "approve plans" or "update plans/approval".
 	denied []string
+	// uploaded are the objects of speculative plans, and refusing says what is wrong with those of some names.
+	uploaded []*unstructured.Unstructured
+	refusing map[string]*metav1.Status
 	// refuse answers a request with an error before anything else looks at it.
 	refuse func(r *http.Request) *metav1.Status
 }
 
 func newFakeServer(t *testing.T) *fakeServer {
-	f := &fakeServer{t: t, objects: map[string]map[string]any{}, plans: map[string]*v1alpha1.Plan{}, changes: map[string][]v1alpha1.PlanChange{}, installed: true}
+	f := &fakeServer{t: t, objects: map[string]map[string]any{}, plans: map[string]*v1alpha1.Plan{}, changes: map[string][]v1alpha1.PlanChange{}, installed: true, planning: creates, refusing: map[string]*metav1.Status{}}
 	srv := httptest.NewUnstartedServer(f)
 	srv.EnableHTTP2 = true
 	srv.StartTLS() // client-go sends credentials over TLS alone
@@ -270,7 +274,7 @@ func (f *fakeServer) resource(w http.ResponseWriter, r *http.Request, gv string,
 	}
 	f.version++
 	m, _ := in["metadata"].(map[string]any)
-	m["resourceVersion"], m["uid"], m["generation"] = strconv.Itoa(f.version), "u-"+parts[1], 1
+	m["resourceVersion"], m["uid"], m["generation"] = strconv.Itoa(f.version), "u-"+parts[1], int64(1)
 	if parts[0] == "providers" {
 		f.installed = true
 		in["status"] = map[string]any{"observedGeneration": 1, "version": "1.0.0", "kinds": 2, "conditions": []any{map[string]any{"type": "Ready", "status": "True", "reason": "Installed"}}}
@@ -363,6 +367,10 @@ func (f *fakeServer) plan(w http.ResponseWriter, r *http.Request, ns string, par
 		f.answer(w, 404, st)
 		return
 	}
+	if sub == "objects" {
+		f.upload(w, r, p) // unlocks
+		return
+	}
 	in := &v1alpha1.Plan{}
 	if r.Method == http.MethodPost || r.Method == http.MethodPut {
 		if err := json.NewDecoder(r.Body).Decode(in); err != nil {
@@ -374,6 +382,9 @@ func (f *fakeServer) plan(w http.ResponseWriter, r *http.Request, ns string, par
 	switch {
 	case r.Method == http.MethodPost:
 		in.Name, in.Namespace, in.UID = in.GenerateName+"x7k2d", ns, "uid"
+		if in.Spec.Speculative {
+			in.Name, in.UID = in.GenerateName+"guess", "uid-guess"
+		}
 		in.CreationTimestamp = metav1.Now()
 		p = in
 		f.plans[ns+"/"+p.Name] = p
@@ -381,7 +392,9 @@ func (f *fakeServer) plan(w http.ResponseWriter, r *http.Request, ns string, par
 		out := p.DeepCopy()
 		f.mu.Unlock()
 		f.answer(w, 201, out)
-		go f.makePlan(p)
+		if !in.Spec.Speculative {
+			go f.makePlan(p)
+		}
 	case sub == "changes":
 		from, _ := strconv.Atoi(r.URL.Query().Get("continue"))
 		all := f.changes[ns+"/"+name]
@@ -430,6 +443,62 @@ func (f *fakeServer) plan(w http.ResponseWriter, r *http.Request, ns string, par
 		f.mu.Unlock()
 		f.answer(w, 200, l)
 	}
+}
+
+// upload judges the objects of a speculative plan by what is recorded. It unlocks.
+func (f *fakeServer) upload(w http.ResponseWriter, r *http.Request, p *v1alpha1.Plan) {
+	defer f.mu.Unlock()
+	in := &v1alpha1.PlanObjects{}
+	if err := json.NewDecoder(r.Body).Decode(in); err != nil {
+		f.answer(w, 400, status(400, metav1.StatusReasonBadRequest, err.Error()))
+		return
+	}
+	out := &v1alpha1.PlanObjects{TypeMeta: metav1.TypeMeta{APIVersion: "hykube.io/v1alpha1", Kind: "PlanObjects"}}
+	if in.Spec.Discard {
+		delete(f.plans, p.Namespace+"/"+p.Name)
+		f.answer(w, 201, out)
+		return
+	}
+	refused := false
+	for _, raw := range in.Spec.Objects {
+		u := &unstructured.Unstructured{}
+		if err := u.UnmarshalJSON(raw.Raw); err != nil {
+			f.t.Error(err)
+		}
+		f.uploaded = append(f.uploaded, u)
+		result := v1alpha1.PlanObjectResult{Outcome: v1alpha1.ObjectCreated}
+		if old := f.objects[u.GetAPIVersion()+"/"+strings.ToLower(u.GetKind())+"s/"+u.GetNamespace()+"/"+u.GetName()]; old != nil {
+			result.Version = v1alpha1.ObjectVersion(&unstructured.Unstructured{Object: old})
+			result.Outcome = v1alpha1.ObjectConfigured
+			if fmt.Sprint(u.Object["spec"], u.Object["data"]) == fmt.Sprint(old["spec"], old["data"]) {
+				result.Outcome = v1alpha1.ObjectUnchanged
+			}
+		}
+		if _, ok := u.Object["data"]; ok && result.Outcome != v1alpha1.ObjectUnchanged {
+			result.Keys = []string{"password"}
+		}
+		if why := f.refusing[u.GetName()]; why != nil {
+			result, refused = v1alpha1.PlanObjectResult{Outcome: v1alpha1.ObjectRefused, Error: why}, true
+		}
+		out.Status.Results = append(out.Status.Results, result)
+	}
+	f.answer(w, 201, out)
+	if in.Spec.Complete && !refused {
+		p.Status.UploadedObjects = new(int32(len(f.uploaded)))
+		go f.makePlan(p)
+	}
+}
+
+// contentsOf stands for what the server makes of changes.
+func contentsOf(changes []v1alpha1.PlanChange) string {
+	text := "hmac"
+	for _, c := range changes {
+		text += " " + c.Address + string(c.Action)
+		if c.After != nil {
+			text += string(c.After.Raw)
+		}
+	}
+	return fmt.Sprintf("hmac-sha256:%x", sha256.Sum256([]byte(text)))
 }
 
 // watch streams the plan that the field selector names, from its current state on.
@@ -489,10 +558,12 @@ func (f *fakeServer) makePlan(p *v1alpha1.Plan) {
 	for _, c := range changes {
 		sum.Count(&c)
 	}
-	p.Status.Summary, p.Status.Digest = sum, "sha256:abc"
+	p.Status.Summary, p.Status.Digest, p.Status.Contents = sum, "sha256:abc", contentsOf(changes)
 	f.set(p, v1alpha1.ConditionPlanned, true, v1alpha1.ReasonPlanned, "")
 	if diff.Changes(*sum)+int(sum.Import+sum.Move) == 0 {
 		f.set(p, v1alpha1.ConditionReady, true, v1alpha1.ReasonNoChanges, "")
+	} else if p.Spec.Speculative {
+		f.set(p, v1alpha1.ConditionReady, true, v1alpha1.ReasonSpeculative, "")
 	} else {
 		f.set(p, v1alpha1.ConditionReady, false, v1alpha1.ReasonAwaitingApproval, "")
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -85,6 +86,9 @@ func (s *session) awaitPlanned(ctx context.Context, plan *v1alpha1.Plan) (*v1alp
 				b.draw([]string{s.style.Dim(fmt.Sprintf("Planning %s... %s", plan.Name, elapsed(time.Since(began))))})
 			}
 		case <-stop:
+			if plan.Spec.Speculative {
+				return plan, errors.New("interrupted; nothing was recorded")
+			}
 			return plan, fmt.Errorf("interrupted: plan %q is still being made on the server, and changes nothing until it is approved: kubectl hykube show %s -n %s",
 				plan.Name, plan.Name, plan.Namespace)
 		}

@@ -77,7 +77,7 @@ spec: {name: "${sim_network.a.id}"}
 func TestGraphOfNamespaceAndPlan(t *testing.T) {
 	f := newFakeServer(t)
 	f.planning = creates
-	f.run("plan", "-f", write(t, firstFiles))
+	f.run("plan", "--record", "-f", write(t, firstFiles))
 	f.changes["default/plan-x7k2d"][1].DependsOn = []int32{0}
 	for _, args := range [][]string{{"graph"}, {"graph", "plan-x7k2d"}} {
 		out, errOut, code := f.run(args...)

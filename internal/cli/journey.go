@@ -29,6 +29,8 @@ type journey struct {
 	// gap sets the plan off from what was printed before it.
 	gap   bool
 	began time.Time
+	// waitTimeout is how long to wait for other plans that are changing the same resources.
+	waitTimeout time.Duration
 }
 
 // wanted is one plan to make.
@@ -151,10 +153,15 @@ func (j *journey) run(ctx context.Context, want []wanted) error {
 	if j.began.IsZero() {
 		j.began = time.Now()
 	}
-	plans, err := j.plan(ctx, want)
+	plans, err := j.planInTurn(ctx, want)
 	if err != nil {
 		return err
 	}
+	return j.offer(ctx, plans)
+}
+
+// offer shows plans, asks, applies what was approved and tells what came of it.
+func (j *journey) offer(ctx context.Context, plans []*v1alpha1.Plan) error {
 	var todo []*v1alpha1.Plan
 	var failed []error
 	for i, p := range plans {
@@ -188,10 +195,10 @@ func (j *journey) run(ctx context.Context, want []wanted) error {
 		return nil
 	}
 	fmt.Fprintln(j.Out)
-	if err := j.mayGoOn(ctx, todo); err != nil {
-		return err
-	}
 	if !j.autoApprove {
+		if err := j.mayGoOn(ctx, todo); err != nil {
+			return err
+		}
 		yes, err := j.confirm()
 		if err != nil {
 			return err
@@ -200,6 +207,15 @@ func (j *journey) run(ctx context.Context, want []wanted) error {
 			return j.declined(ctx, todo)
 		}
 	}
+	return j.approveAll(ctx, todo)
+}
+
+// approveAll approves plans, follows them and tells what came of them.
+func (j *journey) approveAll(ctx context.Context, todo []*v1alpha1.Plan) error {
+	if err := j.mayGoOn(ctx, todo); err != nil {
+		return err
+	}
+	var err error
 	for i, p := range todo {
 		if todo[i], err = j.decide(ctx, p, v1alpha1.DecisionApproved, p.Status.Digest, ""); err != nil {
 			return err
@@ -256,11 +272,22 @@ func joinExit(errs []error) error {
 
 func (j *journey) confirm() (bool, error) {
 	fmt.Fprintf(j.ErrOut, "%s\n  Only 'yes' will be accepted to approve.\n\n  %s ", j.style.Bold(j.question), j.style.Bold("Enter a value:"))
-	answer, err := j.line()
-	fmt.Fprintln(j.ErrOut)
-	if err != nil {
-		return false, nil // end of input is no yes
+	stop, done := j.interrupts()
+	defer done()
+	answers := make(chan string, 1)
+	go func() {
+		answer, err := j.line()
+		if err != nil {
+			answer = "" // end of input is no yes
+		}
+		answers <- answer
+	}()
+	answer := ""
+	select {
+	case answer = <-answers:
+	case <-stop: // nor is Ctrl-C
 	}
+	fmt.Fprintln(j.ErrOut)
 	return strings.TrimSpace(answer) == "yes", nil
 }
 

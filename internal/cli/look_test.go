@@ -17,7 +17,7 @@ import (
 func TestStatusOfNamespace(t *testing.T) {
 	f := newFakeServer(t)
 	f.planning = creates
-	f.run("plan", "-f", write(t, firstFiles))
+	f.run("plan", "--record", "-f", write(t, firstFiles))
 	f.put(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "sim.hykube.io/v1", "kind": "sim-network",
 		"metadata": map[string]any{"name": "bad", "namespace": "default"},
 		"status":   map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "False", "reason": "ApplyFailed", "message": "Quota exceeded"}}}}}, "sim-networks")
@@ -32,7 +32,7 @@ func TestStatusOfNamespace(t *testing.T) {
 func TestPlanObject(t *testing.T) {
 	f := newFakeServer(t)
 	f.planning = creates
-	out, errOut, code := f.run("plan", "-f", write(t, firstFiles), "-o", "name", "--detailed-exitcode")
+	out, errOut, code := f.run("plan", "--record", "-f", write(t, firstFiles), "-o", "name", "--detailed-exitcode")
 	if out != "plan.hykube.io/plan-x7k2d\n" || code != ExitChanges || !strings.Contains(errOut, "sim-subnet.sim.hykube.io/a created") {
 		t.Errorf("code %d, out %q, err %q", code, out, errOut)
 	}
@@ -64,7 +64,7 @@ func TestPlanObject(t *testing.T) {
 		{[]string{"--invoke", "action-sim-reboot/now"}, []string{"action.sim_reboot.now"}},
 		{[]string{"--invoke", "action-sim-reboot/now", "--target", "sim_network.main"}, []string{"sim_network.main", "action.sim_reboot.now"}},
 		{[]string{"--invoke", "action-sim-reboot/now", "--all"}, nil},
-		{[]string{"-f", write(t, firstFiles), "--invoke", "action-sim-reboot/now"}, []string{"sim_subnet.a", "sim_network.main", "action.sim_reboot.now"}},
+		{[]string{"--record", "-f", write(t, firstFiles), "--invoke", "action-sim-reboot/now"}, []string{"sim_subnet.a", "sim_network.main", "action.sim_reboot.now"}},
 	} {
 		f.run(append([]string{"plan"}, tc.args...)...)
 		if got := f.plans["default/plan-x7k2d"].Spec.Targets; !cmp.Equal(got, tc.want) {
@@ -79,7 +79,7 @@ func TestProviderList(t *testing.T) {
 		t.Errorf("code %d: %s", code, errOut)
 	}
 	f.planning = creates
-	f.run("plan", "-f", write(t, firstFiles))
+	f.run("plan", "--record", "-f", write(t, firstFiles))
 	out, _, code := f.run("provider", "list")
 	if code != 0 || !strings.Contains(out, "sim    hykube/sim   1.0.0") {
 		t.Errorf("code %d: %q", code, out)
@@ -156,7 +156,7 @@ func TestPlanState(t *testing.T) {
 func TestStatusWithoutRights(t *testing.T) {
 	f := newFakeServer(t)
 	f.planning = creates
-	f.run("plan", "-f", write(t, firstFiles))
+	f.run("plan", "--record", "-f", write(t, firstFiles))
 	f.refuse = func(r *http.Request) *metav1.Status {
 		if strings.HasSuffix(r.URL.Path, "/sim-subnets") {
 			return status(403, metav1.StatusReasonForbidden, "you may not")
@@ -177,7 +177,7 @@ func TestStatusWithoutRights(t *testing.T) {
 func TestCompletion(t *testing.T) {
 	f := newFakeServer(t)
 	f.planning = creates
-	f.run("plan", "-f", write(t, firstFiles))
+	f.run("plan", "--record", "-f", write(t, firstFiles))
 	for _, tc := range []struct {
 		reason string
 		args   []string
@@ -228,7 +228,7 @@ func TestOtherModes(t *testing.T) {
 	f := newFakeServer(t)
 	f.planning = creates
 	file := write(t, otherModes)
-	f.run("plan", "-f", file)
+	f.run("plan", "--record", "-f", file)
 	if d := cmp.Diff([]string{"sim_subnet.a", "sim_network.main", "data.sim_image.base", "action.sim_reboot.now"}, f.plans["default/plan-x7k2d"].Spec.Targets); d != "" {
 		t.Errorf("targets (-want +got):\n%s", d)
 	}

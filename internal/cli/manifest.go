@@ -23,9 +23,12 @@ import (
 
 // manifest is one object of a file.
 type manifest struct {
-	object *unstructured.Unstructured
-	file   string
-	line   int
+	// version is what the object's version must still be when it is recorded, empty for an object that must not exist; nil when
+	// any will do.
+	version *string
+	object  *unstructured.Unstructured
+	file    string
+	line    int
 	// doc is the document that it was read from, and item its place in a list there; -1 when the document is the object.
 	doc  document
 	item int

@@ -42,25 +42,15 @@ func TestBadFiles(t *testing.T) {
 
 func TestRefusedObjects(t *testing.T) {
 	f := newFakeServer(t)
-	f.refuse = func(r *http.Request) *metav1.Status {
-		if r.Method != http.MethodPatch {
-			return nil
-		}
-		switch {
-		case strings.HasSuffix(r.URL.Path, "/main"):
-			return status(409, metav1.StatusReasonConflict, `Apply failed with 1 conflict: conflict with "kubectl-edit": .spec.cidr`)
-		case strings.HasSuffix(r.URL.Path, "/a"):
-			return status(422, metav1.StatusReasonInvalid, `spec.netwrk_id: unknown field`)
-		}
-		return nil
-	}
+	f.refusing["main"] = status(409, metav1.StatusReasonConflict, `Apply failed with 1 conflict: conflict with "kubectl-edit": .spec.cidr`)
+	f.refusing["a"] = status(422, metav1.StatusReasonInvalid, `spec.netwrk_id: unknown field`)
 	out, errOut, code := f.run("apply", "-f", write(t, firstFiles), "--auto-approve")
-	for _, want := range []string{"first.yaml:1: record sim-subnet \"a\": spec.netwrk_id: unknown field", "first.yaml:7: record sim-network \"main\"", "--force-conflicts", "Nothing was planned"} {
+	for _, want := range []string{"first.yaml:1: record sim-subnet \"a\": spec.netwrk_id: unknown field", "first.yaml:7: record sim-network \"main\"", "--force-conflicts", "Nothing was recorded"} {
 		if !strings.Contains(errOut, want) {
 			t.Errorf("missing %q in:\n%s", want, errOut)
 		}
 	}
-	if code != ExitError || !strings.Contains(out, "provider.hykube.io/sim created") {
+	if code != ExitError || !strings.Contains(out, "provider.hykube.io/sim created") || len(f.objects) != 2 || len(f.plans) != 0 {
 		t.Errorf("code %d: %s", code, out)
 	}
 }

@@ -20,19 +20,23 @@ type planOptions struct {
 	refreshOnly bool
 	detailed    bool
 	full        bool
+	record      bool
 	output      string
+	sp          *speculation
 }
 
 func newPlan(s *session) *cobra.Command {
 	o := &planOptions{session: s}
 	cmd := &cobra.Command{
 		Use:   "plan [-f PATH]",
-		Short: "Work out what would change, and leave the plan for approval",
-		Long: `Work out what would change, and leave the plan for approval.
+		Short: "Work out what would change",
+		Long: `Work out what would change.
 
-Without -f it plans the objects that are recorded in the namespace. With -f it first records the objects of the files,
-exactly as kubectl apply does, and plans those: recording changes what the server is asked for, and touches no
-infrastructure. To look without recording, use kubectl diff -f PATH.`,
+Without -f it plans the objects that are recorded in the namespace, and leaves the plan for approval.
+
+With -f it plans the objects of the files as if they were recorded. Nothing is recorded, and the plan cannot be approved:
+kubectl hykube apply -f PATH shows the same plan, asks, records and applies. It takes the right to create plans and to
+read. With --record the objects are recorded first, as kubectl apply does, and the plan waits for approval.`,
 		Example: `  # what would happen to the namespace
   kubectl hykube plan -n prod
 
@@ -42,15 +46,19 @@ infrastructure. To look without recording, use kubectl diff -f PATH.`,
   # all but one, and replace another
   kubectl hykube plan --exclude sim_instance.old --replace sim-disk/data
 
-  # in a script: 0 nothing to do, 2 changes
-  kubectl hykube plan -f infra/ --detailed-exitcode -o name`,
-		Args: noNames("-f PATH records files, --target TYPE.NAME chooses"),
+  # what would these files do: 0 nothing, 2 changes
+  kubectl hykube plan -f infra/ --detailed-exitcode
+
+  # in a script: record the files, and leave the plan for approval
+  kubectl hykube plan -f infra/ --record -o name`,
+		Args: noNames("-f PATH plans files, --target TYPE.NAME chooses"),
 		RunE: run(o),
 	}
 	fs := cmd.Flags()
 	o.files.add(fs)
 	o.planning.add(cmd, s)
 	fs.BoolVar(&o.all, "all", false, "With -f, plan the whole namespace, not only what stands in the files")
+	fs.BoolVar(&o.record, "record", false, "Record the objects of the files first, and leave the plan for approval")
 	fs.BoolVar(&o.destroy, "destroy", false, "Plan to destroy")
 	fs.BoolVar(&o.refreshOnly, "refresh-only", false, "Only plan to bring the records up to date with the infrastructure")
 	fs.BoolVar(&o.detailed, "detailed-exitcode", false, "Exit with 2 when there are changes")
@@ -64,6 +72,9 @@ func (o *planOptions) Complete([]string) error { return o.connect() }
 func (o *planOptions) Validate() error {
 	if o.destroy && o.refreshOnly {
 		return errors.New("--destroy and --refresh-only exclude each other")
+	}
+	if o.record && len(o.files.paths) == 0 {
+		return errors.New("--record is for files: name them with -f PATH")
 	}
 	if err := checkOutput(o.output, "json", "yaml", "name"); err != nil {
 		return err
@@ -90,6 +101,10 @@ func (o *planOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if o.sp != nil {
+		o.sp.list()
+		j.gap = false
+	}
 	var failed []error
 	pending := 0
 	for i, p := range plans {
@@ -109,26 +124,78 @@ func (o *planOptions) Run(ctx context.Context) error {
 			continue
 		}
 		pending++
+		if speculative(p) {
+			fmt.Fprintf(o.Out, "\n%s\n", cannotBeApproved(p, o.files.paths))
+			continue
+		}
 		fmt.Fprintf(o.Out, "\n%s\n", o.waitsForApproval(ctx, p))
 	}
 	return o.end(failed, pending)
 }
 
 func (o *planOptions) make(ctx context.Context, j *journey, base string) ([]*v1alpha1.Plan, error) {
-	want, err := plansFor(ctx, o.session, &o.files, &o.planning, o.all, base, v1alpha1.PlanSpec{Destroy: o.destroy, RefreshOnly: o.refreshOnly})
+	spec := v1alpha1.PlanSpec{Destroy: o.destroy, RefreshOnly: o.refreshOnly}
+	if err := o.planning.fill(&spec); err != nil {
+		return nil, err
+	}
+	if len(o.files.paths) == 0 {
+		return j.plan(ctx, o.recordedPlan(spec, &o.planning, o.all, base))
+	}
+	ms, err := o.manifests(ctx, o.files.paths, o.files.recursive)
 	if err != nil {
 		return nil, err
 	}
-	if len(want) == 0 {
-		fmt.Fprintln(o.Out, nothingInFiles)
-		return nil, nil
+	o.readFrom(ms)
+	want := func(rs []recorded) []wanted { return o.plansOf(rs, &o.planning, o.all, base, spec) }
+	if o.record {
+		rec := &recorder{session: o.session, force: o.files.force, timeout: o.files.timeout}
+		rs, err := rec.record(ctx, ms)
+		if err != nil {
+			return nil, err
+		}
+		return o.orNothing(j.plan(ctx, want(rs)))
 	}
-	return j.plan(ctx, want)
+	sp, needs, err := o.speculate(ctx, ms, &o.files, want)
+	if err == nil && len(needs) > 0 {
+		err = errors.Join(o.needed(needs), sp.discard(ctx))
+	}
+	if err != nil {
+		return nil, err
+	}
+	o.sp = sp
+	return o.orNothing(sp.plans, nil)
+}
+
+// orNothing says so when the files have nothing to plan.
+func (o *planOptions) orNothing(plans []*v1alpha1.Plan, err error) ([]*v1alpha1.Plan, error) {
+	if err == nil && len(plans) == 0 {
+		fmt.Fprintln(o.Out, nothingInFiles)
+	}
+	return plans, err
+}
+
+// cannotBeApproved says what to do instead of approving a speculative plan.
+func cannotBeApproved(p *v1alpha1.Plan, paths []string) string {
+	files := " -f PATH"
+	if len(paths) > 0 {
+		files = ""
+		for _, path := range paths {
+			files += " -f " + path
+		}
+	}
+	what, verb := "record the files and apply them", "apply"
+	if p.Spec.Destroy {
+		what, verb = "destroy what the files ask for", "destroy"
+	}
+	return fmt.Sprintf("The plan is speculative: nothing was recorded, and it cannot be approved. To %s:\n  kubectl hykube %s%s -n %s", what, verb, files, p.Namespace)
 }
 
 func (o *planOptions) end(failed []error, pending int) error {
 	if len(failed) > 0 {
 		return joinExit(failed)
+	}
+	if o.sp != nil && o.sp.changed() > 0 {
+		pending++ // apply -f would record them
 	}
 	if pending > 0 && o.detailed {
 		return silent(ExitChanges)

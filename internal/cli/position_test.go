@@ -80,16 +80,11 @@ func TestNamesThatYAMLReadsAsSomethingElse(t *testing.T) {
 // Each field that the server objects to is told with its place in the file, and so is what a plan says about an object of it.
 func TestObjectionsHavePlaces(t *testing.T) {
 	f := newFakeServer(t)
-	f.refuse = func(r *http.Request) *metav1.Status {
-		if r.Method != http.MethodPatch || !strings.HasSuffix(r.URL.Path, "/main") {
-			return nil
-		}
-		st := status(422, metav1.StatusReasonInvalid, "invalid")
-		st.Details = &metav1.StatusDetails{Name: "main", Causes: []metav1.StatusCause{
-			{Field: "spec.cidr, column 4", Message: `Invalid value: "x": no`}, {Field: "spec.nmae", Message: "Forbidden: no"},
-		}}
-		return st
-	}
+	st := status(422, metav1.StatusReasonInvalid, "invalid")
+	st.Details = &metav1.StatusDetails{Name: "main", Causes: []metav1.StatusCause{
+		{Field: "spec.cidr, column 4", Message: `Invalid value: "x": no`}, {Field: "spec.nmae", Message: "Forbidden: no"},
+	}}
+	f.refusing["main"] = st
 	_, errOut, _ := f.run("apply", "-f", write(t, firstFiles), "--auto-approve")
 	for _, want := range []string{`sim-network "main": spec.cidr, column 4: Invalid value: "x": no` + "\n", `sim-network "main": spec.nmae: Forbidden: no`} {
 		if !strings.Contains(errOut, want) {

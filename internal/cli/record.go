@@ -84,7 +84,9 @@ func tier(gk schema.GroupKind) int {
 // record writes the objects, tier by tier, and prints a line for each as kubectl does. When some are refused,
 // the rest of their tier is still tried, so that a person sees every mistake at once.
 func (r *recorder) record(ctx context.Context, ms []manifest) ([]recorded, error) {
-	r.installed = map[string]bool{}
+	if r.installed == nil {
+		r.installed = map[string]bool{}
+	}
 	tiers := make([][]manifest, 6)
 	for _, m := range ms {
 		gk := m.object.GroupVersionKind().GroupKind()
@@ -163,24 +165,25 @@ func line(u *unstructured.Unstructured, verb string) string {
 	return strings.ToLower(gk.String()) + "/" + u.GetName() + " " + verb
 }
 
-func (r *recorder) recordOne(ctx context.Context, m manifest) (recorded, error) {
+// prepare finds the resource of an object, and brings the object into the form in which it is recorded: in a namespace, and
+// without what is the server's.
+func (r *recorder) prepare(ctx context.Context, m manifest) (gvr schema.GroupVersionResource, namespace string, err error) {
 	gvk := m.object.GroupVersionKind()
 	gvr, namespaced, err := r.mapping(gvk)
 	if err != nil && meta.IsNoMatchError(err) {
 		gvr, namespaced, err = r.awaitKind(ctx, gvk)
 	}
 	if err != nil {
-		return recorded{}, r.unknownKind(ctx, m, err)
+		return gvr, "", r.unknownKind(ctx, m, err)
 	}
-	out := recorded{manifest: m}
 	if namespaced {
-		out.namespace = m.object.GetNamespace()
-		if out.namespace == "" {
-			out.namespace = r.namespace
-			m.object.SetNamespace(out.namespace)
+		namespace = m.object.GetNamespace()
+		if namespace == "" {
+			namespace = r.namespace
+			m.object.SetNamespace(namespace)
 		}
-		if r.enforce && out.namespace != r.namespace {
-			return out, fmt.Errorf("%s: %s %q says namespace %q, and -n says %q", m.where(), gvk.Kind, m.object.GetName(), out.namespace, r.namespace)
+		if r.enforce && namespace != r.namespace {
+			return gvr, "", fmt.Errorf("%s: %s %q says namespace %q, and -n says %q", m.where(), gvk.Kind, m.object.GetName(), namespace, r.namespace)
 		}
 	} else {
 		m.object.SetNamespace("")
@@ -189,8 +192,21 @@ func (r *recorder) recordOne(ctx context.Context, m manifest) (recorded, error) 
 	for _, f := range [][]string{{"metadata", "managedFields"}, {"metadata", "resourceVersion"}, {"metadata", "uid"}, {"metadata", "creationTimestamp"}, {"metadata", "generation"}, {"status"}} {
 		unstructured.RemoveNestedField(m.object.Object, f...)
 	}
+	return gvr, namespace, nil
+}
+
+func (r *recorder) recordOne(ctx context.Context, m manifest) (recorded, error) {
+	gvr, namespace, err := r.prepare(ctx, m)
+	if err != nil {
+		return recorded{}, err
+	}
+	gvk := m.object.GroupVersionKind()
+	out := recorded{manifest: m, namespace: namespace}
 	res := r.resource(gvr, out.namespace)
 	before, err := res.Get(ctx, m.object.GetName(), metav1.GetOptions{})
+	if m.version != nil && (err == nil && v1alpha1.ObjectVersion(before) != *m.version || apierrors.IsNotFound(err) && *m.version != "") {
+		return out, &exitError{ExitStale, fmt.Errorf("%s: record %s %q: it changed after the plan was shown; run the same command again to see what it is now", m.where(), gvk.Kind, m.object.GetName())}
+	}
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
 		before = nil // who may not read may still write

@@ -88,6 +88,9 @@ func (o *showOptions) Run(ctx context.Context) error {
 	if err := o.showPlan(ctx, p, true); err != nil {
 		return err
 	}
+	if speculative(p) {
+		fmt.Fprintf(o.Out, "\n%s\n", o.style.Dim(cannotBeApproved(p, nil)))
+	}
 	if !waiting(p) {
 		return nil
 	}

@@ -1,0 +1,234 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diff"
+)
+
+// fileApply applies files: it plans them as if they were recorded, asks, and on yes records them and applies what was shown. On
+// no it leaves nothing behind, but for prerequisites that were recorded after a yes of their own.
+type fileApply struct {
+	*journey
+	files *fileFlags
+	ms    []manifest
+	want  func([]recorded) []wanted
+	// first are the prerequisites that were recorded.
+	first []manifest
+	sp    *speculation
+}
+
+func (a *fileApply) run(ctx context.Context) (err error) {
+	defer func() {
+		if a.sp != nil {
+			err = errors.Join(err, a.sp.discard(ctx))
+		}
+	}()
+	if err := a.speculate(ctx); err != nil {
+		return a.orStays(err)
+	}
+	todo, err := a.present(ctx)
+	if err != nil {
+		return a.orStays(err)
+	}
+	if todo == 0 && a.sp.changed() == 0 {
+		if len(a.sp.plans) == 0 {
+			fmt.Fprintln(a.Out, nothingInFiles)
+		}
+		return nil
+	}
+	approves := true
+	for _, p := range a.sp.plans {
+		approves = approves && a.mayApprove(ctx, p.Namespace)
+	}
+	if !a.autoApprove {
+		switch {
+		case todo == 0:
+			a.question = fmt.Sprintf("No infrastructure changes. Do you want to record the %s of the files that differ?", count(a.sp.changed(), "object"))
+		case !approves:
+			a.question = "Do you want to record the files, and leave the plan for someone who may approve it?"
+		}
+		fmt.Fprintln(a.Out)
+		if yes, err := a.confirm(); err != nil {
+			return err
+		} else if !yes {
+			fmt.Fprintln(a.Out, "Nothing was changed, and nothing was recorded.")
+			return a.orStays(silent(ExitError))
+		}
+	}
+	return a.carryOut(ctx, todo > 0)
+}
+
+// speculate plans the files. It records prerequisites that the user agrees to, and waits for plans that are in the way.
+func (a *fileApply) speculate(ctx context.Context) error {
+	const rounds = 3 // namespaces and providers, changed providers, and the plan itself
+	began := time.Now()
+	for round := 1; ; {
+		sp, needs, err := a.session.speculate(ctx, copies(a.ms), a.files, a.want)
+		a.sp = sp
+		if err != nil {
+			return err
+		}
+		if len(needs) == 0 {
+			busy, err := a.busy(ctx, sp.plans, began)
+			if err != nil || !busy {
+				return err
+			}
+			if err := sp.discard(ctx); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := sp.discard(ctx); err != nil {
+			return err
+		}
+		if round++; round > rounds {
+			return a.needed(needs)
+		}
+		if err := a.recordFirst(ctx, needs); err != nil {
+			return err
+		}
+	}
+}
+
+// recordFirst records what has to exist before a plan can be made.
+func (a *fileApply) recordFirst(ctx context.Context, needs []prerequisite) error {
+	var names []string
+	ms := make([]manifest, len(needs))
+	for i, n := range needs {
+		ms[i] = n.manifest
+		names = append(names, fmt.Sprintf("%s %q", n.object.GetKind(), n.object.GetName()))
+	}
+	if !a.autoApprove {
+		ask := *a.journey
+		ask.question = fmt.Sprintf("No plan can be made before these are recorded: %s. Record them now?", strings.Join(names, ", "))
+		yes, err := ask.confirm()
+		if err != nil {
+			return err
+		}
+		if !yes {
+			fmt.Fprintln(a.Out, "Nothing was changed, and nothing was recorded.")
+			return silent(ExitError)
+		}
+	}
+	rec := &recorder{session: a.session, force: a.files.force, timeout: a.files.timeout}
+	if _, err := rec.record(ctx, copies(ms)); err != nil {
+		return err
+	}
+	a.first = append(a.first, ms...)
+	fmt.Fprintln(a.Out)
+	return nil
+}
+
+// orStays adds to an error which prerequisites stay recorded.
+func (a *fileApply) orStays(err error) error {
+	if len(a.first) == 0 {
+		return err
+	}
+	var names, remove []string
+	for _, m := range a.first {
+		name := strings.ToLower(m.object.GetKind()) + "/" + m.object.GetName()
+		names, remove = append(names, name), append(remove, "kubectl delete "+name)
+	}
+	fmt.Fprintf(a.ErrOut, "These were recorded before the plan was made, and stay: %s. If nothing uses them, remove what was not there before:\n  %s\n",
+		strings.Join(names, ", "), strings.Join(remove, "\n  "))
+	return err
+}
+
+// present shows what the files change, and says how many plans have something to do.
+func (a *fileApply) present(ctx context.Context) (todo int, err error) {
+	a.sp.list()
+	var failed []error
+	for i, p := range a.sp.plans {
+		if i > 0 {
+			fmt.Fprintln(a.Out)
+		}
+		if len(a.sp.plans) > 1 {
+			fmt.Fprintln(a.Out, a.style.Bold("Namespace "+p.Namespace))
+		}
+		if !nothingToDo(p) && (planFailed(p) || stalled(p)) {
+			failed = append(failed, a.failure(ctx, p))
+			continue
+		}
+		if err := a.show(ctx, p); err != nil {
+			return 0, err
+		}
+		if !nothingToDo(p) {
+			todo++
+		}
+	}
+	return todo, joinExit(failed)
+}
+
+// carryOut records the files and applies what was shown, if the plans of what is recorded then do the same.
+func (a *fileApply) carryOut(ctx context.Context, asked bool) error {
+	ms := copies(a.ms)
+	for i := range ms {
+		if _, resource := v1alpha1.ProviderOfGroup(ms[i].object.GroupVersionKind().Group); !resource {
+			ms[i].version = &a.sp.results[i].Version
+		}
+	}
+	fmt.Fprintln(a.Out)
+	rec := &recorder{session: a.session, force: a.files.force, timeout: a.files.timeout}
+	if _, err := rec.record(ctx, ms); err != nil {
+		return err
+	}
+	fmt.Fprintln(a.Out)
+	want := make([]wanted, len(a.sp.wanted))
+	for i, w := range a.sp.wanted {
+		w.spec.Timestamp = new(a.sp.plans[i].CreationTimestamp)
+		want[i] = w
+	}
+	plans, err := a.planInTurn(ctx, want)
+	if err != nil {
+		return err
+	}
+	var todo []*v1alpha1.Plan
+	for _, p := range plans {
+		if !nothingToDo(p) {
+			todo = append(todo, p)
+		}
+	}
+	switch same := a.sp.sameAs(plans); {
+	case same && len(todo) == 0:
+		if len(plans) == 0 {
+			fmt.Fprintln(a.Out, nothingInFiles)
+			return nil
+		}
+		fmt.Fprintln(a.Out, "The files are recorded. No infrastructure had to change.")
+		return nil
+	case same:
+		return a.approveAll(ctx, todo)
+	case a.autoApprove:
+		text := "something changed after the plan was made, so that what would be done now is not what was shown. The files are recorded, and nothing was applied"
+		for _, p := range todo {
+			text += fmt.Sprintf("\n  kubectl hykube show %s -n %s\n  kubectl hykube approve %s -n %s", p.Name, p.Namespace, p.Name, p.Namespace)
+		}
+		return &exitError{ExitStale, errors.New(text)}
+	}
+	fmt.Fprintln(a.Out, a.style.Bold("Something changed after the plan was shown.")+" The files are recorded. This is what would be done now:")
+	a.question = "Do you want to perform these actions?"
+	a.gap = true
+	return a.offer(ctx, plans)
+}
+
+func copies(ms []manifest) []manifest {
+	out := make([]manifest, len(ms))
+	for i, m := range ms {
+		m.object = m.object.DeepCopy()
+		out[i] = m
+	}
+	return out
+}
+
+func count(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return diff.Count(n) + " " + noun
+}

@@ -1,0 +1,207 @@
+package cli
+
+import (
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+const twoFiles = `apiVersion: sim.hykube.io/v1
+kind: sim-network
+metadata: {name: main}
+spec: {cidr: 10.0.0.0/16}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: db}
+data: {password: c3RhbGU=}
+`
+
+// recordSecret puts a Secret on the server that differs from the one in twoFiles.
+func (f *fakeServer) recordSecret(version string) {
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "data": map[string]any{"password": "ZnJlc2g="}}}
+	u.SetName("db")
+	u.SetNamespace("default")
+	u.SetUID("u-db")
+	f.put(u, "secrets")
+	u.SetResourceVersion(version)
+}
+
+func asking(s *session) { s.ask = true }
+
+// A plan of files records nothing, cannot be approved, and says which objects beside the resources the files change.
+func TestPlanOfFiles(t *testing.T) {
+	f := newFakeServer(t)
+	f.recordSecret("7")
+	out, errOut, code := f.run("plan", "-f", write(t, twoFiles), "--detailed-exitcode")
+	for _, want := range []string{"~ secret/db: changes password", "Plan: 1 to add", "it cannot be approved", "kubectl hykube apply -f "} {
+		if !strings.Contains(out, want) {
+			t.Errorf("missing %q in:\n%s", want, out)
+		}
+	}
+	p := f.plans["default/plan-guess"]
+	if code != ExitChanges || len(f.objects) != 1 || len(f.plans) != 1 || p == nil || !p.Spec.Speculative || !cmp.Equal(p.Spec.Targets, []string{"sim_network.main"}) {
+		t.Errorf("code %d, %d objects, plans %v: %s", code, len(f.objects), f.plans, errOut)
+	}
+	if strings.Contains(out, "c3RhbGU") || len(f.uploaded) != 2 {
+		t.Errorf("%d objects uploaded:\n%s", len(f.uploaded), out)
+	}
+	for _, call := range f.calls {
+		if strings.HasPrefix(call, http.MethodPatch) {
+			t.Errorf("%s writes", call)
+		}
+	}
+	if _, errOut, code := f.run("approve", "plan-guess"); code != ExitRefused || !strings.Contains(errOut, "never recorded") {
+		t.Errorf("approve: code %d: %s", code, errOut)
+	}
+}
+
+// All mistakes are told at once, with file and line, and leave nothing.
+func TestPlanOfFilesWithMistakes(t *testing.T) {
+	f := newFakeServer(t)
+	f.refusing["main"] = status(422, metav1.StatusReasonInvalid, "spec.cdir: unknown field")
+	f.refusing["db"] = status(403, metav1.StatusReasonForbidden, "neither the verb")
+	for _, args := range [][]string{{"plan"}, {"apply", "--auto-approve"}} {
+		_, errOut, code := f.run(append(args, "-f", write(t, twoFiles))...)
+		for _, want := range []string{`first.yaml:1: record sim-network "main": spec.cdir`, `first.yaml:6: record Secret "db": neither`, "Nothing was recorded"} {
+			if !strings.Contains(errOut, want) {
+				t.Errorf("%v: missing %q in:\n%s", args, want, errOut)
+			}
+		}
+		if code != ExitError || len(f.objects)+len(f.plans) > 0 {
+			t.Errorf("%v: code %d, %d objects, %d plans", args, code, len(f.objects), len(f.plans))
+		}
+	}
+}
+
+// What has to be recorded before a plan can be made is said with the commands that do it.
+func TestPlanOfFilesNeedsProviders(t *testing.T) {
+	f := newFakeServer(t)
+	f.installed = false
+	_, errOut, code := f.run("plan", "-f", write(t, firstFiles))
+	for _, want := range []string{`Provider "sim" does not exist`, `first.yaml:22: Namespace "default"`, "kubectl create namespace default", `"source":"hykube/sim"`, "condition=Ready --timeout=5m provider/sim"} {
+		if !strings.Contains(errOut, want) {
+			t.Errorf("missing %q in:\n%s", want, errOut)
+		}
+	}
+	if code != ExitError || len(f.objects)+len(f.plans) > 0 {
+		t.Errorf("code %d, %d objects, %d plans", code, len(f.objects), len(f.plans))
+	}
+}
+
+// What is done after a yes is what was shown; when something else would be done, the new plan is shown first.
+func TestApplyWhatWasShown(t *testing.T) {
+	moving := func(p *v1alpha1.Plan) []v1alpha1.PlanChange {
+		out := creates(p)
+		if !p.Spec.Speculative {
+			out[0].After = &runtime.RawExtension{Raw: []byte(`{"name":"other"}`)}
+		}
+		return out
+	}
+	for _, tc := range []struct {
+		reason, answers string
+		args            []string
+		planning        func(*v1alpha1.Plan) []v1alpha1.PlanChange
+		code            int
+		want, not       string
+		applied         bool
+	}{
+		{"equal", "yes\n", nil, creates, ExitDone, "Apply complete!", "Something changed", true},
+		{"other, and yes again", "yes\nyes\n", nil, moving, ExitDone, "Something changed after the plan was shown", "", true},
+		{"other, and no", "yes\nno\n", nil, moving, ExitError, "the objects stay recorded", "Apply complete!", false},
+		{"other, and nobody to ask", "", []string{"--auto-approve"}, moving, ExitStale, "kubectl hykube approve apply-x7k2d", "Apply complete!", false},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			f := newFakeServer(t)
+			f.planning = tc.planning
+			out, errOut, code := f.runIn(asking, tc.answers, append([]string{"apply", "-f", write(t, twoFiles)}, tc.args...)...)
+			if code != tc.code || !strings.Contains(out+errOut, tc.want) || tc.not != "" && strings.Contains(out, tc.not) {
+				t.Errorf("code %d:\n%s\n%s", code, out, errOut)
+			}
+			p := f.plans["default/apply-x7k2d"]
+			if p == nil || len(f.plans) != 1 || p.Spec.Speculative || p.Spec.Timestamp == nil {
+				t.Fatalf("plans %+v", f.plans)
+			}
+			if applied := p.Status.Approval != nil && p.Status.Approval.Decision == v1alpha1.DecisionApproved; applied != tc.applied {
+				t.Errorf("applied: %t", applied)
+			}
+		})
+	}
+}
+
+// A Secret that is rotated while the question is open is not overwritten.
+func TestApplyKeepsWhatChangedMeanwhile(t *testing.T) {
+	f := newFakeServer(t)
+	f.recordSecret("7")
+	f.planning = func(p *v1alpha1.Plan) []v1alpha1.PlanChange {
+		f.recordSecret("8") // after the plan was made
+		return creates(p)
+	}
+	_, errOut, code := f.runIn(asking, "yes\n", "apply", "-f", write(t, twoFiles))
+	if code != ExitStale || !strings.Contains(errOut, `Secret "db": it changed after the plan was shown`) {
+		t.Errorf("code %d: %s", code, errOut)
+	}
+	if data := f.objects["v1/secrets/default/db"]["data"].(map[string]any); data["password"] != "ZnJlc2g=" {
+		t.Errorf("overwritten: %v", data)
+	}
+}
+
+func TestApplyFromStandardInput(t *testing.T) {
+	f := newFakeServer(t)
+	if _, errOut, code := f.runIn(asking, twoFiles, "apply", "-f", "-"); code != ExitError || !strings.Contains(errOut, "reads files from standard input") || len(f.calls) > 0 {
+		t.Errorf("code %d: %s", code, errOut)
+	}
+	if out, errOut, code := f.runIn(nil, twoFiles, "apply", "-f", "-", "--auto-approve"); code != ExitDone || !strings.Contains(out, "Apply complete!") {
+		t.Errorf("code %d: %s", code, errOut)
+	}
+}
+
+// While another plan changes the same resource, an apply waits for it, and then plans anew.
+func TestApplyWaitsForOthers(t *testing.T) {
+	for _, tc := range []struct {
+		reason string
+		args   []string
+		code   int
+		want   string
+	}{
+		{"it waits", nil, ExitDone, `Waiting for plan "other" in namespace "default"`},
+		{"it does not", []string{"--wait-timeout", "0"}, ExitError, "so nothing was applied"},
+	} {
+		for _, what := range [][]string{{"-f", write(t, twoFiles)}, {"--all"}} {
+			t.Run(tc.reason+" "+what[0], func(t *testing.T) {
+				f := newFakeServer(t)
+				other := &v1alpha1.Plan{ObjectMeta: metav1.ObjectMeta{Name: "other", Namespace: "default", UID: "uid-other"}}
+				f.plans["default/other"] = other
+				f.set(other, v1alpha1.ConditionReady, false, v1alpha1.ReasonApplying, "")
+				var busy atomic.Bool
+				busy.Store(true)
+				f.planning = func(p *v1alpha1.Plan) []v1alpha1.PlanChange {
+					p.Spec.Targets = []string{"sim_network.main"}
+					out := creates(p)
+					if busy.Swap(false) {
+						p.Status.WaitsFor = []v1alpha1.PlanReference{{Name: "other", UID: "uid-other"}}
+						out[0].Action, out[0].State = v1alpha1.ActionNoOp, v1alpha1.ChangeSkipped
+						go func() {
+							f.mu.Lock()
+							defer f.mu.Unlock()
+							f.set(other, v1alpha1.ConditionReady, true, v1alpha1.ReasonApplied, "")
+						}()
+					}
+					return out
+				}
+				out, errOut, code := f.run(append(append([]string{"apply", "--auto-approve"}, what...), tc.args...)...)
+				if code != tc.code || !strings.Contains(errOut, tc.want) || (code == ExitDone) != strings.Contains(out, "Apply complete!") {
+					t.Errorf("code %d:\n%s\n%s", code, out, errOut)
+				}
+			})
+		}
+	}
+}
