@@ -78,7 +78,7 @@ func canAsk(s *session, autoApprove, stdin bool, verb string) error {
 	case stdin:
 		return notOnStdin(verb)
 	}
-	return fmt.Errorf("%s asks before it changes anything, and there is no terminal to ask on: add --auto-approve, or make a plan with `kubectl hykube plan` and approve it later", verb)
+	return fmt.Errorf("%s asks before it changes anything, and there is no terminal to ask on: add --auto-approve, or make a plan with `kubectl hykube plan` (with --record for files) and approve it later", verb)
 }
 
 func (o *applyOptions) Run(ctx context.Context) error {
