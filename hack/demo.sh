@@ -51,13 +51,16 @@ The server serves $(server_url)
 "kubectl" below is bin/hykube kubectl: kubectl with the plugin built in.
 END
 
-title "Write and plan: records what is wanted, touches nothing"
+title "Namespace and providers first: no plan can be made without them"
+run kubectl apply --server-side -f examples/first/00-namespace.yaml -f examples/first/10-providers.yaml
+run kubectl wait --for=condition=Ready --timeout=60s provider/sim provider/time
+
+title "Plan: what the files would do, and nothing is recorded"
 run kubectl hykube plan -f examples/first
 expect "plan creates nothing yet" 0 "$(objects)"
-plan=$(newest_plan)
 
-title "Approve and apply: in the order of the references, independent changes side by side"
-run kubectl hykube approve "$plan" -n first
+title "Apply: the same plan, then the files are recorded and it is applied, in the order of the references"
+run kubectl hykube apply -f examples/first --auto-approve
 run simcloud calls --op create
 applied=$(objects)
 ((applied > 0)) || die "nothing exists in the cloud after the plan was applied"

@@ -367,6 +367,9 @@ func changedKeys(before, after *unstructured.Unstructured) []string {
 		}
 	}
 	next := content(after)
+	if before == nil {
+		delete(next, "type") // of a Secret; it says nothing that its keys do not
+	}
 	for _, m := range []map[string]any{old, next} {
 		delete(m, "apiVersion")
 		delete(m, "kind")

@@ -320,7 +320,7 @@ func (sp *speculation) list() {
 			sign, what = "+", "created with"
 		}
 		text := fmt.Sprintf("  %s %s", sign, strings.ToLower(gk.String())+"/"+m.object.GetName())
-		if len(r.Keys) > 0 {
+		if len(r.Keys) > 0 && (gk.Group == "" || r.Outcome != v1alpha1.ObjectCreated) {
 			text += ": " + what + " " + strings.Join(r.Keys, ", ")
 		}
 		lines = append(lines, text)
