@@ -1,0 +1,200 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diff"
+)
+
+// recordPage is how many records are asked for at once.
+const recordPage = 200
+
+type historyOptions struct {
+	*session
+	name   string
+	limit  int
+	output string
+}
+
+func newHistory(s *session) *cobra.Command {
+	o := &historyOptions{session: s, limit: 20}
+	cmd := &cobra.Command{
+		Use:   "history [PLAN]",
+		Short: "Show who approved which plans, and how they ended",
+		Long: `Show who approved or discarded which plans of a namespace, and how they ended, newest first. With the name of a plan, show
+its record in detail.
+
+The server writes a PlanRecord when a plan is decided about, and again when it ends. The record outlives its plan. It lists changes
+by address, action and outcome, and holds no values.`,
+		Example: `  kubectl hykube history -n prod
+  kubectl hykube history plan-x7k2d -n prod`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: run(o),
+	}
+	cmd.Flags().IntVar(&o.limit, "limit", o.limit, "Number of records to show; 0 shows all")
+	outputFlag(cmd, &o.output, "Output format", "json", "yaml")
+	return cmd
+}
+
+func (o *historyOptions) Complete(args []string) error {
+	if len(args) == 1 {
+		_, name, ok := strings.Cut(args[0], "/") // plan/NAME names it, too
+		if o.name = args[0]; ok {
+			o.name = name
+		}
+	}
+	return o.connect()
+}
+
+func (o *historyOptions) Validate() error {
+	if o.limit < 0 {
+		return errors.New("--limit: write a number of records, or 0 for all")
+	}
+	return checkOutput(o.output, "json", "yaml")
+}
+
+func (o *historyOptions) Run(ctx context.Context) error {
+	records, err := o.records(ctx)
+	if err != nil {
+		return err
+	}
+	switch {
+	case o.name != "" && len(records) == 0:
+		return fmt.Errorf("no record of a plan %q in namespace %q: a plan gets one when it is approved or discarded", o.name, o.namespace)
+	case o.output != "" && o.name != "" && len(records) == 1:
+		return printJSON(o.terminal, records[0], o.output)
+	case o.output != "":
+		list := v1alpha1.PlanRecordList{Items: records}
+		list.APIVersion, list.Kind = v1alpha1.SchemeGroupVersion.String(), "PlanRecordList"
+		return printJSON(o.terminal, list, o.output)
+	case o.name != "":
+		return o.details(records)
+	case len(records) == 0:
+		fmt.Fprintf(o.ErrOut, "No plan of namespace %q was approved or discarded yet.\n", o.namespace)
+		return nil
+	}
+	w := tabwriter.NewWriter(o.Out, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(w, "WHEN\tPLAN\tASKED BY\tDECIDED BY\tSUMMARY\tOUTCOME")
+	for _, r := range records {
+		summary := ""
+		if r.Summary != nil {
+			summary = r.Summary.Text
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", decidedAt(&r).UTC().Format(time.RFC3339), r.Plan.Name,
+			username(r.RequestedBy), username(r.Approval.By), summary, recordOutcome(&r))
+	}
+	return w.Flush()
+}
+
+// records reads the records of the namespace, or of the plans of a name, newest first.
+func (o *historyOptions) records(ctx context.Context) ([]v1alpha1.PlanRecord, error) {
+	var records []v1alpha1.PlanRecord
+	opts := metav1.ListOptions{Limit: recordPage}
+	if o.name != "" {
+		opts.FieldSelector = "plan.name=" + o.name
+	}
+	for {
+		page := &v1alpha1.PlanRecordList{}
+		err := o.hykube.Get().Namespace(o.namespace).Resource("planrecords").VersionedParams(&opts, metav1.ParameterCodec).Do(ctx).Into(page)
+		if err != nil {
+			return nil, fmt.Errorf("list records of plans in namespace %q: %w", o.namespace, explain(err, o.server()))
+		}
+		for _, r := range page.Items {
+			r.APIVersion, r.Kind, r.ManagedFields = v1alpha1.SchemeGroupVersion.String(), "PlanRecord", nil
+			records = append(records, r)
+		}
+		slices.SortStableFunc(records, func(a, b v1alpha1.PlanRecord) int { return decidedAt(&b).Compare(decidedAt(&a)) })
+		if o.limit > 0 {
+			records = records[:min(len(records), o.limit)]
+		}
+		if opts.Continue = page.Continue; opts.Continue == "" {
+			return records, nil
+		}
+	}
+}
+
+// details shows records in full.
+func (o *historyOptions) details(records []v1alpha1.PlanRecord) error {
+	for i, r := range records {
+		if i > 0 {
+			fmt.Fprintln(o.Out)
+		}
+		w := tabwriter.NewWriter(o.Out, 0, 0, 2, ' ', 0)
+		row := func(k, v string) {
+			if v != "" {
+				fmt.Fprintf(w, "%s:\t%s\n", k, v)
+			}
+		}
+		row("Plan", fmt.Sprintf("%s in namespace %s (%s)", r.Plan.Name, r.Namespace, r.Plan.UID))
+		asked := username(r.RequestedBy)
+		if r.RequestedAt != nil {
+			asked += " at " + r.RequestedAt.UTC().Format(time.RFC3339)
+		}
+		row("Asked for", "by "+asked)
+		decision := decisionWord(r.Approval.Decision)
+		if r.Approval.Partial {
+			decision += " in part"
+		}
+		row("Decision", decision+by(&r.Approval))
+		row("Message", diff.Clean(r.Approval.Message, false))
+		row("Digest", r.Approval.Digest)
+		if s := r.Summary; s != nil {
+			row("Changes", cmp.Or(s.Text, counts(*s)))
+		}
+		row("Outcome", recordOutcome(&r))
+		if r.Progress != nil && r.Progress.Total > 0 {
+			row("Progress", progressText(r.Progress))
+		}
+		if r.FinishedAt != nil {
+			row("Ended", r.FinishedAt.UTC().Format(time.RFC3339))
+		}
+		if len(r.Changes) > 0 {
+			fmt.Fprintln(w, "\nACTION\tADDRESS\tOUTCOME")
+		}
+		for _, c := range r.Changes {
+			address := c.Address
+			if c.Deposed != "" {
+				address += " (deposed " + c.Deposed + ")"
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\n", c.Action, address, c.Outcome)
+		}
+		if err := w.Flush(); err != nil {
+			return err
+		}
+		if r.MoreChanges > 0 {
+			fmt.Fprintf(o.Out, "and %d more changes\n", r.MoreChanges)
+		}
+	}
+	return nil
+}
+
+// decidedAt is when a plan was approved or discarded.
+func decidedAt(r *v1alpha1.PlanRecord) time.Time {
+	if r.Approval.At != nil {
+		return r.Approval.At.Time
+	}
+	return r.CreationTimestamp.Time
+}
+
+func username(who *v1alpha1.Identity) string {
+	if who == nil {
+		return "an unknown user"
+	}
+	return who.Username
+}
+
+// recordOutcome is how a plan ended, or that it has not.
+func recordOutcome(r *v1alpha1.PlanRecord) string {
+	return cmp.Or(r.Outcome, v1alpha1.ReasonApplying)
+}
