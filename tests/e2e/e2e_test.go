@@ -243,6 +243,7 @@ func TestStories(t *testing.T) {
 			"env-in":     envIn,
 			"exits":      exits,
 			"capture":    capture,
+			"kstatus":    kstatus,
 		},
 	})
 }

@@ -1,0 +1,51 @@
+package e2e
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	"github.com/rogpeppe/go-internal/testscript"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// judgedWithin is how soon tools that wait have to see what became of an object.
+const judgedWithin = 5 * time.Second
+
+// kstatus wants kstatus, by which Flux and Helm wait, to read an object as a status: kstatus STATUS KIND/NAME [REASON]. The reason is
+// that of the condition Ready.
+func kstatus(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 || len(args) > 3 {
+		ts.Fatalf("usage: kstatus STATUS KIND/NAME [REASON]")
+	}
+	ts.Check(poll(judgedWithin, func() error {
+		if err := ts.Exec("hykube", "kubectl", "get", args[1], "-o", "json"); err != nil {
+			return err
+		}
+		text := ts.ReadFile("stdout")
+		obj := &unstructured.Unstructured{}
+		if err := obj.UnmarshalJSON([]byte(text)); err != nil {
+			return err
+		}
+		result, err := status.Compute(obj)
+		if err != nil {
+			return fmt.Errorf("compute status of %s: %w", args[1], err)
+		}
+		reason := readyReason(obj)
+		if result.Status.String() != args[0] || len(args) == 3 && reason != args[2] {
+			return fmt.Errorf("%s is %s with reason %s (%s), want %v", args[1], result.Status, reason, result.Message, args)
+		}
+		return nil
+	}))
+}
+
+func readyReason(obj *unstructured.Unstructured) string {
+	conditions, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
+	for _, c := range conditions {
+		if m, _ := c.(map[string]any); m["type"] == "Ready" {
+			reason, _ := m["reason"].(string)
+			return reason
+		}
+	}
+	return ""
+}
