@@ -53,8 +53,10 @@ type Config struct {
 	// DatastoreEndpoint empty means SQLite in DataDir.
 	DatastoreEndpoint string
 	EncryptionConfig  string
-	TemporalAddress   string
-	ProviderMirrors   []string
+	// Compaction is the database's; its zero value means the defaults.
+	Compaction      storage.Compaction
+	TemporalAddress string
+	ProviderMirrors []string
 	// NetworkMirror is the https:// address of a network mirror, asked after ProviderMirrors; empty means none.
 	NetworkMirror      string
 	TokenAuthFile      string
@@ -114,6 +116,7 @@ func (c *Config) Complete(ctx context.Context) (_ CompletedConfig, err error) {
 		DataDir:          c.DataDir,
 		Endpoint:         c.DatastoreEndpoint,
 		EncryptionConfig: c.EncryptionConfig,
+		Compaction:       c.Compaction,
 		Metrics:          legacyregistry.Registerer(),
 		Logger:           c.Logger,
 	})

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,8 +47,17 @@ type Config struct {
 	Metrics prometheus.Registerer
 	// CanaryInterval is how often a canary key is written to prove that watches deliver; 0 means 10 seconds. See Store.Delivers.
 	CanaryInterval time.Duration
+	// Compaction says when old revisions are forgotten. The zero value keeps five minutes and a thousand revisions.
+	Compaction Compaction
 	// Logger; nil discards.
 	Logger *slog.Logger
+}
+
+// Compaction is when old revisions are forgotten: every Interval those that were there one Interval before, but for the last
+// Retain of all. A field that is 0 means its default.
+type Compaction struct {
+	Interval time.Duration
+	Retain   int64
 }
 
 // Store is an open database.
@@ -127,9 +137,9 @@ func openBackend(ctx context.Context, wg *sync.WaitGroup, cfg Config) (server.Ba
 
 	dc := &drivers.Config{
 		ConnectionPoolConfig: generic.ConnectionPoolConfig{MaxIdle: 20, MaxIdleTime: 2 * time.Minute},
-		CompactInterval:      5 * time.Minute,
+		CompactInterval:      cmp.Or(cfg.Compaction.Interval, 5*time.Minute),
 		CompactTimeout:       5 * time.Second,
-		CompactMinRetain:     1000,
+		CompactMinRetain:     cmp.Or(cfg.Compaction.Retain, 1000),
 		CompactBatchSize:     1000,
 		PollBatchSize:        500,
 	}

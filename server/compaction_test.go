@@ -1,0 +1,80 @@
+package server_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/hykube/hykube/server"
+	"github.com/hykube/hykube/server/storage"
+)
+
+// TestCompactedVersionsAreExpired asks for what the database has forgotten: the rest of a list, and the events after it. A client
+// must learn that it has to list anew. The fixed kinds are left out: their watch cache knows old versions for longer than a test
+// can wait, and is Kubernetes' own.
+func TestCompactedVersionsAreExpired(t *testing.T) {
+	s := startT(t, server.Config{DataDir: t.TempDir(), Join: rooms, Compaction: storage.Compaction{Interval: 100 * time.Millisecond, Retain: 1}})
+	for _, k := range servedKinds(t, s.admin()) {
+		if !k.provided() {
+			continue
+		}
+		t.Run(k.String(), func(t *testing.T) {
+			t.Parallel()
+			c := newConformance(t, s, k, metav1.NamespaceDefault)
+			c.prefix = "expired"
+			for _, name := range []string{"a", "b", "c"} {
+				c.createLabelled(name)
+			}
+			first, l := c.list(c.label() + "&limit=1")
+			rest := c.all() + "?" + c.label() + "&limit=10&continue=" + url.QueryEscape(l.GetContinue())
+			gone, writes := reply{}, 0
+			eventually(t, "the version is compacted", func() bool {
+				writes++
+				c.want(http.StatusOK, http.MethodPatch, c.one("c"), labelled(strconv.Itoa(writes)), mergePatch)
+				gone = c.send(http.MethodGet, rest, "")
+				return gone.code != http.StatusOK
+			})
+			c.is(gone, http.StatusGone, "the rest of the list")
+			if reason := gone.status().Reason; reason != metav1.StatusReasonExpired {
+				t.Errorf("reason %q", reason)
+			}
+			// The list can be ended with what is there now.
+			names, _ := c.list(c.label() + "&limit=10&continue=" + url.QueryEscape(gone.status().Continue))
+			if all := slices.Concat(first, names); gone.status().Continue == "" || strings.Join(all, " ") != "a b c" {
+				t.Errorf("%v after the end of the first page with %q", all, gone.status().Continue)
+			}
+			if !c.forgotten(l.GetResourceVersion()) {
+				t.Errorf("a watch from version %s begins", l.GetResourceVersion())
+			}
+		})
+	}
+}
+
+// forgotten says whether a watch is refused because the database no longer has the events after a version.
+func (c *conformance) forgotten(version string) bool {
+	c.Helper()
+	const events = "watch=true&timeoutSeconds=1&"
+	r := c.send(http.MethodGet, c.all()+"?"+events+c.label()+"&resourceVersion="+version, "")
+	if r.code == http.StatusGone {
+		return true
+	}
+	if r.code != http.StatusOK {
+		c.Fatalf("watch: %d %.300s", r.code, r.body)
+	}
+	for line := range strings.Lines(r.body) {
+		if strings.Contains(line, `"type":"ERROR"`) {
+			if !strings.Contains(line, fmt.Sprintf(`"code":%d`, http.StatusGone)) {
+				c.Errorf("watch: %s", line)
+			}
+			return true
+		}
+	}
+	return false
+}
