@@ -63,7 +63,9 @@ func (c *Planned) createsFirst() bool {
 // applied; what is deleted goes after everything that used to refer to it has been destroyed, and before what used to
 // refer to it is updated, unless it was made with createBeforeDestroy; a replaced instance is destroyed after its dependants are, if those are destroyed too, and created again before
 // they are. With createBeforeDestroy the new instance comes first, then its dependants are changed, then the old instance
-// goes. The steps have no cycle, and the work is linear in changes and references.
+// goes. A replaced instance is destroyed after all that its new one needs is there, as far as that does not wait for the destroy
+// itself, so that the old instance stays when something below it fails. The steps have no cycle, and the work is linear in changes
+// and references.
 // https://github.com/hashicorp/terraform/blob/main/docs/destroying.md
 func Steps(changes []Planned) []Step {
 	var s sequence
@@ -106,7 +108,8 @@ func Steps(changes []Planned) []Step {
 			if destroy[i] >= 0 && destroy[d] >= 0 {
 				s.after(destroy[d], destroy[i], should)
 			}
-			if alone := destroy[d] < 0 || changes[d].createsFirst(); alone && destroy[i] >= 0 && apply[d] >= 0 && !c.createsFirst() && !c.Deposed && changes[d].Action != v1alpha1.ActionForget {
+			if alone := destroy[d] < 0 || changes[d].createsFirst(); alone && destroy[i] >= 0 && apply[d] >= 0 && !c.createsFirst() && !c.Deposed && changes[d].Action != v1alpha1.ActionForget &&
+				!(apply[i] >= 0 && slices.Contains(c.DependsOn, d)) {
 				// What stands on it is gone before it is changed, or created anew beside it.
 				s.after(apply[d], destroy[i], rather)
 			}
@@ -126,8 +129,54 @@ func Steps(changes []Planned) []Step {
 			}
 		}
 	}
+	s.destroyLate(changes, destroy, apply)
 	s.settle()
 	return s.steps
+}
+
+// destroyLate puts the destroy of a replace after all that its create needs. What waits for that destroy itself, such as the create
+// of a dependency that is replaced, too, cannot come first; then what that needs does.
+func (s *sequence) destroyLate(changes []Planned, destroy, apply []int) {
+	var late []int
+	references := 0
+	needs := func(i int, each func(d int)) {
+		for _, d := range changes[i].DependsOn {
+			if apply[d] >= 0 && changes[d].Action != v1alpha1.ActionForget {
+				each(d)
+			}
+		}
+	}
+	direct := make([][]int, len(s.steps))
+	for i := range changes {
+		references += len(changes[i].DependsOn)
+		if c := &changes[i]; c.Action == v1alpha1.ActionReplace && destroy[i] >= 0 && !c.createsFirst() {
+			late = append(late, i)
+			needs(i, func(d int) { direct[destroy[i]] = append(direct[destroy[i]], apply[d]) })
+		}
+	}
+	if len(late) == 0 {
+		return
+	}
+	component := collect(len(s.steps), func(i int) []int { return slices.Concat(s.kept(may)(i), direct[i]) }).components()
+	// A plan in which very many replaces stand on very many others would have an edge for each pair. The replaces share a budget
+	// that is linear in the plan; it suffices for all but such plans.
+	budget := 8*(len(changes)+references) + 1<<16
+	seen := make([]int, len(changes))
+	for _, i := range late {
+		for queue := []int{i}; len(queue) > 0; queue = queue[1:] {
+			needs(queue[0], func(d int) {
+				budget--
+				switch {
+				case seen[d] == i+1 || budget < 0:
+				case component[apply[d]] != component[destroy[i]]:
+					s.after(destroy[i], apply[d], need)
+				default:
+					queue = append(queue, d)
+				}
+				seen[d] = i + 1
+			})
+		}
+	}
 }
 
 // strength says which of two contradicting orders gives way: the weaker.
@@ -136,13 +185,16 @@ type strength int
 const (
 	// might is for what is left over of a replace: it goes after the current instance, unless that waits for its end.
 	might strength = iota
+	// rather is for what is updated or created first: what stood on it and is destroyed goes before, unless something that stands on that has to
+	// be created first, and that after the update, or is replaced, and needs the update.
+	rather
+	// need is for the destroy of what is replaced: what the new instance needs is there before the old one goes, unless Terraform's
+	// own order is the other one.
+	need
 	// may is for what is deleted: who referred to it is updated after that, or before, if it was made with createBeforeDestroy.
 	// New and recorded references can contradict each other: with a -> b -> c before and a -> c now, b deleted and c replaced, a
 	// waits for the new c, c for the end of b, and b, made with createBeforeDestroy, for the update of a. Then b goes first.
 	may
-	// rather is for what is updated or created first: what stood on it and is destroyed goes before, unless something that stands on that has to
-	// be created first, and that after the update.
-	rather
 	// ought is for what is created first: who stands on the old instance moves over before that goes, unless it waits for
 	// something that can only be replaced after that.
 	ought
@@ -175,24 +227,26 @@ func (s *sequence) after(step, dep int, how strength) {
 // settle drops dependencies until there is no cycle: it puts them together again, the strong ones first, and leaves out those
 // that run along a cycle then.
 func (s *sequence) settle() {
-	kept := func(weakest strength) func(i int) []int {
-		return func(i int) []int {
-			var deps []int
-			for k, d := range s.steps[i].DependsOn {
-				if s.strengths[i][k] >= weakest {
-					deps = append(deps, d)
-				}
-			}
-			return deps
-		}
-	}
-	if order, _ := Order(len(s.steps), kept(might)); order != nil {
+	if order, _ := Order(len(s.steps), s.kept(might)); order != nil {
 		return
 	}
 	for weakest := should; weakest >= might; weakest-- {
-		if order, _ := Order(len(s.steps), kept(weakest)); order == nil {
-			s.drop(weakest, collect(len(s.steps), kept(weakest)).components())
+		if order, _ := Order(len(s.steps), s.kept(weakest)); order == nil {
+			s.drop(weakest, collect(len(s.steps), s.kept(weakest)).components())
 		}
+	}
+}
+
+// kept returns what lists the dependencies of a step that are of a strength or of a greater one.
+func (s *sequence) kept(weakest strength) func(i int) []int {
+	return func(i int) []int {
+		var deps []int
+		for k, d := range s.steps[i].DependsOn {
+			if s.strengths[i][k] >= weakest {
+				deps = append(deps, d)
+			}
+		}
+		return deps
 	}
 }
 

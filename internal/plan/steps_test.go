@@ -42,7 +42,24 @@ func TestSteps(t *testing.T) {
 			[]string{"+1 after +0", "-0 after +0", "-0 after +1", "-0 after -1", "-1 after +1"}},
 		"created first below what is replaced the usual way": {
 			[]Planned{{Action: replace, CreateBeforeDestroy: true}, {Action: replace, DependsOn: []int{0}, Requires: []int{0}}},
-			[]string{"+0 after -1", "+1 after +0", "+1 after -1", "-0 after +0", "-0 after +1", "-0 after -1"}},
+			[]string{"+1 after +0", "+1 after -1", "-0 after +0", "-0 after +1", "-0 after -1", "-1 after +0"}},
+		"a replaced instance stays until what its new one refers to is created": {[]Planned{{Action: create}, {Action: replace, DependsOn: []int{0}}},
+			[]string{"+1 after +0", "+1 after -1", "-1 after +0"}},
+		"a replaced instance stays until what it refers to is updated": {[]Planned{{Action: update}, {Action: replace, DependsOn: []int{0}, Requires: []int{0}}},
+			[]string{"+1 after +0", "+1 after -1", "-1 after +0"}},
+		"a replaced instance stays until what it refers to is read": {[]Planned{{Action: v1alpha1.ActionRead}, {Action: replace, DependsOn: []int{0}}},
+			[]string{"+1 after +0", "+1 after -1", "-1 after +0"}},
+		"a replaced instance stays until a replaced one that it refers to anew is there": {[]Planned{{Action: replace}, {Action: replace, DependsOn: []int{0}}},
+			[]string{"+0 after -0", "+1 after +0", "+1 after -1", "-1 after +0"}},
+		"a replaced pair stays until what the lower one needs is there": {
+			[]Planned{{Action: update}, {Action: replace, DependsOn: []int{0}, Requires: []int{0}}, {Action: replace, DependsOn: []int{1}, Requires: []int{1}}},
+			[]string{"+1 after +0", "+1 after -1", "+2 after +1", "+2 after -2", "-1 after +0", "-1 after -2", "-2 after +0"}},
+		"a replaced pair stays until what is read between them needs is there": {
+			[]Planned{{Action: create}, {Action: replace}, {Action: v1alpha1.ActionRead, DependsOn: []int{0, 1}}, {Action: replace, DependsOn: []int{2}, Requires: []int{1}}},
+			[]string{"+1 after -1", "+2 after +0", "+2 after +1", "+3 after +2", "+3 after -3", "-1 after -3", "-3 after +0"}},
+		"a contradiction: what is deleted goes first, and what it waits for before that": {
+			[]Planned{{Action: remove}, {Action: update, Requires: []int{0}}, {Action: replace, DependsOn: []int{1}, Requires: []int{0}}},
+			[]string{"+1 after -0", "+2 after +1", "+2 after -2", "-0 after -2"}},
 		"an update below what is created first does not wait for its end": {
 			[]Planned{{Action: update}, {Action: replace, CreateBeforeDestroy: true, DependsOn: []int{0}, Requires: []int{0}}},
 			[]string{"+1 after +0", "-1 after +1"}},
@@ -53,7 +70,7 @@ func TestSteps(t *testing.T) {
 			[]Planned{{Action: v1alpha1.ActionForget}, {Action: v1alpha1.ActionForget, Deposed: true, Of: 0}}, nil},
 		"what is deposed goes before the current instance when that waits for what it stands on": {
 			[]Planned{{Action: replace}, {Action: replace, DependsOn: []int{0}}, {Action: remove, Deposed: true, Of: 1, Requires: []int{0}}},
-			[]string{"+0 after -0", "+1 after +0", "+1 after -1", "-0 after -2", "-2 after -1"}},
+			[]string{"+0 after -0", "+1 after +0", "+1 after -1", "-0 after -2", "-1 after +0"}},
 		"a replace that forgets the old one creates alone": {[]Planned{{Action: replace, Forget: true, CreateBeforeDestroy: true}}, nil},
 		"nothing waits for what is forgotten":              {[]Planned{{Action: v1alpha1.ActionForget}, {Action: remove, Requires: []int{0}}}, nil},
 		"an import is something to wait for":               {[]Planned{{Action: noop, Record: true}, {Action: create, DependsOn: []int{0}}}, []string{"+1 after +0"}},
@@ -117,6 +134,37 @@ func TestStepsHaveNoCycle(t *testing.T) {
 			}
 		}
 	})
+}
+
+// needs says whether the new configuration of a change refers to another, directly or not, through changes that do something.
+func needs(changes []Planned, i, other int) bool {
+	return slices.ContainsFunc(changes[i].DependsOn, func(d int) bool {
+		return changes[d].applies() && (d == other || needs(changes, d, other))
+	})
+}
+
+// TestStepsOfAPlanOfManyReplacesAreFew wants as many dependencies as the plan has references, not one for each pair.
+func TestStepsOfAPlanOfManyReplacesAreFew(t *testing.T) {
+	const n = 2000
+	var changes []Planned
+	for range n {
+		changes = append(changes, Planned{Action: v1alpha1.ActionUpdate, Of: -1})
+	}
+	hub := Planned{Action: v1alpha1.ActionReplace, Of: -1}
+	for i := range n {
+		hub.DependsOn = append(hub.DependsOn, i)
+	}
+	changes = append(changes, hub)
+	for range n {
+		changes = append(changes, Planned{Action: v1alpha1.ActionReplace, Of: -1, DependsOn: []int{n}, Requires: []int{n}})
+	}
+	dependencies := 0
+	for _, s := range Steps(changes) {
+		dependencies += len(s.DependsOn)
+	}
+	if most := 50 * n * 3; dependencies > most {
+		t.Errorf("%d dependencies, want at most %d", dependencies, most)
+	}
 }
 
 // TestStepsKeepTheirPromises draws estates and wants of every order of their steps what Terraform promises of it. Where new
@@ -211,6 +259,15 @@ func TestStepsKeepTheirPromises(t *testing.T) {
 			}
 			for _, d := range c.DependsOn {
 				want("what it refers to is there", apply, d, apply, i)
+			}
+			if c.Action == replace && !c.CreateBeforeDestroy && !c.Forget && !slices.ContainsFunc(changes, func(c Planned) bool { return c.Action == remove && !c.Deposed }) {
+				// All that its create waits for, and that does not wait for its destroy, comes before the destroy. A delete may have to
+				// come between them.
+				for j := range steps {
+					if j != destroy[i] && !steps[j].Destroy && before[j][apply[i]] && !before[destroy[i]][j] && needs(changes, i, steps[j].Change) {
+						want("the old one stays until what the new one needs is there", apply, steps[j].Change, destroy, i)
+					}
+				}
 			}
 			for _, d := range c.Requires {
 				want("destroys run in reverse", destroy, i, destroy, d)
