@@ -49,9 +49,24 @@ func (a *Activities) Begin(ctx context.Context, p workflows.Plan) (workflows.Beg
 		}
 		return workflows.Begun{Refused: why}, a.Settle(ctx, p)
 	}
-	for _, c := range work.changes {
-		if err := a.keepRefreshed(ctx, po.UID, c); err != nil {
+	if po.Status.Progress == nil { // else an earlier run began, and what has moved since moved under it
+		if po.Status.Cancel != nil {
+			return workflows.Begun{Refused: "The plan was cancelled before it was begun."}, nil
+		}
+		stale, err := a.hold(ctx, po, work)
+		if err != nil {
 			return workflows.Begun{}, err
+		}
+		if stale > 0 && !po.Status.Approval.Partial {
+			return workflows.Begun{Refused: fmt.Sprintf("%s after the plan was made.", counted(stale, "change moved", "changes moved"))}, nil
+		}
+		if work, err = a.loadWork(ctx, po.UID); err != nil {
+			return workflows.Begun{}, err
+		}
+		for _, c := range work.changes {
+			if err := a.keepRefreshed(ctx, po.UID, c); err != nil {
+				return workflows.Begun{}, err
+			}
 		}
 	}
 	a.progress.begin(p, work.progress())
@@ -69,6 +84,70 @@ func (a *Activities) Begin(ctx context.Context, p workflows.Plan) (workflows.Beg
 		}
 	}
 	return begun, nil
+}
+
+// hold leaves out what cannot be made: the changes that are blocked, those that moved after the plan was made, and what needs either.
+// It returns how many moved. None of the plan was begun yet.
+func (a *Activities) hold(ctx context.Context, po *v1alpha1.Plan, w *work) (stale int, err error) {
+	moved, err := a.moved(ctx, po, w)
+	if err != nil {
+		return 0, err
+	}
+	var stopped []int
+	for i, c := range w.changes {
+		if c.Held && c.State == v1alpha1.ChangeStale { // an earlier attempt found that, and it counts, whatever moved back since
+			moved[i] = c.Message
+		}
+		if moved[i] != "" {
+			stale++
+			stopped = append(stopped, i)
+		}
+	}
+	heldByStale := plan.Held(w.planned, stopped)
+	for i, c := range w.changes {
+		switch {
+		case idle(c):
+			continue
+		case moved[i] != "":
+			c.State, c.Message = v1alpha1.ChangeStale, moved[i]
+		case heldByStale[i].Reason != plan.NotHeld:
+			c.State, c.Message = v1alpha1.ChangeSkipped, because(heldByStale[i], w.changes, "stale")
+		case c.Blocked != "":
+			c.State, c.Message = v1alpha1.ChangeSkipped, c.Blocked
+		default:
+			continue
+		}
+		if stale > 0 && !po.Status.Approval.Partial && moved[i] == "" {
+			c.State, c.Message = v1alpha1.ChangePending, "" // Finish says what comes of the rest
+			continue
+		}
+		c.Held, c.FinishedAt = true, now()
+		if err := a.tellHeld(ctx, c); err != nil {
+			return 0, err
+		}
+		if err := a.Ledger.SaveChange(ctx, po.UID, c); err != nil {
+			return 0, err
+		}
+	}
+	return stale, nil
+}
+
+// tellHeld says on an object that is not what its spec asks for why a change of it was left out.
+func (a *Activities) tellHeld(ctx context.Context, c *ledger.Change) error {
+	reason := v1alpha1.ReasonSkipped
+	switch {
+	case c.Blocked != "":
+		return a.writeStatus(ctx, c.Object, func(s *status) { s.pending = "" }) // why stands there since the plan was made
+	case c.Deposed != "":
+		return nil
+	case c.State == v1alpha1.ChangeStale:
+		reason = v1alpha1.ReasonStale
+	}
+	return a.writeStatus(ctx, c.Object, func(s *status) {
+		if !s.good() {
+			s.stall(c.Object.Generation, reason, "Not applied: "+c.Message+".")
+		}
+	})
 }
 
 // title is what the Web UI calls a step.
@@ -94,6 +173,8 @@ func title(c *ledger.Change, destroy bool) string {
 // work is a stored plan, ready to be applied.
 type work struct {
 	changes []*ledger.Change
+	// planned is what the order of the steps is made of, with the changes that are left out.
+	planned []plan.Planned
 	steps   []plan.Step
 	// stepsOf are the numbers of the steps of each change.
 	stepsOf [][]int
@@ -103,42 +184,53 @@ type work struct {
 func (a *Activities) loadWork(ctx context.Context, uid types.UID) (*work, error) {
 	w := &work{}
 	d := newDigest()
-	index := map[string][]int{}
 	for c, err := range a.Ledger.Changes(ctx, uid, 0) {
 		if err != nil {
 			return nil, err
 		}
-		addresses := []string{c.Address}
-		if c.PreviousAddress != "" {
-			addresses = append(addresses, c.PreviousAddress) // what was recorded knows it under that name
-		}
-		for _, addr := range addresses {
-			index[addr] = append(index[addr], len(w.changes))
-		}
 		w.changes = append(w.changes, c)
 		d.add(c)
 	}
-	planned := make([]plan.Planned, len(w.changes))
+	w.planned = plannedChanges(w.changes)
+	made := slices.Clone(w.planned)
 	for i, c := range w.changes {
-		planned[i] = plan.Planned{
-			Action: c.Action, CreateBeforeDestroy: c.CreateBeforeDestroy || c.Action == v1alpha1.ActionDelete && c.CreatesFirst, Forget: c.Forget || keepsOld(c), Record: records(c),
-			Deposed: c.Deposed != "", Of: -1, DependsOn: ints(c.DependsOn),
-		}
-		for _, addr := range c.Requires {
-			planned[i].Requires = append(planned[i].Requires, index[addr]...)
-		}
-		for _, j := range index[c.Address] {
-			if c.Deposed != "" && w.changes[j].Deposed == "" {
-				planned[i].Of = j
-			}
+		if c.Held {
+			made[i] = plan.Planned{Action: v1alpha1.ActionNoOp, Of: -1}
 		}
 	}
-	w.steps, w.digest = plan.Steps(planned), d.String()
+	w.steps, w.digest = plan.Steps(made), d.String()
 	w.stepsOf = make([][]int, len(w.changes))
 	for i, s := range w.steps {
 		w.stepsOf[s.Change] = append(w.stepsOf[s.Change], i)
 	}
 	return w, nil
+}
+
+// plannedChanges is what the order of a plan's steps is made of.
+func plannedChanges(changes []*ledger.Change) []plan.Planned {
+	index := make(map[string][]int, len(changes)) // old instances with the current one: it may stand on either
+	for i, c := range changes {
+		index[c.Address] = append(index[c.Address], i)
+		if c.PreviousAddress != "" {
+			index[c.PreviousAddress] = append(index[c.PreviousAddress], i) // what was recorded knows it under that name
+		}
+	}
+	planned := make([]plan.Planned, len(changes))
+	for i, c := range changes {
+		planned[i] = plan.Planned{
+			Action: c.Action, CreateBeforeDestroy: c.CreateBeforeDestroy || c.Action == v1alpha1.ActionDelete && c.CreatesFirst, Forget: c.Forget || keepsOld(c), Record: records(c),
+			Deposed: c.Deposed != "", Of: -1, Asked: c.Asked, DependsOn: ints(c.DependsOn),
+		}
+		for _, addr := range c.Requires {
+			planned[i].Requires = append(planned[i].Requires, index[addr]...)
+		}
+		for _, j := range index[c.Address] {
+			if c.Deposed != "" && changes[j].Deposed == "" {
+				planned[i].Of = j
+			}
+		}
+	}
+	return planned
 }
 
 // records says whether a change leaves something to write down although it does nothing.
@@ -150,17 +242,25 @@ func keepsOld(c *ledger.Change) bool { return c.KeepsOld && c.CreateBeforeDestro
 // idle says whether a change has no steps.
 func idle(c *ledger.Change) bool { return c.Action == v1alpha1.ActionNoOp && !records(c) }
 
-// progress counts the changes that have steps.
+// progress counts the changes that have steps. What is blocked was left out of the plan when it was approved.
 func (w *work) progress() v1alpha1.PlanProgress {
 	var p v1alpha1.PlanProgress
 	for _, c := range w.changes {
-		if idle(c) {
+		if idle(c) || leftOut(c) {
 			continue
 		}
 		p.Total++
 		tallyState(&p, c.State, 1)
+		if c.HalfDone && c.State == v1alpha1.ChangeFailed {
+			p.HalfDone++
+		}
 	}
 	return p
+}
+
+// leftOut says whether a change is blocked, and was left out by a partial approval.
+func leftOut(c *ledger.Change) bool {
+	return c.Held && c.Blocked != "" && c.State == v1alpha1.ChangeSkipped
 }
 
 func (w *work) providers() []string {
@@ -183,6 +283,8 @@ func (a *Activities) refusal(ctx context.Context, po *v1alpha1.Plan, w *work) (s
 		return "The plan is not approved.", nil
 	case approval.Digest != po.Status.Digest, w.digest != po.Status.Digest:
 		return "The approval is about other changes than those that are stored. Make a new plan.", nil
+	case !approval.Partial && slices.ContainsFunc(w.changes, func(c *ledger.Change) bool { return c.Blocked != "" }):
+		return "Changes of the plan are blocked, and the approval is not partial.", nil
 	}
 	configs := map[string]bool{}
 	for _, c := range w.changes {
@@ -228,21 +330,23 @@ func (a *Activities) Finish(ctx context.Context, f workflows.Finish) (workflows.
 	}
 	// A lane hears of a cancel through the object, which may be before the workflow gets the signal.
 	cancelled := f.Cancelled || po.Status.Cancel != nil
-	var stale []string
-	stales := 0
+	begun := slices.ContainsFunc(work.changes, func(c *ledger.Change) bool { return c.StartedAt != nil })
+	var stale []Obstacle
+	blocked := 0
 	for _, c := range work.changes {
 		if idle(c) {
 			continue
 		}
 		if c.State == v1alpha1.ChangePending || c.State == v1alpha1.ChangeRunning {
-			if err := a.skip(ctx, po.UID, c, work, cancelled); err != nil {
+			if err := a.skip(ctx, po, c, work, cancelled); err != nil {
 				return workflows.Finished{}, err
 			}
 		}
+		if leftOut(c) {
+			blocked++
+		}
 		if c.State == v1alpha1.ChangeStale {
-			if stales++; stales <= mostNamed {
-				stale = append(stale, c.Address+": "+c.Message)
-			}
+			stale = append(stale, Obstacle{c.Address, c.Message})
 		}
 	}
 	counts := work.progress()
@@ -254,30 +358,35 @@ func (a *Activities) Finish(ctx context.Context, f workflows.Finish) (workflows.
 		if s.FinishedAt == nil { // or an earlier attempt got as far as this
 			s.FinishedAt = now()
 		}
-		if stales > mostNamed {
-			stale = append(stale[:mostNamed:mostNamed], fmt.Sprintf("and %d more", stales-mostNamed))
-		}
-		if stales > 0 {
-			condition.Set(c, g, v1alpha1.ConditionStale, true, v1alpha1.ReasonStale, strings.Join(stale, "\n"))
+		if len(stale) > 0 {
+			condition.Set(c, g, v1alpha1.ConditionStale, true, v1alpha1.ReasonStale, someOf(stale))
 		}
 		var reason, message string
 		switch {
 		case counts.Failed == 0 && counts.Skipped == 0:
 			finished.Outcome = "Applied"
 			message = fmt.Sprintf("%d of %d changes were made.", counts.Done, counts.Total)
+			if blocked > 0 {
+				message += fmt.Sprintf(" %s left out, as the approval says.", counted(blocked, "more is blocked and was", "more are blocked and were"))
+			}
 			condition.Set(c, g, v1alpha1.ConditionApplied, true, v1alpha1.ReasonApplied, message)
 			condition.Ready(c, g, v1alpha1.ReasonApplied, message)
 			return
-		case cancelled && stales == 0:
+		case cancelled && len(stale) == 0:
 			// What failed may have failed because the provider was asked to stop; the message counts it.
 			finished.Outcome, reason = "Cancelled", v1alpha1.ReasonCancelled
-		case stales == int(counts.Failed):
+		case len(stale) == int(counts.Failed):
 			finished.Outcome, reason = "Stale", v1alpha1.ReasonStale
 		default:
 			finished.Outcome, reason = "Failed", v1alpha1.ReasonApplyFailed
 		}
-		message = fmt.Sprintf("%d of %d changes were made, %d failed, %d were not tried.%s Make a new plan for the rest.",
-			counts.Done, counts.Total, counts.Failed, counts.Skipped, failures(work))
+		switch {
+		case !begun && len(stale) > 0:
+			message = fmt.Sprintf("Nothing was applied: %s. Make a new plan.", someOf(stale))
+		default:
+			message = fmt.Sprintf("%d of %d changes were made, %d failed, %d were not tried.%s%s Make a new plan for the rest.",
+				counts.Done, counts.Total, counts.Failed, counts.Skipped, halfReplaced(work), failures(work))
+		}
 		condition.Set(c, g, v1alpha1.ConditionApplied, false, reason, message)
 		condition.Stalled(c, g, reason, message)
 	})
@@ -332,27 +441,59 @@ func recordsRefresh(c *ledger.Change) bool {
 
 // failures names what failed, the first few in full.
 func failures(w *work) string {
-	var text []string
-	n := 0
+	var text []Obstacle
 	for _, c := range w.changes {
 		switch c.State {
 		case v1alpha1.ChangeFailed, v1alpha1.ChangeStale, v1alpha1.ChangeUnknown:
-			why := c.Message
-			if c.State == v1alpha1.ChangeFailed {
-				why = cmp.Or(describe(c.Diagnostics), why)
-			}
-			if n++; n <= mostNamed {
-				text = append(text, c.Address+": "+strings.TrimSuffix(why, "."))
+			if !halfMade(c) {
+				text = append(text, Obstacle{c.Address, whyFailed(c)})
 			}
 		}
 	}
-	if n > mostNamed {
-		text = append(text, fmt.Sprintf("and %d more", n-mostNamed))
-	}
-	if n == 0 {
+	if len(text) == 0 {
 		return ""
 	}
-	return " " + strings.Join(text, "; ") + "."
+	return " " + someOf(text) + "."
+}
+
+// halfReplaced names the replacements that ended between their destroy and their create.
+func halfReplaced(w *work) string {
+	var destroyed, created []Obstacle
+	for _, c := range w.changes {
+		switch {
+		case !halfMade(c):
+		case c.CreateBeforeDestroy:
+			created = append(created, Obstacle{c.Address, whyFailed(c)})
+		default:
+			destroyed = append(destroyed, Obstacle{c.Address, whyFailed(c)})
+		}
+	}
+	text := ""
+	if n := len(destroyed); n > 0 {
+		text += fmt.Sprintf(" %d destroyed and not created again: %s; the next plan creates %s.", n, someOf(destroyed), pronoun(n))
+	}
+	if n := len(created); n > 0 {
+		text += fmt.Sprintf(" %d replaced with the old instance left: %s; the next plan destroys %s.", n, someOf(created), pronoun(n))
+	}
+	return text
+}
+
+func pronoun(n int) string {
+	if n == 1 {
+		return "it"
+	}
+	return "them"
+}
+
+// halfMade says whether a replacement ended between its destroy and its create.
+func halfMade(c *ledger.Change) bool { return c.HalfDone && c.State == v1alpha1.ChangeFailed }
+
+func whyFailed(c *ledger.Change) string {
+	why := c.Message
+	if c.State == v1alpha1.ChangeFailed {
+		why = cmp.Or(describe(c.Diagnostics), why)
+	}
+	return strings.TrimSuffix(why, ".")
 }
 
 // blocker finds a change that kept another from being tried, preferring one that was tried itself.
@@ -370,31 +511,44 @@ func (w *work) blocker(c *ledger.Change) (blocker *ledger.Change) {
 	return blocker
 }
 
-// skip records that a change was not tried.
-func (a *Activities) skip(ctx context.Context, uid types.UID, c *ledger.Change, w *work, cancelled bool) error {
+// skip records that a change was not tried, or not tried to its end.
+func (a *Activities) skip(ctx context.Context, po *v1alpha1.Plan, c *ledger.Change, w *work, cancelled bool) error {
 	c.State, c.FinishedAt = v1alpha1.ChangeSkipped, now()
 	reason := v1alpha1.ReasonSkipped
-	c.Message = "something that it depends on was not done"
-	if blocker := w.blocker(c); blocker != nil {
-		c.Message = fmt.Sprintf("it has to wait for %s, which was not done", blocker.Address)
-		if slices.Contains(blocker.Requires, c.Address) {
-			c.Message = fmt.Sprintf("%s refers to it and must go first, and was not done", blocker.Address)
-		}
-	}
-	if cancelled {
+	blocker := w.blocker(c)
+	switch {
+	case cancelled:
 		reason, c.Message = v1alpha1.ReasonCancelled, "the plan was cancelled before it was tried"
+	case blocker != nil && slices.Contains(blocker.Requires, c.Address):
+		c.Message = fmt.Sprintf("%s refers to it and must go first, and was not done", blocker.Address)
+	case blocker != nil:
+		c.Message = fmt.Sprintf("it has to wait for %s, which was not done", blocker.Address)
+	case po.Status.Progress == nil:
+		c.Message = "nothing of the plan was applied"
+	default:
+		c.Message = "something that it depends on was not done"
 	}
-	what := "Not tried: "
-	if c.HalfDone && c.CreateBeforeDestroy {
-		c.Message = "the new instance was created; the old one is left until the next plan: " + c.Message
-		what = "Half done: "
+	text := "Not tried: " + c.Message + "."
+	if c.HalfDone {
+		if cancelled {
+			c.Message = "the plan was cancelled"
+		}
+		c.State, reason, text = v1alpha1.ChangeFailed, v1alpha1.ReasonReplaceIncomplete, halfText(c, c.Message+".")
 	}
-	if err := a.Ledger.SaveChange(ctx, uid, c); err != nil {
+	if err := a.Ledger.SaveChange(ctx, po.UID, c); err != nil {
 		return err
 	}
 	return a.writeStatus(ctx, c.Object, func(s *status) {
 		if !s.good() {
-			s.stall(c.Object.Generation, reason, what+c.Message+".")
+			s.stall(c.Object.Generation, reason, text)
 		}
 	})
+}
+
+// halfText says what there is after a replacement of which only the first half was made.
+func halfText(c *ledger.Change, why string) string {
+	if c.CreateBeforeDestroy {
+		return fmt.Sprintf("The new instance was created, and the old one (deposed %s) is still there; the next plan destroys it. %s", c.DeposedKey, why)
+	}
+	return "The old instance was destroyed, and the new one was not created; the next plan creates it. " + why
 }

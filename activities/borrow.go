@@ -2,10 +2,13 @@ package activities
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
+	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/internal/provider"
 
@@ -66,7 +69,7 @@ func (s *scope) loan(ctx context.Context, r *resource, cfg *v1alpha1.ProviderCon
 	if cfg != nil {
 		limits = cfg.Spec.Limits
 		if err := s.mayUse(ctx, s.who, r.ref.Namespace, cfg.Name); err != nil {
-			return nil, err
+			return nil, unconfigured(r.entry, cfg, err)
 		}
 	}
 	conf, err := s.configuration(ctx, r.entry, cfg)
@@ -112,12 +115,50 @@ func (a *Activities) fromCatalog(ctx context.Context, e catalog.Entry, conf prov
 	return p, p.Release, nil
 }
 
-// unconfigured says which configuration an error is about; cfg may be nil.
-func unconfigured(e catalog.Entry, cfg *v1alpha1.ProviderConfig, err error) error {
-	if cfg != nil {
-		return fmt.Errorf("configure provider %q with ProviderConfig %q: %w", e.Name, cfg.Name, err)
+// configError says that a provider refused its configuration, or that there is none to give it. It is one problem of the
+// ProviderConfig, whatever uses that.
+type configError struct {
+	provider string
+	// config is the name of the ProviderConfig; empty when there is none.
+	config string
+	error
+}
+
+func (e *configError) Error() string {
+	if e.config != "" {
+		return fmt.Sprintf("configure provider %q with ProviderConfig %q: %v", e.provider, e.config, e.error)
 	}
-	return fmt.Errorf("configure provider %q without a ProviderConfig (there is none named %q or %q): %w", e.Name, v1alpha1.DefaultProviderConfig, e.Name, err)
+	return fmt.Sprintf("configure provider %q without a ProviderConfig (there is none named %q or %q): %v", e.provider, v1alpha1.DefaultProviderConfig, e.provider, e.error)
+}
+
+func (e *configError) Unwrap() error { return e.error }
+
+// diagnostics are those of the ProviderConfig, not of what uses it; nil when the provider is used without one.
+func (e *configError) diagnostics() plan.Diagnostics {
+	if e.config == "" {
+		return nil
+	}
+	at := providerConfigAddress + e.config
+	if de, ok := errors.AsType[*instance.DiagnosticsError](e.error); ok {
+		out := slices.Clone(de.Diagnostics)
+		for i := range out {
+			out[i].Address = at
+		}
+		return out
+	}
+	return plan.Diagnostics{{Severity: v1alpha1.SeverityError, Summary: "Provider cannot be configured", Address: at, Detail: e.Error()}}
+}
+
+// providerConfigAddress begins the address of a diagnostic that is about a ProviderConfig.
+const providerConfigAddress = "ProviderConfig/"
+
+// unconfigured says which configuration an error is about; cfg may be nil. What passes stays what it is.
+func unconfigured(e catalog.Entry, cfg *v1alpha1.ProviderConfig, err error) error {
+	ce := &configError{provider: e.Name, error: err}
+	if cfg != nil {
+		ce.config = cfg.Name
+	}
+	return ce
 }
 
 // configuration evaluates a ProviderConfig. It may be unknown in parts while planning, and never when a plan is applied.

@@ -431,6 +431,7 @@ func TestAnOldInstanceStaysUnderWhatIsBlocked(t *testing.T) {
 	estate("a2", "b", nil)
 	tn.apply() // which leaves a, for b stands on it
 	estate("a2", "b2", m{"preventDestroy": true})
+	tn.partial = true
 	po := tn.apply()
 	if want := []string{"a", "a2", "b"}; !slices.Equal(tn.cloud.there(), want) {
 		t.Errorf("in the cloud: %v, want %v; %s", tn.cloud.there(), want, po.Status.Summary.Text)

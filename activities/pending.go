@@ -30,6 +30,9 @@ var planVerbs = map[v1alpha1.Action]string{
 // await says on the objects of a plan that it waits for approval. An object that is what its spec asks for, and did not drift, stays so.
 func (a *Activities) await(ctx context.Context, po *v1alpha1.Plan) error {
 	return a.eachObject(ctx, po.UID, func(ctx context.Context, c *ledger.Change) error {
+		if c.Blocked != "" {
+			return nil // the object was told that already
+		}
 		return a.writeStatus(ctx, c.Object, func(s *status) {
 			if s.generation != c.Object.Generation || s.good() && (!s.drifted() || po.Spec.RefreshOnly) {
 				return

@@ -13,22 +13,22 @@ import (
 	"github.com/hykube/hykube/internal/plan"
 )
 
-// preventedError says that lifecycle.preventDestroy forbids a change. It blocks that change and what cannot be done without it,
-// and nothing else.
-type preventedError struct{}
+// prevent marks a change that lifecycle.preventDestroy forbids. It stays in the plan, with all that follows from it, and keeps the
+// plan from being applied as a whole.
+func prevent(c *ledger.Change) {
+	c.Prevented, c.Blocked = true, "its lifecycle.preventDestroy forbids to destroy it"
+}
 
-func (*preventedError) Error() string { return "its lifecycle.preventDestroy forbids to destroy it" }
-
-func (*preventedError) diagnostic(addr plan.Address) v1alpha1.Diagnostic {
-	return attributeProblem(addr, "lifecycle.preventDestroy", "Instance cannot be destroyed",
-		fmt.Sprintf("The plan would destroy %s, and its lifecycle.preventDestroy forbids that. Remove preventDestroy, or undo the change that forces the destroy.", addr))
+// prevented says what to do about a change that lifecycle.preventDestroy forbids.
+func prevented(addr string) v1alpha1.Diagnostic {
+	return v1alpha1.Diagnostic{
+		Severity: v1alpha1.SeverityError, Summary: "Instance cannot be destroyed", Address: addr, Attribute: "lifecycle.preventDestroy",
+		Detail: fmt.Sprintf("The plan would destroy %s, and its lifecycle.preventDestroy forbids that. Remove preventDestroy, or undo the change that forces the destroy.", addr),
+	}
 }
 
 // blocking says why an error takes a change out of the plan instead of failing it; ok is false for every other error.
 func blocking(addr plan.Address, err error) (why string, d v1alpha1.Diagnostic, ok bool) {
-	if pe, ok := errors.AsType[*preventedError](err); ok {
-		return pe.Error(), pe.diagnostic(addr), true
-	}
 	if de, ok := errors.AsType[*instance.DeferredError](err); ok {
 		return "the provider put it off: " + de.Reason, v1alpha1.Diagnostic{
 			Severity: v1alpha1.SeverityWarning, Summary: "Provider deferred the change", Address: addr.String(),
@@ -64,60 +64,71 @@ func block(c *ledger.Change, why string, d v1alpha1.Diagnostic) {
 	c.Planned, c.PlannedPrivate, c.PlannedSensitive = nil, nil, nil
 	c.Before, c.After, c.AfterUnknown, c.BeforeSensitive, c.AfterSensitive = nil, nil, nil, nil, nil
 	c.ReplacePaths, c.SecretsChanged = nil, nil
+	c.Prevented, c.Blocked, c.Referred = false, "", nil
 }
 
-// spread blocks what cannot be done without the changes that are blocked already: what refers to them, which was not even
-// planned, and the destroy of what they stand on.
+// spread takes out of the plan what cannot be done without the changes that were taken out already. Then it marks what cannot be
+// done without those that lifecycle.preventDestroy forbids.
 func (pr *proposal) spread(ctx context.Context, changes []*ledger.Change) error {
-	index := make(map[string][]*ledger.Change, len(changes)) // old instances with the current one: it may stand on either
-	var blocked []*ledger.Change
-	for _, c := range changes {
-		index[c.Address] = append(index[c.Address], c)
-		if c.State == v1alpha1.ChangeSkipped {
-			blocked = append(blocked, c)
+	planned := plannedChanges(changes)
+	var out, forbidden []int
+	for i, c := range changes {
+		switch {
+		case c.State == v1alpha1.ChangeSkipped:
+			out = append(out, i)
+		case c.Action == "": // it refers to one that was taken out
+			planned[i].Action = v1alpha1.ActionUpdate
 		}
 	}
-	if len(blocked) == 0 {
-		return nil
-	}
-	stop := func(c *ledger.Change, because string) error {
-		addr, err := plan.ParseAddress(c.Address)
-		if err != nil {
-			return final(err)
+	for i, c := range changes {
+		// What was taken out stays, and what stands on it with it, when it was to be destroyed.
+		if c.State == v1alpha1.ChangeSkipped && (c.Bound.Deleting || pr.plan.Spec.Destroy) {
+			planned[i].Action = v1alpha1.ActionDelete
 		}
-		block(c, "it cannot be changed without "+because+", which is blocked", v1alpha1.Diagnostic{
-			Severity: v1alpha1.SeverityWarning, Summary: "Change is blocked", Address: addr.String(),
-			Detail: fmt.Sprintf("%s is left as it is, because %s is.", addr, because),
-		})
-		blocked = append(blocked, c)
-		return pr.Ledger.SaveChange(ctx, pr.plan.UID, c)
 	}
-	// Dependencies come before what depends on them, so one pass finds all that was not planned.
-	for _, c := range changes {
-		if c.Action != "" {
+	for i, h := range plan.Held(planned, out) {
+		c := changes[i]
+		if h.Reason == plan.NotHeld || h.Reason == plan.HeldItself {
 			continue
 		}
-		because := "what it refers to"
-		for _, d := range c.DependsOn {
-			if changes[d].State == v1alpha1.ChangeSkipped {
-				because = changes[d].Address
-			}
-		}
-		if err := stop(c, because); err != nil {
+		because := changes[h.Because].Address
+		block(c, "it cannot be changed without "+because+", which is put off", v1alpha1.Diagnostic{
+			Severity: v1alpha1.SeverityWarning, Summary: "Change is put off", Address: c.Address,
+			Detail: fmt.Sprintf("%s is left as it is, because %s is.", c.Address, because),
+		})
+		if err := pr.Ledger.SaveChange(ctx, pr.plan.UID, c); err != nil {
 			return err
 		}
 	}
-	for next := 0; next < len(blocked); next++ {
-		for _, address := range blocked[next].Requires {
-			for _, c := range index[address] {
-				if c.Action != v1alpha1.ActionDelete && c.Action != v1alpha1.ActionReplace {
-					continue
-				}
-				if err := stop(c, blocked[next].Address); err != nil {
-					return err
-				}
-			}
+	for i, c := range changes {
+		if c.Prevented {
+			forbidden = append(forbidden, i)
+		}
+	}
+	for i, h := range plan.Held(plannedChanges(changes), forbidden) {
+		c := changes[i]
+		if h.Reason == plan.HeldItself || idle(c) {
+			continue
+		}
+		c.Blocked = because(h, changes, "blocked")
+		if err := pr.Ledger.SaveChange(ctx, pr.plan.UID, c); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// because says why a change is left out with another, which is blocked, or stale; empty when it is not left out.
+func because(h plan.Hold, changes []*ledger.Change, what string) string {
+	other := changes[h.Because].Address
+	switch h.Reason {
+	case plan.HeldByReference:
+		return fmt.Sprintf("it refers to %s, which is %s", other, what)
+	case plan.HeldUnder:
+		return fmt.Sprintf("%s refers to it and stays, since that is %s", other, what)
+	case plan.HeldWith:
+		return fmt.Sprintf("it refers to %s, which stays, since that is %s", other, what)
+	default:
+		return ""
+	}
 }

@@ -100,6 +100,11 @@ type proposal struct {
 	owning sync.Mutex
 	owners map[[2]string]*owners
 
+	// configuring guards configs, the ProviderConfigs as the plan finds them, and functions, both made when they are first needed.
+	configuring sync.Mutex
+	configs     *settings
+	functions   plan.Functions
+
 	mu sync.Mutex
 	// expected holds what becomes of each resource of the plan, for those that refer to it.
 	expected map[plan.Address]expected
@@ -179,6 +184,9 @@ func (pr *proposal) change(ctx context.Context, c *ledger.Change) (ok bool, err 
 	c.Diagnostics = pr.scope.maskAll(c.Diagnostics)
 	pr.note(c)
 	c.UpdatesRecord = recordsRefresh(c)
+	if err := pr.refer(ctx, c, r); err != nil {
+		return false, err
+	}
 	return true, pr.Ledger.SaveChange(ctx, pr.plan.UID, c)
 }
 
@@ -195,12 +203,9 @@ func (pr *proposal) warn(ctx context.Context, d v1alpha1.Diagnostic) error {
 
 // expectAgain publishes what an earlier attempt found.
 func (pr *proposal) expectAgain(ctx context.Context, c *ledger.Change, r *resource) error {
-	planned, err := ctymsgpack.Unmarshal(c.Planned, r.schema.Block.ImpliedType())
-	if err == nil {
-		planned, err = instance.Remark(planned, c.PlannedSensitive)
-	}
+	planned, err := promised(c, r.schema.Block)
 	if err != nil {
-		return fmt.Errorf("decode planned value of %s: %w", c.Address, err)
+		return err
 	}
 	state := c.Refreshed
 	if state == nil {
@@ -219,6 +224,18 @@ func (pr *proposal) expectAgain(ctx context.Context, c *ledger.Change, r *resour
 	}
 	pr.expect(c, r.addr, prior, plan.MarkSensitive(r.schema.Block, planned))
 	return nil
+}
+
+// promised is the value that a change was planned with.
+func promised(c *ledger.Change, block *schema.Block) (cty.Value, error) {
+	v, err := ctymsgpack.Unmarshal(c.Planned, block.ImpliedType())
+	if err == nil {
+		v, err = instance.Remark(v, c.PlannedSensitive)
+	}
+	if err != nil {
+		return cty.NilVal, fmt.Errorf("decode planned value of %s: %w", c.Address, err)
+	}
+	return v, nil
 }
 
 // resource reads the object of a change, which must be as the survey saw it.
@@ -252,6 +269,7 @@ func (pr *proposal) fail(c *ledger.Change, addr plan.Address, err error) {
 func (pr *proposal) ask(ctx context.Context, c *ledger.Change, r *resource) (expected, error) {
 	// An earlier attempt may have left these.
 	c.Message, c.Diagnostics, c.Drift, c.Refreshed, c.Importing, c.Checks, c.Read, c.WaitsFor = "", nil, nil, nil, nil, false, false, nil
+	c.Prevented, c.Blocked = false, ""
 	c.Recorded, c.RecordedSensitive = nil, nil
 	switch r.mode {
 	case v1alpha1.ModeData:
@@ -310,7 +328,7 @@ func (pr *proposal) ask(ctx context.Context, c *ledger.Change, r *resource) (exp
 		prior = recorded
 	case !wanted:
 		if r.lifecycle.PreventDestroy && prior.Exists() && c.Deposed == "" {
-			return expected{}, &preventedError{}
+			prevent(c)
 		}
 		p, diags, err = l.PlanDelete(ctx, prior, nil)
 		switch {
@@ -489,7 +507,7 @@ func (pr *proposal) askWanted(ctx context.Context, c *ledger.Change, r *resource
 		c.Forget = r.lifecycle.forgets()
 		c.CreateBeforeDestroy = c.CreatesFirst && !c.Forget
 		if r.lifecycle.PreventDestroy && !c.Forget {
-			return nil, diags, &preventedError{}
+			prevent(c)
 		}
 		if c.CreateBeforeDestroy || c.Forget {
 			c.DeposedKey = deposedKey(pr.plan.UID, c.Index)
@@ -666,6 +684,9 @@ func (a *Activities) over(ctx context.Context, i *ledger.Intent) (bool, error) {
 
 // diagnosticsOf keeps what a provider said whole, and makes a diagnostic of any other error.
 func diagnosticsOf(err error) plan.Diagnostics {
+	if ce, ok := errors.AsType[*configError](err); ok && ce.config != "" {
+		return ce.diagnostics()
+	}
 	if de, ok := errors.AsType[*instance.DiagnosticsError](err); ok {
 		return de.Diagnostics
 	}

@@ -14,12 +14,11 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/condition"
-	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/workflows"
 
-	ctymsgpack "github.com/zclconf/go-cty/cty/msgpack"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -48,7 +47,8 @@ func (a *Activities) Publish(ctx context.Context, in workflows.Publish) (workflo
 	does := &contents{key: key}
 	var waitsFor []v1alpha1.PlanReference
 	var summary v1alpha1.PlanSummary
-	var diags, blocked plan.Diagnostics
+	var diags, postponed, forbidden plan.Diagnostics
+	var obstacles []Obstacle
 	digest := newDigest()
 	steps, read := 0, 0
 	for c, err := range a.Ledger.Changes(ctx, po.UID, 0) {
@@ -71,7 +71,7 @@ func (a *Activities) Publish(ctx context.Context, in workflows.Publish) (workflo
 				return workflows.Published{}, err
 			}
 			if c.State == v1alpha1.ChangeSkipped {
-				blocked = append(blocked, c.Diagnostics...)
+				postponed = append(postponed, c.Diagnostics...)
 			} else {
 				diags = append(diags, c.Diagnostics...)
 			}
@@ -82,7 +82,14 @@ func (a *Activities) Publish(ctx context.Context, in workflows.Publish) (workflo
 		if !idle(c) {
 			steps++
 		}
+		if c.Prevented {
+			forbidden = append(forbidden, prevented(c.Address))
+			obstacles = append(obstacles, Obstacle{c.Address, c.Blocked})
+		}
 		switch {
+		case c.Blocked != "":
+			summary.Blocked++
+			err = a.tellBlocked(ctx, po, c)
 		case c.Mode == v1alpha1.ModeData && c.Action == v1alpha1.ActionNoOp:
 			err = a.keepData(ctx, po.UID, c)
 		case idle(c) && c.Mode == "" && !po.Spec.RefreshOnly && !po.Spec.Destroy:
@@ -93,8 +100,8 @@ func (a *Activities) Publish(ctx context.Context, in workflows.Publish) (workflo
 		}
 	}
 	empty := steps == 0
-	failed := plan.HasErrors(diags) || empty && plan.HasErrors(blocked)
-	diags = append(diags, blocked...)
+	failed := plan.HasErrors(diags)
+	diags = slices.Concat(once(diags), forbidden, postponed)
 	if failed {
 		return workflows.Published{Summary: "failed"}, errors.Join(a.failPlan(ctx, p, summarize(diags), diags), a.dropDocuments(ctx, po))
 	}
@@ -120,7 +127,9 @@ func (a *Activities) Publish(ctx context.Context, in workflows.Publish) (workflo
 		switch {
 		case cancelled:
 			abandoned(s, g)
-		case empty && len(blocked) > 0:
+		case summary.Blocked > 0 && !po.Spec.Speculative:
+			condition.Stalled(c, g, v1alpha1.ReasonBlocked, blockedText(po, obstacles, int(summary.Blocked), steps))
+		case empty && len(postponed) > 0:
 			s.FinishedAt = now()
 			condition.Ready(c, g, v1alpha1.ReasonDeferred, "Nothing can be done now: providers put off what there is to do, or another plan is at it. See status.diagnostics; make another plan later.")
 		case empty:
@@ -140,15 +149,114 @@ func (a *Activities) Publish(ctx context.Context, in workflows.Publish) (workflo
 	if err == nil && !empty && cancelled {
 		err = a.Settle(ctx, p)
 	}
-	if err == nil && !empty && !cancelled && po.ApprovesItself() {
-		err = a.Plans.Approve(ctx, p.Namespace, p.Name, uidOf(p), v1alpha1.PlanApproval{
-			Decision: v1alpha1.DecisionApproved, Digest: digest.String(), By: po.Status.RequestedBy, Message: "approved by the plan's own policy",
-		})
+	if err == nil && !empty && !cancelled && summary.Blocked == 0 && po.ApprovesItself() {
+		err = a.approve(ctx, p, po, digest.String())
 	}
 	if err == nil {
 		err = a.dropDocuments(ctx, po)
 	}
 	return workflows.Published{Summary: summary.Text, Empty: empty}, err
+}
+
+// approve approves a plan in the name of whoever made it so that it approves itself. What moved since it was surveyed ends it.
+func (a *Activities) approve(ctx context.Context, p workflows.Plan, po *v1alpha1.Plan, digest string) error {
+	err := a.Plans.Approve(ctx, p.Namespace, p.Name, uidOf(p), v1alpha1.PlanApproval{
+		Decision: v1alpha1.DecisionApproved, Digest: digest, By: po.Status.RequestedBy, Message: "approved by the plan's own policy",
+	})
+	if !apierrors.IsConflict(err) {
+		return err
+	}
+	found, verr := a.Verify(ctx, po)
+	if verr != nil || len(found.Stale) == 0 {
+		return errors.Join(err, verr)
+	}
+	if err := a.Settle(ctx, p); err != nil {
+		return err
+	}
+	return a.Plans.UpdateStatus(ctx, p.Namespace, p.Name, uidOf(p), func(s *v1alpha1.PlanStatus) {
+		text := "Nothing was applied: " + someOf(found.Stale) + ". Make a new plan."
+		s.FinishedAt = now()
+		condition.Set(&s.Conditions, po.Generation, v1alpha1.ConditionStale, true, v1alpha1.ReasonStale, text)
+		condition.Stalled(&s.Conditions, po.Generation, v1alpha1.ReasonStale, text)
+	})
+}
+
+// blockedText says which changes of a plan cannot be made, and what to do.
+func blockedText(po *v1alpha1.Plan, obstacles []Obstacle, blocked, steps int) string {
+	text := fmt.Sprintf("%s.", someOf(obstacles))
+	if with := blocked - len(obstacles); with > 0 {
+		text += fmt.Sprintf(" %s.", counted(with, "change that needs it is blocked, too", "changes that need it are blocked, too"))
+	}
+	text += " Remove preventDestroy, or undo what forces the destroy, and make a new plan."
+	if steps > blocked {
+		text += fmt.Sprintf(" To apply %s alone: kubectl hykube approve %s -n %s --partial.", counted(steps-blocked, "other change", "other changes"), po.Name, po.Namespace)
+	}
+	return text
+}
+
+// someOf names the first few obstacles and counts the rest.
+func someOf(obstacles []Obstacle) string {
+	var text []string
+	for i, o := range obstacles {
+		if i == mostNamed {
+			text = append(text, fmt.Sprintf("and %d more", len(obstacles)-i))
+			break
+		}
+		text = append(text, o.Address+": "+o.Why)
+	}
+	return strings.Join(text, "; ")
+}
+
+// counted is "1 change" or "3 changes".
+func counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// tellBlocked says on an object that is not what its spec asks for why a plan cannot make it so.
+func (a *Activities) tellBlocked(ctx context.Context, po *v1alpha1.Plan, c *ledger.Change) error {
+	if po.Spec.Speculative {
+		return nil
+	}
+	if rec, err := a.Ledger.Instance(ctx, c.Object); err != nil || rec.Intent != nil {
+		return err
+	}
+	return a.writeStatus(ctx, c.Object, func(s *status) {
+		if s.good() {
+			return
+		}
+		text := "Not applied: " + c.Blocked + "."
+		if c.Prevented {
+			text = describe(plan.Diagnostics{prevented(c.Address)})
+		}
+		s.stall(c.Object.Generation, v1alpha1.ReasonBlocked, text)
+		s.pending = po.Name
+	})
+}
+
+// once tells a problem of a ProviderConfig one time, and how many resources have it.
+func once(diags plan.Diagnostics) plan.Diagnostics {
+	users := map[v1alpha1.Diagnostic]int{}
+	for _, d := range diags {
+		users[d]++
+	}
+	var out plan.Diagnostics
+	for _, d := range diags {
+		if !strings.HasPrefix(d.Address, providerConfigAddress) {
+			out = append(out, d)
+			continue
+		}
+		n := users[d]
+		if n == 0 {
+			continue
+		}
+		users[d] = 0
+		d.Detail = strings.TrimSpace(d.Detail + "\n" + counted(n, "resource of the plan is made with it.", "resources of the plan are made with it."))
+		out = append(out, d)
+	}
+	return out
 }
 
 // abandon ends a plan that was cancelled while it was being made.
@@ -208,12 +316,9 @@ func (a *Activities) keepData(ctx context.Context, planUID types.UID, c *ledger.
 	if err != nil {
 		return err
 	}
-	v, err := ctymsgpack.Unmarshal(c.Planned, r.schema.Block.ImpliedType())
-	if err == nil {
-		v, err = instance.Remark(v, c.PlannedSensitive)
-	}
+	v, err := promised(c, r.schema.Block)
 	if err != nil {
-		return fmt.Errorf("decode what %s said: %w", c.Address, err)
+		return err
 	}
 	return a.recordData(ctx, planUID, c, r, v)
 }
@@ -297,6 +402,7 @@ func summaryText(s *v1alpha1.PlanSummary) string {
 	add(s.Invoke, "%d to run")
 	add(s.Drifted, "%d drifted")
 	add(s.RecordUpdates, "%d to record")
+	add(s.Blocked, "%d blocked")
 	if len(parts) == 0 {
 		return "no changes"
 	}
@@ -338,9 +444,10 @@ func (d digest) add(c *ledger.Change) {
 		From    string               `json:",omitempty"`
 		Checks  bool                 `json:",omitempty"`
 		Records bool                 `json:",omitempty"`
+		Blocked string               `json:",omitempty"`
 	}{
 		c.Index, c.Address, c.Object, c.ProviderVersion, c.ProviderConfig, c.Action, c.Bound, c.Planned,
-		c.Deposed, c.CreateBeforeDestroy, c.Forget, c.Importing, c.PreviousAddress, c.Checks, c.UpdatesRecord,
+		c.Deposed, c.CreateBeforeDestroy, c.Forget, c.Importing, c.PreviousAddress, c.Checks, c.UpdatesRecord, c.Blocked,
 	})
 }
 

@@ -220,7 +220,7 @@ func (s *stepRun) record(ctx context.Context, in workflows.StepInput, err error)
 		c.State, c.Message = v1alpha1.ChangeDone, ""
 	default:
 		c.State, c.Message = v1alpha1.ChangeFailed, firstLine(err)
-		if _, ok := errors.AsType[*staleError](err); ok {
+		if _, ok := errors.AsType[*staleError](err); ok && !c.HalfDone { // of a replacement, the first half was made
 			c.State = v1alpha1.ChangeStale
 		} else if _, ok := errors.AsType[*unknownError](err); ok {
 			c.State = v1alpha1.ChangeUnknown
@@ -325,6 +325,10 @@ func (s *stepRun) publish(ctx context.Context) error {
 		case v1alpha1.ChangeUnknown:
 			st.stall(g, v1alpha1.ReasonCreateUnknown, describe(c.Diagnostics))
 		default:
+			if halfMade(c) {
+				st.stall(g, v1alpha1.ReasonReplaceIncomplete, halfText(c, describe(c.Diagnostics)))
+				break
+			}
 			st.stall(g, v1alpha1.ReasonApplyFailed, describe(c.Diagnostics))
 		}
 	})

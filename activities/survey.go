@@ -69,6 +69,8 @@ type survey struct {
 	inScope, recorded int
 	// targets are the addresses of spec.targets.
 	targets map[plan.Address]bool
+	// picked says whether the spec names a node, or everything. The rest of the scope goes along with what is named.
+	picked func(*node) bool
 	// byType is made when an error first asks for it.
 	byType map[plan.Address][]string
 }
@@ -162,8 +164,9 @@ func (s *survey) scope() []int {
 	}
 	var roots []int
 	graph := make([]plan.Node, len(s.nodes))
+	s.picked = func(n *node) bool { return all || s.targets[n.addr] || selector.Matches(labels.Set(n.obj.GetLabels())) }
 	for i, n := range s.nodes {
-		picked := all || s.targets[n.addr] || selector.Matches(labels.Set(n.obj.GetLabels()))
+		picked := s.picked(n)
 		if picked {
 			roots = append(roots, i)
 		}
@@ -409,6 +412,7 @@ func (s *survey) changes(visited []int) []*ledger.Change {
 			requires = append(requires, addr.String())
 		}
 		c := add(n, &n.record.State, requires)
+		c.Asked = n.deleting || s.picked(n)
 		c.CreatesFirst = n.createsFirst || !n.wanted && n.record.CreateBeforeDestroy
 		c.KeepsOld = keepsOld(n)
 		if n.movedFrom != nil {

@@ -109,9 +109,13 @@ func (s *stepRun) asPlanned(ctx context.Context, cfg *v1alpha1.ProviderConfig) e
 	}
 	outside, told := s.scope.outside(ctx, catalog.References(cfg))
 	if told && versionOfConfig(cfg, outside) != s.change.ConfigVersion {
-		return &staleError{fmt.Sprintf("the ProviderConfig %q, or a ConfigMap or Secret that it refers to, was changed after the plan was made", cfg.Name)}
+		return configMoved(cfg.Name)
 	}
 	return nil
+}
+
+func configMoved(name string) error {
+	return &staleError{fmt.Sprintf("the ProviderConfig %q, or a ConfigMap or Secret that it refers to, was changed after the plan was made", name)}
 }
 
 // outside is the version of what expressions refer to that no plan of this namespace changes, such as a ConfigMap; ok is false when

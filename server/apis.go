@@ -64,6 +64,7 @@ func (s *Server) installAPIs() error {
 		InUse:         s.inUse,
 		Borrow:        s.borrow,
 		Changes:       s.changes,
+		Verify:        s.verify,
 		Objects:       s.objects,
 		Types:         func(terraformType string) []kinds.Kind { return s.kinds.ByType(v1alpha1.ModeManaged, terraformType) },
 		Query:         s.query,

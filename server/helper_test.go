@@ -29,6 +29,7 @@ import (
 	"github.com/hykube/hykube/internal/schema"
 	"github.com/hykube/hykube/server"
 	"github.com/hykube/hykube/server/kinds"
+	"github.com/hykube/hykube/server/registry"
 )
 
 const (
@@ -82,6 +83,9 @@ type instance struct {
 	done   chan error
 }
 
+// verifications are what an approval of a plan would let happen, by the UID of the plan.
+var verifications sync.Map
+
 // rooms answer as the real ones would: what is named "used" is in use. The kinds of the provider "sim" are served.
 func rooms(_ context.Context, h *server.House) (server.Rooms, error) {
 	if err := h.Kinds.Set(sim()); err != nil {
@@ -90,6 +94,12 @@ func rooms(_ context.Context, h *server.House) (server.Rooms, error) {
 	return server.Rooms{
 		Query:       answerQuery,
 		SaveObjects: kept.save,
+		Verify: func(_ context.Context, p *v1alpha1.Plan) (registry.Verification, error) {
+			if found, ok := verifications.Load(p.UID); ok {
+				return found.(registry.Verification), nil
+			}
+			return registry.Verification{Left: 1}, nil
+		},
 		InUse: func(_ context.Context, obj metav1.Object) (int, string, error) {
 			if obj.GetName() != "used" {
 				return 0, "", nil

@@ -51,6 +51,8 @@ type Rooms struct {
 	Changes registry.ChangesFunc
 	// SaveObjects keeps a chunk of the objects of a speculative plan, and says after the last one how many objects the upload has.
 	SaveObjects func(ctx context.Context, plan types.UID, chunk int32, docs []ledger.Document, last bool) (uploaded int, err error)
+	// Verify looks what an approval of a plan would let happen now.
+	Verify registry.VerifyFunc
 	// State reads the raw provider state behind an object of a provider's kind.
 	State func(context.Context, metav1.Object, kinds.Kind) ([]byte, error)
 	// Taint marks the infrastructure behind an object of a provider's kind to be replaced by the next plan, or takes the mark away.
@@ -86,6 +88,13 @@ func (s *Server) changes(ctx context.Context, plan *v1alpha1.Plan, limit int, co
 		return nil, errors.New("list changes of plan: this server makes no plans")
 	}
 	return s.rooms.Changes(ctx, plan, limit, cont)
+}
+
+func (s *Server) verify(ctx context.Context, plan *v1alpha1.Plan) (registry.Verification, error) {
+	if s.rooms.Verify == nil {
+		return registry.Verification{}, errors.New("verify plan: this server makes no plans")
+	}
+	return s.rooms.Verify(ctx, plan)
 }
 
 func (s *Server) state(ctx context.Context, obj metav1.Object, kind kinds.Kind) ([]byte, error) {

@@ -95,7 +95,8 @@ func join(_ context.Context, h *server.House) (server.Rooms, error) {
 	}
 	answers := &loopback.Answers{Ledger: led, Stored: h.Objects}
 	return server.Rooms{
-		InUse: answers.InUse, Changes: answers.Changes, SaveObjects: answers.SaveObjects, State: answers.State, Taint: answers.Taint, Query: loopback.Query(hands.Query),
+		InUse: answers.InUse, Changes: answers.Changes, SaveObjects: answers.SaveObjects, Verify: loopback.Verify(hands.Verify),
+		State: answers.State, Taint: answers.Taint, Query: loopback.Query(hands.Query),
 		Run: run, Ready: providers.Ready, Close: pool.Close,
 	}, nil
 }

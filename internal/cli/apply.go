@@ -17,6 +17,7 @@ type applyOptions struct {
 	files       fileFlags
 	planning    planFlags
 	autoApprove bool
+	partial     bool
 	full        bool
 	all         bool
 	wait        time.Duration
@@ -52,6 +53,7 @@ The server applies a plan: this command only watches, and may be left with Ctrl-
 	o.files.add(fs)
 	o.planning.add(cmd, s)
 	fs.BoolVar(&o.autoApprove, "auto-approve", false, "Apply without asking")
+	fs.BoolVar(&o.partial, "partial", false, partialUsage)
 	fs.BoolVar(&o.full, "full", false, "Show every change in full, however many there are")
 	fs.BoolVar(&o.all, "all", false, "Plan the whole namespace, not only what stands in the files")
 	fs.DurationVar(&o.wait, "wait-timeout", defaultWait, "How long to wait for other plans that are changing the same resources; 0 does not wait")
@@ -82,7 +84,7 @@ func canAsk(s *session, autoApprove, stdin bool, verb string) error {
 }
 
 func (o *applyOptions) Run(ctx context.Context) error {
-	j := &journey{session: o.session, autoApprove: o.autoApprove, full: o.full, question: "Do you want to perform these actions?", began: time.Now(), waitTimeout: o.wait}
+	j := &journey{session: o.session, autoApprove: o.autoApprove, partial: o.partial, full: o.full, question: "Do you want to perform these actions?", began: time.Now(), waitTimeout: o.wait}
 	spec := v1alpha1.PlanSpec{}
 	if err := o.planning.fill(&spec); err != nil {
 		return err

@@ -158,6 +158,10 @@ func (a *fileApply) present(ctx context.Context) (todo int, err error) {
 		if err := a.show(ctx, p); err != nil {
 			return 0, err
 		}
+		if hasBlocked(p) && !a.partial {
+			failed = append(failed, isBlocked(p))
+			continue
+		}
 		if !nothingToDo(p) {
 			todo++
 		}

@@ -11,11 +11,15 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
+// partialUsage is the help of the flag --partial.
+const partialUsage = "Leave out the changes that are blocked or stale and those that need them, and apply the rest"
+
 type approveOptions struct {
 	*session
 	name    string
 	digest  string
 	message string
+	partial bool
 	noWait  bool
 }
 
@@ -28,8 +32,12 @@ func newApprove(s *session) *cobra.Command {
 
 The approval names the digest of the plan's changes, so that what is applied is what was read. --digest gives the one
 that you read, in "kubectl hykube show"; without it, it is the plan's digest of this moment. A plan doesn't change once
-it is made. Approving needs the verb "approve" on plans.`,
+it is made. Approving needs the verb "approve" on plans.
+
+A plan with a change that lifecycle.preventDestroy forbids, or that moved after the plan was made, is not approved: the
+exit code is 3 for the one and 4 for the other. --partial applies the other changes, and none that needs one of those.`,
 		Example: `  kubectl hykube approve plan-x7k2d
+  kubectl hykube approve plan-x7k2d --partial
   kubectl hykube approve plan-x7k2d --digest sha256:3f8a... -m "reviewed in change 4711" --no-wait`,
 		Args:              onePlan,
 		ValidArgsFunction: completePlans(s, waiting),
@@ -38,6 +46,7 @@ it is made. Approving needs the verb "approve" on plans.`,
 	fs := cmd.Flags()
 	fs.StringVar(&o.digest, "digest", "", "Digest of the changes that you read; any other plan is refused")
 	fs.StringVarP(&o.message, "message", "m", "", "Why, in your own words; it is kept with the plan")
+	fs.BoolVar(&o.partial, "partial", false, partialUsage)
 	fs.BoolVar(&o.noWait, "no-wait", false, "Return as soon as the plan is approved")
 	return cmd
 }
@@ -75,7 +84,7 @@ func (o *approveOptions) Run(ctx context.Context) error {
 	if digest != p.Status.Digest {
 		return &exitError{ExitStale, fmt.Errorf("plan %q has the digest %s, not %s: it isn't the plan that you read. kubectl hykube show %s -n %s", p.Name, p.Status.Digest, digest, p.Name, p.Namespace)}
 	}
-	if p, err = o.decide(ctx, p, v1alpha1.DecisionApproved, digest, o.message); err != nil {
+	if p, err = o.decide(ctx, p, v1alpha1.PlanApproval{Decision: v1alpha1.DecisionApproved, Digest: digest, Partial: o.partial, Message: o.message}); err != nil {
 		return err
 	}
 	fmt.Fprintf(o.Out, "plan.%s/%s approved\n", v1alpha1.GroupName, p.Name)

@@ -31,7 +31,7 @@ func (j *journey) planInTurn(ctx context.Context, want []wanted) ([]*v1alpha1.Pl
 		for _, p := range plans {
 			if waiting(p) {
 				// Who may not decide leaves it: it is overtaken by the next plan.
-				_, _ = j.decide(ctx, p, v1alpha1.DecisionDiscarded, p.Status.Digest, "another plan was changing the same resources")
+				_, _ = j.decide(ctx, p, v1alpha1.PlanApproval{Decision: v1alpha1.DecisionDiscarded, Digest: p.Status.Digest, Message: "another plan was changing the same resources"})
 			}
 		}
 	}

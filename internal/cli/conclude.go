@@ -19,12 +19,16 @@ func planAnew(p *v1alpha1.Plan) string {
 // conclude tells what came of a plan: every error in full, what was not tried, the counts, how to go on, and where to look.
 func (s *session) conclude(p *v1alpha1.Plan, how *ending, took time.Duration, next string) error {
 	changes, sum := how.changes, how.made
-	var skipped, stales, unknowns, halves []string
+	var skipped, stales, unknowns, destroyed, created, blocked []string
 	made, failed := 0, 0
 	for _, i := range slices.Sorted(maps.Keys(changes)) {
 		c := changes[i]
-		if diff.HalfDone(c) {
-			halves = append(halves, diff.Name(c)+": "+halfText(c))
+		switch {
+		case !diff.HalfDone(c):
+		case c.CreateBeforeDestroy:
+			created = append(created, diff.Name(c)+": "+oneLine(c)+"; the next plan destroys it")
+		default:
+			destroyed = append(destroyed, diff.Name(c)+": "+oneLine(c)+"; the next plan creates it")
 		}
 		switch c.State {
 		case v1alpha1.ChangeDone:
@@ -42,6 +46,10 @@ func (s *session) conclude(p *v1alpha1.Plan, how *ending, took time.Duration, ne
 			if diff.HalfDone(c) {
 				continue
 			}
+			if c.Blocked != "" && ready(p) {
+				blocked = append(blocked, diff.Name(c)+": "+c.Blocked)
+				continue
+			}
 			skipped = append(skipped, diff.Name(c)+": "+skipReason(c))
 		}
 	}
@@ -49,17 +57,14 @@ func (s *session) conclude(p *v1alpha1.Plan, how *ending, took time.Duration, ne
 	if total(p) > eachChange && progress != nil {
 		made, failed = int(progress.Done), int(progress.Failed)
 	}
-	var blocked []string
-	for _, d := range p.Status.Diagnostics {
-		if !ready(p) {
+	if !ready(p) {
+		for _, d := range p.Status.Diagnostics {
 			fmt.Fprint(s.ErrOut, s.diagnostic(d))
-		} else if d.Severity == v1alpha1.SeverityError {
-			// A plan that could be made has errors about what it leaves alone; they were told with it, as its warnings were.
-			blocked = append(blocked, d.Address+": "+d.Summary)
 		}
 	}
 	s.list("Blocked, and left as they are:", blocked)
-	s.list("Half done:", halves)
+	s.list("Destroyed and not created again:", destroyed)
+	s.list("Replaced, with the old instance left:", created)
 	s.list("Not tried:", skipped)
 	s.list("Not applied, because they moved after the plan was made:", stales)
 	s.list("Begun, with an outcome that was lost; somebody must look:", unknowns)
@@ -93,22 +98,25 @@ func (s *session) conclude(p *v1alpha1.Plan, how *ending, took time.Duration, ne
 	}
 	for _, c := range changes {
 		if diff.HalfDone(c) && c.State == v1alpha1.ChangeFailed {
-			failed-- // it counts as half done
+			failed-- // it counts as made in half
 		}
 	}
 	text := fmt.Sprintf("%s of %s changes made (%s)", diff.Count(made), diff.Count(total(p)), counts(sum))
 	if failed > 0 {
 		text += fmt.Sprintf(", %s failed", diff.Count(failed))
 	}
-	if n := len(halves); n > 0 {
-		text += fmt.Sprintf(", %s half done", diff.Count(n))
+	if n := len(destroyed); n > 0 {
+		text += fmt.Sprintf(", %s destroyed and not created again", diff.Count(n))
+	}
+	if n := len(created); n > 0 {
+		text += fmt.Sprintf(", %s replaced with the old instance left", diff.Count(n))
 	}
 	if n := len(skipped); n > 0 {
 		text += fmt.Sprintf(", %s not tried", diff.Count(n))
 	}
 	fmt.Fprintf(s.ErrOut, "\n%s %s, in %s.\n", s.style.Bold(s.style.Red(headline)), text, elapsed(took))
 	// The plan's own message only repeats what stands above, unless nothing failed by itself.
-	if m := why(p); m != "" && failed+len(stales)+len(halves) == 0 {
+	if m := why(p); m != "" && failed+len(stales)+len(destroyed)+len(created) == 0 {
 		fmt.Fprintln(s.ErrOut, diff.Clean(m, true))
 	}
 	fmt.Fprintf(s.ErrOut, "What was made is recorded; %s.\n%s\n", next, s.style.Dim(where))

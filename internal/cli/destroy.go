@@ -18,6 +18,7 @@ type destroyOptions struct {
 	planning    planFlags
 	all         bool
 	autoApprove bool
+	partial     bool
 	full        bool
 }
 
@@ -43,6 +44,7 @@ those of the files are passed over.`,
 	fs.StringVarP(&o.planning.selector, "selector", "l", "", "Destroy the resources with these labels, such as team=infra")
 	fs.BoolVar(&o.all, "all", false, "Destroy everything in the namespace")
 	fs.BoolVar(&o.autoApprove, "auto-approve", false, "Destroy without asking")
+	fs.BoolVar(&o.partial, "partial", false, partialUsage)
 	fs.BoolVar(&o.full, "full", false, "Show every change in full, however many there are")
 	o.planning.addExclude(fs)
 	o.planning.complete(cmd, s)
@@ -78,7 +80,7 @@ func (o *destroyOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	j := &journey{session: o.session, autoApprove: o.autoApprove, full: o.full, began: time.Now(), question: "Do you really want to destroy these resources? There is no undo."}
+	j := &journey{session: o.session, autoApprove: o.autoApprove, partial: o.partial, full: o.full, began: time.Now(), question: "Do you really want to destroy these resources? There is no undo."}
 	return j.run(ctx, want)
 }
 

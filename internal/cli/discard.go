@@ -45,7 +45,7 @@ func (o *discardOptions) Run(ctx context.Context) error {
 	if p.Status.Approval != nil {
 		return fmt.Errorf("plan %q was %s already%s", p.Name, decisionWord(p.Status.Approval.Decision), by(p.Status.Approval))
 	}
-	if _, err := o.decide(ctx, p, v1alpha1.DecisionDiscarded, p.Status.Digest, o.message); err != nil {
+	if _, err := o.decide(ctx, p, v1alpha1.PlanApproval{Decision: v1alpha1.DecisionDiscarded, Digest: p.Status.Digest, Message: o.message}); err != nil {
 		return err
 	}
 	fmt.Fprintf(o.Out, "plan.%s/%s discarded\n", v1alpha1.GroupName, p.Name)

@@ -260,6 +260,9 @@ func (f *follower) tell(ctx context.Context, c *v1alpha1.PlanChange) []string {
 	case v1alpha1.ChangeUnknown:
 		out = append(out, fmt.Sprintf("%s %s: %s", addr, f.style.Red("its outcome is unknown"), oneLine(c)))
 	case v1alpha1.ChangeSkipped:
+		if c.Blocked != "" {
+			break // what was left out is listed at the end
+		}
 		if diff.HalfDone(c) {
 			out = append(out, fmt.Sprintf("%s %s: %s", addr, f.style.Yellow(halfText(c)), oneLine(c)))
 			break
@@ -283,7 +286,7 @@ func halfText(c *v1alpha1.PlanChange) string {
 	if c.CreateBeforeDestroy {
 		return "replaced; the old instance is left until the next plan"
 	}
-	return "destroyed, not created again"
+	return "destroyed and not created again"
 }
 
 // oneLine is the shortest thing that says why a change is where it is.
@@ -424,7 +427,7 @@ func (f *follower) end(ctx context.Context) (*ending, error) {
 		}
 		return e, nil
 	}
-	if p := f.plan.Status.Progress; !stalled(f.plan) && (p == nil || p.Failed+p.Skipped == 0) && f.plan.Status.Summary != nil {
+	if p := f.plan.Status.Progress; !stalled(f.plan) && (p == nil || p.Failed+p.Skipped == 0) && f.plan.Status.Summary != nil && f.plan.Status.Summary.Blocked == 0 {
 		e.made = *f.plan.Status.Summary
 		return e, nil
 	}

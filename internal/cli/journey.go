@@ -22,6 +22,8 @@ type journey struct {
 	*session
 	// autoApprove approves without asking.
 	autoApprove bool
+	// partial approves plans without the changes that are blocked or stale.
+	partial bool
 	// full shows every change, however many.
 	full bool
 	// question is asked before approving, with what an answer does.
@@ -182,12 +184,16 @@ func (j *journey) offer(ctx context.Context, plans []*v1alpha1.Plan) error {
 			if err := j.show(ctx, p); err != nil {
 				return err
 			}
+			if blocked(p) && !j.partial {
+				failed = append(failed, isBlocked(p))
+				continue
+			}
 			todo = append(todo, p)
 		}
 	}
 	if len(failed) > 0 {
 		for _, p := range todo {
-			failed = append(failed, fmt.Errorf("plan %q waits: one of the others could not be made. kubectl hykube approve %s -n %s", p.Name, p.Name, p.Namespace))
+			failed = append(failed, fmt.Errorf("plan %q waits: one of the others could not be made, or is blocked. kubectl hykube approve %s -n %s", p.Name, p.Name, p.Namespace))
 		}
 		return joinExit(failed)
 	}
@@ -217,7 +223,7 @@ func (j *journey) approveAll(ctx context.Context, todo []*v1alpha1.Plan) error {
 	}
 	var err error
 	for i, p := range todo {
-		if todo[i], err = j.decide(ctx, p, v1alpha1.DecisionApproved, p.Status.Digest, ""); err != nil {
+		if todo[i], err = j.decide(ctx, p, v1alpha1.PlanApproval{Decision: v1alpha1.DecisionApproved, Digest: p.Status.Digest, Partial: j.partial}); err != nil {
 			return err
 		}
 	}
@@ -235,6 +241,15 @@ func (j *journey) approveAll(ctx context.Context, todo []*v1alpha1.Plan) error {
 		}
 	}
 	return joinExit(ends)
+}
+
+// isBlocked says why a plan is not applied of which changes are blocked.
+func isBlocked(p *v1alpha1.Plan) error {
+	text := diff.Clean(why(p), true)
+	if speculative(p) { // what it would have done is in no condition
+		text = "its diagnostics say what lifecycle.preventDestroy forbids"
+	}
+	return &exitError{ExitRefused, fmt.Errorf("plan %q is blocked: %s\nNothing was changed", p.Name, text)}
 }
 
 // mayGoOn refuses to ask for a decision that the user may not make. The plans wait for someone who may.
@@ -294,7 +309,7 @@ func (j *journey) confirm() (bool, error) {
 // declined discards plans that a person said no to, so that nobody approves them later by mistake.
 func (j *journey) declined(ctx context.Context, plans []*v1alpha1.Plan) error {
 	for _, p := range plans {
-		if _, err := j.decide(ctx, p, v1alpha1.DecisionDiscarded, p.Status.Digest, "declined at the prompt"); err != nil {
+		if _, err := j.decide(ctx, p, v1alpha1.PlanApproval{Decision: v1alpha1.DecisionDiscarded, Digest: p.Status.Digest, Message: "declined at the prompt"}); err != nil {
 			if apierrors.IsForbidden(err) {
 				fmt.Fprintf(j.Out, "Plan %q was left waiting: you may not decide about it.\n", p.Name)
 				continue

@@ -233,16 +233,16 @@ func TestApplyInHalves(t *testing.T) {
 	}{
 		{"created first, and the destroy was skipped",
 			v1alpha1.PlanChange{CreateBeforeDestroy: true, HalfDone: true, State: v1alpha1.ChangeSkipped, Message: "the new instance was created; the old one is left until the next plan: it has to wait for sim_network.x, which was not done"},
-			[]string{"sim_subnet.a: replaced; the old instance is left until the next plan: it has to wait for sim_network.x", "Half done:\n  sim_subnet.a: replaced;", "0 of 1 changes made (1 added, 0 changed, 0 destroyed), 1 half done"},
+			[]string{"sim_subnet.a: replaced; the old instance is left until the next plan: it has to wait for sim_network.x", "Replaced, with the old instance left:\n  sim_subnet.a: it has to wait", "0 of 1 changes made (1 added, 0 changed, 0 destroyed), 1 replaced with the old instance left"},
 			[]string{"Not tried", "the new instance was created"}},
 		{"created first, and the destroy failed",
 			v1alpha1.PlanChange{CreateBeforeDestroy: true, HalfDone: true, State: v1alpha1.ChangeFailed, Message: "it is in use"},
-			[]string{"sim_subnet.a: replaced; the old instance is left until the next plan: it is in use", "(1 added, 0 changed, 0 destroyed), 1 half done"}, nil},
+			[]string{"sim_subnet.a: replaced; the old instance is left until the next plan: it is in use", "(1 added, 0 changed, 0 destroyed), 1 replaced with the old instance left"}, nil},
 		{"destroyed, and the create failed",
 			v1alpha1.PlanChange{HalfDone: true, State: v1alpha1.ChangeFailed, Message: "quota exceeded"},
-			[]string{"sim_subnet.a: destroyed, not created again: quota exceeded", "Half done:\n  sim_subnet.a: destroyed, not created again", "(0 added, 0 changed, 1 destroyed), 1 half done"}, nil},
+			[]string{"sim_subnet.a: destroyed and not created again: quota exceeded", "Destroyed and not created again:\n  sim_subnet.a: quota exceeded; the next plan creates it", "(0 added, 0 changed, 1 destroyed), 1 destroyed and not created again"}, nil},
 		{"neither half", v1alpha1.PlanChange{State: v1alpha1.ChangeFailed, Message: "quota exceeded"},
-			[]string{"sim_subnet.a: Replacement failed: quota exceeded", "(0 added, 0 changed, 0 destroyed), 1 failed"}, []string{"alf done"}},
+			[]string{"sim_subnet.a: Replacement failed: quota exceeded", "(0 added, 0 changed, 0 destroyed), 1 failed"}, []string{"not created again"}},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			f := newFakeServer(t)

@@ -124,8 +124,16 @@ func (o *planOptions) Run(ctx context.Context) error {
 			continue
 		}
 		pending++
+		if speculative(p) && hasBlocked(p) {
+			failed = append(failed, isBlocked(p))
+			continue
+		}
 		if speculative(p) {
 			fmt.Fprintf(o.Out, "\n%s\n", cannotBeApproved(p, o.files.paths))
+			continue
+		}
+		if blocked(p) {
+			failed = append(failed, isBlocked(p))
 			continue
 		}
 		fmt.Fprintf(o.Out, "\n%s\n", o.waitsForApproval(ctx, p))
@@ -223,6 +231,8 @@ func (o *planOptions) runObject(ctx context.Context) error {
 		case nothingToDo(p):
 		case planFailed(p), stalled(p):
 			failed = append(failed, o.failure(ctx, p))
+		case hasBlocked(p):
+			failed = append(failed, isBlocked(p))
 		default:
 			pending++
 		}

@@ -84,24 +84,34 @@ func (s *session) changes(ctx context.Context, plan *v1alpha1.Plan) iter.Seq2[*v
 }
 
 // decide approves or discards a plan. The digest binds the decision to the changes that were read.
-func (s *session) decide(ctx context.Context, plan *v1alpha1.Plan, decision v1alpha1.Decision, digest, message string) (*v1alpha1.Plan, error) {
+func (s *session) decide(ctx context.Context, plan *v1alpha1.Plan, decision v1alpha1.PlanApproval) (*v1alpha1.Plan, error) {
 	body := &v1alpha1.Plan{
 		ObjectMeta: metav1.ObjectMeta{Name: plan.Name, Namespace: plan.Namespace, UID: plan.UID},
-		Status:     v1alpha1.PlanStatus{Approval: &v1alpha1.PlanApproval{Decision: decision, Digest: digest, Message: message}},
+		Status:     v1alpha1.PlanStatus{Approval: &decision},
 	}
 	out := &v1alpha1.Plan{}
 	err := s.hykube.Put().Namespace(plan.Namespace).Resource("plans").Name(plan.Name).SubResource("approval").Body(body).Do(ctx).Into(out)
-	verb := map[v1alpha1.Decision]string{v1alpha1.DecisionApproved: "approve", v1alpha1.DecisionDiscarded: "discard"}[decision]
+	verb := map[v1alpha1.Decision]string{v1alpha1.DecisionApproved: "approve", v1alpha1.DecisionDiscarded: "discard"}[decision.Decision]
 	switch {
 	case err == nil:
 		return out, nil
 	case apierrors.IsForbidden(err):
 		return nil, fmt.Errorf("%s plan %q: %w\n%s", verb, plan.Name, err, notForYou(plan))
+	case hasCause(err, v1alpha1.CauseStale):
+		return nil, &exitError{ExitStale, fmt.Errorf("%s plan %q: %w", verb, plan.Name, err)}
+	case hasCause(err, v1alpha1.CauseBlocked):
+		return nil, &exitError{ExitRefused, fmt.Errorf("%s plan %q: %w", verb, plan.Name, err)}
 	case apierrors.IsConflict(err):
 		return nil, &exitError{ExitStale, fmt.Errorf("%s plan %q: %w\nIt isn't the plan that you read any more; look again: kubectl hykube show %s -n %s",
 			verb, plan.Name, err, plan.Name, plan.Namespace)}
 	}
 	return nil, fmt.Errorf("%s plan %q: %w", verb, plan.Name, explain(err, s.server()))
+}
+
+// hasCause says whether the API refused a request with a cause of a type.
+func hasCause(err error, kind metav1.CauseType) bool {
+	status := apiStatus(err)
+	return status != nil && status.Details != nil && slices.ContainsFunc(status.Details.Causes, func(c metav1.StatusCause) bool { return c.Type == kind })
 }
 
 // cancelPlan asks the server to stop a plan, and returns the plan as it is then: over only when nothing was under way.
@@ -246,8 +256,20 @@ func ready(p *v1alpha1.Plan) bool {
 	return meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionReady)
 }
 
+// stalled is true when a plan ended, and not as it should. One with blocked changes waits for a decision.
 func stalled(p *v1alpha1.Plan) bool {
-	return meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionStalled)
+	return meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionStalled) && !blocked(p)
+}
+
+// hasBlocked is true when changes of a plan that nobody approved cannot be made.
+func hasBlocked(p *v1alpha1.Plan) bool {
+	return p.Status.Approval == nil && p.Status.Summary != nil && p.Status.Summary.Blocked > 0
+}
+
+// blocked is true when a plan waits for a decision, and changes of it cannot be made.
+func blocked(p *v1alpha1.Plan) bool {
+	c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionStalled)
+	return c != nil && c.Status == metav1.ConditionTrue && c.Reason == v1alpha1.ReasonBlocked
 }
 
 func stale(p *v1alpha1.Plan) bool {

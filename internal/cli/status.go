@@ -162,6 +162,7 @@ func (o *statusOptions) failures(ctx context.Context, p *v1alpha1.Plan) error {
 		return nil
 	}
 	byState := map[v1alpha1.ChangeState][]string{}
+	var left, halves []string
 	for c, err := range o.changes(ctx, p) {
 		if err != nil {
 			return err
@@ -169,12 +170,19 @@ func (o *statusOptions) failures(ctx context.Context, p *v1alpha1.Plan) error {
 		switch c.State {
 		case v1alpha1.ChangeFailed, v1alpha1.ChangeUnknown:
 			byState[c.State] = append(byState[c.State], c.Address)
+			if diff.HalfDone(c) {
+				halves = append(halves, diff.Name(c)+": "+halfText(c))
+			}
 			out := *o.terminal
 			out.ErrOut = o.Out
 			(&session{terminal: &out}).diagnostics(c, v1alpha1.SeverityError)
 		case v1alpha1.ChangeRunning:
 			byState[c.State] = append(byState[c.State], c.Address)
 		case v1alpha1.ChangeSkipped, v1alpha1.ChangeStale:
+			if c.Blocked != "" && c.State == v1alpha1.ChangeSkipped {
+				left = append(left, c.Address+": "+c.Blocked)
+				continue
+			}
 			byState[c.State] = append(byState[c.State], c.Address+": "+oneLine(c))
 		}
 	}
@@ -182,6 +190,8 @@ func (o *statusOptions) failures(ctx context.Context, p *v1alpha1.Plan) error {
 	out.ErrOut = o.Out
 	s := &session{terminal: &out}
 	s.list("\nUnder way:", byState[v1alpha1.ChangeRunning])
+	s.list("\nReplaced in half:", halves)
+	s.list("\nBlocked, and left as they are:", left)
 	s.list("\nNot tried:", byState[v1alpha1.ChangeSkipped])
 	s.list("\nNot applied, because they moved after the plan was made:", byState[v1alpha1.ChangeStale])
 	return nil
@@ -206,6 +216,8 @@ func planState(p *v1alpha1.Plan) string {
 		return "cancelled"
 	case stalled(p), applyFailed(p):
 		return "failed"
+	case blocked(p):
+		return "blocked"
 	case waiting(p):
 		return "waits for approval"
 	case p.Status.Cancel != nil:
@@ -309,7 +321,7 @@ func progressText(g *v1alpha1.PlanProgress) string {
 	for _, x := range []struct {
 		n    int32
 		what string
-	}{{g.Running, "running"}, {g.Failed, "failed"}, {g.Skipped, "not tried"}} {
+	}{{g.Running, "running"}, {g.Failed - g.HalfDone, "failed"}, {g.HalfDone, "half done"}, {g.Skipped, "not tried"}} {
 		if x.n > 0 {
 			text += fmt.Sprintf(", %s %s", diff.Count(int(x.n)), x.what)
 		}
@@ -323,6 +335,8 @@ func (s *session) nextStep(ctx context.Context, p *v1alpha1.Plan) string {
 		if ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
 			return diff.Clean(ready.Message, true)
 		}
+	case blocked(p):
+		return diff.Clean(why(p), true)
 	case waiting(p) && !s.mayApprove(ctx, p.Namespace):
 		return notForYou(p)
 	case waiting(p):

@@ -129,6 +129,7 @@ func (t *terraformPlan) add(c *v1alpha1.PlanChange) {
 func (t *terraformPlan) document() planJSON {
 	p := t.plan
 	failed := planFailed(p)
+	barred := p.Status.Summary != nil && p.Status.Summary.Blocked > 0
 	out := planJSON{
 		Plan: &tfjson.Plan{
 			FormatVersion:     planFormat,
@@ -140,8 +141,8 @@ func (t *terraformPlan) document() planJSON {
 			Complete:          new(!failed && !t.unfinished && len(p.Spec.Targets)+len(p.Spec.Exclude) == 0 && p.Spec.Selector == nil),
 		},
 		Config:    t.config,
-		Applyable: !failed && t.effects,
-		Errored:   failed,
+		Applyable: !failed && !barred && t.effects,
+		Errored:   failed || barred,
 	}
 	sortResources(t.planned)
 	if len(t.prior.Resources) > 0 {

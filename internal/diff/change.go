@@ -179,6 +179,9 @@ func heading(c *v1alpha1.PlanChange, style Style) []string {
 		why = reasonText(c.ActionReason)
 	}
 	note(why)
+	if c.Blocked != "" {
+		lines = append(lines, style.Red("# blocked: ")+Clean(c.Blocked, false))
+	}
 	if moves(c) && c.Action != v1alpha1.ActionNoOp {
 		note("moved from " + Clean(c.PreviousAddress, false))
 	}

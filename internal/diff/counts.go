@@ -122,5 +122,8 @@ func Verdict(plan *v1alpha1.Plan, sum v1alpha1.PlanSummary, style Style) string 
 	if len(also) > 0 {
 		line += " (" + strings.Join(also, ", ") + ")"
 	}
+	if sum.Blocked > 0 {
+		line += " " + style.Bold(style.Red(Count(int(sum.Blocked))+" blocked."))
+	}
 	return line
 }

@@ -165,6 +165,7 @@ func (s *Screen) folded(plan *v1alpha1.Plan, sum v1alpha1.PlanSummary) []string 
 	row("<=", sum.Read, "to read during apply")
 	row("", sum.Import, "to import")
 	row("", sum.Move, "to move")
+	row("!", sum.Blocked, "of these blocked: lifecycle.preventDestroy forbids them, or a change that they need")
 	row("", sum.NoOp-sum.RecordUpdates, "need no change")
 	row("", sum.RecordUpdates, "need no change, and their recorded state is brought up to date")
 	row("", sum.Drifted, "changed outside of Hykube")

@@ -305,8 +305,17 @@ type Change struct {
 	Awaits []int32 `json:"awaits,omitempty"`
 	// Seen are the versions of what the configuration refers to that the change is planned with; see Instance.
 	Seen map[string]string `json:"seen,omitempty"`
+	// Referred are digests of the values that the configuration refers to and that the plan does not change, by address.
+	Referred map[string]string `json:"referred,omitempty"`
 	// Requires are the addresses that the recorded state referred to: destroys run in their reverse order.
 	Requires []string `json:"requires,omitempty"`
+	// Asked is true when whoever made the plan named the object, or everything; it is false for what is destroyed only because
+	// something that it depends on is.
+	Asked bool `json:"asked,omitempty"`
+	// Prevented is true when lifecycle.preventDestroy forbids the change; the changes that need it are blocked, too.
+	Prevented bool `json:"prevented,omitempty"`
+	// Held is true when the apply leaves the change out: it is blocked or stale, or needs one that is.
+	Held bool `json:"held,omitempty"`
 
 	revision int64
 }

@@ -21,6 +21,8 @@ type Planned struct {
 	// instance, or -1.
 	Deposed bool
 	Of      int
+	// Asked is true for a delete that somebody asked for by itself, and not only because something that it stands on is deleted.
+	Asked bool
 	// DependsOn holds the changes that the new configuration refers to. They have no cycle (see Order).
 	DependsOn []int
 	// Requires holds the changes that the recorded state referred to.

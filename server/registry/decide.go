@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -25,6 +26,7 @@ const maxMessage = 4096
 type approvalREST struct {
 	plans      *genericregistry.Store
 	authorizer authorizer.Authorizer
+	verify     VerifyFunc
 }
 
 var _ rest.Patcher = (*approvalREST)(nil)
@@ -48,15 +50,16 @@ func (r *approvalREST) Update(ctx context.Context, name string, info rest.Update
 			return nil, err
 		}
 		p.ManagedFields = obj.(*v1alpha1.Plan).ManagedFields
-		return p, decide(ctx, p, sent, metav1.Now())
+		return p, decide(ctx, p, sent, r.verify, metav1.Now())
 	})
 	store := *r.plans
 	store.UpdateStrategy = decidedStrategy{r.plans.UpdateStrategy}
 	return store.Update(ctx, name, info, create, update, false, opts)
 }
 
-// decide writes a decision into a plan, if the plan is one that can be decided about.
-func decide(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApproval, now metav1.Time) error {
+// decide writes a decision into a plan, if the plan is one that can be decided about. An approval is refused when a change of the plan
+// is blocked or stale, unless it is partial.
+func decide(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApproval, verify VerifyFunc, now metav1.Time) error {
 	if errs := validateApproval(sent); len(errs) > 0 {
 		return apierrors.NewInvalid(v1alpha1.Kind("Plan"), p.Name, errs)
 	}
@@ -65,7 +68,7 @@ func decide(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApproval, 
 	}
 	verb := map[v1alpha1.Decision]string{v1alpha1.DecisionApproved: "approved", v1alpha1.DecisionDiscarded: "discarded"}
 	if made := p.Status.Approval; made != nil {
-		if made.Decision == sent.Decision && (sent.Digest == "" || made.Digest == sent.Digest) {
+		if made.Decision == sent.Decision && made.Partial == sent.Partial && (sent.Digest == "" || made.Digest == sent.Digest) {
 			return nil // the same decision again, as after a lost answer
 		}
 		return refuse("it was already %s by %s; make a new plan to decide anew", verb[made.Decision], nameOf(made.By))
@@ -101,8 +104,17 @@ func decide(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApproval, 
 	if sent.Digest != "" && sent.Digest != p.Status.Digest {
 		return refuse("the decision is about changes with the digest %s, and the plan's are %s; read it again", shorten(sent.Digest), p.Status.Digest)
 	}
+	if sent.Decision == v1alpha1.DecisionApproved {
+		found, err := verify(ctx, p)
+		if err != nil {
+			return apierrors.NewInternalError(fmt.Errorf("verify plan %q: %w", p.Name, err))
+		}
+		if err := obstructed(p, found, sent.Partial); err != nil {
+			return err
+		}
+	}
 	p.Status.Approval = &v1alpha1.PlanApproval{
-		Decision: sent.Decision, Digest: p.Status.Digest, Message: sent.Message, By: decider(ctx, sent), At: &now,
+		Decision: sent.Decision, Digest: p.Status.Digest, Partial: sent.Partial, Message: sent.Message, By: decider(ctx, sent), At: &now,
 	}
 	recordDecision(p, byServer(ctx))
 	return nil
@@ -112,6 +124,46 @@ func decide(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApproval, 
 func isSuperseded(p *v1alpha1.Plan) bool {
 	c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionStalled)
 	return c != nil && c.Status == metav1.ConditionTrue && c.Reason == v1alpha1.ReasonSuperseded
+}
+
+// maxCauses is how many changes an error names.
+const maxCauses = 5
+
+// obstructed refuses an approval of what cannot be applied as it was planned; of a partial one, when nothing is left to apply.
+func obstructed(p *v1alpha1.Plan, found Verification, partial bool) error {
+	obstacles := len(found.Blocked) + len(found.Stale)
+	if obstacles == 0 || partial && found.Left > 0 {
+		return nil
+	}
+	var causes []metav1.StatusCause
+	var texts []string
+	add := func(kind metav1.CauseType, what string, obstacles []Obstacle) {
+		var named []string
+		for i, o := range obstacles {
+			if i == maxCauses {
+				named = append(named, fmt.Sprintf("and %d more", len(obstacles)-i))
+				break
+			}
+			named = append(named, o.Address+": "+o.Why)
+			causes = append(causes, metav1.StatusCause{Type: kind, Field: o.Address, Message: o.Why})
+		}
+		if len(obstacles) > 0 {
+			texts = append(texts, fmt.Sprintf("%d of its changes %s (%s)", len(obstacles), what, strings.Join(named, "; ")))
+		}
+	}
+	add(v1alpha1.CauseStale, "moved after it was made", found.Stale)
+	add(v1alpha1.CauseBlocked, "cannot be made", found.Blocked)
+	advice := fmt.Sprintf("make a new plan, or approve the %d other changes with status.approval.partial (--partial)", found.Left)
+	switch {
+	case found.Left == 0:
+		advice = "nothing is left to apply without them; make a new plan"
+		causes = append(causes, metav1.StatusCause{Type: v1alpha1.CauseNothingLeft, Message: "nothing is left to apply"})
+	case found.Left == 1:
+		advice = "make a new plan, or approve the other change with status.approval.partial (--partial)"
+	}
+	err := apierrors.NewConflict(v1alpha1.Resource("plans"), p.Name, fmt.Errorf("%s: %s", strings.Join(texts, ", and "), advice))
+	err.ErrStatus.Details.Causes = causes
+	return err
 }
 
 // decider is the request's user. The server itself decides about plans that approve themselves, in the name of who made them.
@@ -143,12 +195,16 @@ func recordDecision(p *v1alpha1.Plan, itself bool) {
 		return
 	}
 	reason, message := v1alpha1.ReasonApproved, fmt.Sprintf("Approved by %s.", by)
+	if approval.Partial {
+		message = fmt.Sprintf("Approved by %s, without what is blocked or stale.", by)
+	}
 	if itself {
 		reason, message = v1alpha1.ReasonAutomatic, fmt.Sprintf("Approved by its own policy, which %s set.", by)
 	}
 	set(v1alpha1.ConditionApproved, metav1.ConditionTrue, reason, message)
 	set(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonApproved, "Waiting to be applied.")
 	set(v1alpha1.ConditionReconciling, metav1.ConditionTrue, v1alpha1.ReasonApproved, "Waiting to be applied.")
+	meta.RemoveStatusCondition(&p.Status.Conditions, v1alpha1.ConditionStalled)
 }
 
 func validateApproval(sent *v1alpha1.PlanApproval) field.ErrorList {
@@ -157,6 +213,9 @@ func validateApproval(sent *v1alpha1.PlanApproval) field.ErrorList {
 		return field.ErrorList{field.Required(path, "the decision about the plan: decision and digest")}
 	}
 	errs := validateEnum(sent.Decision, path.Child("decision"), v1alpha1.DecisionApproved, v1alpha1.DecisionDiscarded)
+	if sent.Partial && sent.Decision == v1alpha1.DecisionDiscarded {
+		errs = append(errs, field.Invalid(path.Child("partial"), true, "goes with Approved alone: a plan is discarded whole"))
+	}
 	if len(sent.Message) > maxMessage {
 		errs = append(errs, field.TooLong(path.Child("message"), "", maxMessage))
 	}
@@ -217,11 +276,12 @@ func cancel(ctx context.Context, p *v1alpha1.Plan, now metav1.Time) error {
 	return nil
 }
 
-// finished tells whether nothing will be done for a plan any more.
+// finished tells whether nothing will be done for a plan any more. A plan with blocked changes waits for a decision.
 func finished(p *v1alpha1.Plan) bool {
+	stalled := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionStalled)
 	return meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionReady) ||
 		meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionApplied) != nil ||
-		meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionStalled) ||
+		stalled != nil && stalled.Status == metav1.ConditionTrue && stalled.Reason != v1alpha1.ReasonBlocked ||
 		meta.IsStatusConditionFalse(p.Status.Conditions, v1alpha1.ConditionPlanned)
 }
 

@@ -21,6 +21,23 @@ type InUseFunc func(ctx context.Context, obj metav1.Object) (count int, example 
 // ChangesFunc reads a page of at most limit changes of a plan, after the page that gave the token cont.
 type ChangesFunc func(ctx context.Context, plan *v1alpha1.Plan, limit int, cont string) (*v1alpha1.PlanChangeList, error)
 
+// VerifyFunc looks what an approval of a plan would let happen now.
+type VerifyFunc func(ctx context.Context, plan *v1alpha1.Plan) (Verification, error)
+
+// Verification is what an approval of a plan would let happen.
+type Verification struct {
+	// Blocked are the changes that lifecycle.preventDestroy forbids, and Stale those that moved after the plan was made.
+	Blocked, Stale []Obstacle
+	// Left is the number of changes that can be made without those, and without what needs one of them.
+	Left int
+}
+
+// Obstacle is a change that cannot be made.
+type Obstacle struct {
+	Address string
+	Why     string
+}
+
 // BorrowFunc says what of a ProviderConfig refers to something that its author may not read.
 type BorrowFunc func(ctx context.Context, who user.Info, cfg *v1alpha1.ProviderConfig) (problems []string, err error)
 
@@ -37,6 +54,7 @@ type Config struct {
 	Changes    ChangesFunc
 	// Objects takes the objects of speculative plans.
 	Objects ObjectsFunc
+	Verify  VerifyFunc
 	// Types are what queries can be about, and Query answers them.
 	Types TypesFunc
 	Query QueryFunc
@@ -72,7 +90,7 @@ func NewGroup(c Config) (*genericapiserver.APIGroupInfo, error) {
 		"providerconfigs/status": configStatus,
 		"plans":                  plans,
 		"plans/status":           planStatus,
-		"plans/approval":         &approvalREST{plans: plans.Store, authorizer: c.Authorizer},
+		"plans/approval":         &approvalREST{plans: plans.Store, authorizer: c.Authorizer, verify: c.Verify},
 		"plans/cancel":           &cancelREST{plans: plans.Store},
 		"plans/changes":          &changesREST{plans: plans.Store, changes: c.Changes},
 		"plans/objects":          &objectsREST{plans: plans.Store, objects: c.Objects},

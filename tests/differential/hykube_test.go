@@ -293,7 +293,10 @@ func (y *hykube) refusals(ctx context.Context, path string) string {
 				out = append(out, fmt.Sprintf("%s: %s: %s %s", c.Address, d.Summary, d.Detail, d.Attribute))
 			}
 		}
-		if c.Message != "" && len(c.Diagnostics) == 0 {
+		switch {
+		case c.Blocked != "":
+			out = append(out, c.Address+": "+c.Blocked)
+		case c.Message != "" && len(c.Diagnostics) == 0:
 			out = append(out, c.Address+": "+c.Message)
 		}
 	}

@@ -1,0 +1,176 @@
+package activities
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/catalog"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/provider"
+)
+
+// estate is a pair of things that stand on each other, one beside them, and one that the pair reads.
+func (tn *town) estate(a, b, c string) {
+	tn.put("test-thing/net", m{"name": "net", "size": "1"}, nil)
+	tn.put("test-thing/a", m{"name": a, "size": "${test_thing.net.size}"}, nil)
+	tn.put("test-thing/b", m{"name": b, "size": "1", "uses": "${test_thing.a.id}"}, nil)
+	tn.put("test-thing/c", m{"name": c, "size": "${configmap.settings.size}"}, nil)
+}
+
+// TestWhatMovedIsFoundBeforeAnythingIsApplied moves, one by one, all that the replace of a is bound to. Nothing of the pair may be
+// destroyed then; a partial approval applies the change of c, and another applies nothing.
+func TestWhatMovedIsFoundBeforeAnythingIsApplied(t *testing.T) {
+	state := func(change func(*ledger.Instance), name string) func(*town) {
+		return func(tn *town) {
+			rec := tn.recordOf(name)
+			change(rec)
+			if err := tn.Ledger.Save(tn.t.Context(), rec); err != nil {
+				tn.t.Fatal(err)
+			}
+		}
+	}
+	for name, test := range map[string]struct {
+		move func(*town)
+		why  string
+	}{
+		"the object was changed":                     {func(tn *town) { tn.put("test-thing/a", m{"name": "a", "size": "1"}, nil) }, "the object was changed"},
+		"the object was marked for deletion":         {func(tn *town) { tn.delete("test-thing/a") }, "marked for deletion"},
+		"the object is gone":                         {func(tn *town) { delete(tn.objects, "team:test-thing/a") }, "the object was deleted"},
+		"the object is another one of the same name": {func(tn *town) { tn.objects["team:test-thing/a"].SetUID("another") }, "the object was deleted"},
+		"the state moved":                            {state(func(rec *ledger.Instance) { rec.Tainted = true }, "test-thing/a"), "the recorded state moved"},
+		"another plan is at it":                      {state(func(rec *ledger.Instance) { rec.Intent = &ledger.Intent{Plan: "p0", Action: v1alpha1.ActionCreate} }, "test-thing/a"), "another plan is changing it"},
+		"the ProviderConfig says something else":     {func(tn *town) { tn.configs["team/default"].Spec.SecretRefs = []v1alpha1.SecretArgument{{}} }, "was changed after the plan was made"},
+		"the ProviderConfig is gone":                 {func(tn *town) { delete(tn.configs, "team/default") }, "does not exist any more"},
+		"the provider is of another version": {func(tn *town) {
+			tn.Catalog.Put(catalog.Entry{Name: "test", Schema: cloudSchema(), Package: provider.Package{Version: "2.0.0"}})
+		}, "version 2.0.0"},
+		"a value that it refers to moved": {state(func(rec *ledger.Instance) {
+			rec.Attributes = []byte(strings.ReplaceAll(string(rec.Attributes), `"size":"1"`, `"size":"2"`))
+		}, "test-thing/net"), "test_thing.net, which it refers to, was changed"},
+	} {
+		for _, partial := range []bool{false, true} {
+			t.Run(name, func(t *testing.T) {
+				tn := newTown(t)
+				tn.config(nil)
+				tn.data["configmaps/team/settings"] = map[string][]byte{"size": []byte("1")}
+				tn.estate("a", "b", "c")
+				tn.apply()
+				tn.estate("a2", "b2", "c")
+				tn.objects["team:test-thing/c"].Object["spec"] = m{"name": "c", "size": "3"}
+				run := tn.newRun()
+				tn.until(run, approving)
+				calls := len(tn.cloud.log)
+				test.move(tn)
+				po := tn.plans[run.Name]
+				found, err := tn.Verify(t.Context(), po)
+				if err != nil || !slices.ContainsFunc(found.Stale, func(o Obstacle) bool { return o.Address == "test_thing.a" && strings.Contains(o.Why, test.why) }) {
+					t.Fatalf("%+v, %v; want test_thing.a: %s", found.Stale, err, test.why)
+				}
+				left := found.Left
+				tn.partial = partial
+				po = tn.resume(run)
+				var want []string
+				if partial && left > 0 {
+					want = []string{"update c"}
+				}
+				if diff := cmp.Diff(want, slices.Clone(tn.cloud.log[calls:]), cmp.Transformer("", func(s []string) []string { return append([]string{}, s...) })); diff != "" {
+					t.Errorf("calls, partial %t (-want +got)\n%s", partial, diff)
+				}
+				if !meta.IsStatusConditionTrue(po.Status.Conditions, v1alpha1.ConditionStale) || !strings.Contains(po.Status.Conditions[len(po.Status.Conditions)-1].Message, "ake a new plan") {
+					t.Errorf("conditions: %+v", po.Status.Conditions)
+				}
+				for i := range int32(4) {
+					c, err := tn.Ledger.Change(t.Context(), po.UID, i)
+					if err == nil && c.Address == "test_thing.b" && c.State != v1alpha1.ChangeSkipped && c.State != v1alpha1.ChangeStale {
+						t.Errorf("b, which refers to a, ended as %s", c.State)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestAnUnrelatedEditVoidsNothing changes what no change of the plan refers to.
+func TestAnUnrelatedEditVoidsNothing(t *testing.T) {
+	tn := newTown(t)
+	tn.data["configmaps/team/settings"] = map[string][]byte{"size": []byte("1")}
+	tn.estate("a", "b", "c")
+	tn.apply()
+	tn.put("test-thing/a", m{"name": "a2", "size": "${test_thing.net.size}"}, nil)
+	run := tn.newRun()
+	tn.until(run, approving)
+	rec := tn.recordOf("test-thing/net")
+	rec.Attributes = []byte(strings.ReplaceAll(string(rec.Attributes), `"name":"net"`, `"name":"other"`))
+	if err := tn.Ledger.Save(t.Context(), rec); err != nil {
+		t.Fatal(err)
+	}
+	tn.put("test-thing/c", m{"name": "c", "size": "9"}, nil)
+	if found, err := tn.Verify(t.Context(), tn.plans[run.Name]); err != nil || len(found.Stale) > 0 || found.Left == 0 {
+		t.Errorf("%+v, %v", found, err)
+	}
+	if po := tn.resume(run); !meta.IsStatusConditionTrue(po.Status.Conditions, v1alpha1.ConditionApplied) {
+		t.Errorf("conditions: %+v", po.Status.Conditions)
+	}
+}
+
+// TestCancelBeforeItIsBegun cancels a plan that was approved, before and while it is begun.
+func TestCancelBeforeItIsBegun(t *testing.T) {
+	tn := newTown(t)
+	things("a", "b")(tn)
+	run := tn.newRun()
+	tn.until(run, beginning)
+	tn.plans[run.Name].Status.Cancel = &v1alpha1.PlanCancel{At: new(metav1.Now())}
+	po := tn.resume(run)
+	if len(tn.cloud.log) > 0 {
+		t.Errorf("calls: %v", tn.cloud.log)
+	}
+	ready := meta.FindStatusCondition(po.Status.Conditions, v1alpha1.ConditionReady)
+	if ready == nil || ready.Reason != v1alpha1.ReasonCancelled || po.Status.FinishedAt == nil {
+		t.Errorf("ready: %+v", ready)
+	}
+}
+
+// TestAPartialPlanKilledAnywhere kills the server at each point of a partial apply of a plan with a stale and a blocked change, in lanes
+// and without.
+func TestAPartialPlanKilledAnywhere(t *testing.T) {
+	for _, lane := range []bool{false, true} {
+		for at := 0; ; at++ {
+			tn := newTown(t)
+			tn.lane = lane
+			things("a", "b", "c", "d")(tn)
+			tn.put("test-thing/b", m{"name": "b", "size": "1", "uses": "${test_thing.a.id}"}, nil)
+			tn.put("test-thing/d", m{"name": "d", "size": "1"}, m{"preventDestroy": true})
+			tn.apply()
+			tn.put("test-thing/a", m{"name": "a2", "size": "1"}, nil)
+			tn.put("test-thing/b", m{"name": "b2", "size": "1", "uses": "${test_thing.a.id}"}, nil)
+			tn.put("test-thing/c", m{"name": "c2", "size": "1"}, nil)
+			tn.put("test-thing/d", m{"name": "d2", "size": "1"}, m{"preventDestroy": true})
+			tn.partial = true
+			run := tn.newRun()
+			tn.until(run, beginning)
+			tn.put("test-thing/a", m{"name": "a", "size": "1"}, nil)
+			tn.reaper.seen, tn.reaper.at = 0, at
+			tn.until(run, finishing)
+			po := tn.resume(run)
+			reached := tn.reaper.seen >= at
+			if tn.lost() {
+				continue // it was killed in the middle of the create of c2, which a person looks at
+			}
+			if diff := cmp.Diff([]string{"a 1", "b 1", "c2 1", "d 1"}, tn.cloud.there()); diff != "" {
+				t.Fatalf("killed at %d, lane %t: in the cloud (-want +got)\n%s%v", at, lane, diff, tn.cloud.log)
+			}
+			if !meta.IsStatusConditionTrue(po.Status.Conditions, v1alpha1.ConditionStale) || po.Status.Progress.Done != 1 {
+				t.Fatalf("killed at %d, lane %t: %+v", at, lane, po.Status)
+			}
+			if at > 0 && !reached {
+				break
+			}
+		}
+	}
+}

@@ -1,0 +1,77 @@
+package plan
+
+import "github.com/hykube/hykube/api/v1alpha1"
+
+// HeldReason is why Held leaves a change out.
+type HeldReason int
+
+const (
+	// NotHeld changes can be made.
+	NotHeld HeldReason = iota
+	// HeldItself is a change that cannot be made.
+	HeldItself
+	// HeldByReference is a change whose configuration refers to what another would have made.
+	HeldByReference
+	// HeldUnder is the destroy of what another, which stays as it is, stands on.
+	HeldUnder
+	// HeldWith is the destroy of what stands on another that is not destroyed.
+	HeldWith
+)
+
+// Hold is why one change is left out: because of another, which is itself left out.
+type Hold struct {
+	Reason  HeldReason
+	Because int
+}
+
+// Held says which changes must not be begun, in any half, when some cannot be made. What cannot be made stays as it is, so
+//
+//   - what refers to its new values cannot be made either;
+//   - what it stands on, by the recorded references, must not be destroyed or replaced;
+//   - when it was to be destroyed, what stands on it is not destroyed: that would empty what stays. What stands on something that
+//     only has to stay for it is destroyed if somebody asked for that by itself, and stays otherwise.
+//
+// The answer has one element for each change. The work is linear in changes and references.
+func Held(changes []Planned, stopped []int) []Hold {
+	held := make([]Hold, len(changes))
+	refer := collect(len(changes), func(i int) []int { return changes[i].DependsOn }).reverse()
+	stand := collect(len(changes), func(i int) []int { return changes[i].Requires }).reverse()
+	// whole are the changes of which nothing that stands on them is destroyed, whoever asked for that.
+	whole := make([]bool, len(changes))
+	var queue []int
+	hold := func(i int, reason HeldReason, because int, all bool) {
+		if held[i].Reason != NotHeld && (whole[i] || !all) {
+			return
+		}
+		if held[i].Reason == NotHeld {
+			held[i] = Hold{reason, because}
+		}
+		whole[i] = all
+		queue = append(queue, i)
+	}
+	for _, i := range stopped {
+		hold(i, HeldItself, i, true)
+	}
+	for ; len(queue) > 0; queue = queue[1:] {
+		i := queue[0]
+		for _, d := range refer.of(i) {
+			if changes[d].applies() {
+				hold(d, HeldByReference, i, true)
+			}
+		}
+		for _, d := range changes[i].Requires {
+			if d != i && changes[d].destroys() {
+				hold(d, HeldUnder, i, false)
+			}
+		}
+		if changes[i].Action != v1alpha1.ActionDelete || changes[i].Deposed {
+			continue
+		}
+		for _, d := range stand.of(i) {
+			if changes[d].Action == v1alpha1.ActionDelete && (whole[i] || !changes[d].Asked) {
+				hold(d, HeldWith, i, whole[i])
+			}
+		}
+	}
+	return held
+}

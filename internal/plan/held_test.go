@@ -1,0 +1,100 @@
+package plan
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+func TestHeld(t *testing.T) {
+	const create, update, replace, remove, noop, invoke = v1alpha1.ActionCreate, v1alpha1.ActionUpdate, v1alpha1.ActionReplace, v1alpha1.ActionDelete, v1alpha1.ActionNoOp, v1alpha1.ActionInvoke
+	for name, tc := range map[string]struct {
+		changes []Planned
+		stopped []int
+		want    []int // besides those that are stopped
+	}{
+		"what has nothing to do with it goes on": {[]Planned{{Action: update}, {Action: update}, {Action: remove}}, []int{0}, nil},
+		"what refers to its new values is left out, directly or not": {
+			[]Planned{{Action: update}, {Action: create, DependsOn: []int{0}}, {Action: invoke, DependsOn: []int{1}}}, []int{0}, []int{1, 2}},
+		"a replaced dependent keeps its old instance": {
+			[]Planned{{Action: replace}, {Action: replace, DependsOn: []int{0}, Requires: []int{0}}}, []int{0}, []int{1}},
+		"what a stopped replace stands on is not replaced, nor what refers to that": {
+			[]Planned{{Action: replace}, {Action: replace, DependsOn: []int{0}, Requires: []int{0}}, {Action: update, DependsOn: []int{0}}}, []int{1}, []int{0, 2}},
+		"what a stopped change stands on is updated": {
+			[]Planned{{Action: update}, {Action: update, DependsOn: []int{0}, Requires: []int{0}}}, []int{1}, nil},
+		"what a stopped update used to refer to is not destroyed": {
+			[]Planned{{Action: remove, Asked: true}, {Action: update, Requires: []int{0}}}, []int{1}, []int{0}},
+		"the old instance that a stopped update stands on is not destroyed": {
+			[]Planned{{Action: noop}, {Action: remove, Deposed: true, Of: 0}, {Action: update, DependsOn: []int{0}, Requires: []int{0, 1}}}, []int{2}, []int{1}},
+		"of a stopped delete, what stands on it stays, asked for or not, and what it stands on": {
+			[]Planned{{Action: remove, Asked: true}, {Action: remove, Requires: []int{0}}, {Action: remove, Asked: true, Requires: []int{1}}, {Action: remove, Requires: []int{2}}},
+			[]int{1}, []int{0, 2, 3}},
+		"what stands on something that only has to stay is destroyed when it was asked for": {
+			[]Planned{{Action: remove, Asked: true}, {Action: remove, Asked: true, Requires: []int{0}}, {Action: remove, Asked: true, Requires: []int{0}}}, []int{1}, []int{0}},
+		"and stays when it was not": {
+			[]Planned{{Action: remove, Asked: true}, {Action: remove, Requires: []int{0}}, {Action: remove, Requires: []int{0}}}, []int{1}, []int{0, 2}},
+		"what is deleted may leave a stopped replace behind": {
+			[]Planned{{Action: replace}, {Action: remove, Asked: true, Requires: []int{0}}}, []int{0}, nil},
+		"what moves away from a stopped delete moves": {
+			[]Planned{{Action: remove, Asked: true}, {Action: update, Requires: []int{0}}}, []int{0}, nil},
+		"what is left over of a stopped delete's dependents is their own matter": {
+			[]Planned{{Action: update}, {Action: remove, Deposed: true, Of: 0}, {Action: remove, Asked: true, Requires: []int{0, 1}}}, []int{1}, nil},
+		"records that contradict each other": {
+			[]Planned{{Action: remove, Requires: []int{1}}, {Action: remove, Requires: []int{0}}}, []int{0}, []int{1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			want := make([]bool, len(tc.changes))
+			for _, i := range append(tc.stopped, tc.want...) {
+				want[i] = true
+			}
+			var got []bool
+			for _, h := range Held(tc.changes, tc.stopped) {
+				got = append(got, h.Reason != NotHeld)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("held (-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestWhatIsNotHeldNeedsNothingThatIs draws plans and wants of the changes that go on that none refers to one that is left out, and
+// that nothing which stays loses what it stands on.
+func TestWhatIsNotHeldNeedsNothingThatIs(t *testing.T) {
+	actions := []v1alpha1.Action{v1alpha1.ActionCreate, v1alpha1.ActionUpdate, v1alpha1.ActionReplace, v1alpha1.ActionDelete, v1alpha1.ActionNoOp}
+	rapid.Check(t, func(rt *rapid.T) {
+		refer := drawGraph(rt, true)
+		if len(refer) == 0 {
+			return
+		}
+		changes := make([]Planned, len(refer))
+		for i := range changes {
+			changes[i] = Planned{Of: -1, Action: rapid.SampledFrom(actions).Draw(rt, "action"), Asked: rapid.Bool().Draw(rt, "asked"),
+				CreateBeforeDestroy: rapid.Bool().Draw(rt, "create before destroy"),
+				Requires:            rapid.SliceOfN(rapid.IntRange(0, len(refer)-1), 0, 3).Draw(rt, "requires")}
+			if changes[i].Action != v1alpha1.ActionDelete {
+				changes[i].DependsOn = refer[i]
+			}
+		}
+		stopped := rapid.SliceOfN(rapid.IntRange(0, len(refer)-1), 1, 2).Draw(rt, "stopped")
+		held := Held(changes, stopped)
+		for i, c := range changes {
+			if held[i].Reason != NotHeld && held[held[i].Because].Reason == NotHeld {
+				rt.Fatalf("%d is held because of %d, which is not", i, held[i].Because)
+			}
+			for _, d := range c.DependsOn {
+				if held[d].Reason != NotHeld && held[i].Reason == NotHeld && c.applies() {
+					rt.Fatalf("%d goes on and refers to %d", i, d)
+				}
+			}
+			for _, d := range c.Requires {
+				if d != i && held[i].Reason != NotHeld && held[d].Reason == NotHeld && changes[d].destroys() {
+					rt.Fatalf("%d stays, and %d, which it stands on, goes", i, d)
+				}
+			}
+		}
+	})
+}
