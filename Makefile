@@ -49,6 +49,11 @@ test-differential: build mirror ## Compare Hykube with tofu or terraform, in eve
 	@$(DIFFERENTIAL_NOTE)
 	HYKUBE_BIN_DIR=$(CURDIR)/bin HYKUBE_MIRROR_DIR=$(CURDIR)/.cache/mirror go test -timeout 90m ./tests/differential -long -cases $(CASES) -shapes $(SHAPES) -seed $(SEED)
 
+.PHONY: test-watch
+test-watch: build mirror ## Open and close 10,000 watches under load, and restart a server 20 times under Argo CD's cache.
+	go test ./server/storage -run Watch -opens 10000
+	HYKUBE_BIN_DIR=$(CURDIR)/bin HYKUBE_MIRROR_DIR=$(CURDIR)/.cache/mirror go test -timeout 60m ./tests/clients -opens 10000 -restarts 20
+
 .PHONY: check
 check: ## Look for what tests do not see: format, lint, stale generated code, known vulnerabilities.
 	@hack/check.sh

@@ -74,8 +74,12 @@ func (s *Server) installAPIs() error {
 	if err != nil {
 		return fmt.Errorf("make kinds of hykube.io: %w", err)
 	}
+	apiServices, err := registry.NewAPIServices(hykube)
+	if err != nil {
+		return err
+	}
 	// kubectl prefers groups in this order where names collide.
-	groups := []*genericapiserver.APIGroupInfo{hykube, events}
+	groups := []*genericapiserver.APIGroupInfo{hykube, events, apiServices}
 	for _, p := range []groupProvider{
 		rbacrest.RESTStorageProvider{Authorizer: g.Authorization.Authorizer},
 		authenticationrest.RESTStorageProvider{Authenticator: g.Authentication.Authenticator, APIAudiences: g.Authentication.APIAudiences},

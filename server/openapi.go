@@ -7,6 +7,7 @@ import (
 
 	openapinamer "k8s.io/apiserver/pkg/endpoints/openapi"
 	genericapiserver "k8s.io/apiserver/pkg/server"
+	aggregatorscheme "k8s.io/kube-aggregator/pkg/apiserver/scheme"
 	openapicommon "k8s.io/kube-openapi/pkg/common"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
@@ -22,7 +23,7 @@ func (c *completedConfig) openAPI() {
 		maps.Copy(all, registry.GetOpenAPIDefinitions(ref))
 		return all
 	}
-	namer := openapinamer.NewDefinitionNamer(legacyscheme.Scheme, registry.NewScheme())
+	namer := openapinamer.NewDefinitionNamer(legacyscheme.Scheme, registry.NewScheme(), aggregatorscheme.Scheme)
 	c.generic.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(definitions, namer)
 	c.generic.OpenAPIConfig.Info.Title = "Hykube"
 	c.generic.OpenAPIConfig.PostProcessSpec = withoutCustomResources

@@ -78,6 +78,7 @@ func ClusterRoles() []rbacv1.ClusterRole {
 			rule(group, []string{"providers"}, readVerbs),
 			// A validation reads the providers' schemas, which the OpenAPI documents show to every user, and nothing else.
 			rule(group, []string{"validations"}, []string{"create"}),
+			rule([]string{"apiregistration.k8s.io"}, []string{"apiservices"}, readVerbs),
 		),
 		role("hykube:temporal", "", rbacv1.PolicyRule{Verbs: []string{"*"}, NonResourceURLs: []string{"/temporal", "/temporal/*"}}),
 	)
