@@ -15,6 +15,7 @@ import (
 type applyOptions struct {
 	*session
 	files       fileFlags
+	pruning     pruneFlags
 	planning    planFlags
 	autoApprove bool
 	partial     bool
@@ -35,11 +36,17 @@ namespace. The plan is shown. When you say yes, the objects are recorded by serv
 applied. Otherwise nothing is left behind. If something else changed in between, so that something else would be done,
 the new plan is shown and you are asked again; with --auto-approve the command ends with 4.
 
+With --prune, members of the applyset that are not in the files any more are deleted, and the plan destroys their
+infrastructure. The files become members of the set with the first apply that names it.
+
 No plan can be made before the namespaces and providers of the files exist: the command asks whether to record those first.
 
 The server applies a plan: this command only watches, and may be left with Ctrl-C.`,
 		Example: `  # plan, ask, record, apply
   kubectl hykube apply -f examples/first
+
+  # also destroy what left the files since the last time
+  kubectl hykube apply -f infra/ -R --prune --applyset infra
 
   # in a script
   kubectl hykube apply -f infra/ -R -n prod --auto-approve
@@ -51,6 +58,7 @@ The server applies a plan: this command only watches, and may be left with Ctrl-
 	}
 	fs := cmd.Flags()
 	o.files.add(fs)
+	o.pruning.add(fs)
 	o.planning.add(cmd, s)
 	fs.BoolVar(&o.autoApprove, "auto-approve", false, "Apply without asking")
 	fs.BoolVar(&o.partial, "partial", false, partialUsage)
@@ -67,6 +75,9 @@ func (o *applyOptions) Validate() error {
 		return errors.New("say what to apply: -f PATH for files, --target, -l or --invoke for some, or --all for everything that is recorded in the namespace")
 	}
 	if err := o.planning.validate(); err != nil {
+		return err
+	}
+	if err := o.pruning.validate(&o.files, &o.planning); err != nil {
 		return err
 	}
 	return canAsk(o.session, o.autoApprove, o.files.stdin(), "apply")
@@ -97,7 +108,11 @@ func (o *applyOptions) Run(ctx context.Context) error {
 		return err
 	}
 	o.readFrom(ms)
-	return (&fileApply{journey: j, files: &o.files, ms: ms, want: func(rs []recorded) []wanted {
+	set, err := o.pruning.set(o.session, ms)
+	if err != nil {
+		return err
+	}
+	return (&fileApply{journey: j, files: &o.files, set: set, ms: ms, want: func(rs []recorded) []wanted {
 		return o.plansOf(rs, &o.planning, o.all, "apply", spec)
 	}}).run(ctx)
 }

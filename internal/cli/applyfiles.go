@@ -16,6 +16,7 @@ import (
 type fileApply struct {
 	*journey
 	files *fileFlags
+	set   *applySet // nil without --prune
 	ms    []manifest
 	want  func([]recorded) []wanted
 	// first are the prerequisites that were recorded.
@@ -42,6 +43,11 @@ func (a *fileApply) run(ctx context.Context) (err error) {
 		}
 		return nil
 	}
+	if a.set != nil {
+		if err := a.set.mayPrune(ctx); err != nil {
+			return a.orStays(err)
+		}
+	}
 	approves := true
 	for _, p := range a.sp.plans {
 		approves = approves && a.mayApprove(ctx, p.Namespace)
@@ -49,7 +55,7 @@ func (a *fileApply) run(ctx context.Context) (err error) {
 	if !a.autoApprove {
 		switch {
 		case todo == 0:
-			a.question = fmt.Sprintf("No infrastructure changes. Do you want to record the %s of the files that differ?", count(a.sp.changed(), "object"))
+			a.question = a.recordQuestion()
 		case !approves:
 			a.question = "Do you want to record the files, and leave the plan for someone who may approve it?"
 		}
@@ -61,7 +67,26 @@ func (a *fileApply) run(ctx context.Context) (err error) {
 			return a.orStays(silent(ExitError))
 		}
 	}
-	return a.carryOut(ctx, todo > 0)
+	if err := a.carryOut(ctx); err != nil || a.set == nil {
+		return a.orMarked(err)
+	}
+	return a.set.finish(ctx, a.sp.ms[:len(a.ms)])
+}
+
+// recordQuestion asks for what is done when no infrastructure changes.
+func (a *fileApply) recordQuestion() string {
+	if a.set != nil {
+		return "No infrastructure changes. Do you want to record the files, and delete what left them?"
+	}
+	return fmt.Sprintf("No infrastructure changes. Do you want to record the %s of the files that differ?", count(a.sp.changed(), "object"))
+}
+
+// orMarked adds to an error that what left the files may be marked for deletion already.
+func (a *fileApply) orMarked(err error) error {
+	if a.set != nil && len(a.set.left) > 0 {
+		fmt.Fprintln(a.ErrOut, "What left the files stays in the applyset until it is deleted; resources listed as pruned are marked for deletion. The same command goes on from there.")
+	}
+	return err
 }
 
 // speculate plans the files. It records prerequisites that the user agrees to, and waits for plans that are in the way.
@@ -69,7 +94,7 @@ func (a *fileApply) speculate(ctx context.Context) error {
 	const rounds = 3 // namespaces and providers, changed providers, and the plan itself
 	began := time.Now()
 	for round := 1; ; {
-		sp, needs, err := a.session.speculate(ctx, copies(a.ms), a.files, a.want)
+		sp, needs, err := a.session.speculate(ctx, copies(a.ms), a.files, a.set, a.want)
 		a.sp = sp
 		if err != nil {
 			return err
@@ -170,17 +195,28 @@ func (a *fileApply) present(ctx context.Context) (todo int, err error) {
 }
 
 // carryOut records the files and applies what was shown, if the plans of what is recorded then do the same.
-func (a *fileApply) carryOut(ctx context.Context, asked bool) error {
+func (a *fileApply) carryOut(ctx context.Context) error {
 	ms := copies(a.ms)
 	for i := range ms {
-		if _, resource := v1alpha1.ProviderOfGroup(ms[i].object.GroupVersionKind().Group); !resource {
+		// The parent of the applyset is written first, and may be in the files, too.
+		if !isResource(ms[i].object) && !(a.set != nil && a.set.isParent(a.sp.ms[i].object)) {
 			ms[i].version = &a.sp.results[i].Version
 		}
 	}
 	fmt.Fprintln(a.Out)
+	if a.set != nil {
+		if err := a.set.record(ctx, a.sp.ms, true); err != nil {
+			return err
+		}
+	}
 	rec := &recorder{session: a.session, force: a.files.force, timeout: a.files.timeout}
 	if _, err := rec.record(ctx, ms); err != nil {
 		return err
+	}
+	if a.set != nil {
+		if err := a.set.mark(ctx); err != nil {
+			return err
+		}
 	}
 	fmt.Fprintln(a.Out)
 	want := make([]wanted, len(a.sp.wanted))

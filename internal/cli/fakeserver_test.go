@@ -8,6 +8,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -62,6 +63,8 @@ type fakeServer struct {
 	denied []string
 	// uploaded are the objects of speculative plans, and refusing says what is wrong with those of some names.
 	uploaded []*unstructured.Unstructured
+	// pruned are those that are to be planned as if they were deleted.
+	pruned   []v1alpha1.ObjectReference
 	refusing map[string]*metav1.Status
 	// refuse answers a request with an error before anything else looks at it.
 	refuse func(r *http.Request) *metav1.Status
@@ -223,9 +226,9 @@ func (f *fakeServer) resource(w http.ResponseWriter, r *http.Request, gv string,
 	}
 	if len(parts) == 1 {
 		items := []any{}
-		for k, o := range f.objects {
+		for _, k := range slices.Sorted(maps.Keys(f.objects)) {
 			if strings.HasPrefix(k, gv+"/"+parts[0]+"/"+ns+"/") {
-				items = append(items, o)
+				items = append(items, f.objects[k])
 			}
 		}
 		if r.URL.Query().Get("watch") != "" {
@@ -481,6 +484,10 @@ func (f *fakeServer) upload(w http.ResponseWriter, r *http.Request, p *v1alpha1.
 			result, refused = v1alpha1.PlanObjectResult{Outcome: v1alpha1.ObjectRefused, Error: why}, true
 		}
 		out.Status.Results = append(out.Status.Results, result)
+	}
+	for _, ref := range in.Spec.Prune {
+		f.pruned = append(f.pruned, ref)
+		out.Status.Results = append(out.Status.Results, v1alpha1.PlanObjectResult{Outcome: v1alpha1.ObjectPruned})
 	}
 	f.answer(w, 201, out)
 	if in.Spec.Complete && !refused {

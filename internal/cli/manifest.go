@@ -32,10 +32,17 @@ type manifest struct {
 	// doc is the document that it was read from, and item its place in a list there; -1 when the document is the object.
 	doc  document
 	item int
+	// pruned is true for an object that is on the server and not in the files any more.
+	pruned bool
 }
 
-// where is "file.yaml:12".
-func (m manifest) where() string { return m.file + ":" + strconv.Itoa(m.line) }
+// where is "file.yaml:12", and for what left the files the applyset.
+func (m manifest) where() string {
+	if m.pruned {
+		return m.file
+	}
+	return m.file + ":" + strconv.Itoa(m.line)
+}
 
 // manifests reads files, directories, URLs and "-". It reports every bad document, not the first alone, and
 // returns none when one is bad: half of what was meant is worse than nothing.

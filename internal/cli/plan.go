@@ -14,6 +14,7 @@ import (
 type planOptions struct {
 	*session
 	files       fileFlags
+	pruning     pruneFlags
 	planning    planFlags
 	all         bool
 	destroy     bool
@@ -56,6 +57,7 @@ read. With --record the objects are recorded first, as kubectl apply does, and t
 	}
 	fs := cmd.Flags()
 	o.files.add(fs)
+	o.pruning.add(fs)
 	o.planning.add(cmd, s)
 	fs.BoolVar(&o.all, "all", false, "With -f, plan the whole namespace, not only what stands in the files")
 	fs.BoolVar(&o.record, "record", false, "Record the objects of the files first, and leave the plan for approval")
@@ -75,6 +77,12 @@ func (o *planOptions) Validate() error {
 	}
 	if o.record && len(o.files.paths) == 0 {
 		return errors.New("--record is for files: name them with -f PATH")
+	}
+	if err := o.pruning.validate(&o.files, &o.planning); err != nil {
+		return err
+	}
+	if o.pruning.prune && (o.record || o.destroy || o.refreshOnly) {
+		return errors.New("--prune shows what apply --prune would do: it excludes --record, --destroy and --refresh-only")
 	}
 	if err := checkOutput(o.output, "json", "yaml", "name"); err != nil {
 		return err
@@ -129,7 +137,7 @@ func (o *planOptions) Run(ctx context.Context) error {
 			continue
 		}
 		if speculative(p) {
-			fmt.Fprintf(o.Out, "\n%s\n", cannotBeApproved(p, o.files.paths))
+			fmt.Fprintf(o.Out, "\n%s\n", cannotBeApproved(p, o.files.paths, o.pruning.again()))
 			continue
 		}
 		if blocked(p) {
@@ -163,7 +171,11 @@ func (o *planOptions) make(ctx context.Context, j *journey, base string) ([]*v1a
 		}
 		return o.orNothing(j.plan(ctx, want(rs)))
 	}
-	sp, needs, err := o.speculate(ctx, ms, &o.files, want)
+	set, err := o.pruning.set(o.session, ms)
+	if err != nil {
+		return nil, err
+	}
+	sp, needs, err := o.speculate(ctx, ms, &o.files, set, want)
 	if err == nil && len(needs) > 0 {
 		err = errors.Join(o.needed(needs), sp.discard(ctx))
 	}
@@ -183,7 +195,7 @@ func (o *planOptions) orNothing(plans []*v1alpha1.Plan, err error) ([]*v1alpha1.
 }
 
 // cannotBeApproved says what to do instead of approving a speculative plan.
-func cannotBeApproved(p *v1alpha1.Plan, paths []string) string {
+func cannotBeApproved(p *v1alpha1.Plan, paths []string, flags string) string {
 	files := " -f PATH"
 	if len(paths) > 0 {
 		files = ""
@@ -195,7 +207,7 @@ func cannotBeApproved(p *v1alpha1.Plan, paths []string) string {
 	if p.Spec.Destroy {
 		what, verb = "destroy what the files ask for", "destroy"
 	}
-	return fmt.Sprintf("The plan is speculative: nothing was recorded, and it cannot be approved. To %s:\n  kubectl hykube %s%s -n %s", what, verb, files, p.Namespace)
+	return fmt.Sprintf("The plan is speculative: nothing was recorded, and it cannot be approved. To %s:\n  kubectl hykube %s%s -n %s", what, verb, files+flags, p.Namespace)
 }
 
 func (o *planOptions) end(failed []error, pending int) error {

@@ -15,10 +15,15 @@ var accessReviews = schema.GroupVersionResource{Group: "authorization.k8s.io", V
 
 // may asks the server whether the user has a right; a server that does not answer counts as yes, and refuses later itself.
 func (s *session) may(ctx context.Context, verb, resource, subresource, namespace string) bool {
+	return s.allowed(ctx, verb, v1alpha1.SchemeGroupVersion.WithResource(resource), subresource, namespace)
+}
+
+// allowed is the same for a resource of any group.
+func (s *session) allowed(ctx context.Context, verb string, gvr schema.GroupVersionResource, subresource, namespace string) bool {
 	review := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
 		"spec": map[string]any{"resourceAttributes": map[string]any{
-			"group": v1alpha1.GroupName, "version": "*", "verb": verb, "resource": resource, "subresource": subresource, "namespace": namespace,
+			"group": gvr.Group, "version": "*", "verb": verb, "resource": gvr.Resource, "subresource": subresource, "namespace": namespace,
 		}},
 	}}
 	answer, err := s.objects.Resource(accessReviews).Create(ctx, review, metav1.CreateOptions{})

@@ -20,6 +20,8 @@ const (
 	// chunkBytes and chunkObjects bound one request of an upload; the server takes 2 MiB and 1000 objects.
 	chunkBytes   = 1 << 20
 	chunkObjects = 500
+	// prunedBytes is about what an object that left the files takes of a request.
+	prunedBytes = 512
 	// listedChanges is how many objects of the files are listed before a plan.
 	listedChanges = 10
 )
@@ -28,7 +30,10 @@ const (
 type speculation struct {
 	*session
 	rec *recorder
-	// ms are the objects of the files, as they would be recorded; results are what recording each would do.
+	// set is the applyset of the files; nil without --prune.
+	set *applySet
+	// ms are the objects of the files, as they would be recorded, and after them what left the files; results are what would be
+	// done to each.
 	ms      []manifest
 	results []v1alpha1.PlanObjectResult
 	// wanted are the plans of the files, and plans the speculative ones that were made of them.
@@ -44,8 +49,8 @@ type prerequisite struct {
 
 // speculate reads the files and makes speculative plans of them. Prerequisites are returned when there are any, and then
 // nothing else. Whatever it leaves on the server, discard removes.
-func (s *session) speculate(ctx context.Context, ms []manifest, files *fileFlags, want func([]recorded) []wanted) (*speculation, []prerequisite, error) {
-	sp := &speculation{session: s, rec: &recorder{session: s, force: files.force, timeout: files.timeout, installed: map[string]bool{}}, ms: ms}
+func (s *session) speculate(ctx context.Context, ms []manifest, files *fileFlags, set *applySet, want func([]recorded) []wanted) (*speculation, []prerequisite, error) {
+	sp := &speculation{session: s, set: set, rec: &recorder{session: s, force: files.force, timeout: files.timeout, installed: map[string]bool{}}, ms: ms}
 	missing, err := sp.missing(ctx)
 	if err != nil || len(missing) > 0 {
 		return sp, missing, err
@@ -53,9 +58,17 @@ func (s *session) speculate(ctx context.Context, ms []manifest, files *fileFlags
 	if err := sp.prepare(ctx); err != nil {
 		return sp, nil, err
 	}
-	rs := make([]recorded, len(ms))
-	for i, m := range ms {
-		rs[i] = recorded{manifest: m, namespace: m.object.GetNamespace()}
+	if set != nil {
+		if err := set.look(ctx, ms); err != nil {
+			return sp, nil, err
+		}
+		sp.ms = slices.Concat(ms, set.left)
+	}
+	var rs []recorded
+	for _, m := range sp.ms {
+		if !m.pruned || held(m.object) {
+			rs = append(rs, recorded{manifest: m, namespace: m.object.GetNamespace()})
+		}
 	}
 	sp.wanted = want(rs)
 	if err := sp.upload(ctx); err != nil {
@@ -121,6 +134,11 @@ func (sp *speculation) prepare(ctx context.Context) error {
 // upload makes the plans and sends them their objects. All mistakes come in one error.
 func (sp *speculation) upload(ctx context.Context) error {
 	sp.results = make([]v1alpha1.PlanObjectResult, len(sp.ms))
+	for i, m := range sp.ms {
+		if m.pruned {
+			sp.results[i].Outcome = v1alpha1.ObjectPruned
+		}
+	}
 	if len(sp.wanted) == 0 {
 		// Nothing is to be planned, and the objects are judged all the same.
 		return sp.judgeAlone(ctx)
@@ -170,9 +188,11 @@ func (sp *speculation) judgeAlone(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	all := make([]int, len(sp.ms))
-	for i := range all {
-		all[i] = i
+	var all []int
+	for i, m := range sp.ms {
+		if !m.pruned || isResource(m.object) {
+			all = append(all, i)
+		}
 	}
 	err = sp.send(ctx, p, all, false)
 	if err == nil {
@@ -182,10 +202,13 @@ func (sp *speculation) judgeAlone(ctx context.Context) error {
 }
 
 // share are the objects that a plan needs: those of its namespace, the Secrets and ConfigMaps of all, and with the first plan
-// whatever no plan is about.
+// whatever no plan is about. Secrets and the like that left the files are there until the plan is applied.
 func (sp *speculation) share(plan int) []int {
 	var out []int
 	for i, m := range sp.ms {
+		if m.pruned && !isResource(m.object) {
+			continue
+		}
 		namespace := m.object.GetNamespace()
 		planned := slices.ContainsFunc(sp.wanted, func(w wanted) bool { return w.namespace == namespace })
 		stored := m.object.GroupVersionKind().Group == "" && namespace != ""
@@ -217,6 +240,15 @@ func (sp *speculation) send(ctx context.Context, p *v1alpha1.Plan, objects []int
 		return nil
 	}
 	for _, i := range objects {
+		if sp.ms[i].pruned { // these come last, as their results do
+			if len(of) == chunkObjects {
+				if err := flush(false); err != nil {
+					return err
+				}
+			}
+			chunk.Prune, of, size = append(chunk.Prune, prunedRef(sp.ms[i].object)), append(of, i), size+prunedBytes
+			continue
+		}
 		raw, err := json.Marshal(sp.ms[i].object)
 		if err != nil {
 			return fmt.Errorf("%s: encode %s %q: %w", sp.ms[i].where(), sp.ms[i].object.GetKind(), sp.ms[i].object.GetName(), err)
@@ -294,9 +326,12 @@ func (s *session) remove(ctx context.Context, p *v1alpha1.Plan) error {
 	return nil
 }
 
-// changed is how many objects of the files recording would create or change.
+// changed is how many objects of the files recording would create or change, with what left the files.
 func (sp *speculation) changed() int {
 	n := 0
+	if sp.set != nil && !sp.set.exists {
+		n++
+	}
 	for _, r := range sp.results {
 		if r.Outcome != v1alpha1.ObjectUnchanged {
 			n++
@@ -305,14 +340,17 @@ func (sp *speculation) changed() int {
 	return n
 }
 
-// list writes which objects that are no resources the files create or change. Of a Secret it names keys, and never values.
+// list writes which objects that are no resources the files create or change, and what leaves without a plan. Of a Secret it names keys, and never values.
 func (sp *speculation) list() {
 	var lines []string
 	for i, m := range sp.ms {
 		r := sp.results[i]
 		gk := m.object.GroupVersionKind().GroupKind()
-		_, resource := v1alpha1.ProviderOfGroup(gk.Group)
-		if resource || r.Outcome == v1alpha1.ObjectUnchanged {
+		if m.pruned && !held(m.object) {
+			lines = append(lines, "  - "+strings.ToLower(gk.String())+"/"+m.object.GetName()+": deleted")
+			continue
+		}
+		if isResource(m.object) || r.Outcome == v1alpha1.ObjectUnchanged {
 			continue
 		}
 		sign, what := "~", "changes"
@@ -325,10 +363,17 @@ func (sp *speculation) list() {
 		}
 		lines = append(lines, text)
 	}
+	if sp.set != nil && !sp.set.exists {
+		lines = append(lines, fmt.Sprintf("  + %s: created with the record of the applyset", sp.set))
+	}
 	if len(lines) == 0 {
 		return
 	}
-	fmt.Fprintln(sp.Out, sp.style.Bold("Objects beside the resources that the files create or change:"))
+	head := "Objects beside the resources that the files create or change:"
+	if sp.set != nil {
+		head = "Objects beside the resources that are created, changed or deleted:"
+	}
+	fmt.Fprintln(sp.Out, sp.style.Bold(head))
 	if rest := len(lines) - listedChanges; rest > 0 {
 		lines = append(lines[:listedChanges], fmt.Sprintf("  … and %d more", rest))
 	}

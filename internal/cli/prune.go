@@ -1,0 +1,193 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+// releaseWait is how long the server may take to release objects after their infrastructure was destroyed.
+const releaseWait = 10 * time.Second
+
+// pruneFlags are the flags of verbs that also delete what left the files.
+type pruneFlags struct {
+	prune    bool
+	applySet string
+}
+
+func (f *pruneFlags) add(fs *pflag.FlagSet) {
+	fs.BoolVar(&f.prune, "prune", false, "Also delete the members of the applyset that are not in the files any more, and destroy their infrastructure")
+	fs.StringVar(&f.applySet, "applyset", "", "With --prune, the Secret that records what belongs together, created when it is not there: NAME, or configmap/NAME for a ConfigMap")
+}
+
+// validate refuses combinations that would leave members neither planned nor in the files.
+func (f *pruneFlags) validate(files *fileFlags, planning *planFlags) error {
+	switch {
+	case !f.prune && f.applySet != "":
+		return errors.New("--applyset is for --prune: add --prune")
+	case !f.prune:
+		return nil
+	case len(files.paths) == 0:
+		return errors.New("--prune deletes what left the files: name them with -f PATH")
+	case f.applySet == "":
+		return errors.New("--prune needs the name of the set that the files make up, the same each time: add --applyset NAME. A Secret of that name records the set")
+	case !planning.empty() || len(planning.exclude) > 0:
+		return errors.New("--prune plans all of the files, and all that left them: it excludes --target, -l and --exclude")
+	}
+	return nil
+}
+
+// set is the set that the flags name, of which the files become members; nil without --prune.
+func (f *pruneFlags) set(s *session, ms []manifest) (*applySet, error) {
+	if !f.prune {
+		return nil, nil
+	}
+	set, err := newApplySet(s, f.applySet)
+	if err != nil {
+		return nil, err
+	}
+	return set, set.join(ms)
+}
+
+// again is what to add to a command on the same files.
+func (f *pruneFlags) again() string {
+	if !f.prune {
+		return ""
+	}
+	return " --prune --applyset " + f.applySet
+}
+
+// held is true for a resource that stays, marked for deletion, until a plan has destroyed its infrastructure.
+func held(u *unstructured.Unstructured) bool { return isResource(u) && len(u.GetFinalizers()) > 0 }
+
+// mayPrune refuses what the user has no right to delete, before they are asked.
+func (a *applySet) mayPrune(ctx context.Context) error {
+	told := map[string]bool{}
+	var refused []string
+	for _, m := range a.left {
+		gvr, _, err := a.mapping(m.object.GroupVersionKind())
+		if err != nil {
+			return fmt.Errorf("find kind %q: %w", m.object.GetKind(), explain(err, a.server()))
+		}
+		key := gvr.GroupResource().String() + " in namespace " + m.object.GetNamespace()
+		if told[key] {
+			continue
+		}
+		told[key] = true
+		if !a.allowed(ctx, "delete", gvr, "", m.object.GetNamespace()) {
+			refused = append(refused, fmt.Sprintf("  %s: that needs the verb \"delete\" on %s", line(m.object, "left the files"), key))
+		}
+	}
+	if len(refused) > 0 {
+		return &exitError{ExitRefused, fmt.Errorf("you may not delete what left the files:\n%s\nNothing was recorded", strings.Join(refused, "\n"))}
+	}
+	return nil
+}
+
+// mark deletes the resources that left the files. Those with infrastructure stay until a plan has destroyed it.
+func (a *applySet) mark(ctx context.Context) error {
+	quiet := rest.CopyConfig(a.cfg)
+	quiet.WarningHandler = rest.NoWarnings{} // the plan was shown: a warning that it destroys says nothing new
+	client, err := dynamic.NewForConfigAndClient(quiet, a.http)
+	if err != nil {
+		return fmt.Errorf("set up client: %w", err)
+	}
+	for _, m := range a.left {
+		if isResource(m.object) {
+			if err := a.remove(ctx, client, m); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// remove deletes an object that left the files, unless another one took its name.
+func (a *applySet) remove(ctx context.Context, client dynamic.Interface, m manifest) error {
+	if m.object.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	gvr, _, err := a.mapping(m.object.GroupVersionKind())
+	if err == nil {
+		err = client.Resource(gvr).Namespace(m.object.GetNamespace()).Delete(ctx, m.object.GetName(),
+			metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(m.object.GetUID()))})
+	}
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("prune %s %q: %w", m.object.GetKind(), m.object.GetName(), explain(err, a.server()))
+	}
+	fmt.Fprintln(a.Out, line(m.object, "pruned"))
+	return nil
+}
+
+// finish deletes what left the files beside resources, and records what the set has now. What resources need in order to be
+// destroyed goes only when they are gone.
+func (a *applySet) finish(ctx context.Context, ms []manifest) error {
+	var resources, others []manifest
+	for _, m := range a.left {
+		if isResource(m.object) {
+			resources = append(resources, m)
+		} else {
+			others = append(others, m)
+		}
+	}
+	stay := a.remaining(ctx, resources, releaseWait)
+	if len(stay) > 0 && len(others) > 0 {
+		fmt.Fprintf(a.ErrOut, "%s is still there, so that these stay, too. The same command deletes them later:\n", line(stay[0].object, "was not destroyed and"))
+		for _, m := range others {
+			fmt.Fprintln(a.ErrOut, "  "+line(m.object, ""))
+		}
+		return a.record(ctx, append(append(stay, others...), ms...), false)
+	}
+	var failed []error
+	for _, m := range others {
+		failed = append(failed, a.remove(ctx, a.objects, m))
+	}
+	stay = append(stay, a.remaining(ctx, others, 0)...)
+	return errors.Join(append(failed, a.record(ctx, append(stay, ms...), false))...)
+}
+
+// remaining are those of some objects that are still there after a while.
+func (a *applySet) remaining(ctx context.Context, ms []manifest, wait time.Duration) []manifest {
+	var out []manifest
+	deadline := time.Now().Add(wait)
+	for _, m := range ms {
+		for {
+			gvr, _, err := a.mapping(m.object.GroupVersionKind())
+			if err == nil {
+				var u *unstructured.Unstructured
+				u, err = a.resource(gvr, m.object.GetNamespace()).Get(ctx, m.object.GetName(), metav1.GetOptions{})
+				if err == nil && u.GetUID() != m.object.GetUID() {
+					break
+				}
+			}
+			if apierrors.IsNotFound(err) {
+				break
+			}
+			if ctx.Err() != nil || time.Now().After(deadline) {
+				out = append(out, m)
+				break
+			}
+			pause(ctx, 100*time.Millisecond)
+		}
+	}
+	return out
+}
+
+// prunedRef is what a plan knows a pruned resource by.
+func prunedRef(u *unstructured.Unstructured) v1alpha1.ObjectReference {
+	return v1alpha1.ObjectReference{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName(), UID: u.GetUID()}
+}
