@@ -492,6 +492,9 @@ type PlanChange struct {
 	// When it ended.
 	// +optional
 	FinishedAt *metav1.Time `json:"finishedAt,omitempty"`
+	// Grows with every write of a change: of two changes that ended, the one with the smaller number ended first. Set by the server.
+	// +optional
+	Sequence int64 `json:"sequence,omitempty"`
 }
 
 // PlanImport is what an existing instance is found by: its ID, or its identity.

@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -183,6 +185,8 @@ func (f *follower) read(ctx context.Context) error {
 			done = append(done, c)
 		}
 	}
+	// Between two looks many may have ended. What ended first comes first, and what is under way last.
+	slices.SortStableFunc(done, func(a, b *v1alpha1.PlanChange) int { return cmp.Compare(a.Sequence, b.Sequence) })
 	var lines []string
 	for _, c := range done {
 		lines = append(lines, f.tell(ctx, c)...)

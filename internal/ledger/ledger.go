@@ -320,6 +320,9 @@ type Change struct {
 	revision int64
 }
 
+// Revision is that of the last write of the change. Revisions grow with every write of the ledger.
+func (c *Change) Revision() int64 { return c.revision }
+
 // Bound is what must not have moved between planning and applying.
 type Bound struct {
 	// State is the digest of the recorded state.

@@ -139,6 +139,7 @@ func (a *Answers) Changes(ctx context.Context, p *v1alpha1.Plan, limit int, cont
 			list.Continue = strconv.Itoa(int(c.Index))
 			break
 		}
+		c.PlanChange.Sequence = c.Revision()
 		list.Items = append(list.Items, c.PlanChange)
 	}
 	return list, nil

@@ -735,6 +735,13 @@ func schema_hykube_hykube_api_v1alpha1_PlanChange(ref common.ReferenceCallback) 
 							Ref:         ref(v1.Time{}.OpenAPIModelName()),
 						},
 					},
+					"sequence": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Grows with every write of a change: of two changes that ended, the one with the smaller number ended first. Set by the server.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
 				},
 				Required: []string{"index", "address", "type", "object", "provider", "action", "state"},
 			},
