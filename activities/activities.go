@@ -72,7 +72,8 @@ type Configs interface {
 type Access interface {
 	// MayUse says whether somebody has the verb "use" on a ProviderConfig.
 	MayUse(ctx context.Context, who v1alpha1.Identity, namespace, name string) (bool, error)
-	// MayRead says whether somebody has the verb "get" on an object; resource is its plural, such as "secrets".
+	// MayRead says whether somebody has the verb "get" on an object; resource is its plural, such as "secrets", also
+	// with a subresource, such as "sim-networks/state". With an empty name it is about all objects of the namespace.
 	MayRead(ctx context.Context, who v1alpha1.Identity, namespace, group, resource, name string) (bool, error)
 }
 

@@ -212,7 +212,7 @@ func (s *scope) keys(ctx context.Context, addr plan.Address) (cty.Value, error) 
 		return cty.NilVal, fmt.Errorf("%s: %w", addr, err)
 	}
 	if data == nil {
-		hint, err := s.instead(ctx, addr, namespace)
+		hint, err := s.instead(ctx, addr.In(s.home), namespace)
 		if err != nil {
 			return cty.NilVal, fmt.Errorf("%s: %w", addr, err)
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -204,8 +205,16 @@ func (o fakeObjects) key(ref v1alpha1.ObjectReference) string {
 	return ref.Namespace + ":" + ref.Kind + "/" + ref.Name
 }
 
-func (o fakeObjects) List(context.Context, string) iter.Seq2[*unstructured.Unstructured, error] {
-	return func(func(*unstructured.Unstructured, error) bool) {}
+func (o fakeObjects) List(_ context.Context, namespace string) iter.Seq2[*unstructured.Unstructured, error] {
+	return func(yield func(*unstructured.Unstructured, error) bool) {
+		o.w.mu.Lock()
+		defer o.w.mu.Unlock()
+		for _, key := range slices.Sorted(maps.Keys(o.w.objects)) {
+			if obj := o.w.objects[key]; obj.GetNamespace() == namespace && !yield(obj.DeepCopy(), nil) {
+				return
+			}
+		}
+	}
 }
 
 func (o fakeObjects) Get(_ context.Context, ref v1alpha1.ObjectReference) (*unstructured.Unstructured, error) {

@@ -70,6 +70,7 @@ func (s *Server) installAPIs() error {
 		Query:         s.query,
 		Check:         func(objects []*unstructured.Unstructured) []v1alpha1.ValidationProblem { return s.kinds.Check(objects) },
 		ConfigBlock:   func(provider string) *schema.Block { return s.kinds.ProviderConfigBlock(provider) },
+		Evaluate:      s.evaluate,
 	})
 	if err != nil {
 		return fmt.Errorf("make kinds of hykube.io: %w", err)

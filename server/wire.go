@@ -59,6 +59,8 @@ type Rooms struct {
 	Taint func(ctx context.Context, obj metav1.Object, kind kinds.Kind, tainted bool) error
 	// Query asks a provider what exists.
 	Query registry.QueryFunc
+	// Evaluate evaluates an expression over the recorded values.
+	Evaluate registry.EvaluateFunc
 	// Run is the controllers and workers. It is called when the server answers and the engine runs, and returns when its
 	// context ends, within a few seconds: the server and the engine are still there for it to finish with.
 	Run func(context.Context) error
@@ -116,4 +118,11 @@ func (s *Server) query(ctx context.Context, who v1alpha1.Identity, q *v1alpha1.Q
 		return errors.New("this server asks no providers")
 	}
 	return s.rooms.Query(ctx, who, q)
+}
+
+func (s *Server) evaluate(ctx context.Context, who v1alpha1.Identity, e *v1alpha1.Evaluation) error {
+	if s.rooms.Evaluate == nil {
+		return errors.New("this server keeps no records")
+	}
+	return s.rooms.Evaluate(ctx, who, e)
 }

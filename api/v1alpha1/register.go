@@ -35,6 +35,7 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&PlanRecord{}, &PlanRecordList{},
 		&Query{},
 		&Validation{},
+		&Evaluation{},
 	)
 	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 	return nil

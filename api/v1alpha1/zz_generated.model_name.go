@@ -16,6 +16,21 @@ func (in Diagnostic) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in Evaluation) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.Evaluation"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in EvaluationSpec) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.EvaluationSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in EvaluationStatus) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.EvaluationStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Identity) OpenAPIModelName() string {
 	return "io.hykube.api.v1alpha1.Identity"
 }

@@ -97,6 +97,6 @@ func join(_ context.Context, h *server.House) (server.Rooms, error) {
 	return server.Rooms{
 		InUse: answers.InUse, Changes: answers.Changes, SaveObjects: answers.SaveObjects, Verify: loopback.Verify(hands.Verify),
 		State: answers.State, Taint: answers.Taint, Query: loopback.Query(hands.Query),
-		Run: run, Ready: providers.Ready, Close: pool.Close,
+		Evaluate: hands.Evaluate, Run: run, Ready: providers.Ready, Close: pool.Close,
 	}, nil
 }

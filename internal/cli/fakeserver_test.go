@@ -57,6 +57,8 @@ type fakeServer struct {
 	querying func(q *v1alpha1.Query)
 	// validating answers validations.
 	validating func(v *v1alpha1.Validation)
+	// evaluating answers evaluations.
+	evaluating func(e *v1alpha1.Evaluation)
 	// state is the raw state of every object.
 	state map[string]any
 	// denied are the rights that the user lacks, such as "approve plans" or "update plans/approval".
@@ -207,6 +209,17 @@ func (f *fakeServer) resource(w http.ResponseWriter, r *http.Request, gv string,
 		f.validating(v)
 		v.APIVersion, v.Kind = "hykube.io/v1alpha1", "Validation"
 		f.answer(w, 201, v)
+		return
+	}
+	if parts[0] == "evaluations" {
+		e := &v1alpha1.Evaluation{}
+		if err := json.NewDecoder(r.Body).Decode(e); err != nil {
+			f.answer(w, 400, status(400, metav1.StatusReasonBadRequest, err.Error()))
+			return
+		}
+		f.evaluating(e)
+		e.APIVersion, e.Kind = "hykube.io/v1alpha1", "Evaluation"
+		f.answer(w, 201, e)
 		return
 	}
 	if parts[0] == "queries" {

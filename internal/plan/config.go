@@ -83,6 +83,8 @@ type ConfigOptions struct {
 
 	// self is true where the object's own result may be referred to.
 	self bool
+	// bare is true where a string is an expression without "${" and "}" around it.
+	bare bool
 }
 
 // ParseConfig reads a spec: it parses the templates and reports what can be known without evaluating them, such as
@@ -271,7 +273,8 @@ func (p *parser) template(s, field string) *node {
 
 // expression parses a string and looks up its functions; nil when it is no template.
 func (p *parser) expression(s, field string) (hclsyntax.Expression, bool) {
-	if !strings.Contains(s, "${") && !strings.Contains(s, "%{") {
+	bare := p.opts.bare && !strings.HasPrefix(strings.TrimSpace(s), "${")
+	if !bare && !strings.Contains(s, "${") && !strings.Contains(s, "%{") {
 		return nil, true
 	}
 	if len(s) > maxTemplateBytes || templateDepth(s) > maxTemplateDepth || operators(s) > maxOperators {
@@ -280,10 +283,12 @@ func (p *parser) expression(s, field string) (hclsyntax.Expression, bool) {
 			maxTemplateBytes>>10, maxTemplateDepth, maxOperators)
 		return nil, false
 	}
-	expr, diags := hclsyntax.ParseTemplate([]byte(s), "", hcl.InitialPos)
+	expr, diags := p.syntax(s, bare)
 	if diags.HasErrors() {
 		p.diags = append(p.diags, fromHCL(diags, field, false)...)
-		p.diags[len(p.diags)-1].Detail += " Write $${ and %%{ for a literal ${ and %{."
+		if !p.opts.bare {
+			p.diags[len(p.diags)-1].Detail += " Write $${ and %%{ for a literal ${ and %{."
+		}
 		return nil, false
 	}
 	failed := len(p.diags)
@@ -299,6 +304,19 @@ func (p *parser) expression(s, field string) (hclsyntax.Expression, bool) {
 		return nil
 	})
 	return expr, len(p.diags) == failed
+}
+
+func (p *parser) syntax(s string, bare bool) (hclsyntax.Expression, hcl.Diagnostics) {
+	start := hcl.InitialPos
+	switch {
+	case bare:
+		return hclsyntax.ParseExpression([]byte(s), "", start)
+	case p.opts.bare:
+		// Blanks around "${" and "}" are no part of the value.
+		start.Column += len(s) - len(strings.TrimLeft(s, " \t"))
+		s = strings.TrimSpace(s)
+	}
+	return hclsyntax.ParseTemplate([]byte(s), "", start)
 }
 
 // operators bounds what can be nested without brackets.

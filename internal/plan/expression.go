@@ -30,6 +30,8 @@ type ExpressionOptions struct {
 	Settled bool
 	// Moment is when the expression is evaluated. The zero value leaves what reads the clock or chance unknown.
 	Moment Moment
+	// Bare reads a string as an expression, also without "${" and "}" around it.
+	Bare bool
 	// Type is what the result is converted to, and then it must not be null; NilType takes any result. A condition is of
 	// cty.Bool, a message and an id are of cty.String.
 	Type cty.Type
@@ -39,7 +41,7 @@ type ExpressionOptions struct {
 // "lifecycle.preconditions[0].condition". It reports what can be known without values. The Expression is never nil; when there
 // are errors it is good for References alone.
 func ParseExpression(v any, field string, o ExpressionOptions) (*Expression, Diagnostics) {
-	p := newParser(ConfigOptions{Functions: o.Functions, Namespace: o.Namespace, Moment: o.Moment, Settled: o.Settled, self: o.Self != nil})
+	p := newParser(ConfigOptions{Functions: o.Functions, Namespace: o.Namespace, Moment: o.Moment, Settled: o.Settled, self: o.Self != nil, bare: o.Bare})
 	e := &Expression{field: field, want: o.Type, own: o.Self}
 	e.root = p.parse(v, field)
 	e.program = p.program

@@ -51,6 +51,8 @@ func ClusterRoles() []rbacv1.ClusterRole {
 			rule([]string{""}, []string{"configmaps", "events", "namespaces"}, readVerbs),
 			rule([]string{"events.k8s.io"}, []string{"events"}, readVerbs),
 			rule(group, []string{"providerconfigs", "providerconfigs/status", "plans", "plans/status", "plans/changes", "planrecords"}, readVerbs),
+			// An evaluation shows its author nothing that they may not read.
+			rule(group, []string{"evaluations"}, []string{"create"}),
 		),
 		role("hykube:aggregate-to-edit", aggregateToEdit,
 			rule([]string{""}, []string{"configmaps"}, writeVerbs),

@@ -37,6 +37,7 @@ func TestRoles(t *testing.T) {
 		{"get", "sim.hykube.io", "sim-networks", "state", false, false, true},
 		{"update", "sim.hykube.io", "sim-networks", "status", false, false, false},
 		{"create", "hykube.io", "queries", "", false, true, true},
+		{"create", "hykube.io", "evaluations", "", true, true, true},
 		{"use", "hykube.io", "providerconfigs", "", false, true, true},
 		{"approve", "hykube.io", "plans", "", false, false, true},
 		{"get", "", "configmaps", "", true, true, true},

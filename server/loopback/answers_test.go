@@ -191,7 +191,7 @@ func TestMayRead(t *testing.T) {
 		review := action.(clienttesting.CreateAction).GetObject().(*authorizationv1.SubjectAccessReview)
 		r := review.Spec.ResourceAttributes
 		review.Status.Allowed = review.Spec.User == "alice" && slices.Equal(review.Spec.Groups, []string{"dev"}) && r.Verb == "get" &&
-			r.Namespace == "shared" && r.Name == "main" && slices.Contains([]string{"sim.hykube.io/sim-networks", "/configmaps"}, r.Group+"/"+r.Resource)
+			r.Namespace == "shared" && r.Name == "main" && slices.Contains([]string{"sim.hykube.io/sim-networks", "sim.hykube.io/sim-buckets:state", "/configmaps"}, strings.TrimSuffix(r.Group+"/"+r.Resource+":"+r.Subresource, ":"))
 		return true, review, nil
 	})
 	access := &Access{Core: core}
@@ -204,6 +204,9 @@ func TestMayRead(t *testing.T) {
 		{"another namespace", "other", "sim.hykube.io", "sim-networks", false},
 		{"ConfigMap", "shared", "", "configmaps", true},
 		{"Secret", "shared", "", "secrets", false},
+		{"state", "shared", "sim.hykube.io", "sim-buckets/state", true},
+		{"the object, with the right to its state alone", "shared", "sim.hykube.io", "sim-buckets", false},
+		{"state, with the right to the object alone", "shared", "sim.hykube.io", "sim-networks/state", false},
 	} {
 		alice := v1alpha1.Identity{Username: "alice", Groups: []string{"dev"}}
 		if ok, err := access.MayRead(t.Context(), alice, test.namespace, test.group, test.resource, "main"); ok != test.want || err != nil {

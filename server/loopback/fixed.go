@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -183,8 +184,9 @@ func (a *Access) MayUse(ctx context.Context, who v1alpha1.Identity, namespace, n
 
 // MayRead implements activities.Access.
 func (a *Access) MayRead(ctx context.Context, who v1alpha1.Identity, namespace, group, resource, name string) (bool, error) {
+	plural, subresource, _ := strings.Cut(resource, "/")
 	ok, err := a.may(ctx, who, authorizationv1.ResourceAttributes{
-		Verb: "get", Group: group, Resource: resource, Namespace: namespace, Name: name,
+		Verb: "get", Group: group, Resource: plural, Subresource: subresource, Namespace: namespace, Name: name,
 	})
 	if err != nil {
 		return false, fmt.Errorf("ask whether %q may read %s %q in namespace %q: %w", who.Username, resource, name, namespace, err)

@@ -36,6 +36,7 @@ func NewCodecs() Codecs {
 		&v1alpha1.PlanRecord{}, &v1alpha1.PlanRecordList{},
 		&v1alpha1.Query{},
 		&v1alpha1.Validation{},
+		&v1alpha1.Evaluation{},
 	)
 	scheme.AddTypeDefaultingFunc(&v1alpha1.Plan{}, func(obj any) { setPlanDefaults(obj.(*v1alpha1.Plan)) })
 	scheme.AddTypeDefaultingFunc(&v1alpha1.PlanList{}, func(obj any) {

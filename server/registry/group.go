@@ -61,6 +61,8 @@ type Config struct {
 	// Check and ConfigBlock are what validations need to know of the providers.
 	Check       CheckFunc
 	ConfigBlock func(provider string) *schema.Block
+	// Evaluate answers evaluations.
+	Evaluate EvaluateFunc
 }
 
 // NewGroup returns the API group hykube.io.
@@ -97,6 +99,7 @@ func NewGroup(c Config) (*genericapiserver.APIGroupInfo, error) {
 		"planrecords":            records,
 		"queries":                &queryREST{configs: configs.Store, authorizer: c.Authorizer, types: c.Types, query: c.Query},
 		"validations":            &validationREST{check: c.Check, config: c.ConfigBlock},
+		"evaluations":            &evaluationREST{evaluate: c.Evaluate},
 	}
 	return &info, nil
 }

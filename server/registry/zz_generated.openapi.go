@@ -17,6 +17,9 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 	return map[string]common.OpenAPIDefinition{
 		v1alpha1.AutomaticApproval{}.OpenAPIModelName():    schema_hykube_hykube_api_v1alpha1_AutomaticApproval(ref),
 		v1alpha1.Diagnostic{}.OpenAPIModelName():           schema_hykube_hykube_api_v1alpha1_Diagnostic(ref),
+		v1alpha1.Evaluation{}.OpenAPIModelName():           schema_hykube_hykube_api_v1alpha1_Evaluation(ref),
+		v1alpha1.EvaluationSpec{}.OpenAPIModelName():       schema_hykube_hykube_api_v1alpha1_EvaluationSpec(ref),
+		v1alpha1.EvaluationStatus{}.OpenAPIModelName():     schema_hykube_hykube_api_v1alpha1_EvaluationStatus(ref),
 		v1alpha1.Identity{}.OpenAPIModelName():             schema_hykube_hykube_api_v1alpha1_Identity(ref),
 		v1alpha1.Limits{}.OpenAPIModelName():               schema_hykube_hykube_api_v1alpha1_Limits(ref),
 		v1alpha1.ObjectReference{}.OpenAPIModelName():      schema_hykube_hykube_api_v1alpha1_ObjectReference(ref),
@@ -190,6 +193,133 @@ func schema_hykube_hykube_api_v1alpha1_Diagnostic(ref common.ReferenceCallback) 
 				Required: []string{"severity", "summary"},
 			},
 		},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_Evaluation(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Evaluation evaluates one expression over the recorded values, and answers in its own status; it is never stored. It reads each object that the expression refers to with the rights of its author.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Standard object's metadata. The namespace is that of references which name none.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "What to evaluate.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.EvaluationSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The result.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.EvaluationStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.EvaluationSpec{}.OpenAPIModelName(), v1alpha1.EvaluationStatus{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_EvaluationSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "EvaluationSpec is what to evaluate.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"expression": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Expression, with or without \"${\" and \"}\" around it, such as \"cidrsubnet(sim_network.main.cidr, 8, 2)\".",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"expression"},
+			},
+		},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_EvaluationStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "EvaluationStatus is the result of an evaluation.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"value": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The value in HCL syntax. \"(sensitive value)\" is in the place of what is sensitive, and \"(known after apply)\" in that of what no plan has applied yet. It is empty when there are errors.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"type": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Type of the value, such as \"list(string)\"; empty when it is not known, or when a part of the value is sensitive.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"sensitive": {
+						SchemaProps: spec.SchemaProps{
+							Description: "A part of the value, or all of it, is sensitive and left out.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"diagnostics": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Errors and warnings. The attribute is the place in the expression, such as \"column 3\".",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1alpha1.Diagnostic{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.Diagnostic{}.OpenAPIModelName()},
 	}
 }
 

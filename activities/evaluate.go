@@ -1,0 +1,236 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/instance"
+	"github.com/hykube/hykube/internal/plan"
+
+	"github.com/zclconf/go-cty/cty"
+)
+
+const (
+	// maxEvaluated bounds the text of the value of an Evaluation.
+	maxEvaluated = 1 << 20
+	// maxAddresses bounds to how many objects its expression refers: each is one question about rights.
+	maxAddresses = 200
+)
+
+// Evaluate evaluates an expression over the recorded values with the rights of who, and writes the answer into the status of e. An
+// error is one of the server; what is wrong with the expression is among the diagnostics of the status.
+func (a *Activities) Evaluate(ctx context.Context, who v1alpha1.Identity, e *v1alpha1.Evaluation) error {
+	// The scope of no namespace asks about each object, also about those of the evaluation's own namespace.
+	s := a.scopeOf(&who, "", nil)
+	s.home = e.Namespace
+	ev := &evaluator{scope: s, values: map[plan.Address]cty.Value{}}
+	v, diags, err := ev.evaluate(ctx, e.Spec.Expression)
+	if err != nil {
+		return fmt.Errorf("evaluate expression: %w", err)
+	}
+	e.Status = v1alpha1.EvaluationStatus{Diagnostics: s.maskAll(diags)}
+	if plan.HasErrors(diags) {
+		return nil
+	}
+	e.Status.Sensitive = v.ContainsMarked()
+	if !e.Status.Sensitive && v.Type() != cty.DynamicPseudoType {
+		e.Status.Type = plan.TypeText(v.Type())
+	}
+	e.Status.Value, err = plan.FormatHCL(v, maxEvaluated)
+	if errors.Is(err, plan.ErrTooLong) {
+		e.Status = v1alpha1.EvaluationStatus{Diagnostics: plan.Diagnostics{{Severity: v1alpha1.SeverityError, Summary: "Value too large",
+			Detail: fmt.Sprintf("The value takes more than %d MiB of text. Ask for a part of it.", maxEvaluated>>20)}}}
+		return nil
+	}
+	return err
+}
+
+// evaluator evaluates one expression.
+type evaluator struct {
+	*scope
+	// values are what is referred to, by the addresses of the expression.
+	values map[plan.Address]cty.Value
+	diags  plan.Diagnostics
+}
+
+func (ev *evaluator) evaluate(ctx context.Context, text string) (cty.Value, plan.Diagnostics, error) {
+	expr, diags := plan.ParseExpression(text, "", plan.ExpressionOptions{Functions: ev.functions(), Namespace: ev.home, Bare: true})
+	if plan.HasErrors(diags) {
+		return cty.NilVal, diags, nil
+	}
+	if n := len(expr.Addresses()); n > maxAddresses {
+		return cty.NilVal, plan.Diagnostics{{Severity: v1alpha1.SeverityError, Summary: "Too many references",
+			Detail: fmt.Sprintf("The expression refers to %d objects, and the most is %d. Evaluate it in parts.", n, maxAddresses)}}, nil
+	}
+	for _, r := range expr.References() {
+		if err := ev.read(ctx, r); err != nil {
+			return cty.NilVal, nil, err
+		}
+	}
+	if len(ev.diags) > 0 {
+		return cty.NilVal, append(diags, ev.diags...), nil
+	}
+	v, more := expr.Evaluate(func(a plan.Address) (cty.Value, bool) { v, ok := ev.values[a]; return v, ok }, cty.NilVal)
+	return v, append(diags, more...), nil
+}
+
+// read reads what a reference names, or reports why there is no value.
+func (ev *evaluator) read(ctx context.Context, r plan.Reference) error {
+	if _, done := ev.values[r.Address]; done {
+		return ev.check(ctx, r, true)
+	}
+	full := r.Address
+	if full.Namespace == "" {
+		full.Namespace = ev.home
+	}
+	var v cty.Value
+	var err error
+	switch {
+	case full.Mode == v1alpha1.ModeEphemeral:
+		err = &ephemeralError{}
+	case full.Stored():
+		v, err = ev.keys(ctx, full)
+		// Without the address, which the reference shows.
+		if absent, ok := errors.AsType[*absentError](err); ok {
+			err = absent
+		}
+		if forbidden, ok := errors.AsType[*ForbiddenError](err); ok {
+			err = forbidden
+		}
+	case ev.block(full) != nil:
+		v, err = ev.resource(ctx, full)
+	}
+	if summary := problemOf(err); summary != "" {
+		ev.report(r, summary, err)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if v != cty.NilVal {
+		ev.values[r.Address] = v
+		ev.heed(v)
+	}
+	return ev.check(ctx, r, v != cty.NilVal)
+}
+
+// unreadableError is a record that the schema of the installed provider does not fit.
+type unreadableError struct{ error }
+
+// problemOf is the summary of what is wrong with a reference; empty for an error of the server.
+func problemOf(err error) string {
+	switch {
+	case is[*ForbiddenError](err):
+		return "Reference without the right to read"
+	case is[*absentError](err):
+		return "Reference to a missing resource"
+	case is[*unreadableError](err):
+		return "Recorded value cannot be read"
+	case is[*ephemeralError](err):
+		return "Ephemeral values are not recorded"
+	}
+	return ""
+}
+
+func is[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
+}
+
+// ephemeralError is a reference to an ephemeral resource.
+type ephemeralError struct{}
+
+func (*ephemeralError) Error() string {
+	return "the value of an ephemeral resource is never recorded, and an evaluation opens none; refer to something else"
+}
+
+func (ev *evaluator) report(r plan.Reference, summary string, err error) {
+	for _, d := range plan.FromErrors(v1alpha1.SeverityError, summary, []error{err}) {
+		d.Attribute = r.Field
+		ev.diags = append(ev.diags, d)
+	}
+}
+
+// resource is the recorded value of a resource or a data source, unknown when no plan has applied it yet; NilVal when there is no
+// such object. What is sensitive is withheld from who may not read the state.
+func (ev *evaluator) resource(ctx context.Context, addr plan.Address) (cty.Value, error) {
+	v := cty.NilVal
+	for r, err := range ev.objects(ctx, addr) {
+		if err != nil {
+			return cty.NilVal, err
+		}
+		rec, err := ev.Ledger.Instance(ctx, r.ref)
+		if err != nil {
+			return cty.NilVal, err
+		}
+		if !rec.Exists() {
+			if v == cty.NilVal {
+				v = plan.Unknown(r.schema.Block)
+			}
+			continue
+		}
+		if v, err = instance.Recorded(&rec.State, r.schema); err != nil {
+			return cty.NilVal, &unreadableError{err}
+		}
+		v = plan.MarkSensitive(r.schema.Block, v)
+		if !v.ContainsMarked() {
+			return v, nil
+		}
+		plural, err := ev.Objects.Plural(r.ref)
+		if err != nil {
+			return cty.NilVal, err
+		}
+		err = ev.mayRead(ctx, readable{addr.Namespace, v1alpha1.ProviderGroup(r.entry.Name), plural + "/state", addr.Name})
+		if is[*ForbiddenError](err) {
+			return plan.Withhold(v)
+		}
+		return v, err
+	}
+	return v, nil
+}
+
+// check reports a type, an object or an attribute that there is not, with something near.
+func (ev *evaluator) check(ctx context.Context, r plan.Reference, exists bool) error {
+	var failed error
+	ev.diags = append(ev.diags, plan.CheckReferences([]plan.Reference{r}, plan.Catalog{
+		Block:  ev.block,
+		Exists: func(plan.Address) bool { return exists },
+		Types:  ev.Catalog.TypeNamesOf,
+		Names: func(a plan.Address) []string {
+			names, err := ev.names(ctx, a)
+			failed = err
+			return names
+		},
+	})...)
+	return failed
+}
+
+// names lists the names of the objects of a type, for who may read all of them.
+func (ev *evaluator) names(ctx context.Context, of plan.Address) ([]string, error) {
+	for _, provider := range ev.Catalog.ProvidersOf(of.Mode, of.Type) {
+		group := v1alpha1.ProviderGroup(provider)
+		plural, err := ev.Objects.Plural(v1alpha1.ObjectReference{APIVersion: group + "/" + v1alpha1.ResourceVersion, Kind: of.Kind(), Namespace: ev.home})
+		if err != nil {
+			return nil, err
+		}
+		err = ev.mayRead(ctx, readable{ev.home, group, plural, ""})
+		if is[*ForbiddenError](err) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	var names []string
+	for obj, err := range ev.Objects.List(ctx, ev.home) {
+		if err != nil {
+			return nil, err
+		}
+		if obj.GetKind() == of.Kind() {
+			names = append(names, obj.GetName())
+		}
+	}
+	return names, nil
+}

@@ -1,0 +1,198 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diff"
+)
+
+type consoleOptions struct {
+	*session
+	expressions []string
+}
+
+func newConsole(s *session) *cobra.Command {
+	o := &consoleOptions{session: s}
+	cmd := &cobra.Command{
+		Use:   "console",
+		Short: "Evaluate expressions over the recorded values",
+		Long: `Evaluate expressions over the recorded values.
+
+The console reads an expression from each line and prints its value in HCL syntax. An expression may refer to all that an
+expression in a spec may refer to, and call the same functions; "${" and "}" around it may be left out. It changes nothing.
+
+Values are those of the last apply. "(known after apply)" is in the place of what no plan has applied yet, and of what
+timestamp(), uuid() and bcrypt() give. "(sensitive value)" is in the place of what is sensitive; nonsensitive() shows it to
+those who have "get" on the subresource "state" of the kind, or on the Secret. Ephemeral resources are not opened.
+The caller needs "create" on evaluations, which is part of the role "view", and "get" on each object that is referred to.
+
+On a terminal, the arrow keys go through the lines before; "exit" and Ctrl-D end the console. In a pipe, the command exits
+with 1 when one of the expressions has an error. Empty lines and lines that begin with # are left out.`,
+		Example: `  kubectl hykube console -n prod
+
+  # one expression
+  kubectl hykube console -e 'cidrsubnet(sim_network.main.cidr, 8, 2)'
+
+  # in a pipe
+  echo 'length(sim_network.main.tags)' | kubectl hykube console`,
+		Args: noNames("-e EXPRESSION gives an expression"),
+		RunE: run(o),
+	}
+	cmd.Flags().StringArrayVarP(&o.expressions, "expression", "e", nil, "Expression to evaluate, in place of lines; may be given more than once")
+	return cmd
+}
+
+func (o *consoleOptions) Complete([]string) error { return o.connect() }
+
+func (o *consoleOptions) Validate() error { return nil }
+
+func (o *consoleOptions) Run(ctx context.Context) error {
+	if len(o.expressions) > 0 {
+		return o.each(ctx, o.expressions)
+	}
+	in, ok := o.In.(*os.File)
+	if ok && o.ask && o.live {
+		return o.converse(ctx, in)
+	}
+	return o.pipe(ctx)
+}
+
+// each evaluates the expressions of -e.
+func (o *consoleOptions) each(ctx context.Context, expressions []string) error {
+	failed := false
+	for _, text := range expressions {
+		good, err := o.evaluate(ctx, text, 0)
+		if err != nil {
+			return err
+		}
+		failed = failed || !good
+	}
+	return failure(failed)
+}
+
+// pipe evaluates each line of standard input.
+func (o *consoleOptions) pipe(ctx context.Context) error {
+	failed := false
+	for n := 1; ; n++ {
+		text, err := o.line()
+		if errors.Is(err, io.EOF) {
+			return failure(failed)
+		}
+		if err != nil {
+			return fmt.Errorf("read standard input: %w", err)
+		}
+		if empty(text) {
+			continue
+		}
+		if leaves(text) {
+			return failure(failed)
+		}
+		good, err := o.evaluate(ctx, strings.TrimRight(text, "\r\n"), n)
+		if err != nil {
+			return err
+		}
+		failed = failed || !good
+	}
+}
+
+func failure(failed bool) error {
+	if failed {
+		return silent(ExitError)
+	}
+	return nil
+}
+
+func empty(line string) bool {
+	line = strings.TrimSpace(line)
+	return line == "" || strings.HasPrefix(line, "#")
+}
+
+func leaves(line string) bool {
+	line = strings.TrimSpace(line)
+	return line == "exit" || line == "quit"
+}
+
+// converse evaluates what a person types.
+func (o *consoleOptions) converse(ctx context.Context, in *os.File) error {
+	prompt := term.NewTerminal(struct {
+		io.Reader
+		io.Writer
+	}{in, o.Out}, "> ")
+	for {
+		text, err := o.typed(in, prompt)
+		switch {
+		case errors.Is(err, io.EOF):
+			fmt.Fprintln(o.Out)
+			return nil
+		case err != nil:
+			return fmt.Errorf("read terminal: %w", err)
+		case leaves(text):
+			return nil
+		case empty(text):
+			continue
+		}
+		if _, err := o.evaluate(ctx, text, 0); err != nil {
+			// The next expression may well be answered, such as when the server is back.
+			PrintError(o.ErrOut, err)
+		}
+	}
+}
+
+// typed reads one line. The terminal is in raw mode for as long, so that Ctrl-C ends an evaluation as it ends any command.
+func (o *consoleOptions) typed(in *os.File, prompt *term.Terminal) (string, error) {
+	before, err := term.MakeRaw(int(in.Fd()))
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = term.Restore(int(in.Fd()), before) }()
+	if width, height := o.size(); width > 0 {
+		_ = prompt.SetSize(width, height)
+	}
+	return prompt.ReadLine()
+}
+
+// evaluate asks the server for the value of an expression and prints it; good is false when the expression has an error. line is
+// the number of its line in a pipe, or 0.
+func (o *consoleOptions) evaluate(ctx context.Context, expression string, line int) (good bool, err error) {
+	in, out := &v1alpha1.Evaluation{Spec: v1alpha1.EvaluationSpec{Expression: expression}}, &v1alpha1.Evaluation{}
+	in.Namespace = o.namespace
+	if err := o.hykube.Post().Namespace(o.namespace).Resource("evaluations").Body(in).Do(ctx).Into(out); err != nil {
+		return false, fmt.Errorf("evaluate: %w", explain(err, o.server()))
+	}
+	good = true
+	for _, d := range out.Status.Diagnostics {
+		if d.Severity == v1alpha1.SeverityError {
+			good = false
+		}
+		fmt.Fprintln(o.ErrOut, o.describe(d, line))
+	}
+	if good {
+		fmt.Fprintln(o.Out, diff.Clean(out.Status.Value, true))
+	}
+	return good, nil
+}
+
+func (o *consoleOptions) describe(d v1alpha1.Diagnostic, line int) string {
+	severity := strings.ToLower(string(d.Severity))
+	if d.Severity == v1alpha1.SeverityError {
+		severity = o.style.Red(severity)
+	}
+	at := d.Attribute
+	if line > 0 {
+		at = strings.TrimSuffix(fmt.Sprintf("line %d, %s", line, at), ", ")
+	}
+	text := severity + ": "
+	if at != "" {
+		text += at + ": "
+	}
+	return text + diff.Clean(strings.TrimSpace(d.Summary+": "+d.Detail), true)
+}
