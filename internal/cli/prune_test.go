@@ -106,14 +106,22 @@ func TestPrune(t *testing.T) {
 					t.Errorf("%s %q was uploaded without the label of the set", u.GetKind(), u.GetName())
 				}
 			}
-			if tc.reason != "yes" {
-				return
-			}
-			parent := &unstructured.Unstructured{Object: f.objects["v1/secrets/default/web"]}
-			if got := parent.GetAnnotations()[kindsAnnotation]; got != "Secret,sim-network.sim.hykube.io" {
-				t.Errorf("the parent records the kinds %q", got)
-			}
 		})
+	}
+}
+
+// Files without any resource make no plan, and what left them goes all the same.
+func TestPruneWithoutPlan(t *testing.T) {
+	f := newFakeServer(t)
+	f.hasSet(ofWeb)
+	delete(f.objects, "sim.hykube.io/v1/sim-networks/default/old")
+	_, secret, _ := strings.Cut(twoFiles, "---\n")
+	out, errOut, code := f.runIn(asking, "yes\n", "apply", "-f", write(t, secret), "--prune", "--applyset", "web")
+	if code != ExitDone || !strings.Contains(errOut, "record the files, and delete what left them?") || !strings.Contains(out, "secret/old pruned") || len(f.plans) > 0 {
+		t.Errorf("code %d, %d plans:\n%s\n%s", code, len(f.plans), out, errOut)
+	}
+	if got, want := slices.Sorted(maps.Keys(f.objects)), []string{"v1/secrets/default/db", "v1/secrets/default/web"}; !cmp.Equal(got, want) {
+		t.Errorf("objects %v", got)
 	}
 }
 
