@@ -51,16 +51,21 @@ The server serves $(server_url)
 "kubectl" below is bin/hykube kubectl: kubectl with the plugin built in.
 END
 
+# The files are copied, since the journey changes them.
+mkdir "$work/first"
+cp examples/first/* "$work/first"
+cd "$work"
+
 title "Namespace and providers first: no plan can be made without them"
-run kubectl apply --server-side -f examples/first/00-namespace.yaml -f examples/first/10-providers.yaml
+run kubectl apply --server-side -f first/00-namespace.yaml -f first/10-providers.yaml
 run kubectl wait --for=condition=Ready --timeout=60s provider/sim provider/time
 
 title "Plan: what the files would do, and nothing is recorded"
-run kubectl hykube plan -f examples/first
+run kubectl hykube plan -f first
 expect "plan creates nothing yet" 0 "$(objects)"
 
 title "Apply: the same plan, then the files are recorded and it is applied, in the order of the references"
-run kubectl hykube apply -f examples/first --auto-approve
+run kubectl hykube apply -f first --auto-approve
 run simcloud calls --op create
 applied=$(objects)
 ((applied > 0)) || die "nothing exists in the cloud after the plan was applied"
@@ -69,17 +74,17 @@ title "Look: values that only the provider could know"
 run kubectl get sim-networks,sim-instances,sim-disks -n first
 run kubectl get sim-instance web -n first -o 'jsonpath={.status.attributes.id} {.status.attributes.public_ip}{"\n"}'
 
-title "Change one field: an update in place"
-run kubectl patch sim-instance web -n first --type merge -p '{"spec":{"size":"medium"}}'
-run kubectl hykube apply --all -n first --auto-approve
+title "Change one argument in the file: an update in place"
+run sed -i 's/size: small/size: medium/' first/30-servers.yaml
+run kubectl hykube apply -f first --auto-approve
 expect "changes of the plan that are updates" 1 "$(planned update)"
 
 title "Change another: a replacement, with the reason"
-run kubectl patch sim-instance web -n first --type merge -p '{"spec":{"image":"ubuntu-24.04"}}'
-run kubectl hykube apply --all -n first --auto-approve
+run sed -i '0,/debian-13/s//ubuntu-24.04/' first/30-servers.yaml
+run kubectl hykube apply -f first --auto-approve
 expect "changes of the plan that are replacements" 1 "$(planned replace)"
 
-title "Somebody changes the cloud behind our back: found, and put right"
+title "The cloud changes behind our back: found, and put right"
 run simcloud drift instance database size=huge
 run kubectl hykube plan --refresh=All -n first
 expect "changes of the plan that drifted" 1 "$(planned drifted)"
@@ -89,7 +94,9 @@ title "Destroy, in the reverse order"
 run kubectl hykube destroy --all -n first --auto-approve
 run simcloud calls --op delete
 expect "objects in the cloud" 0 "$(objects)"
-run kubectl get plans -n first
+
+title "Who approved what"
+run kubectl hykube history -n first
 
 title "Done in $SECONDS s; the server, the cloud and the provider processes stop now"
 echo "Next: make run, then read docs/concepts.md"

@@ -17,11 +17,12 @@ found again by the next make run. The server's log is .cache/run/server.log.
 In another terminal:
 
   export KUBECONFIG=$KUBECONFIG SIMCLOUD_ADDRESS=$SIMCLOUD_ADDRESS PATH=$bin:\$PATH
-  hykube kubectl hykube apply -f examples/first     # write, plan, ask, apply
-  hykube kubectl get hykube -n first                # what is there now
+  hykube kubectl hykube apply -f examples/first     # plan, ask, record, apply
+  hykube kubectl hykube get all -n first            # the resources
   hykube kubectl hykube ui                          # the runs, in the Temporal Web UI
   simcloud drift network main tags.team=rogue       # change the cloud behind Hykube's back
   hykube kubectl hykube plan --refresh=All -n first # and find it
+  hykube kubectl hykube apply -f examples/hello     # two real providers, on this machine
 
 With kubectl on your PATH, "kubectl hykube" does the same as "hykube kubectl hykube".
 END

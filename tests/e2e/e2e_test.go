@@ -203,6 +203,10 @@ func terminate(cmd *exec.Cmd) error {
 }
 
 func TestStories(t *testing.T) {
+	examples, err := filepath.Abs("../../examples")
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Setup: func(env *testscript.Env) error {
@@ -215,6 +219,7 @@ func TestStories(t *testing.T) {
 				"NAMESPACE":        namespace,
 				"SIMCLOUD_ADDRESS": shared.cloudAddress,
 				"MIRROR":           shared.mirror,
+				"EXAMPLES":         examples,
 				"TOKENS":           filepath.Join(shared.dir, "tokens.csv"),
 				"DATA":             filepath.Join(shared.dir, "data"),
 				"NO_COLOR":         "1",
