@@ -204,9 +204,9 @@ func (s *served) writeStatus(j *jsonWriter) {
 	j.string("type", "object")
 	j.string("description", "What the server and the provider know. Read-only.")
 	j.object("properties", func() {
-		j.value("observedGeneration", map[string]any{"type": "integer", "format": "int64", "description": "Generation of spec and lifecycle that a plan judged last: it was planned, refused, failed or applied. The conditions speak of it."})
-		j.value("appliedGeneration", map[string]any{"type": "integer", "format": "int64", "description": "Generation of spec and lifecycle that was applied last."})
-		j.value("pendingPlan", map[string]any{"type": "string", "description": "Plan that waits for approval and changes the object."})
+		for name, model := range statusFields() {
+			j.value(name, model)
+		}
 		j.object("conditions", func() { writeRef(j, modelConditions, "Ready, Reconciling, Stalled and Drifted.") })
 		if s.Mode != v1alpha1.ModeManaged && s.Mode != v1alpha1.ModeData {
 			return
@@ -217,6 +217,18 @@ func (s *served) writeStatus(j *jsonWriter) {
 			writeBlock(j, s.Schema.Block, true)
 		})
 	})
+}
+
+// statusFields are the models of the fields of a status beside its conditions and attributes, sorted by name.
+func statusFields() iter.Seq2[string, map[string]any] {
+	generation := func(description string) map[string]any {
+		return map[string]any{"type": "integer", "format": "int64", "description": description}
+	}
+	return func(yield func(string, map[string]any) bool) {
+		_ = yield("appliedGeneration", generation("Generation of spec and lifecycle that was applied last.")) &&
+			yield("observedGeneration", generation("Generation of spec and lifecycle that a plan judged last: it was planned, refused, failed or applied. The conditions speak of it.")) &&
+			yield("pendingPlan", map[string]any{"type": "string", "description": "Plan that waits for approval and changes the object."})
+	}
 }
 
 // writeRef refers to a model. A reference cannot have siblings in OpenAPI 3.0, hence allOf.

@@ -20,7 +20,7 @@ import (
 const swaggerPath = "/openapi/v2"
 
 // swaggerVersion is part of the hash of the document; it grows when the models below change.
-const swaggerVersion = 1
+const swaggerVersion = 2
 
 // swaggerPrefix leads to the models of a document of version 2.
 const swaggerPrefix = "#/definitions/"
@@ -227,14 +227,17 @@ func writeSwaggerShared(j *jsonWriter, there func(name string) bool) {
 	j.value(swaggerSpec, free("Arguments of the type, under the provider's own names. A string with an expression, such as ${sim_network.main.id}, may be the value of any of them. /openapi/v3 describes each argument."))
 	j.value(swaggerLifecycle, free("How Hykube goes about changes: Terraform's meta-arguments. /openapi/v3 describes each field."))
 	status := free("What the server and the provider know. Read-only.")
-	status["properties"] = map[string]any{
-		"observedGeneration": map[string]any{"type": "integer", "format": "int64"},
+	properties := map[string]any{
 		"conditions": map[string]any{
 			"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": []string{"type"},
 			"items": map[string]any{"$ref": swaggerPrefix + modelOf(metav1.Condition{})},
 		},
 		"attributes": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true},
 	}
+	for name, model := range statusFields() {
+		properties[name] = model
+	}
+	status["properties"] = properties
 	j.value(swaggerStatus, status)
 	for name, model := range metaModels(swaggerPrefix) {
 		if !there(name) {
