@@ -322,7 +322,7 @@ func (a *Activities) Finish(ctx context.Context, f workflows.Finish) (workflows.
 		return workflows.Finished{}, err
 	}
 	if po.Status.FinishedAt != nil && po.Status.Progress == nil {
-		return workflows.Finished{Outcome: "Refused"}, nil
+		return workflows.Finished{Outcome: workflows.OutcomeRefused}, nil
 	}
 	work, err := a.loadWork(ctx, po.UID)
 	if err != nil {
@@ -364,7 +364,7 @@ func (a *Activities) Finish(ctx context.Context, f workflows.Finish) (workflows.
 		var reason, message string
 		switch {
 		case counts.Failed == 0 && counts.Skipped == 0:
-			finished.Outcome = "Applied"
+			finished.Outcome = workflows.OutcomeApplied
 			message = fmt.Sprintf("%d of %d changes were made.", counts.Done, counts.Total)
 			if blocked > 0 {
 				message += fmt.Sprintf(" %s left out, as the approval says.", counted(blocked, "more is blocked and was", "more are blocked and were"))
@@ -374,11 +374,11 @@ func (a *Activities) Finish(ctx context.Context, f workflows.Finish) (workflows.
 			return
 		case cancelled && len(stale) == 0:
 			// What failed may have failed because the provider was asked to stop; the message counts it.
-			finished.Outcome, reason = "Cancelled", v1alpha1.ReasonCancelled
+			finished.Outcome, reason = workflows.OutcomeCancelled, v1alpha1.ReasonCancelled
 		case len(stale) == int(counts.Failed):
-			finished.Outcome, reason = "Stale", v1alpha1.ReasonStale
+			finished.Outcome, reason = workflows.OutcomeStale, v1alpha1.ReasonStale
 		default:
-			finished.Outcome, reason = "Failed", v1alpha1.ReasonApplyFailed
+			finished.Outcome, reason = workflows.OutcomeFailed, v1alpha1.ReasonApplyFailed
 		}
 		switch {
 		case !begun && len(stale) > 0:

@@ -103,7 +103,7 @@ func (a *Activities) Publish(ctx context.Context, in workflows.Publish) (workflo
 	failed := plan.HasErrors(diags)
 	diags = slices.Concat(once(diags), forbidden, postponed)
 	if failed {
-		return workflows.Published{Summary: "failed"}, errors.Join(a.failPlan(ctx, p, summarize(diags), diags), a.dropDocuments(ctx, po))
+		return workflows.Published{Summary: "failed", Failed: true}, errors.Join(a.failPlan(ctx, p, summarize(diags), diags), a.dropDocuments(ctx, po))
 	}
 	if empty {
 		summary.RecordUpdates = 0 // nothing of it is applied
@@ -284,7 +284,7 @@ func planFailed(po *v1alpha1.Plan) bool {
 
 func publishedOf(po *v1alpha1.Plan) workflows.Published {
 	if po.Status.Summary == nil {
-		return workflows.Published{Summary: "failed"}
+		return workflows.Published{Summary: "failed", Failed: true}
 	}
 	return workflows.Published{Summary: po.Status.Summary.Text}
 }

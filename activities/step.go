@@ -43,6 +43,11 @@ func (a *Activities) Step(ctx context.Context, in workflows.StepInput) (workflow
 		// Why stands with the change: what a provider says may hold what payloads must not.
 		return result, temporal.NewApplicationError("the provider could not be reached, or asked to be called later", "Transient")
 	}
+	if err == nil && !result.OK && result.State != string(v1alpha1.ChangePending) {
+		// The Web UI shows the step as failed. It is not tried again.
+		return result, temporal.NewNonRetryableApplicationError(fmt.Sprintf("the change is %s; kubectl hykube status %s -n %s says why",
+			result.State, in.Plan.Name, in.Plan.Namespace), workflows.ErrorStep, nil)
+	}
 	return result, err
 }
 

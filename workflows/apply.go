@@ -45,7 +45,14 @@ func ApplyPlan(ctx workflow.Context, p Plan) (Finished, error) {
 	}
 	workflow.SetCurrentDetails(ctx, fmt.Sprintf("**%s** in namespace **%s**: %s; %d done, %d failed, %d not tried",
 		p.Name, p.Namespace, finished.Outcome, finished.Done, finished.Failed, finished.Skipped))
-	return finished, upsert(ctx, nil, finished.Outcome)
+	if err := upsert(ctx, nil, finished.Outcome); err != nil {
+		return Finished{}, err
+	}
+	switch finished.Outcome {
+	case OutcomeFailed, OutcomeStale, OutcomeRefused:
+		return finished, failRun(ctx, p, finished.Outcome, fmt.Sprintf("%d changes were made, %d failed, %d were not tried", finished.Done, finished.Failed, finished.Skipped))
+	}
+	return finished, nil
 }
 
 func applySteps(ctx workflow.Context, p Plan, begun Begun) (cancelled bool, err error) {

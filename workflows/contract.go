@@ -29,6 +29,9 @@ const SignalCancel = "cancel"
 // ErrorMoved is the type of the error of an activity that found an object changed since the survey.
 const ErrorMoved = "Moved"
 
+// ErrorStep is the type of the error of a step that failed. The ledger says why.
+const ErrorStep = "StepFailed"
+
 // ErrorFinal is the type of the error of an activity that must not be tried again.
 const ErrorFinal = "Final"
 
@@ -47,11 +50,20 @@ type Plan struct {
 	UID       string `json:"uid"`
 }
 
-// PlanID is the ID of the workflow that makes the plan. It holds no text that a user chose.
-func (p Plan) PlanID() string { return "plan-" + p.UID }
+// PlanID is the ID of the workflow that makes the plan. Names of objects are DNS names, so they are safe in an ID; the UID tells plans
+// of one name apart.
+func (p Plan) PlanID() string { return "plan." + p.Namespace + "." + p.Name + "." + p.UID }
 
 // ApplyID is the ID of the workflow that applies the plan.
-func (p Plan) ApplyID() string { return "apply-" + p.UID }
+func (p Plan) ApplyID() string { return "apply." + p.Namespace + "." + p.Name + "." + p.UID }
+
+// FormerID is the ID that earlier versions gave to the workflow with this ID.
+func (p Plan) FormerID(id string) string {
+	if id == p.PlanID() {
+		return "plan-" + p.UID
+	}
+	return "apply-" + p.UID
+}
 
 // Surveyed is what a survey found.
 type Surveyed struct {
@@ -85,6 +97,8 @@ type Published struct {
 	Summary string `json:"summary"`
 	// Empty is true when there is nothing to do.
 	Empty bool `json:"empty"`
+	// Failed is true when the plan could not be made; its conditions and diagnostics say why.
+	Failed bool `json:"failed,omitempty"`
 }
 
 // Failure is why a plan could not be made.
@@ -131,7 +145,19 @@ type Finish struct {
 	Cancelled bool `json:"cancelled,omitempty"`
 }
 
-// Finished is the outcome of an apply: Applied, Failed, Stale or Cancelled.
+// Outcomes of an apply.
+const (
+	OutcomeApplied   = "Applied"
+	OutcomeFailed    = "Failed"
+	OutcomeStale     = "Stale"
+	OutcomeRefused   = "Refused"
+	OutcomeCancelled = "Cancelled"
+)
+
+// OutcomePlanFailed is the outcome of a plan that could not be made.
+const OutcomePlanFailed = "PlanFailed"
+
+// Finished is how an apply ended; Outcome is one of the constants above.
 type Finished struct {
 	Outcome string `json:"outcome"`
 	Done    int    `json:"done"`

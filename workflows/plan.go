@@ -13,7 +13,7 @@ import (
 const surveys = 5
 
 // MakePlan makes a plan: it surveys the objects, asks the providers what they would do, and publishes the result.
-// A failure ends in the Plan's conditions, not in a failed run.
+// A failure ends in the Plan's conditions, and in a failed run.
 func MakePlan(ctx workflow.Context, p Plan) (Published, error) {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: 6 * time.Hour,
@@ -30,10 +30,28 @@ func MakePlan(ctx workflow.Context, p Plan) (Published, error) {
 		if ferr := workflow.ExecuteActivity(titled(ctx, "record why the plan failed"), ActivityFail, failure).Get(ctx, nil); ferr != nil {
 			return Published{}, errors.Join(err, ferr)
 		}
-		published, outcome = Published{Summary: "failed"}, "PlanFailed"
+		published = Published{Summary: "failed", Failed: true}
+	}
+	if published.Failed {
+		outcome = OutcomePlanFailed
 	}
 	workflow.SetCurrentDetails(ctx, fmt.Sprintf("**%s** in namespace **%s**: %s", p.Name, p.Namespace, published.Summary))
-	return published, upsert(ctx, nil, outcome)
+	if err := upsert(ctx, nil, outcome); err != nil {
+		return Published{}, err
+	}
+	if published.Failed {
+		return published, failRun(ctx, p, OutcomePlanFailed, "the plan could not be made")
+	}
+	return published, nil
+}
+
+// failRun is the error with which a run ends, so that the Web UI shows it as failed. Why it failed is on the Plan object: what a
+// provider says may hold what payloads must not. Histories of earlier versions, which ended as completed, still replay.
+func failRun(ctx workflow.Context, p Plan, outcome, message string) error {
+	if workflow.GetVersion(ctx, "failed-runs-fail", workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+		return nil
+	}
+	return temporal.NewNonRetryableApplicationError(fmt.Sprintf("%s; kubectl hykube status %s -n %s says why", message, p.Name, p.Namespace), outcome, nil)
 }
 
 func makePlan(ctx workflow.Context, p Plan) (Published, error) {

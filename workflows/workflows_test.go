@@ -147,11 +147,18 @@ func TestPlanThatCannotBeMadeSaysWhy(t *testing.T) {
 	}}
 	env := h.environment(t)
 	env.ExecuteWorkflow(MakePlan, Plan{Namespace: "prod", Name: "p", UID: "u"})
-	if err := env.GetWorkflowError(); err != nil {
-		t.Fatal(err)
-	}
+	wantFailed(t, env.GetWorkflowError(), OutcomePlanFailed)
 	want := []Failure{{Plan: Plan{Namespace: "prod", Name: "p", UID: "u"}, Message: "the store is on fire"}}
 	if diff := cmp.Diff(want, h.failures); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// wantFailed wants that a run ended as failed, for a reason that is typed, and never to be tried again.
+func wantFailed(t *testing.T, err error, outcome string) {
+	t.Helper()
+	ae, ok := errors.AsType[*temporal.ApplicationError](err)
+	if !ok || ae.Type() != outcome || !ae.NonRetryable() {
+		t.Errorf("the run ended with %v, want a failure of type %s that is not tried again", err, outcome)
 	}
 }

@@ -43,6 +43,8 @@ type Plans struct {
 	// namespaces are those in which plans were made or ended; dropped are the UIDs of plans that were deleted.
 	namespaces, dropped *queue
 
+	started time.Time
+
 	mu sync.Mutex
 	// bindings are what waiting plans are bound to, by namespace.
 	bindings map[string]*bindings
@@ -55,6 +57,7 @@ type Plans struct {
 }
 
 func (p *Plans) start() {
+	p.started = time.Now()
 	p.begun, p.plans = map[string]bool{}, map[cache.ObjectName]workflows.Plan{}
 	p.bindings, p.stages = map[string]*bindings{}, map[types.UID]stage{}
 	p.queue = newQueue("plan", p.Logger, p.reconcile)
@@ -99,13 +102,15 @@ func (p *Plans) reconcile(ctx context.Context, name cache.ObjectName) error {
 	case obj.Spec.Speculative && obj.Status.UploadedObjects == nil:
 		return p.awaitObjects(ctx, name, obj)
 	case planned == nil || planned.Reason == v1alpha1.ReasonPlanning:
-		return p.begin(ctx, ref, ref.PlanID(), workflows.PlanName, workflows.MakePlan, &v1alpha1.PlanRuns{Plan: ref.PlanID()})
+		_, err := p.begin(ctx, obj, ref, ref.PlanID(), workflows.PlanName)
+		return err
 	case meta.IsStatusConditionTrue(obj.Status.Conditions, v1alpha1.ConditionApproved):
-		if err := p.begin(ctx, ref, ref.ApplyID(), workflows.ApplyName, workflows.ApplyPlan, &v1alpha1.PlanRuns{Plan: ref.PlanID(), Apply: ref.ApplyID()}); err != nil {
+		id, err := p.begin(ctx, obj, ref, ref.ApplyID(), workflows.ApplyName)
+		if err != nil {
 			return err
 		}
 		if obj.Status.Cancel != nil {
-			return p.signal(ctx, ref.ApplyID())
+			return p.signal(ctx, id)
 		}
 	}
 	return nil
@@ -135,15 +140,28 @@ func (p *Plans) awaitObjects(ctx context.Context, name cache.ObjectName, obj *v1
 	return p.Ledger.DropDocuments(ctx, obj.UID)
 }
 
-// begin starts a workflow, unless it runs already.
-func (p *Plans) begin(ctx context.Context, ref workflows.Plan, id, name string, workflow any, runs *v1alpha1.PlanRuns) error {
+// begin starts a workflow, unless it runs already, and returns its ID.
+func (p *Plans) begin(ctx context.Context, obj *v1alpha1.Plan, ref workflows.Plan, id, name string) (string, error) {
 	p.mu.Lock()
 	begun := p.begun[id]
 	p.mu.Unlock()
 	if begun {
-		return nil
+		return p.runID(obj, ref, id), nil
 	}
-	_, err := p.Temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+	asked := id
+	id, err := p.findRun(ctx, obj, ref, id)
+	if err != nil {
+		return "", err
+	}
+	// The cache may be behind, and Temporal starts a run again that ended as failed: the plan itself says whether that was the end.
+	fresh, err := p.Status.Get(ctx, ref.Namespace, ref.Name, uid(ref))
+	if errors.Is(err, activities.ErrGone) || err == nil && fresh.Status.FinishedAt != nil {
+		return id, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	_, err = p.Temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 		ID: id, TaskQueue: workflows.TaskQueue,
 		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
 		WorkflowIDReusePolicy:    enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY,
@@ -154,16 +172,53 @@ func (p *Plans) begin(ctx context.Context, ref workflows.Plan, id, name string, 
 		StaticSummary: fmt.Sprintf("%s %s/%s", name, ref.Namespace, ref.Name),
 	}, name, ref)
 	if _, ran := errors.AsType[*serviceerror.WorkflowExecutionAlreadyStarted](err); err != nil && !ran {
-		return fmt.Errorf("start workflow %q: %w", id, err)
+		return "", fmt.Errorf("start workflow %q: %w", id, err)
 	}
-	err = p.Status.UpdateStatus(ctx, ref.Namespace, ref.Name, uid(ref), func(s *v1alpha1.PlanStatus) { s.Runs = runs })
+	err = p.Status.UpdateStatus(ctx, ref.Namespace, ref.Name, uid(ref), func(s *v1alpha1.PlanStatus) {
+		if s.Runs == nil {
+			s.Runs = &v1alpha1.PlanRuns{}
+		}
+		if name == workflows.PlanName {
+			s.Runs.Plan = id
+		} else {
+			s.Runs.Apply = id
+		}
+	})
 	if err != nil && !errors.Is(err, activities.ErrGone) {
-		return err
+		return "", err
 	}
 	p.mu.Lock()
-	p.begun[id] = true
+	p.begun[asked] = true
 	p.mu.Unlock()
-	return nil
+	return id, nil
+}
+
+// runID is the ID under which a workflow was begun, which an earlier version may have done; id if it was not.
+func (p *Plans) runID(obj *v1alpha1.Plan, ref workflows.Plan, id string) string {
+	switch runs := obj.Status.Runs; {
+	case runs == nil:
+	case id == ref.PlanID() && runs.Plan != "":
+		return runs.Plan
+	case id == ref.ApplyID() && runs.Apply != "":
+		return runs.Apply
+	}
+	return id
+}
+
+// findRun is runID, of a workflow that may have been begun before this process started without a word of it on the Plan.
+func (p *Plans) findRun(ctx context.Context, obj *v1alpha1.Plan, ref workflows.Plan, id string) (string, error) {
+	if known := p.runID(obj, ref, id); known != id || obj.CreationTimestamp.After(p.started) {
+		return known, nil
+	}
+	former := ref.FormerID(id)
+	_, err := p.Temporal.DescribeWorkflowExecution(ctx, former, "")
+	if _, none := errors.AsType[*serviceerror.NotFound](err); none {
+		return id, nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("look for workflow %q: %w", former, err)
+	}
+	return former, nil
 }
 
 func (p *Plans) signal(ctx context.Context, id string) error {
@@ -265,7 +320,7 @@ func (p *Plans) forget(name cache.ObjectName, ref workflows.Plan) {
 	defer p.mu.Unlock()
 	delete(p.plans, name)
 	delete(p.stages, uid(ref))
-	for _, key := range []string{ref.PlanID(), ref.ApplyID(), ref.ApplyID() + " cancel", ref.UID + " record"} {
+	for _, key := range []string{ref.PlanID(), ref.ApplyID(), ref.ApplyID() + " cancel", ref.FormerID(ref.ApplyID()) + " cancel", ref.UID + " record"} {
 		delete(p.begun, key)
 	}
 }

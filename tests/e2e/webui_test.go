@@ -58,13 +58,14 @@ func TestAppliedPlanInWebUI(t *testing.T) {
 	address, enter := startUI(t)
 
 	// The address that is printed lets the browser in; from then on a cookie does.
-	browser.See(enter, pageLimit, "apply-"+uid)
+	planRun, applyRun := "plan.story-webui."+name+"."+uid, "apply.story-webui."+name+"."+uid
+	browser.See(enter, pageLimit, applyRun)
 	runs := address + "/temporal/namespaces/hykube/workflows"
-	browser.See(runs+"?query="+url.QueryEscape(fmt.Sprintf("HykubePlan=%q", name)), pageLimit, "apply-"+uid, "plan-"+uid, "Completed")
-	browser.See(runs+"?query="+url.QueryEscape(`HykubeOutcome="Applied" AND HykubeNamespace="story-webui"`), pageLimit, "apply-"+uid)
+	browser.See(runs+"?query="+url.QueryEscape(fmt.Sprintf("HykubePlan=%q", name)), pageLimit, applyRun, planRun, "Completed")
+	browser.See(runs+"?query="+url.QueryEscape(`HykubeOutcome="Applied" AND HykubeNamespace="story-webui"`), pageLimit, applyRun)
 
 	// The run tells what it did, in words, and holds no secret.
-	text := browser.See(runs+"/apply-"+uid+"/"+runID(t, "apply-"+uid)+"/timeline", pageLimit, "Completed",
+	text := browser.See(runs+"/"+applyRun+"/"+runID(t, applyRun)+"/timeline", pageLimit, "Completed",
 		"create sim_network.main", "create sim_subnet.front", "check the approval, order the steps", "record the outcome")
 	secret := shared.ask(t, "get", "--raw", "/apis/sim.hykube.io/v1/namespaces/story-webui/sim-passwords/db/state")
 	if _, rest, ok := strings.Cut(secret, `"result":"`); !ok {

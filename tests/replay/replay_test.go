@@ -4,6 +4,7 @@ package replay
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"os"
 	"path/filepath"
@@ -89,11 +90,20 @@ func recordRuns(t *testing.T) {
 			return workflows.Begun{Steps: steps, Total: len(steps), Providers: []string{"sim"}}, nil
 		},
 		workflows.ActivityStep: func(_ context.Context, in workflows.StepInput) (workflows.StepResult, error) {
-			return workflows.StepResult{OK: in.Plan.Name != "failing" || in.Change != 0, State: "Done"}, nil
+			if in.Plan.Name == "failing" && in.Change == 0 {
+				return workflows.StepResult{State: "Failed"}, temporal.NewNonRetryableApplicationError("the change is Failed", workflows.ErrorStep, nil)
+			}
+			return workflows.StepResult{OK: true, State: "Done"}, nil
 		},
 		workflows.ActivityLane: func(context.Context, workflows.Plan) error { return nil },
-		workflows.ActivityFinish: func(context.Context, workflows.Finish) (workflows.Finished, error) {
-			return workflows.Finished{Outcome: "Applied", Done: 3}, nil
+		workflows.ActivityFinish: func(_ context.Context, f workflows.Finish) (workflows.Finished, error) {
+			switch f.Plan.Name {
+			case "failing":
+				return workflows.Finished{Outcome: workflows.OutcomeFailed, Done: 1, Failed: 1, Skipped: 1}, nil
+			case "refused":
+				return workflows.Finished{Outcome: workflows.OutcomeRefused}, nil
+			}
+			return workflows.Finished{Outcome: workflows.OutcomeApplied, Done: 3}, nil
 		},
 	} {
 		w.RegisterActivityWithOptions(fn, activity.RegisterOptions{Name: name})
@@ -120,7 +130,9 @@ func recordRun(t *testing.T, c client.Client, workflowName, name string) {
 		t.Fatal(err)
 	}
 	if err := run.Get(ctx, nil); err != nil {
-		t.Fatal(err)
+		if _, failed := errors.AsType[*temporal.WorkflowExecutionError](err); !failed {
+			t.Fatal(err)
+		}
 	}
 	h := &history.History{}
 	for events := c.GetWorkflowHistory(ctx, run.GetID(), run.GetRunID(), false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); events.HasNext(); {
@@ -134,7 +146,7 @@ func recordRun(t *testing.T, c client.Client, workflowName, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join("testdata", workflowName+"-"+name+"-v1.json"), data, 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join("testdata", workflowName+"-"+name+"-v2.json"), data, 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
