@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
@@ -17,13 +18,19 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
+
+	"github.com/hykube/hykube/api/v1alpha1"
 )
 
 // uiPath is where the server serves Temporal's Web UI.
 const uiPath = "/temporal/"
 
+// temporalNamespace is the Temporal namespace of the runs.
+const temporalNamespace = "hykube"
+
 type uiOptions struct {
 	*session
+	name string
 	open bool
 	port int
 }
@@ -31,24 +38,34 @@ type uiOptions struct {
 func newUI(s *session) *cobra.Command {
 	o := &uiOptions{session: s}
 	cmd := &cobra.Command{
-		Use:   "ui",
+		Use:   "ui [PLAN]",
 		Short: "Open the Web UI of the runs with your own credentials",
 		Long: `Open the Web UI of the runs with your own credentials.
 
 The Web UI is behind the server's own authentication, which a browser can't do with a kubeconfig. This command listens on
 a loopback port and passes requests on as you. Only who has the printed address gets in: it carries a random key, which
-becomes a cookie. It runs until Ctrl-C.`,
-		Example: `  kubectl hykube ui --open`,
-		Args:    cobra.NoArgs,
-		RunE:    run(o),
+becomes a cookie. It runs until Ctrl-C.
+
+With the name of a plan it opens the run that applied the plan, or the run that made it when nothing was applied.`,
+		Example: `  kubectl hykube ui --open
+  kubectl hykube ui apply-x7k2d -n prod --open`,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: completePlans(s, nil),
+		RunE:              run(o),
 	}
 	cmd.Flags().BoolVar(&o.open, "open", false, "Open the address in a browser")
 	cmd.Flags().IntVar(&o.port, "port", 0, "Loopback port to listen on; 0 takes a free one")
 	return cmd
 }
 
-func (o *uiOptions) Complete([]string) error { return o.connect() }
-func (o *uiOptions) Validate() error         { return nil }
+func (o *uiOptions) Complete(args []string) error {
+	if len(args) == 1 {
+		o.name = args[0]
+	}
+	return o.connect()
+}
+
+func (o *uiOptions) Validate() error { return nil }
 
 func (o *uiOptions) Run(ctx context.Context) error {
 	proxy, err := newUIProxy(o.cfg, rand.Text())
@@ -58,6 +75,15 @@ func (o *uiOptions) Run(ctx context.Context) error {
 	// Asked once before anybody looks at a blank page.
 	if err := proxy.probe(ctx); err != nil {
 		return explain(err, o.server())
+	}
+	if o.name != "" {
+		p, err := o.getPlan(ctx, o.namespace, o.name)
+		if err != nil {
+			return err
+		}
+		if proxy.page, err = runPage(p); err != nil {
+			return err
+		}
 	}
 	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", o.port))
 	if err != nil {
@@ -86,6 +112,20 @@ func (o *uiOptions) Run(ctx context.Context) error {
 	return srv.Close()
 }
 
+// runPage is the page of the run that applied a plan, or of the one that made it when nothing was applied. The Web UI finds the last
+// run with a workflow ID by itself.
+func runPage(p *v1alpha1.Plan) (string, error) {
+	var runs v1alpha1.PlanRuns
+	if p.Status.Runs != nil {
+		runs = *p.Status.Runs
+	}
+	id := cmp.Or(runs.Apply, runs.Plan)
+	if id == "" {
+		return "", fmt.Errorf("plan %q has no run yet", p.Name)
+	}
+	return uiPath + "namespaces/" + temporalNamespace + "/workflows/" + url.PathEscape(id), nil
+}
+
 func openBrowser(address string) error {
 	switch runtime.GOOS {
 	case "darwin":
@@ -102,6 +142,7 @@ func openBrowser(address string) error {
 type uiProxy struct {
 	host      string
 	key       string
+	page      string // where the printed address leads
 	target    *url.URL
 	transport http.RoundTripper
 	proxy     *httputil.ReverseProxy
@@ -116,7 +157,7 @@ func newUIProxy(cfg *rest.Config, key string) (*uiProxy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("set up connection: %w", err)
 	}
-	p := &uiProxy{key: key, target: target, transport: transport}
+	p := &uiProxy{key: key, page: uiPath, target: target, transport: transport}
 	p.proxy = &httputil.ReverseProxy{
 		Transport:     transport,
 		FlushInterval: -1,
@@ -209,7 +250,7 @@ func (p *uiProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.SetCookie(w, &http.Cookie{Name: p.cookie(), Value: p.key, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
 		w.Header().Set("Referrer-Policy", "no-referrer")
 		w.Header().Set("Cache-Control", "no-store")
-		http.Redirect(w, r, uiPath, http.StatusSeeOther)
+		http.Redirect(w, r, p.page, http.StatusSeeOther)
 		return
 	}
 	c, err := r.Cookie(p.cookie())

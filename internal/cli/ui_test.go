@@ -7,7 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+
+	"github.com/hykube/hykube/api/v1alpha1"
 )
 
 func TestUIProxy(t *testing.T) {
@@ -69,6 +72,10 @@ func TestUIProxy(t *testing.T) {
 	if strings.Contains(got.Header.Get("Cookie"), "key") || !strings.Contains(got.Header.Get("Cookie"), "_csrf=x") {
 		t.Errorf("cookies at the server: %q", got.Header.Get("Cookie"))
 	}
+	p.page = "/temporal/namespaces/hykube/workflows/apply.prod.p.u"
+	if code, body := ask(friend, "GET", "/enter/key", nil); code != 200 || body != "hello from "+p.page {
+		t.Errorf("the address of a plan's run leads to: %d %s", code, body)
+	}
 	for _, tc := range []struct {
 		reason, method, path string
 		header               http.Header
@@ -85,5 +92,24 @@ func TestUIProxy(t *testing.T) {
 		if code, _ := ask(friend, tc.method, tc.path, tc.header); code != tc.code {
 			t.Errorf("%s: %d, want %d", tc.reason, code, tc.code)
 		}
+	}
+}
+
+func TestUIOpensTheRunOfAPlan(t *testing.T) {
+	for reason, tc := range map[string]struct {
+		runs       *v1alpha1.PlanRuns
+		want, fail string
+	}{
+		"an applied plan":            {&v1alpha1.PlanRuns{Plan: "plan.prod.p.u", Apply: "apply.prod.p.u"}, "/temporal/namespaces/hykube/workflows/apply.prod.p.u", ""},
+		"a plan that was only made":  {&v1alpha1.PlanRuns{Plan: "plan.prod.p.u"}, "/temporal/namespaces/hykube/workflows/plan.prod.p.u", ""},
+		"a plan that nobody took up": {nil, "", `plan "p" has no run yet`},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			p := &v1alpha1.Plan{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Status: v1alpha1.PlanStatus{Runs: tc.runs}}
+			got, err := runPage(p)
+			if got != tc.want || (tc.fail == "") != (err == nil) || err != nil && err.Error() != tc.fail {
+				t.Errorf("got %q, %v; want %q, %q", got, err, tc.want, tc.fail)
+			}
+		})
 	}
 }

@@ -64,6 +64,15 @@ func TestAppliedPlanInWebUI(t *testing.T) {
 	browser.See(runs+"?query="+url.QueryEscape(fmt.Sprintf("HykubePlan=%q", name)), pageLimit, applyRun, planRun, "Completed")
 	browser.See(runs+"?query="+url.QueryEscape(`HykubeOutcome="Applied" AND HykubeNamespace="story-webui"`), pageLimit, applyRun)
 
+	// With the name of a plan the address leads to the run that applied it.
+	_, enterRun := startUI(t, name, "-n", "story-webui")
+	browser.See(enterRun, pageLimit, applyRun, "create sim_network.main", "record the outcome")
+
+	// A link saves a view of the runs of a namespace.
+	view := url.Values{"query": {`HykubeNamespace="story-webui" AND WorkflowType="Apply"`}, "savedQuery": {"story-webui"}}
+	browser.See(runs+"?"+view.Encode(), pageLimit, "story-webui", applyRun)
+	browser.See(runs, pageLimit, "story-webui", planRun)
+
 	// The run tells what it did, in words, and holds no secret.
 	text := browser.See(runs+"/"+applyRun+"/"+runID(t, applyRun)+"/timeline", pageLimit, "Completed",
 		"create sim_network.main", "create sim_subnet.front", "check the approval, order the steps", "record the outcome")
@@ -104,9 +113,9 @@ func (h *house) ask(t *testing.T, args ...string) string {
 }
 
 // startUI runs `kubectl hykube ui` until the test ends. It returns the address that it serves and the one that lets in.
-func startUI(t *testing.T) (address, enter string) {
+func startUI(t *testing.T, args ...string) (address, enter string) {
 	t.Helper()
-	cmd := exec.Command(filepath.Join(shared.bin, "kubectl-hykube"), "ui")
+	cmd := exec.Command(filepath.Join(shared.bin, "kubectl-hykube"), append([]string{"ui"}, args...)...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+shared.kubeconfig())
 	out, err := cmd.StdoutPipe()
 	if err != nil {
