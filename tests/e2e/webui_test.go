@@ -69,9 +69,9 @@ func TestAppliedPlanInWebUI(t *testing.T) {
 	browser.See(enterRun, pageLimit, applyRun, "create sim_network.main", "record the outcome")
 
 	// A link saves a view of the runs of a namespace.
-	view := url.Values{"query": {`HykubeNamespace="story-webui" AND WorkflowType="Apply"`}, "savedQuery": {"story-webui"}}
-	browser.See(runs+"?"+view.Encode(), pageLimit, "story-webui", applyRun)
-	browser.See(runs, pageLimit, "story-webui", planRun)
+	view := url.Values{"query": {`HykubeNamespace="story-webui" AND WorkflowType="Apply"`}, "savedQuery": {"kept-view"}}
+	browser.See(runs+"?"+view.Encode(), pageLimit, "kept-view", applyRun)
+	browser.See(runs, pageLimit, "kept-view", planRun)
 
 	// The run tells what it did, in words, and holds no secret.
 	text := browser.See(runs+"/"+applyRun+"/"+runID(t, applyRun)+"/timeline", pageLimit, "Completed",
