@@ -66,6 +66,11 @@ type Configs interface {
 	ConfigMapNames(ctx context.Context, namespace string) ([]string, error)
 	// SecretData reads all keys of a Secret; nil when there is none of that name.
 	SecretData(ctx context.Context, namespace, name string) (map[string][]byte, error)
+	// Leaving names what of a ProviderConfig, and of the ConfigMaps and Secrets that it reads, is being deleted or gone; empty when all
+	// of it stays.
+	Leaving(ctx context.Context, cfg *v1alpha1.ProviderConfig) (what string, err error)
+	// Terminating says whether a namespace is being deleted.
+	Terminating(ctx context.Context, namespace string) (bool, error)
 }
 
 // Access answers what somebody may do.
@@ -162,6 +167,19 @@ func ignoreGone(err error) error {
 		return nil
 	}
 	return err
+}
+
+// planned reads a plan that is being made. In a namespace that is being deleted every plan that changes something destroys: what is
+// there is marked for deletion, or will be in a moment.
+func (a *Activities) planned(ctx context.Context, p workflows.Plan) (*v1alpha1.Plan, error) {
+	po, err := a.plan(ctx, p)
+	if err != nil || po.Spec.Destroy || po.Spec.RefreshOnly {
+		return po, err
+	}
+	if po.Spec.Destroy, err = a.Configs.Terminating(ctx, po.Namespace); err != nil {
+		return nil, err
+	}
+	return po, nil
 }
 
 func now() *metav1.Time { return new(metav1.Now()) }

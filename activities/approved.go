@@ -32,6 +32,8 @@ func (s *stepRun) unmoved(r *resource, rec *ledger.Instance) error {
 	}
 	switch {
 	// A deletion is told before the generation, which it raises.
+	case !r.deleting && c.Bound.Deleting:
+		return &staleError{"the deletion of the object was taken back after the plan was made"}
 	case r.deleting != c.Bound.Deleting:
 		return &staleError{"the object was marked for deletion after the plan was made"}
 	case r.ref.Generation != c.Object.Generation:

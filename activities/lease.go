@@ -11,6 +11,7 @@ import (
 	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/internal/provider"
 )
 
@@ -63,6 +64,9 @@ func (s *scope) lease(ctx context.Context, r *resource, rec *ledger.State, wante
 			err = fmt.Errorf("the ProviderConfig %q, which the resource was made with, does not exist any more; create it again", rec.ProviderConfig)
 		}
 	}
+	if err == nil && wanted && begins(rec, cfg) {
+		err = leaving(fmt.Sprintf("the ProviderConfig %q", cfg.Name))
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -78,6 +82,21 @@ func (s *scope) lease(ctx context.Context, r *resource, rec *ledger.State, wante
 	}
 	l.Provider = l.loan.ProviderServer
 	return l, nil
+}
+
+// begins says whether a resource would begin to use a ProviderConfig, which may be nil, although that is being deleted. It serves those
+// that were made with it until they are gone.
+func begins(rec *ledger.State, cfg *v1alpha1.ProviderConfig) bool {
+	return cfg != nil && cfg.DeletionTimestamp != nil && (!rec.Exists() || rec.ProviderConfig != cfg.Name)
+}
+
+// leaving refuses to make something new with what is being deleted.
+func leaving(what string) error {
+	return &instance.DiagnosticsError{Operation: "configure provider", Diagnostics: plan.Diagnostics{{
+		Severity: v1alpha1.SeverityError, Summary: "Configuration is being deleted",
+		Detail: fmt.Sprintf("Nothing new can be made, since %s is being deleted or is gone. It serves the resources that exist until they are destroyed. "+
+			"Name another ProviderConfig in lifecycle.providerConfig, or take the deletion back with kubectl hykube undelete.", what),
+	}}}
 }
 
 // mayUse refuses a ProviderConfig to somebody without the verb "use" on it.

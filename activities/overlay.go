@@ -198,6 +198,16 @@ func (o configsOverlay) mayConfigure(cfg *v1alpha1.ProviderConfig) error {
 	return nil
 }
 
+// Leaving implements Configs. It is asked when a plan is applied, which a speculative one never is.
+func (o configsOverlay) Leaving(ctx context.Context, cfg *v1alpha1.ProviderConfig) (string, error) {
+	return o.configs.Leaving(ctx, cfg)
+}
+
+// Terminating implements Configs.
+func (o configsOverlay) Terminating(ctx context.Context, namespace string) (bool, error) {
+	return o.configs.Terminating(ctx, namespace)
+}
+
 // Secret implements Configs.
 func (o configsOverlay) Secret(ctx context.Context, namespace, name, key string) ([]byte, error) {
 	if o.find("", "Secret", namespace, name) == nil {

@@ -40,7 +40,7 @@ var errMoved = errors.New("the object changed while the plan was being made")
 // Propose asks the providers what each open change of a plan would do. Changes that an earlier attempt closed are kept.
 func (a *Activities) Propose(ctx context.Context, p workflows.Plan) (result workflows.Proposed, err error) {
 	defer heartbeat(ctx)()
-	po, err := a.plan(ctx, p)
+	po, err := a.planned(ctx, p)
 	if err != nil {
 		return workflows.Proposed{}, err
 	}

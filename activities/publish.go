@@ -26,7 +26,7 @@ import (
 func (a *Activities) Publish(ctx context.Context, in workflows.Publish) (workflows.Published, error) {
 	defer heartbeat(ctx)()
 	p := in.Plan
-	po, err := a.plan(ctx, p)
+	po, err := a.planned(ctx, p)
 	if err != nil {
 		return workflows.Published{}, err
 	}

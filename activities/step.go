@@ -512,11 +512,15 @@ func (s *stepRun) make(ctx context.Context) error {
 		if err := s.depose(rec); err != nil {
 			return err
 		}
+		rec.ProviderConfig = l.config() // it is in use once the intent is written
 		if there != nil {
 			return cmp.Or(s.intend(ctx, rec, action, ""), there)
 		}
 	}
 	if err := s.intend(ctx, rec, action, ""); err != nil {
+		return err
+	}
+	if err := s.stays(ctx, l, rec, creating); err != nil {
 		return err
 	}
 
@@ -565,6 +569,28 @@ func (s *stepRun) intend(ctx context.Context, rec *ledger.Instance, action v1alp
 	rec.Intent = &ledger.Intent{Plan: s.plan.UID, PlanName: s.plan.Name, Change: s.change.Index, Action: action, Deposed: deposed, At: time.Now().UTC()}
 	s.asked = action
 	return s.conflict(s.Ledger.Save(context.WithoutCancel(ctx), rec))
+}
+
+// stays makes sure that what a create is configured with is not being deleted. The intent is written by now: whoever deletes it from here
+// on sees that it is in use, and whoever did before is seen here.
+func (s *stepRun) stays(ctx context.Context, l *lease, rec *ledger.Instance, creating bool) error {
+	if !creating || l.cfg == nil || s.change.Action == v1alpha1.ActionReplace {
+		return nil
+	}
+	what, err := s.Configs.Leaving(ctx, l.cfg)
+	if err == nil && what == "" {
+		return nil
+	}
+	if err == nil {
+		err = leaving(what)
+	}
+	// The provider was not asked.
+	rec.Intent, s.asked = nil, ""
+	if rec.Living() {
+		return cmp.Or(s.conflict(s.Ledger.Save(context.WithoutCancel(ctx), rec)), err)
+	}
+	s.after = new(cty.NullVal(l.Schema.Block.ImpliedType()))
+	return cmp.Or(s.conflict(s.Ledger.Forget(context.WithoutCancel(ctx), rec)), err)
 }
 
 // accept takes what was read while planning as the recorded state.

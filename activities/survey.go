@@ -23,7 +23,7 @@ const maxDiagnostics = 100
 // stores an open change for each of those, in the order of their dependencies.
 func (a *Activities) Survey(ctx context.Context, p workflows.Plan) (workflows.Surveyed, error) {
 	defer heartbeat(ctx)()
-	po, err := a.plan(ctx, p)
+	po, err := a.planned(ctx, p)
 	if err != nil {
 		return workflows.Surveyed{}, err
 	}

@@ -250,6 +250,12 @@ func (c fakeConfigs) Get(_ context.Context, namespace, name string) (*v1alpha1.P
 	return c.w.configs[namespace+"/"+name], nil
 }
 
+func (c fakeConfigs) Leaving(context.Context, *v1alpha1.ProviderConfig) (string, error) {
+	return "", nil
+}
+
+func (c fakeConfigs) Terminating(context.Context, string) (bool, error) { return false, nil }
+
 func (c fakeConfigs) Secret(context.Context, string, string, string) ([]byte, error) {
 	return nil, errors.New("not asked for in these tests")
 }

@@ -8,7 +8,9 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/registry/generic"
 	"k8s.io/apiserver/pkg/registry/rest"
 	genericapiserver "k8s.io/apiserver/pkg/server"
@@ -45,7 +47,7 @@ type groupProvider interface {
 // installAPIs installs the fixed kinds.
 func (s *Server) installAPIs() error {
 	g := s.config.generic
-	core, events, err := coreGroups(g.RESTOptionsGetter, s.inUse)
+	core, events, err := s.coreGroups(g.RESTOptionsGetter)
 	if err != nil {
 		return fmt.Errorf("make core kinds: %w", err)
 	}
@@ -55,13 +57,15 @@ func (s *Server) installAPIs() error {
 	enabled := serverstorage.NewResourceConfig()
 	enabled.EnableVersions(rbacv1.SchemeGroupVersion, authenticationv1.SchemeGroupVersion, authorizationv1.SchemeGroupVersion)
 
-	hykube, err := registry.NewGroup(registry.Config{
+	hykube, held, err := registry.NewGroup(registry.Config{
 		Codecs:      s.config.codecs,
 		RESTOptions: g.RESTOptionsGetter,
 		// A watch cache would hold every record in memory, and nothing watches them.
 		RecordOptions: s.config.store.RESTOptions(s.config.codecs.ForStorage, false),
 		Authorizer:    g.Authorization.Authorizer,
 		InUse:         s.inUse,
+		Deleting:      s.deletions.add,
+		Changed:       s.deletions.changed,
 		Borrow:        s.borrow,
 		Changes:       s.changes,
 		Verify:        s.verify,
@@ -74,6 +78,9 @@ func (s *Server) installAPIs() error {
 	})
 	if err != nil {
 		return fmt.Errorf("make kinds of hykube.io: %w", err)
+	}
+	for resource, h := range held {
+		s.deletions.hold(resource, h)
 	}
 	apiServices, err := registry.NewAPIServices(hykube)
 	if err != nil {
@@ -100,7 +107,7 @@ func (s *Server) installAPIs() error {
 
 // coreGroups are namespaces, secrets, config maps and events: of the core, what is of use without machines. Kubernetes'
 // own assembly of the group would make, and keep caches for, all the rest.
-func coreGroups(opts generic.RESTOptionsGetter, inUse registry.InUseFunc) (core, events *genericapiserver.APIGroupInfo, err error) {
+func (s *Server) coreGroups(opts generic.RESTOptionsGetter) (core, events *genericapiserver.APIGroupInfo, err error) {
 	namespaces, namespaceStatus, namespaceFinalize, err := namespacestore.NewREST(opts)
 	if err != nil {
 		return nil, nil, err
@@ -117,17 +124,43 @@ func coreGroups(opts generic.RESTOptionsGetter, inUse registry.InUseFunc) (core,
 	if err != nil {
 		return nil, nil, err
 	}
+	heldSecrets := registry.NewHeld(secrets.Store, s.heldCore(func(m metav1.ObjectMeta) metav1.Object { return &corev1.Secret{ObjectMeta: m} }))
+	heldConfigMaps := registry.NewHeld(configMaps.Store, s.heldCore(func(m metav1.ObjectMeta) metav1.Object { return &corev1.ConfigMap{ObjectMeta: m} }))
+	s.deletions.hold("secrets", heldSecrets)
+	s.deletions.hold("configmaps", heldConfigMaps)
 	coreInfo := genericapiserver.NewDefaultAPIGroupInfo("", legacyscheme.Scheme, legacyscheme.ParameterCodec, legacyscheme.Codecs)
 	coreInfo.VersionedResourcesStorageMap[corev1.SchemeGroupVersion.Version] = map[string]rest.Storage{
-		"namespaces":          &namespaceREST{REST: namespaces, inUse: inUse},
+		"namespaces":          &namespaceREST{REST: namespaces, deletions: s.deletions},
 		"namespaces/status":   namespaceStatus,
 		"namespaces/finalize": namespaceFinalize,
-		"secrets":             adoptingSecrets{secrets},
-		"configmaps":          adoptingConfigMaps{configMaps},
+		"secrets":             adopting{heldSecrets},
+		"secrets/undelete":    registry.NewUndelete(heldSecrets),
+		"configmaps":          adoptingConfigMaps{adopting{heldConfigMaps}},
+		"configmaps/undelete": registry.NewUndelete(heldConfigMaps),
 		"events":              event,
 	}
 	// One store, and one cache, for both of the faces that events have.
 	eventsInfo := genericapiserver.NewDefaultAPIGroupInfo("events.k8s.io", legacyscheme.Scheme, legacyscheme.ParameterCodec, legacyscheme.Codecs)
 	eventsInfo.VersionedResourcesStorageMap["v1"] = map[string]rest.Storage{"events": event}
 	return &coreInfo, &eventsInfo, nil
+}
+
+// heldCore is how the deleted objects of a kind of Kubernetes are kept. They have no conditions, so an annotation says what they wait for.
+func (s *Server) heldCore(as func(metav1.ObjectMeta) metav1.Object) registry.HeldConfig {
+	return registry.HeldConfig{
+		As: func(obj runtime.Object) metav1.Object {
+			m := obj.(metav1.Object)
+			return as(metav1.ObjectMeta{Namespace: m.GetNamespace(), Name: m.GetName()})
+		},
+		InUse: s.inUse, Deleting: s.deletions.add,
+		Note: func(obj runtime.Object, message string) {
+			metav1.SetMetaDataAnnotation(objectMeta(obj), v1alpha1.AnnotationInUseBy, message)
+		},
+		Clear: func(obj runtime.Object) { delete(objectMeta(obj).Annotations, v1alpha1.AnnotationInUseBy) },
+	}
+}
+
+// objectMeta is that of a kind of Kubernetes.
+func objectMeta(obj runtime.Object) *metav1.ObjectMeta {
+	return obj.(metav1.ObjectMetaAccessor).GetObjectMeta().(*metav1.ObjectMeta)
 }

@@ -9,10 +9,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
 	"k8s.io/kubernetes/pkg/controller/clusterroleaggregation"
-	"k8s.io/kubernetes/pkg/controller/namespace"
+	"k8s.io/kubernetes/pkg/controller/namespace/deletion"
 
 	"github.com/hykube/hykube/server/access"
 )
@@ -52,17 +54,22 @@ func ensureNamespace(ctx context.Context, client kubernetes.Interface, name stri
 	return nil
 }
 
-// startKubernetesControllers runs the two controllers of Kubernetes that an API server is incomplete without: the one that
-// empties and removes deleted namespaces, and the one that gathers the rules of aggregated roles.
+// startKubernetesControllers runs what an API server is incomplete without: the removal of what is deleted, namespaces among it, and
+// Kubernetes' controller that gathers the rules of aggregated roles.
 func (s *Server) startKubernetesControllers(ctx genericapiserver.PostStartHookContext) error {
 	metadataClient, err := metadata.NewForConfig(s.config.generic.LoopbackClientConfig)
 	if err != nil {
 		return fmt.Errorf("make metadata client: %w", err)
 	}
-	namespaces := namespace.NewNamespaceController(ctx, s.config.client, metadataClient,
-		s.config.client.Discovery().ServerPreferredNamespacedResources, s.config.informers.Core().V1().Namespaces(), 0, corev1.FinalizerKubernetes)
+	s.emptier = deletion.NewNamespacedResourcesDeleter(ctx, s.config.client.CoreV1().Namespaces(), metadataClient, s.config.client.CoreV1(),
+		s.config.client.Discovery().ServerPreferredNamespacedResources, corev1.FinalizerKubernetes)
+	quiet := rest.CopyConfig(s.config.generic.LoopbackClientConfig)
+	quiet.WarningHandler = rest.NoWarnings{} // of what a delete means, which is for people
+	if s.dynamic, err = dynamic.NewForConfig(quiet); err != nil {
+		return fmt.Errorf("make dynamic client: %w", err)
+	}
 	aggregation := clusterroleaggregation.NewClusterRoleAggregation(s.config.informers.Rbac().V1().ClusterRoles(), s.config.client.RbacV1())
-	s.background.Go(func() { namespaces.Run(ctx, 2) })
+	s.background.Go(func() { s.runDeletions(ctx) })
 	s.background.Go(func() { aggregation.Run(ctx, 1) })
 	return nil
 }

@@ -83,6 +83,7 @@ type completedConfig struct {
 	client    kubernetes.Interface
 	codecs    registry.Codecs
 	endAuth   context.CancelFunc
+	deletions *deletions
 }
 
 // CompletedConfig is a Config whose data directory, port, certificates and database are open.
@@ -93,7 +94,7 @@ func (c *Config) Complete(ctx context.Context) (_ CompletedConfig, err error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	cc := &completedConfig{Config: c, codecs: registry.NewCodecs()}
+	cc := &completedConfig{Config: c, codecs: registry.NewCodecs(), deletions: newDeletions(c.Logger.With("component", "deletions"))}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, cc.close())
@@ -191,7 +192,7 @@ func (c *completedConfig) completeGeneric(ctx context.Context) error {
 	return nil
 }
 
-// admission refuses objects in a namespace that is missing or going away, and the deletion of "default".
+// admission refuses objects in a namespace that is missing or, but for plans, going away, and the deletion of "default".
 func (c *completedConfig) admission() (admission.Interface, error) {
 	plugin, err := lifecycle.NewLifecycle(sets.New(metav1.NamespaceDefault))
 	if err != nil {
@@ -201,7 +202,7 @@ func (c *completedConfig) admission() (admission.Interface, error) {
 	if err := plugin.ValidateInitialization(); err != nil {
 		return nil, fmt.Errorf("make namespace admission: %w", err)
 	}
-	return admission.NewChainHandler(plugin), nil
+	return admission.NewChainHandler(lifecycleAdmission{plugin, c.deletions}), nil
 }
 
 func (c *completedConfig) close() error {

@@ -1,13 +1,18 @@
 package server_test
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 )
@@ -185,28 +190,92 @@ func TestBeginnings(t *testing.T) {
 	}
 }
 
+// TestDeletionOfWhatIsInUse deletes what living resources need: it is marked, says what it waits for, and the deletion can be taken back.
 func TestDeletionOfWhatIsInUse(t *testing.T) {
 	ns := namespace(t, "in-use")
+	const message = "3 resources need it, such as sim-network/main in namespace prod"
 	for _, obj := range []*unstructured.Unstructured{
 		newObject("Provider", "used", map[string]any{"source": "a/b"}), newObject("ProviderConfig", "used", map[string]any{"provider": "used"}),
+		{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "used"}}},
+		{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "used"}}},
 	} {
 		t.Run(obj.GetKind(), func(t *testing.T) {
-			client := objects(t, shared.admin()).Resource(resourceOf(obj)).Namespace(namespaceOf(obj, ns))
+			gvr := resourceOf(obj)
+			var client dynamic.ResourceInterface = objects(t, shared.admin()).Resource(gvr).Namespace(ns)
+			if obj.GetKind() == "Provider" {
+				client = objects(t, shared.admin()).Resource(gvr)
+			}
 			if _, err := client.Create(t.Context(), obj, metav1.CreateOptions{}); err != nil {
 				t.Fatal(err)
 			}
-			err := client.Delete(t.Context(), "used", metav1.DeleteOptions{})
-			if !apierrors.IsConflict(err) || !strings.Contains(err.Error(), "3 resources use it, such as sim-network/main in namespace prod") {
-				t.Errorf("delete: %v, want a conflict that names a resource", err)
+			if err := client.Delete(t.Context(), "used", metav1.DeleteOptions{DryRun: []string{"All"}}); err != nil {
+				t.Fatal(err)
 			}
-			err = client.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{FieldSelector: "metadata.name=used"})
-			if !apierrors.IsConflict(err) {
-				t.Errorf("delete collection: %v, want a conflict", err)
+			if got, err := client.Get(t.Context(), "used", metav1.GetOptions{}); err != nil || got.GetDeletionTimestamp() != nil {
+				t.Fatalf("after a dry run: %v %v", got, err)
 			}
-			if _, err := client.Get(t.Context(), "used", metav1.GetOptions{}); err != nil {
-				t.Errorf("it is gone: %v", err)
+			for _, remove := range []func() error{
+				func() error { return client.Delete(t.Context(), "used", metav1.DeleteOptions{}) },
+				func() error {
+					return client.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{FieldSelector: "metadata.name=used"})
+				},
+			} {
+				if err := remove(); err != nil {
+					t.Fatalf("delete: %v", err)
+				}
+				got, err := client.Get(t.Context(), "used", metav1.GetOptions{})
+				if err != nil {
+					t.Fatalf("what is in use: %v", err)
+				}
+				if got.GetDeletionTimestamp() == nil || !slices.Contains(got.GetFinalizers(), v1alpha1.FinalizerInUse) {
+					t.Errorf("it is not marked: %v", got.Object["metadata"])
+				}
+				if said := fmt.Sprint(got.GetAnnotations()[v1alpha1.AnnotationInUseBy], got.Object["status"]); !strings.Contains(said, message) {
+					t.Errorf("it does not say what it waits for: %s", said)
+				}
+				patch := []byte(`[{"op":"remove","path":"/metadata/finalizers"}]`)
+				if _, err := client.Patch(t.Context(), "used", types.JSONPatchType, patch, metav1.PatchOptions{}); !apierrors.IsInvalid(err) {
+					t.Errorf("take the finalizer away: %v", err)
+				}
+				body := &unstructured.Unstructured{Object: map[string]any{"apiVersion": obj.GetAPIVersion(), "kind": obj.GetKind(), "metadata": map[string]any{"name": "used"}}}
+				back, err := client.Create(t.Context(), body, metav1.CreateOptions{}, "undelete")
+				if err != nil {
+					t.Fatalf("undelete: %v", err)
+				}
+				if back.GetDeletionTimestamp() != nil || len(back.GetFinalizers()) > 0 || back.GetUID() != got.GetUID() || back.GetAnnotations()[v1alpha1.AnnotationInUseBy] != "" {
+					t.Errorf("after undelete: %v", back.Object["metadata"])
+				}
+				if strings.Contains(fmt.Sprint(back.Object["status"]), v1alpha1.ConditionInUse) {
+					t.Errorf("after undelete: %v", back.Object["status"])
+				}
+				if _, err := client.Create(t.Context(), body, metav1.CreateOptions{}, "undelete"); !apierrors.IsConflict(err) {
+					t.Errorf("undelete what is not being deleted: %v", err)
+				}
 			}
 		})
+	}
+}
+
+// TestDeletionOfWhatNothingNeeds wants what nothing needs to be gone when the answer comes.
+func TestDeletionOfWhatNothingNeeds(t *testing.T) {
+	ns := namespace(t, "not-in-use")
+	secrets := core(t, shared.admin()).CoreV1().Secrets(ns)
+	for _, name := range []string{"a", "b", "c"} {
+		if _, err := secrets.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := secrets.Delete(t.Context(), "a", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := secrets.Get(t.Context(), "a", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("after its deletion: %v", err)
+	}
+	if err := secrets.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := secrets.List(t.Context(), metav1.ListOptions{}); err != nil || len(list.Items) > 0 {
+		t.Errorf("after the deletion of all: %v %v", list.Items, err)
 	}
 }
 
@@ -260,6 +329,10 @@ func resourceOf(obj *unstructured.Unstructured) schema.GroupVersionResource {
 		return providers
 	case "ProviderConfig":
 		return providerConfigs
+	case "Secret":
+		return corev1.SchemeGroupVersion.WithResource("secrets")
+	case "ConfigMap":
+		return corev1.SchemeGroupVersion.WithResource("configmaps")
 	}
 	return plans
 }

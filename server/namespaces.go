@@ -2,40 +2,195 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	kschema "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle"
 	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/client-go/util/retry"
+	"k8s.io/kubernetes/pkg/controller/namespace/deletion"
 	namespacestore "k8s.io/kubernetes/pkg/registry/core/namespace/storage"
 
-	"github.com/hykube/hykube/server/registry"
+	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// namespaceREST keeps a namespace as long as infrastructure stands behind its objects. Kubernetes would empty it in no
-// order: the secrets that a destroy needs would be gone first, and no plan could be made in what is going away.
+// A deleted namespace goes in two phases. First its resources are marked for deletion, and all else stays: a plan that destroys them
+// needs ProviderConfigs and Secrets, and RoleBindings say who may approve it. When nothing of a provider's kinds is left, Kubernetes'
+// own deleter empties the namespace of the rest.
+
+// emptyingDelay is how long a namespace without resources stays after its deletion: a create may be under way that was admitted before.
+const emptyingDelay = 2 * time.Second
+
+// namespaceREST tells the server's deletions of every namespace that is deleted.
 type namespaceREST struct {
 	*namespacestore.REST
-	inUse registry.InUseFunc
+	deletions *deletions
 }
 
 var _ rest.GracefulDeleter = (*namespaceREST)(nil)
 
-// Delete deletes a namespace in which nothing lives.
+// Delete marks a namespace.
 func (r *namespaceREST) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc, opts *metav1.DeleteOptions) (runtime.Object, bool, error) {
-	count, example, err := r.inUse(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	obj, gone, err := r.REST.Delete(ctx, name, validate, opts)
+	if err == nil && !gone && (opts == nil || len(opts.DryRun) == 0) {
+		r.deletions.add(namespaces, "", name)
+	}
+	return obj, gone, err
+}
+
+// settleNamespace takes a deleted namespace one step further; waits is true while the namespace is there.
+func (s *Server) settleNamespace(ctx context.Context, name string) (waits bool, err error) {
+	ns, err := s.config.client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || err == nil && ns.DeletionTimestamp == nil {
+		return false, nil
+	}
 	if err != nil {
-		return nil, false, apierrors.NewInternalError(fmt.Errorf("find out what lives in namespace %q: %w", name, err))
+		return true, err
 	}
-	if count > 0 {
-		noun := fmt.Sprintf("%d resources live", count)
-		if count == 1 {
-			noun = "1 resource lives"
+	left, err := s.markResources(ctx, name)
+	if err != nil {
+		return true, err
+	}
+	count, example, err := s.inUse(ctx, ns)
+	switch {
+	case err != nil:
+		return true, err
+	case len(left) > 0 || count > 0:
+		return true, s.tellNamespace(ctx, name, left, example)
+	}
+	s.deletions.close(name)
+	if wait := emptyingDelay - time.Since(ns.DeletionTimestamp.Time); wait > 0 {
+		return true, &laterError{wait}
+	}
+	err = s.emptier.Delete(ctx, name)
+	if _, remain := errors.AsType[*deletion.ResourcesRemainingError](err); remain {
+		return true, &laterError{time.Second}
+	}
+	return err != nil, err
+}
+
+// markResources deletes all objects of providers' kinds in a namespace, and counts those that stay, by kind.
+func (s *Server) markResources(ctx context.Context, namespace string) (left map[kschema.GroupResource]int, err error) {
+	objects := s.config.store.Objects()
+	left = map[kschema.GroupResource]int{}
+	groups, err := objects.Groups(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, group := range groups {
+		if _, ok := v1alpha1.ProviderOfGroup(group); !ok {
+			continue
 		}
-		return nil, false, apierrors.NewConflict(corev1.Resource("namespaces"), name,
-			fmt.Errorf("%s in it, such as %s; destroy what lives first, with kubectl hykube destroy --all -n %s, then delete this again", noun, example, name))
+		for u, err := range objects.List(ctx, group, namespace) {
+			if err != nil {
+				return nil, err
+			}
+			kind, served := s.kinds.Kind(u.GroupVersionKind())
+			if !served {
+				left[kschema.GroupResource{Group: group, Resource: u.GetKind()}]++ // its provider is not ready
+				continue
+			}
+			if u.GetDeletionTimestamp() == nil {
+				if err := s.mark(ctx, kind.GVR, u); err != nil {
+					return nil, err
+				}
+				if now, err := objects.Get(ctx, kind.Stored(), namespace, u.GetName()); err != nil || now == nil {
+					if err != nil {
+						return nil, err
+					}
+					continue
+				}
+			}
+			left[kind.GVR.GroupResource()]++
+		}
 	}
-	return r.REST.Delete(ctx, name, validate, opts)
+	return left, nil
+}
+
+func (s *Server) mark(ctx context.Context, gvr kschema.GroupVersionResource, u *unstructured.Unstructured) error {
+	uid := u.GetUID()
+	err := s.dynamic.Resource(gvr).Namespace(u.GetNamespace()).Delete(ctx, u.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("delete %s %q: %w", gvr.Resource, u.GetName(), err)
+	}
+	return nil
+}
+
+// tellNamespace says in the conditions of a namespace what it waits for, in the words of Kubernetes.
+func (s *Server) tellNamespace(ctx context.Context, name string, left map[kschema.GroupResource]int, example string) error {
+	var parts []string
+	total := 0
+	for _, gr := range slices.SortedFunc(maps.Keys(left), func(a, b kschema.GroupResource) int { return strings.Compare(a.String(), b.String()) }) {
+		parts = append(parts, fmt.Sprintf("%s has %d resource instances", gr, left[gr]))
+		total += left[gr]
+	}
+	if len(parts) == 0 {
+		parts = append(parts, "there is infrastructure of "+example)
+	}
+	advice := fmt.Sprintf("Make a plan that destroys their infrastructure, and approve it: kubectl hykube destroy --all -n %s", name)
+	want := []corev1.NamespaceCondition{
+		{Type: corev1.NamespaceContentRemaining, Status: corev1.ConditionTrue, Reason: "SomeResourcesRemain", Message: "Some resources are remaining: " + strings.Join(parts, ", ") + ". " + advice},
+		{Type: corev1.NamespaceFinalizersRemaining, Status: corev1.ConditionTrue, Reason: "SomeFinalizersRemain",
+			Message: fmt.Sprintf("Some content in the namespace has finalizers remaining: %s in %d resource instances", v1alpha1.FinalizerState, total)},
+	}
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		ns, err := s.config.client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		changed := false
+		for _, c := range want {
+			i := slices.IndexFunc(ns.Status.Conditions, func(old corev1.NamespaceCondition) bool { return old.Type == c.Type })
+			c.LastTransitionTime = metav1.Now()
+			switch {
+			case i < 0:
+				ns.Status.Conditions, changed = append(ns.Status.Conditions, c), true
+			case ns.Status.Conditions[i].Message != c.Message || ns.Status.Conditions[i].Status != c.Status:
+				ns.Status.Conditions[i], changed = c, true
+			}
+		}
+		if !changed {
+			return nil
+		}
+		_, err = s.config.client.CoreV1().Namespaces().UpdateStatus(ctx, ns, metav1.UpdateOptions{})
+		return err
+	})
+}
+
+// lifecycleAdmission is Kubernetes' admission of what is written in namespaces, which lets plans into a namespace that is being deleted
+// as long as resources are left there.
+type lifecycleAdmission struct {
+	*lifecycle.Lifecycle
+	deletions *deletions
+}
+
+// Admit implements admission.MutationInterface.
+func (l lifecycleAdmission) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	if provider, ok := v1alpha1.ProviderOfGroup(a.GetResource().Group); ok && a.GetOperation() == admission.Create && a.GetSubresource() == "" && l.deletions.has("providers", "", provider) {
+		return admission.NewForbidden(a, fmt.Errorf("the provider %q is being deleted, so nothing new can be made with it", provider))
+	}
+	err := l.Lifecycle.Admit(ctx, a, o)
+	if err == nil || !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return err
+	}
+	switch a.GetResource().GroupResource() {
+	case v1alpha1.Resource("planrecords"): // which the server alone creates, for a plan that is still there
+		return nil
+	case v1alpha1.Resource("plans"):
+		if a.GetSubresource() == "" && l.deletions.open(a.GetNamespace()) {
+			return nil
+		}
+	}
+	return err
 }

@@ -25,11 +25,10 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/warning"
-	configmapstore "k8s.io/kubernetes/pkg/registry/core/configmap/storage"
-	secretstore "k8s.io/kubernetes/pkg/registry/core/secret/storage"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/server/registry"
 	"github.com/hykube/hykube/server/speculation"
 )
 
@@ -387,17 +386,16 @@ func changedKeys(before, after *unstructured.Unstructured) []string {
 	return out
 }
 
-// adoptingSecrets and adoptingConfigMaps let speculative plans see them as `kubectl hykube apply` would find them.
-type adoptingSecrets struct{ *secretstore.REST }
+// adopting lets speculative plans see Secrets and ConfigMaps as `kubectl hykube apply` would find them.
+type adopting struct{ *registry.Held }
 
 // Update implements rest.Updater.
-func (r adoptingSecrets) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, force bool, opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
-	return r.REST.Update(ctx, name, speculation.Adopt(ctx, info), create, update, force, opts)
+func (r adopting) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, force bool, opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
+	return r.Held.Update(ctx, name, speculation.Adopt(ctx, info), create, update, force, opts)
 }
 
-type adoptingConfigMaps struct{ *configmapstore.REST }
+// adoptingConfigMaps serves ConfigMaps under the short name that people type.
+type adoptingConfigMaps struct{ adopting }
 
-// Update implements rest.Updater.
-func (r adoptingConfigMaps) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, force bool, opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
-	return r.REST.Update(ctx, name, speculation.Adopt(ctx, info), create, update, force, opts)
-}
+// ShortNames implements rest.ShortNamesProvider.
+func (adoptingConfigMaps) ShortNames() []string { return []string{"cm"} }

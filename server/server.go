@@ -12,7 +12,9 @@ import (
 
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/healthz"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+	namespacedeletion "k8s.io/kubernetes/pkg/controller/namespace/deletion"
 
 	"github.com/hykube/hykube/server/engine"
 	"github.com/hykube/hykube/server/kinds"
@@ -27,21 +29,25 @@ const (
 
 // Server is an API server that is ready to run.
 type Server struct {
-	config     *completedConfig
-	log        *slog.Logger
-	generic    *genericapiserver.GenericAPIServer
-	prepared   interface{ RunWithContext(context.Context) error }
-	kinds      *kinds.Kinds
-	engine     *engine.Engine
-	gate       *gate
-	rooms      Rooms
+	config    *completedConfig
+	log       *slog.Logger
+	generic   *genericapiserver.GenericAPIServer
+	prepared  interface{ RunWithContext(context.Context) error }
+	kinds     *kinds.Kinds
+	engine    *engine.Engine
+	gate      *gate
+	rooms     Rooms
+	deletions *deletions
+	// emptier empties a deleted namespace that has no resources any more, and dynamic reaches resources; both are made at the start.
+	emptier    namespacedeletion.NamespacedResourcesDeleterInterface
+	dynamic    dynamic.Interface
 	running    atomic.Bool // rooms run
 	background sync.WaitGroup
 }
 
 // New makes a server of what is open. It takes over the config, and closes it when it fails.
 func (c CompletedConfig) New(ctx context.Context) (_ *Server, err error) {
-	s := &Server{config: c.completedConfig, log: c.Logger, gate: &gate{token: c.generic.LoopbackClientConfig.BearerToken}}
+	s := &Server{config: c.completedConfig, log: c.Logger, deletions: c.deletions, gate: &gate{token: c.generic.LoopbackClientConfig.BearerToken}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, c.close())
@@ -66,6 +72,8 @@ func (c CompletedConfig) New(ctx context.Context) (_ *Server, err error) {
 		AggregatedDiscovery: s.generic.AggregatedDiscoveryGroupManager,
 		State:               s.state,
 		Taint:               s.taint,
+		Undelete:            s.undelete,
+		Changed:             s.deletions.changed,
 		MaxRequestBodyBytes: maxRequestBytes,
 		Logger:              c.Logger.With("component", "kinds"),
 	})

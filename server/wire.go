@@ -45,7 +45,7 @@ type House struct {
 
 // Rooms is what Config.Join connects. Every field may be nil.
 type Rooms struct {
-	// InUse says how many living resources use a Namespace, a Provider or a ProviderConfig, and names one.
+	// InUse says how many living resources need a Namespace, a Provider, a ProviderConfig, a Secret or a ConfigMap, and names one.
 	InUse registry.InUseFunc
 	// Changes pages through the changes of a plan.
 	Changes registry.ChangesFunc
@@ -57,6 +57,8 @@ type Rooms struct {
 	State func(context.Context, metav1.Object, kinds.Kind) ([]byte, error)
 	// Taint marks the infrastructure behind an object of a provider's kind to be replaced by the next plan, or takes the mark away.
 	Taint func(ctx context.Context, obj metav1.Object, kind kinds.Kind, tainted bool) error
+	// Undelete takes the deletion of an object of a provider's kind back; see kinds.Config.
+	Undelete func(ctx context.Context, obj metav1.Object, kind kinds.Kind, clear, mark func() error) error
 	// Query asks a provider what exists.
 	Query registry.QueryFunc
 	// Evaluate evaluates an expression over the recorded values.
@@ -111,6 +113,13 @@ func (s *Server) taint(ctx context.Context, obj metav1.Object, kind kinds.Kind, 
 		return errors.New("taint: this server keeps no states")
 	}
 	return s.rooms.Taint(ctx, obj, kind, tainted)
+}
+
+func (s *Server) undelete(ctx context.Context, obj metav1.Object, kind kinds.Kind, clear, mark func() error) error {
+	if s.rooms.Undelete == nil {
+		return clear()
+	}
+	return s.rooms.Undelete(ctx, obj, kind, clear, mark)
 }
 
 func (s *Server) query(ctx context.Context, who v1alpha1.Identity, q *v1alpha1.Query) error {

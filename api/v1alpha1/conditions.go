@@ -17,6 +17,9 @@ const (
 	// ConditionInstalled is True on a Provider whose plugin is on the server's disk and was verified.
 	ConditionInstalled = "Installed"
 
+	// ConditionInUse is True on a Provider or ProviderConfig that is being deleted, as long as living resources need it.
+	ConditionInUse = "InUse"
+
 	// ConditionPlanned is True on a Plan whose changes are computed and stored.
 	ConditionPlanned = "Planned"
 	// ConditionApproved is True on a Plan that somebody with the right to, or its policy, approved; False when it was discarded.
@@ -93,6 +96,11 @@ const (
 	// ReasonDeleting says that the object waits for a plan that destroys its infrastructure.
 	ReasonDeleting = "AwaitingDestroy"
 
+	// ReasonSomeResourcesRemain says that resources still need what is being deleted; the message counts them and names one.
+	ReasonSomeResourcesRemain = "SomeResourcesRemain"
+	// ReasonUndeleted says that the deletion of an object was taken back.
+	ReasonUndeleted = "Undeleted"
+
 	// ReasonInstalling says that a provider is being resolved, fetched or verified.
 	ReasonInstalling = "Installing"
 	// ReasonInstalled says that a provider's plugin was verified and its kinds are served.
@@ -130,6 +138,13 @@ const FinalizerState = "hykube.io/state"
 // FinalizerRecord keeps a Plan that was decided about until its PlanRecord says how it ended. The server adds it with the decision
 // and removes it; nobody else may.
 const FinalizerRecord = "hykube.io/record"
+
+// FinalizerInUse keeps a deleted Provider, ProviderConfig, Secret or ConfigMap until no living resource needs it. The server adds it when
+// the object is deleted, and removes it; nobody else may.
+const FinalizerInUse = "hykube.io/in-use"
+
+// AnnotationInUseBy says on a Secret or ConfigMap that is being deleted which resources still need it.
+const AnnotationInUseBy = "hykube.io/in-use-by"
 
 // AnnotationCreatedAs is put by the server on each Plan that asks for automatic approval, with the UID of the Plan. A manifest that
 // has it already is a copy, and waits for a person.

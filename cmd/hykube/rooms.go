@@ -49,7 +49,7 @@ func join(_ context.Context, h *server.House) (server.Rooms, error) {
 	cat := catalog.New(pool)
 	led := ledger.New(h.KV)
 	plans := &loopback.Plans{Client: fixed}
-	configs := &loopback.Configs{Client: fixed, Core: core}
+	configs := &loopback.Configs{Client: fixed, Core: core, Stored: h.Objects}
 	hands := activities.New(activities.Config{
 		Objects: &loopback.Objects{Stored: h.Objects, Client: objects, Kinds: h.Kinds, Catalog: cat},
 		Plans:   plans,
@@ -93,10 +93,10 @@ func join(_ context.Context, h *server.House) (server.Rooms, error) {
 				History: controller.History{Limit: h.PlanHistoryLimit, Age: h.PlanHistoryAge}},
 		)
 	}
-	answers := &loopback.Answers{Ledger: led, Stored: h.Objects}
+	answers := &loopback.Answers{Ledger: led, Stored: h.Objects, Client: fixed, Kinds: h.Kinds}
 	return server.Rooms{
 		InUse: answers.InUse, Changes: answers.Changes, SaveObjects: answers.SaveObjects, Verify: loopback.Verify(hands.Verify),
-		State: answers.State, Taint: answers.Taint, Query: loopback.Query(hands.Query),
+		State: answers.State, Taint: answers.Taint, Undelete: answers.Undelete, Query: loopback.Query(hands.Query),
 		Evaluate: hands.Evaluate, Run: run, Ready: providers.Ready, Close: pool.Close,
 	}, nil
 }

@@ -63,7 +63,7 @@ Exit codes: 0 done, or nothing to do; 1 error; 2 changes wait for approval (with
 	cmd.SetFlagErrorFunc(flagError)
 	cmd.SetUsageTemplate(usage(cmd.UsageTemplate()))
 	add("journey", newValidate(s), newApply(s), newPlan(s), newShow(s), newApprove(s), newDiscard(s), newCancel(s), newDestroy(s), newRefresh(s))
-	add("existing", newImport(s), newQuery(s), newState(s), newTaint(s), newUntaint(s))
+	add("existing", newImport(s), newQuery(s), newState(s), newTaint(s), newUntaint(s), newUndelete(s))
 	add("look", newStatus(s), newGet(s), newProvider(s), newGraph(s), newConsole(s), newHistory(s), newUI(s))
 	add("other", newVersion(s), newCompletion(s))
 	cmd.SetHelpCommandGroupID("other")

@@ -124,7 +124,9 @@ func managed(u *unstructured.Unstructured) bool {
 }
 
 // long is kubectl's name of an object: "sim-network.sim.hykube.io/main".
-func (k kind) long(name string) string { return strings.ToLower(k.kind+"."+k.gvr.Group) + "/" + name }
+func (k kind) long(name string) string {
+	return strings.ToLower(strings.TrimSuffix(k.kind+"."+k.gvr.Group, ".")) + "/" + name
+}
 
 // said prints kubectl's line about an object, or its name alone.
 func (o *objects) said(k kind, name, verb string) {

@@ -58,6 +58,8 @@ func ClusterRoles() []rbacv1.ClusterRole {
 			rule([]string{""}, []string{"configmaps"}, writeVerbs),
 			rule([]string{""}, []string{"secrets"}, slices.Concat(readVerbs, writeVerbs)),
 			rule(group, []string{"providerconfigs"}, slices.Concat(writeVerbs, []string{VerbUse})),
+			rule(group, []string{"providerconfigs/undelete"}, []string{"create"}),
+			rule([]string{""}, []string{"secrets/undelete", "configmaps/undelete"}, []string{"create"}),
 			rule(group, []string{"plans"}, writeVerbs),
 			rule(group, []string{"plans/cancel"}, []string{"update"}),
 			// A query is asked in the name of a ProviderConfig, so it needs the verb "use" on that, too.
@@ -100,6 +102,7 @@ func ProviderRoles(provider string, resources []string) []rbacv1.ClusterRole {
 		role(prefix+"edit", aggregateToEdit,
 			rule(group, resources, writeVerbs),
 			rule(group, []string{"*/taint"}, []string{"create", "delete"}),
+			rule(group, []string{"*/undelete"}, []string{"create"}),
 		),
 		role(prefix+"admin", aggregateToAdmin, rule(group, []string{"*/state"}, []string{"get"})),
 	}

@@ -71,7 +71,7 @@ func (p *Providers) reconcile(ctx context.Context, name cache.ObjectName) error 
 	if err != nil {
 		return err
 	}
-	if !ok || obj.DeletionTimestamp != nil {
+	if !ok {
 		p.remove(name.Name)
 		return nil
 	}

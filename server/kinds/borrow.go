@@ -35,6 +35,16 @@ func (s *served) borrowed(u *unstructured.Unstructured) map[plan.Address]string 
 	return Borrowed(refs)
 }
 
+// References are the ConfigMaps, Secrets and objects of other namespaces that the expressions of an object read; each with a field that
+// refers to it.
+func (k *Kinds) References(u *unstructured.Unstructured) map[plan.Address]string {
+	g := k.snapshot.Load().groups[u.GroupVersionKind().Group]
+	if g == nil || g.byKind[u.GetKind()] == nil {
+		return nil
+	}
+	return g.byKind[u.GetKind()].borrowed(u)
+}
+
 // mayBorrow refuses an object that refers to what its author may not read: whoever plans it later may well be allowed to, and
 // would hand it over. A change asks for all of it, also for what the object referred to before: where that goes may be what
 // changes. old is nil for a new object.

@@ -26,6 +26,8 @@ const (
 	statusSubresource = "status"
 	// taintSubresource marks what stands behind the object to be replaced.
 	taintSubresource = "taint"
+	// undeleteSubresource takes a deletion back.
+	undeleteSubresource = "undelete"
 )
 
 // subresources of the kinds of a mode, in the order of their names. An ephemeral resource and an action leave no state, and
@@ -33,7 +35,7 @@ const (
 func subresources(mode v1alpha1.Mode) []string {
 	switch mode {
 	case v1alpha1.ModeManaged:
-		return []string{stateSubresource, statusSubresource, taintSubresource}
+		return []string{stateSubresource, statusSubresource, taintSubresource, undeleteSubresource}
 	case v1alpha1.ModeData:
 		return []string{stateSubresource, statusSubresource}
 	default:
@@ -75,6 +77,7 @@ func verbs() []string {
 func subresourceVerbs() map[string][]string {
 	return map[string][]string{
 		stateSubresource: {"get"}, statusSubresource: {"get", "patch", "update"}, taintSubresource: {"create", "delete"},
+		undeleteSubresource: {"create"},
 	}
 }
 

@@ -176,6 +176,11 @@ func (k *Kinds) answer(s *served, use *serving, info *request.RequestInfo) http.
 			return nil
 		}
 		return k.serveTaint(s, use, info)
+	case undeleteSubresource:
+		if info.Verb != "create" {
+			return nil
+		}
+		return k.serveUndelete(s, use, info)
 	case statusSubresource:
 		switch info.Verb {
 		case "get":

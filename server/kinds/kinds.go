@@ -60,6 +60,11 @@ type Config struct {
 	// Taint marks what stands behind an object to be replaced by the next plan, or takes the mark away, for the
 	// subresource "taint". An *apierrors.StatusError is answered as it is. Nil means that nothing can be tainted, a 404.
 	Taint func(ctx context.Context, obj metav1.Object, kind Kind, tainted bool) error
+	// Undelete takes the deletion of an object back for the subresource "undelete": clear clears the mark, and mark sets it again. An
+	// *apierrors.StatusError is answered as it is. Nil means that no deletion can be taken back, a 404.
+	Undelete func(ctx context.Context, obj metav1.Object, kind Kind, clear, mark func() error) error
+	// Changed is called after an object was changed or removed; nil calls nothing. It must return at once.
+	Changed func()
 	// MaxRequestBodyBytes bounds a request, and an object once it is encoded; 0 means DefaultMaxRequestBodyBytes.
 	MaxRequestBodyBytes int64
 	// MinRequestTimeout is the shortest time after which the server ends a watch of its own accord; 0 means 30 minutes.
@@ -172,6 +177,9 @@ func New(c Config) (*Kinds, error) {
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Changed == nil {
+		c.Changed = func() {}
 	}
 	if c.Authorizer == nil {
 		c.Authorizer = authorizer.AuthorizerFunc(func(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {

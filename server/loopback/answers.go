@@ -5,13 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/ledger"
@@ -23,47 +22,10 @@ import (
 type Answers struct {
 	Ledger *ledger.Ledger
 	Stored *storage.Objects
-}
-
-// InUse counts what a Namespace, a Provider or a ProviderConfig stands behind: the living instances, and for a Provider the
-// objects of its kinds, of whatever mode, which nobody could see or delete without it. A data source, an ephemeral resource or
-// an action keeps no Namespace and no ProviderConfig: nothing is lost with it.
-func (a *Answers) InUse(ctx context.Context, obj metav1.Object) (n int, example string, err error) {
-	count := func(kind, namespace, name string) {
-		if n++; n == 1 {
-			example = fmt.Sprintf("%s/%s in the namespace %q", kind, name, namespace)
-		}
-	}
-	namespace, config := obj.GetNamespace(), obj.GetName()
-	switch obj.(type) {
-	case *corev1.Namespace:
-		namespace, config = obj.GetName(), ""
-	case *v1alpha1.Provider:
-		for o, err := range a.Stored.List(ctx, v1alpha1.ProviderGroup(obj.GetName()), "") {
-			if err != nil {
-				return 0, "", err
-			}
-			count(o.GetKind(), o.GetNamespace(), o.GetName())
-		}
-		return n, example, nil
-	}
-	for rec, err := range a.Ledger.Instances(ctx, namespace) {
-		if err != nil {
-			return 0, "", err
-		}
-		if rec.Mode != v1alpha1.ModeData && lives(rec, config) {
-			count(rec.Object.Kind, rec.Object.Namespace, rec.Object.Name)
-		}
-	}
-	return n, example, nil
-}
-
-// lives says whether there is, or may be, infrastructure that was made with a ProviderConfig; any one when the name is empty.
-func lives(rec *ledger.Instance, config string) bool {
-	if (rec.Exists() || rec.Intent != nil) && (config == "" || rec.ProviderConfig == config) {
-		return true
-	}
-	return slices.ContainsFunc(rec.Deposed, func(d ledger.Deposed) bool { return config == "" || d.ProviderConfig == config })
+	// Client reads ProviderConfigs and Plans; nil when there are none.
+	Client rest.Interface
+	// Kinds knows what expressions refer to; nil when nothing refers to anything.
+	Kinds *kinds.Kinds
 }
 
 // SaveObjects keeps a chunk of the objects of a speculative plan, and says after the last one how many objects the upload has.

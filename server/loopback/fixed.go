@@ -1,6 +1,7 @@
 package loopback
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -10,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	kschema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -18,6 +20,8 @@ import (
 
 	"github.com/hykube/hykube/activities"
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/catalog"
+	"github.com/hykube/hykube/server/storage"
 )
 
 // NewClient returns a client for the kinds of hykube.io.
@@ -82,6 +86,8 @@ func (p *Plans) update(ctx context.Context, namespace, name string, uid types.UI
 type Configs struct {
 	Client rest.Interface
 	Core   kubernetes.Interface
+	// Stored tells what is being deleted.
+	Stored *storage.Objects
 }
 
 // Get implements activities.Configs.
@@ -95,6 +101,37 @@ func (c *Configs) Get(ctx context.Context, namespace, name string) (*v1alpha1.Pr
 		return nil, fmt.Errorf("read provider configuration %q: %w", name, err)
 	}
 	return cfg, nil
+}
+
+// Leaving implements activities.Configs.
+func (c *Configs) Leaving(ctx context.Context, cfg *v1alpha1.ProviderConfig) (string, error) {
+	stays := func(gr kschema.GroupResource, namespace, name string) (bool, error) {
+		obj, err := c.Stored.Get(ctx, gr, namespace, name)
+		return obj != nil && obj.GetDeletionTimestamp() == nil, err
+	}
+	if ok, err := stays(v1alpha1.Resource("providerconfigs"), cfg.Namespace, cfg.Name); err != nil || !ok {
+		return fmt.Sprintf("the ProviderConfig %q", cfg.Name), err
+	}
+	for _, ref := range cfg.Spec.SecretRefs {
+		if ok, err := stays(resourceOfCore("secrets"), cfg.Namespace, ref.Name); err != nil || !ok {
+			return fmt.Sprintf("the Secret %q, which the ProviderConfig %q reads", ref.Name, cfg.Name), err
+		}
+	}
+	for _, ref := range catalog.References(cfg) {
+		if !ref.Stored() {
+			continue
+		}
+		if ok, err := stays(resourceOfCore(ref.Type+"s"), cmp.Or(ref.Namespace, cfg.Namespace), ref.Name); err != nil || !ok {
+			return fmt.Sprintf("%s, which the ProviderConfig %q reads", ref.Address, cfg.Name), err
+		}
+	}
+	return "", nil
+}
+
+// Terminating implements activities.Configs.
+func (c *Configs) Terminating(ctx context.Context, namespace string) (bool, error) {
+	ns, err := c.Stored.Get(ctx, resourceOfCore("namespaces"), "", namespace)
+	return ns != nil && ns.GetDeletionTimestamp() != nil, err
 }
 
 // SecretError says that a Secret, or a key in one, does not exist.
@@ -203,3 +240,6 @@ func (a *Access) may(ctx context.Context, who v1alpha1.Identity, what authorizat
 	}
 	return review.Status.Allowed, nil
 }
+
+// resourceOfCore is a resource of Kubernetes' core.
+func resourceOfCore(name string) kschema.GroupResource { return kschema.GroupResource{Resource: name} }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/registry/generic"
@@ -12,10 +14,11 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/condition"
 	"github.com/hykube/hykube/internal/schema"
 )
 
-// InUseFunc says how many living resources use a Provider or a ProviderConfig, and names one.
+// InUseFunc says how many living resources need a Namespace, a Provider, a ProviderConfig, a Secret or a ConfigMap, and names one.
 type InUseFunc func(ctx context.Context, obj metav1.Object) (count int, example string, err error)
 
 // ChangesFunc reads a page of at most limit changes of a plan, after the page that gave the token cont.
@@ -50,8 +53,12 @@ type Config struct {
 	// Authorizer is asked for the verbs "approve" and "use".
 	Authorizer authorizer.Authorizer
 	InUse      InUseFunc
-	Borrow     BorrowFunc
-	Changes    ChangesFunc
+	// Deleting is called before an object that may be in use is marked as deleted; see HeldConfig.
+	Deleting func(resource, namespace, name string)
+	// Changed is called after an object was changed or removed: what is being deleted may not be in use any more.
+	Changed func()
+	Borrow  BorrowFunc
+	Changes ChangesFunc
 	// Objects takes the objects of speculative plans.
 	Objects ObjectsFunc
 	Verify  VerifyFunc
@@ -65,41 +72,56 @@ type Config struct {
 	Evaluate EvaluateFunc
 }
 
-// NewGroup returns the API group hykube.io.
-func NewGroup(c Config) (*genericapiserver.APIGroupInfo, error) {
+// held is how the deleted objects of a kind with conditions are kept.
+func (c Config) held(conditions func(runtime.Object) *[]metav1.Condition) HeldConfig {
+	return HeldConfig{
+		As:    func(obj runtime.Object) metav1.Object { return obj.(metav1.Object) },
+		InUse: c.InUse, Deleting: c.Deleting,
+		Note: func(obj runtime.Object, message string) {
+			generation := obj.(metav1.Object).GetGeneration()
+			condition.Set(conditions(obj), generation, v1alpha1.ConditionInUse, true, v1alpha1.ReasonSomeResourcesRemain, message)
+		},
+		Clear: func(obj runtime.Object) { meta.RemoveStatusCondition(conditions(obj), v1alpha1.ConditionInUse) },
+	}
+}
+
+// NewGroup returns the API group hykube.io, and its kinds whose deleted objects are kept while they are in use, by resource.
+func NewGroup(c Config) (*genericapiserver.APIGroupInfo, map[string]*Held, error) {
 	providers, providerStatus, err := newProviders(c)
 	if err != nil {
-		return nil, fmt.Errorf("make registry of providers: %w", err)
+		return nil, nil, fmt.Errorf("make registry of providers: %w", err)
 	}
 	configs, configStatus, err := newProviderConfigs(c)
 	if err != nil {
-		return nil, fmt.Errorf("make registry of provider configs: %w", err)
+		return nil, nil, fmt.Errorf("make registry of provider configs: %w", err)
 	}
 	plans, planStatus, err := newPlans(c)
 	if err != nil {
-		return nil, fmt.Errorf("make registry of plans: %w", err)
+		return nil, nil, fmt.Errorf("make registry of plans: %w", err)
 	}
 	records, err := newPlanRecords(c)
 	if err != nil {
-		return nil, fmt.Errorf("make registry of plan records: %w", err)
+		return nil, nil, fmt.Errorf("make registry of plan records: %w", err)
 	}
 	info := genericapiserver.NewDefaultAPIGroupInfo(v1alpha1.GroupName, c.Codecs.Scheme, c.Codecs.Parameters, c.Codecs.Factory)
 	info.NegotiatedSerializer = negotiated{c.Codecs.Factory}
 	info.VersionedResourcesStorageMap[v1alpha1.SchemeGroupVersion.Version] = map[string]rest.Storage{
-		"providers":              providers,
-		"providers/status":       providerStatus,
-		"providerconfigs":        configs,
-		"providerconfigs/status": configStatus,
-		"plans":                  plans,
-		"plans/status":           planStatus,
-		"plans/approval":         &approvalREST{plans: plans.Store, authorizer: c.Authorizer, verify: c.Verify},
-		"plans/cancel":           &cancelREST{plans: plans.Store},
-		"plans/changes":          &changesREST{plans: plans.Store, changes: c.Changes},
-		"plans/objects":          &objectsREST{plans: plans.Store, objects: c.Objects},
-		"planrecords":            records,
-		"queries":                &queryREST{configs: configs.Store, authorizer: c.Authorizer, types: c.Types, query: c.Query},
-		"validations":            &validationREST{check: c.Check, config: c.ConfigBlock},
-		"evaluations":            &evaluationREST{evaluate: c.Evaluate},
+		"providers":                providers,
+		"providers/status":         providerStatus,
+		"providers/undelete":       NewUndelete(providers.held),
+		"providerconfigs":          configs,
+		"providerconfigs/status":   configStatus,
+		"providerconfigs/undelete": NewUndelete(configs.held),
+		"plans":                    plans,
+		"plans/status":             planStatus,
+		"plans/approval":           &approvalREST{plans: plans.Store, authorizer: c.Authorizer, verify: c.Verify},
+		"plans/cancel":             &cancelREST{plans: plans.Store},
+		"plans/changes":            &changesREST{plans: plans.Store, changes: c.Changes},
+		"plans/objects":            &objectsREST{plans: plans.Store, objects: c.Objects},
+		"planrecords":              records,
+		"queries":                  &queryREST{configs: configs.Store, authorizer: c.Authorizer, types: c.Types, query: c.Query},
+		"validations":              &validationREST{check: c.Check, config: c.ConfigBlock},
+		"evaluations":              &evaluationREST{evaluate: c.Evaluate},
 	}
-	return &info, nil
+	return &info, map[string]*Held{"providers": providers.held, "providerconfigs": configs.held}, nil
 }

@@ -50,7 +50,8 @@ func newProviders(c Config) (*resourceREST, *statusREST, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return &resourceREST{Store: store, short: "prov", inUse: c.InUse}, statusREST, nil
+	held := NewHeld(store, c.held(func(obj runtime.Object) *[]metav1.Condition { return &obj.(*v1alpha1.Provider).Status.Conditions }))
+	return &resourceREST{Store: store, short: "prov", held: held}, statusREST, nil
 }
 
 func validateProvider(p *v1alpha1.Provider) field.ErrorList {

@@ -55,7 +55,8 @@ func newProviderConfigs(c Config) (*resourceREST, *statusREST, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return &resourceREST{Store: store, short: "pc", inUse: c.InUse, mayWrite: mayBorrow(c.Borrow)}, statusREST, nil
+	held := NewHeld(store, c.held(func(obj runtime.Object) *[]metav1.Condition { return &obj.(*v1alpha1.ProviderConfig).Status.Conditions }))
+	return &resourceREST{Store: store, short: "pc", held: held, mayWrite: mayBorrow(c.Borrow)}, statusREST, nil
 }
 
 // mayBorrow refuses a ProviderConfig that refers to what its author may not read: who plans with it may well be allowed to, and

@@ -26,8 +26,8 @@ const category = "hykube"
 type resourceREST struct {
 	*genericregistry.Store
 	short string
-	// inUse guards deletion; nil lets everything go.
-	inUse InUseFunc
+	// held keeps deleted objects that are in use; nil lets everything go.
+	held *Held
 	// mayWrite refuses what its author has no right to write; old is nil for a new object. A nil function refuses nothing.
 	mayWrite func(ctx context.Context, obj, old runtime.Object) error
 	// busy says why an object cannot be deleted just now; nil lets everything go.
@@ -98,17 +98,23 @@ func (r *resourceREST) Update(ctx context.Context, name string, info rest.Update
 	}, forceCreate, opts)
 }
 
-// Delete deletes an object that no living resource uses.
+// Delete deletes an object that is not busy.
 func (r *resourceREST) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc, opts *metav1.DeleteOptions) (runtime.Object, bool, error) {
+	if r.held != nil {
+		return r.held.Delete(ctx, name, validate, opts)
+	}
 	return r.Store.Delete(ctx, name, r.guard(validate), opts)
 }
 
-// DeleteCollection deletes the objects of a list; it stops at the first that is in use.
+// DeleteCollection deletes the objects of a list; it stops at the first that is busy.
 func (r *resourceREST) DeleteCollection(ctx context.Context, validate rest.ValidateObjectFunc, opts *metav1.DeleteOptions, list *metainternalversion.ListOptions) (runtime.Object, error) {
+	if r.held != nil {
+		return r.held.DeleteCollection(ctx, validate, opts, list)
+	}
 	return r.Store.DeleteCollection(ctx, r.guard(validate), opts, list)
 }
 
-// guard refuses the deletion of what is in use: its resources could be neither planned nor destroyed any more.
+// guard refuses the deletion of what is busy.
 func (r *resourceREST) guard(validate rest.ValidateObjectFunc) rest.ValidateObjectFunc {
 	return func(ctx context.Context, obj runtime.Object) error {
 		if validate != nil {
@@ -125,22 +131,7 @@ func (r *resourceREST) guard(validate rest.ValidateObjectFunc) rest.ValidateObje
 				return apierrors.NewConflict(r.DefaultQualifiedResource, accessor.GetName(), err)
 			}
 		}
-		if r.inUse == nil {
-			return nil
-		}
-		count, example, err := r.inUse(ctx, accessor)
-		if err != nil {
-			return apierrors.NewInternalError(fmt.Errorf("find out what uses %s %q: %w", r.SingularQualifiedResource.Resource, accessor.GetName(), err))
-		}
-		if count == 0 {
-			return nil
-		}
-		noun := fmt.Sprintf("%d resources use it, such as %s", count, example)
-		if count == 1 {
-			noun = "a resource uses it: " + example
-		}
-		return apierrors.NewConflict(r.DefaultQualifiedResource, accessor.GetName(),
-			fmt.Errorf("%s; delete what uses it and apply a plan that destroys it, then delete this again", noun))
+		return nil
 	}
 }
 
@@ -191,6 +182,8 @@ func newStore(c Config, plural, singular string, newObject, newList func() runti
 		DeleteStrategy:            main,
 		ResetFieldsStrategy:       main,
 		TableConvertor:            table,
+		AfterUpdate:               func(runtime.Object, *metav1.UpdateOptions) { c.Changed() },
+		AfterDelete:               func(runtime.Object, *metav1.DeleteOptions) { c.Changed() },
 	}
 	if err := store.CompleteWithOptions(storeOptions(c)); err != nil {
 		return nil, nil, err

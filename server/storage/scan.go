@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -26,9 +27,12 @@ type Objects struct {
 // Objects returns the objects as they are stored.
 func (s *Store) Objects() *Objects { return &Objects{client: s.client.KV, encryption: s.encryption} }
 
-// Get reads one object; nil when there is none.
+// Get reads one object; nil when there is none. No namespace means that objects of its kind are in none.
 func (o *Objects) Get(ctx context.Context, gr kschema.GroupResource, namespace, name string) (*unstructured.Unstructured, error) {
-	key := groupPrefix(gr.Group) + gr.Resource + "/" + namespace + "/" + name
+	key := groupPrefix(gr.Group) + gr.Resource + "/" + name
+	if namespace != "" {
+		key = groupPrefix(gr.Group) + gr.Resource + "/" + namespace + "/" + name
+	}
 	resp, err := o.client.Get(ctx, key)
 	if err != nil {
 		return nil, fmt.Errorf("read %s %q: %w", gr, name, err)
@@ -66,7 +70,22 @@ func (o *Objects) List(ctx context.Context, group, namespace string) iter.Seq2[*
 	}
 }
 
-func groupPrefix(group string) string { return objectPrefix + "/" + group + "/" }
+// Groups are the API groups of which there are objects.
+func (o *Objects) Groups(ctx context.Context) (groups []string, err error) {
+	prefix := objectPrefix + "/"
+	for from := prefix; ; {
+		key, err := o.next(ctx, prefix, from)
+		if err != nil || key == "" {
+			return groups, err
+		}
+		group, _, _ := strings.Cut(strings.TrimPrefix(key, prefix), "/")
+		groups = append(groups, group)
+		from = clientv3.GetPrefixRangeEnd(prefix + group + "/")
+	}
+}
+
+// groupPrefix is where the objects of a group live; those of Kubernetes' core, whose group has no name, live under "core".
+func groupPrefix(group string) string { return objectPrefix + "/" + cmp.Or(group, "core") + "/" }
 
 // next finds the first key below prefix that is not before from; empty when there is none.
 func (o *Objects) next(ctx context.Context, prefix, from string) (string, error) {

@@ -1,0 +1,138 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+// undeleteOptions takes deletions back.
+type undeleteOptions struct {
+	objects
+	// fixed are the names of objects that no provider serves.
+	fixed []fixedTarget
+}
+
+// fixedTarget is an object of a kind that every server has.
+type fixedTarget struct {
+	kind
+	name       string
+	namespaced bool
+}
+
+// parseFixed reads KIND/NAME of a kind that every server has, under each name that kubectl knows it by.
+func parseFixed(s string) (fixedTarget, bool) {
+	word, name, _ := strings.Cut(strings.ToLower(s), "/")
+	word, group, _ := strings.Cut(word, ".")
+	own, core := v1alpha1.SchemeGroupVersion, corev1.SchemeGroupVersion
+	for _, k := range []struct {
+		names []string
+		fixedTarget
+	}{
+		{[]string{"provider", "providers", "prov"}, fixedTarget{kind: kind{own.WithResource("providers"), "Provider"}}},
+		{[]string{"providerconfig", "providerconfigs", "pc"}, fixedTarget{kind: kind{own.WithResource("providerconfigs"), "ProviderConfig"}, namespaced: true}},
+		{[]string{"secret", "secrets"}, fixedTarget{kind: kind{core.WithResource("secrets"), "Secret"}, namespaced: true}},
+		{[]string{"configmap", "configmaps", "cm"}, fixedTarget{kind: kind{core.WithResource("configmaps"), "ConfigMap"}, namespaced: true}},
+	} {
+		if slices.Contains(k.names, word) && name != "" && (group == "" || group == k.gvr.Group) {
+			k.name = name
+			return k.fixedTarget, true
+		}
+	}
+	return fixedTarget{}, false
+}
+
+func newUndelete(s *session) *cobra.Command {
+	o := &undeleteOptions{objects: objects{session: s}}
+	cmd := &cobra.Command{
+		Use:   "undelete KIND/NAME ...",
+		Short: "Take the deletion of objects back, until a destroy of them is approved",
+		Long: `Take the deletion of objects back, until a destroy of them is approved.
+
+"kubectl delete" only marks an object behind which there is infrastructure; the next approved plan destroys that. Until
+then this takes the mark away, and the object is as it was. It also takes back the deletion of a Provider, ProviderConfig,
+Secret or ConfigMap that waits for the resources which need it. It needs the right to create the subresource "undelete"
+of the kind, which the role "edit" has.`,
+		Example: `  kubectl hykube undelete sim-network/main
+  kubectl hykube undelete providerconfig/default secret/credentials -n prod`,
+		ValidArgsFunction: completeObjects(s, v1alpha1.ModeManaged),
+		RunE:              run(o),
+	}
+	cmd.Flags().StringVarP(&o.output, "output", "o", "", "Print only the names: name")
+	return cmd
+}
+
+// Complete reads the names.
+func (o *undeleteOptions) Complete(args []string) error {
+	if len(args) == 0 {
+		return fmt.Errorf("say what to undelete: KIND/NAME such as sim-network/main or secret/credentials")
+	}
+	var rest []string
+	for _, a := range args {
+		if f, ok := parseFixed(a); ok {
+			o.fixed = append(o.fixed, f)
+			continue
+		}
+		rest = append(rest, a)
+	}
+	return o.read("undelete", rest, v1alpha1.ModeManaged)
+}
+
+// Validate checks the flags.
+func (o *undeleteOptions) Validate() error { return checkOutput(o.output, "name") }
+
+// Run takes each deletion back.
+func (o *undeleteOptions) Run(ctx context.Context) error {
+	var errs []error
+	for _, f := range o.fixed {
+		ns := ""
+		if f.namespaced {
+			ns = o.namespace
+		}
+		if err := o.one(ctx, f.kind, ns, f.name); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	for _, t := range o.targets {
+		ns, err := o.namespaceOf(t)
+		if err == nil {
+			var k kind
+			if k, err = o.kindOf(ctx, t); err == nil {
+				err = o.one(ctx, k, ns, t.name)
+			}
+		}
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return joinExit(errs)
+}
+
+func (o *undeleteOptions) one(ctx context.Context, k kind, namespace, name string) error {
+	path := []string{"apis", k.gvr.Group, k.gvr.Version}
+	if k.gvr.Group == "" {
+		path = []string{"api", k.gvr.Version}
+	}
+	metadata := map[string]any{"name": name}
+	if namespace != "" {
+		path = append(path, "namespaces", namespace)
+		metadata["namespace"] = namespace
+	}
+	body, err := json.Marshal(map[string]any{"apiVersion": k.gvr.GroupVersion().String(), "kind": k.kind, "metadata": metadata})
+	if err != nil {
+		return fmt.Errorf("encode request: %w", err)
+	}
+	request := o.hykube.Post().AbsPath(append(path, k.gvr.Resource, name, "undelete")...).SetHeader("Content-Type", "application/json").Body(body)
+	if err := request.Do(ctx).Error(); err != nil {
+		return fmt.Errorf("undelete %s/%s: %w", k.kind, name, explain(err, o.server()))
+	}
+	o.said(k, name, "undeleted")
+	return nil
+}

@@ -1,0 +1,76 @@
+// Package deletion takes the mark of a deleted object away, and puts it back, in the store below the API: the API machinery has no way to
+// do it. docs/decisions/0006-undelete.md has the reasons. It imports k8s.io/apiserver alone.
+package deletion
+
+import (
+	"context"
+	"errors"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
+	"k8s.io/apiserver/pkg/storage"
+)
+
+// Undo clears the mark of an object in one write, together with what change does. Watchers see a MODIFIED event with a new generation, so
+// that a plan which was made of the marked object is stale. The UID guards against another object of that name; empty means any. It
+// returns a conflict when the object is not being deleted.
+func Undo(ctx context.Context, store *genericregistry.Store, name string, uid types.UID, dry bool, change func(runtime.Object)) (runtime.Object, error) {
+	return write(ctx, store, name, uid, dry, func(obj runtime.Object, m metav1.Object) error {
+		if m.GetDeletionTimestamp() == nil {
+			return apierrors.NewConflict(store.DefaultQualifiedResource, name, errors.New("it is not being deleted"))
+		}
+		m.SetDeletionTimestamp(nil)
+		m.SetDeletionGracePeriodSeconds(nil)
+		change(obj)
+		return nil
+	})
+}
+
+// Redo marks an object again whose mark was cleared too late.
+func Redo(ctx context.Context, store *genericregistry.Store, name string, uid types.UID, change func(runtime.Object)) error {
+	_, err := write(ctx, store, name, uid, false, func(obj runtime.Object, m metav1.Object) error {
+		m.SetDeletionTimestamp(new(metav1.Now()))
+		m.SetDeletionGracePeriodSeconds(new(int64(0)))
+		change(obj)
+		return nil
+	})
+	return err
+}
+
+func write(ctx context.Context, store *genericregistry.Store, name string, uid types.UID, dry bool, change func(runtime.Object, metav1.Object) error) (runtime.Object, error) {
+	key, err := store.KeyFunc(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	var preconditions *storage.Preconditions
+	if uid != "" {
+		preconditions = &storage.Preconditions{UID: &uid}
+	}
+	out := store.NewFunc()
+	err = store.Storage.GuaranteedUpdate(ctx, key, out, false, preconditions, storage.SimpleUpdate(func(existing runtime.Object) (runtime.Object, error) {
+		m, err := meta.Accessor(existing)
+		if err == nil {
+			err = change(existing, m)
+		}
+		if g := m.GetGeneration(); err == nil && g > 0 {
+			m.SetGeneration(g + 1)
+		}
+		return existing, err
+	}), dry, nil)
+	switch {
+	case storage.IsNotFound(err):
+		return nil, apierrors.NewNotFound(store.DefaultQualifiedResource, name)
+	case storage.IsInvalidObj(err):
+		return nil, apierrors.NewConflict(store.DefaultQualifiedResource, name, errors.New("it was removed and made anew meanwhile"))
+	case err != nil:
+		return nil, err
+	}
+	if store.AfterUpdate != nil && !dry {
+		store.AfterUpdate(out, &metav1.UpdateOptions{})
+	}
+	return out, nil
+}

@@ -1,0 +1,161 @@
+package loopback
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/catalog"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/plan"
+)
+
+// tally counts users, and names the first.
+type tally struct {
+	n       int
+	example string
+}
+
+func (t *tally) add(kind, namespace, name string) {
+	if t.n++; t.n == 1 {
+		t.example = fmt.Sprintf("%s/%s in the namespace %q", kind, name, namespace)
+	}
+}
+
+// InUse counts the living resources that need a Namespace, a Provider, a ProviderConfig, a Secret or a ConfigMap. A Provider is needed
+// by all objects of its kinds, of whatever mode: nobody could see or delete them without it. A data source, an ephemeral resource or an
+// action keeps nothing else: nothing is lost with it.
+func (a *Answers) InUse(ctx context.Context, obj metav1.Object) (n int, example string, err error) {
+	t := &tally{}
+	namespace, name := obj.GetNamespace(), obj.GetName()
+	switch obj.(type) {
+	case *corev1.Namespace:
+		err = a.made(ctx, t, name, func(rec *ledger.Instance) bool { return lives(rec, "") })
+	case *v1alpha1.Provider:
+		for o, err := range a.Stored.List(ctx, v1alpha1.ProviderGroup(name), "") {
+			if err != nil {
+				return 0, "", err
+			}
+			t.add(o.GetKind(), o.GetNamespace(), o.GetName())
+		}
+	case *v1alpha1.ProviderConfig:
+		err = a.made(ctx, t, namespace, func(rec *ledger.Instance) bool { return lives(rec, name) })
+	case *corev1.Secret:
+		err = a.read(ctx, t, plan.Address{Namespace: namespace, Type: plan.TypeSecret, Name: name})
+	case *corev1.ConfigMap:
+		err = a.read(ctx, t, plan.Address{Namespace: namespace, Type: plan.TypeConfigMap, Name: name})
+	default:
+		err = fmt.Errorf("find users of a %T: unknown kind", obj)
+	}
+	return t.n, t.example, err
+}
+
+// made counts the managed resources of a namespace that are picked.
+func (a *Answers) made(ctx context.Context, t *tally, namespace string, pick func(*ledger.Instance) bool) error {
+	for rec, err := range a.Ledger.Instances(ctx, namespace) {
+		if err != nil {
+			return err
+		}
+		if rec.Mode != v1alpha1.ModeData && pick(rec) {
+			t.add(rec.Object.Kind, rec.Object.Namespace, rec.Object.Name)
+		}
+	}
+	return nil
+}
+
+// read counts the living resources that read a Secret or a ConfigMap: through their ProviderConfig, whatever its namespace is, or, in
+// the same namespace, themselves. A resource of another namespace that reads it itself can be destroyed without it.
+func (a *Answers) read(ctx context.Context, t *tally, what plan.Address) error {
+	configs, err := a.configs(ctx)
+	if err != nil {
+		return err
+	}
+	through := map[string][]string{} // the ProviderConfigs that read it, by namespace
+	for i := range configs {
+		if reads(&configs[i], what) {
+			through[configs[i].Namespace] = append(through[configs[i].Namespace], configs[i].Name)
+		}
+	}
+	direct, err := a.readers(ctx, what)
+	if err != nil {
+		return err
+	}
+	if _, ok := through[what.Namespace]; !ok && len(direct) > 0 {
+		through[what.Namespace] = nil
+	}
+	for namespace, names := range through {
+		err := a.made(ctx, t, namespace, func(rec *ledger.Instance) bool {
+			return slices.ContainsFunc(names, func(name string) bool { return lives(rec, name) }) ||
+				namespace == what.Namespace && direct[rec.Object.UID] && lives(rec, "")
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// configs are all ProviderConfigs.
+func (a *Answers) configs(ctx context.Context) ([]v1alpha1.ProviderConfig, error) {
+	if a.Client == nil {
+		return nil, nil
+	}
+	list := &v1alpha1.ProviderConfigList{}
+	if err := a.Client.Get().Resource("providerconfigs").Do(ctx).Into(list); err != nil {
+		return nil, fmt.Errorf("list provider configurations: %w", err)
+	}
+	return list.Items, nil
+}
+
+// reads says whether a ProviderConfig takes a value from a Secret or a ConfigMap.
+func reads(cfg *v1alpha1.ProviderConfig, what plan.Address) bool {
+	if what.Type == plan.TypeSecret && what.Namespace == cfg.Namespace &&
+		slices.ContainsFunc(cfg.Spec.SecretRefs, func(ref v1alpha1.SecretArgument) bool { return ref.Name == what.Name }) {
+		return true
+	}
+	return slices.ContainsFunc(catalog.References(cfg), func(ref plan.Reference) bool { return ref.Address == what.In(cfg.Namespace) })
+}
+
+// readers are the UIDs of the objects in the namespace of a Secret or ConfigMap whose expressions read it.
+func (a *Answers) readers(ctx context.Context, what plan.Address) (map[types.UID]bool, error) {
+	if a.Kinds == nil {
+		return nil, nil
+	}
+	groups, err := a.Stored.Groups(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := map[types.UID]bool{}
+	for _, group := range groups {
+		if _, ok := v1alpha1.ProviderOfGroup(group); !ok {
+			continue
+		}
+		for u, err := range a.Stored.List(ctx, group, what.Namespace) {
+			if err != nil {
+				return nil, err
+			}
+			if spec, err := json.Marshal([]any{u.Object["spec"], u.Object["lifecycle"]}); err != nil || !bytes.Contains(spec, []byte(what.Type+".")) {
+				continue // to parse expressions takes longest
+			}
+			if _, ok := a.Kinds.References(u)[what.In(what.Namespace)]; ok {
+				out[u.GetUID()] = true
+			}
+		}
+	}
+	return out, nil
+}
+
+// lives says whether there is, or may be, infrastructure that was made with a ProviderConfig; any one when the name is empty.
+func lives(rec *ledger.Instance, config string) bool {
+	if (rec.Exists() || rec.Intent != nil) && (config == "" || rec.ProviderConfig == config) {
+		return true
+	}
+	return slices.ContainsFunc(rec.Deposed, func(d ledger.Deposed) bool { return config == "" || d.ProviderConfig == config })
+}

@@ -1,0 +1,115 @@
+package e2e
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// deletionOrders is how many random orders are tried, beside the one of `helm uninstall`.
+const deletionOrders = 4
+
+// deletionSet is what a chart, or a directory, of a team may hold.
+const deletionSet = `
+apiVersion: v1
+kind: Secret
+metadata: {name: credentials}
+stringData: {token: x}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings}
+data: {image: debian-13}
+---
+apiVersion: hykube.io/v1alpha1
+kind: ProviderConfig
+metadata: {name: default}
+spec: {provider: sim, secretRefs: [{argument: token, name: credentials, key: token}]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: approvers}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: admin}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: bob}]
+---
+apiVersion: sim.hykube.io/v1
+kind: sim-network
+metadata: {name: main}
+spec: {name: PREFIX-main}
+---
+apiVersion: sim.hykube.io/v1
+kind: sim-subnet
+metadata: {name: front}
+spec: {name: PREFIX-front, network_id: "${sim_network.main.id}", cidr: 10.0.1.0/24}
+---
+apiVersion: sim.hykube.io/v1
+kind: sim-instance
+metadata: {name: web}
+spec: {name: PREFIX-web, subnet_id: "${sim_subnet.front.id}", image: "${configmap.settings.image}"}
+`
+
+// TestDeletionConverges deletes a namespace and what is in it in the order of Helm, and in random orders, while its infrastructure lives,
+// and approves one plan that destroys. In the end nothing is left, neither here nor in the cloud.
+func TestDeletionConverges(t *testing.T) {
+	objects := []string{
+		"namespace/NS", "secret/credentials", "configmap/settings", "providerconfig/default", "rolebinding/approvers",
+		"sim-network/main", "sim-subnet/front", "sim-instance/web",
+	}
+	orders := map[string][]string{
+		"helm": {"rolebinding/approvers", "configmap/settings", "secret/credentials", "sim-instance/web", "sim-network/main", "sim-subnet/front", "providerconfig/default", "namespace/NS"},
+	}
+	for seed := range uint64(deletionOrders) {
+		order := append([]string{}, objects...)
+		rand.New(rand.NewPCG(seed, 7)).Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+		orders[fmt.Sprintf("seed-%d", seed)] = order
+	}
+	for name, order := range orders {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ns := "deletion-" + name
+			run := func(args ...string) string {
+				t.Helper()
+				cmd := exec.Command(filepath.Join(shared.bin, "hykube"), append([]string{"kubectl"}, args...)...)
+				cmd.Env = append(cmd.Environ(), "KUBECONFIG="+shared.kubeconfig(), "NO_COLOR=1")
+				out, err := cmd.CombinedOutput()
+				if err != nil {
+					t.Fatalf("order %v: kubectl %s: %v\n%s", order, strings.Join(args, " "), err, out)
+				}
+				return string(out)
+			}
+			run("create", "namespace", ns)
+			if err := shared.kubectl(strings.ReplaceAll(deletionSet, "PREFIX", ns), "apply", "-n", ns, "-f", "-"); err != nil {
+				t.Fatal(err)
+			}
+			run("hykube", "apply", "--all", "--auto-approve", "-n", ns)
+			for _, object := range order {
+				if object == "namespace/NS" {
+					run("delete", "namespace", ns, "--wait=false")
+					continue
+				}
+				// A namespace that is deleted first marks resources, too, and one that is needed by nothing any more is gone by then.
+				run("delete", object, "-n", ns, "--wait=false", "--ignore-not-found")
+			}
+			run("hykube", "destroy", "--all", "--auto-approve", "-n", ns)
+			run("wait", "--for=delete", "namespace/"+ns, "--timeout=60s")
+			made, destroyed := cloudCalls(t, ns, "create"), cloudCalls(t, ns, "delete")
+			if made != "3" || destroyed != "3" {
+				t.Errorf("order %v: %s creates and %s deletes, want 3 of each", order, made, destroyed)
+			}
+		})
+	}
+}
+
+func cloudCalls(t *testing.T, prefix, op string) string {
+	t.Helper()
+	cmd := exec.Command(filepath.Join(shared.bin, "simcloud"), "calls", "--name", prefix+"-*", "--op", op, "--effect", "--count")
+	cmd.Env = append(cmd.Environ(), "SIMCLOUD_ADDRESS="+shared.cloudAddress)
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(out))
+}
