@@ -64,6 +64,7 @@ func (s *Server) installAPIs() error {
 		RecordOptions: s.config.store.RESTOptions(s.config.codecs.ForStorage, false),
 		Authorizer:    g.Authorization.Authorizer,
 		InUse:         s.inUse,
+		Named:         s.named,
 		Deleting:      s.deletions.add,
 		Changed:       s.deletions.changed,
 		Borrow:        s.borrow,
@@ -152,7 +153,7 @@ func (s *Server) heldCore(as func(metav1.ObjectMeta) metav1.Object) registry.Hel
 			m := obj.(metav1.Object)
 			return as(metav1.ObjectMeta{Namespace: m.GetNamespace(), Name: m.GetName()})
 		},
-		InUse: s.inUse, Deleting: s.deletions.add,
+		InUse: s.inUse, Named: s.named, Deleting: s.deletions.add,
 		Note: func(obj runtime.Object, message string) {
 			metav1.SetMetaDataAnnotation(objectMeta(obj), v1alpha1.AnnotationInUseBy, message)
 		},

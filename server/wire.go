@@ -47,6 +47,8 @@ type House struct {
 type Rooms struct {
 	// InUse says how many living resources need a Namespace, a Provider, a ProviderConfig, a Secret or a ConfigMap, and names one.
 	InUse registry.InUseFunc
+	// Named says whether anything names such an object; nil asks InUse.
+	Named registry.NamedFunc
 	// Changes pages through the changes of a plan.
 	Changes registry.ChangesFunc
 	// SaveObjects keeps a chunk of the objects of a speculative plan, and says after the last one how many objects the upload has.
@@ -80,6 +82,14 @@ func (s *Server) inUse(ctx context.Context, obj metav1.Object) (int, string, err
 		return 0, "", nil
 	}
 	return s.rooms.InUse(ctx, obj)
+}
+
+func (s *Server) named(ctx context.Context, obj metav1.Object) (bool, error) {
+	if s.rooms.Named == nil {
+		count, _, err := s.inUse(ctx, obj)
+		return count > 0, err
+	}
+	return s.rooms.Named(ctx, obj)
 }
 
 // borrow asks about the references of a ProviderConfig that reach out of its namespace, or to ConfigMaps and Secrets.

@@ -57,6 +57,41 @@ func (a *Answers) InUse(ctx context.Context, obj metav1.Object) (n int, example 
 	return t.n, t.example, err
 }
 
+// Named says whether anything names an object that InUse knows: an object of a Provider's kinds, a resource in the namespace of a
+// ProviderConfig of the same provider, a reference to a Secret or ConfigMap.
+func (a *Answers) Named(ctx context.Context, obj metav1.Object) (bool, error) {
+	group, namespace := "", obj.GetNamespace()
+	switch o := obj.(type) {
+	case *v1alpha1.Provider:
+		group = v1alpha1.ProviderGroup(o.Name)
+	case *v1alpha1.ProviderConfig:
+		group = v1alpha1.ProviderGroup(o.Spec.Provider)
+	case *corev1.Secret:
+		return a.isRead(ctx, plan.Address{Namespace: namespace, Type: plan.TypeSecret, Name: o.Name})
+	case *corev1.ConfigMap:
+		return a.isRead(ctx, plan.Address{Namespace: namespace, Type: plan.TypeConfigMap, Name: o.Name})
+	default:
+		return false, fmt.Errorf("find what names a %T: unknown kind", obj)
+	}
+	for _, err := range a.Stored.List(ctx, group, namespace) {
+		return err == nil, err
+	}
+	return false, nil
+}
+
+// isRead says whether a ProviderConfig, or an object in the same namespace, reads a Secret or a ConfigMap.
+func (a *Answers) isRead(ctx context.Context, what plan.Address) (bool, error) {
+	configs, err := a.configs(ctx)
+	if err != nil {
+		return false, err
+	}
+	if slices.ContainsFunc(configs, func(cfg v1alpha1.ProviderConfig) bool { return reads(&cfg, what) }) {
+		return true, nil
+	}
+	readers, err := a.readers(ctx, what)
+	return len(readers) > 0, err
+}
+
 // made counts the managed resources of a namespace that are picked.
 func (a *Answers) made(ctx context.Context, t *tally, namespace string, pick func(*ledger.Instance) bool) error {
 	for rec, err := range a.Ledger.Instances(ctx, namespace) {

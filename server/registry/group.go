@@ -21,6 +21,9 @@ import (
 // InUseFunc says how many living resources need a Namespace, a Provider, a ProviderConfig, a Secret or a ConfigMap, and names one.
 type InUseFunc func(ctx context.Context, obj metav1.Object) (count int, example string, err error)
 
+// NamedFunc says whether anything names an object that InUseFunc knows: only then a living resource may need it, or be about to.
+type NamedFunc func(ctx context.Context, obj metav1.Object) (bool, error)
+
 // ChangesFunc reads a page of at most limit changes of a plan, after the page that gave the token cont.
 type ChangesFunc func(ctx context.Context, plan *v1alpha1.Plan, limit int, cont string) (*v1alpha1.PlanChangeList, error)
 
@@ -53,6 +56,7 @@ type Config struct {
 	// Authorizer is asked for the verbs "approve" and "use".
 	Authorizer authorizer.Authorizer
 	InUse      InUseFunc
+	Named      NamedFunc
 	// Deleting is called before an object that may be in use is marked as deleted; see HeldConfig.
 	Deleting func(resource, namespace, name string)
 	// Changed is called after an object was changed or removed: what is being deleted may not be in use any more.
@@ -76,7 +80,7 @@ type Config struct {
 func (c Config) held(conditions func(runtime.Object) *[]metav1.Condition) HeldConfig {
 	return HeldConfig{
 		As:    func(obj runtime.Object) metav1.Object { return obj.(metav1.Object) },
-		InUse: c.InUse, Deleting: c.Deleting,
+		InUse: c.InUse, Named: c.Named, Deleting: c.Deleting,
 		Note: func(obj runtime.Object, message string) {
 			generation := obj.(metav1.Object).GetGeneration()
 			condition.Set(conditions(obj), generation, v1alpha1.ConditionInUse, true, v1alpha1.ReasonSomeResourcesRemain, message)

@@ -21,9 +21,9 @@ import (
 	"github.com/hykube/hykube/server/deletion"
 )
 
-// Held keeps the deleted objects of one store as long as living resources need them. A delete marks the object and adds the finalizer
-// hykube.io/in-use, and only then looks for users: who begins to use the object writes that down first, and looks for the mark then, so
-// that one of the two sees the other.
+// Held keeps the deleted objects of one store as long as living resources need them. A delete of what something names marks the object and
+// adds the finalizer hykube.io/in-use, and only then looks for users: who begins to use the object writes that down first, and looks for the
+// mark then, so that one of the two sees the other. What nothing names goes at once.
 type Held struct {
 	*genericregistry.Store
 	config HeldConfig
@@ -35,6 +35,8 @@ type HeldConfig struct {
 	As func(runtime.Object) metav1.Object
 	// InUse says how many living resources need an object, and names one.
 	InUse InUseFunc
+	// Named says whether anything names an object, and so may need it, or be about to.
+	Named NamedFunc
 	// Note writes into an object what it waits for.
 	Note func(obj runtime.Object, message string)
 	// Clear removes what Note wrote.
@@ -45,19 +47,26 @@ type HeldConfig struct {
 
 // NewHeld changes the strategies of a store, and returns what serves its deletes.
 func NewHeld(store *genericregistry.Store, c HeldConfig) *Held {
-	store.DeleteStrategy = heldDelete{store.DeleteStrategy}
+	store.DeleteStrategy = heldDelete{store.DeleteStrategy, c}
 	store.UpdateStrategy = heldUpdate{store.UpdateStrategy}
 	return &Held{Store: store, config: c}
 }
 
 // heldDelete adds the finalizer in the write that marks an object as deleted.
-type heldDelete struct{ rest.RESTDeleteStrategy }
+type heldDelete struct {
+	rest.RESTDeleteStrategy
+	config HeldConfig
+}
 
 var _ rest.RESTGracefulDeleteStrategy = heldDelete{}
 
 // CheckGracefulDelete is asked with the object that is about to be marked and stored. No object lingers for grace.
-func (heldDelete) CheckGracefulDelete(_ context.Context, obj runtime.Object, _ *metav1.DeleteOptions) bool {
-	if m, err := meta.Accessor(obj); err == nil && !slices.Contains(m.GetFinalizers(), v1alpha1.FinalizerInUse) {
+func (s heldDelete) CheckGracefulDelete(ctx context.Context, obj runtime.Object, _ *metav1.DeleteOptions) bool {
+	m, err := meta.Accessor(obj)
+	if err != nil || slices.Contains(m.GetFinalizers(), v1alpha1.FinalizerInUse) {
+		return false
+	}
+	if named, err := s.config.Named(ctx, s.config.As(obj)); named || err != nil { // who cannot tell keeps it, and looks again
 		m.SetFinalizers(append(m.GetFinalizers(), v1alpha1.FinalizerInUse))
 	}
 	return false
