@@ -22,11 +22,11 @@ import (
 func TestRequestsWaitUntilAllKindsAreServed(t *testing.T) {
 	dir := t.TempDir()
 	for round := range 2 {
-		var ready atomic.Bool
+		var ready, served atomic.Bool
 		s, err := launch(t.Context(), server.Config{DataDir: dir, Join: func(ctx context.Context, h *server.House) (server.Rooms, error) {
 			return server.Rooms{
 				Ready: func() error {
-					if !ready.Load() {
+					if !ready.Load() || !served.Load() {
 						return errors.New("not yet")
 					}
 					return nil
@@ -39,6 +39,7 @@ func TestRequestsWaitUntilAllKindsAreServed(t *testing.T) {
 					if err := h.Kinds.Set(sim()); err != nil {
 						return err
 					}
+					served.Store(true)
 					<-ctx.Done()
 					return nil
 				},
