@@ -27,7 +27,7 @@ func TestCopiesOfPlansWait(t *testing.T) {
 		"with-its-creation-time": {func(u *unstructured.Unstructured) { u.SetCreationTimestamp(metav1.Now()) }, "creationTimestamp"},
 		"with-its-generation":    {func(u *unstructured.Unstructured) { u.SetGeneration(1) }, "metadata"},
 		"with-managed-fields": {func(u *unstructured.Unstructured) {
-			u.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl", Operation: "Update", APIVersion: "hykube.io/v1alpha1", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:approval":{}}}`)}}})
+			u.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl", Operation: "Update", APIVersion: "hykube.io/v1alpha1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:approval":{}}}`)}})
 		}, "managedFields"},
 		"with-a-status": {func(u *unstructured.Unstructured) {
 			u.Object["status"] = map[string]any{"digest": digest, "automaticApproval": map[string]any{"granted": true}}

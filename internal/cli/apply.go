@@ -91,7 +91,11 @@ func canAsk(s *session, autoApprove, stdin bool, verb string) error {
 	case stdin:
 		return notOnStdin(verb)
 	}
-	return fmt.Errorf("%s asks before it changes anything, and there is no terminal to ask on: add --auto-approve, or make a plan with `kubectl hykube plan` (with --record for files) and approve it later", verb)
+	later := "`kubectl hykube plan` (with --record for files)"
+	if verb == "destroy" {
+		later = "`kubectl hykube plan --destroy`"
+	}
+	return fmt.Errorf("%s asks before it changes anything, and there is no terminal to ask on: add --auto-approve, or make a plan with %s and approve it later", verb, later)
 }
 
 func (o *applyOptions) Run(ctx context.Context) error {

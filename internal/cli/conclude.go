@@ -79,7 +79,7 @@ func (s *session) conclude(p *v1alpha1.Plan, how *ending, took time.Duration, ne
 			headline = "Destroy complete, but for what is blocked:"
 		} else if p.Spec.Destroy {
 			headline = "Destroy complete!"
-			where = "The objects stay, without infrastructure: kubectl hykube apply makes it again, kubectl delete removes them.\n" + where
+			where = "The objects stay, without infrastructure: kubectl hykube apply --all makes it again, kubectl delete removes them.\n" + where
 		}
 		fmt.Fprintf(s.Out, "\n%s %s, in %s.\n%s\n", s.style.Bold(s.style.Green(headline)), counts(sum), elapsed(took), s.style.Dim(where))
 		if len(blocked) > 0 {

@@ -29,7 +29,7 @@ func newDestroy(s *session) *cobra.Command {
 		Short: "Plan to destroy resources, ask, and destroy them",
 		Long: `Plan to destroy resources, ask, and destroy them, in the reverse order of their dependencies.
 
-The objects stay, without infrastructure behind them: kubectl hykube apply makes it again, kubectl delete removes them.
+The objects stay, without infrastructure behind them: kubectl hykube apply --all makes it again, kubectl delete removes them.
 -f takes the names from files and records nothing. Data sources, ephemeral resources and actions have nothing to destroy;
 those of the files are passed over.`,
 		Example: `  kubectl hykube destroy -f examples/first

@@ -208,6 +208,8 @@ func planState(p *v1alpha1.Plan) string {
 		return "superseded"
 	case nothingToDo(p):
 		return "nothing to do"
+	case p.Spec.Speculative && ready(p):
+		return "speculative: it cannot be approved"
 	case ready(p):
 		return "applied"
 	case planFailed(p):

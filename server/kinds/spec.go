@@ -144,10 +144,12 @@ func at(v any, steps []any) (any, bool) {
 	for _, step := range steps {
 		switch step := step.(type) {
 		case string:
-			object, ok := v.(map[string]any)
-			if v, ok = object[step]; !ok {
+			object, _ := v.(map[string]any) // a nil map has no keys
+			next, ok := object[step]
+			if !ok {
 				return nil, false
 			}
+			v = next
 		case int:
 			list, ok := v.([]any)
 			if !ok || step >= len(list) {

@@ -210,14 +210,15 @@ func predict(t *testing.T, parser *managedfields.GvkParser, live, config *unstru
 	managers := fieldpath.ManagedFields{}
 	for _, m := range live.GetManagedFields() {
 		set := &fieldpath.Set{}
-		if err := set.FromJSON(bytes.NewReader(m.FieldsV1.Raw)); err != nil {
+		if err := set.FromJSON(m.FieldsV1.GetRawReader()); err != nil {
 			t.Fatal(err)
 		}
 		managers[m.Manager+m.Subresource] = fieldpath.NewVersionedSet(set, fieldpath.APIVersion(m.APIVersion), m.Operation == metav1.ManagedFieldsOperationApply)
 	}
 	live = live.DeepCopy()
 	live.SetManagedFields(nil)
-	updater := merge.Updater{Converter: oneVersion{}}
+	builder := merge.UpdaterBuilder{Converter: oneVersion{}}
+	updater := builder.BuildUpdater()
 	merged, _, err := updater.Apply(of(live), of(config), fieldpath.APIVersion(config.GetAPIVersion()), managers, manager, true)
 	if err != nil {
 		t.Fatal(err)
