@@ -182,6 +182,46 @@ func (m *memory) leftAlone(s *step, tf, hy *outcome) map[string]bool {
 	return m.unrecorded
 }
 
+// orderDestroys gives the deletes one order where Terraform has none: its graph has no edge between the destroy of a current instance
+// and that of one that an earlier replace left behind (two destroyers of one address). Their creates keep their place.
+func orderDestroys(tf, hy *outcome) {
+	left := map[string]bool{}
+	for at, c := range tf.deposed() {
+		change, _ := c["change"].(map[string]any)
+		before, _ := change["before"].(map[string]any)
+		if id, ok := before["id"].(string); ok && tf.Plan.actions()[strings.TrimSuffix(at, " deposed")] != "no-op" {
+			left["delete "+id] = true
+		}
+	}
+	for _, o := range []*outcome{tf, hy} {
+		for _, calls := range o.Calls {
+			for from := 0; from < len(calls); from++ {
+				to := from
+				for to < len(calls) && strings.HasPrefix(calls[to], "delete ") {
+					to++
+				}
+				if slices.ContainsFunc(calls[from:to], func(call string) bool { return left[call] }) {
+					slices.Sort(calls[from:to])
+				}
+				from = max(from, to)
+			}
+		}
+	}
+}
+
+// deposed are the changes that destroy what earlier replaces left behind.
+func (o *outcome) deposed() map[string]map[string]any {
+	out := map[string]map[string]any{}
+	if o.Plan != nil {
+		for at, c := range o.Plan.Changes {
+			if strings.HasSuffix(at, " deposed") {
+				out[at] = c
+			}
+		}
+	}
+	return out
+}
+
 // dropQuiet (D5) takes out what Terraform leaves alone and Hykube does not even look at: a plan that reads nothing visits the
 // changes and what depends on them.
 func dropQuiet(tf, hy *planDocument) {

@@ -129,7 +129,7 @@ func compareAll(t *testing.T, st *story) (reports []string) {
 		if err != nil {
 			t.Fatalf("%s, step %d (%s): %v\n%s", st.name, i+1, s.What, err, rendered(c))
 		}
-		differences := judge(s, remembered, a, b)
+		differences := judge(s, c, remembered, a, b)
 		if *hide != "" {
 			differences = slices.DeleteFunc(differences, func(d difference) bool { return regexp.MustCompile(*hide).MatchString(d.path) })
 		}
@@ -138,6 +138,10 @@ func compareAll(t *testing.T, st *story) (reports []string) {
 			if slices.ContainsFunc(differences, func(d difference) bool { return !strings.HasPrefix(d.path, "plan/") }) {
 				break
 			}
+		}
+		if remembered.diverged {
+			t.Logf("%s ends after step %d of %d (%s): an old instance was destroyed late, and the apply failed (D16)", st.name, i+1, len(st.Steps), s.What)
+			break
 		}
 	}
 	return reports

@@ -272,22 +272,40 @@ func (y *hykube) planAndApply(ctx context.Context, s *step, out *outcome) error 
 	}
 	if !meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionApplied) {
 		out.ApplyError = conditions(p) + "\n" + y.refusals(ctx, path)
+		out.undone, err = y.undone(ctx, path)
 	}
-	return nil
+	return err
 }
 
-// refusals are the errors of single changes.
-func (y *hykube) refusals(ctx context.Context, path string) string {
+// undone are the changes that were not made, by address.
+func (y *hykube) undone(ctx context.Context, path string) (map[string]v1alpha1.ChangeState, error) {
+	list, err := y.changes(ctx, path)
+	out := map[string]v1alpha1.ChangeState{}
+	for _, c := range list {
+		if c.State != v1alpha1.ChangeDone && c.Deposed == "" {
+			out[c.Address] = c.State
+		}
+	}
+	return out, err
+}
+
+func (y *hykube) changes(ctx context.Context, path string) ([]v1alpha1.PlanChange, error) {
 	var list v1alpha1.PlanChangeList
 	data, err := y.house.client.Get().AbsPath(path, "changes").Param("limit", "500").Do(ctx).Raw()
 	if err == nil {
 		err = json.Unmarshal(data, &list)
 	}
+	return list.Items, err
+}
+
+// refusals are the errors of single changes.
+func (y *hykube) refusals(ctx context.Context, path string) string {
+	list, err := y.changes(ctx, path)
 	if err != nil {
 		return err.Error()
 	}
 	var out []string
-	for _, c := range list.Items {
+	for _, c := range list {
 		for _, d := range c.Diagnostics {
 			if d.Severity == v1alpha1.SeverityError {
 				out = append(out, fmt.Sprintf("%s: %s: %s %s", c.Address, d.Summary, d.Detail, d.Attribute))

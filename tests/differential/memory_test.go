@@ -14,10 +14,13 @@ type memory struct {
 	unrecorded        map[string]bool
 	// dependencies are those that Terraform had recorded, by address.
 	dependencies map[string][]string
+	// diverged says that a documented difference left the sides with different infrastructure: what follows cannot be compared.
+	diverged bool
 }
 
 func newMemory() *memory {
-	return &memory{&alias{by: map[string]string{}, count: map[string]int{}}, &alias{by: map[string]string{}, count: map[string]int{}}, map[string]bool{}, map[string][]string{}}
+	names := func() *alias { return &alias{by: map[string]string{}, count: map[string]int{}} }
+	return &memory{terraform: names(), hykube: names(), unrecorded: map[string]bool{}, dependencies: map[string][]string{}}
 }
 
 // compare compares a part of two outcomes, with names for what was made at random.

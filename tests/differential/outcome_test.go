@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	tfjson "github.com/hashicorp/terraform-json"
+
+	"github.com/hykube/hykube/api/v1alpha1"
 )
 
 // outcome is what one side made of a step.
@@ -28,6 +30,8 @@ type outcome struct {
 
 	// log is what was printed, for people.
 	log string
+	// undone are Hykube's changes that were not made, by address.
+	undone map[string]v1alpha1.ChangeState
 }
 
 // state is what is recorded of an instance.

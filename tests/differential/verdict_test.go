@@ -8,7 +8,7 @@ import (
 
 // judge compares what two sides made of a step. What stands in docs/differential.md as a documented difference is taken
 // out first, by the functions in differences_test.go, and nothing else is.
-func judge(s *step, m *memory, tf, hy *outcome) []difference {
+func judge(s *step, c config, m *memory, tf, hy *outcome) []difference {
 	if (tf.PlanError != "") != (hy.PlanError != "") {
 		// All that follows differs, too.
 		return []difference{{"plan error", shorten(tf.PlanError), shorten(hy.PlanError)}}
@@ -43,8 +43,10 @@ func judge(s *step, m *memory, tf, hy *outcome) []difference {
 			maps.DeleteFunc(o.Calls, func(key string, _ []string) bool { return strings.HasPrefix(key, "plans ") })
 		}
 	}
+	orderDestroys(tf, hy)
 	out = append(out, m.compare("calls", tf.Calls, hy.Calls)...)
 	out = append(out, m.compare("cloud", tf.Objects, hy.Objects)...)
+	out, m.diverged = destroyedLate(c, tf, hy, out)
 	if !s.Anyway {
 		out = append(out, expected(s, "terraform", tf)...)
 		out = append(out, expected(s, "hykube", hy)...)
