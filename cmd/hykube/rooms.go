@@ -66,6 +66,7 @@ func join(_ context.Context, h *server.House) (server.Rooms, error) {
 	logger := h.Logger.With("component", "controller")
 	providers := &controller.Providers{
 		Client: fixed, Installer: installer, Pool: pool, Catalog: cat, Kinds: h.Kinds, Logger: logger,
+		Schemas: controller.Schemas(filepath.Join(h.DataDir, "schemas")),
 		Objects: func(ctx context.Context, provider string) iter.Seq2[*unstructured.Unstructured, error] {
 			return h.Objects.List(ctx, v1alpha1.ProviderGroup(provider), "")
 		},

@@ -42,6 +42,7 @@ type Providers struct {
 	Pool      *provider.Pool
 	Catalog   *catalog.Catalog
 	Kinds     *kinds.Kinds
+	Schemas   Schemas
 	Logger    *slog.Logger
 	// Grant lets the roles view, edit and admin reach the resources of a provider's API group.
 	Grant func(ctx context.Context, name string, resources []string) error
@@ -93,17 +94,19 @@ func (p *Providers) reconcile(ctx context.Context, name cache.ObjectName) error 
 		return ctx.Err()
 	}
 	if ierr != nil {
-		p.settle(obj)
 		p.Logger.Warn("install provider", "provider", obj.Name, "error", ierr)
+		message := ierr.Error() + p.serveRecorded(obj)
+		p.settle(obj)
 		defer p.Changed(obj.Name)
 		return p.status(ctx, obj, func(s *v1alpha1.ProviderStatus) {
 			s.ObservedGeneration = obj.Generation
+			s.Kinds = int32(len(p.Kinds.Kinds(obj.Name)))
 			reason, installed := v1alpha1.ReasonInstallFailed, pkg.Version != ""
 			if installed {
 				reason = v1alpha1.ReasonSchemaFailed
 			}
-			condition.Set(&s.Conditions, obj.Generation, v1alpha1.ConditionInstalled, installed, reason, ierr.Error())
-			condition.Stalled(&s.Conditions, obj.Generation, reason, ierr.Error())
+			condition.Set(&s.Conditions, obj.Generation, v1alpha1.ConditionInstalled, installed, reason, message)
+			condition.Stalled(&s.Conditions, obj.Generation, reason, message)
 		})
 	}
 	refused, err := p.orphans(ctx, obj, pkg, sch)
@@ -114,6 +117,11 @@ func (p *Providers) reconcile(ctx context.Context, name cache.ObjectName) error 
 		p.Logger.Warn("upgrade provider", "provider", obj.Name, "error", refused)
 		if pkg, sch, err = p.installed(ctx, obj); err != nil {
 			return fmt.Errorf("%s And the old one cannot be served: %w", refused, err)
+		}
+	}
+	if obj.Status.Checksum != pkg.Checksum || !p.Schemas.has(obj.Name) {
+		if err := p.Schemas.write(obj.Name, record{Checksum: pkg.Checksum, Source: pkg.Source.String(), Version: pkg.Version, Schema: sch}); err != nil {
+			p.Logger.Warn("install provider", "provider", obj.Name, "error", err)
 		}
 	}
 	p.Catalog.Put(catalog.Entry{Name: obj.Name, Package: pkg, Schema: sch})
@@ -142,6 +150,23 @@ func (p *Providers) reconcile(ctx context.Context, name cache.ObjectName) error 
 		}
 		condition.Ready(&s.Conditions, obj.Generation, v1alpha1.ReasonInstalled, message)
 	})
+}
+
+// serveRecorded serves the kinds of a provider that cannot be installed from the schema that was recorded when it was, unless they
+// are served. Nothing puts it into the catalog, so nothing is planned with it. It returns a sentence that says so.
+func (p *Providers) serveRecorded(obj *v1alpha1.Provider) string {
+	if obj.Status.Checksum == "" || len(p.Kinds.Kinds(obj.Name)) > 0 {
+		return ""
+	}
+	r, err := p.Schemas.read(obj.Name, obj.Status.Checksum)
+	if err == nil {
+		err = p.Kinds.Set(kinds.Provider{Name: obj.Name, Source: r.Source, Version: r.Version, Schema: r.Schema})
+	}
+	if err != nil {
+		p.Logger.Warn("serve kinds of a provider that is not installed", "provider", obj.Name, "error", err)
+		return ""
+	}
+	return fmt.Sprintf(" The server serves its kinds as version %s had them. Nothing of them can be planned or applied until the provider is installed.", r.Version)
 }
 
 // settle remembers that this spec of the provider was installed or refused.
@@ -241,6 +266,9 @@ func (p *Providers) remove(name string) {
 	p.mu.Unlock()
 	p.Kinds.Remove(name)
 	p.Catalog.Remove(name)
+	if err := p.Schemas.remove(name); err != nil {
+		p.Logger.Warn("remove provider", "error", err)
+	}
 	p.Changed(name)
 }
 

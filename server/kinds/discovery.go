@@ -5,6 +5,7 @@ import (
 
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kschema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/endpoints/discovery"
 
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -44,29 +45,37 @@ func subresources(mode v1alpha1.Mode) []string {
 }
 
 // announce adds the group to the lists of groups and kinds.
-func (k *Kinds) announce(g *group) {
+func (k *Kinds) announce(g *group) { k.list(g.version, g.aggregated()) }
+
+// announceStale lists a group whose kinds are not served now. Kubernetes marks the group of an aggregated server that does not
+// answer in the same way, so that clients keep what they know of it.
+func (k *Kinds) announceStale(gv kschema.GroupVersion) {
+	k.list(gv, apidiscoveryv2.APIVersionDiscovery{Version: gv.Version, Freshness: apidiscoveryv2.DiscoveryFreshnessStale})
+}
+
+func (k *Kinds) list(gv kschema.GroupVersion, version apidiscoveryv2.APIVersionDiscovery) {
 	if d := k.config.Discovery; d != nil {
-		d.AddGroup(g.apiGroup())
+		d.AddGroup(apiGroup(gv))
 	}
 	if d := k.config.AggregatedDiscovery; d != nil {
-		d.AddGroupVersion(g.version.Group, g.aggregated())
-		d.SetGroupVersionPriority(metav1.GroupVersion(g.version), groupPriority, versionPriority)
+		d.AddGroupVersion(gv.Group, version)
+		d.SetGroupVersionPriority(metav1.GroupVersion(gv), groupPriority, versionPriority)
 	}
 }
 
-// retract takes the group out of the lists of groups and kinds.
-func (k *Kinds) retract(g *group) {
+// retract takes a group out of the lists of groups and kinds.
+func (k *Kinds) retract(gv kschema.GroupVersion) {
 	if d := k.config.Discovery; d != nil {
-		d.RemoveGroup(g.version.Group)
+		d.RemoveGroup(gv.Group)
 	}
 	if d := k.config.AggregatedDiscovery; d != nil {
-		d.RemoveGroupVersion(metav1.GroupVersion(g.version))
+		d.RemoveGroupVersion(metav1.GroupVersion(gv))
 	}
 }
 
-func (g *group) apiGroup() metav1.APIGroup {
-	v := metav1.GroupVersionForDiscovery{GroupVersion: g.version.String(), Version: g.version.Version}
-	return metav1.APIGroup{Name: g.version.Group, Versions: []metav1.GroupVersionForDiscovery{v}, PreferredVersion: v}
+func apiGroup(gv kschema.GroupVersion) metav1.APIGroup {
+	v := metav1.GroupVersionForDiscovery{GroupVersion: gv.String(), Version: gv.Version}
+	return metav1.APIGroup{Name: gv.Group, Versions: []metav1.GroupVersionForDiscovery{v}, PreferredVersion: v}
 }
 
 func verbs() []string {
@@ -135,7 +144,7 @@ func (k *Kinds) serveDiscovery(w http.ResponseWriter, r *http.Request, parts []s
 		provider, _ := v1alpha1.ProviderOfGroup(parts[1])
 		k.fail(w, r, k.notInstalled(provider))
 	case len(parts) == 2:
-		discovery.NewAPIGroupHandler(k.codecs.meta, g.apiGroup()).ServeHTTP(w, r)
+		discovery.NewAPIGroupHandler(k.codecs.meta, apiGroup(g.version)).ServeHTTP(w, r)
 	case len(parts) == 3 && parts[2] == g.version.Version:
 		discovery.NewAPIVersionHandler(k.codecs.meta, g.version, discovery.APIResourceListerFunc(g.resources)).ServeHTTP(w, r)
 	default:

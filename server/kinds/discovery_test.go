@@ -77,6 +77,15 @@ func TestDiscovery(t *testing.T) {
 			}
 		}
 	})
+	t.Run("stale", func(t *testing.T) {
+		_, _, failed, err := modern.GroupsAndMaybeResources()
+		if gv := (kschema.GroupVersion{Group: "sim.hykube.io", Version: "v1"}); err != nil || !errors.As(failed[gv], new(discovery.StaleGroupVersionError)) {
+			t.Errorf("aggregated discovery: %v %v, want a stale group", failed, err)
+		}
+		if a := h.do(t, admin, http.MethodGet, "/apis", ""); !strings.Contains(string(a.body), "sim.hykube.io/v1") {
+			t.Errorf("the group is not listed: %s", a.body)
+		}
+	})
 	t.Run("removed", func(t *testing.T) {
 		h.kinds.Remove("sim")
 		for _, path := range []string{"/apis/sim.hykube.io", "/apis/sim.hykube.io/v1", networks} {

@@ -221,13 +221,15 @@ func (k *Kinds) Set(p Provider) error {
 	return nil
 }
 
-// Expect makes requests for the kinds of a provider fail with 503 instead of 404 while they are not served: objects of them may
-// exist, and clients take 404 to mean that a kind is gone for good. Set and Remove end it.
+// Expect makes requests for the kinds of a provider fail with 503 instead of 404 while they are not served, and lists its group as
+// stale: objects of the kinds may exist, and clients take 404 or a missing group to mean that a kind is gone for good. Set and
+// Remove end it.
 func (k *Kinds) Expect(name string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.snapshot.Load().groups[v1alpha1.ProviderGroup(name)] == nil {
 		k.expected.Store(name, true)
+		k.announceStale(groupVersion(name))
 	}
 }
 
@@ -239,10 +241,10 @@ func (k *Kinds) Remove(name string) {
 	k.expected.Delete(name)
 	groupName := v1alpha1.ProviderGroup(name)
 	old := k.snapshot.Load().groups[groupName]
+	k.retract(groupVersion(name))
 	if old == nil {
 		return
 	}
-	k.retract(old)
 	k.replace(groupName, nil)
 	old.end()
 	k.log.Info("kinds are no longer served", "provider", name)
@@ -276,6 +278,11 @@ func (k *Kinds) replace(name string, g *group) {
 	k.snapshot.Store(next)
 }
 
+// groupVersion is the group of a provider in its one version.
+func groupVersion(provider string) kschema.GroupVersion {
+	return kschema.GroupVersion{Group: v1alpha1.ProviderGroup(provider), Version: v1alpha1.ResourceVersion}
+}
+
 func (k *Kinds) newGroup(p Provider) (*group, error) {
 	schemas := map[v1alpha1.Mode]map[string]*schema.Schema{
 		v1alpha1.ModeManaged: p.Schema.Resources, v1alpha1.ModeData: p.Schema.DataSources,
@@ -291,7 +298,7 @@ func (k *Kinds) newGroup(p Provider) (*group, error) {
 	}
 	g := &group{
 		provider:   p,
-		version:    kschema.GroupVersion{Group: v1alpha1.ProviderGroup(p.Name), Version: v1alpha1.ResourceVersion},
+		version:    groupVersion(p.Name),
 		byResource: make(map[string]*served, len(names)),
 		byKind:     make(map[string]*served, len(names)),
 		functions:  instance.Functions(p.Name, p.Schema, nil),

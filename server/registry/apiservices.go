@@ -146,7 +146,8 @@ func (r *apiServiceREST) Watch(ctx context.Context, opts *metainternalversion.Li
 	}), nil
 }
 
-// apiService is the API group of a Provider. It is available once the kinds are served.
+// apiService is the API group of a Provider. It is available while the kinds are served, also those of a provider that could not be
+// installed again.
 func apiService(p *v1alpha1.Provider) *apiregistration.APIService {
 	group := v1alpha1.ProviderGroup(p.Name)
 	s := &apiregistration.APIService{
@@ -165,6 +166,9 @@ func apiService(p *v1alpha1.Provider) *apiregistration.APIService {
 	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionInstalled); c != nil {
 		available.Status = apiregistration.ConditionStatus(c.Status)
 		available.LastTransitionTime, available.Reason, available.Message = c.LastTransitionTime, c.Reason, c.Message
+		if p.Status.Kinds > 0 {
+			available.Status = apiregistration.ConditionTrue
+		}
 	}
 	s.Status.Conditions = []apiregistration.APIServiceCondition{available}
 	return s

@@ -1,13 +1,17 @@
 package clients
 
 import (
+	"errors"
 	"flag"
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/argoproj/argo-cd/gitops-engine/pkg/cache"
 	"github.com/argoproj/argo-cd/gitops-engine/pkg/utils/kube"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
 )
 
 var restarts = flag.Int("restarts", 5, "how often TestArgoKeepsKinds restarts the server")
@@ -32,13 +36,7 @@ func TestArgoKeepsKinds(t *testing.T) {
 		if err := h.kubectl(t, network(name), "apply", "-f", "-"); err != nil {
 			t.Fatal(err)
 		}
-		key := kube.NewResourceKey("sim.hykube.io", "sim-network", "default", name)
-		eventually(t, waitLimit, "the cache sees what is written after a restart", func() error {
-			if len(argo.FindResources("default", func(r *cache.Resource) bool { return r.ResourceKey() == key })) == 0 {
-				return fmt.Errorf("no %s", key.String())
-			}
-			return nil
-		})
+		sees(t, argo, "sim.hykube.io", "sim-network", name)
 		if after := argo.GetClusterInfo().APIsCount; after != before {
 			t.Fatalf("restart %d: the cache watched %d kinds, and now %d", round+1, before, after)
 		}
@@ -64,6 +62,72 @@ func TestArgoKeepsKinds(t *testing.T) {
 	if after := argo.GetClusterInfo().APIsCount; after <= before {
 		t.Errorf("the cache watches %d kinds, and watched %d before the provider came", after, before)
 	}
+}
+
+// TestArgoKeepsKindsOfFailedProvider restarts the server under Argo CD's cache with a provider whose files were changed, so that the
+// server does not start it again. The server serves its kinds from their record. Without a record it says that they are stale.
+func TestArgoKeepsKindsOfFailedProvider(t *testing.T) {
+	h := newHouse(t)
+	h.ready(t)
+	h.install(t, "sim", "hykube/sim")
+	argo := cache.NewClusterCache(h.config(t), cache.SetWatchResyncTimeout(0), cache.SetResyncTimeout(0))
+	eventually(t, waitLimit, "Argo CD's cache has synced", argo.EnsureSynced)
+	before := argo.GetClusterInfo().APIsCount
+	restart := func(installed, kind, object string) {
+		h.start(t)
+		h.ready(t)
+		if err := h.kubectl(t, "", "wait", "--for=condition=Installed="+installed, "--timeout=30s", "provider/sim"); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.kubectl(t, object, "apply", "-f", "-"); err != nil {
+			t.Fatal(err)
+		}
+		group := ""
+		if kind == "sim-network" {
+			group = "sim.hykube.io"
+		}
+		sees(t, argo, group, kind, "installed-"+installed)
+		if after := argo.GetClusterInfo().APIsCount; after != before {
+			t.Fatalf("installed %s: the cache watched %d kinds, and now %d", installed, before, after)
+		}
+	}
+
+	h.spoil(t, "terraform-provider-sim")
+	h.stop(t)
+	restart("false", "sim-network", network("installed-false"))
+	fresh := cache.NewClusterCache(h.config(t), cache.SetWatchResyncTimeout(0), cache.SetResyncTimeout(0))
+	eventually(t, waitLimit, "a cache that is new has synced", fresh.EnsureSynced)
+	if got := fresh.GetClusterInfo().APIsCount; got != before {
+		t.Errorf("a new cache watches %d kinds, want %d", got, before)
+	}
+
+	h.stop(t)
+	if err := os.RemoveAll(filepath.Join(h.dir, "data", "schemas")); err != nil {
+		t.Fatal(err)
+	}
+	restart("false", "ConfigMap", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: installed-false, namespace: default}\n")
+	stale, err := discovery.NewDiscoveryClientForConfigOrDie(h.config(t)).ServerPreferredResources()
+	if failed, ok := errors.AsType[*discovery.ErrGroupDiscoveryFailed](err); !ok || len(failed.Groups) != 1 || len(stale) == 0 {
+		t.Errorf("discovery without a record: %d groups, %v; want one group that is stale", len(stale), err)
+	}
+
+	h.stop(t)
+	if err := os.RemoveAll(filepath.Join(h.dir, "data", "providers")); err != nil {
+		t.Fatal(err)
+	}
+	restart("true", "sim-network", network("installed-true"))
+}
+
+// sees waits until a cache has an object of the namespace "default".
+func sees(t *testing.T, argo cache.ClusterCache, group, kind, name string) {
+	t.Helper()
+	key := kube.NewResourceKey(group, kind, "default", name)
+	eventually(t, waitLimit, "the cache sees what is written after a restart", func() error {
+		if len(argo.FindResources("default", func(r *cache.Resource) bool { return r.ResourceKey() == key })) == 0 {
+			return fmt.Errorf("no %s", key.String())
+		}
+		return nil
+	})
 }
 
 func network(name string) string {

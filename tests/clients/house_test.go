@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -154,6 +155,25 @@ func (h *house) install(t *testing.T, name, source string) {
 	}
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// spoil changes the installed files of a provider, as a bad disk does.
+func (h *house) spoil(t *testing.T, binary string) {
+	t.Helper()
+	found := 0
+	err := filepath.WalkDir(filepath.Join(h.dir, "data", "providers"), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasPrefix(d.Name(), binary) {
+			return err
+		}
+		found++
+		if err := os.Remove(path); err != nil {
+			return err
+		}
+		return os.WriteFile(path, []byte("#!/bin/false\n"), 0o700)
+	})
+	if err != nil || found == 0 {
+		t.Fatalf("spoil %s: %d files, %v", binary, found, err)
 	}
 }
 

@@ -1,0 +1,95 @@
+package controller
+
+import (
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/hykube/hykube/internal/schema"
+)
+
+// Schemas records the schema of each provider that was installed, one file a Provider object, in a directory. With it the server
+// serves the provider's kinds also when the provider cannot be installed or started again: clients that cache a cluster take a
+// kind that is missing for removed.
+type Schemas string
+
+// record is what a file holds.
+type record struct {
+	Checksum, Source, Version string
+	Schema                    *schema.Provider
+}
+
+func (s Schemas) file(name string) string { return name + ".json.gz" }
+
+// write records a schema, in place of the one before.
+func (s Schemas) write(name string, r record) error {
+	err := s.try(name, r)
+	if err != nil {
+		return fmt.Errorf("record schema of provider %q: %w", name, err)
+	}
+	return nil
+}
+
+func (s Schemas) try(name string, r record) (err error) {
+	if err := os.MkdirAll(string(s), 0o700); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(string(s))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	temporary := s.file(name) + ".new"
+	f, err := root.OpenFile(temporary, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	z := gzip.NewWriter(f)
+	if err := errors.Join(json.NewEncoder(z).Encode(r), z.Close(), f.Close()); err != nil {
+		return err
+	}
+	return root.Rename(temporary, s.file(name))
+}
+
+// has says whether a schema of the provider is recorded.
+func (s Schemas) has(name string) bool {
+	_, err := os.Stat(filepath.Join(string(s), s.file(name)))
+	return err == nil
+}
+
+// read returns the schema that was recorded of the package with a checksum. The error wraps fs.ErrNotExist when there is none.
+func (s Schemas) read(name, checksum string) (r record, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("read recorded schema of provider %q: %w", name, err)
+		}
+	}()
+	f, err := os.OpenInRoot(string(s), s.file(name))
+	if err != nil {
+		return record{}, err
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		return record{}, err
+	}
+	if err := json.NewDecoder(z).Decode(&r); err != nil {
+		return record{}, err
+	}
+	if r.Checksum != checksum || r.Schema == nil {
+		return record{}, fmt.Errorf("the record is one of %s %s, with another checksum: %w", r.Source, r.Version, fs.ErrNotExist)
+	}
+	return r, nil
+}
+
+// remove forgets a provider.
+func (s Schemas) remove(name string) error {
+	if err := os.Remove(filepath.Join(string(s), s.file(name))); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove recorded schema of provider %q: %w", name, err)
+	}
+	return nil
+}
