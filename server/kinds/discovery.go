@@ -111,7 +111,7 @@ func (g *group) aggregated() apidiscoveryv2.APIVersionDiscovery {
 		kind := &metav1.GroupVersionKind{Group: s.GVK.Group, Version: s.GVK.Version, Kind: s.GVK.Kind}
 		r := apidiscoveryv2.APIResourceDiscovery{
 			Resource: s.GVR.Resource, SingularResource: s.GVK.Kind, ResponseKind: kind,
-			Scope: apidiscoveryv2.ScopeNamespace, Verbs: all, Categories: categories,
+			Scope: apidiscoveryv2.ScopeNamespace, Verbs: all, Categories: categories, ShortNames: s.ShortNames,
 		}
 		for _, name := range subresources(s.Mode) {
 			r.Subresources = append(r.Subresources, apidiscoveryv2.APISubresourceDiscovery{Subresource: name, ResponseKind: kind, Verbs: sub[name]})
@@ -127,7 +127,7 @@ func (g *group) resources() []metav1.APIResource {
 	out := make([]metav1.APIResource, 0, 4*len(g.kinds))
 	for _, s := range g.kinds {
 		out = append(out, metav1.APIResource{
-			Name: s.GVR.Resource, SingularName: s.GVK.Kind, Namespaced: true, Kind: s.GVK.Kind, Verbs: all, Categories: categories,
+			Name: s.GVR.Resource, SingularName: s.GVK.Kind, Namespaced: true, Kind: s.GVK.Kind, Verbs: all, Categories: categories, ShortNames: s.ShortNames,
 		})
 		for _, name := range subresources(s.Mode) {
 			out = append(out, metav1.APIResource{Name: s.GVR.Resource + "/" + name, Namespaced: true, Kind: s.GVK.Kind, Verbs: sub[name]})

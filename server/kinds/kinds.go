@@ -93,6 +93,8 @@ type Kind struct {
 	Type string
 	GVK  kschema.GroupVersionKind
 	GVR  kschema.GroupVersionResource
+	// ShortNames are other names by which kubectl finds the kind.
+	ShortNames []string
 	// Schema of the type.
 	Schema *schema.Schema
 	// Identity is what instances of a managed type are told apart by; nil for types without one.
@@ -313,6 +315,9 @@ func (k *Kinds) newGroup(p Provider) (*group, error) {
 			},
 			kinds: k,
 			ctx:   g.ctx,
+		}
+		if n.alias != "" {
+			s.ShortNames = []string{n.alias}
 		}
 		if n.mode == v1alpha1.ModeManaged {
 			s.Identity, s.List = p.Schema.Identities[n.terraformType], p.Schema.ListResources[n.terraformType]

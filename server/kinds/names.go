@@ -17,10 +17,12 @@ import (
 // maxPlural is the length of a DNS label, beyond which clients refuse a resource.
 const maxPlural = 63
 
-// kindNames are what one Terraform type is called in the API.
+// kindNames are the names of one Terraform type in the API.
 type kindNames struct {
 	mode                        v1alpha1.Mode
 	terraformType, kind, plural string
+	// alias is the plural of an earlier release; empty when that was the same, or is another kind's name now.
+	alias string
 }
 
 // modes in the order in which types take their names: managed ones first, so that what a provider adds in another mode
@@ -31,8 +33,8 @@ func modes() []v1alpha1.Mode {
 
 var typeName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]*$`)
 
-// nameKinds names the kinds of a provider. The kind is what its mode makes of the type and the plural is what
-// Kubernetes guesses for it. A plural that is taken gives way to the kind itself, as where providers have both "aws_subnet" and
+// nameKinds names the kinds of a provider. The kind is what its mode makes of the type, and the plural is the
+// English one. A plural that is taken gives way to the kind itself, as where providers have both "aws_subnet" and
 // "aws_subnets". Where that is taken, or too long, a hash of the type ends the name, so that it does not depend on the order in
 // which types are seen.
 func nameKinds(types map[v1alpha1.Mode][]string) ([]kindNames, error) {
@@ -67,18 +69,37 @@ func nameMode(mode v1alpha1.Mode, types []string, taken map[string]bool) ([]kind
 	// Plurals come after all kinds are known: "aws-foos" can be the plural of one and the singular of another, and a
 	// client could not tell which is meant.
 	for i, n := range out {
-		plural, _ := meta.UnsafeGuessKindToResource(kschema.GroupVersionKind{Kind: n.kind})
-		p := plural.Resource
+		plural := pluralOf(n.kind)
+		p := plural
 		if p != n.kind && (len(p) > maxPlural || taken[p]) {
 			p = n.kind // nobody else has it
 		}
 		if len(p) > maxPlural {
-			p = n.hashed(plural.Resource)
+			p = n.hashed(plural)
 		}
 		taken[p] = true
 		out[i].plural = p
 	}
+	for i, n := range out {
+		if guess := guessedPlural(n.kind); guess != pluralOf(n.kind) && !taken[guess] {
+			out[i].alias = guess
+		}
+	}
 	return out, nil
+}
+
+// pluralOf is the English plural of a kind. A vowel before the y keeps it: keys, and not keies, which Kubernetes guesses.
+func pluralOf(kind string) string {
+	if stem, ok := strings.CutSuffix(kind, "y"); ok && stem != "" && strings.ContainsAny(stem[len(stem)-1:], "aeiou") {
+		return kind + "s"
+	}
+	return guessedPlural(kind)
+}
+
+// guessedPlural is the plural that Kubernetes guesses, by which kinds were served until 0.1.
+func guessedPlural(kind string) string {
+	plural, _ := meta.UnsafeGuessKindToResource(kschema.GroupVersionKind{Kind: kind})
+	return plural.Resource
 }
 
 func faithful(t string) bool {

@@ -1,6 +1,7 @@
 package kinds
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +17,7 @@ func TestNameKinds(t *testing.T) {
 	}{
 		"plain":                              {[]string{"sim_network"}, map[string][2]string{"sim_network": {"sim-network", "sim-networks"}}},
 		"ending in y":                        {[]string{"aws_s3_bucket_policy"}, map[string][2]string{"aws_s3_bucket_policy": {"aws-s3-bucket-policy", "aws-s3-bucket-policies"}}},
+		"ending in y after a vowel":          {[]string{"tls_private_key"}, map[string][2]string{"tls_private_key": {"tls-private-key", "tls-private-keys"}}},
 		"ending in s":                        {[]string{"aws_eks_access"}, map[string][2]string{"aws_eks_access": {"aws-eks-access", "aws-eks-accesses"}}},
 		"plural equal to singular":           {[]string{"k_endpoints"}, map[string][2]string{"k_endpoints": {"k-endpoints", "k-endpoints"}}},
 		"plural of one, name of two":         {[]string{"a_foo", "a_foos"}, map[string][2]string{"a_foo": {"a-foo", "a-foo"}, "a_foos": {"a-foos", "a-fooses"}}},
@@ -55,6 +57,21 @@ func TestNameKinds(t *testing.T) {
 	}
 	if _, err := nameKinds(map[v1alpha1.Mode][]string{v1alpha1.ModeData: {"no/name"}}); err == nil {
 		t.Error("took a type that cannot be in a path")
+	}
+}
+
+// A plural of an earlier release stays as another name, unless another kind has it now.
+func TestAliases(t *testing.T) {
+	names, err := nameKinds(map[v1alpha1.Mode][]string{v1alpha1.ModeManaged: {"tls_private_key", "a_day", "a_daie", "a_policy"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, n := range names {
+		got[n.terraformType] = n.alias
+	}
+	if want := (map[string]string{"tls_private_key": "tls-private-keies", "a_day": "", "a_daie": "", "a_policy": ""}); !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
 
