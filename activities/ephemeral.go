@@ -111,7 +111,9 @@ func (s *scope) openResource(ctx context.Context, r *resource, addr plan.Address
 		return nil
 	})
 	s.mu.Unlock()
-	v = mark(o.Value)
+	if v, err = answered(mark(o.Value), config); err != nil {
+		return v, true, err
+	}
 	_, err = l.holds(r, postconditions, v)
 	return v, true, err
 }

@@ -474,6 +474,11 @@ func (pr *proposal) warnOwned(ctx context.Context, c *ledger.Change, r *resource
 // holds checks conditions of a resource; see the function of that name.
 func (l *look) holds(r *resource, which string, self cty.Value) (open bool, err error) {
 	options := plan.ExpressionOptions{Functions: l.scope.functions(), Moment: l.scope.moment(r)}
+	own := r.addr
+	own.Namespace = r.ref.Namespace
+	if self, err = l.scope.guarded(l.ctx, own.In(l.scope.namespace), self); err != nil {
+		return false, err
+	}
 	open, err = holds(r, which, options, l.up, self)
 	if l.err != nil {
 		checks, _ := checksOf(r, which, options)

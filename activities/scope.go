@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"unicode/utf8"
 
@@ -97,6 +98,15 @@ func (s *scope) value(ctx context.Context, addr plan.Address) (v cty.Value, ok b
 		addr.Namespace = s.home
 	}
 	addr = addr.In(s.namespace)
+	if v, ok, err = s.found(ctx, addr); err != nil || !ok {
+		return v, ok, err
+	}
+	v, err = s.guarded(ctx, addr, v)
+	return v, err == nil, err
+}
+
+// found is the value as it was planned, read or recorded, whoever asks. The address is from the scope's namespace.
+func (s *scope) found(ctx context.Context, addr plan.Address) (v cty.Value, ok bool, err error) {
 	if addr.Namespace == "" && s.planned != nil {
 		if v, ok := s.planned(addr); ok {
 			return v, true, nil
@@ -289,9 +299,12 @@ func (s *scope) mayRead(ctx context.Context, what readable) error {
 		s.mu.Unlock()
 	}
 	if !ok {
-		resource := what.resource
+		resource, sub, isSub := strings.Cut(what.resource, "/")
 		if what.group != "" {
 			resource += "." + what.group
+		}
+		if isSub {
+			resource += "/" + sub
 		}
 		return &ForbiddenError{fmt.Sprintf("the user %q may not read %q of %s in the namespace %q: ask for the verb \"get\" on it",
 			s.who.Username, what.name, resource, what.namespace)}
@@ -366,6 +379,9 @@ func (l *look) config(r *resource) (config cty.Value, open bool, err error) {
 	}
 	if plan.HasErrors(diags) {
 		return cty.NilVal, open, &instance.DiagnosticsError{Operation: "evaluate spec", Diagnostics: diags}
+	}
+	if err := tellable(r, config); err != nil {
+		return cty.NilVal, open, err
 	}
 	if l.scope.planned == nil && !known(config) {
 		return cty.NilVal, open, fmt.Errorf("a value that %s refers to is still not known", r.addr)

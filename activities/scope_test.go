@@ -127,7 +127,7 @@ func TestScopeAsksForRightsOnce(t *testing.T) {
 			}
 		}
 	}
-	if diff := cmp.Diff([]string{"team/secrets/db", "shared/test-things/net"}, w.asked); diff != "" {
+	if diff := cmp.Diff([]string{"team/secrets/db", "shared/test-things/net", "shared/test-things/state/"}, w.asked); diff != "" {
 		t.Errorf("asked for (-want +got):\n%s", diff)
 	}
 	v, _, err := s.value(t.Context(), plan.Address{Type: plan.TypeSecret, Name: "db"})

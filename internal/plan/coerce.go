@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/schema"
@@ -24,12 +25,17 @@ type coercion struct {
 	// hidden is the field that holds a secret while what is in it is looked at. The names of fields and keys may come from
 	// the secret, too.
 	hidden string
+	// refused is true within a value that may only be passed on. The refusal is reported, and nothing else is.
+	refused bool
 	// siblings are the attributes beside the one that is looked at.
 	siblings []*schema.Attribute
 	diags    Diagnostics
 }
 
 func (c *coercion) fail(field, summary, format string, args ...any) {
+	if c.refused {
+		return
+	}
 	d := errorAt(field, summary, format, args...)
 	if c.hidden != "" {
 		d.Attribute, d.Detail = c.hidden, "The value does not fit what is needed here. It comes from a sensitive value, so the details are not shown."
@@ -43,14 +49,18 @@ func (c *coercion) fail(field, summary, format string, args ...any) {
 // enter begins to look into a value with the marks. It reports an ephemeral value that would be stored with the whole. leave
 // ends it.
 func (c *coercion) enter(marks cty.ValueMarks, field string) (leave func()) {
-	outer := c.hidden
+	outer, refused := c.hidden, c.refused
 	if _, ephemeral := marks[Ephemeral]; ephemeral && !c.ephemeral {
 		c.fail(field, SummaryEphemeral, "An ephemeral value is not stored, so it can stand in write-only arguments alone. Refer to it in one of those, or use ephemeralasnull.")
+	}
+	if missing, held := missingIn(marks); held {
+		c.fail(field, SummaryPassOnly, "%s", PassOnlyText("A value that stands for blocks or nested attributes", missing))
+		c.refused = true
 	}
 	if len(marks) > 0 && outer == "" && !c.dry {
 		c.hidden = field
 	}
-	return func() { c.hidden = outer }
+	return func() { c.hidden, c.refused = outer, refused }
 }
 
 func (c *coercion) warn(field, summary, format string, args ...any) {
@@ -139,6 +149,10 @@ func (c *coercion) convert(a *schema.Attribute, v cty.Value, field string) cty.V
 	}
 	if c.static {
 		c.extraFields(v, a.Type, field)
+	}
+	if missing, held := HoldsPassOnly(v); held && !v.Type().Equals(a.Type) && convert.GetConversion(v.Type(), lenient(a.Type, false)) == nil {
+		c.fail(field, SummaryPassOnly, "%s", PassOnlyText("The conversion to "+article(a.Type.FriendlyName()), missing))
+		return cty.UnknownVal(a.Type)
 	}
 	out, err := gather(v, lenient(a.Type, false))
 	if err != nil {

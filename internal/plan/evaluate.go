@@ -164,6 +164,11 @@ func (ev *evaluation) eval(n *node) cty.Value {
 	case n.expr != nil:
 		ev.meter.field = n.field
 		v, diags := n.expr.Value(ev.ctx)
+		if refused := ev.meter.refused; refused != nil {
+			ev.meter.refused = nil
+			ev.diags = append(ev.diags, errorAt(columnField(n.field, n.expr.Range()), SummaryPassOnly, "%s", refused.Error()))
+			return cty.DynamicVal
+		}
 		if len(diags) > 0 {
 			ev.diags = append(ev.diags, fromHCL(diags, n.field, !ev.static && ev.usesSecret(n))...)
 		}
@@ -196,6 +201,9 @@ func (ev *evaluation) object(n *node) cty.Value {
 		if key := n.keys[k]; key != nil {
 			v, m := ev.eval(key).Unmark()
 			marks = append(marks, m)
+			if missing, held := missingIn(m); held {
+				ev.diags = append(ev.diags, errorAt(key.field, SummaryPassOnly, "%s", PassOnlyText("A key", missing)))
+			}
 			v, err := convert.Convert(v, cty.String)
 			switch {
 			case err != nil || v.IsKnown() && v.IsNull():

@@ -90,6 +90,9 @@ func (e *Expression) run(ev *evaluation) (cty.Value, Diagnostics) {
 	if HasErrors(ev.diags) || e.want == cty.NilType {
 		return v, ev.diags
 	}
+	if missing, held := HoldsPassOnly(v); held && e.want == cty.Bool {
+		return cty.UnknownVal(e.want), append(ev.diags, errorAt(e.field, SummaryPassOnly, "%s", PassOnlyText("A condition", missing)))
+	}
 	if v.IsNull() {
 		return cty.UnknownVal(e.want), append(ev.diags, errorAt(e.field, "Invalid null value", "The result is null, but it must be %s. Correct the expression.", article(e.want.FriendlyName())))
 	}

@@ -19,6 +19,9 @@ func templateStringFunc(m *meter) function.Function {
 			{Name: "vars", Type: cty.DynamicPseudoType, AllowMarked: true},
 		},
 		Type: func(args []cty.Value) (cty.Type, error) {
+			if err := m.mayPass(templateString, args); err != nil {
+				return cty.NilType, err
+			}
 			if !args[0].IsKnown() || !args[1].IsKnown() {
 				return cty.DynamicPseudoType, nil
 			}

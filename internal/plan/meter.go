@@ -38,6 +38,8 @@ type meter struct {
 	moment Moment
 	field  string
 	drawn  map[string]int
+	// refused is why the expression that is being evaluated asks too much of a sensitive value; nil when it does not.
+	refused *passOnlyError
 }
 
 // meterVariable holds the meter in an evaluation's context, where no expression can name it.
@@ -154,13 +156,13 @@ func (m *meter) function(name string, f function.Function) function.Function {
 	want := wantOf(name, f)
 	if rest != nil {
 		if customdecode.CustomExpressionDecoderForType(rest.Type) != nil {
-			return f // try and can: the expressions that they are given pay for themselves
+			return watched(f) // try and can: the expressions that they are given pay for themselves
 		}
 		rest = &open([]function.Parameter{*rest})[0]
 	}
 	for _, p := range params {
 		if customdecode.CustomExpressionDecoderForType(p.Type) != nil {
-			return f
+			return watched(f)
 		}
 	}
 	cost := costOf(name)
@@ -170,6 +172,9 @@ func (m *meter) function(name string, f function.Function) function.Function {
 		// The function itself decides on unknown, null and marked arguments.
 		Params: params, VarParam: rest,
 		Type: func(args []cty.Value) (cty.Type, error) {
+			if err := m.mayPass(name, args); err != nil {
+				return cty.NilType, err
+			}
 			args, err := gatherAll(args, want)
 			if err != nil {
 				return cty.NilType, err
@@ -362,11 +367,14 @@ func metered(e hclsyntax.Expression) hclsyntax.Expression {
 		for i := range e.Args {
 			e.Args[i] = metered(e.Args[i])
 		}
+		if n := len(e.Args); e.ExpandFinal && n > 0 {
+			e.Args[n-1] = asked(e.Args[n-1], "The number of arguments", false)
+		}
 	case *hclsyntax.ConditionalExpr:
-		e.Condition, e.TrueResult, e.FalseResult = metered(e.Condition), operand(e.TrueResult), operand(e.FalseResult)
+		e.Condition, e.TrueResult, e.FalseResult = asked(metered(e.Condition), "A condition", true), operand(e.TrueResult), operand(e.FalseResult)
 		return whole(e)
 	case *hclsyntax.IndexExpr:
-		e.Collection, e.Key = metered(e.Collection), metered(e.Key)
+		e.Collection, e.Key = metered(e.Collection), asked(metered(e.Key), "An index", true)
 		return &explainedExpr{e}
 	case *hclsyntax.TupleConsExpr:
 		for i := range e.Exprs {
@@ -379,18 +387,19 @@ func metered(e hclsyntax.Expression) hclsyntax.Expression {
 		}
 		return whole(e)
 	case *hclsyntax.ObjectConsKeyExpr:
-		e.Wrapped = metered(e.Wrapped)
+		e.Wrapped = keyOf(e)
 	case *hclsyntax.ForExpr:
-		e.CollExpr, e.KeyExpr, e.ValExpr, e.CondExpr = metered(e.CollExpr), step(e.KeyExpr), step(e.ValExpr), step(e.CondExpr)
+		e.CollExpr, e.KeyExpr = asked(metered(e.CollExpr), "A for expression", false), asked(step(e.KeyExpr), "A key", true)
+		e.ValExpr, e.CondExpr = step(e.ValExpr), asked(step(e.CondExpr), "A condition", true)
 		return whole(e)
 	case *hclsyntax.SplatExpr:
-		e.Source, e.Each = operand(e.Source), metered(e.Each)
+		e.Source, e.Each = asked(operand(e.Source), "A splat", false), metered(e.Each)
 		return whole(e)
 	case *hclsyntax.BinaryOpExpr:
-		e.LHS, e.RHS = operand(e.LHS), operand(e.RHS)
+		e.LHS, e.RHS = asked(operand(e.LHS), "An operator", true), asked(operand(e.RHS), "An operator", true)
 		return whole(e)
 	case *hclsyntax.UnaryOpExpr:
-		e.Val = metered(e.Val)
+		e.Val = asked(metered(e.Val), "An operator", true)
 	case *hclsyntax.ParenthesesExpr:
 		e.Expression = metered(e.Expression)
 	case *hclsyntax.TemplateExpr:

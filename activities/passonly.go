@@ -1,0 +1,66 @@
+package activities
+
+import (
+	"context"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/instance"
+	"github.com/hykube/hykube/internal/plan"
+
+	"github.com/zclconf/go-cty/cty"
+)
+
+// guarded lets expressions only pass on what is sensitive in the value of an address, unless whoever asked for the plan may read
+// the state behind it.
+func (s *scope) guarded(ctx context.Context, addr plan.Address, v cty.Value) (cty.Value, error) {
+	if v == cty.NilVal || addr.Stored() || !plan.HoldsSensitive(v) {
+		return v, nil // whoever reads a Secret has the right to see it
+	}
+	if s.who == nil {
+		return plan.PassOnly(v, "nobody is recorded as having asked for the plan; make a new one")
+	}
+	namespace := addr.Namespace
+	if namespace == "" {
+		namespace = s.namespace
+	}
+	for _, provider := range s.Catalog.ProvidersOf(addr.Mode, addr.Type) {
+		group := v1alpha1.ProviderGroup(provider)
+		plural, err := s.Objects.Plural(v1alpha1.ObjectReference{
+			APIVersion: group + "/" + v1alpha1.ResourceVersion, Kind: addr.Kind(), Namespace: namespace, Name: addr.Name,
+		})
+		if err != nil {
+			return cty.NilVal, err
+		}
+		err = s.mayRead(ctx, readable{namespace, group, plural + "/state", ""}) // most who may read one may read all
+		if is[*ForbiddenError](err) {
+			err = s.mayRead(ctx, readable{namespace, group, plural + "/state", addr.Name})
+		}
+		if is[*ForbiddenError](err) {
+			return plan.PassOnly(v, err.Error())
+		}
+		if err != nil {
+			return cty.NilVal, err
+		}
+	}
+	return v, nil
+}
+
+// tellable refuses arguments of a data source that may only be passed on. Nobody approves what a plan reads, and the provider may
+// answer with what it is told.
+func tellable(r *resource, config cty.Value) error {
+	missing, held := plan.HoldsPassOnly(config)
+	if !held || r.mode != v1alpha1.ModeData {
+		return nil
+	}
+	return &instance.DiagnosticsError{Operation: "evaluate spec", Diagnostics: plan.Diagnostics{attributeProblem(r.addr, "spec", plan.SummaryPassOnly,
+		plan.PassOnlyText("The answer of a data source that gets such an argument", missing))}}
+}
+
+// answered is the value of an ephemeral resource: as sensitive as its arguments, since the provider may answer with those.
+func answered(v, config cty.Value) (cty.Value, error) {
+	missing, held := plan.HoldsPassOnly(config)
+	if !held {
+		return v, nil
+	}
+	return plan.PassOnly(v.Mark(plan.Sensitive), missing)
+}
