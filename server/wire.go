@@ -94,7 +94,7 @@ func (s *Server) named(ctx context.Context, obj metav1.Object) (bool, error) {
 
 // borrow asks about the references of a ProviderConfig that reach out of its namespace, or to ConfigMaps and Secrets.
 func (s *Server) borrow(ctx context.Context, who user.Info, cfg *v1alpha1.ProviderConfig) ([]string, error) {
-	return s.kinds.MayBorrow(ctx, who, cfg.Namespace, kinds.Borrowed(catalog.References(cfg)))
+	return s.kinds.MayRefer(ctx, who, cfg.Namespace, catalog.References(cfg))
 }
 
 func (s *Server) changes(ctx context.Context, plan *v1alpha1.Plan, limit int, cont string) (*v1alpha1.PlanChangeList, error) {

@@ -35,6 +35,8 @@ type Config struct {
 // program is what all expressions of a text need to be evaluated.
 type program struct {
 	refs []Reference
+	// ownRefs are the references to the object's own result.
+	ownRefs []Reference
 	// calls are the functions that are called, by the name under which they are.
 	calls map[string]function.Function
 	// functions are the provider-defined ones.
@@ -83,6 +85,8 @@ type ConfigOptions struct {
 
 	// self is true where the object's own result may be referred to.
 	self bool
+	// asks says what is made visible of the value itself, as that of a condition.
+	asks ask
 	// bare is true where a string is an expression without "${" and "}" around it.
 	bare bool
 }
@@ -180,7 +184,7 @@ func (p *parser) parse(raw any, field string) *node {
 	case json.Number:
 		return p.number(v.String(), field)
 	case string:
-		return p.template(v, field)
+		return p.template(v, field, p.opts.asks)
 	case []any:
 		return p.tuple(v, field)
 	case map[string]any:
@@ -235,7 +239,7 @@ func (p *parser) object(raw map[string]any, field string) *node {
 			literals[k] = child.literal
 		}
 		// As in Terraform's JSON, a key is a template, too.
-		if key := p.template(k, keyField(field, k)); !key.isLiteral() {
+		if key := p.template(k, keyField(field, k), askAll); !key.isLiteral() {
 			if n.keys == nil {
 				n.keys = map[string]*node{}
 			}
@@ -251,8 +255,8 @@ func (p *parser) object(raw map[string]any, field string) *node {
 
 func (n *node) isLiteral() bool { return n.literal != cty.NilVal }
 
-// template parses a string. Without "${" and "%{" it stands for itself.
-func (p *parser) template(s, field string) *node {
+// template parses a string, whose value is asked about as how says. Without "${" and "%{" it stands for itself.
+func (p *parser) template(s, field string, how ask) *node {
 	failed := len(p.diags)
 	expr, ok := p.expression(s, field)
 	if !ok {
@@ -261,9 +265,10 @@ func (p *parser) template(s, field string) *node {
 	if expr == nil {
 		return &node{literal: cty.StringVal(s)}
 	}
-	vars := expr.Variables()
+	vars, asks := expr.Variables(), asking{}
+	asks.walk(expr, how, nil)
 	for _, t := range vars {
-		p.reference(t, field)
+		p.reference(t, field, asks[t.SourceRange()])
 	}
 	if len(p.diags) > failed {
 		return &node{literal: cty.DynamicVal}

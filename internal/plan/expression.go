@@ -41,7 +41,11 @@ type ExpressionOptions struct {
 // "lifecycle.preconditions[0].condition". It reports what can be known without values. The Expression is never nil; when there
 // are errors it is good for References alone.
 func ParseExpression(v any, field string, o ExpressionOptions) (*Expression, Diagnostics) {
-	p := newParser(ConfigOptions{Functions: o.Functions, Namespace: o.Namespace, Moment: o.Moment, Settled: o.Settled, self: o.Self != nil, bare: o.Bare})
+	options := ConfigOptions{Functions: o.Functions, Namespace: o.Namespace, Moment: o.Moment, Settled: o.Settled, self: o.Self != nil, bare: o.Bare}
+	if o.Type == cty.Bool {
+		options.asks = askAll // whether a condition holds can be seen
+	}
+	p := newParser(options)
 	e := &Expression{field: field, want: o.Type, own: o.Self}
 	e.root = p.parse(v, field)
 	e.program = p.program
@@ -56,6 +60,9 @@ func ParseExpression(v any, field string, o ExpressionOptions) (*Expression, Dia
 
 // References lists the places that refer to something. The object's own result is not among them.
 func (e *Expression) References() []Reference { return e.refs }
+
+// Own lists the places that refer to the object's own result. Their addresses are empty.
+func (e *Expression) Own() []Reference { return e.ownRefs }
 
 // Addresses lists what is referred to, each once, in order.
 func (e *Expression) Addresses() []Address { return addresses(e.refs) }

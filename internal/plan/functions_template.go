@@ -43,8 +43,11 @@ func (m *meter) render(template, vars cty.Value) (cty.Value, error) {
 	if !ok {
 		return cty.DynamicVal, function.NewArgErrorf(0, "%s", describeTemplate(p.diags))
 	}
-	if recursive(p) {
+	if calls(p, templateString) {
 		return cty.DynamicVal, function.NewArgErrorf(0, "a template cannot call templatestring itself")
+	}
+	if calls(p, nonsensitiveName) {
+		return cty.DynamicVal, function.NewArgErrorf(0, "a template cannot call nonsensitive; call it where templatestring is called")
 	}
 	ctx := &hcl.EvalContext{Variables: map[string]cty.Value{}, Functions: make(map[string]function.Function, len(p.calls))}
 	if expr == nil {
@@ -84,8 +87,8 @@ func describeTemplate(ds Diagnostics) string {
 	return "the template is not valid"
 }
 
-func recursive(p *parser) bool {
-	_, plain := p.calls[templateString]
-	_, core := p.calls[corePrefix+templateString]
+func calls(p *parser, name string) bool {
+	_, plain := p.calls[name]
+	_, core := p.calls[corePrefix+name]
 	return plain || core
 }

@@ -130,13 +130,18 @@ var structural = []string{
 // wholeVerbs are formats that write all of a value. A precision would cut a part out of it.
 var wholeVerbs = regexp.MustCompile(`^(?:[^%]|%%|%(?:\[\d+\])?(?:[svq]|#v))*$`)
 
+// wholly says whether a format writes all of its arguments.
+func wholly(format cty.Value) bool {
+	format, _ = format.Unmark()
+	return format.Type() == cty.String && format.IsKnown() && !format.IsNull() && wholeVerbs.MatchString(format.AsString())
+}
+
 // mayPass refuses a call of a function with arguments that may only be passed on, unless it is one that passes them on.
 func (m *meter) mayPass(name string, args []cty.Value) error {
 	name = strings.TrimPrefix(name, corePrefix)
 	from, embeds := embedding[name]
 	if name == "format" && len(args) > 0 {
-		verbs, _ := args[0].UnmarkDeep()
-		embeds = verbs.Type() == cty.String && verbs.IsKnown() && !verbs.IsNull() && wholeVerbs.MatchString(verbs.AsString())
+		embeds = wholly(args[0])
 	}
 	held := HoldsPassOnly
 	if slices.Contains(structural, name) {

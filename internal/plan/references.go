@@ -24,6 +24,8 @@ type Reference struct {
 	written Address
 	// steps are all that follow the address.
 	steps hcl.Traversal
+	// asks says what the expression makes visible of the value.
+	asks ask
 }
 
 // Roots of references that are no resource types.
@@ -50,9 +52,10 @@ var reservedRoots = map[string]string{
 }
 
 // reference reads the address that a traversal begins with, and notes it.
-func (p *parser) reference(t hcl.Traversal, field string) {
+func (p *parser) reference(t hcl.Traversal, field string, asks ask) {
 	at := columnField(field, t.SourceRange())
 	if t.RootName() == rootSelf && p.opts.self {
+		p.ownRefs = append(p.ownRefs, Reference{steps: t[1:], Field: at, asks: asks})
 		return
 	}
 	a, n, ok := p.address(t, at)
@@ -60,7 +63,7 @@ func (p *parser) reference(t hcl.Traversal, field string) {
 		return
 	}
 	attr, _ := step(t, n)
-	p.refs = append(p.refs, Reference{Address: a.In(p.opts.Namespace), written: a, Attribute: attr, steps: t[n:], Field: at})
+	p.refs = append(p.refs, Reference{Address: a.In(p.opts.Namespace), written: a, Attribute: attr, steps: t[n:], Field: at, asks: asks})
 }
 
 // address reads [namespace.NS.][data.|ephemeral.]TYPE.NAME and says how many steps that takes.

@@ -21,18 +21,16 @@ import (
 	"github.com/hykube/hykube/internal/plan"
 )
 
-// borrowed are the places outside of the reach of a plan that an object's expressions read: ConfigMaps, Secrets, and whatever
-// is in other namespaces; each with a field that refers to it.
-func (s *served) borrowed(u *unstructured.Unstructured) map[plan.Address]string {
-	var refs []plan.Reference
+// references are the places where an object's expressions refer to something, and own those where they refer to its own result.
+func (s *served) references(u *unstructured.Unstructured) (refs, own []plan.Reference) {
 	if spec, ok := u.Object["spec"].(map[string]any); ok && hasTemplate(spec) {
 		config, _ := s.parseSpec(u.GetNamespace(), spec)
 		refs = config.References()
 	}
 	for _, e := range s.lifecycleExpressions(u) {
-		refs = append(refs, e.References()...)
+		refs, own = append(refs, e.References()...), append(own, e.Own()...)
 	}
-	return Borrowed(refs)
+	return refs, own
 }
 
 // References are the ConfigMaps, Secrets and objects of other namespaces that the expressions of an object read; each with a field that
@@ -42,7 +40,8 @@ func (k *Kinds) References(u *unstructured.Unstructured) map[plan.Address]string
 	if g == nil || g.byKind[u.GetKind()] == nil {
 		return nil
 	}
-	return g.byKind[u.GetKind()].borrowed(u)
+	refs, _ := g.byKind[u.GetKind()].references(u)
+	return Borrowed(refs)
 }
 
 // mayBorrow refuses an object that refers to what its author may not read: whoever plans it later may well be allowed to, and
@@ -52,7 +51,11 @@ func (s *served) mayBorrow(ctx context.Context, u, old *unstructured.Unstructure
 	if old != nil && !changed(u, old, "spec") && !changed(u, old, "lifecycle") {
 		return nil
 	}
-	refs := s.borrowed(u)
+	refs, own := s.references(u)
+	for _, r := range own {
+		r.Address = s.address(u)
+		refs = append(refs, r)
+	}
 	if len(refs) == 0 {
 		return nil
 	}
@@ -63,7 +66,7 @@ func (s *served) mayBorrow(ctx context.Context, u, old *unstructured.Unstructure
 	if who.GetName() == user.APIServerUser {
 		return nil
 	}
-	problems, err := s.kinds.MayBorrow(ctx, who, u.GetNamespace(), refs)
+	problems, err := s.kinds.MayRefer(ctx, who, u.GetNamespace(), refs)
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
@@ -91,22 +94,51 @@ func Borrowed(refs []plan.Reference) map[plan.Address]string {
 	return out
 }
 
-// MayBorrow says what of an object of a namespace refers to something that its author may not read. refs are from Borrowed.
-func (k *Kinds) MayBorrow(ctx context.Context, who user.Info, namespace string, refs map[plan.Address]string) (problems []string, err error) {
-	for _, a := range slices.SortedFunc(maps.Keys(refs), plan.Address.Compare) {
-		problem, err := k.mayRead(ctx, who, namespace, a)
+// MayRefer says what of an object of a namespace refers to something that its author may not read, or would show something of a
+// sensitive value that its author may not read.
+func (k *Kinds) MayRefer(ctx context.Context, who user.Info, namespace string, refs []plan.Reference) (problems []string, err error) {
+	borrowed, asked := Borrowed(refs), k.asked(refs)
+	for _, a := range slices.SortedFunc(maps.Keys(borrowed), plan.Address.Compare) {
+		problem, err := k.mayRead(ctx, who, namespace, a, "")
 		if err != nil {
 			return nil, fmt.Errorf("authorize reference to %s: %w", a, err)
 		}
 		if problem != "" {
-			problems = append(problems, fmt.Sprintf("%s refers to %s, and %s", refs[a], a, problem))
+			problems = append(problems, fmt.Sprintf("%s refers to %s, and %s", borrowed[a], a, problem))
+		}
+	}
+	for _, a := range slices.SortedFunc(maps.Keys(asked), plan.Address.Compare) {
+		problem, err := k.mayRead(ctx, who, namespace, a, "state")
+		if err != nil {
+			return nil, fmt.Errorf("authorize reference to %s: %w", a, err)
+		}
+		if problem != "" {
+			problems = append(problems, fmt.Sprintf("%s would show something of a sensitive value of %s, and %s", asked[a], a, problem))
 		}
 	}
 	return problems, nil
 }
 
-// mayRead says what keeps a user from reading what an address names; empty when nothing does.
-func (k *Kinds) mayRead(ctx context.Context, who user.Info, namespace string, a plan.Address) (problem string, err error) {
+// asked are the objects of which expressions would show something sensitive, each with a field that does. A Secret is none of them:
+// whoever may read it may show it.
+func (k *Kinds) asked(refs []plan.Reference) map[plan.Address]string {
+	out := map[plan.Address]string{}
+	for _, r := range refs {
+		if _, there := out[r.Address]; there || r.Stored() {
+			continue
+		}
+		for _, kind := range k.ByType(r.Mode, r.Type) {
+			if r.Asks(kind.Schema.Block) {
+				out[r.Address] = r.Field
+				break
+			}
+		}
+	}
+	return out
+}
+
+// mayRead says what keeps a user from reading what an address names, or a subresource of it; empty when nothing does.
+func (k *Kinds) mayRead(ctx context.Context, who user.Info, namespace string, a plan.Address, subresource string) (problem string, err error) {
 	if a.Namespace != "" {
 		namespace = a.Namespace
 	}
@@ -125,7 +157,7 @@ func (k *Kinds) mayRead(ctx context.Context, who user.Info, namespace string, a 
 	}
 	for _, r := range resources {
 		decision, _, err := k.config.Authorizer.Authorize(ctx, authorizer.AttributesRecord{
-			User: who, Verb: "get", Namespace: namespace, APIGroup: r.Group, APIVersion: r.Version, Resource: r.Resource, Name: a.Name, ResourceRequest: true,
+			User: who, Verb: "get", Namespace: namespace, APIGroup: r.Group, APIVersion: r.Version, Resource: r.Resource, Subresource: subresource, Name: a.Name, ResourceRequest: true,
 		})
 		if decision == authorizer.DecisionAllow {
 			continue
@@ -133,7 +165,11 @@ func (k *Kinds) mayRead(ctx context.Context, who user.Info, namespace string, a 
 		if err != nil {
 			return "", err
 		}
-		return fmt.Sprintf("user %q cannot get %s %q in the namespace %q: ask for the verb \"get\" on it", who.GetName(), r.GroupResource(), a.Name, namespace), nil
+		resource := r.GroupResource().String()
+		if subresource != "" {
+			resource += "/" + subresource
+		}
+		return fmt.Sprintf("user %q cannot get %s %q in the namespace %q: ask for the verb \"get\" on it", who.GetName(), resource, a.Name, namespace), nil
 	}
 	return "", nil
 }
