@@ -184,12 +184,22 @@ func (j *judge) apply(ctx context.Context, raw []byte) (result v1alpha1.PlanObje
 	if j.chunk.ForceConflicts {
 		query.Set("force", "true")
 	}
-	told := &warnings{}
-	after, err := j.ask(warning.WithWarningRecorder(ctx, told), http.MethodPatch, at, query, string(types.ApplyYAMLPatchType), raw)
+	patch := func() (*unstructured.Unstructured, *warnings, error) {
+		told := &warnings{}
+		after, err := j.ask(warning.WithWarningRecorder(ctx, told), http.MethodPatch, at, query, string(types.ApplyYAMLPatchType), raw)
+		return after, told, err
+	}
+	after, told, err := patch()
+	owned := fieldConflicts(err)
+	if len(owned) > 0 {
+		// A plan shows what taking the fields over would do. Recording them is another question.
+		query.Set("force", "true")
+		after, told, err = patch()
+	}
 	if err != nil {
 		return result, nil, err
 	}
-	result = v1alpha1.PlanObjectResult{Outcome: v1alpha1.ObjectCreated, Warnings: told.texts}
+	result = v1alpha1.PlanObjectResult{Outcome: v1alpha1.ObjectCreated, Warnings: told.texts, Conflicts: owned}
 	if before != nil {
 		result.Version = v1alpha1.ObjectVersion(before)
 		result.Outcome = v1alpha1.ObjectConfigured
@@ -212,6 +222,17 @@ func (j *judge) apply(ctx context.Context, raw []byte) (result v1alpha1.PlanObje
 		return result, nil, err
 	}
 	return result, &ledger.Document{Object: object, Foreign: foreign}, nil
+}
+
+// fieldConflicts are the fields of an apply that other managers own; none when it failed for another reason, or did not fail.
+func fieldConflicts(err error) []metav1.StatusCause {
+	refused, ok := errors.AsType[*apierrors.StatusError](err)
+	if !ok || !apierrors.IsConflict(err) || refused.ErrStatus.Details == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(refused.ErrStatus.Details.Causes), func(c metav1.StatusCause) bool {
+		return c.Type != metav1.CauseTypeFieldManagerConflict
+	})
 }
 
 // remove judges the deletion of an object.

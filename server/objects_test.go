@@ -238,6 +238,42 @@ func TestObjectsAreJudgedAsIfRecorded(t *testing.T) {
 	}
 }
 
+// A field that another manager owns is planned as if it were taken over, and the answer says that recording it needs force.
+func TestObjectsOfOtherManagers(t *testing.T) {
+	ns := namespace(t, "conflicts")
+	admin := shared.admin()
+	sent := func(password string) string {
+		return fmt.Sprintf(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"db","namespace":%q},"data":{"password":%q,"user":"eA=="}}`, ns, password)
+	}
+	secrets := core(t, admin).CoreV1().Secrets(ns)
+	if _, err := secrets.Patch(t.Context(), "db", types.ApplyPatchType, []byte(sent("b2xk")), metav1.PatchOptions{FieldManager: "kubectl"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := secrets.Patch(t.Context(), "db", types.MergePatchType, []byte(`{"stringData":{"password":"rotated"}}`), metav1.PatchOptions{FieldManager: "kubectl-patch"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, force := range []bool{false, true} {
+		p := speculate(t, admin, ns)
+		results, err := upload(t, admin, p, v1alpha1.PlanObjectsSpec{ForceConflicts: force}, sent("b2xk"))
+		if err != nil || len(results) != 1 {
+			t.Fatal(results, err)
+		}
+		want := v1alpha1.PlanObjectResult{Outcome: v1alpha1.ObjectConfigured, Keys: []string{"password"}, Version: results[0].Version}
+		if !force {
+			want.Conflicts = []metav1.StatusCause{{Type: metav1.CauseTypeFieldManagerConflict, Message: `conflict with "kubectl-patch" using v1`, Field: ".data.password"}}
+		}
+		if d := cmp.Diff(want, results[0]); d != "" {
+			t.Errorf("force %t (-want +got):\n%s", force, d)
+		}
+		if data, _, _ := unstructured.NestedString(kept.of(t, p)[0].Object, "data", "password"); data != "b2xk" {
+			t.Errorf("planned with %q", data)
+		}
+	}
+	if stored, err := secrets.Get(t.Context(), "db", metav1.GetOptions{}); err != nil || string(stored.Data["password"]) != "rotated" {
+		t.Errorf("the Secret is %v, %v", stored.Data, err)
+	}
+}
+
 func TestWhoUploads(t *testing.T) {
 	ns := namespace(t, "uploads")
 	mayPlan(t, ns)

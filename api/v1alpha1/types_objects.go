@@ -83,6 +83,10 @@ type PlanObjectResult struct {
 	// +optional
 	// +listType=atomic
 	Keys []string `json:"keys,omitempty"`
+	// Fields that other managers own: recording the object needs forceConflicts. The object is planned as if they were taken over.
+	// +optional
+	// +listType=atomic
+	Conflicts []metav1.StatusCause `json:"conflicts,omitempty"`
 	// Version of the object that was compared with; see ObjectVersion. Empty when there is none.
 	// +optional
 	Version string `json:"version,omitempty"`

@@ -423,6 +423,11 @@ func (in *PlanObjectResult) DeepCopyInto(out *PlanObjectResult) {
 		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}
+	if in.Conflicts != nil {
+		in, out := &in.Conflicts, &out.Conflicts
+		*out = make([]v1.StatusCause, len(*in))
+		copy(*out, *in)
+	}
 	if in.Warnings != nil {
 		in, out := &in.Warnings, &out.Warnings
 		*out = make([]string, len(*in))

@@ -37,6 +37,9 @@ func (a *fileApply) run(ctx context.Context) (err error) {
 	if err != nil {
 		return a.orStays(err)
 	}
+	if err := a.sp.refuseConflicts(); err != nil {
+		return a.orStays(err)
+	}
 	if todo == 0 && a.sp.changed() == 0 {
 		if len(a.sp.plans) == 0 {
 			fmt.Fprintln(a.Out, nothingInFiles)
@@ -241,9 +244,12 @@ func (a *fileApply) carryOut(ctx context.Context) error {
 			return nil
 		}
 		fmt.Fprintln(a.Out, "The files are recorded. No infrastructure had to change.")
+		a.sp.tellRecorded()
 		return nil
 	case same:
-		return a.approveAll(ctx, todo)
+		err := a.approveAll(ctx, todo)
+		a.sp.tellRecorded()
+		return err
 	case a.autoApprove:
 		text := "something changed after the plan was made, so that what would be done now is not what was shown. The files are recorded, and nothing was applied"
 		for _, p := range todo {

@@ -68,6 +68,8 @@ type fakeServer struct {
 	// pruned are those that are to be planned as if they were deleted.
 	pruned   []v1alpha1.ObjectReference
 	refusing map[string]*metav1.Status
+	// owned are fields of objects of some names that another manager owns.
+	owned map[string][]metav1.StatusCause
 	// refuse answers a request with an error before anything else looks at it.
 	refuse func(r *http.Request) *metav1.Status
 }
@@ -493,6 +495,7 @@ func (f *fakeServer) upload(w http.ResponseWriter, r *http.Request, p *v1alpha1.
 		if _, ok := u.Object["data"]; ok && result.Outcome != v1alpha1.ObjectUnchanged {
 			result.Keys = []string{"password"}
 		}
+		result.Conflicts = f.owned[u.GetName()]
 		if why := f.refusing[u.GetName()]; why != nil {
 			result, refused = v1alpha1.PlanObjectResult{Outcome: v1alpha1.ObjectRefused, Error: why}, true
 		}

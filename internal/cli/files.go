@@ -20,7 +20,7 @@ type fileFlags struct {
 func (f *fileFlags) add(fs *pflag.FlagSet) {
 	fs.StringArrayVarP(&f.paths, "filename", "f", nil, "File, directory, URL, or - for standard input; may be given more than once")
 	fs.BoolVarP(&f.recursive, "recursive", "R", false, "Also read the sub-directories of a directory")
-	fs.BoolVar(&f.force, "force-conflicts", false, "Take over fields that somebody else has set")
+	fs.BoolVar(&f.force, "force-conflicts", false, "Take over fields that other managers own")
 	fs.DurationVar(&f.timeout, "provider-timeout", 5*time.Minute, "How long a provider in the files may take to be installed")
 }
 

@@ -26,6 +26,8 @@ type journey struct {
 	partial bool
 	// full shows every change, however many.
 	full bool
+	// folded is true when not every change of a speculative plan was shown.
+	folded bool
 	// question is asked before approving, with what an answer does.
 	question string
 	// gap sets the plan off from what was printed before it.
@@ -64,10 +66,18 @@ func (j *journey) plan(ctx context.Context, want []wanted) ([]*v1alpha1.Plan, er
 
 // show writes the first screen of a plan, or all of it.
 func (j *journey) show(ctx context.Context, p *v1alpha1.Plan) error {
-	return j.showPlan(ctx, p, j.full)
+	if j.full {
+		return j.showPlan(ctx, p, nil)
+	}
+	screen := diff.NewScreen(j.style, screenLines)
+	screen.Temporary = p.Spec.Speculative && j.autoApprove
+	err := j.showPlan(ctx, p, screen)
+	j.folded = j.folded || screen.Folded && p.Spec.Speculative
+	return err
 }
 
-func (s *session) showPlan(ctx context.Context, p *v1alpha1.Plan, full bool) error {
+// showPlan writes the screen of a plan, or without one every change in full.
+func (s *session) showPlan(ctx context.Context, p *v1alpha1.Plan, screen *diff.Screen) error {
 	if holdsNothing(p) {
 		fmt.Fprintln(s.Out, s.style.Bold(s.style.Green("No changes."))+" "+s.noResources(ctx, p.Namespace))
 		return nil
@@ -83,7 +93,7 @@ func (s *session) showPlan(ctx context.Context, p *v1alpha1.Plan, full bool) err
 			}
 		}
 	}
-	if full {
+	if screen == nil {
 		// Nothing is cut in the full view: people page it, and search in it.
 		st := s.style
 		st.Width = 0
@@ -101,7 +111,6 @@ func (s *session) showPlan(ctx context.Context, p *v1alpha1.Plan, full bool) err
 			return err
 		}
 	} else {
-		screen := diff.NewScreen(s.style, screenLines)
 		for c, err := range s.changes(ctx, p) {
 			if err != nil {
 				return err
@@ -225,6 +234,9 @@ func (j *journey) approveAll(ctx context.Context, todo []*v1alpha1.Plan) error {
 	for i, p := range todo {
 		if todo[i], err = j.decide(ctx, p, v1alpha1.PlanApproval{Decision: v1alpha1.DecisionApproved, Digest: p.Status.Digest, Partial: j.partial}); err != nil {
 			return err
+		}
+		if j.folded { // the plan that was shown is removed, and this one stays
+			fmt.Fprintln(j.Out, diff.EveryChange(p, j.style))
 		}
 	}
 	var ends []error

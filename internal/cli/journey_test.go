@@ -92,6 +92,7 @@ sim_network.main: Creation complete after 1s
 
 Apply complete! 2 added, 0 changed, 0 destroyed, in TIME.
 Plan apply-x7k2d: kubectl hykube status apply-x7k2d -n default, or kubectl hykube ui for the run itself.
+Recorded beside the resources: providerconfig.hykube.io/default created.
 `
 	if d := cmp.Diff(want, timing.ReplaceAllString(out, "in TIME.")); d != "" || code != ExitDone {
 		t.Errorf("code %d, stderr %q, stdout (-want +got):\n%s", code, errOut, d)

@@ -183,6 +183,7 @@ func (o *planOptions) make(ctx context.Context, j *journey, base string) ([]*v1a
 		return nil, err
 	}
 	o.sp = sp
+	sp.tellConflicts()
 	return o.orNothing(sp.plans, nil)
 }
 

@@ -192,6 +192,7 @@ func (r *recorder) prepare(ctx context.Context, m manifest) (gvr schema.GroupVer
 	for _, f := range [][]string{{"metadata", "managedFields"}, {"metadata", "resourceVersion"}, {"metadata", "uid"}, {"metadata", "creationTimestamp"}, {"metadata", "generation"}, {"status"}} {
 		unstructured.RemoveNestedField(m.object.Object, f...)
 	}
+	encodeStringData(m.object)
 	return gvr, namespace, nil
 }
 
@@ -285,7 +286,7 @@ func (r *recorder) refused(m manifest, namespace string, err error) error {
 	what := fmt.Sprintf("%s: record %s %q", m.where(), m.object.GetKind(), m.object.GetName())
 	switch {
 	case apierrors.IsConflict(err):
-		return fmt.Errorf("%s: %w\nSomebody else set these fields. Take them out of the file, or take them over with --force-conflicts", what, err)
+		return fmt.Errorf("%s: %w\n%s", what, err, takeOver)
 	case apierrors.IsNotFound(err) && namespace != "":
 		return fmt.Errorf("%s: %w\nDoes the namespace exist? kubectl create namespace %s", what, err, namespace)
 	case apierrors.IsInvalid(err) && len(causes(err)) > 0:

@@ -85,7 +85,7 @@ func (o *showOptions) Run(ctx context.Context) error {
 	if len(o.addresses) > 0 {
 		return o.some(ctx, p)
 	}
-	if err := o.showPlan(ctx, p, true); err != nil {
+	if err := o.showPlan(ctx, p, nil); err != nil {
 		return err
 	}
 	if speculative(p) {

@@ -19,6 +19,11 @@ const FirstScreen = 40
 // the whole diff when that fits, and otherwise the verdict, the counts, what is destroyed or replaced and why,
 // and the rest folded. It keeps no change, so a plan of a million costs it little.
 type Screen struct {
+	// Temporary plans are removed before a person could ask for them: the screen does not say how to show every change.
+	Temporary bool
+	// Folded is true after Write when the screen did not show every change in full.
+	Folded bool
+
 	style Style
 	lines int
 
@@ -136,7 +141,8 @@ func (s *Screen) Write(w io.Writer, plan *v1alpha1.Plan) error {
 		out = append(out, s.drift.recorded(sum.RecordUpdates)...)
 		out = append(out, Verdict(plan, sum, s.style))
 	} else {
-		out = s.folded(plan, sum)
+		s.Folded = true
+		out = s.fold(plan, sum)
 	}
 	for _, l := range out {
 		if _, err := fmt.Fprintln(w, fit(l)); err != nil {
@@ -146,8 +152,8 @@ func (s *Screen) Write(w io.Writer, plan *v1alpha1.Plan) error {
 	return nil
 }
 
-// folded is the screen of a plan that is too long to be shown.
-func (s *Screen) folded(plan *v1alpha1.Plan, sum v1alpha1.PlanSummary) []string {
+// fold is the screen of a plan that is too long to be shown.
+func (s *Screen) fold(plan *v1alpha1.Plan, sum v1alpha1.PlanSummary) []string {
 	out := []string{Verdict(plan, sum, s.style), ""}
 	row := func(sym string, n int32, what string) {
 		if n > 0 {
@@ -195,7 +201,9 @@ func (s *Screen) folded(plan *v1alpha1.Plan, sum v1alpha1.PlanSummary) []string 
 		title = "Changes"
 	}
 	out = s.section(out, title, soft, forSoft)
-	out = append(out, "", s.style.Dim("Every change in full: ")+s.hint(plan))
+	if !s.Temporary {
+		out = append(out, "", EveryChange(plan, s.style))
+	}
 	return out
 }
 
@@ -248,8 +256,9 @@ func (g *group) title() string {
 	return g.typ + " × " + Count(g.count)
 }
 
-func (s *Screen) hint(plan *v1alpha1.Plan) string {
-	cmd := "kubectl hykube show " + plan.Name
+// EveryChange says which command shows every change of a plan.
+func EveryChange(plan *v1alpha1.Plan, style Style) string {
+	cmd := style.Dim("Every change in full: ") + "kubectl hykube show " + plan.Name
 	if plan.Namespace != "" {
 		cmd += " -n " + plan.Namespace
 	}

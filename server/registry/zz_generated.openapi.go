@@ -1042,6 +1042,25 @@ func schema_hykube_hykube_api_v1alpha1_PlanObjectResult(ref common.ReferenceCall
 							},
 						},
 					},
+					"conflicts": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Fields that other managers own: recording the object needs forceConflicts. The object is planned as if they were taken over.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1.StatusCause{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
 					"version": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Version of the object that was compared with; see ObjectVersion. Empty when there is none.",
@@ -1080,7 +1099,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanObjectResult(ref common.ReferenceCall
 			},
 		},
 		Dependencies: []string{
-			v1.Status{}.OpenAPIModelName()},
+			v1.Status{}.OpenAPIModelName(), v1.StatusCause{}.OpenAPIModelName()},
 	}
 }
 

@@ -1,0 +1,93 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+func TestEncodeStringData(t *testing.T) {
+	for _, tc := range []struct {
+		reason   string
+		in, want map[string]any
+	}{
+		{"it wins over data, as the server has it", map[string]any{"apiVersion": "v1", "kind": "Secret", "data": map[string]any{"a": "eA==", "b": "eA=="}, "stringData": map[string]any{"b": "new"}},
+			map[string]any{"apiVersion": "v1", "kind": "Secret", "data": map[string]any{"a": "eA==", "b": "bmV3"}}},
+		{"the server refuses what is no text", map[string]any{"apiVersion": "v1", "kind": "Secret", "stringData": map[string]any{"b": int64(1)}},
+			map[string]any{"apiVersion": "v1", "kind": "Secret", "stringData": map[string]any{"b": int64(1)}}},
+		{"another kind", map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "stringData": map[string]any{"b": "x"}},
+			map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "stringData": map[string]any{"b": "x"}}},
+	} {
+		encodeStringData(&unstructured.Unstructured{Object: tc.in})
+		if d := cmp.Diff(tc.want, tc.in); d != "" {
+			t.Errorf("%s (-want +got):\n%s", tc.reason, d)
+		}
+	}
+}
+
+// A plan shows what taking over fields of other managers would do, and apply refuses to record them before it asks.
+func TestConflicts(t *testing.T) {
+	owned := map[string][]metav1.StatusCause{"db": {
+		{Type: metav1.CauseTypeFieldManagerConflict, Message: `conflict with "kubectl-patch" using v1`, Field: ".data.password"},
+		{Type: metav1.CauseTypeFieldManagerConflict, Message: `conflict with "kubectl-patch" using v1`, Field: ".data.user"},
+	}}
+	const line = `first.yaml:6: Secret "db": conflict with "kubectl-patch" using v1: .data.password, .data.user`
+	for _, tc := range []struct {
+		reason string
+		args   []string
+		code   int
+		told   bool
+		writes bool
+	}{
+		{"plan", []string{"plan"}, ExitDone, true, false},
+		{"apply", []string{"apply"}, ExitError, true, false},
+		{"apply with force", []string{"apply", "--force-conflicts"}, ExitDone, false, true},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			f := newFakeServer(t)
+			f.recordSecret("7")
+			f.owned = owned
+			out, errOut, code := f.runIn(asking, "yes\n", append(tc.args, "-f", write(t, twoFiles))...)
+			if code != tc.code || strings.Contains(errOut, line) != tc.told || strings.Contains(errOut, "--force-conflicts") != tc.told || !strings.Contains(out, "changes password") {
+				t.Errorf("code %d:\n%s\n%s", code, out, errOut)
+			}
+			if got := len(f.writes()) > 0; got != tc.writes || !tc.writes && strings.Contains(errOut, "Do you want") {
+				t.Errorf("writes %v:\n%s", f.writes(), errOut)
+			}
+		})
+	}
+}
+
+// The end of an apply says which Secrets and the like were changed, also when no infrastructure had to be.
+func TestApplyTellsWhatItRecorded(t *testing.T) {
+	for _, infrastructure := range []bool{true, false} {
+		f := newFakeServer(t)
+		f.recordSecret("7")
+		if !infrastructure {
+			f.planning = func(*v1alpha1.Plan) []v1alpha1.PlanChange { return []v1alpha1.PlanChange{} }
+		}
+		out, errOut, code := f.run("apply", "-f", write(t, twoFiles), "--auto-approve")
+		if code != ExitDone || !strings.HasSuffix(out, "Recorded beside the resources: secret/db changed (password).\n") {
+			t.Errorf("code %d: %s\n%s", code, errOut, out)
+		}
+	}
+}
+
+// The plan that a command shows and then removes is not named; the one that stays is.
+func TestApplyNamesThePlanThatStays(t *testing.T) {
+	f := newFakeServer(t)
+	var many strings.Builder
+	for i := range 30 {
+		fmt.Fprintf(&many, "---\napiVersion: sim.hykube.io/v1\nkind: sim-network\nmetadata: {name: n%d}\nspec: {cidr: 10.0.0.0/16}\n", i)
+	}
+	out, errOut, code := f.run("apply", "-f", write(t, many.String()), "--auto-approve")
+	if code != ExitDone || strings.Contains(out, "apply-guess") || strings.Count(out, "Every change in full: kubectl hykube show apply-x7k2d -n default") != 1 {
+		t.Errorf("code %d: %s\n%s", code, errOut, out)
+	}
+}
