@@ -2,23 +2,27 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/spelling"
 )
 
 const (
 	// suggestions bounds how many other namespaces a message names, and lookedInto how many are looked into for that.
 	suggestions = 3
 	lookedInto  = 12
-	// suggestWithin bounds how long that takes.
+	// suggestWithin is how long further namespaces are looked into.
 	suggestWithin = 3 * time.Second
 )
 
@@ -44,8 +48,7 @@ func (s *session) noResources(ctx context.Context, namespace string) string {
 // namespacesInUse names other namespaces that hold resources, as far as that is found out soon. Errors only make it shorter: it is
 // a suggestion.
 func (s *session) namespacesInUse(ctx context.Context, but string) []string {
-	ctx, cancel := context.WithTimeout(ctx, suggestWithin)
-	defer cancel()
+	began := time.Now()
 	kinds, err := s.resourceKinds(ctx)
 	if err != nil {
 		return nil
@@ -69,7 +72,7 @@ func (s *session) namespacesInUse(ctx context.Context, but string) []string {
 	slices.SortStableFunc(names, func(a, b string) int { return b2i(planned[b]) - b2i(planned[a]) })
 	var found []string
 	for _, name := range names[:min(len(names), lookedInto)] {
-		if len(found) < suggestions && ctx.Err() == nil && s.holdsResources(ctx, kinds, name) {
+		if len(found) < suggestions && time.Since(began) < suggestWithin && s.holdsResources(ctx, kinds, name) {
 			found = append(found, name)
 		}
 	}
@@ -84,14 +87,44 @@ func b2i(b bool) int {
 	return 0
 }
 
-// holdsResources says whether a namespace holds an object that the user may list.
-func (s *session) holdsResources(ctx context.Context, kinds []kind, namespace string) (found bool) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	// The first object ends it, with an error that says no more than that.
-	_, _ = s.eachObject(ctx, kinds, namespace, "", func(kind, *unstructured.Unstructured) {
-		found = true
-		cancel()
-	})
-	return found
+// holdsResources says whether a namespace holds an object that the user may list. No read is cut off: a read that is cancelled is an
+// error in the logs of both sides. No further one begins once an object was found.
+func (s *session) holdsResources(ctx context.Context, kinds []kind, namespace string) bool {
+	var found atomic.Bool
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, listAtOnce)
+	for _, k := range kinds {
+		slots <- struct{}{}
+		if found.Load() || ctx.Err() != nil {
+			break
+		}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			list, err := s.resource(k.gvr, namespace).List(ctx, metav1.ListOptions{Limit: 1})
+			if err == nil && len(list.Items) > 0 {
+				found.Store(true)
+			}
+		})
+	}
+	wg.Wait()
+	return found.Load()
+}
+
+// noSuchNamespace is the error of a namespace that does not exist, with the nearest name that does; nil when it does or nobody tells.
+func (s *session) noSuchNamespace(ctx context.Context, name string) error {
+	namespaces := s.resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, "")
+	if _, err := namespaces.Get(ctx, name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		return nil
+	}
+	text := fmt.Sprintf("namespace %q not found", name)
+	var names []string
+	if list, err := namespaces.List(ctx, metav1.ListOptions{Limit: listPage}); err == nil {
+		for i := range list.Items {
+			names = append(names, list.Items[i].GetName())
+		}
+	}
+	if near := spelling.Nearest(name, names); near != "" {
+		text += fmt.Sprintf(": did you mean -n %s?", near)
+	}
+	return errors.New(text)
 }

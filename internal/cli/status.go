@@ -388,6 +388,11 @@ func (o *statusOptions) overview(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if all+len(plans) == 0 {
+		if err := o.noSuchNamespace(ctx, o.namespace); err != nil {
+			return err
+		}
+	}
 	if all == 0 && len(denied) == 0 {
 		fmt.Fprintln(o.Out, o.noResources(ctx, o.namespace))
 	} else {
@@ -505,10 +510,8 @@ const (
 // eachObject visits the objects of many kinds in a namespace; visit is never called twice at once. Kinds that the user may
 // not list are passed over and returned.
 func (s *session) eachObject(ctx context.Context, kinds []kind, namespace, selector string, visit func(kind, *unstructured.Unstructured)) (denied []kind, err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	var mu sync.Mutex
-	var first error
+	var first error // no further read begins after it; those under way end by themselves
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, listAtOnce)
 	for _, k := range kinds {
@@ -517,6 +520,12 @@ func (s *session) eachObject(ctx context.Context, kinds []kind, namespace, selec
 			defer func() { <-slots }()
 			next := ""
 			for {
+				mu.Lock()
+				failed := first != nil
+				mu.Unlock()
+				if failed {
+					return
+				}
 				l, err := s.resource(k.gvr, namespace).List(ctx, metav1.ListOptions{Limit: listPage, Continue: next, LabelSelector: selector})
 				mu.Lock()
 				if apierrors.IsForbidden(err) {
@@ -525,9 +534,8 @@ func (s *session) eachObject(ctx context.Context, kinds []kind, namespace, selec
 					return
 				}
 				if err != nil {
-					if first == nil && ctx.Err() == nil {
+					if first == nil {
 						first = fmt.Errorf("list %s: %w", k.gvr.GroupResource(), explain(err, s.server()))
-						cancel()
 					}
 					mu.Unlock()
 					return

@@ -1,0 +1,57 @@
+package cli
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// hasNamespace makes a namespace, and in it a network for each name.
+func (f *fakeServer) hasNamespace(name string, networks ...string) {
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}
+	u.SetName(name)
+	f.put(u, "namespaces")
+	for _, n := range networks {
+		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "sim.hykube.io/v1", "kind": "sim-network"}}
+		u.SetName(n)
+		u.SetNamespace(name)
+		f.put(u, "sim-networks")
+	}
+}
+
+func TestStatusOfNamespacesWithoutResources(t *testing.T) {
+	for _, tc := range []struct {
+		reason, namespace string
+		code              int
+		want              string
+	}{
+		{"empty", "default", ExitDone, `Namespace "default" holds no resources; did you mean -n prod?`},
+		{"a typo", "porduction", ExitError, `namespace "porduction" not found: did you mean -n production?`},
+		{"unlike any", "zz", ExitError, `namespace "zz" not found`},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			f := newFakeServer(t)
+			f.hasNamespace("default")
+			f.hasNamespace("prod", "main")
+			f.hasNamespace("production")
+			out, errOut, code := f.run("status", "-n", tc.namespace)
+			if code != tc.code || !strings.Contains(out+errOut, tc.want) || code != ExitDone && strings.Contains(out+errOut, "holds no resources") {
+				t.Errorf("code %d:\n%s\n%s", code, out, errOut)
+			}
+		})
+	}
+	// Who may not read namespaces gets an answer all the same.
+	f := newFakeServer(t)
+	f.refuse = func(r *http.Request) *metav1.Status {
+		if strings.Contains(r.URL.Path, "/namespaces/zz") && !strings.Contains(r.URL.Path, "/namespaces/zz/") {
+			return status(403, metav1.StatusReasonForbidden, `cannot get resource "namespaces"`)
+		}
+		return nil
+	}
+	if out, errOut, code := f.run("status", "-n", "zz"); code != ExitDone || !strings.Contains(out, `Namespace "zz" holds no resources.`) {
+		t.Errorf("code %d: %s\n%s", code, out, errOut)
+	}
+}
