@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -226,5 +227,34 @@ func TestApprovalHasItsOwnRight(t *testing.T) {
 	})
 	if got.Status.Approval.By.Username != "approver" {
 		t.Errorf("approved by %+v", got.Status.Approval.By)
+	}
+}
+
+// What a plan found is written once: people approve by its digest, and nobody but the server may rewrite that.
+func TestStatusOfAMadePlanIsTheServers(t *testing.T) {
+	client := objects(t, shared.admin()).Resource(plans).Namespace(namespace(t, "rewritten"))
+	p := planned(t, client, func(p *v1alpha1.Plan) { p.Status.Summary = &v1alpha1.PlanSummary{Create: 3, Text: "+3"} })
+	for name, change := range map[string]func(*v1alpha1.PlanStatus){
+		"digest":     func(s *v1alpha1.PlanStatus) { s.Digest = "sha256:forged" },
+		"no digest":  func(s *v1alpha1.PlanStatus) { s.Digest = "" },
+		"contents":   func(s *v1alpha1.PlanStatus) { s.Contents = "hmac-sha256:forged" },
+		"summary":    func(s *v1alpha1.PlanStatus) { s.Summary.Create = 0 },
+		"conditions": func(s *v1alpha1.PlanStatus) { s.Conditions = s.Conditions[:1] },
+	} {
+		forged := p.DeepCopy()
+		change(&forged.Status)
+		if _, err := client.UpdateStatus(t.Context(), objectOf(t, forged), metav1.UpdateOptions{}); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "the server alone") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	read, err := client.Get(t.Context(), p.Name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(p.Status, planOf(t, read).Status); d != "" {
+		t.Errorf("the status changed (-before +after):\n%s", d)
+	}
+	if _, err := client.UpdateStatus(t.Context(), objectOf(t, p), metav1.UpdateOptions{}); err != nil {
+		t.Errorf("the same again: %v", err)
 	}
 }

@@ -22,11 +22,13 @@ import (
 // This file ends plans that wait for approval and were overtaken: by a later plan with the same spec, or by an applied plan that
 // changed something that they are bound to.
 
-// waits says whether a plan waits for a person to decide about it. A plan that approves itself waits for nobody.
+// waits says whether a plan waits for a person to decide about it. A plan that approves itself waits for nobody, unless changes of it
+// are blocked.
 func waits(p *v1alpha1.Plan) bool {
 	s := &p.Status
 	return meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionPlanned) && s.Approval == nil && s.Cancel == nil && s.FinishedAt == nil &&
-		!p.Spec.Speculative && !p.ApprovesItself() && p.DeletionTimestamp == nil && stalledFor(s) != v1alpha1.ReasonSuperseded
+		!p.Spec.Speculative && (!p.ApprovesItself() || stalledFor(s) == v1alpha1.ReasonBlocked) && p.DeletionTimestamp == nil &&
+		stalledFor(s) != v1alpha1.ReasonSuperseded
 }
 
 // overtakes says whether a plan takes the place of earlier ones with the same spec: it says what there is to do now.

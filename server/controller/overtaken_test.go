@@ -103,6 +103,9 @@ func TestLaterPlansSupersedeEarlierOnes(t *testing.T) {
 	}
 	version := func(v string) func(*v1alpha1.Plan) { return func(p *v1alpha1.Plan) { p.ResourceVersion = v } }
 	speculative := func(p *v1alpha1.Plan) { p.Spec.Speculative = true }
+	blocked := func(p *v1alpha1.Plan) {
+		condition.Stalled(&p.Status.Conditions, 1, v1alpha1.ReasonBlocked, "sim_disk.a is blocked")
+	}
 	noChanges := func(p *v1alpha1.Plan) {
 		p.Status.FinishedAt = new(p.CreationTimestamp)
 		condition.Ready(&p.Status.Conditions, 1, v1alpha1.ReasonNoChanges, "")
@@ -127,6 +130,11 @@ func TestLaterPlansSupersedeEarlierOnes(t *testing.T) {
 		{"a plan that approves itself waits for nobody", []*v1alpha1.Plan{planAt("a", 0, func(p *v1alpha1.Plan) {
 			p.Spec.Approval, p.Status.AutomaticApproval = v1alpha1.ApprovalAutomatic, &v1alpha1.AutomaticApproval{Granted: true}
 		}), planAt("b", 1, nil)}, nil},
+		{"blocked changes wait for a person", []*v1alpha1.Plan{planAt("a", 0, blocked), planAt("b", 1, blocked)},
+			map[string]string{"a": "Superseded by plan b; approve that one."}},
+		{"also those of a plan that would approve itself", []*v1alpha1.Plan{planAt("a", 0, both(blocked, func(p *v1alpha1.Plan) {
+			p.Spec.Approval, p.Status.AutomaticApproval = v1alpha1.ApprovalAutomatic, &v1alpha1.AutomaticApproval{Granted: true}
+		})), planAt("b", 1, nil)}, map[string]string{"a": "Superseded by plan b; approve that one."}},
 		{"a later one found nothing to do", []*v1alpha1.Plan{planAt("a", 0, nil), planAt("b", 1, noChanges)},
 			map[string]string{"a": "Superseded by plan b, which found nothing to do."}},
 		{"a later one could do nothing yet", []*v1alpha1.Plan{planAt("a", 0, nil), planAt("b", 1, func(p *v1alpha1.Plan) {

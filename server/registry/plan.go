@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,6 +54,7 @@ func newPlans(c Config) (*planREST, *statusREST, error) {
 			p.Status = status
 		},
 		conditions: func(p *v1alpha1.Plan) []metav1.Condition { return p.Status.Conditions },
+		mayWrite:   keepsPlanned,
 	}
 	store, statusREST, err := newStore(c, "plans", "plan",
 		func() runtime.Object { return new(v1alpha1.Plan) }, func() runtime.Object { return new(v1alpha1.PlanList) },
@@ -61,6 +63,15 @@ func newPlans(c Config) (*planREST, *statusREST, error) {
 		return nil, nil, err
 	}
 	return &planREST{resourceREST: resourceREST{Store: store, short: "plan", busy: beingApplied}, authorizer: c.Authorizer}, statusREST, nil
+}
+
+// keepsPlanned lets nobody but the server change the status of a plan whose changes are known: people decide by its digest, its
+// summary and its conditions.
+func keepsPlanned(ctx context.Context, p, old *v1alpha1.Plan) field.ErrorList {
+	if old.Status.Digest == "" || byServer(ctx) || equality.Semantic.DeepEqual(p.Status, old.Status) {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(field.NewPath("status"), "the server alone changes the status of a plan that is made")}
 }
 
 // Create creates a plan.

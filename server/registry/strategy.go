@@ -99,6 +99,8 @@ type statusStrategy[T object] struct {
 	// keepAllButStatus makes obj the old object with its own status, less what others own in it.
 	keepAllButStatus func(obj, old T)
 	conditions       func(obj T) []metav1.Condition
+	// mayWrite refuses a status that its author may not write. A nil function refuses nothing.
+	mayWrite func(ctx context.Context, obj, old T) field.ErrorList
 }
 
 func (s statusStrategy[T]) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
@@ -109,8 +111,12 @@ func (s statusStrategy[T]) PrepareForUpdate(_ context.Context, obj, old runtime.
 	o.SetResourceVersion(version)
 }
 
-func (s statusStrategy[T]) ValidateUpdate(_ context.Context, obj, _ runtime.Object) field.ErrorList {
-	return metav1validation.ValidateConditions(s.conditions(obj.(T)), field.NewPath("status", "conditions"))
+func (s statusStrategy[T]) ValidateUpdate(ctx context.Context, obj, old runtime.Object) field.ErrorList {
+	errs := metav1validation.ValidateConditions(s.conditions(obj.(T)), field.NewPath("status", "conditions"))
+	if s.mayWrite != nil {
+		errs = append(errs, s.mayWrite(ctx, obj.(T), old.(T))...)
+	}
+	return errs
 }
 
 func (statusStrategy[T]) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
