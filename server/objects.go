@@ -44,7 +44,7 @@ func (s *Server) objects(ctx context.Context, p *v1alpha1.Plan, chunk v1alpha1.P
 	if !ok {
 		return nil, 0, errors.New("judge objects of plan: the request has no user")
 	}
-	j := &judge{handler: s.generic.Handler.Director, authorizer: s.config.generic.Authorization.Authorizer, resource: s.resourceOf, who: who, chunk: &chunk}
+	j := &judge{handler: s.generic.Handler.Director, authorizer: s.config.generic.Authorization.Authorizer, resource: s.resourceOf, who: who, plan: p, chunk: &chunk}
 	n := len(chunk.Objects)
 	results := make([]v1alpha1.PlanObjectResult, n+len(chunk.Prune))
 	docs := make([]*ledger.Document, len(results))
@@ -121,6 +121,7 @@ type judge struct {
 	authorizer authorizer.Authorizer
 	resource   func(kschema.GroupVersionKind) (gvr kschema.GroupVersionResource, namespaced, ok bool)
 	who        user.Info
+	plan       *v1alpha1.Plan
 	chunk      *v1alpha1.PlanObjectsSpec
 }
 
@@ -166,6 +167,10 @@ func (j *judge) apply(ctx context.Context, raw []byte) (result v1alpha1.PlanObje
 	if err != nil {
 		return result, nil, err
 	}
+	if mode, _ := v1alpha1.ParseKind(sent.GetKind()); mode != v1alpha1.ModeEphemeral && at.namespace != j.plan.Namespace && isResource(at) {
+		return result, nil, apierrors.NewBadRequest(fmt.Sprintf("%s %q is in the namespace %q, and plan %q plans the namespace %q: make a plan there for it",
+			sent.GetKind(), at.name, at.namespace, j.plan.Name, j.plan.Namespace))
+	}
 	writable, err := j.mayWrite(ctx, at, "patch")
 	if err != nil {
 		return result, nil, err
@@ -207,8 +212,7 @@ func (j *judge) apply(ctx context.Context, raw []byte) (result v1alpha1.PlanObje
 			result.Outcome = v1alpha1.ObjectUnchanged
 		}
 	}
-	_, resource := v1alpha1.ProviderOfGroup(at.gvr.Group)
-	if !resource && result.Outcome != v1alpha1.ObjectUnchanged {
+	if !isResource(at) && result.Outcome != v1alpha1.ObjectUnchanged {
 		result.Keys = changedKeys(before, after)
 	}
 	foreign := !writable && result.Outcome != v1alpha1.ObjectUnchanged
@@ -222,6 +226,12 @@ func (j *judge) apply(ctx context.Context, raw []byte) (result v1alpha1.PlanObje
 		return result, nil, err
 	}
 	return result, &ledger.Document{Object: object, Foreign: foreign}, nil
+}
+
+// isResource says whether a place is one of a provider's objects.
+func isResource(at place) bool {
+	_, ok := v1alpha1.ProviderOfGroup(at.gvr.Group)
+	return ok
 }
 
 // fieldConflicts are the fields of an apply that other managers own; none when it failed for another reason, or did not fail.

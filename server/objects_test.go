@@ -274,6 +274,25 @@ func TestObjectsOfOtherManagers(t *testing.T) {
 	}
 }
 
+// A resource of another namespace than the plan's would have no effect on it, and is refused.
+func TestObjectsOfOtherNamespaces(t *testing.T) {
+	ns, other := namespace(t, "plan-here"), namespace(t, "plan-there")
+	admin := shared.admin()
+	p := speculate(t, admin, ns)
+	results, err := upload(t, admin, p, v1alpha1.PlanObjectsSpec{},
+		fmt.Sprintf(`{"apiVersion":"sim.hykube.io/v1","kind":"sim-network","metadata":{"name":"far","namespace":%q},"spec":{"name":"far"}}`, other),
+		fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":%q}}`, other))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := results[0]; r.Outcome != v1alpha1.ObjectRefused || !strings.Contains(r.Error.Message, fmt.Sprintf("sim-network %q is in the namespace %q, and plan %q plans the namespace %q", "far", other, p.Name, ns)) {
+		t.Errorf("a resource: %+v", r)
+	}
+	if r := results[1]; r.Outcome != v1alpha1.ObjectCreated {
+		t.Errorf("what resources of the plan may refer to: %+v", r)
+	}
+}
+
 func TestWhoUploads(t *testing.T) {
 	ns := namespace(t, "uploads")
 	mayPlan(t, ns)

@@ -38,7 +38,7 @@ It runs on the server's machine: it signs with the certificate authority in the 
 user has no rights until a role is bound to the name or to one of the groups. A certificate is valid until it ends, and cannot
 be taken back: remove the bindings of its name and groups to end it earlier.`,
 		Example: `  # alice.kubeconfig, for 90 days
-  hykube kubeconfig --user alice --group platform --server https://hykube.example.com:6443
+  hykube kubeconfig --user alice --group platform --data-dir /var/lib/hykube --server https://hykube.example.com:6443
 
   # what alice may do
   kubectl create rolebinding platform --clusterrole=edit --group=platform -n prod`,

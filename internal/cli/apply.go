@@ -107,7 +107,7 @@ func (o *applyOptions) Run(ctx context.Context) error {
 	if len(o.files.paths) == 0 {
 		return j.run(ctx, o.recordedPlan(spec, &o.planning, o.all, "apply"))
 	}
-	ms, err := o.manifests(ctx, o.files.paths, o.files.recursive)
+	ms, err := o.pruning.manifests(ctx, o.session, &o.files)
 	if err != nil {
 		return err
 	}

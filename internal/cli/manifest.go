@@ -49,12 +49,14 @@ func (m manifest) where() string {
 func (s *session) manifests(ctx context.Context, paths []string, recursive bool) ([]manifest, error) {
 	var out []manifest
 	var bad []error
+	read := 0
 	for _, p := range paths {
 		files, err := expand(p, recursive)
 		if err != nil {
 			bad = append(bad, err)
 			continue
 		}
+		read += len(files)
 		for _, f := range files {
 			data, err := s.readManifest(ctx, f)
 			if err != nil {
@@ -72,12 +74,23 @@ func (s *session) manifests(ctx context.Context, paths []string, recursive bool)
 		bad = duplicates(out)
 	}
 	if len(bad) == 0 && len(out) == 0 {
-		bad = append(bad, fmt.Errorf("no objects in %s: files end in .yaml, .yml or .json; -R also looks into sub-directories", strings.Join(paths, ", ")))
+		bad = append(bad, &noObjectsError{paths: paths, files: read})
 	}
 	if len(bad) > 0 {
 		return nil, errors.Join(bad...)
 	}
 	return out, nil
+}
+
+// noObjectsError is the error of files without any object.
+type noObjectsError struct {
+	paths []string
+	// files is the number of files that were read.
+	files int
+}
+
+func (e *noObjectsError) Error() string {
+	return fmt.Sprintf("no objects in %s: files end in .yaml, .yml or .json; -R also looks into sub-directories", strings.Join(e.paths, ", "))
 }
 
 // expand turns a path into the files behind it, in a stable order, as kubectl does.

@@ -157,7 +157,7 @@ func (o *planOptions) make(ctx context.Context, j *journey, base string) ([]*v1a
 	if len(o.files.paths) == 0 {
 		return j.plan(ctx, o.recordedPlan(spec, &o.planning, o.all, base))
 	}
-	ms, err := o.manifests(ctx, o.files.paths, o.files.recursive)
+	ms, err := o.pruning.manifests(ctx, o.session, &o.files)
 	if err != nil {
 		return nil, err
 	}

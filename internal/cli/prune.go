@@ -48,6 +48,20 @@ func (f *pruneFlags) validate(files *fileFlags, planning *planFlags) error {
 	return nil
 }
 
+// manifests reads the files. Files without any object are an error, but for --prune: then all of the set left them. A path without any
+// file stays an error there, too, since it may be a mistake and would delete everything.
+func (f *pruneFlags) manifests(ctx context.Context, s *session, files *fileFlags) ([]manifest, error) {
+	ms, err := s.manifests(ctx, files.paths, files.recursive)
+	empty, ok := errors.AsType[*noObjectsError](err)
+	switch {
+	case !f.prune || !ok:
+		return ms, err
+	case empty.files == 0:
+		return nil, fmt.Errorf("%w. With --prune that would delete all of the applyset %q: if you mean that, leave a file there that holds a comment alone", err, f.applySet)
+	}
+	return nil, nil
+}
+
 // set is the set that the flags name, of which the files become members; nil without --prune.
 func (f *pruneFlags) set(s *session, ms []manifest) (*applySet, error) {
 	if !f.prune {

@@ -125,6 +125,29 @@ func TestPruneWithoutPlan(t *testing.T) {
 	}
 }
 
+// A path without any file may be a mistake; a file that holds no object says that all of the set is to go.
+func TestPruneWithoutObjects(t *testing.T) {
+	f := newFakeServer(t)
+	f.hasSet(ofWeb)
+	if _, errOut, code := f.run("apply", "-f", t.TempDir(), "--prune", "--applyset", "web", "--auto-approve"); code != ExitError ||
+		!strings.Contains(errOut, `would delete all of the applyset "web"`) || len(f.writes()) > 0 {
+		t.Errorf("code %d, writes %v: %s", code, f.writes(), errOut)
+	}
+	f.planning = func(p *v1alpha1.Plan) []v1alpha1.PlanChange {
+		out := creates(p)
+		for i := range out {
+			out[i].Action, out[i].ActionReason, out[i].Before, out[i].After = v1alpha1.ActionDelete, "delete_because_no_resource_config", out[i].After, nil
+		}
+		return out
+	}
+	out, errOut, code := f.run("plan", "-f", write(t, "# nothing is left\n"), "--prune", "--applyset", "web")
+	for _, want := range []string{"sim_network.old will be destroyed", "because its object left the files, or was deleted", "- secret/old: deleted"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("code %d, missing %q in:\n%s\n%s", code, want, out, errOut)
+		}
+	}
+}
+
 // What is not of the set stays, and what another set has cannot be taken.
 func TestPruneLeavesOthers(t *testing.T) {
 	f := newFakeServer(t)

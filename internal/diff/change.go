@@ -212,6 +212,9 @@ func importedFrom(i *v1alpha1.PlanImport) string {
 	return "an ID that is known after apply"
 }
 
+// LeftFiles is the reason of a delete in a plan of files, for which nothing was deleted yet. Terraform has no such reason.
+const LeftFiles = "delete_because_left_files"
+
 // reasonText puts a reason of Terraform's JSON plan into words, where the heading doesn't say it already.
 func reasonText(reason string) string {
 	switch reason {
@@ -219,6 +222,8 @@ func reasonText(reason string) string {
 		return ""
 	case "delete_because_no_resource_config":
 		return "because its object was deleted"
+	case LeftFiles:
+		return "because its object left the files, or was deleted"
 	case "delete_because_no_move_target":
 		return "because the object that it was moved to does not exist"
 	case "invoke_because_requested":
