@@ -246,7 +246,11 @@ func idle(c *ledger.Change) bool { return c.Action == v1alpha1.ActionNoOp && !re
 func (w *work) progress() v1alpha1.PlanProgress {
 	var p v1alpha1.PlanProgress
 	for _, c := range w.changes {
-		if idle(c) || leftOut(c) {
+		if idle(c) {
+			continue
+		}
+		if leftOut(c) {
+			p.Blocked++
 			continue
 		}
 		p.Total++
@@ -332,7 +336,6 @@ func (a *Activities) Finish(ctx context.Context, f workflows.Finish) (workflows.
 	cancelled := f.Cancelled || po.Status.Cancel != nil
 	begun := slices.ContainsFunc(work.changes, func(c *ledger.Change) bool { return c.StartedAt != nil })
 	var stale []Obstacle
-	blocked := 0
 	for _, c := range work.changes {
 		if idle(c) {
 			continue
@@ -341,9 +344,6 @@ func (a *Activities) Finish(ctx context.Context, f workflows.Finish) (workflows.
 			if err := a.skip(ctx, po, c, work, cancelled); err != nil {
 				return workflows.Finished{}, err
 			}
-		}
-		if leftOut(c) {
-			blocked++
 		}
 		if c.State == v1alpha1.ChangeStale {
 			stale = append(stale, Obstacle{c.Address, c.Message})
@@ -365,12 +365,14 @@ func (a *Activities) Finish(ctx context.Context, f workflows.Finish) (workflows.
 		switch {
 		case counts.Failed == 0 && counts.Skipped == 0:
 			finished.Outcome = workflows.OutcomeApplied
-			message = fmt.Sprintf("%d of %d changes were made.", counts.Done, counts.Total)
-			if blocked > 0 {
-				message += fmt.Sprintf(" %s left out, as the approval says.", counted(blocked, "more is blocked and was", "more are blocked and were"))
+			reason, message = v1alpha1.ReasonApplied, fmt.Sprintf("%d of %d changes were made.", counts.Done, counts.Total)
+			if counts.Blocked > 0 {
+				reason = v1alpha1.ReasonAppliedInPart
+				message = fmt.Sprintf("Applied in part: %d of %d changes were made. %s left out, as the approval says.",
+					counts.Done, counts.Total+counts.Blocked, counted(int(counts.Blocked), "is blocked and was", "are blocked and were"))
 			}
-			condition.Set(c, g, v1alpha1.ConditionApplied, true, v1alpha1.ReasonApplied, message)
-			condition.Ready(c, g, v1alpha1.ReasonApplied, message)
+			condition.Set(c, g, v1alpha1.ConditionApplied, true, reason, message)
+			condition.Ready(c, g, reason, message)
 			return
 		case cancelled && len(stale) == 0:
 			// What failed may have failed because the provider was asked to stop; the message counts it.

@@ -24,8 +24,8 @@ import (
 type Verification struct {
 	// Blocked are the changes that lifecycle.preventDestroy forbids, and Stale those that moved after the plan was made.
 	Blocked, Stale []Obstacle
-	// Left is the number of changes that can be made without those two and without what needs one of them.
-	Left int
+	// Needing is the number of other changes that need one of those two, and Left that of the changes that can be made without them.
+	Needing, Left int
 }
 
 // Obstacle is a change that cannot be made.
@@ -53,8 +53,12 @@ func (a *Activities) Verify(ctx context.Context, po *v1alpha1.Plan) (Verificatio
 		if moved[i] != "" {
 			found.Stale = append(found.Stale, Obstacle{c.Address, moved[i]})
 		}
-		if !idle(c) && held[i].Reason == plan.NotHeld {
+		switch {
+		case idle(c), c.Prevented, moved[i] != "":
+		case held[i].Reason == plan.NotHeld:
 			found.Left++
+		default:
+			found.Needing++
 		}
 	}
 	return found, nil

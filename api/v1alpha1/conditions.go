@@ -63,6 +63,8 @@ const (
 	ReasonApplying = "Applying"
 	// ReasonApplied says that the change was made.
 	ReasonApplied = "Applied"
+	// ReasonAppliedInPart says that every change was made but for those that are blocked, which a partial approval left out.
+	ReasonAppliedInPart = "AppliedInPart"
 	// ReasonApplyFailed says that a provider, or Hykube, refused or failed a change.
 	ReasonApplyFailed = "ApplyFailed"
 	// ReasonSkipped says that a change was not tried because one that it depends on failed.

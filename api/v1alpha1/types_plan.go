@@ -280,6 +280,9 @@ type PlanProgress struct {
 	Failed int32 `json:"failed"`
 	// Changes that were not tried, because something that they depend on failed, was stale or was cancelled.
 	Skipped int32 `json:"skipped"`
+	// Changes that a partial approval left out because they are blocked. They are not among the total.
+	// +optional
+	Blocked int32 `json:"blocked,omitempty"`
 	// Replacements among the failed changes that ended between their destroy and their create.
 	// +optional
 	HalfDone int32 `json:"halfDone,omitempty"`

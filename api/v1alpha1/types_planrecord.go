@@ -26,7 +26,7 @@ type PlanRecord struct {
 	// Number of planned changes by kind.
 	// +optional
 	Summary *PlanSummary `json:"summary,omitempty"`
-	// How the plan ended: Applied, ApplyFailed, Stale, Cancelled or Discarded; empty until then.
+	// How the plan ended: Applied, AppliedInPart, ApplyFailed, Stale, Cancelled or Discarded; empty until then.
 	// +optional
 	Outcome string `json:"outcome,omitempty"`
 	// Number of changes by how they ended.

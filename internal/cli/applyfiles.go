@@ -241,9 +241,9 @@ func (a *fileApply) carryOut(ctx context.Context) error {
 	case same && len(todo) == 0:
 		if len(plans) == 0 {
 			fmt.Fprintln(a.Out, nothingInFiles)
-			return nil
+		} else {
+			fmt.Fprintln(a.Out, "The files are recorded. No infrastructure had to change.")
 		}
-		fmt.Fprintln(a.Out, "The files are recorded. No infrastructure had to change.")
 		a.sp.tellRecorded()
 		return nil
 	case same:

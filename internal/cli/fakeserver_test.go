@@ -70,6 +70,8 @@ type fakeServer struct {
 	refusing map[string]*metav1.Status
 	// owned are fields of objects of some names that another manager owns.
 	owned map[string][]metav1.StatusCause
+	// movedSince refuses approvals that are dry runs.
+	movedSince *metav1.Status
 	// refuse answers a request with an error before anything else looks at it.
 	refuse func(r *http.Request) *metav1.Status
 }
@@ -428,6 +430,15 @@ func (f *fakeServer) plan(w http.ResponseWriter, r *http.Request, ns string, par
 		if in.Status.Approval.Digest != p.Status.Digest {
 			f.mu.Unlock()
 			f.answer(w, 409, status(409, metav1.StatusReasonConflict, "digest is another"))
+			return
+		}
+		if r.URL.Query().Get("dryRun") != "" {
+			f.mu.Unlock()
+			if f.movedSince != nil {
+				f.answer(w, 409, f.movedSince)
+				return
+			}
+			f.answer(w, 200, p)
 			return
 		}
 		p.Status.Approval = in.Status.Approval

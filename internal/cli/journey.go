@@ -84,6 +84,9 @@ func (s *session) showPlan(ctx context.Context, p *v1alpha1.Plan, screen *diff.S
 	}
 	var errs []v1alpha1.Diagnostic
 	keep := func(c *v1alpha1.PlanChange) {
+		if p.Spec.Speculative && c.ActionReason == "delete_because_no_resource_config" {
+			c.ActionReason = diff.LeftFiles
+		}
 		for _, d := range c.Diagnostics {
 			if len(errs) < 10 {
 				if d.Address == "" {

@@ -272,6 +272,11 @@ func blocked(p *v1alpha1.Plan) bool {
 	return c != nil && c.Status == metav1.ConditionTrue && c.Reason == v1alpha1.ReasonBlocked
 }
 
+// appliedInPart is true when a partial approval left out changes of a plan that was applied.
+func appliedInPart(p *v1alpha1.Plan) bool {
+	return ready(p) && p.Status.Progress != nil && p.Status.Progress.Blocked > 0
+}
+
 func stale(p *v1alpha1.Plan) bool {
 	return meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionStale)
 }

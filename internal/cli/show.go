@@ -5,8 +5,10 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diff"
 )
 
 type showOptions struct {
@@ -85,6 +87,9 @@ func (o *showOptions) Run(ctx context.Context) error {
 	if len(o.addresses) > 0 {
 		return o.some(ctx, p)
 	}
+	if text := o.standing(ctx, p); text != "" {
+		fmt.Fprintf(o.Out, "%s\n\n", o.style.Bold(text))
+	}
 	if err := o.showPlan(ctx, p, nil); err != nil {
 		return err
 	}
@@ -100,6 +105,41 @@ func (o *showOptions) Run(ctx context.Context) error {
 	}
 	fmt.Fprintf(o.Out, "\n%s\n", o.style.Dim(hint))
 	return nil
+}
+
+// standing says of a plan that can not be approved any more why that is; empty for any other.
+func (o *showOptions) standing(ctx context.Context, p *v1alpha1.Plan) string {
+	head := "Plan " + p.Name + " "
+	switch {
+	case superseded(p), stale(p), cancelling(p):
+		return head + "can no longer be approved. " + diff.Clean(why(p), true)
+	case nothingToDo(p), speculative(p):
+		return ""
+	case discarded(p):
+		return head + "was discarded" + by(p.Status.Approval) + "."
+	case appliedInPart(p):
+		return head + "was " + planState(p) + "."
+	case ready(p), applyFailed(p):
+		return head + "was approved" + by(p.Status.Approval) + ". " + diff.Clean(why(p), true)
+	case waiting(p) && o.mayApprove(ctx, p.Namespace):
+		return o.moved(ctx, p)
+	}
+	return ""
+}
+
+// moved asks the server, by a dry run of an approval, whether changes of a plan that waits moved since it was made. Who may not
+// approve it learns nothing.
+func (o *showOptions) moved(ctx context.Context, p *v1alpha1.Plan) string {
+	body := &v1alpha1.Plan{
+		ObjectMeta: metav1.ObjectMeta{Name: p.Name, Namespace: p.Namespace, UID: p.UID},
+		Status:     v1alpha1.PlanStatus{Approval: &v1alpha1.PlanApproval{Decision: v1alpha1.DecisionApproved, Digest: p.Status.Digest}},
+	}
+	err := o.hykube.Put().Namespace(p.Namespace).Resource("plans").Name(p.Name).SubResource("approval").
+		Param("dryRun", metav1.DryRunAll).Body(body).Do(ctx).Error()
+	if !hasCause(err, v1alpha1.CauseStale) {
+		return ""
+	}
+	return fmt.Sprintf("Plan %s is stale: what it looked at has moved since it was made.\n%s", p.Name, diff.Clean(apiStatus(err).Message, true))
 }
 
 // object prints the plan with its changes as one document.

@@ -210,6 +210,8 @@ func planState(p *v1alpha1.Plan) string {
 		return "nothing to do"
 	case p.Spec.Speculative && ready(p):
 		return "speculative: it cannot be approved"
+	case appliedInPart(p):
+		return "applied in part: " + progressText(p.Status.Progress)
 	case ready(p):
 		return "applied"
 	case planFailed(p):
@@ -319,11 +321,11 @@ func looksAt(p *v1alpha1.Plan) string {
 }
 
 func progressText(g *v1alpha1.PlanProgress) string {
-	text := fmt.Sprintf("%s of %s made", diff.Count(int(g.Done)), diff.Count(int(g.Total)))
+	text := fmt.Sprintf("%s of %s made", diff.Count(int(g.Done)), diff.Count(int(g.Total+g.Blocked)))
 	for _, x := range []struct {
 		n    int32
 		what string
-	}{{g.Running, "running"}, {g.Failed - g.HalfDone, "failed"}, {g.HalfDone, "half done"}, {g.Skipped, "not tried"}} {
+	}{{g.Running, "running"}, {g.Failed - g.HalfDone, "failed"}, {g.HalfDone, "half done"}, {g.Skipped, "not tried"}, {g.Blocked, "blocked"}} {
 		if x.n > 0 {
 			text += fmt.Sprintf(", %s %s", diff.Count(int(x.n)), x.what)
 		}

@@ -12,7 +12,7 @@ import (
 func Verify(verify func(context.Context, *v1alpha1.Plan) (activities.Verification, error)) registry.VerifyFunc {
 	return func(ctx context.Context, p *v1alpha1.Plan) (registry.Verification, error) {
 		found, err := verify(ctx, p)
-		out := registry.Verification{Left: found.Left}
+		out := registry.Verification{Left: found.Left, Needing: found.Needing}
 		for _, o := range found.Blocked {
 			out.Blocked = append(out.Blocked, registry.Obstacle(o))
 		}

@@ -153,6 +153,13 @@ func obstructed(p *v1alpha1.Plan, found Verification, partial bool) error {
 	}
 	add(v1alpha1.CauseStale, "moved after it was made", found.Stale)
 	add(v1alpha1.CauseBlocked, "cannot be made", found.Blocked)
+	switch found.Needing {
+	case 0:
+	case 1:
+		texts = append(texts, "1 more needs what is left as it is")
+	default:
+		texts = append(texts, fmt.Sprintf("%d more need what is left as it is", found.Needing))
+	}
 	advice := fmt.Sprintf("make a new plan, or approve the %d other changes with status.approval.partial (--partial)", found.Left)
 	switch {
 	case found.Left == 0:

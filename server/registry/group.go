@@ -34,8 +34,8 @@ type VerifyFunc func(ctx context.Context, plan *v1alpha1.Plan) (Verification, er
 type Verification struct {
 	// Blocked are the changes that lifecycle.preventDestroy forbids, and Stale those that moved after the plan was made.
 	Blocked, Stale []Obstacle
-	// Left is the number of changes that can be made without those, and without what needs one of them.
-	Left int
+	// Needing is the number of other changes that need one of those, and Left that of the changes that can be made without them.
+	Needing, Left int
 }
 
 // Obstacle is a change that cannot be made.

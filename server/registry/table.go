@@ -241,7 +241,10 @@ func progress(p *v1alpha1.Plan) string {
 	if pr == nil {
 		return ""
 	}
-	text := strconv.Itoa(int(pr.Done)) + "/" + strconv.Itoa(int(pr.Total))
+	text := strconv.Itoa(int(pr.Done)) + "/" + strconv.Itoa(int(pr.Total+pr.Blocked))
+	if pr.Blocked > 0 {
+		text += fmt.Sprintf(" (%d blocked)", pr.Blocked)
+	}
 	if pr.Failed > 0 {
 		text += fmt.Sprintf(" (%d failed)", pr.Failed)
 	}

@@ -1323,6 +1323,13 @@ func schema_hykube_hykube_api_v1alpha1_PlanProgress(ref common.ReferenceCallback
 							Format:      "int32",
 						},
 					},
+					"blocked": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Changes that a partial approval left out because they are blocked. They are not among the total.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
 					"halfDone": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Replacements among the failed changes that ended between their destroy and their create.",
@@ -1399,7 +1406,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanRecord(ref common.ReferenceCallback) 
 					},
 					"outcome": {
 						SchemaProps: spec.SchemaProps{
-							Description: "How the plan ended: Applied, ApplyFailed, Stale, Cancelled or Discarded; empty until then.",
+							Description: "How the plan ended: Applied, AppliedInPart, ApplyFailed, Stale, Cancelled or Discarded; empty until then.",
 							Type:        []string{"string"},
 							Format:      "",
 						},

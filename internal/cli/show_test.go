@@ -1,0 +1,62 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+// The first line of a plan that can not be approved any more says so, and why.
+func TestShowSaysHowAPlanStands(t *testing.T) {
+	approved := &v1alpha1.PlanApproval{Decision: v1alpha1.DecisionApproved, By: &v1alpha1.Identity{Username: "bob"}}
+	for _, tc := range []struct {
+		reason string
+		end    func(f *fakeServer, p *v1alpha1.Plan)
+		want   string // the first line; "" for none
+	}{
+		{"it waits", func(*fakeServer, *v1alpha1.Plan) {}, ""},
+		{"superseded", func(f *fakeServer, p *v1alpha1.Plan) {
+			f.set(p, v1alpha1.ConditionStalled, true, v1alpha1.ReasonSuperseded, "Superseded by plan plan-new; approve that one.")
+		}, "Plan plan-x7k2d can no longer be approved. Superseded by plan plan-new; approve that one."},
+		{"what it looked at moved", func(f *fakeServer, _ *v1alpha1.Plan) {
+			f.movedSince = status(409, metav1.StatusReasonConflict, "1 of its changes moved after it was made (sim_network.main: the object was changed)")
+			f.movedSince.Details = &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: v1alpha1.CauseStale, Field: "sim_network.main"}}}
+		}, "Plan plan-x7k2d is stale: what it looked at has moved since it was made."},
+		{"applied in part", func(f *fakeServer, p *v1alpha1.Plan) {
+			p.Status.Approval, p.Status.Progress = approved, &v1alpha1.PlanProgress{Total: 3, Done: 3, Blocked: 4}
+			f.set(p, v1alpha1.ConditionReady, true, v1alpha1.ReasonAppliedInPart, "")
+		}, "Plan plan-x7k2d was applied in part: 3 of 7 made, 4 blocked."},
+		{"applied", func(f *fakeServer, p *v1alpha1.Plan) {
+			p.Status.Approval, p.Status.Progress = approved, &v1alpha1.PlanProgress{Total: 3, Done: 3}
+			f.set(p, v1alpha1.ConditionApplied, true, v1alpha1.ReasonApplied, "3 of 3 changes were made.")
+			f.set(p, v1alpha1.ConditionReady, true, v1alpha1.ReasonApplied, "3 of 3 changes were made.")
+		}, "Plan plan-x7k2d was approved by bob. 3 of 3 changes were made."},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			f := newFakeServer(t)
+			f.run("plan", "--target", "sim_network.main")
+			p := f.plans["default/plan-x7k2d"]
+			f.mu.Lock()
+			tc.end(f, p)
+			f.mu.Unlock()
+			out, errOut, code := f.run("show", "plan-x7k2d")
+			first, _, _ := strings.Cut(out, "\n")
+			if tc.want != "" && first != tc.want || tc.want == "" && strings.HasPrefix(first, "Plan ") || code != ExitDone {
+				t.Errorf("code %d, %q: %s", code, first, errOut)
+			}
+			if p.Status.Approval != nil && p.Status.Approval != approved {
+				t.Error("show approved the plan")
+			}
+		})
+	}
+}
+
+func TestPartsOfAPlan(t *testing.T) {
+	r := &v1alpha1.PlanRecord{Outcome: v1alpha1.ReasonAppliedInPart, Progress: &v1alpha1.PlanProgress{Total: 3, Done: 3, Blocked: 4}}
+	if got := recordOutcome(r); got != "AppliedInPart (3 of 7 made, 4 blocked)" {
+		t.Errorf("a record says %q", got)
+	}
+}
