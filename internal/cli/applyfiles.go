@@ -250,14 +250,19 @@ func (a *fileApply) carryOut(ctx context.Context) error {
 		err := a.approveAll(ctx, todo)
 		a.sp.tellRecorded()
 		return err
-	case a.autoApprove:
-		text := "something changed after the plan was made, so that what would be done now is not what was shown. The files are recorded, and nothing was applied"
+	}
+	differ, err := a.sp.differences(ctx, plans)
+	if err != nil {
+		return err
+	}
+	if a.autoApprove {
+		text := "what would be done now is not what was shown:\n" + differ + "\nThe files are recorded, and nothing was applied. Look at the new plan and approve it:"
 		for _, p := range todo {
 			text += fmt.Sprintf("\n  kubectl hykube show %s -n %s\n  kubectl hykube approve %s -n %s", p.Name, p.Namespace, p.Name, p.Namespace)
 		}
 		return &exitError{ExitStale, errors.New(text)}
 	}
-	fmt.Fprintln(a.Out, a.style.Bold("Something changed after the plan was shown.")+" The files are recorded. This is what would be done now:")
+	fmt.Fprintf(a.Out, "%s The files are recorded. These differ:\n%s\nThis is what would be done now:\n", a.style.Bold("Something changed after the plan was shown."), differ)
 	a.question = "Do you want to perform these actions?"
 	a.gap = true
 	return a.offer(ctx, plans)

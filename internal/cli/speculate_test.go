@@ -116,6 +116,7 @@ func TestApplyWhatWasShown(t *testing.T) {
 	}{
 		{"equal", "yes\n", nil, creates, ExitDone, "Apply complete!", "Something changed", true},
 		{"other, and yes again", "yes\nyes\n", nil, moving, ExitDone, "Something changed after the plan was shown", "", true},
+		{"other, and which attribute", "", []string{"--auto-approve"}, moving, ExitStale, "sim_network.main: name\nEither another user changed something, or the provider gives other values to each plan.", "Apply complete!", false},
 		{"other, and no", "yes\nno\n", nil, moving, ExitError, "the objects stay recorded", "Apply complete!", false},
 		{"other, and nobody to ask", "", []string{"--auto-approve"}, moving, ExitStale, "kubectl hykube approve apply-x7k2d", "Apply complete!", false},
 	} {

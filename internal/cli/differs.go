@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diff"
+)
+
+// differences says which changes of plans are others than those that were shown, each with the attributes that differ, and in a
+// last line what may have come between.
+func (sp *speculation) differences(ctx context.Context, plans []*v1alpha1.Plan) (string, error) {
+	var lines []string
+	for i, p := range plans {
+		if i >= len(sp.plans) || p.Status.Contents != "" && p.Status.Contents == sp.plans[i].Status.Contents {
+			continue
+		}
+		shown := map[string]*v1alpha1.PlanChange{}
+		for c, err := range sp.changes(ctx, sp.plans[i]) {
+			if err != nil {
+				return "", err
+			}
+			shown[diff.Name(c)] = c
+		}
+		found := 0
+		for c, err := range sp.changes(ctx, p) {
+			if err != nil {
+				return "", err
+			}
+			if text := differs(shown[diff.Name(c)], c); text != "" {
+				found++
+				lines = append(lines, "  "+diff.Name(c)+": "+text)
+			}
+			delete(shown, diff.Name(c))
+		}
+		for _, name := range slices.Sorted(maps.Keys(shown)) {
+			if !diff.Quiet(shown[name]) {
+				found++
+				lines = append(lines, "  "+name+": it is not in the new plan")
+			}
+		}
+		if found == 0 {
+			lines = append(lines, "  a value that is masked in namespace "+p.Namespace)
+		}
+	}
+	if rest := len(lines) - listedChanges; rest > 0 {
+		lines = append(lines[:listedChanges], fmt.Sprintf("  … and %d more", rest))
+	}
+	return strings.Join(lines, "\n") + "\nEither another user changed something, or the provider gives other values to each plan.", nil
+}
+
+// differs says how a change is another one than the one that was shown, which is nil when there was none; empty when it is not.
+func differs(shown, c *v1alpha1.PlanChange) string {
+	switch {
+	case shown == nil && diff.Quiet(c):
+		return ""
+	case shown == nil:
+		return "it was not in the plan that was shown"
+	case shown.Action != c.Action:
+		return fmt.Sprintf("%s was shown, and it would be %s", shown.Action, c.Action)
+	}
+	var names []string
+	for _, pair := range [][2]*runtime.RawExtension{{shown.Before, c.Before}, {shown.After, c.After}, {shown.AfterUnknown, c.AfterUnknown}} {
+		a, b := attributesOf(pair[0]), attributesOf(pair[1])
+		for name := range b {
+			if !reflect.DeepEqual(a[name], b[name]) {
+				names = append(names, name)
+			}
+		}
+		for name := range a {
+			if _, both := b[name]; !both {
+				names = append(names, name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return diff.Clean(strings.Join(slices.Compact(names), ", "), false)
+}
+
+// attributesOf are the attributes of one side of a change.
+func attributesOf(raw *runtime.RawExtension) map[string]any {
+	var out map[string]any
+	if raw != nil {
+		_ = json.Unmarshal(raw.Raw, &out) // an object, or nothing
+	}
+	return out
+}
