@@ -16,7 +16,7 @@ import (
 
 // madeBefore says whether an earlier attempt made the step and recorded its outcome, and only the change does not know.
 func (s *stepRun) madeBefore(rec *ledger.Instance) bool {
-	if s.begun && (s.change.Action == v1alpha1.ActionDelete || s.change.Action == v1alpha1.ActionForget) && !rec.Exists() && rec.Intent == nil {
+	if s.begun && removes(s.change) && !rec.Exists() && rec.Intent == nil {
 		return true // nothing is recorded of what was destroyed, not even by whom
 	}
 	return rec.Intent == nil && rec.Made.Of(s.plan.UID, s.change.Index, s.destroy) && !rec.Made.Broken

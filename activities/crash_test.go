@@ -100,14 +100,18 @@ func stories() map[string]story {
 	}
 	never := m{"postconditions": []any{m{"condition": "${self.id == \"none\"}", "errorMessage": "no"}}}
 	return map[string]story{
-		"create":                       {nil, things("a"), []string{"a 1"}, once("a"), nil},
-		"create that is refused once":  {nil, faulty(things("a"), "create a", "refused"), []string{"a 1"}, once("a"), nil},
-		"create that is throttled":     {nil, faulty(things("a"), "create a", "throttled", "throttled"), []string{"a 1"}, once("a"), nil},
-		"create that breaks":           {nil, faulty(things("a"), "create a", "broken"), []string{"a 1"}, map[string]int{"a": 2}, nil},
-		"update":                       {one(nil), again("a", "2", nil), []string{"a 2"}, once("a"), nil},
-		"update that is refused once":  {one(nil), faulty(again("a", "2", nil), "update a", "refused"), []string{"a 2"}, once("a"), nil},
-		"update that breaks":           {one(nil), faulty(again("a", "2", nil), "update a", "broken"), []string{"a 2"}, once("a"), nil},
-		"delete":                       {one(nil), func(tn *town) { tn.delete("test-thing/a") }, nil, once("a"), nil},
+		"create":                      {nil, things("a"), []string{"a 1"}, once("a"), nil},
+		"create that is refused once": {nil, faulty(things("a"), "create a", "refused"), []string{"a 1"}, once("a"), nil},
+		"create that is throttled":    {nil, faulty(things("a"), "create a", "throttled", "throttled"), []string{"a 1"}, once("a"), nil},
+		"create that breaks":          {nil, faulty(things("a"), "create a", "broken"), []string{"a 1"}, map[string]int{"a": 2}, nil},
+		"update":                      {one(nil), again("a", "2", nil), []string{"a 2"}, once("a"), nil},
+		"update that is refused once": {one(nil), faulty(again("a", "2", nil), "update a", "refused"), []string{"a 2"}, once("a"), nil},
+		"update that breaks":          {one(nil), faulty(again("a", "2", nil), "update a", "broken"), []string{"a 2"}, once("a"), nil},
+		"delete":                      {one(nil), func(tn *town) { tn.delete("test-thing/a") }, nil, once("a"), nil},
+		"gone, and deleted": {one(nil), func(tn *town) {
+			clear(tn.cloud.things)
+			tn.delete("test-thing/a")
+		}, nil, once("a"), nil},
 		"delete that is throttled":     {one(nil), faulty(func(tn *town) { tn.delete("test-thing/a") }, "delete a", "throttled"), nil, once("a"), nil},
 		"replace":                      {one(nil), again("a2", "1", nil), []string{"a2 1"}, once("a", "a2"), nil},
 		"replace, create refused once": {one(nil), faulty(again("a2", "1", nil), "create a2", "refused"), []string{"a2 1"}, once("a", "a2"), nil},

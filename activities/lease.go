@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -87,7 +88,27 @@ func (s *scope) lease(ctx context.Context, r *resource, rec *ledger.State, wante
 // begins says whether a resource would begin to use a ProviderConfig, which may be nil, although that is being deleted. It serves those
 // that were made with it until they are gone.
 func begins(rec *ledger.State, cfg *v1alpha1.ProviderConfig) bool {
-	return cfg != nil && cfg.DeletionTimestamp != nil && (!rec.Exists() || rec.ProviderConfig != cfg.Name)
+	return cfg != nil && cfg.DeletionTimestamp != nil && rec.ProviderConfig != cfg.Name
+}
+
+// replaceable refuses to begin a replacement with a ProviderConfig that is being deleted: its new instance is something new. It is asked
+// before anything is destroyed. A replacement that is under way keeps its ProviderConfig.
+func (s *stepRun) replaceable(ctx context.Context) error {
+	c := s.change
+	if c.Action != v1alpha1.ActionReplace || c.HalfDone || c.ProviderConfig == "" {
+		return nil
+	}
+	cfg, err := s.Configs.Get(ctx, c.Object.Namespace, c.ProviderConfig)
+	if err != nil {
+		return err
+	}
+	if cfg == nil {
+		return leaving(fmt.Sprintf("the ProviderConfig %q", c.ProviderConfig))
+	}
+	if what, err := s.Configs.Leaving(ctx, cfg); err != nil || what != "" {
+		return cmp.Or(err, leaving(what))
+	}
+	return nil
 }
 
 // leaving refuses to make something new with what is being deleted.

@@ -291,7 +291,9 @@ func (pr *proposal) ask(ctx context.Context, c *ledger.Change, r *resource) (exp
 			return expected{}, err
 		case !over:
 			return expected{}, &busyError{rec.Intent}
-		// Who deletes the object has looked: there is nothing, or it is not Hykube's any more. Who says what to import has, too.
+		case lost && r.deleting && c.Deposed == "" && !pr.plan.Spec.RefreshOnly:
+			return pr.forgetLost(c, r, rec)
+		// Who says what to import has looked.
 		case lost && !r.deleting && (!wanted || r.lifecycle.Import == nil):
 			return expected{}, lostCreate(r.addr, rec.Intent)
 		}
@@ -305,7 +307,7 @@ func (pr *proposal) ask(ctx context.Context, c *ledger.Change, r *resource) (exp
 		state, wanted = &d.State, false
 	}
 	if !wanted && r.lifecycle.forgets() && !pr.plan.Spec.RefreshOnly && state.Exists() {
-		return pr.forget(c, r, state)
+		return pr.forget(c, r, state, "")
 	}
 	l, err := pr.sight(wanted).lease(ctx, r, state, wanted, inLine)
 	if err != nil {
@@ -326,17 +328,15 @@ func (pr *proposal) ask(ctx context.Context, c *ledger.Change, r *resource) (exp
 			p.Action = v1alpha1.ActionRead
 		}
 		prior = recorded
+	case !wanted && !prior.Exists() && (state.Exists() || r.deleting && len(rec.Deposed) == 0):
+		return pr.forget(c, r, state, plan.ReasonGone)
+	case !wanted && !prior.Exists():
+		p = &instance.Planned{Action: v1alpha1.ActionNoOp, Value: prior.Value} // what is left is an old instance, which has a change of its own
 	case !wanted:
-		if r.lifecycle.PreventDestroy && prior.Exists() && c.Deposed == "" {
+		if r.lifecycle.PreventDestroy && c.Deposed == "" {
 			prevent(c)
 		}
-		p, diags, err = l.PlanDelete(ctx, prior, nil)
-		switch {
-		case err != nil:
-		case c.Deposed != "":
-		case !prior.Exists() && !r.deleting:
-			p.Action = v1alpha1.ActionNoOp
-		case r.deleting:
+		if p, diags, err = l.PlanDelete(ctx, prior, nil); err == nil && r.deleting && c.Deposed == "" {
 			p.Reason = plan.ReasonNoConfig
 		}
 	default:
@@ -359,17 +359,6 @@ func (pr *proposal) ask(ctx context.Context, c *ledger.Change, r *resource) (exp
 	pr.scope.heedState(block, prior)
 	pr.scope.heedValue(block, p.Value)
 	return expected{prior: plan.MarkSensitive(block, prior.Value), planned: plan.MarkSensitive(block, p.Value)}, describeChange(c, block, prior, p)
-}
-
-// forget plans to drop the record of what is left alone. It takes no provider.
-func (pr *proposal) forget(c *ledger.Change, r *resource, state *ledger.State) (expected, error) {
-	null := cty.NullVal(r.schema.Block.ImpliedType())
-	prior := null
-	if v, err := instance.Recorded(state, r.schema); err == nil { // it is shown, and nothing else
-		prior = v
-	}
-	err := describeChange(c, r.schema.Block, instance.State{Value: prior}, &instance.Planned{Action: v1alpha1.ActionForget, Value: null})
-	return expected{prior: prior, planned: null}, err
 }
 
 // found is the state that the ledger holds, and what is there now. What is there stands in the world that is recorded: it can be
@@ -508,6 +497,9 @@ func (pr *proposal) askWanted(ctx context.Context, c *ledger.Change, r *resource
 		return nil, diags, err
 	}
 	c.CreateBeforeDestroy, c.Forget = false, false
+	if p.Action == v1alpha1.ActionReplace && l.cfg != nil && l.cfg.DeletionTimestamp != nil {
+		return nil, diags, leaving(fmt.Sprintf("the ProviderConfig %q", l.cfg.Name))
+	}
 	if p.Action == v1alpha1.ActionReplace {
 		c.Forget = r.lifecycle.forgets()
 		c.CreateBeforeDestroy = c.CreatesFirst && !c.Forget
@@ -670,12 +662,6 @@ func again(ctx context.Context, call func() error) error {
 			return err
 		}
 	}
-}
-
-func lostCreate(addr plan.Address, intent *ledger.Intent) error {
-	return &instance.DiagnosticsError{Operation: "plan", Diagnostics: plan.Diagnostics{problem(addr, "Outcome of a create is unknown", fmt.Sprintf(
-		"At %s a create of %s was begun, and the provider's answer never came. It may exist. Look for it. If it exists, name it in lifecycle.import. If it does not, or you removed it, delete the object, apply a plan, and write it again.",
-		intent.At.Format(time.RFC3339), addr))}}
 }
 
 // over says whether the plan that left an intent behind has given up on it: the outcome is not known, and nobody is at it.

@@ -82,7 +82,13 @@ func (s *stepRun) adopt(ctx context.Context, obj *unstructured.Unstructured, r *
 	return s.conflict(s.Ledger.Save(ctx, rec))
 }
 
-// forget drops the record of what is left alone.
+// removes says whether the instance of a change has no record once the change is made.
+func removes(c *ledger.Change) bool {
+	foundGone := c.Action == v1alpha1.ActionRead && c.Mode == "" && c.Refreshed != nil && !c.Refreshed.Exists()
+	return foundGone || c.Action == v1alpha1.ActionDelete || c.Action == v1alpha1.ActionForget
+}
+
+// forget drops the record of what is left alone, or is not there.
 func (s *stepRun) forget(ctx context.Context, rec *ledger.Instance) error {
 	rec.State = ledger.State{Type: rec.Type}
 	rec.Intent, rec.Plan = nil, s.plan.UID

@@ -276,7 +276,7 @@ func firstLine(err error) string {
 func (s *stepRun) publish(ctx context.Context) error {
 	c := s.change
 	g := c.Object.Generation
-	gone := c.State == v1alpha1.ChangeDone && (c.Action == v1alpha1.ActionDelete || c.Action == v1alpha1.ActionForget)
+	gone := c.State == v1alpha1.ChangeDone && removes(c)
 	nothingMade := c.State == v1alpha1.ChangeFailed && c.Action == v1alpha1.ActionCreate && s.after != nil && s.after.IsNull()
 	if gone || nothingMade {
 		rec, err := s.Ledger.Instance(ctx, c.Object)
@@ -307,13 +307,15 @@ func (s *stepRun) publish(ctx context.Context) error {
 		case v1alpha1.ChangeDone:
 			meta.RemoveStatusCondition(&st.conditions, v1alpha1.ConditionDrifted)
 			switch {
+			case c.Action == v1alpha1.ActionForget && c.ActionReason == plan.ReasonGone:
+				st.remove(g, v1alpha1.ReasonDestroyed, "The infrastructure was removed outside of Hykube, and a plan removed its record. The next plan creates it again; delete the object if it shall not.")
 			case c.Action == v1alpha1.ActionForget:
 				st.remove(g, v1alpha1.ReasonForgotten, "The infrastructure was left alone and is no longer managed. The next plan creates it anew, unless lifecycle.import names it; delete the object if it shall do neither.")
-			case gone:
-				st.remove(g, v1alpha1.ReasonDestroyed, "The infrastructure was destroyed by a plan. The next plan creates it again; delete the object if it shall not.")
-			case c.Action == v1alpha1.ActionRead && c.Mode == "" && s.after != nil && s.after.IsNull():
+			case c.Action == v1alpha1.ActionRead && gone:
 				st.attributes, st.applied = nil, 0
 				st.stall(g, v1alpha1.ReasonGone, "The infrastructure was removed by something other than Hykube. The next plan creates it again.")
+			case gone:
+				st.remove(g, v1alpha1.ReasonDestroyed, "The infrastructure was destroyed by a plan. The next plan creates it again; delete the object if it shall not.")
 			case c.Action == v1alpha1.ActionRead && c.Mode == "":
 				st.stall(g, v1alpha1.ReasonDrifted, fmt.Sprintf("A change made outside of Hykube was recorded: %s. The next plan changes it back if the spec says otherwise.", strings.Join(c.Drift, ", ")))
 			case c.Action == v1alpha1.ActionInvoke:
@@ -387,7 +389,7 @@ func (s *stepRun) make(ctx context.Context) error {
 	}
 	obj, err := s.Objects.Get(ctx, c.Object)
 	if errors.Is(err, ErrGone) {
-		if s.madeBefore(rec) && (c.Action == v1alpha1.ActionDelete || c.Action == v1alpha1.ActionForget) {
+		if s.madeBefore(rec) && removes(c) {
 			return nil // the object went with what it stood for
 		}
 		return &staleError{"the object was deleted after the plan was made"}
@@ -448,6 +450,9 @@ func (s *stepRun) make(ctx context.Context) error {
 		}
 	}
 
+	if err := s.replaceable(ctx); err != nil {
+		return err
+	}
 	ctx, done := s.under.until(ctx)
 	defer done()
 	defer s.see(ctx, r)()
@@ -602,12 +607,14 @@ func (s *stepRun) accept(ctx context.Context, rec *ledger.Instance) error {
 	rec.State = *found
 	rec.Plan = s.plan.UID
 	rec.Object.Generation = 0 // no generation of the spec asked for this
-	if err := s.Ledger.Save(ctx, rec); err != nil {
-		return s.conflict(err)
-	}
 	if !rec.Exists() {
 		s.after = new(cty.NullVal(s.resource.schema.Block.ImpliedType()))
-		return nil
+	}
+	if !rec.Living() {
+		return s.conflict(s.Ledger.Forget(ctx, rec))
+	}
+	if err := s.Ledger.Save(ctx, rec); err != nil {
+		return s.conflict(err)
 	}
 	s.recall(rec)
 	return nil
@@ -628,6 +635,9 @@ func (s *stepRun) save(ctx context.Context, l *lease, rec *ledger.Instance, r *r
 		}
 		s.after = &state.Value
 		rec.Type, rec.ProviderConfig, rec.ProviderVersion = r.addr.Type, l.config(), r.entry.Package.Version
+		if s.destroy && c.Action == v1alpha1.ActionReplace && !state.Exists() {
+			rec.ProviderConfig = c.ProviderConfig // the other half needs it
+		}
 		if creating && c.Forget {
 			dropDeposed(rec, c.DeposedKey)
 		}

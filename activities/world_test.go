@@ -250,7 +250,10 @@ func (c fakeConfigs) Get(_ context.Context, namespace, name string) (*v1alpha1.P
 	return c.w.configs[namespace+"/"+name], nil
 }
 
-func (c fakeConfigs) Leaving(context.Context, *v1alpha1.ProviderConfig) (string, error) {
+func (c fakeConfigs) Leaving(_ context.Context, cfg *v1alpha1.ProviderConfig) (string, error) {
+	if cfg.DeletionTimestamp != nil {
+		return fmt.Sprintf("the ProviderConfig %q", cfg.Name), nil
+	}
 	return "", nil
 }
 

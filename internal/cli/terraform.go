@@ -256,9 +256,9 @@ func actions(c *v1alpha1.PlanChange) tfjson.Actions {
 func (t *terraformPlan) actionReason(c *v1alpha1.PlanChange) tfjson.ActionReason {
 	ends := c.Deposed == "" && (c.Action == v1alpha1.ActionDelete || c.Action == v1alpha1.ActionForget)
 	switch {
-	case c.ActionReason == "delete_because_requested", ends && t.plan.Spec.Destroy:
+	case c.ActionReason == "delete_because_requested", ends && t.plan.Spec.Destroy, c.Action == v1alpha1.ActionForget && !ends:
 		return tfjson.ActionReasonNone
-	case ends && c.ActionReason == "":
+	case ends && (c.ActionReason == "" || c.Action == v1alpha1.ActionForget):
 		return tfjson.ActionReasonDeleteBecauseNoResourceConfig
 	}
 	return tfjson.ActionReason(c.ActionReason)

@@ -35,7 +35,8 @@ func own(c *v1alpha1.PlanChange) (shape, text string) {
 	case v1alpha1.ActionNoOp, v1alpha1.ActionInvoke:
 		return "", ""
 	case v1alpha1.ActionForget:
-		return "(lifecycle.destroy is false)", "(lifecycle.destroy is false)"
+		_, why := forgets(c)
+		return "(" + why + ")", "(" + why + ")"
 	case v1alpha1.ActionReplace:
 		paths = slices.Sorted(maps.Keys(replacePaths(c)))
 		if len(paths) == 0 {

@@ -149,8 +149,7 @@ func heading(c *v1alpha1.PlanChange, style Style) []string {
 			why = "left over from a replacement of this resource"
 		}
 	case v1alpha1.ActionForget:
-		verb = "will no longer be managed by Hykube, but will not be destroyed"
-		why = "lifecycle.destroy is false"
+		verb, why = forgets(c)
 	case v1alpha1.ActionInvoke:
 		verb = "will be invoked"
 	case v1alpha1.ActionRead:
@@ -195,6 +194,17 @@ func heading(c *v1alpha1.PlanChange, style Style) []string {
 		lines = append(lines, style.Yellow("# "+strings.ToLower(string(d.Severity))+": ")+Clean(d.Summary, false))
 	}
 	return lines
+}
+
+// forgets is why a record is removed, and what becomes of the infrastructure.
+func forgets(c *v1alpha1.PlanChange) (verb, why string) {
+	switch c.ActionReason {
+	case "forget_because_gone":
+		return "is gone; its record will be removed", "it was not found"
+	case "forget_because_create_unknown":
+		return "may exist; its record will be removed, and nothing will be destroyed", "the outcome of its create is unknown"
+	}
+	return "will no longer be managed by Hykube, but will not be destroyed", "lifecycle.destroy is false"
 }
 
 // importedFrom is what an import finds its resource by, in one line.

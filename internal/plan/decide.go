@@ -23,6 +23,14 @@ const (
 	ReasonNoConfig         = "delete_because_no_resource_config"
 )
 
+// Reasons to forget an instance, which Terraform's JSON plan does not have.
+const (
+	// ReasonGone is for what was found removed outside of Hykube, or was never there.
+	ReasonGone = "forget_because_gone"
+	// ReasonCreateUnknown is for what may exist: a create of it was begun, and its outcome is unknown.
+	ReasonCreateUnknown = "forget_because_create_unknown"
+)
+
 // Decide says what must be done to get from the prior state to the planned one, and why. replace is what
 // RequiredReplace kept; forced is true when somebody asked for a replace; tainted when the last create failed
 // half-way. A tainted resource is planned as if it did not exist, and prior is what is left of it. A prior or

@@ -1,0 +1,119 @@
+package activities
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+// TestALostCreateIsForgotten deletes an object whose create was begun and never answered. No provider is asked to destroy anything, so
+// no count may say that something was destroyed, and the plan warns that the resource may exist.
+func TestALostCreateIsForgotten(t *testing.T) {
+	for name, before := range map[string]string{"the first": "", "one that replaces another": "old"} {
+		t.Run(name, func(t *testing.T) {
+			tn := newTown(t)
+			cbd := m{"createBeforeDestroy": true}
+			destroyed := int32(0)
+			if before != "" {
+				tn.put("test-thing/a", m{"name": before}, cbd)
+				tn.apply()
+				destroyed = 1 // the old instance
+			}
+			tn.put("test-thing/a", m{"name": "a"}, cbd)
+			run := tn.newRun()
+			tn.until(run, stepping)
+			tn.cloud.while = func() { tn.reaper.at = tn.reaper.seen + 2 } // made, and never told
+			tn.resume(run)
+			if !tn.lost() {
+				t.Fatal("no create is recorded as unknown")
+			}
+			tn.objects["team:test-thing/a"].SetFinalizers([]string{v1alpha1.FinalizerState})
+			tn.delete("test-thing/a")
+			po := tn.apply()
+			if s := po.Status.Summary; s == nil || s.Delete != destroyed || s.Forget != 1 {
+				t.Errorf("summary %+v, want 1 to forget and %d to delete", s, destroyed)
+			}
+			warned := slices.ContainsFunc(po.Status.Diagnostics, func(d v1alpha1.Diagnostic) bool {
+				return d.Severity == v1alpha1.SeverityWarning && d.Summary == "The resource may exist" && strings.Contains(d.Detail, "undelete test-thing/a -n team")
+			})
+			if !warned {
+				t.Errorf("diagnostics: %v, want a warning that it may exist", po.Status.Diagnostics)
+			}
+			if got := tn.cloud.there(); !slices.Equal(got, []string{"a"}) || len(tn.objects) > 0 || len(tn.records()) > 0 {
+				t.Errorf("in the cloud: %v, objects: %v, records: %v; want the lost one in the cloud alone", got, tn.objects, tn.records())
+			}
+		})
+	}
+}
+
+// TestDestroyForgetsWhatIsGone destroys all of a namespace in which one resource was removed outside of Hykube. One plan is enough:
+// nothing is recorded afterwards, and no object is held.
+func TestDestroyForgetsWhatIsGone(t *testing.T) {
+	for name, test := range map[string]struct {
+		deleted bool
+		find    bool // whether a plan found it gone before
+		left    int
+	}{
+		"objects that stay":            {left: 2},
+		"objects that stay, found out": {find: true, left: 2},
+		"deleted objects":              {deleted: true},
+		"deleted objects, found out":   {deleted: true, find: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tn := newTown(t)
+			things("a", "b")(tn)
+			tn.apply()
+			for id, thing := range tn.cloud.things {
+				if thing["name"] == "a" {
+					delete(tn.cloud.things, id)
+				}
+			}
+			if test.find {
+				tn.spec = v1alpha1.PlanSpec{Refresh: v1alpha1.RefreshAll}
+				tn.until(tn.newRun(), approving)
+			}
+			if test.deleted {
+				tn.delete("test-thing/a")
+				tn.delete("test-thing/b")
+			}
+			tn.spec = v1alpha1.PlanSpec{Destroy: true}
+			po := tn.apply()
+			if s := po.Status.Summary; s.Delete != 1 || s.Forget != 1 {
+				t.Errorf("summary %+v, want 1 to delete and 1 to forget", s)
+			}
+			if len(tn.records()) > 0 || len(tn.objects) != test.left {
+				t.Errorf("records: %v, objects: %v; want no record, and %d objects", tn.records(), tn.objects, test.left)
+			}
+			for name, obj := range tn.objects {
+				ready := meta.FindStatusCondition(statusOf(obj).conditions, v1alpha1.ConditionReady)
+				if ready.Reason != v1alpha1.ReasonDestroyed || len(obj.GetFinalizers()) > 0 || statusOf(obj).drifted() {
+					t.Errorf("%s: %+v, finalizers %v", name, ready, obj.GetFinalizers())
+				}
+			}
+			if po := tn.apply(); po.Status.Summary.Text != "no changes" {
+				t.Errorf("the next destroy plans %q", po.Status.Summary.Text)
+			}
+		})
+	}
+}
+
+// TestARefreshReleasesWhatIsGone accepts by a refresh that a resource was removed outside of Hykube: nothing holds its object any more.
+func TestARefreshReleasesWhatIsGone(t *testing.T) {
+	tn := newTown(t)
+	things("a")(tn)
+	tn.apply()
+	clear(tn.cloud.things)
+	tn.spec = v1alpha1.PlanSpec{RefreshOnly: true}
+	tn.apply()
+	obj := tn.objects["team:test-thing/a"]
+	if ready := meta.FindStatusCondition(statusOf(obj).conditions, v1alpha1.ConditionReady); ready.Reason != v1alpha1.ReasonGone {
+		t.Errorf("ready: %+v, want the reason Gone", ready)
+	}
+	if len(obj.GetFinalizers()) > 0 || len(tn.records()) > 0 {
+		t.Errorf("finalizers %v, records %v; want none", obj.GetFinalizers(), tn.records())
+	}
+}

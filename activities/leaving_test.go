@@ -1,0 +1,72 @@
+package activities
+
+import (
+	"slices"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+// TestAConfigIsDeletedMeanwhile deletes the ProviderConfig before a plan is made, or after it was approved. Nothing new is made with it, and
+// nothing is destroyed for that; what exists is updated and destroyed.
+func TestAConfigIsDeletedMeanwhile(t *testing.T) {
+	for name, test := range map[string]struct {
+		before, change func(*town)
+		want           []string
+	}{
+		"create":             {nil, things("a"), nil},
+		"update":             {things("a"), func(tn *town) { tn.put("test-thing/a", m{"name": "a", "size": "2"}, nil) }, []string{"a 2"}},
+		"replace":            {things("a"), func(tn *town) { tn.put("test-thing/a", m{"name": "a2", "size": "1"}, nil) }, []string{"a 1"}},
+		"replace, new first": {things("a"), func(tn *town) { tn.put("test-thing/a", m{"name": "a2", "size": "1"}, m{"createBeforeDestroy": true}) }, []string{"a 1"}},
+		"delete":             {things("a"), func(tn *town) { tn.delete("test-thing/a") }, nil},
+	} {
+		for _, phase := range []int{surveying, beginning, stepping} {
+			t.Run(name, func(t *testing.T) {
+				tn := newTown(t)
+				cfg := &v1alpha1.ProviderConfig{Spec: v1alpha1.ProviderConfigSpec{Provider: "test"}}
+				cfg.Namespace, cfg.Name = "team", "default"
+				tn.configs["team/default"] = cfg
+				if test.before != nil {
+					test.before(tn)
+					tn.apply()
+				}
+				test.change(tn)
+				run := tn.newRun()
+				tn.until(run, phase)
+				gone := cfg.DeepCopy()
+				gone.DeletionTimestamp = new(metav1.Now())
+				tn.configs["team/default"] = gone
+				tn.resume(run)
+				if got := tn.cloud.there(); !slices.Equal(got, test.want) {
+					t.Errorf("deleted in phase %d; in the cloud: %v, want %v; calls: %v", phase, got, test.want, tn.cloud.log)
+				}
+				if tn.lost() {
+					t.Errorf("deleted in phase %d: a create is recorded as unknown", phase)
+				}
+			})
+		}
+	}
+}
+
+// TestAConfigIsDeletedBetweenTheHalves deletes the ProviderConfig while the old instance of a replacement is being destroyed: the new one is
+// created, since the old one is gone.
+func TestAConfigIsDeletedBetweenTheHalves(t *testing.T) {
+	tn := newTown(t)
+	cfg := &v1alpha1.ProviderConfig{Spec: v1alpha1.ProviderConfigSpec{Provider: "test"}}
+	cfg.Namespace, cfg.Name = "team", "default"
+	tn.configs["team/default"] = cfg
+	things("a")(tn)
+	tn.apply()
+	tn.put("test-thing/a", m{"name": "a2", "size": "1"}, nil)
+	tn.cloud.while = func() {
+		gone := cfg.DeepCopy()
+		gone.DeletionTimestamp = new(metav1.Now())
+		tn.configs["team/default"] = gone
+	}
+	tn.apply()
+	if got := tn.cloud.there(); !slices.Equal(got, []string{"a2 1"}) {
+		t.Errorf("in the cloud: %v, want the new instance; calls: %v", got, tn.cloud.log)
+	}
+}
