@@ -73,6 +73,7 @@ func (c CompletedConfig) New(ctx context.Context) (_ *Server, err error) {
 		State:               s.state,
 		Taint:               s.taint,
 		Undelete:            s.undelete,
+		Deletion:            s.deletion,
 		Changed:             s.deletions.changed,
 		MaxRequestBodyBytes: maxRequestBytes,
 		Logger:              c.Logger.With("component", "kinds"),

@@ -60,7 +60,9 @@ type Rooms struct {
 	// Taint marks the infrastructure behind an object of a provider's kind to be replaced by the next plan, or takes the mark away.
 	Taint func(ctx context.Context, obj metav1.Object, kind kinds.Kind, tainted bool) error
 	// Undelete takes the deletion of an object of a provider's kind back; see kinds.Config.
-	Undelete func(ctx context.Context, obj metav1.Object, kind kinds.Kind, clear, mark func() error) error
+	Undelete func(ctx context.Context, obj metav1.Object, kind kinds.Kind, clear func(kinds.Undeleted) error, mark func() error) error
+	// Deletion says what there is to know for whoever deleted an object of a provider's kind.
+	Deletion func(ctx context.Context, obj metav1.Object, kind kinds.Kind) (kinds.Deletion, error)
 	// Query asks a provider what exists.
 	Query registry.QueryFunc
 	// Evaluate evaluates an expression over the recorded values.
@@ -125,9 +127,16 @@ func (s *Server) taint(ctx context.Context, obj metav1.Object, kind kinds.Kind, 
 	return s.rooms.Taint(ctx, obj, kind, tainted)
 }
 
-func (s *Server) undelete(ctx context.Context, obj metav1.Object, kind kinds.Kind, clear, mark func() error) error {
+func (s *Server) deletion(ctx context.Context, obj metav1.Object, kind kinds.Kind) (kinds.Deletion, error) {
+	if s.rooms.Deletion == nil {
+		return kinds.Deletion{}, nil
+	}
+	return s.rooms.Deletion(ctx, obj, kind)
+}
+
+func (s *Server) undelete(ctx context.Context, obj metav1.Object, kind kinds.Kind, clear func(kinds.Undeleted) error, mark func() error) error {
 	if s.rooms.Undelete == nil {
-		return clear()
+		return clear(kinds.UndeletedUnplanned)
 	}
 	return s.rooms.Undelete(ctx, obj, kind, clear, mark)
 }

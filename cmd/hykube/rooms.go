@@ -97,7 +97,7 @@ func join(_ context.Context, h *server.House) (server.Rooms, error) {
 	answers := &loopback.Answers{Ledger: led, Stored: h.Objects, Client: fixed, Kinds: h.Kinds}
 	return server.Rooms{
 		InUse: answers.InUse, Named: answers.Named, Changes: answers.Changes, SaveObjects: answers.SaveObjects, Verify: loopback.Verify(hands.Verify),
-		State: answers.State, Taint: answers.Taint, Undelete: answers.Undelete, Query: loopback.Query(hands.Query),
+		State: answers.State, Taint: answers.Taint, Undelete: answers.Undelete, Deletion: answers.Deletion, Query: loopback.Query(hands.Query),
 		Evaluate: hands.Evaluate, Run: run, Ready: providers.Ready, Close: pool.Close,
 	}, nil
 }

@@ -98,7 +98,7 @@ func (o *approveOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return o.conclude(end, how, time.Since(began), planAnew(end))
+	return o.conclude(ctx, end, how, time.Since(began), planAnew(end))
 }
 
 func decisionWord(d v1alpha1.Decision) string {

@@ -1,11 +1,15 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diff"
@@ -17,7 +21,7 @@ func planAnew(p *v1alpha1.Plan) string {
 }
 
 // conclude tells what came of a plan: every error in full, what was not tried, the counts, how to go on, and where to look.
-func (s *session) conclude(p *v1alpha1.Plan, how *ending, took time.Duration, next string) error {
+func (s *session) conclude(ctx context.Context, p *v1alpha1.Plan, how *ending, took time.Duration, next string) error {
 	changes, sum := how.changes, how.made
 	var skipped, stales, unknowns, destroyed, created, blocked []string
 	made, failed := 0, 0
@@ -79,7 +83,7 @@ func (s *session) conclude(p *v1alpha1.Plan, how *ending, took time.Duration, ne
 			headline = "Destroy complete, but for what is blocked:"
 		} else if p.Spec.Destroy {
 			headline = "Destroy complete!"
-			where = "The objects stay, without infrastructure: kubectl hykube apply --all makes it again, kubectl delete removes them.\n" + where
+			where = s.afterDestroy(ctx, p) + "\n" + where
 		}
 		fmt.Fprintf(s.Out, "\n%s %s, in %s.\n%s\n", s.style.Bold(s.style.Green(headline)), counts(sum), elapsed(took), s.style.Dim(where))
 		if len(blocked) > 0 {
@@ -121,6 +125,15 @@ func (s *session) conclude(p *v1alpha1.Plan, how *ending, took time.Duration, ne
 	}
 	fmt.Fprintf(s.ErrOut, "What was made is recorded; %s.\n%s\n", next, s.style.Dim(where))
 	return silent(code)
+}
+
+// afterDestroy says what becomes of the objects whose infrastructure was destroyed.
+func (s *session) afterDestroy(ctx context.Context, p *v1alpha1.Plan) string {
+	ns, err := s.resource(namespaces, "").Get(ctx, p.Namespace, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || err == nil && ns.GetDeletionTimestamp() != nil {
+		return fmt.Sprintf("Namespace %s is being deleted, and goes when none of its resources has infrastructure.", p.Namespace)
+	}
+	return "The objects stay, without infrastructure: kubectl hykube apply --all makes it again, kubectl delete removes them."
 }
 
 // skipReason is why a change wasn't tried.

@@ -36,7 +36,8 @@ func newHistory(s *session) *cobra.Command {
 its record in detail.
 
 The server writes a PlanRecord when a plan is decided about, and again when it ends. The record outlives its plan. It lists changes
-by address, action and outcome, and holds no values.`,
+by address, action and outcome, and holds no values. The records of a namespace stay when it is deleted: who has the right to read
+PlanRecords in all namespaces reads them.`,
 		Example: `  kubectl hykube history -n prod
   kubectl hykube history plan-x7k2d -n prod`,
 		Args: cobra.MaximumNArgs(1),
@@ -68,6 +69,13 @@ func (o *historyOptions) Run(ctx context.Context) error {
 	records, err := o.records(ctx)
 	if err != nil {
 		return err
+	}
+	switch exists, known := o.namespaceExists(ctx); {
+	case !known || exists:
+	case len(records) == 0:
+		return fmt.Errorf("namespace %q not found, and there are no records of a deleted one with that name", o.namespace)
+	default:
+		fmt.Fprintf(o.ErrOut, "Namespace %q was deleted; the records of its plans are kept.\n", o.namespace)
 	}
 	switch {
 	case o.name != "" && len(records) == 0:

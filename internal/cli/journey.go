@@ -251,7 +251,7 @@ func (j *journey) approveAll(ctx context.Context, todo []*v1alpha1.Plan) error {
 		if err != nil {
 			return err
 		}
-		if err := j.conclude(end, how, time.Since(j.began), "running the same command again goes on from there"); err != nil {
+		if err := j.conclude(ctx, end, how, time.Since(j.began), "running the same command again goes on from there"); err != nil {
 			ends = append(ends, err)
 		}
 	}

@@ -18,6 +18,9 @@ import (
 	"github.com/hykube/hykube/internal/spelling"
 )
 
+// namespaces is the resource of namespaces.
+var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+
 const (
 	// suggestions bounds how many other namespaces a message names, and lookedInto how many are looked into for that.
 	suggestions = 3
@@ -25,6 +28,12 @@ const (
 	// suggestWithin is how long further namespaces are looked into.
 	suggestWithin = 3 * time.Second
 )
+
+// namespaceExists says whether the namespace of the command exists; known is false when the user may not ask.
+func (s *session) namespaceExists(ctx context.Context) (exists, known bool) {
+	_, err := s.resource(namespaces, "").Get(ctx, s.namespace, metav1.GetOptions{})
+	return err == nil, err == nil || apierrors.IsNotFound(err)
+}
 
 // holdsNothing is true for a plan of a namespace without resources.
 func holdsNothing(p *v1alpha1.Plan) bool {
@@ -53,7 +62,7 @@ func (s *session) namespacesInUse(ctx context.Context, but string) []string {
 	if err != nil {
 		return nil
 	}
-	namespaces, err := s.resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, "").List(ctx, metav1.ListOptions{Limit: listPage})
+	list, err := s.resource(namespaces, "").List(ctx, metav1.ListOptions{Limit: listPage})
 	if err != nil {
 		return nil
 	}
@@ -64,8 +73,8 @@ func (s *session) namespacesInUse(ctx context.Context, but string) []string {
 		}
 	}
 	var names []string
-	for i := range namespaces.Items {
-		if name := namespaces.Items[i].GetName(); name != but {
+	for i := range list.Items {
+		if name := list.Items[i].GetName(); name != but {
 			names = append(names, name)
 		}
 	}

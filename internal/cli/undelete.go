@@ -36,6 +36,7 @@ func parseFixed(s string) (fixedTarget, bool) {
 		names []string
 		fixedTarget
 	}{
+		{[]string{"namespace", "namespaces", "ns"}, fixedTarget{kind: kind{namespaces, "Namespace"}}},
 		{[]string{"provider", "providers", "prov"}, fixedTarget{kind: kind{own.WithResource("providers"), "Provider"}}},
 		{[]string{"providerconfig", "providerconfigs", "pc"}, fixedTarget{kind: kind{own.WithResource("providerconfigs"), "ProviderConfig"}, namespaced: true}},
 		{[]string{"secret", "secrets"}, fixedTarget{kind: kind{core.WithResource("secrets"), "Secret"}, namespaced: true}},
@@ -52,16 +53,18 @@ func parseFixed(s string) (fixedTarget, bool) {
 func newUndelete(s *session) *cobra.Command {
 	o := &undeleteOptions{objects: objects{session: s}}
 	cmd := &cobra.Command{
-		Use:   "undelete KIND/NAME ...",
+		Use:   "undelete (KIND/NAME ... | KIND NAME ...)",
 		Short: "Take the deletion of objects back, until a destroy of them is approved",
 		Long: `Take the deletion of objects back, until a destroy of them is approved.
 
 "kubectl delete" only marks an object behind which there is infrastructure; the next approved plan destroys that. Until
 then this takes the mark away, and the object is as it was. It also takes back the deletion of a Provider, ProviderConfig,
-Secret or ConfigMap that waits for the resources which need it. It needs the right to create the subresource "undelete"
-of the kind, which the role "edit" has.`,
+Secret or ConfigMap that waits for the resources which need it, and of a namespace in which there is infrastructure, together
+with the resources that were marked with it. It needs the right to create the subresource "undelete" of the kind, which
+the role "edit" has, except for Providers and namespaces.`,
 		Example: `  kubectl hykube undelete sim-network/main
-  kubectl hykube undelete providerconfig/default secret/credentials -n prod`,
+  kubectl hykube undelete providerconfig/default secret/credentials -n prod
+  kubectl hykube undelete namespace/prod`,
 		ValidArgsFunction: completeObjects(s, v1alpha1.ModeManaged),
 		RunE:              run(o),
 	}
@@ -75,7 +78,7 @@ func (o *undeleteOptions) Complete(args []string) error {
 		return fmt.Errorf("say what to undelete: KIND/NAME such as sim-network/main or secret/credentials")
 	}
 	var rest []string
-	for _, a := range args {
+	for _, a := range slashed(args) {
 		if f, ok := parseFixed(a); ok {
 			o.fixed = append(o.fixed, f)
 			continue
@@ -83,6 +86,19 @@ func (o *undeleteOptions) Complete(args []string) error {
 		rest = append(rest, a)
 	}
 	return o.read("undelete", rest, v1alpha1.ModeManaged)
+}
+
+// slashed turns kubectl's KIND NAME ... into KIND/NAME ...; an address such as sim_network.main is left as it is.
+func slashed(args []string) []string {
+	kind, _, _ := strings.Cut(args[0], ".")
+	if len(args) < 2 || strings.Contains(kind, "_") || slices.ContainsFunc(args, func(a string) bool { return strings.Contains(a, "/") }) {
+		return args
+	}
+	out := make([]string, 0, len(args)-1)
+	for _, name := range args[1:] {
+		out = append(out, args[0]+"/"+name)
+	}
+	return out
 }
 
 // Validate checks the flags.

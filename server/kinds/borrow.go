@@ -33,6 +33,23 @@ func (s *served) references(u *unstructured.Unstructured) (refs, own []plan.Refe
 	return refs, own
 }
 
+// RefersTo says whether an object refers to another one of its namespace, in an expression or in lifecycle.dependsOn.
+func (k *Kinds) RefersTo(u *unstructured.Unstructured, to plan.Address) bool {
+	g := k.snapshot.Load().groups[u.GroupVersionKind().Group]
+	if g == nil || g.byKind[u.GetKind()] == nil {
+		return false
+	}
+	refs, _ := g.byKind[u.GetKind()].references(u)
+	if slices.ContainsFunc(refs, func(r plan.Reference) bool { return r.Address == to }) {
+		return true
+	}
+	dependsOn, _, _ := unstructured.NestedStringSlice(u.Object, "lifecycle", "dependsOn")
+	return slices.ContainsFunc(dependsOn, func(text string) bool {
+		addr, err := plan.ParseAddress(text)
+		return err == nil && addr == to
+	})
+}
+
 // References are the ConfigMaps, Secrets and objects of other namespaces that the expressions of an object read; each with a field that
 // refers to it.
 func (k *Kinds) References(u *unstructured.Unstructured) map[plan.Address]string {

@@ -62,7 +62,9 @@ type Config struct {
 	Taint func(ctx context.Context, obj metav1.Object, kind Kind, tainted bool) error
 	// Undelete takes the deletion of an object back for the subresource "undelete": clear clears the mark, and mark sets it again. An
 	// *apierrors.StatusError is answered as it is. Nil means that no deletion can be taken back, a 404.
-	Undelete func(ctx context.Context, obj metav1.Object, kind Kind, clear, mark func() error) error
+	Undelete func(ctx context.Context, obj metav1.Object, kind Kind, clear func(Undeleted) error, mark func() error) error
+	// Deletion says what there is to know for whoever deleted an object that infrastructure stands behind; nil knows nothing.
+	Deletion func(ctx context.Context, obj metav1.Object, kind Kind) (Deletion, error)
 	// Changed is called after an object was changed or removed; nil calls nothing. It must return at once.
 	Changed func()
 	// MaxRequestBodyBytes bounds a request, and an object once it is encoded; 0 means DefaultMaxRequestBodyBytes.

@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -24,10 +22,8 @@ import (
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/storage/names"
-	"k8s.io/apiserver/pkg/warning"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
-	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/server/speculation"
 )
 
@@ -219,33 +215,6 @@ func (r *objectREST) Update(ctx context.Context, name string, info rest.UpdatedO
 	obj, created, err := r.Store.Update(ctx, name, speculation.Adopt(ctx, info), r.kind.borrowing(create), r.kind.borrowingAnew(update), forceCreate, options)
 	return obj, created, r.kind.clearly(name, err)
 }
-
-// Delete deletes an object, and says what that means when infrastructure stands behind it.
-func (r *objectREST) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions) (runtime.Object, bool, error) {
-	obj, gone, err := r.Store.Delete(ctx, name, validate, options)
-	if u, ok := obj.(*unstructured.Unstructured); ok && err == nil && !gone && slices.Contains(u.GetFinalizers(), v1alpha1.FinalizerState) {
-		warning.AddWarning(ctx, "", fmt.Sprintf(warningMarked, r.kind.GVK.Kind, name, r.kind.GVK.Kind, name, u.GetNamespace()))
-	}
-	return obj, gone, err
-}
-
-// DeleteCollection deletes the objects of a list, and says once what that means.
-func (r *objectREST) DeleteCollection(ctx context.Context, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions, list *metainternalversion.ListOptions) (runtime.Object, error) {
-	out, err := r.Store.DeleteCollection(ctx, validate, options, list)
-	if l, ok := out.(*unstructured.UnstructuredList); ok && err == nil {
-		for i := range l.Items {
-			if u := &l.Items[i]; slices.Contains(u.GetFinalizers(), v1alpha1.FinalizerState) {
-				warning.AddWarning(ctx, "", fmt.Sprintf(warningMarked, r.kind.GVK.Kind, u.GetName(), r.kind.GVK.Kind, u.GetName(), u.GetNamespace()))
-				break
-			}
-		}
-	}
-	return out, err
-}
-
-// warningMarked tells whoever deletes an object what comes of it.
-const warningMarked = "%s %q is marked for deletion. Its infrastructure stays until a plan that destroys it is approved. " +
-	"Until then kubectl hykube undelete %s/%s -n %s takes the deletion back."
 
 // blameClient turns what server-side apply says of metadata that it cannot take apart, such as a string for a list,
 // into the client's mistake. The handler would call it the server's.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/endpoints/handlers/negotiation"
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -19,8 +20,39 @@ import (
 	"github.com/hykube/hykube/server/deletion"
 )
 
-// messageUndeleted is what the Ready condition says after a deletion was taken back.
-const messageUndeleted = "%s took the deletion back; make a Plan to see whether the infrastructure is as it should be"
+// Undeleted is how an object stands whose deletion was taken back.
+type Undeleted int
+
+const (
+	// UndeletedUnplanned needs a plan: its spec or its infrastructure may have changed before it was deleted.
+	UndeletedUnplanned Undeleted = iota
+	// UndeletedApplied is as it was applied.
+	UndeletedApplied
+	// UndeletedUnknown had a create whose outcome is unknown.
+	UndeletedUnknown
+)
+
+// undeletedReady are the Ready conditions of objects whose deletion was taken back.
+var undeletedReady = map[Undeleted]struct {
+	status          metav1.ConditionStatus
+	reason, message string
+}{
+	UndeletedUnplanned: {metav1.ConditionFalse, v1alpha1.ReasonUndeleted, "%s took the deletion back; make a Plan to see whether the infrastructure is as it should be"},
+	UndeletedApplied:   {metav1.ConditionTrue, v1alpha1.ReasonApplied, "%s took the deletion back; the infrastructure is what the spec asks for, as far as is recorded"},
+	UndeletedUnknown:   {metav1.ConditionFalse, v1alpha1.ReasonCreateUnknown, "%s took the deletion back; a create was begun and its outcome is unknown: look for it, and name it in lifecycle.import if it exists"},
+}
+
+// undeleted writes into an object that its deletion was taken back, in the generation that is written next.
+func undeleted(u *unstructured.Unstructured, how Undeleted, who string) {
+	r := undeletedReady[how]
+	setCondition(u, readiness(r.status, r.reason, fmt.Sprintf(r.message, who)))
+	if how != UndeletedApplied {
+		return
+	}
+	dropConditions(u, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled)
+	status := u.Object["status"].(map[string]any)
+	status["observedGeneration"], status["appliedGeneration"] = u.GetGeneration()+1, u.GetGeneration()+1
+}
 
 // serveUndelete takes the deletion of an object back (POST), and answers with the object. Of what is sent, the options alone matter.
 func (k *Kinds) serveUndelete(s *served, use *serving, info *request.RequestInfo) http.HandlerFunc {
@@ -51,35 +83,56 @@ func (k *Kinds) undelete(ctx context.Context, s *served, use *serving, info *req
 	if k.config.Undelete == nil {
 		return nil, notFound(s.GVR.Group, s.GVR.Resource+"/"+undeleteSubresource, "this server keeps no states, so there is nothing to take back")
 	}
-	who, _ := request.UserFrom(ctx)
 	// A namespace that is being deleted keeps nothing.
 	if admit, ok := k.config.Admission.(admission.MutationInterface); ok && admit.Handles(admission.Create) {
-		a := admission.NewAttributesRecord(obj, nil, s.GVK, info.Namespace, info.Name, s.GVR, undeleteSubresource, admission.Create, &metav1.CreateOptions{}, dry, who)
+		a := admission.NewAttributesRecord(obj, nil, s.GVK, info.Namespace, info.Name, s.GVR, undeleteSubresource, admission.Create, &metav1.CreateOptions{}, dry, userOf(ctx))
 		if err := admit.Admit(ctx, a, use.objectScope); err != nil {
 			return nil, err
 		}
 	}
-	name := "somebody"
+	return k.takeBack(ctx, s, use, obj, dry)
+}
+
+// Undelete takes the deletion of an object back in the name of the user of ctx, who was asked for the right before.
+func (k *Kinds) Undelete(ctx context.Context, kind Kind, obj *unstructured.Unstructured) error {
+	s, use, done, err := k.acquire(&request.RequestInfo{APIGroup: kind.GVR.Group, APIVersion: kind.GVR.Version, Resource: kind.GVR.Resource,
+		Namespace: obj.GetNamespace(), Name: obj.GetName(), Verb: "create", Subresource: undeleteSubresource})
+	if err != nil {
+		return err
+	}
+	defer done()
+	_, err = k.takeBack(request.WithNamespace(ctx, obj.GetNamespace()), s, use, obj, false)
+	return err
+}
+
+func userOf(ctx context.Context) user.Info {
+	who, _ := request.UserFrom(ctx)
+	return who
+}
+
+func (k *Kinds) takeBack(ctx context.Context, s *served, use *serving, obj *unstructured.Unstructured, dry bool) (runtime.Object, error) {
+	who := userOf(ctx)
+	name := "an unknown user"
 	if who != nil {
 		name = who.GetName()
 	}
 	var out runtime.Object
 	store := use.object.Store
-	clear := func() (err error) {
-		out, err = deletion.Undo(ctx, store, info.Name, obj.GetUID(), dry, func(existing runtime.Object) {
-			setCondition(existing.(*unstructured.Unstructured), readiness(metav1.ConditionFalse, v1alpha1.ReasonUndeleted, fmt.Sprintf(messageUndeleted, name)))
+	clear := func(how Undeleted) (err error) {
+		out, err = deletion.Undo(ctx, store, obj.GetName(), obj.GetUID(), dry, func(existing runtime.Object) {
+			undeleted(existing.(*unstructured.Unstructured), how, name)
 		})
 		return err
 	}
 	if dry {
-		err := clear()
+		err := clear(UndeletedUnplanned)
 		return out, err
 	}
 	mark := func() error {
-		return deletion.Redo(ctx, store, info.Name, obj.GetUID(), func(existing runtime.Object) {
+		return deletion.Redo(ctx, store, obj.GetName(), obj.GetUID(), func(existing runtime.Object) {
 			setCondition(existing.(*unstructured.Unstructured), readiness(metav1.ConditionFalse, v1alpha1.ReasonDeleting, messageDeleted))
 		})
 	}
-	err = k.config.Undelete(ctx, obj, s.Kind, clear, mark)
+	err := k.config.Undelete(ctx, obj, s.Kind, clear, mark)
 	return out, err
 }

@@ -110,7 +110,7 @@ func (a *Answers) Changes(ctx context.Context, p *v1alpha1.Plan, limit int, cont
 // State is what the subresource "state" answers: the raw provider state, secrets included. Nil when there is none.
 func (a *Answers) State(ctx context.Context, obj metav1.Object, k kinds.Kind) ([]byte, error) {
 	rec, err := a.record(ctx, obj, k)
-	if err != nil || !rec.Living() {
+	if err != nil || !rec.Living() && len(rec.Quarantine) == 0 {
 		return nil, err
 	}
 	state := instanceState(&rec.State)

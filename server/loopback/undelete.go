@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apiserver/pkg/warning"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/ledger"
@@ -19,7 +22,7 @@ import (
 // A step that destroys reads the record, then the object, and then writes its intent into the record, which fails when the record was
 // written in between. So the record is written once more after the mark was cleared: a step that saw the mark before has written its
 // intent by then, and the mark comes back, or it fails.
-func (a *Answers) Undelete(ctx context.Context, obj metav1.Object, k kinds.Kind, clear, mark func() error) error {
+func (a *Answers) Undelete(ctx context.Context, obj metav1.Object, k kinds.Kind, clear func(kinds.Undeleted) error, mark func() error) error {
 	refuse := func(format string, args ...any) error {
 		return apierrors.NewConflict(k.GVR.GroupResource(), obj.GetName(), fmt.Errorf(format, args...))
 	}
@@ -27,7 +30,11 @@ func (a *Answers) Undelete(ctx context.Context, obj metav1.Object, k kinds.Kind,
 	if err != nil {
 		return err
 	}
-	if rec.Intent != nil {
+	lost, err := a.lostCreate(ctx, rec)
+	if err != nil {
+		return err
+	}
+	if rec.Intent != nil && !lost {
 		return refuse("a change of it is under way, or its outcome was lost, so that its deletion cannot be taken back")
 	}
 	p, err := a.destroys(ctx, obj)
@@ -37,16 +44,78 @@ func (a *Answers) Undelete(ctx context.Context, obj metav1.Object, k kinds.Kind,
 	if p != nil {
 		return refuse("plan %q destroys, forgets or moves it, and was approved by %s; its deletion cannot be taken back any more", p.Name, p.Status.Approval.By.Username)
 	}
-	if err := clear(); err != nil || !rec.Living() {
+	how := kinds.UndeletedUnplanned
+	switch {
+	case lost:
+		how = kinds.UndeletedUnknown
+	case asApplied(obj, rec):
+		how = kinds.UndeletedApplied
+		rec.Object.Generation = obj.GetGeneration() + 1 // the one that clear makes
+	}
+	if err := clear(how); err != nil || !rec.Living() && !lost {
 		return err
 	}
 	if err := a.Ledger.Save(ctx, rec); !errors.Is(err, ledger.ErrConflict) {
+		if err == nil {
+			a.warnRefused(ctx, obj, k)
+		}
 		return err
 	}
 	if err := mark(); err != nil {
 		return err
 	}
 	return refuse("a plan that was approved at the same time destroys it; its deletion cannot be taken back any more")
+}
+
+// warnRefused says which objects a plan refused because they refer to what was being deleted.
+func (a *Answers) warnRefused(ctx context.Context, obj metav1.Object, k kinds.Kind) {
+	var names []string
+	ctx, cancel := context.WithTimeout(ctx, referrersLimit)
+	defer cancel()
+	_ = a.referrers(ctx, obj, k, func(u *unstructured.Unstructured) { // the deletion is taken back, whether they are found or not
+		if conditionOf(u, v1alpha1.ConditionReady)["reason"] == v1alpha1.ReasonInvalid && len(names) < namedReferrers {
+			names = append(names, u.GetKind()+"/"+u.GetName())
+		}
+	})
+	if len(names) > 0 {
+		warning.AddWarning(ctx, "", fmt.Sprintf("A plan refused what refers to it, such as %s. The next plan judges that again: kubectl hykube plan -n %s",
+			strings.Join(names, ", "), obj.GetNamespace()))
+	}
+}
+
+// asApplied says whether nothing of an object was written between its last apply and its deletion, which makes a generation of its own,
+// and nothing was found that a plan has to look at.
+func asApplied(obj metav1.Object, rec *ledger.Instance) bool {
+	u, ok := obj.(*unstructured.Unstructured)
+	return ok && rec.Exists() && !rec.Tainted && len(rec.Deposed) == 0 && rec.Object.Generation == obj.GetGeneration()-1 &&
+		!hasCondition(u, v1alpha1.ConditionDrifted) && !hasCondition(u, v1alpha1.ConditionStalled)
+}
+
+func hasCondition(u *unstructured.Unstructured, kind string) bool {
+	return conditionOf(u, kind)["status"] == string(metav1.ConditionTrue)
+}
+
+// conditionOf is a condition of an object; nil when it has none of that type.
+func conditionOf(u *unstructured.Unstructured, kind string) map[string]any {
+	list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+	for _, item := range list {
+		if c, _ := item.(map[string]any); c["type"] == kind {
+			return c
+		}
+	}
+	return nil
+}
+
+// lostCreate says whether a create was begun and its outcome is unknown, and the plan that began it has ended.
+func (a *Answers) lostCreate(ctx context.Context, rec *ledger.Instance) (bool, error) {
+	if rec.Intent == nil || rec.Intent.Action != v1alpha1.ActionCreate || rec.Exists() {
+		return false, nil
+	}
+	c, err := a.Ledger.Change(ctx, rec.Intent.Plan, rec.Intent.Change)
+	if errors.Is(err, ledger.ErrNotFound) {
+		return true, nil // the plan was deleted
+	}
+	return err == nil && c.State != v1alpha1.ChangePending && c.State != v1alpha1.ChangeRunning, err
 }
 
 // destroys finds an approved plan that has yet to destroy, forget or move what stands behind an object; nil when there is none.

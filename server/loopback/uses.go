@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -98,11 +99,34 @@ func (a *Answers) made(ctx context.Context, t *tally, namespace string, pick fun
 		if err != nil {
 			return err
 		}
-		if rec.Mode != v1alpha1.ModeData && pick(rec) {
+		picked := rec.Mode != v1alpha1.ModeData && pick(rec)
+		if !picked && rec.Mode != v1alpha1.ModeData {
+			if picked, err = a.halfReplaced(ctx, rec, pick); err != nil {
+				return err
+			}
+		}
+		if picked {
 			t.add(rec.Object.Kind, rec.Object.Namespace, rec.Object.Name)
 		}
 	}
 	return nil
+}
+
+// halfReplaced says whether a replacement is between its destroy and its create, which needs what a living resource does.
+func (a *Answers) halfReplaced(ctx context.Context, rec *ledger.Instance, pick func(*ledger.Instance) bool) (bool, error) {
+	if rec.Made == nil || !rec.Made.Destroy || rec.Exists() {
+		return false, nil
+	}
+	c, err := a.Ledger.Change(ctx, rec.Made.Plan, rec.Made.Change)
+	if errors.Is(err, ledger.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil || c.State != v1alpha1.ChangeRunning {
+		return false, err
+	}
+	begun := *rec
+	begun.Intent = &ledger.Intent{Action: v1alpha1.ActionCreate} // it is about to be
+	return pick(&begun), nil
 }
 
 // read counts the living resources that read a Secret or a ConfigMap: through their ProviderConfig, whatever its namespace is, or, in

@@ -1,0 +1,87 @@
+package kinds
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/warning"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+// Deletion is what there is to know for whoever deleted an object that infrastructure stands behind.
+type Deletion struct {
+	// CreateUnknown is true when a create was begun and its outcome is unknown.
+	CreateUnknown bool
+	// Referrers are objects that refer to it, as KIND/NAME, and More counts those that are not named.
+	Referrers []string
+	More      int
+}
+
+const (
+	warningMarked = "%s %q is marked for deletion. Its infrastructure stays until a plan that destroys it is approved. " +
+		"Until then kubectl hykube undelete %s/%s -n %s takes the deletion back."
+	warningUnknown = "%s %q is marked for deletion. A create of it was begun and its outcome is unknown, so it may exist. " +
+		"The next approved plan removes its record and destroys nothing: look for it first. Until then kubectl hykube undelete %s/%s -n %s takes the deletion back."
+	// warningWaits is for people: a program that deletes does not wait.
+	warningWaits     = "kubectl delete waits until the object is gone. Ctrl-C ends the waiting and nothing else; with --wait=false it does not wait."
+	warningReferrers = "It is referred to by %s. A plan is refused as long as they do not go, too, or stop referring to it."
+)
+
+// Delete deletes an object, and says what that means when infrastructure stands behind it.
+func (r *objectREST) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions) (runtime.Object, bool, error) {
+	obj, gone, err := r.Store.Delete(ctx, name, validate, options)
+	if u, ok := obj.(*unstructured.Unstructured); ok && err == nil && !gone && held(u) && !byServer(ctx) {
+		r.warnMarked(ctx, u)
+	}
+	return obj, gone, err
+}
+
+// DeleteCollection deletes the objects of a list, and says once what that means.
+func (r *objectREST) DeleteCollection(ctx context.Context, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions, list *metainternalversion.ListOptions) (runtime.Object, error) {
+	out, err := r.Store.DeleteCollection(ctx, validate, options, list)
+	if l, ok := out.(*unstructured.UnstructuredList); ok && err == nil && !byServer(ctx) {
+		for i := range l.Items {
+			if u := &l.Items[i]; held(u) {
+				r.warnMarked(ctx, u)
+				break
+			}
+		}
+	}
+	return out, err
+}
+
+// held says whether the server keeps an object until nothing stands behind it.
+func held(u *unstructured.Unstructured) bool {
+	return slices.Contains(u.GetFinalizers(), v1alpha1.FinalizerState)
+}
+
+func (r *objectREST) warnMarked(ctx context.Context, u *unstructured.Unstructured) {
+	var d Deletion
+	if ask := r.kind.kinds.config.Deletion; ask != nil {
+		var err error
+		if d, err = ask(ctx, u, r.kind.Kind); err != nil { // the object is deleted all the same
+			r.kind.kinds.config.Logger.WarnContext(ctx, "find out what a deletion means", "kind", u.GetKind(), "namespace", u.GetNamespace(), "name", u.GetName(), "error", err)
+		}
+	}
+	text := warningMarked
+	if d.CreateUnknown {
+		text = warningUnknown
+	}
+	warning.AddWarning(ctx, "", fmt.Sprintf(text, u.GetKind(), u.GetName(), u.GetKind(), u.GetName(), u.GetNamespace()))
+	if len(d.Referrers) > 0 {
+		names := strings.Join(d.Referrers, ", ")
+		if d.More > 0 {
+			names += fmt.Sprintf(" and %d more", d.More)
+		}
+		warning.AddWarning(ctx, "", fmt.Sprintf(warningReferrers, names))
+	}
+	warning.AddWarning(ctx, "", warningWaits)
+}

@@ -1,0 +1,84 @@
+package loopback
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/server/kinds"
+)
+
+const (
+	// namedReferrers is how many objects a warning names.
+	namedReferrers = 3
+	// referrersLimit is how long a delete waits for the objects that refer to what it deleted. In a large namespace it names those that
+	// were found by then.
+	referrersLimit = 500 * time.Millisecond
+)
+
+// Deletion says what there is to know for whoever deleted an object.
+func (a *Answers) Deletion(ctx context.Context, obj metav1.Object, k kinds.Kind) (d kinds.Deletion, err error) {
+	rec, err := a.record(ctx, obj, k)
+	if err != nil {
+		return d, err
+	}
+	if d.CreateUnknown, err = a.lostCreate(ctx, rec); err != nil {
+		return d, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, referrersLimit)
+	defer cancel()
+	err = a.referrers(ctx, obj, k, func(u *unstructured.Unstructured) {
+		if u.GetDeletionTimestamp() != nil {
+			return // it goes, too
+		}
+		if len(d.Referrers) == namedReferrers {
+			d.More++
+			return
+		}
+		d.Referrers = append(d.Referrers, u.GetKind()+"/"+u.GetName())
+	})
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		err = nil
+	}
+	return d, err
+}
+
+// referrers calls found for each object of the namespace that refers to an object.
+func (a *Answers) referrers(ctx context.Context, obj metav1.Object, k kinds.Kind, found func(*unstructured.Unstructured)) error {
+	if a.Kinds == nil {
+		return nil
+	}
+	to := plan.Address{Type: k.Type, Name: obj.GetName()} // a managed resource: nothing else is held
+	groups, err := a.Stored.Groups(ctx)
+	if err != nil {
+		return err
+	}
+	for _, group := range groups {
+		if _, ok := v1alpha1.ProviderOfGroup(group); !ok {
+			continue
+		}
+		for u, err := range a.Stored.List(ctx, group, obj.GetNamespace()) {
+			if err != nil {
+				return err
+			}
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			text, err := json.Marshal([]any{u.Object["spec"], u.Object["lifecycle"]})
+			if err != nil || !bytes.Contains(text, []byte(to.Name)) {
+				continue // to parse expressions takes longest
+			}
+			if u.GetUID() != obj.GetUID() && a.Kinds.RefersTo(u, to) {
+				found(u)
+			}
+		}
+	}
+	return nil
+}
