@@ -113,6 +113,10 @@ func (s *Server) coreGroups(opts generic.RESTOptionsGetter) (core, events *gener
 	if err != nil {
 		return nil, nil, err
 	}
+	namespaceUndelete, err := newUndeleteNamespace(s.config.store.RESTOptions(s.config.codecs.ForStorage, false), s)
+	if err != nil {
+		return nil, nil, err
+	}
 	secrets, err := secretstore.NewREST(opts)
 	if err != nil {
 		return nil, nil, err
@@ -131,7 +135,8 @@ func (s *Server) coreGroups(opts generic.RESTOptionsGetter) (core, events *gener
 	s.deletions.hold("configmaps", heldConfigMaps)
 	coreInfo := genericapiserver.NewDefaultAPIGroupInfo("", legacyscheme.Scheme, legacyscheme.ParameterCodec, legacyscheme.Codecs)
 	coreInfo.VersionedResourcesStorageMap[corev1.SchemeGroupVersion.Version] = map[string]rest.Storage{
-		"namespaces":          &namespaceREST{REST: namespaces, deletions: s.deletions},
+		"namespaces":          &namespaceREST{REST: namespaces, server: s},
+		"namespaces/undelete": namespaceUndelete,
 		"namespaces/status":   namespaceStatus,
 		"namespaces/finalize": namespaceFinalize,
 		"secrets":             adopting{heldSecrets},

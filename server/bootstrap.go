@@ -62,7 +62,7 @@ func (s *Server) startKubernetesControllers(ctx genericapiserver.PostStartHookCo
 		return fmt.Errorf("make metadata client: %w", err)
 	}
 	s.emptier = deletion.NewNamespacedResourcesDeleter(ctx, s.config.client.CoreV1().Namespaces(), metadataClient, s.config.client.CoreV1(),
-		s.config.client.Discovery().ServerPreferredNamespacedResources, corev1.FinalizerKubernetes)
+		s.emptied, corev1.FinalizerKubernetes)
 	quiet := rest.CopyConfig(s.config.generic.LoopbackClientConfig)
 	quiet.WarningHandler = rest.NoWarnings{} // of what a delete means, which is for people
 	if s.dynamic, err = dynamic.NewForConfig(quiet); err != nil {

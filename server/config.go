@@ -135,6 +135,7 @@ func (c *completedConfig) completeGeneric(ctx context.Context) error {
 	c.generic = g
 	g.EffectiveVersion = newEffectiveVersion()
 	g.MaxRequestBodyBytes = maxRequestBytes
+	g.RequestInfoResolver = undeleteResolver{genericapiserver.NewRequestInfoResolver(g)}
 	g.ExternalAddress = c.listener.Addr().String()
 	g.PublicAddress = c.BindAddress
 	// Watches are told to go; without it their connections would hold the shutdown up.

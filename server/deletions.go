@@ -33,6 +33,10 @@ type deletions struct {
 	// any is true while pending is not empty.
 	any atomic.Bool
 
+	// phase is held for reading while an object of a deleted namespace is marked, and for writing when the namespace is closed or its
+	// deletion is taken back.
+	phase sync.RWMutex
+
 	mu      sync.Mutex
 	pending map[deleted]bool
 	// closed are the namespaces that are being emptied: no plan may be made in them any more.
@@ -85,10 +89,31 @@ func (d *deletions) open(namespace string) bool {
 	return d.pending[deleted{namespaces, "", namespace}] && !d.closed[namespace]
 }
 
-func (d *deletions) close(namespace string) {
+// close says that a namespace is emptied from here on, unless its deletion was taken back.
+func (d *deletions) close(namespace string) (closed bool) {
+	d.phase.Lock()
+	defer d.phase.Unlock()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.closed[namespace] = true
+	d.closed[namespace] = d.pending[deleted{namespaces, "", namespace}]
+	return d.closed[namespace]
+}
+
+// keep takes the deletion of a namespace back by a write, unless the namespace is being emptied. Nothing of it is marked afterwards.
+func (d *deletions) keep(namespace string, write func() error) (kept bool, err error) {
+	d.phase.Lock()
+	defer d.phase.Unlock()
+	d.mu.Lock()
+	closed := d.closed[namespace]
+	d.mu.Unlock()
+	if closed {
+		return false, nil
+	}
+	if err := write(); err != nil {
+		return false, err
+	}
+	d.done(deleted{namespaces, "", namespace})
+	return true, nil
 }
 
 func (d *deletions) list() []deleted {

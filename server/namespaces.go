@@ -13,14 +13,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	kschema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle"
-	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/client-go/util/retry"
 	"k8s.io/kubernetes/pkg/controller/namespace/deletion"
-	namespacestore "k8s.io/kubernetes/pkg/registry/core/namespace/storage"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 )
@@ -29,25 +26,11 @@ import (
 // needs ProviderConfigs and Secrets, and RoleBindings say who may approve it. When nothing of a provider's kinds is left, Kubernetes'
 // own deleter empties the namespace of the rest.
 
+// undeleteSubresource takes a deletion back.
+const undeleteSubresource = "undelete"
+
 // emptyingDelay is how long a namespace without resources stays after its deletion: a create may be under way that was admitted before.
 const emptyingDelay = 2 * time.Second
-
-// namespaceREST tells the server's deletions of every namespace that is deleted.
-type namespaceREST struct {
-	*namespacestore.REST
-	deletions *deletions
-}
-
-var _ rest.GracefulDeleter = (*namespaceREST)(nil)
-
-// Delete marks a namespace.
-func (r *namespaceREST) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc, opts *metav1.DeleteOptions) (runtime.Object, bool, error) {
-	obj, gone, err := r.REST.Delete(ctx, name, validate, opts)
-	if err == nil && !gone && (opts == nil || len(opts.DryRun) == 0) {
-		r.deletions.add(namespaces, "", name)
-	}
-	return obj, gone, err
-}
 
 // settleNamespace takes a deleted namespace one step further; waits is true while the namespace is there.
 func (s *Server) settleNamespace(ctx context.Context, name string) (waits bool, err error) {
@@ -69,7 +52,9 @@ func (s *Server) settleNamespace(ctx context.Context, name string) (waits bool, 
 	case len(left) > 0 || count > 0:
 		return true, s.tellNamespace(ctx, name, left, example)
 	}
-	s.deletions.close(name)
+	if !s.deletions.close(name) {
+		return false, nil
+	}
 	if wait := emptyingDelay - time.Since(ns.DeletionTimestamp.Time); wait > 0 {
 		return true, &laterError{wait}
 	}
@@ -80,7 +65,19 @@ func (s *Server) settleNamespace(ctx context.Context, name string) (waits bool, 
 	return err != nil, err
 }
 
-// markResources deletes all objects of providers' kinds in a namespace, and counts those that stay, by kind.
+// emptied are the resources that go with their namespace: all but PlanRecords. Who approved the destroy of a whole namespace is the
+// record that matters most, so it outlives the namespace.
+func (s *Server) emptied() ([]*metav1.APIResourceList, error) {
+	lists, err := s.config.client.Discovery().ServerPreferredNamespacedResources()
+	for _, l := range lists {
+		if l.GroupVersion == v1alpha1.SchemeGroupVersion.String() {
+			l.APIResources = slices.DeleteFunc(l.APIResources, func(r metav1.APIResource) bool { return r.Name == "planrecords" })
+		}
+	}
+	return lists, err
+}
+
+// markResources deletes all resources of a namespace, and counts those that stay, by kind.
 func (s *Server) markResources(ctx context.Context, namespace string) (left map[kschema.GroupResource]int, err error) {
 	objects := s.config.store.Objects()
 	left = map[kschema.GroupResource]int{}
@@ -101,6 +98,9 @@ func (s *Server) markResources(ctx context.Context, namespace string) (left map[
 				left[kschema.GroupResource{Group: group, Resource: u.GetKind()}]++ // its provider is not ready
 				continue
 			}
+			if kind.Mode != v1alpha1.ModeManaged {
+				continue // a ProviderConfig may need it for a destroy; it has no infrastructure, and goes with all the rest
+			}
 			if u.GetDeletionTimestamp() == nil {
 				if err := s.mark(ctx, kind.GVR, u); err != nil {
 					return nil, err
@@ -119,6 +119,11 @@ func (s *Server) markResources(ctx context.Context, namespace string) (left map[
 }
 
 func (s *Server) mark(ctx context.Context, gvr kschema.GroupVersionResource, u *unstructured.Unstructured) error {
+	s.deletions.phase.RLock()
+	defer s.deletions.phase.RUnlock()
+	if !s.deletions.has(namespaces, "", u.GetNamespace()) {
+		return nil // the deletion of the namespace was taken back
+	}
 	uid := u.GetUID()
 	err := s.dynamic.Resource(gvr).Namespace(u.GetNamespace()).Delete(ctx, u.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
@@ -138,7 +143,7 @@ func (s *Server) tellNamespace(ctx context.Context, name string, left map[kschem
 	if len(parts) == 0 {
 		parts = append(parts, "there is infrastructure of "+example)
 	}
-	advice := fmt.Sprintf("Make a plan that destroys their infrastructure, and approve it: kubectl hykube destroy --all -n %s", name)
+	advice := fmt.Sprintf("Make a plan that destroys their infrastructure, and approve it: kubectl hykube destroy --all -n %s. Until then kubectl hykube undelete namespace/%s keeps it all", name, name)
 	want := []corev1.NamespaceCondition{
 		{Type: corev1.NamespaceContentRemaining, Status: corev1.ConditionTrue, Reason: "SomeResourcesRemain", Message: "Some resources are remaining: " + strings.Join(parts, ", ") + ". " + advice},
 		{Type: corev1.NamespaceFinalizersRemaining, Status: corev1.ConditionTrue, Reason: "SomeFinalizersRemain",
@@ -184,8 +189,14 @@ func (l lifecycleAdmission) Admit(ctx context.Context, a admission.Attributes, o
 	if err == nil || !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return err
 	}
+	if a.GetSubresource() == undeleteSubresource {
+		return admission.NewForbidden(a, fmt.Errorf("the namespace %q is being terminated; kubectl hykube undelete namespace/%s takes that back, with what was marked with it",
+			a.GetNamespace(), a.GetNamespace()))
+	}
 	switch a.GetResource().GroupResource() {
 	case v1alpha1.Resource("planrecords"): // which the server alone creates, for a plan that is still there
+		return nil
+	case v1alpha1.Resource("evaluations"), v1alpha1.Resource("queries"): // which are answered, and not stored
 		return nil
 	case v1alpha1.Resource("plans"):
 		if a.GetSubresource() == "" && l.deletions.open(a.GetNamespace()) {

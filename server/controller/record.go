@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -84,8 +83,6 @@ func (p *Plans) writeRecord(ctx context.Context, obj *v1alpha1.Plan) error {
 	}
 	err = p.Client.Post().Namespace(obj.Namespace).Resource("planrecords").Body(rec).Do(ctx).Error()
 	switch {
-	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return nil // the records of a namespace go with it
 	case !apierrors.IsAlreadyExists(err):
 		return err
 	}

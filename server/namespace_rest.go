@@ -1,0 +1,191 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/generic"
+	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/warning"
+	"k8s.io/kubernetes/pkg/registry/core/namespace"
+	namespacestore "k8s.io/kubernetes/pkg/registry/core/namespace/storage"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/server/deletion"
+)
+
+// countLimit is how long the delete of a namespace waits for the number of its resources, which its warning says.
+const countLimit = time.Second
+
+const (
+	warningNamespace = "namespace %q is marked for deletion, with all that is in it. %s, and the namespace stays until a plan that destroys that is approved: " +
+		"kubectl hykube destroy --all -n %s"
+	warningNamespaceBack  = "Until a destroy is approved, kubectl hykube undelete namespace/%s takes the deletion back. When nothing in it has infrastructure any more, the namespace goes with all that is in it, and that cannot be taken back."
+	warningNamespaceWaits = "kubectl delete waits until the namespace is gone. Ctrl-C ends the waiting and nothing else; with --wait=false it does not wait."
+)
+
+// namespaceREST tells the server's deletions of every namespace that is deleted.
+type namespaceREST struct {
+	*namespacestore.REST
+	server *Server
+}
+
+var _ rest.GracefulDeleter = (*namespaceREST)(nil)
+
+// Delete marks a namespace, and says what that means when there is infrastructure in it.
+func (r *namespaceREST) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc, opts *metav1.DeleteOptions) (runtime.Object, bool, error) {
+	obj, gone, err := r.REST.Delete(ctx, name, validate, opts)
+	if err != nil || gone || opts != nil && len(opts.DryRun) > 0 {
+		return obj, gone, err
+	}
+	r.server.warnNamespace(ctx, name)
+	r.server.deletions.add(namespaces, "", name)
+	return obj, gone, nil
+}
+
+func (s *Server) warnNamespace(ctx context.Context, name string) {
+	counting, cancel := context.WithTimeout(ctx, countLimit)
+	defer cancel()
+	count, example, err := s.inUse(counting, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	holds := fmt.Sprintf("%d resources in it have infrastructure, such as %s", count, example)
+	switch {
+	case err != nil: // there are too many to be counted soon
+		holds = "Resources in it have infrastructure"
+	case count == 0:
+		return
+	case count == 1:
+		holds = "A resource in it has infrastructure, " + example
+	}
+	warning.AddWarning(ctx, "", fmt.Sprintf(warningNamespace, name, holds, name))
+	warning.AddWarning(ctx, "", fmt.Sprintf(warningNamespaceBack, name))
+	warning.AddWarning(ctx, "", warningNamespaceWaits)
+}
+
+// undeleteNamespaceREST serves the subresource "undelete" of namespaces: a POST takes the deletion back. Of what is sent, the name matters.
+type undeleteNamespaceREST struct {
+	store  *genericregistry.Store
+	server *Server
+}
+
+var _ rest.NamedCreater = (*undeleteNamespaceREST)(nil)
+
+// undeleteResolver knows the subresource "undelete" of namespaces. Kubernetes' own resolver takes what follows a namespace in a path for a
+// resource in that namespace, but for the subresources that it knows.
+type undeleteResolver struct{ request.RequestInfoResolver }
+
+// NewRequestInfo implements request.RequestInfoResolver.
+func (r undeleteResolver) NewRequestInfo(req *http.Request) (*request.RequestInfo, error) {
+	info, err := r.RequestInfoResolver.NewRequestInfo(req)
+	if err == nil && info.IsResourceRequest && info.APIGroup == "" && info.Resource == undeleteSubresource && info.Name == "" && info.Namespace != "" {
+		info.Resource, info.Subresource, info.Name = namespaces, undeleteSubresource, info.Namespace
+		info.Parts = []string{namespaces, info.Name, undeleteSubresource}
+	}
+	return info, err
+}
+
+// newUndeleteNamespace makes a store of its own, without a cache: Kubernetes' own has no way to write a namespace whole.
+func newUndeleteNamespace(opts generic.RESTOptionsGetter, s *Server) (*undeleteNamespaceREST, error) {
+	store := &genericregistry.Store{
+		NewFunc:                   func() runtime.Object { return &corev1.Namespace{} },
+		NewListFunc:               func() runtime.Object { return &corev1.NamespaceList{} },
+		DefaultQualifiedResource:  corev1.Resource(namespaces),
+		SingularQualifiedResource: corev1.Resource("namespace"),
+		CreateStrategy:            namespace.Strategy,
+		UpdateStrategy:            namespace.Strategy,
+		DeleteStrategy:            namespace.Strategy,
+		TableConvertor:            rest.NewDefaultTableConvertor(corev1.Resource(namespaces)),
+	}
+	err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: opts, AttrFunc: namespace.GetAttrs})
+	return &undeleteNamespaceREST{store, s}, err
+}
+
+// New implements rest.Storage.
+func (r *undeleteNamespaceREST) New() runtime.Object { return &corev1.Namespace{} }
+
+// Destroy implements rest.Storage.
+func (r *undeleteNamespaceREST) Destroy() { r.store.Destroy() }
+
+// Create implements rest.NamedCreater.
+func (r *undeleteNamespaceREST) Create(ctx context.Context, name string, obj runtime.Object, validate rest.ValidateObjectFunc, opts *metav1.CreateOptions) (runtime.Object, error) {
+	if validate != nil {
+		if err := validate(ctx, obj); err != nil {
+			return nil, err
+		}
+	}
+	return r.server.undeleteNamespace(ctx, r.store, name, len(opts.DryRun) > 0)
+}
+
+// undeleteNamespace takes the deletion of a namespace back, and of the resources that were marked with it. It can as long as something
+// in it has infrastructure: afterwards the namespace is being emptied.
+func (s *Server) undeleteNamespace(ctx context.Context, store *genericregistry.Store, name string, dry bool) (out runtime.Object, err error) {
+	ns, err := s.config.client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	if ns.DeletionTimestamp == nil {
+		return nil, apierrors.NewConflict(corev1.Resource(namespaces), name, errors.New("it is not being deleted"))
+	}
+	emptied := apierrors.NewConflict(corev1.Resource(namespaces), name,
+		errors.New("nothing in it has infrastructure any more, so that it is being emptied; its deletion cannot be taken back"))
+	if count, _, err := s.inUse(ctx, ns); err != nil || count == 0 {
+		return nil, errors.Join(err, emptied)
+	}
+	kept, err := s.deletions.keep(name, func() (err error) {
+		out, err = deletion.Undo(ctx, store, name, ns.UID, dry, func(obj runtime.Object) {
+			ns := obj.(*corev1.Namespace)
+			ns.Status.Phase, ns.Status.Conditions = corev1.NamespaceActive, nil
+		})
+		return err
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case !kept:
+		return nil, emptied
+	case dry:
+		return out, nil
+	}
+	return out, s.unmarkResources(ctx, ns)
+}
+
+// unmarkResources takes the deletions back that came with the deletion of a namespace. What was deleted before stays deleted, and what an
+// approved plan destroys is named.
+func (s *Server) unmarkResources(ctx context.Context, ns *corev1.Namespace) error {
+	groups, err := s.config.store.Objects().Groups(ctx)
+	if err != nil {
+		return err
+	}
+	groups = slices.DeleteFunc(groups, func(group string) bool {
+		_, ok := v1alpha1.ProviderOfGroup(group)
+		return !ok
+	})
+	for _, group := range groups {
+		for u, err := range s.config.store.Objects().List(ctx, group, ns.Name) {
+			if err != nil {
+				return err
+			}
+			if marked := u.GetDeletionTimestamp(); marked == nil || marked.Before(ns.DeletionTimestamp) {
+				continue
+			}
+			kind, served := s.kinds.Kind(u.GroupVersionKind())
+			if !served {
+				warning.AddWarning(ctx, "", fmt.Sprintf("%s/%s stays deleted: its provider is not ready", u.GetKind(), u.GetName()))
+				continue
+			}
+			if err := s.kinds.Undelete(ctx, kind, u); err != nil && !apierrors.IsNotFound(err) {
+				warning.AddWarning(ctx, "", fmt.Sprintf("%s/%s stays deleted: %v", u.GetKind(), u.GetName(), err))
+			}
+		}
+	}
+	return nil
+}
