@@ -17,8 +17,8 @@ import (
 )
 
 // TestCompactedVersionsAreExpired asks for what the database has forgotten: the rest of a list, and the events after it. A client
-// must learn that it has to list anew. The fixed kinds are left out: their watch cache knows old versions for longer than a test
-// can wait, and is Kubernetes' own.
+// must learn that it has to list anew. The watch cache of built-in kinds knows old versions for longer than a test can wait; see the
+// next test.
 func TestCompactedVersionsAreExpired(t *testing.T) {
 	s := startT(t, server.Config{DataDir: t.TempDir(), Join: rooms, Compaction: storage.Compaction{Interval: 100 * time.Millisecond, Retain: 1}})
 	for _, k := range servedKinds(t, s.admin()) {
@@ -52,6 +52,58 @@ func TestCompactedVersionsAreExpired(t *testing.T) {
 			}
 			if !c.forgotten(l.GetResourceVersion()) {
 				t.Errorf("a watch from version %s begins", l.GetResourceVersion())
+			}
+		})
+	}
+}
+
+// TestCompactedVersionsOfBuiltInKindsAreExpired asks a server that started again, whose watch cache knows no old versions.
+func TestCompactedVersionsOfBuiltInKindsAreExpired(t *testing.T) {
+	config := server.Config{DataDir: t.TempDir(), Join: rooms, Compaction: storage.Compaction{Interval: 100 * time.Millisecond, Retain: 1}}
+	s := startT(t, config)
+	type position struct {
+		kind                  apiKind
+		prefix, version, rest string
+	}
+	var before []position
+	for _, k := range servedKinds(t, s.admin()) {
+		if k.provided() || readOnly[k.String()] != "" || !k.has("create", "list", "patch", "watch") {
+			continue
+		}
+		c := newConformance(t, s, k, metav1.NamespaceDefault)
+		c.prefix = fmt.Sprintf("expired-%d", len(before)) // events are one kind in two groups
+		for _, name := range []string{"a", "b", "c"} {
+			c.createLabelled(name)
+		}
+		_, l := c.list(c.label() + "&limit=1")
+		before = append(before, position{k, c.prefix, l.GetResourceVersion(), l.GetContinue()})
+		c.want(http.StatusOK, http.MethodPatch, c.one("c"), labelled("later"), mergePatch)
+	}
+	if len(before) < 10 {
+		t.Fatalf("%d built-in kinds", len(before))
+	}
+	if err := s.stop(); err != nil {
+		t.Fatal(err)
+	}
+	s = startT(t, config)
+	for _, p := range before {
+		t.Run(p.kind.String(), func(t *testing.T) {
+			c := newConformance(t, s, p.kind, metav1.NamespaceDefault)
+			c.prefix = p.prefix
+			rest := c.all() + "?" + c.label() + "&limit=10&continue=" + url.QueryEscape(p.rest)
+			gone, writes := reply{}, 0
+			eventually(t, "the version is compacted", func() bool {
+				writes++
+				c.want(http.StatusOK, http.MethodPatch, c.one("c"), labelled(strconv.Itoa(writes)), mergePatch)
+				gone = c.send(http.MethodGet, rest, "")
+				return gone.code != http.StatusOK
+			})
+			c.is(gone, http.StatusGone, "the rest of the list")
+			if reason := gone.status().Reason; reason != metav1.StatusReasonExpired {
+				t.Errorf("reason %q", reason)
+			}
+			if !c.forgotten(p.version) {
+				t.Errorf("a watch from version %s begins", p.version)
 			}
 		})
 	}

@@ -51,7 +51,7 @@ func join(_ context.Context, h *server.House) (server.Rooms, error) {
 	plans := &loopback.Plans{Client: fixed}
 	configs := &loopback.Configs{Client: fixed, Core: core, Stored: h.Objects}
 	hands := activities.New(activities.Config{
-		Objects: &loopback.Objects{Stored: h.Objects, Client: objects, Kinds: h.Kinds, Catalog: cat},
+		Objects: &loopback.Objects{Stored: h.Objects, Client: objects, Kinds: h.Kinds},
 		Plans:   plans,
 		Configs: configs,
 		Access:  &loopback.Access{Core: core},
@@ -84,14 +84,24 @@ func join(_ context.Context, h *server.House) (server.Rooms, error) {
 		w.RegisterWorkflowWithOptions(workflows.MakePlan, workflow.RegisterOptions{Name: workflows.PlanName})
 		w.RegisterWorkflowWithOptions(workflows.ApplyPlan, workflow.RegisterOptions{Name: workflows.ApplyName})
 		hands.Register(w)
-		if err := w.Start(); err != nil {
-			return fmt.Errorf("start worker: %w", err)
+		started := false
+		defer func() {
+			if started {
+				w.Stop()
+			}
+		}()
+		work := func() error {
+			if err := w.Start(); err != nil {
+				return fmt.Errorf("start worker: %w", err)
+			}
+			started = true
+			return nil
 		}
-		defer w.Stop()
 		return controller.Run(ctx, providers,
 			&controller.Configs{Client: fixed, Core: core.CoreV1().RESTClient(), Secrets: configs, Pool: pool, Catalog: cat, Logger: logger},
 			&controller.Plans{Client: fixed, Status: plans, Temporal: temporal, Ledger: led, Settle: hands.Settle, Logger: logger,
 				History: controller.History{Limit: h.PlanHistoryLimit, Age: h.PlanHistoryAge}},
+			work,
 		)
 	}
 	answers := &loopback.Answers{Ledger: led, Stored: h.Objects, Client: fixed, Kinds: h.Kinds}

@@ -95,7 +95,10 @@ func (p *Providers) reconcile(ctx context.Context, name cache.ObjectName) error 
 	}
 	if ierr != nil {
 		p.Logger.Warn("install provider", "provider", obj.Name, "error", ierr)
-		message := ierr.Error() + p.serveRecorded(obj)
+		message := ierr.Error()
+		if served := p.serveRecorded(obj); served != "" {
+			message = strings.TrimSuffix(message, ".") + ". " + served
+		}
 		p.settle(obj)
 		defer p.Changed(obj.Name)
 		return p.status(ctx, obj, func(s *v1alpha1.ProviderStatus) {
@@ -166,7 +169,7 @@ func (p *Providers) serveRecorded(obj *v1alpha1.Provider) string {
 		p.Logger.Warn("serve kinds of a provider that is not installed", "provider", obj.Name, "error", err)
 		return ""
 	}
-	return fmt.Sprintf(" The server serves its kinds as version %s had them. Nothing of them can be planned or applied until the provider is installed.", r.Version)
+	return fmt.Sprintf("The server serves its kinds as version %s had them. Nothing of them can be planned or applied until the provider is installed.", r.Version)
 }
 
 // settle remembers that this spec of the provider was installed or refused.

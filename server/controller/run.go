@@ -22,15 +22,17 @@ const (
 
 func uid(ref workflows.Plan) types.UID { return types.UID(ref.UID) }
 
-// Run watches and acts until ctx ends. Plans wait until every Provider was looked at once, so that a server that starts again does
-// not plan without the kinds that it had.
-func Run(ctx context.Context, providers *Providers, configs *Configs, plans *Plans) error {
+// Run watches and acts until ctx ends. Plans, and the worker that work starts, wait until every Provider was looked at once, so that a
+// server that starts again does not plan without the kinds that it had.
+func Run(ctx context.Context, providers *Providers, configs *Configs, plans *Plans, work func() error) error {
 	providers.Changed = configs.providerChanged
 	providers.start()
 	configs.start()
 	plans.start()
 	var wg sync.WaitGroup
 	defer wg.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	for _, inf := range []cache.SharedIndexInformer{providers.informer, configs.informer, configs.secrets, plans.informer} {
 		wg.Go(func() { inf.RunWithContext(ctx) })
 	}
@@ -40,6 +42,11 @@ func Run(ctx context.Context, providers *Providers, configs *Configs, plans *Pla
 	wg.Go(func() { providers.queue.run(ctx, installs) })
 	wg.Go(func() { configs.queue.run(ctx, workers) })
 	providers.settled(ctx)
+	if ctx.Err() == nil {
+		if err := work(); err != nil {
+			return err
+		}
+	}
 	if err := plans.dropOrphans(ctx); err != nil && ctx.Err() == nil {
 		plans.Logger.Warn("look for changes of plans that were deleted; the next start looks again", "error", err)
 	}

@@ -237,6 +237,20 @@ func (k *Kinds) Expect(name string) {
 	}
 }
 
+// Providers are the names of the providers whose kinds are served or expected, sorted.
+func (k *Kinds) Providers() []string {
+	var out []string
+	for _, g := range k.snapshot.Load().groups {
+		out = append(out, g.provider.Name)
+	}
+	k.expected.Range(func(name, _ any) bool {
+		out = append(out, name.(string))
+		return true
+	})
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
 // Remove stops serving the kinds of a provider and ends their watches. Stored objects stay where they are. It is
 // no error when the provider is not there.
 func (k *Kinds) Remove(name string) {

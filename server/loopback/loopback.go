@@ -21,23 +21,22 @@ import (
 
 	"github.com/hykube/hykube/activities"
 	"github.com/hykube/hykube/api/v1alpha1"
-	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/server/kinds"
 	"github.com/hykube/hykube/server/storage"
 )
 
 // Objects are the objects of the dynamic kinds. It implements activities.Objects.
 type Objects struct {
-	Stored  *storage.Objects
-	Client  dynamic.Interface
-	Kinds   *kinds.Kinds
-	Catalog *catalog.Catalog
+	Stored *storage.Objects
+	Client dynamic.Interface
+	Kinds  *kinds.Kinds
 }
 
-// List implements activities.Objects.
+// List implements activities.Objects. It yields the objects of providers that are not ready, too: a plan fails because of them, and does
+// not leave them out.
 func (o *Objects) List(ctx context.Context, namespace string) iter.Seq2[*unstructured.Unstructured, error] {
 	return func(yield func(*unstructured.Unstructured, error) bool) {
-		for _, name := range o.Catalog.Names() {
+		for _, name := range o.Kinds.Providers() {
 			for obj, err := range o.Stored.List(ctx, v1alpha1.ProviderGroup(name), namespace) {
 				if !yield(obj, err) || err != nil {
 					return

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/argoproj/argo-cd/gitops-engine/pkg/cache"
@@ -87,6 +88,11 @@ func TestArgoKeepsKindsOfFailedProvider(t *testing.T) {
 			group = "sim.hykube.io"
 		}
 		sees(t, argo, group, kind, "installed-"+installed)
+		// A plan says so, and does not take what it cannot plan for nothing.
+		err := h.kubectl(t, "", "hykube", "plan")
+		if notReady := err != nil && strings.Contains(err.Error(), `the provider "sim" is not ready`); notReady != (installed == "false") {
+			t.Errorf("installed %s: a plan ends with %v", installed, err)
+		}
 		if after := argo.GetClusterInfo().APIsCount; after != before {
 			t.Fatalf("installed %s: the cache watched %d kinds, and now %d", installed, before, after)
 		}
