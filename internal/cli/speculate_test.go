@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"bufio"
+	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -152,6 +154,48 @@ func TestApplyKeepsWhatChangedMeanwhile(t *testing.T) {
 	}
 	if data := f.objects["v1/secrets/default/db"]["data"].(map[string]any); data["password"] != "ZnJlc2g=" {
 		t.Errorf("overwritten: %v", data)
+	}
+}
+
+// Ctrl-C, while the plan is made and at the question, leaves nothing behind.
+func TestInterruptedBeforeTheAnswer(t *testing.T) {
+	for _, tc := range []struct {
+		reason  string
+		planned bool
+		want    string
+	}{
+		{"while the plan is made", false, "interrupted; nothing was recorded"},
+		{"at the question", true, "Nothing was changed, and nothing was recorded"},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			f := newFakeServer(t)
+			pressed := make(chan struct{}, 1)
+			if !tc.planned {
+				f.planning = func(*v1alpha1.Plan) []v1alpha1.PlanChange {
+					pressed <- struct{}{}
+					return nil // it is never made
+				}
+			}
+			silence, _ := io.Pipe() // nobody answers
+			calls := 0
+			out, errOut, code := f.runIn(func(s *session) {
+				s.ask, s.in = true, bufio.NewReader(silence)
+				s.interrupts = func() (<-chan struct{}, func()) {
+					if calls++; calls == 1 {
+						return pressed, func() {} // while the plan is made
+					}
+					now := make(chan struct{}, 1)
+					now <- struct{}{}
+					return now, func() {}
+				}
+			}, "", "apply", "-f", write(t, twoFiles))
+			if code != ExitError || !strings.Contains(out+errOut, tc.want) {
+				t.Errorf("code %d:\n%s\n%s", code, out, errOut)
+			}
+			if len(f.plans)+len(f.objects) > 0 || len(f.writes()) > 0 {
+				t.Errorf("left behind: %v, %v; writes %v", f.plans, f.objects, f.writes())
+			}
+		})
 	}
 }
 
