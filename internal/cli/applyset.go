@@ -311,6 +311,21 @@ func (a *applySet) record(ctx context.Context, members []manifest, keep bool) er
 	return nil
 }
 
+// tellLeftSets warns of objects that are members of an applyset no more, since they were recorded without --prune.
+func (r *recorder) tellLeftSets(done []recorded) {
+	n, example := 0, ""
+	for _, d := range done {
+		if d.leftSet {
+			n++
+			example = line(d.object, "")
+		}
+	}
+	if n > 0 {
+		fmt.Fprintf(r.ErrOut, "%s %s, such as %s, left an applyset, since this command has no --prune. No later --prune deletes what left; the same files with --prune --applyset NAME bring it back.\n",
+			r.style.Yellow("Warning:"), count(n, "object"), strings.TrimSpace(example))
+	}
+}
+
 func (a *applySet) isParent(u *unstructured.Unstructured) bool {
 	return u.GetKind() == a.kind && u.GroupVersionKind().Group == "" && u.GetNamespace() == a.namespace && u.GetName() == a.name
 }

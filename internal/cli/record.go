@@ -52,6 +52,7 @@ type recorded struct {
 	manifest
 	namespace string // "" for cluster scope
 	verb      string // created, configured, unchanged
+	leftSet   bool   // its label of an applyset was taken away
 }
 
 // target is what the object is to a plan; ok is false when it is not of a provider's kind.
@@ -120,6 +121,7 @@ func (r *recorder) record(ctx context.Context, ms []manifest) ([]recorded, error
 			}
 			return out, err
 		}
+		r.tellLeftSets(done)
 		if i == 2 {
 			if err := r.awaitProviders(ctx, t); err != nil {
 				return out, err
@@ -245,6 +247,7 @@ func (r *recorder) recordOne(ctx context.Context, m manifest) (recorded, error) 
 		out.verb = "unchanged"
 	default:
 		out.verb = "configured"
+		out.leftSet = before.GetLabels()[partOfLabel] != "" && after.GetLabels()[partOfLabel] == ""
 	}
 	return out, nil
 }
