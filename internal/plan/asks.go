@@ -161,6 +161,7 @@ func (a asking) call(c *hclsyntax.FunctionCallExpr, how ask, locals map[string]p
 		case name == nonsensitiveName:
 			how |= askShown
 		case embeds && i >= from, name == "try":
+			how = how.from()
 		case slices.Contains(structural, name) && name != templateString:
 			how = how.from() | askValue
 		default:

@@ -43,6 +43,7 @@ func TestReferenceAsks(t *testing.T) {
 		"${length(a_b.c)}":                                         false,
 
 		"${length([a_b.c.password])}":                                              false,
+		"${length(jsonencode(a_b.c))}":                                             true,
 		"${length([a_b.c.keys][0])}":                                               true,
 		"${length(element([a_b.c.keys], 0))}":                                      true,
 		"${nonsensitive(a_b.c.password)}":                                          true,

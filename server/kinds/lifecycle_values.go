@@ -371,8 +371,8 @@ func hasTemplate(v any) bool {
 	case string:
 		return strings.Contains(v, "${") || strings.Contains(v, "%{")
 	case map[string]any:
-		for _, inner := range v {
-			if hasTemplate(inner) {
+		for key, inner := range v {
+			if hasTemplate(key) || hasTemplate(inner) { // a key is a template, too
 				return true
 			}
 		}
