@@ -2,6 +2,7 @@ package controller
 
 import (
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/ledger"
@@ -83,6 +85,43 @@ func TestPlansOfLostOutcomesAreKept(t *testing.T) {
 	intend(nil)
 	if uncertain() {
 		t.Error("somebody resolved it, and the plan is kept")
+	}
+}
+
+// TestChangesOfDeletedPlansGo starts with the changes of a plan that was deleted while the server was down.
+func TestChangesOfDeletedPlansGo(t *testing.T) {
+	e := newEstate(t)
+	p := &Plans{Ledger: e.Ledger, Logger: slog.New(slog.DiscardHandler)}
+	p.informer = cache.NewSharedIndexInformer(&cache.ListWatch{}, &v1alpha1.Plan{}, 0, cache.Indexers{})
+	p.dropped = newQueue("changes of deleted plan", p.Logger, p.drop)
+	for i := range 3 {
+		e.change("deleted", i, fmt.Sprint("deleted-", i), done)
+		e.change("kept", i, fmt.Sprint("kept-", i), done)
+	}
+	if err := p.informer.GetStore().Add(planAt("kept", 0, nil)); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.dropOrphans(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for p.dropped.work.Len() > 0 {
+		item, _ := p.dropped.work.Get()
+		if err := p.drop(t.Context(), item); err != nil {
+			t.Fatal(err)
+		}
+		p.dropped.work.Done(item)
+	}
+	for plan, want := range map[types.UID]int{"deleted": 0, "kept": 3} {
+		got := 0
+		for _, err := range e.Changes(t.Context(), plan, 0) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got++
+		}
+		if got != want {
+			t.Errorf("%d changes of the plan %q, want %d", got, plan, want)
+		}
 	}
 }
 
