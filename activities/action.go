@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/instance"
+	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/internal/provider/protocol"
@@ -47,7 +49,7 @@ func (pr *proposal) askAction(ctx context.Context, c *ledger.Change, r *resource
 			return cty.NilVal, err
 		}
 		if over {
-			c.Diagnostics = plan.Diagnostics{lostRun(r.addr, rec.Intent)}
+			c.Diagnostics = diag.Diagnostics{lostRun(r.addr, rec.Intent)}
 		}
 		return rest() // another plan runs it, or did, as far as is known
 	}
@@ -69,8 +71,8 @@ func (pr *proposal) askAction(ctx context.Context, c *ledger.Change, r *resource
 	if err != nil {
 		return cty.NilVal, err
 	}
-	c.Diagnostics = plan.WithAddress(diags, r.addr)
-	v := plan.MarkSensitive(r.schema.Block, plan.WithoutWriteOnly(r.schema.Block, config))
+	c.Diagnostics = lang.WithAddress(diags, r.addr)
+	v := lang.MarkSensitive(r.schema.Block, plan.WithoutWriteOnly(r.schema.Block, config))
 	p := &instance.Planned{Action: v1alpha1.ActionInvoke, Value: v}
 	if requested {
 		p.Reason = invokeRequested
@@ -85,7 +87,7 @@ func ran(r *resource, rec *ledger.Instance) bool {
 }
 
 // lostRun says that nobody knows how a run of an action ended.
-func lostRun(addr plan.Address, i *ledger.Intent) v1alpha1.Diagnostic {
+func lostRun(addr lang.Address, i *ledger.Intent) v1alpha1.Diagnostic {
 	return v1alpha1.Diagnostic{
 		Severity: v1alpha1.SeverityWarning, Summary: "Outcome of an action is unknown", Address: addr.String(),
 		Detail: fmt.Sprintf("At %s a run of %s was begun, and the provider's answer never came. It may have run. Look what it did; to run it again, name it in the plan's spec.invoke, or change its spec.",
@@ -106,7 +108,7 @@ func (s *stepRun) invoke(ctx context.Context) error {
 	case rec.Intent != nil && rec.Intent.Plan == s.plan.UID:
 		d := lostRun(r.addr, rec.Intent)
 		d.Severity = v1alpha1.SeverityError
-		return &unknownError{&instance.DiagnosticsError{Operation: "invoke", Diagnostics: plan.Diagnostics{d}}}
+		return &unknownError{&instance.DiagnosticsError{Operation: "invoke", Diagnostics: diag.Diagnostics{d}}}
 	case rec.Intent != nil:
 		if over, err := s.over(ctx, rec.Intent); err != nil || !over {
 			return errors.Join(err, &staleError{"another plan is running it, or was when the server stopped"})

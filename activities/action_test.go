@@ -10,8 +10,8 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/condition"
+	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
-	"github.com/hykube/hykube/internal/plan"
 )
 
 // done makes the status of an object say that its generation is done.
@@ -90,7 +90,7 @@ func TestAskAction(t *testing.T) {
 			if tc.prepare != nil {
 				tc.prepare(w, r)
 			}
-			pr := w.proposal(map[plan.Address]cty.Value{{Type: "test_thing", Name: "host"}: cty.ObjectVal(map[string]cty.Value{"id": cty.UnknownVal(cty.String)})})
+			pr := w.proposal(map[lang.Address]cty.Value{{Type: "test_thing", Name: "host"}: cty.ObjectVal(map[string]cty.Value{"id": cty.UnknownVal(cty.String)})})
 			pr.plan.Spec = tc.spec
 			c := changeOf(r, 0)
 			pr.forced[c.Address] = tc.forced

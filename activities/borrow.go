@@ -8,8 +8,9 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
+	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/instance"
-	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/provider"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
@@ -134,7 +135,7 @@ func (e *configError) Error() string {
 func (e *configError) Unwrap() error { return e.error }
 
 // diagnostics are those of the ProviderConfig, not of what uses it; nil when the provider is used without one.
-func (e *configError) diagnostics() plan.Diagnostics {
+func (e *configError) diagnostics() diag.Diagnostics {
 	if e.config == "" {
 		return nil
 	}
@@ -146,7 +147,7 @@ func (e *configError) diagnostics() plan.Diagnostics {
 		}
 		return out
 	}
-	return plan.Diagnostics{{Severity: v1alpha1.SeverityError, Summary: "Provider cannot be configured", Address: at, Detail: e.Error()}}
+	return diag.Diagnostics{{Severity: v1alpha1.SeverityError, Summary: "Provider cannot be configured", Address: at, Detail: e.Error()}}
 }
 
 // providerConfigAddress begins the address of a diagnostic that is about a ProviderConfig.
@@ -164,7 +165,7 @@ func unconfigured(e catalog.Entry, cfg *v1alpha1.ProviderConfig, err error) erro
 // configuration evaluates a ProviderConfig. It may be unknown in parts while planning, and never when a plan is applied.
 func (s *scope) configuration(ctx context.Context, e catalog.Entry, cfg *v1alpha1.ProviderConfig) (provider.Configuration, error) {
 	l := &look{ctx: ctx, scope: s}
-	var missing []plan.Address
+	var missing []lang.Address
 	conf, err := s.Catalog.Configuration(ctx, e, cfg, catalog.Sources{
 		Secret: func(ctx context.Context, name, key string) ([]byte, error) {
 			value, err := s.Configs.Secret(ctx, cfg.Namespace, name, key)
@@ -172,7 +173,7 @@ func (s *scope) configuration(ctx context.Context, e catalog.Entry, cfg *v1alpha
 			return value, err
 		},
 		Functions: s.functions(),
-		Value: func(addr plan.Address) (cty.Value, bool) {
+		Value: func(addr lang.Address) (cty.Value, bool) {
 			v, ok := l.up(addr)
 			if !ok {
 				missing = append(missing, addr)

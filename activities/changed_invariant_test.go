@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/ledger"
-	"github.com/hykube/hykube/internal/plan"
 )
 
 // bed is a place in a garden for one object. What is written there may refer to what stands in the beds before it.
@@ -434,7 +434,7 @@ func (g *gardening) plan() (calm bool) {
 		calm = true
 		spec := g.spec
 		spec.Refresh = ""
-		g.whole = !g.drifted && !plan.HasErrors(po.Status.Diagnostics) && cmp.Equal(spec, v1alpha1.PlanSpec{}) &&
+		g.whole = !g.drifted && !diag.HasErrors(po.Status.Diagnostics) && cmp.Equal(spec, v1alpha1.PlanSpec{}) &&
 			(po.Status.Progress == nil || po.Status.Progress.Failed+po.Status.Progress.Skipped == 0)
 	case "fail":
 		g.setFaults()

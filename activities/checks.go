@@ -5,9 +5,10 @@ import (
 	"fmt"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/instance"
+	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
-	"github.com/hykube/hykube/internal/plan"
 
 	"github.com/zclconf/go-cty/cty"
 )
@@ -21,12 +22,12 @@ const (
 // parsedCheck is a pre- or postcondition, parsed.
 type parsedCheck struct {
 	field     string
-	condition *plan.Expression
-	message   *plan.Expression
+	condition *lang.Expression
+	message   *lang.Expression
 }
 
 // checksOf parses the conditions of a resource. The postconditions alone may speak of the resource itself.
-func checksOf(r *resource, which string, options plan.ExpressionOptions) ([]parsedCheck, plan.Diagnostics) {
+func checksOf(r *resource, which string, options lang.ExpressionOptions) ([]parsedCheck, diag.Diagnostics) {
 	written := r.lifecycle.Preconditions
 	if which == postconditions {
 		written = r.lifecycle.Postconditions
@@ -36,15 +37,15 @@ func checksOf(r *resource, which string, options plan.ExpressionOptions) ([]pars
 		options.Self = r.schema.Block
 	}
 	var out []parsedCheck
-	var diags plan.Diagnostics
+	var diags diag.Diagnostics
 	for i, w := range written {
 		c := parsedCheck{field: fmt.Sprintf("lifecycle.%s[%d]", which, i)}
-		var more plan.Diagnostics
+		var more diag.Diagnostics
 		options.Type = cty.Bool
-		c.condition, more = plan.ParseExpression(w.Condition, c.field+".condition", options)
+		c.condition, more = lang.ParseExpression(w.Condition, c.field+".condition", options)
 		diags = append(diags, more...)
 		options.Type = cty.String
-		c.message, more = plan.ParseExpression(w.ErrorMessage, c.field+".errorMessage", options)
+		c.message, more = lang.ParseExpression(w.ErrorMessage, c.field+".errorMessage", options)
 		diags = append(diags, more...)
 		out = append(out, c)
 	}
@@ -52,8 +53,8 @@ func checksOf(r *resource, which string, options plan.ExpressionOptions) ([]pars
 }
 
 // references lists what conditions refer to.
-func references(checks []parsedCheck) []plan.Reference {
-	var refs []plan.Reference
+func references(checks []parsedCheck) []lang.Reference {
+	var refs []lang.Reference
 	for _, c := range checks {
 		refs = append(append(refs, c.condition.References()...), c.message.References()...)
 	}
@@ -62,15 +63,15 @@ func references(checks []parsedCheck) []plan.Reference {
 
 // holds evaluates the conditions of a resource. open is true when some cannot be told yet. The error names all that do
 // not hold.
-func holds(r *resource, which string, options plan.ExpressionOptions, scope func(plan.Address) (cty.Value, bool), self cty.Value) (open bool, err error) {
+func holds(r *resource, which string, options lang.ExpressionOptions, scope func(lang.Address) (cty.Value, bool), self cty.Value) (open bool, err error) {
 	checks, diags := checksOf(r, which, options)
 	for _, c := range checks {
-		if plan.HasErrors(diags) {
+		if diag.HasErrors(diags) {
 			break
 		}
 		ok, more := c.condition.Evaluate(scope, self)
 		diags = append(diags, more...)
-		if plan.HasErrors(more) {
+		if diag.HasErrors(more) {
 			continue
 		}
 		ok, _ = ok.UnmarkDeep()
@@ -84,7 +85,7 @@ func holds(r *resource, which string, options plan.ExpressionOptions, scope func
 			diags = append(diags, v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: failedCheck[which], Attribute: c.field, Detail: c.text(scope, self)})
 		}
 	}
-	if plan.HasErrors(diags) {
+	if diag.HasErrors(diags) {
 		return open, &instance.DiagnosticsError{Operation: "check", Diagnostics: diags}
 	}
 	return open, nil
@@ -97,10 +98,10 @@ var failedCheck = map[string]string{
 }
 
 // text is the error message of a condition, without what must not be shown.
-func (c *parsedCheck) text(scope func(plan.Address) (cty.Value, bool), self cty.Value) string {
+func (c *parsedCheck) text(scope func(lang.Address) (cty.Value, bool), self cty.Value) string {
 	v, diags := c.message.Evaluate(scope, self)
 	switch {
-	case plan.HasErrors(diags):
+	case diag.HasErrors(diags):
 		return "Its error message could not be evaluated: " + describe(diags)
 	case v.ContainsMarked():
 		return "The error message refers to sensitive values, so it is not shown."
@@ -112,7 +113,7 @@ func (c *parsedCheck) text(scope func(plan.Address) (cty.Value, bool), self cty.
 
 // fulfilled checks the postconditions of what is there now. What does not hold them is kept, and the next plan looks at it.
 func (s *stepRun) fulfilled(v *look, rec *ledger.Instance, r *resource, value cty.Value) error {
-	_, err := v.holds(r, postconditions, plan.MarkSensitive(r.schema.Block, value))
+	_, err := v.holds(r, postconditions, lang.MarkSensitive(r.schema.Block, value))
 	if err == nil {
 		return nil
 	}

@@ -7,7 +7,9 @@ import (
 	"reflect"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/instance"
+	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/plan"
 
@@ -64,7 +66,7 @@ func (pr *proposal) askData(ctx context.Context, c *ledger.Change, r *resource) 
 	case pending || open:
 		later = readDependencyPending
 	}
-	v, diags := source.Unread(config), plan.Diagnostics(nil)
+	v, diags := source.Unread(config), diag.Diagnostics(nil)
 	if later == "" {
 		var read cty.Value
 		read, diags, err = source.Read(ctx, config)
@@ -79,15 +81,15 @@ func (pr *proposal) askData(ctx context.Context, c *ledger.Change, r *resource) 
 	if err != nil {
 		return cty.NilVal, err
 	}
-	v = plan.MarkSensitive(r.schema.Block, v)
+	v = lang.MarkSensitive(r.schema.Block, v)
 	if open, err = look.holds(r, postconditions, v); err != nil {
 		return cty.NilVal, err
 	}
 	if open && later == "" {
 		// It cannot be told yet whether it is what it should be, and nobody may build on it until then.
-		later, v = readDependencyPending, plan.MarkSensitive(r.schema.Block, source.Unread(config))
+		later, v = readDependencyPending, lang.MarkSensitive(r.schema.Block, source.Unread(config))
 	}
-	c.Diagnostics = plan.WithAddress(diags, r.addr)
+	c.Diagnostics = lang.WithAddress(diags, r.addr)
 	before, p := v, &instance.Planned{Action: v1alpha1.ActionNoOp, Value: v}
 	if later != "" {
 		before = cty.NullVal(r.schema.Block.ImpliedType())
@@ -122,7 +124,7 @@ func (pr *proposal) leaveData(ctx context.Context, c *ledger.Change, r *resource
 		}
 	}
 	p := &instance.Planned{Action: v1alpha1.ActionNoOp, Value: v}
-	return plan.MarkSensitive(r.schema.Block, v), describeChange(c, r.schema.Block, instance.State{Value: v}, p)
+	return lang.MarkSensitive(r.schema.Block, v), describeChange(c, r.schema.Block, instance.State{Value: v}, p)
 }
 
 // pending says whether the plan is to change something that the data source depends on, by lifecycle.dependsOn or because
@@ -212,7 +214,7 @@ func (s *stepRun) readData(ctx context.Context) error {
 	if err != nil {
 		return s.retryable(err, true)
 	}
-	if _, err := look.holds(r, postconditions, plan.MarkSensitive(r.schema.Block, v)); err != nil {
+	if _, err := look.holds(r, postconditions, lang.MarkSensitive(r.schema.Block, v)); err != nil {
 		return err // and nobody builds on it
 	}
 	if err := s.recordData(ctx, s.plan.UID, c, r, v); err != nil {

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
-	"github.com/hykube/hykube/internal/plan"
 )
 
 func TestAskData(t *testing.T) {
@@ -98,7 +98,7 @@ func TestAskData(t *testing.T) {
 			if tc.fails {
 				w.provider.fails["read base"] = refusal("no such image")
 			}
-			pr := w.proposal(map[plan.Address]cty.Value{net.addr: cty.ObjectVal(map[string]cty.Value{
+			pr := w.proposal(map[lang.Address]cty.Value{net.addr: cty.ObjectVal(map[string]cty.Value{
 				"id": id, "uses": cty.StringVal("known"), "password": cty.NullVal(cty.String),
 			})})
 			c := changeOf(r, 1, 0)
@@ -118,7 +118,7 @@ func TestAskData(t *testing.T) {
 			if got := v.GetAttr("id"); !unrefinedEquals(got, tc.id) || c.Action != tc.action || c.ActionReason != tc.why {
 				t.Errorf("%s: got %#v, %s %q; want %#v, %s %q", tc.reason, got, c.Action, c.ActionReason, tc.id, tc.action, tc.why)
 			}
-			if !v.GetAttr("token").HasMark(plan.Sensitive) || strings.Contains(string(c.After.Raw), "token-base") {
+			if !v.GetAttr("token").HasMark(lang.Sensitive) || strings.Contains(string(c.After.Raw), "token-base") {
 				t.Errorf("a secret is shown: %s", c.After.Raw)
 			}
 			if read := tc.action == v1alpha1.ActionRead; read != (string(c.Before.Raw) == "null") {
@@ -222,7 +222,7 @@ func TestReadData(t *testing.T) {
 				"postconditions": []any{map[string]any{"condition": `${self.id != "id-bad"}`, "errorMessage": "not that one"}},
 			})
 			c := changeOf(r, 1, 0)
-			pr := w.proposal(map[plan.Address]cty.Value{net.addr: cty.ObjectVal(map[string]cty.Value{"id": cty.UnknownVal(cty.String)})})
+			pr := w.proposal(map[lang.Address]cty.Value{net.addr: cty.ObjectVal(map[string]cty.Value{"id": cty.UnknownVal(cty.String)})})
 			if _, err := pr.askData(t.Context(), c, r); err != nil || c.Action != v1alpha1.ActionRead {
 				t.Fatalf("%s, %v", c.Action, err)
 			}
@@ -272,7 +272,7 @@ func TestReadData(t *testing.T) {
 				t.Errorf("the same is recorded again: %+v", third)
 			}
 			attributes, _, _ := unstructured.NestedMap(obj.Object, "status", "attributes")
-			want := map[string]any{"id": "id-net-1", "name": "net-1", "token": plan.Mask}
+			want := map[string]any{"id": "id-net-1", "name": "net-1", "token": lang.Mask}
 			if diff := cmp.Diff(want, attributes); diff != "" || !statusOf(obj).good() {
 				t.Errorf("status: %v (-want +got):\n%s", obj.Object["status"], diff)
 			}

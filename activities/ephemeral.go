@@ -10,7 +10,7 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/instance"
-	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/lang"
 
 	"github.com/zclconf/go-cty/cty"
 )
@@ -20,7 +20,7 @@ const closing = time.Minute
 
 // ephemeral is the value of an ephemeral resource, which is opened when it is not open yet. It is unknown when the plan
 // does not know its configuration.
-func (s *scope) ephemeral(ctx context.Context, addr plan.Address) (cty.Value, bool, error) {
+func (s *scope) ephemeral(ctx context.Context, addr lang.Address) (cty.Value, bool, error) {
 	if slices.Contains(s.trail, addr) {
 		return cty.NilVal, false, fmt.Errorf("ephemeral resources refer to each other in a circle: %s; remove one of the references", circle(s.trail, addr))
 	}
@@ -53,7 +53,7 @@ func (s *scope) ephemeral(ctx context.Context, addr plan.Address) (cty.Value, bo
 	return cty.NilVal, false, nil
 }
 
-func circle(trail []plan.Address, back plan.Address) string {
+func circle(trail []lang.Address, back lang.Address) string {
 	var names []string
 	for _, addr := range append(trail[slices.Index(trail, back):], back) {
 		names = append(names, addr.String())
@@ -62,7 +62,7 @@ func circle(trail []plan.Address, back plan.Address) string {
 }
 
 // inside is the scope of an ephemeral resource's own expressions.
-func (s *scope) inside(addr plan.Address) *scope {
+func (s *scope) inside(addr lang.Address) *scope {
 	inner := *s
 	inner.home, inner.trail = addr.Namespace, append(slices.Clone(s.trail), addr)
 	return &inner
@@ -70,7 +70,7 @@ func (s *scope) inside(addr plan.Address) *scope {
 
 // openResource opens an ephemeral resource, and remembers to close it. One that must wait is unknown where the provider
 // decides, and not opened.
-func (s *scope) openResource(ctx context.Context, r *resource, addr plan.Address) (v cty.Value, opened bool, err error) {
+func (s *scope) openResource(ctx context.Context, r *resource, addr lang.Address) (v cty.Value, opened bool, err error) {
 	l := &look{ctx: ctx, scope: s}
 	config, _, err := l.config(r)
 	if err != nil {
@@ -86,7 +86,7 @@ func (s *scope) openResource(ctx context.Context, r *resource, addr plan.Address
 		}
 	}()
 	e := &instance.Ephemeral{Name: r.addr.Type, Schema: r.schema, Provider: borrowed.ProviderServer, Deferral: s.planned != nil}
-	mark := func(v cty.Value) cty.Value { return plan.MarkSensitive(r.schema.Block, v).Mark(plan.Ephemeral) }
+	mark := func(v cty.Value) cty.Value { return lang.MarkSensitive(r.schema.Block, v).Mark(lang.Ephemeral) }
 	later := mark(e.Unopened(config))
 	if !known(config) {
 		_, err := e.Validate(ctx, config)
@@ -124,7 +124,7 @@ func (s *scope) waits(r *resource) (bool, error) {
 		return false, nil
 	}
 	for _, text := range r.lifecycle.DependsOn {
-		addr, err := plan.ParseAddress(text)
+		addr, err := lang.ParseAddress(text)
 		if err != nil {
 			return false, fmt.Errorf("lifecycle.dependsOn: %w", err)
 		}
@@ -139,9 +139,9 @@ func (s *scope) waits(r *resource) (bool, error) {
 }
 
 // within says which ephemeral resource an error is about, and keeps what the provider said whole.
-func within(addr plan.Address, err error) error {
+func within(addr lang.Address, err error) error {
 	if de, ok := errors.AsType[*instance.DiagnosticsError](err); ok {
-		return &instance.DiagnosticsError{Operation: de.Operation, Diagnostics: plan.WithAddress(de.Diagnostics, addr)}
+		return &instance.DiagnosticsError{Operation: de.Operation, Diagnostics: lang.WithAddress(de.Diagnostics, addr)}
 	}
 	return fmt.Errorf("%s: %w", addr, err)
 }
@@ -157,7 +157,7 @@ func unclosed(err error) v1alpha1.Diagnostic {
 func (s *scope) close(ctx context.Context) error {
 	s.mu.Lock()
 	undo := s.undo
-	s.undo, s.open = nil, map[plan.Address]cty.Value{}
+	s.undo, s.open = nil, map[lang.Address]cty.Value{}
 	s.mu.Unlock()
 	var errs []error
 	for _, f := range slices.Backward(undo) {

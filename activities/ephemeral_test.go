@@ -12,11 +12,11 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/hykube/hykube/api/v1alpha1"
-	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/lang"
 )
 
-func token(name string) plan.Address {
-	return plan.Address{Mode: v1alpha1.ModeEphemeral, Type: "test_token", Name: name}
+func token(name string) lang.Address {
+	return lang.Address{Mode: v1alpha1.ModeEphemeral, Type: "test_token", Name: name}
 }
 
 func TestEphemeralResourcesAreOpenedOnceAndClosedLastFirst(t *testing.T) {
@@ -34,7 +34,7 @@ func TestEphemeralResourcesAreOpenedOnceAndClosedLastFirst(t *testing.T) {
 				return
 			}
 			value := v.GetAttr("value")
-			want := cty.StringVal("value-for-value-for-db").WithMarks(cty.NewValueMarks(plan.Ephemeral, plan.Sensitive))
+			want := cty.StringVal("value-for-value-for-db").WithMarks(cty.NewValueMarks(lang.Ephemeral, lang.Sensitive))
 			if !value.RawEquals(want) {
 				t.Errorf("got %#v, want %#v", value, want)
 			}
@@ -54,7 +54,7 @@ func TestEphemeralResourcesAreOpenedOnceAndClosedLastFirst(t *testing.T) {
 
 func TestEphemeralResourcesThatAreNotOpened(t *testing.T) {
 	unknown := cty.ObjectVal(map[string]cty.Value{"id": cty.UnknownVal(cty.String)})
-	thing := func(name string) plan.Address { return plan.Address{Type: "test_thing", Name: name} }
+	thing := func(name string) lang.Address { return lang.Address{Type: "test_thing", Name: name} }
 	for name, tc := range map[string]struct {
 		spec, lifecycle map[string]any
 		applying        bool
@@ -92,7 +92,7 @@ func TestEphemeralResourcesThatAreNotOpened(t *testing.T) {
 			if tc.fails {
 				w.provider.fails["open db"] = refusal("no such audience")
 			}
-			planned := func(addr plan.Address) (cty.Value, bool) { return unknown, addr == thing("new") }
+			planned := func(addr lang.Address) (cty.Value, bool) { return unknown, addr == thing("new") }
 			if tc.applying {
 				planned = nil
 			}
@@ -110,7 +110,7 @@ func TestEphemeralResourcesThatAreNotOpened(t *testing.T) {
 				}
 				return
 			}
-			if err != nil || !ok || !v.HasMark(plan.Ephemeral) {
+			if err != nil || !ok || !v.HasMark(lang.Ephemeral) {
 				t.Fatalf("got %#v, %t, %v; want a value that is marked", v, ok, err)
 			}
 			plain, _ := v.UnmarkDeep()

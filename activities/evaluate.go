@@ -6,8 +6,9 @@ import (
 	"fmt"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/instance"
-	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/lang"
 
 	"github.com/zclconf/go-cty/cty"
 )
@@ -25,22 +26,22 @@ func (a *Activities) Evaluate(ctx context.Context, who v1alpha1.Identity, e *v1a
 	// The scope of no namespace asks about each object, also about those of the evaluation's own namespace.
 	s := a.scopeOf(&who, "", nil)
 	s.home = e.Namespace
-	ev := &evaluator{scope: s, values: map[plan.Address]cty.Value{}}
+	ev := &evaluator{scope: s, values: map[lang.Address]cty.Value{}}
 	v, diags, err := ev.evaluate(ctx, e.Spec.Expression)
 	if err != nil {
 		return fmt.Errorf("evaluate expression: %w", err)
 	}
 	e.Status = v1alpha1.EvaluationStatus{Diagnostics: s.maskAll(diags)}
-	if plan.HasErrors(diags) {
+	if diag.HasErrors(diags) {
 		return nil
 	}
 	e.Status.Sensitive = v.ContainsMarked()
 	if !e.Status.Sensitive && v.Type() != cty.DynamicPseudoType {
-		e.Status.Type = plan.TypeText(v.Type())
+		e.Status.Type = lang.TypeText(v.Type())
 	}
-	e.Status.Value, err = plan.FormatHCL(v, maxEvaluated)
-	if errors.Is(err, plan.ErrTooLong) {
-		e.Status = v1alpha1.EvaluationStatus{Diagnostics: plan.Diagnostics{{Severity: v1alpha1.SeverityError, Summary: "Value too large",
+	e.Status.Value, err = lang.FormatHCL(v, maxEvaluated)
+	if errors.Is(err, lang.ErrTooLong) {
+		e.Status = v1alpha1.EvaluationStatus{Diagnostics: diag.Diagnostics{{Severity: v1alpha1.SeverityError, Summary: "Value too large",
 			Detail: fmt.Sprintf("The value takes more than %d MiB of text. Ask for a part of it.", maxEvaluated>>20)}}}
 		return nil
 	}
@@ -51,17 +52,17 @@ func (a *Activities) Evaluate(ctx context.Context, who v1alpha1.Identity, e *v1a
 type evaluator struct {
 	*scope
 	// values are what is referred to, by the addresses of the expression.
-	values map[plan.Address]cty.Value
-	diags  plan.Diagnostics
+	values map[lang.Address]cty.Value
+	diags  diag.Diagnostics
 }
 
-func (ev *evaluator) evaluate(ctx context.Context, text string) (cty.Value, plan.Diagnostics, error) {
-	expr, diags := plan.ParseExpression(text, "", plan.ExpressionOptions{Functions: ev.functions(), Namespace: ev.home, Bare: true})
-	if plan.HasErrors(diags) {
+func (ev *evaluator) evaluate(ctx context.Context, text string) (cty.Value, diag.Diagnostics, error) {
+	expr, diags := lang.ParseExpression(text, "", lang.ExpressionOptions{Functions: ev.functions(), Namespace: ev.home, Bare: true})
+	if diag.HasErrors(diags) {
 		return cty.NilVal, diags, nil
 	}
 	if n := len(expr.Addresses()); n > maxAddresses {
-		return cty.NilVal, plan.Diagnostics{{Severity: v1alpha1.SeverityError, Summary: "Too many references",
+		return cty.NilVal, diag.Diagnostics{{Severity: v1alpha1.SeverityError, Summary: "Too many references",
 			Detail: fmt.Sprintf("The expression refers to %d objects, and the most is %d. Evaluate it in parts.", n, maxAddresses)}}, nil
 	}
 	for _, r := range expr.References() {
@@ -72,12 +73,12 @@ func (ev *evaluator) evaluate(ctx context.Context, text string) (cty.Value, plan
 	if len(ev.diags) > 0 {
 		return cty.NilVal, append(diags, ev.diags...), nil
 	}
-	v, more := expr.Evaluate(func(a plan.Address) (cty.Value, bool) { v, ok := ev.values[a]; return v, ok }, cty.NilVal)
+	v, more := expr.Evaluate(func(a lang.Address) (cty.Value, bool) { v, ok := ev.values[a]; return v, ok }, cty.NilVal)
 	return v, append(diags, more...), nil
 }
 
 // read reads what a reference names, or reports why there is no value.
-func (ev *evaluator) read(ctx context.Context, r plan.Reference) error {
+func (ev *evaluator) read(ctx context.Context, r lang.Reference) error {
 	if _, done := ev.values[r.Address]; done {
 		return ev.check(ctx, r, true)
 	}
@@ -146,8 +147,8 @@ func (*ephemeralError) Error() string {
 	return "the value of an ephemeral resource is never recorded, and an evaluation opens none; refer to something else"
 }
 
-func (ev *evaluator) report(r plan.Reference, summary string, err error) {
-	for _, d := range plan.FromErrors(v1alpha1.SeverityError, summary, []error{err}) {
+func (ev *evaluator) report(r lang.Reference, summary string, err error) {
+	for _, d := range diag.FromErrors(v1alpha1.SeverityError, summary, []error{err}) {
 		d.Attribute = r.Field
 		ev.diags = append(ev.diags, d)
 	}
@@ -155,7 +156,7 @@ func (ev *evaluator) report(r plan.Reference, summary string, err error) {
 
 // resource is the recorded value of a resource or a data source, unknown when no plan has applied it yet; NilVal when there is no
 // such object. What is sensitive is withheld from who may not read the state.
-func (ev *evaluator) resource(ctx context.Context, addr plan.Address) (cty.Value, error) {
+func (ev *evaluator) resource(ctx context.Context, addr lang.Address) (cty.Value, error) {
 	v := cty.NilVal
 	for r, err := range ev.objects(ctx, addr) {
 		if err != nil {
@@ -167,14 +168,14 @@ func (ev *evaluator) resource(ctx context.Context, addr plan.Address) (cty.Value
 		}
 		if !rec.Exists() {
 			if v == cty.NilVal {
-				v = plan.Unknown(r.schema.Block)
+				v = lang.Unknown(r.schema.Block)
 			}
 			continue
 		}
 		if v, err = instance.Recorded(&rec.State, r.schema); err != nil {
 			return cty.NilVal, &unreadableError{err}
 		}
-		v = plan.MarkSensitive(r.schema.Block, v)
+		v = lang.MarkSensitive(r.schema.Block, v)
 		if !v.ContainsMarked() {
 			return v, nil
 		}
@@ -184,7 +185,7 @@ func (ev *evaluator) resource(ctx context.Context, addr plan.Address) (cty.Value
 		}
 		err = ev.mayRead(ctx, readable{addr.Namespace, v1alpha1.ProviderGroup(r.entry.Name), plural + "/state", addr.Name})
 		if is[*ForbiddenError](err) {
-			return plan.Withhold(v)
+			return lang.Withhold(v)
 		}
 		return v, err
 	}
@@ -192,13 +193,13 @@ func (ev *evaluator) resource(ctx context.Context, addr plan.Address) (cty.Value
 }
 
 // check reports a type, an object or an attribute that there is not, with something near.
-func (ev *evaluator) check(ctx context.Context, r plan.Reference, exists bool) error {
+func (ev *evaluator) check(ctx context.Context, r lang.Reference, exists bool) error {
 	var failed error
-	ev.diags = append(ev.diags, plan.CheckReferences([]plan.Reference{r}, plan.Catalog{
+	ev.diags = append(ev.diags, lang.CheckReferences([]lang.Reference{r}, lang.Catalog{
 		Block:  ev.block,
-		Exists: func(plan.Address) bool { return exists },
+		Exists: func(lang.Address) bool { return exists },
 		Types:  ev.Catalog.TypeNamesOf,
-		Names: func(a plan.Address) []string {
+		Names: func(a lang.Address) []string {
 			names, err := ev.names(ctx, a)
 			failed = err
 			return names
@@ -208,7 +209,7 @@ func (ev *evaluator) check(ctx context.Context, r plan.Reference, exists bool) e
 }
 
 // names lists the names of the objects of a type, for who may read all of them.
-func (ev *evaluator) names(ctx context.Context, of plan.Address) ([]string, error) {
+func (ev *evaluator) names(ctx context.Context, of lang.Address) ([]string, error) {
 	for _, provider := range ev.Catalog.ProvidersOf(of.Mode, of.Type) {
 		group := v1alpha1.ProviderGroup(provider)
 		plural, err := ev.Objects.Plural(v1alpha1.ObjectReference{APIVersion: group + "/" + v1alpha1.ResourceVersion, Kind: of.Kind(), Namespace: ev.home})

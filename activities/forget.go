@@ -5,7 +5,9 @@ import (
 	"time"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/instance"
+	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/plan"
 
@@ -55,8 +57,8 @@ func byPlan(i *ledger.Intent) string {
 }
 
 // lostCreate refuses to plan a resource of which a create was begun and nobody knows its outcome.
-func lostCreate(addr plan.Address, intent *ledger.Intent) error {
-	return &instance.DiagnosticsError{Operation: "plan", Diagnostics: plan.Diagnostics{problem(addr, "Outcome of a create is unknown", fmt.Sprintf(
+func lostCreate(addr lang.Address, intent *ledger.Intent) error {
+	return &instance.DiagnosticsError{Operation: "plan", Diagnostics: diag.Diagnostics{problem(addr, "Outcome of a create is unknown", fmt.Sprintf(
 		"At %s a create of %s was begun, and the provider's answer never came. It may exist. Look for it. If it exists, name it in lifecycle.import. "+
 			"If it does not, or you removed it, delete the object, apply a plan that forgets the record, and write it again.",
 		intent.At.Format(time.RFC3339), addr))}}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/instance"
-	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/lang"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 )
@@ -17,7 +17,7 @@ type caller = func(context.Context) (tfprotov6.ProviderServer, func(), error)
 
 // providerFunctions are those that the installed providers define. They are pure, so each call borrows a process that
 // nobody configured, and gives it back.
-func (a *Activities) providerFunctions() plan.Functions {
+func (a *Activities) providerFunctions() lang.Functions {
 	return a.eachFunction(func(e catalog.Entry) caller {
 		return func(ctx context.Context) (tfprotov6.ProviderServer, func(), error) {
 			p, release, err := a.bare(ctx, e)
@@ -30,12 +30,12 @@ func (a *Activities) providerFunctions() plan.Functions {
 }
 
 // signatures are the same functions for whoever only reads expressions: their results are unknown.
-func (a *Activities) signatures() plan.Functions {
+func (a *Activities) signatures() lang.Functions {
 	return a.eachFunction(func(catalog.Entry) caller { return nil })
 }
 
-func (a *Activities) eachFunction(call func(catalog.Entry) caller) plan.Functions {
-	all := plan.Functions{}
+func (a *Activities) eachFunction(call func(catalog.Entry) caller) lang.Functions {
+	all := lang.Functions{}
 	for _, name := range a.Catalog.Names() {
 		if e, ok := a.Catalog.Get(name); ok && len(e.Schema.Functions) > 0 {
 			maps.Copy(all, instance.Functions(name, e.Schema, call(e)))

@@ -23,8 +23,8 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
+	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/ledger"
-	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/internal/provider"
 	"github.com/hykube/hykube/internal/schema"
 )
@@ -150,7 +150,7 @@ type viewed struct {
 	visited, rests map[string]bool
 	// deps are the objects that a visited one refers to and that are visited, too.
 	deps  map[string][]string
-	diags plan.Diagnostics
+	diags diag.Diagnostics
 }
 
 // view makes a plan.

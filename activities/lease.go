@@ -10,9 +10,9 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
+	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/ledger"
-	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/internal/provider"
 )
 
@@ -113,7 +113,7 @@ func (s *stepRun) replaceable(ctx context.Context) error {
 
 // leaving refuses to make something new with what is being deleted.
 func leaving(what string) error {
-	return &instance.DiagnosticsError{Operation: "configure provider", Diagnostics: plan.Diagnostics{{
+	return &instance.DiagnosticsError{Operation: "configure provider", Diagnostics: diag.Diagnostics{{
 		Severity: v1alpha1.SeverityError, Summary: "Configuration is being deleted",
 		Detail: fmt.Sprintf("Nothing new can be made, since %s is being deleted or is gone. It serves the resources that exist until they are destroyed. "+
 			"Name another ProviderConfig in lifecycle.providerConfig, or take the deletion back with kubectl hykube undelete.", what),

@@ -5,8 +5,9 @@ import (
 	"fmt"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/instance"
-	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/lang"
 
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
@@ -14,22 +15,22 @@ import (
 )
 
 // triggersOf parses lifecycle.replaceTriggeredBy: each is a reference without the ${...} around it.
-func triggersOf(r *resource) ([]*plan.Expression, plan.Diagnostics) {
-	var out []*plan.Expression
-	var diags plan.Diagnostics
+func triggersOf(r *resource) ([]*lang.Expression, diag.Diagnostics) {
+	var out []*lang.Expression
+	var diags diag.Diagnostics
 	for i, text := range r.lifecycle.ReplaceTriggeredBy {
 		field := fmt.Sprintf("lifecycle.replaceTriggeredBy[%d]", i)
-		expression, err := plan.TriggerExpression(text)
+		expression, err := lang.TriggerExpression(text)
 		if err != nil {
 			diags = append(diags, v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: "Invalid reference", Attribute: field, Detail: err.Error()})
 			continue
 		}
-		e, more := plan.ParseExpression("${"+expression+"}", field, plan.ExpressionOptions{})
+		e, more := lang.ParseExpression("${"+expression+"}", field, lang.ExpressionOptions{})
 		for k := range more {
 			more[k].Attribute = field // not the column in a template that nobody wrote
 		}
 		diags = append(diags, more...)
-		if plan.HasErrors(more) {
+		if diag.HasErrors(more) {
 			continue
 		}
 		if len(e.References()) != 1 {
@@ -43,31 +44,31 @@ func triggersOf(r *resource) ([]*plan.Expression, plan.Diagnostics) {
 }
 
 // importExpressions parses lifecycle.import.
-func (r *resource) importExpressions(options plan.ExpressionOptions) ([]*plan.Expression, plan.Diagnostics) {
+func (r *resource) importExpressions(options lang.ExpressionOptions) ([]*lang.Expression, diag.Diagnostics) {
 	by := r.lifecycle.Import
 	if by == nil {
 		return nil, nil
 	}
 	options.Settled, options.Namespace = true, r.ref.Namespace
 	if by.Identity != nil {
-		e, diags := plan.ParseExpression(by.Identity, "lifecycle.import.identity", options)
-		return []*plan.Expression{e}, diags
+		e, diags := lang.ParseExpression(by.Identity, "lifecycle.import.identity", options)
+		return []*lang.Expression{e}, diags
 	}
-	e, diags := plan.ParseExpression(by.ID, "lifecycle.import.id", options)
-	return []*plan.Expression{e}, diags
+	e, diags := lang.ParseExpression(by.ID, "lifecycle.import.id", options)
+	return []*lang.Expression{e}, diags
 }
 
 // importing is what an existing instance is to be found by, for the provider and for people.
-func importing(r *resource, t *instance.Type, options plan.ExpressionOptions, scope func(plan.Address) (cty.Value, bool)) (instance.ImportBy, *v1alpha1.PlanImport, error) {
+func importing(r *resource, t *instance.Type, options lang.ExpressionOptions, scope func(lang.Address) (cty.Value, bool)) (instance.ImportBy, *v1alpha1.PlanImport, error) {
 	exprs, diags := r.importExpressions(options)
 	fail := func(field, summary, format string, args ...any) error {
-		return &instance.DiagnosticsError{Operation: "import", Diagnostics: plan.Diagnostics{attributeProblem(r.addr, field, summary, fmt.Sprintf(format, args...))}}
+		return &instance.DiagnosticsError{Operation: "import", Diagnostics: diag.Diagnostics{attributeProblem(r.addr, field, summary, fmt.Sprintf(format, args...))}}
 	}
-	if plan.HasErrors(diags) {
+	if diag.HasErrors(diags) {
 		return instance.ImportBy{}, nil, &instance.DiagnosticsError{Operation: "import", Diagnostics: diags}
 	}
 	v, diags := exprs[0].Evaluate(scope, cty.NilVal)
-	if plan.HasErrors(diags) {
+	if diag.HasErrors(diags) {
 		return instance.ImportBy{}, nil, &instance.DiagnosticsError{Operation: "import", Diagnostics: diags}
 	}
 	if v.ContainsMarked() {
@@ -116,10 +117,10 @@ func withoutNulls(raw json.RawMessage) json.RawMessage {
 }
 
 // addressOf is the address of an object whose provider may not be known.
-func addressOf(kind, name string) plan.Address {
+func addressOf(kind, name string) lang.Address {
 	mode, terraformType := v1alpha1.ParseKind(kind)
 	if mode == v1alpha1.ModeManaged {
 		mode = ""
 	}
-	return plan.Address{Mode: mode, Type: terraformType, Name: name}
+	return lang.Address{Mode: mode, Type: terraformType, Name: name}
 }

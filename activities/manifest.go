@@ -10,6 +10,7 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/instance"
+	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/internal/schema"
 
@@ -37,8 +38,8 @@ func (s *search) describe(ctx context.Context, result *v1alpha1.QueryResult, fou
 		return nil
 	}
 	left, written := &manifest{}, &manifest{}
-	left.write(plan.MarkSensitive(block, plan.AsConfig(block, found.Resource)), "spec")
-	spec := written.block(block, plan.MarkSensitive(block, config), "spec")
+	left.write(lang.MarkSensitive(block, plan.AsConfig(block, found.Resource)), "spec")
+	spec := written.block(block, lang.MarkSensitive(block, config), "spec")
 	for _, field := range left.secrets {
 		result.Diagnostics = append(result.Diagnostics, v1alpha1.Diagnostic{
 			Severity: v1alpha1.SeverityWarning, Summary: "Secret was left out", Attribute: field,
@@ -74,14 +75,14 @@ func (s *search) describe(ctx context.Context, result *v1alpha1.QueryResult, fou
 func (s *search) importOf(result *v1alpha1.QueryResult) (map[string]any, error) {
 	by := s.query.Spec.Import
 	if by != nil && by.ID != "" {
-		return map[string]any{"id": plan.EscapeTemplate(by.ID)}, nil
+		return map[string]any{"id": lang.EscapeTemplate(by.ID)}, nil
 	}
 	raw := result.Identity
 	if raw == nil && by != nil {
 		raw = by.Identity // the provider did not repeat it
 	}
 	if raw == nil {
-		return map[string]any{"id": plan.EscapeTemplate(result.ID)}, nil
+		return map[string]any{"id": lang.EscapeTemplate(result.ID)}, nil
 	}
 	identity, err := decodeJSON(raw.Raw)
 	return map[string]any{"identity": escape(identity)}, err
@@ -168,7 +169,7 @@ func (m *manifest) write(v cty.Value, field string) any {
 	case v.IsNull() || !v.IsKnown():
 		return nil
 	case ty == cty.String:
-		return plan.EscapeTemplate(v.AsString())
+		return lang.EscapeTemplate(v.AsString())
 	case ty == cty.Bool:
 		return v.True()
 	case ty == cty.Number:
@@ -181,7 +182,7 @@ func (m *manifest) write(v cty.Value, field string) any {
 		for it := v.ElementIterator(); it.Next(); {
 			k, e := it.Element()
 			if w := m.write(e, field+"."+k.AsString()); w != nil {
-				out[plan.EscapeTemplate(k.AsString())] = w // keys of maps are templates, too
+				out[lang.EscapeTemplate(k.AsString())] = w // keys of maps are templates, too
 			}
 		}
 		return out
@@ -209,7 +210,7 @@ func decodeJSON(raw []byte) (any, error) {
 func escape(v any) any {
 	switch v := v.(type) {
 	case string:
-		return plan.EscapeTemplate(v)
+		return lang.EscapeTemplate(v)
 	case []any:
 		for i := range v {
 			v[i] = escape(v[i])

@@ -1,8 +1,8 @@
 package activities
 
 import (
+	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/instance"
-	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/internal/schema"
 
 	"github.com/zclconf/go-cty/cty"
@@ -42,7 +42,7 @@ func (s *scope) mask(text string) string {
 }
 
 // maskAll is mask for diagnostics.
-func (s *scope) maskAll(diags plan.Diagnostics) plan.Diagnostics {
+func (s *scope) maskAll(diags diag.Diagnostics) diag.Diagnostics {
 	for i := range diags {
 		diags[i].Summary, diags[i].Detail = s.mask(diags[i].Summary), s.mask(diags[i].Detail)
 	}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/hykube/hykube/internal/instance"
+	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/internal/schema"
 
@@ -13,11 +14,11 @@ import (
 func TestSecretsAreHiddenInWhatProvidersSay(t *testing.T) {
 	s := &scope{memory: &memory{secrets: new(plan.Secrets)}}
 	s.heed(cty.ObjectVal(map[string]cty.Value{
-		"password": cty.StringVal("hunter22").Mark(plan.Sensitive),
-		"nested":   cty.ListVal([]cty.Value{cty.StringVal("s3cr3t")}).Mark(plan.Sensitive),
-		"short":    cty.StringVal("abc").Mark(plan.Sensitive),
+		"password": cty.StringVal("hunter22").Mark(lang.Sensitive),
+		"nested":   cty.ListVal([]cty.Value{cty.StringVal("s3cr3t")}).Mark(lang.Sensitive),
+		"short":    cty.StringVal("abc").Mark(lang.Sensitive),
 		"open":     cty.StringVal("visible"),
-		"unknown":  cty.UnknownVal(cty.String).Mark(plan.Sensitive),
+		"unknown":  cty.UnknownVal(cty.String).Mark(lang.Sensitive),
 	}))
 	got := s.mask("sh -c 'login hunter22 s3cr3t abc visible'")
 	if want := "sh -c 'login (sensitive value) (sensitive value) abc visible'"; got != want {
@@ -38,7 +39,7 @@ func TestSecretsStandWhereTheSchemaHasThem(t *testing.T) {
 		"password": cty.StringVal("hunter2"), "note": cty.StringVal("visible"),
 		"login": cty.ListVal([]cty.Value{cty.ObjectVal(map[string]cty.Value{"token": cty.StringVal("t0ken-t0ken")})}),
 	})})
-	if got, want := s.mask("hunter2, visible, t0ken-t0ken"), plan.Mask+", visible, "+plan.Mask; got != want {
+	if got, want := s.mask("hunter2, visible, t0ken-t0ken"), lang.Mask+", visible, "+lang.Mask; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	s.heedState(block, instance.State{}) // of nothing

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/hykube/hykube/api/v1alpha1"
-	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/lang"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -24,7 +24,7 @@ func (s *survey) findMoves() {
 		fail := func(summary, format string, args ...any) {
 			n.invalid = append(n.invalid, attributeProblem(n.addr, "lifecycle.moved.from", summary, fmt.Sprintf(format, args...)))
 		}
-		from, err := plan.ParseAddress(n.lifecycle.Moved.From)
+		from, err := lang.ParseAddress(n.lifecycle.Moved.From)
 		if err != nil {
 			fail("Invalid address", "%v", err)
 			continue

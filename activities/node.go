@@ -7,8 +7,9 @@ import (
 	"strings"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
-	"github.com/hykube/hykube/internal/plan"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -19,19 +20,19 @@ type node struct {
 	record *ledger.Instance
 	// wanted is false for what is to be destroyed.
 	wanted bool
-	config *plan.Config
+	config *lang.Config
 	// expressions are those of the lifecycle.
-	expressions []*plan.Expression
+	expressions []*lang.Expression
 	// references are those of all expressions; dependsOn what they name in this namespace, beside lifecycle.dependsOn.
-	references []plan.Reference
-	dependsOn  []plan.Address
+	references []lang.Reference
+	dependsOn  []lang.Address
 	// configVersion is that of the ProviderConfig, see versionOfConfig.
 	configVersion string
 	// setting is the ProviderConfig, if that refers to anything. inherited are those of dependsOn that it alone refers to.
 	setting   *setting
-	inherited []plan.Address
+	inherited []lang.Address
 	// requires are the resources that the recorded state refers to.
-	requires []plan.Address
+	requires []lang.Address
 	// external is true when expressions refer to what no plan of this namespace changes, such as a ConfigMap, and only a look at the
 	// node tells whether that changed.
 	external bool
@@ -43,11 +44,11 @@ type node struct {
 	createsFirst bool
 	// movedFrom is the node whose record this one takes over; that one's movedTo is this one then.
 	movedFrom, movedTo *node
-	invalid            plan.Diagnostics
+	invalid            diag.Diagnostics
 }
 
 // nodes reads the objects of the plan's namespace together with what is recorded of them.
-func (a *Activities) nodes(ctx context.Context, po *v1alpha1.Plan) ([]*node, plan.Diagnostics, error) {
+func (a *Activities) nodes(ctx context.Context, po *v1alpha1.Plan) ([]*node, diag.Diagnostics, error) {
 	records := map[types.UID]*ledger.Instance{}
 	for rec, err := range a.Ledger.Instances(ctx, po.Namespace) {
 		if err != nil {
@@ -56,7 +57,7 @@ func (a *Activities) nodes(ctx context.Context, po *v1alpha1.Plan) ([]*node, pla
 		records[rec.Object.UID] = rec
 	}
 	var nodes []*node
-	var diags plan.Diagnostics
+	var diags diag.Diagnostics
 	functions := a.signatures()
 	configs := a.settings(ctx, po)
 	for obj, err := range a.Objects.List(ctx, po.Namespace) {
@@ -74,7 +75,7 @@ func (a *Activities) nodes(ctx context.Context, po *v1alpha1.Plan) ([]*node, pla
 			n.record = &ledger.Instance{Object: r.ref}
 		}
 		for _, s := range n.record.Dependencies {
-			if addr, err := plan.ParseAddress(s); err == nil {
+			if addr, err := lang.ParseAddress(s); err == nil {
 				n.requires = append(n.requires, addr)
 			}
 		}
@@ -93,15 +94,15 @@ func (a *Activities) nodes(ctx context.Context, po *v1alpha1.Plan) ([]*node, pla
 }
 
 // parse reads the expressions of the spec and of the lifecycle.
-func (n *node) parse(functions plan.Functions) {
-	var diags plan.Diagnostics
-	n.config, diags = plan.ConfigOptions{
+func (n *node) parse(functions lang.Functions) {
+	var diags diag.Diagnostics
+	n.config, diags = lang.ConfigOptions{
 		Functions: functions, Namespace: n.ref.Namespace, Ephemeral: n.mode == v1alpha1.ModeEphemeral,
 	}.Parse(n.spec(), n.schema.Block)
 	n.references = n.config.References()
 	n.restless = n.config.Restless()
 	for _, which := range []string{preconditions, postconditions} {
-		checks, more := checksOf(n.resource, which, plan.ExpressionOptions{Functions: functions})
+		checks, more := checksOf(n.resource, which, lang.ExpressionOptions{Functions: functions})
 		n.references, diags = append(n.references, references(checks)...), append(diags, more...)
 		for _, c := range checks {
 			n.expressions = append(n.expressions, c.condition, c.message)
@@ -115,16 +116,16 @@ func (n *node) parse(functions plan.Functions) {
 			n.references = append(n.references, ref)
 		}
 	}
-	imports, more := n.importExpressions(plan.ExpressionOptions{Functions: functions})
+	imports, more := n.importExpressions(lang.ExpressionOptions{Functions: functions})
 	diags = append(diags, more...)
 	for _, e := range imports {
 		n.references = append(n.references, e.References()...)
 		n.expressions = append(n.expressions, e)
 	}
-	seen := map[plan.Address]bool{}
-	depend := func(addr plan.Address) {
+	seen := map[lang.Address]bool{}
+	depend := func(addr lang.Address) {
 		switch {
-		case addr.Namespace != "" || addr.Type == plan.TypeConfigMap || addr.Type == plan.TypeSecret:
+		case addr.Namespace != "" || addr.Type == lang.TypeConfigMap || addr.Type == lang.TypeSecret:
 			n.external = true
 		case addr == n.addr:
 			if !seen[addr] {
@@ -140,10 +141,10 @@ func (n *node) parse(functions plan.Functions) {
 	for _, ref := range n.references {
 		depend(ref.Address)
 	}
-	n.invalid = plan.WithAddress(diags, n.addr)
-	slices.SortFunc(n.dependsOn, plan.Address.Compare)
+	n.invalid = lang.WithAddress(diags, n.addr)
+	slices.SortFunc(n.dependsOn, lang.Address.Compare)
 	for i, s := range n.lifecycle.DependsOn {
-		addr, err := plan.ParseAddress(s)
+		addr, err := lang.ParseAddress(s)
 		if err != nil {
 			n.invalid = append(n.invalid, attributeProblem(n.addr, fmt.Sprintf("lifecycle.dependsOn[%d]", i), "Invalid address", err.Error()))
 			continue

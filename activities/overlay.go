@@ -11,7 +11,7 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
-	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/lang"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -185,7 +185,7 @@ func (o configsOverlay) mayConfigure(cfg *v1alpha1.ProviderConfig) error {
 		switch {
 		case ref.Stored():
 			kind := "ConfigMap"
-			if ref.Type == plan.TypeSecret {
+			if ref.Type == lang.TypeSecret {
 				kind = "Secret"
 			}
 			if doc := o.find("", kind, namespace, ref.Name); doc != nil && doc.foreign {

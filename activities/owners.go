@@ -7,8 +7,8 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/instance"
+	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
-	"github.com/hykube/hykube/internal/plan"
 )
 
 // owners are the objects that have a resource of some type already.
@@ -112,7 +112,7 @@ func (s *search) owned(ctx context.Context, result *v1alpha1.QueryResult, found 
 	if !ok {
 		return nil
 	}
-	addr := plan.Address{Namespace: own.object.Namespace, Type: s.of.Name, Name: own.object.Name}.In(s.query.Namespace)
+	addr := lang.Address{Namespace: own.object.Namespace, Type: s.of.Name, Name: own.object.Name}.In(s.query.Namespace)
 	if addr.Namespace != "" {
 		plural, err := s.scope.Objects.Plural(own.object)
 		if err != nil {

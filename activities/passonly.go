@@ -4,20 +4,21 @@ import (
 	"context"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/instance"
-	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/lang"
 
 	"github.com/zclconf/go-cty/cty"
 )
 
 // guarded lets expressions only pass on what is sensitive in the value of an address, unless whoever asked for the plan may read
 // the state behind it.
-func (s *scope) guarded(ctx context.Context, addr plan.Address, v cty.Value) (cty.Value, error) {
-	if v == cty.NilVal || addr.Stored() || !plan.HoldsSensitive(v) {
+func (s *scope) guarded(ctx context.Context, addr lang.Address, v cty.Value) (cty.Value, error) {
+	if v == cty.NilVal || addr.Stored() || !lang.HoldsSensitive(v) {
 		return v, nil // whoever reads a Secret has the right to see it
 	}
 	if s.who == nil {
-		return plan.PassOnly(v, "nobody is recorded as having asked for the plan; make a new one")
+		return lang.PassOnly(v, "nobody is recorded as having asked for the plan; make a new one")
 	}
 	namespace := addr.Namespace
 	if namespace == "" {
@@ -36,7 +37,7 @@ func (s *scope) guarded(ctx context.Context, addr plan.Address, v cty.Value) (ct
 			err = s.mayRead(ctx, readable{namespace, group, plural + "/state", addr.Name})
 		}
 		if is[*ForbiddenError](err) {
-			return plan.PassOnly(v, err.Error())
+			return lang.PassOnly(v, err.Error())
 		}
 		if err != nil {
 			return cty.NilVal, err
@@ -48,19 +49,19 @@ func (s *scope) guarded(ctx context.Context, addr plan.Address, v cty.Value) (ct
 // tellable refuses arguments of a data source that may only be passed on. Nobody approves what a plan reads, and the provider may
 // answer with what it is told.
 func tellable(r *resource, config cty.Value) error {
-	missing, held := plan.HoldsPassOnly(config)
+	missing, held := lang.HoldsPassOnly(config)
 	if !held || r.mode != v1alpha1.ModeData {
 		return nil
 	}
-	return &instance.DiagnosticsError{Operation: "evaluate spec", Diagnostics: plan.Diagnostics{attributeProblem(r.addr, "spec", plan.SummaryPassOnly,
-		plan.PassOnlyText("The answer of a data source that gets such an argument", missing))}}
+	return &instance.DiagnosticsError{Operation: "evaluate spec", Diagnostics: diag.Diagnostics{attributeProblem(r.addr, "spec", lang.SummaryPassOnly,
+		lang.PassOnlyText("The answer of a data source that gets such an argument", missing))}}
 }
 
 // answered is the value of an ephemeral resource: as sensitive as its arguments, since the provider may answer with those.
 func answered(v, config cty.Value) (cty.Value, error) {
-	missing, held := plan.HoldsPassOnly(config)
+	missing, held := lang.HoldsPassOnly(config)
 	if !held {
 		return v, nil
 	}
-	return plan.PassOnly(v.Mark(plan.Sensitive), missing)
+	return lang.PassOnly(v.Mark(lang.Sensitive), missing)
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
-	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/lang"
 )
 
 // Whoever has no right to the state passes on what is sensitive in it, and nothing else.
@@ -52,14 +52,14 @@ func TestScopeLetsSecretsBePassedOn(t *testing.T) {
 			for _, key := range test.forbidden {
 				w.forbidden[key] = true
 			}
-			s := w.newScope(w.plan(), "team", func(addr plan.Address) (cty.Value, bool) {
-				return cty.ObjectVal(map[string]cty.Value{"password": cty.StringVal("new").Mark(plan.Sensitive)}), test.planned && addr.Name == "main"
+			s := w.newScope(w.plan(), "team", func(addr lang.Address) (cty.Value, bool) {
+				return cty.ObjectVal(map[string]cty.Value{"password": cty.StringVal("new").Mark(lang.Sensitive)}), test.planned && addr.Name == "main"
 			})
 			defer func() { _ = s.close(t.Context()) }()
 			v, err := read(t, s, test.expression)
 			switch {
 			case test.refused == "":
-				if _, held := plan.HoldsPassOnly(v); err != nil || held != (len(test.forbidden) > 1 && strings.Contains(test.expression, "test_thing.main.password")) {
+				if _, held := lang.HoldsPassOnly(v); err != nil || held != (len(test.forbidden) > 1 && strings.Contains(test.expression, "test_thing.main.password")) {
 					t.Errorf("got %#v, %v", v, err)
 				}
 			case err == nil || !strings.Contains(err.Error(), test.refused) || strings.Contains(err.Error(), "hunter2"):

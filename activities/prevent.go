@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/instance"
+	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/plan"
 )
@@ -28,7 +30,7 @@ func prevented(addr string) v1alpha1.Diagnostic {
 }
 
 // blocking says why an error takes a change out of the plan instead of failing it; ok is false for every other error.
-func blocking(addr plan.Address, err error) (why string, d v1alpha1.Diagnostic, ok bool) {
+func blocking(addr lang.Address, err error) (why string, d v1alpha1.Diagnostic, ok bool) {
 	if de, ok := errors.AsType[*instance.DeferredError](err); ok {
 		return "the provider put it off: " + de.Reason, v1alpha1.Diagnostic{
 			Severity: v1alpha1.SeverityWarning, Summary: "Provider deferred the change", Address: addr.String(),
@@ -58,7 +60,7 @@ func (e *busyError) Error() string {
 // block takes a change out of the plan, and says why.
 func block(c *ledger.Change, why string, d v1alpha1.Diagnostic) {
 	c.Action, c.State, c.Message = v1alpha1.ActionNoOp, v1alpha1.ChangeSkipped, why
-	c.Diagnostics = plan.Diagnostics{d}
+	c.Diagnostics = diag.Diagnostics{d}
 	c.Drift, c.Refreshed, c.Recorded, c.RecordedSensitive = nil, nil, nil, nil
 	c.Importing, c.PreviousAddress, c.Checks, c.Read, c.UpdatesRecord = nil, "", false, false, false
 	c.Planned, c.PlannedPrivate, c.PlannedSensitive = nil, nil, nil

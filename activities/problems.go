@@ -5,21 +5,22 @@ import (
 	"slices"
 
 	"github.com/hykube/hykube/api/v1alpha1"
-	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/lang"
 )
 
 // This file writes problems, for those who read them.
 
-func problem(addr plan.Address, summary, detail string) v1alpha1.Diagnostic {
+func problem(addr lang.Address, summary, detail string) v1alpha1.Diagnostic {
 	return attributeProblem(addr, "", summary, detail)
 }
 
-func attributeProblem(addr plan.Address, attribute, summary, detail string) v1alpha1.Diagnostic {
+func attributeProblem(addr lang.Address, attribute, summary, detail string) v1alpha1.Diagnostic {
 	return v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: summary, Detail: detail, Address: addr.String(), Attribute: attribute}
 }
 
 // describe writes errors in full.
-func describe(diags plan.Diagnostics) string {
+func describe(diags diag.Diagnostics) string {
 	var text []byte
 	for _, d := range diags {
 		if d.Severity != v1alpha1.SeverityError {
@@ -40,8 +41,8 @@ func describe(diags plan.Diagnostics) string {
 }
 
 // summarize names the first error and counts the rest.
-func summarize(diags plan.Diagnostics) string {
-	var errs plan.Diagnostics
+func summarize(diags diag.Diagnostics) string {
+	var errs diag.Diagnostics
 	for _, d := range diags {
 		if d.Severity == v1alpha1.SeverityError {
 			errs = append(errs, d)
@@ -61,6 +62,6 @@ func summarize(diags plan.Diagnostics) string {
 }
 
 // warningsOf leaves errors out.
-func warningsOf(diags plan.Diagnostics) plan.Diagnostics {
+func warningsOf(diags diag.Diagnostics) diag.Diagnostics {
 	return slices.DeleteFunc(slices.Clone(diags), func(d v1alpha1.Diagnostic) bool { return d.Severity == v1alpha1.SeverityError })
 }

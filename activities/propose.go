@@ -12,7 +12,10 @@ import (
 	"time"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/graph"
 	"github.com/hykube/hykube/internal/instance"
+	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/internal/schema"
@@ -54,14 +57,14 @@ func (a *Activities) Propose(ctx context.Context, p workflows.Plan) (result work
 		}
 		changes = append(changes, c)
 	}
-	pr := &proposal{Activities: a, plan: po, all: changes, forced: map[string]bool{}, expected: map[plan.Address]expected{}, owners: map[[2]string]*owners{}}
+	pr := &proposal{Activities: a, plan: po, all: changes, forced: map[string]bool{}, expected: map[lang.Address]expected{}, owners: map[[2]string]*owners{}}
 	for _, text := range slices.Concat(po.Spec.Replace, po.Spec.Invoke) {
-		if addr, err := plan.ParseAddress(text); err == nil {
+		if addr, err := lang.ParseAddress(text); err == nil {
 			pr.forced[addr.String()] = true
 		}
 	}
 	pr.scope = a.newScope(po, po.Namespace, pr.plannedValue)
-	pr.past = a.newScope(po, po.Namespace, func(plan.Address) (cty.Value, bool) { return cty.NilVal, false })
+	pr.past = a.newScope(po, po.Namespace, func(lang.Address) (cty.Value, bool) { return cty.NilVal, false })
 	pr.past.secrets = pr.scope.secrets // what is a secret to one is a secret to the other; what is open is not
 	defer func() {
 		closing := context.WithoutCancel(ctx)
@@ -71,7 +74,7 @@ func (a *Activities) Propose(ctx context.Context, p workflows.Plan) (result work
 	}()
 	ctx, done := a.stops.making(ctx, p)
 	defer done()
-	tracker := plan.NewTracker(len(changes), func(i int) []int { return ints(changes[i].DependsOn) })
+	tracker := graph.NewTracker(len(changes), func(i int) []int { return ints(changes[i].DependsOn) })
 	err = run(ctx, tracker, width, func(ctx context.Context, i int) (bool, error) { return pr.change(ctx, changes[i]) })
 	if err == nil && pr.errors == 0 {
 		err = pr.spread(ctx, changes)
@@ -103,11 +106,11 @@ type proposal struct {
 	// configuring guards configs, the ProviderConfigs as the plan finds them, and functions, both made when they are first needed.
 	configuring sync.Mutex
 	configs     *settings
-	functions   plan.Functions
+	functions   lang.Functions
 
 	mu sync.Mutex
 	// expected holds what becomes of each resource of the plan, for those that refer to it.
-	expected map[plan.Address]expected
+	expected map[lang.Address]expected
 	// does remembers which changes do something, or stand on one that does.
 	does   map[int32]bool
 	errors int
@@ -128,7 +131,7 @@ func (pr *proposal) sight(wanted bool) *scope {
 }
 
 // plannedValue is what a resource of the plan will be.
-func (pr *proposal) plannedValue(addr plan.Address) (cty.Value, bool) {
+func (pr *proposal) plannedValue(addr lang.Address) (cty.Value, bool) {
 	pr.mu.Lock()
 	defer pr.mu.Unlock()
 	e, ok := pr.expected[addr]
@@ -136,7 +139,7 @@ func (pr *proposal) plannedValue(addr plan.Address) (cty.Value, bool) {
 }
 
 // expect publishes what becomes of a resource.
-func (pr *proposal) expect(c *ledger.Change, addr plan.Address, prior, planned cty.Value) {
+func (pr *proposal) expect(c *ledger.Change, addr lang.Address, prior, planned cty.Value) {
 	if c.Deposed != "" {
 		return
 	}
@@ -147,7 +150,7 @@ func (pr *proposal) expect(c *ledger.Change, addr plan.Address, prior, planned c
 
 // change closes one change; ok is false when it could not be planned, which then stands in its diagnostics.
 func (pr *proposal) change(ctx context.Context, c *ledger.Change) (ok bool, err error) {
-	addr, err := plan.ParseAddress(c.Address)
+	addr, err := lang.ParseAddress(c.Address)
 	if err != nil {
 		return false, final(err)
 	}
@@ -222,7 +225,7 @@ func (pr *proposal) expectAgain(ctx context.Context, c *ledger.Change, r *resour
 			prior = cty.UnknownVal(r.schema.Block.ImpliedType())
 		}
 	}
-	pr.expect(c, r.addr, prior, plan.MarkSensitive(r.schema.Block, planned))
+	pr.expect(c, r.addr, prior, lang.MarkSensitive(r.schema.Block, planned))
 	return nil
 }
 
@@ -257,12 +260,12 @@ func (pr *proposal) resource(ctx context.Context, c *ledger.Change) (*resource, 
 	return r, nil
 }
 
-func (pr *proposal) fail(c *ledger.Change, addr plan.Address, err error) {
+func (pr *proposal) fail(c *ledger.Change, addr lang.Address, err error) {
 	pr.mu.Lock()
 	pr.errors++
 	pr.mu.Unlock()
 	c.State, c.Message = v1alpha1.ChangeFailed, pr.scope.mask(err.Error())
-	c.Diagnostics = pr.scope.maskAll(plan.WithAddress(append(c.Diagnostics, diagnosticsOf(err)...), addr))
+	c.Diagnostics = pr.scope.maskAll(lang.WithAddress(append(c.Diagnostics, diagnosticsOf(err)...), addr))
 }
 
 // ask fills the change with what the provider would do.
@@ -320,7 +323,7 @@ func (pr *proposal) ask(ctx context.Context, c *ledger.Change, r *resource) (exp
 		return expected{}, err
 	}
 	var p *instance.Planned
-	var diags plan.Diagnostics
+	var diags diag.Diagnostics
 	switch {
 	case pr.plan.Spec.RefreshOnly:
 		p = &instance.Planned{Action: v1alpha1.ActionNoOp, Value: prior.Value, Private: prior.Private}
@@ -350,7 +353,7 @@ func (pr *proposal) ask(ctx context.Context, c *ledger.Change, r *resource) (exp
 			diags = append(diags, nothingMoved(r))
 		}
 	}
-	c.Diagnostics = append(c.Diagnostics, plan.WithAddress(diags, r.addr)...)
+	c.Diagnostics = append(c.Diagnostics, lang.WithAddress(diags, r.addr)...)
 	if err != nil {
 		c.Diagnostics = nil // the error holds them
 		return expected{}, err
@@ -358,7 +361,7 @@ func (pr *proposal) ask(ctx context.Context, c *ledger.Change, r *resource) (exp
 	block := r.schema.Block
 	pr.scope.heedState(block, prior)
 	pr.scope.heedValue(block, p.Value)
-	return expected{prior: plan.MarkSensitive(block, prior.Value), planned: plan.MarkSensitive(block, p.Value)}, describeChange(c, block, prior, p)
+	return expected{prior: lang.MarkSensitive(block, prior.Value), planned: lang.MarkSensitive(block, p.Value)}, describeChange(c, block, prior, p)
 }
 
 // found is the state that the ledger holds, and what is there now. What is there stands in the world that is recorded: it can be
@@ -391,7 +394,7 @@ func (pr *proposal) recorded(ctx context.Context, c *ledger.Change, r *resource,
 		return instance.State{}, fmt.Errorf("%s: %w", c.PreviousAddress, errMoved)
 	}
 	if from.Intent != nil {
-		return instance.State{}, &instance.DiagnosticsError{Operation: "move", Diagnostics: plan.Diagnostics{attributeProblem(r.addr, "lifecycle.moved.from", "Resource is being changed",
+		return instance.State{}, &instance.DiagnosticsError{Operation: "move", Diagnostics: diag.Diagnostics{attributeProblem(r.addr, "lifecycle.moved.from", "Resource is being changed",
 			fmt.Sprintf("A change of %s was begun and its outcome is not known. Plan again when it is.", c.PreviousAddress))}}
 	}
 	if from.Type == r.addr.Type {
@@ -405,7 +408,7 @@ func (pr *proposal) recorded(ctx context.Context, c *ledger.Change, r *resource,
 	if err != nil {
 		return instance.State{}, err
 	}
-	c.Diagnostics = append(c.Diagnostics, plan.WithAddress(diags, r.addr)...)
+	c.Diagnostics = append(c.Diagnostics, lang.WithAddress(diags, r.addr)...)
 	c.Refreshed = &ledger.State{}
 	return moved, l.Record(c.Refreshed, moved)
 }
@@ -413,7 +416,7 @@ func (pr *proposal) recorded(ctx context.Context, c *ledger.Change, r *resource,
 // adopt imports what the lifecycle names.
 func (pr *proposal) adopt(ctx context.Context, c *ledger.Change, r *resource, l *lease) (instance.State, error) {
 	v := &look{ctx: ctx, scope: pr.scope}
-	by, shown, err := importing(r, &l.Type, plan.ExpressionOptions{Functions: pr.scope.functions(), Moment: pr.scope.moment(r)}, v.up)
+	by, shown, err := importing(r, &l.Type, lang.ExpressionOptions{Functions: pr.scope.functions(), Moment: pr.scope.moment(r)}, v.up)
 	if err != nil || v.err != nil {
 		return instance.State{}, cmp.Or(v.err, err)
 	}
@@ -421,7 +424,7 @@ func (pr *proposal) adopt(ctx context.Context, c *ledger.Change, r *resource, l 
 	if err != nil {
 		return instance.State{}, err
 	}
-	c.Diagnostics = append(c.Diagnostics, plan.WithAddress(diags, r.addr)...)
+	c.Diagnostics = append(c.Diagnostics, lang.WithAddress(diags, r.addr)...)
 	c.Importing, c.Refreshed = shown, &ledger.State{}
 	if err := l.Record(c.Refreshed, found); err != nil {
 		return instance.State{}, err
@@ -451,7 +454,7 @@ func (pr *proposal) warnOwned(ctx context.Context, c *ledger.Change, r *resource
 	}
 	who := "An object of another namespace"
 	if own.object.Namespace == r.ref.Namespace {
-		who = plan.Address{Type: r.addr.Type, Name: own.object.Name}.String()
+		who = lang.Address{Type: r.addr.Type, Name: own.object.Name}.String()
 	}
 	d := attributeProblem(r.addr, "lifecycle.import", "Resource is managed already",
 		who+" has what is to be imported. Two objects would fight over it: forget it there first (lifecycle.destroy: false, then delete), or take it over with lifecycle.moved.")
@@ -462,7 +465,7 @@ func (pr *proposal) warnOwned(ctx context.Context, c *ledger.Change, r *resource
 
 // holds checks conditions of a resource; see the function of that name.
 func (l *look) holds(r *resource, which string, self cty.Value) (open bool, err error) {
-	options := plan.ExpressionOptions{Functions: l.scope.functions(), Moment: l.scope.moment(r)}
+	options := lang.ExpressionOptions{Functions: l.scope.functions(), Moment: l.scope.moment(r)}
 	own := r.addr
 	own.Namespace = r.ref.Namespace
 	if self, err = l.scope.guarded(l.ctx, own.In(l.scope.namespace), self); err != nil {
@@ -477,7 +480,7 @@ func (l *look) holds(r *resource, which string, self cty.Value) (open bool, err 
 }
 
 // askWanted plans a resource that should exist.
-func (pr *proposal) askWanted(ctx context.Context, c *ledger.Change, r *resource, l *lease, prior instance.State) (*instance.Planned, plan.Diagnostics, error) {
+func (pr *proposal) askWanted(ctx context.Context, c *ledger.Change, r *resource, l *lease, prior instance.State) (*instance.Planned, diag.Diagnostics, error) {
 	v := &look{ctx: ctx, scope: pr.scope}
 	open, err := v.holds(r, preconditions, cty.NilVal)
 	if err != nil {
@@ -513,7 +516,7 @@ func (pr *proposal) askWanted(ctx context.Context, c *ledger.Change, r *resource
 	if triggered && (p.Action == v1alpha1.ActionReplace || p.Action == v1alpha1.ActionCreate) {
 		p.Reason = plan.ReasonTriggered // as in Terraform, whatever else there is to say
 	}
-	openAfter, err := v.holds(r, postconditions, plan.MarkSensitive(r.schema.Block, p.Value))
+	openAfter, err := v.holds(r, postconditions, lang.MarkSensitive(r.schema.Block, p.Value))
 	c.Checks = open || openAfter
 	return p, diags, err
 }
@@ -533,7 +536,7 @@ func (pr *proposal) triggered(v *look, r *resource) (bool, error) {
 			return true, nil
 		}
 		at := func(value cty.Value) cty.Value {
-			found, more := t.Evaluate(func(plan.Address) (cty.Value, bool) { return value, true }, cty.NilVal)
+			found, more := t.Evaluate(func(lang.Address) (cty.Value, bool) { return value, true }, cty.NilVal)
 			diags = append(diags, more...)
 			return found
 		}
@@ -541,7 +544,7 @@ func (pr *proposal) triggered(v *look, r *resource) (bool, error) {
 			return true, nil
 		}
 	}
-	if plan.HasErrors(diags) {
+	if diag.HasErrors(diags) {
 		return false, &instance.DiagnosticsError{Operation: "read lifecycle.replaceTriggeredBy", Diagnostics: diags}
 	}
 	return false, v.err
@@ -570,7 +573,7 @@ func (pr *proposal) refresh(ctx context.Context, c *ledger.Change, l *lease, sta
 	case !found.Exists():
 		c.Drift = []string{gone}
 	default:
-		c.Drift = plan.Drift(plan.MarkSensitive(l.Schema.Block, recorded.Value), plan.MarkSensitive(l.Schema.Block, found.Value))
+		c.Drift = plan.Drift(lang.MarkSensitive(l.Schema.Block, recorded.Value), lang.MarkSensitive(l.Schema.Block, found.Value))
 	}
 	same := before.RawEquals(after)         // what is recorded may differ where nothing drifted: null, and an empty list
 	if !same && !pr.plan.Spec.RefreshOnly { // there, before and after tell it
@@ -624,8 +627,8 @@ func describeChange(c *ledger.Change, block *schema.Block, prior instance.State,
 
 // evaluate works out a resource's configuration, with unknown values where the scope has them.
 func (l *look) evaluate(r *resource, prior instance.State) (instance.Config, error) {
-	parsed, diags := plan.ConfigOptions{Functions: l.scope.functions(), Moment: l.scope.moment(r)}.Parse(r.spec(), r.schema.Block)
-	if plan.HasErrors(diags) {
+	parsed, diags := lang.ConfigOptions{Functions: l.scope.functions(), Moment: l.scope.moment(r)}.Parse(r.spec(), r.schema.Block)
+	if diag.HasErrors(diags) {
 		return instance.Config{}, &instance.DiagnosticsError{Operation: "read spec", Diagnostics: diags}
 	}
 	written, diags := parsed.Evaluate(l.up)
@@ -634,7 +637,7 @@ func (l *look) evaluate(r *resource, prior instance.State) (instance.Config, err
 		// What could not be read is not unknown: a plan must not be made of it.
 		return instance.Config{}, l.unread(parsed.References())
 	}
-	if plan.HasErrors(diags) {
+	if diag.HasErrors(diags) {
 		return instance.Config{}, &instance.DiagnosticsError{Operation: "evaluate spec", Diagnostics: diags}
 	}
 	config := instance.Config{Written: written, Effective: written}
@@ -674,14 +677,14 @@ func (a *Activities) over(ctx context.Context, i *ledger.Intent) (bool, error) {
 }
 
 // diagnosticsOf keeps what a provider said whole, and makes a diagnostic of any other error.
-func diagnosticsOf(err error) plan.Diagnostics {
+func diagnosticsOf(err error) diag.Diagnostics {
 	if ce, ok := errors.AsType[*configError](err); ok && ce.config != "" {
 		return ce.diagnostics()
 	}
 	if de, ok := errors.AsType[*instance.DiagnosticsError](err); ok {
 		return de.Diagnostics
 	}
-	return plan.Diagnostics{{Severity: v1alpha1.SeverityError, Summary: "Change could not be made", Detail: err.Error()}}
+	return diag.Diagnostics{{Severity: v1alpha1.SeverityError, Summary: "Change could not be made", Detail: err.Error()}}
 }
 
 func ints(in []int32) []int {

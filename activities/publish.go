@@ -14,8 +14,8 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/condition"
+	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/ledger"
-	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/workflows"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -47,7 +47,7 @@ func (a *Activities) Publish(ctx context.Context, in workflows.Publish) (workflo
 	does := &contents{key: key}
 	var waitsFor []v1alpha1.PlanReference
 	var summary v1alpha1.PlanSummary
-	var diags, postponed, forbidden plan.Diagnostics
+	var diags, postponed, forbidden diag.Diagnostics
 	var obstacles []Obstacle
 	digest := newDigest()
 	steps, read := 0, 0
@@ -100,7 +100,7 @@ func (a *Activities) Publish(ctx context.Context, in workflows.Publish) (workflo
 		}
 	}
 	empty := steps == 0
-	failed := plan.HasErrors(diags)
+	failed := diag.HasErrors(diags)
 	diags = slices.Concat(once(diags), forbidden, postponed)
 	if failed {
 		return workflows.Published{Summary: "failed", Failed: true}, errors.Join(a.failPlan(ctx, p, summarize(diags), diags), a.dropDocuments(ctx, po))
@@ -229,7 +229,7 @@ func (a *Activities) tellBlocked(ctx context.Context, po *v1alpha1.Plan, c *ledg
 		}
 		text := "Not applied: " + c.Blocked + "."
 		if c.Prevented {
-			text = describe(plan.Diagnostics{prevented(c.Address)})
+			text = describe(diag.Diagnostics{prevented(c.Address)})
 		}
 		s.stall(c.Object.Generation, v1alpha1.ReasonBlocked, text)
 		s.pending = po.Name
@@ -237,12 +237,12 @@ func (a *Activities) tellBlocked(ctx context.Context, po *v1alpha1.Plan, c *ledg
 }
 
 // once tells a problem of a ProviderConfig one time, and how many resources have it.
-func once(diags plan.Diagnostics) plan.Diagnostics {
+func once(diags diag.Diagnostics) diag.Diagnostics {
 	users := map[v1alpha1.Diagnostic]int{}
 	for _, d := range diags {
 		users[d]++
 	}
-	var out plan.Diagnostics
+	var out diag.Diagnostics
 	for _, d := range diags {
 		if !strings.HasPrefix(d.Address, providerConfigAddress) {
 			out = append(out, d)
@@ -353,11 +353,11 @@ func (a *Activities) confirm(ctx context.Context, planUID types.UID, c *ledger.C
 
 // Fail records why a plan could not be made at all.
 func (a *Activities) Fail(ctx context.Context, f workflows.Failure) error {
-	err := a.failPlan(ctx, f.Plan, f.Message, plan.Diagnostics{{Severity: v1alpha1.SeverityError, Summary: "Plan could not be made", Detail: f.Message}})
+	err := a.failPlan(ctx, f.Plan, f.Message, diag.Diagnostics{{Severity: v1alpha1.SeverityError, Summary: "Plan could not be made", Detail: f.Message}})
 	return errors.Join(err, a.Ledger.DropDocuments(ctx, uidOf(f.Plan)))
 }
 
-func (a *Activities) failPlan(ctx context.Context, p workflows.Plan, message string, diags plan.Diagnostics) error {
+func (a *Activities) failPlan(ctx context.Context, p workflows.Plan, message string, diags diag.Diagnostics) error {
 	err := a.Plans.UpdateStatus(ctx, p.Namespace, p.Name, uidOf(p), func(s *v1alpha1.PlanStatus) {
 		c := &s.Conditions
 		s.ObservedGeneration = 1 // a Plan's spec cannot change
@@ -372,8 +372,8 @@ func (a *Activities) failPlan(ctx context.Context, p workflows.Plan, message str
 }
 
 // first bounds what a Plan object carries, errors before warnings.
-func first(diags plan.Diagnostics) plan.Diagnostics {
-	var out plan.Diagnostics
+func first(diags diag.Diagnostics) diag.Diagnostics {
+	var out diag.Diagnostics
 	for _, severity := range []v1alpha1.Severity{v1alpha1.SeverityError, v1alpha1.SeverityWarning} {
 		for _, d := range diags {
 			if d.Severity == severity && len(out) < maxDiagnostics {

@@ -9,8 +9,9 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
+	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/instance"
-	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/lang"
 
 	"github.com/zclconf/go-cty/cty"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -86,11 +87,11 @@ type providerError struct{ error }
 func (e *providerError) Unwrap() error { return e.error }
 
 // said is what a provider said, or what went wrong when it was asked.
-func said(err error) plan.Diagnostics {
+func said(err error) diag.Diagnostics {
 	if de, ok := errors.AsType[*instance.DiagnosticsError](err); ok {
 		return de.Diagnostics
 	}
-	return plan.Diagnostics{{Severity: v1alpha1.SeverityError, Summary: "Provider could not answer", Detail: err.Error()}}
+	return diag.Diagnostics{{Severity: v1alpha1.SeverityError, Summary: "Provider could not answer", Detail: err.Error()}}
 }
 
 // queried finds the type that a query is about, and checks what can be checked without the provider.
@@ -109,7 +110,7 @@ func (a *Activities) queried(ctx context.Context, q *v1alpha1.Query) (*resource,
 	case spec.Import == nil && e.Schema.ListResources[name] == nil:
 		return nil, badQuery("spec.type", "the provider %q cannot list %s; look for one resource with spec.import", e.Name, name)
 	}
-	r := &resource{entry: e, schema: e.Schema.Resources[name], addr: plan.Address{Type: name}, mode: v1alpha1.ModeManaged}
+	r := &resource{entry: e, schema: e.Schema.Resources[name], addr: lang.Address{Type: name}, mode: v1alpha1.ModeManaged}
 	r.ref.Namespace, r.lifecycle.ProviderConfig = q.Namespace, spec.ProviderConfig
 	if spec.ProviderConfig == "" {
 		return r, nil
@@ -219,21 +220,21 @@ func (s *search) arguments() (cty.Value, error) {
 			return cty.NilVal, badQuery("spec.config", "must be an object of the list's arguments: %v", err)
 		}
 	}
-	wrong := func(diags plan.Diagnostics) error {
+	wrong := func(diags diag.Diagnostics) error {
 		for i := range diags {
 			diags[i].Attribute = strings.Replace(diags[i].Attribute, "spec", "spec.config", 1)
 		}
 		return badQuery("spec.config", "%s", describe(diags))
 	}
-	parsed, diags := plan.ConfigOptions{Settled: true}.Parse(args, s.entry.Schema.ListResources[s.of.Name].Block)
-	if plan.HasErrors(diags) {
+	parsed, diags := lang.ConfigOptions{Settled: true}.Parse(args, s.entry.Schema.ListResources[s.of.Name].Block)
+	if diag.HasErrors(diags) {
 		return cty.NilVal, wrong(diags)
 	}
 	if refs := parsed.References(); len(refs) > 0 {
 		return cty.NilVal, badQuery("spec.config", "refers to %s, but a query cannot refer to anything; write the value itself", refs[0].Address)
 	}
-	v, diags := parsed.Evaluate(func(plan.Address) (cty.Value, bool) { return cty.NilVal, false })
-	if plan.HasErrors(diags) {
+	v, diags := parsed.Evaluate(func(lang.Address) (cty.Value, bool) { return cty.NilVal, false })
+	if diag.HasErrors(diags) {
 		return cty.NilVal, wrong(diags)
 	}
 	return v, nil

@@ -11,8 +11,8 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
+	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/ledger"
-	"github.com/hykube/hykube/internal/plan"
 )
 
 func newQuery(spec v1alpha1.QuerySpec) *v1alpha1.Query {
@@ -138,7 +138,7 @@ func TestQueryReadsWhatTheListLeavesOut(t *testing.T) {
 	if len(q.Status.Results) != 2 || q.Status.Results[0].Manifest == nil {
 		t.Fatalf("got %+v", q.Status)
 	}
-	if r := q.Status.Results[1]; r.Manifest != nil || !plan.HasErrors(r.Diagnostics) || r.Diagnostics[0].Summary != "busy" {
+	if r := q.Status.Results[1]; r.Manifest != nil || !diag.HasErrors(r.Diagnostics) || r.Diagnostics[0].Summary != "busy" {
 		t.Errorf("of what cannot be read: %+v", r)
 	}
 }
@@ -171,7 +171,7 @@ func TestQueryLooksForOne(t *testing.T) {
 				t.Fatal(err)
 			}
 			if tc.failed != "" {
-				if !plan.HasErrors(q.Status.Diagnostics) || q.Status.Diagnostics[0].Summary != tc.failed || len(q.Status.Results) != 0 {
+				if !diag.HasErrors(q.Status.Diagnostics) || q.Status.Diagnostics[0].Summary != tc.failed || len(q.Status.Results) != 0 {
 					t.Errorf("got %+v, want %q", q.Status, tc.failed)
 				}
 				return

@@ -5,7 +5,7 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
-	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/schema"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -52,7 +52,7 @@ type resource struct {
 	obj       *unstructured.Unstructured
 	ref       v1alpha1.ObjectReference
 	mode      v1alpha1.Mode
-	addr      plan.Address
+	addr      lang.Address
 	entry     catalog.Entry
 	schema    *schema.Schema
 	lifecycle lifecycle
@@ -91,13 +91,13 @@ func resourceOf(obj *unstructured.Unstructured, c *catalog.Catalog) (*resource, 
 }
 
 // typeOf finds what a kind stands for; the schema is nil when the provider has no such type.
-func typeOf(p *schema.Provider, kind string) (v1alpha1.Mode, plan.Address, *schema.Schema) {
+func typeOf(p *schema.Provider, kind string) (v1alpha1.Mode, lang.Address, *schema.Schema) {
 	managed := v1alpha1.TypeOf(kind)
 	if s := p.Resources[managed]; s != nil {
-		return v1alpha1.ModeManaged, plan.Address{Type: managed}, s
+		return v1alpha1.ModeManaged, lang.Address{Type: managed}, s
 	}
 	mode, name := v1alpha1.ParseKind(kind)
-	addr := plan.Address{Mode: mode, Type: name}
+	addr := lang.Address{Mode: mode, Type: name}
 	switch mode {
 	case v1alpha1.ModeData:
 		return mode, addr, p.DataSources[name]
@@ -106,7 +106,7 @@ func typeOf(p *schema.Provider, kind string) (v1alpha1.Mode, plan.Address, *sche
 	case v1alpha1.ModeAction:
 		return mode, addr, p.Actions[name]
 	default:
-		return mode, plan.Address{Type: managed}, nil
+		return mode, lang.Address{Type: managed}, nil
 	}
 }
 

@@ -11,14 +11,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/hykube/hykube/api/v1alpha1"
-	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/graph"
 )
 
 func TestRunWorksSideBySideWithinItsWidth(t *testing.T) {
 	const n, width = 50, 4
 	var now, most atomic.Int32
 	full := make(chan struct{})
-	tracker := plan.NewTracker(n, func(int) []int { return nil })
+	tracker := graph.NewTracker(n, func(int) []int { return nil })
 	err := run(t.Context(), tracker, width, func(context.Context, int) (bool, error) {
 		c := now.Add(1)
 		defer now.Add(-1)
@@ -44,7 +44,7 @@ func TestRunLeavesOutWhatDependsOnAFailure(t *testing.T) {
 	deps := [][]int{nil, {0}, {1}, nil}
 	var mu sync.Mutex
 	var done []int
-	err := run(t.Context(), plan.NewTracker(4, func(i int) []int { return deps[i] }), 2, func(_ context.Context, i int) (bool, error) {
+	err := run(t.Context(), graph.NewTracker(4, func(i int) []int { return deps[i] }), 2, func(_ context.Context, i int) (bool, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		done = append(done, i)
@@ -59,7 +59,7 @@ func TestRunLeavesOutWhatDependsOnAFailure(t *testing.T) {
 func TestRunStopsHandingOutAfterAnError(t *testing.T) {
 	broken := errors.New("the store is gone")
 	calls := 0
-	err := run(t.Context(), plan.NewTracker(10, func(int) []int { return nil }), 1, func(context.Context, int) (bool, error) {
+	err := run(t.Context(), graph.NewTracker(10, func(int) []int { return nil }), 1, func(context.Context, int) (bool, error) {
 		calls++
 		return false, broken
 	})

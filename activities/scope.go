@@ -12,7 +12,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/instance"
+	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/internal/spelling"
 
@@ -27,14 +29,14 @@ type scope struct {
 	who       *v1alpha1.Identity
 	namespace string
 	// planned is what resources of the plan will be; nil while the plan is applied, when no value may be unknown.
-	planned func(plan.Address) (cty.Value, bool)
-	calls   func() plan.Functions
+	planned func(lang.Address) (cty.Value, bool)
+	calls   func() lang.Functions
 	// plan is the one whose expressions are evaluated; nil when there is none.
 	plan *v1alpha1.Plan
 	// home is the namespace of whose expressions are meant; empty for the scope's own.
 	home string
 	// trail are the ephemeral resources that are being opened, each for the one before it.
-	trail []plan.Address
+	trail []lang.Address
 
 	*memory
 }
@@ -44,9 +46,9 @@ type memory struct {
 	mu sync.Mutex
 	// may remembers what may be read, and data what was read of ConfigMaps and Secrets.
 	may  map[readable]bool
-	data map[plan.Address]cty.Value
+	data map[lang.Address]cty.Value
 	// open holds the values of the ephemeral resources that are open.
-	open map[plan.Address]cty.Value
+	open map[lang.Address]cty.Value
 	// secrets are the sensitive texts that providers are told, and may repeat.
 	secrets *plan.Secrets
 	// undo closes them, in the order in which they were opened.
@@ -60,29 +62,29 @@ type readable struct{ namespace, group, resource, name string }
 
 // newScope returns the scope of the resources of a namespace. planned tells what the plan makes of a resource; it is nil
 // when the plan is applied, and only what is recorded counts.
-func (a *Activities) newScope(po *v1alpha1.Plan, namespace string, planned func(plan.Address) (cty.Value, bool)) *scope {
+func (a *Activities) newScope(po *v1alpha1.Plan, namespace string, planned func(lang.Address) (cty.Value, bool)) *scope {
 	s := a.scopeOf(po.Status.RequestedBy, namespace, planned)
 	s.plan = po
 	return s
 }
 
-func (a *Activities) scopeOf(who *v1alpha1.Identity, namespace string, planned func(plan.Address) (cty.Value, bool)) *scope {
+func (a *Activities) scopeOf(who *v1alpha1.Identity, namespace string, planned func(lang.Address) (cty.Value, bool)) *scope {
 	return &scope{
 		Activities: a, who: who, namespace: namespace, planned: planned,
 		calls:  sync.OnceValue(a.providerFunctions),
-		memory: &memory{may: map[readable]bool{}, data: map[plan.Address]cty.Value{}, open: map[plan.Address]cty.Value{}, secrets: new(plan.Secrets)},
+		memory: &memory{may: map[readable]bool{}, data: map[lang.Address]cty.Value{}, open: map[lang.Address]cty.Value{}, secrets: new(plan.Secrets)},
 	}
 }
 
 // functions are those that the installed providers define.
-func (s *scope) functions() plan.Functions { return s.calls() }
+func (s *scope) functions() lang.Functions { return s.calls() }
 
 // moment is when the expressions of an object are evaluated. While the plan is made, what only its apply can tell is left open.
-func (s *scope) moment(r *resource) plan.Moment {
+func (s *scope) moment(r *resource) lang.Moment {
 	if s.plan == nil {
-		return plan.Moment{}
+		return lang.Moment{}
 	}
-	m := plan.Moment{Planned: s.plan.CreationTimestamp.Time}
+	m := lang.Moment{Planned: s.plan.CreationTimestamp.Time}
 	if at := s.plan.Spec.Timestamp; at != nil {
 		m.Planned = at.Time
 	}
@@ -93,7 +95,7 @@ func (s *scope) moment(r *resource) plan.Moment {
 }
 
 // value is the value of what an address names; ok is false when there is none.
-func (s *scope) value(ctx context.Context, addr plan.Address) (v cty.Value, ok bool, err error) {
+func (s *scope) value(ctx context.Context, addr lang.Address) (v cty.Value, ok bool, err error) {
 	if addr.Namespace == "" {
 		addr.Namespace = s.home
 	}
@@ -106,7 +108,7 @@ func (s *scope) value(ctx context.Context, addr plan.Address) (v cty.Value, ok b
 }
 
 // found is the value as it was planned, read or recorded, whoever asks. The address is from the scope's namespace.
-func (s *scope) found(ctx context.Context, addr plan.Address) (v cty.Value, ok bool, err error) {
+func (s *scope) found(ctx context.Context, addr lang.Address) (v cty.Value, ok bool, err error) {
 	if addr.Namespace == "" && s.planned != nil {
 		if v, ok := s.planned(addr); ok {
 			return v, true, nil
@@ -126,7 +128,7 @@ func (s *scope) found(ctx context.Context, addr plan.Address) (v cty.Value, ok b
 }
 
 // recorded is the value of a resource or data source as the ledger has it.
-func (s *scope) recorded(ctx context.Context, addr plan.Address) (v cty.Value, ok bool, err error) {
+func (s *scope) recorded(ctx context.Context, addr lang.Address) (v cty.Value, ok bool, err error) {
 	found := false
 	for r, err := range s.objects(ctx, addr) {
 		if err != nil {
@@ -143,7 +145,7 @@ func (s *scope) recorded(ctx context.Context, addr plan.Address) (v cty.Value, o
 		if v, err = instance.Recorded(&rec.State, r.schema); err != nil {
 			return cty.NilVal, false, fmt.Errorf("%s: %w", addr, err)
 		}
-		return plan.MarkSensitive(r.schema.Block, v), true, nil
+		return lang.MarkSensitive(r.schema.Block, v), true, nil
 	}
 	if found && addr.Namespace != "" {
 		return cty.NilVal, false, &absentError{fmt.Sprintf("%s has no values yet: apply a plan in the namespace %q first", addr, addr.Namespace)}
@@ -153,7 +155,7 @@ func (s *scope) recorded(ctx context.Context, addr plan.Address) (v cty.Value, o
 
 // objects reads the objects that an address may mean: one of each provider that has the type. One of another namespace must
 // be readable for whoever asked for the plan.
-func (s *scope) objects(ctx context.Context, addr plan.Address) func(yield func(*resource, error) bool) {
+func (s *scope) objects(ctx context.Context, addr lang.Address) func(yield func(*resource, error) bool) {
 	return func(yield func(*resource, error) bool) {
 		var refused error
 		found := false
@@ -199,7 +201,7 @@ func (s *scope) objects(ctx context.Context, addr plan.Address) func(yield func(
 }
 
 // keys is a ConfigMap or Secret as an object of its keys. What is no text is written in base64, as kubectl shows it.
-func (s *scope) keys(ctx context.Context, addr plan.Address) (cty.Value, error) {
+func (s *scope) keys(ctx context.Context, addr lang.Address) (cty.Value, error) {
 	s.mu.Lock()
 	v, known := s.data[addr]
 	s.mu.Unlock()
@@ -211,7 +213,7 @@ func (s *scope) keys(ctx context.Context, addr plan.Address) (cty.Value, error) 
 		namespace = s.namespace
 	}
 	resource, read := "configmaps", s.Configs.ConfigMap
-	if addr.Type == plan.TypeSecret {
+	if addr.Type == lang.TypeSecret {
 		resource, read = "secrets", s.Configs.SecretData
 	}
 	if err := s.mayRead(ctx, readable{namespace, "", resource, addr.Name}); err != nil {
@@ -235,8 +237,8 @@ func (s *scope) keys(ctx context.Context, addr plan.Address) (cty.Value, error) 
 			text = base64.StdEncoding.EncodeToString(data[key])
 		}
 		vals[key] = cty.StringVal(text)
-		if addr.Type == plan.TypeSecret {
-			vals[key] = vals[key].Mark(plan.Sensitive)
+		if addr.Type == lang.TypeSecret {
+			vals[key] = vals[key].Mark(lang.Sensitive)
 		}
 	}
 	v = cty.ObjectVal(vals)
@@ -248,9 +250,9 @@ func (s *scope) keys(ctx context.Context, addr plan.Address) (cty.Value, error) 
 
 // instead says what to do about a ConfigMap or a Secret that is not there. It suggests another ConfigMap to those who may read
 // all of the namespace. Names of Secrets are never suggested: a plan may be read by others than who made it.
-func (s *scope) instead(ctx context.Context, addr plan.Address, namespace string) (string, error) {
+func (s *scope) instead(ctx context.Context, addr lang.Address, namespace string) (string, error) {
 	const correct = "; create it, or correct the reference"
-	if addr.Type != plan.TypeConfigMap {
+	if addr.Type != lang.TypeConfigMap {
 		return correct, nil
 	}
 	if err := s.mayRead(ctx, readable{namespace, "", "configmaps", ""}); err != nil {
@@ -323,11 +325,11 @@ type look struct {
 }
 
 type failedLook struct {
-	addr plan.Address
+	addr lang.Address
 	err  error
 }
 
-func (l *look) up(addr plan.Address) (cty.Value, bool) {
+func (l *look) up(addr lang.Address) (cty.Value, bool) {
 	v, ok, err := l.scope.value(l.ctx, addr)
 	l.scope.heed(v)
 	if err != nil {
@@ -339,8 +341,8 @@ func (l *look) up(addr plan.Address) (cty.Value, bool) {
 
 // unread says what could not be read, and where it is referred to; nil when all could. What may pass stays as it is, since
 // others look at it.
-func (l *look) unread(refs []plan.Reference) error {
-	var diags plan.Diagnostics
+func (l *look) unread(refs []lang.Reference) error {
+	var diags diag.Diagnostics
 	for _, f := range l.failed {
 		summary := "Reference to something that is not there"
 		if _, ok := errors.AsType[*ForbiddenError](f.err); ok {
@@ -366,10 +368,10 @@ func (l *look) config(r *resource) (config cty.Value, open bool, err error) {
 	if open, err = l.holds(r, preconditions, cty.NilVal); err != nil {
 		return cty.NilVal, open, err
 	}
-	parsed, diags := plan.ConfigOptions{
+	parsed, diags := lang.ConfigOptions{
 		Functions: l.scope.functions(), Namespace: r.ref.Namespace, Ephemeral: r.mode == v1alpha1.ModeEphemeral, Moment: l.scope.moment(r),
 	}.Parse(r.spec(), r.schema.Block)
-	if plan.HasErrors(diags) {
+	if diag.HasErrors(diags) {
 		return cty.NilVal, open, &instance.DiagnosticsError{Operation: "read spec", Diagnostics: diags}
 	}
 	config, diags = parsed.Evaluate(l.up)
@@ -377,7 +379,7 @@ func (l *look) config(r *resource) (config cty.Value, open bool, err error) {
 	if l.err != nil {
 		return cty.NilVal, open, l.unread(parsed.References()) // what could not be read is not unknown: nothing may be made of it
 	}
-	if plan.HasErrors(diags) {
+	if diag.HasErrors(diags) {
 		return cty.NilVal, open, &instance.DiagnosticsError{Operation: "evaluate spec", Diagnostics: diags}
 	}
 	if err := tellable(r, config); err != nil {

@@ -12,21 +12,22 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/instance"
-	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/lang"
 )
 
 // read evaluates an expression in a scope.
 func read(t *testing.T, s *scope, expression string) (cty.Value, error) {
 	t.Helper()
-	e, diags := plan.ParseExpression(expression, "spec.x", plan.ExpressionOptions{Functions: s.functions()})
-	if plan.HasErrors(diags) {
+	e, diags := lang.ParseExpression(expression, "spec.x", lang.ExpressionOptions{Functions: s.functions()})
+	if diag.HasErrors(diags) {
 		t.Fatalf("%s: %+v", expression, diags)
 	}
 	l := &look{ctx: t.Context(), scope: s}
 	v, diags := e.Evaluate(l.up, cty.NilVal)
 	err := l.unread(e.References())
-	if err == nil && plan.HasErrors(diags) {
+	if err == nil && diag.HasErrors(diags) {
 		err = &instance.DiagnosticsError{Diagnostics: diags}
 	}
 	if de, ok := errors.AsType[*instance.DiagnosticsError](err); ok {
@@ -55,13 +56,13 @@ func TestScope(t *testing.T) {
 	for _, name := range []string{"team/configmaps/private", "private/test-things/net", "private/configmaps/"} {
 		w.forbidden[name] = true
 	}
-	planned := func(addr plan.Address) (cty.Value, bool) {
-		if addr == (plan.Address{Type: "test_thing", Name: "planned"}) {
+	planned := func(addr lang.Address) (cty.Value, bool) {
+		if addr == (lang.Address{Type: "test_thing", Name: "planned"}) {
 			return cty.ObjectVal(map[string]cty.Value{"id": cty.UnknownVal(cty.String)}), true
 		}
 		return cty.NilVal, false
 	}
-	hush := cty.StringVal("hush").Mark(plan.Sensitive)
+	hush := cty.StringVal("hush").Mark(lang.Sensitive)
 	for name, tc := range map[string]struct {
 		expression string
 		want       cty.Value
@@ -130,15 +131,15 @@ func TestScopeAsksForRightsOnce(t *testing.T) {
 	if diff := cmp.Diff([]string{"team/secrets/db", "shared/test-things/net", "shared/test-things/state/"}, w.asked); diff != "" {
 		t.Errorf("asked for (-want +got):\n%s", diff)
 	}
-	v, _, err := s.value(t.Context(), plan.Address{Type: plan.TypeSecret, Name: "db"})
-	if err != nil || !v.GetAttr("password").HasMark(plan.Sensitive) {
+	v, _, err := s.value(t.Context(), lang.Address{Type: lang.TypeSecret, Name: "db"})
+	if err != nil || !v.GetAttr("password").HasMark(lang.Sensitive) {
 		t.Errorf("got %#v, %v; want a value that is marked", v, err)
 	}
 	s = w.scopeOf(nil, "team", nil)
 	if _, err := read(t, s, "${secret.db.password}"); err == nil {
 		t.Error("a Secret was read for nobody")
 	}
-	if _, _, err := s.value(t.Context(), plan.Address{Mode: v1alpha1.ModeAction, Type: "test_reboot", Name: "now"}); err != nil {
+	if _, _, err := s.value(t.Context(), lang.Address{Mode: v1alpha1.ModeAction, Type: "test_reboot", Name: "now"}); err != nil {
 		t.Errorf("the value of an action: %v, want none", err)
 	}
 }
@@ -149,8 +150,8 @@ func TestMoment(t *testing.T) {
 	po := w.plan()
 	po.CreationTimestamp = metav1.Date(2026, 3, 1, 11, 0, 0, 0, time.UTC)
 	thing, other := w.put("test-thing/a", nil, nil), w.put("test-thing/b", nil, nil)
-	nothing := func(plan.Address) (cty.Value, bool) { return cty.NilVal, false }
-	if got, want := w.newScope(po, "team", nothing).moment(thing), (plan.Moment{Planned: po.CreationTimestamp.Time}); got != want {
+	nothing := func(lang.Address) (cty.Value, bool) { return cty.NilVal, false }
+	if got, want := w.newScope(po, "team", nothing).moment(thing), (lang.Moment{Planned: po.CreationTimestamp.Time}); got != want {
 		t.Errorf("while planning: %+v", got)
 	}
 	po.Status.Approval = &v1alpha1.PlanApproval{Decision: v1alpha1.DecisionApproved, At: new(metav1.Date(2026, 3, 2, 11, 0, 0, 0, time.UTC))}
@@ -165,7 +166,7 @@ func TestMoment(t *testing.T) {
 	if next := w.newScope(po, "team", nil).moment(thing); next.Seed == first.Seed {
 		t.Error("two plans have the same seed")
 	}
-	if got := w.scopeOf(po.Status.RequestedBy, "team", nil).moment(thing); got != (plan.Moment{}) {
+	if got := w.scopeOf(po.Status.RequestedBy, "team", nil).moment(thing); got != (lang.Moment{}) {
 		t.Errorf("without a plan: %+v", got)
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
-	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/lang"
 )
 
 // settings are the ProviderConfigs of a namespace while it is surveyed: each is read once.
@@ -16,14 +16,14 @@ type settings struct {
 	get   func(name string) (*v1alpha1.ProviderConfig, error)
 	known map[string]*setting
 	// outside is the version of what expressions refer to that no plan of the namespace changes; see the function of that name.
-	outside func(refs []plan.Reference) (version string, ok bool)
+	outside func(refs []lang.Reference) (version string, ok bool)
 }
 
 // setting is one ProviderConfig, with what its expressions refer to. What uses it depends on that:
 // https://developer.hashicorp.com/terraform/language/providers/configuration#provider-configuration-1
 type setting struct {
 	cfg        *v1alpha1.ProviderConfig
-	references []plan.Reference
+	references []lang.Reference
 	checked    bool
 	// version is another one when something in it, or outside of the namespace's plans, was changed; told is false when only a look
 	// at what is made with it tells.
@@ -36,7 +36,7 @@ func (a *Activities) settings(ctx context.Context, po *v1alpha1.Plan) *settings 
 	return &settings{
 		get:     func(name string) (*v1alpha1.ProviderConfig, error) { return a.Configs.Get(ctx, po.Namespace, name) },
 		known:   map[string]*setting{},
-		outside: func(refs []plan.Reference) (string, bool) { return scope.outside(ctx, refs) },
+		outside: func(refs []lang.Reference) (string, bool) { return scope.outside(ctx, refs) },
 	}
 }
 
@@ -116,23 +116,23 @@ func (n *node) configure(s *settings) error {
 }
 
 // names says whether an expression of the ProviderConfig, which may be nil, refers to something.
-func (s *setting) names(addr plan.Address) bool {
-	return s != nil && slices.ContainsFunc(s.references, func(ref plan.Reference) bool { return ref.Address == addr })
+func (s *setting) names(addr lang.Address) bool {
+	return s != nil && slices.ContainsFunc(s.references, func(ref lang.Reference) bool { return ref.Address == addr })
 }
 
 // problem is an error at a reference of the ProviderConfig.
-func (s *setting) problem(at plan.Reference, summary, detail string) v1alpha1.Diagnostic {
+func (s *setting) problem(at lang.Reference, summary, detail string) v1alpha1.Diagnostic {
 	return v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: summary, Detail: detail, Address: "ProviderConfig/" + s.cfg.Name, Attribute: at.Field}
 }
 
 // resolveSetting checks that what the ProviderConfig of a node refers to is there and stays.
-func (s *survey) resolveSetting(n *node, c plan.Catalog) {
+func (s *survey) resolveSetting(n *node, c lang.Catalog) {
 	set := n.setting
 	if set == nil || set.checked {
 		return
 	}
 	set.checked = true
-	diags := plan.CheckReferences(set.references, c)
+	diags := lang.CheckReferences(set.references, c)
 	for i := range diags {
 		diags[i].Address = cmp.Or(diags[i].Address, "ProviderConfig/"+set.cfg.Name)
 	}

@@ -9,7 +9,10 @@ import (
 	"time"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/graph"
 	"github.com/hykube/hykube/internal/instance"
+	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/workflows"
@@ -62,7 +65,7 @@ func (a *Activities) Lane(ctx context.Context, p workflows.Plan) error {
 	if err != nil {
 		return err
 	}
-	tracker := plan.NewTracker(len(work.steps), func(i int) []int { return work.steps[i].DependsOn })
+	tracker := graph.NewTracker(len(work.steps), func(i int) []int { return work.steps[i].DependsOn })
 	return run(ctx, tracker, width, func(ctx context.Context, i int) (bool, error) {
 		if cancelled, err := a.cancelled(ctx, p); err != nil || cancelled {
 			return false, err
@@ -198,7 +201,7 @@ type stepRun struct {
 	// scope is what the step's expressions see; nil when it has none.
 	scope *scope
 	// warnings are what the provider said beside its answers.
-	warnings plan.Diagnostics
+	warnings diag.Diagnostics
 	// asked is what the provider is about to be asked to do, from when that is written down.
 	asked v1alpha1.Action
 	// answered is set once the provider was asked to make the change, whatever came of it.
@@ -232,11 +235,11 @@ func (s *stepRun) record(ctx context.Context, in workflows.StepInput, err error)
 		}
 		c.Diagnostics = append(s.warnings, diagnosticsOf(err)...)
 	}
-	addr, _ := plan.ParseAddress(c.Address)
+	addr, _ := lang.ParseAddress(c.Address)
 	if err == nil && len(s.warnings) > 0 {
 		c.Diagnostics = append(c.Diagnostics, s.warnings...)
 	}
-	c.Diagnostics = s.scope.maskAll(plan.WithAddress(c.Diagnostics, addr))
+	c.Diagnostics = s.scope.maskAll(lang.WithAddress(c.Diagnostics, addr))
 	c.Message = s.scope.mask(c.Message)
 	if c.State != v1alpha1.ChangeRunning {
 		c.FinishedAt = now()
@@ -427,7 +430,7 @@ func (s *stepRun) make(ctx context.Context) error {
 		return s.remember(ctx, r, rec)
 	case s.brokeBefore(rec):
 		s.recall(rec)
-		return &instance.DiagnosticsError{Operation: "apply", Diagnostics: plan.Diagnostics{problem(r.addr, "Create failed",
+		return &instance.DiagnosticsError{Operation: "apply", Diagnostics: diag.Diagnostics{problem(r.addr, "Create failed",
 			"The create ended in an error, which was lost when the server stopped, and left something behind. The next plan replaces it.")}}
 	case resumed && rec.Intent.Action == v1alpha1.ActionCreate:
 		return &unknownError{lostCreate(r.addr, rec.Intent)}

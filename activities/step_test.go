@@ -9,6 +9,7 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
+	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/plan"
@@ -77,7 +78,7 @@ func TestTakingUpAStep(t *testing.T) {
 
 func TestFailuresThatPass(t *testing.T) {
 	said := func(summary, detail string) error {
-		return &instance.DiagnosticsError{Operation: "apply", Diagnostics: plan.Diagnostics{{Severity: v1alpha1.SeverityError, Summary: summary, Detail: detail}}}
+		return &instance.DiagnosticsError{Operation: "apply", Diagnostics: diag.Diagnostics{{Severity: v1alpha1.SeverityError, Summary: summary, Detail: detail}}}
 	}
 	for name, test := range map[string]struct {
 		err                  error

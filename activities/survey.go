@@ -7,8 +7,10 @@ import (
 	"strings"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/graph"
+	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
-	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/internal/schema"
 	"github.com/hykube/hykube/workflows"
 
@@ -41,7 +43,7 @@ func (a *Activities) Survey(ctx context.Context, p workflows.Plan) (workflows.Su
 	s.index()
 	s.findMoves()
 	visited := s.visit(a)
-	if plan.HasErrors(s.diags) {
+	if diag.HasErrors(s.diags) {
 		return workflows.Surveyed{Invalid: true}, a.refuse(ctx, p, nodes, s.diags)
 	}
 	result := workflows.Surveyed{Resources: s.inScope, Visited: len(visited), Recorded: s.recorded}
@@ -63,20 +65,20 @@ func (a *Activities) Survey(ctx context.Context, p workflows.Plan) (workflows.Su
 type survey struct {
 	spec   *v1alpha1.PlanSpec
 	nodes  []*node
-	diags  plan.Diagnostics
-	byAddr map[plan.Address]int
+	diags  diag.Diagnostics
+	byAddr map[lang.Address]int
 	// inScope counts the nodes in scope, and recorded those of them that are resources whose infrastructure is recorded.
 	inScope, recorded int
 	// targets are the addresses of spec.targets.
-	targets map[plan.Address]bool
+	targets map[lang.Address]bool
 	// picked says whether the spec names a node, or everything. The rest of the scope goes along with what is named.
 	picked func(*node) bool
 	// byType is made when an error first asks for it.
-	byType map[plan.Address][]string
+	byType map[lang.Address][]string
 }
 
 func (s *survey) index() {
-	s.byAddr = make(map[plan.Address]int, len(s.nodes))
+	s.byAddr = make(map[lang.Address]int, len(s.nodes))
 	for i, n := range s.nodes {
 		if other, twice := s.byAddr[n.addr]; twice {
 			s.diags = append(s.diags, problem(n.addr, "Ambiguous address", fmt.Sprintf(
@@ -86,7 +88,7 @@ func (s *survey) index() {
 	}
 }
 
-func (s *survey) indexes(addrs []plan.Address) []int {
+func (s *survey) indexes(addrs []lang.Address) []int {
 	out := make([]int, 0, len(addrs))
 	for _, a := range addrs {
 		if i, ok := s.byAddr[a]; ok {
@@ -103,7 +105,7 @@ func (s *survey) visit(a *Activities) []int {
 	s.spreadCreatesFirst(scope)
 	forced := setOf(append(s.addresses("spec.replace", s.spec.Replace), s.addresses("spec.invoke", s.spec.Invoke)...))
 
-	graph := make([]plan.Node, len(s.nodes))
+	edges := make([]graph.Node, len(s.nodes))
 	member := make([]bool, len(s.nodes))
 	for _, i := range scope {
 		n := s.nodes[i]
@@ -113,23 +115,23 @@ func (s *survey) visit(a *Activities) []int {
 		}
 		s.diags = append(s.diags, n.invalid...)
 		s.resolve(n, a)
-		graph[i] = plan.Node{Changed: s.changed(n) || forced[n.addr], Deps: s.indexes(n.dependsOn)}
+		edges[i] = graph.Node{Changed: s.changed(n) || forced[n.addr], Deps: s.indexes(n.dependsOn)}
 		if !n.wanted {
 			// What is destroyed is ordered by what it depended on when it was applied.
-			graph[i].Deps = nil
+			edges[i].Deps = nil
 		}
 	}
-	visited := slices.DeleteFunc(plan.Select(graph), func(i int) bool { return !member[i] || !s.takesPart(s.nodes[i]) })
-	if plan.HasErrors(s.diags) {
+	visited := slices.DeleteFunc(graph.Select(edges), func(i int) bool { return !member[i] || !s.takesPart(s.nodes[i]) })
+	if diag.HasErrors(s.diags) {
 		return nil
 	}
 	local := make(map[int]int, len(visited))
 	for k, i := range visited {
 		local[i] = k
 	}
-	order, cycle := plan.Order(len(visited), func(k int) []int {
+	order, cycle := graph.Order(len(visited), func(k int) []int {
 		var deps []int
-		for _, d := range graph[visited[k]].Deps {
+		for _, d := range edges[visited[k]].Deps {
 			if l, ok := local[d]; ok {
 				deps = append(deps, l)
 			}
@@ -137,7 +139,7 @@ func (s *survey) visit(a *Activities) []int {
 		return deps
 	})
 	if cycle != nil {
-		text := plan.CycleText(cycle, func(k int) string { return s.nodes[visited[k]].addr.String() })
+		text := graph.CycleText(cycle, func(k int) string { return s.nodes[visited[k]].addr.String() })
 		s.diags = append(s.diags, problem(s.nodes[visited[cycle[0]]].addr, "Cycle",
 			fmt.Sprintf("These resources refer to each other in a circle, so none of them can come first: %s. %sRemove one of the references.", text, s.through(visited, cycle))))
 		return nil
@@ -163,7 +165,7 @@ func (s *survey) scope() []int {
 		}
 	}
 	var roots []int
-	graph := make([]plan.Node, len(s.nodes))
+	edges := make([]graph.Node, len(s.nodes))
 	s.picked = func(n *node) bool { return all || s.targets[n.addr] || selector.Matches(labels.Set(n.obj.GetLabels())) }
 	for i, n := range s.nodes {
 		picked := s.picked(n)
@@ -174,7 +176,7 @@ func (s *survey) scope() []int {
 		if !n.wanted || s.spec.RefreshOnly {
 			deps = n.requires
 		}
-		graph[i] = plan.Node{Changed: picked, Deps: s.indexes(deps)}
+		edges[i] = graph.Node{Changed: picked, Deps: s.indexes(deps)}
 	}
 	if s.spec.Selector != nil && len(roots) == 0 {
 		s.diags = append(s.diags, v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: "No such resource",
@@ -182,28 +184,28 @@ func (s *survey) scope() []int {
 	}
 	var scope []int
 	if s.spec.Destroy {
-		scope = plan.Select(graph)
+		scope = graph.Select(edges)
 	} else {
-		scope = plan.WithDependencies(graph, roots)
+		scope = graph.WithDependencies(edges, roots)
 	}
-	return s.withoutExcluded(scope, graph)
+	return s.withoutExcluded(scope, edges)
 }
 
 // withoutExcluded takes what spec.exclude names out of a scope, and what cannot be done without it.
-func (s *survey) withoutExcluded(scope []int, graph []plan.Node) []int {
+func (s *survey) withoutExcluded(scope []int, edges []graph.Node) []int {
 	excluded := s.indexes(s.addresses("spec.exclude", s.spec.Exclude))
 	if len(excluded) == 0 {
 		return scope
 	}
-	out := plan.WithDependencies(graph, excluded)
+	out := graph.WithDependencies(edges, excluded)
 	if !s.spec.Destroy {
-		for i := range graph {
-			graph[i].Changed = false
+		for i := range edges {
+			edges[i].Changed = false
 		}
 		for _, i := range excluded {
-			graph[i].Changed = true
+			edges[i].Changed = true
 		}
-		out = plan.Select(graph)
+		out = graph.Select(edges)
 	}
 	return slices.DeleteFunc(scope, func(i int) bool {
 		_, found := slices.BinarySearch(out, i)
@@ -214,16 +216,16 @@ func (s *survey) withoutExcluded(scope []int, graph []plan.Node) []int {
 // spreadCreatesFirst finds what has to be created before it is destroyed: what asks for it, and all that it depends on,
 // since a new instance cannot stand on what is gone. What takes no part in the plan asks for nothing, as in Terraform.
 func (s *survey) spreadCreatesFirst(scope []int) {
-	graph := make([]plan.Node, len(s.nodes))
+	edges := make([]graph.Node, len(s.nodes))
 	var roots []int
 	for _, i := range scope {
 		n := s.nodes[i]
-		graph[i].Deps = s.indexes(n.dependsOn)
+		edges[i].Deps = s.indexes(n.dependsOn)
 		if n.wanted && n.mode == v1alpha1.ModeManaged && n.lifecycle.CreateBeforeDestroy {
 			roots = append(roots, i)
 		}
 	}
-	for _, i := range plan.WithDependencies(graph, roots) {
+	for _, i := range graph.WithDependencies(edges, roots) {
 		s.nodes[i].createsFirst = s.nodes[i].mode == v1alpha1.ModeManaged
 	}
 }
@@ -242,10 +244,10 @@ func (s *survey) takesPart(n *node) bool {
 	}
 }
 
-func (s *survey) addresses(field string, texts []string) []plan.Address {
-	var out []plan.Address
+func (s *survey) addresses(field string, texts []string) []lang.Address {
+	var out []lang.Address
 	for i, text := range texts {
-		addr, err := plan.ParseAddress(text)
+		addr, err := lang.ParseAddress(text)
 		if err == nil {
 			if _, ok := s.byAddr[addr]; !ok {
 				err = fmt.Errorf("there is no %s named %q in this namespace%s", addr.Mode.KindOf(addr.Type), addr.Name, s.others(addr))
@@ -260,8 +262,8 @@ func (s *survey) addresses(field string, texts []string) []plan.Address {
 	return out
 }
 
-func setOf(addrs []plan.Address) map[plan.Address]bool {
-	set := make(map[plan.Address]bool, len(addrs))
+func setOf(addrs []lang.Address) map[lang.Address]bool {
+	set := make(map[lang.Address]bool, len(addrs))
 	for _, a := range addrs {
 		set[a] = true
 	}
@@ -273,22 +275,22 @@ func (s *survey) resolve(n *node, a *Activities) {
 	if !n.wanted || n.config == nil {
 		return
 	}
-	catalog := plan.Catalog{
+	catalog := lang.Catalog{
 		Block:  a.block,
-		Exists: func(addr plan.Address) bool { return s.isExternal(addr) || s.exists(addr) },
+		Exists: func(addr lang.Address) bool { return s.isExternal(addr) || s.exists(addr) },
 	}
 	if len(s.diags) < maxDiagnostics { // the Plan shows no more of them, and to look for near names takes longest
 		catalog.Types, catalog.Names = a.Catalog.TypeNamesOf, s.names
 	}
 	s.resolveSetting(n, catalog)
-	diags := append(plan.CheckReferences(n.references, catalog), n.config.CheckTypes(catalog)...)
+	diags := append(lang.CheckReferences(n.references, catalog), n.config.CheckTypes(catalog)...)
 	for _, e := range n.expressions {
 		diags = append(diags, e.CheckTypes(catalog)...)
 	}
-	s.diags = append(s.diags, plan.WithAddress(diags, n.addr)...)
-	declared := map[plan.Address]bool{}
+	s.diags = append(s.diags, lang.WithAddress(diags, n.addr)...)
+	declared := map[lang.Address]bool{}
 	for _, text := range n.lifecycle.DependsOn {
-		if addr, err := plan.ParseAddress(text); err == nil {
+		if addr, err := lang.ParseAddress(text); err == nil {
 			declared[addr] = true
 		}
 	}
@@ -313,17 +315,17 @@ func (s *survey) resolve(n *node, a *Activities) {
 
 // isExternal says whether an address is of another namespace or a ConfigMap or Secret: whether those exist is found out
 // when they are read.
-func (s *survey) isExternal(addr plan.Address) bool {
-	return addr.Namespace != "" || addr.Type == plan.TypeConfigMap || addr.Type == plan.TypeSecret
+func (s *survey) isExternal(addr lang.Address) bool {
+	return addr.Namespace != "" || addr.Type == lang.TypeConfigMap || addr.Type == lang.TypeSecret
 }
 
-func (s *survey) exists(addr plan.Address) bool {
+func (s *survey) exists(addr lang.Address) bool {
 	_, ok := s.byAddr[addr]
 	return ok
 }
 
 // block is the schema of what an address names; nil when no provider has the type.
-func (a *Activities) block(addr plan.Address) *schema.Block {
+func (a *Activities) block(addr lang.Address) *schema.Block {
 	if t := a.Catalog.Schema(addr.Mode, addr.Type); t != nil {
 		return t.Block
 	}
@@ -331,22 +333,22 @@ func (a *Activities) block(addr plan.Address) *schema.Block {
 }
 
 // names lists the names of the objects of the type of an address, sorted.
-func (s *survey) names(of plan.Address) []string {
+func (s *survey) names(of lang.Address) []string {
 	if s.byType == nil {
-		s.byType = map[plan.Address][]string{}
+		s.byType = map[lang.Address][]string{}
 		for addr := range s.byAddr {
-			key := plan.Address{Mode: addr.Mode, Type: addr.Type}
+			key := lang.Address{Mode: addr.Mode, Type: addr.Type}
 			s.byType[key] = append(s.byType[key], addr.Name)
 		}
 		for _, names := range s.byType {
 			slices.Sort(names)
 		}
 	}
-	return s.byType[plan.Address{Mode: of.Mode, Type: of.Type}]
+	return s.byType[lang.Address{Mode: of.Mode, Type: of.Type}]
 }
 
 // others says what there is instead of an address that there is not.
-func (s *survey) others(addr plan.Address) string {
+func (s *survey) others(addr lang.Address) string {
 	const most = 5
 	names := s.names(addr)
 	switch {
@@ -385,7 +387,7 @@ func (s *survey) changed(n *node) bool {
 // changes makes the open changes of the visited nodes, which are in order, and after them those of what earlier replaces
 // left behind.
 func (s *survey) changes(visited []int) []*ledger.Change {
-	position := make(map[plan.Address]int32, len(visited))
+	position := make(map[lang.Address]int32, len(visited))
 	var nodes []*node
 	for _, i := range visited {
 		if n := s.nodes[i]; n.mode != v1alpha1.ModeEphemeral {
@@ -449,11 +451,11 @@ func (s *survey) changes(visited []int) []*ledger.Change {
 // keepsOld returns what says whether the old instance of a node that is created first stays for a later plan. As in Terraform, a
 // target takes what it depends on along, and not the end of what that leaves behind; elsewhere the old instance stays while
 // something stands on it that takes no part in the plan.
-func (s *survey) keepsOld(position map[plan.Address]int32) func(*node) bool {
+func (s *survey) keepsOld(position map[lang.Address]int32) func(*node) bool {
 	if len(s.targets) > 0 {
 		return func(n *node) bool { return !s.targets[n.addr] }
 	}
-	held := map[plan.Address]bool{}
+	held := map[lang.Address]bool{}
 	for _, n := range s.nodes {
 		if _, visited := position[n.addr]; !visited && n.record.Living() && (len(s.spec.Exclude) > 0 || s.spec.Selector != nil) {
 			for _, addr := range n.requires {
@@ -473,14 +475,14 @@ func (n *node) deposed() []ledger.Deposed {
 }
 
 // beyond is behind without ephemeral resources, which have no changes.
-func (s *survey) beyond(addrs []plan.Address, modes ...v1alpha1.Mode) []plan.Address {
-	return slices.DeleteFunc(s.behind(addrs, modes...), func(addr plan.Address) bool { return addr.Mode == v1alpha1.ModeEphemeral })
+func (s *survey) beyond(addrs []lang.Address, modes ...v1alpha1.Mode) []lang.Address {
+	return slices.DeleteFunc(s.behind(addrs, modes...), func(addr lang.Address) bool { return addr.Mode == v1alpha1.ModeEphemeral })
 }
 
 // behind adds to addresses what those of them that are of the modes depend on themselves, and so on.
-func (s *survey) behind(addrs []plan.Address, modes ...v1alpha1.Mode) []plan.Address {
-	var out []plan.Address
-	seen := map[plan.Address]bool{}
+func (s *survey) behind(addrs []lang.Address, modes ...v1alpha1.Mode) []lang.Address {
+	var out []lang.Address
+	seen := map[lang.Address]bool{}
 	for queue := slices.Clone(addrs); len(queue) > 0; queue = queue[1:] {
 		addr := queue[0]
 		if seen[addr] {
@@ -496,11 +498,11 @@ func (s *survey) behind(addrs []plan.Address, modes ...v1alpha1.Mode) []plan.Add
 }
 
 // refuse ends a plan that cannot be made, in the Plan's conditions and in those of the objects that are at fault.
-func (a *Activities) refuse(ctx context.Context, p workflows.Plan, nodes []*node, diags plan.Diagnostics) error {
+func (a *Activities) refuse(ctx context.Context, p workflows.Plan, nodes []*node, diags diag.Diagnostics) error {
 	if err := a.failPlan(ctx, p, summarize(diags), diags); err != nil {
 		return err
 	}
-	byAddress := map[string]plan.Diagnostics{}
+	byAddress := map[string]diag.Diagnostics{}
 	for _, d := range diags {
 		if d.Severity == v1alpha1.SeverityError {
 			byAddress[d.Address] = append(byAddress[d.Address], d)

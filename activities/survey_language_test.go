@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/hykube/hykube/api/v1alpha1"
-	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/lang"
 )
 
 // with sets fields of the spec and of the lifecycle of the thing that was added last.
@@ -64,7 +64,7 @@ func TestReplaceIsTriggeredByKinds(t *testing.T) {
 		e.with(nil, lifecycle{ReplaceTriggeredBy: []string{text}})
 		_, diags := e.visit(v1alpha1.PlanSpec{})
 		if want == "" {
-			if n := e.nodes[1]; len(diags) > 0 || !cmp.Equal(n.dependsOn, []plan.Address{{Type: "test_thing", Name: "a"}}) {
+			if n := e.nodes[1]; len(diags) > 0 || !cmp.Equal(n.dependsOn, []lang.Address{{Type: "test_thing", Name: "a"}}) {
 				t.Errorf("%s: depends on %v; %v", text, n.dependsOn, diags)
 			}
 			continue
@@ -112,8 +112,8 @@ func TestManyBadReferencesOfOneThing(t *testing.T) {
 	e.with(map[string]any{"uses": text.String()}, lifecycle{})
 	s := e.survey(v1alpha1.PlanSpec{})
 	asked := 0
-	diags := plan.CheckReferences(e.nodes[10].references, plan.Catalog{
-		Block: e.hands.block, Exists: s.exists, Names: func(plan.Address) []string { asked++; return nil },
+	diags := lang.CheckReferences(e.nodes[10].references, lang.Catalog{
+		Block: e.hands.block, Exists: s.exists, Names: func(lang.Address) []string { asked++; return nil },
 	})
 	if len(diags) != 3000 || asked > 100 {
 		t.Errorf("%d problems, and %d looks at all names", len(diags), asked)

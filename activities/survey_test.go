@@ -15,8 +15,9 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/condition"
+	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
-	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/internal/schema"
 )
 
@@ -69,7 +70,7 @@ func (e *estate) add(thing string) {
 	if !strings.Contains(flags, "!") {
 		n.record.Attributes = []byte(`{}`)
 		if uses != "" {
-			n.requires = []plan.Address{{Type: "test_thing", Name: uses}}
+			n.requires = []lang.Address{{Type: "test_thing", Name: uses}}
 		}
 	}
 	if strings.Contains(flags, "~") {
@@ -91,7 +92,7 @@ func (e *estate) survey(spec v1alpha1.PlanSpec) *survey {
 }
 
 // visit returns the names that a plan looks at, in its order.
-func (e *estate) visit(spec v1alpha1.PlanSpec) ([]string, plan.Diagnostics) {
+func (e *estate) visit(spec v1alpha1.PlanSpec) ([]string, diag.Diagnostics) {
 	s := e.survey(spec)
 	names := []string{}
 	for _, i := range s.visit(e.hands) {
@@ -164,7 +165,7 @@ func TestSurveyVisitsWhatThePlanIsAbout(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, diags := newEstate(t, tc.things...).visit(tc.spec)
-			if plan.HasErrors(diags) {
+			if diag.HasErrors(diags) {
 				t.Fatalf("%+v", diags)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
@@ -189,7 +190,7 @@ func TestSurveyRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, diags := newEstate(t, tc.things...).visit(tc.spec)
-			if !plan.HasErrors(diags) || !strings.Contains(describe(diags), tc.want) {
+			if !diag.HasErrors(diags) || !strings.Contains(describe(diags), tc.want) {
 				t.Errorf("got %q, want an error with %q", describe(diags), tc.want)
 			}
 		})
@@ -198,7 +199,7 @@ func TestSurveyRefuses(t *testing.T) {
 
 func TestABrokenObjectOutsideTheTargetsDoesNotMatter(t *testing.T) {
 	got, diags := newEstate(t, "a!", "broken<nothing!").visit(v1alpha1.PlanSpec{Targets: []string{"test_thing.a"}})
-	if diff := cmp.Diff([]string{"a"}, got); diff != "" || plan.HasErrors(diags) {
+	if diff := cmp.Diff([]string{"a"}, got); diff != "" || diag.HasErrors(diags) {
 		t.Errorf("%s %+v", diff, diags)
 	}
 }
@@ -215,7 +216,7 @@ func TestCreateBeforeDestroySpreadsWithinTheTargets(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := newEstate(t, "a", "b<a")
 			e.nodes[1].lifecycle.CreateBeforeDestroy = true
-			if _, diags := e.visit(v1alpha1.PlanSpec{Targets: tc.targets}); plan.HasErrors(diags) {
+			if _, diags := e.visit(v1alpha1.PlanSpec{Targets: tc.targets}); diag.HasErrors(diags) {
 				t.Fatalf("%+v", diags)
 			}
 			if got := e.nodes[0].createsFirst; got != tc.want {
@@ -240,7 +241,7 @@ func TestWhatAProviderConfigRefersTo(t *testing.T) {
 		"itself":  config("itself", "${test_thing.c.id}"),
 		"circle":  config("circle", "${test_thing.d.id}"),
 	}
-	unread := func([]plan.Reference) (string, bool) { return "", true }
+	unread := func([]lang.Reference) (string, bool) { return "", true }
 	reads := 0
 	for name, tc := range map[string]struct {
 		uses map[string]string
@@ -283,7 +284,7 @@ func TestWhatAProviderConfigRefersTo(t *testing.T) {
 				}
 				return
 			}
-			if plan.HasErrors(s.diags) {
+			if diag.HasErrors(s.diags) {
 				t.Fatalf("%+v", s.diags)
 			}
 			if slices.Index(got, "a") > slices.Index(got, "b") || len(got) != len(tc.want) {
@@ -301,7 +302,7 @@ func TestWhatAProviderConfigRefersTo(t *testing.T) {
 		if err := e.nodes[0].configure(all); err != nil { // wanted is false
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff([]plan.Address{{Type: "test_thing", Name: "a"}}, e.nodes[0].requires); diff != "" {
+		if diff := cmp.Diff([]lang.Address{{Type: "test_thing", Name: "a"}}, e.nodes[0].requires); diff != "" {
 			t.Errorf("requires (-want +got):\n%s", diff)
 		}
 	})

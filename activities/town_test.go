@@ -25,8 +25,8 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
+	"github.com/hykube/hykube/internal/graph"
 	"github.com/hykube/hykube/internal/ledger"
-	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/internal/provider"
 	"github.com/hykube/hykube/internal/schema"
 	"github.com/hykube/hykube/workflows"
@@ -265,7 +265,7 @@ func (tn *town) advance(run *planRun) (err error) {
 // steps makes the steps that have not ended, in order, each as often as the workflow would.
 func (tn *town) steps(ctx context.Context, po *v1alpha1.Plan, run *planRun) error {
 	steps := run.begun.Steps
-	order, cycle := plan.Order(len(steps), func(i int) []int { return steps[i].DependsOn })
+	order, cycle := graph.Order(len(steps), func(i int) []int { return steps[i].DependsOn })
 	if cycle != nil {
 		tn.t.Fatalf("steps run in a circle: %v", cycle)
 	}

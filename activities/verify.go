@@ -11,6 +11,8 @@ import (
 	"sync"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/graph"
+	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/plan"
 
@@ -77,7 +79,7 @@ func (w *work) obstacles(moved []string) []int {
 
 // moved says for each change of a plan, none of which was begun, why it is not the one that was planned any more; empty when it is.
 func (a *Activities) moved(ctx context.Context, po *v1alpha1.Plan, w *work) ([]string, error) {
-	refreshed := map[plan.Address]cty.Value{}
+	refreshed := map[lang.Address]cty.Value{}
 	for _, c := range w.changes {
 		addr, value, ok, err := a.refreshed(ctx, c)
 		if err != nil {
@@ -88,12 +90,12 @@ func (a *Activities) moved(ctx context.Context, po *v1alpha1.Plan, w *work) ([]s
 		}
 	}
 	v := &verifier{Activities: a, plan: po, configs: a.settings(ctx, po), functions: a.signatures()}
-	v.scope = a.newScope(po, po.Namespace, func(addr plan.Address) (cty.Value, bool) {
+	v.scope = a.newScope(po, po.Namespace, func(addr lang.Address) (cty.Value, bool) {
 		value, ok := refreshed[addr]
 		return value, ok
 	})
 	why := make([]string, len(w.changes))
-	tracker := plan.NewTracker(len(w.changes), func(int) []int { return nil })
+	tracker := graph.NewTracker(len(w.changes), func(int) []int { return nil })
 	err := run(ctx, tracker, width, func(ctx context.Context, i int) (bool, error) {
 		if idle(w.changes[i]) {
 			return true, nil
@@ -110,7 +112,7 @@ func (a *Activities) moved(ctx context.Context, po *v1alpha1.Plan, w *work) ([]s
 
 // refreshed is what a resource that the plan leaves alone is recorded as once the plan is begun: what was read of it. ok is false
 // when it is recorded already, or moved.
-func (a *Activities) refreshed(ctx context.Context, c *ledger.Change) (addr plan.Address, v cty.Value, ok bool, err error) {
+func (a *Activities) refreshed(ctx context.Context, c *ledger.Change) (addr lang.Address, v cty.Value, ok bool, err error) {
 	if !idle(c) || c.Mode != "" || !c.Refreshed.Exists() {
 		return addr, v, false, nil
 	}
@@ -118,7 +120,7 @@ func (a *Activities) refreshed(ctx context.Context, c *ledger.Change) (addr plan
 	if err != nil || rec.Intent != nil || rec.Digest() != c.Bound.State {
 		return addr, v, false, err
 	}
-	if addr, err = plan.ParseAddress(c.Address); err != nil {
+	if addr, err = lang.ParseAddress(c.Address); err != nil {
 		return addr, v, false, err
 	}
 	block := a.block(addr)
@@ -133,7 +135,7 @@ func (a *Activities) refreshed(ctx context.Context, c *ledger.Change) (addr plan
 type verifier struct {
 	*Activities
 	plan      *v1alpha1.Plan
-	functions plan.Functions
+	functions lang.Functions
 	scope     *scope
 
 	// mu guards configs.
@@ -261,7 +263,7 @@ func (v *verifier) verifyConfig(ctx context.Context, c *ledger.Change, n *node) 
 // verifyReferred looks at the values that a change refers to, as far as the plan itself does not change them.
 func (v *verifier) verifyReferred(ctx context.Context, c *ledger.Change, n *node) error {
 	refs := n.referred()
-	for _, addr := range slices.SortedFunc(maps.Keys(refs), plan.Address.Compare) {
+	for _, addr := range slices.SortedFunc(maps.Keys(refs), lang.Address.Compare) {
 		planned, ok := c.Referred[addr.String()]
 		if !ok {
 			continue
@@ -325,8 +327,8 @@ func (pr *proposal) refer(ctx context.Context, c *ledger.Change, r *resource) er
 }
 
 // referred are the references of a node, of its ProviderConfig too, that have a value which lasts.
-func (n *node) referred() map[plan.Address][]plan.Reference {
-	refs := map[plan.Address][]plan.Reference{}
+func (n *node) referred() map[lang.Address][]lang.Reference {
+	refs := map[lang.Address][]lang.Reference{}
 	all := n.references
 	if n.setting != nil {
 		all = slices.Concat(all, n.setting.references)
@@ -340,7 +342,7 @@ func (n *node) referred() map[plan.Address][]plan.Reference {
 }
 
 // digestOf identifies the attributes of something that references name; empty when they are not known, or nothing is there.
-func (s *scope) digestOf(ctx context.Context, addr plan.Address, refs []plan.Reference) (string, error) {
+func (s *scope) digestOf(ctx context.Context, addr lang.Address, refs []lang.Reference) (string, error) {
 	v, ok, err := s.value(ctx, addr)
 	if err != nil || !ok {
 		return "", err

@@ -11,8 +11,8 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
+	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
-	"github.com/hykube/hykube/internal/plan"
 
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -120,7 +120,7 @@ func configMoved(name string) error {
 
 // outside is the version of what expressions refer to that no plan of this namespace changes, such as a ConfigMap; ok is false when
 // only a look at whatever follows it tells, since it cannot be read now.
-func (s *scope) outside(ctx context.Context, refs []plan.Reference) (version string, ok bool) {
+func (s *scope) outside(ctx context.Context, refs []lang.Reference) (version string, ok bool) {
 	h := sha256.New()
 	for _, ref := range refs {
 		if ref.Namespace == "" && !ref.Stored() {

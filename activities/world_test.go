@@ -20,8 +20,8 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
+	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
-	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/internal/provider"
 	"github.com/hykube/hykube/internal/schema"
 )
@@ -164,8 +164,8 @@ func (w *world) plan() *v1alpha1.Plan {
 }
 
 // proposal is the planning of a plan in which some resources were planned already.
-func (w *world) proposal(planned map[plan.Address]cty.Value) *proposal {
-	pr := &proposal{Activities: w.Activities, plan: w.plan(), forced: map[string]bool{}, expected: map[plan.Address]expected{}}
+func (w *world) proposal(planned map[lang.Address]cty.Value) *proposal {
+	pr := &proposal{Activities: w.Activities, plan: w.plan(), forced: map[string]bool{}, expected: map[lang.Address]expected{}}
 	for addr, v := range planned {
 		pr.expected[addr] = expected{planned: v}
 	}

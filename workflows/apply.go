@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/graph"
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
@@ -66,7 +66,7 @@ func applySteps(ctx workflow.Context, p Plan, begun Begun) (cancelled bool, err 
 		return cancel.ReceiveAsync(nil), nil
 	}
 
-	tracker := plan.NewTracker(len(begun.Steps), func(i int) []int { return begun.Steps[i].DependsOn })
+	tracker := graph.NewTracker(len(begun.Steps), func(i int) []int { return begun.Steps[i].DependsOn })
 	selector := workflow.NewSelector(ctx)
 	selector.AddReceive(cancel, func(c workflow.ReceiveChannel, _ bool) {
 		c.Receive(ctx, nil)

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/hykube/hykube/api/v1alpha1"
-	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/schema"
 )
 
@@ -77,8 +77,8 @@ func TestConfiguration(t *testing.T) {
 		all[name] = v
 		return cty.ObjectVal(all)
 	}
-	known := func(a plan.Address) (cty.Value, bool) {
-		return cty.ObjectVal(map[string]cty.Value{"id": cty.StringVal("net-1"), "token": cty.StringVal("hunter2").Mark(plan.Sensitive)}), a.String() == "sim_network.main"
+	known := func(a lang.Address) (cty.Value, bool) {
+		return cty.ObjectVal(map[string]cty.Value{"id": cty.StringVal("net-1"), "token": cty.StringVal("hunter2").Mark(lang.Sensitive)}), a.String() == "sim_network.main"
 	}
 	for name, test := range map[string]struct {
 		config string

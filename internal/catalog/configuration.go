@@ -11,8 +11,9 @@ import (
 	"strings"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/instance"
-	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/provider"
 	"github.com/hykube/hykube/internal/schema"
 
@@ -28,14 +29,14 @@ type Sources struct {
 	// Secret reads what spec.secretRefs name.
 	Secret Secret
 	// Functions are the provider-defined functions that expressions may call.
-	Functions plan.Functions
+	Functions lang.Functions
 	// Value is what an address in an expression names, as for plan.Config.Evaluate. When it is nil nothing is known yet.
-	Value func(plan.Address) (cty.Value, bool)
+	Value func(lang.Address) (cty.Value, bool)
 }
 
 // References lists what the expressions of a ProviderConfig refer to. Fields are those of the ProviderConfig, such as
 // "spec.config.host:3".
-func References(cfg *v1alpha1.ProviderConfig) []plan.Reference {
+func References(cfg *v1alpha1.ProviderConfig) []lang.Reference {
 	config := written(cfg, &schema.Block{}, nil) // what they are does not depend on the provider
 	if config == nil {
 		return nil
@@ -49,23 +50,23 @@ func References(cfg *v1alpha1.ProviderConfig) []plan.Reference {
 
 // CheckReferences reports references of a ProviderConfig to types and attributes that do not exist, and what cannot fit the
 // provider's schema whatever it will be.
-func (c *Catalog) CheckReferences(e Entry, cfg *v1alpha1.ProviderConfig, fns plan.Functions) error {
+func (c *Catalog) CheckReferences(e Entry, cfg *v1alpha1.ProviderConfig, fns lang.Functions) error {
 	config := written(cfg, e.Schema.Config.Block, fns)
 	if config == nil {
 		return nil
 	}
-	types := plan.Catalog{
-		Block: func(a plan.Address) *schema.Block {
+	types := lang.Catalog{
+		Block: func(a lang.Address) *schema.Block {
 			if t := c.Schema(a.Mode, a.Type); t != nil {
 				return t.Block
 			}
 			return nil
 		},
-		Exists: func(plan.Address) bool { return true }, // a plan finds out
+		Exists: func(lang.Address) bool { return true }, // a plan finds out
 		Types:  c.TypeNamesOf,
 	}
-	diags := append(plan.CheckReferences(config.References(), types), config.CheckTypes(types)...)
-	if plan.HasErrors(diags) {
+	diags := append(lang.CheckReferences(config.References(), types), config.CheckTypes(types)...)
+	if diag.HasErrors(diags) {
 		return &DiagnosticsError{Diagnostics: diags}
 	}
 	return nil
@@ -86,7 +87,7 @@ func (c *Catalog) Configuration(ctx context.Context, e Entry, cfg *v1alpha1.Prov
 				return provider.Configuration{}, err
 			}
 			// The value is data, not a template.
-			if err := set(args, strings.Split(ref.Argument, "."), plan.EscapeTemplate(string(value))); err != nil {
+			if err := set(args, strings.Split(ref.Argument, "."), lang.EscapeTemplate(string(value))); err != nil {
 				return provider.Configuration{}, fmt.Errorf("spec.secretRefs: argument %q: %w", ref.Argument, err)
 			}
 		}
@@ -101,14 +102,14 @@ func (c *Catalog) Configuration(ctx context.Context, e Entry, cfg *v1alpha1.Prov
 	}
 	known := from.Value
 	if known == nil {
-		known = func(plan.Address) (cty.Value, bool) { return cty.DynamicVal, true }
+		known = func(lang.Address) (cty.Value, bool) { return cty.DynamicVal, true }
 	}
 	marked, err := evaluate(configField, config, known)
 	if err != nil {
 		return provider.Configuration{}, err
 	}
 	value, marks := marked.UnmarkDeep()
-	_, ephemeral := marks[plan.Ephemeral]
+	_, ephemeral := marks[lang.Ephemeral]
 	raw, err := ctymsgpack.Marshal(value, block.ImpliedType())
 	if err != nil {
 		return provider.Configuration{}, fmt.Errorf("encode configuration: %w", err)
@@ -121,7 +122,7 @@ func (c *Catalog) Configuration(ctx context.Context, e Entry, cfg *v1alpha1.Prov
 func (c *Catalog) Acquire(ctx context.Context, e Entry, conf provider.Configuration) (*provider.Lease, error) {
 	lease, err := c.pool.Acquire(ctx, e.Package, conf)
 	if ce, ok := errors.AsType[*provider.ConfigError](err); ok {
-		return nil, ConfigDiagnostics(plan.FromProto(ce.Diagnostics))
+		return nil, ConfigDiagnostics(diag.FromProto(ce.Diagnostics))
 	}
 	return lease, err
 }
@@ -146,7 +147,7 @@ func arguments(cfg *v1alpha1.ProviderConfig) (map[string]any, error) {
 
 // written reads what a ProviderConfig says itself, for its references: it may lack what comes from Secrets. It is nil when that
 // is no object; whoever configures the provider hears of that and of all other errors.
-func written(cfg *v1alpha1.ProviderConfig, block *schema.Block, fns plan.Functions) *plan.Config {
+func written(cfg *v1alpha1.ProviderConfig, block *schema.Block, fns lang.Functions) *lang.Config {
 	args, err := arguments(cfg)
 	if err != nil {
 		return nil
@@ -156,8 +157,8 @@ func written(cfg *v1alpha1.ProviderConfig, block *schema.Block, fns plan.Functio
 }
 
 // Signatures are the functions that the installed providers define, for whoever only reads expressions: their results are unknown.
-func (c *Catalog) Signatures() plan.Functions {
-	all := plan.Functions{}
+func (c *Catalog) Signatures() lang.Functions {
+	all := lang.Functions{}
 	for _, name := range c.Names() {
 		if e, ok := c.Get(name); ok && len(e.Schema.Functions) > 0 {
 			maps.Copy(all, instance.Functions(name, e.Schema, nil))
@@ -167,19 +168,19 @@ func (c *Catalog) Signatures() plan.Functions {
 }
 
 // parse reads arguments of an object in a namespace; field is where they are written. What it returns beside an error is good for its references.
-func parse(field, namespace string, args map[string]any, block *schema.Block, fns plan.Functions) (*plan.Config, error) {
+func parse(field, namespace string, args map[string]any, block *schema.Block, fns lang.Functions) (*lang.Config, error) {
 	// A provider's configuration is never stored, so ephemeral values may stand anywhere in it.
-	config, diags := plan.ConfigOptions{Functions: fns, Ephemeral: true, Namespace: namespace, Settled: true}.Parse(args, block)
-	if plan.HasErrors(diags) {
+	config, diags := lang.ConfigOptions{Functions: fns, Ephemeral: true, Namespace: namespace, Settled: true}.Parse(args, block)
+	if diag.HasErrors(diags) {
 		return config, &DiagnosticsError{Diagnostics: diags, field: field}
 	}
 	return config, nil
 }
 
 // evaluate returns the value of arguments, with its marks.
-func evaluate(field string, config *plan.Config, known func(plan.Address) (cty.Value, bool)) (cty.Value, error) {
+func evaluate(field string, config *lang.Config, known func(lang.Address) (cty.Value, bool)) (cty.Value, error) {
 	value, diags := config.Evaluate(known)
-	if plan.HasErrors(diags) {
+	if diag.HasErrors(diags) {
 		return cty.NilVal, &DiagnosticsError{Diagnostics: diags, field: field}
 	}
 	return value, nil
@@ -206,13 +207,13 @@ func set(args map[string]any, path []string, value any) error {
 
 // DiagnosticsError is a configuration that does not fit the provider's schema.
 type DiagnosticsError struct {
-	Diagnostics plan.Diagnostics
+	Diagnostics diag.Diagnostics
 	// field is where the arguments are written; empty for spec.config.
 	field string
 }
 
 // ConfigDiagnostics turns the diagnostics of a ProviderConfig's arguments into an error.
-func ConfigDiagnostics(d plan.Diagnostics) error { return &DiagnosticsError{Diagnostics: d} }
+func ConfigDiagnostics(d diag.Diagnostics) error { return &DiagnosticsError{Diagnostics: d} }
 
 func (e *DiagnosticsError) Error() string {
 	field := e.field

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/hykube/hykube/api/v1alpha1"
-	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/schema"
 
 	"github.com/zclconf/go-cty/cty"
@@ -98,7 +98,7 @@ func (c *Catalog) Meta(e Entry, cfg *v1alpha1.ProviderConfig) (cty.Value, error)
 	if refs := config.References(); len(refs) > 0 {
 		return cty.NilVal, fmt.Errorf("spec.meta: refers to %s, but a provider's metadata cannot refer to anything; write the value itself", refs[0].Address)
 	}
-	value, err := evaluate("spec.meta", config, func(plan.Address) (cty.Value, bool) { return cty.NilVal, false })
+	value, err := evaluate("spec.meta", config, func(lang.Address) (cty.Value, bool) { return cty.NilVal, false })
 	if err != nil {
 		return cty.NilVal, err
 	}

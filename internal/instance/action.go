@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/schema"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
@@ -32,7 +32,7 @@ func (a *Action) server() (tfprotov6.ActionServer, error) {
 }
 
 // Validate asks the provider whether it accepts the configuration, which may hold unknown values.
-func (a *Action) Validate(ctx context.Context, config cty.Value) (plan.Diagnostics, error) {
+func (a *Action) Validate(ctx context.Context, config cty.Value) (diag.Diagnostics, error) {
 	s, err := a.server()
 	if err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func (a *Action) Validate(ctx context.Context, config cty.Value) (plan.Diagnosti
 }
 
 // Plan asks the provider to validate the configuration, which may hold unknown values, and whether the action can be run.
-func (a *Action) Plan(ctx context.Context, config cty.Value) (plan.Diagnostics, error) {
+func (a *Action) Plan(ctx context.Context, config cty.Value) (diag.Diagnostics, error) {
 	diags, err := a.Validate(ctx, config)
 	if err != nil {
 		return diags, err
@@ -78,7 +78,7 @@ func (a *Action) Plan(ctx context.Context, config cty.Value) (plan.Diagnostics, 
 
 // Invoke runs the action; config is wholly known. progress, which may be nil, hears what the provider tells meanwhile. It is
 // not interrupted when ctx ends, since nobody would know then what it did.
-func (a *Action) Invoke(ctx context.Context, config cty.Value, progress func(string)) (plan.Diagnostics, error) {
+func (a *Action) Invoke(ctx context.Context, config cty.Value, progress func(string)) (diag.Diagnostics, error) {
 	s, err := a.server()
 	if err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func (a *Action) Invoke(ctx context.Context, config cty.Value, progress func(str
 	if err != nil {
 		return nil, fmt.Errorf("invoke action %s: %w", a.Name, err)
 	}
-	var diags plan.Diagnostics
+	var diags diag.Diagnostics
 	completed := 0
 	for event := range stream.Events {
 		switch e := event.Type.(type) {
@@ -106,11 +106,11 @@ func (a *Action) Invoke(ctx context.Context, config cty.Value, progress func(str
 			}
 		case tfprotov6.CompletedInvokeActionEventType:
 			completed++
-			diags = append(diags, plan.FromProto(e.Diagnostics)...)
+			diags = append(diags, diag.FromProto(e.Diagnostics)...)
 		}
 	}
 	switch {
-	case plan.HasErrors(diags):
+	case diag.HasErrors(diags):
 		return diags, &DiagnosticsError{"invoke", diags}
 	case completed != 1:
 		return diags, fmt.Errorf("invoke action %s: the provider said %d times that it is complete, and it must be once, which is a bug of the provider; look at the infrastructure to see what it did", a.Name, completed)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/plan"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
@@ -19,7 +20,7 @@ type Outcome struct {
 	State State
 	// Err is what went wrong: a *DiagnosticsError when the provider said so.
 	Err         error
-	Diagnostics plan.Diagnostics
+	Diagnostics diag.Diagnostics
 	// Quarantine is the provider's answer when it could not be taken for a state, and State is the one from before; nil
 	// otherwise. It must be kept for a person to look at: after a create it is all that is known of what was made. It is byte for
 	// byte what came, but for write-only values, which are never stored.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/internal/schema"
 
@@ -31,7 +32,7 @@ func NewDataSource(p *schema.Provider, name string) DataSource {
 }
 
 // Validate asks the provider whether it accepts the configuration, which may hold unknown values.
-func (d *DataSource) Validate(ctx context.Context, config cty.Value) (plan.Diagnostics, error) {
+func (d *DataSource) Validate(ctx context.Context, config cty.Value) (diag.Diagnostics, error) {
 	c, err := encodeFor(d.Name, d.Schema, config)
 	if err != nil {
 		return nil, err
@@ -45,7 +46,7 @@ func (d *DataSource) Validate(ctx context.Context, config cty.Value) (plan.Diagn
 
 // Read asks the provider to validate the configuration, which must be wholly known, and for what it stands for. The
 // value bears the configuration's marks.
-func (d *DataSource) Read(ctx context.Context, config cty.Value) (cty.Value, plan.Diagnostics, error) {
+func (d *DataSource) Read(ctx context.Context, config cty.Value) (cty.Value, diag.Diagnostics, error) {
 	if !unmarked(config).IsWhollyKnown() {
 		return cty.NilVal, nil, fmt.Errorf("read data source %s: its configuration is not known yet", d.Name)
 	}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/internal/schema"
 
@@ -33,7 +34,7 @@ type Ephemeral struct {
 }
 
 // Validate asks the provider whether it accepts the configuration, which may hold unknown values.
-func (e *Ephemeral) Validate(ctx context.Context, config cty.Value) (plan.Diagnostics, error) {
+func (e *Ephemeral) Validate(ctx context.Context, config cty.Value) (diag.Diagnostics, error) {
 	c, err := encodeFor(e.Name, e.Schema, config)
 	if err != nil {
 		return nil, err
@@ -51,7 +52,7 @@ func (e *Ephemeral) Unopened(config cty.Value) cty.Value { return unread(e.Schem
 
 // Open asks the provider to validate the configuration, which must be wholly known, and to open the resource. Whatever
 // it returns besides an error must be closed.
-func (e *Ephemeral) Open(ctx context.Context, config cty.Value) (*Opened, plan.Diagnostics, error) {
+func (e *Ephemeral) Open(ctx context.Context, config cty.Value) (*Opened, diag.Diagnostics, error) {
 	if !unmarked(config).IsWhollyKnown() {
 		return nil, nil, fmt.Errorf("open ephemeral resource %s: its configuration is not known yet", e.Name)
 	}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/schema"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
@@ -20,8 +20,8 @@ const functionTimeout = time.Minute
 // "provider::sim::upper", where providerName is that of the Provider object. call lends a provider, which need not be
 // configured, and what it must be given back with. A nil call gives functions that can be checked and not called: every result
 // is unknown.
-func Functions(providerName string, s *schema.Provider, call func(context.Context) (tfprotov6.ProviderServer, func(), error)) plan.Functions {
-	out := make(plan.Functions, len(s.Functions))
+func Functions(providerName string, s *schema.Provider, call func(context.Context) (tfprotov6.ProviderServer, func(), error)) lang.Functions {
+	out := make(lang.Functions, len(s.Functions))
 	for name, f := range s.Functions {
 		out["provider::"+providerName+"::"+name] = newFunction(name, f, call)
 	}

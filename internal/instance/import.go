@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/ledger"
-	"github.com/hykube/hykube/internal/plan"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/zclconf/go-cty/cty"
@@ -29,7 +29,7 @@ func (b ImportBy) String() string {
 
 // Import takes over something that exists: the provider finds it, and then reads it, without which what it found is not
 // complete.
-func (t *Type) Import(ctx context.Context, by ImportBy) (State, plan.Diagnostics, error) {
+func (t *Type) Import(ctx context.Context, by ImportBy) (State, diag.Diagnostics, error) {
 	req := &tfprotov6.ImportResourceStateRequest{
 		TypeName: t.Name, ID: by.ID,
 		ClientCapabilities: &tfprotov6.ImportResourceStateClientCapabilities{DeferralAllowed: t.Deferral},
@@ -131,7 +131,7 @@ type MoveSource struct {
 }
 
 // Move asks the provider to make a state of this type of another one. Nothing is done to the infrastructure.
-func (t *Type) Move(ctx context.Context, from MoveSource) (State, plan.Diagnostics, error) {
+func (t *Type) Move(ctx context.Context, from MoveSource) (State, diag.Diagnostics, error) {
 	if !from.State.Exists() {
 		return t.Null(), nil, nil
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
-	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/internal/schema"
 )
 
@@ -111,7 +111,7 @@ func TestMove(t *testing.T) {
 			if err != nil {
 				return
 			}
-			want := thing(str("1"), str("a").Mark(plan.Sensitive))
+			want := thing(str("1"), str("a").Mark(lang.Sensitive))
 			if !got.Value.RawEquals(want) || string(got.Private) != "new" || !got.Identity.RawEquals(identity(str("a"))) || !got.Tainted {
 				t.Errorf("%s: got %#v", tc.reason, got)
 			}
@@ -155,7 +155,7 @@ func TestGenerateConfig(t *testing.T) {
 	state := value(map[string]cty.Value{
 		"legacy": cty.ListVal(rule(null, str("up")).AsValueSlice()),
 		"empty":  str(""), "id": str("1"), "name": str("a"), "old": str("x"), "secret": str("hunter2"), "size": cty.NumberIntVal(3),
-		"tags": cty.MapVal(map[string]cty.Value{"a": str("b"), "t": str("hunter2").Mark(plan.Sensitive)}), "rule": rule(str("hunter2"), str("up")),
+		"tags": cty.MapVal(map[string]cty.Value{"a": str("b"), "t": str("hunter2").Mark(lang.Sensitive)}), "rule": rule(str("hunter2"), str("up")),
 	})
 	want := value(map[string]cty.Value{
 		"name": str("a"), "size": cty.NumberIntVal(3), "rule": rule(null, null),

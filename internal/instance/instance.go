@@ -10,7 +10,7 @@ import (
 	"fmt"
 
 	"github.com/hykube/hykube/api/v1alpha1"
-	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/schema"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
@@ -79,7 +79,7 @@ type DiagnosticsError struct {
 	// Operation is what the provider was asked for, such as "read".
 	Operation string
 	// Diagnostics hold at least one error.
-	Diagnostics plan.Diagnostics
+	Diagnostics diag.Diagnostics
 }
 
 func (e *DiagnosticsError) Error() string {

@@ -12,8 +12,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
-	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/internal/schema"
 )
 
@@ -229,7 +229,7 @@ func TestPlanThatBreaksTheConfigurationIsRefused(t *testing.T) {
 
 func TestLedgerRecordKeepsTheState(t *testing.T) {
 	ty := newType(t, &scripted{})
-	secretName := thing(str("1"), str("from a password").Mark(plan.Sensitive))
+	secretName := thing(str("1"), str("from a password").Mark(lang.Sensitive))
 	rec := &ledger.State{}
 	if err := ty.Record(rec, State{Value: secretName, Private: []byte{0, 0xff}, Tainted: true}); err != nil {
 		t.Fatal(err)

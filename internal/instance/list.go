@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"iter"
 
-	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/schema"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
@@ -34,7 +34,7 @@ type Found struct {
 	// Resource conforms to the type's schema; cty.NilVal unless it was asked for.
 	Resource cty.Value
 	// Diagnostics are warnings: an error ends the listing.
-	Diagnostics plan.Diagnostics
+	Diagnostics diag.Diagnostics
 }
 
 // Query asks the provider to validate the configuration, which must be wholly known, and lists what exists, up to limit
@@ -65,7 +65,7 @@ func (l *List) Query(ctx context.Context, config cty.Value, limit int64, include
 	}
 }
 
-func (l *List) start(ctx context.Context, config cty.Value, limit int64, includeResource bool) (iter.Seq[tfprotov6.ListResourceResult], plan.Diagnostics, error) {
+func (l *List) start(ctx context.Context, config cty.Value, limit int64, includeResource bool) (iter.Seq[tfprotov6.ListResourceResult], diag.Diagnostics, error) {
 	s, ok := l.Provider.(tfprotov6.ListResourceServer)
 	if !ok {
 		return nil, nil, fmt.Errorf("list %s: the provider cannot list: %w", l.Name, errors.ErrUnsupported)

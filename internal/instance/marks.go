@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/lang"
 
 	"github.com/zclconf/go-cty/cty"
 	ctyjson "github.com/zclconf/go-cty/cty/json"
@@ -26,11 +26,11 @@ func marksOf(v cty.Value) []cty.PathValueMarks {
 func remark(v cty.Value, marks []cty.PathValueMarks) cty.Value {
 	kept := make([]cty.PathValueMarks, 0, len(marks))
 	for _, m := range marks {
-		if _, secret := m.Marks[plan.Sensitive]; !secret {
+		if _, secret := m.Marks[lang.Sensitive]; !secret {
 			continue
 		}
 		if _, err := m.Path.Apply(v); err == nil {
-			kept = append(kept, cty.PathValueMarks{Path: m.Path, Marks: cty.NewValueMarks(plan.Sensitive)})
+			kept = append(kept, cty.PathValueMarks{Path: m.Path, Marks: cty.NewValueMarks(lang.Sensitive)})
 		}
 	}
 	return v.MarkWithPaths(kept)
@@ -51,7 +51,7 @@ func sameMarks(a, b cty.Value) bool {
 func markPaths(v cty.Value, paths []cty.Path) cty.Value {
 	marks := make([]cty.PathValueMarks, len(paths))
 	for i, p := range paths {
-		marks[i] = cty.PathValueMarks{Path: p, Marks: cty.NewValueMarks(plan.Sensitive)}
+		marks[i] = cty.PathValueMarks{Path: p, Marks: cty.NewValueMarks(lang.Sensitive)}
 	}
 	return remark(v, marks)
 }

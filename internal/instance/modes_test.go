@@ -13,7 +13,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/zclconf/go-cty/cty"
 
-	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/schema"
 )
 
@@ -127,7 +127,7 @@ func TestDataSourceRead(t *testing.T) {
 		want    cty.Value
 		err     string
 	}{
-		"read":         {"marks of the configuration stay", thing(null, str("a").Mark(plan.Sensitive)), nil, &tfprotov6.ReadDataSourceResponse{State: wire(t, thing(str("1"), str("a")))}, false, thing(str("1"), str("a").Mark(plan.Sensitive)), ""},
+		"read":         {"marks of the configuration stay", thing(null, str("a").Mark(lang.Sensitive)), nil, &tfprotov6.ReadDataSourceResponse{State: wire(t, thing(str("1"), str("a")))}, false, thing(str("1"), str("a").Mark(lang.Sensitive)), ""},
 		"not yet":      {"it is read with a known configuration alone", unknown, nil, nil, false, cty.NilVal, "not known yet"},
 		"invalid":      {"it is not read then", thing(null, str("a")), failure("no such name"), nil, false, cty.NilVal, "no such name"},
 		"refused":      {"the provider says why", thing(null, str("a")), nil, &tfprotov6.ReadDataSourceResponse{Diagnostics: failure("not found")}, false, cty.NilVal, "not found"},
@@ -153,7 +153,7 @@ func TestDataSourceRead(t *testing.T) {
 		})
 	}
 	d := DataSource{Schema: &schema.Schema{Block: testBlock}}
-	if got, want := d.Unread(thing(null, str("a").Mark(plan.Sensitive))), thing(cty.UnknownVal(cty.String), str("a").Mark(plan.Sensitive)); !got.RawEquals(want) {
+	if got, want := d.Unread(thing(null, str("a").Mark(lang.Sensitive))), thing(cty.UnknownVal(cty.String), str("a").Mark(lang.Sensitive)); !got.RawEquals(want) {
 		t.Errorf("unread: got %#v, want %#v", got, want)
 	}
 }
@@ -171,8 +171,8 @@ func TestEphemeralIsRenewedAndClosed(t *testing.T) {
 				renewals++
 				return &tfprotov6.RenewEphemeralResourceResponse{Private: fmt.Appendf(nil, "p%d", renewals), RenewAt: time.Now().Add(20 * time.Second)}
 			}
-			o, _, err := ephemeral(m).Open(t.Context(), thing(null, str("a").Mark(plan.Sensitive)))
-			if err != nil || !o.Value.RawEquals(thing(str("1"), str("a").Mark(plan.Sensitive))) {
+			o, _, err := ephemeral(m).Open(t.Context(), thing(null, str("a").Mark(lang.Sensitive)))
+			if err != nil || !o.Value.RawEquals(thing(str("1"), str("a").Mark(lang.Sensitive))) {
 				t.Fatalf("got %+v, %v", o, err)
 			}
 			time.Sleep(9*time.Minute - time.Second)
@@ -383,7 +383,7 @@ func TestFunctions(t *testing.T) {
 		err    string
 	}{
 		"called":           {"as it is", []cty.Value{words, cty.NullVal(cty.Number), cty.True}, &tfprotov6.CallFunctionResponse{Result: &tfprotov6.DynamicValue{JSON: []byte(`"ab"`)}}, str("ab"), true, ""},
-		"secret":           {"the result of a secret is one", []cty.Value{words.Mark(plan.Sensitive)}, &tfprotov6.CallFunctionResponse{Result: &tfprotov6.DynamicValue{JSON: []byte(`"ab"`)}}, str("ab").Mark(plan.Sensitive), true, ""},
+		"secret":           {"the result of a secret is one", []cty.Value{words.Mark(lang.Sensitive)}, &tfprotov6.CallFunctionResponse{Result: &tfprotov6.DynamicValue{JSON: []byte(`"ab"`)}}, str("ab").Mark(lang.Sensitive), true, ""},
 		"unknown":          {"the provider is not asked", []cty.Value{cty.UnknownVal(cty.List(cty.String))}, nil, cty.UnknownVal(cty.String), false, ""},
 		"unknown within":   {"nor with unknown parts", []cty.Value{cty.ListVal([]cty.Value{cty.UnknownVal(cty.String)})}, nil, cty.UnknownVal(cty.String), false, ""},
 		"unknown, allowed": {"this one takes it", []cty.Value{words, cty.UnknownVal(cty.String)}, &tfprotov6.CallFunctionResponse{Result: &tfprotov6.DynamicValue{JSON: []byte(`"ab"`)}}, str("ab"), true, ""},

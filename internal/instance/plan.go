@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/plan"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
@@ -61,7 +63,7 @@ func (t *Type) planChange(ctx context.Context, req *tfprotov6.PlanResourceChange
 }
 
 // Plan asks the provider what it would do to bring the prior state to the configuration. forced asks for a replace.
-func (t *Type) Plan(ctx context.Context, prior State, config Config, forced bool) (*Planned, plan.Diagnostics, error) {
+func (t *Type) Plan(ctx context.Context, prior State, config Config, forced bool) (*Planned, diag.Diagnostics, error) {
 	diags, err := t.Validate(ctx, config.Written)
 	if err != nil {
 		return nil, diags, err
@@ -108,11 +110,11 @@ func (t *Type) Plan(ctx context.Context, prior State, config Config, forced bool
 // sameSecrets says whether the same is secret in two values, by their marks or by the schema: what the schema calls secret is that
 // also where a secret was referred to.
 func (t *Type) sameSecrets(a, b cty.Value) bool {
-	return sameMarks(a, b) || sameMarks(plan.MarkSensitive(t.Schema.Block, a), plan.MarkSensitive(t.Schema.Block, b))
+	return sameMarks(a, b) || sameMarks(lang.MarkSensitive(t.Schema.Block, a), lang.MarkSensitive(t.Schema.Block, b))
 }
 
 // Validate asks the provider whether it accepts the configuration, which may hold unknown values.
-func (t *Type) Validate(ctx context.Context, config cty.Value) (plan.Diagnostics, error) {
+func (t *Type) Validate(ctx context.Context, config cty.Value) (diag.Diagnostics, error) {
 	c, err := t.encode(config)
 	if err != nil {
 		return nil, err
@@ -129,7 +131,7 @@ func (t *Type) Validate(ctx context.Context, config cty.Value) (plan.Diagnostics
 
 // planOnce makes one call to plan. private is what the provider gets as the prior private data. Without check only those
 // checks are made that what is stored must pass.
-func (t *Type) planOnce(ctx context.Context, prior State, private []byte, config Config, check bool) (*Planned, plan.Diagnostics, error) {
+func (t *Type) planOnce(ctx context.Context, prior State, private []byte, config Config, check bool) (*Planned, diag.Diagnostics, error) {
 	priorValue := unmarked(prior.Value)
 	configValue, marks := config.Effective.UnmarkDeepWithPaths()
 	req, err := t.planRequest(prior, private, plan.ProposedNew(t.Schema.Block, priorValue, configValue), configValue)
@@ -217,7 +219,7 @@ func (t *Type) requiredReplace(from []*tftypes.AttributePath, prior, planned cty
 	}
 	paths := make([]cty.Path, 0, len(from))
 	for _, ap := range from {
-		path, err := plan.FromProtoPath(ap)
+		path, err := diag.FromProtoPath(ap)
 		if err != nil {
 			return nil, err
 		}
@@ -228,7 +230,7 @@ func (t *Type) requiredReplace(from []*tftypes.AttributePath, prior, planned cty
 
 // PlanDelete asks the provider before a destroy, if it wants to be asked. planned is the private data of the plan that was
 // approved; nil while it is planned for the first time.
-func (t *Type) PlanDelete(ctx context.Context, prior State, planned []byte) (*Planned, plan.Diagnostics, error) {
+func (t *Type) PlanDelete(ctx context.Context, prior State, planned []byte) (*Planned, diag.Diagnostics, error) {
 	null := cty.NullVal(t.Schema.Block.ImpliedType())
 	p := &Planned{Action: v1alpha1.ActionDelete, Value: null, Private: prior.Private}
 	if !t.PlanDestroy || !prior.Exists() {

@@ -4,14 +4,14 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/diag"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 )
 
 // Read asks the provider what is there now. The state it returns is null when nothing is; with an error it is the one
 // from before, for what the provider says of it then cannot be relied on.
-func (t *Type) Read(ctx context.Context, s State) (State, plan.Diagnostics, error) {
+func (t *Type) Read(ctx context.Context, s State) (State, diag.Diagnostics, error) {
 	if !s.Exists() {
 		return s, nil, nil
 	}

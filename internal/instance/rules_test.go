@@ -13,6 +13,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/internal/schema"
@@ -121,7 +122,7 @@ func TestMetadataGoesAlong(t *testing.T) {
 		"none":           {nil, cty.NilVal, cty.NilVal},
 		"not configured": {meta, cty.NilVal, cty.NullVal(meta.ImpliedType())},
 		"null":           {meta, cty.NullVal(meta.ImpliedType()), cty.NullVal(meta.ImpliedType())},
-		"configured":     {meta, cty.ObjectVal(map[string]cty.Value{"module": str("net").Mark(plan.Sensitive)}), cty.ObjectVal(map[string]cty.Value{"module": str("net")})},
+		"configured":     {meta, cty.ObjectVal(map[string]cty.Value{"module": str("net").Mark(lang.Sensitive)}), cty.ObjectVal(map[string]cty.Value{"module": str("net")})},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &scripted{}
@@ -235,13 +236,13 @@ func TestOnlyWhatIsSecretChanges(t *testing.T) {
 	s := &scripted{}
 	ty := newType(t, s)
 	prior := State{Value: thing(str("1"), str("a")), Private: []byte("stored"), Identity: cty.NilVal}
-	secret := thing(null, str("a").Mark(plan.Sensitive))
+	secret := thing(null, str("a").Mark(lang.Sensitive))
 	p, _, err := ty.Plan(t.Context(), prior, config(secret), false)
 	if err != nil || p.Action != v1alpha1.ActionUpdate {
 		t.Fatalf("got %+v, %v; want an update", p, err)
 	}
 	o := ty.Apply(t.Context(), prior, p, secret)
-	if o.Err != nil || len(s.applies) > 0 || !o.State.Value.RawEquals(thing(str("1"), str("a").Mark(plan.Sensitive))) || string(o.State.Private) != "stored" {
+	if o.Err != nil || len(s.applies) > 0 || !o.State.Value.RawEquals(thing(str("1"), str("a").Mark(lang.Sensitive))) || string(o.State.Private) != "stored" {
 		t.Errorf("got %+v, %d calls to the provider", o, len(s.applies))
 	}
 	p, _, err = ty.Plan(t.Context(), o.State, config(secret), false)
@@ -258,8 +259,8 @@ func TestASecretArgumentStaysOne(t *testing.T) {
 	}
 	ty := newType(t, &scripted{})
 	for reason, tc := range map[string]struct{ prior, config cty.Value }{
-		"it became one by a reference": {str("s"), str("s").Mark(plan.Sensitive)},
-		"it no longer is one by that":  {str("s").Mark(plan.Sensitive), str("s")},
+		"it became one by a reference": {str("s"), str("s").Mark(lang.Sensitive)},
+		"it no longer is one by that":  {str("s").Mark(lang.Sensitive), str("s")},
 	} {
 		c := cty.ObjectVal(map[string]cty.Value{"id": null, "name": str("a"), "secret": tc.config})
 		p, _, err := ty.Plan(t.Context(), State{Value: of(tc.prior)}, config(c), false)
@@ -336,7 +337,7 @@ func TestApplyWantsAKnownConfiguration(t *testing.T) {
 func TestOtherMarksAreNotRecorded(t *testing.T) {
 	s := &scripted{}
 	ty := writeOnlyType(t, s)
-	config := account(null, str("hunter2").Mark(plan.Ephemeral))
+	config := account(null, str("hunter2").Mark(lang.Ephemeral))
 	s.plan = func(*tfprotov6.PlanResourceChangeRequest) *tfprotov6.PlanResourceChangeResponse {
 		return &tfprotov6.PlanResourceChangeResponse{PlannedState: encoded(t, ty, account(cty.UnknownVal(cty.String), null))}
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/internal/schema"
 
@@ -49,9 +50,9 @@ func encodeMeta(meta cty.Value, block *schema.Block) (*tfprotov6.DynamicValue, e
 func none(v cty.Value) bool { return v == cty.NilVal || v.IsNull() }
 
 // diagnosed splits what a provider said from the error that is in it, if there is one.
-func diagnosed(operation string, ds []*tfprotov6.Diagnostic) (plan.Diagnostics, error) {
-	diags := plan.FromProto(ds)
-	if plan.HasErrors(diags) {
+func diagnosed(operation string, ds []*tfprotov6.Diagnostic) (diag.Diagnostics, error) {
+	diags := diag.FromProto(ds)
+	if diag.HasErrors(diags) {
 		return diags, &DiagnosticsError{operation, diags}
 	}
 	return diags, nil
@@ -78,7 +79,7 @@ func (t *Type) checkWriteOnly(operation string, state cty.Value) error {
 }
 
 func brokenWord(operation, typeName, what string, errs []error) error {
-	d := plan.Diagnostics{{
+	d := diag.Diagnostics{{
 		Severity: v1alpha1.SeverityError,
 		Summary:  "Provider produced an inconsistent result",
 		Detail:   fmt.Sprintf("The provider %s for %s. This is a bug of the provider; please report it there.", what, typeName),

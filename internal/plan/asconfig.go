@@ -19,10 +19,10 @@ func WithoutWriteOnly(block *schema.Block, v cty.Value) cty.Value {
 
 // without makes attributes null, at any depth.
 func without(block *schema.Block, v cty.Value, drop func(*schema.Attribute) bool) cty.Value {
-	return withAttrs(v, func(vals map[string]cty.Value) {
+	return schema.UpdateAttributes(v, func(vals map[string]cty.Value) {
 		withoutAttributes(block.Attributes, vals, drop)
 		for _, nb := range block.Blocks {
-			vals[nb.TypeName] = eachNested(nb.Nesting, vals[nb.TypeName], func(e cty.Value) cty.Value { return without(nb.Block, e, drop) })
+			vals[nb.TypeName] = schema.UpdateElements(nb.Nesting, vals[nb.TypeName], func(e cty.Value) cty.Value { return without(nb.Block, e, drop) })
 		}
 	})
 }
@@ -33,8 +33,8 @@ func withoutAttributes(attrs []*schema.Attribute, vals map[string]cty.Value, dro
 		case drop(a):
 			vals[a.Name] = cty.NullVal(a.Type)
 		case a.Nested != nil:
-			vals[a.Name] = eachNested(a.Nested.Nesting, vals[a.Name], func(e cty.Value) cty.Value {
-				return withAttrs(e, func(vals map[string]cty.Value) { withoutAttributes(a.Nested.Attributes, vals, drop) })
+			vals[a.Name] = schema.UpdateElements(a.Nested.Nesting, vals[a.Name], func(e cty.Value) cty.Value {
+				return schema.UpdateAttributes(e, func(vals map[string]cty.Value) { withoutAttributes(a.Nested.Attributes, vals, drop) })
 			})
 		}
 	}

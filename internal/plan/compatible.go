@@ -3,10 +3,13 @@ package plan
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
 
+	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/schema"
 )
 
@@ -56,7 +59,7 @@ func (p *problems) compareBlock(b *schema.Block, planned, actual cty.Value, at *
 func (p *problems) compareAttribute(a *schema.Attribute, planned, actual cty.Value, at *trail, secret secrets) {
 	var found problems
 	found.compareValue(planned, actual, at)
-	if len(found) > 0 && (a.Sensitive || a.WriteOnly || a.Nested != nil && hasSensitiveAttribute(a.Nested.Attributes) || secret.cover(at)) {
+	if len(found) > 0 && (a.Sensitive || a.WriteOnly || a.Nested != nil && schema.HasSensitiveAttribute(a.Nested.Attributes) || secret.cover(at)) {
 		p.add(at, "inconsistent values for sensitive attribute")
 		return
 	}
@@ -92,20 +95,20 @@ func (p *problems) compareNested(nb *schema.NestedBlock, planned, actual cty.Val
 		}
 	case schema.NestingMap:
 		plannedVals, actualVals := planned.AsValueMap(), actual.AsValueMap()
-		for _, k := range sortedKeys(plannedVals) {
+		for _, k := range slices.Sorted(maps.Keys(plannedVals)) {
 			if a, ok := actualVals[k]; ok {
 				p.compareBlock(nb.Block, plannedVals[k], a, at.index(cty.StringVal(k)), secret)
 				continue
 			}
 			p.add(at, "block key %q has vanished", k)
 		}
-		for _, k := range sortedKeys(actualVals) {
+		for _, k := range slices.Sorted(maps.Keys(actualVals)) {
 			if _, ok := plannedVals[k]; !ok {
 				p.add(at, "new block key %q has appeared", k)
 			}
 		}
 	case schema.NestingSet:
-		quiet := hasSensitive(nb.Block) || secret.cover(at)
+		quiet := schema.HasSensitive(nb.Block) || secret.cover(at)
 		p.compareSets(planned, actual, at, "block set length", quiet, func(x, y cty.Value) bool {
 			var found problems
 			found.compareBlock(nb.Block, x, y, at, nil)
@@ -160,20 +163,20 @@ func (p *problems) compareValue(planned, actual cty.Value, at *trail) {
 		}
 	case ty.IsMapType():
 		plannedVals, actualVals := planned.AsValueMap(), actual.AsValueMap()
-		for _, k := range sortedKeys(plannedVals) {
+		for _, k := range slices.Sorted(maps.Keys(plannedVals)) {
 			if a, ok := actualVals[k]; ok {
 				p.compareValue(plannedVals[k], a, at.index(cty.StringVal(k)))
 				continue
 			}
 			p.add(at, "element %q has vanished", k)
 		}
-		for _, k := range sortedKeys(actualVals) {
+		for _, k := range slices.Sorted(maps.Keys(actualVals)) {
 			if _, ok := plannedVals[k]; !ok {
 				p.add(at, "new element %q has appeared", k)
 			}
 		}
 	case ty.IsObjectType():
-		for _, k := range sortedKeys(ty.AttributeTypes()) {
+		for _, k := range slices.Sorted(maps.Keys(ty.AttributeTypes())) {
 			p.compareValue(planned.GetAttr(k), actual.GetAttr(k), at.attr(k))
 		}
 	case ty.IsSetType():
@@ -220,7 +223,7 @@ func (p *problems) compareSets(planned, actual cty.Value, at *trail, noun string
 	}
 	text := func(v cty.Value) string {
 		if quiet {
-			return Mask
+			return lang.Mask
 		}
 		return show(v)
 	}

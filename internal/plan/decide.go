@@ -2,14 +2,14 @@ package plan
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 
-	"github.com/hashicorp/terraform-plugin-go/tftypes"
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/schema"
 )
 
@@ -63,7 +63,7 @@ func absent(v cty.Value) bool { return v == cty.NilVal || v.IsNull() }
 
 // equal is false as long as something is unknown: an unknown value may turn out to be a change.
 func equal(a, b cty.Value) bool {
-	a, b = unmark(a), unmark(b)
+	a, b = lang.WithoutMarks(a), lang.WithoutMarks(b)
 	if a.RawEquals(b) {
 		return a.IsWhollyKnown()
 	}
@@ -98,7 +98,7 @@ func RequiredReplace(block *schema.Block, paths []cty.Path, prior, planned cty.V
 	if absent(prior) || absent(planned) {
 		return nil, nil
 	}
-	prior, planned = unmark(prior), unmark(planned)
+	prior, planned = lang.WithoutMarks(prior), lang.WithoutMarks(planned)
 	var errs []error
 	for _, p := range paths {
 		if writeOnly(block, p) {
@@ -109,7 +109,7 @@ func RequiredReplace(block *schema.Block, paths []cty.Path, prior, planned cty.V
 		after, ok2 := follow(planned, p)
 		switch {
 		case !ok && !ok2:
-			errs = append(errs, p.NewErrorf("read required replace %q: the provider names an attribute that does not exist; please report this to its developers", pathField("", p)))
+			errs = append(errs, p.NewErrorf("read required replace %q: the provider names an attribute that does not exist; please report this to its developers", diag.PathField("", p)))
 		case !ok || !ok2 || !equal(before, after):
 			kept = append(kept, p)
 		}
@@ -178,23 +178,4 @@ func writeOnly(b *schema.Block, p cty.Path) bool {
 		at = next
 	}
 	return false
-}
-
-// FromProtoPath converts a path of the provider protocol. Elements of sets, which the protocol can name by their
-// value only, are an error.
-func FromProtoPath(p *tftypes.AttributePath) (cty.Path, error) {
-	var out cty.Path
-	for _, step := range p.Steps() {
-		switch s := step.(type) {
-		case tftypes.AttributeName:
-			out = append(out, cty.GetAttrStep{Name: string(s)})
-		case tftypes.ElementKeyString:
-			out = append(out, cty.IndexStep{Key: cty.StringVal(string(s))})
-		case tftypes.ElementKeyInt:
-			out = append(out, cty.IndexStep{Key: cty.NumberIntVal(int64(s))})
-		default:
-			return out, fmt.Errorf("read attribute path %q: a step of type %T is not supported", p, step)
-		}
-	}
-	return out, nil
 }

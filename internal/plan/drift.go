@@ -1,7 +1,11 @@
 package plan
 
 import (
+	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/lang"
+
 	"maps"
+	"slices"
 
 	"github.com/zclconf/go-cty/cty"
 )
@@ -26,7 +30,7 @@ func thereOrNull(v cty.Value) cty.Value {
 func drift(a, b cty.Value, field string, out *[]string) {
 	hidden := a.IsMarked() || b.IsMarked()
 	if hidden {
-		a, b = unmark(a), unmark(b)
+		a, b = lang.WithoutMarks(a), lang.WithoutMarks(b)
 	}
 	if a.RawEquals(b) || nothing(a) && nothing(b) {
 		return
@@ -45,13 +49,13 @@ func drift(a, b cty.Value, field string, out *[]string) {
 			all = make(map[string]cty.Value, len(y))
 		}
 		maps.Copy(all, y)
-		for _, k := range sortedKeys(all) {
-			drift(orNull(x, k), orNull(y, k), keyField(field, k), out)
+		for _, k := range slices.Sorted(maps.Keys(all)) {
+			drift(orNull(x, k), orNull(y, k), diag.KeyField(field, k), out)
 		}
 	case known && indexed(a) && indexed(b) && a.LengthInt() == b.LengthInt():
 		x, y := a.AsValueSlice(), b.AsValueSlice()
 		for i := range x {
-			drift(x[i], y[i], indexField(field, i), out)
+			drift(x[i], y[i], diag.IndexField(field, i), out)
 		}
 	default:
 		*out = append(*out, field)

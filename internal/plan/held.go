@@ -1,6 +1,9 @@
 package plan
 
-import "github.com/hykube/hykube/api/v1alpha1"
+import (
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/graph"
+)
 
 // HeldReason is why Held leaves a change out.
 type HeldReason int
@@ -34,8 +37,8 @@ type Hold struct {
 // The answer has one element for each change. The work is linear in changes and references.
 func Held(changes []Planned, stopped []int) []Hold {
 	held := make([]Hold, len(changes))
-	refer := collect(len(changes), func(i int) []int { return changes[i].DependsOn }).reverse()
-	stand := collect(len(changes), func(i int) []int { return changes[i].Requires }).reverse()
+	refer := graph.Collect(len(changes), func(i int) []int { return changes[i].DependsOn }).Reverse()
+	stand := graph.Collect(len(changes), func(i int) []int { return changes[i].Requires }).Reverse()
 	// whole are the changes of which nothing that stands on them is destroyed, whoever asked for that.
 	whole := make([]bool, len(changes))
 	var queue []int
@@ -54,7 +57,7 @@ func Held(changes []Planned, stopped []int) []Hold {
 	}
 	for ; len(queue) > 0; queue = queue[1:] {
 		i := queue[0]
-		for _, d := range refer.of(i) {
+		for _, d := range refer.Of(i) {
 			if changes[d].applies() {
 				hold(d, HeldByReference, i, true)
 			}
@@ -67,7 +70,7 @@ func Held(changes []Planned, stopped []int) []Hold {
 		if changes[i].Action != v1alpha1.ActionDelete || changes[i].Deposed {
 			continue
 		}
-		for _, d := range stand.of(i) {
+		for _, d := range stand.Of(i) {
 			if changes[d].Action == v1alpha1.ActionDelete && (whole[i] || !changes[d].Asked) {
 				hold(d, HeldWith, i, whole[i])
 			}

@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/graph/graphtest"
 )
 
 func TestHeld(t *testing.T) {
@@ -66,7 +67,7 @@ func TestHeld(t *testing.T) {
 func TestWhatIsNotHeldNeedsNothingThatIs(t *testing.T) {
 	actions := []v1alpha1.Action{v1alpha1.ActionCreate, v1alpha1.ActionUpdate, v1alpha1.ActionReplace, v1alpha1.ActionDelete, v1alpha1.ActionNoOp}
 	rapid.Check(t, func(rt *rapid.T) {
-		refer := drawGraph(rt, true)
+		refer := graphtest.Draw(rt, true)
 		if len(refer) == 0 {
 			return
 		}

@@ -135,8 +135,3 @@ func ignoreIn(config, prior cty.Value, paths [][]string) cty.Value {
 		return config.WithMarks(marks)
 	}
 }
-
-// EscapeTemplate writes text so that a spec that holds it evaluates to the text itself.
-func EscapeTemplate(text string) string {
-	return strings.NewReplacer("${", "$${", "%{", "%%{").Replace(text)
-}

@@ -1,8 +1,12 @@
 package plan
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/schema"
 )
 
@@ -15,7 +19,7 @@ import (
 func CheckPlanned(block *schema.Block, prior, config, planned cty.Value) []error {
 	var p problems
 	config, secret := unmarkNoting(config)
-	p.checkBlock(block, unmark(prior), config, unmark(planned), nil, secret)
+	p.checkBlock(block, lang.WithoutMarks(prior), config, lang.WithoutMarks(planned), nil, secret)
 	return p
 }
 
@@ -173,7 +177,7 @@ func (p *problems) checkNestedBlock(nb *schema.NestedBlock, prior, config, plann
 // states are stored.
 func CheckWriteOnly(block *schema.Block, state cty.Value) []error {
 	var p problems
-	p.checkWriteOnly(nestedBlock{block}, schema.NestingSingle, unmark(state), nil)
+	p.checkWriteOnly(nestedBlock{block}, schema.NestingSingle, lang.WithoutMarks(state), nil)
 	return p
 }
 
@@ -216,7 +220,7 @@ func (p *problems) checkElements(nesting schema.Nesting, prior, config, planned 
 		}
 	case schema.NestingMap:
 		plannedVals, configVals, priorVals := valueMap(planned), valueMap(config), valueMap(prior)
-		for _, k := range sortedKeys(plannedVals) {
+		for _, k := range slices.Sorted(maps.Keys(plannedVals)) {
 			c, ok := configVals[k]
 			if !ok {
 				p.add(at, "%s key %q from plan is not present in config", noun, k)
@@ -228,7 +232,7 @@ func (p *problems) checkElements(nesting schema.Nesting, prior, config, planned 
 			}
 			element(before, c, plannedVals[k], at.index(cty.StringVal(k)))
 		}
-		for _, k := range sortedKeys(configVals) {
+		for _, k := range slices.Sorted(maps.Keys(configVals)) {
 			if _, ok := plannedVals[k]; !ok {
 				p.add(at, "%s key %q from config is not present in plan", noun, k)
 			}

@@ -3,6 +3,7 @@ package plan
 import (
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/schema"
 )
 
@@ -12,12 +13,7 @@ import (
 //
 // The rules are those of Terraform's objchange.ProposedNew.
 func ProposedNew(block *schema.Block, prior, config cty.Value) cty.Value {
-	return proposeBlock(block, unmark(prior), unmark(config))
-}
-
-func unmark(v cty.Value) cty.Value {
-	v, _ = v.UnmarkDeep()
-	return v
+	return proposeBlock(block, lang.WithoutMarks(prior), lang.WithoutMarks(config))
 }
 
 func proposeBlock(b *schema.Block, prior, config cty.Value) cty.Value {
@@ -27,7 +23,7 @@ func proposeBlock(b *schema.Block, prior, config cty.Value) cty.Value {
 	case config.IsNull():
 		return prior
 	case prior.IsNull():
-		prior = emptyBlock(b)
+		prior = schema.EmptyBlock(b)
 	}
 	out := make(map[string]cty.Value, len(b.Attributes)+len(b.Blocks))
 	proposeAttributes(b.Attributes, prior, config, out)
@@ -125,7 +121,7 @@ func (n nestedObject) propose(prior, config cty.Value) cty.Value {
 	proposeAttributes(n.Attributes, prior, config, out)
 	return cty.ObjectVal(out)
 }
-func (n nestedObject) elementType() cty.Type           { return cty.Object(attributeTypes(n.Attributes)) }
+func (n nestedObject) elementType() cty.Type           { return cty.Object(schema.AttributeTypes(n.Attributes)) }
 func (n nestedObject) attributes() []*schema.Attribute { return n.Attributes }
 func (n nestedObject) blocks() []*schema.NestedBlock   { return nil }
 

@@ -3,12 +3,13 @@ package plan
 import (
 	"encoding/json"
 	"fmt"
-	"math/big"
 	"strconv"
 
 	"github.com/zclconf/go-cty/cty"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/schema"
 )
 
@@ -93,7 +94,7 @@ func present(block *schema.Block, v cty.Value) cty.Value {
 	if v == cty.NilVal {
 		return cty.NullVal(block.ImpliedType())
 	}
-	return MarkSensitive(block, v)
+	return lang.MarkSensitive(block, v)
 }
 
 type nulls bool
@@ -111,7 +112,7 @@ func plain(v cty.Value, keep nulls) any {
 		return nil
 	}
 	if len(marks) > 0 {
-		return Mask
+		return lang.Mask
 	}
 	switch ty := v.Type(); {
 	case ty == cty.String:
@@ -120,7 +121,7 @@ func plain(v cty.Value, keep nulls) any {
 		return v.True()
 	case ty == cty.Number:
 		if f := v.AsBigFloat(); !f.IsInf() {
-			return json.Number(numberText(f))
+			return json.Number(diag.NumberText(f))
 		}
 		return v.AsBigFloat().String() // JSON has no infinity
 	case ty.IsObjectType() || ty.IsMapType():
@@ -217,14 +218,6 @@ func flags(v cty.Value, is func(cty.Value) flag) any {
 	default:
 		return false
 	}
-}
-
-// numberText writes a number with all its digits; one that would be absurdly long takes an exponent.
-func numberText(f *big.Float) string {
-	if e := f.MantExp(nil); e > maxExponent || e < -maxExponent {
-		return f.Text('g', -1)
-	}
-	return f.Text('f', -1)
 }
 
 // unstructured replaces json.Number by what an unstructured object may hold: int64, float64 where it is exact to

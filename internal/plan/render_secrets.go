@@ -1,6 +1,13 @@
 package plan
 
-import "github.com/zclconf/go-cty/cty"
+import (
+	"github.com/hykube/hykube/internal/lang"
+
+	"maps"
+	"slices"
+
+	"github.com/zclconf/go-cty/cty"
+)
 
 // secretChanges are the paths of the marked values that are not after what they were before, or may not be. What comes or goes as
 // a whole, such as a block, is seen without them. A path ends where a mark begins, so it names nothing that is masked: a map
@@ -13,7 +20,7 @@ func secretChanges(before, after cty.Value) []cty.Path {
 
 func walkSecrets(b, a cty.Value, at cty.Path, out *[]cty.Path) {
 	if b.IsMarked() || a.IsMarked() {
-		if b, a = unmark(b), unmark(a); !a.IsWhollyKnown() || !sameSecret(b, a) {
+		if b, a = lang.WithoutMarks(b), lang.WithoutMarks(a); !a.IsWhollyKnown() || !sameSecret(b, a) {
 			*out = append(*out, at)
 		}
 		return
@@ -25,14 +32,14 @@ func walkSecrets(b, a cty.Value, at cty.Path, out *[]cty.Path) {
 	switch {
 	case (ty.IsObjectType() || ty.IsMapType()) && (bt.IsObjectType() || bt.IsMapType()):
 		x, y := b.AsValueMap(), a.AsValueMap()
-		for _, k := range sortedKeys(y) {
+		for _, k := range slices.Sorted(maps.Keys(y)) {
 			step := at.GetAttr(k)
 			if ty.IsMapType() {
 				step = at.IndexString(k)
 			}
 			walkSecrets(orNull(x, k), y[k], step, out)
 		}
-		for _, k := range sortedKeys(x) {
+		for _, k := range slices.Sorted(maps.Keys(x)) {
 			if _, ok := y[k]; ok {
 				continue
 			}
@@ -51,10 +58,10 @@ func walkSecrets(b, a cty.Value, at cty.Path, out *[]cty.Path) {
 // changes none of it.
 func walkSecretList(b, a []cty.Value, at cty.Path, out *[]cty.Path) {
 	lo, n, m := 0, len(b), len(a)
-	for lo < n && lo < m && unmark(b[lo]).RawEquals(unmark(a[lo])) {
+	for lo < n && lo < m && lang.WithoutMarks(b[lo]).RawEquals(lang.WithoutMarks(a[lo])) {
 		lo++
 	}
-	for n > lo && m > lo && unmark(b[n-1]).RawEquals(unmark(a[m-1])) {
+	for n > lo && m > lo && lang.WithoutMarks(b[n-1]).RawEquals(lang.WithoutMarks(a[m-1])) {
 		n, m = n-1, m-1
 	}
 	for i := lo; i < m; i++ {

@@ -7,24 +7,28 @@ import (
 	"github.com/zclconf/go-cty/cty"
 	"pgregory.net/rapid"
 
+	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/schema"
+	"github.com/hykube/hykube/internal/schema/schematest"
 )
 
 func TestRenderSecretsChanged(t *testing.T) {
-	b := block(
-		optional("size", cty.Number), secret(optional("password", cty.String)), secret(optional("keys", cty.Map(cty.String))),
-		optional("tags", cty.Map(cty.String)), optional("words", cty.List(cty.String)),
+	b := schematest.Block(
+		schematest.Optional("size", cty.Number), schematest.Sensitive_(schematest.Optional("password", cty.String)), schematest.Sensitive_(schematest.Optional("keys", cty.Map(cty.String))),
+		schematest.Optional("tags", cty.Map(cty.String)), schematest.Optional("words", cty.List(cty.String)),
 		&schema.Attribute{Name: "once", Type: cty.String, Optional: true, Sensitive: true, WriteOnly: true},
-		nestedBlocks("rule", schema.NestingList, optional("port", cty.Number), secret(optional("key", cty.String))),
-		nestedBlocks("mount", schema.NestingSet, secret(optional("key", cty.String))),
+		schematest.NestedBlock("rule", schema.NestingList, schematest.Optional("port", cty.Number), schematest.Sensitive_(schematest.Optional("key", cty.String))),
+		schematest.NestedBlock("mount", schema.NestingSet, schematest.Sensitive_(schematest.Optional("key", cty.String))),
 	)
 	rules := func(rules ...cty.Value) cty.Value { return cty.ListVal(rules) }
-	rule := func(port int64, key string) cty.Value { return obj("port", num(port), "key", str(key)) }
-	mount := func(key string) cty.Value { return cty.SetVal([]cty.Value{obj("key", str(key))}) }
-	stringMap := func(pairs ...any) cty.Value { return cty.MapVal(obj(pairs...).AsValueMap()) }
+	rule := func(port int64, key string) cty.Value {
+		return schematest.Obj("port", schematest.Num(port), "key", schematest.Str(key))
+	}
+	mount := func(key string) cty.Value { return cty.SetVal([]cty.Value{schematest.Obj("key", schematest.Str(key))}) }
+	stringMap := func(pairs ...any) cty.Value { return cty.MapVal(schematest.Obj(pairs...).AsValueMap()) }
 	value := func(changes ...any) cty.Value {
-		all := obj("size", num(1), "password", str("hunter2"), "keys", stringMap("k", str("v")), "tags", stringMap("team", str("a")),
-			"words", cty.ListVal([]cty.Value{str("x").Mark(Sensitive), str("y").Mark(Sensitive)}), "once", nullStr,
+		all := schematest.Obj("size", schematest.Num(1), "password", schematest.Str("hunter2"), "keys", stringMap("k", schematest.Str("v")), "tags", stringMap("team", schematest.Str("a")),
+			"words", cty.ListVal([]cty.Value{schematest.Str("x").Mark(lang.Sensitive), schematest.Str("y").Mark(lang.Sensitive)}), "once", schematest.NullStr,
 			"rule", rules(rule(1, "a"), rule(2, "b")), "mount", mount("m")).AsValueMap()
 		for i := 0; i < len(changes); i += 2 {
 			all[changes[i].(string)] = changes[i+1].(cty.Value)
@@ -34,7 +38,7 @@ func TestRenderSecretsChanged(t *testing.T) {
 	words := func(texts ...string) cty.Value {
 		var vals []cty.Value
 		for _, text := range texts {
-			vals = append(vals, str(text).Mark(Sensitive))
+			vals = append(vals, schematest.Str(text).Mark(lang.Sensitive))
 		}
 		return cty.ListVal(vals)
 	}
@@ -44,18 +48,18 @@ func TestRenderSecretsChanged(t *testing.T) {
 		before, after cty.Value
 		want          string
 	}{
-		{"what is no secret", value(), value("size", num(2), "tags", stringMap("team", str("b"))), ``},
-		{"a secret", value(), value("size", num(2), "password", str("other")), `[["password"]]`},
-		{"one that comes", value("password", nullStr), value(), `[["password"]]`},
-		{"one that goes", value(), value("password", nullStr), `[["password"]]`},
-		{"nothing, of another type", value("password", cty.NullVal(cty.DynamicPseudoType)), value("password", nullStr), ``},
-		{"one that is not known yet", value(), value("password", unknownStr), `[["password"]]`},
-		{"a secret map, whose keys are secret too", value(), value("keys", stringMap("hidden", str("v"))), `[["keys"]]`},
-		{"a map with a key from a secret", value(), value("tags", stringMap("hidden", str("a")).Mark(Sensitive)), `[["tags"]]`},
-		{"a map that had one", value("tags", stringMap("hidden", str("a")).Mark(Sensitive)), value(), `[["tags"]]`},
-		{"an element of a map that comes from a secret", value(), value("tags", stringMap("team", str("a"), "dsn", str("new").Mark(Sensitive))), `[["tags","dsn"]]`},
-		{"an element of a map that goes", value("tags", stringMap("team", str("a"), "dsn", str("new").Mark(Sensitive))), value(), `[["tags","dsn"]]`},
-		{"the mark, and not the value", value(), value("tags", stringMap("team", str("a").Mark(Sensitive))), ``},
+		{"what is no secret", value(), value("size", schematest.Num(2), "tags", stringMap("team", schematest.Str("b"))), ``},
+		{"a secret", value(), value("size", schematest.Num(2), "password", schematest.Str("other")), `[["password"]]`},
+		{"one that comes", value("password", schematest.NullStr), value(), `[["password"]]`},
+		{"one that goes", value(), value("password", schematest.NullStr), `[["password"]]`},
+		{"nothing, of another type", value("password", cty.NullVal(cty.DynamicPseudoType)), value("password", schematest.NullStr), ``},
+		{"one that is not known yet", value(), value("password", schematest.UnknownStr), `[["password"]]`},
+		{"a secret map, whose keys are secret too", value(), value("keys", stringMap("hidden", schematest.Str("v"))), `[["keys"]]`},
+		{"a map with a key from a secret", value(), value("tags", stringMap("hidden", schematest.Str("a")).Mark(lang.Sensitive)), `[["tags"]]`},
+		{"a map that had one", value("tags", stringMap("hidden", schematest.Str("a")).Mark(lang.Sensitive)), value(), `[["tags"]]`},
+		{"an element of a map that comes from a secret", value(), value("tags", stringMap("team", schematest.Str("a"), "dsn", schematest.Str("new").Mark(lang.Sensitive))), `[["tags","dsn"]]`},
+		{"an element of a map that goes", value("tags", stringMap("team", schematest.Str("a"), "dsn", schematest.Str("new").Mark(lang.Sensitive))), value(), `[["tags","dsn"]]`},
+		{"the mark, and not the value", value(), value("tags", stringMap("team", schematest.Str("a").Mark(lang.Sensitive))), ``},
 		{"within a block", value(), value("rule", rules(rule(1, "a"), rule(2, "new"))), `[["rule",1,"key"]]`},
 		{"a block that comes first moves the others", value(), value("rule", rules(rule(0, "new"), rule(1, "a"), rule(2, "b"))), ``},
 		{"a block that goes", value(), value("rule", rules(rule(2, "b"))), ``},
@@ -88,13 +92,13 @@ func TestEverySecretThatChangesIsTold(t *testing.T) {
 		texts := func(v cty.Value, change func(string) string) cty.Value {
 			v, _ = cty.Transform(v, func(_ cty.Path, v cty.Value) (cty.Value, error) {
 				if v.Type() == cty.String && v.IsKnown() && !v.IsNull() {
-					return str(change(v.AsString())), nil
+					return schematest.Str(change(v.AsString())), nil
 				}
 				return v, nil
 			})
 			return v
 		}
-		before := texts(resolve(drawBlock(rt, b, false)), func(s string) string { return "s3cret-" + s })
+		before := texts(resolve(schematest.DrawBlock(rt, b, false)), func(s string) string { return "s3cret-" + s })
 		after := texts(before, func(s string) string {
 			if rapid.Bool().Draw(rt, "changes") {
 				return s + "-new"

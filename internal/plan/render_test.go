@@ -9,36 +9,38 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"pgregory.net/rapid"
 
+	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/schema"
+	"github.com/hykube/hykube/internal/schema/schematest"
 )
 
 func rendered() *schema.Block {
-	return block(
-		computed("id", cty.String),
-		optional("n", cty.Number),
-		optional("tags", cty.Map(cty.String)),
-		optional("zones", cty.List(cty.String)),
-		secret(optional("password", cty.String)),
-		secret(optional("secrets", cty.Map(cty.String))),
-		nestedBlocks("rule", schema.NestingList, optional("port", cty.Number), secret(optional("key", cty.String))),
-		nestedBlocks("mount", schema.NestingSet, secret(optional("key", cty.String))),
-		object(optional("disk", cty.NilType), schema.NestingSingle, secret(optional("key", cty.String)), computed("serial", cty.String)),
+	return schematest.Block(
+		schematest.Computed("id", cty.String),
+		schematest.Optional("n", cty.Number),
+		schematest.Optional("tags", cty.Map(cty.String)),
+		schematest.Optional("zones", cty.List(cty.String)),
+		schematest.Sensitive_(schematest.Optional("password", cty.String)),
+		schematest.Sensitive_(schematest.Optional("secrets", cty.Map(cty.String))),
+		schematest.NestedBlock("rule", schema.NestingList, schematest.Optional("port", cty.Number), schematest.Sensitive_(schematest.Optional("key", cty.String))),
+		schematest.NestedBlock("mount", schema.NestingSet, schematest.Sensitive_(schematest.Optional("key", cty.String))),
+		schematest.Object(schematest.Optional("disk", cty.NilType), schema.NestingSingle, schematest.Sensitive_(schematest.Optional("key", cty.String)), schematest.Computed("serial", cty.String)),
 	)
 }
 
 func TestRender(t *testing.T) {
 	rule := func(key cty.Value) cty.Value {
-		return cty.ListVal([]cty.Value{obj("port", num(1), "key", key)})
+		return cty.ListVal([]cty.Value{schematest.Obj("port", schematest.Num(1), "key", key)})
 	}
-	mount := func(key cty.Value) cty.Value { return cty.SetVal([]cty.Value{obj("key", key)}) }
+	mount := func(key cty.Value) cty.Value { return cty.SetVal([]cty.Value{schematest.Obj("key", key)}) }
 	value := func(id, pw, key, zone cty.Value) cty.Value {
-		return obj("id", id, "n", cty.MustParseNumberVal("1152921504606846977.25"), "tags", cty.MapValEmpty(cty.String),
-			"zones", cty.ListVal([]cty.Value{zone, str("z")}), "password", pw,
-			"secrets", cty.MapVal(map[string]cty.Value{"a": str("s3cret")}), "rule", rule(key), "mount", mount(key),
-			"disk", obj("key", key, "serial", unknownStr))
+		return schematest.Obj("id", id, "n", cty.MustParseNumberVal("1152921504606846977.25"), "tags", cty.MapValEmpty(cty.String),
+			"zones", cty.ListVal([]cty.Value{zone, schematest.Str("z")}), "password", pw,
+			"secrets", cty.MapVal(map[string]cty.Value{"a": schematest.Str("s3cret")}), "rule", rule(key), "mount", mount(key),
+			"disk", schematest.Obj("key", key, "serial", schematest.UnknownStr))
 	}
 	b := rendered()
-	after := value(unknownStr, unknownStr, str("s3cret"), unknownStr)
+	after := value(schematest.UnknownStr, schematest.UnknownStr, schematest.Str("s3cret"), schematest.UnknownStr)
 	before := cty.NullVal(b.ImpliedType())
 
 	r, err := Render(b, before, after)
@@ -63,9 +65,9 @@ func TestRender(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 
-	known := value(str("i"), nullStr, nullStr, nullStr)
-	known = obj("id", str("i"), "n", num(0), "tags", known.GetAttr("tags"), "zones", known.GetAttr("zones"), "password", nullStr,
-		"secrets", known.GetAttr("secrets"), "rule", known.GetAttr("rule"), "mount", known.GetAttr("mount"), "disk", obj("key", nullStr, "serial", str("s")))
+	known := value(schematest.Str("i"), schematest.NullStr, schematest.NullStr, schematest.NullStr)
+	known = schematest.Obj("id", schematest.Str("i"), "n", schematest.Num(0), "tags", known.GetAttr("tags"), "zones", known.GetAttr("zones"), "password", schematest.NullStr,
+		"secrets", known.GetAttr("secrets"), "rule", known.GetAttr("rule"), "mount", known.GetAttr("mount"), "disk", schematest.Obj("key", schematest.NullStr, "serial", schematest.Str("s")))
 	if r, err = Render(b, known, cty.NilVal); err != nil {
 		t.Fatal(err)
 	}
@@ -78,8 +80,8 @@ func TestRender(t *testing.T) {
 }
 
 func TestRenderMasksMarks(t *testing.T) {
-	b := block(optional("a", cty.String), optional("l", cty.List(cty.String)))
-	v := obj("a", str("s3cret").Mark(Sensitive), "l", cty.ListVal([]cty.Value{str("x"), str("s3cret").Mark(Sensitive)}))
+	b := schematest.Block(schematest.Optional("a", cty.String), schematest.Optional("l", cty.List(cty.String)))
+	v := schematest.Obj("a", schematest.Str("s3cret").Mark(lang.Sensitive), "l", cty.ListVal([]cty.Value{schematest.Str("x"), schematest.Str("s3cret").Mark(lang.Sensitive)}))
 	r, err := Render(b, v, v)
 	if err != nil {
 		t.Fatal(err)
@@ -90,28 +92,28 @@ func TestRenderMasksMarks(t *testing.T) {
 	if got := string(r.AfterSensitive.Raw); got != `{"a":true,"l":[false,true]}` {
 		t.Error(got)
 	}
-	if got := Attributes(b, v); !cmp.Equal(got, map[string]any{"a": Mask, "l": []any{"x", Mask}}) {
+	if got := Attributes(b, v); !cmp.Equal(got, map[string]any{"a": lang.Mask, "l": []any{"x", lang.Mask}}) {
 		t.Error(got)
 	}
 }
 
 func TestAttributes(t *testing.T) {
 	b := rendered()
-	v := obj("id", str("i"), "n", cty.MustParseNumberVal("1152921504606846977"), "tags", cty.MapVal(map[string]cty.Value{"a": nullStr, "b": str("1")}),
-		"zones", cty.NullVal(cty.List(cty.String)), "password", str("s3cret"), "secrets", cty.NullVal(cty.Map(cty.String)),
-		"rule", cty.ListVal([]cty.Value{obj("port", cty.MustParseNumberVal("0.1"), "key", unknownStr)}),
-		"mount", cty.SetValEmpty(cty.Object(map[string]cty.Type{"key": cty.String})), "disk", obj("key", str("s3cret"), "serial", unknownStr))
+	v := schematest.Obj("id", schematest.Str("i"), "n", cty.MustParseNumberVal("1152921504606846977"), "tags", cty.MapVal(map[string]cty.Value{"a": schematest.NullStr, "b": schematest.Str("1")}),
+		"zones", cty.NullVal(cty.List(cty.String)), "password", schematest.Str("s3cret"), "secrets", cty.NullVal(cty.Map(cty.String)),
+		"rule", cty.ListVal([]cty.Value{schematest.Obj("port", cty.MustParseNumberVal("0.1"), "key", schematest.UnknownStr)}),
+		"mount", cty.SetValEmpty(cty.Object(map[string]cty.Type{"key": cty.String})), "disk", schematest.Obj("key", schematest.Str("s3cret"), "serial", schematest.UnknownStr))
 	want := map[string]any{
-		"id": "i", "n": int64(1152921504606846977), "tags": map[string]any{"b": "1"}, "password": Mask,
-		"rule": []any{map[string]any{"port": 0.1}}, "mount": []any{}, "disk": map[string]any{"key": Mask},
+		"id": "i", "n": int64(1152921504606846977), "tags": map[string]any{"b": "1"}, "password": lang.Mask,
+		"rule": []any{map[string]any{"port": 0.1}}, "mount": []any{}, "disk": map[string]any{"key": lang.Mask},
 	}
 	got := Attributes(b, v)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	runtime.DeepCopyJSON(got) // panics on what an unstructured object may not hold
-	big := obj("n", cty.MustParseNumberVal("123456789012345678901234567890"), "m", cty.MustParseNumberVal("0.12345678901234567890123"))
-	if got := Attributes(block(optional("n", cty.Number), optional("m", cty.Number)), big); !cmp.Equal(got, map[string]any{"n": "123456789012345678901234567890", "m": "0.12345678901234567890123"}) {
+	big := schematest.Obj("n", cty.MustParseNumberVal("123456789012345678901234567890"), "m", cty.MustParseNumberVal("0.12345678901234567890123"))
+	if got := Attributes(schematest.Block(schematest.Optional("n", cty.Number), schematest.Optional("m", cty.Number)), big); !cmp.Equal(got, map[string]any{"n": "123456789012345678901234567890", "m": "0.12345678901234567890123"}) {
 		t.Errorf("digits are lost: %v", got)
 	}
 	if got := Attributes(b, cty.NilVal); got == nil || len(got) > 0 {
@@ -131,10 +133,10 @@ func TestRenderPaths(t *testing.T) {
 
 // secretive has a secret at each place where one can be.
 func secretive() *schema.Block {
-	k := func() *schema.Attribute { return secret(optional("k", cty.String)) }
-	b := block(k(), secret(optional("m", cty.Map(cty.String))), secret(object(optional("whole", cty.NilType), schema.NestingList, optional("v", cty.String))))
+	k := func() *schema.Attribute { return schematest.Sensitive_(schematest.Optional("k", cty.String)) }
+	b := schematest.Block(k(), schematest.Sensitive_(schematest.Optional("m", cty.Map(cty.String))), schematest.Sensitive_(schematest.Object(schematest.Optional("whole", cty.NilType), schema.NestingList, schematest.Optional("v", cty.String))))
 	for name, n := range map[string]schema.Nesting{"single": schema.NestingSingle, "list": schema.NestingList, "set": schema.NestingSet, "map": schema.NestingMap} {
-		b = block(append(anys(b), nestedBlocks("b"+name, n, k(), nestedBlocks("deep", n, k())), object(optional("a"+name, cty.NilType), n, k()))...)
+		b = schematest.Block(append(anys(b), schematest.NestedBlock("b"+name, n, k(), schematest.NestedBlock("deep", n, k())), schematest.Object(schematest.Optional("a"+name, cty.NilType), n, k()))...)
 	}
 	return b
 }
@@ -154,9 +156,9 @@ func TestNoSecretIsRendered(t *testing.T) {
 	b := secretive()
 	rapid.Check(t, func(rt *rapid.T) {
 		// Every string of this schema is a secret.
-		v, _ := cty.Transform(drawBlock(rt, b, false), func(_ cty.Path, v cty.Value) (cty.Value, error) {
+		v, _ := cty.Transform(schematest.DrawBlock(rt, b, false), func(_ cty.Path, v cty.Value) (cty.Value, error) {
 			if v.Type() == cty.String && v.IsKnown() && !v.IsNull() {
-				return str("s3cret-" + v.AsString()), nil
+				return schematest.Str("s3cret-" + v.AsString()), nil
 			}
 			return v, nil
 		})
@@ -168,7 +170,7 @@ func TestNoSecretIsRendered(t *testing.T) {
 		if strings.Contains(all, "s3cret") {
 			rt.Fatalf("a secret is told: %s", all)
 		}
-		if js := strings.Join(texts(append(CheckCompatible(b, v, resolve(drawBlock(rt, b, false))), CheckPlanned(b, cty.NullVal(v.Type()), v, resolve(v))...)), "\n"); strings.Contains(js, "s3cret") {
+		if js := strings.Join(schematest.Texts(append(CheckCompatible(b, v, resolve(schematest.DrawBlock(rt, b, false))), CheckPlanned(b, cty.NullVal(v.Type()), v, resolve(v))...)), "\n"); strings.Contains(js, "s3cret") {
 			rt.Fatalf("a secret is told: %s", js)
 		}
 		runtime.DeepCopyJSON(Attributes(b, v))

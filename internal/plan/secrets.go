@@ -10,6 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/schema"
 
 	"github.com/zclconf/go-cty/cty"
@@ -71,7 +72,7 @@ func (s *Secrets) AddValue(v cty.Value) {
 	}
 	plain, marks := v.UnmarkDeepWithPaths()
 	for _, m := range marks {
-		if _, secret := m.Marks[Sensitive]; !secret {
+		if _, secret := m.Marks[lang.Sensitive]; !secret {
 			continue
 		}
 		at, err := m.Path.Apply(plain)
@@ -91,7 +92,7 @@ func (s *Secrets) AddValue(v cty.Value) {
 // AddBlock keeps the secrets in a value of a block: what is marked, and what stands where the schema has them.
 func (s *Secrets) AddBlock(block *schema.Block, v cty.Value) {
 	if v != cty.NilVal {
-		s.AddValue(MarkSensitive(block, v))
+		s.AddValue(lang.MarkSensitive(block, v))
 	}
 }
 
@@ -105,7 +106,7 @@ func (s *Secrets) Hide(text string) string {
 	var out strings.Builder
 	for i := 0; i < len(text); {
 		if n := s.at(text, i); n > 0 {
-			out.WriteString(Mask)
+			out.WriteString(lang.Mask)
 			i += n
 			continue
 		}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/graph"
 )
 
 // Planned is what Steps needs to know of one change.
@@ -159,7 +160,7 @@ func (s *sequence) destroyLate(changes []Planned, destroy, apply []int) {
 	if len(late) == 0 {
 		return
 	}
-	component := collect(len(s.steps), func(i int) []int { return slices.Concat(s.kept(may)(i), direct[i]) }).components()
+	component := graph.Collect(len(s.steps), func(i int) []int { return slices.Concat(s.kept(may)(i), direct[i]) }).Components()
 	// A plan in which very many replaces stand on very many others would have an edge for each pair. The replaces share a budget
 	// that is linear in the plan; it suffices for all but such plans.
 	budget := 8*(len(changes)+references) + 1<<16
@@ -229,12 +230,12 @@ func (s *sequence) after(step, dep int, how strength) {
 // settle drops dependencies until there is no cycle: it puts them together again, the strong ones first, and leaves out those
 // that run along a cycle then.
 func (s *sequence) settle() {
-	if order, _ := Order(len(s.steps), s.kept(might)); order != nil {
+	if order, _ := graph.Order(len(s.steps), s.kept(might)); order != nil {
 		return
 	}
 	for weakest := should; weakest >= might; weakest-- {
-		if order, _ := Order(len(s.steps), s.kept(weakest)); order == nil {
-			s.drop(weakest, collect(len(s.steps), s.kept(weakest)).components())
+		if order, _ := graph.Order(len(s.steps), s.kept(weakest)); order == nil {
+			s.drop(weakest, graph.Collect(len(s.steps), s.kept(weakest)).Components())
 		}
 	}
 }

@@ -8,6 +8,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/graph"
+	"github.com/hykube/hykube/internal/graph/graphtest"
+	"github.com/hykube/hykube/internal/schema/schematest"
 )
 
 func TestSteps(t *testing.T) {
@@ -92,7 +95,7 @@ func TestSteps(t *testing.T) {
 			}
 			slices.Sort(got)
 			slices.Sort(tc.want)
-			sameStrings(t, got, tc.want)
+			schematest.SameStrings(t, got, tc.want)
 		})
 	}
 }
@@ -100,7 +103,7 @@ func TestSteps(t *testing.T) {
 func TestStepsHaveNoCycle(t *testing.T) {
 	actions := []v1alpha1.Action{v1alpha1.ActionCreate, v1alpha1.ActionUpdate, v1alpha1.ActionReplace, v1alpha1.ActionDelete, v1alpha1.ActionNoOp, v1alpha1.ActionRead, v1alpha1.ActionInvoke, v1alpha1.ActionForget}
 	rapid.Check(t, func(rt *rapid.T) {
-		wanted := drawGraph(rt, true)
+		wanted := graphtest.Draw(rt, true)
 		changes := make([]Planned, len(wanted))
 		for i := range changes {
 			changes[i] = Planned{
@@ -113,7 +116,7 @@ func TestStepsHaveNoCycle(t *testing.T) {
 			}
 		}
 		steps := Steps(changes)
-		if order, cycle := Order(len(steps), func(i int) []int { return steps[i].DependsOn }); len(order) != len(steps) {
+		if order, cycle := graph.Order(len(steps), func(i int) []int { return steps[i].DependsOn }); len(order) != len(steps) {
 			rt.Fatalf("cycle %v in %+v", cycle, steps)
 		}
 		apply := map[int]int{}
@@ -216,7 +219,7 @@ func TestStepsKeepTheirPromises(t *testing.T) {
 			}
 		}
 		steps := Steps(changes)
-		order, cycle := Order(len(steps), func(i int) []int { return steps[i].DependsOn })
+		order, cycle := graph.Order(len(steps), func(i int) []int { return steps[i].DependsOn })
 		if cycle != nil {
 			rt.Fatalf("cycle %v in %+v", cycle, steps)
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/schema"
 )
 
@@ -19,7 +20,7 @@ func TestWithoutWriteOnly(t *testing.T) {
 		Blocks:     []*schema.NestedBlock{{TypeName: "login", Nesting: schema.NestingList, Block: &schema.Block{Attributes: attrs}}},
 	}
 	with := func(password cty.Value) cty.Value {
-		login := map[string]cty.Value{"name": cty.StringVal("ann").Mark(Sensitive), "password": password}
+		login := map[string]cty.Value{"name": cty.StringVal("ann").Mark(lang.Sensitive), "password": password}
 		return cty.ObjectVal(map[string]cty.Value{
 			"name": login["name"], "password": password,
 			"logins": cty.MapVal(map[string]cty.Value{"a": cty.ObjectVal(login)}),
@@ -28,7 +29,7 @@ func TestWithoutWriteOnly(t *testing.T) {
 	}
 	want := with(cty.NullVal(cty.String))
 	for name, password := range map[string]cty.Value{
-		"known": cty.StringVal("hush"), "unknown": cty.UnknownVal(cty.String), "ephemeral": cty.StringVal("hush").Mark(Ephemeral),
+		"known": cty.StringVal("hush"), "unknown": cty.UnknownVal(cty.String), "ephemeral": cty.StringVal("hush").Mark(lang.Ephemeral),
 	} {
 		if got := WithoutWriteOnly(b, with(password)); !got.RawEquals(want) {
 			t.Errorf("%s: got %#v, want %#v", name, got, want)

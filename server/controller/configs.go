@@ -20,6 +20,7 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/condition"
+	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/internal/provider"
 	"github.com/hykube/hykube/server/loopback"
@@ -143,8 +144,8 @@ func (c *Configs) check(ctx context.Context, cfg *v1alpha1.ProviderConfig) (reas
 	if err != nil {
 		return v1alpha1.ReasonProviderNotReady, err.Error()
 	}
-	diags := plan.FromProto(said)
-	if plan.HasErrors(diags) {
+	diags := diag.FromProto(said)
+	if diag.HasErrors(diags) {
 		return v1alpha1.ReasonConfigRefused, (&catalog.DiagnosticsError{Diagnostics: diags}).Error()
 	}
 	text := []string{fmt.Sprintf("%s accepts the configuration.", entry.Package)}

@@ -18,11 +18,11 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 
-	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/lang"
 )
 
 // references are the places where an object's expressions refer to something, and own those where they refer to its own result.
-func (s *served) references(u *unstructured.Unstructured) (refs, own []plan.Reference) {
+func (s *served) references(u *unstructured.Unstructured) (refs, own []lang.Reference) {
 	if spec, ok := u.Object["spec"].(map[string]any); ok && hasTemplate(spec) {
 		config, _ := s.parseSpec(u.GetNamespace(), spec)
 		refs = config.References()
@@ -34,25 +34,25 @@ func (s *served) references(u *unstructured.Unstructured) (refs, own []plan.Refe
 }
 
 // RefersTo says whether an object refers to another one of its namespace, in an expression or in lifecycle.dependsOn.
-func (k *Kinds) RefersTo(u *unstructured.Unstructured, to plan.Address) bool {
+func (k *Kinds) RefersTo(u *unstructured.Unstructured, to lang.Address) bool {
 	g := k.snapshot.Load().groups[u.GroupVersionKind().Group]
 	if g == nil || g.byKind[u.GetKind()] == nil {
 		return false
 	}
 	refs, _ := g.byKind[u.GetKind()].references(u)
-	if slices.ContainsFunc(refs, func(r plan.Reference) bool { return r.Address == to }) {
+	if slices.ContainsFunc(refs, func(r lang.Reference) bool { return r.Address == to }) {
 		return true
 	}
 	dependsOn, _, _ := unstructured.NestedStringSlice(u.Object, "lifecycle", "dependsOn")
 	return slices.ContainsFunc(dependsOn, func(text string) bool {
-		addr, err := plan.ParseAddress(text)
+		addr, err := lang.ParseAddress(text)
 		return err == nil && addr == to
 	})
 }
 
 // References are the ConfigMaps, Secrets and objects of other namespaces that the expressions of an object read; each with a field that
 // refers to it.
-func (k *Kinds) References(u *unstructured.Unstructured) map[plan.Address]string {
+func (k *Kinds) References(u *unstructured.Unstructured) map[lang.Address]string {
 	g := k.snapshot.Load().groups[u.GroupVersionKind().Group]
 	if g == nil || g.byKind[u.GetKind()] == nil {
 		return nil
@@ -95,14 +95,14 @@ func (s *served) mayBorrow(ctx context.Context, u, old *unstructured.Unstructure
 
 // Borrowed are those of references that reach outside of what a plan of their namespace manages, as mayBorrow means it; each
 // with a field that refers to it. It is nil when there are none.
-func Borrowed(refs []plan.Reference) map[plan.Address]string {
-	var out map[plan.Address]string
+func Borrowed(refs []lang.Reference) map[lang.Address]string {
+	var out map[lang.Address]string
 	for _, r := range refs {
 		if r.Namespace == "" && !r.Stored() {
 			continue
 		}
 		if out == nil {
-			out = map[plan.Address]string{}
+			out = map[lang.Address]string{}
 		}
 		if _, there := out[r.Address]; !there {
 			out[r.Address] = r.Field
@@ -113,9 +113,9 @@ func Borrowed(refs []plan.Reference) map[plan.Address]string {
 
 // MayRefer says what of an object of a namespace refers to something that its author may not read, or would show something of a
 // sensitive value that its author may not read.
-func (k *Kinds) MayRefer(ctx context.Context, who user.Info, namespace string, refs []plan.Reference) (problems []string, err error) {
+func (k *Kinds) MayRefer(ctx context.Context, who user.Info, namespace string, refs []lang.Reference) (problems []string, err error) {
 	borrowed, asked := Borrowed(refs), k.asked(refs)
-	for _, a := range slices.SortedFunc(maps.Keys(borrowed), plan.Address.Compare) {
+	for _, a := range slices.SortedFunc(maps.Keys(borrowed), lang.Address.Compare) {
 		problem, err := k.mayRead(ctx, who, namespace, a, "")
 		if err != nil {
 			return nil, fmt.Errorf("authorize reference to %s: %w", a, err)
@@ -124,7 +124,7 @@ func (k *Kinds) MayRefer(ctx context.Context, who user.Info, namespace string, r
 			problems = append(problems, fmt.Sprintf("%s refers to %s, and %s", borrowed[a], a, problem))
 		}
 	}
-	for _, a := range slices.SortedFunc(maps.Keys(asked), plan.Address.Compare) {
+	for _, a := range slices.SortedFunc(maps.Keys(asked), lang.Address.Compare) {
 		problem, err := k.mayRead(ctx, who, namespace, a, "state")
 		if err != nil {
 			return nil, fmt.Errorf("authorize reference to %s: %w", a, err)
@@ -138,8 +138,8 @@ func (k *Kinds) MayRefer(ctx context.Context, who user.Info, namespace string, r
 
 // asked are the objects of which expressions would show something sensitive, each with a field that does. A Secret is none of them:
 // whoever may read it may show it.
-func (k *Kinds) asked(refs []plan.Reference) map[plan.Address]string {
-	out := map[plan.Address]string{}
+func (k *Kinds) asked(refs []lang.Reference) map[lang.Address]string {
+	out := map[lang.Address]string{}
 	for _, r := range refs {
 		if _, there := out[r.Address]; there || r.Stored() {
 			continue
@@ -155,7 +155,7 @@ func (k *Kinds) asked(refs []plan.Reference) map[plan.Address]string {
 }
 
 // mayRead says what keeps a user from reading what an address names, or a subresource of it; empty when nothing does.
-func (k *Kinds) mayRead(ctx context.Context, who user.Info, namespace string, a plan.Address, subresource string) (problem string, err error) {
+func (k *Kinds) mayRead(ctx context.Context, who user.Info, namespace string, a lang.Address, subresource string) (problem string, err error) {
 	if a.Namespace != "" {
 		namespace = a.Namespace
 	}

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/hykube/hykube/api/v1alpha1"
-	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/schema"
 	"github.com/hykube/hykube/internal/spelling"
 )
@@ -19,7 +19,7 @@ import (
 // Check judges objects as they are written: as a create would, and their references to each other as a plan would. It reads
 // nothing that is stored. The objects must name their namespaces.
 func (k *Kinds) Check(objects []*unstructured.Unstructured) []v1alpha1.ValidationProblem {
-	c := &check{Kinds: k, written: map[plan.Address]*unstructured.Unstructured{}}
+	c := &check{Kinds: k, written: map[lang.Address]*unstructured.Unstructured{}}
 	for _, u := range objects {
 		if a, ok := addressed(u); ok {
 			c.written[a] = u
@@ -35,14 +35,14 @@ func (k *Kinds) Check(objects []*unstructured.Unstructured) []v1alpha1.Validatio
 type check struct {
 	*Kinds
 	// written are the objects by their addresses, all with a namespace.
-	written  map[plan.Address]*unstructured.Unstructured
+	written  map[lang.Address]*unstructured.Unstructured
 	index    int32
 	problems []v1alpha1.ValidationProblem
 }
 
 // addressed is what expressions in other namespaces call an object.
-func addressed(u *unstructured.Unstructured) (plan.Address, bool) {
-	a := plan.Address{Namespace: u.GetNamespace(), Name: u.GetName()}
+func addressed(u *unstructured.Unstructured) (lang.Address, bool) {
+	a := lang.Address{Namespace: u.GetNamespace(), Name: u.GetName()}
 	gvk := u.GroupVersionKind()
 	if _, ours := v1alpha1.ProviderOfGroup(gvk.Group); ours {
 		mode, typ := v1alpha1.ParseKind(gvk.Kind)
@@ -54,9 +54,9 @@ func addressed(u *unstructured.Unstructured) (plan.Address, bool) {
 	}
 	switch {
 	case gvk.Group == "" && gvk.Kind == "ConfigMap":
-		a.Type = plan.TypeConfigMap
+		a.Type = lang.TypeConfigMap
 	case gvk.Group == "" && gvk.Kind == "Secret":
-		a.Type = plan.TypeSecret
+		a.Type = lang.TypeSecret
 	default:
 		return a, false
 	}
@@ -117,8 +117,8 @@ func (c *check) references(s *served, u *unstructured.Unstructured) {
 	for _, e := range s.lifecycleExpressions(u) {
 		refs = append(refs, e.References()...)
 	}
-	catalog := plan.Catalog{Block: c.block(u.GetNamespace()), Exists: func(plan.Address) bool { return true }, Types: c.types}
-	for _, d := range append(plan.CheckReferences(refs, catalog), config.CheckTypes(catalog)...) {
+	catalog := lang.Catalog{Block: c.block(u.GetNamespace()), Exists: func(lang.Address) bool { return true }, Types: c.types}
+	for _, d := range append(lang.CheckReferences(refs, catalog), config.CheckTypes(catalog)...) {
 		c.add(d.Severity, d.Attribute, strings.TrimSpace(d.Summary+": "+d.Detail))
 	}
 	for _, r := range refs {
@@ -139,7 +139,7 @@ func (c *check) references(s *served, u *unstructured.Unstructured) {
 }
 
 // full is an address with its namespace.
-func full(a plan.Address, namespace string) plan.Address {
+func full(a lang.Address, namespace string) lang.Address {
 	if a.Namespace == "" {
 		a.Namespace = namespace
 	}
@@ -147,8 +147,8 @@ func full(a plan.Address, namespace string) plan.Address {
 }
 
 // block is the schema of what an address names: of its type, or of the keys that a ConfigMap or a Secret is written with.
-func (c *check) block(namespace string) func(plan.Address) *schema.Block {
-	return func(a plan.Address) *schema.Block {
+func (c *check) block(namespace string) func(lang.Address) *schema.Block {
+	return func(a lang.Address) *schema.Block {
 		if a.Stored() {
 			return keysOf(c.written[full(a, namespace)])
 		}

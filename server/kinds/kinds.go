@@ -31,7 +31,7 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/instance"
-	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/schema"
 )
 
@@ -138,7 +138,7 @@ type snapshot struct {
 	// byType has the kinds of a Terraform type, in the order of provider names.
 	byType map[typeKey][]Kind
 	// functions are the signatures of all functions that providers bring, for expressions.
-	functions plan.Functions
+	functions lang.Functions
 }
 
 // sorted are the groups in the order of their names.
@@ -159,7 +159,7 @@ type group struct {
 	byResource map[string]*served
 	byKind     map[string]*served
 	document   document
-	functions  plan.Functions
+	functions  lang.Functions
 	// ctx ends when the group is no longer served, and with it every watch.
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -285,7 +285,7 @@ func (k *Kinds) replace(name string, g *group) {
 	if g != nil {
 		groups[name] = g
 	}
-	next := &snapshot{groups: groups, byType: map[typeKey][]Kind{}, functions: plan.Functions{}}
+	next := &snapshot{groups: groups, byType: map[typeKey][]Kind{}, functions: lang.Functions{}}
 	for _, name := range slices.Sorted(maps.Keys(groups)) {
 		for _, s := range groups[name].kinds {
 			key := typeKey{s.Mode, s.Type}

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/hykube/hykube/api/v1alpha1"
-	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/schema"
 	"github.com/hykube/hykube/internal/spelling"
 )
@@ -23,8 +23,8 @@ func invalid(path *field.Path, value any, format string, args ...any) field.Erro
 }
 
 // localAddress reads the address of something in the object's own namespace.
-func localAddress(u *unstructured.Unstructured, path *field.Path, s string) (plan.Address, field.ErrorList) {
-	a, err := plan.ParseAddress(s)
+func localAddress(u *unstructured.Unstructured, path *field.Path, s string) (lang.Address, field.ErrorList) {
+	a, err := lang.ParseAddress(s)
 	switch {
 	case err != nil:
 		return a, invalid(path, s, "%s", err.Error())
@@ -36,8 +36,8 @@ func localAddress(u *unstructured.Unstructured, path *field.Path, s string) (pla
 	return a.In(u.GetNamespace()), nil
 }
 
-func (s *served) address(u *unstructured.Unstructured) plan.Address {
-	a := plan.Address{Type: s.Type, Name: u.GetName()}
+func (s *served) address(u *unstructured.Unstructured) lang.Address {
+	a := lang.Address{Type: s.Type, Name: u.GetName()}
 	if s.Mode != v1alpha1.ModeManaged {
 		a.Mode = s.Mode
 	}
@@ -72,7 +72,7 @@ func checkTrigger(s *served, u *unstructured.Unstructured, path *field.Path, v a
 	bad := func() field.ErrorList {
 		return invalid(path, v, `must be the address of a managed resource, or of an attribute of one, such as "sim_network.main", "sim-network/main" or "sim_network.main.id"`)
 	}
-	text, err := plan.TriggerExpression(text)
+	text, err := lang.TriggerExpression(text)
 	if err != nil {
 		return invalid(path, v, "%s", err.Error())
 	}
@@ -187,14 +187,14 @@ func fieldsOf(path *field.Path, v any, names ...string) (map[string]any, field.E
 
 // expression parses a value with templates, and says what is wrong with it. The result must be of the type, unless that is
 // cty.NilType.
-func (s *served) expression(u *unstructured.Unstructured, path *field.Path, v any, self bool, want cty.Type) (*plan.Expression, field.ErrorList) {
-	options := plan.ExpressionOptions{Functions: s.functions(), Namespace: u.GetNamespace(), Type: want}
+func (s *served) expression(u *unstructured.Unstructured, path *field.Path, v any, self bool, want cty.Type) (*lang.Expression, field.ErrorList) {
+	options := lang.ExpressionOptions{Functions: s.functions(), Namespace: u.GetNamespace(), Type: want}
 	if self {
 		options.Self = s.Schema.Block
 	}
 	// What is imported is asked for while the plan is made.
 	options.Settled = strings.HasPrefix(path.String(), "lifecycle."+fieldImport)
-	e, diags := plan.ParseExpression(v, path.String(), options)
+	e, diags := lang.ParseExpression(v, path.String(), options)
 	var errs field.ErrorList
 	for _, d := range diags {
 		if d.Severity == v1alpha1.SeverityError {
@@ -213,7 +213,7 @@ func diagnosticText(d v1alpha1.Diagnostic) string {
 }
 
 // functions are the signatures of the functions that expressions may call beside the built-in ones.
-func (s *served) functions() plan.Functions { return s.kinds.snapshot.Load().functions }
+func (s *served) functions() lang.Functions { return s.kinds.snapshot.Load().functions }
 
 func checkCondition(s *served, u *unstructured.Unstructured, path *field.Path, v any) field.ErrorList {
 	m, errs := fieldsOf(path, v, "condition", "errorMessage")
@@ -337,9 +337,9 @@ func identityAttribute(i *schema.Identity, name string) *schema.IdentityAttribut
 }
 
 // lifecycleExpressions are the parsed expressions of a lifecycle, whatever else is wrong with it.
-func (s *served) lifecycleExpressions(u *unstructured.Unstructured) []*plan.Expression {
+func (s *served) lifecycleExpressions(u *unstructured.Unstructured) []*lang.Expression {
 	m, _ := u.Object["lifecycle"].(map[string]any)
-	var out []*plan.Expression
+	var out []*lang.Expression
 	add := func(path *field.Path, v any, self bool) {
 		if !hasTemplate(v) {
 			return

@@ -11,13 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/hykube/hykube/api/v1alpha1"
-	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/schema"
 )
 
 // parseSpec reads arguments with the functions that providers bring. What is ephemeral itself may be made of what is.
-func (s *served) parseSpec(namespace string, spec map[string]any) (*plan.Config, plan.Diagnostics) {
-	return plan.ConfigOptions{Functions: s.functions(), Ephemeral: s.Mode == v1alpha1.ModeEphemeral, Namespace: namespace}.Parse(spec, s.Schema.Block)
+func (s *served) parseSpec(namespace string, spec map[string]any) (*lang.Config, diag.Diagnostics) {
+	return lang.ConfigOptions{Functions: s.functions(), Ephemeral: s.Mode == v1alpha1.ModeEphemeral, Namespace: namespace}.Parse(spec, s.Schema.Block)
 }
 
 // validateSpec checks the arguments against the provider's schema, and their expressions as far as they can be known
@@ -35,11 +36,11 @@ func (s *served) validateSpec(u *unstructured.Unstructured) field.ErrorList {
 		}
 		detail := diagnosticText(d)
 		switch d.Summary {
-		case plan.SummaryUnknownField:
+		case diag.SummaryUnknownField:
 			errs = append(errs, &field.Error{Type: field.ErrorTypeForbidden, Field: d.Attribute, Detail: unknownSpecField(d).Error()})
-		case plan.SummaryMissingArgument, plan.SummaryMissingBlock:
+		case diag.SummaryMissingArgument, diag.SummaryMissingBlock:
 			errs = append(errs, &field.Error{Type: field.ErrorTypeRequired, Field: d.Attribute, Detail: detail})
-		case plan.SummaryReadOnly:
+		case diag.SummaryReadOnly:
 			errs = append(errs, &field.Error{Type: field.ErrorTypeForbidden, Field: d.Attribute, Detail: detail})
 		default:
 			errs = append(errs, &field.Error{
@@ -84,7 +85,7 @@ func (s *served) unknownSpec(u *unstructured.Unstructured) []unknownField {
 	_, diags := s.parseSpec(u.GetNamespace(), spec)
 	var out []unknownField
 	for _, d := range diags {
-		if d.Severity == v1alpha1.SeverityError && d.Summary == plan.SummaryUnknownField {
+		if d.Severity == v1alpha1.SeverityError && d.Summary == diag.SummaryUnknownField {
 			out = append(out, unknownSpecField(d))
 		}
 	}

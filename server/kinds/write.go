@@ -11,7 +11,7 @@ import (
 	kschema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/endpoints/request"
 
-	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/lang"
 )
 
 // write is a request that brings an object, or a part of one. It decides about fields that the object's kind does not have, as
@@ -76,7 +76,7 @@ func (w *write) pruneSpec(u *unstructured.Unstructured) ([]unknownField, error) 
 		// What an expression gives is nowhere in the object, so that it cannot be dropped.
 		last := len(steps) - 1
 		name, named := steps[last].(string)
-		if last == 0 && plan.IsMetaArgument(name) {
+		if last == 0 && lang.IsMetaArgument(name) {
 			continue
 		}
 		within, _ := at(u.Object["spec"], steps[:last])

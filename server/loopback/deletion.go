@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/hykube/hykube/api/v1alpha1"
-	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/server/kinds"
 )
 
@@ -55,7 +55,7 @@ func (a *Answers) referrers(ctx context.Context, obj metav1.Object, k kinds.Kind
 	if a.Kinds == nil {
 		return nil
 	}
-	to := plan.Address{Type: k.Type, Name: obj.GetName()} // a managed resource: nothing else is held
+	to := lang.Address{Type: k.Type, Name: obj.GetName()} // a managed resource: nothing else is held
 	groups, err := a.Stored.Groups(ctx)
 	if err != nil {
 		return err

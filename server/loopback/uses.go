@@ -14,8 +14,8 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
+	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
-	"github.com/hykube/hykube/internal/plan"
 )
 
 // tally counts users, and names the first.
@@ -49,9 +49,9 @@ func (a *Answers) InUse(ctx context.Context, obj metav1.Object) (n int, example 
 	case *v1alpha1.ProviderConfig:
 		err = a.made(ctx, t, namespace, func(rec *ledger.Instance) bool { return lives(rec, name) })
 	case *corev1.Secret:
-		err = a.read(ctx, t, plan.Address{Namespace: namespace, Type: plan.TypeSecret, Name: name})
+		err = a.read(ctx, t, lang.Address{Namespace: namespace, Type: lang.TypeSecret, Name: name})
 	case *corev1.ConfigMap:
-		err = a.read(ctx, t, plan.Address{Namespace: namespace, Type: plan.TypeConfigMap, Name: name})
+		err = a.read(ctx, t, lang.Address{Namespace: namespace, Type: lang.TypeConfigMap, Name: name})
 	default:
 		err = fmt.Errorf("find users of a %T: unknown kind", obj)
 	}
@@ -68,9 +68,9 @@ func (a *Answers) Named(ctx context.Context, obj metav1.Object) (bool, error) {
 	case *v1alpha1.ProviderConfig:
 		group = v1alpha1.ProviderGroup(o.Spec.Provider)
 	case *corev1.Secret:
-		return a.isRead(ctx, plan.Address{Namespace: namespace, Type: plan.TypeSecret, Name: o.Name})
+		return a.isRead(ctx, lang.Address{Namespace: namespace, Type: lang.TypeSecret, Name: o.Name})
 	case *corev1.ConfigMap:
-		return a.isRead(ctx, plan.Address{Namespace: namespace, Type: plan.TypeConfigMap, Name: o.Name})
+		return a.isRead(ctx, lang.Address{Namespace: namespace, Type: lang.TypeConfigMap, Name: o.Name})
 	default:
 		return false, fmt.Errorf("find what names a %T: unknown kind", obj)
 	}
@@ -81,7 +81,7 @@ func (a *Answers) Named(ctx context.Context, obj metav1.Object) (bool, error) {
 }
 
 // isRead says whether a ProviderConfig, or an object in the same namespace, reads a Secret or a ConfigMap.
-func (a *Answers) isRead(ctx context.Context, what plan.Address) (bool, error) {
+func (a *Answers) isRead(ctx context.Context, what lang.Address) (bool, error) {
 	configs, err := a.configs(ctx)
 	if err != nil {
 		return false, err
@@ -131,7 +131,7 @@ func (a *Answers) halfReplaced(ctx context.Context, rec *ledger.Instance, pick f
 
 // read counts the living resources that read a Secret or a ConfigMap: through their ProviderConfig, whatever its namespace is, or, in
 // the same namespace, themselves. A resource of another namespace that reads it itself can be destroyed without it.
-func (a *Answers) read(ctx context.Context, t *tally, what plan.Address) error {
+func (a *Answers) read(ctx context.Context, t *tally, what lang.Address) error {
 	configs, err := a.configs(ctx)
 	if err != nil {
 		return err
@@ -174,16 +174,16 @@ func (a *Answers) configs(ctx context.Context) ([]v1alpha1.ProviderConfig, error
 }
 
 // reads says whether a ProviderConfig takes a value from a Secret or a ConfigMap.
-func reads(cfg *v1alpha1.ProviderConfig, what plan.Address) bool {
-	if what.Type == plan.TypeSecret && what.Namespace == cfg.Namespace &&
+func reads(cfg *v1alpha1.ProviderConfig, what lang.Address) bool {
+	if what.Type == lang.TypeSecret && what.Namespace == cfg.Namespace &&
 		slices.ContainsFunc(cfg.Spec.SecretRefs, func(ref v1alpha1.SecretArgument) bool { return ref.Name == what.Name }) {
 		return true
 	}
-	return slices.ContainsFunc(catalog.References(cfg), func(ref plan.Reference) bool { return ref.Address == what.In(cfg.Namespace) })
+	return slices.ContainsFunc(catalog.References(cfg), func(ref lang.Reference) bool { return ref.Address == what.In(cfg.Namespace) })
 }
 
 // readers are the UIDs of the objects in the namespace of a Secret or ConfigMap whose expressions read it.
-func (a *Answers) readers(ctx context.Context, what plan.Address) (map[types.UID]bool, error) {
+func (a *Answers) readers(ctx context.Context, what lang.Address) (map[types.UID]bool, error) {
 	if a.Kinds == nil {
 		return nil, nil
 	}

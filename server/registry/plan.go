@@ -18,7 +18,7 @@ import (
 	"k8s.io/apiserver/pkg/storage/names"
 
 	"github.com/hykube/hykube/api/v1alpha1"
-	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/lang"
 )
 
 // maxTargets bounds the lists of a plan's spec; a larger choice is a selector's work.
@@ -204,16 +204,16 @@ func validatePlan(p *v1alpha1.Plan) field.ErrorList {
 
 // validateExcluded refuses to do something to what is left out.
 func validateExcluded(p *v1alpha1.Plan, spec *field.Path) field.ErrorList {
-	excluded := map[plan.Address]bool{}
+	excluded := map[lang.Address]bool{}
 	for _, s := range p.Spec.Exclude {
-		if a, err := plan.ParseAddress(s); err == nil {
+		if a, err := lang.ParseAddress(s); err == nil {
 			excluded[a.In(p.Namespace)] = true
 		}
 	}
 	var errs field.ErrorList
 	for name, list := range map[string][]string{"replace": p.Spec.Replace, "invoke": p.Spec.Invoke} {
 		for i, s := range list {
-			if a, err := plan.ParseAddress(s); err == nil && excluded[a.In(p.Namespace)] {
+			if a, err := lang.ParseAddress(s); err == nil && excluded[a.In(p.Namespace)] {
 				errs = append(errs, field.Invalid(spec.Child(name).Index(i), s, "is left out by spec.exclude; remove it from one of the two"))
 			}
 		}
@@ -245,9 +245,9 @@ func validateAddresses(addresses []string, path *field.Path, mode v1alpha1.Mode)
 		return field.ErrorList{field.TooMany(path, len(addresses), maxTargets)}
 	}
 	var errs field.ErrorList
-	seen := make(map[plan.Address]bool, len(addresses))
+	seen := make(map[lang.Address]bool, len(addresses))
 	for i, s := range addresses {
-		a, err := plan.ParseAddress(s)
+		a, err := lang.ParseAddress(s)
 		detail := ""
 		switch {
 		case err != nil && mode == v1alpha1.ModeAction:

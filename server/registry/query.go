@@ -20,7 +20,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/hykube/hykube/api/v1alpha1"
-	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/schema"
 	"github.com/hykube/hykube/server/kinds"
 )
@@ -219,7 +219,7 @@ func validateArguments(raw *runtime.RawExtension, block *schema.Block, path *fie
 	if err != nil {
 		return field.ErrorList{field.Invalid(path, field.OmitValueType{}, err.Error())}
 	}
-	config, diags := plan.ConfigOptions{Settled: true}.Parse(args, block)
+	config, diags := lang.ConfigOptions{Settled: true}.Parse(args, block)
 	var errs field.ErrorList
 	for _, d := range diags {
 		if d.Severity == v1alpha1.SeverityError {

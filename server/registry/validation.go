@@ -16,7 +16,8 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/hykube/hykube/api/v1alpha1"
-	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/schema"
 )
 
@@ -135,12 +136,12 @@ func (r *validationREST) arguments(pc *v1alpha1.ProviderConfig) field.ErrorList 
 	if block == nil || err != nil {
 		return nil
 	}
-	_, diags := plan.ConfigOptions{Settled: true, Ephemeral: true, Namespace: pc.Namespace}.Parse(args, block)
+	_, diags := lang.ConfigOptions{Settled: true, Ephemeral: true, Namespace: pc.Namespace}.Parse(args, block)
 	var errs field.ErrorList
 	for _, d := range diags {
 		at := strings.Replace(d.Attribute, "spec", "spec.config", 1)
 		fromSecret := slices.ContainsFunc(pc.Spec.SecretRefs, func(s v1alpha1.SecretArgument) bool { return at == "spec.config."+s.Argument })
-		if d.Severity != v1alpha1.SeverityError || d.Summary == plan.SummaryMissingArgument && fromSecret {
+		if d.Severity != v1alpha1.SeverityError || d.Summary == diag.SummaryMissingArgument && fromSecret {
 			continue
 		}
 		errs = append(errs, &field.Error{Type: field.ErrorTypeInvalid, Field: at, BadValue: field.OmitValueType{}, Detail: strings.TrimSpace(fmt.Sprintf("%s. %s", d.Summary, d.Detail))})

@@ -17,9 +17,9 @@ import (
 	"golang.org/x/mod/sumdb/dirhash"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/ledger"
-	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/internal/provider"
 	"github.com/hykube/hykube/internal/schema"
 	"github.com/hykube/hykube/tests/conformance/cloud"
@@ -375,7 +375,7 @@ func same(t *testing.T, what string, got, want cty.Value) {
 	}
 }
 
-func warned(ds plan.Diagnostics) bool {
+func warned(ds diag.Diagnostics) bool {
 	for _, d := range ds {
 		if d.Severity == v1alpha1.SeverityWarning {
 			return true

@@ -7,7 +7,9 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/instance"
+	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/tests/conformance/cloud"
 )
@@ -174,7 +176,7 @@ func TestPlanSecretsOnly(t *testing.T) {
 	s := about(t, shared["conform6"], "conform6_thing")
 	prior := s.create(attrs{"note": "n"})
 	before := len(s.calls("ApplyResourceChange"))
-	c := s.config(attrs{"note": cty.StringVal("n").Mark(plan.Sensitive)})
+	c := s.config(attrs{"note": cty.StringVal("n").Mark(lang.Sensitive)})
 	p := s.plan(prior, c)
 	if p.Action != v1alpha1.ActionUpdate {
 		t.Fatalf("4.3/9: action %s, want an update: the note became a secret", p.Action)
@@ -270,4 +272,4 @@ func TestDeferred(t *testing.T) {
 	}
 }
 
-func second(_ instance.State, _ plan.Diagnostics, err error) error { return err }
+func second(_ instance.State, _ diag.Diagnostics, err error) error { return err }

@@ -1,0 +1,180 @@
+package diag
+
+import (
+	"errors"
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/spelling"
+)
+
+// Summaries of diagnostics about a spec that callers tell apart.
+const (
+	SummaryUnknownField    = "Unknown field"
+	SummaryMissingArgument = "Missing required argument"
+	SummaryMissingBlock    = "Missing required block"
+	SummaryReadOnly        = "Value for a read-only attribute"
+	SummaryWrongType       = "Incorrect value type"
+	SummaryEphemeral       = "Invalid use of ephemeral value"
+)
+
+// Diagnostics are errors and warnings for people: what is wrong, where, and what to do about it.
+type Diagnostics = []v1alpha1.Diagnostic
+
+// HasErrors says whether one of the diagnostics is an error.
+func HasErrors(ds Diagnostics) bool {
+	return slices.ContainsFunc(ds, func(d v1alpha1.Diagnostic) bool { return d.Severity == v1alpha1.SeverityError })
+}
+
+// FromErrors turns the answers of CheckPlanned and CheckCompatible into diagnostics with the given summary.
+func FromErrors(severity v1alpha1.Severity, summary string, errs []error) Diagnostics {
+	var out Diagnostics
+	for _, err := range errs {
+		d := v1alpha1.Diagnostic{Severity: severity, Summary: summary, Detail: Sentence(err.Error())}
+		if pe, ok := errors.AsType[cty.PathError](err); ok && len(pe.Path) > 0 {
+			// The text begins with the path, as written, so it does not begin with a capital.
+			d.Attribute, d.Detail = PathField("spec", pe.Path), err.Error()+"."
+		}
+		out = append(out, d)
+	}
+	return out
+}
+
+// FromProto turns what a provider said into diagnostics, whole.
+func FromProto(ds []*tfprotov6.Diagnostic) Diagnostics {
+	var out Diagnostics
+	for _, d := range ds {
+		if d == nil {
+			continue
+		}
+		o := v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: d.Summary, Detail: d.Detail}
+		if d.Severity == tfprotov6.DiagnosticSeverityWarning {
+			o.Severity = v1alpha1.SeverityWarning
+		}
+		if p, err := FromProtoPath(d.Attribute); err == nil && len(p) > 0 {
+			o.Attribute = PathField("spec", p)
+		}
+		out = append(out, o)
+	}
+	return out
+}
+
+func Errorf(field, summary, format string, args ...any) v1alpha1.Diagnostic {
+	return v1alpha1.Diagnostic{
+		Severity: v1alpha1.SeverityError, Summary: summary, Detail: Clip(fmt.Sprintf(format, args...)), Attribute: field,
+	}
+}
+
+// maxDetail bounds what an error repeats of what was written.
+const maxDetail = 1500
+
+func Clip(s string) string {
+	if len(s) <= maxDetail {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxDetail], "") + " ..."
+}
+
+// KeyField appends a field's or map's key to a field path: "spec.tags.team", or spec.tags["a b"].
+func KeyField(field, key string) string {
+	switch {
+	case !plainKey(key):
+		return fmt.Sprintf("%s[%q]", field, key)
+	case field == "":
+		return key
+	default:
+		return field + "." + key
+	}
+}
+
+// plainKey says whether a key can stand after a dot.
+func plainKey(s string) bool {
+	for i := range len(s) {
+		c := s[i] | 0x20
+		if !(c >= 'a' && c <= 'z' || s[i] == '_' || i > 0 && (s[i] >= '0' && s[i] <= '9' || s[i] == '-')) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+func IndexField(field string, i int) string { return fmt.Sprintf("%s[%d]", field, i) }
+
+// PathField appends a path to a field path.
+func PathField(field string, p cty.Path) string {
+	for _, step := range p {
+		switch s := step.(type) {
+		case cty.GetAttrStep:
+			field = KeyField(field, s.Name)
+		case cty.IndexStep:
+			key, _ := s.Key.Unmark()
+			switch {
+			case key.IsKnown() && !key.IsNull() && key.Type() == cty.String:
+				field = KeyField(field, key.AsString())
+			case key.IsKnown() && !key.IsNull() && key.Type() == cty.Number:
+				field = fmt.Sprintf("%s[%s]", field, NumberText(key.AsBigFloat()))
+			default:
+				// An element of a set has no name but its own value.
+				field += "[*]"
+			}
+		}
+	}
+	return field
+}
+
+// Sentence makes a sentence of an error's text.
+func Sentence(s string) string {
+	if s == "" {
+		return s
+	}
+	s = strings.ToUpper(s[:1]) + s[1:]
+	if !strings.ContainsRune(".!?", rune(s[len(s)-1])) {
+		s += "."
+	}
+	return s
+}
+
+// DidYouMean ends a sentence about a name that does not exist; empty when nothing is near.
+func DidYouMean(name string, known []string) string {
+	if near := spelling.Nearest(name, known); near != "" {
+		return fmt.Sprintf(" Did you mean %q?", near)
+	}
+	return ""
+}
+
+// FromProtoPath converts a path of the provider protocol. Elements of sets, which the protocol can name by their
+// value only, are an error.
+func FromProtoPath(p *tftypes.AttributePath) (cty.Path, error) {
+	var out cty.Path
+	for _, step := range p.Steps() {
+		switch s := step.(type) {
+		case tftypes.AttributeName:
+			out = append(out, cty.GetAttrStep{Name: string(s)})
+		case tftypes.ElementKeyString:
+			out = append(out, cty.IndexStep{Key: cty.StringVal(string(s))})
+		case tftypes.ElementKeyInt:
+			out = append(out, cty.IndexStep{Key: cty.NumberIntVal(int64(s))})
+		default:
+			return out, fmt.Errorf("read attribute path %q: a step of type %T is not supported", p, step)
+		}
+	}
+	return out, nil
+}
+
+// NumberText writes a number with all its digits; one that would be absurdly long takes an exponent.
+func NumberText(f *big.Float) string {
+	if e := f.MantExp(nil); e > MaxExponent || e < -MaxExponent {
+		return f.Text('g', -1)
+	}
+	return f.Text('f', -1)
+}
+
+// MaxExponent bounds numbers, in bits: one with more digits would take gigabytes to write out.
+const MaxExponent = 4096

@@ -1,0 +1,96 @@
+package graph
+
+// Tracker hands out work in dependency order, without barriers: an item is ready as soon as all that it depends
+// on is done. All calls together are linear in items and dependencies. It is not safe for concurrent use.
+type Tracker struct {
+	dependents *Edges
+	waiting    []int
+	state      []itemState
+	ready      []int
+	left       int
+}
+
+type itemState uint8
+
+const (
+	itemWaiting itemState = iota
+	itemReady
+	itemTaken
+	itemDone
+	itemFailed
+	itemSkipped
+)
+
+// NewTracker tracks 0..n-1. The dependencies must have no cycle (see Order): what is on one is never ready.
+// Dependencies outside 0..n-1 count as done.
+func NewTracker(n int, deps func(i int) []int) *Tracker {
+	forward := Collect(n, deps)
+	t := &Tracker{
+		dependents: forward.Reverse(), waiting: make([]int, n), state: make([]itemState, n), left: n,
+	}
+	for i := range n {
+		t.waiting[i] = len(forward.Of(i))
+		if t.waiting[i] == 0 {
+			t.state[i] = itemReady
+			t.ready = append(t.ready, i)
+		}
+	}
+	return t
+}
+
+// Ready hands out what became ready since the last call; each item is handed out once. Nil means that there is
+// nothing to do until the next Done or Fail.
+func (t *Tracker) Ready() []int {
+	var out []int
+	for _, i := range t.ready {
+		// Done and Fail may have come from a journal, before the item was handed out.
+		if t.state[i] == itemReady {
+			t.state[i] = itemTaken
+			out = append(out, i)
+		}
+	}
+	t.ready = t.ready[:0]
+	return out
+}
+
+// Done records that an item was done. It may be called for items that were never handed out, to resume from what
+// is recorded; a second call, or a call after Fail, changes nothing.
+func (t *Tracker) Done(i int) {
+	if t.ended(i) {
+		return
+	}
+	t.state[i] = itemDone
+	t.left--
+	for _, d := range t.dependents.Of(i) {
+		if t.waiting[d]--; t.waiting[d] == 0 && t.state[d] == itemWaiting {
+			t.state[d] = itemReady
+			t.ready = append(t.ready, d)
+		}
+	}
+}
+
+// Fail records that an item failed, and returns what must be skipped because it depends on it, directly or not.
+// What ended before is left as it is.
+func (t *Tracker) Fail(i int) (skipped []int) {
+	if t.ended(i) {
+		return nil
+	}
+	t.state[i] = itemFailed
+	t.left--
+	queue := []int{i}
+	for head := 0; head < len(queue); head++ {
+		for _, d := range t.dependents.Of(queue[head]) {
+			if !t.ended(d) {
+				t.state[d] = itemSkipped
+				t.left--
+				queue = append(queue, d)
+			}
+		}
+	}
+	return queue[1:]
+}
+
+// Left is the number of items that have not ended: neither done, nor failed, nor skipped.
+func (t *Tracker) Left() int { return t.left }
+
+func (t *Tracker) ended(i int) bool { return t.state[i] >= itemDone }

@@ -1,0 +1,124 @@
+package lang
+
+import (
+	"github.com/hykube/hykube/internal/diag"
+
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty/function"
+)
+
+// Functions are provider-defined functions by the name under which expressions call them, such as "provider::sim::upper",
+// where "sim" is the name of the Provider object.
+type Functions map[string]function.Function
+
+// Prefixes of function names.
+const (
+	corePrefix     = "core::"
+	providerPrefix = "provider::"
+)
+
+func mergeFunctions(all []Functions) Functions {
+	if len(all) == 1 {
+		return all[0]
+	}
+	out := Functions{}
+	for _, f := range all {
+		maps.Copy(out, f)
+	}
+	return out
+}
+
+// call notes the function that an expression calls, or reports that there is none.
+func (p *parser) call(c *hclsyntax.FunctionCallExpr, field string) {
+	f, ok := builtins[strings.TrimPrefix(c.Name, corePrefix)]
+	if strings.HasPrefix(c.Name, providerPrefix) {
+		f, ok = p.opts.Functions[c.Name]
+	}
+	if !ok {
+		p.fail(columnField(field, c.NameRange), "Call to unknown function", "%s", p.noFunction(c.Name))
+		return
+	}
+	if p.opts.Settled && restless(c.Name) {
+		p.fail(columnField(field, c.NameRange), "Value known too late", "%s() gives its value when a plan is made or applied, and what stands here must be known before. Write the value itself.", c.Name)
+		return
+	}
+	if p.calls == nil {
+		p.calls = make(map[string]function.Function)
+	}
+	p.calls[c.Name] = f
+}
+
+func (p *parser) noFunction(name string) string {
+	if why, ok := refused[strings.TrimPrefix(name, corePrefix)]; ok {
+		return fmt.Sprintf("There is no function %q here: %s.", name, why)
+	}
+	rest, ok := strings.CutPrefix(name, providerPrefix)
+	if !ok {
+		if ns, _, ok := strings.Cut(name, "::"); ok && ns+"::" != corePrefix {
+			return fmt.Sprintf("There is no function %q. Functions of providers are called as provider::NAME::FUNCTION, where NAME is that of the Provider object.", name)
+		}
+		hint := diag.DidYouMean(name, sortedKeys(builtins))
+		if hint == "" {
+			// Who leaves the provider away, gets told.
+			for _, full := range sortedKeys(p.opts.Functions) {
+				if strings.HasSuffix(full, "::"+name) {
+					hint = fmt.Sprintf(" Did you mean %q?", full)
+					break
+				}
+			}
+		}
+		return fmt.Sprintf("There is no function %q.%s", name, hint)
+	}
+	providers := map[string][]string{}
+	for full := range p.opts.Functions {
+		provider, fn, _ := strings.Cut(strings.TrimPrefix(full, providerPrefix), "::")
+		providers[provider] = append(providers[provider], fn)
+	}
+	provider, fn, ok := strings.Cut(rest, "::")
+	switch {
+	case !ok || fn == "":
+		return fmt.Sprintf("There is no function %q. Functions of providers are called as provider::NAME::FUNCTION.", name)
+	case len(providers) == 0:
+		return fmt.Sprintf("There is no function %q: no provider with functions is installed.", name)
+	case providers[provider] == nil:
+		names := sortedKeys(providers)
+		return fmt.Sprintf("There is no provider %q with functions.%s Those that have some: %s.", provider, diag.DidYouMean(provider, names), few(names))
+	default:
+		slices.Sort(providers[provider])
+		return fmt.Sprintf("The provider %q has no function %q.%s It has: %s.", provider, fn, diag.DidYouMean(fn, providers[provider]), few(providers[provider]))
+	}
+}
+
+// few lists the first of some names.
+func few(names []string) string {
+	const most = 10
+	if len(names) > most {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	}
+	return strings.Join(names, ", ")
+}
+
+// refused are functions of Terraform that a plan cannot have, and why.
+var refused = map[string]string{
+	"abspath":          noFiles,
+	"file":             noFiles,
+	"filebase64":       noFiles,
+	"filebase64sha256": noFiles,
+	"filebase64sha512": noFiles,
+	"fileexists":       noFiles,
+	"filemd5":          noFiles,
+	"fileset":          noFiles,
+	"filesha1":         noFiles,
+	"filesha256":       noFiles,
+	"filesha512":       noFiles,
+	"pathexpand":       noFiles,
+	"templatefile":     noFiles + ", and templatestring(configmap.NAME.KEY, {...}) to fill it in",
+	"type":             "it exists in the console of Terraform alone",
+}
+
+const noFiles = "expressions see no files; keep the content in a ConfigMap and write ${configmap.NAME.KEY}"

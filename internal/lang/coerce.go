@@ -1,0 +1,573 @@
+package lang
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/schema"
+)
+
+// coercion makes a value that conforms to a block of what the spec says, and reports what does not fit. It always
+// returns a value of the right type, so that one mistake does not hide the next.
+type coercion struct {
+	// static is true when nothing is known but what was written, so that every value comes from the spec itself.
+	static bool
+	// dry is true when nothing that is referred to is known, so that there is no secret to tell.
+	dry bool
+	// ephemeral lets ephemeral values stand anywhere.
+	ephemeral bool
+	// hidden is the field that holds a secret while what is in it is looked at. The names of fields and keys may come from
+	// the secret, too.
+	hidden string
+	// refused is true within a value that may only be passed on. The refusal is reported, and nothing else is.
+	refused bool
+	// siblings are the attributes beside the one that is looked at.
+	siblings []*schema.Attribute
+	diags    diag.Diagnostics
+}
+
+func (c *coercion) fail(field, summary, format string, args ...any) {
+	if c.refused {
+		return
+	}
+	d := diag.Errorf(field, summary, format, args...)
+	if c.hidden != "" {
+		d.Attribute, d.Detail = c.hidden, "The value does not fit what is needed here. It comes from a sensitive value, so the details are not shown."
+		if slices.Contains(c.diags, d) {
+			return
+		}
+	}
+	c.diags = append(c.diags, d)
+}
+
+// enter begins to look into a value with the marks. It reports an ephemeral value that would be stored with the whole. leave
+// ends it.
+func (c *coercion) enter(marks cty.ValueMarks, field string) (leave func()) {
+	outer, refused := c.hidden, c.refused
+	if _, ephemeral := marks[Ephemeral]; ephemeral && !c.ephemeral {
+		c.fail(field, diag.SummaryEphemeral, "An ephemeral value is not stored, so it can stand in write-only arguments alone. Refer to it in one of those, or use ephemeralasnull.")
+	}
+	if missing, held := missingIn(marks); held {
+		c.fail(field, SummaryPassOnly, "%s", PassOnlyText("A value that stands for blocks or nested attributes", missing))
+		c.refused = true
+	}
+	if len(marks) > 0 && outer == "" && !c.dry {
+		c.hidden = field
+	}
+	return func() { c.hidden, c.refused = outer, refused }
+}
+
+func (c *coercion) warn(field, summary, format string, args ...any) {
+	d := diag.Errorf(field, summary, format, args...)
+	d.Severity = v1alpha1.SeverityWarning
+	c.diags = append(c.diags, d)
+}
+
+// block makes one block. Null stands for a block without arguments: who may be absent is asked before.
+func (c *coercion) block(b *schema.Block, v cty.Value, field string) cty.Value {
+	v, marks := v.Unmark()
+	defer c.enter(marks, field)()
+	if !v.IsKnown() && !v.Type().IsObjectType() {
+		if !mayBeObject(v.Type()) {
+			c.wrongType(field, "an object", v.Type())
+		}
+		return cty.UnknownVal(b.ImpliedType()).WithMarks(marks)
+	}
+	vals, ok := entries(v)
+	if !ok {
+		c.wrongType(field, "an object", v.Type())
+		return cty.UnknownVal(b.ImpliedType()).WithMarks(marks)
+	}
+	c.unknownFields(b.Attributes, b.Blocks, vals, field)
+	out := make(map[string]cty.Value, len(b.Attributes)+len(b.Blocks))
+	c.attributes(b.Attributes, vals, out, field)
+	for _, nb := range b.Blocks {
+		out[nb.TypeName] = c.nestedBlock(nb, vals[nb.TypeName], diag.KeyField(field, nb.TypeName))
+	}
+	return cty.ObjectVal(out).WithMarks(marks)
+}
+
+func (c *coercion) attributes(attrs []*schema.Attribute, vals, out map[string]cty.Value, field string) {
+	for _, a := range attrs {
+		c.siblings = attrs
+		out[a.Name] = c.attribute(a, vals[a.Name], diag.KeyField(field, a.Name))
+	}
+}
+
+// attribute makes the value of an attribute; NilVal stands for one that is not set.
+func (c *coercion) attribute(a *schema.Attribute, v cty.Value, field string) cty.Value {
+	if v != cty.NilVal && a.Configurable() && !a.WriteOnly && !c.ephemeral && holdsEphemeral(a, v) {
+		c.fail(field, diag.SummaryEphemeral, "%q is stored, and an ephemeral value must not be. It can stand in write-only arguments alone.%s", a.Name, c.writeOnly(a))
+		return cty.UnknownVal(a.Type)
+	}
+	if v == cty.NilVal || v.IsNull() {
+		if a.Required {
+			c.fail(field, diag.SummaryMissingArgument, "The argument %q is required, but it is not set or null. Add it to the spec.%s", a.Name, describe(a))
+		}
+		if v == cty.NilVal {
+			return cty.NullVal(a.Type)
+		}
+		_, marks := v.Unmark()
+		return cty.NullVal(a.Type).WithMarks(marks)
+	}
+	if !a.Configurable() {
+		c.fail(field, diag.SummaryReadOnly,
+			"%q is decided by the provider and cannot be set. Remove it from the spec; its value appears in the status.", a.Name)
+		return cty.NullVal(a.Type)
+	}
+	if a.Deprecated && c.static {
+		c.warn(field, "Argument is deprecated", "The provider discourages the use of %q.%s", a.Name, describe(a))
+	}
+	if a.Nested != nil {
+		return c.nestedAttribute(a, v, field)
+	}
+	return c.convert(a, v, field)
+}
+
+func describe(a *schema.Attribute) string {
+	s, _, _ := strings.Cut(strings.TrimSpace(a.Description), "\n")
+	if s == "" || len(s) > 200 {
+		return ""
+	}
+	return " " + diag.Sentence(s)
+}
+
+// convert makes the value of an attribute without a schema of its own, by the conversion rules of the language.
+func (c *coercion) convert(a *schema.Attribute, v cty.Value, field string) cty.Value {
+	if a.Type == cty.DynamicPseudoType {
+		if at, huge := findHuge(v); huge {
+			c.fail(diag.PathField(field, at), "Invalid number", "The number is infinite or out of range. Write one with an exponent between -1024 and 1024.")
+			return cty.DynamicVal
+		}
+		return v
+	}
+	if c.static {
+		c.extraFields(v, a.Type, field)
+	}
+	if missing, held := HoldsPassOnly(v); held && !v.Type().Equals(a.Type) && convert.GetConversion(v.Type(), lenient(a.Type, false)) == nil {
+		c.fail(field, SummaryPassOnly, "%s", PassOnlyText("The conversion to "+article(a.Type.FriendlyName()), missing))
+		return cty.UnknownVal(a.Type)
+	}
+	out, err := gather(v, lenient(a.Type, false))
+	if err != nil {
+		// The keys of a map that holds a secret may be secret, too.
+		if pe, ok := errors.AsType[cty.PathError](err); ok && (c.dry || !v.ContainsMarked()) {
+			field = diag.PathField(field, pe.Path)
+		}
+		c.fail(field, diag.SummaryWrongType, "%s.", conversionText(fmt.Sprintf("%q", a.Name), err, v, a.Type, c.dry))
+		return cty.UnknownVal(a.Type)
+	}
+	if at, huge := findHuge(out); huge {
+		c.fail(diag.PathField(field, at), "Invalid number", "The number is infinite or out of range. Write one with an exponent between -1024 and 1024.")
+		return cty.UnknownVal(a.Type)
+	}
+	return out
+}
+
+// conversionText says which type what needs, and which value it has instead. Types of secrets are shown; their keys are not.
+func conversionText(what string, err error, v cty.Value, want cty.Type, dry bool) string {
+	if !dry && v.ContainsMarked() {
+		return fmt.Sprintf("%s needs %s, but its value is %s; it is sensitive, so it is not shown", what, article(want.FriendlyName()), article(v.Type().FriendlyName()))
+	}
+	if pe, ok := errors.AsType[cty.PathError](err); ok && len(pe.Path) > 0 {
+		inner, applyErr := pe.Path.Apply(WithoutMarks(v))
+		elem, found := typeAt(want, pe.Path)
+		if applyErr != nil || !found {
+			return fmt.Sprintf("%s needs %s: %s", what, article(want.FriendlyName()), err.Error())
+		}
+		v, want, what = inner, elem, diag.PathField(strings.Trim(what, `"`), pe.Path)
+	}
+	if v.Type().IsObjectType() && want.IsObjectType() {
+		return fmt.Sprintf("The value is not appropriate for %s: %s", what, err.Error())
+	}
+	return fmt.Sprintf("%s needs %s, but its value is %s", what, article(want.FriendlyName()), valueText(v, want))
+}
+
+// typeAt is the type of a part of what has the type ty.
+func typeAt(ty cty.Type, path cty.Path) (cty.Type, bool) {
+	for _, s := range path {
+		attr, isAttr := s.(cty.GetAttrStep)
+		switch {
+		case ty.IsCollectionType():
+			ty = ty.ElementType()
+		case isAttr && ty.IsObjectType() && ty.HasAttribute(attr.Name):
+			ty = ty.AttributeType(attr.Name)
+		default:
+			return cty.NilType, false
+		}
+	}
+	return ty, true
+}
+
+// valueText says of which type a value is that does not fit. It never says which value: an argument that comes from a Secret
+// bears no mark when it is read.
+func valueText(v cty.Value, want cty.Type) string {
+	if v.Type().IsTupleType() {
+		return "a list"
+	}
+	switch known := v.IsKnown() && !v.IsNull() && v.Type() == cty.String; {
+	case known && want == cty.Number:
+		return "a string that is not a number"
+	case known && want == cty.Bool:
+		return "a string that is neither true nor false"
+	}
+	return article(v.Type().FriendlyName())
+}
+
+// findHuge finds a number that is out of range; strings that became numbers have not been checked before.
+func findHuge(v cty.Value) (cty.Path, bool) {
+	switch ty := v.Type(); {
+	case ty == cty.Number:
+		return nil, hugeNumber(v)
+	case ty == cty.String || ty == cty.Bool || !mayHoldNumbers(ty):
+		return nil, false
+	}
+	var at cty.Path
+	_ = cty.Walk(v, func(p cty.Path, v cty.Value) (bool, error) {
+		if at == nil && hugeNumber(v) {
+			at = p.Copy()
+		}
+		return at == nil, nil
+	})
+	return at, at != nil
+}
+
+func mayHoldNumbers(ty cty.Type) bool {
+	switch {
+	case ty.IsCollectionType():
+		return mayHoldNumbers(ty.ElementType())
+	case ty.IsObjectType():
+		for _, t := range ty.AttributeTypes() {
+			if mayHoldNumbers(t) {
+				return true
+			}
+		}
+		return false
+	case ty.IsTupleType():
+		return slices.ContainsFunc(ty.TupleElementTypes(), mayHoldNumbers)
+	default:
+		return ty == cty.Number || ty == cty.DynamicPseudoType
+	}
+}
+
+// holdsEphemeral says whether an ephemeral value would end in the attribute itself. What is inside of nested attributes is
+// looked at one by one, since some of it may be write-only.
+func holdsEphemeral(a *schema.Attribute, v cty.Value) bool {
+	if a.Nested != nil {
+		return v.HasMark(Ephemeral)
+	}
+	if !v.ContainsMarked() {
+		return false
+	}
+	found := false
+	_ = cty.Walk(v, func(_ cty.Path, v cty.Value) (bool, error) {
+		found = found || v.HasMark(Ephemeral)
+		return !found, nil
+	})
+	return found
+}
+
+// writeOnly points to the write-only argument that goes with another by its name, as password_wo does with password.
+func (c *coercion) writeOnly(a *schema.Attribute) string {
+	if slices.ContainsFunc(c.siblings, func(s *schema.Attribute) bool { return s.WriteOnly && s.Name == a.Name+"_wo" }) {
+		return fmt.Sprintf(" Use %q instead.", a.Name+"_wo")
+	}
+	return ""
+}
+
+// lenient lets the objects in lists and sets omit attributes, which are null then. Legacy providers declare what
+// people think of as nested blocks in this form; Terraform lets them be written as blocks:
+// https://developer.hashicorp.com/terraform/language/attr-as-blocks
+func lenient(ty cty.Type, inside bool) cty.Type {
+	switch {
+	case ty.IsListType():
+		return cty.List(lenient(ty.ElementType(), true))
+	case ty.IsSetType():
+		return cty.Set(lenient(ty.ElementType(), true))
+	case ty.IsMapType():
+		return cty.Map(lenient(ty.ElementType(), false))
+	case ty.IsObjectType():
+		atys := ty.AttributeTypes()
+		var optional []string
+		out := make(map[string]cty.Type, len(atys))
+		for name, aty := range atys {
+			out[name] = lenient(aty, false)
+			if inside {
+				optional = append(optional, name)
+			}
+		}
+		return cty.ObjectWithOptionalAttrs(out, optional)
+	default:
+		return ty
+	}
+}
+
+// extraFields reports fields of written objects that an object type lacks: the conversion would drop them silently.
+func (c *coercion) extraFields(v cty.Value, ty cty.Type, field string) {
+	v, _ = v.Unmark()
+	if v.IsNull() || !v.IsKnown() {
+		return
+	}
+	switch from := v.Type(); {
+	case ty.IsObjectType() && from.IsObjectType():
+		vals := v.AsValueMap()
+		for _, k := range sortedKeys(vals) {
+			if !ty.HasAttribute(k) {
+				c.fail(diag.KeyField(field, k), diag.SummaryUnknownField, "There is no field %q here.%s", k, diag.DidYouMean(k, sortedKeys(ty.AttributeTypes())))
+				continue
+			}
+			c.extraFields(vals[k], ty.AttributeType(k), diag.KeyField(field, k))
+		}
+	case ty.IsMapType() && from.IsObjectType():
+		vals := v.AsValueMap()
+		for _, k := range sortedKeys(vals) {
+			c.extraFields(vals[k], ty.ElementType(), diag.KeyField(field, k))
+		}
+	case (ty.IsListType() || ty.IsSetType()) && from.IsTupleType():
+		for i, e := range v.AsValueSlice() {
+			c.extraFields(e, ty.ElementType(), diag.IndexField(field, i))
+		}
+	}
+}
+
+func (c *coercion) nestedAttribute(a *schema.Attribute, v cty.Value, field string) cty.Value {
+	elem := cty.Object(schema.AttributeTypes(a.Nested.Attributes))
+	one := func(e cty.Value, field string) cty.Value {
+		e, marks := e.Unmark()
+		defer c.enter(marks, field)()
+		switch {
+		case e.IsNull():
+			return cty.NullVal(elem).WithMarks(marks)
+		case !e.IsKnown():
+			if !mayBeObject(e.Type()) {
+				c.wrongType(field, "an object", e.Type())
+			}
+			return cty.UnknownVal(elem).WithMarks(marks)
+		}
+		vals, ok := entries(e)
+		if !ok {
+			c.wrongType(field, "an object", e.Type())
+			return cty.UnknownVal(elem).WithMarks(marks)
+		}
+		c.unknownFields(a.Nested.Attributes, nil, vals, field)
+		out := make(map[string]cty.Value, len(a.Nested.Attributes))
+		c.attributes(a.Nested.Attributes, vals, out, field)
+		return cty.ObjectVal(out).WithMarks(marks)
+	}
+	return c.nested(a.Nested.Nesting, elem, a.Type, v, field, one)
+}
+
+// nestedBlock makes all blocks of a type; NilVal stands for none.
+func (c *coercion) nestedBlock(nb *schema.NestedBlock, v cty.Value, field string) cty.Value {
+	if v == cty.NilVal || v.IsNull() {
+		if nb.MinItems > 0 {
+			c.fail(field, diag.SummaryMissingBlock, "At least %d %q must be given. Add it to the spec.", nb.MinItems, nb.TypeName)
+		}
+		return schema.EmptyNested(nb)
+	}
+	if nb.Block.Deprecated && c.static {
+		c.warn(field, "Block is deprecated", "The provider discourages the use of %q.", nb.TypeName)
+	}
+	// As in Terraform's JSON syntax, a single block needs no list around it, and may have one.
+	switch raw, marks := v.Unmark(); nb.Nesting {
+	case schema.NestingList, schema.NestingSet:
+		if raw.Type().IsObjectType() && !raw.IsNull() {
+			v = cty.TupleVal([]cty.Value{raw}).WithMarks(marks)
+		}
+	case schema.NestingSingle, schema.NestingGroup:
+		if raw.Type().IsTupleType() && raw.IsKnown() && raw.LengthInt() == 1 {
+			v, field = raw.AsValueSlice()[0].WithMarks(marks), diag.IndexField(field, 0)
+		}
+	}
+	out := c.nested(nb.Nesting, nb.Block.ImpliedType(), nb.ImpliedType(), v, field, func(e cty.Value, field string) cty.Value {
+		if e.IsNull() {
+			c.fail(field, "Missing block", "A %q is null here. Remove it, or give its arguments.", nb.TypeName)
+			return cty.UnknownVal(nb.Block.ImpliedType())
+		}
+		return c.block(nb.Block, e, field)
+	})
+	c.countBlocks(nb, out, field)
+	return out
+}
+
+func (c *coercion) countBlocks(nb *schema.NestedBlock, v cty.Value, field string) {
+	v, _ = v.Unmark()
+	if nb.Nesting != schema.NestingList && nb.Nesting != schema.NestingSet || !v.IsKnown() || v.IsNull() {
+		return
+	}
+	// Elements of a set that are unknown may turn out to be equal, so only what is certain counts.
+	n := int64(v.LengthInt())
+	if n < nb.MinItems {
+		c.fail(field, "Too few blocks", "At least %d %q must be given, but there are %d.", nb.MinItems, nb.TypeName, n)
+	}
+	if nb.MaxItems > 0 && n > nb.MaxItems && (nb.Nesting == schema.NestingList || v.IsWhollyKnown()) {
+		c.fail(field, "Too many blocks", "At most %d %q may be given, but there are %d.", nb.MaxItems, nb.TypeName, n)
+	}
+}
+
+// nested makes a nested value of whatever nesting, element by element.
+func (c *coercion) nested(nesting schema.Nesting, elem, ty cty.Type, v cty.Value, field string, one func(cty.Value, string) cty.Value) cty.Value {
+	if nesting == schema.NestingSingle || nesting == schema.NestingGroup {
+		return one(v, field)
+	}
+	v, marks := v.Unmark()
+	defer c.enter(marks, field)()
+	if !v.IsKnown() {
+		if t := v.Type(); !mayNest(nesting, t) {
+			c.wrongType(field, nestingText(nesting), t)
+		}
+		return cty.UnknownVal(ty).WithMarks(marks)
+	}
+	if nesting == schema.NestingMap {
+		vals, ok := entries(v)
+		if !ok {
+			c.wrongType(field, nestingText(nesting), v.Type())
+			return cty.UnknownVal(ty).WithMarks(marks)
+		}
+		for _, k := range sortedKeys(vals) {
+			vals[k] = one(vals[k], diag.KeyField(field, k))
+		}
+		return schema.MapVal(vals, elem).WithMarks(marks)
+	}
+	if t := v.Type(); !t.IsTupleType() && !t.IsListType() && !t.IsSetType() {
+		c.wrongType(field, nestingText(nesting), t)
+		return cty.UnknownVal(ty).WithMarks(marks)
+	}
+	vals := v.AsValueSlice()
+	for i, e := range vals {
+		vals[i] = one(e, diag.IndexField(field, i))
+	}
+	if nesting == schema.NestingList {
+		return schema.ListVal(vals, elem).WithMarks(marks)
+	}
+	out, ok := schema.SetVal(vals, elem)
+	if !ok {
+		c.fail(field, diag.SummaryWrongType, "All elements of the set must have the same type.")
+		return cty.UnknownVal(ty).WithMarks(marks)
+	}
+	return out.WithMarks(marks)
+}
+
+// mayNest says whether an unknown value of the type may turn out to be a collection of objects.
+func mayNest(n schema.Nesting, ty cty.Type) bool {
+	switch {
+	case ty == cty.DynamicPseudoType:
+		return true
+	case ty.IsObjectType() || ty.IsTupleType():
+		return ty.IsObjectType() == (n == schema.NestingMap)
+	case ty.IsCollectionType():
+		return ty.IsMapType() == (n == schema.NestingMap) && mayBeObject(ty.ElementType())
+	default:
+		return false
+	}
+}
+
+func nestingText(n schema.Nesting) string {
+	if n == schema.NestingMap {
+		return "a map of objects"
+	}
+	return "a list of objects"
+}
+
+// entries are the elements of an object or a map by name. Null has none.
+func entries(v cty.Value) (map[string]cty.Value, bool) {
+	if v.IsNull() {
+		return map[string]cty.Value{}, true
+	}
+	ty := v.Type()
+	if !ty.IsObjectType() && !ty.IsMapType() {
+		return nil, false
+	}
+	vals := map[string]cty.Value{}
+	if !v.IsKnown() {
+		// An object of known type with an unknown value: its attributes are there, and unknown.
+		if ty.IsMapType() {
+			return nil, false
+		}
+		for k := range ty.AttributeTypes() {
+			vals[k] = v.GetAttr(k)
+		}
+		return vals, true
+	}
+	for it := v.ElementIterator(); it.Next(); {
+		k, e := it.Element()
+		k, _ = k.Unmark()
+		vals[k.AsString()] = e
+	}
+	return vals, true
+}
+
+func mayBeObject(ty cty.Type) bool {
+	return ty == cty.DynamicPseudoType || ty.IsObjectType() || ty.IsMapType()
+}
+
+func (c *coercion) wrongType(field, want string, got cty.Type) {
+	c.fail(field, diag.SummaryWrongType, "%s is needed here, not %s.", sentenceStart(want), article(got.FriendlyName()))
+}
+
+func sentenceStart(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+
+func article(noun string) string {
+	if strings.ContainsRune("aeiou", rune(noun[0])) {
+		return "an " + noun
+	}
+	return "a " + noun
+}
+
+// metaArguments are Terraform's, and where a Hykube object has them.
+var metaArguments = map[string]string{
+	"count":       "There is no loop yet: write one object for each instance.",
+	"depends_on":  "It is lifecycle.dependsOn of the object.",
+	"for_each":    "There is no loop yet: write one object for each element.",
+	"lifecycle":   "It stands beside spec, not in it.",
+	"provider":    "It is lifecycle.providerConfig of the object.",
+	"provisioner": "There are no provisioners.",
+}
+
+// IsMetaArgument tells whether Terraform has a meta-argument of the name. Objects have those in lifecycle, not in spec.
+func IsMetaArgument(name string) bool { return metaArguments[name] != "" }
+
+func (c *coercion) unknownFields(attrs []*schema.Attribute, blocks []*schema.NestedBlock, vals map[string]cty.Value, field string) {
+	if len(vals) == 0 {
+		return
+	}
+	known := make(map[string]bool, len(attrs)+len(blocks))
+	for _, a := range attrs {
+		known[a.Name] = true
+	}
+	for _, nb := range blocks {
+		known[nb.TypeName] = true
+	}
+	for _, k := range sortedKeys(vals) {
+		if known[k] {
+			continue
+		}
+		hint := ""
+		if field == "spec" && metaArguments[k] != "" {
+			hint = " " + metaArguments[k]
+		} else if hint = diag.DidYouMean(k, configurable(attrs, blocks)); hint == "" {
+			hint = fmt.Sprintf(" Remove it, or see kubectl explain for the fields of %s.", field)
+		}
+		c.fail(diag.KeyField(field, k), diag.SummaryUnknownField, "There is no field %q here.%s", k, hint)
+	}
+}
+
+func configurable(attrs []*schema.Attribute, blocks []*schema.NestedBlock) []string {
+	var names []string
+	for _, a := range attrs {
+		if a.Configurable() {
+			names = append(names, a.Name)
+		}
+	}
+	for _, nb := range blocks {
+		names = append(names, nb.TypeName)
+	}
+	return names
+}

@@ -1,0 +1,423 @@
+package lang
+
+import (
+	"github.com/hykube/hykube/internal/diag"
+
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/ext/customdecode"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/function"
+)
+
+// Limits on what one evaluation of a spec may do. A few lines of nested for expressions could keep a server busy for years
+// and fill its memory, so each step pays for what it takes in and makes: one unit a value, and one for each bytesPerUnit of text.
+const (
+	maxWork      = 1 << 20
+	bytesPerUnit = 16
+	// maxText is the longest string that a step may make.
+	maxText = 4 << 20
+)
+
+// errTooMuch is the answer once the limit is reached.
+var errTooMuch = errors.New("the expressions of the spec make too much of their values; write fewer or smaller loops, or keep the result in a ConfigMap")
+
+// meter counts the work of one evaluation.
+type meter struct {
+	left int
+	// spent is true once the limit is reached, for good: try() must not make it undone.
+	spent bool
+	// functions are the provider-defined ones, for templates that are found only when they are evaluated.
+	functions Functions
+	// moment is when the evaluation takes place, field the one that is being evaluated, and drawn how often chance was asked in each.
+	moment Moment
+	field  string
+	drawn  map[string]int
+	// refused is why the expression that is being evaluated asks too much of a sensitive value; nil when it does not.
+	refused *passOnlyError
+}
+
+// meterVariable holds the meter in an evaluation's context, where no expression can name it.
+const meterVariable = " meter of this evaluation "
+
+var meterType = cty.Capsule("meter", reflect.TypeFor[meter]())
+
+func meterOf(ctx *hcl.EvalContext) *meter {
+	for ; ctx != nil; ctx = ctx.Parent() {
+		if v, ok := ctx.Variables[meterVariable]; ok {
+			return v.EncapsulatedValue().(*meter)
+		}
+	}
+	return &meter{left: maxWork}
+}
+
+func (m *meter) take(n int) error {
+	if m.spent || n > m.left || n < 0 {
+		m.spent = true
+		return errTooMuch
+	}
+	m.left -= n
+	return nil
+}
+
+// value pays for a value, with all that is in it.
+func (m *meter) value(v cty.Value) error {
+	n, ok := size(v, m.left)
+	if !ok {
+		n = -1
+	}
+	return m.take(n)
+}
+
+// size is the work that a value is worth; false when it is more than the limit, which ends the count. Values share their
+// parts, so a small one in memory may be huge to walk.
+func size(v cty.Value, limit int) (int, bool) {
+	v, _ = v.Unmark()
+	n := 1
+	switch ty := v.Type(); {
+	case !v.IsKnown() || v.IsNull():
+		// An unknown value is as complex as its type.
+		return typeSize(ty, limit)
+	case ty == cty.String:
+		if s := v.AsString(); len(s) > maxText {
+			return 0, false
+		} else {
+			n += len(s) / bytesPerUnit
+		}
+	case ty.IsCollectionType() && v.LengthInt() == 0:
+		return typeSize(ty, limit)
+	case v.CanIterateElements():
+		for it := v.ElementIterator(); it.Next() && n <= limit; {
+			k, e := it.Element()
+			m, ok := size(e, limit-n)
+			if !ok {
+				return 0, false
+			}
+			n += m
+			if k.Type() == cty.String {
+				if k, _ := k.Unmark(); k.IsKnown() {
+					n += len(k.AsString()) / bytesPerUnit
+				}
+			}
+		}
+	}
+	return n, n <= limit
+}
+
+func typeSize(ty cty.Type, limit int) (int, bool) {
+	n := 1
+	add := func(t cty.Type) bool {
+		m, ok := typeSize(t, limit-n)
+		n += m
+		return ok && n <= limit
+	}
+	switch {
+	case ty.IsCollectionType():
+		return n, add(ty.ElementType())
+	case ty.IsTupleType():
+		for _, t := range ty.TupleElementTypes() {
+			if !add(t) {
+				return n, false
+			}
+		}
+	case ty.IsObjectType():
+		for _, t := range ty.AttributeTypes() {
+			if !add(t) {
+				return n, false
+			}
+		}
+	}
+	return n, n <= limit
+}
+
+// hugeNumber says whether a value is a number that is infinite or out of range.
+func hugeNumber(v cty.Value) bool {
+	v, _ = v.Unmark()
+	if v.Type() != cty.Number || !v.IsKnown() || v.IsNull() {
+		return false
+	}
+	f := v.AsBigFloat()
+	return f.IsInf() || f.MantExp(nil) > diag.MaxExponent || f.MantExp(nil) < -diag.MaxExponent
+}
+
+// function makes a function pay for what it gets and gives.
+func (m *meter) function(name string, f function.Function) function.Function {
+	if name == templateString || name == corePrefix+templateString {
+		return templateStringFunc(m)
+	}
+	f = m.settle(name, f)
+	params, rest := open(f.Params()), f.VarParam()
+	// What must become a collection is converted here, and not by the caller: see gather.
+	want := wantOf(name, f)
+	if rest != nil {
+		if customdecode.CustomExpressionDecoderForType(rest.Type) != nil {
+			return watched(f) // try and can: the expressions that they are given pay for themselves
+		}
+		rest = &open([]function.Parameter{*rest})[0]
+	}
+	for _, p := range params {
+		if customdecode.CustomExpressionDecoderForType(p.Type) != nil {
+			return watched(f)
+		}
+	}
+	cost := costOf(name)
+	// Those that take one step into their argument are as cheap as an index, and are called as often.
+	shallow := slices.Contains([]string{"lookup", "length"}, strings.TrimPrefix(name, corePrefix))
+	return function.New(&function.Spec{
+		// The function itself decides on unknown, null and marked arguments.
+		Params: params, VarParam: rest,
+		Type: func(args []cty.Value) (cty.Type, error) {
+			if err := m.mayPass(name, args); err != nil {
+				return cty.NilType, err
+			}
+			args, err := gatherAll(args, want)
+			if err != nil {
+				return cty.NilType, err
+			}
+			// Some functions work everything out in order to know the type, so the arguments are paid for here.
+			for i, a := range args {
+				pay := m.value
+				if shallow {
+					pay = func(cty.Value) error { return m.take(1) }
+				}
+				if err := pay(a); err != nil {
+					return cty.NilType, err
+				}
+				if hugeNumber(a) {
+					return cty.NilType, function.NewArgErrorf(i, "the number is out of range")
+				}
+			}
+			if cost != nil && !wildly(args) {
+				n, err := cost(bare(args), m.left)
+				if err != nil {
+					return cty.NilType, err
+				}
+				if err := m.take(n); err != nil {
+					return cty.NilType, err
+				}
+			}
+			return f.ReturnTypeForValues(args)
+		},
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			args, err := gatherAll(args, want)
+			if err != nil {
+				return cty.DynamicVal, err
+			}
+			v, err := f.Call(args)
+			if err != nil {
+				return v, err
+			}
+			if hugeNumber(v) {
+				return cty.DynamicVal, errors.New("the result is out of range")
+			}
+			return v, m.value(v)
+		},
+	})
+}
+
+// wantOf is the type to convert the i-th argument to; NilType where the caller has done so.
+func wantOf(name string, f function.Function) func(i int) cty.Type {
+	types := make([]cty.Type, 0, len(f.Params()))
+	for _, p := range f.Params() {
+		types = append(types, p.Type)
+	}
+	switch strings.TrimPrefix(name, corePrefix) {
+	case "tolist":
+		types[0] = cty.List(cty.DynamicPseudoType)
+	case "toset":
+		types[0] = cty.Set(cty.DynamicPseudoType)
+	case "tomap":
+		types[0] = cty.Map(cty.DynamicPseudoType)
+	}
+	return func(i int) cty.Type {
+		ty := cty.DynamicPseudoType
+		if i < len(types) {
+			ty = types[i]
+		} else if rest := f.VarParam(); rest != nil {
+			ty = rest.Type
+		}
+		if !ty.IsCollectionType() {
+			return cty.NilType
+		}
+		return ty
+	}
+}
+
+func gatherAll(args []cty.Value, want func(int) cty.Type) ([]cty.Value, error) {
+	out := args
+	for i, a := range args {
+		ty := want(i)
+		if ty == cty.NilType || a.IsNull() && a.Type() == cty.DynamicPseudoType {
+			continue
+		}
+		v, err := gather(a, ty)
+		if err != nil {
+			return nil, function.NewArgError(i, err)
+		}
+		if &out[0] == &args[0] {
+			out = slices.Clone(args)
+		}
+		out[i] = v
+	}
+	return out, nil
+}
+
+// open are the parameters, made to take everything.
+func open(params []function.Parameter) []function.Parameter {
+	out := make([]function.Parameter, len(params))
+	for i, p := range params {
+		if p.Type.IsCollectionType() {
+			p.Type = cty.DynamicPseudoType
+		}
+		p.AllowNull, p.AllowUnknown, p.AllowDynamicType, p.AllowMarked = true, true, true, true
+		out[i] = p
+	}
+	return out
+}
+
+// wildly says whether an argument is null or unknown, so that a function will not get to work.
+func wildly(args []cty.Value) bool {
+	for _, a := range args {
+		if !a.IsKnown() || a.IsNull() {
+			return true
+		}
+	}
+	return false
+}
+
+func bare(args []cty.Value) []cty.Value {
+	out := make([]cty.Value, len(args))
+	for i, a := range args {
+		out[i], _ = a.UnmarkDeep()
+	}
+	return out
+}
+
+// meteredExpr pays for the result of an expression: for all of it, or for the step alone.
+type meteredExpr struct {
+	hclsyntax.Expression
+	step bool
+	// part is true for a part of a template, which must become a string.
+	part bool
+}
+
+func (e *meteredExpr) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
+	m := meterOf(ctx)
+	if m.spent {
+		return cty.DynamicVal, e.tooMuch()
+	}
+	v, diags := e.Expression.Value(ctx)
+	if e.part && !diags.HasErrors() {
+		// The template itself looks at the type when the value is known, and that may be too late.
+		if raw, _ := v.Unmark(); !raw.IsKnown() && raw.Type() != cty.DynamicPseudoType && !raw.Type().IsPrimitiveType() {
+			return cty.DynamicVal, append(diags, &hcl.Diagnostic{
+				Severity: hcl.DiagError, Summary: "Invalid template interpolation value", Subject: e.Range().Ptr(),
+				Detail: "Cannot include the given value in a string template: string required, but it is " + article(raw.Type().FriendlyName()) + ".",
+			})
+		}
+	}
+	var err error
+	if e.step {
+		err = m.take(1)
+	} else {
+		err = m.value(v)
+	}
+	if err != nil {
+		return cty.DynamicVal, e.tooMuch()
+	}
+	if hugeNumber(v) {
+		return cty.DynamicVal, append(diags, &hcl.Diagnostic{
+			Severity: hcl.DiagError, Summary: "Invalid number", Detail: "The result of the expression is infinite or out of range.", Subject: e.Range().Ptr(),
+		})
+	}
+	return v, diags
+}
+
+func (e *meteredExpr) tooMuch() hcl.Diagnostics {
+	return hcl.Diagnostics{{Severity: hcl.DiagError, Summary: "Expression too large", Detail: diag.Sentence(errTooMuch.Error()), Subject: e.Range().Ptr()}}
+}
+
+// metered rewrites an expression so that the steps which could multiply values pay.
+func metered(e hclsyntax.Expression) hclsyntax.Expression {
+	if e == nil {
+		return nil
+	}
+	whole := func(e hclsyntax.Expression) hclsyntax.Expression { return &meteredExpr{Expression: e} }
+	step := func(e hclsyntax.Expression) hclsyntax.Expression {
+		if e == nil {
+			return nil
+		}
+		// The parentheses let the traversal inside be found, which is not looked for in the node itself.
+		return &meteredExpr{Expression: &hclsyntax.ParenthesesExpr{Expression: metered(e), SrcRange: e.Range()}, step: true}
+	}
+	operand := func(e hclsyntax.Expression) hclsyntax.Expression {
+		switch e.(type) {
+		case *hclsyntax.LiteralValueExpr:
+			return e
+		}
+		return whole(&hclsyntax.ParenthesesExpr{Expression: metered(e), SrcRange: e.Range()})
+	}
+	switch e := e.(type) {
+	case *hclsyntax.FunctionCallExpr: // the function itself pays
+		for i := range e.Args {
+			e.Args[i] = metered(e.Args[i])
+		}
+		if n := len(e.Args); e.ExpandFinal && n > 0 {
+			e.Args[n-1] = asked(e.Args[n-1], "The number of arguments", false)
+		}
+	case *hclsyntax.ConditionalExpr:
+		e.Condition, e.TrueResult, e.FalseResult = asked(metered(e.Condition), "A condition", true), operand(e.TrueResult), operand(e.FalseResult)
+		return whole(e)
+	case *hclsyntax.IndexExpr:
+		e.Collection, e.Key = metered(e.Collection), asked(metered(e.Key), "An index", true)
+		return &explainedExpr{e}
+	case *hclsyntax.TupleConsExpr:
+		for i := range e.Exprs {
+			e.Exprs[i] = metered(e.Exprs[i])
+		}
+		return whole(e)
+	case *hclsyntax.ObjectConsExpr:
+		for i := range e.Items {
+			e.Items[i].KeyExpr, e.Items[i].ValueExpr = metered(e.Items[i].KeyExpr), metered(e.Items[i].ValueExpr)
+		}
+		return whole(e)
+	case *hclsyntax.ObjectConsKeyExpr:
+		e.Wrapped = keyOf(e)
+	case *hclsyntax.ForExpr:
+		e.CollExpr, e.KeyExpr = asked(metered(e.CollExpr), "A for expression", false), asked(step(e.KeyExpr), "A key", true)
+		e.ValExpr, e.CondExpr = step(e.ValExpr), asked(step(e.CondExpr), "A condition", true)
+		return whole(e)
+	case *hclsyntax.SplatExpr:
+		e.Source, e.Each = asked(operand(e.Source), "A splat", false), metered(e.Each)
+		return whole(e)
+	case *hclsyntax.BinaryOpExpr:
+		e.LHS, e.RHS = asked(operand(e.LHS), "An operator", true), asked(operand(e.RHS), "An operator", true)
+		return whole(e)
+	case *hclsyntax.UnaryOpExpr:
+		e.Val = asked(metered(e.Val), "An operator", true)
+	case *hclsyntax.ParenthesesExpr:
+		e.Expression = metered(e.Expression)
+	case *hclsyntax.TemplateExpr:
+		for i := range e.Parts {
+			e.Parts[i] = operand(e.Parts[i])
+			if m, ok := e.Parts[i].(*meteredExpr); ok {
+				m.part = true
+			}
+		}
+		return whole(e)
+	case *hclsyntax.TemplateWrapExpr:
+		e.Wrapped = metered(e.Wrapped)
+	case *hclsyntax.TemplateJoinExpr:
+		e.Tuple = metered(e.Tuple)
+		return whole(e)
+	case *hclsyntax.RelativeTraversalExpr:
+		e.Source = metered(e.Source)
+		return &explainedExpr{e}
+	}
+	return e
+}

@@ -1,0 +1,247 @@
+package lang
+
+import (
+	"slices"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+	"github.com/zclconf/go-cty/cty/function"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/schema"
+)
+
+// Evaluate works the expressions out and makes a value of the block's type of the spec. scope returns the value of
+// what an address names, which may be unknown in parts and bear marks (see MarkSensitive), or false when there is none. That
+// of a ConfigMap or a Secret is an object of its keys. Unknown values and marks propagate into what is made of them. When
+// there are errors the value is good for nothing.
+func (c *Config) Evaluate(scope func(Address) (cty.Value, bool)) (cty.Value, diag.Diagnostics) {
+	if c.constant != cty.NilVal {
+		return c.constant, nil
+	}
+	return c.run(&evaluation{program: &c.program, scope: scope})
+}
+
+func (c *Config) run(ev *evaluation) (cty.Value, diag.Diagnostics) {
+	ev.prepare()
+	raw := ev.eval(c.root)
+	if diag.HasErrors(ev.diags) {
+		return cty.UnknownVal(c.block.ImpliedType()), ev.diags
+	}
+	co := &coercion{static: ev.warn, dry: ev.static, ephemeral: c.ephemeral}
+	v := co.block(c.block, raw, "spec")
+	return v, append(ev.diags, co.diags...)
+}
+
+// evaluation is one run of a program.
+type evaluation struct {
+	*program
+	scope func(Address) (cty.Value, bool)
+	// selfValue is what "self" stands for, if the program has one.
+	selfValue cty.Value
+	// static is true for a dry run, in which every reference is unknown; warn says whether it is the one that warns.
+	static, warn bool
+	// catalog tells a dry run the types of what is referred to; nil when they are not known.
+	catalog *Catalog
+
+	ctx   *hcl.EvalContext
+	meter *meter
+	diags diag.Diagnostics
+}
+
+func (ev *evaluation) prepare() {
+	ev.meter = &meter{left: maxWork, functions: ev.functions}
+	if !ev.static { // what can be told whatever the time will be, is told without it
+		ev.meter.moment = ev.moment
+	}
+	ev.ctx = &hcl.EvalContext{Variables: ev.variables(), Functions: make(map[string]function.Function, len(ev.calls))}
+	ev.ctx.Variables[meterVariable] = cty.CapsuleVal(meterType, ev.meter)
+	for name, f := range ev.calls {
+		ev.ctx.Functions[name] = ev.meter.function(name, f)
+	}
+}
+
+// branch is a part of the tree of what is referred to.
+type branch struct {
+	value cty.Value
+	below map[string]*branch
+}
+
+func (b *branch) child(name string) *branch {
+	if b.below == nil {
+		b.below = make(map[string]*branch)
+	}
+	if b.below[name] == nil {
+		b.below[name] = &branch{}
+	}
+	return b.below[name]
+}
+
+func (b *branch) val() cty.Value {
+	if b.value != cty.NilVal {
+		return b.value
+	}
+	vals := make(map[string]cty.Value, len(b.below))
+	for name, c := range b.below {
+		vals[name] = c.val()
+	}
+	return cty.ObjectVal(vals)
+}
+
+// variables holds what is referred to and nothing else, as a tree in the form of the addresses.
+func (ev *evaluation) variables() map[string]cty.Value {
+	root := &branch{}
+	for _, r := range ev.refs {
+		at, a := root, r.written
+		if a.Namespace != "" {
+			at = at.child(rootNamespace).child(a.Namespace)
+		}
+		if a.Mode != "" {
+			at = at.child(string(a.Mode))
+		}
+		at = at.child(a.Type).child(a.Name)
+		if at.value != cty.NilVal {
+			continue
+		}
+		at.value = ev.value(r)
+	}
+	vars := make(map[string]cty.Value, len(root.below)+2)
+	for name, b := range root.below {
+		vars[name] = b.val()
+	}
+	if ev.self {
+		vars[rootSelf] = ev.selfValue
+		if ev.selfValue == cty.NilVal {
+			vars[rootSelf] = cty.DynamicVal
+		}
+	}
+	return vars
+}
+
+// value is what a reference stands for. Secrets and ephemeral values are marked here, too, so that a scope which forgets it
+// gives nothing away.
+func (ev *evaluation) value(r Reference) cty.Value {
+	var v cty.Value
+	if ev.static {
+		v = ev.guess(r.Address)
+	} else {
+		var ok bool
+		if v, ok = ev.scope(r.Address); !ok || v == cty.NilVal {
+			ev.diags = append(ev.diags, missingObject(r, nil))
+			v = cty.DynamicVal
+		}
+	}
+	switch {
+	case r.Mode == v1alpha1.ModeEphemeral:
+		return v.Mark(Ephemeral)
+	case r.Mode == "" && r.Type == TypeSecret:
+		return v.Mark(Sensitive)
+	}
+	return v
+}
+
+// guess is an unknown value of the most exact type that is known.
+func (ev *evaluation) guess(a Address) cty.Value {
+	if a.Stored() {
+		return cty.UnknownVal(cty.Map(cty.String))
+	}
+	if ev.catalog == nil {
+		return cty.DynamicVal
+	}
+	block := ev.catalog.Block(a)
+	if block == nil {
+		return cty.DynamicVal
+	}
+	// What is sensitive bears its mark in a dry run, too, so that errors keep quiet about it.
+	return MarkSensitive(block, schema.UnknownBlock(block))
+}
+
+// eval makes a value of a part of the spec as it is written, before it meets the schema.
+func (ev *evaluation) eval(n *node) cty.Value {
+	switch {
+	case n.isLiteral():
+		return n.literal
+	case n.expr != nil:
+		ev.meter.field = n.field
+		v, diags := n.expr.Value(ev.ctx)
+		if refused := ev.meter.refused; refused != nil {
+			ev.meter.refused = nil
+			ev.diags = append(ev.diags, diag.Errorf(columnField(n.field, n.expr.Range()), SummaryPassOnly, "%s", refused.Error()))
+			return cty.DynamicVal
+		}
+		if len(diags) > 0 {
+			ev.diags = append(ev.diags, fromHCL(diags, n.field, !ev.static && ev.usesSecret(n))...)
+		}
+		if diags.HasErrors() {
+			return cty.DynamicVal
+		}
+		if raw, _ := v.Unmark(); hugeNumber(raw) {
+			ev.diags = append(ev.diags, diag.Errorf(columnField(n.field, n.expr.Range()), "Invalid number", "The result of the expression is infinite or out of range. Correct the expression."))
+			return cty.DynamicVal
+		}
+		return v
+	case n.attrs != nil:
+		return ev.object(n)
+	default:
+		vals := make([]cty.Value, len(n.items))
+		for i, item := range n.items {
+			vals[i] = ev.eval(item)
+		}
+		return cty.TupleVal(vals)
+	}
+}
+
+// object makes the value of an object whose keys may be templates. With a key that is not known nothing is known of it.
+func (ev *evaluation) object(n *node) cty.Value {
+	vals := make(map[string]cty.Value, len(n.attrs))
+	var marks []cty.ValueMarks
+	unknown := false
+	for _, k := range sortedKeys(n.attrs) {
+		name := k
+		if key := n.keys[k]; key != nil {
+			v, m := ev.eval(key).Unmark()
+			marks = append(marks, m)
+			if missing, held := missingIn(m); held {
+				ev.diags = append(ev.diags, diag.Errorf(key.field, SummaryPassOnly, "%s", PassOnlyText("A key", missing)))
+			}
+			v, err := convert.Convert(v, cty.String)
+			switch {
+			case err != nil || v.IsKnown() && v.IsNull():
+				ev.diags = append(ev.diags, diag.Errorf(key.field, "Invalid map key", "The key must be a string. Correct the expression in it."))
+				unknown = true
+			case !v.IsKnown():
+				unknown = true
+			default:
+				name = v.AsString()
+			}
+		}
+		if _, twice := vals[name]; twice {
+			ev.diags = append(ev.diags, diag.Errorf(n.field, "Duplicate map key", "Two expressions give the same key. Keys must differ."))
+		}
+		vals[name] = ev.eval(n.attrs[k])
+	}
+	if unknown {
+		return cty.DynamicVal.WithMarks(marks...)
+	}
+	return cty.ObjectVal(vals).WithMarks(marks...)
+}
+
+// usesSecret says whether a sensitive value is among what an expression refers to.
+func (ev *evaluation) usesSecret(n *node) bool {
+	return slices.ContainsFunc(n.vars, func(t hcl.Traversal) bool {
+		v := ev.ctx.Variables[t.RootName()]
+		for _, s := range t[1:] {
+			var diags hcl.Diagnostics
+			if v.IsMarked() {
+				return true
+			}
+			if v, diags = s.TraversalStep(v); diags.HasErrors() {
+				// The error is about the step, which is written there for all to see.
+				return false
+			}
+		}
+		return v.ContainsMarked()
+	})
+}

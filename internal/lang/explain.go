@@ -1,0 +1,235 @@
+package lang
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/spelling"
+)
+
+// explained is what to say instead of the expression language's own words: which part of the expression has no such attribute,
+// element or key, and what it has instead. It tells nothing of a value that is marked, so it may be said where details may not.
+type explained struct{ text string }
+
+// explain looks at a step that leads nowhere. It changes no diagnostic that it cannot improve.
+func explain(ds hcl.Diagnostics) hcl.Diagnostics {
+	for _, d := range ds {
+		if d.Severity != hcl.DiagError || d.Extra != nil {
+			continue
+		}
+		if text := wrongTurn(d); text != "" {
+			d.Extra = explained{text}
+		}
+	}
+	return ds
+}
+
+func wrongTurn(d *hcl.Diagnostic) string {
+	switch e := d.Expression.(type) {
+	case *hclsyntax.ScopeTraversalExpr:
+		v, ok := variable(d.EvalContext, e.Traversal.RootName())
+		if !ok {
+			return noVariable(d.EvalContext, e.Traversal.RootName())
+		}
+		return walk(v, e.Traversal, e.Traversal[1:])
+	case *hclsyntax.RelativeTraversalExpr:
+		v, diags := e.Source.Value(d.EvalContext)
+		if diags.HasErrors() {
+			return ""
+		}
+		return walk(v, nil, e.Traversal)
+	case *hclsyntax.IndexExpr:
+		v, diags := e.Collection.Value(d.EvalContext)
+		key, more := e.Key.Value(d.EvalContext)
+		if diags.HasErrors() || more.HasErrors() || key.IsMarked() || v.IsMarked() {
+			return ""
+		}
+		return missing(v, key, anything, "")
+	}
+	return ""
+}
+
+// anything is what something is called that has no name.
+const anything = "The value"
+
+// variable finds what a name stands for.
+func variable(ctx *hcl.EvalContext, name string) (cty.Value, bool) {
+	for ; ctx != nil; ctx = ctx.Parent() {
+		if v, ok := ctx.Variables[name]; ok {
+			return v, true
+		}
+	}
+	return cty.NilVal, false
+}
+
+// noVariable says what is in reach of a for expression instead of a name.
+func noVariable(ctx *hcl.EvalContext, name string) string {
+	var names []string
+	for ; ctx != nil; ctx = ctx.Parent() {
+		for n := range ctx.Variables {
+			if n != meterVariable {
+				names = append(names, n)
+			}
+		}
+	}
+	if near := spelling.Nearest(name, names); near != "" {
+		return fmt.Sprintf("There is no variable named %q. Did you mean %q?", name, near)
+	}
+	return ""
+}
+
+// walk follows steps to the one that fails. whole is the traversal that ends in them, if it has a root.
+func walk(v cty.Value, whole, steps hcl.Traversal) string {
+	for i, s := range steps {
+		next, diags := s.TraversalStep(v)
+		if !diags.HasErrors() {
+			v = next
+			continue
+		}
+		what, stored := anything, ""
+		if whole != nil {
+			before := whole[:len(whole)-len(steps)+i]
+			what = written(before)
+			stored = storedAt(before)
+		}
+		key, ok := stepKey(s)
+		if !ok {
+			return ""
+		}
+		return missing(v, key, what, stored)
+	}
+	return ""
+}
+
+// storedAt is the ConfigMap or the Secret that a traversal names, as kubectl takes it; empty when it names neither.
+func storedAt(t hcl.Traversal) string {
+	root, namespace := t.RootName(), ""
+	if root == rootNamespace && len(t) > 2 {
+		ns, _ := step(t, 1)
+		root, _ = step(t, 2)
+		t, namespace = t[2:], " -n "+ns
+	}
+	name, ok := step(t, 1)
+	if ok && len(t) == 2 && (root == TypeConfigMap || root == TypeSecret) {
+		return root + " " + name + namespace
+	}
+	return ""
+}
+
+// stepKey is the name or the index of a step.
+func stepKey(s hcl.Traverser) (cty.Value, bool) {
+	switch s := s.(type) {
+	case hcl.TraverseAttr:
+		return cty.StringVal(s.Name), true
+	case hcl.TraverseIndex:
+		return s.Key, true
+	}
+	return cty.NilVal, false
+}
+
+// missing says that a value has no part of a name or index; stored is the ConfigMap or Secret that it is of, if any. What is written of the expression is no secret; the names of the
+// parts of a marked value are.
+func missing(v, key cty.Value, what, stored string) string {
+	v, marks := v.Unmark()
+	ty := v.Type()
+	if !key.IsKnown() || key.IsNull() || ty == cty.DynamicPseudoType {
+		return ""
+	}
+	if v.IsNull() && len(marks) > 0 {
+		return ""
+	}
+	if v.IsNull() {
+		return fmt.Sprintf("%s is null, so it has no %s. Check for null first, or use try().", what, keyText(key))
+	}
+	if key.Type() == cty.Number {
+		if len(marks) > 0 || !(ty.IsListType() || ty.IsTupleType()) || ty.IsListType() && !v.IsKnown() {
+			return ""
+		}
+		n := 0
+		if ty.IsTupleType() {
+			n = len(ty.TupleElementTypes())
+		} else {
+			n = v.LengthInt()
+		}
+		switch n {
+		case 0:
+			return fmt.Sprintf("%s is empty, so it has no element [%s].", what, keyText(key))
+		case 1:
+			return fmt.Sprintf("%s has one element, [0], and no [%s].", what, keyText(key))
+		default:
+			return fmt.Sprintf("%s has %d elements, [0] to [%d], and no [%s].", what, n, n-1, keyText(key))
+		}
+	}
+	if key.Type() != cty.String {
+		return ""
+	}
+	name := key.AsString()
+	var names []string
+	part := "attribute"
+	switch {
+	case ty.IsObjectType():
+		names = sortedKeys(ty.AttributeTypes())
+	case ty.IsMapType():
+		part = "element"
+		if v.IsKnown() && len(marks) == 0 {
+			names = sortedKeys(v.AsValueMap())
+		}
+	default:
+		return ""
+	}
+	hint := ""
+	switch {
+	case stored != "":
+		part = "key"
+		if strings.HasPrefix(stored, TypeSecret) || len(marks) > 0 {
+			// Whoever reads the plan need not be one who may read the Secret.
+			names = nil
+		}
+		hint = fmt.Sprintf(" See which it has with kubectl describe %s.", stored)
+	case len(marks) > 0:
+		names = nil
+	}
+	if near := diag.DidYouMean(name, names); near != "" {
+		hint = near
+	}
+	return fmt.Sprintf("%s has no %s %q.%s", what, part, name, hint)
+}
+
+func keyText(key cty.Value) string {
+	if key.Type() == cty.Number {
+		return diag.NumberText(key.AsBigFloat())
+	}
+	if key.Type() == cty.String {
+		return fmt.Sprintf("%q", key.AsString())
+	}
+	return "of that name"
+}
+
+// written is a traversal as it stands in an expression.
+func written(t hcl.Traversal) string {
+	var b strings.Builder
+	for _, s := range t {
+		switch s := s.(type) {
+		case hcl.TraverseRoot:
+			b.WriteString(s.Name)
+		case hcl.TraverseAttr:
+			b.WriteString("." + s.Name)
+		case hcl.TraverseIndex:
+			b.WriteString("[" + keyText(s.Key) + "]")
+		}
+	}
+	return b.String()
+}
+
+// explainedExpr explains its errors while what it is part of, such as a splat, still knows its values.
+type explainedExpr struct{ hclsyntax.Expression }
+
+func (e *explainedExpr) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
+	v, diags := e.Expression.Value(ctx)
+	return v, explain(diags)
+}

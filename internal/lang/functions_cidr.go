@@ -1,0 +1,187 @@
+package lang
+
+import (
+	"errors"
+	"fmt"
+	"math/big"
+	"net"
+	"net/netip"
+	"strings"
+
+	"github.com/apparentlymart/go-cidr/cidr"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/function"
+)
+
+// parsePrefix reads an address prefix in CIDR notation. Octets may have leading zeros, and are decimal all the same, as they
+// always were in Terraform.
+func parsePrefix(s string) (*net.IPNet, error) {
+	_, n, err := net.ParseCIDR(plainOctets(s))
+	if err != nil {
+		return nil, fmt.Errorf("invalid CIDR expression: %q is not an address and a prefix length, such as 10.0.0.0/8", s)
+	}
+	return n, nil
+}
+
+func plainOctets(s string) string {
+	if strings.Contains(s, ":") {
+		return s
+	}
+	addr, bits, slash := strings.Cut(s, "/")
+	octets := strings.Split(addr, ".")
+	for i, o := range octets {
+		if t := strings.TrimLeft(o, "0"); o != "" && t == "" {
+			octets[i] = "0"
+		} else {
+			octets[i] = t
+		}
+	}
+	s = strings.Join(octets, ".")
+	if slash {
+		s += "/" + bits
+	}
+	return s
+}
+
+var cidrHost = function.New(&function.Spec{
+	Params:       []function.Parameter{{Name: "prefix", Type: cty.String}, {Name: "hostnum", Type: cty.Number}},
+	Type:         function.StaticReturnType(cty.String),
+	RefineResult: notNull,
+	Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+		n, err := parsePrefix(args[0].AsString())
+		if err != nil {
+			return cty.UnknownVal(cty.String), function.NewArgError(0, err)
+		}
+		num, err := whole(args[1])
+		if err != nil {
+			return cty.UnknownVal(cty.String), function.NewArgError(1, err)
+		}
+		ip, err := cidr.HostBig(n, num)
+		if err != nil {
+			return cty.UnknownVal(cty.String), err
+		}
+		return cty.StringVal(ip.String()), nil
+	},
+})
+
+var cidrNetmask = function.New(&function.Spec{
+	Params:       []function.Parameter{{Name: "prefix", Type: cty.String}},
+	Type:         function.StaticReturnType(cty.String),
+	RefineResult: notNull,
+	Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+		n, err := parsePrefix(args[0].AsString())
+		if err != nil {
+			return cty.UnknownVal(cty.String), function.NewArgError(0, err)
+		}
+		if n.IP.To4() == nil {
+			return cty.UnknownVal(cty.String), function.NewArgErrorf(0, "IPv6 addresses cannot have a netmask: %s", n)
+		}
+		return cty.StringVal(net.IP(n.Mask).String()), nil
+	},
+})
+
+var cidrSubnet = function.New(&function.Spec{
+	Params: []function.Parameter{
+		{Name: "prefix", Type: cty.String}, {Name: "newbits", Type: cty.Number}, {Name: "netnum", Type: cty.Number},
+	},
+	Type:         function.StaticReturnType(cty.String),
+	RefineResult: notNull,
+	Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+		n, err := parsePrefix(args[0].AsString())
+		if err != nil {
+			return cty.UnknownVal(cty.String), function.NewArgError(0, err)
+		}
+		bits, err := whole(args[1])
+		// Less than nothing makes the prefix shorter, as long as something is left of it.
+		ones, _ := n.Mask.Size()
+		if err != nil || !bits.IsInt64() || bits.Int64() > 128 || bits.Int64() < int64(-ones) {
+			return cty.UnknownVal(cty.String), function.NewArgErrorf(1, "must be a whole number from %d to 128", -ones)
+		}
+		num, err := whole(args[2])
+		if err != nil {
+			return cty.UnknownVal(cty.String), function.NewArgError(2, err)
+		}
+		sub, err := cidr.SubnetBig(n, int(bits.Int64()), num)
+		if err != nil {
+			return cty.UnknownVal(cty.String), err
+		}
+		return cty.StringVal(sub.String()), nil
+	},
+})
+
+var cidrSubnets = function.New(&function.Spec{
+	Params:       []function.Parameter{{Name: "prefix", Type: cty.String}},
+	VarParam:     &function.Parameter{Name: "newbits", Type: cty.Number},
+	Type:         function.StaticReturnType(cty.List(cty.String)),
+	RefineResult: notNull,
+	Impl: func(args []cty.Value, ty cty.Type) (cty.Value, error) {
+		n, err := parsePrefix(args[0].AsString())
+		if err != nil {
+			return cty.UnknownVal(ty), function.NewArgError(0, err)
+		}
+		start, size := n.Mask.Size()
+		if len(args) == 1 {
+			return cty.ListValEmpty(cty.String), nil
+		}
+		var out []cty.Value
+		var last *net.IPNet
+		for i, a := range args[1:] {
+			bits, err := whole(a)
+			switch {
+			case err != nil:
+				return cty.UnknownVal(ty), function.NewArgError(i+1, err)
+			case bits.Sign() < 1:
+				return cty.UnknownVal(ty), function.NewArgErrorf(i+1, "must extend prefix by at least one bit")
+			case !bits.IsInt64() || bits.Int64() > 32:
+				// Terraform's limit, from a time when the number of a network had to fit 32 bits.
+				return cty.UnknownVal(ty), function.NewArgErrorf(i+1, "may not extend prefix by more than 32 bits")
+			case start+int(bits.Int64()) > size:
+				return cty.UnknownVal(ty), function.NewArgErrorf(i+1, "would extend prefix to %d bits, which is too long for an address of %d bits", start+int(bits.Int64()), size)
+			}
+			length := start + int(bits.Int64())
+			sub, full := net.IPNet{IP: n.IP, Mask: net.CIDRMask(length, size)}, false
+			if last != nil {
+				var next *net.IPNet
+				if next, full = cidr.NextSubnet(last, length); !full {
+					sub = *next
+				}
+			}
+			if full || !n.Contains(sub.IP) {
+				return cty.UnknownVal(ty), function.NewArgErrorf(i+1, "not enough remaining address space for a subnet with a prefix of %d bits", length)
+			}
+			last = &sub
+			out = append(out, cty.StringVal(sub.String()))
+		}
+		return cty.ListVal(out), nil
+	},
+})
+
+// cidrContains is OpenTofu's: whether a prefix holds an address or another prefix.
+var cidrContains = twoStrings("containing_prefix", "contained_ip_or_prefix", cty.Bool, func(outer, inner string) (cty.Value, error) {
+	n, err := parsePrefix(outer)
+	if err != nil {
+		return cty.NilVal, function.NewArgError(0, err)
+	}
+	first, last := net.IP(nil), net.IP(nil)
+	if addr, err := netip.ParseAddr(plainOctets(inner)); err == nil {
+		first = addr.AsSlice()
+		last = first
+	} else if m, err := parsePrefix(inner); err == nil {
+		first, last = cidr.AddressRange(m)
+	} else {
+		return cty.NilVal, function.NewArgErrorf(1, "neither an IP address nor a prefix in CIDR notation")
+	}
+	if (first.To4() == nil) != (n.IP.To4() == nil) {
+		return cty.NilVal, fmt.Errorf("address family mismatch: %s and %s", outer, inner)
+	}
+	return cty.BoolVal(n.Contains(first) && n.Contains(last)), nil
+})
+
+// whole is a number without a fraction.
+func whole(v cty.Value) (*big.Int, error) {
+	i, acc := v.AsBigFloat().Int(nil)
+	if acc != big.Exact {
+		return nil, errors.New("must be a whole number")
+	}
+	return i, nil
+}

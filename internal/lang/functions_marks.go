@@ -1,0 +1,49 @@
+package lang
+
+import (
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/function"
+)
+
+func markFunc(ty func(cty.Value) cty.Type, f func(v cty.Value) cty.Value) function.Function {
+	return function.New(&function.Spec{
+		Params: []function.Parameter{{
+			Name: "value", Type: cty.DynamicPseudoType, AllowUnknown: true, AllowNull: true, AllowMarked: true, AllowDynamicType: true,
+		}},
+		Type: func(args []cty.Value) (cty.Type, error) { return ty(args[0]), nil },
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) { return f(args[0]), nil },
+	})
+}
+
+var (
+	sensitive    = markFunc(cty.Value.Type, func(v cty.Value) cty.Value { return v.Mark(Sensitive) })
+	nonsensitive = markFunc(cty.Value.Type, func(v cty.Value) cty.Value {
+		v, marks := v.Unmark()
+		delete(marks, Sensitive)
+		return v.WithMarks(marks)
+	})
+	isSensitive = markFunc(func(cty.Value) cty.Type { return cty.Bool }, func(v cty.Value) cty.Value {
+		if v.HasMark(Sensitive) {
+			return cty.True
+		}
+		if !v.IsKnown() {
+			return cty.UnknownVal(cty.Bool)
+		}
+		return cty.False
+	})
+	// ephemeralAsNull keeps what may be stored, and puts null in the place of what may not.
+	ephemeralAsNull = markFunc(cty.Value.Type, func(v cty.Value) cty.Value {
+		out, err := cty.Transform(v, func(_ cty.Path, v cty.Value) (cty.Value, error) {
+			if !v.HasMark(Ephemeral) {
+				return v, nil
+			}
+			_, marks := v.Unmark()
+			delete(marks, Ephemeral)
+			return cty.NullVal(v.Type()).WithMarks(marks), nil
+		})
+		if err != nil {
+			return cty.NullVal(v.Type())
+		}
+		return out
+	})
+)

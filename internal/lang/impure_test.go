@@ -1,0 +1,159 @@
+package lang
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/schema"
+	"github.com/hykube/hykube/internal/schema/schematest"
+)
+
+var (
+	made    = time.Date(2026, 3, 1, 12, 0, 0, 0, time.FixedZone("CET", 3600))
+	applied = Moment{Planned: made, Applied: made.Add(time.Hour), Seed: "plan/object"}
+)
+
+func TestMoments(t *testing.T) {
+	unknown := cty.UnknownVal(cty.String)
+	for name, tc := range map[string]struct {
+		expr   string
+		moment Moment
+		want   cty.Value
+	}{
+		"nothing is known when it is written":     {`${plantimestamp()}`, Moment{}, unknown},
+		"the plan knows its own time":             {`${plantimestamp()}`, Moment{Planned: made}, schematest.Str("2026-03-01T11:00:00Z")},
+		"and so does its apply":                   {`${core::plantimestamp()}`, applied, schematest.Str("2026-03-01T11:00:00Z")},
+		"the apply is later than the plan":        {`${timestamp()}`, Moment{Planned: made}, unknown},
+		"the time of the apply":                   {`${timestamp()}`, applied, schematest.Str("2026-03-01T12:00:00Z")},
+		"what is made of the time":                {`${formatdate("YYYY", timeadd(plantimestamp(), "9000h"))}`, Moment{Planned: made}, schematest.Str("2027")},
+		"chance is left to the apply":             {`${uuid()}`, Moment{Planned: made}, unknown},
+		"what is made of chance, too":             {`a-${uuid()}`, Moment{Planned: made}, unknown},
+		"but its length is not":                   {`${length(uuid())}`, applied, schematest.Num(36)},
+		"passwords are hashed by the apply":       {`${bcrypt("a")}`, Moment{Planned: made}, unknown},
+		"a sensitive password":                    {`${issensitive(bcrypt(sensitive("a"), 4))}`, applied, cty.True},
+		"a template that is a value":              {`${templatestring("$${t()}", {})}`, applied, cty.NilVal},
+		"a template that is a value sees it, too": {`${templatestring("$${timestamp()}", {})}`, applied, schematest.Str("2026-03-01T12:00:00Z")},
+		"and it is unknown while planning":        {`${templatestring("$${timestamp()}", {})}`, Moment{}, unknown},
+		"branches that are not taken":             {`${true ? "a" : timestamp()}`, Moment{}, schematest.Str("a")},
+		"never null":                              {`${timestamp() == null}`, Moment{}, cty.False},
+	} {
+		e, diags := ParseExpression(tc.expr, "v", ExpressionOptions{Moment: tc.moment})
+		if tc.want == cty.NilVal {
+			if !diag.HasErrors(diags) {
+				t.Errorf("%s: accepted", name)
+			}
+			continue
+		}
+		got, more := e.Evaluate(nil, cty.NilVal)
+		if len(diags)+len(more) > 0 {
+			t.Errorf("%s: %v", name, append(diags, more...))
+			continue
+		}
+		if !unrefinedDeep(got).RawEquals(tc.want) {
+			t.Errorf("%s: got %#v, want %#v", name, got, tc.want)
+		}
+	}
+}
+
+func restlessSpec(t *testing.T, js string, m Moment) cty.Value {
+	t.Helper()
+	b := &schema.Block{Attributes: []*schema.Attribute{
+		{Name: "a", Type: cty.String, Optional: true}, {Name: "b", Type: cty.String, Optional: true}, {Name: "l", Type: cty.List(cty.String), Optional: true},
+	}}
+	c, diags := ConfigOptions{Moment: m}.Parse(spec(t, js), b)
+	if len(diags) > 0 {
+		t.Fatal(diags)
+	}
+	v, diags := c.Evaluate(nil)
+	if len(diags) > 0 {
+		t.Fatal(diags)
+	}
+	return v
+}
+
+// A step that is made again after a crash must come to the same values, and no two calls to the same.
+func TestChanceIsTheSameForOneStep(t *testing.T) {
+	const js = `{"a":"${uuid()}","b":"${uuid()}","l":["${uuid()} ${uuid()}","${join(\",\", [for i in range(2) : uuid()])}"]}`
+	first := restlessSpec(t, js, applied)
+	if again := restlessSpec(t, js, applied); !first.RawEquals(again) {
+		t.Errorf("first %#v, then %#v", first, again)
+	}
+	if other := restlessSpec(t, strings.Replace(js, `"a":"${uuid()}"`, `"a":"x"`, 1), applied); !other.GetAttr("b").RawEquals(first.GetAttr("b")) {
+		t.Error("a change of one field gives another value to the next")
+	}
+	other := applied
+	other.Seed = "plan/another"
+	seen := map[string]bool{}
+	for _, v := range []cty.Value{first, restlessSpec(t, js, other)} {
+		for _, e := range append(v.GetAttr("l").AsValueSlice(), v.GetAttr("a"), v.GetAttr("b")) {
+			for _, id := range regexp.MustCompile("[, ]").Split(e.AsString(), -1) {
+				if !regexp.MustCompile("^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$").MatchString(id) {
+					t.Errorf("%q is no UUID", id)
+				}
+				seen[id] = true
+			}
+		}
+	}
+	if len(seen) != 12 {
+		t.Errorf("12 calls gave %d UUIDs", len(seen))
+	}
+}
+
+// The salts and hashes are those of the reference tests of bcrypt: https://www.openwall.com/crypt/
+func TestBcrypt(t *testing.T) {
+	const salt = "CCCCCCCCCCCCCCCCCCCCC."
+	var raw [16]byte
+	for i := range raw { // "CCCC" is 0x10 0x41 0x04
+		raw[i] = [3]byte{0x10, 0x41, 0x04}[i%3]
+	}
+	for password, want := range map[string]string{
+		"U*U":  "$2a$05$" + salt + "E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW",
+		"U*U*": "$2a$05$" + salt + "VGOzA784oUp/Z0DY336zx7pLYAy0lwK",
+	} {
+		if got, err := hashPassword([]byte(password), 5, raw); err != nil || got != want {
+			t.Errorf("%s: %s %v, want %s", password, got, err, want)
+		}
+	}
+	a := restlessSpec(t, `{"a":"${bcrypt(\"hunter2\", 4)}","b":"${bcrypt(\"hunter2\", 4)}"}`, applied)
+	if !strings.HasPrefix(a.GetAttr("a").AsString(), "$2a$04$") || len(a.GetAttr("a").AsString()) != 60 || a.GetAttr("a").RawEquals(a.GetAttr("b")) {
+		t.Errorf("got %#v", a)
+	}
+	for expr, want := range map[string]string{
+		`bcrypt("a", 32)`:                     "up to 31",
+		`bcrypt("a", 1.5)`:                    "whole number",
+		`bcrypt("a", 4, 4)`:                   "two arguments",
+		`bcrypt("a", 20)`:                     "take too long",
+		`[for i in range(100) : bcrypt("a")]`: "too long",
+		`bcrypt(join("", range(100)))`:        "72 bytes",
+		`bcrypt()`:                            "bcrypt",
+	} {
+		e, diags := ParseExpression("${"+expr+"}", "v", ExpressionOptions{Moment: applied})
+		if !diag.HasErrors(diags) {
+			_, diags = e.Evaluate(nil, cty.NilVal)
+		}
+		if !diag.HasErrors(diags) || !strings.Contains(diags[0].Detail, want) {
+			t.Errorf("%s: got %v, want %q", expr, diags, want)
+		}
+	}
+}
+
+func TestRestless(t *testing.T) {
+	for expr, want := range map[string]bool{
+		"${timestamp()}": true, "${plantimestamp()}": true, "a-${core::uuid()}": true, `${bcrypt("a")}`: true, `${templatestring("a", {})}`: true,
+		"${upper(\"a\")}": false, `${uuidv5("dns", "a")}`: false, "a": false,
+	} {
+		e, diags := ParseExpression(expr, "v", ExpressionOptions{})
+		if len(diags) > 0 || e.Restless() != want {
+			t.Errorf("%s: %v %v", expr, e.Restless(), diags)
+		}
+		_, diags = ParseExpression(expr, "v", ExpressionOptions{Settled: true})
+		if refused := want && !strings.Contains(expr, "templatestring"); diag.HasErrors(diags) != refused {
+			t.Errorf("%s where a value must be known: %v", expr, diags)
+		}
+	}
+}

@@ -1,0 +1,59 @@
+package lang
+
+import (
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/hykube/hykube/internal/schema"
+)
+
+type mark string
+
+// Sensitive marks a value that must be masked wherever a person could see it. It follows the value through expressions.
+const Sensitive = mark("sensitive")
+
+// Mask stands for a sensitive value in what people see.
+const Mask = "(sensitive value)"
+
+// MarkSensitive marks what the schema calls sensitive in a value of the block, such as the state of a resource
+// that an expression refers to. Marks that the value bears already are kept.
+func MarkSensitive(block *schema.Block, v cty.Value) cty.Value {
+	if !schema.HasSensitive(block) {
+		return v
+	}
+	return markBlock(block, v)
+}
+
+func markBlock(block *schema.Block, v cty.Value) cty.Value {
+	return schema.UpdateAttributes(v, func(vals map[string]cty.Value) {
+		markAttributes(block.Attributes, vals)
+		for _, nb := range block.Blocks {
+			if inner, ok := vals[nb.TypeName]; ok && schema.HasSensitive(nb.Block) {
+				vals[nb.TypeName] = schema.UpdateElements(nb.Nesting, inner, func(e cty.Value) cty.Value { return markBlock(nb.Block, e) })
+			}
+		}
+	})
+}
+
+func markAttributes(attrs []*schema.Attribute, vals map[string]cty.Value) {
+	for _, a := range attrs {
+		v, ok := vals[a.Name]
+		switch {
+		case !ok:
+		case a.Sensitive:
+			vals[a.Name] = v.Mark(Sensitive)
+		case a.Nested != nil && schema.HasSensitiveAttribute(a.Nested.Attributes):
+			vals[a.Name] = schema.UpdateElements(a.Nested.Nesting, v, func(e cty.Value) cty.Value {
+				return schema.UpdateAttributes(e, func(vals map[string]cty.Value) { markAttributes(a.Nested.Attributes, vals) })
+			})
+		}
+	}
+}
+
+// Ephemeral marks a value that must not be stored: not in a state, a plan or a status. It follows the value through
+// expressions, and may end in write-only attributes alone.
+const Ephemeral = mark("ephemeral")
+
+func WithoutMarks(v cty.Value) cty.Value {
+	v, _ = v.UnmarkDeep()
+	return v
+}

@@ -1,0 +1,329 @@
+package lang
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/schema"
+	"github.com/hykube/hykube/internal/spelling"
+)
+
+// Reference is one place where an expression refers to something.
+type Reference struct {
+	Address
+	// Attribute is the first step after the address, such as "id"; empty when the whole object is meant.
+	Attribute string
+	// Field is where the reference stands, such as "spec.tags.net, column 3": the field's path and the column in its template.
+	Field string
+	// written is the address as it stands in the expression, where a namespace may be named that is the author's own.
+	written Address
+	// steps are all that follow the address.
+	steps hcl.Traversal
+	// asks says what the expression makes visible of the value.
+	asks ask
+}
+
+// Roots of references that are no resource types.
+const (
+	rootNamespace = "namespace"
+	rootSelf      = "self"
+)
+
+// reservedRoots are names that mean something in Terraform and have no meaning, or another place, in a spec.
+var reservedRoots = map[string]string{
+	"action":      "an action has no result that could be referred to",
+	"count":       "there is no loop yet; write one object for each instance",
+	"data":        "it must be followed by a type and a name, as in ${data.sim_image.base.id}",
+	"each":        "there is no loop yet; write one object for each instance",
+	"ephemeral":   "it must be followed by a type and a name, as in ${ephemeral.sim_token.t.value}",
+	"local":       "there are no local values; write the value itself, or keep it in a ConfigMap and write ${configmap.NAME.KEY}",
+	"module":      "there are no modules; refer to the resource itself",
+	rootNamespace: "it must be followed by the name of a namespace and a reference, as in ${namespace.shared.sim_network.main.id}",
+	"path":        "expressions see no files; write the value itself, or keep it in a ConfigMap and write ${configmap.NAME.KEY}",
+	"resource":    "write the reference without it, as in ${sim_network.main.id}",
+	rootSelf:      "it is the object's own result, which only a postcondition can refer to",
+	"terraform":   "there is no workspace; write the value itself",
+	"var":         "there are no input variables; write the value itself, or keep it in a ConfigMap and write ${configmap.NAME.KEY}",
+}
+
+// reference reads the address that a traversal begins with, and notes it.
+func (p *parser) reference(t hcl.Traversal, field string, asks ask) {
+	at := columnField(field, t.SourceRange())
+	if t.RootName() == rootSelf && p.opts.self {
+		p.ownRefs = append(p.ownRefs, Reference{steps: t[1:], Field: at, asks: asks})
+		return
+	}
+	a, n, ok := p.address(t, at)
+	if !ok {
+		return
+	}
+	attr, _ := step(t, n)
+	p.refs = append(p.refs, Reference{Address: a.In(p.opts.Namespace), written: a, Attribute: attr, steps: t[n:], Field: at, asks: asks})
+}
+
+// address reads [namespace.NS.][data.|ephemeral.]TYPE.NAME and says how many steps that takes.
+func (p *parser) address(t hcl.Traversal, at string) (a Address, n int, ok bool) {
+	root := t.RootName()
+	if root == rootNamespace {
+		ns, ok := step(t, 1)
+		if ok && !validNamespace(ns) {
+			p.fail(at, "Invalid reference", "%q cannot be the name of a namespace. Names are of lower case letters, digits and dashes.", ns)
+			return Address{}, 0, false
+		}
+		if root, n = "", 2; ok {
+			root, ok = step(t, n)
+		}
+		if !ok {
+			p.fail(at, "Invalid reference", "%q cannot be used so: %s.", rootNamespace, reservedRoots[rootNamespace])
+			return Address{}, 0, false
+		}
+		if slices.Contains([]string{"count", "each", rootSelf, rootNamespace}, root) {
+			p.fail(at, "Unsupported reference", "%q cannot be used after the name of a namespace.", root)
+			return Address{}, 0, false
+		}
+		a.Namespace = ns
+	}
+	switch m := v1alpha1.Mode(root); m {
+	case v1alpha1.ModeData, v1alpha1.ModeEphemeral:
+		n++
+		a.Mode = m
+		var ok bool
+		if root, ok = step(t, n); !ok {
+			p.fail(at, "Invalid reference", "%q cannot be used so: %s. If it is meant literally, write $${%s}.", m, reservedRoots[string(m)], m)
+			return Address{}, 0, false
+		}
+	default:
+		if why, reserved := reservedRoots[root]; reserved {
+			p.fail(at, "Unsupported reference", "%q cannot be used here: %s.", root, why)
+			return Address{}, 0, false
+		}
+	}
+	if !validType(root) {
+		p.fail(at, "Invalid reference", "%q is not a resource type. %s", root, typeHint(root))
+		return Address{}, 0, false
+	}
+	name, ok := step(t, n+1)
+	if !ok {
+		p.fail(at, "Invalid reference", "%q must be followed by the name of %s, written out, as in ${%s}; a name with dots goes into brackets, as in ${%s}. If it is meant literally, write $${%s}.",
+			root, nounOf(a.Mode, root), example(a, root, ".main"), example(a, root, `["my.name"]`), root)
+		return Address{}, 0, false
+	}
+	if !validName(name) {
+		p.fail(at, "Invalid reference", "%q cannot be the name of %s. Names are of lower case letters, digits, dashes and dots.", name, nounOf(a.Mode, root))
+		return Address{}, 0, false
+	}
+	a.Type, a.Name = root, name
+	return a, n + 2, true
+}
+
+func example(a Address, ty, name string) string {
+	attr := ".id"
+	if a.Mode == "" && (ty == TypeConfigMap || ty == TypeSecret) {
+		attr = ".key"
+	}
+	a.Type = ty
+	return strings.TrimSuffix(a.String(), ".") + name + attr
+}
+
+func nounOf(m v1alpha1.Mode, ty string) string {
+	switch {
+	case m == v1alpha1.ModeData:
+		return "a data source"
+	case m == v1alpha1.ModeEphemeral:
+		return "an ephemeral resource"
+	case ty == TypeConfigMap:
+		return "a ConfigMap"
+	case ty == TypeSecret:
+		return "a Secret"
+	default:
+		return "a resource"
+	}
+}
+
+func typeHint(word string) string {
+	switch strings.ToLower(word) {
+	case TypeConfigMap, TypeSecret:
+		return fmt.Sprintf("Write %s.", strings.ToLower(word))
+	}
+	mode, ty := v1alpha1.ParseKind(word)
+	if !validType(ty) {
+		return "Write it as ${TYPE.NAME.ATTRIBUTE}, such as ${sim_network.main.id}."
+	}
+	if mode != v1alpha1.ModeManaged {
+		ty = string(mode) + "." + ty
+	}
+	return fmt.Sprintf("References use Terraform's type names, so write %s instead of %s.", ty, word)
+}
+
+// step is the i-th step of a traversal when it is a name.
+func step(t hcl.Traversal, i int) (string, bool) {
+	if i >= len(t) {
+		return "", false
+	}
+	switch s := t[i].(type) {
+	case hcl.TraverseAttr:
+		return s.Name, true
+	case hcl.TraverseIndex:
+		if s.Key.Type() == cty.String && s.Key.IsKnown() && !s.Key.IsNull() {
+			return s.Key.AsString(), true
+		}
+	}
+	return "", false
+}
+
+// Catalog is what the checks of references ask about the world.
+type Catalog struct {
+	// Block is the schema of what an address names, by its mode and type; nil when no provider has the type. For a
+	// ConfigMap or a Secret nil means that its keys are not known, and a block means that it has those attributes.
+	Block func(Address) *schema.Block
+	// Exists says whether there is such an object.
+	Exists func(Address) bool
+	// Types lists the known types of a mode; "" means managed. Names lists the names of the objects of the address's
+	// mode and type, in the author's own namespace. They are asked only to suggest something near, and may be nil.
+	Types func(v1alpha1.Mode) []string
+	Names func(Address) []string
+}
+
+// quiet is the catalog for whoever wants to know whether something is wrong, and not what was meant.
+func (in Catalog) quiet() Catalog {
+	in.Types, in.Names = nil, nil
+	return in
+}
+
+func (in Catalog) types(m v1alpha1.Mode) []string {
+	if in.Types == nil {
+		return nil
+	}
+	return in.Types(m)
+}
+
+// maxHints is how many problems come with something near: to look for it among all names takes longer than all else, and nobody
+// reads so many.
+const maxHints = 100
+
+// CheckReferences reports references to types, objects and attributes that do not exist, with something near if
+// there is. Config.CheckTypes and Expression.CheckTypes say more, where this finds nothing.
+func CheckReferences(refs []Reference, in Catalog) diag.Diagnostics {
+	var diags diag.Diagnostics
+	for _, r := range refs {
+		if len(diags) == maxHints {
+			in = in.quiet()
+		}
+		block := in.Block(r.Address)
+		switch {
+		case block == nil && !r.Stored():
+			diags = append(diags, missingType(r, in))
+		case !in.Exists(r.Address):
+			var names []string
+			// The names in another namespace are not the author's to see.
+			if in.Names != nil && r.Namespace == "" {
+				names = in.Names(r.Address)
+			}
+			diags = append(diags, missingObject(r, names))
+		case block != nil:
+			if d, missing := missingAttribute(r, block); missing {
+				diags = append(diags, d)
+			}
+		}
+	}
+	return diags
+}
+
+func missingType(r Reference, in Catalog) v1alpha1.Diagnostic {
+	what := "resource"
+	if r.Mode != "" {
+		what = strings.TrimPrefix(strings.TrimPrefix(nounOf(r.Mode, r.Type), "an "), "a ")
+	}
+	hint := ""
+	// Who forgets "data.", or writes it once too often, gets told.
+	for _, m := range []v1alpha1.Mode{"", v1alpha1.ModeData, v1alpha1.ModeEphemeral} {
+		if m != r.Mode && slices.Contains(in.types(m), r.Type) {
+			other := r.written
+			other.Mode = m
+			hint = fmt.Sprintf(" There is %s of the type: did you mean %s?", nounOf(m, r.Type), other.Expression())
+			break
+		}
+	}
+	if hint == "" {
+		types := in.types(r.Mode)
+		if r.Mode == "" {
+			types = append(slices.Clone(types), TypeConfigMap, TypeSecret)
+		}
+		hint = diag.DidYouMean(r.Type, types)
+	}
+	if hint == "" {
+		hint = " Install the provider that has it, or correct the name."
+	}
+	return diag.Errorf(r.Field, fmt.Sprintf("Reference to an unknown %s type", what), "There is no %s type %q.%s", what, r.Type, hint)
+}
+
+func missingObject(r Reference, names []string) v1alpha1.Diagnostic {
+	near := ""
+	if n := spelling.Nearest(r.Name, names); n != "" {
+		other := r.written
+		other.Name = n
+		near = fmt.Sprintf(" Did you mean %s?", other.Expression())
+	}
+	where := "this namespace"
+	if r.Namespace != "" {
+		where = fmt.Sprintf("the namespace %q", r.Namespace)
+	}
+	return diag.Errorf(r.Field, "Reference to a missing resource",
+		"There is no %s named %q in %s.%s Create it, or correct the reference to %s.", r.Kind(), r.Name, where, near, r.written.Expression())
+}
+
+// missingAttribute follows the steps of a reference into the schema, as far as it tells what is there.
+func missingAttribute(r Reference, block *schema.Block) (v1alpha1.Diagnostic, bool) {
+	ty, what := block.ImpliedType(), article(r.Kind())
+	for i, s := range r.steps {
+		name, named := step(r.steps, i)
+		if attr, ok := s.(hcl.TraverseAttr); ok && !ty.IsObjectType() && !ty.IsMapType() && ty != cty.DynamicPseudoType {
+			return wrongStep(r, what, ty, attr), true
+		}
+		switch {
+		case ty.IsObjectType() && named:
+			if !ty.HasAttribute(name) {
+				names := sortedKeys(ty.AttributeTypes())
+				hint := diag.DidYouMean(name, names)
+				switch {
+				case hint == "" && r.Stored():
+					hint = fmt.Sprintf(" See kubectl get %s %s -o yaml.", r.Type, r.Name)
+				case hint == "":
+					hint = fmt.Sprintf(" See kubectl explain %s.status.attributes.", r.Kind())
+				}
+				noun := "attribute"
+				if r.Stored() {
+					noun = "key"
+					what = fmt.Sprintf("The %s %q", r.Kind(), r.Name)
+				}
+				return diag.Errorf(r.Field, "Reference to a missing attribute", "%s has no %s %q.%s", sentenceStart(what), noun, name, hint), true
+			}
+			ty, what = ty.AttributeType(name), fmt.Sprintf("the attribute %q", name)
+		case ty.IsMapType(), ty.IsListType() && isIndex(s):
+			ty, what = ty.ElementType(), "an element of it"
+		default:
+			// A tuple, a dynamic value, or an index that only the evaluation can judge.
+			return v1alpha1.Diagnostic{}, false
+		}
+	}
+	return v1alpha1.Diagnostic{}, false
+}
+
+func wrongStep(r Reference, what string, ty cty.Type, s hcl.TraverseAttr) v1alpha1.Diagnostic {
+	hint := " Remove what follows it."
+	switch {
+	case ty.IsListType():
+		hint = fmt.Sprintf(" Write which element is meant, as in [0].%s, or [*].%s for all of them.", s.Name, s.Name)
+	case ty.IsSetType():
+		hint = fmt.Sprintf(" Write [*].%s for that of all elements, or one(...) for the only one.", s.Name)
+	}
+	return diag.Errorf(r.Field, "Unsupported attribute", "%s is %s, which has no attribute %q.%s", sentenceStart(what), article(ty.FriendlyName()), s.Name, hint)
+}
+
+func isIndex(s hcl.Traverser) bool { _, ok := s.(hcl.TraverseIndex); return ok }

@@ -1,0 +1,49 @@
+package plan
+
+import (
+	"github.com/hykube/hykube/internal/diag"
+
+	"fmt"
+
+	"github.com/zclconf/go-cty/cty"
+)
+
+// trail is a path as a list of steps back to the root. Walks extend it without copying; only an error builds the path.
+type trail struct {
+	up   *trail
+	step cty.PathStep
+}
+
+func (t *trail) attr(name string) *trail { return &trail{up: t, step: cty.GetAttrStep{Name: name}} }
+
+func (t *trail) index(key cty.Value) *trail { return &trail{up: t, step: cty.IndexStep{Key: key}} }
+
+func (t *trail) path() cty.Path {
+	n := 0
+	for s := t; s != nil; s = s.up {
+		n++
+	}
+	p := make(cty.Path, n)
+	for s := t; s != nil; s = s.up {
+		n--
+		p[n] = s.step
+	}
+	return p
+}
+
+// errorf makes a cty.PathError whose text names the place, too, so that nobody who prints it loses it.
+func (t *trail) errorf(format string, args ...any) error {
+	p := t.path()
+	err := fmt.Errorf(format, args...)
+	if len(p) > 0 {
+		err = fmt.Errorf("%s: %w", diag.PathField("", p), err)
+	}
+	return p.NewError(err)
+}
+
+// problems collects errors with their paths.
+type problems []error
+
+func (p *problems) add(at *trail, format string, args ...any) {
+	*p = append(*p, at.errorf(format, args...))
+}
