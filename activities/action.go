@@ -23,8 +23,8 @@ import (
 // invokeRequested is why an action runs that ran before.
 const invokeRequested = "invoke_because_requested"
 
-// tellEvery bounds how often the progress of an action is written down.
-const tellEvery = time.Second
+// progressInterval bounds how often the progress of an action is written down.
+const progressInterval = time.Second
 
 // askAction plans to run an action, unless this generation of it ran before and nobody asks for it again. The value
 // is what it will run with, as far as is known, without what must not be stored.
@@ -53,14 +53,14 @@ func (pr *proposal) askAction(ctx context.Context, c *ledger.Change, r *resource
 		}
 		return rest() // another plan runs it, or did, as far as is known
 	}
-	if !requested && ran(r, rec) {
+	if !requested && hasRun(r, rec) {
 		return rest()
 	}
-	config, _, err := (&look{ctx: ctx, scope: pr.scope}).config(r)
+	config, _, err := (&evaluator{ctx: ctx, scope: pr.scope}).config(r)
 	if err != nil {
 		return cty.NilVal, err
 	}
-	loan, err := pr.scope.borrow(ctx, r, inLine)
+	loan, err := pr.scope.acquire(ctx, r, slotAndRate)
 	if err != nil {
 		return cty.NilVal, err
 	}
@@ -80,8 +80,8 @@ func (pr *proposal) askAction(ctx context.Context, c *ledger.Change, r *resource
 	return v, describeChange(c, r.schema.Block, instance.State{Value: nothing}, p)
 }
 
-// ran says whether this generation of an action was run. The record knows it also when the object could not be told.
-func ran(r *resource, rec *ledger.Instance) bool {
+// hasRun says whether this generation of an action was run. The record knows it also when the object could not be told.
+func hasRun(r *resource, rec *ledger.Instance) bool {
 	recorded := rec.Plan != "" && rec.Intent == nil && rec.Object.Generation == r.ref.Generation
 	return recorded || statusOf(r.obj).good()
 }
@@ -114,17 +114,17 @@ func (s *stepRun) invoke(ctx context.Context) error {
 			return errors.Join(err, &staleError{"another plan is running it, or was when the server stopped"})
 		}
 	}
-	ctx, done := s.under.until(ctx)
+	ctx, done := s.active.withCancel(ctx)
 	defer done()
-	defer s.see(ctx, r)()
-	config, _, err := (&look{ctx: ctx, scope: s.scope}).config(r)
+	defer s.openScope(ctx, r)()
+	config, _, err := (&evaluator{ctx: ctx, scope: s.scope}).config(r)
 	if err != nil {
 		return s.retryable(err, true)
 	}
-	if err := s.asApproved(r, config); err != nil {
+	if err := s.checkApproved(r, config); err != nil {
 		return err
 	}
-	loan, err := s.scope.borrow(ctx, r, inLine)
+	loan, err := s.scope.acquire(ctx, r, slotAndRate)
 	if err != nil {
 		return s.retryable(err, true)
 	}
@@ -132,7 +132,7 @@ func (s *stepRun) invoke(ctx context.Context) error {
 	if loan.config() != c.ProviderConfig {
 		return &staleError{fmt.Sprintf("it would be run with the ProviderConfig %q, and the plan was made with %q", loan.config(), c.ProviderConfig)}
 	}
-	if err := s.asPlanned(ctx, loan.cfg); err != nil {
+	if err := s.checkProviderConfig(ctx, loan.cfg); err != nil {
 		return err
 	}
 	action := &instance.Action{Name: r.addr.Type, Schema: r.schema, Provider: loan.ProviderServer}
@@ -152,7 +152,7 @@ func (s *stepRun) invoke(ctx context.Context) error {
 	}
 
 	s.answered = true
-	diags, err := action.Invoke(ctx, config, s.tell(ctx))
+	diags, err := action.Invoke(ctx, config, s.reportProgress(ctx))
 	s.warnings = append(s.warnings, warningsOf(diags)...)
 	if err != nil && !told(err) {
 		return &unknownError{fmt.Errorf("the provider did not answer: %w; look what %s did before it is run again", err, r.addr)}
@@ -173,8 +173,8 @@ func told(err error) bool {
 	return ok && !slices.ContainsFunc(de.Diagnostics, func(d v1alpha1.Diagnostic) bool { return strings.HasSuffix(d.Summary, protocol.CutOff) })
 }
 
-// asApproved refuses a configuration that is not what the plan was approved with, as far as that was known.
-func (s *stepRun) asApproved(r *resource, config cty.Value) error {
+// checkApproved refuses a configuration that is not what the plan was approved with, as far as that was known.
+func (s *stepRun) checkApproved(r *resource, config cty.Value) error {
 	promised, err := ctymsgpack.Unmarshal(s.change.Planned, r.schema.Block.ImpliedType())
 	if err == nil {
 		promised, err = instance.Remark(promised, s.change.PlannedSensitive)
@@ -189,13 +189,13 @@ func (s *stepRun) asApproved(r *resource, config cty.Value) error {
 	return nil
 }
 
-// tell returns what writes an action's progress into the change, for those who watch. What cannot be written is lost: the
+// reportProgress returns what writes an action's progress into the change, for those who watch. What cannot be written is lost: the
 // outcome counts.
-func (s *stepRun) tell(ctx context.Context) func(string) {
+func (s *stepRun) reportProgress(ctx context.Context) func(string) {
 	var last time.Time
 	return func(text string) {
 		now := time.Now()
-		if now.Sub(last) < tellEvery {
+		if now.Sub(last) < progressInterval {
 			return
 		}
 		last = now

@@ -222,7 +222,7 @@ func TestInvoke(t *testing.T) {
 				t.Errorf("told %q while it ran, want the first progress, and not the second within a second", told)
 			}
 			rec := w.instance(r)
-			if ran(r, rec) != tc.ran || (rec.Intent != nil) != tc.begun {
+			if hasRun(r, rec) != tc.ran || (rec.Intent != nil) != tc.begun {
 				t.Errorf("%s: recorded %+v, want it run %t, begun %t", tc.reason, rec, tc.ran, tc.begun)
 			}
 			if len(rec.Attributes) > 0 {

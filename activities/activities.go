@@ -1,4 +1,4 @@
-// Package activities is the hands of Hykube: the Temporal activities that read objects, ask providers, keep the ledger
+// Package activities has the Temporal activities of Hykube: they read objects, ask providers, keep the ledger
 // and write what came of it back to the objects. Each may run twice, heartbeats while it waits for others, and takes up
 // what an earlier attempt left. It imports workflows for names and structs, and internal packages; how objects are
 // stored and who may do what is behind the interfaces here.
@@ -98,15 +98,15 @@ type Activities struct {
 	Config
 	progress *progress
 	limits   *limits
-	alone    *alone
-	stops    *stops
-	// lend lends a configured process of a provider; nil means the catalog's. Tests set it.
-	lend lender
+	locks    *objectLocks
+	cancels  *cancelWatcher
+	// source acquires a configured process of a provider; nil means the catalog's. Tests set it.
+	source providerSource
 }
 
 // New returns the activities over c.
 func New(c Config) *Activities {
-	return &Activities{Config: c, progress: newProgress(c.Plans, c.Logger), limits: newLimits(), alone: newAlone(), stops: newStops(c.Plans, c.Logger)}
+	return &Activities{Config: c, progress: newProgress(c.Plans, c.Logger), limits: newLimits(), locks: newObjectLocks(), cancels: newCancelWatcher(c.Plans, c.Logger)}
 }
 
 // Register makes the workflows and activities known to a worker.

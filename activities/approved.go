@@ -17,29 +17,29 @@ import (
 
 // This file holds a step to what was approved.
 
-// unmoved checks what the change is bound to; rec is nil for what has no state to be bound to.
-func (s *stepRun) unmoved(r *resource, rec *ledger.Instance) error {
+// checkStale checks what the change is bound to; rec is nil for what has no state to be bound to.
+func (s *stepRun) checkStale(r *resource, rec *ledger.Instance) error {
 	c := s.change
-	state := c.Bound.State
+	state := c.Preconditions.State
 	switch {
 	case rec == nil:
 	case c.Action == v1alpha1.ActionReplace && !s.destroy && rec.Plan == s.plan.UID && !rec.Exists():
 		// The first half took it away.
-	case s.triedBefore(rec), rec.Plan == s.plan.UID && rec.MovedFrom != "" && c.Bound.From != nil:
+	case s.attemptRecorded(rec), rec.Plan == s.plan.UID && rec.MovedFrom != "" && c.Preconditions.From != nil:
 		// It was this step that moved it.
 	default:
 		state = rec.Digest()
 	}
 	switch {
 	// A deletion is told before the generation, which it raises.
-	case !r.deleting && c.Bound.Deleting:
+	case !r.deleting && c.Preconditions.Deleting:
 		return &staleError{"the deletion of the object was taken back after the plan was made"}
-	case r.deleting != c.Bound.Deleting:
+	case r.deleting != c.Preconditions.Deleting:
 		return &staleError{"the object was marked for deletion after the plan was made"}
 	case r.ref.Generation != c.Object.Generation:
 		return &staleError{fmt.Sprintf("the object was changed after the plan was made (generation %d, planned %d)", r.ref.Generation, c.Object.Generation)}
 	// Another plan may have recorded what this one read, and was made from.
-	case state != c.Bound.State && (c.Refreshed == nil || state != c.Refreshed.Digest() || c.Bound.From != nil):
+	case state != c.Preconditions.State && (c.Refreshed == nil || state != c.Refreshed.Digest() || c.Preconditions.From != nil):
 		return &staleError{"the recorded state moved after the plan was made"}
 	case r.entry.Package.Version != c.ProviderVersion:
 		return &staleError{fmt.Sprintf("the provider is now version %s, and the plan was made with %s", r.entry.Package.Version, c.ProviderVersion)}
@@ -54,11 +54,11 @@ func (s *stepRun) prior(ctx context.Context, l *lease, rec *ledger.Instance, res
 		return l.Null(), nil
 	}
 	from := &rec.State
-	if s.change.Refreshed != nil && !s.triedBefore(rec) {
+	if s.change.Refreshed != nil && !s.attemptRecorded(rec) {
 		from = s.change.Refreshed
 	}
 	prior, err := l.Load(ctx, from)
-	s.scope.heedState(l.Schema.Block, prior)
+	s.scope.noteSecretState(l.Schema.Block, prior)
 	if err != nil || !resumed {
 		return prior, err
 	}
@@ -67,7 +67,7 @@ func (s *stepRun) prior(ctx context.Context, l *lease, rec *ledger.Instance, res
 }
 
 // planAgain asks the provider once more, now that all values are known, and refuses anything but what was approved.
-func (s *stepRun) planAgain(v *look, r *resource, l *lease, prior instance.State) (*instance.Planned, instance.Config, error) {
+func (s *stepRun) planAgain(v *evaluator, r *resource, l *lease, prior instance.State) (*instance.Planned, instance.Config, error) {
 	c := s.change
 	if open, err := v.holds(r, preconditions, cty.NilVal); err != nil || open {
 		return nil, instance.Config{}, cmp.Or(err, fmt.Errorf("a value that a precondition of %s refers to is still not known", c.Address))
@@ -86,7 +86,7 @@ func (s *stepRun) planAgain(v *look, r *resource, l *lease, prior instance.State
 		return nil, config, err
 	}
 	s.warnings = warningsOf(diags)
-	s.scope.heedValue(r.schema.Block, p.Value)
+	s.scope.noteSecretAttributes(r.schema.Block, p.Value)
 	approved := c.Action
 	if approved == v1alpha1.ActionReplace {
 		approved = v1alpha1.ActionCreate

@@ -14,37 +14,37 @@ import (
 // This file has what an attempt at a step finds of earlier ones: of the same step, cut off when a server stopped, or of another
 // plan.
 
-// madeBefore says whether an earlier attempt made the step and recorded its outcome, and only the change does not know.
-func (s *stepRun) madeBefore(rec *ledger.Instance) bool {
+// outcomeRecorded says whether an earlier attempt made the step and recorded its outcome, and only the change does not know.
+func (s *stepRun) outcomeRecorded(rec *ledger.Instance) bool {
 	if s.begun && removes(s.change) && !rec.Exists() && rec.Intent == nil {
 		return true // nothing is recorded of what was destroyed, not even by whom
 	}
-	return rec.Intent == nil && rec.Made.Of(s.plan.UID, s.change.Index, s.destroy) && !rec.Made.Broken
+	return rec.Intent == nil && rec.LastOutcome.Of(s.plan.UID, s.change.Index, s.destroy) && !rec.LastOutcome.Failed
 }
 
-// brokeBefore says whether an earlier attempt ended in an error and left something of what it was to create.
-func (s *stepRun) brokeBefore(rec *ledger.Instance) bool {
-	return rec.Intent == nil && rec.Made.Of(s.plan.UID, s.change.Index, s.destroy) && rec.Made.Broken
+// failureRecorded says whether an earlier attempt ended in an error and left something of what it was to create.
+func (s *stepRun) failureRecorded(rec *ledger.Instance) bool {
+	return rec.Intent == nil && rec.LastOutcome.Of(s.plan.UID, s.change.Index, s.destroy) && rec.LastOutcome.Failed
 }
 
-// remember ends a step that an earlier attempt made, with what that may not have come to.
-func (s *stepRun) remember(ctx context.Context, r *resource, rec *ledger.Instance) error {
-	s.recall(rec)
+// finishRecorded ends a step that an earlier attempt made, with what that may not have come to.
+func (s *stepRun) finishRecorded(ctx context.Context, r *resource, rec *ledger.Instance) error {
+	s.loadRecorded(rec)
 	if s.destroy || s.after == nil {
 		return nil
 	}
-	defer s.see(ctx, r)()
-	return s.fulfilled(&look{ctx: ctx, scope: s.scope}, rec, r, *s.after)
+	defer s.openScope(ctx, r)()
+	return s.checkPostconditions(&evaluator{ctx: ctx, scope: s.scope}, rec, r, *s.after)
 }
 
-// triedBefore says whether an earlier attempt recorded something that no generation of the spec asked for: what a call that
+// attemptRecorded says whether an earlier attempt recorded something that no generation of the spec asked for: what a call that
 // failed left, or what was read while planning.
-func (s *stepRun) triedBefore(rec *ledger.Instance) bool {
+func (s *stepRun) attemptRecorded(rec *ledger.Instance) bool {
 	return s.begun && rec.Plan == s.plan.UID && rec.Object.Generation == 0
 }
 
-// recall takes the outcome from the record. When its schema moved on, the object keeps what it shows.
-func (s *stepRun) recall(rec *ledger.Instance) {
+// loadRecorded takes the outcome from the record. When its schema moved on, the object keeps what it shows.
+func (s *stepRun) loadRecorded(rec *ledger.Instance) {
 	s.after = nil
 	if !rec.Exists() {
 		return
@@ -54,9 +54,9 @@ func (s *stepRun) recall(rec *ledger.Instance) {
 	}
 }
 
-// inherits says whether the step goes on where another plan gave up: what that left is looked at before anything is done. A
+// takesOverIntent says whether the step goes on where another plan gave up: what that left is looked at before anything is done. A
 // create can't be, and stays with the person who deleted the object.
-func (s *stepRun) inherits(ctx context.Context, rec *ledger.Instance) (bool, error) {
+func (s *stepRun) takesOverIntent(ctx context.Context, rec *ledger.Instance) (bool, error) {
 	over, err := s.over(ctx, rec.Intent)
 	if err != nil {
 		return false, err
@@ -67,10 +67,10 @@ func (s *stepRun) inherits(ctx context.Context, rec *ledger.Instance) (bool, err
 	return false, &staleError{"another plan is changing it, or was when the server stopped"}
 }
 
-// madeAfterAll looks, before a create is tried again that the provider's API is said to have turned away, whether the instance is
+// existsDespiteThrottle looks, before a create is tried again that the provider's API is said to have turned away, whether the instance is
 // there all the same; there is an *unknownError then. It can be told only where the plan knows the identity that the instance
 // will have. Elsewhere what the API said has to do.
-func (s *stepRun) madeAfterAll(ctx context.Context, l *lease, p *instance.Planned) (there, err error) {
+func (s *stepRun) existsDespiteThrottle(ctx context.Context, l *lease, p *instance.Planned) (there, err error) {
 	if !s.retried || p.Identity == cty.NilVal || p.Identity.IsNull() || !p.Identity.IsWhollyKnown() {
 		return nil, nil
 	}

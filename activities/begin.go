@@ -106,7 +106,7 @@ func (a *Activities) hold(ctx context.Context, po *v1alpha1.Plan, w *work) (stal
 	heldByStale := plan.Held(w.planned, stopped)
 	for i, c := range w.changes {
 		switch {
-		case idle(c):
+		case changesNothing(c):
 			continue
 		case moved[i] != "":
 			c.State, c.Message = v1alpha1.ChangeStale, moved[i]
@@ -122,7 +122,7 @@ func (a *Activities) hold(ctx context.Context, po *v1alpha1.Plan, w *work) (stal
 			continue
 		}
 		c.Held, c.FinishedAt = true, now()
-		if err := a.tellHeld(ctx, c); err != nil {
+		if err := a.reportHeld(ctx, c); err != nil {
 			return 0, err
 		}
 		if err := a.Ledger.SaveChange(ctx, po.UID, c); err != nil {
@@ -132,8 +132,8 @@ func (a *Activities) hold(ctx context.Context, po *v1alpha1.Plan, w *work) (stal
 	return stale, nil
 }
 
-// tellHeld says on an object that is not what its spec asks for why a change of it was left out.
-func (a *Activities) tellHeld(ctx context.Context, c *ledger.Change) error {
+// reportHeld says on an object that is not what its spec asks for why a change of it was left out.
+func (a *Activities) reportHeld(ctx context.Context, c *ledger.Change) error {
 	reason := v1alpha1.ReasonSkipped
 	switch {
 	case c.Blocked != "":
@@ -218,8 +218,8 @@ func plannedChanges(changes []*ledger.Change) []plan.Planned {
 	planned := make([]plan.Planned, len(changes))
 	for i, c := range changes {
 		planned[i] = plan.Planned{
-			Action: c.Action, CreateBeforeDestroy: c.CreateBeforeDestroy || c.Action == v1alpha1.ActionDelete && c.CreatesFirst, Forget: c.Forget || keepsOld(c), Record: records(c),
-			Deposed: c.Deposed != "", Of: -1, Asked: c.Asked, DependsOn: ints(c.DependsOn),
+			Action: c.Action, CreateBeforeDestroy: c.CreateBeforeDestroy || c.Action == v1alpha1.ActionDelete && c.CreatesFirst, Forget: c.Forget || leavesDeposed(c), Record: needsRecording(c),
+			Deposed: c.Deposed != "", Of: -1, Requested: c.Requested, DependsOn: ints(c.DependsOn),
 		}
 		for _, addr := range c.Requires {
 			planned[i].Requires = append(planned[i].Requires, index[addr]...)
@@ -233,20 +233,24 @@ func plannedChanges(changes []*ledger.Change) []plan.Planned {
 	return planned
 }
 
-// records says whether a change leaves something to write down although it does nothing.
-func records(c *ledger.Change) bool { return c.Importing != nil || c.PreviousAddress != "" || c.Checks }
+// needsRecording says whether a change leaves something to write down although it does nothing.
+func needsRecording(c *ledger.Change) bool {
+	return c.Importing != nil || c.PreviousAddress != "" || c.Checks
+}
 
-// keepsOld says whether a replace ends with the create, and leaves the old instance to a later plan.
-func keepsOld(c *ledger.Change) bool { return c.KeepsOld && c.CreateBeforeDestroy }
+// leavesDeposed says whether a replace ends with the create, and leaves the old instance to a later plan.
+func leavesDeposed(c *ledger.Change) bool { return c.LeaveDeposed && c.CreateBeforeDestroy }
 
-// idle says whether a change has no steps.
-func idle(c *ledger.Change) bool { return c.Action == v1alpha1.ActionNoOp && !records(c) }
+// changesNothing says whether a change has no steps.
+func changesNothing(c *ledger.Change) bool {
+	return c.Action == v1alpha1.ActionNoOp && !needsRecording(c)
+}
 
 // progress counts the changes that have steps. What is blocked was left out of the plan when it was approved.
 func (w *work) progress() v1alpha1.PlanProgress {
 	var p v1alpha1.PlanProgress
 	for _, c := range w.changes {
-		if idle(c) {
+		if changesNothing(c) {
 			continue
 		}
 		if leftOut(c) {
@@ -337,7 +341,7 @@ func (a *Activities) Finish(ctx context.Context, f workflows.Finish) (workflows.
 	begun := slices.ContainsFunc(work.changes, func(c *ledger.Change) bool { return c.StartedAt != nil })
 	var stale []Obstacle
 	for _, c := range work.changes {
-		if idle(c) {
+		if changesNothing(c) {
 			continue
 		}
 		if c.State == v1alpha1.ChangePending || c.State == v1alpha1.ChangeRunning {
@@ -395,8 +399,8 @@ func (a *Activities) Finish(ctx context.Context, f workflows.Finish) (workflows.
 	return finished, err
 }
 
-// mostNamed is how many changes a condition names.
-const mostNamed = 5
+// maxNamed is how many changes a condition names.
+const maxNamed = 5
 
 // keepRefreshed records what was read of a resource that the plan leaves alone, as the apply of a Terraform plan does: what
 // refers to it was planned with that, and every refresh would find the same drift anew.
@@ -405,7 +409,7 @@ func (a *Activities) keepRefreshed(ctx context.Context, planUID types.UID, c *le
 		return nil
 	}
 	rec, err := a.Ledger.Instance(ctx, c.Object)
-	if err != nil || rec.Intent != nil || rec.Digest() != c.Bound.State {
+	if err != nil || rec.Intent != nil || rec.Digest() != c.Preconditions.State {
 		return err // somebody knows more by now
 	}
 	rec.State, rec.Plan = *c.Refreshed, planUID
@@ -438,7 +442,7 @@ func (a *Activities) keepRefreshed(ctx context.Context, planUID types.UID, c *le
 
 // recordsRefresh says whether all that the apply does about a change is to record what was read.
 func recordsRefresh(c *ledger.Change) bool {
-	return idle(c) && c.Mode == "" && c.State == v1alpha1.ChangePending && c.Refreshed.Exists()
+	return changesNothing(c) && c.Mode == "" && c.State == v1alpha1.ChangePending && c.Refreshed.Exists()
 }
 
 // failures names what failed, the first few in full.

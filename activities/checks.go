@@ -111,8 +111,8 @@ func (c *parsedCheck) text(scope func(lang.Address) (cty.Value, bool), self cty.
 	return v.AsString()
 }
 
-// fulfilled checks the postconditions of what is there now. What does not hold them is kept, and the next plan looks at it.
-func (s *stepRun) fulfilled(v *look, rec *ledger.Instance, r *resource, value cty.Value) error {
+// checkPostconditions checks the postconditions of what is there now. What does not hold them is kept, and the next plan looks at it.
+func (s *stepRun) checkPostconditions(v *evaluator, rec *ledger.Instance, r *resource, value cty.Value) error {
 	_, err := v.holds(r, postconditions, lang.MarkSensitive(r.schema.Block, value))
 	if err == nil {
 		return nil

@@ -21,7 +21,7 @@ type contents struct {
 }
 
 func (s *contents) add(c *ledger.Change) {
-	if idle(c) && c.State != v1alpha1.ChangeSkipped && c.State != v1alpha1.ChangeFailed {
+	if changesNothing(c) && c.State != v1alpha1.ChangeSkipped && c.State != v1alpha1.ChangeFailed {
 		return
 	}
 	h := hmac.New(sha256.New, s.key)
@@ -37,7 +37,7 @@ func (s *contents) add(c *ledger.Change) {
 		First, Forget, Checks                    bool
 		Import                                   *v1alpha1.PlanImport
 	}{
-		c.Address, c.PreviousAddress, c.Deposed, c.Provider, c.ProviderConfig, c.Mode, c.Action, c.State, c.Bound.State,
+		c.Address, c.PreviousAddress, c.Deposed, c.Provider, c.ProviderConfig, c.Mode, c.Action, c.State, c.Preconditions.State,
 		c.Planned, c.PlannedSensitive, c.Before, c.After, c.AfterUnknown, c.ReplacePaths, c.CreateBeforeDestroy, c.Forget, c.Checks, c.Importing,
 	})
 	s.sums = append(s.sums, h.Sum(nil))

@@ -16,7 +16,7 @@ type m = map[string]any
 
 // story is something that plans do, told as what there is before, what a person changes, and what has to be there in the end.
 type story struct {
-	before, change func(*town)
+	before, change func(*crashScenario)
 	// want is what is in the cloud at the end, each "name size"; made is how often each name was created, at most.
 	want []string
 	made map[string]int
@@ -24,8 +24,8 @@ type story struct {
 	foreign []string
 }
 
-func things(names ...string) func(*town) {
-	return func(tn *town) {
+func things(names ...string) func(*crashScenario) {
+	return func(tn *crashScenario) {
 		for _, name := range names {
 			tn.put("test-thing/"+name, m{"name": name, "size": "1"}, nil)
 		}
@@ -34,27 +34,27 @@ func things(names ...string) func(*town) {
 
 func stories() map[string]story {
 	cbd := m{"createBeforeDestroy": true}
-	one := func(lifecycle m) func(*town) {
-		return func(tn *town) { tn.put("test-thing/a", m{"name": "a", "size": "1"}, lifecycle) }
+	one := func(lifecycle m) func(*crashScenario) {
+		return func(tn *crashScenario) { tn.put("test-thing/a", m{"name": "a", "size": "1"}, lifecycle) }
 	}
-	again := func(name, size string, lifecycle m) func(*town) {
-		return func(tn *town) { tn.put("test-thing/a", m{"name": name, "size": size}, lifecycle) }
+	again := func(name, size string, lifecycle m) func(*crashScenario) {
+		return func(tn *crashScenario) { tn.put("test-thing/a", m{"name": name, "size": size}, lifecycle) }
 	}
-	pair := func(name string, lifecycle m) func(*town) {
-		return func(tn *town) {
+	pair := func(name string, lifecycle m) func(*crashScenario) {
+		return func(tn *crashScenario) {
 			tn.put("test-thing/a", m{"name": name, "size": "1"}, lifecycle)
 			tn.put("test-thing/b", m{"name": "b", "uses": "${test_thing.a.id}"}, nil)
 		}
 	}
-	faulty := func(do func(*town), call string, faults ...string) func(*town) {
-		return func(tn *town) {
+	faulty := func(do func(*crashScenario), call string, faults ...string) func(*crashScenario) {
+		return func(tn *crashScenario) {
 			do(tn)
 			tn.cloud.faults[call] = faults
 		}
 	}
-	foreign := func(tn *town) { tn.cloud.put("", map[string]string{"name": "a", "size": "1"}) }
-	imported := func(name, size string, lifecycle m) func(*town) {
-		return func(tn *town) {
+	foreign := func(tn *crashScenario) { tn.cloud.put("", map[string]string{"name": "a", "size": "1"}) }
+	imported := func(name, size string, lifecycle m) func(*crashScenario) {
+		return func(tn *crashScenario) {
 			lc := m{"import": m{"id": "id-1"}}
 			for k, v := range lifecycle {
 				lc[k] = v
@@ -62,8 +62,8 @@ func stories() map[string]story {
 			tn.put("test-thing/a", m{"name": name, "size": size}, lc)
 		}
 	}
-	moved := func(kind, name, size string, lifecycle m) func(*town) {
-		return func(tn *town) {
+	moved := func(kind, name, size string, lifecycle m) func(*crashScenario) {
+		return func(tn *crashScenario) {
 			lc := m{"moved": m{"from": "test_thing.a"}}
 			for k, v := range lifecycle {
 				lc[k] = v
@@ -73,17 +73,17 @@ func stories() map[string]story {
 		}
 	}
 	// leftover makes an instance with a deposed one beside it.
-	leftover := func(tn *town) {
+	leftover := func(tn *crashScenario) {
 		one(cbd)(tn)
 		tn.apply()
 		tn.cloud.faults["delete a"] = []string{"refused"}
 		again("a2", "1", cbd)(tn)
 	}
 	// inTheWay leaves an old instance on something that is replaced next.
-	on := func(tn *town, name string, lifecycle m) {
+	on := func(tn *crashScenario, name string, lifecycle m) {
 		tn.put("test-thing/b", m{"name": name, "uses": "${test_thing.a.id}"}, lifecycle)
 	}
-	inTheWay := func(tn *town) {
+	inTheWay := func(tn *crashScenario) {
 		tn.cloud.strict = true
 		one(nil)(tn)
 		on(tn, "b", cbd)
@@ -107,12 +107,12 @@ func stories() map[string]story {
 		"update":                      {one(nil), again("a", "2", nil), []string{"a 2"}, once("a"), nil},
 		"update that is refused once": {one(nil), faulty(again("a", "2", nil), "update a", "refused"), []string{"a 2"}, once("a"), nil},
 		"update that breaks":          {one(nil), faulty(again("a", "2", nil), "update a", "broken"), []string{"a 2"}, once("a"), nil},
-		"delete":                      {one(nil), func(tn *town) { tn.delete("test-thing/a") }, nil, once("a"), nil},
-		"gone, and deleted": {one(nil), func(tn *town) {
+		"delete":                      {one(nil), func(tn *crashScenario) { tn.delete("test-thing/a") }, nil, once("a"), nil},
+		"gone, and deleted": {one(nil), func(tn *crashScenario) {
 			clear(tn.cloud.things)
 			tn.delete("test-thing/a")
 		}, nil, once("a"), nil},
-		"delete that is throttled":     {one(nil), faulty(func(tn *town) { tn.delete("test-thing/a") }, "delete a", "throttled"), nil, once("a"), nil},
+		"delete that is throttled":     {one(nil), faulty(func(tn *crashScenario) { tn.delete("test-thing/a") }, "delete a", "throttled"), nil, once("a"), nil},
 		"replace":                      {one(nil), again("a2", "1", nil), []string{"a2 1"}, once("a", "a2"), nil},
 		"replace, create refused once": {one(nil), faulty(again("a2", "1", nil), "create a2", "refused"), []string{"a2 1"}, once("a", "a2"), nil},
 		"replace, create throttled":    {one(nil), faulty(again("a2", "1", nil), "create a2", "throttled"), []string{"a2 1"}, once("a", "a2"), nil},
@@ -125,22 +125,22 @@ func stories() map[string]story {
 		"new first, delete refused":    {one(cbd), faulty(again("a2", "1", cbd), "delete a", "refused"), []string{"a2 1"}, once("a", "a2"), nil},
 		"new first, of a pair":         {pair("a", cbd), pair("a2", cbd), []string{"a2 1", "b"}, once("a", "a2", "b"), nil},
 		"old one that was left over":   {leftover, nil, []string{"a2 1"}, once("a", "a2"), nil},
-		"old one left over, deleted":   {leftover, func(tn *town) { tn.delete("test-thing/a") }, nil, once("a", "a2"), nil},
+		"old one left over, deleted":   {leftover, func(tn *crashScenario) { tn.delete("test-thing/a") }, nil, once("a", "a2"), nil},
 		"old one left over, replaced":  {leftover, again("a3", "1", cbd), []string{"a3 1"}, once("a", "a2", "a3"), nil},
-		"two old ones left over": {func(tn *town) {
+		"two old ones left over": {func(tn *crashScenario) {
 			leftover(tn)
 			tn.apply()
 			tn.cloud.faults["delete a"] = []string{"refused"}
 			tn.cloud.faults["delete a2"] = []string{"refused"}
 			again("a3", "1", cbd)(tn)
 		}, nil, []string{"a3 1"}, once("a", "a2", "a3"), nil},
-		"old one left over, in the way": {inTheWay, func(tn *town) {
+		"old one left over, in the way": {inTheWay, func(tn *crashScenario) {
 			on(tn, "b3", nil)
 			again("a2", "1", nil)(tn)
 		}, []string{"a2 1", "b3"}, once("a", "a2", "b", "b2", "b3"), nil},
 		"old one left over, moved":      {leftover, moved("test-thing/n", "a2", "1", nil), []string{"a2 1"}, once("a", "a2"), nil},
-		"taint":                         {one(nil), func(tn *town) { tn.taint("test-thing/a") }, []string{"a 1"}, map[string]int{"a": 2}, nil},
-		"taint, new first":              {one(cbd), func(tn *town) { tn.taint("test-thing/a") }, []string{"a 1"}, map[string]int{"a": 2}, nil},
+		"taint":                         {one(nil), func(tn *crashScenario) { tn.taint("test-thing/a") }, []string{"a 1"}, map[string]int{"a": 2}, nil},
+		"taint, new first":              {one(cbd), func(tn *crashScenario) { tn.taint("test-thing/a") }, []string{"a 1"}, map[string]int{"a": 2}, nil},
 		"import":                        {foreign, imported("a", "1", nil), []string{"a 1"}, once("a"), []string{"a"}},
 		"import and update":             {foreign, imported("a", "2", nil), []string{"a 2"}, once("a"), []string{"a"}},
 		"import and replace":            {foreign, imported("a2", "1", nil), []string{"a2 1"}, once("a", "a2"), []string{"a"}},
@@ -151,16 +151,16 @@ func stories() map[string]story {
 		"move to another type":          {one(nil), moved("test-box/n", "a", "1", nil), []string{"a 1"}, once("a"), nil},
 		"move and replace":              {one(nil), moved("test-box/n", "a2", "1", nil), []string{"a2 1"}, once("a", "a2"), nil},
 		"move and replace, new first":   {one(nil), moved("test-box/n", "a2", "1", cbd), []string{"a2 1"}, once("a", "a2"), nil},
-		"move that ended half-way and is not asked for any more": {one(nil), func(tn *town) {
+		"move that ended half-way and is not asked for any more": {one(nil), func(tn *crashScenario) {
 			moved("test-thing/n", "a", "1", nil)(tn)
 			tn.halfMoved("test-thing/a", "test-thing/n")
 			tn.put("test-thing/n", m{"name": "a", "size": "1"}, nil)
 		}, []string{"a 1"}, once("a"), nil},
-		"forget": {one(nil), func(tn *town) {
+		"forget": {one(nil), func(tn *crashScenario) {
 			tn.put("test-thing/a", m{"name": "a", "size": "1"}, m{"destroy": false})
 			tn.delete("test-thing/a")
 		}, []string{"a 1"}, once("a"), []string{"a"}},
-		"forget one with an old one": {leftover, func(tn *town) {
+		"forget one with an old one": {leftover, func(tn *crashScenario) {
 			tn.put("test-thing/a", m{"name": "a2", "size": "1"}, m{"destroy": false})
 			tn.apply()
 			tn.delete("test-thing/a")
@@ -176,7 +176,7 @@ func stories() map[string]story {
 
 // halfMoved writes the record of one object under the name of another as well, as a server does that is killed in the middle
 // of a move.
-func (tn *town) halfMoved(from, to string) {
+func (tn *crashScenario) halfMoved(from, to string) {
 	old, rec := tn.recordOf(from), tn.recordOf(to)
 	rec.State, rec.Deposed, rec.Provider, rec.MovedFrom = old.State, old.Deposed, old.Provider, old.Object.UID
 	if err := tn.Ledger.Save(tn.t.Context(), rec); err != nil {
@@ -211,7 +211,7 @@ func TestKilledAnywhere(t *testing.T) {
 
 // tell tells the story with the server killed at a point of it; reached is false when the story has no such point.
 func (s story) tell(t *testing.T, at int, lane bool) (reached bool) {
-	tn := newTown(t)
+	tn := newCrashScenario(t)
 	tn.lane = lane
 	if s.before != nil {
 		s.before(tn)
@@ -259,7 +259,7 @@ func (s story) tell(t *testing.T, at int, lane bool) (reached bool) {
 }
 
 // records reads all that is known.
-func (tn *town) records() []*ledger.Instance {
+func (tn *crashScenario) records() []*ledger.Instance {
 	var out []*ledger.Instance
 	for rec, err := range tn.Ledger.Instances(tn.t.Context(), "") {
 		if err != nil {
@@ -271,14 +271,14 @@ func (tn *town) records() []*ledger.Instance {
 }
 
 // lost says whether it was told that the outcome of a create is unknown.
-func (tn *town) lost() bool {
+func (tn *crashScenario) lost() bool {
 	return slices.ContainsFunc(tn.records(), func(rec *ledger.Instance) bool {
 		return rec.Intent != nil && rec.Intent.Action == v1alpha1.ActionCreate
 	})
 }
 
 // accounted checks that all that is in the cloud is recorded, once, but for what a lost create may have made.
-func (tn *town) accounted(foreign []string) {
+func (tn *crashScenario) accounted(foreign []string) {
 	tn.t.Helper()
 	known := map[string]string{}
 	for _, rec := range tn.records() {
@@ -323,7 +323,7 @@ func TestPlansAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for _, late := range []bool{false, true} {
-				tn := newTown(t)
+				tn := newCrashScenario(t)
 				if s.before != nil {
 					s.before(tn)
 					if len(tn.objects) > 0 {
@@ -370,7 +370,7 @@ func TestPlansAtOnce(t *testing.T) {
 // TestAPlanThatIsMadeMeanwhile makes a plan while the destroy of a replace is under way: it finds that all is as it should be.
 // To tell so is not its business yet, and what the provider says must not be lost over it.
 func TestAPlanThatIsMadeMeanwhile(t *testing.T) {
-	tn := newTown(t)
+	tn := newCrashScenario(t)
 	things("a")(tn)
 	tn.apply()
 	things("a")(tn) // a new generation that says the same
@@ -400,12 +400,12 @@ func TestAPlanThatIsMadeMeanwhile(t *testing.T) {
 
 // TestWhatTheProviderSaidIsKept lets somebody write the record although a create is under way.
 func TestWhatTheProviderSaidIsKept(t *testing.T) {
-	for name, write := range map[string]func(*town, *ledger.Instance) error{
-		"written": func(tn *town, rec *ledger.Instance) error { return tn.Ledger.Save(tn.t.Context(), rec) },
-		"removed": func(tn *town, rec *ledger.Instance) error { return tn.Ledger.Forget(tn.t.Context(), rec) },
+	for name, write := range map[string]func(*crashScenario, *ledger.Instance) error{
+		"written": func(tn *crashScenario, rec *ledger.Instance) error { return tn.Ledger.Save(tn.t.Context(), rec) },
+		"removed": func(tn *crashScenario, rec *ledger.Instance) error { return tn.Ledger.Forget(tn.t.Context(), rec) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			tn := newTown(t)
+			tn := newCrashScenario(t)
 			things("a")(tn)
 			tn.cloud.while = func() {
 				if err := write(tn, tn.recordOf("test-thing/a")); err != nil {
@@ -423,7 +423,7 @@ func TestWhatTheProviderSaidIsKept(t *testing.T) {
 
 // TestAnOldInstanceStaysUnderWhatIsBlocked has an old instance that something stands on which a plan may not touch.
 func TestAnOldInstanceStaysUnderWhatIsBlocked(t *testing.T) {
-	tn := newTown(t)
+	tn := newCrashScenario(t)
 	tn.cloud.strict = true
 	estate := func(a, b string, lifecycle m) {
 		tn.put("test-thing/a", m{"name": a}, m{"createBeforeDestroy": true})
@@ -452,7 +452,7 @@ func TestAnOldInstanceStaysUnderWhatIsBlocked(t *testing.T) {
 func TestALostCreateIsFoundAgain(t *testing.T) {
 	for name, before := range map[string]string{"the first": "", "one that replaces another": "old"} {
 		t.Run(name, func(t *testing.T) {
-			tn := newTown(t)
+			tn := newCrashScenario(t)
 			cbd := m{"createBeforeDestroy": true}
 			if before != "" {
 				tn.put("test-thing/a", m{"name": before}, cbd)

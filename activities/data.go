@@ -31,7 +31,7 @@ func (pr *proposal) askData(ctx context.Context, c *ledger.Change, r *resource) 
 	if r.deleting || pr.plan.Spec.Destroy {
 		return pr.leaveData(ctx, c, r)
 	}
-	look := &look{ctx: ctx, scope: pr.scope}
+	look := &evaluator{ctx: ctx, scope: pr.scope}
 	config, open, err := look.config(r)
 	if err != nil {
 		return cty.NilVal, err
@@ -49,7 +49,7 @@ func (pr *proposal) askData(ctx context.Context, c *ledger.Change, r *resource) 
 			return pr.leaveData(ctx, c, r)
 		}
 	}
-	loan, err := pr.sight(true).borrow(ctx, r, inLine)
+	loan, err := pr.scopeFor(true).acquire(ctx, r, slotAndRate)
 	if err != nil {
 		return cty.NilVal, err
 	}
@@ -131,7 +131,7 @@ func (pr *proposal) leaveData(ctx context.Context, c *ledger.Change, r *resource
 // its spec refers to it, or that another data source does which it depends on. A read would say what was there before, also when all
 // values are known: https://developer.hashicorp.com/terraform/language/data-sources#data-resource-behavior
 func (pr *proposal) pending(ctx context.Context, c *ledger.Change) (bool, error) {
-	for _, d := range c.Awaits {
+	for _, d := range c.ReadAfter {
 		if pending, err := pr.changes(ctx, d); err != nil || pending {
 			return pending, err
 		}
@@ -153,8 +153,8 @@ func (pr *proposal) changes(ctx context.Context, index int32) (bool, error) {
 		return false, err
 	}
 	does = c.Mode != v1alpha1.ModeData && c.Action != v1alpha1.ActionNoOp
-	for k := 0; k < len(c.Awaits) && !does; k++ {
-		if does, err = pr.changes(ctx, c.Awaits[k]); err != nil {
+	for k := 0; k < len(c.ReadAfter) && !does; k++ {
+		if does, err = pr.changes(ctx, c.ReadAfter[k]); err != nil {
 			return false, err
 		}
 	}
@@ -168,7 +168,7 @@ func (pr *proposal) changes(ctx context.Context, index int32) (bool, error) {
 }
 
 // dataSource is the data source that an object stands for.
-func (l *loan) dataSource(a *Activities, r *resource) (*instance.DataSource, error) {
+func (l *configuredProvider) dataSource(a *Activities, r *resource) (*instance.DataSource, error) {
 	d := &instance.DataSource{Name: r.addr.Type, Schema: r.schema, Provider: l.ProviderServer, Deferral: true}
 	if r.entry.Schema.Meta == nil {
 		return d, nil
@@ -182,18 +182,18 @@ func (l *loan) dataSource(a *Activities, r *resource) (*instance.DataSource, err
 // readData reads a data source that could not be read when the plan was made.
 func (s *stepRun) readData(ctx context.Context) error {
 	c, r := s.change, s.resource
-	ctx, done := s.under.until(ctx)
+	ctx, done := s.active.withCancel(ctx)
 	defer done()
-	defer s.see(ctx, r)()
-	look := &look{ctx: ctx, scope: s.scope}
+	defer s.openScope(ctx, r)()
+	look := &evaluator{ctx: ctx, scope: s.scope}
 	config, _, err := look.config(r)
 	if err != nil {
 		return s.retryable(err, true)
 	}
-	if err := s.asApproved(r, (&instance.DataSource{Schema: r.schema}).Unread(config)); err != nil {
+	if err := s.checkApproved(r, (&instance.DataSource{Schema: r.schema}).Unread(config)); err != nil {
 		return err
 	}
-	loan, err := s.scope.borrow(ctx, r, inLine)
+	loan, err := s.scope.acquire(ctx, r, slotAndRate)
 	if err != nil {
 		return s.retryable(err, true)
 	}
@@ -201,7 +201,7 @@ func (s *stepRun) readData(ctx context.Context) error {
 	if loan.config() != c.ProviderConfig {
 		return &staleError{fmt.Sprintf("it would be read with the ProviderConfig %q, and the plan was made with %q", loan.config(), c.ProviderConfig)}
 	}
-	if err := s.asPlanned(ctx, loan.cfg); err != nil {
+	if err := s.checkProviderConfig(ctx, loan.cfg); err != nil {
 		return err
 	}
 	source, err := loan.dataSource(s.Activities, r)

@@ -156,7 +156,7 @@ func TestAskDataWaitsForWhatItDependsOn(t *testing.T) {
 		if _, err := w.proposal(nil).askData(t.Context(), c, r); err != nil || c.Action != tc.want {
 			t.Errorf("%s: %s, %v; want %s", name, c.Action, err, tc.want)
 		}
-		c.Awaits = nil // only its ProviderConfig refers to it, and is known all the same
+		c.ReadAfter = nil // only its ProviderConfig refers to it, and is known all the same
 		if _, err := w.proposal(nil).askData(t.Context(), c, r); err != nil || c.Action != noop {
 			t.Errorf("%s, for its configuration: %s, %v; want %s", name, c.Action, err, noop)
 		}

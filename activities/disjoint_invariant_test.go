@@ -17,7 +17,7 @@ import (
 // More of them: go test ./activities -run TestDisjointPlans -rapid.checks 20000
 func TestDisjointPlansLeaveEachOtherAlone(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		g := newGarden(t)
+		g := newScenario(t)
 		pick := func(what string, below int) int { return rapid.IntRange(0, below-1).Draw(rt, what) }
 		// The shared plants depend on nothing; each of the others depends on some of them, and uses the values of none.
 		shared, own := 1+pick("shared", 3), 2+pick("own", 4)

@@ -15,8 +15,8 @@ import (
 // This file remembers on objects what plans found changed outside of Hykube. That is an observation: it moves no generation and no
 // digest, and makes no plan stale.
 
-// mostPaths is how many attributes a condition names.
-const mostPaths = 20
+// maxPaths is how many attributes a condition names.
+const maxPaths = 20
 
 // observe writes to the object of a change whether its infrastructure drifted, if the plan read it.
 func (a *Activities) observe(ctx context.Context, po *v1alpha1.Plan, c *ledger.Change) error {
@@ -31,7 +31,7 @@ func (a *Activities) observe(ctx context.Context, po *v1alpha1.Plan, c *ledger.C
 		return nil
 	}
 	rec, err := a.Ledger.Instance(ctx, c.Object)
-	if err != nil || rec.Digest() != c.Bound.State || rec.Intent != nil {
+	if err != nil || rec.Digest() != c.Preconditions.State || rec.Intent != nil {
 		return err // another plan changed it after this one read it
 	}
 	return a.writeStatus(ctx, c.Object, func(s *status) {
@@ -57,8 +57,8 @@ func (s *status) stallDrifted(generation int64) {
 }
 
 func pathsText(paths []string) string {
-	if n := len(paths) - mostPaths; n > 0 {
-		return strings.Join(paths[:mostPaths], ", ") + ", and more"
+	if n := len(paths) - maxPaths; n > 0 {
+		return strings.Join(paths[:maxPaths], ", ") + ", and more"
 	}
 	return strings.Join(paths, ", ")
 }

@@ -15,16 +15,16 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// closing bounds the time that closing one ephemeral resource may take.
-const closing = time.Minute
+// closeTimeout bounds the time that closing one ephemeral resource may take.
+const closeTimeout = time.Minute
 
 // ephemeral is the value of an ephemeral resource, which is opened when it is not open yet. It is unknown when the plan
 // does not know its configuration.
 func (s *scope) ephemeral(ctx context.Context, addr lang.Address) (cty.Value, bool, error) {
-	if slices.Contains(s.trail, addr) {
-		return cty.NilVal, false, fmt.Errorf("ephemeral resources refer to each other in a circle: %s; remove one of the references", circle(s.trail, addr))
+	if slices.Contains(s.openChain, addr) {
+		return cty.NilVal, false, fmt.Errorf("ephemeral resources refer to each other in a circle: %s; remove one of the references", circle(s.openChain, addr))
 	}
-	if len(s.trail) == 0 { // else whoever asked first holds it
+	if len(s.openChain) == 0 { // else whoever asked first holds it
 		s.opening.Lock()
 		defer s.opening.Unlock()
 	}
@@ -53,9 +53,9 @@ func (s *scope) ephemeral(ctx context.Context, addr lang.Address) (cty.Value, bo
 	return cty.NilVal, false, nil
 }
 
-func circle(trail []lang.Address, back lang.Address) string {
+func circle(openChain []lang.Address, back lang.Address) string {
 	var names []string
-	for _, addr := range append(trail[slices.Index(trail, back):], back) {
+	for _, addr := range append(openChain[slices.Index(openChain, back):], back) {
 		names = append(names, addr.String())
 	}
 	return strings.Join(names, " -> ")
@@ -64,28 +64,28 @@ func circle(trail []lang.Address, back lang.Address) string {
 // inside is the scope of an ephemeral resource's own expressions.
 func (s *scope) inside(addr lang.Address) *scope {
 	inner := *s
-	inner.home, inner.trail = addr.Namespace, append(slices.Clone(s.trail), addr)
+	inner.home, inner.openChain = addr.Namespace, append(slices.Clone(s.openChain), addr)
 	return &inner
 }
 
 // openResource opens an ephemeral resource, and remembers to close it. One that must wait is unknown where the provider
 // decides, and not opened.
 func (s *scope) openResource(ctx context.Context, r *resource, addr lang.Address) (v cty.Value, opened bool, err error) {
-	l := &look{ctx: ctx, scope: s}
+	l := &evaluator{ctx: ctx, scope: s}
 	config, _, err := l.config(r)
 	if err != nil {
 		return cty.NilVal, false, err
 	}
-	borrowed, err := s.borrow(ctx, r, asGuest)
+	p, err := s.acquire(ctx, r, rateOnly)
 	if err != nil {
 		return cty.NilVal, false, err
 	}
 	defer func() {
 		if !opened {
-			borrowed.release()
+			p.release()
 		}
 	}()
-	e := &instance.Ephemeral{Name: r.addr.Type, Schema: r.schema, Provider: borrowed.ProviderServer, Deferral: s.planned != nil}
+	e := &instance.Ephemeral{Name: r.addr.Type, Schema: r.schema, Provider: p.ProviderServer, Deferral: s.planned != nil}
 	mark := func(v cty.Value) cty.Value { return lang.MarkSensitive(r.schema.Block, v).Mark(lang.Ephemeral) }
 	later := mark(e.Unopened(config))
 	if !known(config) {
@@ -103,8 +103,8 @@ func (s *scope) openResource(ctx context.Context, r *resource, addr lang.Address
 		return cty.NilVal, false, err
 	}
 	s.mu.Lock()
-	s.undo = append(s.undo, func(ctx context.Context) error {
-		defer borrowed.release()
+	s.closers = append(s.closers, func(ctx context.Context) error {
+		defer p.release()
 		if err := o.Close(ctx); err != nil {
 			return fmt.Errorf("close %s: %w", addr, err)
 		}
@@ -156,12 +156,12 @@ func unclosed(err error) v1alpha1.Diagnostic {
 // when its provider says that it does.
 func (s *scope) close(ctx context.Context) error {
 	s.mu.Lock()
-	undo := s.undo
-	s.undo, s.open = nil, map[lang.Address]cty.Value{}
+	undo := s.closers
+	s.closers, s.open = nil, map[lang.Address]cty.Value{}
 	s.mu.Unlock()
 	var errs []error
 	for _, f := range slices.Backward(undo) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 		errs = append(errs, f(ctx))
 		cancel()
 	}

@@ -127,7 +127,7 @@ func TestEphemeralResourcesDoNotWaitForTheSlotOfWhoNeedsThem(t *testing.T) {
 	w.put("ephemeral-test-token/t", map[string]any{"audience": "db"}, nil)
 	r := w.put("data-test-image/i", map[string]any{"name": "i"}, nil)
 	s := w.newScope(w.plan(), "team", nil)
-	loan, err := s.borrow(t.Context(), r, inLine)
+	loan, err := s.acquire(t.Context(), r, slotAndRate)
 	if err != nil {
 		t.Fatal(err)
 	}

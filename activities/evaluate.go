@@ -26,7 +26,7 @@ func (a *Activities) Evaluate(ctx context.Context, who v1alpha1.Identity, e *v1a
 	// The scope of no namespace asks about each object, also about those of the evaluation's own namespace.
 	s := a.scopeOf(&who, "", nil)
 	s.home = e.Namespace
-	ev := &evaluator{scope: s, values: map[lang.Address]cty.Value{}}
+	ev := &consoleEvaluator{scope: s, values: map[lang.Address]cty.Value{}}
 	v, diags, err := ev.evaluate(ctx, e.Spec.Expression)
 	if err != nil {
 		return fmt.Errorf("evaluate expression: %w", err)
@@ -48,15 +48,15 @@ func (a *Activities) Evaluate(ctx context.Context, who v1alpha1.Identity, e *v1a
 	return err
 }
 
-// evaluator evaluates one expression.
-type evaluator struct {
+// consoleEvaluator evaluates one expression.
+type consoleEvaluator struct {
 	*scope
 	// values are what is referred to, by the addresses of the expression.
 	values map[lang.Address]cty.Value
 	diags  diag.Diagnostics
 }
 
-func (ev *evaluator) evaluate(ctx context.Context, text string) (cty.Value, diag.Diagnostics, error) {
+func (ev *consoleEvaluator) evaluate(ctx context.Context, text string) (cty.Value, diag.Diagnostics, error) {
 	expr, diags := lang.ParseExpression(text, "", lang.ExpressionOptions{Functions: ev.functions(), Namespace: ev.home, Bare: true})
 	if diag.HasErrors(diags) {
 		return cty.NilVal, diags, nil
@@ -78,7 +78,7 @@ func (ev *evaluator) evaluate(ctx context.Context, text string) (cty.Value, diag
 }
 
 // read reads what a reference names, or reports why there is no value.
-func (ev *evaluator) read(ctx context.Context, r lang.Reference) error {
+func (ev *consoleEvaluator) read(ctx context.Context, r lang.Reference) error {
 	if _, done := ev.values[r.Address]; done {
 		return ev.check(ctx, r, true)
 	}
@@ -112,7 +112,7 @@ func (ev *evaluator) read(ctx context.Context, r lang.Reference) error {
 	}
 	if v != cty.NilVal {
 		ev.values[r.Address] = v
-		ev.heed(v)
+		ev.noteSecrets(v)
 	}
 	return ev.check(ctx, r, v != cty.NilVal)
 }
@@ -147,7 +147,7 @@ func (*ephemeralError) Error() string {
 	return "the value of an ephemeral resource is never recorded, and an evaluation opens none; refer to something else"
 }
 
-func (ev *evaluator) report(r lang.Reference, summary string, err error) {
+func (ev *consoleEvaluator) report(r lang.Reference, summary string, err error) {
 	for _, d := range diag.FromErrors(v1alpha1.SeverityError, summary, []error{err}) {
 		d.Attribute = r.Field
 		ev.diags = append(ev.diags, d)
@@ -156,7 +156,7 @@ func (ev *evaluator) report(r lang.Reference, summary string, err error) {
 
 // resource is the recorded value of a resource or a data source, unknown when no plan has applied it yet; NilVal when there is no
 // such object. What is sensitive is withheld from who may not read the state.
-func (ev *evaluator) resource(ctx context.Context, addr lang.Address) (cty.Value, error) {
+func (ev *consoleEvaluator) resource(ctx context.Context, addr lang.Address) (cty.Value, error) {
 	v := cty.NilVal
 	for r, err := range ev.objects(ctx, addr) {
 		if err != nil {
@@ -183,7 +183,7 @@ func (ev *evaluator) resource(ctx context.Context, addr lang.Address) (cty.Value
 		if err != nil {
 			return cty.NilVal, err
 		}
-		err = ev.mayRead(ctx, readable{addr.Namespace, v1alpha1.ProviderGroup(r.entry.Name), plural + "/state", addr.Name})
+		err = ev.mayRead(ctx, accessTarget{addr.Namespace, v1alpha1.ProviderGroup(r.entry.Name), plural + "/state", addr.Name})
 		if is[*ForbiddenError](err) {
 			return lang.Withhold(v)
 		}
@@ -193,7 +193,7 @@ func (ev *evaluator) resource(ctx context.Context, addr lang.Address) (cty.Value
 }
 
 // check reports a type, an object or an attribute that there is not, with something near.
-func (ev *evaluator) check(ctx context.Context, r lang.Reference, exists bool) error {
+func (ev *consoleEvaluator) check(ctx context.Context, r lang.Reference, exists bool) error {
 	var failed error
 	ev.diags = append(ev.diags, lang.CheckReferences([]lang.Reference{r}, lang.Catalog{
 		Block:  ev.block,
@@ -209,14 +209,14 @@ func (ev *evaluator) check(ctx context.Context, r lang.Reference, exists bool) e
 }
 
 // names lists the names of the objects of a type, for who may read all of them.
-func (ev *evaluator) names(ctx context.Context, of lang.Address) ([]string, error) {
+func (ev *consoleEvaluator) names(ctx context.Context, of lang.Address) ([]string, error) {
 	for _, provider := range ev.Catalog.ProvidersOf(of.Mode, of.Type) {
 		group := v1alpha1.ProviderGroup(provider)
 		plural, err := ev.Objects.Plural(v1alpha1.ObjectReference{APIVersion: group + "/" + v1alpha1.ResourceVersion, Kind: of.Kind(), Namespace: ev.home})
 		if err != nil {
 			return nil, err
 		}
-		err = ev.mayRead(ctx, readable{ev.home, group, plural, ""})
+		err = ev.mayRead(ctx, accessTarget{ev.home, group, plural, ""})
 		if is[*ForbiddenError](err) {
 			return nil, nil
 		}

@@ -12,7 +12,7 @@ import (
 )
 
 // target makes and applies a plan for one resource and what it depends on.
-func (g *garden) target(address string) {
+func (g *scenario) target(address string) {
 	g.t.Helper()
 	g.spec = v1alpha1.PlanSpec{Targets: []string{address}}
 	g.resume(g.newRun())
@@ -21,87 +21,87 @@ func (g *garden) target(address string) {
 
 // TestADefaultPlanFollows has what a default plan once left out, each with what it has to do.
 func TestADefaultPlanFollows(t *testing.T) {
-	edited := func(g *garden) { g.put("test-plant/a", m{"name": "a", "size": "2"}, nil) }
+	edited := func(g *scenario) { g.put("test-plant/a", m{"name": "a", "size": "2"}, nil) }
 	for name, tc := range map[string]struct {
-		before, change func(g *garden)
+		before, change func(g *scenario)
 		want           []string
 	}{
 		"what a legacy provider made otherwise": {
-			before: func(g *garden) { g.put("test-weed/w", m{"name": "w", "size": "3!"}, nil) },
+			before: func(g *scenario) { g.put("test-weed/w", m{"name": "w", "size": "3!"}, nil) },
 			want:   []string{"test_weed.w"},
 		},
 		"an edit of the ProviderConfig": {
-			before: func(g *garden) { g.put("test-plant/b", m{"name": "b"}, m{"providerConfig": "p"}) },
-			change: func(g *garden) { g.configure("p", "z2") },
+			before: func(g *scenario) { g.put("test-plant/b", m{"name": "b"}, m{"providerConfig": "p"}) },
+			change: func(g *scenario) { g.configure("p", "z2") },
 			want:   []string{"test_plant.b"},
 		},
 		"another ProviderConfig": {
-			before: func(g *garden) { g.put("test-plant/b", m{"name": "b"}, nil) },
-			change: func(g *garden) { g.configure("default", "z2") },
+			before: func(g *scenario) { g.put("test-plant/b", m{"name": "b"}, nil) },
+			change: func(g *scenario) { g.configure("default", "z2") },
 			want:   []string{"test_plant.a", "test_plant.b"},
 		},
 		"a ConfigMap, through the ProviderConfig": {
-			before: func(g *garden) {
+			before: func(g *scenario) {
 				g.configure("p", "${configmap.cm.k}")
 				g.put("test-plant/b", m{"name": "b"}, m{"providerConfig": "p"})
 			},
-			change: func(g *garden) { g.data["configmaps/team/cm"]["k"] = []byte("2") },
+			change: func(g *scenario) { g.data["configmaps/team/cm"]["k"] = []byte("2") },
 			want:   []string{"test_plant.b"},
 		},
 		"what a target left, through the ProviderConfig": {
-			before: func(g *garden) {
+			before: func(g *scenario) {
 				g.configure("p", "${test_plant.a.size}")
 				g.put("test-plant/b", m{"name": "b"}, m{"providerConfig": "p"})
 			},
-			change: func(g *garden) {
+			change: func(g *scenario) {
 				edited(g)
 				g.target("test_plant.a")
 			},
 			want: []string{"test_plant.b"},
 		},
 		"what a target left, through an ephemeral resource": {
-			before: func(g *garden) {
+			before: func(g *scenario) {
 				g.put("ephemeral-test-token/t", m{"audience": "${test_plant.a.size}"}, nil)
 				g.put("test-plant/b", m{"name": "b", "key": "${ephemeral.test_token.t.value}"}, nil)
 			},
-			change: func(g *garden) {
+			change: func(g *scenario) {
 				edited(g)
 				g.target("test_plant.a")
 			},
 			want: []string{"test_plant.b"},
 		},
 		"what a target left, through an ephemeral resource of the ProviderConfig": {
-			before: func(g *garden) {
+			before: func(g *scenario) {
 				g.put("ephemeral-test-token/t", m{"audience": "${test_plant.a.size}"}, nil)
 				g.configure("p", "${ephemeral.test_token.t.value}")
 				g.put("test-plant/b", m{"name": "b"}, m{"providerConfig": "p"})
 			},
-			change: func(g *garden) {
+			change: func(g *scenario) {
 				edited(g)
 				g.target("test_plant.a")
 			},
 			want: []string{"test_plant.b"},
 		},
 		"an edit of an ephemeral resource": {
-			before: func(g *garden) {
+			before: func(g *scenario) {
 				g.put("ephemeral-test-token/t", m{"audience": "x"}, nil)
 				g.put("test-plant/b", m{"name": "b", "key": "${ephemeral.test_token.t.value}"}, nil)
 			},
-			change: func(g *garden) { g.put("ephemeral-test-token/t", m{"audience": "y"}, nil) },
+			change: func(g *scenario) { g.put("ephemeral-test-token/t", m{"audience": "y"}, nil) },
 			want:   []string{"test_plant.b"},
 		},
 		"a ConfigMap, through an ephemeral resource": {
-			before: func(g *garden) {
+			before: func(g *scenario) {
 				g.put("ephemeral-test-token/t", m{"audience": "${configmap.cm.k}"}, nil)
 				g.put("test-plant/b", m{"name": "b", "key": "${ephemeral.test_token.t.value}"}, nil)
 			},
-			change: func(g *garden) { g.data["configmaps/team/cm"]["k"] = []byte("2") },
+			change: func(g *scenario) { g.data["configmaps/team/cm"]["k"] = []byte("2") },
 			want:   []string{"test_plant.b"},
 		},
 		"another version of the provider": {
-			before: func(g *garden) { g.put("test-plant/b", m{"name": "b"}, nil) },
-			change: func(g *garden) {
-				e := catalog.Entry{Name: "test", Schema: gardenSchema()}
+			before: func(g *scenario) { g.put("test-plant/b", m{"name": "b"}, nil) },
+			change: func(g *scenario) {
+				e := catalog.Entry{Name: "test", Schema: scenarioSchema()}
 				e.Package.Version = "2"
 				g.Catalog.Put(e)
 				g.soil.region = "eu"
@@ -109,19 +109,19 @@ func TestADefaultPlanFollows(t *testing.T) {
 			want: []string{"test_plant.a", "test_plant.b"},
 		},
 		"what is no secret any more": {
-			before: func(g *garden) {
+			before: func(g *scenario) {
 				g.put("test-plant/a", m{"name": "a", "size": "${secret.s.k}"}, nil)
 				g.put("test-plant/b", m{"name": "b", "size": "${test_plant.a.size}"}, nil)
 			},
-			change: func(g *garden) {
+			change: func(g *scenario) {
 				g.put("test-plant/a", m{"name": "a", "size": "1"}, nil)
 				g.target("test_plant.a")
 			},
 			want: []string{"test_plant.b"},
 		},
 		"an edit that the cloud came before, as long as that is not recorded": {
-			before: func(g *garden) {},
-			change: func(g *garden) {
+			before: func(g *scenario) {},
+			change: func(g *scenario) {
 				edited(g)
 				for _, thing := range g.soil.things {
 					thing["size"] = "2"
@@ -131,8 +131,8 @@ func TestADefaultPlanFollows(t *testing.T) {
 			want: []string{"test_plant.a"},
 		},
 		"what refers to something that drifted, and was not recorded": {
-			before: func(g *garden) { g.put("test-plant/b", m{"name": "b", "size": "7"}, nil) },
-			change: func(g *garden) {
+			before: func(g *scenario) { g.put("test-plant/b", m{"name": "b", "size": "7"}, nil) },
+			change: func(g *scenario) {
 				for _, thing := range g.soil.things {
 					if thing["name"] == "a" {
 						thing["etag"] = "7"
@@ -145,8 +145,8 @@ func TestADefaultPlanFollows(t *testing.T) {
 			want: []string{"test_plant.b"},
 		},
 		"drift that was accepted while another plan was made": {
-			before: func(g *garden) { g.put("test-plant/b", m{"name": "b", "size": "${test_plant.a.size}"}, nil) },
-			change: func(g *garden) {
+			before: func(g *scenario) { g.put("test-plant/b", m{"name": "b", "size": "${test_plant.a.size}"}, nil) },
+			change: func(g *scenario) {
 				g.put("test-plant/b", m{"name": "b", "size": "1"}, nil)
 				run := g.newRun()
 				g.until(run, publishing)
@@ -164,7 +164,7 @@ func TestADefaultPlanFollows(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := newGarden(t)
+			g := newScenario(t)
 			g.data["configmaps/team/cm"] = map[string][]byte{"k": []byte("1")}
 			g.data["secrets/team/s"] = map[string][]byte{"k": []byte("1")}
 			g.configure("p", "z1")

@@ -15,7 +15,7 @@ import (
 func TestALostCreateIsForgotten(t *testing.T) {
 	for name, before := range map[string]string{"the first": "", "one that replaces another": "old"} {
 		t.Run(name, func(t *testing.T) {
-			tn := newTown(t)
+			tn := newCrashScenario(t)
 			cbd := m{"createBeforeDestroy": true}
 			destroyed := int32(0)
 			if before != "" {
@@ -64,7 +64,7 @@ func TestDestroyForgetsWhatIsGone(t *testing.T) {
 		"deleted objects, found out":   {deleted: true, find: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tn := newTown(t)
+			tn := newCrashScenario(t)
 			things("a", "b")(tn)
 			tn.apply()
 			for id, thing := range tn.cloud.things {
@@ -103,7 +103,7 @@ func TestDestroyForgetsWhatIsGone(t *testing.T) {
 
 // TestARefreshReleasesWhatIsGone accepts by a refresh that a resource was removed outside of Hykube: nothing holds its object any more.
 func TestARefreshReleasesWhatIsGone(t *testing.T) {
-	tn := newTown(t)
+	tn := newCrashScenario(t)
 	things("a")(tn)
 	tn.apply()
 	clear(tn.cloud.things)

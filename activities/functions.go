@@ -12,15 +12,15 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 )
 
-// caller lends a process that a function of a provider may be called in; nil when nothing is to be called.
+// caller acquires a process that a function of a provider may be called in; nil when nothing is to be called.
 type caller = func(context.Context) (tfprotov6.ProviderServer, func(), error)
 
-// providerFunctions are those that the installed providers define. They are pure, so each call borrows a process that
+// providerFunctions are those that the installed providers define. They are pure, so each call acquires a process that
 // nobody configured, and gives it back.
 func (a *Activities) providerFunctions() lang.Functions {
 	return a.eachFunction(func(e catalog.Entry) caller {
 		return func(ctx context.Context) (tfprotov6.ProviderServer, func(), error) {
-			p, release, err := a.bare(ctx, e)
+			p, release, err := a.unconfiguredProvider(ctx, e)
 			if err != nil {
 				return nil, nil, fmt.Errorf("start provider %q for one of its functions: %w", e.Name, err)
 			}

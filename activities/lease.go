@@ -19,7 +19,7 @@ import (
 // lease is a configured provider for one managed resource.
 type lease struct {
 	instance.Type
-	*loan
+	*configuredProvider
 	entry catalog.Entry
 }
 
@@ -54,8 +54,8 @@ func configOf(r *resource, get func(name string) (*v1alpha1.ProviderConfig, erro
 	return nil, nil
 }
 
-// lease lends a provider for a resource. For a destroy the configuration is the recorded one.
-func (s *scope) lease(ctx context.Context, r *resource, rec *ledger.State, wanted bool, as turn) (*lease, error) {
+// lease acquires the provider of a resource. For a destroy the configuration is the recorded one.
+func (s *scope) lease(ctx context.Context, r *resource, rec *ledger.State, wanted bool, as limitMode) (*lease, error) {
 	var cfg *v1alpha1.ProviderConfig
 	var err error
 	if wanted || !rec.Exists() {
@@ -78,10 +78,10 @@ func (s *scope) lease(ctx context.Context, r *resource, rec *ledger.State, wante
 			return nil, err
 		}
 	}
-	if l.loan, err = s.loan(ctx, r, cfg, as); err != nil {
+	if l.configuredProvider, err = s.acquireWith(ctx, r, cfg, as); err != nil {
 		return nil, err
 	}
-	l.Provider = l.loan.ProviderServer
+	l.Provider = l.configuredProvider.ProviderServer
 	return l, nil
 }
 

@@ -13,18 +13,20 @@ import (
 // nothing is destroyed for that; what exists is updated and destroyed.
 func TestAConfigIsDeletedMeanwhile(t *testing.T) {
 	for name, test := range map[string]struct {
-		before, change func(*town)
+		before, change func(*crashScenario)
 		want           []string
 	}{
-		"create":             {nil, things("a"), nil},
-		"update":             {things("a"), func(tn *town) { tn.put("test-thing/a", m{"name": "a", "size": "2"}, nil) }, []string{"a 2"}},
-		"replace":            {things("a"), func(tn *town) { tn.put("test-thing/a", m{"name": "a2", "size": "1"}, nil) }, []string{"a 1"}},
-		"replace, new first": {things("a"), func(tn *town) { tn.put("test-thing/a", m{"name": "a2", "size": "1"}, m{"createBeforeDestroy": true}) }, []string{"a 1"}},
-		"delete":             {things("a"), func(tn *town) { tn.delete("test-thing/a") }, nil},
+		"create":  {nil, things("a"), nil},
+		"update":  {things("a"), func(tn *crashScenario) { tn.put("test-thing/a", m{"name": "a", "size": "2"}, nil) }, []string{"a 2"}},
+		"replace": {things("a"), func(tn *crashScenario) { tn.put("test-thing/a", m{"name": "a2", "size": "1"}, nil) }, []string{"a 1"}},
+		"replace, new first": {things("a"), func(tn *crashScenario) {
+			tn.put("test-thing/a", m{"name": "a2", "size": "1"}, m{"createBeforeDestroy": true})
+		}, []string{"a 1"}},
+		"delete": {things("a"), func(tn *crashScenario) { tn.delete("test-thing/a") }, nil},
 	} {
 		for _, phase := range []int{surveying, beginning, stepping} {
 			t.Run(name, func(t *testing.T) {
-				tn := newTown(t)
+				tn := newCrashScenario(t)
 				cfg := &v1alpha1.ProviderConfig{Spec: v1alpha1.ProviderConfigSpec{Provider: "test"}}
 				cfg.Namespace, cfg.Name = "team", "default"
 				tn.configs["team/default"] = cfg
@@ -53,7 +55,7 @@ func TestAConfigIsDeletedMeanwhile(t *testing.T) {
 // TestAConfigIsDeletedBetweenTheHalves deletes the ProviderConfig while the old instance of a replacement is being destroyed: the new one is
 // created, since the old one is gone.
 func TestAConfigIsDeletedBetweenTheHalves(t *testing.T) {
-	tn := newTown(t)
+	tn := newCrashScenario(t)
 	cfg := &v1alpha1.ProviderConfig{Spec: v1alpha1.ProviderConfigSpec{Provider: "test"}}
 	cfg.Namespace, cfg.Name = "team", "default"
 	tn.configs["team/default"] = cfg

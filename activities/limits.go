@@ -27,8 +27,8 @@ type bucket struct {
 
 func newLimits() *limits { return &limits{buckets: map[string]*bucket{}} }
 
-// take waits until the configuration may be asked for one more call; the caller calls release when it ended.
-func (l *limits) take(ctx context.Context, key string, spec *v1alpha1.Limits) (release func(), err error) {
+// acquire waits until the configuration may be asked for one more call; the caller calls release when it ended.
+func (l *limits) acquire(ctx context.Context, key string, spec *v1alpha1.Limits) (release func(), err error) {
 	b := l.bucket(key, spec)
 	if err := b.slots.Acquire(ctx, 1); err != nil {
 		return nil, err
@@ -40,8 +40,8 @@ func (l *limits) take(ctx context.Context, key string, spec *v1alpha1.Limits) (r
 	return func() { b.slots.Release(1) }, nil
 }
 
-// pace waits for the rate alone, for a call that must not wait for those under way.
-func (l *limits) pace(ctx context.Context, key string, spec *v1alpha1.Limits) error {
+// waitForRate waits for the rate alone, for a call that must not wait for those under way.
+func (l *limits) waitForRate(ctx context.Context, key string, spec *v1alpha1.Limits) error {
 	return l.bucket(key, spec).rate.Wait(ctx)
 }
 

@@ -8,25 +8,27 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// heed keeps the secrets in a value, which is marked where it is secret, so that mask finds them again.
-func (s *scope) heed(v cty.Value) {
+// noteSecrets keeps the secrets in a value, which is marked where it is secret, so that mask finds them again.
+func (s *scope) noteSecrets(v cty.Value) {
 	if s != nil {
 		s.secrets.AddValue(v)
 	}
 }
 
-// heedValue keeps the secrets in a value of a block: what came from secrets, and what stands where the schema has them.
-func (s *scope) heedValue(block *schema.Block, v cty.Value) {
+// noteSecretAttributes keeps the secrets in a value of a block: what came from secrets, and what stands where the schema has them.
+func (s *scope) noteSecretAttributes(block *schema.Block, v cty.Value) {
 	if s != nil {
 		s.secrets.AddBlock(block, v)
 	}
 }
 
-// heedState keeps the secrets in a state.
-func (s *scope) heedState(block *schema.Block, state instance.State) { s.heedValue(block, state.Value) }
+// noteSecretState keeps the secrets in a state.
+func (s *scope) noteSecretState(block *schema.Block, state instance.State) {
+	s.noteSecretAttributes(block, state.Value)
+}
 
-// heedText keeps a secret.
-func (s *scope) heedText(text string) {
+// noteSecretText keeps a secret.
+func (s *scope) noteSecretText(text string) {
 	if s != nil {
 		s.secrets.Add(text)
 	}

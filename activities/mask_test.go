@@ -12,8 +12,8 @@ import (
 )
 
 func TestSecretsAreHiddenInWhatProvidersSay(t *testing.T) {
-	s := &scope{memory: &memory{secrets: new(plan.Secrets)}}
-	s.heed(cty.ObjectVal(map[string]cty.Value{
+	s := &scope{scopeCache: &scopeCache{secrets: new(plan.Secrets)}}
+	s.noteSecrets(cty.ObjectVal(map[string]cty.Value{
 		"password": cty.StringVal("hunter22").Mark(lang.Sensitive),
 		"nested":   cty.ListVal([]cty.Value{cty.StringVal("s3cr3t")}).Mark(lang.Sensitive),
 		"short":    cty.StringVal("abc").Mark(lang.Sensitive),
@@ -34,14 +34,14 @@ func TestSecretsStandWhereTheSchemaHasThem(t *testing.T) {
 			Attributes: []*schema.Attribute{{Name: "token", Type: cty.String, Sensitive: true}},
 		}}},
 	}
-	s := &scope{memory: &memory{secrets: new(plan.Secrets)}}
-	s.heedState(block, instance.State{Value: cty.ObjectVal(map[string]cty.Value{
+	s := &scope{scopeCache: &scopeCache{secrets: new(plan.Secrets)}}
+	s.noteSecretState(block, instance.State{Value: cty.ObjectVal(map[string]cty.Value{
 		"password": cty.StringVal("hunter2"), "note": cty.StringVal("visible"),
 		"login": cty.ListVal([]cty.Value{cty.ObjectVal(map[string]cty.Value{"token": cty.StringVal("t0ken-t0ken")})}),
 	})})
 	if got, want := s.mask("hunter2, visible, t0ken-t0ken"), lang.Mask+", visible, "+lang.Mask; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	s.heedState(block, instance.State{}) // of nothing
-	(*scope)(nil).heedValue(block, cty.StringVal("no scope, no secrets"))
+	s.noteSecretState(block, instance.State{}) // of nothing
+	(*scope)(nil).noteSecretAttributes(block, cty.StringVal("no scope, no secrets"))
 }

@@ -29,17 +29,17 @@ type node struct {
 	// configVersion is that of the ProviderConfig, see versionOfConfig.
 	configVersion string
 	// setting is the ProviderConfig, if that refers to anything. inherited are those of dependsOn that it alone refers to.
-	setting   *setting
+	setting   *providerConfigRef
 	inherited []lang.Address
 	// requires are the resources that the recorded state refers to.
 	requires []lang.Address
 	// external is true when expressions refer to what no plan of this namespace changes, such as a ConfigMap, and only a look at the
 	// node tells whether that changed.
 	external bool
-	// follows are the versions of what the node follows that is no resource; see the method follow.
-	follows map[string]string
-	// restless is true when expressions may give something else each time, because they ask for the time, say.
-	restless bool
+	// externalVersions are the versions of what the node follows that is no resource; see the method follow.
+	externalVersions map[string]string
+	// impure is true when expressions may give another value each time: they read the clock, for example.
+	impure bool
 	// createsFirst is true when a replace has to create before it destroys.
 	createsFirst bool
 	// movedFrom is the node whose record this one takes over; that one's movedTo is this one then.
@@ -59,7 +59,7 @@ func (a *Activities) nodes(ctx context.Context, po *v1alpha1.Plan) ([]*node, dia
 	var nodes []*node
 	var diags diag.Diagnostics
 	functions := a.signatures()
-	configs := a.settings(ctx, po)
+	configs := a.providerConfigs(ctx, po)
 	for obj, err := range a.Objects.List(ctx, po.Namespace) {
 		if err != nil {
 			return nil, nil, err
@@ -100,7 +100,7 @@ func (n *node) parse(functions lang.Functions) {
 		Functions: functions, Namespace: n.ref.Namespace, Ephemeral: n.mode == v1alpha1.ModeEphemeral,
 	}.Parse(n.spec(), n.schema.Block)
 	n.references = n.config.References()
-	n.restless = n.config.Restless()
+	n.impure = n.config.Impure()
 	for _, which := range []string{preconditions, postconditions} {
 		checks, more := checksOf(n.resource, which, lang.ExpressionOptions{Functions: functions})
 		n.references, diags = append(n.references, references(checks)...), append(diags, more...)

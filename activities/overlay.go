@@ -20,13 +20,13 @@ import (
 	kschema "k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// sees returns the activities as the maker of a plan needs them. For a speculative plan that is a view of the objects in which its
+// withOverlay returns the activities as the maker of a plan needs them. For a speculative plan that is a view of the objects in which its
 // documents are recorded. Nothing is written through it but the plan's own changes.
-func (a *Activities) sees(ctx context.Context, po *v1alpha1.Plan) (*Activities, error) {
+func (a *Activities) withOverlay(ctx context.Context, po *v1alpha1.Plan) (*Activities, error) {
 	if !po.Spec.Speculative {
 		return a, nil
 	}
-	o := &overlay{objects: a.Objects, configs: a.Configs, documents: map[place]*document{}}
+	o := &overlay{objects: a.Objects, configs: a.Configs, documents: map[objectKey]*document{}}
 	for d, err := range a.Ledger.Documents(ctx, po.UID) {
 		if err != nil {
 			return nil, err
@@ -44,7 +44,7 @@ func (a *Activities) sees(ctx context.Context, po *v1alpha1.Plan) (*Activities, 
 		}
 		_, resource := v1alpha1.ProviderOfGroup(u.GroupVersionKind().Group)
 		o.foreignResources = o.foreignResources || d.Foreign && resource
-		o.documents[placeOf(u)] = doc
+		o.documents[objectKeyOf(u)] = doc
 		o.order = append(o.order, doc)
 	}
 	view := *a
@@ -56,18 +56,18 @@ func (a *Activities) sees(ctx context.Context, po *v1alpha1.Plan) (*Activities, 
 type overlay struct {
 	objects   Objects
 	configs   Configs
-	documents map[place]*document
+	documents map[objectKey]*document
 	order     []*document
 	// foreignResources is true when there are resources that the plan's maker has no right to record.
 	foreignResources bool
 }
 
-// place is what an object is found by.
-type place struct{ group, kind, namespace, name string }
+// objectKey is what an object is found by.
+type objectKey struct{ group, kind, namespace, name string }
 
-func placeOf(u *unstructured.Unstructured) place {
+func objectKeyOf(u *unstructured.Unstructured) objectKey {
 	gvk := u.GroupVersionKind()
-	return place{gvk.Group, gvk.Kind, u.GetNamespace(), u.GetName()}
+	return objectKey{gvk.Group, gvk.Kind, u.GetNamespace(), u.GetName()}
 }
 
 // document is an object of the overlay.
@@ -82,10 +82,10 @@ type document struct {
 // List implements Objects. What is not recorded yet comes after what is.
 func (o *overlay) List(ctx context.Context, namespace string) iter.Seq2[*unstructured.Unstructured, error] {
 	return func(yield func(*unstructured.Unstructured, error) bool) {
-		seen := map[place]bool{}
+		seen := map[objectKey]bool{}
 		for u, err := range o.objects.List(ctx, namespace) {
 			if err == nil {
-				at := placeOf(u)
+				at := objectKeyOf(u)
 				if doc := o.documents[at]; doc != nil {
 					seen[at] = true
 					if doc.gone {
@@ -99,7 +99,7 @@ func (o *overlay) List(ctx context.Context, namespace string) iter.Seq2[*unstruc
 			}
 		}
 		for _, doc := range o.order {
-			at := placeOf(doc.object)
+			at := objectKeyOf(doc.object)
 			_, resource := v1alpha1.ProviderOfGroup(at.group)
 			if !resource || doc.gone || seen[at] || namespace != "" && at.namespace != namespace {
 				continue
@@ -113,7 +113,7 @@ func (o *overlay) List(ctx context.Context, namespace string) iter.Seq2[*unstruc
 
 // Get implements Objects.
 func (o *overlay) Get(ctx context.Context, ref v1alpha1.ObjectReference) (*unstructured.Unstructured, error) {
-	doc := o.documents[place{kschema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).Group, ref.Kind, ref.Namespace, ref.Name}]
+	doc := o.documents[objectKey{kschema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).Group, ref.Kind, ref.Namespace, ref.Name}]
 	switch {
 	case doc == nil:
 		return o.objects.Get(ctx, ref)
@@ -139,7 +139,7 @@ func (*overlay) Release(context.Context, v1alpha1.ObjectReference) error { retur
 
 // find returns the document of a kind of the core, or of hykube.io.
 func (o *overlay) find(group, kind, namespace, name string) *document {
-	return o.documents[place{group, kind, namespace, name}]
+	return o.documents[objectKey{group, kind, namespace, name}]
 }
 
 // configsOverlay is the same for what resources are configured with.

@@ -38,7 +38,7 @@ func (w *world) view(docs ...ledger.Document) *Activities {
 	if err := w.Ledger.SaveDocuments(w.t.Context(), po.UID, 0, docs); err != nil {
 		w.t.Fatal(err)
 	}
-	a, err := w.sees(w.t.Context(), po)
+	a, err := w.withOverlay(w.t.Context(), po)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func listed(t *testing.T, o Objects, namespace string) []string {
 
 func TestOnlySpeculativePlansSeeAnOverlay(t *testing.T) {
 	w := newWorld(t)
-	if a, err := w.sees(t.Context(), w.plan()); err != nil || a != w.Activities {
+	if a, err := w.withOverlay(t.Context(), w.plan()); err != nil || a != w.Activities {
 		t.Errorf("another view: %v", err)
 	}
 }

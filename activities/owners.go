@@ -118,7 +118,7 @@ func (s *search) owned(ctx context.Context, result *v1alpha1.QueryResult, found 
 		if err != nil {
 			return err
 		}
-		err = s.scope.mayRead(ctx, readable{addr.Namespace, v1alpha1.ProviderGroup(s.entry.Name), plural, addr.Name})
+		err = s.scope.mayRead(ctx, accessTarget{addr.Namespace, v1alpha1.ProviderGroup(s.entry.Name), plural, addr.Name})
 		if _, forbidden := errors.AsType[*ForbiddenError](err); forbidden {
 			result.Diagnostics = append(result.Diagnostics, v1alpha1.Diagnostic{
 				Severity: v1alpha1.SeverityWarning, Summary: "Resource is managed already",

@@ -32,9 +32,9 @@ func (s *scope) guarded(ctx context.Context, addr lang.Address, v cty.Value) (ct
 		if err != nil {
 			return cty.NilVal, err
 		}
-		err = s.mayRead(ctx, readable{namespace, group, plural + "/state", ""}) // most who may read one may read all
+		err = s.mayRead(ctx, accessTarget{namespace, group, plural + "/state", ""}) // most who may read one may read all
 		if is[*ForbiddenError](err) {
-			err = s.mayRead(ctx, readable{namespace, group, plural + "/state", addr.Name})
+			err = s.mayRead(ctx, accessTarget{namespace, group, plural + "/state", addr.Name})
 		}
 		if is[*ForbiddenError](err) {
 			return lang.PassOnly(v, err.Error())

@@ -27,8 +27,8 @@ var planVerbs = map[v1alpha1.Action]string{
 	v1alpha1.ActionInvoke: "run it", v1alpha1.ActionNoOp: "record it",
 }
 
-// await says on the objects of a plan that it waits for approval. An object that is what its spec asks for, and did not drift, stays so.
-func (a *Activities) await(ctx context.Context, po *v1alpha1.Plan) error {
+// reportAwaitingApproval says on the objects of a plan that it waits for approval. An object that is what its spec asks for, and did not drift, stays so.
+func (a *Activities) reportAwaitingApproval(ctx context.Context, po *v1alpha1.Plan) error {
 	return a.eachObject(ctx, po.UID, func(ctx context.Context, c *ledger.Change) error {
 		if c.Blocked != "" {
 			return nil // the object was told that already
@@ -66,7 +66,7 @@ func (a *Activities) Settle(ctx context.Context, p workflows.Plan) error {
 	})
 }
 
-// settle says of an object for which no plan is under way what is known of it.
+// settle writes the condition of an object that no plan changes.
 func (s *status) settle(rec *ledger.Instance) {
 	g := s.judged
 	switch applied := rec.Plan != "" && rec.Object.Generation == s.generation && rec.Intent == nil; {
@@ -91,7 +91,7 @@ func (a *Activities) eachObject(ctx context.Context, plan types.UID, do func(con
 		if err != nil {
 			return errors.Join(err, group.Wait())
 		}
-		if c.State != v1alpha1.ChangePending || c.Action == "" || idle(c) || c.Deposed != "" {
+		if c.State != v1alpha1.ChangePending || c.Action == "" || changesNothing(c) || c.Deposed != "" {
 			continue
 		}
 		group.Go(func() error { return do(ctx, c) })
@@ -99,9 +99,9 @@ func (a *Activities) eachObject(ctx context.Context, plan types.UID, do func(con
 	return group.Wait()
 }
 
-// sayApplying makes the object of a step that takes a while say that it is being applied. The function that it returns ends that,
+// reportApplying makes the object of a step that takes a while say that it is being applied. The function that it returns ends that,
 // and may be called twice.
-func (a *Activities) sayApplying(ctx context.Context, c *ledger.Change) (end func()) {
+func (a *Activities) reportApplying(ctx context.Context, c *ledger.Change) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	over := make(chan struct{})
 	say := time.AfterFunc(applyingAfter, func() {

@@ -84,7 +84,7 @@ func (pr *proposal) spread(ctx context.Context, changes []*ledger.Change) error 
 	}
 	for i, c := range changes {
 		// What was taken out stays, and what stands on it with it, when it was to be destroyed.
-		if c.State == v1alpha1.ChangeSkipped && (c.Bound.Deleting || pr.plan.Spec.Destroy) {
+		if c.State == v1alpha1.ChangeSkipped && (c.Preconditions.Deleting || pr.plan.Spec.Destroy) {
 			planned[i].Action = v1alpha1.ActionDelete
 		}
 	}
@@ -109,7 +109,7 @@ func (pr *proposal) spread(ctx context.Context, changes []*ledger.Change) error 
 	}
 	for i, h := range plan.Held(plannedChanges(changes), forbidden) {
 		c := changes[i]
-		if h.Reason == plan.HeldItself || idle(c) {
+		if h.Reason == plan.HeldItself || changesNothing(c) {
 			continue
 		}
 		c.Blocked = because(h, changes, "blocked")

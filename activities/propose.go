@@ -47,7 +47,7 @@ func (a *Activities) Propose(ctx context.Context, p workflows.Plan) (result work
 	if err != nil {
 		return workflows.Proposed{}, err
 	}
-	if a, err = a.sees(ctx, po); err != nil {
+	if a, err = a.withOverlay(ctx, po); err != nil {
 		return workflows.Proposed{}, err
 	}
 	var changes []*ledger.Change
@@ -72,7 +72,7 @@ func (a *Activities) Propose(ctx context.Context, p workflows.Plan) (result work
 			err = errors.Join(err, pr.warn(closing, unclosed(cerr)))
 		}
 	}()
-	ctx, done := a.stops.making(ctx, p)
+	ctx, done := a.cancels.untilCancelled(ctx, p)
 	defer done()
 	tracker := graph.NewTracker(len(changes), func(i int) []int { return ints(changes[i].DependsOn) })
 	err = run(ctx, tracker, width, func(ctx context.Context, i int) (bool, error) { return pr.change(ctx, changes[i]) })
@@ -105,7 +105,7 @@ type proposal struct {
 
 	// configuring guards configs, the ProviderConfigs as the plan finds them, and functions, both made when they are first needed.
 	configuring sync.Mutex
-	configs     *settings
+	configs     *providerConfigCache
 	functions   lang.Functions
 
 	mu sync.Mutex
@@ -122,8 +122,8 @@ type expected struct {
 	prior, planned cty.Value
 }
 
-// sight is what the configuration of a provider sees that reads or destroys something, or plans what is wanted.
-func (pr *proposal) sight(wanted bool) *scope {
+// scopeFor is what the configuration of a provider sees that reads or destroys something, or plans what is wanted.
+func (pr *proposal) scopeFor(wanted bool) *scope {
 	if !wanted || pr.plan.Spec.RefreshOnly {
 		return pr.past
 	}
@@ -185,7 +185,7 @@ func (pr *proposal) change(ctx context.Context, c *ledger.Change) (ok bool, err 
 	}
 	pr.expect(c, addr, e.prior, e.planned)
 	c.Diagnostics = pr.scope.maskAll(c.Diagnostics)
-	pr.note(c)
+	pr.noteDependencyVersions(c)
 	c.UpdatesRecord = recordsRefresh(c)
 	if err := pr.refer(ctx, c, r); err != nil {
 		return false, err
@@ -254,7 +254,7 @@ func (pr *proposal) resource(ctx context.Context, c *ledger.Change) (*resource, 
 	if err != nil {
 		return nil, err
 	}
-	if r.ref.Generation != c.Object.Generation || r.deleting != c.Bound.Deleting {
+	if r.ref.Generation != c.Object.Generation || r.deleting != c.Preconditions.Deleting {
 		return nil, fmt.Errorf("%s: %w", c.Address, errMoved)
 	}
 	return r, nil
@@ -312,7 +312,7 @@ func (pr *proposal) ask(ctx context.Context, c *ledger.Change, r *resource) (exp
 	if !wanted && r.lifecycle.forgets() && !pr.plan.Spec.RefreshOnly && state.Exists() {
 		return pr.forget(c, r, state, "")
 	}
-	l, err := pr.sight(wanted).lease(ctx, r, state, wanted, inLine)
+	l, err := pr.scopeFor(wanted).lease(ctx, r, state, wanted, slotAndRate)
 	if err != nil {
 		return expected{}, err
 	}
@@ -349,7 +349,7 @@ func (pr *proposal) ask(ctx context.Context, c *ledger.Change, r *resource) (exp
 			}
 		}
 		p, diags, err = pr.askWanted(ctx, c, r, l, prior)
-		if err == nil && p.Action == v1alpha1.ActionCreate && r.lifecycle.Moved != nil && c.Bound.From == nil {
+		if err == nil && p.Action == v1alpha1.ActionCreate && r.lifecycle.Moved != nil && c.Preconditions.From == nil {
 			diags = append(diags, nothingMoved(r))
 		}
 	}
@@ -359,8 +359,8 @@ func (pr *proposal) ask(ctx context.Context, c *ledger.Change, r *resource) (exp
 		return expected{}, err
 	}
 	block := r.schema.Block
-	pr.scope.heedState(block, prior)
-	pr.scope.heedValue(block, p.Value)
+	pr.scope.noteSecretState(block, prior)
+	pr.scope.noteSecretAttributes(block, p.Value)
 	return expected{prior: lang.MarkSensitive(block, prior.Value), planned: lang.MarkSensitive(block, p.Value)}, describeChange(c, block, prior, p)
 }
 
@@ -369,13 +369,13 @@ func (pr *proposal) ask(ctx context.Context, c *ledger.Change, r *resource) (exp
 func (pr *proposal) found(ctx context.Context, c *ledger.Change, r *resource, l *lease, state *ledger.State) (recorded, now instance.State, err error) {
 	reader := l
 	if !l.known && state.Exists() {
-		if reader, err = pr.past.lease(ctx, r, state, false, asGuest); err != nil {
+		if reader, err = pr.past.lease(ctx, r, state, false, rateOnly); err != nil {
 			return recorded, now, err
 		}
 		defer reader.release()
 	}
 	if recorded, err = pr.recorded(ctx, c, r, reader, state); err == nil {
-		pr.scope.heedState(r.schema.Block, recorded)
+		pr.scope.noteSecretState(r.schema.Block, recorded)
 		now, err = pr.refresh(ctx, c, reader, state, recorded)
 	}
 	return recorded, now, err
@@ -383,14 +383,14 @@ func (pr *proposal) found(ctx context.Context, c *ledger.Change, r *resource, l 
 
 // recorded is the state that the ledger holds, of the resource or of the one that it takes over from.
 func (pr *proposal) recorded(ctx context.Context, c *ledger.Change, r *resource, l *lease, state *ledger.State) (instance.State, error) {
-	if c.Bound.From == nil || state.Exists() {
+	if c.Preconditions.From == nil || state.Exists() {
 		return l.Load(ctx, state)
 	}
-	from, err := pr.Ledger.Instance(ctx, *c.Bound.From)
+	from, err := pr.Ledger.Instance(ctx, *c.Preconditions.From)
 	if err != nil {
 		return instance.State{}, err
 	}
-	if from.Digest() != c.Bound.FromState {
+	if from.Digest() != c.Preconditions.FromState {
 		return instance.State{}, fmt.Errorf("%s: %w", c.PreviousAddress, errMoved)
 	}
 	if from.Intent != nil {
@@ -415,8 +415,8 @@ func (pr *proposal) recorded(ctx context.Context, c *ledger.Change, r *resource,
 
 // adopt imports what the lifecycle names.
 func (pr *proposal) adopt(ctx context.Context, c *ledger.Change, r *resource, l *lease) (instance.State, error) {
-	v := &look{ctx: ctx, scope: pr.scope}
-	by, shown, err := importing(r, &l.Type, lang.ExpressionOptions{Functions: pr.scope.functions(), Moment: pr.scope.moment(r)}, v.up)
+	v := &evaluator{ctx: ctx, scope: pr.scope}
+	by, shown, err := importing(r, &l.Type, lang.ExpressionOptions{Functions: pr.scope.functions(), Context: pr.scope.evaluationContext(r)}, v.resolve)
 	if err != nil || v.err != nil {
 		return instance.State{}, cmp.Or(v.err, err)
 	}
@@ -464,24 +464,24 @@ func (pr *proposal) warnOwned(ctx context.Context, c *ledger.Change, r *resource
 }
 
 // holds checks conditions of a resource; see the function of that name.
-func (l *look) holds(r *resource, which string, self cty.Value) (open bool, err error) {
-	options := lang.ExpressionOptions{Functions: l.scope.functions(), Moment: l.scope.moment(r)}
+func (l *evaluator) holds(r *resource, which string, self cty.Value) (open bool, err error) {
+	options := lang.ExpressionOptions{Functions: l.scope.functions(), Context: l.scope.evaluationContext(r)}
 	own := r.addr
 	own.Namespace = r.ref.Namespace
 	if self, err = l.scope.guarded(l.ctx, own.In(l.scope.namespace), self); err != nil {
 		return false, err
 	}
-	open, err = holds(r, which, options, l.up, self)
+	open, err = holds(r, which, options, l.resolve, self)
 	if l.err != nil {
 		checks, _ := checksOf(r, which, options)
-		return open, l.unread(references(checks))
+		return open, l.unresolved(references(checks))
 	}
 	return open, err
 }
 
 // askWanted plans a resource that should exist.
 func (pr *proposal) askWanted(ctx context.Context, c *ledger.Change, r *resource, l *lease, prior instance.State) (*instance.Planned, diag.Diagnostics, error) {
-	v := &look{ctx: ctx, scope: pr.scope}
+	v := &evaluator{ctx: ctx, scope: pr.scope}
 	open, err := v.holds(r, preconditions, cty.NilVal)
 	if err != nil {
 		return nil, nil, err
@@ -522,7 +522,7 @@ func (pr *proposal) askWanted(ctx context.Context, c *ledger.Change, r *resource
 }
 
 // triggered says whether something that lifecycle.replaceTriggeredBy names changes in this plan.
-func (pr *proposal) triggered(v *look, r *resource) (bool, error) {
+func (pr *proposal) triggered(v *evaluator, r *resource) (bool, error) {
 	triggers, diags := triggersOf(r)
 	for _, t := range triggers {
 		ref := t.References()[0]
@@ -626,16 +626,16 @@ func describeChange(c *ledger.Change, block *schema.Block, prior instance.State,
 }
 
 // evaluate works out a resource's configuration, with unknown values where the scope has them.
-func (l *look) evaluate(r *resource, prior instance.State) (instance.Config, error) {
-	parsed, diags := lang.ConfigOptions{Functions: l.scope.functions(), Moment: l.scope.moment(r)}.Parse(r.spec(), r.schema.Block)
+func (l *evaluator) evaluate(r *resource, prior instance.State) (instance.Config, error) {
+	parsed, diags := lang.ConfigOptions{Functions: l.scope.functions(), Context: l.scope.evaluationContext(r)}.Parse(r.spec(), r.schema.Block)
 	if diag.HasErrors(diags) {
 		return instance.Config{}, &instance.DiagnosticsError{Operation: "read spec", Diagnostics: diags}
 	}
-	written, diags := parsed.Evaluate(l.up)
-	l.scope.heedValue(r.schema.Block, written)
+	written, diags := parsed.Evaluate(l.resolve)
+	l.scope.noteSecretAttributes(r.schema.Block, written)
 	if l.err != nil {
 		// What could not be read is not unknown: a plan must not be made of it.
-		return instance.Config{}, l.unread(parsed.References())
+		return instance.Config{}, l.unresolved(parsed.References())
 	}
 	if diag.HasErrors(diags) {
 		return instance.Config{}, &instance.DiagnosticsError{Operation: "evaluate spec", Diagnostics: diags}

@@ -37,7 +37,7 @@ func (a *Activities) Publish(ctx context.Context, in workflows.Publish) (workflo
 	if po.Status.Cancel != nil {
 		return workflows.Published{Summary: "cancelled"}, errors.Join(a.abandon(ctx, p, po.Generation), a.dropDocuments(ctx, po))
 	}
-	if a, err = a.sees(ctx, po); err != nil {
+	if a, err = a.withOverlay(ctx, po); err != nil {
 		return workflows.Published{}, err
 	}
 	key, err := a.Ledger.ContentsKey(ctx)
@@ -79,7 +79,7 @@ func (a *Activities) Publish(ctx context.Context, in workflows.Publish) (workflo
 		}
 		diags = append(diags, c.Diagnostics...)
 		summary.Count(&c.PlanChange)
-		if !idle(c) {
+		if !changesNothing(c) {
 			steps++
 		}
 		if c.Prevented {
@@ -89,10 +89,10 @@ func (a *Activities) Publish(ctx context.Context, in workflows.Publish) (workflo
 		switch {
 		case c.Blocked != "":
 			summary.Blocked++
-			err = a.tellBlocked(ctx, po, c)
+			err = a.reportBlocked(ctx, po, c)
 		case c.Mode == v1alpha1.ModeData && c.Action == v1alpha1.ActionNoOp:
 			err = a.keepData(ctx, po.UID, c)
-		case idle(c) && c.Mode == "" && !po.Spec.RefreshOnly && !po.Spec.Destroy:
+		case changesNothing(c) && c.Mode == "" && !po.Spec.RefreshOnly && !po.Spec.Destroy:
 			err = a.confirm(ctx, po.UID, c)
 		}
 		if err != nil {
@@ -111,7 +111,7 @@ func (a *Activities) Publish(ctx context.Context, in workflows.Publish) (workflo
 	summary.Resources, summary.NotRead = int32(in.Resources), int32(max(0, in.Recorded-read))
 	summary.Text = summaryText(&summary)
 	if !empty && !po.ApprovesItself() && !po.Spec.Speculative {
-		if err := a.await(ctx, po); err != nil {
+		if err := a.reportAwaitingApproval(ctx, po); err != nil {
 			return workflows.Published{}, err
 		}
 	}
@@ -198,7 +198,7 @@ func blockedText(po *v1alpha1.Plan, obstacles []Obstacle, blocked, steps int) st
 func someOf(obstacles []Obstacle) string {
 	var text []string
 	for i, o := range obstacles {
-		if i == mostNamed {
+		if i == maxNamed {
 			text = append(text, fmt.Sprintf("and %d more", len(obstacles)-i))
 			break
 		}
@@ -215,8 +215,8 @@ func counted(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// tellBlocked says on an object that is not what its spec asks for why a plan cannot make it so.
-func (a *Activities) tellBlocked(ctx context.Context, po *v1alpha1.Plan, c *ledger.Change) error {
+// reportBlocked says on an object that is not what its spec asks for why a plan cannot make it so.
+func (a *Activities) reportBlocked(ctx context.Context, po *v1alpha1.Plan, c *ledger.Change) error {
 	if po.Spec.Speculative {
 		return nil
 	}
@@ -327,13 +327,13 @@ func (a *Activities) keepData(ctx context.Context, planUID types.UID, c *ledger.
 // nothing but the record.
 func (a *Activities) confirm(ctx context.Context, planUID types.UID, c *ledger.Change) error {
 	rec, err := a.Ledger.Instance(ctx, c.Object)
-	if err != nil || !rec.Exists() || rec.Intent != nil || rec.Digest() != c.Bound.State {
+	if err != nil || !rec.Exists() || rec.Intent != nil || rec.Digest() != c.Preconditions.State {
 		return err // who changes it just now, or did since, says what came of it
 	}
 	// What was found drifted is as it should be, and what is recorded is not: the next plan looks again.
 	recorded := c.Refreshed == nil || c.Refreshed.Digest() == rec.Digest()
-	if recorded && (rec.Object.Generation != c.Object.Generation || rec.CreateBeforeDestroy != c.CreatesFirst || !slices.Equal(rec.Dependencies, c.Dependencies) || !maps.Equal(rec.Seen, c.Seen)) {
-		rec.Object, rec.Dependencies, rec.CreateBeforeDestroy, rec.Seen, rec.Plan = c.Object, c.Dependencies, c.CreatesFirst, c.Seen, planUID
+	if recorded && (rec.Object.Generation != c.Object.Generation || rec.CreateBeforeDestroy != c.CreatesFirst || !slices.Equal(rec.Dependencies, c.Dependencies) || !maps.Equal(rec.DependencyVersions, c.DependencyVersions)) {
+		rec.Object, rec.Dependencies, rec.CreateBeforeDestroy, rec.DependencyVersions, rec.Plan = c.Object, c.Dependencies, c.CreatesFirst, c.DependencyVersions, planUID
 		if err := a.Ledger.Save(ctx, rec); err != nil {
 			if errors.Is(err, ledger.ErrConflict) {
 				return nil // somebody applies something newer
@@ -435,7 +435,7 @@ func (d digest) add(c *ledger.Change) {
 		Version string
 		Config  string
 		Action  v1alpha1.Action
-		Bound   ledger.Bound
+		Bound   ledger.Preconditions
 		Planned []byte
 		Deposed string               `json:",omitempty"`
 		First   bool                 `json:",omitempty"`
@@ -446,7 +446,7 @@ func (d digest) add(c *ledger.Change) {
 		Records bool                 `json:",omitempty"`
 		Blocked string               `json:",omitempty"`
 	}{
-		c.Index, c.Address, c.Object, c.ProviderVersion, c.ProviderConfig, c.Action, c.Bound, c.Planned,
+		c.Index, c.Address, c.Object, c.ProviderVersion, c.ProviderConfig, c.Action, c.Preconditions, c.Planned,
 		c.Deposed, c.CreateBeforeDestroy, c.Forget, c.Importing, c.PreviousAddress, c.Checks, c.UpdatesRecord, c.Blocked,
 	})
 }

@@ -58,7 +58,7 @@ func (a *Activities) Query(ctx context.Context, who v1alpha1.Identity, q *v1alph
 			q.Status.Results[i].Diagnostics = scope.maskAll(q.Status.Results[i].Diagnostics)
 		}
 	}()
-	loan, err := scope.borrow(ctx, r, inLine)
+	loan, err := scope.acquire(ctx, r, slotAndRate)
 	if err != nil {
 		return err
 	}
@@ -182,7 +182,7 @@ func (s *search) one(ctx context.Context) error {
 }
 
 // all lists what there is, up to the limit.
-func (s *search) all(ctx context.Context, p *loan) error {
+func (s *search) all(ctx context.Context, p *configuredProvider) error {
 	spec := &s.query.Spec
 	config, err := s.arguments()
 	if err != nil {

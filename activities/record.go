@@ -19,15 +19,15 @@ import (
 // which of them counts.
 func (s *stepRun) takeOver(ctx context.Context, obj *unstructured.Unstructured, rec *ledger.Instance) error {
 	c := s.change
-	from, err := s.Ledger.Instance(ctx, *c.Bound.From)
+	from, err := s.Ledger.Instance(ctx, *c.Preconditions.From)
 	if err != nil {
 		return err
 	}
-	if began := rec.MovedFrom == c.Bound.From.UID && rec.Plan == s.plan.UID; !began && !rec.Living() {
+	if began := rec.MovedFrom == c.Preconditions.From.UID && rec.Plan == s.plan.UID; !began && !rec.Living() {
 		switch {
 		case rec.Intent != nil:
 			return &staleError{"another plan is changing it"}
-		case from.Digest() != c.Bound.FromState || from.Intent != nil:
+		case from.Digest() != c.Preconditions.FromState || from.Intent != nil:
 			return &staleError{fmt.Sprintf("the state of %s moved after the plan was made", c.PreviousAddress)}
 		}
 		if err := s.Objects.Hold(ctx, obj); err != nil {
@@ -41,7 +41,7 @@ func (s *stepRun) takeOver(ctx context.Context, obj *unstructured.Unstructured, 
 			rec.State = *c.Refreshed
 			rec.Dependencies, rec.CreateBeforeDestroy = from.Dependencies, from.CreateBeforeDestroy
 		}
-		rec.Object, rec.Provider, rec.MovedFrom, rec.Plan = c.Object, s.resource.entry.Name, c.Bound.From.UID, s.plan.UID
+		rec.Object, rec.Provider, rec.MovedFrom, rec.Plan = c.Object, s.resource.entry.Name, c.Preconditions.From.UID, s.plan.UID
 		rec.ProviderConfig, rec.ProviderVersion = c.ProviderConfig, c.ProviderVersion
 		rec.Object.Generation = 0 // nothing was applied yet
 		if err := s.Ledger.Save(ctx, rec); err != nil {
@@ -49,7 +49,7 @@ func (s *stepRun) takeOver(ctx context.Context, obj *unstructured.Unstructured, 
 		}
 	}
 	switch {
-	case rec.MovedFrom != c.Bound.From.UID:
+	case rec.MovedFrom != c.Preconditions.From.UID:
 		return &staleError{"it has got infrastructure of its own after the plan was made"}
 	case from.Intent != nil:
 		return &staleError{fmt.Sprintf("another plan is changing %s, or was when the server stopped", c.PreviousAddress)}
@@ -57,7 +57,7 @@ func (s *stepRun) takeOver(ctx context.Context, obj *unstructured.Unstructured, 
 	if err := s.Ledger.Forget(ctx, from); err != nil {
 		return s.conflict(err)
 	}
-	return s.Objects.Release(ctx, *c.Bound.From)
+	return s.Objects.Release(ctx, *c.Preconditions.From)
 }
 
 // adopt records what was imported while planning.
@@ -152,7 +152,7 @@ func (s *stepRun) destroyOld(ctx context.Context, r *resource, rec *ledger.Insta
 		resumed = true
 	}
 	switch {
-	case c.Deposed != "" && old.Digest() != c.Bound.State && !s.begun:
+	case c.Deposed != "" && old.Digest() != c.Preconditions.State && !s.begun:
 		return &staleError{"the recorded state moved after the plan was made"}
 	case r.entry.Package.Version != c.ProviderVersion:
 		return &staleError{fmt.Sprintf("the provider is now version %s, and the plan was made with %s", r.entry.Package.Version, c.ProviderVersion)}
@@ -160,10 +160,10 @@ func (s *stepRun) destroyOld(ctx context.Context, r *resource, rec *ledger.Insta
 	if c.Action == v1alpha1.ActionForget {
 		return s.saveOld(ctx, rec, key)
 	}
-	ctx, done := s.under.until(ctx)
+	ctx, done := s.active.withCancel(ctx)
 	defer done()
-	defer s.see(ctx, r)()
-	l, err := s.scope.lease(ctx, r, &old.State, false, inLine)
+	defer s.openScope(ctx, r)()
+	l, err := s.scope.lease(ctx, r, &old.State, false, slotAndRate)
 	if err != nil {
 		return s.retryable(err, true)
 	}
@@ -173,7 +173,7 @@ func (s *stepRun) destroyOld(ctx context.Context, r *resource, rec *ledger.Insta
 		from = c.Refreshed
 	}
 	prior, err := l.Load(ctx, from)
-	s.scope.heedState(r.schema.Block, prior)
+	s.scope.noteSecretState(r.schema.Block, prior)
 	if err == nil && resumed {
 		prior, _, err = l.Read(ctx, prior)
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/hykube/hykube/internal/graph"
 )
 
-// run works through what a tracker hands out, up to width items side by side, without barriers. work says whether
+// run does the work that a tracker hands out, up to width items side by side, without barriers. work says whether
 // the item is done; what depends on one that is not is left out. An error stops the handing out and is returned once
 // everything under way has ended.
 func run(ctx context.Context, tracker *graph.Tracker, width int, work func(ctx context.Context, i int) (ok bool, err error)) error {

@@ -71,22 +71,22 @@ func TestRunStopsHandingOutAfterAnError(t *testing.T) {
 func TestLimitsAreSharedByConfiguration(t *testing.T) {
 	l := newLimits()
 	one := &v1alpha1.Limits{Concurrency: 1}
-	release, err := l.take(t.Context(), "prod/sim/default", one)
+	release, err := l.acquire(t.Context(), "prod/sim/default", one)
 	if err != nil {
 		t.Fatal(err)
 	}
 	impatient, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := l.take(impatient, "prod/sim/default", one); err == nil {
+	if _, err := l.acquire(impatient, "prod/sim/default", one); err == nil {
 		t.Error("a second call of a configuration that allows one")
 	}
-	if other, err := l.take(t.Context(), "prod/sim/other", one); err != nil {
+	if other, err := l.acquire(t.Context(), "prod/sim/other", one); err != nil {
 		t.Errorf("another configuration has to wait: %v", err)
 	} else {
 		other()
 	}
 	release()
-	again, err := l.take(t.Context(), "prod/sim/default", one)
+	again, err := l.acquire(t.Context(), "prod/sim/default", one)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/plan"
-	"github.com/hykube/hykube/internal/spelling"
+	"github.com/hykube/hykube/internal/suggest"
 
 	"github.com/zclconf/go-cty/cty"
 )
@@ -29,36 +29,36 @@ type scope struct {
 	who       *v1alpha1.Identity
 	namespace string
 	// planned is what resources of the plan will be; nil while the plan is applied, when no value may be unknown.
-	planned func(lang.Address) (cty.Value, bool)
-	calls   func() lang.Functions
+	planned           func(lang.Address) (cty.Value, bool)
+	providerFunctions func() lang.Functions
 	// plan is the one whose expressions are evaluated; nil when there is none.
 	plan *v1alpha1.Plan
 	// home is the namespace of whose expressions are meant; empty for the scope's own.
 	home string
-	// trail are the ephemeral resources that are being opened, each for the one before it.
-	trail []lang.Address
+	// openChain are the ephemeral resources that are being opened, each for the one before it.
+	openChain []lang.Address
 
-	*memory
+	*scopeCache
 }
 
-// memory is what a scope has read and opened so far.
-type memory struct {
+// scopeCache is what a scope has read and opened so far.
+type scopeCache struct {
 	mu sync.Mutex
-	// may remembers what may be read, and data what was read of ConfigMaps and Secrets.
-	may  map[readable]bool
-	data map[lang.Address]cty.Value
+	// allowed remembers what may be read, and data what was read of ConfigMaps and Secrets.
+	allowed map[accessTarget]bool
+	data    map[lang.Address]cty.Value
 	// open holds the values of the ephemeral resources that are open.
 	open map[lang.Address]cty.Value
 	// secrets are the sensitive texts that providers are told, and may repeat.
 	secrets *plan.Secrets
-	// undo closes them, in the order in which they were opened.
-	undo []func(context.Context) error
+	// closers closes them, in the order in which they were opened.
+	closers []func(context.Context) error
 	// opening is held while ephemeral resources are opened, so that each is opened once.
 	opening sync.Mutex
 }
 
-// readable is an object that somebody may or may not read.
-type readable struct{ namespace, group, resource, name string }
+// accessTarget is an object that somebody may or may not read.
+type accessTarget struct{ namespace, group, resource, name string }
 
 // newScope returns the scope of the resources of a namespace. planned tells what the plan makes of a resource; it is nil
 // when the plan is applied, and only what is recorded counts.
@@ -71,20 +71,20 @@ func (a *Activities) newScope(po *v1alpha1.Plan, namespace string, planned func(
 func (a *Activities) scopeOf(who *v1alpha1.Identity, namespace string, planned func(lang.Address) (cty.Value, bool)) *scope {
 	return &scope{
 		Activities: a, who: who, namespace: namespace, planned: planned,
-		calls:  sync.OnceValue(a.providerFunctions),
-		memory: &memory{may: map[readable]bool{}, data: map[lang.Address]cty.Value{}, open: map[lang.Address]cty.Value{}, secrets: new(plan.Secrets)},
+		providerFunctions: sync.OnceValue(a.providerFunctions),
+		scopeCache:        &scopeCache{allowed: map[accessTarget]bool{}, data: map[lang.Address]cty.Value{}, open: map[lang.Address]cty.Value{}, secrets: new(plan.Secrets)},
 	}
 }
 
 // functions are those that the installed providers define.
-func (s *scope) functions() lang.Functions { return s.calls() }
+func (s *scope) functions() lang.Functions { return s.providerFunctions() }
 
-// moment is when the expressions of an object are evaluated. While the plan is made, what only its apply can tell is left open.
-func (s *scope) moment(r *resource) lang.Moment {
+// evaluationContext is when the expressions of an object are evaluated. While the plan is made, what only its apply can tell is left open.
+func (s *scope) evaluationContext(r *resource) lang.EvaluationContext {
 	if s.plan == nil {
-		return lang.Moment{}
+		return lang.EvaluationContext{}
 	}
-	m := lang.Moment{Planned: s.plan.CreationTimestamp.Time}
+	m := lang.EvaluationContext{Planned: s.plan.CreationTimestamp.Time}
 	if at := s.plan.Spec.Timestamp; at != nil {
 		m.Planned = at.Time
 	}
@@ -171,7 +171,7 @@ func (s *scope) objects(ctx context.Context, addr lang.Address) func(yield func(
 					yield(nil, err)
 					return
 				}
-				what := readable{addr.Namespace, v1alpha1.ProviderGroup(provider), plural, addr.Name}
+				what := accessTarget{addr.Namespace, v1alpha1.ProviderGroup(provider), plural, addr.Name}
 				if err := s.mayRead(ctx, what); err != nil {
 					if _, ok := errors.AsType[*ForbiddenError](err); !ok {
 						yield(nil, err)
@@ -216,7 +216,7 @@ func (s *scope) keys(ctx context.Context, addr lang.Address) (cty.Value, error) 
 	if addr.Type == lang.TypeSecret {
 		resource, read = "secrets", s.Configs.SecretData
 	}
-	if err := s.mayRead(ctx, readable{namespace, "", resource, addr.Name}); err != nil {
+	if err := s.mayRead(ctx, accessTarget{namespace, "", resource, addr.Name}); err != nil {
 		return cty.NilVal, fmt.Errorf("%s: %w", addr, err)
 	}
 	data, err := read(ctx, namespace, addr.Name)
@@ -255,7 +255,7 @@ func (s *scope) instead(ctx context.Context, addr lang.Address, namespace string
 	if addr.Type != lang.TypeConfigMap {
 		return correct, nil
 	}
-	if err := s.mayRead(ctx, readable{namespace, "", "configmaps", ""}); err != nil {
+	if err := s.mayRead(ctx, accessTarget{namespace, "", "configmaps", ""}); err != nil {
 		if _, ok := errors.AsType[*ForbiddenError](err); ok {
 			return correct, nil
 		}
@@ -265,7 +265,7 @@ func (s *scope) instead(ctx context.Context, addr lang.Address, namespace string
 	if err != nil {
 		return "", err
 	}
-	near := spelling.Nearest(addr.Name, names)
+	near := suggest.Nearest(addr.Name, names)
 	if near == "" {
 		return correct, nil
 	}
@@ -284,12 +284,12 @@ type ForbiddenError struct{ text string }
 func (e *ForbiddenError) Error() string { return e.text }
 
 // mayRead returns a *ForbiddenError when whoever asked for the plan may not read an object.
-func (s *scope) mayRead(ctx context.Context, what readable) error {
+func (s *scope) mayRead(ctx context.Context, what accessTarget) error {
 	if s.who == nil {
 		return errors.New("nobody is recorded as having asked for the plan; make a new one")
 	}
 	s.mu.Lock()
-	ok, known := s.may[what]
+	ok, known := s.allowed[what]
 	s.mu.Unlock()
 	if !known {
 		var err error
@@ -297,7 +297,7 @@ func (s *scope) mayRead(ctx context.Context, what readable) error {
 			return err
 		}
 		s.mu.Lock()
-		s.may[what] = ok
+		s.allowed[what] = ok
 		s.mu.Unlock()
 	}
 	if !ok {
@@ -314,34 +314,34 @@ func (s *scope) mayRead(ctx context.Context, what readable) error {
 	return nil
 }
 
-// look adapts a scope to what evaluates expressions, and keeps what could not be read: that is not unknown, and nothing may
+// evaluator adapts a scope to what evaluates expressions, and keeps what could not be read: that is not unknown, and nothing may
 // be made of it.
-type look struct {
+type evaluator struct {
 	ctx   context.Context //nolint:containedctx // it lives as long as one call
 	scope *scope
 	err   error
 	// failed holds what err is made of.
-	failed []failedLook
+	failed []failedReference
 }
 
-type failedLook struct {
+type failedReference struct {
 	addr lang.Address
 	err  error
 }
 
-func (l *look) up(addr lang.Address) (cty.Value, bool) {
+func (l *evaluator) resolve(addr lang.Address) (cty.Value, bool) {
 	v, ok, err := l.scope.value(l.ctx, addr)
-	l.scope.heed(v)
+	l.scope.noteSecrets(v)
 	if err != nil {
-		l.failed = append(l.failed, failedLook{addr, err})
+		l.failed = append(l.failed, failedReference{addr, err})
 	}
 	l.err = errors.Join(l.err, err)
 	return v, ok
 }
 
-// unread says what could not be read, and where it is referred to; nil when all could. What may pass stays as it is, since
+// unresolved says what could not be read, and where it is referred to; nil when all could. What may pass stays as it is, since
 // others look at it.
-func (l *look) unread(refs []lang.Reference) error {
+func (l *evaluator) unresolved(refs []lang.Reference) error {
 	var diags diag.Diagnostics
 	for _, f := range l.failed {
 		summary := "Reference to something that is not there"
@@ -364,20 +364,20 @@ func (l *look) unread(refs []lang.Reference) error {
 
 // config evaluates the spec of a data source, an ephemeral resource or an action, once its preconditions hold. While
 // planning it is unknown in parts; open is true when it cannot be told yet whether a precondition holds.
-func (l *look) config(r *resource) (config cty.Value, open bool, err error) {
+func (l *evaluator) config(r *resource) (config cty.Value, open bool, err error) {
 	if open, err = l.holds(r, preconditions, cty.NilVal); err != nil {
 		return cty.NilVal, open, err
 	}
 	parsed, diags := lang.ConfigOptions{
-		Functions: l.scope.functions(), Namespace: r.ref.Namespace, Ephemeral: r.mode == v1alpha1.ModeEphemeral, Moment: l.scope.moment(r),
+		Functions: l.scope.functions(), Namespace: r.ref.Namespace, Ephemeral: r.mode == v1alpha1.ModeEphemeral, Context: l.scope.evaluationContext(r),
 	}.Parse(r.spec(), r.schema.Block)
 	if diag.HasErrors(diags) {
 		return cty.NilVal, open, &instance.DiagnosticsError{Operation: "read spec", Diagnostics: diags}
 	}
-	config, diags = parsed.Evaluate(l.up)
-	l.scope.heedValue(r.schema.Block, config)
+	config, diags = parsed.Evaluate(l.resolve)
+	l.scope.noteSecretAttributes(r.schema.Block, config)
 	if l.err != nil {
-		return cty.NilVal, open, l.unread(parsed.References()) // what could not be read is not unknown: nothing may be made of it
+		return cty.NilVal, open, l.unresolved(parsed.References()) // what could not be read is not unknown: nothing may be made of it
 	}
 	if diag.HasErrors(diags) {
 		return cty.NilVal, open, &instance.DiagnosticsError{Operation: "evaluate spec", Diagnostics: diags}

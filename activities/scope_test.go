@@ -24,9 +24,9 @@ func read(t *testing.T, s *scope, expression string) (cty.Value, error) {
 	if diag.HasErrors(diags) {
 		t.Fatalf("%s: %+v", expression, diags)
 	}
-	l := &look{ctx: t.Context(), scope: s}
-	v, diags := e.Evaluate(l.up, cty.NilVal)
-	err := l.unread(e.References())
+	l := &evaluator{ctx: t.Context(), scope: s}
+	v, diags := e.Evaluate(l.resolve, cty.NilVal)
+	err := l.unresolved(e.References())
 	if err == nil && diag.HasErrors(diags) {
 		err = &instance.DiagnosticsError{Diagnostics: diags}
 	}
@@ -151,22 +151,22 @@ func TestMoment(t *testing.T) {
 	po.CreationTimestamp = metav1.Date(2026, 3, 1, 11, 0, 0, 0, time.UTC)
 	thing, other := w.put("test-thing/a", nil, nil), w.put("test-thing/b", nil, nil)
 	nothing := func(lang.Address) (cty.Value, bool) { return cty.NilVal, false }
-	if got, want := w.newScope(po, "team", nothing).moment(thing), (lang.Moment{Planned: po.CreationTimestamp.Time}); got != want {
+	if got, want := w.newScope(po, "team", nothing).evaluationContext(thing), (lang.EvaluationContext{Planned: po.CreationTimestamp.Time}); got != want {
 		t.Errorf("while planning: %+v", got)
 	}
 	po.Status.Approval = &v1alpha1.PlanApproval{Decision: v1alpha1.DecisionApproved, At: new(metav1.Date(2026, 3, 2, 11, 0, 0, 0, time.UTC))}
-	first := w.newScope(po, "team", nil).moment(thing)
-	if again := w.newScope(po, "team", nil).moment(thing); again != first || !first.Applied.Equal(po.Status.Approval.At.Time) || first.Seed == "" {
+	first := w.newScope(po, "team", nil).evaluationContext(thing)
+	if again := w.newScope(po, "team", nil).evaluationContext(thing); again != first || !first.Applied.Equal(po.Status.Approval.At.Time) || first.Seed == "" {
 		t.Errorf("first %+v, then %+v", first, again)
 	}
-	if of := w.newScope(po, "team", nil).moment(other); of.Seed == first.Seed {
+	if of := w.newScope(po, "team", nil).evaluationContext(other); of.Seed == first.Seed {
 		t.Error("two objects have the same seed")
 	}
 	po.UID = "plan-2"
-	if next := w.newScope(po, "team", nil).moment(thing); next.Seed == first.Seed {
+	if next := w.newScope(po, "team", nil).evaluationContext(thing); next.Seed == first.Seed {
 		t.Error("two plans have the same seed")
 	}
-	if got := w.scopeOf(po.Status.RequestedBy, "team", nil).moment(thing); got != (lang.Moment{}) {
+	if got := w.scopeOf(po.Status.RequestedBy, "team", nil).evaluationContext(thing); got != (lang.EvaluationContext{}) {
 		t.Errorf("without a plan: %+v", got)
 	}
 }

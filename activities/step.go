@@ -102,7 +102,7 @@ func (a *Activities) step(ctx context.Context, po *v1alpha1.Plan, in workflows.S
 	if err != nil {
 		return workflows.StepResult{}, err
 	}
-	leave, err := a.alone.enter(ctx, po.UID, c.Object.UID)
+	leave, err := a.locks.lock(ctx, po.UID, c.Object.UID)
 	if err != nil {
 		return workflows.StepResult{}, err
 	}
@@ -128,12 +128,12 @@ func (a *Activities) step(ctx context.Context, po *v1alpha1.Plan, in workflows.S
 			return workflows.StepResult{}, err
 		}
 	}
-	under, left := a.stops.enter(po, in.Plan, c)
+	under, left := a.cancels.beginStep(po, in.Plan, c)
 	defer left()
-	said := a.sayApplying(ctx, c)
+	said := a.reportApplying(ctx, c)
 	defer said()
-	s := &stepRun{Activities: a, plan: po, change: c, destroy: in.Destroy, begun: begun, retried: attempt > 1, under: under}
-	err = a.guard("apply "+c.Address, func() error { return s.make(ctx) })
+	s := &stepRun{Activities: a, plan: po, change: c, destroy: in.Destroy, begun: begun, retried: attempt > 1, active: under}
+	err = a.guard("apply "+c.Address, func() error { return s.apply(ctx) })
 	if _, bug := errors.AsType[*bugError](err); bug && s.asked == v1alpha1.ActionCreate {
 		err = &unknownError{err} // the provider may have been asked, and may have answered
 	}
@@ -147,7 +147,7 @@ func (a *Activities) step(ctx context.Context, po *v1alpha1.Plan, in workflows.S
 	case s.interrupted(err) && !c.HalfDone && begun:
 		err = fmt.Errorf("the plan was cancelled before it was tried again: %s", cmp.Or(c.Message, "an earlier attempt was cut off"))
 	case s.interrupted(err):
-		return a.untried(ctx, in, c)
+		return a.resetPending(ctx, in, c)
 	}
 	if re, ok := errors.AsType[*retryError](err); ok && attempt < attempts && !under.isCancelled() {
 		c.Message = s.scope.mask(fmt.Sprintf("attempt %d: %v", attempt, re))
@@ -171,14 +171,14 @@ func ended(c *ledger.Change, destroy bool) bool {
 	}
 }
 
-// halves says whether a change has two steps.
-func halves(c *ledger.Change) bool {
-	return c.Action == v1alpha1.ActionReplace && !c.Forget && !keepsOld(c)
+// hasTwoSteps says whether a change has two steps.
+func hasTwoSteps(c *ledger.Change) bool {
+	return c.Action == v1alpha1.ActionReplace && !c.Forget && !leavesDeposed(c)
 }
 
 // firstHalf says whether a step is the first of the two of a replace.
 func firstHalf(c *ledger.Change, destroy bool) bool {
-	return halves(c) && destroy != c.CreateBeforeDestroy
+	return hasTwoSteps(c) && destroy != c.CreateBeforeDestroy
 }
 
 // stepRun is the making of one step.
@@ -191,8 +191,8 @@ type stepRun struct {
 	begun bool
 	// retried is true when an earlier attempt ended.
 	retried bool
-	// under tells when the plan is cancelled; nil when nobody does.
-	under *underWay
+	// active tells when the plan is cancelled; nil when nobody does.
+	active *activePlan
 
 	// resource is set once the object was read.
 	resource *resource
@@ -208,8 +208,8 @@ type stepRun struct {
 	answered bool
 }
 
-// see gives the step what its expressions see, until the returned function is called.
-func (s *stepRun) see(ctx context.Context, r *resource) (closed func()) {
+// openScope gives the step what its expressions see, until the returned function is called.
+func (s *stepRun) openScope(ctx context.Context, r *resource) (closed func()) {
 	s.scope = s.newScope(s.plan, r.ref.Namespace, nil)
 	return func() {
 		if err := s.scope.close(context.WithoutCancel(ctx)); err != nil { // a step that was made is not undone by that
@@ -288,7 +288,7 @@ func (s *stepRun) publish(ctx context.Context) error {
 		}
 		if !rec.Living() && rec.Intent == nil {
 			// There is nothing that the object would have to outlive.
-			if err := s.Objects.Release(ctx, c.Object); err != nil || gone && c.Bound.Deleting {
+			if err := s.Objects.Release(ctx, c.Object); err != nil || gone && c.Preconditions.Deleting {
 				return err
 			}
 		}
@@ -378,13 +378,13 @@ func (s *stepRun) publishAgain(ctx context.Context) error {
 	if !rec.Exists() {
 		s.after = new(cty.NullVal(s.resource.schema.Block.ImpliedType()))
 	} else {
-		s.recall(rec)
+		s.loadRecorded(rec)
 	}
 	return s.publish(ctx)
 }
 
-// make checks that the step is still the one that was approved, and makes it.
-func (s *stepRun) make(ctx context.Context) error {
+// apply checks that the step is still the one that was approved, and makes it.
+func (s *stepRun) apply(ctx context.Context) error {
 	c := s.change
 	rec, err := s.Ledger.Instance(ctx, c.Object)
 	if err != nil {
@@ -392,7 +392,7 @@ func (s *stepRun) make(ctx context.Context) error {
 	}
 	obj, err := s.Objects.Get(ctx, c.Object)
 	if errors.Is(err, ErrGone) {
-		if s.madeBefore(rec) && removes(c) {
+		if s.outcomeRecorded(rec) && removes(c) {
 			return nil // the object went with what it stood for
 		}
 		return &staleError{"the object was deleted after the plan was made"}
@@ -407,7 +407,7 @@ func (s *stepRun) make(ctx context.Context) error {
 	s.resource = r
 	switch r.mode {
 	case v1alpha1.ModeData, v1alpha1.ModeAction:
-		if err := s.unmoved(r, nil); err != nil {
+		if err := s.checkStale(r, nil); err != nil {
 			return err
 		}
 		if r.mode == v1alpha1.ModeData {
@@ -418,7 +418,7 @@ func (s *stepRun) make(ctx context.Context) error {
 	if key := s.oldKey(); key != "" {
 		return s.destroyOld(ctx, r, rec, key)
 	}
-	if c.Bound.From != nil {
+	if c.Preconditions.From != nil {
 		if err := s.takeOver(ctx, obj, rec); err != nil {
 			return err
 		}
@@ -426,20 +426,20 @@ func (s *stepRun) make(ctx context.Context) error {
 	creating := c.Action == v1alpha1.ActionCreate || c.Action == v1alpha1.ActionReplace && !s.destroy
 	resumed := rec.Intent.Of(s.plan.UID, c.Index)
 	switch {
-	case s.madeBefore(rec):
-		return s.remember(ctx, r, rec)
-	case s.brokeBefore(rec):
-		s.recall(rec)
+	case s.outcomeRecorded(rec):
+		return s.finishRecorded(ctx, r, rec)
+	case s.failureRecorded(rec):
+		s.loadRecorded(rec)
 		return &instance.DiagnosticsError{Operation: "apply", Diagnostics: diag.Diagnostics{problem(r.addr, "Create failed",
 			"The create ended in an error, which was lost when the server stopped, and left something behind. The next plan replaces it.")}}
 	case resumed && rec.Intent.Action == v1alpha1.ActionCreate:
 		return &unknownError{lostCreate(r.addr, rec.Intent)}
 	case rec.Intent != nil && !resumed:
-		if resumed, err = s.inherits(ctx, rec); err != nil {
+		if resumed, err = s.takesOverIntent(ctx, rec); err != nil {
 			return err
 		}
 	}
-	if err := s.unmoved(r, rec); err != nil {
+	if err := s.checkStale(r, rec); err != nil {
 		return err
 	}
 	switch {
@@ -456,10 +456,10 @@ func (s *stepRun) make(ctx context.Context) error {
 	if err := s.replaceable(ctx); err != nil {
 		return err
 	}
-	ctx, done := s.under.until(ctx)
+	ctx, done := s.active.withCancel(ctx)
 	defer done()
-	defer s.see(ctx, r)()
-	l, err := s.scope.lease(ctx, r, &rec.State, !s.destroy, inLine)
+	defer s.openScope(ctx, r)()
+	l, err := s.scope.lease(ctx, r, &rec.State, !s.destroy, slotAndRate)
 	if err != nil {
 		return s.retryable(err, true)
 	}
@@ -469,7 +469,7 @@ func (s *stepRun) make(ctx context.Context) error {
 		if l.config() != c.ProviderConfig {
 			return &staleError{fmt.Sprintf("it would be made with the ProviderConfig %q, and the plan was made with %q", l.config(), c.ProviderConfig)}
 		}
-		if err := s.asPlanned(ctx, l.cfg); err != nil {
+		if err := s.checkProviderConfig(ctx, l.cfg); err != nil {
 			return err
 		}
 	}
@@ -477,7 +477,7 @@ func (s *stepRun) make(ctx context.Context) error {
 	if err != nil {
 		return s.retryable(err, true)
 	}
-	v := &look{ctx: ctx, scope: s.scope}
+	v := &evaluator{ctx: ctx, scope: s.scope}
 	var p *instance.Planned
 	null := cty.NullVal(r.schema.Block.ImpliedType())
 	config := instance.Config{Written: null, Effective: null}
@@ -497,7 +497,7 @@ func (s *stepRun) make(ctx context.Context) error {
 		if err := s.save(ctx, l, rec, r, prior, nil); err != nil || s.destroy {
 			return err
 		}
-		return s.fulfilled(v, rec, r, prior.Value)
+		return s.checkPostconditions(v, rec, r, prior.Value)
 	}
 	if !s.destroy {
 		if err := s.Objects.Hold(ctx, obj); err != nil {
@@ -513,7 +513,7 @@ func (s *stepRun) make(ctx context.Context) error {
 		action = v1alpha1.ActionDelete
 	case creating:
 		action = v1alpha1.ActionCreate
-		there, err := s.madeAfterAll(ctx, l, p)
+		there, err := s.existsDespiteThrottle(ctx, l, p)
 		if err != nil {
 			return err
 		}
@@ -528,7 +528,7 @@ func (s *stepRun) make(ctx context.Context) error {
 	if err := s.intend(ctx, rec, action, ""); err != nil {
 		return err
 	}
-	if err := s.stays(ctx, l, rec, creating); err != nil {
+	if err := s.checkConfigStays(ctx, l, rec, creating); err != nil {
 		return err
 	}
 
@@ -537,7 +537,7 @@ func (s *stepRun) make(ctx context.Context) error {
 	ctx, s.answered = context.WithoutCancel(ctx), true
 	v.ctx = ctx
 	s.warnings = append(s.warnings, warningsOf(o.Diagnostics)...)
-	s.scope.heedState(l.Schema.Block, o.State)
+	s.scope.noteSecretState(l.Schema.Block, o.State)
 	if o.Lost && creating {
 		return &unknownError{fmt.Errorf("the provider did not answer: %w; look whether %s exists before anything else is done", o.Err, r.addr)}
 	}
@@ -563,7 +563,7 @@ func (s *stepRun) make(ctx context.Context) error {
 		return errors.Join(o.Err, err)
 	}
 	if o.Err == nil && !s.destroy {
-		return s.fulfilled(v, rec, r, o.State.Value)
+		return s.checkPostconditions(v, rec, r, o.State.Value)
 	}
 	return s.retryable(o.Err, !creating || throttled(o.Err) && !o.State.Exists())
 }
@@ -579,9 +579,9 @@ func (s *stepRun) intend(ctx context.Context, rec *ledger.Instance, action v1alp
 	return s.conflict(s.Ledger.Save(context.WithoutCancel(ctx), rec))
 }
 
-// stays makes sure that what a create is configured with is not being deleted. The intent is written by now: whoever deletes it from here
+// checkConfigStays makes sure that what a create is configured with is not being deleted. The intent is written by now: whoever deletes it from here
 // on sees that it is in use, and whoever did before is seen here.
-func (s *stepRun) stays(ctx context.Context, l *lease, rec *ledger.Instance, creating bool) error {
+func (s *stepRun) checkConfigStays(ctx context.Context, l *lease, rec *ledger.Instance, creating bool) error {
 	if !creating || l.cfg == nil || s.change.Action == v1alpha1.ActionReplace {
 		return nil
 	}
@@ -619,7 +619,7 @@ func (s *stepRun) accept(ctx context.Context, rec *ledger.Instance) error {
 	if err := s.Ledger.Save(ctx, rec); err != nil {
 		return s.conflict(err)
 	}
-	s.recall(rec)
+	s.loadRecorded(rec)
 	return nil
 }
 
@@ -631,7 +631,7 @@ func (s *stepRun) save(ctx context.Context, l *lease, rec *ledger.Instance, r *r
 		// Nothing came of the create, so the old instance is the current one again.
 		rec.State = old.State
 		dropDeposed(rec, c.DeposedKey)
-		s.recall(rec)
+		s.loadRecorded(rec)
 	} else {
 		if err := l.Record(&rec.State, state); err != nil {
 			return err
@@ -645,13 +645,13 @@ func (s *stepRun) save(ctx context.Context, l *lease, rec *ledger.Instance, r *r
 			dropDeposed(rec, c.DeposedKey)
 		}
 		if !s.destroy {
-			rec.Dependencies, rec.CreateBeforeDestroy, rec.Seen = c.Dependencies, c.CreatesFirst, c.Seen
+			rec.Dependencies, rec.CreateBeforeDestroy, rec.DependencyVersions = c.Dependencies, c.CreatesFirst, c.DependencyVersions
 		}
 	}
 	rec.Object, rec.Provider, rec.Plan, rec.Intent = c.Object, r.entry.Name, s.plan.UID, nil
-	rec.Made = &ledger.Made{Plan: s.plan.UID, Change: c.Index, Destroy: s.destroy, Broken: failure != nil}
+	rec.LastOutcome = &ledger.Outcome{Plan: s.plan.UID, Change: c.Index, Destroy: s.destroy, Failed: failure != nil}
 	if failure != nil && !(creating && state.Exists()) {
-		rec.Made = nil
+		rec.LastOutcome = nil
 	}
 	if rec.Unplanned = rec.Unplanned || failure != nil; rec.Unplanned {
 		rec.Object.Generation = 0 // what the spec asks for may not have been reached, so the next plan has to look at it

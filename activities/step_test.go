@@ -23,11 +23,11 @@ func TestTakingUpAStep(t *testing.T) {
 		return &ledger.Instance{State: ledger.State{Attributes: []byte(attributes)}, Plan: by, Object: v1alpha1.ObjectReference{Generation: generation}}
 	}
 	made := func(rec *ledger.Instance, destroy bool) *ledger.Instance {
-		rec.Made = &ledger.Made{Plan: "this", Destroy: destroy}
+		rec.LastOutcome = &ledger.Outcome{Plan: "this", Destroy: destroy}
 		return rec
 	}
 	tainted := made(record(after, "this", 0), false)
-	tainted.Tainted, tainted.Made.Broken = true, true
+	tainted.Tainted, tainted.LastOutcome.Failed = true, true
 	marked := made(record(after, "this", 2), false)
 	marked.Tainted = true
 	asked := record(before, "older", 1)
@@ -58,18 +58,18 @@ func TestTakingUpAStep(t *testing.T) {
 		"drift was accepted":                                   {v1alpha1.ActionRead, false, true, record(after, "this", 0), false, false},
 		"a removal was accepted":                               {v1alpha1.ActionRead, false, true, record("", "this", 0), false, false},
 	} {
-		c := &ledger.Change{Bound: ledger.Bound{State: record(before, "", 0).Digest()}}
+		c := &ledger.Change{Preconditions: ledger.Preconditions{State: record(before, "", 0).Digest()}}
 		c.Action, c.Object.Generation = test.action, 2
 		s := &stepRun{plan: &v1alpha1.Plan{}, change: c, destroy: test.destroy, begun: test.begun}
 		s.plan.UID = "this"
-		if made := s.madeBefore(test.record); made != test.made {
+		if made := s.outcomeRecorded(test.record); made != test.made {
 			t.Errorf("%s: made before: %t, want %t", name, made, test.made)
 		}
-		if broken := s.brokeBefore(test.record); broken != (test.record == tainted) {
+		if broken := s.failureRecorded(test.record); broken != (test.record == tainted) {
 			t.Errorf("%s: broke before: %t", name, broken)
 		}
 		r := &resource{ref: c.Object, entry: catalog.Entry{}}
-		err := s.unmoved(r, test.record)
+		err := s.checkStale(r, test.record)
 		if _, stale := errors.AsType[*staleError](err); stale != test.stale {
 			t.Errorf("%s: %v, want stale %t", name, err, test.stale)
 		}

@@ -29,7 +29,7 @@ func (a *Activities) Survey(ctx context.Context, p workflows.Plan) (workflows.Su
 	if err != nil {
 		return workflows.Surveyed{}, err
 	}
-	if a, err = a.sees(ctx, po); err != nil {
+	if a, err = a.withOverlay(ctx, po); err != nil {
 		return workflows.Surveyed{}, err
 	}
 	if err := a.Ledger.DropPlan(ctx, po.UID); err != nil {
@@ -282,7 +282,7 @@ func (s *survey) resolve(n *node, a *Activities) {
 	if len(s.diags) < maxDiagnostics { // the Plan shows no more of them, and to look for near names takes longest
 		catalog.Types, catalog.Names = a.Catalog.TypeNamesOf, s.names
 	}
-	s.resolveSetting(n, catalog)
+	s.resolveProviderConfig(n, catalog)
 	diags := append(lang.CheckReferences(n.references, catalog), n.config.CheckTypes(catalog)...)
 	for _, e := range n.expressions {
 		diags = append(diags, e.CheckTypes(catalog)...)
@@ -367,9 +367,9 @@ func (s *survey) changed(n *node) bool {
 	case v1alpha1.ModeData:
 		return n.wanted // what it says may have changed since it was read
 	case v1alpha1.ModeEphemeral:
-		return n.external || n.restless
+		return n.external || n.impure
 	case v1alpha1.ModeAction:
-		return n.wanted && !ran(n.resource, n.record)
+		return n.wanted && !hasRun(n.resource, n.record)
 	}
 	switch {
 	case !n.wanted:
@@ -381,7 +381,7 @@ func (s *survey) changed(n *node) bool {
 	}
 	known := statusOf(n.obj)
 	return !n.record.Exists() || n.record.Object.Generation != n.ref.Generation || n.record.Tainted || n.record.Intent != nil ||
-		len(n.record.Deposed) > 0 || n.external || n.restless || n.movedFrom != nil || !known.good() || known.drifted() || s.outdated(n)
+		len(n.record.Deposed) > 0 || n.external || n.impure || n.movedFrom != nil || !known.good() || known.drifted() || s.dependenciesChanged(n)
 }
 
 // changes makes the open changes of the visited nodes, which are in order, and after them those of what earlier replaces
@@ -395,10 +395,10 @@ func (s *survey) changes(visited []int) []*ledger.Change {
 			nodes = append(nodes, n)
 		}
 	}
-	keepsOld := s.keepsOld(position)
+	keepsOld := s.leavesDeposed(position)
 	var out []*ledger.Change
 	add := func(n *node, state *ledger.State, requires []string) *ledger.Change {
-		c := &ledger.Change{Bound: ledger.Bound{State: state.Digest(), Deleting: n.deleting}, Requires: requires}
+		c := &ledger.Change{Preconditions: ledger.Preconditions{State: state.Digest(), Deleting: n.deleting}, Requires: requires}
 		c.Index, c.Address, c.Type, c.Object = int32(len(out)), n.addr.String(), n.addr.Type, n.ref
 		if n.mode != v1alpha1.ModeManaged {
 			c.Mode = n.mode
@@ -414,26 +414,26 @@ func (s *survey) changes(visited []int) []*ledger.Change {
 			requires = append(requires, addr.String())
 		}
 		c := add(n, &n.record.State, requires)
-		c.Asked = n.deleting || s.picked(n)
+		c.Requested = n.deleting || s.picked(n)
 		c.CreatesFirst = n.createsFirst || !n.wanted && n.record.CreateBeforeDestroy
-		c.KeepsOld = keepsOld(n)
+		c.LeaveDeposed = keepsOld(n)
 		if n.movedFrom != nil {
 			c.PreviousAddress = n.movedFrom.addr.String()
-			c.Bound.From, c.Bound.FromState = &n.movedFrom.ref, n.movedFrom.record.Digest()
+			c.Preconditions.From, c.Preconditions.FromState = &n.movedFrom.ref, n.movedFrom.record.Digest()
 		}
-		for _, addr := range s.beyond(n.dependsOn, v1alpha1.ModeEphemeral) {
+		for _, addr := range s.dependenciesWithChanges(n.dependsOn, v1alpha1.ModeEphemeral) {
 			j, ok := position[addr]
 			if !ok || !n.wanted {
 				continue
 			}
 			c.DependsOn = append(c.DependsOn, j)
 			if n.mode == v1alpha1.ModeData && !slices.Contains(n.inherited, addr) {
-				c.Awaits = append(c.Awaits, j)
+				c.ReadAfter = append(c.ReadAfter, j)
 			}
 		}
-		c.Seen, c.ConfigVersion = s.versions(n), n.configVersion
+		c.DependencyVersions, c.ConfigVersion = s.dependencyVersions(n), n.configVersion
 		// What is recorded has to order destroys, which take no part of what is only read.
-		for _, addr := range s.beyond(n.dependsOn, v1alpha1.ModeEphemeral, v1alpha1.ModeData) {
+		for _, addr := range s.dependenciesWithChanges(n.dependsOn, v1alpha1.ModeEphemeral, v1alpha1.ModeData) {
 			c.Dependencies = append(c.Dependencies, addr.String())
 		}
 	}
@@ -448,10 +448,10 @@ func (s *survey) changes(visited []int) []*ledger.Change {
 	return out
 }
 
-// keepsOld returns what says whether the old instance of a node that is created first stays for a later plan. As in Terraform, a
+// leavesDeposed returns what says whether the old instance of a node that is created first stays for a later plan. As in Terraform, a
 // target takes what it depends on along, and not the end of what that leaves behind; elsewhere the old instance stays while
 // something stands on it that takes no part in the plan.
-func (s *survey) keepsOld(position map[lang.Address]int32) func(*node) bool {
+func (s *survey) leavesDeposed(position map[lang.Address]int32) func(*node) bool {
 	if len(s.targets) > 0 {
 		return func(n *node) bool { return !s.targets[n.addr] }
 	}
@@ -474,13 +474,13 @@ func (n *node) deposed() []ledger.Deposed {
 	return n.record.Deposed
 }
 
-// beyond is behind without ephemeral resources, which have no changes.
-func (s *survey) beyond(addrs []lang.Address, modes ...v1alpha1.Mode) []lang.Address {
-	return slices.DeleteFunc(s.behind(addrs, modes...), func(addr lang.Address) bool { return addr.Mode == v1alpha1.ModeEphemeral })
+// dependenciesWithChanges is behind without ephemeral resources, which have no changes.
+func (s *survey) dependenciesWithChanges(addrs []lang.Address, modes ...v1alpha1.Mode) []lang.Address {
+	return slices.DeleteFunc(s.transitiveDependencies(addrs, modes...), func(addr lang.Address) bool { return addr.Mode == v1alpha1.ModeEphemeral })
 }
 
-// behind adds to addresses what those of them that are of the modes depend on themselves, and so on.
-func (s *survey) behind(addrs []lang.Address, modes ...v1alpha1.Mode) []lang.Address {
+// transitiveDependencies adds to addresses what those of them that are of the modes depend on themselves, and so on.
+func (s *survey) transitiveDependencies(addrs []lang.Address, modes ...v1alpha1.Mode) []lang.Address {
 	var out []lang.Address
 	seen := map[lang.Address]bool{}
 	for queue := slices.Clone(addrs); len(queue) > 0; queue = queue[1:] {

@@ -259,7 +259,7 @@ func TestWhatAProviderConfigRefersTo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := newEstate(t, "d!", "c!", "b!", "a!", "gone-")
 			reads = 0
-			all := &settings{known: map[string]*setting{}, outside: unread, get: func(name string) (*v1alpha1.ProviderConfig, error) {
+			all := &providerConfigCache{known: map[string]*providerConfigRef{}, externalVersion: unread, get: func(name string) (*v1alpha1.ProviderConfig, error) {
 				reads++
 				return configs[name], nil
 			}}
@@ -298,7 +298,7 @@ func TestWhatAProviderConfigRefersTo(t *testing.T) {
 	t.Run("what was made with it goes first", func(t *testing.T) {
 		e := newEstate(t, "b", "a")
 		e.nodes[0].record.ProviderConfig = "inner"
-		all := &settings{known: map[string]*setting{}, outside: unread, get: func(name string) (*v1alpha1.ProviderConfig, error) { return configs[name], nil }}
+		all := &providerConfigCache{known: map[string]*providerConfigRef{}, externalVersion: unread, get: func(name string) (*v1alpha1.ProviderConfig, error) { return configs[name], nil }}
 		if err := e.nodes[0].configure(all); err != nil { // wanted is false
 			t.Fatal(err)
 		}

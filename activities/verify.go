@@ -56,7 +56,7 @@ func (a *Activities) Verify(ctx context.Context, po *v1alpha1.Plan) (Verificatio
 			found.Stale = append(found.Stale, Obstacle{c.Address, moved[i]})
 		}
 		switch {
-		case idle(c), c.Prevented, moved[i] != "":
+		case changesNothing(c), c.Prevented, moved[i] != "":
 		case held[i].Reason == plan.NotHeld:
 			found.Left++
 		default:
@@ -89,7 +89,7 @@ func (a *Activities) moved(ctx context.Context, po *v1alpha1.Plan, w *work) ([]s
 			refreshed[addr] = value
 		}
 	}
-	v := &verifier{Activities: a, plan: po, configs: a.settings(ctx, po), functions: a.signatures()}
+	v := &verifier{Activities: a, plan: po, configs: a.providerConfigs(ctx, po), functions: a.signatures()}
 	v.scope = a.newScope(po, po.Namespace, func(addr lang.Address) (cty.Value, bool) {
 		value, ok := refreshed[addr]
 		return value, ok
@@ -97,7 +97,7 @@ func (a *Activities) moved(ctx context.Context, po *v1alpha1.Plan, w *work) ([]s
 	why := make([]string, len(w.changes))
 	tracker := graph.NewTracker(len(w.changes), func(int) []int { return nil })
 	err := run(ctx, tracker, width, func(ctx context.Context, i int) (bool, error) {
-		if idle(w.changes[i]) {
+		if changesNothing(w.changes[i]) {
 			return true, nil
 		}
 		err := v.verify(ctx, w.changes[i])
@@ -113,11 +113,11 @@ func (a *Activities) moved(ctx context.Context, po *v1alpha1.Plan, w *work) ([]s
 // refreshed is what a resource that the plan leaves alone is recorded as once the plan is begun: what was read of it. ok is false
 // when it is recorded already, or moved.
 func (a *Activities) refreshed(ctx context.Context, c *ledger.Change) (addr lang.Address, v cty.Value, ok bool, err error) {
-	if !idle(c) || c.Mode != "" || !c.Refreshed.Exists() {
+	if !changesNothing(c) || c.Mode != "" || !c.Refreshed.Exists() {
 		return addr, v, false, nil
 	}
 	rec, err := a.Ledger.Instance(ctx, c.Object)
-	if err != nil || rec.Intent != nil || rec.Digest() != c.Bound.State {
+	if err != nil || rec.Intent != nil || rec.Digest() != c.Preconditions.State {
 		return addr, v, false, err
 	}
 	if addr, err = lang.ParseAddress(c.Address); err != nil {
@@ -140,7 +140,7 @@ type verifier struct {
 
 	// mu guards configs.
 	mu      sync.Mutex
-	configs *settings
+	configs *providerConfigCache
 }
 
 // verify returns a *staleError when a change is not the one that was planned any more.
@@ -163,7 +163,7 @@ func (v *verifier) verify(ctx context.Context, c *ledger.Change) error {
 			return err
 		}
 		if rec := n.record; rec.Intent != nil {
-			if _, err := s.inherits(ctx, rec); err != nil {
+			if _, err := s.takesOverIntent(ctx, rec); err != nil {
 				return err
 			}
 		}
@@ -172,9 +172,9 @@ func (v *verifier) verify(ctx context.Context, c *ledger.Change) error {
 	case c.Deposed != "":
 		return v.verifyOld(ctx, c, n)
 	case r.mode != v1alpha1.ModeManaged:
-		err = s.unmoved(r, nil)
+		err = s.checkStale(r, nil)
 	default:
-		if err = s.unmoved(r, n.record); err == nil {
+		if err = s.checkStale(r, n.record); err == nil {
 			err = v.verifyFrom(ctx, c)
 		}
 	}
@@ -194,7 +194,7 @@ func (v *verifier) verifyOld(ctx context.Context, c *ledger.Change, n *node) err
 	switch {
 	case old == nil:
 		return &staleError{"another plan destroyed it"}
-	case old.Digest() != c.Bound.State:
+	case old.Digest() != c.Preconditions.State:
 		return &staleError{"the recorded state moved after the plan was made"}
 	case n.entry.Package.Version != c.ProviderVersion:
 		return &staleError{fmt.Sprintf("the provider is now version %s, and the plan was made with %s", n.entry.Package.Version, c.ProviderVersion)}
@@ -206,14 +206,14 @@ func (v *verifier) verifyOld(ctx context.Context, c *ledger.Change, n *node) err
 
 // verifyFrom looks at the record that a change takes over.
 func (v *verifier) verifyFrom(ctx context.Context, c *ledger.Change) error {
-	if c.Bound.From == nil {
+	if c.Preconditions.From == nil {
 		return nil
 	}
-	from, err := v.Ledger.Instance(ctx, *c.Bound.From)
+	from, err := v.Ledger.Instance(ctx, *c.Preconditions.From)
 	if err != nil {
 		return err
 	}
-	if from.Digest() != c.Bound.FromState || from.Intent != nil {
+	if from.Digest() != c.Preconditions.FromState || from.Intent != nil {
 		return &staleError{fmt.Sprintf("the state of %s moved after the plan was made", c.PreviousAddress)}
 	}
 	return nil
@@ -235,7 +235,7 @@ func (v *verifier) configured(ctx context.Context, name string) error {
 // with.
 func (v *verifier) verifyConfig(ctx context.Context, c *ledger.Change, n *node) error {
 	v.mu.Lock()
-	found, err := v.configs.of(n)
+	found, err := v.configs.forNode(n)
 	if err == nil {
 		err = n.configure(v.configs) // what it refers to is part of what the change refers to
 	}
@@ -252,7 +252,7 @@ func (v *verifier) verifyConfig(ctx context.Context, c *ledger.Change, n *node) 
 		return &staleError{fmt.Sprintf("the ProviderConfig %q, which the plan was made with, does not exist any more", c.ProviderConfig)}
 	case name != c.ProviderConfig:
 		return &staleError{fmt.Sprintf("it would be made with the ProviderConfig %q, and the plan was made with %q", name, c.ProviderConfig)}
-	case found != nil && found.told && c.ConfigVersion != "" && found.version != c.ConfigVersion:
+	case found != nil && found.versionKnown && c.ConfigVersion != "" && found.version != c.ConfigVersion:
 		return configMoved(name)
 	case c.Action == v1alpha1.ActionReplace && n.record.Exists():
 		return v.configured(ctx, n.record.ProviderConfig)
@@ -289,12 +289,12 @@ func (v *verifier) verifyReferred(ctx context.Context, c *ledger.Change, n *node
 // change be.
 func (pr *proposal) refer(ctx context.Context, c *ledger.Change, r *resource) error {
 	c.Referred = nil
-	if idle(c) || c.Deposed != "" || r.deleting || pr.plan.Spec.Destroy || pr.plan.Spec.RefreshOnly {
+	if changesNothing(c) || c.Deposed != "" || r.deleting || pr.plan.Spec.Destroy || pr.plan.Spec.RefreshOnly {
 		return nil
 	}
 	pr.configuring.Lock()
 	if pr.configs == nil {
-		pr.configs, pr.functions = pr.settings(ctx, pr.plan), pr.signatures()
+		pr.configs, pr.functions = pr.providerConfigs(ctx, pr.plan), pr.signatures()
 	}
 	n := &node{resource: r, record: &ledger.Instance{Object: r.ref}, wanted: true}
 	err := n.configure(pr.configs)
@@ -305,7 +305,7 @@ func (pr *proposal) refer(ctx context.Context, c *ledger.Change, r *resource) er
 	n.parse(pr.functions)
 	changing := map[string]bool{}
 	for _, j := range c.DependsOn {
-		changing[pr.all[j].Address] = changing[pr.all[j].Address] || !idle(pr.all[j])
+		changing[pr.all[j].Address] = changing[pr.all[j].Address] || !changesNothing(pr.all[j])
 	}
 	for addr, refs := range n.referred() {
 		if changing[addr.String()] {

@@ -16,7 +16,7 @@ import (
 )
 
 // estate is a pair of things that stand on each other, one beside them, and one that the pair reads.
-func (tn *town) estate(a, b, c string) {
+func (tn *crashScenario) estate(a, b, c string) {
 	tn.put("test-thing/net", m{"name": "net", "size": "1"}, nil)
 	tn.put("test-thing/a", m{"name": a, "size": "${test_thing.net.size}"}, nil)
 	tn.put("test-thing/b", m{"name": b, "size": "1", "uses": "${test_thing.a.id}"}, nil)
@@ -26,8 +26,8 @@ func (tn *town) estate(a, b, c string) {
 // TestWhatMovedIsFoundBeforeAnythingIsApplied moves, one by one, all that the replace of a is bound to. Nothing of the pair may be
 // destroyed then; a partial approval applies the change of c, and another applies nothing.
 func TestWhatMovedIsFoundBeforeAnythingIsApplied(t *testing.T) {
-	state := func(change func(*ledger.Instance), name string) func(*town) {
-		return func(tn *town) {
+	state := func(change func(*ledger.Instance), name string) func(*crashScenario) {
+		return func(tn *crashScenario) {
 			rec := tn.recordOf(name)
 			change(rec)
 			if err := tn.Ledger.Save(tn.t.Context(), rec); err != nil {
@@ -36,18 +36,18 @@ func TestWhatMovedIsFoundBeforeAnythingIsApplied(t *testing.T) {
 		}
 	}
 	for name, test := range map[string]struct {
-		move func(*town)
+		move func(*crashScenario)
 		why  string
 	}{
-		"the object was changed":                     {func(tn *town) { tn.put("test-thing/a", m{"name": "a", "size": "1"}, nil) }, "the object was changed"},
-		"the object was marked for deletion":         {func(tn *town) { tn.delete("test-thing/a") }, "marked for deletion"},
-		"the object is gone":                         {func(tn *town) { delete(tn.objects, "team:test-thing/a") }, "the object was deleted"},
-		"the object is another one of the same name": {func(tn *town) { tn.objects["team:test-thing/a"].SetUID("another") }, "the object was deleted"},
+		"the object was changed":                     {func(tn *crashScenario) { tn.put("test-thing/a", m{"name": "a", "size": "1"}, nil) }, "the object was changed"},
+		"the object was marked for deletion":         {func(tn *crashScenario) { tn.delete("test-thing/a") }, "marked for deletion"},
+		"the object is gone":                         {func(tn *crashScenario) { delete(tn.objects, "team:test-thing/a") }, "the object was deleted"},
+		"the object is another one of the same name": {func(tn *crashScenario) { tn.objects["team:test-thing/a"].SetUID("another") }, "the object was deleted"},
 		"the state moved":                            {state(func(rec *ledger.Instance) { rec.Tainted = true }, "test-thing/a"), "the recorded state moved"},
 		"another plan is at it":                      {state(func(rec *ledger.Instance) { rec.Intent = &ledger.Intent{Plan: "p0", Action: v1alpha1.ActionCreate} }, "test-thing/a"), "another plan is changing it"},
-		"the ProviderConfig says something else":     {func(tn *town) { tn.configs["team/default"].Spec.SecretRefs = []v1alpha1.SecretArgument{{}} }, "was changed after the plan was made"},
-		"the ProviderConfig is gone":                 {func(tn *town) { delete(tn.configs, "team/default") }, "does not exist any more"},
-		"the provider is of another version": {func(tn *town) {
+		"the ProviderConfig says something else":     {func(tn *crashScenario) { tn.configs["team/default"].Spec.SecretRefs = []v1alpha1.SecretArgument{{}} }, "was changed after the plan was made"},
+		"the ProviderConfig is gone":                 {func(tn *crashScenario) { delete(tn.configs, "team/default") }, "does not exist any more"},
+		"the provider is of another version": {func(tn *crashScenario) {
 			tn.Catalog.Put(catalog.Entry{Name: "test", Schema: cloudSchema(), Package: provider.Package{Version: "2.0.0"}})
 		}, "version 2.0.0"},
 		"a value that it refers to moved": {state(func(rec *ledger.Instance) {
@@ -56,7 +56,7 @@ func TestWhatMovedIsFoundBeforeAnythingIsApplied(t *testing.T) {
 	} {
 		for _, partial := range []bool{false, true} {
 			t.Run(name, func(t *testing.T) {
-				tn := newTown(t)
+				tn := newCrashScenario(t)
 				tn.config(nil)
 				tn.data["configmaps/team/settings"] = map[string][]byte{"size": []byte("1")}
 				tn.estate("a", "b", "c")
@@ -98,7 +98,7 @@ func TestWhatMovedIsFoundBeforeAnythingIsApplied(t *testing.T) {
 
 // TestAnUnrelatedEditVoidsNothing changes what no change of the plan refers to.
 func TestAnUnrelatedEditVoidsNothing(t *testing.T) {
-	tn := newTown(t)
+	tn := newCrashScenario(t)
 	tn.data["configmaps/team/settings"] = map[string][]byte{"size": []byte("1")}
 	tn.estate("a", "b", "c")
 	tn.apply()
@@ -121,7 +121,7 @@ func TestAnUnrelatedEditVoidsNothing(t *testing.T) {
 
 // TestCancelBeforeItIsBegun cancels a plan that was approved, before and while it is begun.
 func TestCancelBeforeItIsBegun(t *testing.T) {
-	tn := newTown(t)
+	tn := newCrashScenario(t)
 	things("a", "b")(tn)
 	run := tn.newRun()
 	tn.until(run, beginning)
@@ -141,7 +141,7 @@ func TestCancelBeforeItIsBegun(t *testing.T) {
 func TestAPartialPlanKilledAnywhere(t *testing.T) {
 	for _, lane := range []bool{false, true} {
 		for at := 0; ; at++ {
-			tn := newTown(t)
+			tn := newCrashScenario(t)
 			tn.lane = lane
 			things("a", "b", "c", "d")(tn)
 			tn.put("test-thing/b", m{"name": "b", "size": "1", "uses": "${test_thing.a.id}"}, nil)

@@ -56,7 +56,7 @@ func newWorld(t *testing.T) *world {
 		Objects: fakeObjects{w}, Configs: fakeConfigs{w}, Access: fakeAccess{w}, Catalog: c,
 		Ledger: ledger.New(&store{entries: map[string]ledger.Entry{}}), Logger: slog.New(slog.DiscardHandler),
 	})
-	w.lend = func(context.Context, catalog.Entry, provider.Configuration) (tfprotov6.ProviderServer, func(), error) {
+	w.source = func(context.Context, catalog.Entry, provider.Configuration) (tfprotov6.ProviderServer, func(), error) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.lent++
@@ -183,7 +183,7 @@ func changeOf(r *resource, index int32, dependsOn ...int32) *ledger.Change {
 	c := &ledger.Change{}
 	c.Index, c.Address, c.Type, c.Object, c.DependsOn = index, r.addr.String(), r.addr.Type, r.ref, dependsOn
 	if r.mode != v1alpha1.ModeManaged {
-		c.Mode, c.Awaits = r.mode, dependsOn
+		c.Mode, c.ReadAfter = r.mode, dependsOn
 	}
 	return c
 }

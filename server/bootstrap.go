@@ -55,7 +55,7 @@ func ensureNamespace(ctx context.Context, client kubernetes.Interface, name stri
 }
 
 // startKubernetesControllers runs what an API server is incomplete without: the removal of what is deleted, namespaces among it, and
-// Kubernetes' controller that gathers the rules of aggregated roles.
+// Kubernetes' controller that collects the rules of aggregated roles.
 func (s *Server) startKubernetesControllers(ctx genericapiserver.PostStartHookContext) error {
 	metadataClient, err := metadata.NewForConfig(s.config.generic.LoopbackClientConfig)
 	if err != nil {

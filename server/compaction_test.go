@@ -20,7 +20,7 @@ import (
 // must learn that it has to list anew. The watch cache of built-in kinds knows old versions for longer than a test can wait; see the
 // next test.
 func TestCompactedVersionsAreExpired(t *testing.T) {
-	s := startT(t, server.Config{DataDir: t.TempDir(), Join: rooms, Compaction: storage.Compaction{Interval: 100 * time.Millisecond, Retain: 1}})
+	s := startT(t, server.Config{DataDir: t.TempDir(), Wire: testWiring, Compaction: storage.Compaction{Interval: 100 * time.Millisecond, Retain: 1}})
 	for _, k := range servedKinds(t, s.admin()) {
 		if !k.provided() {
 			continue
@@ -59,7 +59,7 @@ func TestCompactedVersionsAreExpired(t *testing.T) {
 
 // TestCompactedVersionsOfBuiltInKindsAreExpired asks a server that started again, whose watch cache knows no old versions.
 func TestCompactedVersionsOfBuiltInKindsAreExpired(t *testing.T) {
-	config := server.Config{DataDir: t.TempDir(), Join: rooms, Compaction: storage.Compaction{Interval: 100 * time.Millisecond, Retain: 1}}
+	config := server.Config{DataDir: t.TempDir(), Wire: testWiring, Compaction: storage.Compaction{Interval: 100 * time.Millisecond, Retain: 1}}
 	s := startT(t, config)
 	type position struct {
 		kind                  apiKind

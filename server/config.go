@@ -67,8 +67,8 @@ type Config struct {
 	// Audit nil means no audit.
 	Audit  *genericoptions.AuditOptions
 	Logger *slog.Logger
-	// Join connects the rooms that this package does not know; see wire.go. Nil leaves them empty.
-	Join func(context.Context, *House) (Rooms, error)
+	// Wire connects the packages that this one does not import; see wire.go. Nil leaves the Wiring empty.
+	Wire func(context.Context, *Components) (Wiring, error)
 }
 
 // completedConfig holds what is open: New takes it over, and a failed New closes it.

@@ -18,7 +18,7 @@ import (
 const namespaces = "namespaces"
 
 const (
-	// settlePause bounds how often what is being deleted is looked at while things change, and gathers changes that come together.
+	// settlePause bounds how often deletions are checked while things change, and joins changes that come together.
 	settlePause = 200 * time.Millisecond
 	// settleRetry is when a look that failed is repeated.
 	settleRetry = 5 * time.Second

@@ -23,8 +23,8 @@ func TestRequestsWaitUntilAllKindsAreServed(t *testing.T) {
 	dir := t.TempDir()
 	for round := range 2 {
 		var ready, served atomic.Bool
-		s, err := launch(t.Context(), server.Config{DataDir: dir, Join: func(ctx context.Context, h *server.House) (server.Rooms, error) {
-			return server.Rooms{
+		s, err := launch(t.Context(), server.Config{DataDir: dir, Wire: func(ctx context.Context, h *server.Components) (server.Wiring, error) {
+			return server.Wiring{
 				Ready: func() error {
 					if !ready.Load() || !served.Load() {
 						return errors.New("not yet")

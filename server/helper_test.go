@@ -66,7 +66,7 @@ func runTests(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	shared, err = start(context.Background(), server.Config{
-		DataDir: filepath.Join(dir, "data"), TokenAuthFile: tokenFile, Join: rooms,
+		DataDir: filepath.Join(dir, "data"), TokenAuthFile: tokenFile, Wire: testWiring,
 	})
 	if err != nil {
 		return 1, err
@@ -86,12 +86,12 @@ type instance struct {
 // verifications are what an approval of a plan would let happen, by the UID of the plan.
 var verifications sync.Map
 
-// rooms answer as the real ones would: what is named "used" is in use. The kinds of the provider "sim" are served.
-func rooms(_ context.Context, h *server.House) (server.Rooms, error) {
+// testWiring answers as the real wiring would: an object named "used" is in use. The kinds of the provider "sim" are served.
+func testWiring(_ context.Context, h *server.Components) (server.Wiring, error) {
 	if err := h.Kinds.Set(sim()); err != nil {
-		return server.Rooms{}, err
+		return server.Wiring{}, err
 	}
-	return server.Rooms{
+	return server.Wiring{
 		Query:       answerQuery,
 		SaveObjects: kept.save,
 		Verify: func(_ context.Context, p *v1alpha1.Plan) (registry.Verification, error) {

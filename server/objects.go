@@ -37,7 +37,7 @@ const judgeAtOnce = 8
 
 // objects judges a chunk of the objects of a speculative plan as if its author recorded them, and keeps them for the plan.
 func (s *Server) objects(ctx context.Context, p *v1alpha1.Plan, chunk v1alpha1.PlanObjectsSpec) ([]v1alpha1.PlanObjectResult, int, error) {
-	if s.rooms.SaveObjects == nil {
+	if s.wiring.SaveObjects == nil {
 		return nil, 0, errors.New("keep objects of plan: this server makes no plans")
 	}
 	who, ok := request.UserFrom(ctx)
@@ -72,7 +72,7 @@ func (s *Server) objects(ctx context.Context, p *v1alpha1.Plan, chunk v1alpha1.P
 			kept = append(kept, *d)
 		}
 	}
-	uploaded, err := s.rooms.SaveObjects(ctx, p.UID, chunk.Chunk, kept, chunk.Complete)
+	uploaded, err := s.wiring.SaveObjects(ctx, p.UID, chunk.Chunk, kept, chunk.Complete)
 	return results, uploaded, err
 }
 

@@ -36,12 +36,12 @@ type Server struct {
 	kinds     *kinds.Kinds
 	engine    *engine.Engine
 	gate      *gate
-	rooms     Rooms
+	wiring    Wiring
 	deletions *deletions
 	// emptier empties a deleted namespace that has no resources any more, and dynamic reaches resources; both are made at the start.
 	emptier    namespacedeletion.NamespacedResourcesDeleterInterface
 	dynamic    dynamic.Interface
-	running    atomic.Bool // rooms run
+	running    atomic.Bool // Wiring.Run was called
 	background sync.WaitGroup
 }
 
@@ -88,8 +88,8 @@ func (c CompletedConfig) New(ctx context.Context) (_ *Server, err error) {
 	if err := s.addEngine(); err != nil {
 		return nil, err
 	}
-	if c.Join != nil {
-		s.rooms, err = c.Join(ctx, &House{
+	if c.Wire != nil {
+		s.wiring, err = c.Wire(ctx, &Components{
 			DataDir:          c.DataDir,
 			ProviderMirrors:  c.ProviderMirrors,
 			NetworkMirror:    c.NetworkMirror,
@@ -106,8 +106,8 @@ func (c CompletedConfig) New(ctx context.Context) (_ *Server, err error) {
 			return nil, err
 		}
 	}
-	if s.rooms.Ready != nil {
-		if err := s.generic.AddReadyzChecks(healthz.NamedCheck("rooms", func(*http.Request) error { return s.rooms.Ready() })); err != nil {
+	if s.wiring.Ready != nil {
+		if err := s.generic.AddReadyzChecks(healthz.NamedCheck("kinds", func(*http.Request) error { return s.wiring.Ready() })); err != nil {
 			return nil, fmt.Errorf("add readiness check: %w", err)
 		}
 	}
@@ -213,11 +213,11 @@ func (s *Server) work(ctx context.Context) error {
 		return fmt.Errorf("start engine: %w", err)
 	}
 	s.running.Store(true)
-	if s.rooms.Run == nil {
+	if s.wiring.Run == nil {
 		<-ctx.Done()
 		return nil
 	}
-	if err := s.rooms.Run(ctx); err != nil && ctx.Err() == nil {
+	if err := s.wiring.Run(ctx); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("run controllers: %w", err)
 	}
 	return nil
@@ -227,8 +227,8 @@ func (s *Server) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
 	var errs []error
-	if s.rooms.Close != nil {
-		errs = append(errs, s.rooms.Close(ctx))
+	if s.wiring.Close != nil {
+		errs = append(errs, s.wiring.Close(ctx))
 	}
 	errs = append(errs, s.engine.Stop(ctx))
 	s.kinds.Close()

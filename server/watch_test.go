@@ -35,7 +35,7 @@ func simNetwork(name string) *unstructured.Unstructured {
 // TestInformersOpenAndCloseTogether opens informers of all kinds and closes them at one moment, as a client does that exits,
 // and then wants the next watch to see the next write.
 func TestInformersOpenAndCloseTogether(t *testing.T) {
-	s := startT(t, server.Config{DataDir: t.TempDir(), Join: manyKinds(31)})
+	s := startT(t, server.Config{DataDir: t.TempDir(), Wire: manyKinds(31)})
 	all := watchable(t, s)
 	client := objects(t, s.admin())
 	for round := range 8 {
@@ -62,13 +62,13 @@ func TestInformersOpenAndCloseTogether(t *testing.T) {
 }
 
 // manyKinds serves a provider with as many types.
-func manyKinds(count int) func(context.Context, *server.House) (server.Rooms, error) {
-	return func(_ context.Context, h *server.House) (server.Rooms, error) {
+func manyKinds(count int) func(context.Context, *server.Components) (server.Wiring, error) {
+	return func(_ context.Context, h *server.Components) (server.Wiring, error) {
 		p := sim()
 		for i := len(p.Schema.Resources); i < count; i++ {
 			p.Schema.Resources[fmt.Sprintf("sim_type%d", i)] = p.Schema.Resources["sim_network"]
 		}
-		return server.Rooms{}, h.Kinds.Set(p)
+		return server.Wiring{}, h.Kinds.Set(p)
 	}
 }
 

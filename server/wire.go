@@ -20,8 +20,8 @@ import (
 	"github.com/hykube/hykube/server/storage"
 )
 
-// House is what the server offers to the rooms that Config.Join connects.
-type House struct {
+// Components is what the server offers to the packages that Config.Wire connects.
+type Components struct {
 	// DataDir is the server's directory.
 	DataDir string
 	// ProviderMirrors and then NetworkMirror, if it is set, are looked at before any registry.
@@ -30,7 +30,7 @@ type House struct {
 	// PlanHistoryLimit and PlanHistoryAge bound which finished plans are kept; 0 is no bound.
 	PlanHistoryLimit int
 	PlanHistoryAge   time.Duration
-	// Loopback reaches this server as system:apiserver. It serves once Rooms.Run is called, not before.
+	// Loopback reaches this server as system:apiserver. It serves once Wiring.Run is called, not before.
 	Loopback *rest.Config
 	// KV is where the ledger is kept.
 	KV *storage.KV
@@ -38,13 +38,13 @@ type House struct {
 	Objects *storage.Objects
 	// Kinds serves the providers' kinds.
 	Kinds *kinds.Kinds
-	// Engine is Temporal; its Client is there once Rooms.Run is called.
+	// Engine is Temporal; its Client is there once Wiring.Run is called.
 	Engine *engine.Engine
 	Logger *slog.Logger
 }
 
-// Rooms is what Config.Join connects. Every field may be nil.
-type Rooms struct {
+// Wiring is what Config.Wire connects. Every field may be nil.
+type Wiring struct {
 	// InUse says how many living resources need a Namespace, a Provider, a ProviderConfig, a Secret or a ConfigMap, and names one.
 	InUse registry.InUseFunc
 	// Named says whether anything names such an object; nil asks InUse.
@@ -77,80 +77,80 @@ type Rooms struct {
 	Close func(context.Context) error
 }
 
-// The funcs below ask the rooms at the time of the request: rooms are connected after the handlers are made.
+// The functions below ask the wiring at the time of the request: Config.Wire runs after the handlers are made.
 
 func (s *Server) inUse(ctx context.Context, obj metav1.Object) (int, string, error) {
-	if s.rooms.InUse == nil {
+	if s.wiring.InUse == nil {
 		return 0, "", nil
 	}
-	return s.rooms.InUse(ctx, obj)
+	return s.wiring.InUse(ctx, obj)
 }
 
 func (s *Server) named(ctx context.Context, obj metav1.Object) (bool, error) {
-	if s.rooms.Named == nil {
+	if s.wiring.Named == nil {
 		count, _, err := s.inUse(ctx, obj)
 		return count > 0, err
 	}
-	return s.rooms.Named(ctx, obj)
+	return s.wiring.Named(ctx, obj)
 }
 
-// borrow asks about the references of a ProviderConfig that reach out of its namespace, or to ConfigMaps and Secrets.
-func (s *Server) borrow(ctx context.Context, who user.Info, cfg *v1alpha1.ProviderConfig) ([]string, error) {
+// authorizeReferences asks about the references of a ProviderConfig that reach out of its namespace, or to ConfigMaps and Secrets.
+func (s *Server) authorizeReferences(ctx context.Context, who user.Info, cfg *v1alpha1.ProviderConfig) ([]string, error) {
 	return s.kinds.MayRefer(ctx, who, cfg.Namespace, catalog.References(cfg))
 }
 
 func (s *Server) changes(ctx context.Context, plan *v1alpha1.Plan, limit int, cont string) (*v1alpha1.PlanChangeList, error) {
-	if s.rooms.Changes == nil {
+	if s.wiring.Changes == nil {
 		return nil, errors.New("list changes of plan: this server makes no plans")
 	}
-	return s.rooms.Changes(ctx, plan, limit, cont)
+	return s.wiring.Changes(ctx, plan, limit, cont)
 }
 
 func (s *Server) verify(ctx context.Context, plan *v1alpha1.Plan) (registry.Verification, error) {
-	if s.rooms.Verify == nil {
+	if s.wiring.Verify == nil {
 		return registry.Verification{}, errors.New("verify plan: this server makes no plans")
 	}
-	return s.rooms.Verify(ctx, plan)
+	return s.wiring.Verify(ctx, plan)
 }
 
 func (s *Server) state(ctx context.Context, obj metav1.Object, kind kinds.Kind) ([]byte, error) {
-	if s.rooms.State == nil {
+	if s.wiring.State == nil {
 		return nil, nil
 	}
-	return s.rooms.State(ctx, obj, kind)
+	return s.wiring.State(ctx, obj, kind)
 }
 
 func (s *Server) taint(ctx context.Context, obj metav1.Object, kind kinds.Kind, tainted bool) error {
-	if s.rooms.Taint == nil {
+	if s.wiring.Taint == nil {
 		return errors.New("taint: this server keeps no states")
 	}
-	return s.rooms.Taint(ctx, obj, kind, tainted)
+	return s.wiring.Taint(ctx, obj, kind, tainted)
 }
 
 func (s *Server) deletion(ctx context.Context, obj metav1.Object, kind kinds.Kind) (kinds.Deletion, error) {
-	if s.rooms.Deletion == nil {
+	if s.wiring.Deletion == nil {
 		return kinds.Deletion{}, nil
 	}
-	return s.rooms.Deletion(ctx, obj, kind)
+	return s.wiring.Deletion(ctx, obj, kind)
 }
 
 func (s *Server) undelete(ctx context.Context, obj metav1.Object, kind kinds.Kind, clear func(kinds.Undeleted) error, mark func() error) error {
-	if s.rooms.Undelete == nil {
+	if s.wiring.Undelete == nil {
 		return clear(kinds.UndeletedUnplanned)
 	}
-	return s.rooms.Undelete(ctx, obj, kind, clear, mark)
+	return s.wiring.Undelete(ctx, obj, kind, clear, mark)
 }
 
 func (s *Server) query(ctx context.Context, who v1alpha1.Identity, q *v1alpha1.Query) error {
-	if s.rooms.Query == nil {
+	if s.wiring.Query == nil {
 		return errors.New("this server asks no providers")
 	}
-	return s.rooms.Query(ctx, who, q)
+	return s.wiring.Query(ctx, who, q)
 }
 
 func (s *Server) evaluate(ctx context.Context, who v1alpha1.Identity, e *v1alpha1.Evaluation) error {
-	if s.rooms.Evaluate == nil {
+	if s.wiring.Evaluate == nil {
 		return errors.New("this server keeps no records")
 	}
-	return s.rooms.Evaluate(ctx, who, e)
+	return s.wiring.Evaluate(ctx, who, e)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/hykube/hykube/internal/plan"
 )
 
-// hands are activities that do what a test says and remember what they were asked.
+// hands are activities that follow a test's script and record their calls.
 type hands struct {
 	survey  func() (Surveyed, error)
 	propose func() error

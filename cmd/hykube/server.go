@@ -31,7 +31,7 @@ Web UI. It makes its certificates at the first start and writes admin.kubeconfig
 			if err != nil {
 				return err
 			}
-			config.Join = join
+			config.Wire = wire
 			completed, err := config.Complete(cmd.Context())
 			if err != nil {
 				return err

@@ -106,7 +106,7 @@ func (c *Catalog) Providers(terraformType string) []string {
 // TypeNames lists every managed resource type of every installed provider, sorted.
 func (c *Catalog) TypeNames() []string { return c.TypeNamesOf(v1alpha1.ModeManaged) }
 
-// Unconfigured lends a process of the provider that nobody configured, for its functions.
+// Unconfigured returns a process of the provider that was not configured, for its functions.
 func (c *Catalog) Unconfigured(ctx context.Context, e Entry) (*provider.Lease, error) {
 	return c.pool.Unconfigured(ctx, e.Package)
 }

@@ -118,7 +118,7 @@ func (c *Catalog) Configuration(ctx context.Context, e Entry, cfg *v1alpha1.Prov
 	return provider.Configuration{Key: hex.EncodeToString(sum[:]), Config: value, Ephemeral: ephemeral}, nil
 }
 
-// Acquire lends a process of the provider under a configuration.
+// Acquire returns a process of the provider under a configuration.
 func (c *Catalog) Acquire(ctx context.Context, e Entry, conf provider.Configuration) (*provider.Lease, error) {
 	lease, err := c.pool.Acquire(ctx, e.Package, conf)
 	if ce, ok := errors.AsType[*provider.ConfigError](err); ok {

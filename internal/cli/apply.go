@@ -99,7 +99,7 @@ func canAsk(s *session, autoApprove, stdin bool, verb string) error {
 }
 
 func (o *applyOptions) Run(ctx context.Context) error {
-	j := &journey{session: o.session, autoApprove: o.autoApprove, partial: o.partial, full: o.full, question: "Do you want to perform these actions?", began: time.Now(), waitTimeout: o.wait}
+	j := &planAndApply{session: o.session, autoApprove: o.autoApprove, partial: o.partial, full: o.full, question: "Do you want to perform these actions?", began: time.Now(), waitTimeout: o.wait}
 	spec := v1alpha1.PlanSpec{}
 	if err := o.planning.fill(&spec); err != nil {
 		return err
@@ -116,7 +116,7 @@ func (o *applyOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return (&fileApply{journey: j, files: &o.files, set: set, ms: ms, want: func(rs []recorded) []wanted {
+	return (&fileApply{planAndApply: j, files: &o.files, set: set, ms: ms, want: func(rs []recorded) []wanted {
 		return o.plansOf(rs, &o.planning, o.all, "apply", spec)
 	}}).run(ctx)
 }

@@ -14,7 +14,7 @@ import (
 // fileApply applies files: it plans them as if they were recorded, asks, and on yes records them and applies what was shown. On
 // no it leaves nothing behind, but for prerequisites that were recorded after a yes of their own.
 type fileApply struct {
-	*journey
+	*planAndApply
 	files *fileFlags
 	set   *applySet // nil without --prune
 	ms    []manifest
@@ -133,7 +133,7 @@ func (a *fileApply) recordFirst(ctx context.Context, needs []prerequisite) error
 		names = append(names, fmt.Sprintf("%s %q", n.object.GetKind(), n.object.GetName()))
 	}
 	if !a.autoApprove {
-		ask := *a.journey
+		ask := *a.planAndApply
 		ask.question = fmt.Sprintf("No plan can be made before these are recorded: %s. Record them now?", strings.Join(names, ", "))
 		yes, err := ask.confirm()
 		if err != nil {

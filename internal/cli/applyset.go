@@ -95,8 +95,8 @@ func canBelong(gk schema.GroupKind) bool {
 	return resource
 }
 
-// join labels the objects of the files as members.
-func (a *applySet) join(ms []manifest) error {
+// addMembers labels the objects of the files as members.
+func (a *applySet) addMembers(ms []manifest) error {
 	var bad []error
 	for _, m := range ms {
 		labels := m.object.GetLabels()
@@ -153,8 +153,8 @@ func split(list string) []string {
 	return slices.DeleteFunc(strings.Split(list, ","), func(s string) bool { return s == "" })
 }
 
-// look reads the set, and finds the members that are not in the files. It refuses objects of the files that another set has.
-func (a *applySet) look(ctx context.Context, ms []manifest) error {
+// readMembers reads the set, and finds the members that are not in the files. It refuses objects of the files that another set has.
+func (a *applySet) readMembers(ctx context.Context, ms []manifest) error {
 	if err := a.read(ctx); err != nil {
 		return err
 	}

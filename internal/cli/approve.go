@@ -93,12 +93,12 @@ func (o *approveOptions) Run(ctx context.Context) error {
 	}
 	end, how, err := o.follow(ctx, p)
 	if errors.Is(err, errDetached) {
-		return (&journey{session: o.session}).detached([]*v1alpha1.Plan{p})
+		return (&planAndApply{session: o.session}).detached([]*v1alpha1.Plan{p})
 	}
 	if err != nil {
 		return err
 	}
-	return o.conclude(ctx, end, how, time.Since(began), planAnew(end))
+	return o.printSummary(ctx, end, how, time.Since(began), planAnew(end))
 }
 
 func decisionWord(d v1alpha1.Decision) string {

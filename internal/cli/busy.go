@@ -17,7 +17,7 @@ import (
 const defaultWait = 10 * time.Minute
 
 // planInTurn makes plans. While other plans are changing what they would change, it waits for those, and makes the plans anew.
-func (j *journey) planInTurn(ctx context.Context, want []wanted) ([]*v1alpha1.Plan, error) {
+func (j *planAndApply) planInTurn(ctx context.Context, want []wanted) ([]*v1alpha1.Plan, error) {
 	began := time.Now()
 	for {
 		plans, err := j.plan(ctx, want)
@@ -38,7 +38,7 @@ func (j *journey) planInTurn(ctx context.Context, want []wanted) ([]*v1alpha1.Pl
 }
 
 // busy waits until the plans that are in the way have ended, and says whether there were any.
-func (j *journey) busy(ctx context.Context, plans []*v1alpha1.Plan, began time.Time) (bool, error) {
+func (j *planAndApply) busy(ctx context.Context, plans []*v1alpha1.Plan, began time.Time) (bool, error) {
 	var told []string
 	waited := false
 	for _, p := range plans {
@@ -72,7 +72,7 @@ func (j *journey) busy(ctx context.Context, plans []*v1alpha1.Plan, began time.T
 }
 
 // nameOf finds the name of a plan; empty when there is none any more.
-func (j *journey) nameOf(ctx context.Context, namespace string, ref v1alpha1.PlanReference) (string, error) {
+func (j *planAndApply) nameOf(ctx context.Context, namespace string, ref v1alpha1.PlanReference) (string, error) {
 	if ref.Name != "" {
 		return ref.Name, nil
 	}
@@ -89,7 +89,7 @@ func (j *journey) nameOf(ctx context.Context, namespace string, ref v1alpha1.Pla
 }
 
 // awaitEnd waits until a plan has ended, or the time is over.
-func (j *journey) awaitEnd(ctx context.Context, namespace, name string, ref v1alpha1.PlanReference, left time.Duration) error {
+func (j *planAndApply) awaitEnd(ctx context.Context, namespace, name string, ref v1alpha1.PlanReference, left time.Duration) error {
 	p := &v1alpha1.Plan{}
 	err := j.hykube.Get().Namespace(namespace).Resource("plans").Name(name).Do(ctx).Into(p)
 	if apierrors.IsNotFound(err) || err == nil && (p.UID != ref.UID || finished(p)) {

@@ -79,7 +79,7 @@ func (o *cancelOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := o.conclude(ctx, end, how, time.Since(began), planAnew(end)); ExitCode(err) == ExitError && end.Status.Cancel != nil {
+	if err := o.printSummary(ctx, end, how, time.Since(began), planAnew(end)); ExitCode(err) == ExitError && end.Status.Cancel != nil {
 		return nil // that is what was asked for
 	} else if err != nil {
 		return err

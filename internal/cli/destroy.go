@@ -80,7 +80,7 @@ func (o *destroyOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	j := &journey{session: o.session, autoApprove: o.autoApprove, partial: o.partial, full: o.full, began: time.Now(), question: "Do you really want to destroy these resources? There is no undo."}
+	j := &planAndApply{session: o.session, autoApprove: o.autoApprove, partial: o.partial, full: o.full, began: time.Now(), question: "Do you really want to destroy these resources? There is no undo."}
 	return j.run(ctx, want)
 }
 

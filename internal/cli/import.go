@@ -167,7 +167,7 @@ func (o *importOptions) Run(ctx context.Context) error {
 		}
 		fmt.Fprintln(o.Out, k.long(o.target.name)+" configured")
 	}
-	j := &journey{session: o.session, autoApprove: o.autoApprove, full: o.full, began: time.Now(), gap: true, question: "Do you want to import this resource?"}
+	j := &planAndApply{session: o.session, autoApprove: o.autoApprove, full: o.full, began: time.Now(), gap: true, question: "Do you want to import this resource?"}
 	return j.run(ctx, []wanted{{ns, "import", v1alpha1.PlanSpec{Targets: []string{o.target.address()}}}})
 }
 

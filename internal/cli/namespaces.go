@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/hykube/hykube/api/v1alpha1"
-	"github.com/hykube/hykube/internal/spelling"
+	"github.com/hykube/hykube/internal/suggest"
 )
 
 // namespaces is the resource of namespaces.
@@ -132,7 +132,7 @@ func (s *session) noSuchNamespace(ctx context.Context, name string) error {
 			names = append(names, list.Items[i].GetName())
 		}
 	}
-	if near := spelling.Nearest(name, names); near != "" {
+	if near := suggest.Nearest(name, names); near != "" {
 		text += fmt.Sprintf(": did you mean -n %s?", near)
 	}
 	return errors.New(text)

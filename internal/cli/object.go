@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/hykube/hykube/api/v1alpha1"
-	"github.com/hykube/hykube/internal/spelling"
+	"github.com/hykube/hykube/internal/suggest"
 )
 
 // objects is what verbs that name single objects share.
@@ -68,7 +68,7 @@ func (s *session) kindOf(ctx context.Context, t target) (kind, error) {
 	case 1:
 		return found[0], nil
 	case 0:
-		if near := spelling.Nearest(t.kind(), names); near != "" {
+		if near := suggest.Nearest(t.kind(), names); near != "" {
 			return kind{}, fmt.Errorf("no provider has the kind %q: did you mean %q?", t.kind(), near)
 		}
 		return kind{}, fmt.Errorf("no provider has the kind %q: `kubectl hykube provider list` shows which are installed and ready, `kubectl hykube provider schema PROVIDER` what they have", t.kind())

@@ -104,7 +104,7 @@ func (o *planOptions) Run(ctx context.Context) error {
 	if o.destroy {
 		base = "destroy"
 	}
-	j := &journey{session: o.session, full: o.full, began: time.Now(), gap: len(o.files.paths) > 0}
+	j := &planAndApply{session: o.session, full: o.full, began: time.Now(), gap: len(o.files.paths) > 0}
 	plans, err := o.make(ctx, j, base)
 	if err != nil {
 		return err
@@ -149,7 +149,7 @@ func (o *planOptions) Run(ctx context.Context) error {
 	return o.end(failed, pending)
 }
 
-func (o *planOptions) make(ctx context.Context, j *journey, base string) ([]*v1alpha1.Plan, error) {
+func (o *planOptions) make(ctx context.Context, j *planAndApply, base string) ([]*v1alpha1.Plan, error) {
 	spec := v1alpha1.PlanSpec{Destroy: o.destroy, RefreshOnly: o.refreshOnly}
 	if err := o.planning.fill(&spec); err != nil {
 		return nil, err
@@ -230,7 +230,7 @@ func (o *planOptions) runObject(ctx context.Context) error {
 	quiet.Out, quiet.live = o.ErrOut, false
 	o.session.terminal = &quiet
 	defer func() { o.session.terminal = out }()
-	plans, err := o.make(ctx, &journey{session: o.session, began: time.Now()}, "plan")
+	plans, err := o.make(ctx, &planAndApply{session: o.session, began: time.Now()}, "plan")
 	if err != nil {
 		return err
 	}

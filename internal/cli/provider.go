@@ -17,7 +17,7 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diff"
-	"github.com/hykube/hykube/internal/spelling"
+	"github.com/hykube/hykube/internal/suggest"
 )
 
 func newProvider(s *session) *cobra.Command {
@@ -245,7 +245,7 @@ func (o *providerSchemaOptions) Run(ctx context.Context) error {
 			names = append(names, n)
 		}
 		m, _ := v1alpha1.ParseKind(o.kind)
-		if near := spelling.Nearest(o.kind, names); near != "" {
+		if near := suggest.Nearest(o.kind, names); near != "" {
 			return fmt.Errorf("provider %q has no %s %q: did you mean %q?", o.provider, modeWord(m), typeName(o.kind), typeName(near))
 		}
 		return fmt.Errorf("provider %q has no %s %q: `kubectl hykube provider schema %s` lists what it has", o.provider, modeWord(m), typeName(o.kind), o.provider)

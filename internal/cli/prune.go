@@ -71,7 +71,7 @@ func (f *pruneFlags) set(s *session, ms []manifest) (*applySet, error) {
 	if err != nil {
 		return nil, err
 	}
-	return set, set.join(ms)
+	return set, set.addMembers(ms)
 }
 
 // again is what to add to a command on the same files.

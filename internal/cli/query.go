@@ -23,7 +23,7 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diff"
-	"github.com/hykube/hykube/internal/spelling"
+	"github.com/hykube/hykube/internal/suggest"
 )
 
 type queryOptions struct {
@@ -296,7 +296,7 @@ func (s *session) queryable(ctx context.Context, spec v1alpha1.QuerySpec) (types
 
 // suggestion is "; did you mean ...?" for a name that is none: the one that is nearest, or those that it is a part of.
 func suggestion(name string, names []string) string {
-	if near := spelling.Nearest(name, names); near != "" {
+	if near := suggest.Nearest(name, names); near != "" {
 		return fmt.Sprintf("; did you mean %q?", near)
 	}
 	var out []string

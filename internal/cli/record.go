@@ -22,7 +22,7 @@ import (
 	"k8s.io/client-go/util/csaupgrade"
 
 	"github.com/hykube/hykube/api/v1alpha1"
-	"github.com/hykube/hykube/internal/spelling"
+	"github.com/hykube/hykube/internal/suggest"
 )
 
 const (
@@ -370,7 +370,7 @@ func (r *recorder) unknownKind(ctx context.Context, m manifest, cause error) err
 		if gvk.Version != v1alpha1.ResourceVersion {
 			return fmt.Errorf("%s: write apiVersion: %s/%s", head, gvk.Group, v1alpha1.ResourceVersion)
 		}
-		if near := spelling.Nearest(v1alpha1.KindOf(gvk.Kind), names); near != "" {
+		if near := suggest.Nearest(v1alpha1.KindOf(gvk.Kind), names); near != "" {
 			return fmt.Errorf("%s: did you mean %q? `kubectl hykube provider schema %s` lists the kinds of provider %q", head, near, provider, provider)
 		}
 		return fmt.Errorf("%s: provider %q has no such resource type; `kubectl hykube provider schema %s` lists those that it has", head, provider, provider)

@@ -62,6 +62,6 @@ func (o *refreshOptions) Run(ctx context.Context) error {
 	if err := flags.fill(&spec); err != nil {
 		return err
 	}
-	j := &journey{session: o.session, autoApprove: o.autoApprove, full: o.full, began: time.Now(), question: "Do you want to record this as the state of the infrastructure?"}
+	j := &planAndApply{session: o.session, autoApprove: o.autoApprove, full: o.full, began: time.Now(), question: "Do you want to record this as the state of the infrastructure?"}
 	return j.run(ctx, []wanted{{o.namespace, "refresh", spec}})
 }

@@ -59,7 +59,7 @@ func (s *session) speculate(ctx context.Context, ms []manifest, files *fileFlags
 		return sp, nil, err
 	}
 	if set != nil {
-		if err := set.look(ctx, ms); err != nil {
+		if err := set.readMembers(ctx, ms); err != nil {
 			return sp, nil, err
 		}
 		sp.ms = slices.Concat(ms, set.left)

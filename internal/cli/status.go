@@ -93,7 +93,7 @@ func (o *statusOptions) one(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			return o.conclude(ctx, end, how, time.Since(began), planAnew(end))
+			return o.printSummary(ctx, end, how, time.Since(began), planAnew(end))
 		}
 	}
 	w := tabwriter.NewWriter(o.Out, 0, 0, 2, ' ', 0)

@@ -56,7 +56,7 @@ func (t *terraformPlan) configure(c *v1alpha1.PlanChange) {
 // describe adds what the objects and the providers' schemas tell beside the changes. What cannot be read is left out: who
 // may read a plan need not be allowed to read every object.
 func (t *terraformPlan) describe(ctx context.Context) error {
-	l := newLibrary(t.session)
+	l := newObjectCache(t.session)
 	var want []wantedObject
 	for _, r := range t.config.RootModule.Resources {
 		want = append(want, wantedObject{keyOf(r.object), r.object.APIVersion, r.object.Kind})

@@ -1,3 +1,5 @@
+// Package diag has diagnostics: errors and warnings for people, which say what is wrong, in which field, and what to do about it.
+// It makes them of errors and of what providers answer, and writes the paths of fields.
 package diag
 
 import (
@@ -12,7 +14,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/hykube/hykube/api/v1alpha1"
-	"github.com/hykube/hykube/internal/spelling"
+	"github.com/hykube/hykube/internal/suggest"
 )
 
 // Summaries of diagnostics about a spec that callers tell apart.
@@ -143,7 +145,7 @@ func Sentence(s string) string {
 
 // DidYouMean ends a sentence about a name that does not exist; empty when nothing is near.
 func DidYouMean(name string, known []string) string {
-	if near := spelling.Nearest(name, known); near != "" {
+	if near := suggest.Nearest(name, known); near != "" {
 		return fmt.Sprintf(" Did you mean %q?", near)
 	}
 	return ""

@@ -1,3 +1,5 @@
+// Package graph orders nodes that depend on each other. Nodes are the integers 0..n-1, so that a hundred thousand of them cost a few
+// allocations. It finds cycles, what a node can reach, and hands out work as soon as all that it depends on is done.
 package graph
 
 import (

@@ -17,7 +17,7 @@ import (
 const functionTimeout = time.Minute
 
 // Functions makes the functions of a provider callable in expressions, under their full names, such as
-// "provider::sim::upper", where providerName is that of the Provider object. call lends a provider, which need not be
+// "provider::sim::upper", where providerName is that of the Provider object. call acquires a provider, which need not be
 // configured, and what it must be given back with. A nil call gives functions that can be checked and not called: every result
 // is unknown.
 func Functions(providerName string, s *schema.Provider, call func(context.Context) (tfprotov6.ProviderServer, func(), error)) lang.Functions {

@@ -43,7 +43,7 @@ func (p *parser) call(c *hclsyntax.FunctionCallExpr, field string) {
 		p.fail(columnField(field, c.NameRange), "Call to unknown function", "%s", p.noFunction(c.Name))
 		return
 	}
-	if p.opts.Settled && restless(c.Name) {
+	if p.opts.Settled && isImpure(c.Name) {
 		p.fail(columnField(field, c.NameRange), "Value known too late", "%s() gives its value when a plan is made or applied, and what stands here must be known before. Write the value itself.", c.Name)
 		return
 	}

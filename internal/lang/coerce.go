@@ -155,7 +155,7 @@ func (c *coercion) convert(a *schema.Attribute, v cty.Value, field string) cty.V
 		c.fail(field, SummaryPassOnly, "%s", PassOnlyText("The conversion to "+article(a.Type.FriendlyName()), missing))
 		return cty.UnknownVal(a.Type)
 	}
-	out, err := gather(v, lenient(a.Type, false))
+	out, err := convertCollection(v, lenient(a.Type, false))
 	if err != nil {
 		// The keys of a map that holds a secret may be secret, too.
 		if pe, ok := errors.AsType[cty.PathError](err); ok && (c.dry || !v.ContainsMarked()) {

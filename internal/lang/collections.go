@@ -16,9 +16,9 @@ const maxTypes = 200
 // maxMixed is how many elements a written list may have where their types differ in themselves.
 const maxMixed = 5000
 
-// gather converts a written list or object to a collection. It gives what convert.Convert does, which compares the elements' types
+// convertCollection converts a written list or object to a collection. It gives what convert.Convert does, which compares the elements' types
 // each with each, and takes minutes for a list of some ten thousand strings.
-func gather(v cty.Value, want cty.Type) (cty.Value, error) {
+func convertCollection(v cty.Value, want cty.Type) (cty.Value, error) {
 	bareValue, marks := v.Unmark()
 	ty := bareValue.Type()
 	if !want.IsCollectionType() || bareValue.IsNull() || !bareValue.IsKnown() || !ty.IsTupleType() && !ty.IsObjectType() ||

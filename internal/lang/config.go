@@ -42,7 +42,7 @@ type program struct {
 	calls map[string]function.Function
 	// functions are the provider-defined ones.
 	functions Functions
-	moment    Moment
+	moment    EvaluationContext
 	self      bool
 }
 
@@ -81,8 +81,8 @@ type ConfigOptions struct {
 
 	// Settled refuses functions that read the clock or chance, for what must be known whenever it is looked at.
 	Settled bool
-	// Moment is when the spec is evaluated. The zero value leaves what reads the clock or chance unknown.
-	Moment Moment
+	// Context is when the spec is evaluated. The zero value leaves what reads the clock or chance unknown.
+	Context EvaluationContext
 
 	// self is true where the object's own result may be referred to.
 	self bool
@@ -116,7 +116,7 @@ func (o ConfigOptions) Parse(spec map[string]any, block *schema.Block) (*Config,
 	v, found := c.run(&evaluation{program: &c.program, static: true, warn: true})
 	diags := slices.Concat(p.diags, found)
 	c.broken = diag.HasErrors(diags)
-	if len(c.refs) == 0 && !c.broken && !c.Restless() {
+	if len(c.refs) == 0 && !c.broken && !c.Impure() {
 		c.constant = v
 	}
 	return c, diags
@@ -154,7 +154,7 @@ type parser struct {
 }
 
 func newParser(o ConfigOptions) *parser {
-	return &parser{opts: o, program: program{self: o.self, functions: o.Functions, moment: o.Moment}}
+	return &parser{opts: o, program: program{self: o.self, functions: o.Functions, moment: o.Context}}
 }
 
 func (p *parser) fail(field, summary, format string, args ...any) *node {
@@ -274,7 +274,7 @@ func (p *parser) template(s, field string, how ask) *node {
 	if len(p.diags) > failed {
 		return &node{literal: cty.DynamicVal}
 	}
-	return &node{expr: metered(expr), vars: vars, field: field}
+	return &node{expr: withBudget(expr), vars: vars, field: field}
 }
 
 // expression parses a string and looks up its functions; nil when it is no template.

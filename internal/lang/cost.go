@@ -24,54 +24,54 @@ const (
 	maxText = 4 << 20
 )
 
-// errTooMuch is the answer once the limit is reached.
-var errTooMuch = errors.New("the expressions of the spec make too much of their values; write fewer or smaller loops, or keep the result in a ConfigMap")
+// errOverBudget is the answer once the limit is reached.
+var errOverBudget = errors.New("the expressions of the spec make too much of their values; write fewer or smaller loops, or keep the result in a ConfigMap")
 
-// meter counts the work of one evaluation.
-type meter struct {
+// costBudget counts the work of one evaluation.
+type costBudget struct {
 	left int
 	// spent is true once the limit is reached, for good: try() must not make it undone.
 	spent bool
 	// functions are the provider-defined ones, for templates that are found only when they are evaluated.
 	functions Functions
-	// moment is when the evaluation takes place, field the one that is being evaluated, and drawn how often chance was asked in each.
-	moment Moment
-	field  string
-	drawn  map[string]int
+	// context is when the evaluation takes place, field the one that is being evaluated, and drawn how often chance was asked in each.
+	context EvaluationContext
+	field   string
+	drawn   map[string]int
 	// refused is why the expression that is being evaluated asks too much of a sensitive value; nil when it does not.
 	refused *passOnlyError
 }
 
-// meterVariable holds the meter in an evaluation's context, where no expression can name it.
-const meterVariable = " meter of this evaluation "
+// costBudgetVariable holds the cost budget in an evaluation's context, where no expression can name it.
+const costBudgetVariable = " meter of this evaluation "
 
-var meterType = cty.Capsule("meter", reflect.TypeFor[meter]())
+var costBudgetType = cty.Capsule("meter", reflect.TypeFor[costBudget]())
 
-func meterOf(ctx *hcl.EvalContext) *meter {
+func costBudgetOf(ctx *hcl.EvalContext) *costBudget {
 	for ; ctx != nil; ctx = ctx.Parent() {
-		if v, ok := ctx.Variables[meterVariable]; ok {
-			return v.EncapsulatedValue().(*meter)
+		if v, ok := ctx.Variables[costBudgetVariable]; ok {
+			return v.EncapsulatedValue().(*costBudget)
 		}
 	}
-	return &meter{left: maxWork}
+	return &costBudget{left: maxWork}
 }
 
-func (m *meter) take(n int) error {
+func (m *costBudget) spend(n int) error {
 	if m.spent || n > m.left || n < 0 {
 		m.spent = true
-		return errTooMuch
+		return errOverBudget
 	}
 	m.left -= n
 	return nil
 }
 
-// value pays for a value, with all that is in it.
-func (m *meter) value(v cty.Value) error {
+// spendValue pays for a value, with all that is in it.
+func (m *costBudget) spendValue(v cty.Value) error {
 	n, ok := size(v, m.left)
 	if !ok {
 		n = -1
 	}
-	return m.take(n)
+	return m.spend(n)
 }
 
 // size is the work that a value is worth; false when it is more than the limit, which ends the count. Values share their
@@ -146,13 +146,13 @@ func hugeNumber(v cty.Value) bool {
 }
 
 // function makes a function pay for what it gets and gives.
-func (m *meter) function(name string, f function.Function) function.Function {
+func (m *costBudget) function(name string, f function.Function) function.Function {
 	if name == templateString || name == corePrefix+templateString {
 		return templateStringFunc(m)
 	}
-	f = m.settle(name, f)
+	f = m.bindImpure(name, f)
 	params, rest := open(f.Params()), f.VarParam()
-	// What must become a collection is converted here, and not by the caller: see gather.
+	// What must become a collection is converted here, and not by the caller: see convertCollection.
 	want := wantOf(name, f)
 	if rest != nil {
 		if customdecode.CustomExpressionDecoderForType(rest.Type) != nil {
@@ -175,15 +175,15 @@ func (m *meter) function(name string, f function.Function) function.Function {
 			if err := m.mayPass(name, args); err != nil {
 				return cty.NilType, err
 			}
-			args, err := gatherAll(args, want)
+			args, err := convertCollections(args, want)
 			if err != nil {
 				return cty.NilType, err
 			}
 			// Some functions work everything out in order to know the type, so the arguments are paid for here.
 			for i, a := range args {
-				pay := m.value
+				pay := m.spendValue
 				if shallow {
-					pay = func(cty.Value) error { return m.take(1) }
+					pay = func(cty.Value) error { return m.spend(1) }
 				}
 				if err := pay(a); err != nil {
 					return cty.NilType, err
@@ -192,19 +192,19 @@ func (m *meter) function(name string, f function.Function) function.Function {
 					return cty.NilType, function.NewArgErrorf(i, "the number is out of range")
 				}
 			}
-			if cost != nil && !wildly(args) {
+			if cost != nil && !hasUnknown(args) {
 				n, err := cost(bare(args), m.left)
 				if err != nil {
 					return cty.NilType, err
 				}
-				if err := m.take(n); err != nil {
+				if err := m.spend(n); err != nil {
 					return cty.NilType, err
 				}
 			}
 			return f.ReturnTypeForValues(args)
 		},
 		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
-			args, err := gatherAll(args, want)
+			args, err := convertCollections(args, want)
 			if err != nil {
 				return cty.DynamicVal, err
 			}
@@ -215,7 +215,7 @@ func (m *meter) function(name string, f function.Function) function.Function {
 			if hugeNumber(v) {
 				return cty.DynamicVal, errors.New("the result is out of range")
 			}
-			return v, m.value(v)
+			return v, m.spendValue(v)
 		},
 	})
 }
@@ -248,14 +248,14 @@ func wantOf(name string, f function.Function) func(i int) cty.Type {
 	}
 }
 
-func gatherAll(args []cty.Value, want func(int) cty.Type) ([]cty.Value, error) {
+func convertCollections(args []cty.Value, want func(int) cty.Type) ([]cty.Value, error) {
 	out := args
 	for i, a := range args {
 		ty := want(i)
 		if ty == cty.NilType || a.IsNull() && a.Type() == cty.DynamicPseudoType {
 			continue
 		}
-		v, err := gather(a, ty)
+		v, err := convertCollection(a, ty)
 		if err != nil {
 			return nil, function.NewArgError(i, err)
 		}
@@ -280,8 +280,8 @@ func open(params []function.Parameter) []function.Parameter {
 	return out
 }
 
-// wildly says whether an argument is null or unknown, so that a function will not get to work.
-func wildly(args []cty.Value) bool {
+// hasUnknown says whether an argument is null or unknown, so that a function will not get to work.
+func hasUnknown(args []cty.Value) bool {
 	for _, a := range args {
 		if !a.IsKnown() || a.IsNull() {
 			return true
@@ -298,18 +298,18 @@ func bare(args []cty.Value) []cty.Value {
 	return out
 }
 
-// meteredExpr pays for the result of an expression: for all of it, or for the step alone.
-type meteredExpr struct {
+// budgetedExpr pays for the result of an expression: for all of it, or for the step alone.
+type budgetedExpr struct {
 	hclsyntax.Expression
 	step bool
 	// part is true for a part of a template, which must become a string.
 	part bool
 }
 
-func (e *meteredExpr) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
-	m := meterOf(ctx)
+func (e *budgetedExpr) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
+	m := costBudgetOf(ctx)
 	if m.spent {
-		return cty.DynamicVal, e.tooMuch()
+		return cty.DynamicVal, e.overBudget()
 	}
 	v, diags := e.Expression.Value(ctx)
 	if e.part && !diags.HasErrors() {
@@ -323,12 +323,12 @@ func (e *meteredExpr) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 	}
 	var err error
 	if e.step {
-		err = m.take(1)
+		err = m.spend(1)
 	} else {
-		err = m.value(v)
+		err = m.spendValue(v)
 	}
 	if err != nil {
-		return cty.DynamicVal, e.tooMuch()
+		return cty.DynamicVal, e.overBudget()
 	}
 	if hugeNumber(v) {
 		return cty.DynamicVal, append(diags, &hcl.Diagnostic{
@@ -338,85 +338,85 @@ func (e *meteredExpr) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 	return v, diags
 }
 
-func (e *meteredExpr) tooMuch() hcl.Diagnostics {
-	return hcl.Diagnostics{{Severity: hcl.DiagError, Summary: "Expression too large", Detail: diag.Sentence(errTooMuch.Error()), Subject: e.Range().Ptr()}}
+func (e *budgetedExpr) overBudget() hcl.Diagnostics {
+	return hcl.Diagnostics{{Severity: hcl.DiagError, Summary: "Expression too large", Detail: diag.Sentence(errOverBudget.Error()), Subject: e.Range().Ptr()}}
 }
 
-// metered rewrites an expression so that the steps which could multiply values pay.
-func metered(e hclsyntax.Expression) hclsyntax.Expression {
+// withBudget rewrites an expression so that the steps which could multiply values pay.
+func withBudget(e hclsyntax.Expression) hclsyntax.Expression {
 	if e == nil {
 		return nil
 	}
-	whole := func(e hclsyntax.Expression) hclsyntax.Expression { return &meteredExpr{Expression: e} }
+	whole := func(e hclsyntax.Expression) hclsyntax.Expression { return &budgetedExpr{Expression: e} }
 	step := func(e hclsyntax.Expression) hclsyntax.Expression {
 		if e == nil {
 			return nil
 		}
 		// The parentheses let the traversal inside be found, which is not looked for in the node itself.
-		return &meteredExpr{Expression: &hclsyntax.ParenthesesExpr{Expression: metered(e), SrcRange: e.Range()}, step: true}
+		return &budgetedExpr{Expression: &hclsyntax.ParenthesesExpr{Expression: withBudget(e), SrcRange: e.Range()}, step: true}
 	}
 	operand := func(e hclsyntax.Expression) hclsyntax.Expression {
 		switch e.(type) {
 		case *hclsyntax.LiteralValueExpr:
 			return e
 		}
-		return whole(&hclsyntax.ParenthesesExpr{Expression: metered(e), SrcRange: e.Range()})
+		return whole(&hclsyntax.ParenthesesExpr{Expression: withBudget(e), SrcRange: e.Range()})
 	}
 	switch e := e.(type) {
 	case *hclsyntax.FunctionCallExpr: // the function itself pays
 		for i := range e.Args {
-			e.Args[i] = metered(e.Args[i])
+			e.Args[i] = withBudget(e.Args[i])
 		}
 		if n := len(e.Args); e.ExpandFinal && n > 0 {
 			e.Args[n-1] = asked(e.Args[n-1], "The number of arguments", false)
 		}
 	case *hclsyntax.ConditionalExpr:
-		e.Condition, e.TrueResult, e.FalseResult = asked(metered(e.Condition), "A condition", true), operand(e.TrueResult), operand(e.FalseResult)
+		e.Condition, e.TrueResult, e.FalseResult = asked(withBudget(e.Condition), "A condition", true), operand(e.TrueResult), operand(e.FalseResult)
 		return whole(e)
 	case *hclsyntax.IndexExpr:
-		e.Collection, e.Key = metered(e.Collection), asked(metered(e.Key), "An index", true)
+		e.Collection, e.Key = withBudget(e.Collection), asked(withBudget(e.Key), "An index", true)
 		return &explainedExpr{e}
 	case *hclsyntax.TupleConsExpr:
 		for i := range e.Exprs {
-			e.Exprs[i] = metered(e.Exprs[i])
+			e.Exprs[i] = withBudget(e.Exprs[i])
 		}
 		return whole(e)
 	case *hclsyntax.ObjectConsExpr:
 		for i := range e.Items {
-			e.Items[i].KeyExpr, e.Items[i].ValueExpr = metered(e.Items[i].KeyExpr), metered(e.Items[i].ValueExpr)
+			e.Items[i].KeyExpr, e.Items[i].ValueExpr = withBudget(e.Items[i].KeyExpr), withBudget(e.Items[i].ValueExpr)
 		}
 		return whole(e)
 	case *hclsyntax.ObjectConsKeyExpr:
 		e.Wrapped = keyOf(e)
 	case *hclsyntax.ForExpr:
-		e.CollExpr, e.KeyExpr = asked(metered(e.CollExpr), "A for expression", false), asked(step(e.KeyExpr), "A key", true)
+		e.CollExpr, e.KeyExpr = asked(withBudget(e.CollExpr), "A for expression", false), asked(step(e.KeyExpr), "A key", true)
 		e.ValExpr, e.CondExpr = step(e.ValExpr), asked(step(e.CondExpr), "A condition", true)
 		return whole(e)
 	case *hclsyntax.SplatExpr:
-		e.Source, e.Each = asked(operand(e.Source), "A splat", false), metered(e.Each)
+		e.Source, e.Each = asked(operand(e.Source), "A splat", false), withBudget(e.Each)
 		return whole(e)
 	case *hclsyntax.BinaryOpExpr:
 		e.LHS, e.RHS = asked(operand(e.LHS), "An operator", true), asked(operand(e.RHS), "An operator", true)
 		return whole(e)
 	case *hclsyntax.UnaryOpExpr:
-		e.Val = asked(metered(e.Val), "An operator", true)
+		e.Val = asked(withBudget(e.Val), "An operator", true)
 	case *hclsyntax.ParenthesesExpr:
-		e.Expression = metered(e.Expression)
+		e.Expression = withBudget(e.Expression)
 	case *hclsyntax.TemplateExpr:
 		for i := range e.Parts {
 			e.Parts[i] = operand(e.Parts[i])
-			if m, ok := e.Parts[i].(*meteredExpr); ok {
+			if m, ok := e.Parts[i].(*budgetedExpr); ok {
 				m.part = true
 			}
 		}
 		return whole(e)
 	case *hclsyntax.TemplateWrapExpr:
-		e.Wrapped = metered(e.Wrapped)
+		e.Wrapped = withBudget(e.Wrapped)
 	case *hclsyntax.TemplateJoinExpr:
-		e.Tuple = metered(e.Tuple)
+		e.Tuple = withBudget(e.Tuple)
 		return whole(e)
 	case *hclsyntax.RelativeTraversalExpr:
-		e.Source = metered(e.Source)
+		e.Source = withBudget(e.Source)
 		return &explainedExpr{e}
 	}
 	return e

@@ -47,17 +47,17 @@ type evaluation struct {
 	catalog *Catalog
 
 	ctx   *hcl.EvalContext
-	meter *meter
+	meter *costBudget
 	diags diag.Diagnostics
 }
 
 func (ev *evaluation) prepare() {
-	ev.meter = &meter{left: maxWork, functions: ev.functions}
+	ev.meter = &costBudget{left: maxWork, functions: ev.functions}
 	if !ev.static { // what can be told whatever the time will be, is told without it
-		ev.meter.moment = ev.moment
+		ev.meter.context = ev.moment
 	}
 	ev.ctx = &hcl.EvalContext{Variables: ev.variables(), Functions: make(map[string]function.Function, len(ev.calls))}
-	ev.ctx.Variables[meterVariable] = cty.CapsuleVal(meterType, ev.meter)
+	ev.ctx.Variables[costBudgetVariable] = cty.CapsuleVal(costBudgetType, ev.meter)
 	for name, f := range ev.calls {
 		ev.ctx.Functions[name] = ev.meter.function(name, f)
 	}

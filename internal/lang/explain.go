@@ -9,7 +9,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/hykube/hykube/internal/diag"
-	"github.com/hykube/hykube/internal/spelling"
+	"github.com/hykube/hykube/internal/suggest"
 )
 
 // explained is what to say instead of the expression language's own words: which part of the expression has no such attribute,
@@ -72,12 +72,12 @@ func noVariable(ctx *hcl.EvalContext, name string) string {
 	var names []string
 	for ; ctx != nil; ctx = ctx.Parent() {
 		for n := range ctx.Variables {
-			if n != meterVariable {
+			if n != costBudgetVariable {
 				names = append(names, n)
 			}
 		}
 	}
-	if near := spelling.Nearest(name, names); near != "" {
+	if near := suggest.Nearest(name, names); near != "" {
 		return fmt.Sprintf("There is no variable named %q. Did you mean %q?", name, near)
 	}
 	return ""

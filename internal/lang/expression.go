@@ -31,8 +31,8 @@ type ExpressionOptions struct {
 	Namespace string
 	// Settled refuses functions that read the clock or chance, for what must be known whenever it is looked at.
 	Settled bool
-	// Moment is when the expression is evaluated. The zero value leaves what reads the clock or chance unknown.
-	Moment Moment
+	// Context is when the expression is evaluated. The zero value leaves what reads the clock or chance unknown.
+	Context EvaluationContext
 	// Bare reads a string as an expression, also without "${" and "}" around it.
 	Bare bool
 	// Type is what the result is converted to, and then it must not be null; NilType takes any result. A condition is of
@@ -44,7 +44,7 @@ type ExpressionOptions struct {
 // "lifecycle.preconditions[0].condition". It reports what can be known without values. The Expression is never nil; when there
 // are errors it is good for References alone.
 func ParseExpression(v any, field string, o ExpressionOptions) (*Expression, diag.Diagnostics) {
-	options := ConfigOptions{Functions: o.Functions, Namespace: o.Namespace, Moment: o.Moment, Settled: o.Settled, self: o.Self != nil, bare: o.Bare}
+	options := ConfigOptions{Functions: o.Functions, Namespace: o.Namespace, Context: o.Context, Settled: o.Settled, self: o.Self != nil, bare: o.Bare}
 	if o.Type == cty.Bool {
 		options.asks = askAll // whether a condition holds can be seen
 	}

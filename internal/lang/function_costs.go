@@ -139,7 +139,7 @@ func formatCost(args []cty.Value, left int) (int, error) {
 	for _, a := range args[1:] {
 		n, ok := size(a, left)
 		if !ok {
-			return 0, errTooMuch
+			return 0, errOverBudget
 		}
 		if a.Type() == cty.String && hugeText.MatchString(a.AsString()) {
 			return 0, errors.New("a number is out of range")

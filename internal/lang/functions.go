@@ -26,13 +26,13 @@ import (
 
 // builtins are what an expression may call, under Terraform's names:
 // https://developer.hashicorp.com/terraform/language/functions Nothing here reads files or
-// the environment. What reads the clock or chance is unknown until the evaluation says what it gives: see Moment.
+// the environment. What reads the clock or chance is unknown until the evaluation says what it gives: see EvaluationContext.
 var builtins = map[string]function.Function{
 	// Numbers.
 	"abs": stdlib.AbsoluteFunc, "ceil": stdlib.CeilFunc, "floor": stdlib.FloorFunc, "log": stdlib.LogFunc, "max": stdlib.MaxFunc,
 	"min": stdlib.MinFunc, "parseint": stdlib.ParseIntFunc, "pow": stdlib.PowFunc, "signum": stdlib.SignumFunc, "sum": sum,
 
-	// Strings. What templatestring does, and what it may use, is up to the evaluation: see meter.function.
+	// Strings. What templatestring does, and what it may use, is up to the evaluation: see costBudget.function.
 	"chomp": stdlib.ChompFunc, "endswith": stringTest(strings.HasSuffix, nil), "format": stdlib.FormatFunc, "formatlist": stdlib.FormatListFunc,
 	"indent": stdlib.IndentFunc, "join": stdlib.JoinFunc, "lower": stdlib.LowerFunc, "regex": stdlib.RegexFunc, "regexall": stdlib.RegexAllFunc,
 	"replace": replace, "split": stdlib.SplitFunc, "startswith": stringTest(strings.HasPrefix, startsWithPrefix), "strcontains": stringTest(strings.Contains, nil),

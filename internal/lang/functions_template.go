@@ -14,7 +14,7 @@ import (
 const templateString = "templatestring"
 
 // templateStringFunc fills in a template that is itself a value, such as a key of a ConfigMap.
-func templateStringFunc(m *meter) function.Function {
+func templateStringFunc(m *costBudget) function.Function {
 	return function.New(&function.Spec{
 		Params: []function.Parameter{
 			{Name: "template", Type: cty.String, AllowMarked: true},
@@ -34,7 +34,7 @@ func templateStringFunc(m *meter) function.Function {
 	})
 }
 
-func (m *meter) render(template, vars cty.Value) (cty.Value, error) {
+func (m *costBudget) render(template, vars cty.Value) (cty.Value, error) {
 	template, marks := template.Unmark()
 	bareVars, varMarks := vars.Unmark()
 	if ty := vars.Type(); !ty.IsObjectType() && !ty.IsMapType() {
@@ -65,11 +65,11 @@ func (m *meter) render(template, vars cty.Value) (cty.Value, error) {
 			return cty.DynamicVal, function.NewArgErrorf(1, "vars map does not contain key %q, referenced at %s", t.RootName(), columnField("", t.SourceRange()))
 		}
 	}
-	ctx.Variables[meterVariable] = cty.CapsuleVal(meterType, m)
+	ctx.Variables[costBudgetVariable] = cty.CapsuleVal(costBudgetType, m)
 	for name, f := range p.calls {
 		ctx.Functions[name] = m.function(name, f)
 	}
-	v, diags := metered(expr).Value(ctx)
+	v, diags := withBudget(expr).Value(ctx)
 	if diags.HasErrors() {
 		return cty.DynamicVal, function.NewArgErrorf(0, "%s", describeTemplate(fromHCL(diags, "", false)))
 	}

@@ -16,10 +16,10 @@ import (
 	"golang.org/x/crypto/blowfish"
 )
 
-// Moment is when expressions are evaluated, and for which object: what the functions give that read the clock or chance. Where
-// it is zero, their results are unknown. Evaluations with equal moments give equal results: a step of a plan is evaluated again
+// EvaluationContext is when expressions are evaluated, and for which object: what the functions give that read the clock or chance. Where
+// it is zero, their results are unknown. Evaluations in equal contexts give equal results: a step of a plan is evaluated again
 // after a crash, and must come to the same.
-type Moment struct {
+type EvaluationContext struct {
 	// Planned is when the plan was asked for, which plantimestamp tells; zero while there is no plan.
 	Planned time.Time
 	// Applied is when the plan was approved, which timestamp tells; zero while the plan is made.
@@ -37,25 +37,25 @@ const (
 	bcrypt        = "bcrypt"
 )
 
-func restless(name string) bool {
+func isImpure(name string) bool {
 	return slices.Contains([]string{planTimestamp, timestamp, newUUID, bcrypt}, strings.TrimPrefix(name, corePrefix))
 }
 
-// Restless says whether the expressions may give something else each time although nothing that they refer to has changed.
-func (p *program) Restless() bool {
+// Impure says whether the expressions may give something else each time although nothing that they refer to has changed.
+func (p *program) Impure() bool {
 	for name := range p.calls {
 		// What a template calls is found out when it is filled in.
-		if restless(name) || strings.TrimPrefix(name, corePrefix) == templateString {
+		if isImpure(name) || strings.TrimPrefix(name, corePrefix) == templateString {
 			return true
 		}
 	}
 	return false
 }
 
-// settle is what a function that reads the clock or chance is at the moment of the evaluation; f itself for all others, and while
+// bindImpure is what a function that reads the clock or chance is in the context of the evaluation; f itself for all others, and while
 // nothing is known.
-func (m *meter) settle(name string, f function.Function) function.Function {
-	switch at := m.moment; strings.TrimPrefix(name, corePrefix) {
+func (m *costBudget) bindImpure(name string, f function.Function) function.Function {
+	switch at := m.context; strings.TrimPrefix(name, corePrefix) {
 	case planTimestamp:
 		if !at.Planned.IsZero() {
 			return clock(at.Planned)
@@ -78,13 +78,13 @@ func (m *meter) settle(name string, f function.Function) function.Function {
 
 // draw gives the next 16 bytes for the field that is evaluated. Each field counts its own calls, so that a change of one does not
 // move the others.
-func (m *meter) draw() [16]byte {
+func (m *costBudget) draw() [16]byte {
 	if m.drawn == nil {
 		m.drawn = map[string]int{}
 	}
 	n := m.drawn[m.field]
 	m.drawn[m.field]++
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %d", m.moment.Seed, m.field, n))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %d", m.context.Seed, m.field, n))
 	return [16]byte(sum[:16])
 }
 

@@ -15,34 +15,34 @@ import (
 
 var (
 	made    = time.Date(2026, 3, 1, 12, 0, 0, 0, time.FixedZone("CET", 3600))
-	applied = Moment{Planned: made, Applied: made.Add(time.Hour), Seed: "plan/object"}
+	applied = EvaluationContext{Planned: made, Applied: made.Add(time.Hour), Seed: "plan/object"}
 )
 
 func TestMoments(t *testing.T) {
 	unknown := cty.UnknownVal(cty.String)
 	for name, tc := range map[string]struct {
 		expr   string
-		moment Moment
+		moment EvaluationContext
 		want   cty.Value
 	}{
-		"nothing is known when it is written":     {`${plantimestamp()}`, Moment{}, unknown},
-		"the plan knows its own time":             {`${plantimestamp()}`, Moment{Planned: made}, schematest.Str("2026-03-01T11:00:00Z")},
+		"nothing is known when it is written":     {`${plantimestamp()}`, EvaluationContext{}, unknown},
+		"the plan knows its own time":             {`${plantimestamp()}`, EvaluationContext{Planned: made}, schematest.Str("2026-03-01T11:00:00Z")},
 		"and so does its apply":                   {`${core::plantimestamp()}`, applied, schematest.Str("2026-03-01T11:00:00Z")},
-		"the apply is later than the plan":        {`${timestamp()}`, Moment{Planned: made}, unknown},
+		"the apply is later than the plan":        {`${timestamp()}`, EvaluationContext{Planned: made}, unknown},
 		"the time of the apply":                   {`${timestamp()}`, applied, schematest.Str("2026-03-01T12:00:00Z")},
-		"what is made of the time":                {`${formatdate("YYYY", timeadd(plantimestamp(), "9000h"))}`, Moment{Planned: made}, schematest.Str("2027")},
-		"chance is left to the apply":             {`${uuid()}`, Moment{Planned: made}, unknown},
-		"what is made of chance, too":             {`a-${uuid()}`, Moment{Planned: made}, unknown},
+		"what is made of the time":                {`${formatdate("YYYY", timeadd(plantimestamp(), "9000h"))}`, EvaluationContext{Planned: made}, schematest.Str("2027")},
+		"chance is left to the apply":             {`${uuid()}`, EvaluationContext{Planned: made}, unknown},
+		"what is made of chance, too":             {`a-${uuid()}`, EvaluationContext{Planned: made}, unknown},
 		"but its length is not":                   {`${length(uuid())}`, applied, schematest.Num(36)},
-		"passwords are hashed by the apply":       {`${bcrypt("a")}`, Moment{Planned: made}, unknown},
+		"passwords are hashed by the apply":       {`${bcrypt("a")}`, EvaluationContext{Planned: made}, unknown},
 		"a sensitive password":                    {`${issensitive(bcrypt(sensitive("a"), 4))}`, applied, cty.True},
 		"a template that is a value":              {`${templatestring("$${t()}", {})}`, applied, cty.NilVal},
 		"a template that is a value sees it, too": {`${templatestring("$${timestamp()}", {})}`, applied, schematest.Str("2026-03-01T12:00:00Z")},
-		"and it is unknown while planning":        {`${templatestring("$${timestamp()}", {})}`, Moment{}, unknown},
-		"branches that are not taken":             {`${true ? "a" : timestamp()}`, Moment{}, schematest.Str("a")},
-		"never null":                              {`${timestamp() == null}`, Moment{}, cty.False},
+		"and it is unknown while planning":        {`${templatestring("$${timestamp()}", {})}`, EvaluationContext{}, unknown},
+		"branches that are not taken":             {`${true ? "a" : timestamp()}`, EvaluationContext{}, schematest.Str("a")},
+		"never null":                              {`${timestamp() == null}`, EvaluationContext{}, cty.False},
 	} {
-		e, diags := ParseExpression(tc.expr, "v", ExpressionOptions{Moment: tc.moment})
+		e, diags := ParseExpression(tc.expr, "v", ExpressionOptions{Context: tc.moment})
 		if tc.want == cty.NilVal {
 			if !diag.HasErrors(diags) {
 				t.Errorf("%s: accepted", name)
@@ -60,12 +60,12 @@ func TestMoments(t *testing.T) {
 	}
 }
 
-func restlessSpec(t *testing.T, js string, m Moment) cty.Value {
+func impureSpec(t *testing.T, js string, m EvaluationContext) cty.Value {
 	t.Helper()
 	b := &schema.Block{Attributes: []*schema.Attribute{
 		{Name: "a", Type: cty.String, Optional: true}, {Name: "b", Type: cty.String, Optional: true}, {Name: "l", Type: cty.List(cty.String), Optional: true},
 	}}
-	c, diags := ConfigOptions{Moment: m}.Parse(spec(t, js), b)
+	c, diags := ConfigOptions{Context: m}.Parse(spec(t, js), b)
 	if len(diags) > 0 {
 		t.Fatal(diags)
 	}
@@ -79,17 +79,17 @@ func restlessSpec(t *testing.T, js string, m Moment) cty.Value {
 // A step that is made again after a crash must come to the same values, and no two calls to the same.
 func TestChanceIsTheSameForOneStep(t *testing.T) {
 	const js = `{"a":"${uuid()}","b":"${uuid()}","l":["${uuid()} ${uuid()}","${join(\",\", [for i in range(2) : uuid()])}"]}`
-	first := restlessSpec(t, js, applied)
-	if again := restlessSpec(t, js, applied); !first.RawEquals(again) {
+	first := impureSpec(t, js, applied)
+	if again := impureSpec(t, js, applied); !first.RawEquals(again) {
 		t.Errorf("first %#v, then %#v", first, again)
 	}
-	if other := restlessSpec(t, strings.Replace(js, `"a":"${uuid()}"`, `"a":"x"`, 1), applied); !other.GetAttr("b").RawEquals(first.GetAttr("b")) {
+	if other := impureSpec(t, strings.Replace(js, `"a":"${uuid()}"`, `"a":"x"`, 1), applied); !other.GetAttr("b").RawEquals(first.GetAttr("b")) {
 		t.Error("a change of one field gives another value to the next")
 	}
 	other := applied
 	other.Seed = "plan/another"
 	seen := map[string]bool{}
-	for _, v := range []cty.Value{first, restlessSpec(t, js, other)} {
+	for _, v := range []cty.Value{first, impureSpec(t, js, other)} {
 		for _, e := range append(v.GetAttr("l").AsValueSlice(), v.GetAttr("a"), v.GetAttr("b")) {
 			for _, id := range regexp.MustCompile("[, ]").Split(e.AsString(), -1) {
 				if !regexp.MustCompile("^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$").MatchString(id) {
@@ -119,7 +119,7 @@ func TestBcrypt(t *testing.T) {
 			t.Errorf("%s: %s %v, want %s", password, got, err, want)
 		}
 	}
-	a := restlessSpec(t, `{"a":"${bcrypt(\"hunter2\", 4)}","b":"${bcrypt(\"hunter2\", 4)}"}`, applied)
+	a := impureSpec(t, `{"a":"${bcrypt(\"hunter2\", 4)}","b":"${bcrypt(\"hunter2\", 4)}"}`, applied)
 	if !strings.HasPrefix(a.GetAttr("a").AsString(), "$2a$04$") || len(a.GetAttr("a").AsString()) != 60 || a.GetAttr("a").RawEquals(a.GetAttr("b")) {
 		t.Errorf("got %#v", a)
 	}
@@ -132,7 +132,7 @@ func TestBcrypt(t *testing.T) {
 		`bcrypt(join("", range(100)))`:        "72 bytes",
 		`bcrypt()`:                            "bcrypt",
 	} {
-		e, diags := ParseExpression("${"+expr+"}", "v", ExpressionOptions{Moment: applied})
+		e, diags := ParseExpression("${"+expr+"}", "v", ExpressionOptions{Context: applied})
 		if !diag.HasErrors(diags) {
 			_, diags = e.Evaluate(nil, cty.NilVal)
 		}
@@ -148,8 +148,8 @@ func TestRestless(t *testing.T) {
 		"${upper(\"a\")}": false, `${uuidv5("dns", "a")}`: false, "a": false,
 	} {
 		e, diags := ParseExpression(expr, "v", ExpressionOptions{})
-		if len(diags) > 0 || e.Restless() != want {
-			t.Errorf("%s: %v %v", expr, e.Restless(), diags)
+		if len(diags) > 0 || e.Impure() != want {
+			t.Errorf("%s: %v %v", expr, e.Impure(), diags)
 		}
 		_, diags = ParseExpression(expr, "v", ExpressionOptions{Settled: true})
 		if refused := want && !strings.Contains(expr, "templatestring"); diag.HasErrors(diags) != refused {

@@ -77,7 +77,7 @@ type passOnlyError struct{ what, missing string }
 func (e *passOnlyError) Error() string { return PassOnlyText(e.what, e.missing) }
 
 // refuse notes that the evaluation asked about a value that it may only pass on: try() and can() must not make that undone.
-func (m *meter) refuse(what, missing string) error {
+func (m *costBudget) refuse(what, missing string) error {
 	if m.refused == nil {
 		m.refused = &passOnlyError{what, missing}
 	}
@@ -99,7 +99,7 @@ func (e *askedExpr) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 		held = HoldsPassOnly
 	}
 	if missing, no := held(v); no {
-		err := meterOf(ctx).refuse(e.what, missing)
+		err := costBudgetOf(ctx).refuse(e.what, missing)
 		return cty.DynamicVal, append(diags, &hcl.Diagnostic{Severity: hcl.DiagError, Summary: SummaryPassOnly, Detail: err.Error(), Subject: e.Range().Ptr()})
 	}
 	return v, diags
@@ -137,7 +137,7 @@ func wholly(format cty.Value) bool {
 }
 
 // mayPass refuses a call of a function with arguments that may only be passed on, unless it is one that passes them on.
-func (m *meter) mayPass(name string, args []cty.Value) error {
+func (m *costBudget) mayPass(name string, args []cty.Value) error {
 	name = strings.TrimPrefix(name, corePrefix)
 	from, embeds := embedding[name]
 	if name == "format" && len(args) > 0 {
@@ -202,7 +202,7 @@ func passOnlyMarks(ctx *hcl.EvalContext, t hcl.Traversal) cty.ValueMarks {
 // keyOf wraps the key of an object that is written with an expression. A name alone stays one.
 func keyOf(e *hclsyntax.ObjectConsKeyExpr) hclsyntax.Expression {
 	if _, name := e.Wrapped.(*hclsyntax.ScopeTraversalExpr); name && !e.ForceNonLiteral {
-		return metered(e.Wrapped)
+		return withBudget(e.Wrapped)
 	}
-	return asked(metered(e.Wrapped), "A key", true)
+	return asked(withBudget(e.Wrapped), "A key", true)
 }

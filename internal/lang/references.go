@@ -11,7 +11,7 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/schema"
-	"github.com/hykube/hykube/internal/spelling"
+	"github.com/hykube/hykube/internal/suggest"
 )
 
 // Reference is one place where an expression refers to something.
@@ -265,7 +265,7 @@ func missingType(r Reference, in Catalog) v1alpha1.Diagnostic {
 
 func missingObject(r Reference, names []string) v1alpha1.Diagnostic {
 	near := ""
-	if n := spelling.Nearest(r.Name, names); n != "" {
+	if n := suggest.Nearest(r.Name, names); n != "" {
 		other := r.written
 		other.Name = n
 		near = fmt.Sprintf(" Did you mean %s?", other.Expression())

@@ -74,7 +74,7 @@ func functionCalls(t *testing.T, files ...string) []string {
 
 // evaluateCall is what a spec makes of an expression; false when it is refused.
 func evaluateCall(expr string) (cty.Value, string, bool) {
-	e, diags := ParseExpression("${"+expr+"}", "v", ExpressionOptions{Moment: applied})
+	e, diags := ParseExpression("${"+expr+"}", "v", ExpressionOptions{Context: applied})
 	if diag.HasErrors(diags) {
 		return cty.NilVal, diags[0].Detail, false
 	}

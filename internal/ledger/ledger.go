@@ -52,16 +52,16 @@ type Instance struct {
 	Intent *Intent `json:"intent,omitempty"`
 	// Plan is the UID of the plan that wrote the record last.
 	Plan types.UID `json:"plan,omitempty"`
-	// Made is the step whose outcome the record holds, so that an attempt that comes after it makes nothing twice. Nil when the
+	// LastOutcome is the step whose outcome the record holds, so that an attempt that comes after it makes nothing twice. Nil when the
 	// last step left things as they were.
-	Made *Made `json:"made,omitempty"`
+	LastOutcome *Outcome `json:"made,omitempty"`
 	// Version tells dependants whether the attributes, and what of them is secret, are still as they know them; see VersionOf. Save
 	// keeps it.
 	Version string `json:"version,omitempty"`
-	// Seen are the versions of what the object follows, by address, with which it was last found or made as it should be: what it
+	// DependencyVersions are the versions of what the object follows, by address, with which it was last found or made as it should be: what it
 	// refers to, its provider, that one's configuration. With others the next plan has to look at it, though nothing of it was
 	// written anew.
-	Seen map[string]string `json:"seen,omitempty"`
+	DependencyVersions map[string]string `json:"seen,omitempty"`
 
 	// Unplanned is set before a Save when what the provider made is not what dependants were planned with.
 	Unplanned bool `json:"-"`
@@ -138,18 +138,18 @@ type Intent struct {
 	At      time.Time `json:"at"`
 }
 
-// Made is a step of a plan that a provider has answered.
-type Made struct {
+// Outcome is a step of a plan that a provider has answered.
+type Outcome struct {
 	Plan   types.UID `json:"plan"`
 	Change int32     `json:"change"`
 	// Destroy tells the step of a replace that destroys from the one that creates.
 	Destroy bool `json:"destroy,omitempty"`
-	// Broken is true when a create ended in an error, and what the record holds is what it left.
-	Broken bool `json:"broken,omitempty"`
+	// Failed is true when a create ended in an error, and what the record holds is what it left.
+	Failed bool `json:"broken,omitempty"`
 }
 
 // Of says whether it is about a step.
-func (m *Made) Of(plan types.UID, change int32, destroy bool) bool {
+func (m *Outcome) Of(plan types.UID, change int32, destroy bool) bool {
 	return m != nil && m.Plan == plan && m.Change == change && m.Destroy == destroy
 }
 
@@ -271,8 +271,8 @@ func (l *Ledger) Instances(ctx context.Context, namespace string) iter.Seq2[*Ins
 // Change is one stored change of a plan: what a person may see, and what applying it needs.
 type Change struct {
 	v1alpha1.PlanChange
-	// Bound is what must still hold when the change is applied.
-	Bound Bound `json:"bound"`
+	// Preconditions is what must still hold when the change is applied.
+	Preconditions Preconditions `json:"bound"`
 	// WaitsFor is the plan that is making another change of the same object, which takes this one out of the plan.
 	WaitsFor *v1alpha1.PlanReference `json:"waitsFor,omitempty"`
 	// Planned is the value that the provider promised, in MessagePack, unknown values included.
@@ -288,9 +288,9 @@ type Change struct {
 	Read bool `json:"read,omitempty"`
 	// CreatesFirst is true when a replace, if there is to be one, creates before it destroys.
 	CreatesFirst bool `json:"createsFirst,omitempty"`
-	// KeepsOld is true when a replace that creates first has to leave the old instance deposed: something that stands on it takes
+	// LeaveDeposed is true when a replace that creates first has to leave the old instance deposed: something that stands on it takes
 	// no part in the plan.
-	KeepsOld bool `json:"keepsOld,omitempty"`
+	LeaveDeposed bool `json:"keepsOld,omitempty"`
 	// Checks is true when conditions could not be checked while planning, and must be by the apply, also of a NoOp.
 	Checks bool `json:"checks,omitempty"`
 	// DeposedKey is the key under which a replace that creates first keeps the old instance.
@@ -300,18 +300,18 @@ type Change struct {
 	// ConfigVersion tells whether the ProviderConfig still says what it said when the change was planned; empty when it has none, or
 	// nobody can tell.
 	ConfigVersion string `json:"configVersion,omitempty"`
-	// Awaits are, of a data source, those of the changes it depends on that have to be made before it can be read: not those that
+	// ReadAfter are, of a data source, those of the changes it depends on that have to be made before it can be read: not those that
 	// only its ProviderConfig refers to.
-	Awaits []int32 `json:"awaits,omitempty"`
-	// Seen are the versions of what the configuration refers to that the change is planned with; see Instance.
-	Seen map[string]string `json:"seen,omitempty"`
+	ReadAfter []int32 `json:"awaits,omitempty"`
+	// DependencyVersions are the versions of what the configuration refers to that the change is planned with; see Instance.
+	DependencyVersions map[string]string `json:"seen,omitempty"`
 	// Referred are digests of the values that the configuration refers to and that the plan does not change, by address.
 	Referred map[string]string `json:"referred,omitempty"`
 	// Requires are the addresses that the recorded state referred to: destroys run in their reverse order.
 	Requires []string `json:"requires,omitempty"`
-	// Asked is true when whoever made the plan named the object, or everything; it is false for what is destroyed only because
+	// Requested is true when whoever made the plan named the object, or everything; it is false for what is destroyed only because
 	// something that it depends on is.
-	Asked bool `json:"asked,omitempty"`
+	Requested bool `json:"asked,omitempty"`
 	// Prevented is true when lifecycle.preventDestroy forbids the change; the changes that need it are blocked, too.
 	Prevented bool `json:"prevented,omitempty"`
 	// Held is true when the apply leaves the change out: it is blocked or stale, or needs one that is.
@@ -323,8 +323,8 @@ type Change struct {
 // Revision is that of the last write of the change. Revisions grow with every write of the ledger.
 func (c *Change) Revision() int64 { return c.revision }
 
-// Bound is what must not have moved between planning and applying.
-type Bound struct {
+// Preconditions is what must not have moved between planning and applying.
+type Preconditions struct {
 	// State is the digest of the recorded state.
 	State string `json:"state"`
 	// Deleting is true when the object was marked for deletion.

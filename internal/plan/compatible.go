@@ -28,7 +28,7 @@ func CheckCompatible(block *schema.Block, planned, actual cty.Value) []error {
 	return p
 }
 
-func (p *problems) compareBlock(b *schema.Block, planned, actual cty.Value, at *trail, secret secrets) {
+func (p *problems) compareBlock(b *schema.Block, planned, actual cty.Value, at *pathBuilder, secret secrets) {
 	what := ""
 	if at == nil {
 		what = "root object "
@@ -56,7 +56,7 @@ func (p *problems) compareBlock(b *schema.Block, planned, actual cty.Value, at *
 	}
 }
 
-func (p *problems) compareAttribute(a *schema.Attribute, planned, actual cty.Value, at *trail, secret secrets) {
+func (p *problems) compareAttribute(a *schema.Attribute, planned, actual cty.Value, at *pathBuilder, secret secrets) {
 	var found problems
 	found.compareValue(planned, actual, at)
 	if len(found) > 0 && (a.Sensitive || a.WriteOnly || a.Nested != nil && schema.HasSensitiveAttribute(a.Nested.Attributes) || secret.cover(at)) {
@@ -66,7 +66,7 @@ func (p *problems) compareAttribute(a *schema.Attribute, planned, actual cty.Val
 	*p = append(*p, found...)
 }
 
-func (p *problems) compareNested(nb *schema.NestedBlock, planned, actual cty.Value, at *trail, secret secrets) {
+func (p *problems) compareNested(nb *schema.NestedBlock, planned, actual cty.Value, at *pathBuilder, secret secrets) {
 	switch nb.Nesting {
 	case schema.NestingSingle, schema.NestingGroup:
 		if !planned.IsKnown() && actual.IsNull() {
@@ -117,7 +117,7 @@ func (p *problems) compareNested(nb *schema.NestedBlock, planned, actual cty.Val
 	}
 }
 
-func (p *problems) compareValue(planned, actual cty.Value, at *trail) {
+func (p *problems) compareValue(planned, actual cty.Value, at *pathBuilder) {
 	if planned.Type() == cty.DynamicPseudoType {
 		return
 	}
@@ -190,7 +190,7 @@ func (p *problems) compareValue(planned, actual cty.Value, at *trail) {
 
 // compareSets wants an equivalent in the other set for each element of both. Equal elements find each other by
 // their hash; only those that are left, because something in them was unknown, are compared with all.
-func (p *problems) compareSets(planned, actual cty.Value, at *trail, noun string, quiet bool, equivalent func(x, y cty.Value) bool) {
+func (p *problems) compareSets(planned, actual cty.Value, at *pathBuilder, noun string, quiet bool, equivalent func(x, y cty.Value) bool) {
 	xs, ys := planned.AsValueSlice(), actual.AsValueSlice()
 	xFound, yFound := make([]bool, len(xs)), make([]bool, len(ys))
 	byHash := make(map[int][]int, len(ys))

@@ -71,7 +71,7 @@ func Held(changes []Planned, stopped []int) []Hold {
 			continue
 		}
 		for _, d := range stand.Of(i) {
-			if changes[d].Action == v1alpha1.ActionDelete && (whole[i] || !changes[d].Asked) {
+			if changes[d].Action == v1alpha1.ActionDelete && (whole[i] || !changes[d].Requested) {
 				hold(d, HeldWith, i, whole[i])
 			}
 		}

@@ -27,22 +27,22 @@ func TestHeld(t *testing.T) {
 		"what a stopped change stands on is updated": {
 			[]Planned{{Action: update}, {Action: update, DependsOn: []int{0}, Requires: []int{0}}}, []int{1}, nil},
 		"what a stopped update used to refer to is not destroyed": {
-			[]Planned{{Action: remove, Asked: true}, {Action: update, Requires: []int{0}}}, []int{1}, []int{0}},
+			[]Planned{{Action: remove, Requested: true}, {Action: update, Requires: []int{0}}}, []int{1}, []int{0}},
 		"the old instance that a stopped update stands on is not destroyed": {
 			[]Planned{{Action: noop}, {Action: remove, Deposed: true, Of: 0}, {Action: update, DependsOn: []int{0}, Requires: []int{0, 1}}}, []int{2}, []int{1}},
 		"of a stopped delete, what stands on it stays, asked for or not, and what it stands on": {
-			[]Planned{{Action: remove, Asked: true}, {Action: remove, Requires: []int{0}}, {Action: remove, Asked: true, Requires: []int{1}}, {Action: remove, Requires: []int{2}}},
+			[]Planned{{Action: remove, Requested: true}, {Action: remove, Requires: []int{0}}, {Action: remove, Requested: true, Requires: []int{1}}, {Action: remove, Requires: []int{2}}},
 			[]int{1}, []int{0, 2, 3}},
 		"what stands on something that only has to stay is destroyed when it was asked for": {
-			[]Planned{{Action: remove, Asked: true}, {Action: remove, Asked: true, Requires: []int{0}}, {Action: remove, Asked: true, Requires: []int{0}}}, []int{1}, []int{0}},
+			[]Planned{{Action: remove, Requested: true}, {Action: remove, Requested: true, Requires: []int{0}}, {Action: remove, Requested: true, Requires: []int{0}}}, []int{1}, []int{0}},
 		"and stays when it was not": {
-			[]Planned{{Action: remove, Asked: true}, {Action: remove, Requires: []int{0}}, {Action: remove, Requires: []int{0}}}, []int{1}, []int{0, 2}},
+			[]Planned{{Action: remove, Requested: true}, {Action: remove, Requires: []int{0}}, {Action: remove, Requires: []int{0}}}, []int{1}, []int{0, 2}},
 		"what is deleted may leave a stopped replace behind": {
-			[]Planned{{Action: replace}, {Action: remove, Asked: true, Requires: []int{0}}}, []int{0}, nil},
+			[]Planned{{Action: replace}, {Action: remove, Requested: true, Requires: []int{0}}}, []int{0}, nil},
 		"what moves away from a stopped delete moves": {
-			[]Planned{{Action: remove, Asked: true}, {Action: update, Requires: []int{0}}}, []int{0}, nil},
+			[]Planned{{Action: remove, Requested: true}, {Action: update, Requires: []int{0}}}, []int{0}, nil},
 		"what is left over of a stopped delete's dependents is their own matter": {
-			[]Planned{{Action: update}, {Action: remove, Deposed: true, Of: 0}, {Action: remove, Asked: true, Requires: []int{0, 1}}}, []int{1}, nil},
+			[]Planned{{Action: update}, {Action: remove, Deposed: true, Of: 0}, {Action: remove, Requested: true, Requires: []int{0, 1}}}, []int{1}, nil},
 		"records that contradict each other": {
 			[]Planned{{Action: remove, Requires: []int{1}}, {Action: remove, Requires: []int{0}}}, []int{0}, []int{1}},
 	} {
@@ -73,7 +73,7 @@ func TestWhatIsNotHeldNeedsNothingThatIs(t *testing.T) {
 		}
 		changes := make([]Planned, len(refer))
 		for i := range changes {
-			changes[i] = Planned{Of: -1, Action: rapid.SampledFrom(actions).Draw(rt, "action"), Asked: rapid.Bool().Draw(rt, "asked"),
+			changes[i] = Planned{Of: -1, Action: rapid.SampledFrom(actions).Draw(rt, "action"), Requested: rapid.Bool().Draw(rt, "asked"),
 				CreateBeforeDestroy: rapid.Bool().Draw(rt, "create before destroy"),
 				Requires:            rapid.SliceOfN(rapid.IntRange(0, len(refer)-1), 0, 3).Draw(rt, "requires")}
 			if changes[i].Action != v1alpha1.ActionDelete {

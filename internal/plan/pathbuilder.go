@@ -8,17 +8,21 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// trail is a path as a list of steps back to the root. Walks extend it without copying; only an error builds the path.
-type trail struct {
-	up   *trail
+// pathBuilder is a path as a list of steps back to the root. Walks extend it without copying; only an error builds the path.
+type pathBuilder struct {
+	up   *pathBuilder
 	step cty.PathStep
 }
 
-func (t *trail) attr(name string) *trail { return &trail{up: t, step: cty.GetAttrStep{Name: name}} }
+func (t *pathBuilder) attr(name string) *pathBuilder {
+	return &pathBuilder{up: t, step: cty.GetAttrStep{Name: name}}
+}
 
-func (t *trail) index(key cty.Value) *trail { return &trail{up: t, step: cty.IndexStep{Key: key}} }
+func (t *pathBuilder) index(key cty.Value) *pathBuilder {
+	return &pathBuilder{up: t, step: cty.IndexStep{Key: key}}
+}
 
-func (t *trail) path() cty.Path {
+func (t *pathBuilder) path() cty.Path {
 	n := 0
 	for s := t; s != nil; s = s.up {
 		n++
@@ -32,7 +36,7 @@ func (t *trail) path() cty.Path {
 }
 
 // errorf makes a cty.PathError whose text names the place, too, so that nobody who prints it loses it.
-func (t *trail) errorf(format string, args ...any) error {
+func (t *pathBuilder) errorf(format string, args ...any) error {
 	p := t.path()
 	err := fmt.Errorf(format, args...)
 	if len(p) > 0 {
@@ -44,6 +48,6 @@ func (t *trail) errorf(format string, args ...any) error {
 // problems collects errors with their paths.
 type problems []error
 
-func (p *problems) add(at *trail, format string, args ...any) {
+func (p *problems) add(at *pathBuilder, format string, args ...any) {
 	*p = append(*p, at.errorf(format, args...))
 }

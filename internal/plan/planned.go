@@ -36,7 +36,7 @@ func unmarkNoting(v cty.Value) (cty.Value, secrets) {
 }
 
 // cover says whether the place is within a marked one, or has one within it.
-func (s secrets) cover(t *trail) bool {
+func (s secrets) cover(t *pathBuilder) bool {
 	if len(s) == 0 {
 		return false
 	}
@@ -49,7 +49,7 @@ func (s secrets) cover(t *trail) bool {
 	return false
 }
 
-func (p *problems) checkBlock(b *schema.Block, prior, config, planned cty.Value, at *trail, secret secrets) {
+func (p *problems) checkBlock(b *schema.Block, prior, config, planned cty.Value, at *pathBuilder, secret secrets) {
 	if !p.bothPresent(config, planned, at) {
 		return
 	}
@@ -61,7 +61,7 @@ func (p *problems) checkBlock(b *schema.Block, prior, config, planned cty.Value,
 }
 
 // bothPresent reports a plan that is null where the configuration is not, or the reverse; true when both are there.
-func (p *problems) bothPresent(config, planned cty.Value, at *trail) bool {
+func (p *problems) bothPresent(config, planned cty.Value, at *pathBuilder) bool {
 	switch {
 	case planned.IsNull() && !config.IsNull():
 		p.add(at, "planned for absence but config wants existence")
@@ -71,13 +71,13 @@ func (p *problems) bothPresent(config, planned cty.Value, at *trail) bool {
 	return !planned.IsNull() && !config.IsNull()
 }
 
-func (p *problems) checkAttributes(attrs []*schema.Attribute, prior, config, planned cty.Value, at *trail, secret secrets) {
+func (p *problems) checkAttributes(attrs []*schema.Attribute, prior, config, planned cty.Value, at *pathBuilder, secret secrets) {
 	for _, a := range attrs {
 		p.checkAttribute(a, attr(prior, a.Name, a.Type), config.GetAttr(a.Name), planned.GetAttr(a.Name), at.attr(a.Name), secret)
 	}
 }
 
-func (p *problems) checkAttribute(a *schema.Attribute, prior, config, planned cty.Value, at *trail, secret secrets) {
+func (p *problems) checkAttribute(a *schema.Attribute, prior, config, planned cty.Value, at *pathBuilder, secret secrets) {
 	same := func(x, y cty.Value) bool { return unrefined(x).RawEquals(unrefined(y)) }
 	quiet := a.Sensitive || a.WriteOnly || secret.cover(at)
 	switch {
@@ -105,7 +105,7 @@ func (p *problems) checkAttribute(a *schema.Attribute, prior, config, planned ct
 	}
 }
 
-func (p *problems) checkNestedAttribute(a *schema.Attribute, prior, config, planned cty.Value, at *trail, secret secrets) {
+func (p *problems) checkNestedAttribute(a *schema.Attribute, prior, config, planned cty.Value, at *pathBuilder, secret secrets) {
 	switch {
 	case planned.IsNull():
 		p.add(at, "planned for absence but config wants existence")
@@ -118,7 +118,7 @@ func (p *problems) checkNestedAttribute(a *schema.Attribute, prior, config, plan
 		p.add(at, "planned value does not match config value, which is not known yet")
 		return
 	}
-	element := func(prior, config, planned cty.Value, at *trail) {
+	element := func(prior, config, planned cty.Value, at *pathBuilder) {
 		switch {
 		case unrefined(planned).RawEquals(unrefined(config)):
 		case !p.bothPresent(config, planned, at):
@@ -133,7 +133,7 @@ func (p *problems) checkNestedAttribute(a *schema.Attribute, prior, config, plan
 	p.checkElements(a.Nested.Nesting, prior, config, planned, at, "element", element)
 }
 
-func (p *problems) checkNestedBlock(nb *schema.NestedBlock, prior, config, planned cty.Value, at *trail, secret secrets) {
+func (p *problems) checkNestedBlock(nb *schema.NestedBlock, prior, config, planned cty.Value, at *pathBuilder, secret secrets) {
 	switch {
 	case planned.RawEquals(config):
 		return
@@ -144,7 +144,7 @@ func (p *problems) checkNestedBlock(nb *schema.NestedBlock, prior, config, plann
 		p.add(at, "attribute representing nested block must not be unknown itself; set nested attribute values to unknown instead")
 		return
 	}
-	element := func(prior, config, planned cty.Value, at *trail) {
+	element := func(prior, config, planned cty.Value, at *pathBuilder) {
 		switch {
 		case planned.IsKnown() && config.IsKnown():
 			p.checkBlock(nb.Block, prior, config, planned, at, secret)
@@ -181,7 +181,7 @@ func CheckWriteOnly(block *schema.Block, state cty.Value) []error {
 	return p
 }
 
-func (p *problems) checkWriteOnly(n nestedSchema, nesting schema.Nesting, v cty.Value, at *trail) {
+func (p *problems) checkWriteOnly(n nestedSchema, nesting schema.Nesting, v cty.Value, at *pathBuilder) {
 	switch {
 	case v.IsNull() || !v.IsKnown():
 		return
@@ -207,7 +207,7 @@ func (p *problems) checkWriteOnly(n nestedSchema, nesting schema.Nesting, v cty.
 }
 
 // checkElements correlates elements by index or key and hands each triple on.
-func (p *problems) checkElements(nesting schema.Nesting, prior, config, planned cty.Value, at *trail, noun string, element func(prior, config, planned cty.Value, at *trail)) {
+func (p *problems) checkElements(nesting schema.Nesting, prior, config, planned cty.Value, at *pathBuilder, noun string, element func(prior, config, planned cty.Value, at *pathBuilder)) {
 	switch nesting {
 	case schema.NestingList:
 		plannedVals, configVals, priorVals := slice(planned), slice(config), slice(prior)

@@ -22,8 +22,8 @@ type Planned struct {
 	// instance, or -1.
 	Deposed bool
 	Of      int
-	// Asked is true for a delete that somebody asked for by itself, and not only because something that it stands on is deleted.
-	Asked bool
+	// Requested is true for a delete that somebody asked for by itself, and not only because something that it stands on is deleted.
+	Requested bool
 	// DependsOn holds the changes that the new configuration refers to. They have no cycle (see Order).
 	DependsOn []int
 	// Requires holds the changes that the recorded state referred to.
@@ -89,32 +89,32 @@ func Steps(changes []Planned) []Step {
 		c := &changes[i]
 		switch {
 		case apply[i] >= 0 && destroy[i] >= 0 && c.createsFirst():
-			s.after(destroy[i], apply[i], must)
+			s.after(destroy[i], apply[i], required)
 		case apply[i] >= 0 && destroy[i] >= 0:
-			s.after(apply[i], destroy[i], must)
+			s.after(apply[i], destroy[i], required)
 		case c.Deposed && c.Of >= 0 && c.Of < len(changes):
 			// What stands on what is left over moves to the current instance before that goes.
 			for _, own := range []int{apply[c.Of], destroy[c.Of]} {
 				if own >= 0 && destroy[i] >= 0 { // it may be forgotten, too, in any order
-					s.after(destroy[i], own, might)
+					s.after(destroy[i], own, afterCurrentInstance)
 				}
 			}
 		}
 		if apply[i] >= 0 && c.Action != v1alpha1.ActionForget {
 			for _, d := range c.DependsOn {
 				if apply[d] >= 0 && changes[d].Action != v1alpha1.ActionForget {
-					s.after(apply[i], apply[d], must)
+					s.after(apply[i], apply[d], required)
 				}
 			}
 		}
 		for _, d := range c.Requires {
 			if destroy[i] >= 0 && destroy[d] >= 0 {
-				s.after(destroy[d], destroy[i], should)
+				s.after(destroy[d], destroy[i], reverseDestroy)
 			}
 			if alone := destroy[d] < 0 || changes[d].createsFirst(); alone && destroy[i] >= 0 && apply[d] >= 0 && !c.createsFirst() && !c.Deposed && changes[d].Action != v1alpha1.ActionForget &&
 				!(apply[i] >= 0 && slices.Contains(c.DependsOn, d)) {
 				// What stands on it is gone before it is changed, or created anew beside it.
-				s.after(apply[d], destroy[i], rather)
+				s.after(apply[d], destroy[i], dependentsDestroyedFirst)
 			}
 			if destroy[d] < 0 || apply[i] < 0 {
 				continue
@@ -122,24 +122,24 @@ func Steps(changes []Planned) []Step {
 			switch {
 			case changes[d].createsFirst():
 				// Who stands on the old instance moves to the new one before the old one goes.
-				s.after(destroy[d], apply[i], ought)
+				s.after(destroy[d], apply[i], dependentsMoveFirst)
 			case changes[d].Action != v1alpha1.ActionDelete || destroy[i] >= 0:
 			case changes[d].CreateBeforeDestroy || changes[d].Deposed:
-				s.after(destroy[d], apply[i], may)
+				s.after(destroy[d], apply[i], deleteBeforeUpdate)
 			default:
 				// As in Terraform: who needs it the other way round says createBeforeDestroy.
-				s.after(apply[i], destroy[d], may)
+				s.after(apply[i], destroy[d], deleteBeforeUpdate)
 			}
 		}
 	}
-	s.destroyLate(changes, destroy, apply)
-	s.settle()
+	s.delayReplaceDestroys(changes, destroy, apply)
+	s.breakCycles()
 	return s.steps
 }
 
-// destroyLate puts the destroy of a replace after all that its create needs. What waits for that destroy itself, such as the create
+// delayReplaceDestroys puts the destroy of a replace after all that its create needs. What waits for that destroy itself, such as the create
 // of a dependency that is replaced, too, cannot come first; then what that needs does.
-func (s *sequence) destroyLate(changes []Planned, destroy, apply []int) {
+func (s *sequence) delayReplaceDestroys(changes []Planned, destroy, apply []int) {
 	var late []int
 	references := 0
 	needs := func(i int, each func(d int)) {
@@ -160,7 +160,7 @@ func (s *sequence) destroyLate(changes []Planned, destroy, apply []int) {
 	if len(late) == 0 {
 		return
 	}
-	component := graph.Collect(len(s.steps), func(i int) []int { return slices.Concat(s.kept(may)(i), direct[i]) }).Components()
+	component := graph.Collect(len(s.steps), func(i int) []int { return slices.Concat(s.kept(deleteBeforeUpdate)(i), direct[i]) }).Components()
 	// A plan in which very many replaces stand on very many others would have an edge for each pair. The replaces share a budget
 	// that is linear in the plan; it suffices for all but such plans.
 	budget := 8*(len(changes)+references) + 1<<16
@@ -172,7 +172,7 @@ func (s *sequence) destroyLate(changes []Planned, destroy, apply []int) {
 				switch {
 				case seen[d] == i+1 || budget < 0:
 				case component[apply[d]] != component[destroy[i]]:
-					s.after(destroy[i], apply[d], need)
+					s.after(destroy[i], apply[d], dependenciesBeforeReplace)
 				default:
 					queue = append(queue, d)
 				}
@@ -182,35 +182,35 @@ func (s *sequence) destroyLate(changes []Planned, destroy, apply []int) {
 	}
 }
 
-// strength says which of two contradicting orders gives way: the weaker.
-type strength int
+// edgePriority says which of two contradicting orders gives way: the weaker.
+type edgePriority int
 
 const (
-	// might is for what is left over of a replace: it goes after the current instance, unless that waits for its end.
-	might strength = iota
-	// rather is for what is updated or created first: what stood on it and is destroyed goes before, unless something that stands on that has to
+	// afterCurrentInstance is for what is left over of a replace: it goes after the current instance, unless that waits for its end.
+	afterCurrentInstance edgePriority = iota
+	// dependentsDestroyedFirst is for what is updated or created first: what stood on it and is destroyed goes before, unless something that stands on that has to
 	// be created first, and that after the update, or is replaced, and needs the update.
-	rather
-	// need is for the destroy of what is replaced: what the new instance needs is there before the old one goes, unless Terraform's
+	dependentsDestroyedFirst
+	// dependenciesBeforeReplace is for the destroy of what is replaced: what the new instance needs is there before the old one goes, unless Terraform's
 	// own order is the other one.
-	need
-	// may is for what is deleted: who referred to it is updated after that, or before, if it was made with createBeforeDestroy.
+	dependenciesBeforeReplace
+	// deleteBeforeUpdate is for what is deleted: who referred to it is updated after that, or before, if it was made with createBeforeDestroy.
 	// New and recorded references can contradict each other: with a -> b -> c before and a -> c now, b deleted and c replaced, a
 	// waits for the new c, c for the end of b, and b, made with createBeforeDestroy, for the update of a. Then b goes first.
-	may
-	// ought is for what is created first: who stands on the old instance moves over before that goes, unless it waits for
+	deleteBeforeUpdate
+	// dependentsMoveFirst is for what is created first: who stands on the old instance moves over before that goes, unless it waits for
 	// something that can only be replaced after that.
-	ought
-	// should is for destroys, which run in the reverse order of the recorded references. Those alone can contradict each other
+	dependentsMoveFirst
+	// reverseDestroy is for destroys, which run in the reverse order of the recorded references. Those alone can contradict each other
 	// when an earlier apply ended half-way.
-	should
-	must
+	reverseDestroy
+	required
 )
 
 type sequence struct {
 	steps []Step
 	// strengths are those of each step's DependsOn.
-	strengths [][]strength
+	strengths [][]edgePriority
 }
 
 func (s *sequence) add(step Step) int {
@@ -219,7 +219,7 @@ func (s *sequence) add(step Step) int {
 	return len(s.steps) - 1
 }
 
-func (s *sequence) after(step, dep int, how strength) {
+func (s *sequence) after(step, dep int, how edgePriority) {
 	if step == dep {
 		return
 	}
@@ -227,13 +227,13 @@ func (s *sequence) after(step, dep int, how strength) {
 	s.strengths[step] = append(s.strengths[step], how)
 }
 
-// settle drops dependencies until there is no cycle: it puts them together again, the strong ones first, and leaves out those
+// breakCycles drops dependencies until there is no cycle: it puts them together again, the strong ones first, and leaves out those
 // that run along a cycle then.
-func (s *sequence) settle() {
-	if order, _ := graph.Order(len(s.steps), s.kept(might)); order != nil {
+func (s *sequence) breakCycles() {
+	if order, _ := graph.Order(len(s.steps), s.kept(afterCurrentInstance)); order != nil {
 		return
 	}
-	for weakest := should; weakest >= might; weakest-- {
+	for weakest := reverseDestroy; weakest >= afterCurrentInstance; weakest-- {
 		if order, _ := graph.Order(len(s.steps), s.kept(weakest)); order == nil {
 			s.drop(weakest, graph.Collect(len(s.steps), s.kept(weakest)).Components())
 		}
@@ -241,7 +241,7 @@ func (s *sequence) settle() {
 }
 
 // kept returns what lists the dependencies of a step that are of a strength or of a greater one.
-func (s *sequence) kept(weakest strength) func(i int) []int {
+func (s *sequence) kept(weakest edgePriority) func(i int) []int {
 	return func(i int) []int {
 		var deps []int
 		for k, d := range s.steps[i].DependsOn {
@@ -254,10 +254,10 @@ func (s *sequence) kept(weakest strength) func(i int) []int {
 }
 
 // drop leaves out the dependencies of a strength that run within a component.
-func (s *sequence) drop(weak strength, component []int) {
+func (s *sequence) drop(weak edgePriority, component []int) {
 	for i := range s.steps {
 		var keptDeps []int
-		var kept []strength
+		var kept []edgePriority
 		for k, d := range s.steps[i].DependsOn {
 			if s.strengths[i][k] == weak && component[i] == component[d] {
 				continue

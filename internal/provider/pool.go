@@ -56,7 +56,7 @@ type Pool struct {
 	mu sync.Mutex
 	// changed is closed, and replaced, whenever a process ends or falls idle.
 	changed chan struct{}
-	// current are the processes that Acquire may lend, by key; all also holds those that are ending.
+	// current are the processes that Acquire may return, by key; all also holds those that are ending.
 	current map[processKey]*process
 	all     map[*process]struct{}
 	// schemas are kept by package checksum; a schema never changes under the same checksum.
@@ -157,7 +157,7 @@ func (l *Lease) Release() {
 
 // Stop says that nobody wants any more what is done under the lease. A stop concerns everything that runs in a process, so
 // the provider is asked to stop only once that holds for every lease of its process; until then, and from then on, calls
-// under way return what they return. The process is lent to nobody else: some providers work no more after a stop.
+// under way return what they return. The process gets no other lease: some providers work no more after a stop.
 func (l *Lease) Stop() {
 	l.pool.mu.Lock()
 	defer l.pool.mu.Unlock()
@@ -212,14 +212,14 @@ func (p *Pool) ValidateConfig(ctx context.Context, pkg Package, config cty.Value
 	return r.Diagnostics, nil
 }
 
-// Acquire lends the process of a package under a configuration, and starts and configures it when there is none. It returns
+// Acquire returns the process of a package under a configuration, and starts and configures it when there is none. It returns
 // a *ConfigError when the provider refuses the configuration, a *CrashError when it can't be started, a *ChecksumError when its
 // files were changed, and ErrClosed after Close.
 func (p *Pool) Acquire(ctx context.Context, pkg Package, c Configuration) (*Lease, error) {
 	return p.acquire(ctx, pkg, processKey{checksum: pkg.Checksum, configured: true, key: c.Key, brief: c.Ephemeral}, c.Config)
 }
 
-// Unconfigured lends a process of a package that nobody configured: enough for a schema, a validation or a function. It
+// Unconfigured returns a process of a package that was not configured: enough for a schema, a validation or a function. It
 // returns the errors of Acquire.
 func (p *Pool) Unconfigured(ctx context.Context, pkg Package) (*Lease, error) {
 	return p.acquire(ctx, pkg, processKey{checksum: pkg.Checksum}, cty.NilVal)

@@ -92,7 +92,7 @@ func (p *Pool) forget(proc *process) {
 	p.notify()
 }
 
-// start brings a process to the point where it can be lent.
+// start brings a process to the point where it can be leased.
 func (p *Pool) start(ctx context.Context, proc *process) error {
 	if err := proc.pkg.Verify(); err != nil {
 		return err

@@ -1,4 +1,4 @@
-// Package schema is a Terraform provider's schema in the form that the rest of the house uses: blocks,
+// Package schema is a Terraform provider's schema in the form that all other packages use: blocks,
 // attributes and their cty types, and the encoding of values on the wire. It is made from the messages of the
 // provider protocol and knows nothing of processes, objects or plans.
 package schema

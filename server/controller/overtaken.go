@@ -217,8 +217,8 @@ func touched(c *ledger.Change) bool {
 
 // objects are the UIDs of the objects whose records a change is bound to.
 func objects(c *ledger.Change) []types.UID {
-	if c.Bound.From != nil {
-		return []types.UID{c.Object.UID, c.Bound.From.UID}
+	if c.Preconditions.From != nil {
+		return []types.UID{c.Object.UID, c.Preconditions.From.UID}
 	}
 	return []types.UID{c.Object.UID}
 }
@@ -236,11 +236,11 @@ func moved(ctx context.Context, l *ledger.Ledger, c *ledger.Change) (bool, error
 			state = old.Digest()
 		}
 	}
-	if state != c.Bound.State || c.Bound.From == nil {
-		return state != c.Bound.State, nil
+	if state != c.Preconditions.State || c.Preconditions.From == nil {
+		return state != c.Preconditions.State, nil
 	}
-	from, err := l.Instance(ctx, *c.Bound.From)
-	return err == nil && from.Digest() != c.Bound.FromState, err
+	from, err := l.Instance(ctx, *c.Preconditions.From)
+	return err == nil && from.Digest() != c.Preconditions.FromState, err
 }
 
 // overtake looks up the changes of an applied plan, and calls end for each waiting plan that is bound to something that they moved.

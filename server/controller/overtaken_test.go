@@ -199,7 +199,7 @@ func (e *estate) change(plan string, index int, name string, more func(*ledger.C
 	}
 	c := &ledger.Change{PlanChange: v1alpha1.PlanChange{
 		Index: int32(index), Address: "sim_network." + name, Object: e.ref(name), Action: v1alpha1.ActionUpdate, State: v1alpha1.ChangePending,
-	}, Bound: ledger.Bound{State: rec.Digest()}}
+	}, Preconditions: ledger.Preconditions{State: rec.Digest()}}
 	if more != nil {
 		more(c)
 	}
@@ -231,9 +231,9 @@ func TestAppliedPlansSupersedeWhatIsBoundToTheirChanges(t *testing.T) {
 	e.change("bound", 1, "main", nil)
 	e.change("creates", 0, "new", func(c *ledger.Change) { c.Action = v1alpha1.ActionCreate })
 	e.change("moves", 0, "target", func(c *ledger.Change) {
-		c.Bound.From, c.Bound.FromState = new(e.ref("main")), c.Bound.State
+		c.Preconditions.From, c.Preconditions.FromState = new(e.ref("main")), c.Preconditions.State
 		rec, _ := e.Instance(t.Context(), e.ref("main"))
-		c.Bound.FromState = rec.Digest()
+		c.Preconditions.FromState = rec.Digest()
 	})
 	e.change("elsewhere", 0, "other", nil)
 	e.change("only looks", 0, "main", func(c *ledger.Change) { c.Action = v1alpha1.ActionNoOp })

@@ -105,7 +105,7 @@ func (b *bridge) With(tags ...tag.Tag) log.Logger {
 	return &bridge{slog: b.slog.With(args...), state: b.state}
 }
 
-// SLog hands our logger to the parts of Temporal that speak slog.
+// SLog gives our logger to the parts of Temporal that speak slog.
 func (b *bridge) SLog() *slog.Logger { return slog.New(quiet(b.slog.Handler())) }
 
 func (b *bridge) log(level slog.Level, msg string, tags []tag.Tag) {

@@ -13,7 +13,7 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/schema"
-	"github.com/hykube/hykube/internal/spelling"
+	"github.com/hykube/hykube/internal/suggest"
 )
 
 // Check judges objects as they are written: as a create would, and their references to each other as a plan would. It reads
@@ -85,7 +85,7 @@ func (c *check) object(u *unstructured.Unstructured) {
 	s := g.byKind[gvk.Kind]
 	if s == nil {
 		hint := ""
-		if near := spelling.Nearest(gvk.Kind, slices.Collect(maps.Keys(g.byKind))); near != "" {
+		if near := suggest.Nearest(gvk.Kind, slices.Collect(maps.Keys(g.byKind))); near != "" {
 			hint = fmt.Sprintf("; did you mean %q?", near)
 		}
 		c.add(v1alpha1.SeverityError, "kind", fmt.Sprintf("provider %q has no kind %q%s", provider, gvk.Kind, hint))
@@ -132,7 +132,7 @@ func (c *check) references(s *served, u *unstructured.Unstructured) {
 				names = append(names, other.Name)
 			}
 		}
-		if near := spelling.Nearest(r.Name, names); near != "" {
+		if near := suggest.Nearest(r.Name, names); near != "" {
 			c.add(v1alpha1.SeverityWarning, r.Field, fmt.Sprintf("no %s %q is among these objects; did you mean %q?", r.Kind(), r.Name, near))
 		}
 	}

@@ -48,8 +48,8 @@ const (
 	alice  = "alice"  // may do everything but read states, secrets, and what is in the namespace "closed"
 )
 
-// house is a generic API server with kinds on a real database.
-type house struct {
+// harness is a generic API server with kinds on a real database.
+type harness struct {
 	kinds  *kinds.Kinds
 	server *httptest.Server
 	// home is kubectl's, with its caches.
@@ -61,9 +61,9 @@ type house struct {
 	taint  error
 }
 
-func newHouse(t testing.TB, providers ...kinds.Provider) *house {
+func newHarness(t testing.TB, providers ...kinds.Provider) *harness {
 	t.Helper()
-	h := &house{home: t.TempDir()}
+	h := &harness{home: t.TempDir()}
 	store, err := storage.Open(t.Context(), storage.Config{DataDir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
@@ -165,15 +165,15 @@ func authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision,
 	return authorizer.DecisionAllow, "", nil
 }
 
-func (h *house) config(token string) *rest.Config {
+func (h *harness) config(token string) *rest.Config {
 	return &rest.Config{Host: h.server.URL, BearerToken: token, TLSClientConfig: rest.TLSClientConfig{CAData: h.ca()}, QPS: -1}
 }
 
-func (h *house) ca() []byte {
+func (h *harness) ca() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: h.server.Certificate().Raw})
 }
 
-func (h *house) client(t testing.TB, token string, resource string) dynamic.ResourceInterface {
+func (h *harness) client(t testing.TB, token string, resource string) dynamic.ResourceInterface {
 	t.Helper()
 	c, err := dynamic.NewForConfig(h.config(token))
 	if err != nil {
@@ -206,7 +206,7 @@ func (a answer) object(t testing.TB) *unstructured.Unstructured {
 }
 
 // do sends a request as it is. Header is "Name: value" lines.
-func (h *house) do(t testing.TB, token, method, path, body string, header ...string) answer {
+func (h *harness) do(t testing.TB, token, method, path, body string, header ...string) answer {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, h.server.URL+path, strings.NewReader(body))
 	if err != nil {
@@ -233,7 +233,7 @@ func (h *house) do(t testing.TB, token, method, path, body string, header ...str
 }
 
 // kubectl runs the system's kubectl; the test is skipped where there is none.
-func (h *house) kubectl(t testing.TB, stdin string, args ...string) (string, error) {
+func (h *harness) kubectl(t testing.TB, stdin string, args ...string) (string, error) {
 	t.Helper()
 	path, err := exec.LookPath("kubectl")
 	if err != nil {
@@ -366,7 +366,7 @@ func network(name, spec string) string {
 	return fmt.Sprintf(`{"apiVersion":"sim.hykube.io/v1","kind":"sim-network","metadata":{"name":%q},"spec":%s}`, name, spec)
 }
 
-func (h *house) create(t testing.TB, body string) *unstructured.Unstructured {
+func (h *harness) create(t testing.TB, body string) *unstructured.Unstructured {
 	t.Helper()
 	a := h.do(t, admin, http.MethodPost, networks, body)
 	if a.code != http.StatusCreated {

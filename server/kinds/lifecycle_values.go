@@ -15,7 +15,7 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/schema"
-	"github.com/hykube/hykube/internal/spelling"
+	"github.com/hykube/hykube/internal/suggest"
 )
 
 func invalid(path *field.Path, value any, format string, args ...any) field.ErrorList {
@@ -104,7 +104,7 @@ func checkTrigger(s *served, u *unstructured.Unstructured, path *field.Path, v a
 			return nil
 		case i == 0:
 			hint := fmt.Sprintf("see kubectl explain %s.status.attributes", k.GVK.Kind)
-			if near := spelling.Nearest(attribute, slices.Sorted(maps.Keys(block.ImpliedType().AttributeTypes()))); near != "" {
+			if near := suggest.Nearest(attribute, slices.Sorted(maps.Keys(block.ImpliedType().AttributeTypes()))); near != "" {
 				hint = fmt.Sprintf("did you mean %q?", near)
 			}
 			errs = invalid(path, v, "a %s has no attribute %q; %s", k.GVK.Kind, attribute, hint)
@@ -156,7 +156,7 @@ func checkMoved(s *served, u *unstructured.Unstructured, path *field.Path, v any
 	}
 	// Nothing is recorded under such an address, and the plan would make anew what is there already.
 	hint := "install the provider that has it, or correct the type"
-	if near := spelling.Nearest(a.Type, s.kinds.managedTypes()); near != "" {
+	if near := suggest.Nearest(a.Type, s.kinds.managedTypes()); near != "" {
 		a.Type = near
 		hint = fmt.Sprintf("did you mean %q?", a.In(u.GetNamespace()))
 	}

@@ -208,11 +208,11 @@ func (r *objectREST) Create(ctx context.Context, obj runtime.Object, validate re
 	if obj.(*unstructured.Unstructured).GetResourceVersion() != "" {
 		return nil, apierrors.NewBadRequest(MessageVersionAtCreate)
 	}
-	return r.Store.Create(ctx, obj, r.kind.borrowing(validate), options)
+	return r.Store.Create(ctx, obj, r.kind.authorizingCreate(validate), options)
 }
 
 func (r *objectREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, forceCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
-	obj, created, err := r.Store.Update(ctx, name, speculation.Adopt(ctx, info), r.kind.borrowing(create), r.kind.borrowingAnew(update), forceCreate, options)
+	obj, created, err := r.Store.Update(ctx, name, speculation.Adopt(ctx, info), r.kind.authorizingCreate(create), r.kind.authorizingUpdate(update), forceCreate, options)
 	return obj, created, r.kind.clearly(name, err)
 }
 

@@ -138,7 +138,7 @@ func (a *Answers) destroys(ctx context.Context, obj metav1.Object) (*v1alpha1.Pl
 			}
 			open := c.State == v1alpha1.ChangePending || c.State == v1alpha1.ChangeRunning
 			taken := c.Object.UID == obj.GetUID() && (c.Action == v1alpha1.ActionDelete || c.Action == v1alpha1.ActionForget) ||
-				c.Bound.From != nil && c.Bound.From.UID == obj.GetUID()
+				c.Preconditions.From != nil && c.Preconditions.From.UID == obj.GetUID()
 			if open && taken {
 				return p, nil
 			}

@@ -99,7 +99,7 @@ func TestHalfReplaced(t *testing.T) {
 	for state, want := range map[v1alpha1.ChangeState]int{v1alpha1.ChangeRunning: 1, v1alpha1.ChangeFailed: 0, "": 0} {
 		a := newAnswers(t)
 		record(t, a, "main", func(rec *ledger.Instance) {
-			rec.ProviderConfig, rec.Made = "eu", &ledger.Made{Plan: "p1", Destroy: true}
+			rec.ProviderConfig, rec.LastOutcome = "eu", &ledger.Outcome{Plan: "p1", Destroy: true}
 		})
 		if state != "" {
 			c := &ledger.Change{}

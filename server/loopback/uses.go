@@ -114,10 +114,10 @@ func (a *Answers) made(ctx context.Context, t *tally, namespace string, pick fun
 
 // halfReplaced says whether a replacement is between its destroy and its create, which needs what a living resource does.
 func (a *Answers) halfReplaced(ctx context.Context, rec *ledger.Instance, pick func(*ledger.Instance) bool) (bool, error) {
-	if rec.Made == nil || !rec.Made.Destroy || rec.Exists() {
+	if rec.LastOutcome == nil || !rec.LastOutcome.Destroy || rec.Exists() {
 		return false, nil
 	}
-	c, err := a.Ledger.Change(ctx, rec.Made.Plan, rec.Made.Change)
+	c, err := a.Ledger.Change(ctx, rec.LastOutcome.Plan, rec.LastOutcome.Change)
 	if errors.Is(err, ledger.ErrNotFound) {
 		return false, nil
 	}

@@ -44,8 +44,8 @@ type Obstacle struct {
 	Why     string
 }
 
-// BorrowFunc says what of a ProviderConfig refers to something that its author may not read.
-type BorrowFunc func(ctx context.Context, who user.Info, cfg *v1alpha1.ProviderConfig) (problems []string, err error)
+// AuthorizeReferencesFunc says what of a ProviderConfig refers to something that its author may not read.
+type AuthorizeReferencesFunc func(ctx context.Context, who user.Info, cfg *v1alpha1.ProviderConfig) (problems []string, err error)
 
 // Config is what the registries stand on. Every field is required.
 type Config struct {
@@ -60,9 +60,9 @@ type Config struct {
 	// Deleting is called before an object that may be in use is marked as deleted; see HeldConfig.
 	Deleting func(resource, namespace, name string)
 	// Changed is called after an object was changed or removed: what is being deleted may not be in use any more.
-	Changed func()
-	Borrow  BorrowFunc
-	Changes ChangesFunc
+	Changed             func()
+	AuthorizeReferences AuthorizeReferencesFunc
+	Changes             ChangesFunc
 	// Objects takes the objects of speculative plans.
 	Objects ObjectsFunc
 	Verify  VerifyFunc

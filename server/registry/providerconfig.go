@@ -56,12 +56,12 @@ func newProviderConfigs(c Config) (*resourceREST, *statusREST, error) {
 		return nil, nil, err
 	}
 	held := NewHeld(store, c.held(func(obj runtime.Object) *[]metav1.Condition { return &obj.(*v1alpha1.ProviderConfig).Status.Conditions }))
-	return &resourceREST{Store: store, short: "pc", held: held, mayWrite: mayBorrow(c.Borrow)}, statusREST, nil
+	return &resourceREST{Store: store, short: "pc", held: held, mayWrite: authorizeReferences(c.AuthorizeReferences)}, statusREST, nil
 }
 
-// mayBorrow refuses a ProviderConfig that refers to what its author may not read: who plans with it may well be allowed to, and
+// authorizeReferences refuses a ProviderConfig that refers to what its author may not read: who plans with it may well be allowed to, and
 // would hand it over to wherever the provider is told to go.
-func mayBorrow(borrow BorrowFunc) func(ctx context.Context, obj, old runtime.Object) error {
+func authorizeReferences(authorize AuthorizeReferencesFunc) func(ctx context.Context, obj, old runtime.Object) error {
 	return func(ctx context.Context, obj, old runtime.Object) error {
 		who, ok := request.UserFrom(ctx)
 		if !ok {
@@ -72,7 +72,7 @@ func mayBorrow(borrow BorrowFunc) func(ctx context.Context, obj, old runtime.Obj
 		if who.GetName() == user.APIServerUser || before != nil && sameArguments(cfg.Spec, before.Spec) {
 			return nil
 		}
-		problems, err := borrow(ctx, who, cfg)
+		problems, err := authorize(ctx, who, cfg)
 		if err != nil {
 			return apierrors.NewInternalError(err)
 		}

@@ -38,7 +38,7 @@ func main() {
 }
 
 func run(ctx context.Context, o options) (err error) {
-	h, err := newHouse(o)
+	h, err := newHarness(o)
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func run(ctx context.Context, o options) (err error) {
 }
 
 // measureIdle lets the server settle, then looks at it for a while.
-func measureIdle(ctx context.Context, h *house, window time.Duration) error {
+func measureIdle(ctx context.Context, h *harness, window time.Duration) error {
 	for _, d := range []time.Duration{3 * time.Second, window} {
 		before, err := usageOf(h.server.Process.Pid)
 		if err != nil {

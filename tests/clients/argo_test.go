@@ -20,7 +20,7 @@ var restarts = flag.Int("restarts", 5, "how often TestArgoKeepsKinds restarts th
 // TestArgoKeepsKinds restarts the server under Argo CD's cache of a cluster, which drops a kind for good when its watch gets 404,
 // and then installs a provider, whose kinds the cache has to notice.
 func TestArgoKeepsKinds(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.ready(t)
 	h.install(t, "sim", "hykube/sim")
 	argo := cache.NewClusterCache(h.config(t), cache.SetWatchResyncTimeout(0), cache.SetResyncTimeout(0))
@@ -68,7 +68,7 @@ func TestArgoKeepsKinds(t *testing.T) {
 // TestArgoKeepsKindsOfFailedProvider restarts the server under Argo CD's cache with a provider whose files were changed, so that the
 // server does not start it again. The server serves its kinds from their record. Without a record it says that they are stale.
 func TestArgoKeepsKindsOfFailedProvider(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.ready(t)
 	h.install(t, "sim", "hykube/sim")
 	argo := cache.NewClusterCache(h.config(t), cache.SetWatchResyncTimeout(0), cache.SetResyncTimeout(0))

@@ -39,7 +39,7 @@ var (
 // TestWatchesUnderLoad opens and closes watches at random, cuts some and stops the process behind others, while objects are written
 // and plans are made. An informer that stays must see everything, and the server must be as small as before in the end.
 func TestWatchesUnderLoad(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.ready(t)
 	h.install(t, "random", "hashicorp/random")
 	client, err := dynamic.NewForConfig(h.config(t))
@@ -217,7 +217,7 @@ func listWatch(of dynamic.ResourceInterface) *cache.ListWatch {
 var goroutinesMetric = regexp.MustCompile(`(?m)^go_goroutines (\d+)`)
 
 // goroutines of the server.
-func goroutines(t *testing.T, h *house) int {
+func goroutines(t *testing.T, h *harness) int {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(h.config(t))
 	if err != nil {
@@ -242,7 +242,7 @@ type process struct {
 	done chan struct{}
 }
 
-func (h *house) watch(t *testing.T) *process {
+func (h *harness) watch(t *testing.T) *process {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &process{cmd: h.command(ctx, "get", "random-ids", "--watch", "--output=name"), out: new(output), done: make(chan struct{})}

@@ -9,7 +9,7 @@ import (
 // The documented differences, as docs/differential.md numbers them. Each function takes one out.
 
 // settlePlans takes out of plans what is different on purpose.
-func settlePlans(s *step, m *memory, tf, hy *planDocument) {
+func settlePlans(s *step, m *expectation, tf, hy *planDocument) {
 	if s.NoRefresh {
 		dropQuiet(tf, hy)
 	}
@@ -43,7 +43,7 @@ func settlePlans(s *step, m *memory, tf, hy *planDocument) {
 }
 
 // settleStates takes out of states what is different on purpose.
-func settleStates(s *step, m *memory, tf, hy *outcome) {
+func settleStates(s *step, m *expectation, tf, hy *outcome) {
 	left := m.leftAlone(s, tf, hy)
 	tf.States, hy.States = closed(tf.States), closed(hy.States)
 	m.dropStale(tf.States, hy.States)
@@ -153,7 +153,7 @@ func unreadNested(tf *planDocument, d difference) bool {
 
 // leftAlone (D6) are the addresses that a step did not change although they had drifted. Terraform's apply records what it read of
 // them, also when there is nothing else to do; in Hykube there is nothing to apply then, and a refresh-only plan records it.
-func (m *memory) leftAlone(s *step, tf, hy *outcome) map[string]bool {
+func (m *expectation) leftAlone(s *step, tf, hy *outcome) map[string]bool {
 	if tf.Plan == nil || hy.Plan == nil {
 		return m.unrecorded
 	}
@@ -315,7 +315,7 @@ func masked(v, flags any) any {
 
 // dropStale (D4) takes out of Terraform's dependencies those that were recorded before and that Hykube no longer has: when what stands
 // between two resources no longer refers to the one, Terraform's record of the other keeps it for a while.
-func (m *memory) dropStale(tf, hy map[string]*state) {
+func (m *expectation) dropStale(tf, hy map[string]*state) {
 	for at, a := range tf {
 		recorded := a.Dependencies
 		if b := hy[at]; b != nil {

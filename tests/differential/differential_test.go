@@ -27,7 +27,7 @@ var (
 )
 
 // shared is made by TestMain, before any test; nil where there is no Terraform.
-var shared *house
+var shared *harness
 
 func TestMain(m *testing.M) {
 	flag.Parse()
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	if terraform == "" {
 		os.Exit(m.Run()) // the tests say that they did not run
 	}
-	h, err := newHouse(terraform)
+	h, err := newHarness(terraform)
 	code := 1
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "differential:", err)

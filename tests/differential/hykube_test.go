@@ -26,7 +26,7 @@ const planLimit = 2 * time.Minute
 
 // hykube is the side of a story that Hykube plays: a namespace of its own on the server that all share.
 type hykube struct {
-	house     *house
+	house     *harness
 	cloud     *cloud
 	namespace string
 	before    config
@@ -34,7 +34,7 @@ type hykube struct {
 	known map[string]bool
 }
 
-func newHykube(ctx context.Context, h *house, namespace string) (*hykube, error) {
+func newHykube(ctx context.Context, h *harness, namespace string) (*hykube, error) {
 	c, err := startCloud(filepath.Join(h.dir, "clouds", namespace))
 	if err != nil {
 		return nil, err

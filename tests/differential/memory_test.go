@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// memory is what is remembered of a story from step to step: the names of what is made at random, on both sides, and the
+// expectation is what is remembered of a story from step to step: the names of what is made at random, on both sides, and the
 // addresses whose drift Terraform has recorded and Hykube has not.
-type memory struct {
+type expectation struct {
 	terraform, hykube *alias
 	unrecorded        map[string]bool
 	// dependencies are those that Terraform had recorded, by address.
@@ -18,13 +18,13 @@ type memory struct {
 	diverged bool
 }
 
-func newMemory() *memory {
+func newMemory() *expectation {
 	names := func() *alias { return &alias{by: map[string]string{}, count: map[string]int{}} }
-	return &memory{terraform: names(), hykube: names(), unrecorded: map[string]bool{}, dependencies: map[string][]string{}}
+	return &expectation{terraform: names(), hykube: names(), unrecorded: map[string]bool{}, dependencies: map[string][]string{}}
 }
 
 // compare compares a part of two outcomes, with names for what was made at random.
-func (m *memory) compare(path string, terraform, hykube any) []difference {
+func (m *expectation) compare(path string, terraform, hykube any) []difference {
 	return compare(path, m.terraform.scrub(asJSON(terraform)), m.hykube.scrub(asJSON(hykube)))
 }
 

@@ -70,7 +70,7 @@ func (t *typeSchema) UnmarshalJSON(data []byte) error {
 }
 
 // schemas reads the schemas of all resource types of all providers, by type.
-func (h *house) schemas() (map[string]*blockSchema, error) {
+func (h *harness) schemas() (map[string]*blockSchema, error) {
 	dir := filepath.Join(h.dir, "schemas")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err

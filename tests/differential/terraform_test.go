@@ -15,7 +15,7 @@ import (
 
 // terraform is the side of a story that plain Terraform, or OpenTofu, plays: one working directory, kept from step to step.
 type terraform struct {
-	house *house
+	house *harness
 	cloud *cloud
 	dir   string
 	// sources are the addresses of the providers that the story speaks of: each costs a process with every command.
@@ -27,7 +27,7 @@ type errRefused struct{ text string }
 
 func (e errRefused) Error() string { return e.text }
 
-func newTerraform(h *house, st *story, dir string) (*terraform, error) {
+func newTerraform(h *harness, st *story, dir string) (*terraform, error) {
 	c, err := startCloud(filepath.Join(dir, "cloud"))
 	if err != nil {
 		return nil, err

@@ -8,7 +8,7 @@ import (
 
 // judge compares what two sides made of a step. What stands in docs/differential.md as a documented difference is taken
 // out first, by the functions in differences_test.go, and nothing else is.
-func judge(s *step, c config, m *memory, tf, hy *outcome) []difference {
+func judge(s *step, c config, m *expectation, tf, hy *outcome) []difference {
 	if (tf.PlanError != "") != (hy.PlanError != "") {
 		// All that follows differs, too.
 		return []difference{{"plan error", shorten(tf.PlanError), shorten(hy.PlanError)}}

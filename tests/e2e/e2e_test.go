@@ -24,15 +24,15 @@ const (
 	eventuallyLimit = 60 * time.Second
 )
 
-// house is the server that the stories share, and the cloud behind it.
-type house struct {
+// harness is the server that the stories share, and the cloud behind it.
+type harness struct {
 	bin, mirror, dir string
 	cloud, server    *exec.Cmd
 	cloudAddress     string
 }
 
 func TestMain(m *testing.M) {
-	h := &house{}
+	h := &harness{}
 	code := 1
 	if err := h.start(); err != nil {
 		fmt.Fprintln(os.Stderr, "e2e:", err)
@@ -48,9 +48,9 @@ func TestMain(m *testing.M) {
 }
 
 // shared is set by TestMain, before any test.
-var shared *house
+var shared *harness
 
-func (h *house) start() (err error) {
+func (h *harness) start() (err error) {
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		return err
@@ -80,7 +80,7 @@ func (h *house) start() (err error) {
 	return h.startServer()
 }
 
-func (h *house) startCloud() error {
+func (h *harness) startCloud() error {
 	address := filepath.Join(h.dir, "cloud.address")
 	h.cloud = exec.Command(filepath.Join(h.bin, "simcloud"), "serve", "--listen", "127.0.0.1:0", "--address-file", address)
 	if err := h.background(h.cloud, "cloud.log"); err != nil {
@@ -98,7 +98,7 @@ func (h *house) startCloud() error {
 	})
 }
 
-func (h *house) startServer() error {
+func (h *harness) startServer() error {
 	h.server = exec.Command(filepath.Join(h.bin, "hykube"), "server",
 		"--data-dir", filepath.Join(h.dir, "data"), "--secure-port", "0", "--provider-mirror", h.mirror,
 		"--token-auth-file", h.tokens())
@@ -134,7 +134,7 @@ spec: {source: hashicorp/time, version: "~> 0.14"}
 `
 
 // tokens writes the users that stories log in as, with the user's name for a token.
-func (h *house) tokens() string {
+func (h *harness) tokens() string {
 	path := filepath.Join(h.dir, "tokens.csv")
 	text := "alice-token,alice,alice,developers\nbob-token,bob,bob,approvers\n"
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -143,7 +143,7 @@ func (h *house) tokens() string {
 	return path
 }
 
-func (h *house) background(cmd *exec.Cmd, log string) error {
+func (h *harness) background(cmd *exec.Cmd, log string) error {
 	f, err := os.Create(filepath.Join(h.dir, log))
 	if err != nil {
 		return err
@@ -153,7 +153,7 @@ func (h *house) background(cmd *exec.Cmd, log string) error {
 	return cmd.Start()
 }
 
-func (h *house) kubectl(stdin string, args ...string) error {
+func (h *harness) kubectl(stdin string, args ...string) error {
 	cmd := exec.Command(filepath.Join(h.bin, "hykube"), append([]string{"kubectl"}, args...)...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+h.kubeconfig())
 	cmd.Stdin = strings.NewReader(stdin)
@@ -163,10 +163,10 @@ func (h *house) kubectl(stdin string, args ...string) error {
 	return nil
 }
 
-func (h *house) kubeconfig() string { return filepath.Join(h.dir, "data", "admin.kubeconfig") }
+func (h *harness) kubeconfig() string { return filepath.Join(h.dir, "data", "admin.kubeconfig") }
 
 // stop ends what was started, and complains about a server that does not stop in time or leaves a provider behind.
-func (h *house) stop() error {
+func (h *harness) stop() error {
 	var errs []error
 	for _, cmd := range []*exec.Cmd{h.server, h.cloud} {
 		if cmd == nil || cmd.Process == nil {

@@ -51,7 +51,7 @@ func TestExamples(t *testing.T) {
 }
 
 // must runs kubectl as the administrator.
-func (h *house) must(t *testing.T, args ...string) {
+func (h *harness) must(t *testing.T, args ...string) {
 	t.Helper()
 	if err := h.kubectl("", args...); err != nil {
 		t.Fatal(err)
@@ -59,7 +59,7 @@ func (h *house) must(t *testing.T, args ...string) {
 }
 
 // simcloud returns what the cloud's own command prints.
-func (h *house) simcloud(t *testing.T, args ...string) string {
+func (h *harness) simcloud(t *testing.T, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), filepath.Join(h.bin, "simcloud"), args...)
 	cmd.Env = append(os.Environ(), "SIMCLOUD_ADDRESS="+h.cloudAddress)

@@ -101,7 +101,7 @@ func runID(t *testing.T, workflow string) string {
 }
 
 // ask returns what kubectl prints.
-func (h *house) ask(t *testing.T, args ...string) string {
+func (h *harness) ask(t *testing.T, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), filepath.Join(h.bin, "hykube"), append([]string{"kubectl"}, args...)...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+h.kubeconfig())

@@ -10,28 +10,28 @@ import (
 	"testing"
 )
 
-// rooms of the house, from the top of the hill down: a package imports its own room and those below.
-var rooms = []string{"cmd", "server", "activities", "workflows", "internal", "api"}
+// layers of the module, from the top down: a package imports its own layer and those below.
+var layers = []string{"cmd", "server", "activities", "workflows", "internal", "api"}
 
 func TestImportsRunDownhill(t *testing.T) {
 	t.Parallel()
 	for path, p := range listed(t) {
-		from, _, _ := strings.Cut(room(path), "/")
+		from, _, _ := strings.Cut(inModule(path), "/")
 		if from == "tests" || from == "hack" || from == "" {
 			continue
 		}
-		level := slices.Index(rooms, from)
+		level := slices.Index(layers, from)
 		if level < 0 {
-			t.Errorf("%s: there is no room %q; the rooms are %v", path, from, rooms)
+			t.Errorf("%s: there is no layer %q; the layers are %v", path, from, layers)
 			continue
 		}
 		for _, imported := range p.Imports {
-			to, _, _ := strings.Cut(room(imported), "/")
+			to, _, _ := strings.Cut(inModule(imported), "/")
 			if to == "" {
 				continue
 			}
-			if at := slices.Index(rooms, to); at < level {
-				t.Errorf("%s imports %s: imports run down %s", path, imported, strings.Join(rooms, " -> "))
+			if at := slices.Index(layers, to); at < level {
+				t.Errorf("%s imports %s: imports run down %s", path, imported, strings.Join(layers, " -> "))
 			}
 		}
 	}
@@ -41,7 +41,7 @@ func TestImportsRunDownhill(t *testing.T) {
 func TestForbiddenImports(t *testing.T) {
 	t.Parallel()
 	outside := []string{"net", "net/http", "os", "os/exec", "io/fs", "database/sql", "syscall"}
-	// The planner needs the types of net for addresses; see TestThePlannerDialsNobody.
+	// Expressions need the types of net for addresses; see TestExpressionsDialNobody.
 	pure := slices.DeleteFunc(slices.Clone(outside), func(path string) bool { return path == "net" })
 	clients := []string{"k8s.io/client-go", "go.temporal.io/sdk/client", "go.temporal.io/sdk/worker", "go.etcd.io/etcd", "google.golang.org/grpc"}
 	tests := []struct {
@@ -51,6 +51,9 @@ func TestForbiddenImports(t *testing.T) {
 	}{
 		{"workflows", slices.Concat(pure, clients, []string{module + "/activities", module + "/internal/provider"}), "a workflow orchestrates; what touches the world is an activity"},
 		{"internal/plan", slices.Concat(pure, clients, []string{module + "/internal/provider", module + "/internal/ledger"}), "the planner is pure"},
+		{"internal/lang", slices.Concat(pure, clients, []string{module + "/internal/plan", module + "/internal/graph"}), "expressions know of no plan"},
+		{"internal/graph", slices.Concat(outside, clients, []string{module}), "a graph knows numbers alone"},
+		{"internal/diag", slices.Concat(pure, clients, []string{module + "/internal/lang", module + "/internal/schema"}), "diagnostics are the bottom"},
 		{"internal/schema", slices.Concat(outside, clients), "a schema is data"},
 		{"internal/diff", []string{"net", "os", "os/exec", "k8s.io/client-go"}, "a diff is text made of a plan"},
 		{"internal/ledger", slices.Concat(clients, []string{module + "/internal/provider"}), "the ledger knows no provider and no client"},
@@ -61,7 +64,7 @@ func TestForbiddenImports(t *testing.T) {
 		t.Run(tt.folder, func(t *testing.T) {
 			found := false
 			for path, p := range listed(t) {
-				if !below(room(path), tt.folder) {
+				if !below(inModule(path), tt.folder) {
 					continue
 				}
 				found = true
@@ -80,13 +83,13 @@ func TestForbiddenImports(t *testing.T) {
 	}
 }
 
-// TestThePlannerDialsNobody wants of the package net nothing but what reads and writes addresses.
-func TestThePlannerDialsNobody(t *testing.T) {
+// TestExpressionsDialNobody allows of the package net only the names that read and write addresses.
+func TestExpressionsDialNobody(t *testing.T) {
 	t.Parallel()
 	addresses := []string{"IP", "IPMask", "IPNet", "CIDRMask", "ParseCIDR", "ParseIP"}
-	files, err := filepath.Glob(filepath.Join(root, "internal", "plan", "*.go"))
+	files, err := filepath.Glob(filepath.Join(root, "internal", "lang", "*.go"))
 	if err != nil || len(files) == 0 {
-		t.Fatalf("no files of the planner: %v", err)
+		t.Fatalf("no files of the expressions: %v", err)
 	}
 	for _, file := range files {
 		f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
@@ -99,7 +102,7 @@ func TestThePlannerDialsNobody(t *testing.T) {
 		ast.Inspect(f, func(n ast.Node) bool {
 			if sel, ok := n.(*ast.SelectorExpr); ok {
 				if x, ok := sel.X.(*ast.Ident); ok && x.Name == "net" && !slices.Contains(addresses, sel.Sel.Name) {
-					t.Errorf("%s uses net.%s: the planner is pure", filepath.Base(file), sel.Sel.Name)
+					t.Errorf("%s uses net.%s: expressions are pure", filepath.Base(file), sel.Sel.Name)
 				}
 			}
 			return true
@@ -118,7 +121,7 @@ func ownClosure(all map[string]*pkg, p *pkg) []*pkg {
 	out := []*pkg{p}
 	for i := 0; i < len(out); i++ {
 		for _, imported := range out[i].Imports {
-			if room(imported) != "" && !seen[imported] && all[imported] != nil {
+			if inModule(imported) != "" && !seen[imported] && all[imported] != nil {
 				seen[imported] = true
 				out = append(out, all[imported])
 			}
@@ -130,7 +133,7 @@ func ownClosure(all map[string]*pkg, p *pkg) []*pkg {
 func TestAPIImportsAPIMachineryAlone(t *testing.T) {
 	t.Parallel()
 	for path, p := range listed(t) {
-		if !below(room(path), "api") {
+		if !below(inModule(path), "api") {
 			continue
 		}
 		for _, imported := range p.Imports {
@@ -159,11 +162,11 @@ func TestPluginIsLight(t *testing.T) {
 func TestNothingImportsTests(t *testing.T) {
 	t.Parallel()
 	for path, p := range listed(t) {
-		if room(path) == "" || below(room(path), "tests") {
+		if inModule(path) == "" || below(inModule(path), "tests") {
 			continue
 		}
 		for _, imported := range p.Imports {
-			if below(room(imported), "tests", "hack") {
+			if below(inModule(imported), "tests", "hack") {
 				t.Errorf("%s imports %s", path, imported)
 			}
 		}

@@ -123,8 +123,8 @@ func listed(t *testing.T) map[string]*pkg {
 	return all
 }
 
-// room is the path of a package below the module, and "" for any other.
-func room(path string) string {
+// inModule is the path of a package below the module, and "" for any other.
+func inModule(path string) string {
 	if rest, ok := strings.CutPrefix(path, module+"/"); ok {
 		return rest
 	}

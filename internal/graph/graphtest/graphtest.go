@@ -1,3 +1,4 @@
+// Package graphtest draws random graphs for tests.
 package graphtest
 
 import (

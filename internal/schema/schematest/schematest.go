@@ -1,3 +1,4 @@
+// Package schematest has short names for schemas and values, so that a table of a test reads as one, and draws random ones.
 package schematest
 
 import (
@@ -10,8 +11,6 @@ import (
 
 	"github.com/hykube/hykube/internal/schema"
 )
-
-// Short hands for schemas, so that a table reads as one.
 
 func Block(parts ...any) *schema.Block {
 	b := &schema.Block{}

@@ -9,7 +9,7 @@ import (
 
 // TestARefusedProviderConfigIsOneError makes a plan of three resources with a ProviderConfig that may not be used.
 func TestARefusedProviderConfigIsOneError(t *testing.T) {
-	tn := newTown(t)
+	tn := newCrashScenario(t)
 	tn.config(nil)
 	tn.forbidden = map[string]bool{"team/providerconfigs/default": true}
 	things("a", "b", "c")(tn)

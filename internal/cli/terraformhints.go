@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/hykube/hykube/internal/spelling"
+	"github.com/hykube/hykube/internal/suggest"
 )
 
 // What people who know Terraform type, and what it is here.
@@ -170,7 +170,7 @@ func unknownBelow(cmd *cobra.Command, name string, hint func(string) string) err
 	text := fmt.Sprintf("unknown verb %q", name)
 	if h := hint(name); h != "" {
 		text += ": " + h
-	} else if near := spelling.Nearest(name, names); near != "" {
+	} else if near := suggest.Nearest(name, names); near != "" {
 		text += fmt.Sprintf(": did you mean %q?", near)
 	}
 	return fmt.Errorf("%s\nSee `%s --help`; there are %s", text, cmd.CommandPath(), strings.Join(names, ", "))

@@ -17,8 +17,8 @@ import (
 // screenLines leaves room below the first screen of a plan for the question.
 const screenLines = diff.FirstScreen - 6
 
-// journey takes plans from their creation to their end: plan, show, ask, approve, follow, tell.
-type journey struct {
+// planAndApply takes plans from their creation to their end: plan, show, ask, approve, follow, tell.
+type planAndApply struct {
 	*session
 	// autoApprove approves without asking.
 	autoApprove bool
@@ -45,7 +45,7 @@ type wanted struct {
 }
 
 // made are plans whose changes are known, and which of them wait for a decision.
-func (j *journey) plan(ctx context.Context, want []wanted) ([]*v1alpha1.Plan, error) {
+func (j *planAndApply) plan(ctx context.Context, want []wanted) ([]*v1alpha1.Plan, error) {
 	plans := make([]*v1alpha1.Plan, len(want))
 	for i, w := range want {
 		p, err := j.createPlan(ctx, w.namespace, w.base, w.spec)
@@ -65,7 +65,7 @@ func (j *journey) plan(ctx context.Context, want []wanted) ([]*v1alpha1.Plan, er
 }
 
 // show writes the first screen of a plan, or all of it.
-func (j *journey) show(ctx context.Context, p *v1alpha1.Plan) error {
+func (j *planAndApply) show(ctx context.Context, p *v1alpha1.Plan) error {
 	if j.full {
 		return j.showPlan(ctx, p, nil)
 	}
@@ -163,7 +163,7 @@ func (s *session) failure(ctx context.Context, p *v1alpha1.Plan) error {
 }
 
 // run makes the plans, shows them, asks, applies what was approved and tells what came of it.
-func (j *journey) run(ctx context.Context, want []wanted) error {
+func (j *planAndApply) run(ctx context.Context, want []wanted) error {
 	if j.began.IsZero() {
 		j.began = time.Now()
 	}
@@ -175,7 +175,7 @@ func (j *journey) run(ctx context.Context, want []wanted) error {
 }
 
 // offer shows plans, asks, applies what was approved and tells what came of it.
-func (j *journey) offer(ctx context.Context, plans []*v1alpha1.Plan) error {
+func (j *planAndApply) offer(ctx context.Context, plans []*v1alpha1.Plan) error {
 	var todo []*v1alpha1.Plan
 	var failed []error
 	for i, p := range plans {
@@ -229,7 +229,7 @@ func (j *journey) offer(ctx context.Context, plans []*v1alpha1.Plan) error {
 }
 
 // approveAll approves plans, follows them and tells what came of them.
-func (j *journey) approveAll(ctx context.Context, todo []*v1alpha1.Plan) error {
+func (j *planAndApply) approveAll(ctx context.Context, todo []*v1alpha1.Plan) error {
 	if err := j.mayGoOn(ctx, todo); err != nil {
 		return err
 	}
@@ -251,7 +251,7 @@ func (j *journey) approveAll(ctx context.Context, todo []*v1alpha1.Plan) error {
 		if err != nil {
 			return err
 		}
-		if err := j.conclude(ctx, end, how, time.Since(j.began), "running the same command again goes on from there"); err != nil {
+		if err := j.printSummary(ctx, end, how, time.Since(j.began), "running the same command again goes on from there"); err != nil {
 			ends = append(ends, err)
 		}
 	}
@@ -268,7 +268,7 @@ func isBlocked(p *v1alpha1.Plan) error {
 }
 
 // mayGoOn refuses to ask for a decision that the user may not make. The plans wait for someone who may.
-func (j *journey) mayGoOn(ctx context.Context, plans []*v1alpha1.Plan) error {
+func (j *planAndApply) mayGoOn(ctx context.Context, plans []*v1alpha1.Plan) error {
 	var refused []error
 	for _, p := range plans {
 		if !j.mayApprove(ctx, p.Namespace) {
@@ -300,7 +300,7 @@ func joinExit(errs []error) error {
 	return &exitError{code, errors.Join(texts...)}
 }
 
-func (j *journey) confirm() (bool, error) {
+func (j *planAndApply) confirm() (bool, error) {
 	fmt.Fprintf(j.ErrOut, "%s\n  Only 'yes' will be accepted to approve.\n\n  %s ", j.style.Bold(j.question), j.style.Bold("Enter a value:"))
 	stop, done := j.interrupts()
 	defer done()
@@ -322,7 +322,7 @@ func (j *journey) confirm() (bool, error) {
 }
 
 // declined discards plans that a person said no to, so that nobody approves them later by mistake.
-func (j *journey) declined(ctx context.Context, plans []*v1alpha1.Plan) error {
+func (j *planAndApply) declined(ctx context.Context, plans []*v1alpha1.Plan) error {
 	for _, p := range plans {
 		if _, err := j.decide(ctx, p, v1alpha1.PlanApproval{Decision: v1alpha1.DecisionDiscarded, Digest: p.Status.Digest, Message: "declined at the prompt"}); err != nil {
 			if apierrors.IsForbidden(err) {
@@ -336,7 +336,7 @@ func (j *journey) declined(ctx context.Context, plans []*v1alpha1.Plan) error {
 	return silent(ExitError)
 }
 
-func (j *journey) detached(plans []*v1alpha1.Plan) error {
+func (j *planAndApply) detached(plans []*v1alpha1.Plan) error {
 	fmt.Fprintln(j.ErrOut, "Detached. The server goes on by itself; watch it, or stop it:")
 	for _, p := range plans {
 		fmt.Fprintf(j.ErrOut, "  kubectl hykube status %s -n %s\n  kubectl hykube cancel %s -n %s\n", p.Name, p.Namespace, p.Name, p.Namespace)

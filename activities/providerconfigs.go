@@ -11,37 +11,37 @@ import (
 	"github.com/hykube/hykube/internal/lang"
 )
 
-// settings are the ProviderConfigs of a namespace while it is surveyed: each is read once.
-type settings struct {
+// providerConfigCache are the ProviderConfigs of a namespace while it is surveyed: each is read once.
+type providerConfigCache struct {
 	get   func(name string) (*v1alpha1.ProviderConfig, error)
-	known map[string]*setting
-	// outside is the version of what expressions refer to that no plan of the namespace changes; see the function of that name.
-	outside func(refs []lang.Reference) (version string, ok bool)
+	known map[string]*providerConfigRef
+	// externalVersion is the version of what expressions refer to that no plan of the namespace changes; see the function of that name.
+	externalVersion func(refs []lang.Reference) (version string, ok bool)
 }
 
-// setting is one ProviderConfig, with what its expressions refer to. What uses it depends on that:
+// providerConfigRef is one ProviderConfig, with what its expressions refer to. What uses it depends on that:
 // https://developer.hashicorp.com/terraform/language/providers/configuration#provider-configuration-1
-type setting struct {
+type providerConfigRef struct {
 	cfg        *v1alpha1.ProviderConfig
 	references []lang.Reference
 	checked    bool
 	// version is another one when something in it, or outside of the namespace's plans, was changed; told is false when only a look
 	// at what is made with it tells.
-	version string
-	told    bool
+	version      string
+	versionKnown bool
 }
 
-func (a *Activities) settings(ctx context.Context, po *v1alpha1.Plan) *settings {
+func (a *Activities) providerConfigs(ctx context.Context, po *v1alpha1.Plan) *providerConfigCache {
 	scope := a.newScope(po, po.Namespace, nil)
-	return &settings{
-		get:     func(name string) (*v1alpha1.ProviderConfig, error) { return a.Configs.Get(ctx, po.Namespace, name) },
-		known:   map[string]*setting{},
-		outside: func(refs []lang.Reference) (string, bool) { return scope.outside(ctx, refs) },
+	return &providerConfigCache{
+		get:             func(name string) (*v1alpha1.ProviderConfig, error) { return a.Configs.Get(ctx, po.Namespace, name) },
+		known:           map[string]*providerConfigRef{},
+		externalVersion: func(refs []lang.Reference) (string, bool) { return scope.externalVersion(ctx, refs) },
 	}
 }
 
-// named reads a ProviderConfig; cfg is nil when there is none of that name.
-func (s *settings) named(name string) (*setting, error) {
+// lookup reads a ProviderConfig; cfg is nil when there is none of that name.
+func (s *providerConfigCache) lookup(name string) (*providerConfigRef, error) {
 	if known, ok := s.known[name]; ok {
 		return known, nil
 	}
@@ -49,29 +49,29 @@ func (s *settings) named(name string) (*setting, error) {
 	if err != nil {
 		return nil, err
 	}
-	read := &setting{cfg: cfg}
+	read := &providerConfigRef{cfg: cfg}
 	if cfg != nil {
 		read.references = catalog.References(cfg)
 		var outside string
-		outside, read.told = s.outside(read.references)
+		outside, read.versionKnown = s.externalVersion(read.references)
 		read.version = versionOfConfig(cfg, outside)
 	}
 	s.known[name] = read
 	return read, nil
 }
 
-// of finds what a node is made with, or was made with when it is not wanted any more; nil when that is no ProviderConfig. Why
+// forNode finds what a node is made with, or was made with when it is not wanted any more; nil when that is no ProviderConfig. Why
 // there is none is told by whoever needs it.
-func (s *settings) of(n *node) (*setting, error) {
+func (s *providerConfigCache) forNode(n *node) (*providerConfigRef, error) {
 	if !n.wanted && n.record.Exists() {
 		if n.record.ProviderConfig == "" {
 			return nil, nil
 		}
-		return s.named(n.record.ProviderConfig)
+		return s.lookup(n.record.ProviderConfig)
 	}
 	var failed error
 	cfg, err := configOf(n.resource, func(name string) (*v1alpha1.ProviderConfig, error) {
-		read, err := s.named(name)
+		read, err := s.lookup(name)
 		if err != nil {
 			failed = err
 			return nil, err
@@ -81,18 +81,18 @@ func (s *settings) of(n *node) (*setting, error) {
 	if err != nil || cfg == nil {
 		return nil, failed
 	}
-	return s.named(cfg.Name)
+	return s.lookup(cfg.Name)
 }
 
 // configure makes a node depend on what its ProviderConfig refers to: it cannot be made before that is known, nor destroyed
 // after it is gone.
-func (n *node) configure(s *settings) error {
-	found, err := s.of(n)
+func (n *node) configure(s *providerConfigCache) error {
+	found, err := s.forNode(n)
 	if err != nil {
 		return err
 	}
-	n.follow(s, found)
-	if found != nil && found.told {
+	n.findExternalVersions(s, found)
+	if found != nil && found.versionKnown {
 		n.configVersion = found.version
 	}
 	if found == nil || len(found.references) == 0 {
@@ -116,17 +116,17 @@ func (n *node) configure(s *settings) error {
 }
 
 // names says whether an expression of the ProviderConfig, which may be nil, refers to something.
-func (s *setting) names(addr lang.Address) bool {
+func (s *providerConfigRef) names(addr lang.Address) bool {
 	return s != nil && slices.ContainsFunc(s.references, func(ref lang.Reference) bool { return ref.Address == addr })
 }
 
 // problem is an error at a reference of the ProviderConfig.
-func (s *setting) problem(at lang.Reference, summary, detail string) v1alpha1.Diagnostic {
+func (s *providerConfigRef) problem(at lang.Reference, summary, detail string) v1alpha1.Diagnostic {
 	return v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: summary, Detail: detail, Address: "ProviderConfig/" + s.cfg.Name, Attribute: at.Field}
 }
 
-// resolveSetting checks that what the ProviderConfig of a node refers to is there and stays.
-func (s *survey) resolveSetting(n *node, c lang.Catalog) {
+// resolveProviderConfig checks that what the ProviderConfig of a node refers to is there and stays.
+func (s *survey) resolveProviderConfig(n *node, c lang.Catalog) {
 	set := n.setting
 	if set == nil || set.checked {
 		return

@@ -21,11 +21,11 @@ import (
 )
 
 const (
-	// lookEvery is how often a plan that is being applied is looked at, whether somebody cancelled it.
-	lookEvery = time.Second
-	// stopAfter is how long the calls of a cancelled plan may go on before providers are asked to stop them. Most end by
+	// cancelPollInterval is how often a plan that is being applied is looked at, whether somebody cancelled it.
+	cancelPollInterval = time.Second
+	// stopGracePeriod is how long the calls of a cancelled plan may go on before providers are asked to stop them. Most end by
 	// themselves in that time, and then all is known that there is to know; of a create that was cut off it often is not.
-	stopAfter = 10 * time.Second
+	stopGracePeriod = 10 * time.Second
 )
 
 // errCancelled ends what a step does before it asks the provider to change anything.
@@ -37,48 +37,48 @@ type stoppable interface {
 	Stopped() bool
 }
 
-// stops are the plans that this process applies steps of. A plan that is cancelled begins nothing new; what it asked of
+// cancelWatcher are the plans that this process applies steps of. A plan that is cancelled begins nothing new; what it asked of
 // providers already is waited for, and after a while they are asked to stop.
-type stops struct {
+type cancelWatcher struct {
 	plans  Plans
 	logger *slog.Logger
-	// every and after are lookEvery and stopAfter, but for tests.
-	every, after time.Duration
+	// interval and after are lookEvery and stopAfter, but for tests.
+	interval, grace time.Duration
 
 	mu     sync.Mutex
-	byPlan map[types.UID]*underWay
+	active map[types.UID]*activePlan
 }
 
-// underWay is what is being done for one plan.
-type underWay struct {
+// activePlan is what is being done for one plan.
+type activePlan struct {
 	plan       workflows.Plan
 	generation int64
 	// cancelled ends when the plan is known to be cancelled.
 	cancelled context.Context
 	cancel    context.CancelCauseFunc
-	// over is closed when nothing is under way any more.
-	over chan struct{}
+	// ended is closed when nothing is under way any more.
+	ended chan struct{}
 
 	// The rest is guarded by the mutex of stops.
-	steps  map[*ledger.Change]time.Time
-	leases map[stoppable]struct{}
-	asked  bool // the providers were
-	said   string
+	steps         map[*ledger.Change]time.Time
+	leases        map[stoppable]struct{}
+	stopRequested bool // the providers were
+	reported      string
 }
 
-func newStops(plans Plans, logger *slog.Logger) *stops {
-	return &stops{plans: plans, logger: logger, every: lookEvery, after: stopAfter, byPlan: map[types.UID]*underWay{}}
+func newCancelWatcher(plans Plans, logger *slog.Logger) *cancelWatcher {
+	return &cancelWatcher{plans: plans, logger: logger, interval: cancelPollInterval, grace: stopGracePeriod, active: map[types.UID]*activePlan{}}
 }
 
-// enter notes that a step of a plan is under way, until leave is called.
-func (s *stops) enter(po *v1alpha1.Plan, p workflows.Plan, c *ledger.Change) (u *underWay, leave func()) {
+// beginStep notes that a step of a plan is under way, until leave is called.
+func (s *cancelWatcher) beginStep(po *v1alpha1.Plan, p workflows.Plan, c *ledger.Change) (u *activePlan, leave func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	u = s.byPlan[po.UID]
+	u = s.active[po.UID]
 	if u == nil {
-		u = &underWay{plan: p, generation: po.Generation, over: make(chan struct{}), steps: map[*ledger.Change]time.Time{}, leases: map[stoppable]struct{}{}}
+		u = &activePlan{plan: p, generation: po.Generation, ended: make(chan struct{}), steps: map[*ledger.Change]time.Time{}, leases: map[stoppable]struct{}{}}
 		u.cancelled, u.cancel = context.WithCancelCause(context.Background())
-		s.byPlan[po.UID] = u
+		s.active[po.UID] = u
 		go s.watch(u)
 	}
 	if po.Status.Cancel != nil {
@@ -89,18 +89,18 @@ func (s *stops) enter(po *v1alpha1.Plan, p workflows.Plan, c *ledger.Change) (u 
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if delete(u.steps, c); len(u.steps) == 0 {
-			delete(s.byPlan, po.UID)
-			close(u.over)
+			delete(s.active, po.UID)
+			close(u.ended)
 		}
 	}
 }
 
-// making returns a context that ends when a plan, which is only being made, is cancelled: nothing that is asked while planning
+// untilCancelled returns a context that ends when a plan, which is only being made, is cancelled: nothing that is asked while planning
 // changes anything, so no answer is waited for. done must be called.
-func (s *stops) making(ctx context.Context, p workflows.Plan) (_ context.Context, done func()) {
+func (s *cancelWatcher) untilCancelled(ctx context.Context, p workflows.Plan) (_ context.Context, done func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
-		tick := time.NewTicker(s.every)
+		tick := time.NewTicker(s.interval)
 		defer tick.Stop()
 		for {
 			select {
@@ -117,21 +117,21 @@ func (s *stops) making(ctx context.Context, p workflows.Plan) (_ context.Context
 	return ctx, func() { cancel(nil) }
 }
 
-// lent notes that a process works for a plan, until back is called. Of a plan that is only being made nothing is noted, nor of
+// trackLease notes that a process works for a plan, until back is called. Of a plan that is only being made nothing is noted, nor of
 // what cannot be asked to stop.
-func (s *stops) lent(po *v1alpha1.Plan, p tfprotov6.ProviderServer) (back func()) {
+func (s *cancelWatcher) trackLease(po *v1alpha1.Plan, p tfprotov6.ProviderServer) (back func()) {
 	l, ok := p.(stoppable)
 	if po == nil || !ok {
 		return func() {}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	u := s.byPlan[po.UID]
+	u := s.active[po.UID]
 	if u == nil {
 		return func() {}
 	}
 	u.leases[l] = struct{}{}
-	if u.asked {
+	if u.stopRequested {
 		l.Stop()
 	}
 	return func() {
@@ -142,8 +142,8 @@ func (s *stops) lent(po *v1alpha1.Plan, p tfprotov6.ProviderServer) (back func()
 }
 
 // watch looks at a plan until nothing of it is under way any more.
-func (s *stops) watch(u *underWay) {
-	tick := time.NewTicker(s.every)
+func (s *cancelWatcher) watch(u *activePlan) {
+	tick := time.NewTicker(s.interval)
 	defer tick.Stop()
 	defer u.cancel(nil)
 	var since time.Time
@@ -152,14 +152,14 @@ func (s *stops) watch(u *underWay) {
 			if since.IsZero() {
 				since = time.Now()
 			}
-			if time.Since(since) >= s.after {
-				s.ask(u)
+			if time.Since(since) >= s.grace {
+				s.stopProviders(u)
 			}
-			s.tell(u, since.Add(s.after))
+			s.reportWaiting(u, since.Add(s.grace))
 		}
 		select {
 		case <-tick.C:
-		case <-u.over:
+		case <-u.ended:
 			return
 		}
 		if !u.isCancelled() && s.isCancelled(u.plan) {
@@ -168,7 +168,7 @@ func (s *stops) watch(u *underWay) {
 	}
 }
 
-func (s *stops) isCancelled(p workflows.Plan) bool {
+func (s *cancelWatcher) isCancelled(p workflows.Plan) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	po, err := s.plans.Get(ctx, p.Namespace, p.Name, uidOf(p))
@@ -181,24 +181,24 @@ func (s *stops) isCancelled(p workflows.Plan) bool {
 	return po.Status.Cancel != nil
 }
 
-// ask asks the providers to stop what they do for a plan.
-func (s *stops) ask(u *underWay) {
+// stopProviders asks the providers to stop what they do for a plan.
+func (s *cancelWatcher) stopProviders(u *activePlan) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !u.asked {
-		u.asked = true
+	if !u.stopRequested {
+		u.stopRequested = true
 		for l := range u.leases {
 			l.Stop()
 		}
 	}
 }
 
-// tell writes down on the Plan object what a cancelled plan still waits for, when that has changed.
-func (s *stops) tell(u *underWay, asked time.Time) {
+// reportWaiting writes down on the Plan object what a cancelled plan still waits for, when that has changed.
+func (s *cancelWatcher) reportWaiting(u *activePlan, asked time.Time) {
 	s.mu.Lock()
-	text := u.waiting(asked)
-	known := text == u.said
-	u.said = text
+	text := u.waitingText(asked)
+	known := text == u.reported
+	u.reported = text
 	s.mu.Unlock()
 	if known || text == "" {
 		return
@@ -215,8 +215,8 @@ func (s *stops) tell(u *underWay, asked time.Time) {
 	}
 }
 
-// waiting says what a cancelled plan waits for; empty for nothing.
-func (u *underWay) waiting(asked time.Time) string {
+// waitingText says what a cancelled plan waits for; empty for nothing.
+func (u *activePlan) waitingText(asked time.Time) string {
 	if len(u.steps) == 0 {
 		return ""
 	}
@@ -228,7 +228,7 @@ func (u *underWay) waiting(asked time.Time) string {
 	})
 	var names []string
 	for i, c := range order {
-		if i == mostNamed {
+		if i == maxNamed {
 			names = append(names, fmt.Sprintf("and %d more", len(order)-i))
 			break
 		}
@@ -248,7 +248,7 @@ func (u *underWay) waiting(asked time.Time) string {
 	switch {
 	case len(u.leases) == 0:
 		return text
-	case !u.asked:
+	case !u.stopRequested:
 		return text + fmt.Sprintf(" What is not done at %s is asked to stop.", asked.UTC().Format(time.TimeOnly+"Z"))
 	case stopped == len(u.leases):
 		return text + " The provider was asked to stop, and its answer is waited for."
@@ -258,12 +258,12 @@ func (u *underWay) waiting(asked time.Time) string {
 }
 
 // isCancelled says whether the plan is known to be cancelled.
-func (u *underWay) isCancelled() bool {
+func (u *activePlan) isCancelled() bool {
 	return u != nil && errors.Is(context.Cause(u.cancelled), errCancelled)
 }
 
-// until returns a context that ends with ctx, and when the plan is cancelled. u may be nil: then nobody cancels.
-func (u *underWay) until(ctx context.Context) (context.Context, context.CancelFunc) {
+// withCancel returns a context that ends with ctx, and when the plan is cancelled. u may be nil: then nobody cancels.
+func (u *activePlan) withCancel(ctx context.Context) (context.Context, context.CancelFunc) {
 	if u == nil {
 		return ctx, func() {}
 	}
@@ -277,11 +277,11 @@ func (u *underWay) until(ctx context.Context) (context.Context, context.CancelFu
 
 // interrupted says whether an error only says that the plan was cancelled before the provider was asked to change anything.
 func (s *stepRun) interrupted(err error) bool {
-	return s.under.isCancelled() && !s.answered && (errors.Is(err, errCancelled) || errors.Is(err, context.Canceled))
+	return s.active.isCancelled() && !s.answered && (errors.Is(err, errCancelled) || errors.Is(err, context.Canceled))
 }
 
-// untried takes back that a change was begun.
-func (a *Activities) untried(ctx context.Context, in workflows.StepInput, c *ledger.Change) (workflows.StepResult, error) {
+// resetPending takes back that a change was begun.
+func (a *Activities) resetPending(ctx context.Context, in workflows.StepInput, c *ledger.Change) (workflows.StepResult, error) {
 	if !c.HalfDone { // of a replace, the other half was made
 		a.progress.moved(in.Plan, v1alpha1.ChangeRunning, v1alpha1.ChangePending)
 		c.State, c.StartedAt = v1alpha1.ChangePending, nil

@@ -1,5 +1,5 @@
-// Package spelling finds the name that somebody meant who wrote another one. It imports nothing and knows of no name itself.
-package spelling
+// Package suggest finds the known name that is nearest to a misspelled one. It imports nothing.
+package suggest
 
 // maxLength bounds the names that are looked at, in bytes, and maxCandidates how many of the known ones: a hint is not worth
 // the time that a namespace of a million names would take.

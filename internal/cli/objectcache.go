@@ -26,22 +26,22 @@ type wantedObject struct {
 	apiVersion, kind string
 }
 
-// library reads objects, each once. What may not be read, or is not there, is nil.
-type library struct {
+// objectCache reads objects, each once. What may not be read, or is not there, is nil.
+type objectCache struct {
 	*session
 	known map[objectKey]*unstructured.Unstructured
 	kinds []kind
 }
 
-func newLibrary(s *session) *library {
-	return &library{session: s, known: map[objectKey]*unstructured.Unstructured{}}
+func newObjectCache(s *session) *objectCache {
+	return &objectCache{session: s, known: map[objectKey]*unstructured.Unstructured{}}
 }
 
 // listFrom is how many objects of a kind are worth a list of all of them.
 const listFrom = 100
 
 // read reads objects. Only the end of ctx is an error.
-func (l *library) read(ctx context.Context, want []wantedObject) error {
+func (l *objectCache) read(ctx context.Context, want []wantedObject) error {
 	type shelf struct {
 		gvr       schema.GroupVersionResource
 		namespace string
@@ -91,7 +91,7 @@ func (l *library) read(ctx context.Context, want []wantedObject) error {
 }
 
 // resourceOf finds the resource of an object, also when only its address is known.
-func (l *library) resourceOf(ctx context.Context, w wantedObject) (schema.GroupVersionResource, bool) {
+func (l *objectCache) resourceOf(ctx context.Context, w wantedObject) (schema.GroupVersionResource, bool) {
 	if w.apiVersion != "" {
 		gvr, _, err := l.mapping(schema.FromAPIVersionAndKind(w.apiVersion, w.kind))
 		return gvr, err == nil
@@ -107,7 +107,7 @@ func (l *library) resourceOf(ctx context.Context, w wantedObject) (schema.GroupV
 }
 
 // dependencies are the addresses of all that an object refers to, directly or not, as Terraform's state has them.
-func (l *library) dependencies(ctx context.Context, of objectKey) ([]string, error) {
+func (l *objectCache) dependencies(ctx context.Context, of objectKey) ([]string, error) {
 	seen := map[objectKey]bool{of: true}
 	for next := []objectKey{of}; len(next) > 0; {
 		var want []wantedObject

@@ -20,8 +20,8 @@ func planAnew(p *v1alpha1.Plan) string {
 	return fmt.Sprintf("make a new plan to go on from there: kubectl hykube plan -n %s", p.Namespace)
 }
 
-// conclude tells what came of a plan: every error in full, what was not tried, the counts, how to go on, and where to look.
-func (s *session) conclude(ctx context.Context, p *v1alpha1.Plan, how *ending, took time.Duration, next string) error {
+// printSummary tells what came of a plan: every error in full, what was not tried, the counts, how to go on, and where to look.
+func (s *session) printSummary(ctx context.Context, p *v1alpha1.Plan, how *ending, took time.Duration, next string) error {
 	changes, sum := how.changes, how.made
 	var skipped, stales, unknowns, destroyed, created, blocked []string
 	made, failed := 0, 0

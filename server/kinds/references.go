@@ -58,13 +58,13 @@ func (k *Kinds) References(u *unstructured.Unstructured) map[lang.Address]string
 		return nil
 	}
 	refs, _ := g.byKind[u.GetKind()].references(u)
-	return Borrowed(refs)
+	return ForeignReferences(refs)
 }
 
-// mayBorrow refuses an object that refers to what its author may not read: whoever plans it later may well be allowed to, and
+// authorizeReferences refuses an object that refers to what its author may not read: whoever plans it later may well be allowed to, and
 // would hand it over. A change asks for all of it, also for what the object referred to before: where that goes may be what
 // changes. old is nil for a new object.
-func (s *served) mayBorrow(ctx context.Context, u, old *unstructured.Unstructured) error {
+func (s *served) authorizeReferences(ctx context.Context, u, old *unstructured.Unstructured) error {
 	if old != nil && !changed(u, old, "spec") && !changed(u, old, "lifecycle") {
 		return nil
 	}
@@ -93,9 +93,9 @@ func (s *served) mayBorrow(ctx context.Context, u, old *unstructured.Unstructure
 	return apierrors.NewForbidden(s.GVR.GroupResource(), u.GetName(), errors.New(strings.Join(problems, "; ")))
 }
 
-// Borrowed are those of references that reach outside of what a plan of their namespace manages, as mayBorrow means it; each
+// ForeignReferences are those of references that reach outside of what a plan of their namespace manages, as authorizeReferences means it; each
 // with a field that refers to it. It is nil when there are none.
-func Borrowed(refs []lang.Reference) map[lang.Address]string {
+func ForeignReferences(refs []lang.Reference) map[lang.Address]string {
 	var out map[lang.Address]string
 	for _, r := range refs {
 		if r.Namespace == "" && !r.Stored() {
@@ -114,14 +114,14 @@ func Borrowed(refs []lang.Reference) map[lang.Address]string {
 // MayRefer says what of an object of a namespace refers to something that its author may not read, or would show something of a
 // sensitive value that its author may not read.
 func (k *Kinds) MayRefer(ctx context.Context, who user.Info, namespace string, refs []lang.Reference) (problems []string, err error) {
-	borrowed, asked := Borrowed(refs), k.asked(refs)
-	for _, a := range slices.SortedFunc(maps.Keys(borrowed), lang.Address.Compare) {
+	foreign, asked := ForeignReferences(refs), k.asked(refs)
+	for _, a := range slices.SortedFunc(maps.Keys(foreign), lang.Address.Compare) {
 		problem, err := k.mayRead(ctx, who, namespace, a, "")
 		if err != nil {
 			return nil, fmt.Errorf("authorize reference to %s: %w", a, err)
 		}
 		if problem != "" {
-			problems = append(problems, fmt.Sprintf("%s refers to %s, and %s", borrowed[a], a, problem))
+			problems = append(problems, fmt.Sprintf("%s refers to %s, and %s", foreign[a], a, problem))
 		}
 	}
 	for _, a := range slices.SortedFunc(maps.Keys(asked), lang.Address.Compare) {
@@ -191,25 +191,25 @@ func (k *Kinds) mayRead(ctx context.Context, who user.Info, namespace string, a 
 	return "", nil
 }
 
-// borrowing adds the question to what else is asked before an object is stored.
-func (s *served) borrowing(validate rest.ValidateObjectFunc) rest.ValidateObjectFunc {
+// authorizingCreate adds the question to what else is asked before an object is stored.
+func (s *served) authorizingCreate(validate rest.ValidateObjectFunc) rest.ValidateObjectFunc {
 	return func(ctx context.Context, obj runtime.Object) error {
 		if validate != nil {
 			if err := validate(ctx, obj); err != nil {
 				return err
 			}
 		}
-		return s.mayBorrow(ctx, obj.(*unstructured.Unstructured), nil)
+		return s.authorizeReferences(ctx, obj.(*unstructured.Unstructured), nil)
 	}
 }
 
-func (s *served) borrowingAnew(validate rest.ValidateObjectUpdateFunc) rest.ValidateObjectUpdateFunc {
+func (s *served) authorizingUpdate(validate rest.ValidateObjectUpdateFunc) rest.ValidateObjectUpdateFunc {
 	return func(ctx context.Context, obj, old runtime.Object) error {
 		if validate != nil {
 			if err := validate(ctx, obj, old); err != nil {
 				return err
 			}
 		}
-		return s.mayBorrow(ctx, obj.(*unstructured.Unstructured), old.(*unstructured.Unstructured))
+		return s.authorizeReferences(ctx, obj.(*unstructured.Unstructured), old.(*unstructured.Unstructured))
 	}
 }

@@ -32,11 +32,11 @@ import (
 	"github.com/hykube/hykube/workflows"
 )
 
-// town is a world with a cloud in it, in which plans are made and applied as the workflows do it, by a server that can be
+// crashScenario is a world with a cloud in it, in which plans are made and applied as the workflows do it, by a server that can be
 // killed at each of the things that last: a write to the store or to an object, a call that changes the cloud.
-type town struct {
+type crashScenario struct {
 	*world
-	reaper *reaper
+	reaper *crashInjector
 	cloud  *cloud
 	plans  map[string]*v1alpha1.Plan
 	// lane is true when the steps are made as those of a large plan: all in one activity, which knows nothing but the ledger.
@@ -51,15 +51,15 @@ type town struct {
 // errDead is what everything answers once the server was killed.
 var errDead = errors.New("the server was killed")
 
-// reaper kills the server, once.
-type reaper struct {
+// crashInjector kills the server, once.
+type crashInjector struct {
 	mu sync.Mutex
 	// at counts from 1; 2n-1 is before the nth thing that lasts, 2n after it. 0 means never.
 	at, seen int
 	dead     bool
 }
 
-func (r *reaper) does(effect func() error) error {
+func (r *crashInjector) does(effect func() error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.dead {
@@ -77,7 +77,7 @@ func (r *reaper) does(effect func() error) error {
 	return err
 }
 
-func (r *reaper) alive() error {
+func (r *crashInjector) alive() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.dead {
@@ -86,22 +86,22 @@ func (r *reaper) alive() error {
 	return nil
 }
 
-func newTown(t *testing.T) *town {
+func newCrashScenario(t *testing.T) *crashScenario {
 	w := newWorld(t)
-	tn := &town{world: w, reaper: &reaper{}, plans: map[string]*v1alpha1.Plan{}}
+	tn := &crashScenario{world: w, reaper: &crashInjector{}, plans: map[string]*v1alpha1.Plan{}}
 	tn.cloud = &cloud{t: t, reaper: tn.reaper, things: map[string]map[string]string{}, faults: map[string][]string{}, made: map[string]int{}}
 	c := catalog.New(nil)
 	c.Put(catalog.Entry{Name: "test", Schema: cloudSchema()})
 	w.Config = Config{
-		Objects: townObjects{fakeObjects{w}, tn}, Plans: townPlans{tn}, Configs: fakeConfigs{w}, Access: fakeAccess{w}, Catalog: c,
-		Ledger: ledger.New(townStore{&store{entries: map[string]ledger.Entry{}}, tn.reaper}), Logger: slog.New(slog.DiscardHandler),
+		Objects: crashObjects{fakeObjects{w}, tn}, Plans: crashPlans{tn}, Configs: fakeConfigs{w}, Access: fakeAccess{w}, Catalog: c,
+		Ledger: ledger.New(crashStore{&store{entries: map[string]ledger.Entry{}}, tn.reaper}), Logger: slog.New(slog.DiscardHandler),
 	}
 	tn.restart()
 	return tn
 }
 
 // restart is a new server over what the old one left.
-func (tn *town) restart() {
+func (tn *crashScenario) restart() {
 	lend := func(_ context.Context, _ catalog.Entry, conf provider.Configuration) (tfprotov6.ProviderServer, func(), error) {
 		if tn.provides != nil {
 			return tn.provides(conf), func() {}, nil
@@ -109,16 +109,16 @@ func (tn *town) restart() {
 		return tn.cloud, func() {}, nil
 	}
 	tn.Activities = New(tn.Config)
-	tn.lend = lend
-	tn.progress = newProgress(townPlans{nil}, tn.Logger) // it counts in the background
-	tn.stops.every = time.Hour                           // and they look there
+	tn.source = lend
+	tn.progress = newProgress(crashPlans{nil}, tn.Logger) // it counts in the background
+	tn.cancels.interval = time.Hour                       // and they look there
 	tn.reaper.mu.Lock()
 	defer tn.reaper.mu.Unlock()
 	tn.reaper.dead = false
 }
 
 // put writes an object as kubectl apply does: what is left out is kept away.
-func (tn *town) put(name string, spec, lifecycle map[string]any) {
+func (tn *crashScenario) put(name string, spec, lifecycle map[string]any) {
 	kind, objName, _ := strings.Cut(name, "/")
 	obj := tn.objects["team:"+name]
 	if obj == nil {
@@ -136,7 +136,7 @@ func (tn *town) put(name string, spec, lifecycle map[string]any) {
 	obj.SetGeneration(obj.GetGeneration() + 1)
 }
 
-func (tn *town) delete(name string) {
+func (tn *crashScenario) delete(name string) {
 	obj := tn.objects["team:"+name]
 	if len(obj.GetFinalizers()) == 0 {
 		delete(tn.objects, "team:"+name)
@@ -147,7 +147,7 @@ func (tn *town) delete(name string) {
 }
 
 // taint marks what stands behind an object.
-func (tn *town) taint(name string) {
+func (tn *crashScenario) taint(name string) {
 	rec := tn.recordOf(name)
 	rec.Tainted = true
 	if err := tn.Ledger.Save(tn.t.Context(), rec); err != nil {
@@ -155,7 +155,7 @@ func (tn *town) taint(name string) {
 	}
 }
 
-func (tn *town) recordOf(name string) *ledger.Instance {
+func (tn *crashScenario) recordOf(name string) *ledger.Instance {
 	r, err := resourceOf(tn.objects["team:"+name], tn.Catalog)
 	if err != nil {
 		tn.t.Fatal(err)
@@ -185,11 +185,11 @@ const (
 )
 
 // apply makes a plan, approves it and applies it, whatever happens to the server. It returns the plan as it is then.
-func (tn *town) apply() *v1alpha1.Plan {
+func (tn *crashScenario) apply() *v1alpha1.Plan {
 	return tn.resume(tn.newRun())
 }
 
-func (tn *town) newRun() *planRun {
+func (tn *crashScenario) newRun() *planRun {
 	po := &v1alpha1.Plan{Spec: tn.spec}
 	po.Name, po.Namespace, po.Generation = fmt.Sprintf("p%d", len(tn.plans)), "team", 1
 	po.UID = types.UID(po.Name)
@@ -202,9 +202,9 @@ func (tn *town) newRun() *planRun {
 }
 
 // resume goes on with a plan to its end.
-func (tn *town) resume(run *planRun) *v1alpha1.Plan { return tn.until(run, over) }
+func (tn *crashScenario) resume(run *planRun) *v1alpha1.Plan { return tn.until(run, over) }
 
-func (tn *town) until(run *planRun, phase int) *v1alpha1.Plan {
+func (tn *crashScenario) until(run *planRun, phase int) *v1alpha1.Plan {
 	tn.t.Helper()
 	for tries := 0; run.phase < phase; tries++ {
 		err := tn.advance(run)
@@ -219,7 +219,7 @@ func (tn *town) until(run *planRun, phase int) *v1alpha1.Plan {
 	return tn.plans[run.Name]
 }
 
-func (tn *town) advance(run *planRun) (err error) {
+func (tn *crashScenario) advance(run *planRun) (err error) {
 	ctx := tn.t.Context()
 	po := tn.plans[run.Name]
 	next := run.phase + 1
@@ -263,7 +263,7 @@ func (tn *town) advance(run *planRun) (err error) {
 }
 
 // steps makes the steps that have not ended, in order, each as often as the workflow would.
-func (tn *town) steps(ctx context.Context, po *v1alpha1.Plan, run *planRun) error {
+func (tn *crashScenario) steps(ctx context.Context, po *v1alpha1.Plan, run *planRun) error {
 	steps := run.begun.Steps
 	order, cycle := graph.Order(len(steps), func(i int) []int { return steps[i].DependsOn })
 	if cycle != nil {
@@ -297,12 +297,12 @@ func (tn *town) steps(ctx context.Context, po *v1alpha1.Plan, run *planRun) erro
 	return nil
 }
 
-type townObjects struct {
+type crashObjects struct {
 	fakeObjects
-	town *town
+	town *crashScenario
 }
 
-func (o townObjects) List(_ context.Context, namespace string) iter.Seq2[*unstructured.Unstructured, error] {
+func (o crashObjects) List(_ context.Context, namespace string) iter.Seq2[*unstructured.Unstructured, error] {
 	return func(yield func(*unstructured.Unstructured, error) bool) {
 		for _, key := range slices.Sorted(maps.Keys(o.w.objects)) {
 			if strings.HasPrefix(key, namespace+":") && !yield(o.w.objects[key].DeepCopy(), o.town.reaper.alive()) {
@@ -312,18 +312,18 @@ func (o townObjects) List(_ context.Context, namespace string) iter.Seq2[*unstru
 	}
 }
 
-func (o townObjects) Get(ctx context.Context, ref v1alpha1.ObjectReference) (*unstructured.Unstructured, error) {
+func (o crashObjects) Get(ctx context.Context, ref v1alpha1.ObjectReference) (*unstructured.Unstructured, error) {
 	if err := o.town.reaper.alive(); err != nil {
 		return nil, err
 	}
 	return o.fakeObjects.Get(ctx, ref)
 }
 
-func (o townObjects) UpdateStatus(ctx context.Context, ref v1alpha1.ObjectReference, change func(*unstructured.Unstructured) map[string]any) error {
+func (o crashObjects) UpdateStatus(ctx context.Context, ref v1alpha1.ObjectReference, change func(*unstructured.Unstructured) map[string]any) error {
 	return o.town.reaper.does(func() error { return o.fakeObjects.UpdateStatus(ctx, ref, change) })
 }
 
-func (o townObjects) Hold(_ context.Context, read *unstructured.Unstructured) error {
+func (o crashObjects) Hold(_ context.Context, read *unstructured.Unstructured) error {
 	return o.town.reaper.does(func() error {
 		o.w.mu.Lock()
 		defer o.w.mu.Unlock()
@@ -336,7 +336,7 @@ func (o townObjects) Hold(_ context.Context, read *unstructured.Unstructured) er
 	})
 }
 
-func (o townObjects) Release(_ context.Context, ref v1alpha1.ObjectReference) error {
+func (o crashObjects) Release(_ context.Context, ref v1alpha1.ObjectReference) error {
 	return o.town.reaper.does(func() error {
 		o.w.mu.Lock()
 		defer o.w.mu.Unlock()
@@ -352,9 +352,9 @@ func (o townObjects) Release(_ context.Context, ref v1alpha1.ObjectReference) er
 	})
 }
 
-type townPlans struct{ town *town }
+type crashPlans struct{ town *crashScenario }
 
-func (p townPlans) Get(_ context.Context, _, name string, _ types.UID) (*v1alpha1.Plan, error) {
+func (p crashPlans) Get(_ context.Context, _, name string, _ types.UID) (*v1alpha1.Plan, error) {
 	if err := p.town.reaper.alive(); err != nil {
 		return nil, err
 	}
@@ -365,7 +365,7 @@ func (p townPlans) Get(_ context.Context, _, name string, _ types.UID) (*v1alpha
 	return po.DeepCopy(), nil
 }
 
-func (p townPlans) UpdateStatus(_ context.Context, _, name string, _ types.UID, change func(*v1alpha1.PlanStatus)) error {
+func (p crashPlans) UpdateStatus(_ context.Context, _, name string, _ types.UID, change func(*v1alpha1.PlanStatus)) error {
 	if p.town == nil {
 		return nil
 	}
@@ -379,24 +379,24 @@ func (p townPlans) UpdateStatus(_ context.Context, _, name string, _ types.UID, 
 	})
 }
 
-func (p townPlans) Approve(context.Context, string, string, types.UID, v1alpha1.PlanApproval) error {
+func (p crashPlans) Approve(context.Context, string, string, types.UID, v1alpha1.PlanApproval) error {
 	return errors.New("nobody approves by itself here")
 }
 
-// townStore is a store that dies with the server.
-type townStore struct {
+// crashStore is a store that dies with the server.
+type crashStore struct {
 	*store
-	reaper *reaper
+	reaper *crashInjector
 }
 
-func (s townStore) Get(ctx context.Context, key string) ([]byte, int64, error) {
+func (s crashStore) Get(ctx context.Context, key string) ([]byte, int64, error) {
 	if err := s.reaper.alive(); err != nil {
 		return nil, 0, err
 	}
 	return s.store.Get(ctx, key)
 }
 
-func (s townStore) Put(ctx context.Context, key string, value []byte, revision int64) (now int64, err error) {
+func (s crashStore) Put(ctx context.Context, key string, value []byte, revision int64) (now int64, err error) {
 	err = s.reaper.does(func() (err error) {
 		now, err = s.store.Put(ctx, key, value, revision)
 		return err
@@ -404,11 +404,11 @@ func (s townStore) Put(ctx context.Context, key string, value []byte, revision i
 	return now, err
 }
 
-func (s townStore) Delete(ctx context.Context, key string, revision int64) error {
+func (s crashStore) Delete(ctx context.Context, key string, revision int64) error {
 	return s.reaper.does(func() error { return s.store.Delete(ctx, key, revision) })
 }
 
-func (s townStore) List(ctx context.Context, prefix, after string, limit int) ([]ledger.Entry, error) {
+func (s crashStore) List(ctx context.Context, prefix, after string, limit int) ([]ledger.Entry, error) {
 	if err := s.reaper.alive(); err != nil {
 		return nil, err
 	}
@@ -431,7 +431,7 @@ func cloudSchema() *schema.Provider {
 type cloud struct {
 	tfprotov6.ProviderServer
 	t      *testing.T
-	reaper *reaper
+	reaper *crashInjector
 
 	mu     sync.Mutex
 	things map[string]map[string]string

@@ -17,11 +17,11 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// lender lends a process of a provider under a configuration, until release is called.
-type lender func(ctx context.Context, e catalog.Entry, conf provider.Configuration) (p tfprotov6.ProviderServer, release func(), err error)
+// providerSource acquires a process of a provider under a configuration, until release is called.
+type providerSource func(ctx context.Context, e catalog.Entry, conf provider.Configuration) (p tfprotov6.ProviderServer, release func(), err error)
 
-// loan is a configured provider, with the permission to make a call.
-type loan struct {
+// configuredProvider is a configured provider, with the permission to make a call.
+type configuredProvider struct {
 	tfprotov6.ProviderServer
 	// cfg is nil when the provider is used without a ProviderConfig.
 	cfg *v1alpha1.ProviderConfig
@@ -31,7 +31,7 @@ type loan struct {
 }
 
 // config is the name of the ProviderConfig; empty when there is none.
-func (l *loan) config() string {
+func (l *configuredProvider) config() string {
 	if l.cfg == nil {
 		return ""
 	}
@@ -39,60 +39,60 @@ func (l *loan) config() string {
 }
 
 // stopped says whether the provider was asked to stop what it does.
-func (l *loan) stopped() bool {
+func (l *configuredProvider) stopped() bool {
 	p, ok := l.ProviderServer.(stoppable)
 	return ok && p.Stopped()
 }
 
-// turn is how a borrower waits for the limits of a ProviderConfig.
-type turn bool
+// limitMode says how a caller waits for the limits of a ProviderConfig.
+type limitMode bool
 
 const (
-	// inLine waits for one of the calls that may be under way at once.
-	inLine turn = true
-	// asGuest waits for the rate alone: who borrows while a resource has its own lease must not wait for that one.
-	asGuest turn = false
+	// slotAndRate waits for one of the calls that may be under way at once.
+	slotAndRate limitMode = true
+	// rateOnly waits for the rate alone: a caller whose resource has a lease already must not wait for that one.
+	rateOnly limitMode = false
 )
 
-// borrow lends the provider of a resource to somebody who may use its ProviderConfig.
-func (s *scope) borrow(ctx context.Context, r *resource, as turn) (*loan, error) {
+// acquire returns the provider of a resource, configured by the ProviderConfig that the requester may use.
+func (s *scope) acquire(ctx context.Context, r *resource, as limitMode) (*configuredProvider, error) {
 	cfg, err := s.configFor(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	return s.loan(ctx, r, cfg, as)
+	return s.acquireWith(ctx, r, cfg, as)
 }
 
-// loan lends the provider of a resource under a ProviderConfig, which may be nil.
-func (s *scope) loan(ctx context.Context, r *resource, cfg *v1alpha1.ProviderConfig, as turn) (*loan, error) {
-	l := &loan{cfg: cfg}
+// acquireWith returns the provider of a resource under a ProviderConfig, which may be nil.
+func (s *scope) acquireWith(ctx context.Context, r *resource, cfg *v1alpha1.ProviderConfig, as limitMode) (*configuredProvider, error) {
+	l := &configuredProvider{cfg: cfg}
 	var limits *v1alpha1.Limits
 	if cfg != nil {
 		limits = cfg.Spec.Limits
 		if err := s.mayUse(ctx, s.who, r.ref.Namespace, cfg.Name); err != nil {
-			return nil, unconfigured(r.entry, cfg, err)
+			return nil, configurationError(r.entry, cfg, err)
 		}
 	}
 	conf, err := s.configuration(ctx, r.entry, cfg)
 	if err != nil {
-		return nil, unconfigured(r.entry, cfg, err)
+		return nil, configurationError(r.entry, cfg, err)
 	}
 	l.known = conf.Config.IsWhollyKnown()
 	key, done := r.ref.Namespace+"/"+r.entry.Name+"/"+l.config(), func() {}
-	if as == asGuest {
-		err = s.limits.pace(ctx, key, limits)
+	if as == rateOnly {
+		err = s.limits.waitForRate(ctx, key, limits)
 	} else {
-		done, err = s.limits.take(ctx, key, limits)
+		done, err = s.limits.acquire(ctx, key, limits)
 	}
 	if err != nil {
 		return nil, err
 	}
 	var back func()
-	if l.ProviderServer, back, err = s.lender()(ctx, r.entry, conf); err != nil {
+	if l.ProviderServer, back, err = s.providerSource()(ctx, r.entry, conf); err != nil {
 		done()
-		return nil, unconfigured(r.entry, cfg, err)
+		return nil, configurationError(r.entry, cfg, err)
 	}
-	noted := s.stops.lent(s.plan, l.ProviderServer)
+	noted := s.cancels.trackLease(s.plan, l.ProviderServer)
 	l.release = func() {
 		noted()
 		back()
@@ -101,9 +101,9 @@ func (s *scope) loan(ctx context.Context, r *resource, cfg *v1alpha1.ProviderCon
 	return l, nil
 }
 
-func (a *Activities) lender() lender {
-	if a.lend != nil {
-		return a.lend
+func (a *Activities) providerSource() providerSource {
+	if a.source != nil {
+		return a.source
 	}
 	return a.fromCatalog
 }
@@ -153,8 +153,8 @@ func (e *configError) diagnostics() diag.Diagnostics {
 // providerConfigAddress begins the address of a diagnostic that is about a ProviderConfig.
 const providerConfigAddress = "ProviderConfig/"
 
-// unconfigured says which configuration an error is about; cfg may be nil. What passes stays what it is.
-func unconfigured(e catalog.Entry, cfg *v1alpha1.ProviderConfig, err error) error {
+// configurationError says which configuration an error is about; cfg may be nil. What passes stays what it is.
+func configurationError(e catalog.Entry, cfg *v1alpha1.ProviderConfig, err error) error {
 	ce := &configError{provider: e.Name, error: err}
 	if cfg != nil {
 		ce.config = cfg.Name
@@ -164,17 +164,17 @@ func unconfigured(e catalog.Entry, cfg *v1alpha1.ProviderConfig, err error) erro
 
 // configuration evaluates a ProviderConfig. It may be unknown in parts while planning, and never when a plan is applied.
 func (s *scope) configuration(ctx context.Context, e catalog.Entry, cfg *v1alpha1.ProviderConfig) (provider.Configuration, error) {
-	l := &look{ctx: ctx, scope: s}
+	l := &evaluator{ctx: ctx, scope: s}
 	var missing []lang.Address
 	conf, err := s.Catalog.Configuration(ctx, e, cfg, catalog.Sources{
 		Secret: func(ctx context.Context, name, key string) ([]byte, error) {
 			value, err := s.Configs.Secret(ctx, cfg.Namespace, name, key)
-			s.heedText(string(value))
+			s.noteSecretText(string(value))
 			return value, err
 		},
 		Functions: s.functions(),
 		Value: func(addr lang.Address) (cty.Value, bool) {
-			v, ok := l.up(addr)
+			v, ok := l.resolve(addr)
 			if !ok {
 				missing = append(missing, addr)
 				return cty.DynamicVal, true
@@ -182,7 +182,7 @@ func (s *scope) configuration(ctx context.Context, e catalog.Entry, cfg *v1alpha
 			return v, true
 		},
 	})
-	s.heedValue(e.Schema.Config.Block, conf.Config)
+	s.noteSecretAttributes(e.Schema.Config.Block, conf.Config)
 	if l.err != nil {
 		return provider.Configuration{}, l.err // what could not be read is not unknown: nothing may be made of it
 	}
@@ -192,10 +192,10 @@ func (s *scope) configuration(ctx context.Context, e catalog.Entry, cfg *v1alpha
 	return conf, err
 }
 
-// bare lends a process that nobody configured.
-func (a *Activities) bare(ctx context.Context, e catalog.Entry) (tfprotov6.ProviderServer, func(), error) {
-	if a.lend != nil {
-		return a.lend(ctx, e, provider.Configuration{})
+// unconfiguredProvider returns a process that was not configured.
+func (a *Activities) unconfiguredProvider(ctx context.Context, e catalog.Entry) (tfprotov6.ProviderServer, func(), error) {
+	if a.source != nil {
+		return a.source(ctx, e, provider.Configuration{})
 	}
 	p, err := a.Catalog.Unconfigured(ctx, e)
 	if err != nil {

@@ -27,18 +27,18 @@ const (
 	waitLimit = 60 * time.Second
 )
 
-// house is a server of its own, at an address that survives restarts.
-type house struct {
+// harness is a server of its own, at an address that survives restarts.
+type harness struct {
 	bin, mirror, dir string
 	port             int
 	server           *exec.Cmd
 	log              *bytes.Buffer
 }
 
-// newHouse starts a server that ends with the test.
-func newHouse(t *testing.T) *house {
+// newHarness starts a server that ends with the test.
+func newHarness(t *testing.T) *harness {
 	t.Helper()
-	h := &house{bin: os.Getenv("HYKUBE_BIN_DIR"), mirror: os.Getenv("HYKUBE_MIRROR_DIR"), dir: t.TempDir()}
+	h := &harness{bin: os.Getenv("HYKUBE_BIN_DIR"), mirror: os.Getenv("HYKUBE_MIRROR_DIR"), dir: t.TempDir()}
 	if h.bin == "" || h.mirror == "" {
 		t.Skip("HYKUBE_BIN_DIR and HYKUBE_MIRROR_DIR are not set; make test sets them")
 	}
@@ -62,7 +62,7 @@ func newHouse(t *testing.T) *house {
 }
 
 // start starts the server and waits until its API server answers; it may not be ready yet.
-func (h *house) start(t *testing.T) {
+func (h *harness) start(t *testing.T) {
 	t.Helper()
 	h.log = new(bytes.Buffer)
 	h.server = exec.Command(filepath.Join(h.bin, "hykube"), "server",
@@ -73,13 +73,13 @@ func (h *house) start(t *testing.T) {
 	}
 }
 
-func (h *house) ready(t *testing.T) {
+func (h *harness) ready(t *testing.T) {
 	t.Helper()
 	eventually(t, startLimit, "the server is ready", func() error { return h.kubectl(t, "", "get", "--raw", "/readyz") })
 }
 
 // stop ends the server as an init system does, and wants it to end in time and to leave no process behind.
-func (h *house) stop(t *testing.T) {
+func (h *harness) stop(t *testing.T) {
 	t.Helper()
 	children := children(h.server.Process.Pid)
 	if err := h.server.Process.Signal(syscall.SIGTERM); err != nil {
@@ -116,9 +116,9 @@ func children(pid int) []int {
 	return out
 }
 
-func (h *house) kubeconfig() string { return filepath.Join(h.dir, "data", "admin.kubeconfig") }
+func (h *harness) kubeconfig() string { return filepath.Join(h.dir, "data", "admin.kubeconfig") }
 
-func (h *house) config(t *testing.T) *rest.Config {
+func (h *harness) config(t *testing.T) *rest.Config {
 	t.Helper()
 	c, err := clientcmd.BuildConfigFromFlags("", h.kubeconfig())
 	if err != nil {
@@ -128,13 +128,13 @@ func (h *house) config(t *testing.T) *rest.Config {
 	return c
 }
 
-func (h *house) command(ctx context.Context, args ...string) *exec.Cmd {
+func (h *harness) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, filepath.Join(h.bin, "hykube"), append([]string{"kubectl"}, args...)...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+h.kubeconfig(), "HOME="+h.dir)
 	return cmd
 }
 
-func (h *house) kubectl(t *testing.T, stdin string, args ...string) error {
+func (h *harness) kubectl(t *testing.T, stdin string, args ...string) error {
 	t.Helper()
 	cmd := h.command(t.Context(), args...)
 	cmd.Stdin = strings.NewReader(stdin)
@@ -146,7 +146,7 @@ func (h *house) kubectl(t *testing.T, stdin string, args ...string) error {
 }
 
 // install installs a provider of the mirror and waits until it serves its kinds.
-func (h *house) install(t *testing.T, name, source string) {
+func (h *harness) install(t *testing.T, name, source string) {
 	t.Helper()
 	manifest := fmt.Sprintf("apiVersion: hykube.io/v1alpha1\nkind: Provider\nmetadata: {name: %s}\nspec: {source: %s}\n", name, source)
 	err := h.kubectl(t, manifest, "apply", "-f", "-")
@@ -159,7 +159,7 @@ func (h *house) install(t *testing.T, name, source string) {
 }
 
 // spoil changes the installed files of a provider, as a bad disk does.
-func (h *house) spoil(t *testing.T, binary string) {
+func (h *harness) spoil(t *testing.T, binary string) {
 	t.Helper()
 	found := 0
 	err := filepath.WalkDir(filepath.Join(h.dir, "data", "providers"), func(path string, d fs.DirEntry, err error) error {

@@ -21,14 +21,14 @@ import (
 // This file tells whether what an object follows is still what it was when the object was last found, or made, as it should be. A
 // default plan looks at nothing else of what nobody wrote anew.
 
-// versions are those of all that a node follows: what it refers to, as that is recorded, and what it is made with.
-func (s *survey) versions(n *node) map[string]string {
+// dependencyVersions are those of all that a node follows: what it refers to, as that is recorded, and what it is made with.
+func (s *survey) dependencyVersions(n *node) map[string]string {
 	seen := map[string]string{}
-	maps.Copy(seen, n.follows)
-	for _, i := range s.indexes(s.behind(n.dependsOn, v1alpha1.ModeEphemeral)) {
+	maps.Copy(seen, n.externalVersions)
+	for _, i := range s.indexes(s.transitiveDependencies(n.dependsOn, v1alpha1.ModeEphemeral)) {
 		switch d := s.nodes[i]; {
 		case d.mode == v1alpha1.ModeEphemeral:
-			maps.Copy(seen, d.follows)
+			maps.Copy(seen, d.externalVersions)
 		case d.mode == v1alpha1.ModeManaged && d.record.Version != "":
 			seen[d.addr.String()] = d.record.Version
 		}
@@ -36,51 +36,53 @@ func (s *survey) versions(n *node) map[string]string {
 	return seen
 }
 
-// outdated says whether something that a node follows was changed by a plan that left the node out, came out other than it was
+// dependenciesChanged says whether something that a node follows was changed by a plan that left the node out, came out other than it was
 // planned, or is changed by no plan at all.
-func (s *survey) outdated(n *node) bool { return !maps.Equal(s.versions(n), n.record.Seen) }
+func (s *survey) dependenciesChanged(n *node) bool {
+	return !maps.Equal(s.dependencyVersions(n), n.record.DependencyVersions)
+}
 
-// note writes down which versions of what a change refers to it was planned with: those that this plan is to record, where it
+// noteDependencyVersions writes down which versions of what a change refers to it was planned with: those that this plan is to record, where it
 // records any.
-func (pr *proposal) note(c *ledger.Change) {
+func (pr *proposal) noteDependencyVersions(c *ledger.Change) {
 	for _, j := range c.DependsOn {
 		d := pr.all[j]
 		if d.Mode != "" || d.Deposed != "" || d.Action == v1alpha1.ActionNoOp && d.Importing == nil && d.PreviousAddress == "" && d.Refreshed == nil {
 			continue
 		}
-		if c.Seen == nil { // there was none to be stored
-			c.Seen = map[string]string{}
+		if c.DependencyVersions == nil { // there was none to be stored
+			c.DependencyVersions = map[string]string{}
 		}
-		c.Seen[d.Address] = ledger.VersionOf(pr.plan.UID)
+		c.DependencyVersions[d.Address] = ledger.VersionOf(pr.plan.UID)
 	}
 }
 
-// follow finds the versions of what a node follows that is no resource: its provider, the ProviderConfig, which may be nil, and what
+// findExternalVersions finds the versions of what a node follows that is no resource: its provider, the ProviderConfig, which may be nil, and what
 // its expressions refer to outside of the namespace's plans. What is opened is of no version but that of what it is opened with.
-func (n *node) follow(s *settings, config *setting) {
+func (n *node) findExternalVersions(s *providerConfigCache, config *providerConfigRef) {
 	if !n.wanted || n.mode != v1alpha1.ModeManaged && n.mode != v1alpha1.ModeEphemeral {
 		return
 	}
-	n.follows = map[string]string{}
+	n.externalVersions = map[string]string{}
 	if version := n.entry.Package.Version; version != "" {
-		n.follows["Provider/"+n.entry.Name] = version
+		n.externalVersions["Provider/"+n.entry.Name] = version
 	}
 	if config != nil {
-		n.follows["ProviderConfig/"+config.cfg.Name] = config.version
+		n.externalVersions["ProviderConfig/"+config.cfg.Name] = config.version
 	}
 	outside := ""
 	if n.external {
 		var told bool
-		if outside, told = s.outside(n.references); told {
+		if outside, told = s.externalVersion(n.references); told {
 			n.external = false
 		}
 	}
-	n.external = n.external || config != nil && !config.told
+	n.external = n.external || config != nil && !config.versionKnown
 	switch {
 	case n.mode == v1alpha1.ModeEphemeral:
-		n.follows[n.addr.String()] = versionOf(n.obj, outside)
+		n.externalVersions[n.addr.String()] = versionOf(n.obj, outside)
 	case outside != "":
-		n.follows["outside"] = outside
+		n.externalVersions["outside"] = outside
 	}
 }
 
@@ -102,12 +104,12 @@ func versionOfConfig(cfg *v1alpha1.ProviderConfig, outside string) string {
 	return strings.TrimSuffix(hex.EncodeToString(sum[:8])+"/"+outside, "/")
 }
 
-// asPlanned refuses a ProviderConfig that was changed after the plan was made: the approval was about what it says, too.
-func (s *stepRun) asPlanned(ctx context.Context, cfg *v1alpha1.ProviderConfig) error {
+// checkProviderConfig refuses a ProviderConfig that was changed after the plan was made: the approval was about what it says, too.
+func (s *stepRun) checkProviderConfig(ctx context.Context, cfg *v1alpha1.ProviderConfig) error {
 	if cfg == nil || s.change.ConfigVersion == "" {
 		return nil
 	}
-	outside, told := s.scope.outside(ctx, catalog.References(cfg))
+	outside, told := s.scope.externalVersion(ctx, catalog.References(cfg))
 	if told && versionOfConfig(cfg, outside) != s.change.ConfigVersion {
 		return configMoved(cfg.Name)
 	}
@@ -118,9 +120,9 @@ func configMoved(name string) error {
 	return &staleError{fmt.Sprintf("the ProviderConfig %q, or a ConfigMap or Secret that it refers to, was changed after the plan was made", name)}
 }
 
-// outside is the version of what expressions refer to that no plan of this namespace changes, such as a ConfigMap; ok is false when
+// externalVersion is the version of what expressions refer to that no plan of this namespace changes, such as a ConfigMap; ok is false when
 // only a look at whatever follows it tells, since it cannot be read now.
-func (s *scope) outside(ctx context.Context, refs []lang.Reference) (version string, ok bool) {
+func (s *scope) externalVersion(ctx context.Context, refs []lang.Reference) (version string, ok bool) {
 	h := sha256.New()
 	for _, ref := range refs {
 		if ref.Namespace == "" && !ref.Stored() {

@@ -28,8 +28,8 @@ const (
 	namespace = "bench"
 )
 
-// house is a server and a cloud in a directory of their own.
-type house struct {
+// harness is a server and a cloud in a directory of their own.
+type harness struct {
 	options
 	dir           string
 	cloud, server *exec.Cmd
@@ -37,8 +37,8 @@ type house struct {
 	client        dynamic.Interface
 }
 
-func newHouse(o options) (*house, error) {
-	h := &house{options: o}
+func newHarness(o options) (*harness, error) {
+	h := &harness{options: o}
 	var err error
 	for _, path := range []*string{&h.bin, &h.mirror} {
 		if *path, err = filepath.Abs(*path); err != nil {
@@ -63,7 +63,7 @@ func newHouse(o options) (*house, error) {
 	return h, nil
 }
 
-func (h *house) start(log string, env []string, name string, args ...string) (*exec.Cmd, error) {
+func (h *harness) start(log string, env []string, name string, args ...string) (*exec.Cmd, error) {
 	out, err := os.OpenFile(filepath.Join(h.dir, log), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
@@ -77,10 +77,10 @@ func (h *house) start(log string, env []string, name string, args ...string) (*e
 	return cmd, nil
 }
 
-func (h *house) kubeconfig() string { return filepath.Join(h.dir, "data", "admin.kubeconfig") }
+func (h *harness) kubeconfig() string { return filepath.Join(h.dir, "data", "admin.kubeconfig") }
 
 // startServer starts the server and returns how long it took to be ready.
-func (h *house) startServer(ctx context.Context) (time.Duration, error) {
+func (h *harness) startServer(ctx context.Context) (time.Duration, error) {
 	// A kubeconfig of an earlier start names another port.
 	_ = os.Remove(h.kubeconfig())
 	began := time.Now()
@@ -120,7 +120,7 @@ func ready(ctx context.Context, config *rest.Config) error {
 	return client.Get().AbsPath("/readyz").Do(ctx).Error()
 }
 
-func (h *house) stopServer() error {
+func (h *harness) stopServer() error {
 	if h.server == nil {
 		return nil
 	}
@@ -141,7 +141,7 @@ func stop(cmd *exec.Cmd) error {
 	return nil
 }
 
-func (h *house) close() error {
+func (h *harness) close() error {
 	err := h.stopServer()
 	if h.cloud != nil {
 		err = errors.Join(err, stop(h.cloud))
@@ -150,7 +150,7 @@ func (h *house) close() error {
 }
 
 // prepare installs the provider, so that what follows finds a warm server.
-func (h *house) prepare(ctx context.Context) error {
+func (h *harness) prepare(ctx context.Context) error {
 	const objects = `apiVersion: v1
 kind: Namespace
 metadata: {name: bench}
@@ -165,7 +165,7 @@ spec: {source: registry.terraform.io/hykube/sim}
 }
 
 // applyFile takes n resources from a file to the cloud with one command, and returns how long that took.
-func (h *house) applyFile(ctx context.Context, name string, n int) (time.Duration, error) {
+func (h *harness) applyFile(ctx context.Context, name string, n int) (time.Duration, error) {
 	var text bytes.Buffer
 	for i := range n {
 		fmt.Fprintf(&text, "---\napiVersion: sim.hykube.io/v1\nkind: sim-network\nmetadata: {name: %[1]s-%[2]d, namespace: bench}\nspec: {name: %[1]s-%[2]d, cidr: 10.0.0.0/16}\n", name, i)
@@ -173,7 +173,7 @@ func (h *house) applyFile(ctx context.Context, name string, n int) (time.Duratio
 	return h.plugin(ctx, text.String(), "apply", "-f", "-", "--auto-approve", "-n", namespace)
 }
 
-func (h *house) plugin(ctx context.Context, stdin string, args ...string) (time.Duration, error) {
+func (h *harness) plugin(ctx context.Context, stdin string, args ...string) (time.Duration, error) {
 	cmd := exec.CommandContext(ctx, filepath.Join(h.bin, "kubectl-hykube"), args...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+h.kubeconfig(), "KUBECACHEDIR="+filepath.Join(h.dir, "cache"))
 	cmd.Stdin = strings.NewReader(stdin)
@@ -191,7 +191,7 @@ var (
 )
 
 // applyDirectly does with the API what the command does, and returns how long the server took.
-func (h *house) applyDirectly(ctx context.Context, name string) (time.Duration, error) {
+func (h *harness) applyDirectly(ctx context.Context, name string) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	began := time.Now()
@@ -226,7 +226,7 @@ func (h *house) applyDirectly(ctx context.Context, name string) (time.Duration, 
 }
 
 // await watches a plan until a condition of it is true.
-func (h *house) await(ctx context.Context, p *unstructured.Unstructured, condition string) (*unstructured.Unstructured, error) {
+func (h *harness) await(ctx context.Context, p *unstructured.Unstructured, condition string) (*unstructured.Unstructured, error) {
 	w, err := h.client.Resource(plans).Namespace(namespace).Watch(ctx, metav1.ListOptions{
 		FieldSelector: "metadata.name=" + p.GetName(), ResourceVersion: p.GetResourceVersion(),
 	})

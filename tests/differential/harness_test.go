@@ -30,8 +30,8 @@ const (
 	stopLimit = 20 * time.Second
 )
 
-// house is what all stories share: the binaries, one server, and the providers.
-type house struct {
+// harness is what all stories share: the binaries, one server, and the providers.
+type harness struct {
 	// terraform is the path of Terraform or OpenTofu.
 	terraform, terraformRC string
 	bin, dir               string
@@ -72,8 +72,8 @@ func findTerraform() string {
 	return ""
 }
 
-func newHouse(terraform string) (*house, error) {
-	h := &house{terraform: terraform, sources: map[string]string{}, plugins: map[string]plugin{}, plurals: map[string]map[string]string{}}
+func newHarness(terraform string) (*harness, error) {
+	h := &harness{terraform: terraform, sources: map[string]string{}, plugins: map[string]plugin{}, plurals: map[string]map[string]string{}}
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func newHouse(terraform string) (*house, error) {
 }
 
 // findPlugins takes every provider of the mirror, and those of the conformance suite, which behave here.
-func (h *house) findPlugins(mirror string) error {
+func (h *harness) findPlugins(mirror string) error {
 	paths, err := filepath.Glob(filepath.Join(mirror, "registry.terraform.io", "*", "*", "*", "*", "terraform-provider-*"))
 	if err != nil {
 		return err
@@ -131,7 +131,7 @@ func (h *house) findPlugins(mirror string) error {
 }
 
 // layPlugins puts the same binaries where both sides look for them.
-func (h *house) layPlugins() error {
+func (h *harness) layPlugins() error {
 	platform, err := exec.Command("go", "env", "GOOS", "GOARCH").Output()
 	if err != nil {
 		return fmt.Errorf("go env: %w", err)
@@ -164,9 +164,9 @@ func (h *house) layPlugins() error {
 	return os.WriteFile(h.terraformRC, []byte(rc.String()), 0o600)
 }
 
-func (h *house) kubeconfig() string { return filepath.Join(h.dir, "data", "admin.kubeconfig") }
+func (h *harness) kubeconfig() string { return filepath.Join(h.dir, "data", "admin.kubeconfig") }
 
-func (h *house) startServer() error {
+func (h *harness) startServer() error {
 	h.server = exec.Command(filepath.Join(h.bin, "hykube"), "server", "--data-dir", filepath.Join(h.dir, "data"), "--secure-port", "0",
 		"--provider-mirror", filepath.Join(h.dir, "mirror"))
 	log, err := os.Create(filepath.Join(h.dir, "server.log"))
@@ -216,7 +216,7 @@ func (h *house) startServer() error {
 	return nil
 }
 
-func (h *house) connect(ctx context.Context) error {
+func (h *harness) connect(ctx context.Context) error {
 	config, err := clientcmd.BuildConfigFromFlags("", h.kubeconfig())
 	if err != nil {
 		return err
@@ -233,7 +233,7 @@ func (h *house) connect(ctx context.Context) error {
 }
 
 // plural is what the API calls a kind of a provider.
-func (h *house) plural(ctx context.Context, provider, kind string) (string, error) {
+func (h *harness) plural(ctx context.Context, provider, kind string) (string, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.plurals[provider] == nil {
@@ -258,7 +258,7 @@ func (h *house) plural(ctx context.Context, provider, kind string) (string, erro
 	return "", fmt.Errorf("provider %s has no kind %q", provider, kind)
 }
 
-func (h *house) close() error {
+func (h *harness) close() error {
 	var errs []error
 	if h.server != nil && h.server.Process != nil {
 		if err := h.server.Process.Signal(syscall.SIGTERM); err != nil {

@@ -31,19 +31,19 @@ const concurrentActivities = 256
 // stopTimeout is what calls to providers that are under way get to end by themselves when the server stops.
 const stopTimeout = 2 * time.Second
 
-// join connects the rooms of the house: the providers, the ledger, the controllers and the workers.
-func join(_ context.Context, h *server.House) (server.Rooms, error) {
+// wire connects the packages: the providers, the ledger, the controllers and the workers.
+func wire(_ context.Context, h *server.Components) (server.Wiring, error) {
 	fixed, err := loopback.NewClient(h.Loopback)
 	if err != nil {
-		return server.Rooms{}, err
+		return server.Wiring{}, err
 	}
 	core, err := kubernetes.NewForConfig(h.Loopback)
 	if err != nil {
-		return server.Rooms{}, fmt.Errorf("make client: %w", err)
+		return server.Wiring{}, fmt.Errorf("make client: %w", err)
 	}
 	objects, err := dynamic.NewForConfig(h.Loopback)
 	if err != nil {
-		return server.Rooms{}, fmt.Errorf("make client: %w", err)
+		return server.Wiring{}, fmt.Errorf("make client: %w", err)
 	}
 	pool := provider.NewPool(provider.PoolConfig{Logger: h.Logger.With("component", "provider")})
 	cat := catalog.New(pool)
@@ -105,7 +105,7 @@ func join(_ context.Context, h *server.House) (server.Rooms, error) {
 		)
 	}
 	answers := &loopback.Answers{Ledger: led, Stored: h.Objects, Client: fixed, Kinds: h.Kinds}
-	return server.Rooms{
+	return server.Wiring{
 		InUse: answers.InUse, Named: answers.Named, Changes: answers.Changes, SaveObjects: answers.SaveObjects, Verify: loopback.Verify(hands.Verify),
 		State: answers.State, Taint: answers.Taint, Undelete: answers.Undelete, Deletion: answers.Deletion, Query: loopback.Query(hands.Query),
 		Evaluate: hands.Evaluate, Run: run, Ready: providers.Ready, Close: pool.Close,

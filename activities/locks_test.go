@@ -9,18 +9,18 @@ import (
 )
 
 func TestAStepIsMadeByOneAttemptAtATime(t *testing.T) {
-	a := newAlone()
-	leave, err := a.enter(t.Context(), "plan", "object")
+	a := newObjectLocks()
+	leave, err := a.lock(t.Context(), "plan", "object")
 	if err != nil {
 		t.Fatal(err)
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := a.enter(ended, "plan", "object"); !errors.Is(err, context.Canceled) {
+	if _, err := a.lock(ended, "plan", "object"); !errors.Is(err, context.Canceled) {
 		t.Errorf("a second attempt: got %v, want it to wait until its context ends", err)
 	}
 	for _, other := range []struct{ plan, object types.UID }{{"plan", "other"}, {"other", "object"}} {
-		if leave, err := a.enter(ended, other.plan, other.object); err != nil {
+		if leave, err := a.lock(ended, other.plan, other.object); err != nil {
 			t.Errorf("%v: %v", other, err)
 		} else {
 			leave()
@@ -28,7 +28,7 @@ func TestAStepIsMadeByOneAttemptAtATime(t *testing.T) {
 	}
 	entered := make(chan error)
 	go func() {
-		leave, err := a.enter(t.Context(), "plan", "object")
+		leave, err := a.lock(t.Context(), "plan", "object")
 		if err == nil {
 			leave()
 		}

@@ -83,25 +83,25 @@ func TestCancelledPlanIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		plans := &onePlan{}
 		plans.plan.UID, plans.plan.Generation = "u", 1
-		s := newStops(plans, slog.New(slog.DiscardHandler))
+		s := newCancelWatcher(plans, slog.New(slog.DiscardHandler))
 		po := plans.plan.DeepCopy()
 		step := func(addr string) *ledger.Change {
 			return &ledger.Change{PlanChange: v1alpha1.PlanChange{Address: addr}}
 		}
-		u, left := s.enter(po, workflows.Plan{UID: "u"}, step("test_thing.a"))
-		before, done := u.until(t.Context())
+		u, left := s.beginStep(po, workflows.Plan{UID: "u"}, step("test_thing.a"))
+		before, done := u.withCancel(t.Context())
 		defer done()
 		alone, shared := &process{}, &process{shared: true}
-		back := s.lent(po, alone)
-		s.lent(nil, shared)() // of a plan that is only being made
+		back := s.trackLease(po, alone)
+		s.trackLease(nil, shared)() // of a plan that is only being made
 
-		time.Sleep(3 * lookEvery)
+		time.Sleep(3 * cancelPollInterval)
 		synctest.Wait()
 		if u.isCancelled() || plans.says() != "" || alone.wanted {
 			t.Fatal("nobody cancelled the plan yet")
 		}
 		plans.cancel()
-		time.Sleep(lookEvery)
+		time.Sleep(cancelPollInterval)
 		synctest.Wait()
 		if !u.isCancelled() || !errors.Is(context.Cause(before), errCancelled) || alone.wanted {
 			t.Errorf("cancelled %t, %v, asked to stop %t", u.isCancelled(), context.Cause(before), alone.wanted)
@@ -109,16 +109,16 @@ func TestCancelledPlanIsWaitedFor(t *testing.T) {
 		if got := plans.says(); !strings.HasPrefix(got, "Cancelling: Cancelling: waiting for 1 call under way: test_thing.a (since ") || !strings.Contains(got, "is asked to stop.") {
 			t.Error(got)
 		}
-		time.Sleep(stopAfter + lookEvery)
+		time.Sleep(stopGracePeriod + cancelPollInterval)
 		synctest.Wait()
 		if got := plans.says(); !alone.wanted || !strings.Contains(got, "The provider was asked to stop") {
 			t.Error(got)
 		}
 
 		// What comes late is asked at once, and what works for others, too, is told of.
-		_, leftToo := s.enter(po, workflows.Plan{UID: "u"}, step("test_thing.b"))
-		backToo := s.lent(po, shared)
-		time.Sleep(lookEvery)
+		_, leftToo := s.beginStep(po, workflows.Plan{UID: "u"}, step("test_thing.b"))
+		backToo := s.trackLease(po, shared)
+		time.Sleep(cancelPollInterval)
 		synctest.Wait()
 		if got := plans.says(); !shared.wanted || !strings.Contains(got, "2 calls under way: test_thing.a (since ") || !strings.Contains(got, "works for another plan, too") {
 			t.Error(got)
@@ -131,9 +131,9 @@ func TestCancelledPlanIsWaitedFor(t *testing.T) {
 
 		// Nobody looks any more.
 		got := plans.got
-		time.Sleep(10 * lookEvery)
+		time.Sleep(10 * cancelPollInterval)
 		synctest.Wait()
-		if plans.got != got || len(s.byPlan) != 0 {
+		if plans.got != got || len(s.active) != 0 {
 			t.Errorf("looked %d times after the end", plans.got-got)
 		}
 	})
@@ -144,15 +144,15 @@ func TestCancelledPlanIsWaitedFor(t *testing.T) {
 func TestCancelledWhileItWaits(t *testing.T) {
 	for name, lane := range map[string]bool{"steps": false, "lane": true} {
 		t.Run(name, func(t *testing.T) {
-			tn := newTown(t)
+			tn := newCrashScenario(t)
 			tn.lane = lane
 			tn.put("test-thing/a", map[string]any{"name": "a", "size": "1"}, nil)
 			run := tn.newRun()
 			po := tn.until(run, stepping)
 			plans := &onePlan{plan: *po.DeepCopy()}
-			tn.stops = newStops(plans, tn.Logger)
-			tn.stops.every = time.Millisecond
-			release, err := tn.limits.take(t.Context(), "team/test/", &v1alpha1.Limits{Concurrency: 1})
+			tn.cancels = newCancelWatcher(plans, tn.Logger)
+			tn.cancels.interval = time.Millisecond
+			release, err := tn.limits.acquire(t.Context(), "team/test/", &v1alpha1.Limits{Concurrency: 1})
 			if err != nil {
 				t.Fatal(err)
 			}

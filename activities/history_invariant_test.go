@@ -16,8 +16,8 @@ import (
 	"github.com/hykube/hykube/internal/ledger"
 )
 
-// bed is a place in a garden for one object. What is written there may refer to what stands in the beds before it.
-type bed struct {
+// slot is a place in a scenario for one object. Its spec may refer to the objects in the slots before it.
+type slot struct {
 	kind  string
 	names []string
 	// name is the one that the object has now; empty when there is none.
@@ -25,7 +25,7 @@ type bed struct {
 	write written
 }
 
-// written is what somebody wrote in an object; references are the numbers of beds, and -1 is none.
+// written is the spec of an object; references are the numbers of slots, and -1 is none.
 type written struct {
 	title, size, key    string
 	sizeOf, usesOf      int
@@ -40,11 +40,11 @@ type written struct {
 	importID, movedFrom string
 }
 
-// gardening is a random history of a garden.
-type gardening struct {
-	*garden
+// history is a random history of a scenario.
+type history struct {
+	*scenario
 	rt   *rapid.T
-	beds []*bed
+	beds []*slot
 	zone written // of the ProviderConfig "p": title, or sizeOf, or keyOf
 	// drifted is true when something drifted in the cloud, and whole when a plan was just applied that was about everything.
 	drifted, whole bool
@@ -60,8 +60,8 @@ const (
 	bedFirst // from here on the ProviderConfig may be used
 )
 
-func newGardening(t *testing.T, rt *rapid.T) *gardening {
-	g := &gardening{garden: newGarden(t), rt: rt}
+func newHistory(t *testing.T, rt *rapid.T) *history {
+	g := &history{scenario: newScenario(t), rt: rt}
 	for _, b := range []struct {
 		kind  string
 		names string
@@ -69,7 +69,7 @@ func newGardening(t *testing.T, rt *rapid.T) *gardening {
 		{"test-plant", "a a2"}, {"test-weed", "b b2"}, {"data-test-image", "d"}, {"ephemeral-test-token", "t"},
 		{"test-plant", "e e2"}, {"test-weed", "f"}, {"test-plant", "g"}, {"data-test-image", "h"}, {"test-plant", "i"},
 	} {
-		g.beds = append(g.beds, &bed{kind: b.kind, names: strings.Fields(b.names), write: nothing()})
+		g.beds = append(g.beds, &slot{kind: b.kind, names: strings.Fields(b.names), write: nothing()})
 	}
 	g.data["configmaps/team/cm"] = map[string][]byte{"k": []byte("1")}
 	g.data["secrets/team/s"] = map[string][]byte{"k": []byte("1")}
@@ -83,30 +83,30 @@ func nothing() written {
 	return written{sizeOf: -1, usesOf: -1, keyOf: -1, dependsOn: -1, trigger: -1, checks: -1}
 }
 
-func (g *gardening) tell(format string, args ...any) {
+func (g *history) tell(format string, args ...any) {
 	g.log = append(g.log, fmt.Sprintf(format, args...))
 }
 
 // draw picks one, each as often as the others: rapid by itself prefers the first ones. It ends at the first one when a history that
 // failed is made simpler.
-func draw[T any](g *gardening, what string, of ...T) T { return of[g.number(what, len(of))] }
+func draw[T any](g *history, what string, of ...T) T { return of[g.number(what, len(of))] }
 
-func (g *gardening) number(what string, below int) int {
+func (g *history) number(what string, below int) int {
 	return int(uint64(rapid.Uint16().Draw(g.rt, what)) * 0x9E3779B97F4A7C15 >> 32 % uint64(below))
 }
 
-func (g *gardening) chance(what string, oneIn int) bool { return g.number(what, oneIn) == oneIn-1 }
+func (g *history) chance(what string, oneIn int) bool { return g.number(what, oneIn) == oneIn-1 }
 
-// address is what stands in a bed; empty when nothing does.
-func (g *gardening) address(i int) string {
+// address is that of the object in a slot; empty when there is none.
+func (g *history) address(i int) string {
 	if i < 0 || g.beds[i].name == "" {
 		return ""
 	}
 	return strings.ReplaceAll(strings.Replace(strings.Replace(g.beds[i].kind, "data-", "data.", 1), "ephemeral-", "ephemeral.", 1), "-", "_") + "." + g.beds[i].name
 }
 
-// before picks a bed before another one, of a mode that a reference may be to.
-func (g *gardening) before(what string, i int, ephemeral bool) int {
+// before picks a slot before another one, of a mode that a reference may be to.
+func (g *history) before(what string, i int, ephemeral bool) int {
 	picks := []int{-1}
 	for k := range i {
 		if strings.HasPrefix(g.beds[k].kind, "ephemeral") == ephemeral {
@@ -116,7 +116,7 @@ func (g *gardening) before(what string, i int, ephemeral bool) int {
 	return draw(g, what, picks...)
 }
 
-func (g *gardening) drawWritten(i int) written {
+func (g *history) drawWritten(i int) written {
 	kind := g.beds[i].kind
 	w := nothing()
 	w.size = draw(g, "size", "1", "2", "3!", "${configmap.cm.k}", "${secret.s.k}")
@@ -156,8 +156,8 @@ func (g *gardening) drawWritten(i int) written {
 	return w
 }
 
-// value is an expression for an attribute of what stands in a bed.
-func (g *gardening) value(i int, attr string) string {
+// value is an expression for an attribute of the object in a slot.
+func (g *history) value(i int, attr string) string {
 	addr := g.address(i)
 	if addr == "" {
 		return "nothing"
@@ -172,7 +172,7 @@ func (g *gardening) value(i int, attr string) string {
 }
 
 // plant writes all objects, and the ProviderConfig, as they should be by now.
-func (g *gardening) plant() {
+func (g *history) plant() {
 	zone := g.zone.title
 	switch {
 	case g.zone.sizeOf >= 0:
@@ -241,8 +241,8 @@ func (g *gardening) plant() {
 	}
 }
 
-// free is a name for a bed that no object has, not even one that is being deleted.
-func (g *gardening) free(b *bed) string {
+// free is a name for a slot that no object has, not even one that is being deleted.
+func (g *history) free(b *slot) string {
 	for _, name := range b.names {
 		if g.objects["team:"+b.kind+"/"+name] == nil {
 			return name
@@ -251,7 +251,7 @@ func (g *gardening) free(b *bed) string {
 	return ""
 }
 
-func (g *gardening) remove(b *bed) {
+func (g *history) remove(b *slot) {
 	name := b.kind + "/" + b.name
 	b.name = ""
 	g.plant() // nobody refers to it any more
@@ -259,7 +259,7 @@ func (g *gardening) remove(b *bed) {
 }
 
 // edit changes what is written, in one way.
-func (g *gardening) edit() {
+func (g *history) edit() {
 	i := g.number("bed", len(g.beds))
 	b := g.beds[i]
 	switch {
@@ -307,7 +307,7 @@ func (g *gardening) edit() {
 }
 
 // things are the IDs of what is in the cloud and no record's.
-func (g *gardening) things() []string {
+func (g *history) things() []string {
 	var out []string
 	for id := range g.soil.things {
 		if !slices.ContainsFunc(g.records(), func(rec *ledger.Instance) bool { return strings.Contains(string(mustJSON(rec)), fmt.Sprintf("%q", id)) }) {
@@ -319,7 +319,7 @@ func (g *gardening) things() []string {
 }
 
 // around changes something that is no object of the namespace's plans.
-func (g *gardening) around() {
+func (g *history) around() {
 	switch draw(g, "around", "zone", "configmap", "secret", "taint") {
 	case "zone":
 		g.zone = nothing()
@@ -352,12 +352,12 @@ func (g *gardening) around() {
 	}
 }
 
-func (g *gardening) living() []*ledger.Instance {
+func (g *history) living() []*ledger.Instance {
 	return slices.DeleteFunc(g.records(), func(rec *ledger.Instance) bool { return rec.Mode != "" || !rec.Exists() })
 }
 
 // drift changes something in the cloud.
-func (g *gardening) drift() {
+func (g *history) drift() {
 	recs := g.living()
 	if len(recs) == 0 {
 		return
@@ -380,7 +380,7 @@ func (g *gardening) drift() {
 }
 
 // specOf is that of some plan.
-func (g *gardening) specOf() v1alpha1.PlanSpec {
+func (g *history) specOf() v1alpha1.PlanSpec {
 	var spec v1alpha1.PlanSpec
 	var there []string
 	for i, b := range g.beds {
@@ -412,7 +412,7 @@ func (g *gardening) specOf() v1alpha1.PlanSpec {
 }
 
 // setFaults sets what goes wrong with the next calls.
-func (g *gardening) setFaults() {
+func (g *history) setFaults() {
 	g.soil.faults = nil
 	for range g.number("faults", 4) {
 		g.soil.faults = append(g.soil.faults, draw(g, "fault", "", "refused", "partial"))
@@ -421,7 +421,7 @@ func (g *gardening) setFaults() {
 }
 
 // plan makes a plan, and something becomes of it. calm is true when it was applied without anything in the way.
-func (g *gardening) plan() (calm bool) {
+func (g *history) plan() (calm bool) {
 	g.spec = g.specOf()
 	defer func() { g.spec, g.lane, g.soil.while, g.reaper.at = v1alpha1.PlanSpec{}, false, nil, 0 }()
 	run := g.newRun()
@@ -499,7 +499,7 @@ func describePlan(po *v1alpha1.Plan) string {
 }
 
 // clearLost deletes the objects of what a lost create may have made, as a person does who looked.
-func (g *gardening) clearLost() {
+func (g *history) clearLost() {
 	for _, rec := range g.records() {
 		if rec.Intent == nil || rec.Intent.Action != v1alpha1.ActionCreate {
 			continue
@@ -513,7 +513,7 @@ func (g *gardening) clearLost() {
 }
 
 // compare wants a default plan to have what a full one has.
-func (g *gardening) compare() {
+func (g *history) compare() {
 	changed, all := g.both()
 	if changed.failed != all.failed {
 		g.fail("the default plan failed: %t, the full one: %t\n%v\n%v", changed.failed, all.failed, describe(changed.diags), describe(all.diags))
@@ -529,29 +529,29 @@ func (g *gardening) compare() {
 
 // rest wants two default plans that follow upon another, and a plan that was applied, to look at what they have to, and at nothing
 // that was found to be as it should be: the third at nothing that the second found so.
-func (g *gardening) rest() {
+func (g *history) rest() {
 	before := g.save()
 	defer g.restore(before)
 	g.soil.echo = true
 	defer func() { g.soil.echo = false }()
 	for _, which := range []string{"second", "third"} {
-		v := g.view(v1alpha1.RefreshChanged)
+		v := g.planWith(v1alpha1.RefreshChanged)
 		if v.failed || which == "second" && !g.whole {
 			continue
 		}
-		restless := map[string]bool{}
+		impure := map[string]bool{}
 		for name := range v.visited {
 			address, _, _ := strings.Cut(name, " ") // an old instance is reason to look at the current one
 			if _, does := v.does[name]; does {
-				restless[address] = true
+				impure[address] = true
 			}
 			// What a data source says may be something else each time, and what a legacy provider makes is not what was planned.
 			if strings.HasPrefix(name, "data.") || which == "second" && strings.HasPrefix(name, "test_weed.") {
-				restless[address] = true
+				impure[address] = true
 			}
 		}
 		var follows func(name string) bool
-		follows = func(name string) bool { return restless[name] || slices.ContainsFunc(v.deps[name], follows) }
+		follows = func(name string) bool { return impure[name] || slices.ContainsFunc(v.deps[name], follows) }
 		for name := range v.visited {
 			if address, _, _ := strings.Cut(name, " "); !follows(address) {
 				g.fail("the %s plan looks at %s, of which nothing changed", which, name)
@@ -560,10 +560,10 @@ func (g *gardening) rest() {
 	}
 }
 
-func (g *gardening) fail(format string, args ...any) {
+func (g *history) fail(format string, args ...any) {
 	var recs []string
 	for _, rec := range g.records() {
-		recs = append(recs, fmt.Sprintf("%s gen %d %s version %s seen %v", rec.Object.Name, rec.Object.Generation, rec.Attributes, rec.Version, rec.Seen))
+		recs = append(recs, fmt.Sprintf("%s gen %d %s version %s seen %v", rec.Object.Name, rec.Object.Generation, rec.Attributes, rec.Version, rec.DependencyVersions))
 	}
 	g.rt.Fatalf(format+"\n%s\n%s", append(args, strings.Join(g.log, "\n"), strings.Join(recs, "\n"))...)
 }
@@ -572,7 +572,7 @@ func (g *gardening) fail(format string, args ...any) {
 // any history. More of them: go test ./activities -run TestADefaultPlanIsWhole -rapid.checks 20000
 func TestADefaultPlanIsWhole(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		g := newGardening(t, rt)
+		g := newHistory(t, rt)
 		for range g.number("objects", 12) {
 			g.edit()
 		}

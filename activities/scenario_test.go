@@ -29,36 +29,36 @@ import (
 	"github.com/hykube/hykube/internal/schema"
 )
 
-// garden is a town over a provider in which one object can follow another in every way that there is: test_plant and test_weed,
+// scenario is a crashScenario over a provider in which one object can follow another in every way that there is: test_plant and test_weed,
 // which a provider of the legacy SDK makes, data sources, ephemeral resources, and what the provider is configured with.
-type garden struct {
-	*town
-	soil *soil
+type scenario struct {
+	*crashScenario
+	soil *scenarioCloud
 	kv   *store
 	// born counts the objects, so that each has a UID of its own.
 	born int
 }
 
-func newGarden(t *testing.T) *garden {
+func newScenario(t *testing.T) *scenario {
 	// Not newWorld: a long run makes more of them than the test could keep until it ends.
 	w := &world{t: t, objects: map[string]*unstructured.Unstructured{}, configs: map[string]*v1alpha1.ProviderConfig{}, data: map[string]map[string][]byte{}}
-	tn := &town{world: w, reaper: &reaper{}, plans: map[string]*v1alpha1.Plan{}}
-	g := &garden{town: tn, kv: &store{entries: map[string]ledger.Entry{}}, soil: &soil{t: t, reaper: tn.reaper, things: map[string]map[string]string{}, reads: map[string]int{}}}
+	tn := &crashScenario{world: w, reaper: &crashInjector{}, plans: map[string]*v1alpha1.Plan{}}
+	g := &scenario{crashScenario: tn, kv: &store{entries: map[string]ledger.Entry{}}, soil: &scenarioCloud{t: t, reaper: tn.reaper, things: map[string]map[string]string{}, reads: map[string]int{}}}
 	tn.provides = func(conf provider.Configuration) tfprotov6.ProviderServer {
-		return gardener{soil: g.soil, conf: conf.Config}
+		return scenarioProvider{soil: g.soil, conf: conf.Config}
 	}
 	c := catalog.New(nil)
-	c.Put(catalog.Entry{Name: "test", Schema: gardenSchema()})
+	c.Put(catalog.Entry{Name: "test", Schema: scenarioSchema()})
 	w.Activities = New(Config{
-		Objects: townObjects{fakeObjects{w}, tn}, Plans: townPlans{tn}, Configs: fakeConfigs{w}, Access: fakeAccess{w}, Catalog: c,
-		Ledger: ledger.New(townStore{g.kv, tn.reaper}), Logger: slog.New(slog.DiscardHandler),
+		Objects: crashObjects{fakeObjects{w}, tn}, Plans: crashPlans{tn}, Configs: fakeConfigs{w}, Access: fakeAccess{w}, Catalog: c,
+		Ledger: ledger.New(crashStore{g.kv, tn.reaper}), Logger: slog.New(slog.DiscardHandler),
 	})
 	tn.restart()
 	return g
 }
 
 // put writes an object as kubectl apply does: a generation is new when something in it is.
-func (g *garden) put(name string, spec, lifecycle m) {
+func (g *scenario) put(name string, spec, lifecycle m) {
 	old := g.objects["team:"+name]
 	if old != nil && sameJSON(old.Object["spec"], spec) && sameJSON(old.Object["lifecycle"], lifecycle) {
 		return
@@ -66,7 +66,7 @@ func (g *garden) put(name string, spec, lifecycle m) {
 	if len(lifecycle) == 0 {
 		lifecycle = nil
 	}
-	g.town.put(name, spec, lifecycle)
+	g.crashScenario.put(name, spec, lifecycle)
 	obj := g.objects["team:"+name]
 	if old == nil {
 		g.born++
@@ -82,7 +82,7 @@ func sameJSON(a, b any) bool {
 }
 
 // configure writes a ProviderConfig.
-func (g *garden) configure(name, zone string) {
+func (g *scenario) configure(name, zone string) {
 	raw := runtime.RawExtension{Raw: []byte(`{}`)}
 	if zone != "" {
 		raw.Raw, _ = json.Marshal(map[string]string{"zone": zone})
@@ -100,16 +100,16 @@ func (g *garden) configure(name, zone string) {
 	}
 }
 
-// keepsake is all that outlasts a server.
-type keepsake struct {
+// snapshot is all that outlasts a server.
+type snapshot struct {
 	entries map[string]ledger.Entry
 	rev     int64
 	objects map[string]*unstructured.Unstructured
 	plans   map[string]*v1alpha1.Plan
 }
 
-func (g *garden) save() keepsake {
-	k := keepsake{maps.Clone(g.kv.entries), g.kv.revision, map[string]*unstructured.Unstructured{}, map[string]*v1alpha1.Plan{}}
+func (g *scenario) save() snapshot {
+	k := snapshot{maps.Clone(g.kv.entries), g.kv.revision, map[string]*unstructured.Unstructured{}, map[string]*v1alpha1.Plan{}}
 	for name, obj := range g.objects {
 		k.objects[name] = obj.DeepCopy()
 	}
@@ -119,7 +119,7 @@ func (g *garden) save() keepsake {
 	return k
 }
 
-func (g *garden) restore(k keepsake) {
+func (g *scenario) restore(k snapshot) {
 	g.kv.entries, g.kv.revision = maps.Clone(k.entries), k.rev
 	clear(g.objects)
 	for name, obj := range k.objects {
@@ -153,8 +153,8 @@ type viewed struct {
 	diags diag.Diagnostics
 }
 
-// view makes a plan.
-func (g *garden) view(refresh v1alpha1.RefreshMode) viewed {
+// planWith makes a plan.
+func (g *scenario) planWith(refresh v1alpha1.RefreshMode) viewed {
 	g.t.Helper()
 	was := g.spec
 	g.spec = v1alpha1.PlanSpec{Refresh: refresh}
@@ -172,7 +172,7 @@ func (g *garden) view(refresh v1alpha1.RefreshMode) viewed {
 			v.deps[name] = append(v.deps[name], names[d]) // they come first
 		}
 		v.visited[name] = true
-		if idle(c) && c.State != v1alpha1.ChangeSkipped {
+		if changesNothing(c) && c.State != v1alpha1.ChangeSkipped {
 			v.rests[name] = true
 			continue
 		}
@@ -193,19 +193,19 @@ func (g *garden) view(refresh v1alpha1.RefreshMode) viewed {
 
 // both makes a default plan and a full one of the same state, in a cloud in which nothing drifted: it says of each thing what is
 // recorded of it. What is stored is as before then.
-func (g *garden) both() (changed, all viewed) {
+func (g *scenario) both() (changed, all viewed) {
 	g.t.Helper()
 	before := g.save()
 	g.soil.echo = true
 	defer func() { g.soil.echo = false }()
-	changed = g.view(v1alpha1.RefreshChanged)
+	changed = g.planWith(v1alpha1.RefreshChanged)
 	g.restore(before)
-	all = g.view(v1alpha1.RefreshAll)
+	all = g.planWith(v1alpha1.RefreshAll)
 	g.restore(before)
 	return changed, all
 }
 
-func gardenSchema() *schema.Provider {
+func scenarioSchema() *schema.Provider {
 	text := func(name string) *schema.Attribute {
 		return &schema.Attribute{Name: name, Type: cty.String, Optional: true}
 	}
@@ -226,10 +226,10 @@ func gardenSchema() *schema.Provider {
 	}
 }
 
-// soil is what a gardener's things grow in.
-type soil struct {
+// scenarioCloud is the simulated cloud behind a scenarioProvider.
+type scenarioCloud struct {
 	t      *testing.T
-	reaper *reaper
+	reaper *crashInjector
 
 	mu     sync.Mutex
 	things map[string]map[string]string
@@ -246,12 +246,12 @@ type soil struct {
 	region string
 }
 
-func (s *soil) number() string {
+func (s *scenarioCloud) number() string {
 	s.last++
 	return fmt.Sprint(s.last)
 }
 
-func (s *soil) fault() string {
+func (s *scenarioCloud) fault() string {
 	if len(s.faults) == 0 {
 		return ""
 	}
@@ -260,17 +260,17 @@ func (s *soil) fault() string {
 	return f
 }
 
-// gardener is a provider of gardenSchema under a configuration: things with a name, which cannot be changed, a size, what they
+// scenarioProvider is a provider of scenarioSchema under a configuration: things with a name, which cannot be changed, a size, what they
 // use, a seal that is made of a write-only key, the zone that the provider is configured with, and an etag that every change makes anew.
-type gardener struct {
+type scenarioProvider struct {
 	tfprotov6.ProviderServer
-	soil *soil
+	soil *scenarioCloud
 	conf cty.Value
 }
 
-var plantType = gardenSchema().Resources["test_plant"].Block.ImpliedType()
+var plantType = scenarioSchema().Resources["test_plant"].Block.ImpliedType()
 
-func (g gardener) value(d *tfprotov6.DynamicValue, ty cty.Type) cty.Value {
+func (g scenarioProvider) value(d *tfprotov6.DynamicValue, ty cty.Type) cty.Value {
 	v, err := schema.Decode(d, ty)
 	if err != nil {
 		g.soil.t.Error(err)
@@ -278,7 +278,7 @@ func (g gardener) value(d *tfprotov6.DynamicValue, ty cty.Type) cty.Value {
 	return v
 }
 
-func (g gardener) wire(v cty.Value, ty cty.Type) *tfprotov6.DynamicValue {
+func (g scenarioProvider) wire(v cty.Value, ty cty.Type) *tfprotov6.DynamicValue {
 	d, err := schema.Encode(v, ty)
 	if err != nil {
 		g.soil.t.Error(err)
@@ -286,7 +286,7 @@ func (g gardener) wire(v cty.Value, ty cty.Type) *tfprotov6.DynamicValue {
 	return d
 }
 
-func (g gardener) zone() cty.Value {
+func (g scenarioProvider) zone() cty.Value {
 	zone := cty.NullVal(cty.String)
 	if g.conf != cty.NilVal && !g.conf.IsNull() {
 		zone = g.conf.GetAttr("zone")
@@ -309,7 +309,7 @@ func sealOf(key cty.Value) cty.Value {
 	return cty.StringVal(fmt.Sprintf("seal-%x", h.Sum32()))
 }
 
-func (s *soil) shown(id string) cty.Value {
+func (s *scenarioCloud) shown(id string) cty.Value {
 	thing := s.things[id]
 	if thing == nil {
 		return cty.NullVal(plantType)
@@ -324,19 +324,19 @@ func (s *soil) shown(id string) cty.Value {
 	return cty.ObjectVal(vals)
 }
 
-func (g gardener) ValidateResourceConfig(context.Context, *tfprotov6.ValidateResourceConfigRequest) (*tfprotov6.ValidateResourceConfigResponse, error) {
+func (g scenarioProvider) ValidateResourceConfig(context.Context, *tfprotov6.ValidateResourceConfigRequest) (*tfprotov6.ValidateResourceConfigResponse, error) {
 	return &tfprotov6.ValidateResourceConfigResponse{}, nil
 }
 
-func (g gardener) ValidateDataResourceConfig(context.Context, *tfprotov6.ValidateDataResourceConfigRequest) (*tfprotov6.ValidateDataResourceConfigResponse, error) {
+func (g scenarioProvider) ValidateDataResourceConfig(context.Context, *tfprotov6.ValidateDataResourceConfigRequest) (*tfprotov6.ValidateDataResourceConfigResponse, error) {
 	return &tfprotov6.ValidateDataResourceConfigResponse{}, nil
 }
 
-func (g gardener) ValidateEphemeralResourceConfig(context.Context, *tfprotov6.ValidateEphemeralResourceConfigRequest) (*tfprotov6.ValidateEphemeralResourceConfigResponse, error) {
+func (g scenarioProvider) ValidateEphemeralResourceConfig(context.Context, *tfprotov6.ValidateEphemeralResourceConfigRequest) (*tfprotov6.ValidateEphemeralResourceConfigResponse, error) {
 	return &tfprotov6.ValidateEphemeralResourceConfigResponse{}, nil
 }
 
-func (g gardener) UpgradeResourceState(_ context.Context, r *tfprotov6.UpgradeResourceStateRequest) (*tfprotov6.UpgradeResourceStateResponse, error) {
+func (g scenarioProvider) UpgradeResourceState(_ context.Context, r *tfprotov6.UpgradeResourceStateRequest) (*tfprotov6.UpgradeResourceStateResponse, error) {
 	v, err := ctyjson.Unmarshal(r.RawState.JSON, plantType)
 	if err != nil {
 		return nil, err
@@ -344,7 +344,7 @@ func (g gardener) UpgradeResourceState(_ context.Context, r *tfprotov6.UpgradeRe
 	return &tfprotov6.UpgradeResourceStateResponse{UpgradedState: g.wire(v, plantType)}, nil
 }
 
-func (g gardener) MoveResourceState(_ context.Context, r *tfprotov6.MoveResourceStateRequest) (*tfprotov6.MoveResourceStateResponse, error) {
+func (g scenarioProvider) MoveResourceState(_ context.Context, r *tfprotov6.MoveResourceStateRequest) (*tfprotov6.MoveResourceStateResponse, error) {
 	v, err := ctyjson.Unmarshal(r.SourceState.JSON, plantType)
 	if err != nil {
 		return nil, err
@@ -352,7 +352,7 @@ func (g gardener) MoveResourceState(_ context.Context, r *tfprotov6.MoveResource
 	return &tfprotov6.MoveResourceStateResponse{TargetState: g.wire(v, plantType)}, nil
 }
 
-func (g gardener) ReadResource(_ context.Context, r *tfprotov6.ReadResourceRequest) (*tfprotov6.ReadResourceResponse, error) {
+func (g scenarioProvider) ReadResource(_ context.Context, r *tfprotov6.ReadResourceRequest) (*tfprotov6.ReadResourceResponse, error) {
 	g.soil.mu.Lock()
 	defer g.soil.mu.Unlock()
 	v := g.value(r.CurrentState, plantType)
@@ -364,7 +364,7 @@ func (g gardener) ReadResource(_ context.Context, r *tfprotov6.ReadResourceReque
 	return &tfprotov6.ReadResourceResponse{NewState: g.wire(v, plantType), Private: r.Private}, nil
 }
 
-func (g gardener) ImportResourceState(_ context.Context, r *tfprotov6.ImportResourceStateRequest) (*tfprotov6.ImportResourceStateResponse, error) {
+func (g scenarioProvider) ImportResourceState(_ context.Context, r *tfprotov6.ImportResourceStateRequest) (*tfprotov6.ImportResourceStateResponse, error) {
 	g.soil.mu.Lock()
 	defer g.soil.mu.Unlock()
 	if g.soil.things[r.ID] == nil {
@@ -373,7 +373,7 @@ func (g gardener) ImportResourceState(_ context.Context, r *tfprotov6.ImportReso
 	return &tfprotov6.ImportResourceStateResponse{ImportedResources: []*tfprotov6.ImportedResource{{TypeName: r.TypeName, State: g.wire(g.soil.shown(r.ID), plantType)}}}, nil
 }
 
-func (g gardener) PlanResourceChange(_ context.Context, r *tfprotov6.PlanResourceChangeRequest) (*tfprotov6.PlanResourceChangeResponse, error) {
+func (g scenarioProvider) PlanResourceChange(_ context.Context, r *tfprotov6.PlanResourceChangeRequest) (*tfprotov6.PlanResourceChangeResponse, error) {
 	prior, planned := g.value(r.PriorState, plantType), g.value(r.ProposedNewState, plantType)
 	resp := &tfprotov6.PlanResourceChangeResponse{PlannedPrivate: r.PriorPrivate, PlannedState: r.ProposedNewState, UnsafeToUseLegacyTypeSystem: r.TypeName == "test_weed"}
 	if planned.IsNull() {
@@ -397,7 +397,7 @@ func (g gardener) PlanResourceChange(_ context.Context, r *tfprotov6.PlanResourc
 	return resp, nil
 }
 
-func (g gardener) ApplyResourceChange(_ context.Context, r *tfprotov6.ApplyResourceChangeRequest) (*tfprotov6.ApplyResourceChangeResponse, error) {
+func (g scenarioProvider) ApplyResourceChange(_ context.Context, r *tfprotov6.ApplyResourceChangeRequest) (*tfprotov6.ApplyResourceChangeResponse, error) {
 	if while := g.soil.while; while != nil {
 		g.soil.while = nil
 		while()
@@ -420,7 +420,7 @@ func (g gardener) ApplyResourceChange(_ context.Context, r *tfprotov6.ApplyResou
 }
 
 // change does what was planned, or something else, and says what is there then.
-func (s *soil) change(typeName string, prior, planned, config, zone cty.Value) (v cty.Value, failure string) {
+func (s *scenarioCloud) change(typeName string, prior, planned, config, zone cty.Value) (v cty.Value, failure string) {
 	verb, id := "create", ""
 	if !prior.IsNull() {
 		verb, id = "update", prior.GetAttr("id").AsString()
@@ -473,10 +473,10 @@ func (s *soil) change(typeName string, prior, planned, config, zone cty.Value) (
 	return s.shown(id), ""
 }
 
-func (g gardener) ReadDataSource(_ context.Context, r *tfprotov6.ReadDataSourceRequest) (*tfprotov6.ReadDataSourceResponse, error) {
+func (g scenarioProvider) ReadDataSource(_ context.Context, r *tfprotov6.ReadDataSourceRequest) (*tfprotov6.ReadDataSourceResponse, error) {
 	g.soil.mu.Lock()
 	defer g.soil.mu.Unlock()
-	ty := gardenSchema().DataSources["test_image"].Block.ImpliedType()
+	ty := scenarioSchema().DataSources["test_image"].Block.ImpliedType()
 	c := g.value(r.Config, ty)
 	text := "nothing"
 	if of := c.GetAttr("of"); !of.IsNull() {
@@ -487,8 +487,8 @@ func (g gardener) ReadDataSource(_ context.Context, r *tfprotov6.ReadDataSourceR
 	return &tfprotov6.ReadDataSourceResponse{State: g.wire(cty.ObjectVal(map[string]cty.Value{"of": c.GetAttr("of"), "text": cty.StringVal(text)}), ty)}, nil
 }
 
-func (g gardener) OpenEphemeralResource(_ context.Context, r *tfprotov6.OpenEphemeralResourceRequest) (*tfprotov6.OpenEphemeralResourceResponse, error) {
-	ty := gardenSchema().Ephemerals["test_token"].Block.ImpliedType()
+func (g scenarioProvider) OpenEphemeralResource(_ context.Context, r *tfprotov6.OpenEphemeralResourceRequest) (*tfprotov6.OpenEphemeralResourceResponse, error) {
+	ty := scenarioSchema().Ephemerals["test_token"].Block.ImpliedType()
 	audience := g.value(r.Config, ty).GetAttr("audience")
 	value := cty.StringVal("for-nobody")
 	if !audience.IsNull() {
@@ -497,6 +497,6 @@ func (g gardener) OpenEphemeralResource(_ context.Context, r *tfprotov6.OpenEphe
 	return &tfprotov6.OpenEphemeralResourceResponse{Result: g.wire(cty.ObjectVal(map[string]cty.Value{"audience": audience, "value": value}), ty)}, nil
 }
 
-func (g gardener) CloseEphemeralResource(context.Context, *tfprotov6.CloseEphemeralResourceRequest) (*tfprotov6.CloseEphemeralResourceResponse, error) {
+func (g scenarioProvider) CloseEphemeralResource(context.Context, *tfprotov6.CloseEphemeralResourceRequest) (*tfprotov6.CloseEphemeralResourceResponse, error) {
 	return &tfprotov6.CloseEphemeralResourceResponse{}, nil
 }
