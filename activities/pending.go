@@ -21,6 +21,10 @@ import (
 // applyingAfter is how long a step takes before its object says that it is being applied. Most steps are shorter, and write once.
 const applyingAfter = 2 * time.Second
 
+// maxReported bounds the changes of a plan whose objects say that it waits for approval: each is one write, which takes longer than to
+// plan the change.
+const maxReported = 1000
+
 var planVerbs = map[v1alpha1.Action]string{
 	v1alpha1.ActionCreate: "create it", v1alpha1.ActionUpdate: "update it", v1alpha1.ActionReplace: "replace it",
 	v1alpha1.ActionDelete: "destroy it", v1alpha1.ActionForget: "forget it", v1alpha1.ActionRead: "read it",

@@ -110,7 +110,7 @@ func (a *Activities) Publish(ctx context.Context, in workflows.Publish) (workflo
 	}
 	summary.Resources, summary.NotRead = int32(in.Resources), int32(max(0, in.Recorded-read))
 	summary.Text = summaryText(&summary)
-	if !empty && !po.ApprovesItself() && !po.Spec.Speculative {
+	if !empty && steps <= maxReported && !po.ApprovesItself() && !po.Spec.Speculative {
 		if err := a.reportAwaitingApproval(ctx, po); err != nil {
 			return workflows.Published{}, err
 		}
