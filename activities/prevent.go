@@ -40,7 +40,7 @@ func blocking(addr lang.Address, err error) (why string, d v1alpha1.Diagnostic, 
 	if be, ok := errors.AsType[*busyError](err); ok {
 		return "another plan is changing it", v1alpha1.Diagnostic{
 			Severity: v1alpha1.SeverityWarning, Summary: "Resource is being changed", Address: addr.String(),
-			Detail: fmt.Sprintf("Another plan is at it: %v. This plan leaves it alone, and what depends on it. Plan again when the other is done (kubectl get plans).", be),
+			Detail: fmt.Sprintf("Another plan is changing this resource: %v. This plan leaves it alone, and what depends on it. Plan again when the other is done (kubectl get plans).", be),
 		}, true
 	}
 	return "", v1alpha1.Diagnostic{}, false

@@ -131,7 +131,7 @@ func (a *Activities) Publish(ctx context.Context, in workflows.Publish) (workflo
 			condition.Stalled(c, g, v1alpha1.ReasonBlocked, blockedText(po, obstacles, int(summary.Blocked), steps))
 		case empty && len(postponed) > 0:
 			s.FinishedAt = now()
-			condition.Ready(c, g, v1alpha1.ReasonDeferred, "Nothing can be done now: providers put off what there is to do, or another plan is at it. See status.diagnostics; make another plan later.")
+			condition.Ready(c, g, v1alpha1.ReasonDeferred, "Nothing can be done now: providers put off what there is to do, or another plan is changing the resources. See status.diagnostics; make another plan later.")
 		case empty:
 			s.FinishedAt = now()
 			condition.Ready(c, g, v1alpha1.ReasonNoChanges, noChanges(po, &summary))

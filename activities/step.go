@@ -555,7 +555,7 @@ func (s *stepRun) apply(ctx context.Context) error {
 		if err := s.keep(ctx, rec); err != nil {
 			return errors.Join(o.Err, err)
 		}
-		return &unknownError{fmt.Errorf("%w; its answer is kept (kubectl hykube state show), and %s is left alone until somebody has looked", o.Err, r.addr)}
+		return &unknownError{fmt.Errorf("%w; its answer is kept (kubectl hykube state show), and %s is left alone until a person has looked", o.Err, r.addr)}
 	}
 	// Providers of the legacy SDK may make something other than they planned; dependants were planned without it.
 	rec.Unplanned = !s.destroy && o.Err == nil && len(plan.CheckCompatible(r.schema.Block, p.Value, o.State.Value)) > 0

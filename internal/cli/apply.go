@@ -63,7 +63,7 @@ The server applies a plan: this command only watches, and may be left with Ctrl-
 	fs.BoolVar(&o.autoApprove, "auto-approve", false, "Apply without asking")
 	fs.BoolVar(&o.partial, "partial", false, partialUsage)
 	fs.BoolVar(&o.full, "full", false, "Show every change in full, however many there are")
-	fs.BoolVar(&o.all, "all", false, "Plan the whole namespace, not only what stands in the files")
+	fs.BoolVar(&o.all, "all", false, "Plan the whole namespace, not only the objects in the files")
 	fs.DurationVar(&o.wait, "wait-timeout", defaultWait, "How long to wait for other plans that are changing the same resources; 0 does not wait")
 	return cmd
 }

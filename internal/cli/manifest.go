@@ -353,7 +353,7 @@ func duplicates(ms []manifest) []error {
 	for _, m := range ms {
 		key := m.object.GroupVersionKind().GroupKind().String() + "\x00" + m.object.GetNamespace() + "\x00" + m.object.GetName()
 		if first, ok := seen[key]; ok {
-			bad = append(bad, fmt.Errorf("%s: %s %q stands in %s already", m.where(), m.object.GetKind(), m.object.GetName(), first.where()))
+			bad = append(bad, fmt.Errorf("%s: %s %q is already in %s", m.where(), m.object.GetKind(), m.object.GetName(), first.where()))
 			continue
 		}
 		seen[key] = m

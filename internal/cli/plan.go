@@ -59,7 +59,7 @@ read. With --record the objects are recorded first, as kubectl apply does, and t
 	o.files.add(fs)
 	o.pruning.add(fs)
 	o.planning.add(cmd, s)
-	fs.BoolVar(&o.all, "all", false, "With -f, plan the whole namespace, not only what stands in the files")
+	fs.BoolVar(&o.all, "all", false, "With -f, plan the whole namespace, not only the objects in the files")
 	fs.BoolVar(&o.record, "record", false, "Record the objects of the files first, and leave the plan for approval")
 	fs.BoolVar(&o.destroy, "destroy", false, "Plan to destroy")
 	fs.BoolVar(&o.refreshOnly, "refresh-only", false, "Only plan to bring the records up to date with the infrastructure")

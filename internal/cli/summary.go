@@ -71,7 +71,7 @@ func (s *session) printSummary(ctx context.Context, p *v1alpha1.Plan, how *endin
 	s.list("Replaced, with the old instance left:", created)
 	s.list("Not tried:", skipped)
 	s.list("Not applied, because they moved after the plan was made:", stales)
-	s.list("Begun, with an outcome that was lost; somebody must look:", unknowns)
+	s.list("Begun, with a lost outcome; check whether these exist:", unknowns)
 
 	where := fmt.Sprintf("Plan %s: kubectl hykube status %s -n %s, or kubectl hykube ui for the run itself.", p.Name, p.Name, p.Namespace)
 	if ready(p) {

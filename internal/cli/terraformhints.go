@@ -20,13 +20,13 @@ func terraformVerb(name string) string {
 	case "init":
 		return "nothing has to be initialised: a Provider object installs its provider, see `kubectl explain provider.spec`"
 	case "output":
-		return "values stand in the status of objects: kubectl get KIND NAME -o jsonpath={.status.attributes.ATTRIBUTE}"
+		return "values are in the status of objects: kubectl get KIND NAME -o jsonpath={.status.attributes.ATTRIBUTE}"
 	case "workspace":
 		return "a namespace keeps one estate: kubectl create namespace NAME, and -n NAME"
 	case "force-unlock":
 		return "there is no lock to take away: plans of one namespace that touch the same resources take turns"
 	case "login", "logout":
-		return "who you are stands in the kubeconfig"
+		return "the kubeconfig says who you are"
 	case "providers":
 		return "kubectl hykube provider list"
 	}

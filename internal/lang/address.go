@@ -101,7 +101,7 @@ func (a Address) Compare(b Address) int {
 func ParseAddress(s string) (Address, error) {
 	a, ok := splitAddress(s)
 	if !ok || !validType(a.Type) || !validName(a.Name) || reservedRoots[a.Type] != "" && a.Mode == "" {
-		return Address{}, fmt.Errorf("parse address %q: not the address of a resource; write it as TYPE.NAME, such as sim_network.main or data.sim_image.base, or as KIND/NAME, such as sim-network/main; before that may stand namespace.NAMESPACE", s)
+		return Address{}, fmt.Errorf("parse address %q: not the address of a resource; write it as TYPE.NAME, such as sim_network.main or data.sim_image.base, or as KIND/NAME, such as sim-network/main; optionally after namespace.NAMESPACE", s)
 	}
 	return a, nil
 }

@@ -44,7 +44,7 @@ func (p *parser) call(c *hclsyntax.FunctionCallExpr, field string) {
 		return
 	}
 	if p.opts.Settled && isImpure(c.Name) {
-		p.fail(columnField(field, c.NameRange), "Value known too late", "%s() gives its value when a plan is made or applied, and what stands here must be known before. Write the value itself.", c.Name)
+		p.fail(columnField(field, c.NameRange), "Value known too late", "%s() gives its value when a plan is made or applied, and the value here must be known before. Write the value itself.", c.Name)
 		return
 	}
 	if p.calls == nil {

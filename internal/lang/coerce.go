@@ -52,7 +52,7 @@ func (c *coercion) fail(field, summary, format string, args ...any) {
 func (c *coercion) enter(marks cty.ValueMarks, field string) (leave func()) {
 	outer, refused := c.hidden, c.refused
 	if _, ephemeral := marks[Ephemeral]; ephemeral && !c.ephemeral {
-		c.fail(field, diag.SummaryEphemeral, "An ephemeral value is not stored, so it can stand in write-only arguments alone. Refer to it in one of those, or use ephemeralasnull.")
+		c.fail(field, diag.SummaryEphemeral, "An ephemeral value is not stored, so only write-only arguments may use it. Refer to it in one of those, or use ephemeralasnull.")
 	}
 	if missing, held := missingIn(marks); held {
 		c.fail(field, SummaryPassOnly, "%s", PassOnlyText("A value that stands for blocks or nested attributes", missing))
@@ -104,7 +104,7 @@ func (c *coercion) attributes(attrs []*schema.Attribute, vals, out map[string]ct
 // attribute makes the value of an attribute; NilVal stands for one that is not set.
 func (c *coercion) attribute(a *schema.Attribute, v cty.Value, field string) cty.Value {
 	if v != cty.NilVal && a.Configurable() && !a.WriteOnly && !c.ephemeral && holdsEphemeral(a, v) {
-		c.fail(field, diag.SummaryEphemeral, "%q is stored, and an ephemeral value must not be. It can stand in write-only arguments alone.%s", a.Name, c.writeOnly(a))
+		c.fail(field, diag.SummaryEphemeral, "%q is stored, and an ephemeral value must not be. Only write-only arguments may use it.%s", a.Name, c.writeOnly(a))
 		return cty.UnknownVal(a.Type)
 	}
 	if v == cty.NilVal || v.IsNull() {
@@ -526,7 +526,7 @@ var metaArguments = map[string]string{
 	"count":       "There is no loop yet: write one object for each instance.",
 	"depends_on":  "It is lifecycle.dependsOn of the object.",
 	"for_each":    "There is no loop yet: write one object for each element.",
-	"lifecycle":   "It stands beside spec, not in it.",
+	"lifecycle":   "It belongs beside spec, not in it.",
 	"provider":    "It is lifecycle.providerConfig of the object.",
 	"provisioner": "There are no provisioners.",
 }

@@ -191,7 +191,7 @@ func (p *parser) parse(raw any, field string) *node {
 	case map[string]any:
 		return p.object(v, field)
 	default:
-		return p.fail(field, "Unsupported value", "A value of Go type %T cannot stand in a spec. Use strings, numbers, booleans, lists and maps.", raw)
+		return p.fail(field, "Unsupported value", "A value of Go type %T is not allowed in a spec. Use strings, numbers, booleans, lists and maps.", raw)
 	}
 }
 

@@ -25,7 +25,7 @@ const (
 )
 
 // errOverBudget is the answer once the limit is reached.
-var errOverBudget = errors.New("the expressions of the spec make too much of their values; write fewer or smaller loops, or keep the result in a ConfigMap")
+var errOverBudget = errors.New("the expressions of the spec exceed the evaluation limit; use fewer or smaller loops, or keep the result in a ConfigMap")
 
 // costBudget counts the work of one evaluation.
 type costBudget struct {

@@ -277,7 +277,7 @@ func TestEphemeralValuesEndInWriteOnlyArguments(t *testing.T) {
 		`{"tags":{"a":"` + token + `"}}`:                                                             `spec.tags: "tags" is stored`,
 		`{"nics":[{"key":"` + token + `"}]}`:                                                         `spec.nics[0].key: "key" is stored`,
 		`{"nics":"${[for t in [ephemeral.sim_token.t.value] : {key = t}]}"}`:                         `spec.nics[0].key: "key" is stored`,
-		`{"rule":"${ephemeral.sim_token.t.value == \"a\" ? [] : [{v = \"a\"}]}"}`:                    `spec.rule: can stand in write-only arguments alone`,
+		`{"rule":"${ephemeral.sim_token.t.value == \"a\" ? [] : [{v = \"a\"}]}"}`:                    `spec.rule: only write-only arguments may use it`,
 	} {
 		// Told when it is written, and again when the values are there.
 		_, diags := ParseConfig(spec(t, js), b)

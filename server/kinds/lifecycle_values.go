@@ -247,7 +247,7 @@ func (s *served) checkTruth(u *unstructured.Unstructured, path *field.Path, v an
 	case !ok:
 		return invalid(path, v, "must be a string with an expression, such as %s, got %s", example, describe(v))
 	case !strings.HasPrefix(text, "${") || !strings.HasSuffix(text, "}"):
-		return invalid(path, text, "must be one expression, such as %s: what stands outside of ${...} makes it a text", example)
+		return invalid(path, text, "must be one expression, such as %s: text outside of ${...} makes it a string", example)
 	}
 	e, errs := s.expression(u, path, text, self, cty.Bool)
 	if len(errs) == 0 && len(e.References()) == 0 && !(self && strings.Contains(text, "self")) {
