@@ -104,6 +104,14 @@ func (t *terraformPlan) add(c *v1alpha1.PlanChange) {
 		t.addPrior(c, c.After, c.AfterSensitive)
 		return
 	}
+	if diff.FoundGone(c) {
+		// Terraform drops such a record without a change, and calls it drift.
+		t.effects = true
+		if !t.plan.Spec.Destroy {
+			t.drift = append(t.drift, driftChange(c, cmp.Or(c.Recorded, c.Before), cmp.Or(c.RecordedSensitive, c.BeforeSensitive), nil, nil))
+		}
+		return
+	}
 	t.addPrior(c, c.Before, c.BeforeSensitive)
 	// Of what is to be destroyed, Terraform does not tell how it drifted.
 	if !isNull(c.Recorded) && !data && !t.plan.Spec.Destroy {

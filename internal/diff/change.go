@@ -196,10 +196,18 @@ func heading(c *v1alpha1.PlanChange, style Style) []string {
 	return lines
 }
 
+// foundGone is the action reason of a record that a plan drops because the resource was not found.
+const foundGone = "forget_because_gone"
+
+// FoundGone reports whether a change only drops the record of a resource that was not found.
+func FoundGone(c *v1alpha1.PlanChange) bool {
+	return c.Action == v1alpha1.ActionForget && c.ActionReason == foundGone
+}
+
 // forgets is why a record is removed, and what becomes of the infrastructure.
 func forgets(c *v1alpha1.PlanChange) (verb, why string) {
 	switch c.ActionReason {
-	case "forget_because_gone":
+	case foundGone:
 		return "is gone; its record will be removed", "it was not found"
 	case "forget_because_create_unknown":
 		return "may exist; its record will be removed, and nothing will be destroyed", "the outcome of its create is unknown"
