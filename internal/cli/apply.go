@@ -72,7 +72,7 @@ func (o *applyOptions) Complete([]string) error { return o.connect() }
 
 func (o *applyOptions) Validate() error {
 	if len(o.files.paths) == 0 && !o.all && o.planning.unsaid() {
-		return errors.New("say what to apply: -f PATH for files, --target, -l or --invoke for some, or --all for everything that is recorded in the namespace")
+		return errors.New("say what to apply: -f PATH for files, --target, -l or --invoke for some, or --all for everything that is recorded in the namespace; --replace alone means --all")
 	}
 	if err := o.planning.validate(); err != nil {
 		return err

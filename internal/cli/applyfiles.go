@@ -176,9 +176,7 @@ func (a *fileApply) present(ctx context.Context) (todo int, err error) {
 		if i > 0 {
 			fmt.Fprintln(a.Out)
 		}
-		if len(a.sp.plans) > 1 {
-			fmt.Fprintln(a.Out, a.style.Bold("Namespace "+p.Namespace))
-		}
+		a.heading(a.sp.plans, p)
 		if !nothingToDo(p) && (planFailed(p) || stalled(p)) {
 			failed = append(failed, a.failure(ctx, p))
 			continue

@@ -114,11 +114,12 @@ func (o *planOptions) Run(ctx context.Context) error {
 		j.gap = false
 	}
 	var failed []error
-	pending := 0
+	pending, speculated := 0, false
 	for i, p := range plans {
 		if i > 0 || j.gap {
 			fmt.Fprintln(o.Out)
 		}
+		j.heading(plans, p)
 		switch {
 		case !nothingToDo(p) && (planFailed(p) || stalled(p)):
 			failed = append(failed, o.failure(ctx, p))
@@ -137,7 +138,7 @@ func (o *planOptions) Run(ctx context.Context) error {
 			continue
 		}
 		if speculative(p) {
-			fmt.Fprintf(o.Out, "\n%s\n", cannotBeApproved(p, o.files.paths, o.pruning.again()))
+			speculated = true
 			continue
 		}
 		if blocked(p) {
@@ -145,6 +146,9 @@ func (o *planOptions) Run(ctx context.Context) error {
 			continue
 		}
 		fmt.Fprintf(o.Out, "\n%s\n", o.waitsForApproval(ctx, p))
+	}
+	if speculated && len(failed) == 0 {
+		fmt.Fprintf(o.Out, "\n%s\n", o.cannotBeApproved())
 	}
 	return o.end(failed, pending)
 }
@@ -193,22 +197,6 @@ func (o *planOptions) orNothing(plans []*v1alpha1.Plan, err error) ([]*v1alpha1.
 		fmt.Fprintln(o.Out, nothingInFiles)
 	}
 	return plans, err
-}
-
-// cannotBeApproved says what to do instead of approving a speculative plan.
-func cannotBeApproved(p *v1alpha1.Plan, paths []string, flags string) string {
-	files := " -f PATH"
-	if len(paths) > 0 {
-		files = ""
-		for _, path := range paths {
-			files += " -f " + path
-		}
-	}
-	what, verb := "record the files and apply them", "apply"
-	if p.Spec.Destroy {
-		what, verb = "destroy what the files ask for", "destroy"
-	}
-	return fmt.Sprintf("The plan is speculative: nothing was recorded, and it cannot be approved. To %s:\n  kubectl hykube %s%s -n %s", what, verb, files+flags, p.Namespace)
 }
 
 func (o *planOptions) end(failed []error, pending int) error {

@@ -174,6 +174,13 @@ func (j *planAndApply) run(ctx context.Context, want []wanted) error {
 	return j.offer(ctx, plans)
 }
 
+// heading names the namespace of a plan, when others are shown beside it.
+func (j *planAndApply) heading(plans []*v1alpha1.Plan, p *v1alpha1.Plan) {
+	if len(plans) > 1 {
+		fmt.Fprintln(j.Out, j.style.Bold("Namespace "+p.Namespace))
+	}
+}
+
 // offer shows plans, asks, applies what was approved and tells what came of it.
 func (j *planAndApply) offer(ctx context.Context, plans []*v1alpha1.Plan) error {
 	var todo []*v1alpha1.Plan
@@ -182,9 +189,7 @@ func (j *planAndApply) offer(ctx context.Context, plans []*v1alpha1.Plan) error 
 		if i > 0 || j.gap {
 			fmt.Fprintln(j.Out)
 		}
-		if len(plans) > 1 {
-			fmt.Fprintln(j.Out, j.style.Bold("Namespace "+p.Namespace))
-		}
+		j.heading(plans, p)
 		switch {
 		case nothingToDo(p):
 			if err := j.show(ctx, p); err != nil {

@@ -50,8 +50,8 @@ func (f *planFlags) complete(cmd *cobra.Command, s *session) {
 // empty is true when nothing narrows the plan.
 func (f *planFlags) empty() bool { return len(f.targets) == 0 && f.selector == "" }
 
-// unsaid is true when nothing says what to plan: --invoke alone says it.
-func (f *planFlags) unsaid() bool { return f.empty() && len(f.invoke) == 0 }
+// unsaid is true when nothing says what to plan. --invoke alone says it; --replace alone plans everything, as in Terraform.
+func (f *planFlags) unsaid() bool { return f.empty() && len(f.invoke) == 0 && len(f.replace) == 0 }
 
 func (f *planFlags) validate() error { return f.fill(&v1alpha1.PlanSpec{}) }
 

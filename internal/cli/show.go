@@ -94,7 +94,7 @@ func (o *showOptions) Run(ctx context.Context) error {
 		return err
 	}
 	if speculative(p) {
-		fmt.Fprintf(o.Out, "\n%s\n", o.style.Dim(cannotBeApproved(p, nil, "")))
+		fmt.Fprintf(o.Out, "\n%s\n", o.style.Dim(cannotBeApproved(p)))
 	}
 	if !waiting(p) {
 		return nil

@@ -1,0 +1,99 @@
+package cli
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+var hinted = regexp.MustCompile(`(?m)^  kubectl hykube (.*)$`)
+
+// The command that plan -f prints makes the plans that plan -f showed.
+func TestHintOfPlanDoesWhatWasShown(t *testing.T) {
+	recordedFiles := strings.Join(strings.Split(firstFiles, "---\n")[:2], "---\n")
+	twoFiles := strings.ReplaceAll(recordedFiles, "{name: main}", "{name: main, namespace: r1}")
+	for name, tc := range map[string]struct {
+		files string
+		flags []string
+		want  string
+	}{
+		"plain":        {recordedFiles, nil, " -n default"},
+		"target":       {recordedFiles, []string{"--target", "sim_network.main"}, "--target sim_network.main -n default"},
+		"replace":      {recordedFiles, []string{"--replace", "sim-network/main"}, "--replace sim-network/main -n default"},
+		"refresh":      {recordedFiles, []string{"--refresh", "All"}, "--refresh All -n default"},
+		"exclude":      {recordedFiles, []string{"--exclude", "sim_network.main"}, "--exclude sim_network.main -n default"},
+		"selector":     {recordedFiles, []string{"-l", "team=infra"}, "-l team=infra -n default"},
+		"all":          {recordedFiles, []string{"--all"}, " --all -n default"},
+		"force":        {recordedFiles, []string{"--force-conflicts"}, " --force-conflicts -n default"},
+		"namespace":    {recordedFiles, []string{"-n", "r3"}, " -n r3"},
+		"two":          {twoFiles, nil, ".yaml"},
+		"destroy":      {recordedFiles, []string{"--destroy"}, " -n default"},
+		"destroy some": {recordedFiles, []string{"--destroy", "--target", "sim_network.main"}, "--target sim_network.main -n default"},
+		"refresh only": {recordedFiles, []string{"--refresh-only"}, " -n default"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFakeServer(t)
+			f.planning = func(p *v1alpha1.Plan) []v1alpha1.PlanChange {
+				named := p.DeepCopy()
+				named.Spec.Targets = []string{"sim_network.main"}
+				return creates(named)
+			}
+			out, errOut, code := f.run(append([]string{"plan", "-f", write(t, tc.files)}, tc.flags...)...)
+			found := hinted.FindAllStringSubmatch(out, -1)
+			if code != ExitDone || len(found) != 1 || !strings.HasSuffix(found[0][1], tc.want) {
+				t.Fatalf("code %d, hints %q, stderr %s, stdout:\n%s", code, found, errOut, out)
+			}
+			shown := map[string]v1alpha1.PlanSpec{}
+			for _, p := range f.plans {
+				shown[p.Namespace] = p.Spec
+			}
+			args := strings.Fields(found[0][1])
+			if args[0] != "plan" {
+				args = append(args, "--auto-approve")
+			}
+			out, errOut, code = f.run(args...)
+			made := map[string]v1alpha1.PlanSpec{}
+			for _, p := range f.plans {
+				if !p.Spec.Speculative {
+					made[p.Namespace] = p.Spec
+				}
+			}
+			if d := cmp.Diff(shown, made, cmpopts.IgnoreFields(v1alpha1.PlanSpec{}, "Speculative", "Timestamp")); d != "" || code != ExitDone {
+				t.Errorf("%q: code %d, stderr %s, plans (-shown +made):\n%s\n%s", args, code, errOut, d, out)
+			}
+		})
+	}
+}
+
+func TestHintOfTwoNamespacesComesOnce(t *testing.T) {
+	f := newFakeServer(t)
+	out, _, _ := f.run("plan", "-f", write(t, strings.ReplaceAll(strings.Join(strings.Split(firstFiles, "---\n")[:2], "---\n"), "{name: main}", "{name: main, namespace: r1}")))
+	for _, want := range []string{"Namespace default\n", "Namespace r1\n"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is missing:\n%s", want, out)
+		}
+	}
+}
+
+func TestShellWord(t *testing.T) {
+	for in, want := range map[string]string{"a/b.yaml": "a/b.yaml", "a b": "'a b'", "it's": `'it'\''s'`, "team in (a)": "'team in (a)'"} {
+		if got := shellWord(in); got != want {
+			t.Errorf("%q is %s, want %s", in, got, want)
+		}
+	}
+}
+
+// --replace alone plans everything, as in Terraform.
+func TestReplaceAloneMeansAll(t *testing.T) {
+	f := newFakeServer(t)
+	f.planning = func(p *v1alpha1.Plan) []v1alpha1.PlanChange { return []v1alpha1.PlanChange{} }
+	_, errOut, code := f.run("apply", "--replace", "sim_network.main", "--auto-approve")
+	if p := f.plans["default/apply-x7k2d"]; code != ExitDone || p == nil || len(p.Spec.Targets) != 0 || !cmp.Equal(p.Spec.Replace, []string{"sim_network.main"}) {
+		t.Errorf("code %d, stderr %s, plan %+v", code, errOut, p)
+	}
+}
