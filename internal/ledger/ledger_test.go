@@ -142,6 +142,7 @@ func TestDigestFollowsTheInfrastructureAlone(t *testing.T) {
 		"no text":            func(i *Instance) { i.Attributes = []byte(`{"id":"a","name":""}`) },
 		"one null in a list": func(i *Instance) { i.Attributes = []byte(`{"id":"a","list":[null]}`) },
 		"tainted":            func(i *Instance) { i.Tainted = true },
+		"another schema":     func(i *Instance) { i.SchemaVersion = 3 },
 		"gone":               func(i *Instance) { i.Attributes = nil },
 	} {
 		c := *i
@@ -279,5 +280,60 @@ func TestPlansWithChanges(t *testing.T) {
 	}
 	if diff := cmp.Diff([]types.UID{"a", "ab"}, got); diff != "" {
 		t.Errorf("plans with changes (-want +got):\n%s", diff)
+	}
+}
+
+// TestIntentsAndOutcomesAreOfOneStep tells the steps of plans apart: what one made must not count for another.
+func TestIntentsAndOutcomesAreOfOneStep(t *testing.T) {
+	intent, outcome := &Intent{Plan: "p", Change: 1}, &Outcome{Plan: "p", Change: 1, Destroy: true}
+	for reason, test := range map[string]struct {
+		plan            types.UID
+		change          int32
+		destroy         bool
+		intent, outcome bool
+	}{
+		"its own":                   {"p", 1, true, true, true},
+		"another plan":              {"q", 1, true, false, false},
+		"another change":            {"p", 2, true, false, false},
+		"the other half of replace": {"p", 1, false, true, false},
+	} {
+		if intent.Of(test.plan, test.change) != test.intent || outcome.Of(test.plan, test.change, test.destroy) != test.outcome {
+			t.Errorf("%s: intent %t, outcome %t", reason, !test.intent, !test.outcome)
+		}
+	}
+}
+
+func TestAnOldInstanceIsLiving(t *testing.T) {
+	old := &Instance{Deposed: []Deposed{{Key: "abcd1234", State: State{Attributes: []byte(`{}`)}}}}
+	if !old.Living() || (&Instance{}).Living() {
+		t.Error("an instance lives as long as an old one of it does")
+	}
+}
+
+// TestKeepWritesOverOthers has somebody write and remove a record between its read and its write.
+func TestKeepWritesOverOthers(t *testing.T) {
+	ctx, l := t.Context(), newLedger()
+	for reason, between := range map[string]func(*Instance) error{
+		"written": func(i *Instance) error { return l.Save(ctx, i) },
+		"removed": func(i *Instance) error { return l.Forget(ctx, i) },
+	} {
+		mine, err := l.Instance(ctx, ref("main"))
+		if err == nil {
+			err = l.Save(ctx, mine)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		other, err := l.Instance(ctx, ref("main"))
+		if err != nil || between(other) != nil {
+			t.Fatal("cannot write between", err)
+		}
+		mine.Attributes = []byte(`{"id":"a"}`)
+		if err := l.Keep(ctx, mine); err != nil {
+			t.Errorf("%s: %v", reason, err)
+		}
+		if kept, err := l.Instance(ctx, ref("main")); err != nil || !kept.Exists() {
+			t.Errorf("%s: the answer is lost: %+v, %v", reason, kept, err)
+		}
 	}
 }

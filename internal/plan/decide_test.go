@@ -129,3 +129,21 @@ func TestDrift(t *testing.T) {
 		t.Run(name, func(t *testing.T) { schematest.SameStrings(t, Drift(tc.before, tc.after), tc.want) })
 	}
 }
+
+// TestDiffers is what lifecycle.replaceTriggeredBy goes by: a value that is not known before or after may turn out to be another.
+func TestDiffers(t *testing.T) {
+	a, unknown := schematest.Str("a"), schematest.UnknownStr
+	for name, tc := range map[string]struct {
+		before, after cty.Value
+		want          bool
+	}{
+		"equal":           {a, a, false},
+		"another":         {a, schematest.Str("b"), true},
+		"unknown after":   {a, unknown, true},
+		"unknown at both": {unknown, unknown, true},
+	} {
+		if got := Differs(tc.before, tc.after); got != tc.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
