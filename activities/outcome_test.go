@@ -1,0 +1,366 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/provider"
+	"github.com/hykube/hykube/workflows"
+)
+
+// answers is a cloud that a test makes say something else; nil leaves an answer as it is.
+type answers struct {
+	*cloud
+	planned func(*tfprotov6.PlanResourceChangeResponse)
+	applied func(*tfprotov6.ApplyResourceChangeResponse) error
+}
+
+func (a answers) PlanResourceChange(ctx context.Context, r *tfprotov6.PlanResourceChangeRequest) (*tfprotov6.PlanResourceChangeResponse, error) {
+	resp, err := a.cloud.PlanResourceChange(ctx, r)
+	if err == nil && a.planned != nil {
+		a.planned(resp)
+	}
+	return resp, err
+}
+
+func (a answers) ApplyResourceChange(ctx context.Context, r *tfprotov6.ApplyResourceChangeRequest) (*tfprotov6.ApplyResourceChangeResponse, error) {
+	resp, err := a.cloud.ApplyResourceChange(ctx, r)
+	if err == nil && a.applied != nil {
+		err = a.applied(resp)
+	}
+	return resp, err
+}
+
+// says makes the cloud say something else, to plans or to applies.
+func (tn *crashScenario) says(planned func(*tfprotov6.PlanResourceChangeResponse), applied func(*tfprotov6.ApplyResourceChangeResponse) error) {
+	tn.provides = func(provider.Configuration) tfprotov6.ProviderServer { return answers{tn.cloud, planned, applied} }
+}
+
+// attempt makes one attempt at a step of a plan, and returns the change as it is stored then.
+func (tn *crashScenario) attempt(run *planRun, index, attempt int, destroy bool) (*ledger.Change, error) {
+	tn.t.Helper()
+	_, err := tn.step(tn.t.Context(), tn.plans[run.Name], workflows.StepInput{Plan: run.Plan, Change: index, Destroy: destroy}, attempt)
+	return tn.changeOf(run, index), err
+}
+
+func (tn *crashScenario) changeOf(run *planRun, index int) *ledger.Change {
+	tn.t.Helper()
+	c, err := tn.Ledger.Change(tn.t.Context(), tn.plans[run.Name].UID, int32(index))
+	if err != nil {
+		tn.t.Fatal(err)
+	}
+	return c
+}
+
+// TestALostAnswerIsNotTriedAgain loses the answer to a create: it may have been made, so nobody makes it again.
+func TestALostAnswerIsNotTriedAgain(t *testing.T) {
+	tn := newCrashScenario(t)
+	tn.says(nil, func(*tfprotov6.ApplyResourceChangeResponse) error { return errors.New("connection lost") })
+	things("a")(tn)
+	run := tn.newRun()
+	tn.until(run, stepping)
+	c, err := tn.attempt(run, 0, 1, false)
+	if err != nil || c.State != v1alpha1.ChangeUnknown || tn.recordOf("test-thing/a").Intent == nil {
+		t.Errorf("%s, %v; want a create whose outcome is unknown, and its intent", c.State, err)
+	}
+}
+
+// TestAnUnreadableAnswerKeepsTheIntent has a create answered by something that is no state.
+func TestAnUnreadableAnswerKeepsTheIntent(t *testing.T) {
+	tn := newCrashScenario(t)
+	tn.says(nil, func(resp *tfprotov6.ApplyResourceChangeResponse) error {
+		resp.NewState = &tfprotov6.DynamicValue{MsgPack: []byte{0xc1}}
+		return nil
+	})
+	things("a")(tn)
+	run := tn.newRun()
+	tn.until(run, stepping)
+	c, err := tn.attempt(run, 0, 1, false)
+	rec := tn.recordOf("test-thing/a")
+	if err != nil || c.State != v1alpha1.ChangeUnknown || rec.Intent == nil || len(rec.Quarantine) == 0 {
+		t.Errorf("%s, %v, intent %v, kept %x", c.State, err, rec.Intent, rec.Quarantine)
+	}
+}
+
+// TestACreateThatTimedOutIsNotTriedAgain has a create fail with words that a read is tried again for.
+func TestACreateThatTimedOutIsNotTriedAgain(t *testing.T) {
+	for _, said := range []string{"timeout", "Gateway Timeout", "connection reset"} {
+		tn := newCrashScenario(t)
+		tn.says(nil, func(resp *tfprotov6.ApplyResourceChangeResponse) error {
+			resp.NewState, resp.Diagnostics = nil, refusal(said)
+			return nil
+		})
+		things("a")(tn)
+		tn.apply()
+		if tn.cloud.made["a"] != 1 {
+			t.Errorf("%s: it was created %d times", said, tn.cloud.made["a"])
+		}
+	}
+}
+
+// TestABrokenCreateIsNotMade has a create end in an error with something left behind, and its server die before the change says so.
+func TestABrokenCreateIsNotMade(t *testing.T) {
+	tn := newCrashScenario(t)
+	tn.cloud.faults["create a"] = []string{"broken"}
+	things("a")(tn)
+	run := tn.newRun()
+	tn.resume(run)
+	if rec := tn.recordOf("test-thing/a"); !rec.Exists() || !rec.Tainted || rec.Intent != nil {
+		t.Errorf("recorded: %+v; want what the create left, to be replaced", rec)
+	}
+	if c := tn.restarted(run, 0); c.State != v1alpha1.ChangeFailed {
+		t.Errorf("the next attempt says %s", c.State)
+	}
+}
+
+// TestAnAttemptFindsWhatWasMade has a server die after it recorded an instance and before the change says so.
+func TestAnAttemptFindsWhatWasMade(t *testing.T) {
+	tn := newCrashScenario(t)
+	things("a")(tn)
+	run := tn.newRun()
+	tn.resume(run)
+	if c := tn.restarted(run, 0); c.State != v1alpha1.ChangeDone || tn.cloud.made["a"] != 1 {
+		t.Errorf("the next attempt says %s: %s; calls: %v", c.State, c.Message, tn.cloud.log)
+	}
+}
+
+// restarted makes a second attempt at a change that forgot how the first one ended.
+func (tn *crashScenario) restarted(run *planRun, index int) *ledger.Change {
+	tn.t.Helper()
+	c := tn.changeOf(run, index)
+	c.State, c.FinishedAt = v1alpha1.ChangeRunning, nil
+	if err := tn.Ledger.SaveChange(tn.t.Context(), tn.plans[run.Name].UID, c); err != nil {
+		tn.t.Fatal(err)
+	}
+	c, err := tn.attempt(run, index, 2, false)
+	if err != nil {
+		tn.t.Fatal(err)
+	}
+	return c
+}
+
+// TestAFailedReplacementKeepsTheOldInstance has the create of a replacement refused that creates first.
+func TestAFailedReplacementKeepsTheOldInstance(t *testing.T) {
+	tn := newCrashScenario(t)
+	cbd := m{"createBeforeDestroy": true}
+	tn.put("test-thing/a", m{"name": "a"}, cbd)
+	tn.apply()
+	before := tn.recordOf("test-thing/a").Digest()
+	tn.cloud.faults["create a2"] = []string{"refused"}
+	tn.put("test-thing/a", m{"name": "a2"}, cbd)
+	tn.apply()
+	if rec := tn.recordOf("test-thing/a"); rec.Digest() != before || len(rec.Deposed) > 0 {
+		t.Errorf("recorded: %+v; want the instance from before as the current one", rec)
+	}
+}
+
+func TestAnObjectIsHeldBeforeItsCreate(t *testing.T) {
+	tn := newCrashScenario(t)
+	things("a")(tn)
+	tn.cloud.while = func() {
+		if !slices.Contains(tn.objects["team:test-thing/a"].GetFinalizers(), v1alpha1.FinalizerState) {
+			t.Error("the object can go while its infrastructure is made")
+		}
+	}
+	tn.apply()
+}
+
+// TestAnObjectIsReleasedLast destroys an instance of an object that was deleted: the object goes when nothing is left, or under way.
+func TestAnObjectIsReleasedLast(t *testing.T) {
+	for reason, test := range map[string]struct {
+		leave    func(*ledger.Instance)
+		released bool
+	}{
+		"nothing is left": {func(*ledger.Instance) {}, true},
+		"an old instance": {func(rec *ledger.Instance) {
+			rec.Deposed = []ledger.Deposed{{Key: "1", State: ledger.State{Attributes: []byte(`{}`)}}}
+		}, false},
+		"a create is underway": {func(rec *ledger.Instance) { rec.Intent = &ledger.Intent{Plan: "p", Action: v1alpha1.ActionCreate} }, false},
+	} {
+		tn := newCrashScenario(t)
+		things("a")(tn)
+		obj := tn.objects["team:test-thing/a"]
+		obj.SetFinalizers([]string{v1alpha1.FinalizerState})
+		obj.SetDeletionTimestamp(new(metav1.Now()))
+		rec := tn.recordOf("test-thing/a")
+		test.leave(rec)
+		if err := tn.Ledger.Save(t.Context(), rec); err != nil {
+			t.Fatal(err)
+		}
+		r, err := resourceOf(obj, tn.Catalog)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := changeOf(r, 0)
+		c.Action, c.State, c.Preconditions.Deleting = v1alpha1.ActionDelete, v1alpha1.ChangeDone, true
+		if err := tn.stepOf(r, c).publish(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, there := tn.objects["team:test-thing/a"]; there == test.released {
+			t.Errorf("%s: the object is there: %t", reason, there)
+		}
+	}
+}
+
+// TestAFailedStepShowsNoSecret has a provider repeat an argument that came from a Secret.
+func TestAFailedStepShowsNoSecret(t *testing.T) {
+	const secret = "hunter22-hunter22"
+	for name, text := range map[string]string{"a failure": "no such size: " + secret, "a failure that passes": "429 Too Many Requests: " + secret} {
+		tn := newCrashScenario(t)
+		tn.data["secrets/team/db"] = map[string][]byte{"password": []byte(secret)}
+		tn.put("test-thing/a", m{"name": "a", "size": "${secret.db.password}"}, nil)
+		run := tn.newRun()
+		tn.until(run, stepping)
+		tn.says(nil, func(resp *tfprotov6.ApplyResourceChangeResponse) error {
+			resp.NewState, resp.Diagnostics = nil, refusal(text)
+			return nil
+		})
+		c, _ := tn.attempt(run, 0, 1, false)
+		said := c.Message
+		for _, d := range c.Diagnostics {
+			said += d.Summary + d.Detail
+		}
+		if said == "" || strings.Contains(c.Message, secret) || strings.Contains(said, secret) {
+			t.Errorf("%s: the change says %q", name, said)
+		}
+	}
+}
+
+// TestALaneStopsWhenItsPlanIsCancelled cancels a plan in the middle of its first step.
+func TestALaneStopsWhenItsPlanIsCancelled(t *testing.T) {
+	tn := newCrashScenario(t)
+	tn.lane = true
+	things("a")(tn)
+	tn.put("test-thing/b", m{"name": "b", "uses": "${test_thing.a.id}"}, nil)
+	run := tn.newRun()
+	tn.until(run, stepping)
+	tn.cloud.while = func() { tn.plans[run.Name].Status.Cancel = &v1alpha1.PlanCancel{At: new(metav1.Now())} }
+	tn.resume(run)
+	if !slices.Equal(tn.cloud.log, []string{"create a"}) {
+		t.Errorf("calls: %v", tn.cloud.log)
+	}
+}
+
+// TestTwoAttemptsMakeOneStep begins a second attempt in the middle of the first one's call.
+func TestTwoAttemptsMakeOneStep(t *testing.T) {
+	tn := newCrashScenario(t)
+	things("a")(tn)
+	run := tn.newRun()
+	tn.until(run, stepping)
+	ended, second := make(chan struct{}), make(chan struct{})
+	tn.cloud.while = func() {
+		go func() {
+			defer close(ended)
+			close(second)
+			_, _ = tn.attempt(run, 0, 2, false)
+		}()
+		<-second
+		if c := tn.changeOf(run, 0); c.State != v1alpha1.ChangeRunning {
+			t.Errorf("the second attempt ends the change as %s before the first one does", c.State)
+		}
+	}
+	_, err := tn.attempt(run, 0, 1, false)
+	<-ended
+	if c := tn.changeOf(run, 0); err != nil || c.State != v1alpha1.ChangeDone || tn.cloud.made["a"] != 1 {
+		t.Errorf("%s, %v, calls: %v", c.State, err, tn.cloud.log)
+	}
+}
+
+// TestAnActionThatTimedOutIsNotRunAgain has a provider say that an action took too long: it may have run.
+func TestAnActionThatTimedOutIsNotRunAgain(t *testing.T) {
+	w := newWorld(t)
+	r := w.put("action-test-reboot/now", map[string]any{"target": "host-1"}, nil)
+	c := changeOf(r, 0)
+	if _, err := w.proposal(nil).askAction(t.Context(), c, r); err != nil {
+		t.Fatal(err)
+	}
+	w.save(c)
+	w.provider.fails["invoke host-1 "] = refusal("Gateway Timeout")
+	err := w.stepOf(r, c).invoke(t.Context())
+	if _, again := errors.AsType[*retryError](err); err == nil || again {
+		t.Errorf("got %v, want an error that is final", err)
+	}
+}
+
+// TestPreventDestroyBlocks plans to destroy, and to replace, what its lifecycle protects.
+func TestPreventDestroyBlocks(t *testing.T) {
+	for _, name := range []string{"destroy", "replace"} {
+		tn := newCrashScenario(t)
+		tn.put("test-thing/a", m{"name": "a"}, m{"preventDestroy": true})
+		tn.apply()
+		if name == "destroy" {
+			tn.spec.Destroy = true
+		} else {
+			tn.put("test-thing/a", m{"name": "a2"}, m{"preventDestroy": true})
+		}
+		po := tn.apply()
+		if !slices.Equal(tn.cloud.there(), []string{"a"}) || po.Status.Summary == nil || po.Status.Summary.Blocked != 1 {
+			t.Errorf("%s: in the cloud: %v; %+v", name, tn.cloud.there(), po.Status.Summary)
+		}
+	}
+}
+
+// TestAPlanLeavesABusyResourceAlone makes a plan in the middle of another plan's update.
+func TestAPlanLeavesABusyResourceAlone(t *testing.T) {
+	tn := newCrashScenario(t)
+	things("a")(tn)
+	tn.apply()
+	tn.put("test-thing/a", m{"name": "a", "size": "2"}, nil)
+	first := tn.newRun()
+	tn.until(first, stepping)
+	tn.cloud.while = func() {
+		second := tn.newRun()
+		tn.until(second, approving)
+		if c := tn.changeOf(second, 0); c.State != v1alpha1.ChangeSkipped || c.WaitsFor == nil || c.WaitsFor.UID != tn.plans[first.Name].UID {
+			t.Errorf("the second plan would %s, in the state %s", c.Action, c.State)
+		}
+	}
+	if po := tn.resume(first); !meta.IsStatusConditionTrue(po.Status.Conditions, v1alpha1.ConditionApplied) {
+		t.Errorf("conditions: %+v", po.Status.Conditions)
+	}
+}
+
+// TestAStepGivesUp has a provider turn a call away each time.
+func TestAStepGivesUp(t *testing.T) {
+	tn := newCrashScenario(t)
+	tn.says(nil, func(resp *tfprotov6.ApplyResourceChangeResponse) error {
+		resp.NewState, resp.Diagnostics = nil, refusal("429 Too Many Requests")
+		return nil
+	})
+	things("a")(tn)
+	run := tn.newRun()
+	tn.until(run, stepping)
+	c, err := tn.attempt(run, 0, attempts-1, false)
+	if _, again := errors.AsType[*retryError](err); !again {
+		t.Errorf("before the last attempt: %s, %v", c.State, err)
+	}
+	if c, err = tn.attempt(run, 0, attempts, false); err != nil || c.State != v1alpha1.ChangeFailed {
+		t.Errorf("after the last attempt: %s, %v", c.State, err)
+	}
+}
+
+// TestAPlanGivesUpAsking asks a provider that is never there, on a clock of its own.
+func TestAPlanGivesUpAsking(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		err := again(t.Context(), func() error {
+			if asked++; asked > attempts {
+				return errors.New("asked once more")
+			}
+			return &provider.UnavailableError{}
+		})
+		if _, lost := errors.AsType[*provider.UnavailableError](err); !lost || asked != attempts {
+			t.Errorf("asked %d times: %v", asked, err)
+		}
+	})
+}

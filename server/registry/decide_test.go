@@ -1,0 +1,159 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/condition"
+)
+
+func as(t *testing.T, name string) context.Context {
+	return request.WithUser(t.Context(), &user.DefaultInfo{Name: name})
+}
+
+// waiting is a plan that waits for a decision.
+func waiting() *v1alpha1.Plan {
+	p := &v1alpha1.Plan{}
+	p.Name, p.Namespace, p.Status.Digest = "p", "team", "sha256:1"
+	condition.Set(&p.Status.Conditions, 1, v1alpha1.ConditionPlanned, true, v1alpha1.ReasonPlanned, "1 to create")
+	return p
+}
+
+// TestDecide approves plans that are, and are not, what the person read.
+func TestDecide(t *testing.T) {
+	type verification = func(context.Context, *v1alpha1.Plan) (Verification, error)
+	finds := func(v Verification) verification {
+		return func(context.Context, *v1alpha1.Plan) (Verification, error) { return v, nil }
+	}
+	stale, blocked := []Obstacle{{"a.b", "moved"}}, []Obstacle{{"a.c", "protected"}}
+	for reason, test := range map[string]struct {
+		who    string
+		change func(*v1alpha1.Plan)
+		sent   v1alpha1.PlanApproval
+		verify verification
+		taken  bool
+	}{
+		"what was read":         {taken: true},
+		"another digest":        {sent: v1alpha1.PlanApproval{Digest: "sha256:2"}},
+		"no digest":             {sent: v1alpha1.PlanApproval{Decision: v1alpha1.DecisionApproved}},
+		"discarded without one": {sent: v1alpha1.PlanApproval{Decision: v1alpha1.DecisionDiscarded}, taken: true},
+		"discarded before": {change: func(p *v1alpha1.Plan) {
+			p.Status.Approval = &v1alpha1.PlanApproval{Decision: v1alpha1.DecisionDiscarded, Digest: "sha256:1"}
+		}},
+		"cancelled":        {change: func(p *v1alpha1.Plan) { p.Status.Cancel = &v1alpha1.PlanCancel{} }},
+		"still being made": {change: func(p *v1alpha1.Plan) { p.Status.Conditions = nil }},
+		"could not be made": {change: func(p *v1alpha1.Plan) {
+			condition.Set(&p.Status.Conditions, 1, v1alpha1.ConditionPlanned, false, v1alpha1.ReasonPlanFailed, "")
+		}},
+		"superseded": {change: func(p *v1alpha1.Plan) {
+			condition.Stalled(&p.Status.Conditions, 1, v1alpha1.ReasonSuperseded, "by another")
+		}},
+		"stale": {change: func(p *v1alpha1.Plan) {
+			condition.Set(&p.Status.Conditions, 1, v1alpha1.ConditionStale, true, v1alpha1.ReasonStale, "")
+		}},
+		"speculative":              {change: func(p *v1alpha1.Plan) { p.Spec.Speculative = true }},
+		"nothing to do":            {change: func(p *v1alpha1.Plan) { condition.Ready(&p.Status.Conditions, 1, v1alpha1.ReasonNoChanges, "") }},
+		"the server, unasked":      {who: user.APIServerUser},
+		"a change moved":           {verify: finds(Verification{Stale: stale, Left: 1})},
+		"a change is blocked":      {verify: finds(Verification{Blocked: blocked, Left: 1})},
+		"moved, and partial":       {sent: v1alpha1.PlanApproval{Partial: true}, verify: finds(Verification{Stale: stale, Left: 1}), taken: true},
+		"partial, nothing is left": {sent: v1alpha1.PlanApproval{Partial: true}, verify: finds(Verification{Blocked: blocked})},
+		"nobody can tell": {verify: func(context.Context, *v1alpha1.Plan) (Verification, error) {
+			return Verification{}, errors.New("no ledger")
+		}},
+	} {
+		p, sent := waiting(), test.sent
+		if test.change != nil {
+			test.change(p)
+		}
+		if sent.Decision == "" {
+			sent.Decision = v1alpha1.DecisionApproved
+			if sent.Digest == "" {
+				sent.Digest = "sha256:1"
+			}
+		}
+		if test.verify == nil {
+			test.verify = finds(Verification{Left: 1})
+		}
+		if test.who == "" {
+			test.who = "ann"
+		}
+		before := p.Status.Approval
+		err := decide(as(t, test.who), p, &sent, test.verify, metav1.Now())
+		if (err == nil) != test.taken || !test.taken && p.Status.Approval != before {
+			t.Errorf("%s: %v", reason, err)
+		}
+		if test.taken && (p.Status.Approval.By.Username != "ann" || p.Status.Approval.Digest != "sha256:1") {
+			t.Errorf("%s: recorded %+v", reason, p.Status.Approval)
+		}
+		if approved := meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionApproved); approved != (test.taken && sent.Decision == v1alpha1.DecisionApproved) {
+			t.Errorf("%s: approved: %t", reason, approved)
+		}
+	}
+}
+
+// TestADecisionIsInTheNameOfItsUser has a client claim to be another.
+func TestADecisionIsInTheNameOfItsUser(t *testing.T) {
+	sent := &v1alpha1.PlanApproval{By: &v1alpha1.Identity{Username: "bob"}}
+	if by := decider(as(t, "ann"), sent); by.Username != "ann" {
+		t.Errorf("decided by %s", by.Username)
+	}
+	if by := decider(as(t, user.APIServerUser), sent); by.Username != "bob" {
+		t.Errorf("the server decides in the name of %s", by.Username)
+	}
+}
+
+func TestMayApproveAsksForTheVerb(t *testing.T) {
+	for decision, allowed := range map[authorizer.Decision]bool{authorizer.DecisionAllow: true, authorizer.DecisionDeny: false, authorizer.DecisionNoOpinion: false} {
+		var asked authorizer.Attributes
+		a := authorizer.AuthorizerFunc(func(_ context.Context, attributes authorizer.Attributes) (authorizer.Decision, string, error) {
+			asked = attributes
+			return decision, "", nil
+		})
+		err := mayApprove(as(t, "ann"), a, waiting(), "ask")
+		if (err == nil) != allowed || err != nil && !apierrors.IsForbidden(err) {
+			t.Errorf("decision %d: %v", decision, err)
+		}
+		if asked.GetVerb() != "approve" || asked.GetResource() != "plans" || asked.GetNamespace() != "team" || asked.GetUser().GetName() != "ann" {
+			t.Errorf("asked %+v", asked)
+		}
+	}
+}
+
+// TestOnlyTheServerWrites tries what would make a decision about one plan one about another.
+func TestOnlyTheServerWrites(t *testing.T) {
+	old := waiting()
+	forged := old.DeepCopy()
+	forged.Status.Summary = &v1alpha1.PlanSummary{Text: "no changes"}
+	if keepsPlanned(as(t, "ann"), forged, old) == nil || keepsPlanned(as(t, user.APIServerUser), forged, old) != nil {
+		t.Error("the status of a plan that is made is the server's own")
+	}
+	old.Finalizers = []string{v1alpha1.FinalizerRecord}
+	if keepsRecord(nil)(as(t, "ann"), waiting(), old) == nil || keepsRecord(nil)(as(t, user.APIServerUser), waiting(), old) != nil {
+		t.Error("the finalizer of a plan's record is the server's own")
+	}
+	if byServerAlone(as(t, "ann"), "r") == nil {
+		t.Error("a PlanRecord is written by somebody")
+	}
+}
+
+func TestAPlanThatIsAppliedStays(t *testing.T) {
+	p := waiting()
+	condition.Set(&p.Status.Conditions, 1, v1alpha1.ConditionApproved, true, v1alpha1.ReasonApproved, "")
+	if beingApplied(p) == nil {
+		t.Error("it can be deleted while it is applied")
+	}
+	p.Status.FinishedAt = new(metav1.Now())
+	if err := beingApplied(p); err != nil {
+		t.Error(err)
+	}
+}
