@@ -54,6 +54,10 @@ test-watch: build mirror ## Open and close 10,000 watches under load, and restar
 	go test ./server/storage -run Watch -opens 10000
 	HYKUBE_BIN_DIR=$(CURDIR)/bin HYKUBE_MIRROR_DIR=$(CURDIR)/.cache/mirror go test -timeout 60m ./tests/clients -opens 10000 -restarts 20
 
+.PHONY: test-mutants
+test-mutants: ## Plant every bug of tests/mutants, and expect the tests beside it to fail.
+	go test -timeout 120m -v ./tests/mutants -all
+
 .PHONY: check
 check: ## Look for what tests do not see: format, lint, stale generated code, known vulnerabilities.
 	@hack/check.sh

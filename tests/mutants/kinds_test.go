@@ -1,0 +1,14 @@
+package mutants
+
+var kindsMutants = []mutant{
+	{"An object refers to a Secret that its author may not read.", "server/kinds/references.go",
+		"\tif len(problems) == 0 {\n\t\treturn nil\n\t}\n\treturn apierrors.NewForbidden", "\tif true || len(problems) == 0 {\n\t\treturn nil\n\t}\n\treturn apierrors.NewForbidden", "TestReferencesNeedTheRightToRead"},
+	{"The right to read is asked for when an object is created, and not when it is changed.", "server/kinds/references.go",
+		"if old != nil && !changed(u, old, \"spec\") && !changed(u, old, \"lifecycle\") {", "if old != nil {", "TestReferencesNeedTheRightToRead"},
+	{"Whoever may delete an object leaves its infrastructure running and unknown.", "server/kinds/strategy.go",
+		"\tif byServer(ctx) {\n\t\treturn nil\n\t}\n\treturn field.ErrorList{field.Forbidden(", "\tif true || byServer(ctx) {\n\t\treturn nil\n\t}\n\treturn field.ErrorList{field.Forbidden(", "TestFinalizerIsTheServersOwn"},
+	{"A client writes the status of an object with its spec.", "server/kinds/strategy.go",
+		"\tif status, ok := o.Object[\"status\"]; ok {\n\t\tn.Object[\"status\"] = status\n", "\tif status, ok := o.Object[\"status\"]; ok {\n\t\t_ = status\n", "TestStatusSubresource|TestGenerationFollowsSpecAndLifecycle"},
+	{"A change of lifecycle does not make a plan look at the object.", "server/kinds/strategy.go",
+		"if changed(n, o, \"spec\") || changed(n, o, \"lifecycle\") {", "if changed(n, o, \"spec\") {", "TestGenerationFollowsSpecAndLifecycle"},
+}
