@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -14,7 +12,6 @@ import (
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/plan"
-	"github.com/hykube/hykube/internal/provider/protocol"
 
 	"github.com/zclconf/go-cty/cty"
 	ctymsgpack "github.com/zclconf/go-cty/cty/msgpack"
@@ -108,7 +105,7 @@ func (s *stepRun) invoke(ctx context.Context) error {
 	case rec.Intent != nil && rec.Intent.Plan == s.plan.UID:
 		d := lostRun(r.addr, rec.Intent)
 		d.Severity = v1alpha1.SeverityError
-		return &unknownError{&instance.DiagnosticsError{Operation: "invoke", Diagnostics: diag.Diagnostics{d}}}
+		return &unknownError{&diag.Failure{Operation: "invoke", Diagnostics: diag.Diagnostics{d}}}
 	case rec.Intent != nil:
 		if over, err := s.over(ctx, rec.Intent); err != nil || !over {
 			return errors.Join(err, &staleError{"another plan is running it, or was when the server stopped"})
@@ -154,7 +151,7 @@ func (s *stepRun) invoke(ctx context.Context) error {
 	s.answered = true
 	diags, err := action.Invoke(ctx, config, s.reportProgress(ctx))
 	s.warnings = append(s.warnings, warningsOf(diags)...)
-	if err != nil && !told(err) {
+	if diag.IsFailure(err, diag.Lost) {
 		return &unknownError{fmt.Errorf("the provider did not answer: %w; look what %s did before it is run again", err, r.addr)}
 	}
 	rec.Intent = nil
@@ -165,12 +162,6 @@ func (s *stepRun) invoke(ctx context.Context) error {
 		return errors.Join(err, s.conflict(saveErr))
 	}
 	return s.retryable(err, throttled(err))
-}
-
-// told says whether a provider itself said that an action failed, rather than that nobody knows how it ended.
-func told(err error) bool {
-	de, ok := errors.AsType[*instance.DiagnosticsError](err)
-	return ok && !slices.ContainsFunc(de.Diagnostics, func(d v1alpha1.Diagnostic) bool { return strings.HasSuffix(d.Summary, protocol.CutOff) })
 }
 
 // checkApproved refuses a configuration that is not what the plan was approved with, as far as that was known.

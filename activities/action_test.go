@@ -144,7 +144,7 @@ func TestInvoke(t *testing.T) {
 		"cut off on the way": {
 			reason: "that is no refusal",
 			prepare: func(w *world, _ *stepRun) {
-				w.provider.fails["invoke host-1 hush"] = refusal("Run action: the provider's answer was cut off")
+				w.provider.broken = true
 			},
 			calls: run, unknown: true, begun: true,
 		},

@@ -6,7 +6,6 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diag"
-	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
 
@@ -86,7 +85,7 @@ func holds(r *resource, which string, options lang.ExpressionOptions, scope func
 		}
 	}
 	if diag.HasErrors(diags) {
-		return open, &instance.DiagnosticsError{Operation: "check", Diagnostics: diags}
+		return open, &diag.Failure{Operation: "check", Diagnostics: diags}
 	}
 	return open, nil
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/diag"
-	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/provider"
 
@@ -140,8 +139,8 @@ func (e *configError) diagnostics() diag.Diagnostics {
 		return nil
 	}
 	at := providerConfigAddress + e.config
-	if de, ok := errors.AsType[*instance.DiagnosticsError](e.error); ok {
-		out := slices.Clone(de.Diagnostics)
+	if f, ok := errors.AsType[*diag.Failure](e.error); ok && len(f.Diagnostics) > 0 {
+		out := slices.Clone(f.Diagnostics)
 		for i := range out {
 			out[i].Address = at
 		}

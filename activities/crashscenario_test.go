@@ -439,7 +439,7 @@ type cloud struct {
 	// made counts the creates by name.
 	made map[string]int
 	// faults are what comes of the next creates, or deletes, of a name: "create x" or "delete x" to "refused" (nothing is done),
-	// "broken" (done, and an error), "throttled".
+	// "broken" (done, and an error), "throttled", "lost" (not done, and not answered), "says TEXT" (not done, and an error).
 	faults map[string][]string
 	log    []string
 	// while is called in the middle of the next change.
@@ -603,10 +603,10 @@ func (c *cloud) ApplyResourceChange(_ context.Context, r *tfprotov6.ApplyResourc
 		resp = c.answer(prior, planned)
 		return nil
 	})
-	if err != nil {
-		return nil, err
+	if err == nil && resp == nil {
+		err = errors.New("the answer was lost")
 	}
-	return resp, nil
+	return resp, err
 }
 
 func (c *cloud) answer(prior, planned cty.Value) *tfprotov6.ApplyResourceChangeResponse {
@@ -628,6 +628,10 @@ func (c *cloud) answer(prior, planned cty.Value) *tfprotov6.ApplyResourceChangeR
 		return failed(prior, "refused")
 	case fault == "throttled":
 		return failed(prior, "429 Too Many Requests")
+	case fault == "lost":
+		return nil
+	case strings.HasPrefix(fault, "says "):
+		return failed(prior, strings.TrimPrefix(fault, "says "))
 	case verb == "delete" && c.strict && c.used(id):
 		c.t.Errorf("%s is used, and to be destroyed; calls: %v", name, c.log)
 		return failed(prior, "it is used")

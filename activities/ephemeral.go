@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/lang"
 
@@ -140,8 +141,8 @@ func (s *scope) waits(r *resource) (bool, error) {
 
 // within says which ephemeral resource an error is about, and keeps what the provider said whole.
 func within(addr lang.Address, err error) error {
-	if de, ok := errors.AsType[*instance.DiagnosticsError](err); ok {
-		return &instance.DiagnosticsError{Operation: de.Operation, Diagnostics: lang.WithAddress(de.Diagnostics, addr)}
+	if f, ok := errors.AsType[*diag.Failure](err); ok && len(f.Diagnostics) > 0 {
+		return &diag.Failure{Kind: f.Kind, Operation: f.Operation, Diagnostics: lang.WithAddress(f.Diagnostics, addr)}
 	}
 	return fmt.Errorf("%s: %w", addr, err)
 }

@@ -58,7 +58,7 @@ func byPlan(i *ledger.Intent) string {
 
 // lostCreate refuses to plan a resource of which a create was begun and nobody knows its outcome.
 func lostCreate(addr lang.Address, intent *ledger.Intent) error {
-	return &instance.DiagnosticsError{Operation: "plan", Diagnostics: diag.Diagnostics{problem(addr, "Outcome of a create is unknown", fmt.Sprintf(
+	return &diag.Failure{Operation: "plan", Diagnostics: diag.Diagnostics{problem(addr, "Outcome of a create is unknown", fmt.Sprintf(
 		"At %s a create of %s was begun, and the provider's answer never came. It may exist. Look for it. If it exists, name it in lifecycle.import. "+
 			"If it does not, or you removed it, delete the object, apply a plan that forgets the record, and write it again.",
 		intent.At.Format(time.RFC3339), addr))}}

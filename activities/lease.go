@@ -3,17 +3,13 @@ package activities
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"regexp"
-	"slices"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/ledger"
-	"github.com/hykube/hykube/internal/provider"
 )
 
 // lease is a configured provider for one managed resource.
@@ -113,7 +109,7 @@ func (s *stepRun) replaceable(ctx context.Context) error {
 
 // leaving refuses to make something new with what is being deleted.
 func leaving(what string) error {
-	return &instance.DiagnosticsError{Operation: "configure provider", Diagnostics: diag.Diagnostics{{
+	return &diag.Failure{Operation: "configure provider", Diagnostics: diag.Diagnostics{{
 		Severity: v1alpha1.SeverityError, Summary: "Configuration is being deleted",
 		Detail: fmt.Sprintf("Nothing new can be made, since %s is being deleted or is gone. It serves the resources that exist until they are destroyed. "+
 			"Name another ProviderConfig in lifecycle.providerConfig, or take the deletion back with kubectl hykube undelete.", what),
@@ -135,31 +131,9 @@ func (a *Activities) mayUse(ctx context.Context, who *v1alpha1.Identity, namespa
 	return nil
 }
 
-var (
-	// passing is what providers say of failures that pass.
-	passing = regexp.MustCompile(`(?i)timeout|timed out|connection refused|connection reset|temporarily unavailable|` +
-		`service unavailable|bad gateway|internal server error|\beof\b`)
-	// turnedAway is what they say of calls that their API did not even look at. A number within an ID is no status.
-	turnedAway = regexp.MustCompile(`(?i)\b429\b|too many requests|throttl|rate exceeded|rate limit|slow down`)
-)
-
-// transient says whether the same call may well succeed a little later. What it says of a create holds only when nothing
-// was made; see throttled.
-func transient(err error) bool {
-	if _, ok := errors.AsType[*provider.UnavailableError](err); ok {
-		return true
-	}
-	return throttled(err) || says(err, passing)
-}
+// transient says whether the same call may succeed a little later. For a call that changes infrastructure that is not enough to
+// make it again.
+func transient(err error) bool { return diag.IsFailure(err, diag.Throttled, diag.Unreachable) }
 
 // throttled says whether a provider's API turned a call away before doing anything.
-func throttled(err error) bool { return says(err, turnedAway) }
-
-// says looks through what a provider said.
-func says(err error, what *regexp.Regexp) bool {
-	de, ok := errors.AsType[*instance.DiagnosticsError](err)
-	if !ok {
-		return false
-	}
-	return slices.ContainsFunc(de.Diagnostics, func(d v1alpha1.Diagnostic) bool { return what.MatchString(d.Summary + " " + d.Detail) })
-}
+func throttled(err error) bool { return diag.IsFailure(err, diag.Throttled) }

@@ -62,14 +62,14 @@ func (r *resource) importExpressions(options lang.ExpressionOptions) ([]*lang.Ex
 func importing(r *resource, t *instance.Type, options lang.ExpressionOptions, scope func(lang.Address) (cty.Value, bool)) (instance.ImportBy, *v1alpha1.PlanImport, error) {
 	exprs, diags := r.importExpressions(options)
 	fail := func(field, summary, format string, args ...any) error {
-		return &instance.DiagnosticsError{Operation: "import", Diagnostics: diag.Diagnostics{attributeProblem(r.addr, field, summary, fmt.Sprintf(format, args...))}}
+		return &diag.Failure{Operation: "import", Diagnostics: diag.Diagnostics{attributeProblem(r.addr, field, summary, fmt.Sprintf(format, args...))}}
 	}
 	if diag.HasErrors(diags) {
-		return instance.ImportBy{}, nil, &instance.DiagnosticsError{Operation: "import", Diagnostics: diags}
+		return instance.ImportBy{}, nil, &diag.Failure{Operation: "import", Diagnostics: diags}
 	}
 	v, diags := exprs[0].Evaluate(scope, cty.NilVal)
 	if diag.HasErrors(diags) {
-		return instance.ImportBy{}, nil, &instance.DiagnosticsError{Operation: "import", Diagnostics: diags}
+		return instance.ImportBy{}, nil, &diag.Failure{Operation: "import", Diagnostics: diags}
 	}
 	if v.ContainsMarked() {
 		return instance.ImportBy{}, nil, fail("lifecycle.import", "Invalid import argument", "What a resource is imported by is shown in the plan, so it cannot come from a sensitive value.")

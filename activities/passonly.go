@@ -5,7 +5,6 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diag"
-	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/lang"
 
 	"github.com/zclconf/go-cty/cty"
@@ -53,7 +52,7 @@ func tellable(r *resource, config cty.Value) error {
 	if !held || r.mode != v1alpha1.ModeData {
 		return nil
 	}
-	return &instance.DiagnosticsError{Operation: "evaluate spec", Diagnostics: diag.Diagnostics{attributeProblem(r.addr, "spec", lang.SummaryPassOnly,
+	return &diag.Failure{Operation: "evaluate spec", Diagnostics: diag.Diagnostics{attributeProblem(r.addr, "spec", lang.SummaryPassOnly,
 		lang.PassOnlyText("The answer of a data source that gets such an argument", missing))}}
 }
 

@@ -394,7 +394,7 @@ func (pr *proposal) recorded(ctx context.Context, c *ledger.Change, r *resource,
 		return instance.State{}, fmt.Errorf("%s: %w", c.PreviousAddress, errMoved)
 	}
 	if from.Intent != nil {
-		return instance.State{}, &instance.DiagnosticsError{Operation: "move", Diagnostics: diag.Diagnostics{attributeProblem(r.addr, "lifecycle.moved.from", "Resource is being changed",
+		return instance.State{}, &diag.Failure{Operation: "move", Diagnostics: diag.Diagnostics{attributeProblem(r.addr, "lifecycle.moved.from", "Resource is being changed",
 			fmt.Sprintf("A change of %s was begun and its outcome is not known. Plan again when it is.", c.PreviousAddress))}}
 	}
 	if from.Type == r.addr.Type {
@@ -545,7 +545,7 @@ func (pr *proposal) triggered(v *evaluator, r *resource) (bool, error) {
 		}
 	}
 	if diag.HasErrors(diags) {
-		return false, &instance.DiagnosticsError{Operation: "read lifecycle.replaceTriggeredBy", Diagnostics: diags}
+		return false, &diag.Failure{Operation: "read lifecycle.replaceTriggeredBy", Diagnostics: diags}
 	}
 	return false, v.err
 }
@@ -629,7 +629,7 @@ func describeChange(c *ledger.Change, block *schema.Block, prior instance.State,
 func (l *evaluator) evaluate(r *resource, prior instance.State) (instance.Config, error) {
 	parsed, diags := lang.ConfigOptions{Functions: l.scope.functions(), Context: l.scope.evaluationContext(r)}.Parse(r.spec(), r.schema.Block)
 	if diag.HasErrors(diags) {
-		return instance.Config{}, &instance.DiagnosticsError{Operation: "read spec", Diagnostics: diags}
+		return instance.Config{}, &diag.Failure{Operation: "read spec", Diagnostics: diags}
 	}
 	written, diags := parsed.Evaluate(l.resolve)
 	l.scope.noteSecretAttributes(r.schema.Block, written)
@@ -638,7 +638,7 @@ func (l *evaluator) evaluate(r *resource, prior instance.State) (instance.Config
 		return instance.Config{}, l.unresolved(parsed.References())
 	}
 	if diag.HasErrors(diags) {
-		return instance.Config{}, &instance.DiagnosticsError{Operation: "evaluate spec", Diagnostics: diags}
+		return instance.Config{}, &diag.Failure{Operation: "evaluate spec", Diagnostics: diags}
 	}
 	config := instance.Config{Written: written, Effective: written}
 	if len(r.lifecycle.IgnoreChanges) == 0 || !prior.Exists() {
@@ -681,8 +681,8 @@ func diagnosticsOf(err error) diag.Diagnostics {
 	if ce, ok := errors.AsType[*configError](err); ok && ce.config != "" {
 		return ce.diagnostics()
 	}
-	if de, ok := errors.AsType[*instance.DiagnosticsError](err); ok {
-		return de.Diagnostics
+	if f, ok := errors.AsType[*diag.Failure](err); ok && len(f.Diagnostics) > 0 {
+		return f.Diagnostics
 	}
 	return diag.Diagnostics{{Severity: v1alpha1.SeverityError, Summary: "Change could not be made", Detail: err.Error()}}
 }

@@ -88,8 +88,8 @@ func (e *providerError) Unwrap() error { return e.error }
 
 // said is what a provider said, or what went wrong when it was asked.
 func said(err error) diag.Diagnostics {
-	if de, ok := errors.AsType[*instance.DiagnosticsError](err); ok {
-		return de.Diagnostics
+	if f, ok := errors.AsType[*diag.Failure](err); ok && len(f.Diagnostics) > 0 {
+		return f.Diagnostics
 	}
 	return diag.Diagnostics{{Severity: v1alpha1.SeverityError, Summary: "Provider could not answer", Detail: err.Error()}}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/ledger"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -197,7 +198,7 @@ func (s *stepRun) destroyOld(ctx context.Context, r *resource, rec *ledger.Insta
 	o := l.Apply(ctx, prior, p, p.Value)
 	ctx, s.answered = context.WithoutCancel(ctx), true
 	s.warnings = warningsOf(o.Diagnostics)
-	if o.Lost {
+	if diag.IsFailure(o.Err, diag.Lost) {
 		return &retryError{o.Err}
 	}
 	old = rec.FindDeposed(key)

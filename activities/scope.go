@@ -359,7 +359,7 @@ func (l *evaluator) unresolved(refs []lang.Reference) error {
 	if len(diags) == 0 {
 		return l.err
 	}
-	return &instance.DiagnosticsError{Operation: "evaluate expressions", Diagnostics: diags}
+	return &diag.Failure{Operation: "evaluate expressions", Diagnostics: diags}
 }
 
 // config evaluates the spec of a data source, an ephemeral resource or an action, once its preconditions hold. While
@@ -372,7 +372,7 @@ func (l *evaluator) config(r *resource) (config cty.Value, open bool, err error)
 		Functions: l.scope.functions(), Namespace: r.ref.Namespace, Ephemeral: r.mode == v1alpha1.ModeEphemeral, Context: l.scope.evaluationContext(r),
 	}.Parse(r.spec(), r.schema.Block)
 	if diag.HasErrors(diags) {
-		return cty.NilVal, open, &instance.DiagnosticsError{Operation: "read spec", Diagnostics: diags}
+		return cty.NilVal, open, &diag.Failure{Operation: "read spec", Diagnostics: diags}
 	}
 	config, diags = parsed.Evaluate(l.resolve)
 	l.scope.noteSecretAttributes(r.schema.Block, config)
@@ -380,7 +380,7 @@ func (l *evaluator) config(r *resource) (config cty.Value, open bool, err error)
 		return cty.NilVal, open, l.unresolved(parsed.References()) // what could not be read is not unknown: nothing may be made of it
 	}
 	if diag.HasErrors(diags) {
-		return cty.NilVal, open, &instance.DiagnosticsError{Operation: "evaluate spec", Diagnostics: diags}
+		return cty.NilVal, open, &diag.Failure{Operation: "evaluate spec", Diagnostics: diags}
 	}
 	if err := tellable(r, config); err != nil {
 		return cty.NilVal, open, err

@@ -13,7 +13,6 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diag"
-	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/lang"
 )
 
@@ -28,9 +27,9 @@ func read(t *testing.T, s *scope, expression string) (cty.Value, error) {
 	v, diags := e.Evaluate(l.resolve, cty.NilVal)
 	err := l.unresolved(e.References())
 	if err == nil && diag.HasErrors(diags) {
-		err = &instance.DiagnosticsError{Diagnostics: diags}
+		err = &diag.Failure{Diagnostics: diags}
 	}
-	if de, ok := errors.AsType[*instance.DiagnosticsError](err); ok {
+	if de, ok := errors.AsType[*diag.Failure](err); ok {
 		var text strings.Builder
 		for _, d := range de.Diagnostics {
 			fmt.Fprintf(&text, "%s: %s\n", d.Attribute, d.Detail)

@@ -430,7 +430,7 @@ func (s *stepRun) apply(ctx context.Context) error {
 		return s.finishRecorded(ctx, r, rec)
 	case s.failureRecorded(rec):
 		s.loadRecorded(rec)
-		return &instance.DiagnosticsError{Operation: "apply", Diagnostics: diag.Diagnostics{problem(r.addr, "Create failed",
+		return &diag.Failure{Operation: "apply", Diagnostics: diag.Diagnostics{problem(r.addr, "Create failed",
 			"The create ended in an error, which was lost when the server stopped, and left something behind. The next plan replaces it.")}}
 	case resumed && rec.Intent.Action == v1alpha1.ActionCreate:
 		return &unknownError{lostCreate(r.addr, rec.Intent)}
@@ -538,10 +538,11 @@ func (s *stepRun) apply(ctx context.Context) error {
 	v.ctx = ctx
 	s.warnings = append(s.warnings, warningsOf(o.Diagnostics)...)
 	s.scope.noteSecretState(l.Schema.Block, o.State)
-	if o.Lost && creating {
+	lost := diag.IsFailure(o.Err, diag.Lost)
+	if lost && creating {
 		return &unknownError{fmt.Errorf("the provider did not answer: %w; look whether %s exists before anything else is done", o.Err, r.addr)}
 	}
-	if o.Lost {
+	if lost {
 		// The intent stays: the next attempt reads what is there before it goes on.
 		return &retryError{o.Err}
 	}
@@ -669,9 +670,9 @@ func (s *stepRun) conflict(err error) error {
 	return err
 }
 
-// retryable marks an error that passes, when trying again is safe.
+// retryable marks a failure that passes, when trying again is safe.
 func (s *stepRun) retryable(err error, safe bool) error {
-	if err != nil && safe && (transient(err) || throttled(err)) {
+	if safe && transient(err) {
 		return &retryError{err}
 	}
 	return err

@@ -4,16 +4,12 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
-	"github.com/hykube/hykube/internal/diag"
-	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/plan"
-	"github.com/hykube/hykube/internal/provider"
 )
 
 // TestTakingUpAStep looks at what an attempt finds in the ledger, and wants it to know what an earlier one did.
@@ -72,31 +68,6 @@ func TestTakingUpAStep(t *testing.T) {
 		err := s.checkStale(r, test.record)
 		if _, stale := errors.AsType[*staleError](err); stale != test.stale {
 			t.Errorf("%s: %v, want stale %t", name, err, test.stale)
-		}
-	}
-}
-
-func TestFailuresThatPass(t *testing.T) {
-	said := func(summary, detail string) error {
-		return &instance.DiagnosticsError{Operation: "apply", Diagnostics: diag.Diagnostics{{Severity: v1alpha1.SeverityError, Summary: summary, Detail: detail}}}
-	}
-	for name, test := range map[string]struct {
-		err                  error
-		transient, throttled bool
-	}{
-		"a status":                   {said("Creation failed", "StatusCode: 429, try later"), true, true},
-		"a number within an ID":      {said("Creation failed", "network net-74291 already exists"), false, false},
-		"words":                      {said("ThrottlingException", "Rate exceeded"), true, true},
-		"a request that took long":   {said("Creation failed", "Gateway Timeout"), true, false},
-		"a connection that ended":    {said("Creation failed", "unexpected EOF"), true, false},
-		"a word that ends like that": {said("Creation failed", "the zone or a part thereof is full"), false, false},
-		"a refusal":                  {said("Creation failed", "cidr is not valid"), false, false},
-		"a dead provider":            {&provider.UnavailableError{}, true, false},
-		"an error of ours":           {errors.New("timeout 429"), false, false},
-		"none":                       {nil, false, false},
-	} {
-		if got := []bool{transient(test.err), throttled(test.err)}; !cmp.Equal(got, []bool{test.transient, test.throttled}) {
-			t.Errorf("%s: transient and throttled %v, want %t %t", name, got, test.transient, test.throttled)
 		}
 	}
 }

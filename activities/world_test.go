@@ -358,8 +358,8 @@ type fake struct {
 	deferred map[string]bool
 	// while is called in the middle of an invocation.
 	while func()
-	// lost cuts off the answer to an invocation.
-	lost bool
+	// lost ends an invocation without an answer, and broken with an error of its stream.
+	lost, broken bool
 	// things are what can be listed, by ID. The list holds all there is to say about the one called "whole".
 	things []string
 }
@@ -469,6 +469,13 @@ func (f *fake) InvokeAction(_ context.Context, r *tfprotov6.InvokeActionRequest)
 		}
 		if f.while != nil {
 			f.while()
+		}
+		if f.broken {
+			yield(tfprotov6.InvokeActionEvent{Type: struct {
+				tfprotov6.InvokeActionEventType
+				error
+			}{error: errors.New("the stream broke")}})
+			return
 		}
 		if !f.lost {
 			yield(tfprotov6.InvokeActionEvent{Type: tfprotov6.CompletedInvokeActionEventType{Diagnostics: diags}})

@@ -32,7 +32,7 @@ type Diagnostics = []v1alpha1.Diagnostic
 
 // HasErrors says whether one of the diagnostics is an error.
 func HasErrors(ds Diagnostics) bool {
-	return slices.ContainsFunc(ds, func(d v1alpha1.Diagnostic) bool { return d.Severity == v1alpha1.SeverityError })
+	return slices.ContainsFunc(ds, isError)
 }
 
 // FromErrors turns the answers of CheckPlanned and CheckCompatible into diagnostics with the given summary.

@@ -45,7 +45,7 @@ func (a *Action) Validate(ctx context.Context, config cty.Value) (diag.Diagnosti
 	if err != nil {
 		return nil, fmt.Errorf("validate action %s: %w", a.Name, err)
 	}
-	return diagnosed("validate", resp.Diagnostics)
+	return diag.Answer("validate", resp.Diagnostics)
 }
 
 // Plan asks the provider to validate the configuration, which may hold unknown values, and whether the action can be run.
@@ -68,7 +68,7 @@ func (a *Action) Plan(ctx context.Context, config cty.Value) (diag.Diagnostics, 
 	if err != nil {
 		return diags, fmt.Errorf("plan action %s: %w", a.Name, err)
 	}
-	more, err := diagnosed("plan", resp.Diagnostics)
+	more, err := diag.Answer("plan", resp.Diagnostics)
 	diags = append(diags, more...)
 	if err != nil {
 		return diags, err
@@ -93,10 +93,13 @@ func (a *Action) Invoke(ctx context.Context, config cty.Value, progress func(str
 	stream, err := s.InvokeAction(context.WithoutCancel(ctx), &tfprotov6.InvokeActionRequest{
 		ActionType: a.Name, Config: c, ClientCapabilities: &tfprotov6.InvokeActionClientCapabilities{},
 	})
-	if err != nil {
-		return nil, fmt.Errorf("invoke action %s: %w", a.Name, err)
+	lost := func(err error) error {
+		return &diag.Failure{Kind: diag.Lost, Operation: "invoke action " + a.Name, Cause: err}
 	}
-	var diags diag.Diagnostics
+	if err != nil {
+		return nil, lost(err)
+	}
+	var said []*tfprotov6.Diagnostic
 	completed := 0
 	for event := range stream.Events {
 		switch e := event.Type.(type) {
@@ -106,14 +109,14 @@ func (a *Action) Invoke(ctx context.Context, config cty.Value, progress func(str
 			}
 		case tfprotov6.CompletedInvokeActionEventType:
 			completed++
-			diags = append(diags, diag.FromProto(e.Diagnostics)...)
+			said = append(said, e.Diagnostics...)
+		case error: // the stream broke
+			return diag.FromProto(said), lost(e)
 		}
 	}
-	switch {
-	case diag.HasErrors(diags):
-		return diags, &DiagnosticsError{"invoke", diags}
-	case completed != 1:
-		return diags, fmt.Errorf("invoke action %s: the provider said %d times that it is complete, and it must be once, which is a bug of the provider; look at the infrastructure to see what it did", a.Name, completed)
+	diags, err := diag.Answer("invoke", said)
+	if err == nil && completed != 1 {
+		err = lost(fmt.Errorf("the provider said %d times that it is complete, and it must be once, which is a bug of the provider; look at the infrastructure to see what it did", completed))
 	}
-	return diags, nil
+	return diags, err
 }

@@ -18,15 +18,13 @@ import (
 type Outcome struct {
 	// State is what is there now, as far as is known. It must be saved even when there is an error.
 	State State
-	// Err is what went wrong: a *DiagnosticsError when the provider said so.
+	// Err is what went wrong: a *diag.Failure when the provider said so, or when its answer never came.
 	Err         error
 	Diagnostics diag.Diagnostics
 	// Quarantine is the provider's answer when it could not be taken for a state, and State is the one from before; nil
 	// otherwise. It must be kept for a person to look at: after a create it is all that is known of what was made. It is byte for
 	// byte what came, but for write-only values, which are never stored.
 	Quarantine []byte
-	// Lost is true when the provider's answer never came: nobody knows what happened.
-	Lost bool
 }
 
 // Apply makes a planned change: a create when prior is null, a delete when the planned value is, else an update.
@@ -45,7 +43,7 @@ func (t *Type) Apply(ctx context.Context, prior State, p *Planned, config cty.Va
 	}
 	resp, err := t.Provider.ApplyResourceChange(context.WithoutCancel(ctx), req)
 	if err != nil {
-		return Outcome{State: prior, Err: fmt.Errorf("apply %s: %w", t.Name, err), Lost: true}
+		return Outcome{State: prior, Err: &diag.Failure{Kind: diag.Lost, Operation: "apply " + t.Name, Cause: err}}
 	}
 	return a.outcome(resp)
 }
@@ -100,7 +98,7 @@ func (a *application) request(prior, planned, config cty.Value) (*tfprotov6.Appl
 func (a *application) outcome(resp *tfprotov6.ApplyResourceChangeResponse) Outcome {
 	t := a.t
 	o := Outcome{State: a.prior}
-	o.Diagnostics, o.Err = diagnosed("apply", resp.Diagnostics)
+	o.Diagnostics, o.Err = diag.Answer("apply", resp.Diagnostics)
 	value, err := t.decode(resp.NewState) // without a state the value is null
 	if err != nil {
 		o.Quarantine = rawBytes(resp.NewState)

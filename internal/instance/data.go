@@ -41,7 +41,7 @@ func (d *DataSource) Validate(ctx context.Context, config cty.Value) (diag.Diagn
 	if err != nil {
 		return nil, fmt.Errorf("validate data source %s: %w", d.Name, err)
 	}
-	return diagnosed("validate", resp.Diagnostics)
+	return diag.Answer("validate", resp.Diagnostics)
 }
 
 // Read asks the provider to validate the configuration, which must be wholly known, and for what it stands for. The
@@ -67,7 +67,7 @@ func (d *DataSource) Read(ctx context.Context, config cty.Value) (cty.Value, dia
 	if err != nil {
 		return cty.NilVal, diags, fmt.Errorf("read data source %s: %w", d.Name, err)
 	}
-	more, err := diagnosed("read", resp.Diagnostics)
+	more, err := diag.Answer("read", resp.Diagnostics)
 	diags = append(diags, more...)
 	if err != nil {
 		return cty.NilVal, diags, err

@@ -43,7 +43,7 @@ func (e *Ephemeral) Validate(ctx context.Context, config cty.Value) (diag.Diagno
 	if err != nil {
 		return nil, fmt.Errorf("validate ephemeral resource %s: %w", e.Name, err)
 	}
-	return diagnosed("validate", resp.Diagnostics)
+	return diag.Answer("validate", resp.Diagnostics)
 }
 
 // Unopened is what is known of an ephemeral resource that cannot be opened yet: its configuration, and unknown values
@@ -71,7 +71,7 @@ func (e *Ephemeral) Open(ctx context.Context, config cty.Value) (*Opened, diag.D
 	if err != nil {
 		return nil, diags, fmt.Errorf("open ephemeral resource %s: %w", e.Name, err)
 	}
-	more, err := diagnosed("open", resp.Diagnostics)
+	more, err := diag.Answer("open", resp.Diagnostics)
 	diags = append(diags, more...)
 	if err != nil {
 		return nil, diags, err
@@ -154,7 +154,7 @@ func (o *Opened) renew() (next time.Time, err error) {
 	if err != nil {
 		return time.Time{}, fmt.Errorf("renew ephemeral resource %s: %w", o.of.Name, err)
 	}
-	if _, err := diagnosed("renew", resp.Diagnostics); err != nil {
+	if _, err := diag.Answer("renew", resp.Diagnostics); err != nil {
 		return time.Time{}, err
 	}
 	o.mu.Lock()
@@ -184,7 +184,7 @@ func (o *Opened) Close(ctx context.Context) error {
 		if err != nil {
 			err = fmt.Errorf("close ephemeral resource %s: %w", o.of.Name, err)
 		} else {
-			_, err = diagnosed("close", resp.Diagnostics)
+			_, err = diag.Answer("close", resp.Diagnostics)
 		}
 		o.closed = errors.Join(o.renewal, err)
 	})

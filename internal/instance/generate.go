@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/internal/schema"
 
@@ -30,7 +31,7 @@ func (t *Type) GenerateConfig(ctx context.Context, s State) (cty.Value, error) {
 	if err != nil {
 		return cty.NilVal, fmt.Errorf("generate configuration of %s: %w", t.Name, err)
 	}
-	if _, err := diagnosed("generate configuration", resp.Diagnostics); err != nil {
+	if _, err := diag.Answer("generate configuration", resp.Diagnostics); err != nil {
 		return cty.NilVal, err
 	}
 	config, err := t.decode(resp.Config)

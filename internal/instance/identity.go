@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/schema"
 
@@ -71,7 +72,7 @@ func (t *Type) loadIdentity(ctx context.Context, rec *ledger.State) (cty.Value, 
 	if err != nil {
 		return cty.NilVal, fmt.Errorf("upgrade identity of %s: %w", t.Name, err)
 	}
-	if _, err := diagnosed("upgrade identity", resp.Diagnostics); err != nil {
+	if _, err := diag.Answer("upgrade identity", resp.Diagnostics); err != nil {
 		return cty.NilVal, err
 	}
 	return t.takeKnownIdentity("upgrade identity", resp.UpgradedIdentity)

@@ -45,7 +45,7 @@ func (t *Type) Import(ctx context.Context, by ImportBy) (State, diag.Diagnostics
 	if err != nil {
 		return State{}, nil, fmt.Errorf("import %s: %w", t.Name, err)
 	}
-	diags, err := diagnosed("import", resp.Diagnostics)
+	diags, err := diag.Answer("import", resp.Diagnostics)
 	if err != nil {
 		return State{}, diags, err
 	}
@@ -151,7 +151,7 @@ func (t *Type) Move(ctx context.Context, from MoveSource) (State, diag.Diagnosti
 	if err != nil {
 		return State{}, nil, fmt.Errorf("move %s to %s: %w", from.TypeName, t.Name, err)
 	}
-	diags, err := diagnosed("move", resp.Diagnostics)
+	diags, err := diag.Answer("move", resp.Diagnostics)
 	if err != nil {
 		return State{}, diags, err
 	}

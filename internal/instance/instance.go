@@ -7,10 +7,6 @@
 package instance
 
 import (
-	"fmt"
-
-	"github.com/hykube/hykube/api/v1alpha1"
-	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/schema"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
@@ -73,27 +69,6 @@ func (s State) Exists() bool { return s.Value != cty.NilVal && !s.Value.IsNull()
 
 // Null is the state of nothing.
 func (t *Type) Null() State { return State{Value: cty.NullVal(t.Schema.Block.ImpliedType())} }
-
-// DiagnosticsError is an error that a provider returned, whole.
-type DiagnosticsError struct {
-	// Operation is what the provider was asked for, such as "read".
-	Operation string
-	// Diagnostics hold at least one error.
-	Diagnostics diag.Diagnostics
-}
-
-func (e *DiagnosticsError) Error() string {
-	for _, d := range e.Diagnostics {
-		if d.Severity != v1alpha1.SeverityError {
-			continue
-		}
-		if d.Detail == "" {
-			return fmt.Sprintf("%s: %s", e.Operation, d.Summary)
-		}
-		return fmt.Sprintf("%s: %s: %s", e.Operation, d.Summary, d.Detail)
-	}
-	return e.Operation + ": refused without a reason"
-}
 
 // DeferredError says that the provider puts a call off, and why. Only a caller that allows it ever gets one.
 type DeferredError struct {

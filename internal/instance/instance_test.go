@@ -12,6 +12,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/schema"
@@ -168,7 +169,7 @@ func TestApplyWithoutAnAnswerIsLost(t *testing.T) {
 	}}
 	ty := newType(t, s)
 	o := ty.Apply(t.Context(), ty.Null(), &Planned{Value: thing(cty.UnknownVal(cty.String), str("a"))}, thing(null, str("a")))
-	if !o.Lost || o.Err == nil {
+	if !diag.IsFailure(o.Err, diag.Lost) {
 		t.Errorf("got %+v, want lost", o)
 	}
 }

@@ -91,7 +91,7 @@ func (l *List) start(ctx context.Context, config cty.Value, limit int64, include
 	if err != nil {
 		return nil, nil, fmt.Errorf("validate list %s: %w", l.Name, err)
 	}
-	diags, err := diagnosed("validate", resp.Diagnostics)
+	diags, err := diag.Answer("validate", resp.Diagnostics)
 	if err != nil {
 		return nil, diags, err
 	}
@@ -105,7 +105,7 @@ func (l *List) start(ctx context.Context, config cty.Value, limit int64, include
 func (l *List) take(r tfprotov6.ListResourceResult, includeResource bool) (Found, error) {
 	f := Found{DisplayName: r.DisplayName}
 	var err error
-	if f.Diagnostics, err = diagnosed("list", r.Diagnostics); err != nil {
+	if f.Diagnostics, err = diag.Answer("list", r.Diagnostics); err != nil {
 		return f, err
 	}
 	if f.Identity, err = l.Type.takeKnownIdentity("list", r.Identity); err != nil {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/schema"
 
@@ -40,7 +41,7 @@ func (t *Type) Load(ctx context.Context, rec *ledger.State) (State, error) {
 	if err != nil {
 		return State{}, fmt.Errorf("upgrade state of %s: %w", t.Name, err)
 	}
-	if _, err := diagnosed("upgrade state", resp.Diagnostics); err != nil {
+	if _, err := diag.Answer("upgrade state", resp.Diagnostics); err != nil {
 		return State{}, err
 	}
 	v, err := t.decode(resp.UpgradedState)

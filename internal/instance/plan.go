@@ -126,7 +126,7 @@ func (t *Type) Validate(ctx context.Context, config cty.Value) (diag.Diagnostics
 	if err != nil {
 		return nil, fmt.Errorf("validate %s: %w", t.Name, err)
 	}
-	return diagnosed("validate", resp.Diagnostics)
+	return diag.Answer("validate", resp.Diagnostics)
 }
 
 // planOnce makes one call to plan. private is what the provider gets as the prior private data. Without check only those
@@ -142,7 +142,7 @@ func (t *Type) planOnce(ctx context.Context, prior State, private []byte, config
 	if err != nil {
 		return nil, nil, fmt.Errorf("plan %s: %w", t.Name, err)
 	}
-	diags, err := diagnosed("plan", resp.Diagnostics)
+	diags, err := diag.Answer("plan", resp.Diagnostics)
 	if err != nil {
 		return nil, diags, err
 	}
@@ -244,7 +244,7 @@ func (t *Type) PlanDelete(ctx context.Context, prior State, planned []byte) (*Pl
 	if err != nil {
 		return nil, nil, fmt.Errorf("plan destroy of %s: %w", t.Name, err)
 	}
-	diags, err := diagnosed("plan destroy", resp.Diagnostics)
+	diags, err := diag.Answer("plan destroy", resp.Diagnostics)
 	if err != nil {
 		return nil, diags, err
 	}

@@ -34,7 +34,7 @@ func (t *Type) Read(ctx context.Context, s State) (State, diag.Diagnostics, erro
 	if err != nil {
 		return s, nil, fmt.Errorf("read %s: %w", t.Name, err)
 	}
-	diags, err := diagnosed("read", resp.Diagnostics)
+	diags, err := diag.Answer("read", resp.Diagnostics)
 	if err != nil {
 		return s, diags, err
 	}

@@ -49,15 +49,6 @@ func encodeMeta(meta cty.Value, block *schema.Block) (*tfprotov6.DynamicValue, e
 // none says whether a value that may be left out was.
 func none(v cty.Value) bool { return v == cty.NilVal || v.IsNull() }
 
-// diagnosed splits what a provider said from the error that is in it, if there is one.
-func diagnosed(operation string, ds []*tfprotov6.Diagnostic) (diag.Diagnostics, error) {
-	diags := diag.FromProto(ds)
-	if diag.HasErrors(diags) {
-		return diags, &DiagnosticsError{operation, diags}
-	}
-	return diags, nil
-}
-
 // deferred is the error that a put off answer is: what the caller can handle, or a bug of the provider.
 func deferred(operation, name string, d *tfprotov6.Deferred, allowed bool) error {
 	if d == nil {
@@ -87,5 +78,5 @@ func brokenWord(operation, typeName, what string, errs []error) error {
 	for _, e := range errs {
 		d[0].Detail += "\n  - " + e.Error()
 	}
-	return &DiagnosticsError{operation, d}
+	return &diag.Failure{Operation: operation, Diagnostics: d}
 }

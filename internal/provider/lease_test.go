@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/schema"
@@ -210,7 +211,7 @@ func TestInvokeOfALostProcess(t *testing.T) {
 	l := acquire(t, newPool(t, PoolConfig{}), tinyPackage(t), Configuration{Key: "none"})
 	a := instance.Action{Name: "tiny_poke", Schema: l.Schema.Actions["tiny_poke"], Provider: l}
 	_, err := a.Invoke(t.Context(), object("times", cty.NumberIntVal(13)), nil)
-	if err == nil || !strings.Contains(err.Error(), "cut off") || !strings.Contains(err.Error(), "unlucky") {
+	if !diag.IsFailure(err, diag.Lost) || !strings.Contains(err.Error(), "unlucky") {
 		t.Errorf("got %v, want what the process said when it died", err)
 	}
 }

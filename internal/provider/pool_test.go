@@ -21,6 +21,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/schema"
 )
 
@@ -352,8 +353,8 @@ func TestPoolRestartsWhatDied(t *testing.T) {
 	}
 	err := <-inFlight
 	lost, ok := errors.AsType[*UnavailableError](err)
-	if !ok || !strings.Contains(lost.Reason, "killed") {
-		t.Errorf("call in flight: %v, want an UnavailableError that says killed", err)
+	if !ok || !strings.Contains(lost.Reason, "killed") || !diag.IsFailure(err, diag.Unreachable) {
+		t.Errorf("call in flight: %v, want an unreachable provider, with an UnavailableError that says killed", err)
 	}
 	l.Release()
 	l = acquire(t, p, pkg, c)

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/zclconf/go-cty/cty"
+
+	"github.com/hykube/hykube/internal/diag"
 )
 
 // TestApply breaks the rules of PROVIDER_CLIENT 4.4 one by one. What is left behind counts as much as the error.
@@ -98,7 +100,7 @@ func TestApply(t *testing.T) {
 			if strings.Contains(string(o.Quarantine), "leaked") {
 				t.Error("a write-only value is kept")
 			}
-			if o.Lost {
+			if diag.IsFailure(o.Err, diag.Lost) {
 				t.Error("the outcome is called lost although an answer came")
 			}
 			if o.State.Exists() {

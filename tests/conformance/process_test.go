@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/provider"
 	"github.com/hykube/hykube/tests/conformance/cloud"
@@ -42,8 +43,8 @@ func TestKilled(t *testing.T) {
 			p := s.plan(prior, c)
 			s.command(tc.behaviour)
 			o := s.Type.Apply(t.Context(), prior, p, c.Written)
-			if _, ok := errors.AsType[*provider.UnavailableError](o.Err); !ok || !o.Lost {
-				t.Errorf("lost is %t, error %v", o.Lost, o.Err)
+			if _, ok := errors.AsType[*provider.UnavailableError](o.Err); !ok || !diag.IsFailure(o.Err, diag.Lost) {
+				t.Errorf("lost is %t, error %v", diag.IsFailure(o.Err, diag.Lost), o.Err)
 			}
 			if o.State.Exists() != tc.update || o.State.Tainted {
 				t.Errorf("%s: state %+v", tc.reason, o.State)
@@ -64,7 +65,7 @@ func TestKilled(t *testing.T) {
 		s := about(t, ownWorld(t, "conform6", cloud.Options{}), "conform6_thing")
 		s.command("plan-crash")
 		_, _, err := s.Type.Plan(t.Context(), s.Type.Null(), s.config(nil), false)
-		if _, ok := errors.AsType[*provider.UnavailableError](err); !ok {
+		if !diag.IsFailure(err, diag.Unreachable) {
 			t.Errorf("error %v", err)
 		}
 	})
@@ -77,8 +78,8 @@ func TestKilled(t *testing.T) {
 		p, err := os.FindProcess(s.calls("ApplyResourceChange")[0].PID)
 		must(t, err)
 		must(t, p.Kill())
-		if o := <-done; !o.Lost || o.State.Exists() {
-			t.Errorf("lost is %t, error %v", o.Lost, o.Err)
+		if o := <-done; !diag.IsFailure(o.Err, diag.Lost) || o.State.Exists() {
+			t.Errorf("lost is %t, error %v", diag.IsFailure(o.Err, diag.Lost), o.Err)
 		}
 	})
 }
@@ -121,8 +122,8 @@ func TestStop(t *testing.T) {
 		cancel()
 		o := stopped(t, done)
 		// The call itself was not cut off: its answer came.
-		if o.Lost || !o.State.Exists() || !o.State.Tainted {
-			t.Errorf("lost is %t, state %+v", o.Lost, o.State)
+		if diag.IsFailure(o.Err, diag.Lost) || !o.State.Exists() || !o.State.Tainted {
+			t.Errorf("lost is %t, state %+v", diag.IsFailure(o.Err, diag.Lost), o.State)
 		}
 		refused(t, o.Err, "Stopped")
 		if n := len(w.calls(t, "StopProvider", "")); n != 1 {

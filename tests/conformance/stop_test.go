@@ -5,6 +5,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/provider"
 	"github.com/hykube/hykube/tests/conformance/cloud"
@@ -45,7 +46,7 @@ func TestStopOfALease(t *testing.T) {
 	}
 	o := <-ended
 	refused(t, o.Err, "Stopped")
-	if o.Lost || !o.State.Exists() || !o.State.Tainted {
+	if diag.IsFailure(o.Err, diag.Lost) || !o.State.Exists() || !o.State.Tainted {
 		t.Errorf("4.4/4: what was made until then: %+v", o)
 	}
 	if n := len(s.world.calls(t, "StopProvider", "")); n != 1 {

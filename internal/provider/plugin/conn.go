@@ -7,6 +7,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/hykube/hykube/internal/diag"
 )
 
 var _ grpc.ClientConnInterface = (*Process)(nil)
@@ -25,7 +27,7 @@ func (p *Process) NewStream(ctx context.Context, desc *grpc.StreamDesc, method s
 	return s, p.Explain(ctx, err)
 }
 
-// Explain turns the failure of a connection into an *UnavailableError; whoever reads from a stream calls it for what that
+// Explain turns the failure of a connection into a *diag.Failure, with an *UnavailableError as its cause; whoever reads from a stream calls it for what that
 // returns.
 func (p *Process) Explain(ctx context.Context, err error) error {
 	if err == nil {
@@ -36,7 +38,7 @@ func (p *Process) Explain(ctx context.Context, err error) error {
 		if reason == "" {
 			reason = firstLine(status.Convert(err).Message())
 		}
-		return &UnavailableError{Provider: p.spec.Name, Reason: reason, Stderr: p.child.lastLines()}
+		return &diag.Failure{Kind: diag.Unreachable, Cause: &UnavailableError{Provider: p.spec.Name, Reason: reason, Stderr: p.child.lastLines()}}
 	}
 	return err
 }

@@ -37,7 +37,7 @@ func (c *Client) PlanAction(ctx context.Context, req *tfprotov6.PlanActionReques
 
 // InvokeAction runs an action, when its events are ranged over, once. It touches infrastructure, so it is not cut off when
 // ctx is cancelled, see apply, nor when nobody listens to its progress any more. The last event is the one and only
-// completion; a stream that is lost before ends in a completion that says so.
+// completion; a stream that is lost before ends in an event that is an error.
 func (c *Client) InvokeAction(ctx context.Context, req *tfprotov6.InvokeActionRequest) (*tfprotov6.InvokeActionServerStream, error) {
 	events := func(yield func(tfprotov6.InvokeActionEvent) bool) {
 		listening := true
@@ -76,19 +76,26 @@ func (c *Client) InvokeAction(ctx context.Context, req *tfprotov6.InvokeActionRe
 		if !listening {
 			return
 		}
-		out := tfprotov6.CompletedInvokeActionEventType{Diagnostics: fromDiagnostics(done.GetDiagnostics())}
-		switch {
-		case err != nil && done == nil:
-			out.Diagnostics = append(out.Diagnostics, lostDiagnostic("Run action", err))
-		case err != nil:
+		if done == nil {
+			if err == nil {
+				err = errors.New("the provider ended without saying that the action is complete, which is a bug of the provider; look at the infrastructure to see what it did")
+			}
+			yield(tfprotov6.InvokeActionEvent{Type: brokenStream{error: err}})
+			return
+		}
+		out := tfprotov6.CompletedInvokeActionEventType{Diagnostics: fromDiagnostics(done.Diagnostics)}
+		if err != nil {
 			out.Diagnostics = append(out.Diagnostics, &tfprotov6.Diagnostic{
 				Severity: tfprotov6.DiagnosticSeverityWarning, Summary: "Run action: the provider broke the protocol", Detail: err.Error(),
 			})
-		case done == nil:
-			out.Diagnostics = append(out.Diagnostics, lostDiagnostic("Run action",
-				errors.New("the provider ended without saying that the action is complete, which is a bug of the provider; look at the infrastructure to see what it did")))
 		}
 		yield(tfprotov6.InvokeActionEvent{Type: out})
 	}
 	return &tfprotov6.InvokeActionServerStream{Events: events}, nil
+}
+
+// brokenStream is the event of an action whose stream broke before it was complete: what the action did is not known.
+type brokenStream struct {
+	tfprotov6.InvokeActionEventType
+	error
 }

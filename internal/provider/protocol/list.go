@@ -3,7 +3,6 @@ package protocol
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
@@ -34,7 +33,7 @@ func (c *Client) ListResource(ctx context.Context, req *tfprotov6.ListResourceRe
 			TypeName: req.TypeName, Config: toValue(req.Config), IncludeResourceObject: req.IncludeResource, Limit: req.Limit,
 		})
 		if err != nil {
-			yield(tfprotov6.ListResourceResult{Diagnostics: []*tfprotov6.Diagnostic{lostDiagnostic("List resources", err)}})
+			yield(brokenList(err))
 			return
 		}
 		defer s.close()
@@ -44,7 +43,7 @@ func (c *Client) ListResource(ctx context.Context, req *tfprotov6.ListResourceRe
 				return
 			}
 			if err != nil {
-				yield(tfprotov6.ListResourceResult{Diagnostics: []*tfprotov6.Diagnostic{lostDiagnostic("List resources", err)}})
+				yield(brokenList(err))
 				return
 			}
 			if e.GetIdentity().GetIdentityData() != nil {
@@ -61,13 +60,9 @@ func (c *Client) ListResource(ctx context.Context, req *tfprotov6.ListResourceRe
 	return &tfprotov6.ListResourceServerStream{Results: results}, nil
 }
 
-// CutOff ends the summary of the diagnostic that stands for a stream which was lost: what the provider did, or would have
-// said, is not known.
-const CutOff = ": the provider's answer was cut off"
-
-// lostDiagnostic is the failure of a call where an error has no other way to the caller.
-func lostDiagnostic(summary string, err error) *tfprotov6.Diagnostic {
-	return &tfprotov6.Diagnostic{
-		Severity: tfprotov6.DiagnosticSeverityError, Summary: summary + CutOff, Detail: fmt.Sprint(err),
-	}
+// brokenList is a call that failed, where an error has no other way to the caller.
+func brokenList(err error) tfprotov6.ListResourceResult {
+	return tfprotov6.ListResourceResult{Diagnostics: []*tfprotov6.Diagnostic{{
+		Severity: tfprotov6.DiagnosticSeverityError, Summary: "List resources: the provider's answer was cut off", Detail: err.Error(),
+	}}}
 }

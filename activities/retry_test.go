@@ -1,0 +1,63 @@
+package activities
+
+import (
+	"testing"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+// TestRetries counts the calls that change infrastructure. A create is made again only when the provider's API turned it away, and
+// nothing is tried for ever.
+func TestRetries(t *testing.T) {
+	const throttled = "says 429 Too Many Requests"
+	for name, tc := range map[string]struct {
+		// verb is the call that fails, and fails the number of times that it does.
+		verb, fault string
+		fails       int
+		calls       int
+		state       v1alpha1.ChangeState
+	}{
+		"a create that is throttled for a while":  {"create", throttled, 2, 3, v1alpha1.ChangeDone},
+		"a create that is always throttled":       {"create", throttled, 99, attempts, v1alpha1.ChangeFailed},
+		"a create that timed out":                 {"create", "says timeout", 99, 1, v1alpha1.ChangeFailed},
+		"a create whose timeouts are refused":     {"create", `says Unsupported block type "timeouts"`, 99, 1, v1alpha1.ChangeFailed},
+		"a create that met a failing server":      {"create", "says 503 Service Unavailable", 99, 1, v1alpha1.ChangeFailed},
+		"a create whose answer is lost":           {"create", "lost", 99, 1, v1alpha1.ChangeUnknown},
+		"an update that is throttled for a while": {"update", throttled, 2, 3, v1alpha1.ChangeDone},
+		"an update that is always throttled":      {"update", throttled, 99, attempts, v1alpha1.ChangeFailed},
+		"an update whose timeouts are refused":    {"update", `says Unsupported block type "timeouts"`, 99, 1, v1alpha1.ChangeFailed},
+		"an update whose answers are lost":        {"update", "lost", 99, attempts, v1alpha1.ChangeFailed},
+		"a delete whose answer is lost":           {"delete", "lost", 1, 2, v1alpha1.ChangeDone},
+		"a delete that is always throttled":       {"delete", throttled, 99, attempts, v1alpha1.ChangeFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tn := newCrashScenario(t)
+			tn.put("test-thing/a", m{"name": "a", "size": "1"}, nil)
+			if tc.verb != "create" {
+				tn.apply()
+			}
+			switch tc.verb {
+			case "update":
+				tn.put("test-thing/a", m{"name": "a", "size": "2"}, nil)
+			case "delete":
+				tn.delete("test-thing/a")
+			}
+			call := tc.verb + " a"
+			for range tc.fails {
+				tn.cloud.faults[call] = append(tn.cloud.faults[call], tc.fault)
+			}
+			po := tn.apply()
+			calls := tc.fails - len(tn.cloud.faults[call])
+			if tc.state == v1alpha1.ChangeDone {
+				calls++
+			}
+			c, err := tn.Ledger.Change(t.Context(), po.UID, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if calls != tc.calls || c.State != tc.state {
+				t.Errorf("%d calls and the change is %s, want %d and %s: %v", calls, c.State, tc.calls, tc.state, c.Diagnostics)
+			}
+		})
+	}
+}

@@ -1,0 +1,92 @@
+package diag
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+)
+
+// TestAnswer wants a throttled call recognised in the words of well-known APIs, and nothing else taken for one: a create that was
+// throttled is made again.
+func TestAnswer(t *testing.T) {
+	said := func(texts ...string) []*tfprotov6.Diagnostic {
+		var ds []*tfprotov6.Diagnostic
+		for _, text := range texts {
+			ds = append(ds, &tfprotov6.Diagnostic{Severity: tfprotov6.DiagnosticSeverityError, Summary: "Creation failed", Detail: text})
+		}
+		return ds
+	}
+	for _, text := range []string{
+		"operation error EC2: RunInstances, https response error StatusCode: 429, RequestID: 1f",
+		"operation error SSM: PutParameter, api error ThrottlingException: Rate exceeded",
+		"api error Throttling: Rate exceeded",
+		"api error RequestLimitExceeded: Request limit exceeded.",
+		"api error SlowDown: Please reduce your request rate.",
+		`StatusCode=429 -- Original Error: autorest/azure: Service returned an error. Status=429 Code="TooManyRequests"`,
+		"unexpected status 429 (429 Too Many Requests) with error: the request was throttled",
+		"googleapi: Error 429: Quota exceeded for quota metric 'Read requests', rateLimitExceeded",
+		"googleapi: Error 403: Rate Limit Exceeded, rateLimitExceeded",
+		"Expected HTTP response code [201] when accessing [POST https://nova/servers], but got 429 instead",
+		"POST https://api.example.com/v2/droplets: 429 API Rate limit exceeded.",
+		"limit reached (rate_limit_exceeded)",
+		"the server has received too many requests and has asked us to try again later",
+		"HTTP/1.1 429",
+	} {
+		if _, err := Answer("create", said(text)); !IsFailure(err, Throttled) {
+			t.Errorf("%q is not taken for throttling", text)
+		}
+	}
+	for _, text := range []string{
+		"timeout",
+		"timed out after 20m waiting for the instance to become ready",
+		`Unsupported block type: Blocks of type "timeouts" are not expected here.`,
+		"Gateway Timeout",
+		"dial tcp: connection refused",
+		"unexpected EOF",
+		"503 Service Unavailable",
+		"500 Internal Server Error",
+		"network net-74291 already exists",
+		"VLAN 429 is in use",
+		"port 429 is reserved",
+		"cidr is not valid",
+		"throttling_burst_limit must be at least 1",
+		"the attribute throttled must be a boolean",
+		`Invalid block "throttle_settings": rate_limit must be positive`,
+		"a rule with the name rate-limit exists already",
+		"max_rate exceeded: the plan allows 10",
+		"VpcLimitExceeded: the maximum number of VPCs has been reached",
+		"too many requests_per_second: at most 100",
+		"slow_down_seconds is not a number",
+	} {
+		if _, err := Answer("create", said(text)); !IsFailure(err, Refused) {
+			t.Errorf("%q is taken for something else than a refusal", text)
+		}
+	}
+	if _, err := Answer("create", said("429 Too Many Requests", "the volume was created and could not be attached")); !IsFailure(err, Refused) {
+		t.Error("an answer with another error is taken for throttling")
+	}
+	warning := said("429 Too Many Requests")
+	warning[0].Severity = tfprotov6.DiagnosticSeverityWarning
+	if _, err := Answer("create", append(warning, said("no")...)); !IsFailure(err, Refused) {
+		t.Error("a warning is taken for throttling")
+	}
+	if diags, err := Answer("create", warning); err != nil || len(diags) != 1 {
+		t.Errorf("a warning alone: %v, %v", diags, err)
+	}
+}
+
+func TestIsFailure(t *testing.T) {
+	lost := &Failure{Kind: Lost, Operation: "apply sim_disk", Cause: &Failure{Kind: Unreachable, Cause: errors.New("killed")}}
+	wrapped := fmt.Errorf("step: %w", lost)
+	if !IsFailure(wrapped, Unreachable, Lost) || IsFailure(wrapped, Unreachable) {
+		t.Error("the outer failure does not decide")
+	}
+	if IsFailure(errors.New("429 Too Many Requests"), Refused, Throttled) || IsFailure(nil, Refused) {
+		t.Error("an error that is no failure has a kind")
+	}
+	if got, want := wrapped.Error(), "step: apply sim_disk: killed"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
