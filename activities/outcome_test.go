@@ -364,3 +364,16 @@ func TestAPlanGivesUpAsking(t *testing.T) {
 		}
 	})
 }
+
+// TestALostCreateIsNotPlannedAgain makes a plan after the answer to a create was lost: a person has to look first.
+func TestALostCreateIsNotPlannedAgain(t *testing.T) {
+	tn := newCrashScenario(t)
+	tn.says(nil, func(*tfprotov6.ApplyResourceChangeResponse) error { return errors.New("connection lost") })
+	things("a")(tn)
+	tn.apply()
+	next := tn.newRun()
+	tn.until(next, approving)
+	if c := tn.changeOf(next, 0); c.State != v1alpha1.ChangeFailed || c.Action == v1alpha1.ActionCreate {
+		t.Errorf("the next plan would %s, in the state %s", c.Action, c.State)
+	}
+}

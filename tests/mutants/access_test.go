@@ -14,5 +14,5 @@ var accessMutants = []mutant{
 	{"A token that was taken out of the file stays valid.", "server/access/tokens.go",
 		"\tt.current.Store(next)\n", "\t_ = next\n", "TestTokenFileIsReadAgain"},
 	{"An authority is used with a key that is another's.", "server/access/authority.go",
-		"!ok || !public.Equal(cert.PublicKey) {", "!ok || public == nil {", "TestDamagedAuthority"},
+		"!ok || !public.Equal(cert.PublicKey) {", "!ok || public == nil {", "TestAuthorityNeedsItsOwnKey"},
 }
