@@ -329,7 +329,7 @@ func (a *Activities) Finish(ctx context.Context, f workflows.Finish) (workflows.
 	if err != nil {
 		return workflows.Finished{}, err
 	}
-	if po.Status.FinishedAt != nil && po.Status.Progress == nil {
+	if po.Ended() && po.Status.Progress == nil {
 		return workflows.Finished{Outcome: workflows.OutcomeRefused}, nil
 	}
 	work, err := a.loadWork(ctx, po.UID)

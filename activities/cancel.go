@@ -206,7 +206,7 @@ func (s *cancelWatcher) reportWaiting(u *activePlan, asked time.Time) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	err := s.plans.UpdateStatus(ctx, u.plan.Namespace, u.plan.Name, uidOf(u.plan), func(st *v1alpha1.PlanStatus) {
-		if st.FinishedAt == nil {
+		if !st.Ended() {
 			condition.Reconciling(&st.Conditions, u.generation, v1alpha1.ReasonCancelling, text)
 		}
 	})

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/provider"
 	"github.com/hykube/hykube/workflows"
@@ -357,7 +358,7 @@ func TestAPlanGivesUpAsking(t *testing.T) {
 			if asked++; asked > attempts {
 				return errors.New("asked once more")
 			}
-			return &provider.UnavailableError{}
+			return &diag.Failure{Kind: diag.Unreachable, Cause: &provider.UnavailableError{}}
 		})
 		if _, lost := errors.AsType[*provider.UnavailableError](err); !lost || asked != attempts {
 			t.Errorf("asked %d times: %v", asked, err)

@@ -76,7 +76,7 @@ func (p *progress) publish(plan workflows.Plan) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	err := p.plans.UpdateStatus(ctx, plan.Namespace, plan.Name, uidOf(plan), func(s *v1alpha1.PlanStatus) {
-		if s.FinishedAt == nil {
+		if !s.Ended() {
 			s.Progress = &counts
 		}
 	})

@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -168,6 +169,18 @@ type AutomaticApproval struct {
 // ApprovesItself says whether a plan is applied as soon as it is made.
 func (p *Plan) ApprovesItself() bool {
 	return p.Status.AutomaticApproval != nil && p.Status.AutomaticApproval.Granted
+}
+
+// Ended says whether nothing will be done for a plan any more: it was applied, it failed, there was nothing to do, or it was discarded,
+// cancelled or superseded. A plan with blocked changes waits for a decision.
+func (p *Plan) Ended() bool { return p.Status.Ended() }
+
+// Ended is the Ended of the plan with the status. The finish time follows a moment later when a plan ends without being applied, since
+// the server writes to its objects first.
+func (s *PlanStatus) Ended() bool {
+	stalled := meta.FindStatusCondition(s.Conditions, ConditionStalled)
+	return s.FinishedAt != nil || meta.IsStatusConditionTrue(s.Conditions, ConditionReady) ||
+		stalled != nil && stalled.Status == metav1.ConditionTrue && stalled.Reason != ReasonBlocked
 }
 
 // Identity is who did something, as the server's authentication saw them.

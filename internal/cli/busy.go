@@ -92,7 +92,7 @@ func (j *planAndApply) nameOf(ctx context.Context, namespace string, ref v1alpha
 func (j *planAndApply) awaitEnd(ctx context.Context, namespace, name string, ref v1alpha1.PlanReference, left time.Duration) error {
 	p := &v1alpha1.Plan{}
 	err := j.hykube.Get().Namespace(namespace).Resource("plans").Name(name).Do(ctx).Into(p)
-	if apierrors.IsNotFound(err) || err == nil && (p.UID != ref.UID || finished(p)) {
+	if apierrors.IsNotFound(err) || err == nil && (p.UID != ref.UID || p.Ended()) {
 		return nil
 	}
 	if err != nil {
@@ -109,7 +109,7 @@ func (j *planAndApply) awaitEnd(ctx context.Context, namespace, name string, ref
 			if !ok || e.err != nil {
 				return e.err // who asks again sees whether the time is over, or the plan gone
 			}
-			if finished(e.plan) {
+			if e.plan.Ended() {
 				return nil
 			}
 		case <-stop:

@@ -31,7 +31,7 @@ The plan is cancelled when the last answer is there. Until then it is cancelling
 waits for.`,
 		Example:           `  kubectl hykube cancel apply-x7k2d`,
 		Args:              onePlan,
-		ValidArgsFunction: completePlans(s, unfinished),
+		ValidArgsFunction: completePlans(s, func(p *v1alpha1.Plan) bool { return !p.Ended() }),
 		RunE:              run(o),
 	}
 	cmd.Flags().BoolVar(&o.noWait, "no-wait", false, "Return as soon as the server was asked")
@@ -51,14 +51,14 @@ func (o *cancelOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if finished(p) {
+	if p.Ended() {
 		fmt.Fprintf(o.Out, "Plan %q has ended already; there is nothing to cancel.\n", p.Name)
 		return nil
 	}
 	if p, err = o.cancelPlan(ctx, p); err != nil {
 		return err
 	}
-	if finished(p) {
+	if p.Ended() {
 		fmt.Fprintf(o.Out, "plan.%s/%s cancelled\n", v1alpha1.GroupName, p.Name)
 		return nil
 	}
@@ -67,7 +67,7 @@ func (o *cancelOptions) Run(ctx context.Context) error {
 		return nil
 	}
 	if p.Status.Approval == nil { // it is only being made
-		if p, err = o.awaitPlanned(ctx, p); err == nil && finished(p) {
+		if p, err = o.awaitPlanned(ctx, p); err == nil && p.Ended() {
 			fmt.Fprintf(o.Out, "plan.%s/%s cancelled\n", v1alpha1.GroupName, p.Name)
 		}
 		return err

@@ -121,7 +121,7 @@ func (s *session) follow(ctx context.Context, plan *v1alpha1.Plan) (*v1alpha1.Pl
 				return f.plan, nil, e.err
 			}
 			f.plan = e.plan
-			if finished(f.plan) {
+			if f.plan.Ended() {
 				e, err := f.end(ctx)
 				return f.plan, e, err
 			}
@@ -169,7 +169,7 @@ func (f *follower) read(ctx context.Context) error {
 	var done []*v1alpha1.PlanChange
 	for c, err := range f.session.changes(ctx, f.plan) {
 		if err != nil {
-			if ctx.Err() == nil && f.plan.Status.FinishedAt == nil {
+			if ctx.Err() == nil && !f.plan.Ended() {
 				return nil // the watch tells when the server is gone for good
 			}
 			return err

@@ -242,14 +242,9 @@ func planned(p *v1alpha1.Plan) bool {
 	return c != nil && c.Status == metav1.ConditionTrue || stalled(p) || ready(p) || c != nil && c.Reason == v1alpha1.ReasonPlanFailed
 }
 
-// finished is true when nothing more will happen to a plan by itself.
-func finished(p *v1alpha1.Plan) bool { return ready(p) || stalled(p) || applyFailed(p) }
-
-func unfinished(p *v1alpha1.Plan) bool { return !finished(p) }
-
 // waiting is true when a plan waits for a decision.
 func waiting(p *v1alpha1.Plan) bool {
-	return planned(p) && !finished(p) && p.Status.Approval == nil && !p.ApprovesItself()
+	return planned(p) && !p.Ended() && p.Status.Approval == nil && !p.ApprovesItself()
 }
 
 func ready(p *v1alpha1.Plan) bool {

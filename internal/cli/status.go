@@ -80,7 +80,7 @@ func (o *statusOptions) one(ctx context.Context) error {
 			return err
 		}
 	}
-	if o.watch && !finished(p) {
+	if o.watch && !p.Ended() {
 		began := time.Now()
 		if p, err = o.awaitPlanned(ctx, p); err != nil {
 			return err
@@ -235,7 +235,7 @@ func planState(p *v1alpha1.Plan) string {
 }
 
 // cancelling is true from the moment somebody stopped a plan until the last of what was under way has ended.
-func cancelling(p *v1alpha1.Plan) bool { return p.Status.Cancel != nil && !finished(p) }
+func cancelling(p *v1alpha1.Plan) bool { return p.Status.Cancel != nil && !p.Ended() }
 
 // whyCancelling is what the server says of what a cancelled plan waits for.
 func whyCancelling(p *v1alpha1.Plan) string {
@@ -351,7 +351,7 @@ func (s *session) nextStep(ctx context.Context, p *v1alpha1.Plan) string {
 		}
 	case cancelling(p):
 		return diff.Clean(whyCancelling(p), true)
-	case !finished(p):
+	case !p.Ended():
 		return fmt.Sprintf("Watch it: kubectl hykube status %s -n %s --watch", p.Name, p.Namespace)
 	}
 	return ""

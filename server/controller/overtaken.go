@@ -26,9 +26,8 @@ import (
 // are blocked.
 func waits(p *v1alpha1.Plan) bool {
 	s := &p.Status
-	return meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionPlanned) && s.Approval == nil && s.Cancel == nil && s.FinishedAt == nil &&
-		!p.Spec.Speculative && (!p.ApprovesItself() || stalledFor(s) == v1alpha1.ReasonBlocked) && p.DeletionTimestamp == nil &&
-		stalledFor(s) != v1alpha1.ReasonSuperseded
+	return meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionPlanned) && s.Approval == nil && s.Cancel == nil && !p.Ended() &&
+		!p.Spec.Speculative && (!p.ApprovesItself() || stalledFor(s) == v1alpha1.ReasonBlocked) && p.DeletionTimestamp == nil
 }
 
 // overtakes says whether a plan takes the place of earlier ones with the same spec: it says what there is to do now.
@@ -95,7 +94,7 @@ func superseded(plans []*v1alpha1.Plan) map[*v1alpha1.Plan]*v1alpha1.Plan {
 // supersededBy is the message of a plan that a later one with the same spec overtook.
 func supersededBy(p *v1alpha1.Plan) string {
 	switch {
-	case waits(p), p.Status.Approval == nil && p.Status.FinishedAt == nil:
+	case waits(p), p.Status.Approval == nil && !p.Ended():
 		return fmt.Sprintf("Superseded by plan %s; approve that one.", p.Name)
 	case p.Status.Approval != nil && p.Status.Approval.Decision == v1alpha1.DecisionApproved:
 		return fmt.Sprintf("Superseded by plan %s, which was approved.", p.Name)
@@ -327,7 +326,7 @@ func (p *Plans) endOvertaken(ctx context.Context, b *bindings, plans []*v1alpha1
 // supersede says on a plan that it is over, unless a person decided about it in the meantime. Its own reconciliation ends it.
 func (p *Plans) supersede(ctx context.Context, obj *v1alpha1.Plan, message string) error {
 	err := p.Status.UpdateStatus(ctx, obj.Namespace, obj.Name, obj.UID, func(s *v1alpha1.PlanStatus) {
-		if s.Approval != nil || s.Cancel != nil || s.FinishedAt != nil {
+		if s.Approval != nil || s.Cancel != nil || s.Ended() {
 			return
 		}
 		condition.Stalled(&s.Conditions, obj.Generation, v1alpha1.ReasonSuperseded, message)

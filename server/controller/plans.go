@@ -90,14 +90,14 @@ func (p *Plans) reconcile(ctx context.Context, name cache.ObjectName) error {
 	p.plans[name] = ref
 	p.mu.Unlock()
 	p.noteStage(obj)
-	if obj.DeletionTimestamp != nil && !rejected(obj) {
+	if obj.DeletionTimestamp != nil && !obj.Ended() {
 		return nil
 	}
 	planned := meta.FindStatusCondition(obj.Status.Conditions, v1alpha1.ConditionPlanned)
 	switch {
 	case obj.Status.FinishedAt != nil:
 		return nil
-	case rejected(obj):
+	case obj.Ended():
 		return p.end(ctx, ref)
 	case obj.Spec.Speculative && obj.Status.UploadedObjects == nil:
 		return p.awaitObjects(ctx, name, obj)
@@ -155,7 +155,7 @@ func (p *Plans) begin(ctx context.Context, obj *v1alpha1.Plan, ref workflows.Pla
 	}
 	// The cache may be behind, and Temporal starts a run again that ended as failed: the plan itself says whether that was the end.
 	fresh, err := p.Status.Get(ctx, ref.Namespace, ref.Name, uid(ref))
-	if errors.Is(err, activities.ErrGone) || err == nil && fresh.Status.FinishedAt != nil {
+	if errors.Is(err, activities.ErrGone) || err == nil && fresh.Ended() {
 		return id, nil
 	}
 	if err != nil {
@@ -237,11 +237,6 @@ func (p *Plans) signal(ctx context.Context, id string) error {
 	p.begun[key] = true
 	p.mu.Unlock()
 	return nil
-}
-
-// rejected says whether a plan will not be applied, because a person decided so or another plan overtook it.
-func rejected(obj *v1alpha1.Plan) bool {
-	return slices.Contains([]string{v1alpha1.ReasonDiscarded, v1alpha1.ReasonCancelled, v1alpha1.ReasonSuperseded}, stalledFor(&obj.Status))
 }
 
 // stalledFor is the reason for which a plan is stalled; empty when it is not.

@@ -129,7 +129,7 @@ func (a *Answers) destroys(ctx context.Context, obj metav1.Object) (*v1alpha1.Pl
 	}
 	for i := range list.Items {
 		p := &list.Items[i]
-		if approval := p.Status.Approval; approval == nil || approval.Decision != v1alpha1.DecisionApproved || p.Status.FinishedAt != nil {
+		if approval := p.Status.Approval; approval == nil || approval.Decision != v1alpha1.DecisionApproved || p.Ended() {
 			continue
 		}
 		for c, err := range a.Ledger.Changes(ctx, p.UID, 0) {

@@ -268,7 +268,7 @@ func cancel(ctx context.Context, p *v1alpha1.Plan, now metav1.Time) error {
 	switch {
 	case p.Status.Cancel != nil:
 		return nil // asked already
-	case finished(p):
+	case p.Ended():
 		return apierrors.NewConflict(v1alpha1.Resource("plans"), p.Name, fmt.Errorf("it has ended, so there is nothing to stop"))
 	}
 	p.Status.Cancel = &v1alpha1.PlanCancel{By: requester(ctx), At: &now}
@@ -281,15 +281,6 @@ func cancel(ctx context.Context, p *v1alpha1.Plan, now metav1.Time) error {
 	condition.Reconciling(&p.Status.Conditions, p.Generation, v1alpha1.ReasonCancelling,
 		fmt.Sprintf("Cancelled by %s. Nothing new is begun, and what is under way is waited for.", nameOf(p.Status.Cancel.By)))
 	return nil
-}
-
-// finished tells whether nothing will be done for a plan any more. A plan with blocked changes waits for a decision.
-func finished(p *v1alpha1.Plan) bool {
-	stalled := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionStalled)
-	return meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionReady) ||
-		meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionApplied) != nil ||
-		stalled != nil && stalled.Status == metav1.ConditionTrue && stalled.Reason != v1alpha1.ReasonBlocked ||
-		meta.IsStatusConditionFalse(p.Status.Conditions, v1alpha1.ConditionPlanned)
 }
 
 // decidedStrategy lets through what a subresource has made of the stored plan, the status included.

@@ -99,7 +99,7 @@ func mayUpload(ctx context.Context, p *v1alpha1.Plan, chunk *v1alpha1.PlanObject
 		return nil
 	case p.Status.UploadedObjects != nil:
 		return apierrors.NewConflict(v1alpha1.Resource("plans"), p.Name, errors.New("its objects are complete; make another plan"))
-	case finished(p):
+	case p.Ended():
 		return apierrors.NewConflict(v1alpha1.Resource("plans"), p.Name, errors.New("it has ended; make another plan"))
 	}
 	return nil

@@ -277,7 +277,7 @@ func validateAddresses(addresses []string, path *field.Path, mode v1alpha1.Mode)
 // beingApplied keeps a plan until its changes have ended: what they did is recorded with it.
 func beingApplied(obj runtime.Object) error {
 	plan, ok := obj.(*v1alpha1.Plan)
-	if !ok || plan.Status.FinishedAt != nil || !meta.IsStatusConditionTrue(plan.Status.Conditions, v1alpha1.ConditionApproved) {
+	if !ok || plan.Ended() || !meta.IsStatusConditionTrue(plan.Status.Conditions, v1alpha1.ConditionApproved) {
 		return nil
 	}
 	return fmt.Errorf("it is being applied; wait for its end, or stop it with `kubectl hykube cancel %s -n %s`, then delete it", plan.Name, plan.Namespace)

@@ -228,7 +228,7 @@ func approved(p *v1alpha1.Plan) string {
 		return "yes"
 	case p.Status.Approval != nil:
 		return "no"
-	case p.Status.FinishedAt != nil, finished(p):
+	case p.Ended():
 		return "-"
 	case meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionPlanned):
 		return "waiting"

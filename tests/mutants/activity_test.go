@@ -3,7 +3,7 @@ package mutants
 var activityMutants = []mutant{
 	// What a step does around the call to a provider.
 	{"An answer to a create that never came is tried again, and the instance is made twice.", "activities/step.go",
-		"if o.Lost && creating {", "if o.Lost && creating && false {", "TestALostAnswerIsNotTriedAgain"},
+		"if lost && creating {", "if lost && creating && false {", "TestALostAnswerIsNotTriedAgain"},
 	{"A server that is killed during a create makes the instance twice.", "activities/step.go",
 		"\tcase resumed && rec.Intent.Action == v1alpha1.ActionCreate:\n\t\treturn &unknownError{lostCreate(r.addr, rec.Intent)}\n", "", "TestALostCreateIsFoundAgain|TestALostCreateIsForgotten"},
 	{"No intent is written before a call, so a crash leaves an orphan.", "activities/step.go",
@@ -45,8 +45,8 @@ var activityMutants = []mutant{
 	{"The answer of a provider is lost when somebody else wrote the record.", "activities/record.go",
 		"if s.answered && errors.Is(err, ledger.ErrConflict) {", "if false {", "TestWhatTheProviderSaidIsKept"},
 
-	{"A create that failed with a timeout is tried again, and the instance is made twice.", "activities/step.go",
-		"return s.retryable(o.Err, !creating || throttled(o.Err) && !o.State.Exists())", "return s.retryable(o.Err, true)", "TestACreateThatTimedOutIsNotTriedAgain"},
+	{"A create that failed with a timeout is tried again, and the instance is made twice.", "internal/diag/failure.go",
+		"if throttled(diags) {", "if true {", "TestAnswer"},
 	{"The message of a change that is tried again shows a secret.", "activities/step.go",
 		"c.Message = s.scope.mask(fmt.Sprintf(\"attempt %d: %v\", attempt, re))", "c.Message = fmt.Sprintf(\"attempt %d: %v\", attempt, re)", "TestAFailedStepShowsNoSecret"},
 	{"A step that never works is tried for ever.", "activities/step.go",
@@ -149,8 +149,8 @@ var activityMutants = []mutant{
 	// Actions run once.
 	{"An action whose answer was lost is run again.", "activities/action.go",
 		"case rec.Intent != nil && rec.Intent.Plan == s.plan.UID:", "case false:", "TestInvoke"},
-	{"An action that failed is run again without being asked for.", "activities/action.go",
-		"return s.retryable(err, throttled(err))", "return s.retryable(err, true)", "TestInvoke|TestAnActionThatTimedOutIsNotRunAgain"},
+	{"A throttled call is not tried again.", "internal/diag/failure.go",
+		"f.Kind = Throttled", "f.Kind = Refused", "TestAnswer"},
 	{"An action runs with other arguments than were approved.", "activities/action.go",
 		"len(errs) > 0 {", "len(errs) > 1<<20 {", "TestInvoke"},
 	{"An action that ran is run again by the next attempt.", "activities/action.go",

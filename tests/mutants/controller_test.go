@@ -2,7 +2,7 @@ package mutants
 
 var controllerMutants = []mutant{
 	{"A plan that was approved is superseded by a later one.", "server/controller/overtaken.go",
-		"s.Approval == nil && s.Cancel == nil && s.FinishedAt == nil &&\n", "s.Cancel == nil && s.FinishedAt == nil &&\n", "TestLaterPlansSupersedeEarlierOnes"},
+		"s.Approval == nil && s.Cancel == nil && !p.Ended() &&\n", "s.Cancel == nil && !p.Ended() &&\n", "TestLaterPlansSupersedeEarlierOnes"},
 	{"A plan for other targets supersedes the one that waits for approval.", "server/controller/overtaken.go",
 		"spec.Approval, spec.Timestamp = \"\", nil\n", "spec.Approval, spec.Timestamp, spec.Targets = \"\", nil, nil\n", "TestLaterPlansSupersedeEarlierOnes"},
 	{"A plan is bound to a state that an applied plan moved, and nobody says so.", "server/controller/overtaken.go",

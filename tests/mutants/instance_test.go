@@ -10,7 +10,7 @@ var instanceMutants = []mutant{
 	{"A read makes a secret argument readable in plans.", "internal/instance/read.go",
 		"State{Value: remark(now, marks)", "State{Value: remark(now, marks[:0])", "TestReadKeepsWhatItCannotReplace|TestReadKeepsWhatIsKnownBesideTheValue|TestNoAnswerMayHoldAWriteOnlyValue"},
 	{"A read that failed is taken for an instance that is gone, so it is created twice.", "internal/instance/read.go",
-		"diags, err := diagnosed(\"read\", resp.Diagnostics)\n\tif err != nil {", "diags, err := diagnosed(\"read\", resp.Diagnostics)\n\tif false && err != nil {", "TestReadKeepsWhatItCannotReplace|TestReadKeepsWhatIsKnownBesideTheValue|TestNoAnswerMayHoldAWriteOnlyValue"},
+		"diags, err := diag.Answer(\"read\", resp.Diagnostics)\n\tif err != nil {", "diags, err := diag.Answer(\"read\", resp.Diagnostics)\n\tif false && err != nil {", "TestReadKeepsWhatItCannotReplace|TestReadKeepsWhatIsKnownBesideTheValue|TestNoAnswerMayHoldAWriteOnlyValue"},
 	{"A read stores a write-only value.", "internal/instance/read.go",
 		"\tif err := t.checkWriteOnly(\"read\", now); err != nil {\n\t\treturn s, diags, err\n\t}\n", "", "TestReadKeepsWhatItCannotReplace|TestReadKeepsWhatIsKnownBesideTheValue|TestNoAnswerMayHoldAWriteOnlyValue"},
 	{"A failed destroy forgets which values of the instance are secret.", "internal/instance/apply.go",

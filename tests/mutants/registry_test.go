@@ -26,5 +26,5 @@ var registryMutants = []mutant{
 	{"A plan is deleted before its record is complete.", "server/registry/plan.go",
 		"if byServer(ctx) || slices.Contains(p.Finalizers", "if true || byServer(ctx) || slices.Contains(p.Finalizers", "TestOnlyTheServerWrites"},
 	{"A plan is deleted while it is applied.", "server/registry/plan.go",
-		"if !ok || plan.Status.FinishedAt != nil || ", "if !ok || plan.Status.FinishedAt == nil || ", "TestAPlanThatIsAppliedStays"},
+		"if !ok || plan.Ended() || ", "if !ok || !plan.Ended() || ", "TestAPlanThatIsAppliedStays"},
 }
