@@ -25,8 +25,6 @@ var instanceMutants = []mutant{
 		"remark(value, a.marks), Private: resp.Private}", "remark(value, a.marks)}", "TestAFailedDestroyKeepsTheState"},
 	{"A provider may make something other than it planned.", "internal/instance/apply.go",
 		"o.Err = brokenWord(\"apply\", t.Name, \"left something other than it had planned\", errs)", "_ = errs", "TestApplyKeepsWhatTheProviderAnswers"},
-	{"An answer that never came is taken for a failure, so the create is tried again.", "internal/instance/apply.go",
-		"t.Name, err), Lost: true}", "t.Name, err)}", "TestApplyWithoutAnAnswerIsLost"},
 	{"An answer that does not fit the schema is dropped, and nobody can find what was made.", "internal/instance/apply.go",
 		"\t\to.Quarantine = rawBytes(resp.NewState)\n\t\to.Err", "\t\to.Err", "TestApplyQuarantinesWhatItCannotTake"},
 	{"An apply begins with a configuration that is not known.", "internal/instance/apply.go",
