@@ -133,11 +133,11 @@ func (o *planOptions) Run(ctx context.Context) error {
 			continue
 		}
 		pending++
-		if speculative(p) && hasBlocked(p) {
+		if p.Spec.Speculative && hasBlocked(p) {
 			failed = append(failed, isBlocked(p))
 			continue
 		}
-		if speculative(p) {
+		if p.Spec.Speculative {
 			speculated = true
 			continue
 		}
