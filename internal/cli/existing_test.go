@@ -303,6 +303,49 @@ func TestStateRm(t *testing.T) {
 	}
 }
 
+// undelete takes back what state rm set, and leaves what a person wrote.
+func TestUndeleteAfterStateRm(t *testing.T) {
+	f := newFakeServer(t)
+	network(f, "main", nil)
+	network(f, "left", func(o map[string]any) { o["lifecycle"] = map[string]any{"destroy": false} })
+	f.run("state", "rm", "sim_network.main")
+	out, errOut, code := f.run("undelete", "sim-network/main")
+	u := &unstructured.Unstructured{Object: f.object("main")}
+	if _, found, _ := unstructured.NestedBool(u.Object, "lifecycle", "destroy"); found || u.GetDeletionTimestamp() != nil || code != 0 || !strings.Contains(errOut, "lifecycle.destroy is not false any more") {
+		t.Errorf("code %d: %s\n%s\n%v", code, errOut, out, u.Object)
+	}
+	if _, errOut, code = f.run("undelete", "sim-network/left"); code != 0 || errOut != "" {
+		t.Errorf("code %d: %s", code, errOut)
+	}
+	if destroy, found, _ := unstructured.NestedBool(f.object("left"), "lifecycle", "destroy"); !found || destroy {
+		t.Error("what a person wrote is taken back")
+	}
+}
+
+// The end of a destroy that forgets says what is still there, and how to take it over.
+func TestEndAfterForget(t *testing.T) {
+	f := newFakeServer(t)
+	f.objects["v1/namespaces//default"] = map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "default"}}
+	f.planning = func(p *v1alpha1.Plan) []v1alpha1.PlanChange {
+		changes := creates(p)
+		for i := range changes {
+			changes[i].Action = v1alpha1.ActionForget
+			changes[i].Before = &runtime.RawExtension{Raw: []byte(`{"id":"net-1"}`)}
+		}
+		changes[1].ActionReason = "forget_because_gone"
+		return changes
+	}
+	out, _, code := f.run("destroy", "sim_network.main", "sim_network.gone", "--auto-approve")
+	for _, want := range []string{"is still there, and is no longer managed", "\n  kubectl hykube import sim-network/main net-1 -n default\nThe objects stay: kubectl delete removes them.\n"} {
+		if !strings.Contains(out, want) || code != 0 {
+			t.Errorf("code %d, %q is missing:\n%s", code, want, out)
+		}
+	}
+	if strings.Contains(out, "import sim-network/gone") || strings.Contains(out, "makes it again") {
+		t.Errorf("it says to take over what is gone, or to make a duplicate:\n%s", out)
+	}
+}
+
 // What state mv and state rm write down is the address, by whichever name of kubectl's the object was named.
 func TestStateOfPlurals(t *testing.T) {
 	f := newFakeServer(t)

@@ -323,6 +323,8 @@ func (f *fakeServer) create(w http.ResponseWriter, r *http.Request, prefix strin
 func (f *fakeServer) modify(w http.ResponseWriter, r *http.Request, key string, old map[string]any, sub []string) {
 	u := &unstructured.Unstructured{Object: old}
 	switch {
+	case len(sub) == 1 && sub[0] == "undelete":
+		u.SetDeletionTimestamp(nil)
 	case len(sub) == 1:
 		old["tainted"] = r.Method == http.MethodPost
 	case r.Method == http.MethodDelete && len(u.GetFinalizers()) == 0:
@@ -336,8 +338,21 @@ func (f *fakeServer) modify(w http.ResponseWriter, r *http.Request, key string, 
 			return
 		}
 		mergeInto(old, patch)
+		fields, _ := json.Marshal(fieldsOf(patch))
+		u.SetManagedFields(append(u.GetManagedFields(), metav1.ManagedFieldsEntry{Manager: r.URL.Query().Get("fieldManager"),
+			Operation: metav1.ManagedFieldsOperationUpdate, FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: fields}}))
 	}
 	f.answer(w, 200, old)
+}
+
+// fieldsOf are the names of the fields of a patch, as managedFields have them.
+func fieldsOf(patch map[string]any) map[string]any {
+	out := map[string]any{}
+	for k, v := range patch {
+		inner, _ := v.(map[string]any)
+		out["f:"+k] = fieldsOf(inner)
+	}
+	return out
 }
 
 func mergeInto(to, patch map[string]any) {

@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/suggest"
@@ -95,12 +97,17 @@ func (s *session) get(ctx context.Context, k kind, namespace, name string) (*uns
 
 // merge changes an object by a JSON merge patch, strictly.
 func (s *session) merge(ctx context.Context, k kind, namespace, name string, patch any) (*unstructured.Unstructured, error) {
+	return s.mergeAs(ctx, fieldManager, k, namespace, name, patch)
+}
+
+// mergeAs is the same in the name of a manager of its own.
+func (s *session) mergeAs(ctx context.Context, manager string, k kind, namespace, name string, patch any) (*unstructured.Unstructured, error) {
 	body, err := json.Marshal(patch)
 	if err != nil {
 		return nil, fmt.Errorf("encode patch: %w", err)
 	}
 	u, err := s.resource(k.gvr, namespace).Patch(ctx, name, types.MergePatchType, body,
-		metav1.PatchOptions{FieldManager: fieldManager, FieldValidation: metav1.FieldValidationStrict})
+		metav1.PatchOptions{FieldManager: manager, FieldValidation: metav1.FieldValidationStrict})
 	if err != nil {
 		return nil, fmt.Errorf("change %s %q: %w", k.kind, name, explain(err, s.server()))
 	}
@@ -110,11 +117,26 @@ func (s *session) merge(ctx context.Context, k kind, namespace, name string, pat
 // mark deletes an object without waiting: what has infrastructure is only marked, and a plan decides about it. It returns
 // whether the object is still there.
 func (s *session) mark(ctx context.Context, k kind, namespace string, u *unstructured.Unstructured) (waits bool, err error) {
-	err = s.resource(k.gvr, namespace).Delete(ctx, u.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: new(u.GetUID())}})
+	client, err := s.quiet()
+	if err != nil {
+		return false, err
+	}
+	err = client.Resource(k.gvr).Namespace(namespace).Delete(ctx, u.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: new(u.GetUID())}})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return false, fmt.Errorf("delete %s %q: %w", k.kind, u.GetName(), explain(err, s.server()))
 	}
 	return slices.Contains(u.GetFinalizers(), v1alpha1.FinalizerState), nil
+}
+
+// quiet is a client for deletions that prints no warnings: the server's are about kubectl delete, and the command says itself what follows.
+func (s *session) quiet() (dynamic.Interface, error) {
+	cfg := rest.CopyConfig(s.cfg)
+	cfg.WarningHandler = rest.NoWarnings{}
+	client, err := dynamic.NewForConfigAndClient(cfg, s.http)
+	if err != nil {
+		return nil, fmt.Errorf("set up client: %w", err)
+	}
+	return client, nil
 }
 
 // managed is true when something stands behind an object, as far as it tells.

@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 )
@@ -111,11 +110,9 @@ func (a *applySet) mayPrune(ctx context.Context) error {
 
 // mark deletes the resources that left the files. Those with infrastructure stay until a plan has destroyed it.
 func (a *applySet) mark(ctx context.Context) error {
-	quiet := rest.CopyConfig(a.cfg)
-	quiet.WarningHandler = rest.NoWarnings{} // the plan was shown: a warning that it destroys says nothing new
-	client, err := dynamic.NewForConfigAndClient(quiet, a.http)
+	client, err := a.quiet()
 	if err != nil {
-		return fmt.Errorf("set up client: %w", err)
+		return err
 	}
 	for _, m := range a.left {
 		if isResource(m.object) {

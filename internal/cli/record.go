@@ -29,6 +29,8 @@ const (
 	// fieldManager is kubectl's own, so that `kubectl apply --server-side` and `kubectl hykube apply` are the same
 	// writer and never conflict with each other.
 	fieldManager = "kubectl"
+	// stateManager sets lifecycle.destroy for state rm and state mv, so that undelete knows what to take back.
+	stateManager = "kubectl-hykube-state"
 	// clientSideManager wrote what `kubectl apply` without --server-side applied.
 	clientSideManager = "kubectl-client-side-apply"
 	// recordAtOnce is how many objects are recorded at the same time.

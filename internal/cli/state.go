@@ -233,7 +233,7 @@ func newStateRm(s *session) *cobra.Command {
 		Long: `Forget resources, and leave their infrastructure alone.
 
 It sets lifecycle.destroy of the objects to false and deletes them, without waiting: the next plan that is applied
-removes the record, and the objects with it. Until then nothing is lost: it is the object that says what stays.
+removes the record, and the objects with it. Until then "kubectl hykube undelete" takes both back.
 "kubectl hykube import" takes a resource over again.`,
 		Example: `  kubectl hykube state rm sim-instance/web-1
   kubectl hykube apply --target sim_instance.web-1`,
@@ -266,11 +266,12 @@ func (o *stateRmOptions) Run(ctx context.Context) error {
 	}
 	if len(wait) > 0 && o.output == "" {
 		ns, _ := o.namespaceOf(wait[0])
-		line := "kubectl hykube apply"
+		line, back := "kubectl hykube apply", "kubectl hykube undelete"
 		for _, t := range wait {
 			line += " --target " + t.address()
+			back += " " + t.kind() + "/" + t.name
 		}
-		fmt.Fprintf(o.ErrOut, "The next plan that is applied forgets what is marked, and destroys nothing of it:\n  %s -n %s\n", line, ns)
+		fmt.Fprintf(o.ErrOut, "The next plan that is applied forgets what is marked, and destroys nothing of it:\n  %s -n %s\nUntil then this takes it back:\n  %s -n %s\n", line, ns, back, ns)
 	}
 	return joinExit(errs)
 }
@@ -285,7 +286,7 @@ func (o *stateRmOptions) one(ctx context.Context, t target) (found target, waits
 		return t, false, err
 	}
 	t = t.of(k)
-	u, err := o.merge(ctx, k, ns, t.name, map[string]any{"lifecycle": map[string]any{"destroy": false}})
+	u, err := o.mergeAs(ctx, stateManager, k, ns, t.name, map[string]any{"lifecycle": map[string]any{"destroy": false}})
 	if err != nil {
 		return t, false, err
 	}
@@ -374,7 +375,7 @@ func (o *stateMvOptions) Run(ctx context.Context) error {
 	}
 	// Should the move turn out to be impossible, the old object is forgotten, and what stands behind it is not destroyed.
 	waits := old.GetDeletionTimestamp() != nil
-	_, err = o.merge(ctx, oldKind, ns, from.name, map[string]any{"lifecycle": map[string]any{"destroy": false}})
+	_, err = o.mergeAs(ctx, stateManager, oldKind, ns, from.name, map[string]any{"lifecycle": map[string]any{"destroy": false}})
 	if err == nil && !waits {
 		waits, err = o.mark(ctx, oldKind, ns, old)
 	}

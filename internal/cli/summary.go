@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -75,7 +76,7 @@ func (s *session) printSummary(ctx context.Context, p *v1alpha1.Plan, how *endin
 
 	where := fmt.Sprintf("Plan %s: kubectl hykube status %s -n %s, or kubectl hykube ui for the run itself.", p.Name, p.Name, p.Namespace)
 	if ready(p) {
-		headline := "Apply complete!"
+		headline, forgotten := "Apply complete!", s.afterForget(ctx, p, sum)
 		if len(blocked) > 0 {
 			headline = "Apply complete, but for what is blocked:"
 		}
@@ -83,9 +84,9 @@ func (s *session) printSummary(ctx context.Context, p *v1alpha1.Plan, how *endin
 			headline = "Destroy complete, but for what is blocked:"
 		} else if p.Spec.Destroy {
 			headline = "Destroy complete!"
-			where = s.afterDestroy(ctx, p) + "\n" + where
+			where = s.afterDestroy(ctx, p, forgotten != "") + "\n" + where
 		}
-		fmt.Fprintf(s.Out, "\n%s %s, in %s.\n%s\n", s.style.Bold(s.style.Green(headline)), counts(sum), elapsed(took), s.style.Dim(where))
+		fmt.Fprintf(s.Out, "\n%s %s, in %s.\n%s%s\n", s.style.Bold(s.style.Green(headline)), counts(sum), elapsed(took), forgotten, s.style.Dim(where))
 		if len(blocked) > 0 {
 			return silent(ExitRefused)
 		}
@@ -99,6 +100,9 @@ func (s *session) printSummary(ctx context.Context, p *v1alpha1.Plan, how *endin
 		code, headline, next = ExitStale, "The plan is stale:", "a new plan looks at what is there now"
 	case p.Status.Cancel != nil:
 		headline = "Cancelled:"
+	}
+	if len(unknowns) > 0 {
+		next = afterUnknown(p)
 	}
 	for _, c := range changes {
 		if diff.HalfDone(c) && c.State == v1alpha1.ChangeFailed {
@@ -127,11 +131,64 @@ func (s *session) printSummary(ctx context.Context, p *v1alpha1.Plan, how *endin
 	return silent(code)
 }
 
+// afterUnknown is how to go on after a create whose outcome was lost: no plan decides about it.
+func afterUnknown(p *v1alpha1.Plan) string {
+	return fmt.Sprintf("plans refuse what was begun with a lost outcome until you have looked for it.\n"+
+		"If it exists, take it over: kubectl hykube import KIND/NAME ID -n %[1]s\n"+
+		"If it does not, kubectl delete the object, apply the plan that forgets its record, and write it again", p.Namespace)
+}
+
+// afterForget says how to take back what was forgotten and is still there; empty when nothing was.
+func (s *session) afterForget(ctx context.Context, p *v1alpha1.Plan, sum v1alpha1.PlanSummary) string {
+	if sum.Forget == 0 {
+		return ""
+	}
+	var lines []string
+	for c, err := range s.changes(ctx, p) {
+		if err != nil {
+			lines = append(lines, "  kubectl hykube import KIND/NAME ID -n "+p.Namespace) // the plan itself was applied
+			break
+		}
+		if c.Action != v1alpha1.ActionForget || c.Deposed != "" || c.State != v1alpha1.ChangeDone || c.ActionReason != "" { // with a reason, nobody has found it
+			continue
+		}
+		lines = append(lines, fmt.Sprintf("  kubectl hykube import %s/%s %s -n %s", c.Object.Kind, c.Object.Name, importID(c), p.Namespace))
+	}
+	if len(lines) == 0 {
+		return ""
+	}
+	if rest := len(lines) - listedChanges; rest > 0 {
+		lines = append(lines[:listedChanges], fmt.Sprintf("  … and %d more", rest))
+	}
+	return "The infrastructure of what was forgotten is still there, and is no longer managed. To apply the object again makes it a second time;\n" +
+		"this takes it over instead, with an ID in the form that the provider imports:\n" + strings.Join(lines, "\n") + "\n"
+}
+
+// importID is the ID that a resource had, as far as its record told.
+func importID(c *v1alpha1.PlanChange) string {
+	var before struct {
+		ID string `json:"id"`
+	}
+	var secret struct {
+		ID bool `json:"id"`
+	}
+	if c.Before == nil || json.Unmarshal(c.Before.Raw, &before) != nil || before.ID == "" {
+		return "ID"
+	}
+	if c.BeforeSensitive != nil && (json.Unmarshal(c.BeforeSensitive.Raw, &secret) != nil || secret.ID) {
+		return "ID"
+	}
+	return shellWord(before.ID)
+}
+
 // afterDestroy says what becomes of the objects whose infrastructure was destroyed.
-func (s *session) afterDestroy(ctx context.Context, p *v1alpha1.Plan) string {
+func (s *session) afterDestroy(ctx context.Context, p *v1alpha1.Plan, forgotten bool) string {
 	ns, err := s.resource(namespaces, "").Get(ctx, p.Namespace, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && ns.GetDeletionTimestamp() != nil {
 		return fmt.Sprintf("Namespace %s is being deleted, and goes when none of its resources has infrastructure.", p.Namespace)
+	}
+	if forgotten {
+		return "The objects stay: kubectl delete removes them."
 	}
 	return "The objects stay, without infrastructure: kubectl hykube apply --all makes it again, kubectl delete removes them."
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 )
@@ -60,7 +61,7 @@ func newUndelete(s *session) *cobra.Command {
 "kubectl delete" only marks an object behind which there is infrastructure; the next approved plan destroys that. Until
 then this takes the mark away, and the object is as it was. It also takes back the deletion of a Provider, ProviderConfig,
 Secret or ConfigMap that waits for the resources which need it, and of a namespace in which there is infrastructure, together
-with the resources that were marked with it. It needs the right to create the subresource "undelete" of the kind, which
+with the resources that were marked with it. What "kubectl hykube state rm" set with the mark goes with it. It needs the right to create the subresource "undelete" of the kind, which
 the role "edit" has, except for Providers and namespaces.`,
 		Example: `  kubectl hykube undelete sim-network/main
   kubectl hykube undelete providerconfig/default secret/credentials -n prod
@@ -123,6 +124,9 @@ func (o *undeleteOptions) Run(ctx context.Context) error {
 			if k, err = o.kindOf(ctx, t); err == nil {
 				err = o.one(ctx, k, ns, t.name)
 			}
+			if err == nil {
+				err = o.manageAgain(ctx, k, ns, t.name)
+			}
 		}
 		if err != nil {
 			errs = append(errs, err)
@@ -151,4 +155,38 @@ func (o *undeleteOptions) one(ctx context.Context, k kind, namespace, name strin
 	}
 	o.said(k, name, "undeleted")
 	return nil
+}
+
+// manageAgain takes back the lifecycle.destroy of false that state rm and state mv set when they marked an object. One that a person set stays.
+func (o *undeleteOptions) manageAgain(ctx context.Context, k kind, namespace, name string) error {
+	u, err := o.get(ctx, k, namespace, name)
+	if err != nil {
+		return fmt.Errorf("%w\nWhether lifecycle.destroy is false since `kubectl hykube state rm` is not known: a destroy would forget the object then", err)
+	}
+	if destroy, set, _ := unstructured.NestedBool(u.Object, "lifecycle", "destroy"); destroy || !set || !setByState(u) {
+		return nil
+	}
+	if _, err := o.mergeAs(ctx, stateManager, k, namespace, name, map[string]any{"lifecycle": map[string]any{"destroy": nil}}); err != nil {
+		return fmt.Errorf("%w\nlifecycle.destroy of %s stays false, as `kubectl hykube state rm` set it: a destroy forgets the object", err, k.long(name))
+	}
+	if o.output == "" {
+		fmt.Fprintf(o.ErrOut, "lifecycle.destroy is not false any more: a destroy of %s destroys its infrastructure again.\n", k.long(name))
+	}
+	return nil
+}
+
+// setByState says whether state rm or state mv set lifecycle.destroy, and nobody since.
+func setByState(u *unstructured.Unstructured) bool {
+	for _, e := range u.GetManagedFields() {
+		var fields struct {
+			Lifecycle map[string]any `json:"f:lifecycle"`
+		}
+		if e.Manager != stateManager || e.FieldsV1 == nil || json.Unmarshal(e.FieldsV1.Raw, &fields) != nil {
+			continue
+		}
+		if _, ok := fields.Lifecycle["f:destroy"]; ok {
+			return true
+		}
+	}
+	return false
 }

@@ -28,6 +28,8 @@ type Deletion struct {
 const (
 	warningMarked = "%s %q is marked for deletion. Its infrastructure stays until a plan that destroys it is approved. " +
 		"Until then kubectl hykube undelete %s/%s -n %s takes the deletion back."
+	warningForgets = "%s %q is marked for deletion. Its lifecycle.destroy is false: the next approved plan forgets it, and its infrastructure stays. " +
+		"Until then kubectl hykube undelete %s/%s -n %s takes the deletion back."
 	warningUnknown = "%s %q is marked for deletion. A create of it was begun and its outcome is unknown, so it may exist. " +
 		"The next approved plan removes its record and destroys nothing: look for it first. Until then kubectl hykube undelete %s/%s -n %s takes the deletion back."
 	// warningWaits is for people: a program that deletes does not wait.
@@ -72,8 +74,12 @@ func (r *objectREST) warnMarked(ctx context.Context, u *unstructured.Unstructure
 		}
 	}
 	text := warningMarked
-	if d.CreateUnknown {
+	destroy, set, _ := unstructured.NestedBool(u.Object, "lifecycle", "destroy")
+	switch {
+	case d.CreateUnknown:
 		text = warningUnknown
+	case set && !destroy:
+		text = warningForgets
 	}
 	warning.AddWarning(ctx, "", fmt.Sprintf(text, u.GetKind(), u.GetName(), u.GetKind(), u.GetName(), u.GetNamespace()))
 	if len(d.Referrers) > 0 {
