@@ -151,7 +151,7 @@ func (s *stepRun) invoke(ctx context.Context) error {
 	s.answered = true
 	diags, err := action.Invoke(ctx, config, s.reportProgress(ctx))
 	s.warnings = append(s.warnings, warningsOf(diags)...)
-	if diag.IsFailure(err, diag.Lost) {
+	if err != nil && (loan.stopped() || diag.IsFailure(err, diag.Lost)) {
 		return &unknownError{fmt.Errorf("the provider did not answer: %w; look what %s did before it is run again", err, r.addr)}
 	}
 	rec.Intent = nil

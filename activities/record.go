@@ -198,7 +198,7 @@ func (s *stepRun) destroyOld(ctx context.Context, r *resource, rec *ledger.Insta
 	o := l.Apply(ctx, prior, p, p.Value)
 	ctx, s.answered = context.WithoutCancel(ctx), true
 	s.warnings = warningsOf(o.Diagnostics)
-	if diag.IsFailure(o.Err, diag.Lost) {
+	if o.Err != nil && (l.stopped() || diag.IsFailure(o.Err, diag.Lost)) {
 		return &retryError{o.Err}
 	}
 	old = rec.FindDeposed(key)

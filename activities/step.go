@@ -542,13 +542,14 @@ func (s *stepRun) apply(ctx context.Context) error {
 	if lost && creating {
 		return &unknownError{fmt.Errorf("the provider did not answer: %w; look whether %s exists before anything else is done", o.Err, r.addr)}
 	}
-	if lost {
+	cutOff := o.Err != nil && l.stopped() && len(o.Quarantine) == 0
+	if lost || cutOff && !creating {
 		// The intent stays: the next attempt reads what is there before it goes on.
 		return &retryError{o.Err}
 	}
-	if creating && o.Err != nil && !o.State.Exists() && len(o.Quarantine) == 0 && l.stopped() {
-		// What was cut off may have been made all the same. The intent stays, so that nothing is made twice.
-		return &unknownError{fmt.Errorf("the plan was cancelled and the provider asked to stop: %w; look whether %s exists before anything else is done", o.Err, r.addr)}
+	if cutOff && !o.State.Exists() {
+		// The call may have created the instance all the same. The intent stays, so that nothing creates it twice.
+		return &unknownError{fmt.Errorf("the provider was asked to stop, since the plan was cancelled or the server stopped: %w; look whether %s exists before anything else is done", o.Err, r.addr)}
 	}
 	rec.Quarantine = o.Quarantine
 	if len(o.Quarantine) > 0 && creating {

@@ -170,7 +170,7 @@ func (l *Lease) Stop() {
 	l.pool.stopUnwanted(l.process)
 }
 
-// Stopped says whether the provider was asked to stop what it does.
+// Stopped says whether the provider was asked to stop what it does: by Stop, or because the pool closes.
 func (l *Lease) Stopped() bool {
 	l.pool.mu.Lock()
 	defer l.pool.mu.Unlock()
@@ -397,6 +397,8 @@ func (p *Pool) Close(ctx context.Context) error {
 	var open []*process
 	for proc := range p.all {
 		open = append(open, proc)
+		// From here on an error may only say that the call was cut off. Who makes the call must see that before the answer comes.
+		proc.stopped = true
 		p.retire(proc)
 	}
 	p.mu.Unlock()

@@ -141,6 +141,9 @@ func TestStop(t *testing.T) {
 		go func() { closed <- w.pool.Close(context.Background()) }()
 		o := stopped(t, done)
 		refused(t, o.Err, "Stopped")
+		if !s.lease.Stopped() {
+			t.Error("the lease does not say that the answer came after a stop")
+		}
 		s.lease.Release()
 		must(t, <-closed)
 	})

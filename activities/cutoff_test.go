@@ -1,0 +1,99 @@
+package activities
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/provider"
+)
+
+// stoppingCloud is the cloud under a provider that is asked to stop: the next change is made, and the provider says that it was cut off.
+type stoppingCloud struct {
+	*cloud
+	stopped, answered bool
+}
+
+func (c *stoppingCloud) Stop()         {}
+func (c *stoppingCloud) Stopped() bool { return c.stopped }
+
+func (c *stoppingCloud) ApplyResourceChange(ctx context.Context, r *tfprotov6.ApplyResourceChangeRequest) (*tfprotov6.ApplyResourceChangeResponse, error) {
+	resp, err := c.cloud.ApplyResourceChange(ctx, r)
+	if err != nil || c.answered || !c.stopped {
+		return resp, err
+	}
+	c.answered = true
+	return &tfprotov6.ApplyResourceChangeResponse{NewState: r.PriorState, Diagnostics: refusal("Post \"http://cloud\": context canceled")}, nil
+}
+
+// TestCallCutOffByAStop stops the provider in the middle of each kind of change. Nothing is created twice, and the record is right.
+func TestCallCutOffByAStop(t *testing.T) {
+	type m = map[string]any
+	cbd := m{"createBeforeDestroy": true}
+	for name, tc := range map[string]struct {
+		lifecycle m
+		// before is false when nothing exists before the change; change makes it.
+		before bool
+		change func(*crashScenario)
+		state  v1alpha1.ChangeState
+		made   map[string]int
+		there  []string
+	}{
+		"create": {change: func(tn *crashScenario) { tn.put("test-thing/a", m{"name": "a", "size": "1"}, nil) },
+			state: v1alpha1.ChangeUnknown, made: map[string]int{"a": 1}, there: []string{"a 1"}},
+		"replace": {before: true, change: func(tn *crashScenario) { tn.put("test-thing/a", m{"name": "a2", "size": "1"}, nil) },
+			state: v1alpha1.ChangeUnknown, made: map[string]int{"a": 1, "a2": 1}, there: []string{"a2 1"}},
+		"replace, create first": {before: true, lifecycle: cbd, change: func(tn *crashScenario) { tn.put("test-thing/a", m{"name": "a2", "size": "1"}, cbd) },
+			state: v1alpha1.ChangeUnknown, made: map[string]int{"a": 1, "a2": 1}, there: []string{"a 1", "a2 1"}},
+		"update": {before: true, change: func(tn *crashScenario) { tn.put("test-thing/a", m{"name": "a", "size": "2"}, nil) },
+			state: v1alpha1.ChangeDone, made: map[string]int{"a": 1}, there: []string{"a 2"}},
+		"delete": {before: true, change: func(tn *crashScenario) { tn.delete("test-thing/a") },
+			state: v1alpha1.ChangeDone, made: map[string]int{"a": 1}, there: []string{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tn := newCrashScenario(t)
+			if tc.before {
+				tn.put("test-thing/a", m{"name": "a", "size": "1"}, tc.lifecycle)
+				tn.apply()
+			}
+			stopping := &stoppingCloud{cloud: tn.cloud}
+			tn.provides = func(provider.Configuration) tfprotov6.ProviderServer { return stopping }
+			tc.change(tn)
+			tn.cloud.while = func() {
+				// The first half of a replacement ends well; the stop comes in the create.
+				if name == "replace" {
+					tn.cloud.while = func() { stopping.stopped = true }
+					return
+				}
+				stopping.stopped = true
+			}
+			po := tn.apply()
+			c, err := tn.Ledger.Change(t.Context(), po.UID, 0)
+			if err != nil || c.State != tc.state {
+				t.Errorf("%v: %s %q, want %s", err, c.State, c.Message, tc.state)
+			}
+			stopping.stopped = false
+			tn.restart()
+			tn.partial = true
+			tn.apply()
+			if diff := cmp.Diff(tc.made, tn.cloud.made); diff != "" {
+				t.Errorf("made (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.there, tn.cloud.there()); diff != "" {
+				t.Errorf("there (-want +got):\n%s", diff)
+			}
+			if tc.state != v1alpha1.ChangeUnknown {
+				return
+			}
+			if rec := tn.recordOf("test-thing/a"); rec.Intent == nil || rec.Intent.Action != v1alpha1.ActionCreate {
+				t.Errorf("the record of %v forgot that a create was begun: %+v", slices.Sorted(maps.Keys(tc.made)), rec)
+			}
+		})
+	}
+}
