@@ -199,6 +199,9 @@ func (l lifecycleAdmission) Admit(ctx context.Context, a admission.Attributes, o
 	case v1alpha1.Resource("evaluations"), v1alpha1.Resource("queries"): // which are answered, and not stored
 		return nil
 	case v1alpha1.Resource("plans"):
+		if a.GetSubresource() == "objects" { // each object is judged by itself, and the plan can be discarded
+			return nil
+		}
 		if a.GetSubresource() == "" && l.deletions.open(a.GetNamespace()) {
 			return nil
 		}

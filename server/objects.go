@@ -179,6 +179,9 @@ func (j *judge) apply(ctx context.Context, raw []byte) (result v1alpha1.PlanObje
 	if err != nil {
 		return result, nil, err
 	}
+	if before != nil && before.GetDeletionTimestamp() != nil && !j.plan.Spec.Destroy && !j.plan.Spec.RefreshOnly {
+		return result, nil, beingDeleted(at)
+	}
 	if before == nil && writable {
 		// An apply that creates needs both.
 		if writable, err = j.may(ctx, at, "create"); err != nil {
@@ -226,6 +229,13 @@ func (j *judge) apply(ctx context.Context, raw []byte) (result v1alpha1.PlanObje
 		return result, nil, err
 	}
 	return result, &ledger.Document{Object: object, Foreign: foreign}, nil
+}
+
+// beingDeleted refuses to plan an object as declared while the server deletes it: recording it would not keep it.
+func beingDeleted(at place) error {
+	err := apierrors.NewConflict(at.gvr.GroupResource(), at.name, errors.New("it is being deleted, and recording it does not keep it"))
+	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: v1alpha1.CauseBeingDeleted, Field: "metadata.deletionTimestamp", Message: "it is being deleted"}}
+	return err
 }
 
 // isResource says whether a place is one of a provider's objects.

@@ -133,6 +133,10 @@ const (
 	CauseNothingLeft = "NothingLeft"
 )
 
+// CauseBeingDeleted is the type of a cause in the answer to an upload of objects to plan. It says that the object is marked for deletion,
+// so that the next plan would destroy it, or its last user takes it along, although the upload declares it.
+const CauseBeingDeleted = "BeingDeleted"
+
 // FinalizerState keeps an object until what it stands for is destroyed. The server adds it before the
 // external create and removes it after the destroy; nobody else may remove it.
 const FinalizerState = "hykube.io/state"

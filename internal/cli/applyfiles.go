@@ -171,6 +171,7 @@ func (a *fileApply) orStays(err error) error {
 // present shows what the files change, and says how many plans have something to do.
 func (a *fileApply) present(ctx context.Context) (todo int, err error) {
 	a.sp.list()
+	a.left = a.sp.leftFiles()
 	var failed []error
 	for i, p := range a.sp.plans {
 		if i > 0 {

@@ -111,6 +111,7 @@ func (o *planOptions) Run(ctx context.Context) error {
 	}
 	if o.sp != nil {
 		o.sp.list()
+		j.left = o.sp.leftFiles()
 		j.gap = false
 	}
 	var failed []error
@@ -168,7 +169,7 @@ func (o *planOptions) make(ctx context.Context, j *planAndApply, base string) ([
 	o.readFrom(ms)
 	want := func(rs []recorded) []wanted { return o.plansOf(rs, &o.planning, o.all, base, spec) }
 	if o.record {
-		rec := &recorder{session: o.session, force: o.files.force, timeout: o.files.timeout}
+		rec := &recorder{session: o.session, force: o.files.force, timeout: o.files.timeout, destroys: o.destroy || o.refreshOnly}
 		rs, err := rec.record(ctx, ms)
 		if err != nil {
 			return nil, err

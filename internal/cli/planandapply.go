@@ -28,6 +28,8 @@ type planAndApply struct {
 	full bool
 	// folded is true when not every change of a speculative plan was shown.
 	folded bool
+	// left are the resources that a prune deletes, by namespace and address.
+	left map[[2]string]bool
 	// question is asked before approving, with what an answer does.
 	question string
 	// gap sets the plan off from what was printed before it.
@@ -67,24 +69,25 @@ func (j *planAndApply) plan(ctx context.Context, want []wanted) ([]*v1alpha1.Pla
 // show writes the first screen of a plan, or all of it.
 func (j *planAndApply) show(ctx context.Context, p *v1alpha1.Plan) error {
 	if j.full {
-		return j.showPlan(ctx, p, nil)
+		return j.showPlan(ctx, p, nil, j.left)
 	}
 	screen := diff.NewScreen(j.style, screenLines)
 	screen.Temporary = p.Spec.Speculative && j.autoApprove
-	err := j.showPlan(ctx, p, screen)
+	err := j.showPlan(ctx, p, screen, j.left)
 	j.folded = j.folded || screen.Folded && p.Spec.Speculative
 	return err
 }
 
-// showPlan writes the screen of a plan, or without one every change in full.
-func (s *session) showPlan(ctx context.Context, p *v1alpha1.Plan, screen *diff.Screen) error {
+// showPlan writes the screen of a plan, or without one every change in full. left are the resources that a
+// prune deletes.
+func (s *session) showPlan(ctx context.Context, p *v1alpha1.Plan, screen *diff.Screen, left map[[2]string]bool) error {
 	if holdsNothing(p) {
 		fmt.Fprintln(s.Out, s.style.Bold(s.style.Green("No changes."))+" "+s.noResources(ctx, p.Namespace))
 		return nil
 	}
 	var errs []v1alpha1.Diagnostic
 	keep := func(c *v1alpha1.PlanChange) {
-		if p.Spec.Speculative && c.ActionReason == "delete_because_no_resource_config" {
+		if left[[2]string{p.Namespace, c.Address}] && c.ActionReason == "delete_because_no_resource_config" {
 			c.ActionReason = diff.LeftFiles
 		}
 		for _, d := range c.Diagnostics {

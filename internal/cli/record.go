@@ -47,6 +47,8 @@ type recorder struct {
 	mu      sync.Mutex
 	// installed are the providers of the files, each once it is ready.
 	installed map[string]bool
+	// destroys is true when the objects are recorded for a plan that destroys them: then those that are being deleted are recorded, too.
+	destroys bool
 }
 
 // recorded is one object as the server has it now.
@@ -217,6 +219,8 @@ func (r *recorder) recordOne(ctx context.Context, m manifest) (recorded, error) 
 		before = nil // who may not read may still write
 	case err != nil:
 		return out, fmt.Errorf("%s: record %s %q: %w", m.where(), gvk.Kind, m.object.GetName(), explain(err, r.server()))
+	case before.GetDeletionTimestamp() != nil && !r.destroys:
+		return out, r.beingDeleted(ctx, []manifest{m})
 	default:
 		if err := r.adopt(ctx, gvr, out.namespace, before); err != nil {
 			return out, fmt.Errorf("%s: record %s %q: %w", m.where(), gvk.Kind, m.object.GetName(), explain(err, r.server()))
@@ -238,6 +242,9 @@ func (r *recorder) recordOne(ctx context.Context, m manifest) (recorded, error) 
 			if _, _, merr := r.mapping(gvk); merr != nil {
 				return out, r.unknownKind(ctx, m, merr)
 			}
+		}
+		if inDeletion(err) {
+			return out, &exitError{ExitError, r.beingDeleted(ctx, []manifest{m})}
 		}
 		return out, r.refused(m, out.namespace, err)
 	}

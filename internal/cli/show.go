@@ -90,7 +90,7 @@ func (o *showOptions) Run(ctx context.Context) error {
 	if text := o.standing(ctx, p); text != "" {
 		fmt.Fprintf(o.Out, "%s\n\n", o.style.Bold(text))
 	}
-	if err := o.showPlan(ctx, p, nil); err != nil {
+	if err := o.showPlan(ctx, p, nil, nil); err != nil {
 		return err
 	}
 	if speculative(p) {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -146,6 +147,9 @@ func (sp *speculation) upload(ctx context.Context) error {
 	for _, w := range sp.wanted {
 		w.spec.Speculative = true
 		p, err := sp.createPlan(ctx, w.namespace, w.base, w.spec)
+		if hasCause(err, corev1.NamespaceTerminatingCause) {
+			return &exitError{ExitError, fmt.Errorf("%w\nThe namespace is being emptied, which cannot be taken back. Create it again when it is gone: kubectl create namespace %s", err, w.namespace)}
+		}
 		if apierrors.IsNotFound(err) {
 			err = fmt.Errorf("%w\nDoes the namespace exist? kubectl create namespace %s", err, w.namespace)
 		}
@@ -159,7 +163,7 @@ func (sp *speculation) upload(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := sp.mistakes(); err != nil {
+	if err := sp.mistakes(ctx); err != nil {
 		return err
 	}
 	if len(sp.plans) > 1 {
@@ -196,7 +200,7 @@ func (sp *speculation) judgeAlone(ctx context.Context) error {
 	}
 	err = sp.send(ctx, p, all, false)
 	if err == nil {
-		err = sp.mistakes()
+		err = sp.mistakes(ctx)
 	}
 	return errors.Join(err, sp.remove(ctx, p))
 }
@@ -275,12 +279,18 @@ func (sp *speculation) sendChunk(ctx context.Context, p *v1alpha1.Plan, chunk v1
 }
 
 // mistakes are all refusals, each with its place in the files; warnings are printed.
-func (sp *speculation) mistakes() error {
+func (sp *speculation) mistakes(ctx context.Context) error {
 	var bad []error
+	var deleting []manifest
 	told := map[string]bool{}
 	for i, r := range sp.results {
 		if r.Outcome == v1alpha1.ObjectRefused && r.Error != nil {
-			bad = append(bad, sp.rec.refused(sp.ms[i], sp.ms[i].object.GetNamespace(), &apierrors.StatusError{ErrStatus: *r.Error}))
+			err := &apierrors.StatusError{ErrStatus: *r.Error}
+			if inDeletion(err) {
+				deleting = append(deleting, sp.ms[i])
+			} else {
+				bad = append(bad, sp.rec.refused(sp.ms[i], sp.ms[i].object.GetNamespace(), err))
+			}
 		}
 		for _, w := range r.Warnings {
 			if !told[w] {
@@ -288,6 +298,9 @@ func (sp *speculation) mistakes() error {
 				fmt.Fprintln(sp.ErrOut, "Warning: "+w)
 			}
 		}
+	}
+	if len(deleting) > 0 {
+		bad = append(bad, sp.beingDeleted(ctx, deleting))
 	}
 	if len(bad) > 0 {
 		return fmt.Errorf("%w\nNothing was recorded", errors.Join(bad...))
@@ -338,6 +351,17 @@ func (sp *speculation) changed() int {
 		}
 	}
 	return n
+}
+
+// leftFiles are the resources that left the files, by namespace and address.
+func (sp *speculation) leftFiles() map[[2]string]bool {
+	out := map[[2]string]bool{}
+	for _, m := range sp.ms {
+		if t, ok := (recorded{manifest: m}).target(); ok && m.pruned {
+			out[[2]string{m.object.GetNamespace(), t.address()}] = true
+		}
+	}
+	return out
 }
 
 // list writes which objects that are no resources the files create or change, and what leaves without a plan. Of a Secret it names keys, and never values.

@@ -230,7 +230,7 @@ func importedFrom(i *v1alpha1.PlanImport) string {
 	return "an ID that is known after apply"
 }
 
-// LeftFiles is the reason of a delete in a plan of files, for which nothing was deleted yet. Terraform has no such reason.
+// LeftFiles is the reason of a delete that a prune brings, for which nothing was deleted yet. Terraform has no such reason.
 const LeftFiles = "delete_because_left_files"
 
 // reasonText puts a reason of Terraform's JSON plan into words, where the heading doesn't say it already.
@@ -241,7 +241,7 @@ func reasonText(reason string) string {
 	case "delete_because_no_resource_config":
 		return "because its object was deleted"
 	case LeftFiles:
-		return "because its object left the files, or was deleted"
+		return "because its object left the files"
 	case "delete_because_no_move_target":
 		return "because the object that it was moved to does not exist"
 	case "invoke_because_requested":
