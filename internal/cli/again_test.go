@@ -72,8 +72,9 @@ func TestHintOfPlanDoesWhatWasShown(t *testing.T) {
 
 func TestHintOfTwoNamespacesComesOnce(t *testing.T) {
 	f := newFakeServer(t)
-	out, _, _ := f.run("plan", "-f", write(t, strings.ReplaceAll(strings.Join(strings.Split(firstFiles, "---\n")[:2], "---\n"), "{name: main}", "{name: main, namespace: r1}")))
-	for _, want := range []string{"Namespace default\n", "Namespace r1\n"} {
+	out, _, _ := f.run("plan", "-f", write(t, strings.ReplaceAll(strings.Join(strings.Split(firstFiles, "---\n")[:2], "---\n"), "{name: main}", "{name: main, namespace: r1}")+
+		"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: shared}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: shared, namespace: r1}\n"))
+	for _, want := range []string{"+ configmap/shared in namespace default", "+ configmap/shared in namespace r1", "Namespace default\n", "Namespace r1\n"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is missing:\n%s", want, out)
 		}

@@ -204,7 +204,7 @@ func username(who *v1alpha1.Identity) string {
 
 // recordOutcome is how a plan ended, or that it has not.
 func recordOutcome(r *v1alpha1.PlanRecord) string {
-	if g := r.Progress; r.Outcome == v1alpha1.ReasonAppliedInPart && g != nil {
+	if g := r.Progress; g != nil && (r.Outcome == v1alpha1.ReasonAppliedInPart || g.Done > 0 && r.Outcome != "" && r.Outcome != v1alpha1.ReasonApplied) {
 		return fmt.Sprintf("%s (%s)", r.Outcome, progressText(g))
 	}
 	return cmp.Or(r.Outcome, v1alpha1.ReasonApplying)

@@ -87,7 +87,8 @@ func (o *showOptions) Run(ctx context.Context) error {
 	if len(o.addresses) > 0 {
 		return o.some(ctx, p)
 	}
-	if text := o.standing(ctx, p); text != "" {
+	text := o.standing(ctx, p)
+	if text != "" {
 		fmt.Fprintf(o.Out, "%s\n\n", o.style.Bold(text))
 	}
 	if err := o.showPlan(ctx, p, nil, nil); err != nil {
@@ -100,8 +101,17 @@ func (o *showOptions) Run(ctx context.Context) error {
 		return nil
 	}
 	hint := notForYou(p)
-	if o.mayApprove(ctx, p.Namespace) {
-		hint = fmt.Sprintf("It waits for approval: kubectl hykube approve %s -n %s --digest %s", p.Name, p.Namespace, p.Status.Digest)
+	approve := fmt.Sprintf("kubectl hykube approve %s -n %s --digest %s", p.Name, p.Namespace, p.Status.Digest)
+	switch {
+	case superseded(p), stale(p), cancelling(p):
+		hint = fmt.Sprintf("It can not be approved. A new plan looks at what is there now: kubectl hykube plan -n %s", p.Namespace)
+	case !o.mayApprove(ctx, p.Namespace):
+	case text != "":
+		hint = fmt.Sprintf("It can not be approved as a whole. A new plan looks at what is there now: kubectl hykube plan -n %s\nTo approve what is not stale: %s --partial", p.Namespace, approve)
+	case blocked(p):
+		hint = "It can not be approved as a whole, since changes of it are blocked. To approve the others: " + approve + " --partial"
+	default:
+		hint = "It waits for approval: " + approve
 	}
 	fmt.Fprintf(o.Out, "\n%s\n", o.style.Dim(hint))
 	return nil

@@ -47,6 +47,9 @@ func TestShowSaysHowAPlanStands(t *testing.T) {
 			if tc.want != "" && first != tc.want || tc.want == "" && strings.HasPrefix(first, "Plan ") || code != ExitDone {
 				t.Errorf("code %d, %q: %s", code, first, errOut)
 			}
+			if waits := strings.Contains(out, "\nIt waits for approval: "); waits != (tc.reason == "it waits") {
+				t.Errorf("says that it waits for approval: %v:\n%s", waits, out)
+			}
 			if p.Status.Approval != nil && p.Status.Approval != approved {
 				t.Error("show approved the plan")
 			}
@@ -57,6 +60,14 @@ func TestShowSaysHowAPlanStands(t *testing.T) {
 func TestPartsOfAPlan(t *testing.T) {
 	r := &v1alpha1.PlanRecord{Outcome: v1alpha1.ReasonAppliedInPart, Progress: &v1alpha1.PlanProgress{Total: 3, Done: 3, Blocked: 4}}
 	if got := recordOutcome(r); got != "AppliedInPart (3 of 7 made, 4 blocked)" {
+		t.Errorf("a record says %q", got)
+	}
+	r = &v1alpha1.PlanRecord{Outcome: v1alpha1.ReasonStale, Progress: &v1alpha1.PlanProgress{Total: 2, Done: 1}}
+	if got := recordOutcome(r); got != "Stale (1 of 2 made)" {
+		t.Errorf("a record says %q", got)
+	}
+	r.Progress.Done = 0
+	if got := recordOutcome(r); got != "Stale" {
 		t.Errorf("a record says %q", got)
 	}
 }

@@ -364,6 +364,16 @@ func (sp *speculation) leftFiles() map[[2]string]bool {
 	return out
 }
 
+// beside names an object, with its namespace when there are others.
+func (sp *speculation) beside(m manifest) string {
+	name, namespace := strings.ToLower(m.object.GroupVersionKind().GroupKind().String())+"/"+m.object.GetName(), m.object.GetNamespace()
+	other := func(o manifest) bool { return o.object.GetNamespace() != "" && o.object.GetNamespace() != namespace }
+	if namespace != "" && slices.ContainsFunc(sp.ms, other) {
+		name += " in namespace " + namespace
+	}
+	return name
+}
+
 // list writes which objects that are no resources the files create or change, and what leaves without a plan. Of a Secret it names keys, and never values.
 func (sp *speculation) list() {
 	var lines []string
@@ -371,7 +381,7 @@ func (sp *speculation) list() {
 		r := sp.results[i]
 		gk := m.object.GroupVersionKind().GroupKind()
 		if m.pruned && !held(m.object) {
-			lines = append(lines, "  - "+strings.ToLower(gk.String())+"/"+m.object.GetName()+": deleted")
+			lines = append(lines, "  - "+sp.beside(m)+": deleted")
 			continue
 		}
 		if isResource(m.object) || r.Outcome == v1alpha1.ObjectUnchanged {
@@ -381,7 +391,7 @@ func (sp *speculation) list() {
 		if r.Outcome == v1alpha1.ObjectCreated {
 			sign, what = "+", "created with"
 		}
-		text := fmt.Sprintf("  %s %s", sign, strings.ToLower(gk.String())+"/"+m.object.GetName())
+		text := fmt.Sprintf("  %s %s", sign, sp.beside(m))
 		if len(r.Keys) > 0 && (gk.Group == "" || r.Outcome != v1alpha1.ObjectCreated) {
 			text += ": " + what + " " + strings.Join(r.Keys, ", ")
 		}
