@@ -325,14 +325,14 @@ func TestScopeOfNobody(t *testing.T) {
 	}
 }
 
-// TestTellable wants a data source to get no argument that its plan's author may not read: its answer is shown.
-func TestTellable(t *testing.T) {
+// TestCheckArguments wants a data source and an ephemeral resource to get no argument that its plan's author may not read: its answer is shown.
+func TestCheckArguments(t *testing.T) {
 	held, err := lang.PassOnly(cty.StringVal("hunter22").Mark(lang.Sensitive), "get state")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for mode, refused := range map[v1alpha1.Mode]bool{v1alpha1.ModeData: true, v1alpha1.ModeManaged: false} {
-		if err := tellable(&resource{mode: mode}, cty.ObjectVal(map[string]cty.Value{"name": held})); (err != nil) != refused {
+	for mode, refused := range map[v1alpha1.Mode]bool{v1alpha1.ModeData: true, v1alpha1.ModeEphemeral: true, v1alpha1.ModeManaged: false} {
+		if err := checkArguments(&resource{mode: mode}, cty.ObjectVal(map[string]cty.Value{"name": held})); (err != nil) != refused {
 			t.Errorf("mode %q: %v", mode, err)
 		}
 	}

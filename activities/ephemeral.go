@@ -112,9 +112,7 @@ func (s *scope) openResource(ctx context.Context, r *resource, addr lang.Address
 		return nil
 	})
 	s.mu.Unlock()
-	if v, err = answered(mark(o.Value), config); err != nil {
-		return v, true, err
-	}
+	v = mark(o.Value)
 	_, err = l.holds(r, postconditions, v)
 	return v, true, err
 }

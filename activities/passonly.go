@@ -45,22 +45,17 @@ func (s *scope) guarded(ctx context.Context, addr lang.Address, v cty.Value) (ct
 	return v, nil
 }
 
-// tellable refuses arguments of a data source that may only be passed on. Nobody approves what a plan reads, and the provider may
-// answer with what it is told.
-func tellable(r *resource, config cty.Value) error {
+// checkArguments refuses arguments of a data source or an ephemeral resource that may only be passed on. Nobody approves the calls of a
+// plan that is made, and the provider may answer with its arguments, or send them wherever its configuration says.
+func checkArguments(r *resource, config cty.Value) error {
 	missing, held := lang.HoldsPassOnly(config)
-	if !held || r.mode != v1alpha1.ModeData {
+	if !held || r.mode != v1alpha1.ModeData && r.mode != v1alpha1.ModeEphemeral {
 		return nil
 	}
-	return &diag.Failure{Operation: "evaluate spec", Diagnostics: diag.Diagnostics{attributeProblem(r.addr, "spec", lang.SummaryPassOnly,
-		lang.PassOnlyText("The answer of a data source that gets such an argument", missing))}}
-}
-
-// answered is the value of an ephemeral resource: as sensitive as its arguments, since the provider may answer with those.
-func answered(v, config cty.Value) (cty.Value, error) {
-	missing, held := lang.HoldsPassOnly(config)
-	if !held {
-		return v, nil
+	what := "The answer of a data source that gets such an argument"
+	if r.mode == v1alpha1.ModeEphemeral {
+		what = "An ephemeral resource that gets such an argument"
 	}
-	return lang.PassOnly(v.Mark(lang.Sensitive), missing)
+	return &diag.Failure{Operation: "evaluate spec", Diagnostics: diag.Diagnostics{attributeProblem(r.addr, "spec", lang.SummaryPassOnly,
+		lang.PassOnlyText(what, missing))}}
 }

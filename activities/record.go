@@ -31,6 +31,9 @@ func (s *stepRun) takeOver(ctx context.Context, obj *unstructured.Unstructured, 
 		case from.Digest() != c.Preconditions.FromState || from.Intent != nil:
 			return &staleError{fmt.Sprintf("the state of %s moved after the plan was made", c.PreviousAddress)}
 		}
+		if err := s.checkMovedFrom(ctx, c); err != nil {
+			return err
+		}
 		if err := s.Objects.Hold(ctx, obj); err != nil {
 			if errors.Is(err, ErrGone) {
 				return &staleError{"the object was deleted or changed after the plan was made"}
@@ -59,6 +62,20 @@ func (s *stepRun) takeOver(ctx context.Context, obj *unstructured.Unstructured, 
 		return s.conflict(err)
 	}
 	return s.Objects.Release(ctx, *c.Preconditions.From)
+}
+
+// checkMovedFrom refuses a move whose old object is wanted again: both would speak of the same infrastructure.
+func (a *Activities) checkMovedFrom(ctx context.Context, c *ledger.Change) error {
+	obj, err := a.Objects.Get(ctx, *c.Preconditions.From)
+	switch {
+	case errors.Is(err, ErrGone):
+		return nil
+	case err != nil:
+		return err
+	case obj.GetDeletionTimestamp() == nil:
+		return &staleError{fmt.Sprintf("the deletion of %s was taken back after the plan was made", c.PreviousAddress)}
+	}
+	return nil
 }
 
 // adopt records what was imported while planning.

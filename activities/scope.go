@@ -382,7 +382,7 @@ func (l *evaluator) config(r *resource) (config cty.Value, open bool, err error)
 	if diag.HasErrors(diags) {
 		return cty.NilVal, open, &diag.Failure{Operation: "evaluate spec", Diagnostics: diags}
 	}
-	if err := tellable(r, config); err != nil {
+	if err := checkArguments(r, config); err != nil {
 		return cty.NilVal, open, err
 	}
 	if l.scope.planned == nil && !known(config) {

@@ -216,7 +216,7 @@ func (v *verifier) verifyFrom(ctx context.Context, c *ledger.Change) error {
 	if from.Digest() != c.Preconditions.FromState || from.Intent != nil {
 		return &staleError{fmt.Sprintf("the state of %s moved after the plan was made", c.PreviousAddress)}
 	}
-	return nil
+	return v.checkMovedFrom(ctx, c)
 }
 
 // configured wants a ProviderConfig to be there with which an instance was made.

@@ -174,3 +174,26 @@ func TestAPartialPlanKilledAnywhere(t *testing.T) {
 		}
 	}
 }
+
+// A move is stale once its old object is wanted again: the two would speak of the same infrastructure.
+func TestAMoveFromAnObjectThatIsWantedAgain(t *testing.T) {
+	for name, at := range map[string]int{"before it is approved": approving, "before it is begun": beginning, "before its step": stepping} {
+		t.Run(name, func(t *testing.T) {
+			tn := newCrashScenario(t)
+			things("a")(tn)
+			tn.apply()
+			tn.delete("test-thing/a")
+			tn.put("test-thing/n", m{"name": "a", "size": "1"}, m{"moved": m{"from": "test_thing.a"}})
+			run := tn.newRun()
+			tn.until(run, at)
+			tn.objects["team:test-thing/a"].SetDeletionTimestamp(nil)
+			if found, err := tn.Verify(t.Context(), tn.plans[run.Name]); err != nil || len(found.Stale) == 0 || !strings.Contains(found.Stale[0].Why, "was taken back") {
+				t.Errorf("verified: %+v, %v", found, err)
+			}
+			tn.resume(run)
+			if a, n := tn.recordOf("test-thing/a"), tn.recordOf("test-thing/n"); !a.Exists() || n.Exists() {
+				t.Errorf("the record moved: old %t, new %t", a.Exists(), n.Exists())
+			}
+		})
+	}
+}

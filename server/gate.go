@@ -43,6 +43,7 @@ func (g *gate) wrap(inner http.Handler) http.Handler {
 		}
 		err := apierrors.NewServiceUnavailable("The server is starting or stopping, and does not serve all kinds now. Try again in a moment.")
 		err.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: retryAfter}
+		w.Header().Set("Cache-Control", "no-cache, private") // kubectl keeps an answer on its disk otherwise
 		responsewriters.ErrorNegotiated(err, legacyscheme.Codecs, schema.GroupVersion{}, w, r)
 	})
 }

@@ -71,8 +71,9 @@ func TestRequestsWaitUntilAllKindsAreServed(t *testing.T) {
 		}
 		for _, path := range []string{"/api/v1/namespaces", "/apis", "/openapi/v2", "/version", "/temporal/", "/apis/hykube.io/v1alpha1/plans",
 			"/apis/sim.hykube.io/v1/sim-networks", "/apis/sim.hykube.io/v1/sim-networks?watch=true", "/apis/gone.hykube.io/v1", "/nothing"} {
-			if resp := get(path); resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" {
-				t.Errorf("round %d: GET %s: %s, Retry-After %q; want 503 with a time", round, path, resp.Status, resp.Header.Get("Retry-After"))
+			if resp := get(path); resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" || resp.Header.Get("Cache-Control") != "no-cache, private" {
+				t.Errorf("round %d: GET %s: %s, Retry-After %q, Cache-Control %q; want 503 with a time, not to be cached", round, path, resp.Status,
+					resp.Header.Get("Retry-After"), resp.Header.Get("Cache-Control"))
 			}
 		}
 		ready.Store(true)

@@ -108,6 +108,11 @@ func (c *Catalog) Configuration(ctx context.Context, e Entry, cfg *v1alpha1.Prov
 	if err != nil {
 		return provider.Configuration{}, err
 	}
+	if missing, held := lang.HoldsPassOnly(marked); held {
+		// A provider sends its configuration wherever the rest of it says, also while a plan is made, which nobody approves.
+		return provider.Configuration{}, &DiagnosticsError{Diagnostics: diag.Diagnostics{diag.Errorf(configField, lang.SummaryPassOnly, "%s",
+			lang.PassOnlyText("A provider that gets such an argument", missing))}}
+	}
 	value, marks := marked.UnmarkDeep()
 	_, ephemeral := marks[lang.Ephemeral]
 	raw, err := ctymsgpack.Marshal(value, block.ImpliedType())
