@@ -140,7 +140,7 @@ var activityMutants = []mutant{
 	{"Whoever may plan sees every secret of the state.", "activities/passonly.go",
 		"\t\tif is[*ForbiddenError](err) {\n\t\t\treturn lang.PassOnly(v, err.Error())\n\t\t}\n", "\t\tif is[*ForbiddenError](err) {\n\t\t\terr = nil\n\t\t}\n", "TestScopeLetsSecretsBePassedOn"},
 	{"A data source tells a secret to whoever may not read it.", "activities/passonly.go",
-		"if !held || r.mode != v1alpha1.ModeData {", "if true || !held || missing == \"\" {", "TestCheckArguments"},
+		"if !held || r.mode != v1alpha1.ModeData && r.mode != v1alpha1.ModeEphemeral {", "if true || !held || missing == \"\" {", "TestCheckArguments"},
 	{"Whoever may plan uses every account.", "activities/lease.go",
 		"\tif !ok {\n\t\treturn &ForbiddenError{fmt", "\tif !ok && false {\n\t\treturn &ForbiddenError{fmt", "TestBeginRefuses"},
 	{"A resource is made with the ProviderConfig of another provider.", "activities/lease.go",
