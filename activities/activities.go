@@ -69,7 +69,7 @@ type Configs interface {
 	// Leaving names what of a ProviderConfig, and of the ConfigMaps and Secrets that it reads, is being deleted or gone; empty when all
 	// of it stays.
 	Leaving(ctx context.Context, cfg *v1alpha1.ProviderConfig) (what string, err error)
-	// Terminating says whether a namespace is being deleted.
+	// Terminating says whether a namespace is being deleted. It fails while that deletion is being taken back.
 	Terminating(ctx context.Context, namespace string) (bool, error)
 }
 

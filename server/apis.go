@@ -117,6 +117,7 @@ func (s *Server) coreGroups(opts generic.RESTOptionsGetter) (core, events *gener
 	if err != nil {
 		return nil, nil, err
 	}
+	s.namespaceUndelete = namespaceUndelete
 	secrets, err := secretstore.NewREST(opts)
 	if err != nil {
 		return nil, nil, err

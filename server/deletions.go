@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,8 +38,13 @@ type deletions struct {
 	// deletion is taken back.
 	phase sync.RWMutex
 
-	mu      sync.Mutex
-	pending map[deleted]bool
+	mu sync.Mutex
+	// pending counts how often an object was added.
+	pending map[deleted]int
+	// undeleting are the namespaces whose deletion is being taken back: nothing of them is marked, and no plan may be made in them.
+	undeleting map[string]bool
+	// undeletes are closed when the undelete of a namespace ends that works now.
+	undeletes map[string]chan struct{}
 	// closed are the namespaces that are being emptied: no plan may be made in them any more.
 	closed map[string]bool
 }
@@ -47,7 +53,8 @@ type deletions struct {
 type deleted struct{ resource, namespace, name string }
 
 func newDeletions(log *slog.Logger) *deletions {
-	return &deletions{log: log, held: map[string]*registry.Held{}, kick: make(chan struct{}, 1), pending: map[deleted]bool{}, closed: map[string]bool{}}
+	return &deletions{log: log, held: map[string]*registry.Held{}, kick: make(chan struct{}, 1), pending: map[deleted]int{}, closed: map[string]bool{},
+		undeleting: map[string]bool{}, undeletes: map[string]chan struct{}{}}
 }
 
 // hold names what settles the objects of a resource. It is called before the first request.
@@ -56,7 +63,7 @@ func (d *deletions) hold(resource string, h *registry.Held) { d.held[resource] =
 // add has an object looked at until it is gone, or its deletion is taken back.
 func (d *deletions) add(resource, namespace, name string) {
 	d.mu.Lock()
-	d.pending[deleted{resource, namespace, name}] = true
+	d.pending[deleted{resource, namespace, name}]++
 	d.any.Store(true)
 	d.mu.Unlock()
 	d.wake()
@@ -79,27 +86,28 @@ func (d *deletions) wake() {
 func (d *deletions) has(resource, namespace, name string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.pending[deleted{resource, namespace, name}]
+	return d.pending[deleted{resource, namespace, name}] > 0
 }
 
 // open says whether plans can be made in a namespace that is being deleted.
 func (d *deletions) open(namespace string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.pending[deleted{namespaces, "", namespace}] && !d.closed[namespace]
+	return d.pending[deleted{namespaces, "", namespace}] > 0 && !d.closed[namespace] && !d.undeleting[namespace]
 }
 
-// close says that a namespace is emptied from here on, unless its deletion was taken back.
+// close says that a namespace is emptied from here on, unless its deletion was taken back, or is being taken back.
 func (d *deletions) close(namespace string) (closed bool) {
 	d.phase.Lock()
 	defer d.phase.Unlock()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.closed[namespace] = d.pending[deleted{namespaces, "", namespace}]
+	d.closed[namespace] = d.pending[deleted{namespaces, "", namespace}] > 0 && !d.undeleting[namespace]
 	return d.closed[namespace]
 }
 
-// keep takes the deletion of a namespace back by a write, unless the namespace is being emptied. Nothing of it is marked afterwards.
+// keep records by a write that the deletion of a namespace is taken back, unless the namespace is being emptied. The server marks nothing of
+// the namespace afterwards.
 func (d *deletions) keep(namespace string, write func() error) (kept bool, err error) {
 	d.phase.Lock()
 	defer d.phase.Unlock()
@@ -112,26 +120,89 @@ func (d *deletions) keep(namespace string, write func() error) (kept bool, err e
 	if err := write(); err != nil {
 		return false, err
 	}
-	d.done(deleted{namespaces, "", namespace})
+	d.setUndeleting(namespace, true)
 	return true, nil
 }
 
-func (d *deletions) list() []deleted {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	out := make([]deleted, 0, len(d.pending))
-	for x := range d.pending {
-		out = append(out, x)
+// drop records by a write that a namespace is deleted after all, whose deletion was being taken back.
+func (d *deletions) drop(namespace string, write func() error) error {
+	d.phase.Lock()
+	defer d.phase.Unlock()
+	if err := write(); err != nil {
+		return err
 	}
-	return out
+	d.setUndeleting(namespace, false)
+	return nil
 }
 
-func (d *deletions) done(x deleted) {
+// finish makes a namespace active again by a write.
+func (d *deletions) finish(namespace string, write func() error) error {
+	d.phase.Lock()
+	defer d.phase.Unlock()
+	if err := write(); err != nil {
+		return err
+	}
+	x := deleted{namespaces, "", namespace}
+	d.mu.Lock()
+	added := d.pending[x]
+	d.mu.Unlock()
+	d.done(x, added)
+	return nil
+}
+
+func (d *deletions) setUndeleting(namespace string, undeleting bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if undeleting {
+		d.undeleting[namespace] = true
+		return
+	}
+	delete(d.undeleting, namespace)
+}
+
+// isUndeleting says whether the deletion of a namespace is being taken back.
+func (d *deletions) isUndeleting(namespace string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.undeleting[namespace]
+}
+
+// beginUndelete lets one caller at a time work on the undelete of a namespace. end is nil while another caller works, and working is then
+// closed when that caller ends.
+func (d *deletions) beginUndelete(namespace string) (end func(), working <-chan struct{}) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if other, ok := d.undeletes[namespace]; ok {
+		return nil, other
+	}
+	own := make(chan struct{})
+	d.undeletes[namespace] = own
+	return func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		delete(d.undeletes, namespace)
+		close(own)
+	}, nil
+}
+
+// list returns what is being deleted, and how often each was added.
+func (d *deletions) list() map[deleted]int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return maps.Clone(d.pending)
+}
+
+// done ends the looking at an object, unless it was added again meanwhile: it was deleted anew.
+func (d *deletions) done(x deleted, added int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.pending[x] != added {
+		return
+	}
 	delete(d.pending, x)
 	if x.resource == namespaces {
 		delete(d.closed, x.name)
+		delete(d.undeleting, x.name)
 	}
 	d.any.Store(len(d.pending) > 0)
 }
@@ -174,7 +245,7 @@ func (s *Server) runDeletions(ctx context.Context) {
 
 // settleAll looks at everything once, and returns when to look again although nothing changed; 0 means never.
 func (s *Server) settleAll(ctx context.Context) (next time.Duration) {
-	for _, x := range s.deletions.list() {
+	for x, added := range s.deletions.list() {
 		waits, err := s.settle(ctx, x)
 		if later, ok := errors.AsType[*laterError](err); ok {
 			err = nil
@@ -191,7 +262,7 @@ func (s *Server) settleAll(ctx context.Context) (next time.Duration) {
 				next = settleRetry
 			}
 		case !waits:
-			s.deletions.done(x)
+			s.deletions.done(x, added)
 		}
 	}
 	return next
@@ -211,9 +282,14 @@ func (s *Server) findDeleted(ctx context.Context) error {
 		return err
 	}
 	for i := range list.Items {
-		if list.Items[i].DeletionTimestamp != nil {
-			s.deletions.add(namespaces, "", list.Items[i].Name)
+		ns := &list.Items[i]
+		if ns.DeletionTimestamp == nil {
+			continue
 		}
+		if undeleteRequested(ns) {
+			s.deletions.setUndeleting(ns.Name, true)
+		}
+		s.deletions.add(namespaces, "", ns.Name)
 	}
 	for resource, h := range s.deletions.held {
 		marked, err := h.Marked(ctx)

@@ -2,14 +2,11 @@ package server
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -19,9 +16,6 @@ import (
 	"k8s.io/apiserver/pkg/warning"
 	"k8s.io/kubernetes/pkg/registry/core/namespace"
 	namespacestore "k8s.io/kubernetes/pkg/registry/core/namespace/storage"
-
-	"github.com/hykube/hykube/api/v1alpha1"
-	"github.com/hykube/hykube/server/deletion"
 )
 
 // countLimit is how long the delete of a namespace waits for the number of its resources, which its warning says.
@@ -49,8 +43,11 @@ func (r *namespaceREST) Delete(ctx context.Context, name string, validate rest.V
 		return obj, gone, err
 	}
 	r.server.warnNamespace(ctx, name)
+	if r.server.deletions.isUndeleting(name) {
+		err = r.server.namespaceUndelete.drop(ctx, name)
+	}
 	r.server.deletions.add(namespaces, "", name)
-	return obj, gone, nil
+	return obj, gone, err
 }
 
 func (s *Server) warnNamespace(ctx context.Context, name string) {
@@ -122,70 +119,5 @@ func (r *undeleteNamespaceREST) Create(ctx context.Context, name string, obj run
 			return nil, err
 		}
 	}
-	return r.server.undeleteNamespace(ctx, r.store, name, len(opts.DryRun) > 0)
-}
-
-// undeleteNamespace takes the deletion of a namespace back, and of the resources that were marked with it. It can as long as something
-// in it has infrastructure: afterwards the namespace is being emptied.
-func (s *Server) undeleteNamespace(ctx context.Context, store *genericregistry.Store, name string, dry bool) (out runtime.Object, err error) {
-	ns, err := s.config.client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return nil, err
-	}
-	if ns.DeletionTimestamp == nil {
-		return nil, apierrors.NewConflict(corev1.Resource(namespaces), name, errors.New("it is not being deleted"))
-	}
-	emptied := apierrors.NewConflict(corev1.Resource(namespaces), name,
-		errors.New("nothing in it has infrastructure any more, so that it is being emptied; its deletion cannot be taken back"))
-	if count, _, err := s.inUse(ctx, ns); err != nil || count == 0 {
-		return nil, errors.Join(err, emptied)
-	}
-	kept, err := s.deletions.keep(name, func() (err error) {
-		out, err = deletion.Undo(ctx, store, name, ns.UID, dry, func(obj runtime.Object) {
-			ns := obj.(*corev1.Namespace)
-			ns.Status.Phase, ns.Status.Conditions = corev1.NamespaceActive, nil
-		})
-		return err
-	})
-	switch {
-	case err != nil:
-		return nil, err
-	case !kept:
-		return nil, emptied
-	case dry:
-		return out, nil
-	}
-	return out, s.unmarkResources(ctx, ns)
-}
-
-// unmarkResources takes the deletions back that came with the deletion of a namespace. What was deleted before stays deleted, and what an
-// approved plan destroys is named.
-func (s *Server) unmarkResources(ctx context.Context, ns *corev1.Namespace) error {
-	groups, err := s.config.store.Objects().Groups(ctx)
-	if err != nil {
-		return err
-	}
-	groups = slices.DeleteFunc(groups, func(group string) bool {
-		_, ok := v1alpha1.ProviderOfGroup(group)
-		return !ok
-	})
-	for _, group := range groups {
-		for u, err := range s.config.store.Objects().List(ctx, group, ns.Name) {
-			if err != nil {
-				return err
-			}
-			if marked := u.GetDeletionTimestamp(); marked == nil || marked.Before(ns.DeletionTimestamp) {
-				continue
-			}
-			kind, served := s.kinds.Kind(u.GroupVersionKind())
-			if !served {
-				warning.AddWarning(ctx, "", fmt.Sprintf("%s/%s stays deleted: its provider is not ready", u.GetKind(), u.GetName()))
-				continue
-			}
-			if err := s.kinds.Undelete(ctx, kind, u); err != nil && !apierrors.IsNotFound(err) {
-				warning.AddWarning(ctx, "", fmt.Sprintf("%s/%s stays deleted: %v", u.GetKind(), u.GetName(), err))
-			}
-		}
-	}
-	return nil
+	return r.undelete(ctx, name, len(opts.DryRun) > 0)
 }

@@ -41,6 +41,9 @@ func (s *Server) settleNamespace(ctx context.Context, name string) (waits bool, 
 	if err != nil {
 		return true, err
 	}
+	if undeleteRequested(ns) {
+		return s.namespaceUndelete.resume(ctx, ns)
+	}
 	left, err := s.markResources(ctx, name)
 	if err != nil {
 		return true, err
@@ -53,7 +56,7 @@ func (s *Server) settleNamespace(ctx context.Context, name string) (waits bool, 
 		return true, s.tellNamespace(ctx, name, left, example)
 	}
 	if !s.deletions.close(name) {
-		return false, nil
+		return s.deletions.has(namespaces, "", name), nil
 	}
 	if wait := emptyingDelay - time.Since(ns.DeletionTimestamp.Time); wait > 0 {
 		return true, &laterError{wait}
@@ -121,8 +124,8 @@ func (s *Server) markResources(ctx context.Context, namespace string) (left map[
 func (s *Server) mark(ctx context.Context, gvr kschema.GroupVersionResource, u *unstructured.Unstructured) error {
 	s.deletions.phase.RLock()
 	defer s.deletions.phase.RUnlock()
-	if !s.deletions.has(namespaces, "", u.GetNamespace()) {
-		return nil // the deletion of the namespace was taken back
+	if ns := u.GetNamespace(); !s.deletions.has(namespaces, "", ns) || s.deletions.isUndeleting(ns) {
+		return nil // the deletion of the namespace was taken back, or is being taken back
 	}
 	uid := u.GetUID()
 	err := s.dynamic.Resource(gvr).Namespace(u.GetNamespace()).Delete(ctx, u.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
@@ -153,6 +156,9 @@ func (s *Server) tellNamespace(ctx context.Context, name string, left map[kschem
 		ns, err := s.config.client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return err
+		}
+		if ns.DeletionTimestamp == nil || undeleteRequested(ns) {
+			return nil // the deletion was taken back meanwhile, or is being taken back
 		}
 		changed := false
 		for _, c := range want {
@@ -201,6 +207,9 @@ func (l lifecycleAdmission) Admit(ctx context.Context, a admission.Attributes, o
 	case v1alpha1.Resource("plans"):
 		if a.GetSubresource() == "objects" { // each object is judged by itself, and the plan can be discarded
 			return nil
+		}
+		if a.GetSubresource() == "" && l.deletions.isUndeleting(a.GetNamespace()) {
+			return admission.NewForbidden(a, errors.New(messageUndeleting(a.GetNamespace())))
 		}
 		if a.GetSubresource() == "" && l.deletions.open(a.GetNamespace()) {
 			return nil

@@ -38,6 +38,8 @@ type Server struct {
 	gate      *gate
 	wiring    Wiring
 	deletions *deletions
+	// namespaceUndelete takes the deletions of namespaces back.
+	namespaceUndelete *undeleteNamespaceREST
 	// emptier empties a deleted namespace that has no resources any more, and dynamic reaches resources; both are made at the start.
 	emptier    namespacedeletion.NamespacedResourcesDeleterInterface
 	dynamic    dynamic.Interface

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/authentication/user"
@@ -109,6 +110,9 @@ func (s *Server) changes(ctx context.Context, plan *v1alpha1.Plan, limit int, co
 func (s *Server) verify(ctx context.Context, plan *v1alpha1.Plan) (registry.Verification, error) {
 	if s.wiring.Verify == nil {
 		return registry.Verification{}, errors.New("verify plan: this server makes no plans")
+	}
+	if s.deletions.isUndeleting(plan.Namespace) {
+		return registry.Verification{}, apierrors.NewServiceUnavailable(messageUndeleting(plan.Namespace))
 	}
 	return s.wiring.Verify(ctx, plan)
 }

@@ -20,6 +20,9 @@ const (
 	// ConditionInUse is True on a Provider or ProviderConfig that is being deleted, as long as living resources need it.
 	ConditionInUse = "InUse"
 
+	// ConditionUndeleting is True on a namespace while the server takes its deletion back.
+	ConditionUndeleting = "Undeleting"
+
 	// ConditionPlanned is True on a Plan whose changes are computed and stored.
 	ConditionPlanned = "Planned"
 	// ConditionApproved is True on a Plan that somebody with the right to, or its policy, approved; False when it was discarded.
@@ -100,6 +103,8 @@ const (
 
 	// ReasonSomeResourcesRemain says that resources still need what is being deleted; the message counts them and names one.
 	ReasonSomeResourcesRemain = "SomeResourcesRemain"
+	// ReasonUndeleteRequested says that a user asked to take the deletion of a namespace back.
+	ReasonUndeleteRequested = "UndeleteRequested"
 	// ReasonUndeleted says that the deletion of an object was taken back.
 	ReasonUndeleted = "Undeleted"
 

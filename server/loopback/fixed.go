@@ -131,6 +131,9 @@ func (c *Configs) Leaving(ctx context.Context, cfg *v1alpha1.ProviderConfig) (st
 // Terminating implements activities.Configs.
 func (c *Configs) Terminating(ctx context.Context, namespace string) (bool, error) {
 	ns, err := c.Stored.Get(ctx, resourceOfCore("namespaces"), "", namespace)
+	if ns != nil && hasCondition(ns, v1alpha1.ConditionUndeleting) {
+		return false, fmt.Errorf("the deletion of the namespace %q is being taken back", namespace)
+	}
 	return ns != nil && ns.GetDeletionTimestamp() != nil, err
 }
 

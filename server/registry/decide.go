@@ -106,6 +106,9 @@ func decide(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApproval, 
 	}
 	if sent.Decision == v1alpha1.DecisionApproved {
 		found, err := verify(ctx, p)
+		if apierrors.IsServiceUnavailable(err) {
+			return err
+		}
 		if err != nil {
 			return apierrors.NewInternalError(fmt.Errorf("verify plan %q: %w", p.Name, err))
 		}

@@ -1,0 +1,232 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/warning"
+	"k8s.io/client-go/util/retry"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/server/deletion"
+)
+
+// The undelete of a namespace has three steps. First a condition of the namespace records the request, and from then on nothing more is
+// marked. Then the server takes the marks of the resources away. The namespace becomes active last. Until then the request and the settling of
+// deletions go on with it, so that neither a lost client nor a restart ends it half way.
+
+// undeleteLimit bounds how long a request works on an undelete. Afterwards the settling of deletions goes on with it.
+const undeleteLimit = time.Minute
+
+func undeleteRequested(ns *corev1.Namespace) bool {
+	return slices.ContainsFunc(ns.Status.Conditions, func(c corev1.NamespaceCondition) bool {
+		return c.Type == v1alpha1.ConditionUndeleting && c.Status == corev1.ConditionTrue
+	})
+}
+
+func messageUndeleting(namespace string) string {
+	return fmt.Sprintf("the deletion of the namespace %q is being taken back; try again when kubectl get namespace %s says Active", namespace, namespace)
+}
+
+// undelete takes the deletion of a namespace back, and of the resources that were marked with it. It can as long as something in it has
+// infrastructure: afterwards the namespace is being emptied. A second call goes on with what the first began.
+func (r *undeleteNamespaceREST) undelete(ctx context.Context, name string, dry bool) (runtime.Object, error) {
+	ns, err := r.server.config.client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case err != nil:
+		return nil, err
+	case ns.DeletionTimestamp == nil:
+		return nil, namespaceConflict(name, "it is not being deleted")
+	case !undeleteRequested(ns):
+		if err := r.request(ctx, ns, dry); err != nil {
+			return nil, err
+		}
+	}
+	if dry {
+		return deletion.Undo(ctx, r.store, name, ns.UID, true, activate)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undeleteLimit)
+	defer cancel()
+	for {
+		end, working := r.server.deletions.beginUndelete(name)
+		if end != nil {
+			defer end()
+			out, err := r.finish(ctx, ns)
+			if err == nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+				return out, err
+			}
+			return nil, r.unfinished(name, err)
+		}
+		select {
+		case <-working:
+		case <-ctx.Done():
+			return nil, r.unfinished(name, ctx.Err())
+		}
+	}
+}
+
+// request records in a namespace that its deletion is to be taken back.
+func (r *undeleteNamespaceREST) request(ctx context.Context, ns *corev1.Namespace, dry bool) error {
+	emptied := namespaceConflict(ns.Name, "nothing in it has infrastructure any more, so that it is being emptied; its deletion cannot be taken back")
+	count, _, err := r.server.inUse(ctx, ns)
+	switch {
+	case err != nil:
+		return err
+	case count == 0:
+		return emptied
+	case dry:
+		return nil
+	}
+	who := "a user"
+	if u, ok := request.UserFrom(ctx); ok {
+		who = u.GetName()
+	}
+	kept, err := r.server.deletions.keep(ns.Name, func() error {
+		return r.writeStatus(ctx, ns, func(ns *corev1.Namespace) error {
+			if ns.DeletionTimestamp == nil {
+				return namespaceConflict(ns.Name, "it is not being deleted")
+			}
+			ns.Status.Conditions = []corev1.NamespaceCondition{{
+				Type: v1alpha1.ConditionUndeleting, Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonUndeleteRequested, LastTransitionTime: metav1.Now(),
+				Message: who + " took the deletion back. The namespace is Active again when the server has taken back the deletion of its resources.",
+			}}
+			return nil
+		})
+	})
+	if err == nil && !kept {
+		return emptied
+	}
+	return err
+}
+
+// drop takes the request back: the namespace was deleted once more.
+func (r *undeleteNamespaceREST) drop(ctx context.Context, name string) error {
+	ns, err := r.server.config.client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	return r.server.deletions.drop(name, func() error {
+		return r.writeStatus(ctx, ns, func(ns *corev1.Namespace) error {
+			ns.Status.Conditions = slices.DeleteFunc(ns.Status.Conditions, func(c corev1.NamespaceCondition) bool { return c.Type == v1alpha1.ConditionUndeleting })
+			return nil
+		})
+	})
+}
+
+func (r *undeleteNamespaceREST) writeStatus(ctx context.Context, read *corev1.Namespace, change func(*corev1.Namespace) error) error {
+	client := r.server.config.client.CoreV1().Namespaces()
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		ns, err := client.Get(ctx, read.Name, metav1.GetOptions{})
+		if err == nil && ns.UID != read.UID {
+			err = apierrors.NewNotFound(corev1.Resource(namespaces), read.Name)
+		}
+		if err == nil {
+			err = change(ns)
+		}
+		if err == nil {
+			_, err = client.UpdateStatus(ctx, ns, metav1.UpdateOptions{})
+		}
+		return err
+	})
+}
+
+// resume goes on with the undelete of a namespace, in the name of nobody: who asked for it may be gone.
+func (r *undeleteNamespaceREST) resume(ctx context.Context, ns *corev1.Namespace) (waits bool, err error) {
+	end, working := r.server.deletions.beginUndelete(ns.Name)
+	if working != nil {
+		return true, &laterError{time.Second}
+	}
+	defer end()
+	_, err = r.finish(request.WithUser(ctx, &user.DefaultInfo{Name: "the undelete of the namespace"}), ns)
+	return err != nil, err
+}
+
+// finish takes the marks of the resources away, and makes the namespace active.
+func (r *undeleteNamespaceREST) finish(ctx context.Context, ns *corev1.Namespace) (out runtime.Object, err error) {
+	waits, err := r.unmark(ctx, ns)
+	if err == nil && waits != "" {
+		err = fmt.Errorf("%s waits for its provider, which is not ready", waits)
+	}
+	if err != nil {
+		return nil, err
+	}
+	err = r.server.deletions.finish(ns.Name, func() error {
+		now, err := r.server.config.client.CoreV1().Namespaces().Get(ctx, ns.Name, metav1.GetOptions{})
+		switch {
+		case err != nil:
+			return err
+		case now.UID == ns.UID && now.DeletionTimestamp == nil:
+			out = now // another caller was first
+			return nil
+		case !undeleteRequested(now):
+			return namespaceConflict(ns.Name, "it was deleted again meanwhile")
+		}
+		out, err = deletion.Undo(ctx, r.store, ns.Name, ns.UID, false, activate)
+		return err
+	})
+	return out, err
+}
+
+func activate(obj runtime.Object) {
+	ns := obj.(*corev1.Namespace)
+	ns.Status.Phase, ns.Status.Conditions = corev1.NamespaceActive, nil
+}
+
+// unmark takes the deletions back that came with the deletion of a namespace, and returns an object whose provider is not ready; empty means
+// none. Objects that were deleted before stay deleted, and so do those that an approved plan destroys, which a warning names.
+func (r *undeleteNamespaceREST) unmark(ctx context.Context, ns *corev1.Namespace) (waits string, err error) {
+	s := r.server
+	groups, err := s.config.store.Objects().Groups(ctx)
+	if err != nil {
+		return "", err
+	}
+	for _, group := range groups {
+		if _, ok := v1alpha1.ProviderOfGroup(group); !ok {
+			continue
+		}
+		for u, err := range s.config.store.Objects().List(ctx, group, ns.Name) {
+			if err != nil {
+				return "", err
+			}
+			if marked := u.GetDeletionTimestamp(); marked == nil || marked.Before(ns.DeletionTimestamp) {
+				continue
+			}
+			if !s.deletions.isUndeleting(ns.Name) {
+				return "", namespaceConflict(ns.Name, "it was deleted again meanwhile")
+			}
+			name := u.GetKind() + "/" + u.GetName()
+			kind, served := s.kinds.Kind(u.GroupVersionKind())
+			if !served {
+				waits = name
+				continue
+			}
+			switch err := s.kinds.Undelete(ctx, kind, u); {
+			case apierrors.IsConflict(err):
+				warning.AddWarning(ctx, "", fmt.Sprintf("%s stays deleted: %v", name, err))
+				s.log.Warn("the undelete of a namespace leaves an object deleted", "namespace", ns.Name, "object", name, "error", err)
+			case err != nil && !apierrors.IsNotFound(err):
+				return "", fmt.Errorf("undelete %s: %w", name, err)
+			}
+		}
+	}
+	return waits, nil
+}
+
+// unfinished says that the server goes on with an undelete.
+func (r *undeleteNamespaceREST) unfinished(name string, err error) error {
+	r.server.deletions.wake()
+	return apierrors.NewServiceUnavailable(fmt.Sprintf("The deletion of namespace %q is not taken back yet, and the server tries again: %v. Until then no plan can be made in it.", name, err))
+}
+
+func namespaceConflict(name, why string) error {
+	return apierrors.NewConflict(corev1.Resource(namespaces), name, errors.New(why))
+}
