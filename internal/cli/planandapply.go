@@ -136,6 +136,9 @@ func (s *session) showPlan(ctx context.Context, p *v1alpha1.Plan, screen *diff.S
 			fmt.Fprint(s.ErrOut, s.diagnostic(d))
 		}
 	}
+	if waiting(p) || speculative(p) {
+		s.noteLeaving(ctx, p)
+	}
 	return nil
 }
 

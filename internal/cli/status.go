@@ -417,6 +417,7 @@ func (o *statusOptions) overview(ctx context.Context) error {
 	slices.Sort(drifted)
 	(&session{terminal: &out}).list("\nNeed attention:", attention)
 	(&session{terminal: &out}).list("\nDrifted when they were last read; kubectl hykube plan shows what it takes to correct that:", drifted)
+	(&session{terminal: &out}).list("\nDeleted beside the resources, and gone once no resource needs them; kubectl hykube undelete keeps them:", o.leaving(ctx, o.namespace))
 	if n := modes[v1alpha1.ModeManaged]; n > 0 && reasons[v1alpha1.ReasonApplied] == n+modes[v1alpha1.ModeData]+modes[v1alpha1.ModeAction] && len(drifted) == 0 {
 		fmt.Fprintf(o.Out, "\n%s\n", (&v1alpha1.PlanSummary{NotRead: int32(n)}).Unread())
 	}

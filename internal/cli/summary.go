@@ -190,7 +190,32 @@ func (s *session) afterDestroy(ctx context.Context, p *v1alpha1.Plan, forgotten 
 	if forgotten {
 		return "The objects stay: kubectl delete removes them."
 	}
+	if gone := s.configsLost(ctx, p); len(gone) > 0 {
+		return fmt.Sprintf("The objects stay, without infrastructure: kubectl delete removes them. They were made with ProviderConfigs that are deleted: %s.\n"+
+			"Record these again before you apply the objects: without them the provider may make the infrastructure in another place.", strings.Join(gone, ", "))
+	}
 	return "The objects stay, without infrastructure: kubectl hykube apply --all makes it again, kubectl delete removes them."
+}
+
+// configsLost are the ProviderConfigs that the destroyed resources of a plan were made with, and that are deleted or being deleted.
+func (s *session) configsLost(ctx context.Context, p *v1alpha1.Plan) []string {
+	var out []string
+	seen := map[string]bool{"": true}
+	for c, err := range s.changes(ctx, p) {
+		if err != nil {
+			return out // it only makes a hint shorter
+		}
+		if seen[c.ProviderConfig] {
+			continue
+		}
+		seen[c.ProviderConfig] = true
+		cfg, err := s.resource(v1alpha1.SchemeGroupVersion.WithResource("providerconfigs"), p.Namespace).Get(ctx, c.ProviderConfig, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) || err == nil && cfg.GetDeletionTimestamp() != nil {
+			out = append(out, c.ProviderConfig)
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 // skipReason is why a change wasn't tried.
