@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -375,6 +376,13 @@ func content(u *unstructured.Unstructured) map[string]any {
 	c.SetResourceVersion("")
 	c.SetGeneration(0)
 	unstructured.RemoveNestedField(c.Object, "status")
+	if annotations := c.GetAnnotations(); annotations[corev1.LastAppliedConfigAnnotation] != "" { // kubectl apply's own copy of its file
+		delete(annotations, corev1.LastAppliedConfigAnnotation)
+		c.SetAnnotations(annotations)
+		if len(annotations) == 0 {
+			c.SetAnnotations(nil)
+		}
+	}
 	return c.Object
 }
 

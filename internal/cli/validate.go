@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -157,7 +158,7 @@ func (s *session) validate(ctx context.Context, ms []manifest) ([]finding, error
 	if err != nil {
 		return nil, fmt.Errorf("validate: %w", explain(err, s.server()))
 	}
-	var found []finding
+	found := s.notServed(ms)
 	for _, p := range out.Status.Problems {
 		if int(p.Index) >= len(ms) {
 			continue
@@ -170,6 +171,23 @@ func (s *session) validate(ctx context.Context, ms []manifest) ([]finding, error
 		return cmp.Or(strings.Compare(a.File, b.File), a.Line-b.Line, a.Column-b.Column)
 	})
 	return found, nil
+}
+
+// notServed are the objects of kinds that the server does not have. Kinds of providers are the server's to judge.
+func (s *session) notServed(ms []manifest) []finding {
+	var found []finding
+	for _, m := range ms {
+		gvk := m.object.GroupVersionKind()
+		if _, ok := v1alpha1.ProviderOfGroup(gvk.Group); ok {
+			continue
+		}
+		if _, _, err := s.mapping(gvk); meta.IsNoMatchError(err) {
+			line, column := m.position("kind")
+			found = append(found, finding{v1alpha1.SeverityError, m.file, line, column, fmt.Sprintf("%s %q", gvk.Kind, m.object.GetName()), "kind",
+				fmt.Sprintf("this server has no kind %q in %q", gvk.Kind, gvk.GroupVersion())})
+		}
+	}
+	return found
 }
 
 // withoutSecrets is an object without the values of a Secret: a validation needs its keys alone.

@@ -38,3 +38,13 @@ func TestValidate(t *testing.T) {
 		t.Errorf("code %d: %s", code, out)
 	}
 }
+
+// A kind that the server does not have is a mistake, and not an object that was checked and found good.
+func TestValidateUnknownKind(t *testing.T) {
+	f := newFakeServer(t)
+	f.validating = func(*v1alpha1.Validation) {}
+	out, errOut, code := f.run("validate", "-f", write(t, "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n"))
+	if want := `first.yaml:2:1: error: Pod "p": kind: this server has no kind "Pod" in "v1"`; code != ExitError || !strings.Contains(errOut, want) || out != "Not valid: 1 error. 2 objects checked.\n" {
+		t.Errorf("code %d: %s\n%s", code, errOut, out)
+	}
+}
