@@ -139,7 +139,7 @@ func (s *Server) coreGroups(opts generic.RESTOptionsGetter) (core, events *gener
 		"namespaces":          &namespaceREST{REST: namespaces, server: s},
 		"namespaces/undelete": namespaceUndelete,
 		"namespaces/status":   namespaceStatus,
-		"namespaces/finalize": namespaceFinalize,
+		"namespaces/finalize": &finalizeNamespaceREST{namespaceFinalize, s},
 		"secrets":             adopting{heldSecrets},
 		"secrets/undelete":    registry.NewUndelete(heldSecrets),
 		"configmaps":          adoptingConfigMaps{adopting{heldConfigMaps}},

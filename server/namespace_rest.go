@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -14,6 +15,7 @@ import (
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/warning"
+	"k8s.io/kubernetes/pkg/apis/core"
 	"k8s.io/kubernetes/pkg/registry/core/namespace"
 	namespacestore "k8s.io/kubernetes/pkg/registry/core/namespace/storage"
 )
@@ -25,6 +27,7 @@ const (
 	warningNamespace = "namespace %q is marked for deletion, with all that is in it. %s, and the namespace stays until a plan that destroys that is approved: " +
 		"kubectl hykube destroy --all -n %s"
 	warningNamespaceBack  = "Until a destroy is approved, kubectl hykube undelete namespace/%s takes the deletion back. When nothing in it has infrastructure any more, the namespace goes with all that is in it, and that cannot be taken back."
+	refusalFinalize       = "%s, and without the namespace nothing would manage that any more. The namespace waits for a plan that destroys it: kubectl hykube destroy --all -n %s. kubectl hykube undelete namespace/%s keeps it all"
 	warningNamespaceWaits = "kubectl delete waits until the namespace is gone. Ctrl-C ends the waiting and nothing else; with --wait=false it does not wait."
 )
 
@@ -54,18 +57,38 @@ func (s *Server) warnNamespace(ctx context.Context, name string) {
 	counting, cancel := context.WithTimeout(ctx, countLimit)
 	defer cancel()
 	count, example, err := s.inUse(counting, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
-	holds := fmt.Sprintf("%d resources in it have infrastructure, such as %s", count, example)
+	holds := resources(count, example)
 	switch {
 	case err != nil: // there are too many to be counted soon
 		holds = "Resources in it have infrastructure"
 	case count == 0:
 		return
-	case count == 1:
-		holds = "A resource in it has infrastructure, " + example
 	}
 	warning.AddWarning(ctx, "", fmt.Sprintf(warningNamespace, name, holds, name))
 	warning.AddWarning(ctx, "", fmt.Sprintf(warningNamespaceBack, name))
 	warning.AddWarning(ctx, "", warningNamespaceWaits)
+}
+
+// finalizeNamespaceREST serves the subresource "finalize" of namespaces.
+type finalizeNamespaceREST struct {
+	*namespacestore.FinalizeREST
+	server *Server
+}
+
+// Update refuses to remove the finalizers of a deleted namespace in which there is infrastructure: the namespace would go, and nothing would
+// manage that infrastructure any more.
+func (r *finalizeNamespaceREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, _ bool, opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
+	info = rest.WrapUpdatedObjectInfo(info, func(ctx context.Context, obj, old runtime.Object) (runtime.Object, error) {
+		if len(obj.(*core.Namespace).Spec.Finalizers) >= len(old.(*core.Namespace).Spec.Finalizers) {
+			return obj, nil
+		}
+		count, example, err := r.server.inUse(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		if err != nil || count == 0 {
+			return obj, err
+		}
+		return nil, apierrors.NewForbidden(corev1.Resource(namespaces), name, fmt.Errorf(refusalFinalize, resources(count, example), name, name))
+	})
+	return r.FinalizeREST.Update(ctx, name, info, create, update, false, opts)
 }
 
 // undeleteNamespaceREST serves the subresource "undelete" of namespaces: a POST takes the deletion back. Of what is sent, the name matters.
@@ -75,6 +98,14 @@ type undeleteNamespaceREST struct {
 }
 
 var _ rest.NamedCreater = (*undeleteNamespaceREST)(nil)
+
+// resources says how many resources of a namespace have infrastructure.
+func resources(count int, example string) string {
+	if count == 1 {
+		return "A resource in it has infrastructure, " + example
+	}
+	return fmt.Sprintf("%d resources in it have infrastructure, such as %s", count, example)
+}
 
 // undeleteResolver knows the subresource "undelete" of namespaces. Kubernetes' own resolver takes what follows a namespace in a path for a
 // resource in that namespace, but for the subresources that it knows.

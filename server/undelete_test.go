@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -228,4 +229,40 @@ func TestUndeleteNamespaceDeletedAgain(t *testing.T) {
 		t.Errorf("undelete anew: %v", err)
 	}
 	u.finished()
+}
+
+// TestFinalizeNamespace removes the finalizers of namespaces that are being deleted, as people do with one that stays.
+func TestFinalizeNamespace(t *testing.T) {
+	i := startT(t, server.Config{DataDir: t.TempDir(), Wire: testWiring})
+	u := newUndeleted(t, i.admin())
+	u.create()
+	u.delete()
+	client := u.core.CoreV1().Namespaces()
+	finalize := func(name string) error {
+		ns, err := client.Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ns.Spec.Finalizers = nil
+		_, err = client.Finalize(t.Context(), ns, metav1.UpdateOptions{})
+		return err
+	}
+	err := finalize(undeletedNamespace)
+	if !apierrors.IsForbidden(err) {
+		t.Fatalf("finalize a namespace with infrastructure: %v", err)
+	}
+	for _, want := range []string{"3 resources in it have infrastructure", "kubectl hykube destroy --all -n used", "kubectl hykube undelete namespace/used"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("the refusal does not say %q: %v", want, err)
+		}
+	}
+	if u.active() {
+		t.Error("the namespace is active")
+	}
+	if _, err := client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "empty"}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := finalize("empty"); err != nil {
+		t.Errorf("finalize a namespace without infrastructure: %v", err)
+	}
 }
