@@ -38,6 +38,12 @@ func (a *Activities) reportAwaitingApproval(ctx context.Context, po *v1alpha1.Pl
 			return nil // the object was told that already
 		}
 		return a.writeStatus(ctx, c.Object, func(s *status) {
+			if c.Deposed != "" {
+				if !s.good() {
+					s.pending = po.Name // the condition goes on to say what the plan is for
+				}
+				return
+			}
 			if s.generation != c.Object.Generation || s.good() && (!s.drifted() || po.Spec.RefreshOnly) {
 				return
 			}
@@ -80,6 +86,8 @@ func (s *status) settle(rec *ledger.Instance) {
 		s.stallDrifted(g)
 	case rec.Tainted:
 		s.wait(g, v1alpha1.ReasonTainted, "marked to be replaced: the next plan replaces it")
+	case applied && rec.Exists() && len(rec.Deposed) > 0:
+		s.stallDeposed(g, rec)
 	case applied && (rec.Exists() || rec.Mode == v1alpha1.ModeAction):
 		s.ready(g, messageApplied)
 	default:
@@ -95,7 +103,7 @@ func (a *Activities) eachObject(ctx context.Context, plan types.UID, do func(con
 		if err != nil {
 			return errors.Join(err, group.Wait())
 		}
-		if c.State != v1alpha1.ChangePending || c.Action == "" || changesNothing(c) || c.Deposed != "" {
+		if c.State != v1alpha1.ChangePending || c.Action == "" || changesNothing(c) {
 			continue
 		}
 		group.Go(func() error { return do(ctx, c) })

@@ -347,7 +347,12 @@ func (a *Activities) confirm(ctx context.Context, planUID types.UID, c *ledger.C
 		return err
 	}
 	return a.writeStatus(ctx, c.Object, func(s *status) {
-		s.ready(c.Object.Generation, messageApplied)
+		switch {
+		case len(rec.Deposed) == 0:
+			s.ready(c.Object.Generation, messageApplied)
+		case !s.replaceIncomplete() || s.judged != c.Object.Generation:
+			s.stallDeposed(c.Object.Generation, rec)
+		}
 	})
 }
 

@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/condition"
+	"github.com/hykube/hykube/internal/ledger"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -94,6 +96,22 @@ func (s *status) wait(generation int64, reason, message string) {
 func (s *status) reconcile(generation int64, message string) {
 	s.judge(generation)
 	condition.Reconciling(&s.conditions, generation, v1alpha1.ReasonApplying, message)
+}
+
+// stallDeposed says that a replacement left old instances behind, which the next plan destroys.
+func (s *status) stallDeposed(generation int64, rec *ledger.Instance) {
+	keys := make([]string, 0, len(rec.Deposed))
+	for _, d := range rec.Deposed {
+		keys = append(keys, d.Key)
+	}
+	s.stall(generation, v1alpha1.ReasonReplaceIncomplete,
+		fmt.Sprintf("The new instance was created, and the old one (deposed %s) is still there; the next plan destroys it.", strings.Join(keys, ", ")))
+}
+
+// replaceIncomplete says whether the object says that a replacement left an old instance behind.
+func (s *status) replaceIncomplete() bool {
+	ready := meta.FindStatusCondition(s.conditions, v1alpha1.ConditionReady)
+	return ready != nil && ready.Reason == v1alpha1.ReasonReplaceIncomplete
 }
 
 // remove says that nothing is left of what was applied.

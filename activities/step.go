@@ -348,10 +348,18 @@ func (s *stepRun) publish(ctx context.Context) error {
 func (s *stepRun) publishDeposed(ctx context.Context) error {
 	c := s.change
 	if c.State == v1alpha1.ChangeDone {
-		return nil
+		rec, err := s.Ledger.Instance(ctx, c.Object)
+		if err != nil {
+			return err
+		}
+		return s.writeStatus(ctx, c.Object, func(st *status) {
+			if st.replaceIncomplete() {
+				st.settle(rec)
+			}
+		})
 	}
 	return s.writeStatus(ctx, c.Object, func(st *status) {
-		st.stall(c.Object.Generation, v1alpha1.ReasonApplyFailed,
+		st.stall(c.Object.Generation, v1alpha1.ReasonReplaceIncomplete,
 			fmt.Sprintf("An old instance (deposed %s) is still there; the next plan destroys it. %s", c.Deposed, describe(c.Diagnostics)))
 	})
 }
