@@ -608,7 +608,7 @@ func (f *fakeServer) makePlan(p *v1alpha1.Plan) {
 		sum.Count(&c)
 	}
 	p.Status.Summary, p.Status.Digest, p.Status.Contents = sum, "sha256:abc", contentsOf(changes)
-	f.set(p, v1alpha1.ConditionPlanned, true, v1alpha1.ReasonPlanned, "")
+	meta.SetStatusCondition(&p.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionPlanned, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonPlanned})
 	if diff.Changes(*sum)+int(sum.Import+sum.Move) == 0 {
 		f.set(p, v1alpha1.ConditionReady, true, v1alpha1.ReasonNoChanges, "")
 	} else if p.Spec.Speculative {
@@ -638,7 +638,8 @@ func (f *fakeServer) apply(p *v1alpha1.Plan) {
 		f.touch(p)
 	}
 	p.Status.FinishedAt = new(metav1.Now())
-	f.set(p, v1alpha1.ConditionApplied, true, v1alpha1.ReasonApplied, "")
+	// The server writes both at once.
+	meta.SetStatusCondition(&p.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionApplied, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonApplied})
 	f.set(p, v1alpha1.ConditionReady, true, v1alpha1.ReasonApplied, "")
 }
 
