@@ -551,8 +551,8 @@ func (s *stepRun) apply(ctx context.Context) error {
 		return &unknownError{fmt.Errorf("the provider did not answer: %w; look whether %s exists before anything else is done", o.Err, r.addr)}
 	}
 	cutOff := o.Err != nil && l.stopped() && len(o.Quarantine) == 0
-	if lost || cutOff && !creating {
-		// The intent stays: the next attempt reads what is there before it goes on.
+	if lost || cutOff && !creating && !s.active.isCancelled() {
+		// The intent stays: the next attempt reads what is there before it goes on. After a cancel there is none, and the answer counts.
 		return &retryError{o.Err}
 	}
 	if cutOff && !o.State.Exists() {

@@ -340,7 +340,7 @@ func (f *fakeServer) modify(w http.ResponseWriter, r *http.Request, key string, 
 		mergeInto(old, patch)
 		fields, _ := json.Marshal(fieldsOf(patch))
 		u.SetManagedFields(append(u.GetManagedFields(), metav1.ManagedFieldsEntry{Manager: r.URL.Query().Get("fieldManager"),
-			Operation: metav1.ManagedFieldsOperationUpdate, FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: fields}}))
+			Operation: metav1.ManagedFieldsOperationUpdate, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(string(fields))}))
 	}
 	f.answer(w, 200, old)
 }

@@ -181,7 +181,7 @@ func setByState(u *unstructured.Unstructured) bool {
 		var fields struct {
 			Lifecycle map[string]any `json:"f:lifecycle"`
 		}
-		if e.Manager != stateManager || e.FieldsV1 == nil || json.Unmarshal(e.FieldsV1.Raw, &fields) != nil {
+		if e.Manager != stateManager || e.FieldsV1 == nil || json.Unmarshal(e.FieldsV1.GetRawBytes(), &fields) != nil {
 			continue
 		}
 		if _, ok := fields.Lifecycle["f:destroy"]; ok {
