@@ -45,7 +45,12 @@ func (s *Server) objects(ctx context.Context, p *v1alpha1.Plan, chunk v1alpha1.P
 	if !ok {
 		return nil, 0, errors.New("judge objects of plan: the request has no user")
 	}
-	j := &judge{handler: s.generic.Handler.Director, authorizer: s.config.generic.Authorization.Authorizer, resource: s.resourceOf, who: who, plan: p, chunk: &chunk}
+	ns, err := s.config.client.CoreV1().Namespaces().Get(ctx, p.Namespace, metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, 0, err
+	}
+	j := &judge{handler: s.generic.Handler.Director, authorizer: s.config.generic.Authorization.Authorizer, resource: s.resourceOf, who: who, plan: p, chunk: &chunk,
+		terminating: err == nil && ns.DeletionTimestamp != nil}
 	n := len(chunk.Objects)
 	results := make([]v1alpha1.PlanObjectResult, n+len(chunk.Prune))
 	docs := make([]*ledger.Document, len(results))
@@ -124,6 +129,8 @@ type judge struct {
 	who        user.Info
 	plan       *v1alpha1.Plan
 	chunk      *v1alpha1.PlanObjectsSpec
+	// terminating is true when the plan's namespace is being deleted, and with it all that is in it, marked already or not.
+	terminating bool
 }
 
 // place is where an object is, or would be.
@@ -180,7 +187,7 @@ func (j *judge) apply(ctx context.Context, raw []byte) (result v1alpha1.PlanObje
 	if err != nil {
 		return result, nil, err
 	}
-	if before != nil && before.GetDeletionTimestamp() != nil && !j.plan.Spec.Destroy && !j.plan.Spec.RefreshOnly {
+	if before != nil && (j.terminating || before.GetDeletionTimestamp() != nil) && !j.plan.Spec.Destroy && !j.plan.Spec.RefreshOnly {
 		return result, nil, beingDeleted(at)
 	}
 	if before == nil && writable {
