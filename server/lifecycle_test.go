@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io/fs"
 	"net"
@@ -56,6 +57,22 @@ func TestRestart(t *testing.T) {
 }
 
 // TestRefusals starts servers that must not start, and reads what they say.
+// A provider that takes all its time to stop leaves the engine its own, and is no reason to end with an error.
+func TestStopWithAStuckProvider(t *testing.T) {
+	i, err := start(t.Context(), server.Config{DataDir: t.TempDir(), Wire: func(context.Context, *server.Components) (server.Wiring, error) {
+		return server.Wiring{Close: func(ctx context.Context) error {
+			<-ctx.Done()
+			return errors.New("a call did not end in time")
+		}}, nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := i.stop(); err != nil {
+		t.Errorf("the server ended with %v", err)
+	}
+}
+
 func TestRefusals(t *testing.T) {
 	busy, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

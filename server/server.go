@@ -23,8 +23,10 @@ import (
 const (
 	// drainTimeout bounds how long requests under way may take to finish at a shutdown.
 	drainTimeout = 4 * time.Second
-	// roomsTimeout bounds how long controllers and workers may take.
-	roomsTimeout = 3 * time.Second
+	// workTimeout bounds how long controllers and workers may take.
+	workTimeout = 3 * time.Second
+	// closeTimeout bounds how long the providers, and then the engine, may take each.
+	closeTimeout = 2 * time.Second
 )
 
 // Server is an API server that is ready to run.
@@ -191,7 +193,7 @@ func (s *Server) Run(ctx context.Context) (err error) {
 		worked <- nil
 	}
 	s.log.Info("stopping")
-	if err := wait(worked, roomsTimeout); err != nil {
+	if err := wait(worked, workTimeout); err != nil {
 		s.log.Warn("controllers did not stop cleanly", "error", err)
 	}
 	<-opened
@@ -226,13 +228,14 @@ func (s *Server) work(ctx context.Context) error {
 }
 
 func (s *Server) close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-	defer cancel()
 	var errs []error
 	if s.wiring.Close != nil {
-		errs = append(errs, s.wiring.Close(ctx))
+		if err := within(closeTimeout, s.wiring.Close); err != nil {
+			// The calls that were cut off are recorded as such, so the stop itself went well.
+			s.log.Warn("providers did not stop cleanly", "error", err)
+		}
 	}
-	errs = append(errs, s.engine.Stop(ctx))
+	errs = append(errs, within(closeTimeout, s.engine.Stop))
 	s.kinds.Close()
 	stopped := make(chan error)
 	go func() { s.background.Wait(); close(stopped) }()
@@ -240,6 +243,13 @@ func (s *Server) close() error {
 		s.log.Warn("controllers of Kubernetes did not stop cleanly", "error", err)
 	}
 	return errors.Join(append(errs, s.config.close())...)
+}
+
+// within calls f with a context that ends after limit.
+func within(limit time.Duration, f func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	return f(ctx)
 }
 
 func wait(done <-chan error, limit time.Duration) error {
