@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -85,4 +86,13 @@ func (s *stepRun) existsDespiteThrottle(ctx context.Context, l *lease, p *instan
 		return nil, context.Cause(ctx)
 	}
 	return nil, nil // there is nothing, or the provider can't tell
+}
+
+// over says whether the plan that left an intent behind has given up on it: the outcome is not known, and nobody is at it.
+func (a *Activities) over(ctx context.Context, i *ledger.Intent) (bool, error) {
+	c, err := a.Ledger.Change(ctx, i.Plan, i.Change)
+	if errors.Is(err, ledger.ErrNotFound) {
+		return true, nil // the plan was deleted
+	}
+	return err == nil && c.State != v1alpha1.ChangePending && c.State != v1alpha1.ChangeRunning, err
 }

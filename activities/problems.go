@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -64,4 +65,15 @@ func summarize(diags diag.Diagnostics) string {
 // warningsOf leaves errors out.
 func warningsOf(diags diag.Diagnostics) diag.Diagnostics {
 	return slices.DeleteFunc(slices.Clone(diags), func(d v1alpha1.Diagnostic) bool { return d.Severity == v1alpha1.SeverityError })
+}
+
+// diagnosticsOf keeps what a provider said whole, and makes a diagnostic of any other error.
+func diagnosticsOf(err error) diag.Diagnostics {
+	if ce, ok := errors.AsType[*configError](err); ok && ce.config != "" {
+		return ce.diagnostics()
+	}
+	if f, ok := errors.AsType[*diag.Failure](err); ok && len(f.Diagnostics) > 0 {
+		return f.Diagnostics
+	}
+	return diag.Diagnostics{{Severity: v1alpha1.SeverityError, Summary: "Change could not be made", Detail: err.Error()}}
 }

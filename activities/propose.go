@@ -1,7 +1,6 @@
 package activities
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -364,121 +363,6 @@ func (pr *proposal) ask(ctx context.Context, c *ledger.Change, r *resource) (exp
 	return expected{prior: lang.MarkSensitive(block, prior.Value), planned: lang.MarkSensitive(block, p.Value)}, describeChange(c, block, prior, p)
 }
 
-// found is the state that the ledger holds, and what is there now. What is there stands in the world that is recorded: it can be
-// read although its provider is to be configured with what the plan only makes.
-func (pr *proposal) found(ctx context.Context, c *ledger.Change, r *resource, l *lease, state *ledger.State) (recorded, now instance.State, err error) {
-	reader := l
-	if !l.known && state.Exists() {
-		if reader, err = pr.past.lease(ctx, r, state, false, rateOnly); err != nil {
-			return recorded, now, err
-		}
-		defer reader.release()
-	}
-	if recorded, err = pr.recorded(ctx, c, r, reader, state); err == nil {
-		pr.scope.noteSecretState(r.schema.Block, recorded)
-		now, err = pr.refresh(ctx, c, reader, state, recorded)
-	}
-	return recorded, now, err
-}
-
-// recorded is the state that the ledger holds, of the resource or of the one that it takes over from.
-func (pr *proposal) recorded(ctx context.Context, c *ledger.Change, r *resource, l *lease, state *ledger.State) (instance.State, error) {
-	if c.Preconditions.From == nil || state.Exists() {
-		return l.Load(ctx, state)
-	}
-	from, err := pr.Ledger.Instance(ctx, *c.Preconditions.From)
-	if err != nil {
-		return instance.State{}, err
-	}
-	if from.Digest() != c.Preconditions.FromState {
-		return instance.State{}, fmt.Errorf("%s: %w", c.PreviousAddress, errMoved)
-	}
-	if from.Intent != nil {
-		return instance.State{}, &diag.Failure{Operation: "move", Diagnostics: diag.Diagnostics{attributeProblem(r.addr, "lifecycle.moved.from", "Resource is being changed",
-			fmt.Sprintf("A change of %s was begun and its outcome is not known. Plan again when it is.", c.PreviousAddress))}}
-	}
-	if from.Type == r.addr.Type {
-		return l.Load(ctx, &from.State)
-	}
-	source := from.Provider
-	if e, ok := pr.Catalog.Get(from.Provider); ok {
-		source = e.Package.Source.String()
-	}
-	moved, diags, err := l.Move(ctx, instance.MoveSource{ProviderAddress: source, TypeName: from.Type, State: &from.State})
-	if err != nil {
-		return instance.State{}, err
-	}
-	c.Diagnostics = append(c.Diagnostics, lang.WithAddress(diags, r.addr)...)
-	c.Refreshed = &ledger.State{}
-	return moved, l.Record(c.Refreshed, moved)
-}
-
-// adopt imports what the lifecycle names.
-func (pr *proposal) adopt(ctx context.Context, c *ledger.Change, r *resource, l *lease) (instance.State, error) {
-	v := &evaluator{ctx: ctx, scope: pr.scope}
-	by, shown, err := importing(r, &l.Type, lang.ExpressionOptions{Functions: pr.scope.functions(), Context: pr.scope.evaluationContext(r)}, v.resolve)
-	if err != nil || v.err != nil {
-		return instance.State{}, cmp.Or(v.err, err)
-	}
-	found, diags, err := l.Import(ctx, by)
-	if err != nil {
-		return instance.State{}, err
-	}
-	c.Diagnostics = append(c.Diagnostics, lang.WithAddress(diags, r.addr)...)
-	c.Importing, c.Refreshed = shown, &ledger.State{}
-	if err := l.Record(c.Refreshed, found); err != nil {
-		return instance.State{}, err
-	}
-	return found, pr.warnOwned(ctx, c, r, l)
-}
-
-// warnOwned says in a change that imports something when another object has it already.
-func (pr *proposal) warnOwned(ctx context.Context, c *ledger.Change, r *resource, l *lease) error {
-	pr.owning.Lock()
-	defer pr.owning.Unlock()
-	of := [2]string{r.entry.Name, r.addr.Type}
-	if pr.owners[of] == nil {
-		found, err := pr.ownersOf(ctx, r.entry.Name, &l.Type)
-		if err != nil {
-			return err
-		}
-		pr.owners[of] = found
-	}
-	identity := ""
-	if len(c.Refreshed.Identity) > 0 {
-		identity = canonical(c.Refreshed.Identity)
-	}
-	own, ok := pr.owners[of].find(identity, idIn(c.Refreshed.Attributes))
-	if !ok || own.object.UID == r.ref.UID {
-		return nil
-	}
-	who := "An object of another namespace"
-	if own.object.Namespace == r.ref.Namespace {
-		who = lang.Address{Type: r.addr.Type, Name: own.object.Name}.String()
-	}
-	d := attributeProblem(r.addr, "lifecycle.import", "Resource is managed already",
-		who+" has what is to be imported. Two objects would fight over it: forget it there first (lifecycle.destroy: false, then delete), or take it over with lifecycle.moved.")
-	d.Severity = v1alpha1.SeverityWarning
-	c.Diagnostics = append(c.Diagnostics, d)
-	return nil
-}
-
-// holds checks conditions of a resource; see the function of that name.
-func (l *evaluator) holds(r *resource, which string, self cty.Value) (open bool, err error) {
-	options := lang.ExpressionOptions{Functions: l.scope.functions(), Context: l.scope.evaluationContext(r)}
-	own := r.addr
-	own.Namespace = r.ref.Namespace
-	if self, err = l.scope.guarded(l.ctx, own.In(l.scope.namespace), self); err != nil {
-		return false, err
-	}
-	open, err = holds(r, which, options, l.resolve, self)
-	if l.err != nil {
-		checks, _ := checksOf(r, which, options)
-		return open, l.unresolved(references(checks))
-	}
-	return open, err
-}
-
 // askWanted plans a resource that should exist.
 func (pr *proposal) askWanted(ctx context.Context, c *ledger.Change, r *resource, l *lease, prior instance.State) (*instance.Planned, diag.Diagnostics, error) {
 	v := &evaluator{ctx: ctx, scope: pr.scope}
@@ -556,47 +440,6 @@ func deposedKey(planUID types.UID, index int32) string {
 	return hex.EncodeToString(sum[:4])
 }
 
-// refresh reads what is there, if the plan asks for it, and records in the change what was found different.
-func (pr *proposal) refresh(ctx context.Context, c *ledger.Change, l *lease, state *ledger.State, recorded instance.State) (instance.State, error) {
-	mode := pr.plan.Spec.Refresh
-	if !recorded.Exists() || mode == v1alpha1.RefreshNone && !pr.plan.Spec.RefreshOnly {
-		return recorded, nil
-	}
-	found, diags, err := l.Read(ctx, recorded)
-	if err != nil {
-		return instance.State{}, err
-	}
-	c.Diagnostics, c.Read = append(c.Diagnostics, diags...), true
-	before, _ := recorded.Value.UnmarkDeep()
-	after, _ := found.Value.UnmarkDeep()
-	switch {
-	case !found.Exists():
-		c.Drift = []string{gone}
-	default:
-		c.Drift = plan.Drift(lang.MarkSensitive(l.Schema.Block, recorded.Value), lang.MarkSensitive(l.Schema.Block, found.Value))
-	}
-	same := before.RawEquals(after)         // what is recorded may differ where nothing drifted: null, and an empty list
-	if !same && !pr.plan.Spec.RefreshOnly { // there, before and after tell it
-		rendered, err := plan.Render(l.Schema.Block, recorded.Value, found.Value)
-		if err != nil {
-			return instance.State{}, fmt.Errorf("render drift of %s: %w", c.Address, err)
-		}
-		c.Recorded, c.RecordedSensitive = rendered.Before, rendered.BeforeSensitive
-	}
-	if same && string(recorded.Private) == string(found.Private) {
-		return found, nil
-	}
-	refreshed := *state
-	if c.Refreshed != nil { // it comes from another type
-		refreshed = *c.Refreshed
-	}
-	if err := l.Record(&refreshed, found); err != nil {
-		return instance.State{}, err
-	}
-	c.Refreshed = &refreshed
-	return found, nil
-}
-
 // describeChange writes what is planned into the change, for people and for the apply.
 func describeChange(c *ledger.Change, block *schema.Block, prior instance.State, p *instance.Planned) error {
 	ty := block.ImpliedType()
@@ -625,31 +468,6 @@ func describeChange(c *ledger.Change, block *schema.Block, prior instance.State,
 	return nil
 }
 
-// evaluate works out a resource's configuration, with unknown values where the scope has them.
-func (l *evaluator) evaluate(r *resource, prior instance.State) (instance.Config, error) {
-	parsed, diags := lang.ConfigOptions{Functions: l.scope.functions(), Context: l.scope.evaluationContext(r)}.Parse(r.spec(), r.schema.Block)
-	if diag.HasErrors(diags) {
-		return instance.Config{}, &diag.Failure{Operation: "read spec", Diagnostics: diags}
-	}
-	written, diags := parsed.Evaluate(l.resolve)
-	l.scope.noteSecretAttributes(r.schema.Block, written)
-	if l.err != nil {
-		// What could not be read is not unknown: a plan must not be made of it.
-		return instance.Config{}, l.unresolved(parsed.References())
-	}
-	if diag.HasErrors(diags) {
-		return instance.Config{}, &diag.Failure{Operation: "evaluate spec", Diagnostics: diags}
-	}
-	config := instance.Config{Written: written, Effective: written}
-	if len(r.lifecycle.IgnoreChanges) == 0 || !prior.Exists() {
-		return config, nil
-	}
-	var err error
-	config.Ignored = r.lifecycle.IgnoreChanges
-	config.Effective, err = plan.IgnoreChanges(r.schema.Block, written, prior.Value, r.lifecycle.IgnoreChanges)
-	return config, err
-}
-
 // again repeats a call that only asks while its failure is one that passes.
 func again(ctx context.Context, call func() error) error {
 	pause := 500 * time.Millisecond
@@ -665,26 +483,6 @@ func again(ctx context.Context, call func() error) error {
 			return err
 		}
 	}
-}
-
-// over says whether the plan that left an intent behind has given up on it: the outcome is not known, and nobody is at it.
-func (a *Activities) over(ctx context.Context, i *ledger.Intent) (bool, error) {
-	c, err := a.Ledger.Change(ctx, i.Plan, i.Change)
-	if errors.Is(err, ledger.ErrNotFound) {
-		return true, nil // the plan was deleted
-	}
-	return err == nil && c.State != v1alpha1.ChangePending && c.State != v1alpha1.ChangeRunning, err
-}
-
-// diagnosticsOf keeps what a provider said whole, and makes a diagnostic of any other error.
-func diagnosticsOf(err error) diag.Diagnostics {
-	if ce, ok := errors.AsType[*configError](err); ok && ce.config != "" {
-		return ce.diagnostics()
-	}
-	if f, ok := errors.AsType[*diag.Failure](err); ok && len(f.Diagnostics) > 0 {
-		return f.Diagnostics
-	}
-	return diag.Diagnostics{{Severity: v1alpha1.SeverityError, Summary: "Change could not be made", Detail: err.Error()}}
 }
 
 func ints(in []int32) []int {

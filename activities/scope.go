@@ -12,7 +12,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/hykube/hykube/api/v1alpha1"
-	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/plan"
@@ -312,86 +311,4 @@ func (s *scope) mayRead(ctx context.Context, what accessTarget) error {
 			s.who.Username, what.name, resource, what.namespace)}
 	}
 	return nil
-}
-
-// evaluator adapts a scope to what evaluates expressions, and keeps what could not be read: that is not unknown, and nothing may
-// be made of it.
-type evaluator struct {
-	ctx   context.Context //nolint:containedctx // it lives as long as one call
-	scope *scope
-	err   error
-	// failed holds what err is made of.
-	failed []failedReference
-}
-
-type failedReference struct {
-	addr lang.Address
-	err  error
-}
-
-func (l *evaluator) resolve(addr lang.Address) (cty.Value, bool) {
-	v, ok, err := l.scope.value(l.ctx, addr)
-	l.scope.noteSecrets(v)
-	if err != nil {
-		l.failed = append(l.failed, failedReference{addr, err})
-	}
-	l.err = errors.Join(l.err, err)
-	return v, ok
-}
-
-// unresolved says what could not be read, and where it is referred to; nil when all could. What may pass stays as it is, since
-// others look at it.
-func (l *evaluator) unresolved(refs []lang.Reference) error {
-	var diags diag.Diagnostics
-	for _, f := range l.failed {
-		summary := "Reference to something that is not there"
-		if _, ok := errors.AsType[*ForbiddenError](f.err); ok {
-			summary = "Reference to something that may not be read"
-		} else if _, ok := errors.AsType[*absentError](f.err); !ok {
-			return l.err
-		}
-		for _, ref := range refs {
-			if ref.Address == f.addr {
-				diags = append(diags, v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: summary, Attribute: ref.Field, Detail: f.err.Error()})
-			}
-		}
-	}
-	if len(diags) == 0 {
-		return l.err
-	}
-	return &diag.Failure{Operation: "evaluate expressions", Diagnostics: diags}
-}
-
-// config evaluates the spec of a data source, an ephemeral resource or an action, once its preconditions hold. While
-// planning it is unknown in parts; open is true when it cannot be told yet whether a precondition holds.
-func (l *evaluator) config(r *resource) (config cty.Value, open bool, err error) {
-	if open, err = l.holds(r, preconditions, cty.NilVal); err != nil {
-		return cty.NilVal, open, err
-	}
-	parsed, diags := lang.ConfigOptions{
-		Functions: l.scope.functions(), Namespace: r.ref.Namespace, Ephemeral: r.mode == v1alpha1.ModeEphemeral, Context: l.scope.evaluationContext(r),
-	}.Parse(r.spec(), r.schema.Block)
-	if diag.HasErrors(diags) {
-		return cty.NilVal, open, &diag.Failure{Operation: "read spec", Diagnostics: diags}
-	}
-	config, diags = parsed.Evaluate(l.resolve)
-	l.scope.noteSecretAttributes(r.schema.Block, config)
-	if l.err != nil {
-		return cty.NilVal, open, l.unresolved(parsed.References()) // what could not be read is not unknown: nothing may be made of it
-	}
-	if diag.HasErrors(diags) {
-		return cty.NilVal, open, &diag.Failure{Operation: "evaluate spec", Diagnostics: diags}
-	}
-	if err := checkArguments(r, config); err != nil {
-		return cty.NilVal, open, err
-	}
-	if l.scope.planned == nil && !known(config) {
-		return cty.NilVal, open, fmt.Errorf("a value that %s refers to is still not known", r.addr)
-	}
-	return config, open, nil
-}
-
-func known(v cty.Value) bool {
-	v, _ = v.UnmarkDeep()
-	return v.IsWhollyKnown()
 }
