@@ -131,11 +131,11 @@ func (o *validateOptions) Run(ctx context.Context) error {
 func (o *validateOptions) conclusion(objects, bad, warnings int) {
 	verdict := o.style.Green("Valid.")
 	if bad > 0 {
-		verdict = o.style.Red("Not valid: " + plural(bad, "error") + ".")
+		verdict = o.style.Red("Not valid: " + diff.Plural(bad, "error") + ".")
 	}
-	text := plural(objects, "object") + " checked"
+	text := diff.Plural(objects, "object") + " checked"
 	if warnings > 0 {
-		text += ", " + plural(warnings, "warning")
+		text += ", " + diff.Plural(warnings, "warning")
 	}
 	fmt.Fprintf(o.Out, "%s %s.\n", o.style.Bold(verdict), text)
 }

@@ -238,7 +238,7 @@ func (d *drift) recorded(n int32) []string {
 	if int(n) > mostRecords {
 		names += ", …"
 	}
-	return []string{d.style.Dim(fmt.Sprintf("%s: recorded state brought up to date, nothing else to do (%s)", plural(int(n), "resource"), names)), ""}
+	return []string{d.style.Dim(fmt.Sprintf("%s: recorded state brought up to date, nothing else to do (%s)", Plural(int(n), "resource"), names)), ""}
 }
 
 func (d *drift) section() []string {

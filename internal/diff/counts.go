@@ -92,7 +92,7 @@ func Verdict(plan *v1alpha1.Plan, sum v1alpha1.PlanSummary, style Style) string 
 	}
 	if empty(sum) {
 		if plan.Spec.RefreshOnly && sum.Drifted > 0 {
-			return style.Bold("Plan:") + fmt.Sprintf(" %s to bring up to date; the infrastructure stays as it is.", plural(int(sum.Drifted), "record"))
+			return style.Bold("Plan:") + fmt.Sprintf(" %s to bring up to date; the infrastructure stays as it is.", Plural(int(sum.Drifted), "record"))
 		}
 		if ready := meta.FindStatusCondition(plan.Status.Conditions, v1alpha1.ConditionReady); ready != nil && ready.Reason == v1alpha1.ReasonDeferred {
 			return style.Bold("Nothing can be done now.") + " It is put off, by providers or because another plan is changing the resources; make another plan later."

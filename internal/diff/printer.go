@@ -82,7 +82,7 @@ func (p *printer) attributes(indent int, sym string, b, a map[string]any, path s
 		if !root {
 			noun = "element"
 		}
-		p.line(indent, "", p.style.Dim(fmt.Sprintf("# (%s hidden)", plural(hidden, "unchanged "+noun))))
+		p.line(indent, "", p.style.Dim(fmt.Sprintf("# (%s hidden)", Plural(hidden, "unchanged "+noun))))
 	}
 }
 
@@ -215,7 +215,7 @@ func (p *printer) list(indent int, b, a []any, path string) {
 	hidden := 0
 	flush := func() {
 		if hidden > 0 {
-			p.line(indent, "", p.style.Dim(fmt.Sprintf("# (%s hidden)", plural(hidden, "unchanged element"))))
+			p.line(indent, "", p.style.Dim(fmt.Sprintf("# (%s hidden)", Plural(hidden, "unchanged element"))))
 			hidden = 0
 		}
 	}
@@ -278,7 +278,7 @@ func (p *printer) text(indent int, b, a string) {
 	hidden := 0
 	flush := func() {
 		if hidden > 0 {
-			p.line(indent, "", p.style.Dim(fmt.Sprintf("# (%s hidden)", plural(hidden, "unchanged line"))))
+			p.line(indent, "", p.style.Dim(fmt.Sprintf("# (%s hidden)", Plural(hidden, "unchanged line"))))
 			hidden = 0
 		}
 	}

@@ -243,7 +243,7 @@ func (s *Screen) section(out []string, title string, groups []*group, room int) 
 		for _, g := range rest {
 			n += g.count
 		}
-		out = append(out, s.style.Dim(fmt.Sprintf("      … and %s", plural(n, "more change"))))
+		out = append(out, s.style.Dim(fmt.Sprintf("      … and %s", Plural(n, "more change"))))
 	}
 	return out
 }

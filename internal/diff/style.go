@@ -105,8 +105,8 @@ func Count(n int) string {
 	return s
 }
 
-// plural is "1 change", "2 changes".
-func plural(n int, noun string) string {
+// Plural is "1 change", "2 changes".
+func Plural(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}

@@ -171,92 +171,6 @@ func (c *coercion) convert(a *schema.Attribute, v cty.Value, field string) cty.V
 	return out
 }
 
-// conversionText says which type what needs, and which value it has instead. Types of secrets are shown; their keys are not.
-func conversionText(what string, err error, v cty.Value, want cty.Type, dry bool) string {
-	if !dry && v.ContainsMarked() {
-		return fmt.Sprintf("%s needs %s, but its value is %s; it is sensitive, so it is not shown", what, article(want.FriendlyName()), article(v.Type().FriendlyName()))
-	}
-	if pe, ok := errors.AsType[cty.PathError](err); ok && len(pe.Path) > 0 {
-		inner, applyErr := pe.Path.Apply(WithoutMarks(v))
-		elem, found := typeAt(want, pe.Path)
-		if applyErr != nil || !found {
-			return fmt.Sprintf("%s needs %s: %s", what, article(want.FriendlyName()), err.Error())
-		}
-		v, want, what = inner, elem, diag.PathField(strings.Trim(what, `"`), pe.Path)
-	}
-	if v.Type().IsObjectType() && want.IsObjectType() {
-		return fmt.Sprintf("The value is not appropriate for %s: %s", what, err.Error())
-	}
-	return fmt.Sprintf("%s needs %s, but its value is %s", what, article(want.FriendlyName()), valueText(v, want))
-}
-
-// typeAt is the type of a part of what has the type ty.
-func typeAt(ty cty.Type, path cty.Path) (cty.Type, bool) {
-	for _, s := range path {
-		attr, isAttr := s.(cty.GetAttrStep)
-		switch {
-		case ty.IsCollectionType():
-			ty = ty.ElementType()
-		case isAttr && ty.IsObjectType() && ty.HasAttribute(attr.Name):
-			ty = ty.AttributeType(attr.Name)
-		default:
-			return cty.NilType, false
-		}
-	}
-	return ty, true
-}
-
-// valueText says of which type a value is that does not fit. It never says which value: an argument that comes from a Secret
-// bears no mark when it is read.
-func valueText(v cty.Value, want cty.Type) string {
-	if v.Type().IsTupleType() {
-		return "a list"
-	}
-	switch known := v.IsKnown() && !v.IsNull() && v.Type() == cty.String; {
-	case known && want == cty.Number:
-		return "a string that is not a number"
-	case known && want == cty.Bool:
-		return "a string that is neither true nor false"
-	}
-	return article(v.Type().FriendlyName())
-}
-
-// findHuge finds a number that is out of range; strings that became numbers have not been checked before.
-func findHuge(v cty.Value) (cty.Path, bool) {
-	switch ty := v.Type(); {
-	case ty == cty.Number:
-		return nil, hugeNumber(v)
-	case ty == cty.String || ty == cty.Bool || !mayHoldNumbers(ty):
-		return nil, false
-	}
-	var at cty.Path
-	_ = cty.Walk(v, func(p cty.Path, v cty.Value) (bool, error) {
-		if at == nil && hugeNumber(v) {
-			at = p.Copy()
-		}
-		return at == nil, nil
-	})
-	return at, at != nil
-}
-
-func mayHoldNumbers(ty cty.Type) bool {
-	switch {
-	case ty.IsCollectionType():
-		return mayHoldNumbers(ty.ElementType())
-	case ty.IsObjectType():
-		for _, t := range ty.AttributeTypes() {
-			if mayHoldNumbers(t) {
-				return true
-			}
-		}
-		return false
-	case ty.IsTupleType():
-		return slices.ContainsFunc(ty.TupleElementTypes(), mayHoldNumbers)
-	default:
-		return ty == cty.Number || ty == cty.DynamicPseudoType
-	}
-}
-
 // holdsEphemeral says whether an ephemeral value would end in the attribute itself. What is inside of nested attributes is
 // looked at one by one, since some of it may be write-only.
 func holdsEphemeral(a *schema.Attribute, v cty.Value) bool {
@@ -469,13 +383,6 @@ func mayNest(n schema.Nesting, ty cty.Type) bool {
 	}
 }
 
-func nestingText(n schema.Nesting) string {
-	if n == schema.NestingMap {
-		return "a map of objects"
-	}
-	return "a list of objects"
-}
-
 // entries are the elements of an object or a map by name. Null has none.
 func entries(v cty.Value) (map[string]cty.Value, bool) {
 	if v.IsNull() {
@@ -510,15 +417,6 @@ func mayBeObject(ty cty.Type) bool {
 
 func (c *coercion) wrongType(field, want string, got cty.Type) {
 	c.fail(field, diag.SummaryWrongType, "%s is needed here, not %s.", sentenceStart(want), article(got.FriendlyName()))
-}
-
-func sentenceStart(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
-
-func article(noun string) string {
-	if strings.ContainsRune("aeiou", rune(noun[0])) {
-		return "an " + noun
-	}
-	return "a " + noun
 }
 
 // metaArguments are Terraform's, and where a Hykube object has them.

@@ -1,0 +1,247 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diff"
+)
+
+// This file counts the objects of a namespace by their condition.
+
+// overview shows a namespace.
+func (o *statusOptions) overview(ctx context.Context) error {
+	plans, err := o.listPlans(ctx, o.namespace)
+	if err != nil {
+		return err
+	}
+	kinds, err := o.resourceKinds(ctx)
+	if err != nil {
+		return fmt.Errorf("%w", explain(err, o.server()))
+	}
+	reasons := map[string]int{}
+	var attention, drifted []string
+	all, modes := 0, map[v1alpha1.Mode]int{}
+	denied, err := o.eachObject(ctx, kinds, o.namespace, "", func(k kind, u *unstructured.Unstructured) {
+		all++
+		m, _ := v1alpha1.ParseKind(k.kind)
+		modes[m]++
+		reason, message, good := readiness(u)
+		if u.GetDeletionTimestamp() != nil {
+			reason = v1alpha1.ReasonDeleting
+		}
+		reasons[reason]++
+		switch c := conditionOf(u, v1alpha1.ConditionDrifted); {
+		case !good && !waits[reason]:
+			attention = append(attention, fmt.Sprintf("%s/%s: %s: %s", k.kind, u.GetName(), reason, flat(message)))
+		case c["status"] == string(metav1.ConditionTrue):
+			message, _ := c["message"].(string)
+			drifted = append(drifted, fmt.Sprintf("%s/%s: %s", k.kind, u.GetName(), flat(message)))
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if all+len(plans) == 0 {
+		if err := o.noSuchNamespace(ctx, o.namespace); err != nil {
+			return err
+		}
+	}
+	if all == 0 && len(denied) == 0 {
+		fmt.Fprintln(o.Out, o.noResources(ctx, o.namespace))
+	} else {
+		fmt.Fprintf(o.Out, "%s %s\n", o.style.Bold("Namespace "+o.namespace+":"), byMode(modes))
+	}
+	if all > 0 {
+		w := tabwriter.NewWriter(o.Out, 0, 0, 2, ' ', tabwriter.AlignRight)
+		keys := slices.SortedFunc(maps.Keys(reasons), func(a, b string) int { return cmp.Or(reasons[b]-reasons[a], cmp.Compare(a, b)) })
+		for _, k := range keys {
+			fmt.Fprintf(w, "\t%s\t  %s\n", diff.Count(reasons[k]), reasonWords(k))
+		}
+		if err := w.Flush(); err != nil {
+			return err
+		}
+	}
+	o.tellDenied(o.Out, denied, "counted")
+	slices.Sort(attention)
+	out := *o.terminal
+	out.ErrOut = o.Out
+	slices.Sort(drifted)
+	(&session{terminal: &out}).list("\nNeed attention:", attention)
+	(&session{terminal: &out}).list("\nDrifted when they were last read; kubectl hykube plan shows what it takes to correct that:", drifted)
+	(&session{terminal: &out}).list("\nDeleted beside the resources, and gone once no resource needs them; kubectl hykube undelete keeps them:", o.leaving(ctx, o.namespace))
+	if n := modes[v1alpha1.ModeManaged]; n > 0 && reasons[v1alpha1.ReasonApplied] == n+modes[v1alpha1.ModeData]+modes[v1alpha1.ModeAction] && len(drifted) == 0 {
+		fmt.Fprintf(o.Out, "\n%s\n", (&v1alpha1.PlanSummary{NotRead: int32(n)}).Unread())
+	}
+	return o.lastPlans(plans)
+}
+
+// byMode is "3 resources, 1 data source".
+func byMode(n map[v1alpha1.Mode]int) string {
+	parts := []string{diff.Plural(n[v1alpha1.ModeManaged], "resource")}
+	for _, m := range []v1alpha1.Mode{v1alpha1.ModeData, v1alpha1.ModeEphemeral, v1alpha1.ModeAction} {
+		if n[m] > 0 {
+			parts = append(parts, diff.Plural(n[m], modeWord(m)))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// reasonWords explains a reason of the condition Ready.
+func reasonWords(reason string) string {
+	words := map[string]string{
+		v1alpha1.ReasonAwaitingPlan:     "written, and not planned yet: kubectl hykube plan",
+		v1alpha1.ReasonAwaitingApproval: "a plan that changes them waits for approval",
+		v1alpha1.ReasonDeleting:         "deleted, and not destroyed yet: kubectl hykube plan",
+		v1alpha1.ReasonDestroyed:        "destroyed by a plan; the objects stay",
+		v1alpha1.ReasonForgotten:        "no longer managed; the objects stay",
+		v1alpha1.ReasonApplied:          "no change is known to be needed",
+		v1alpha1.ReasonDrifted:          "changed outside of Hykube",
+		v1alpha1.ReasonGone:             "removed outside of Hykube",
+		v1alpha1.ReasonApplying:         "being applied",
+		v1alpha1.ReasonApplyFailed:      "failed",
+		v1alpha1.ReasonInvalid:          "refused: the message says why",
+		v1alpha1.ReasonStale:            "not applied: they changed after the plan was made",
+		v1alpha1.ReasonSkipped:          "not tried, because of another that failed",
+		v1alpha1.ReasonCancelled:        "not tried, because the plan was cancelled",
+		v1alpha1.ReasonTainted:          "marked to be replaced by the next plan",
+		v1alpha1.ReasonDeclared:         "opened by the plans that need them",
+		v1alpha1.ReasonCreateUnknown:    "may have been created: look before you do anything else",
+	}
+	if w := words[reason]; w != "" {
+		return reason + " (" + w + ")"
+	}
+	return reason
+}
+
+// readiness is the reason and the message of an object's condition Ready.
+func readiness(u *unstructured.Unstructured) (reason, message string, ok bool) {
+	c := conditionOf(u, v1alpha1.ConditionReady)
+	reason, _ = c["reason"].(string)
+	message, _ = c["message"].(string)
+	ok = c["status"] == string(metav1.ConditionTrue)
+	judged, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
+	if c == nil || judged != u.GetGeneration() && (ok || reason == v1alpha1.ReasonAwaitingApproval) { // it is about an earlier spec
+		return v1alpha1.ReasonAwaitingPlan, "", false
+	}
+	return reason, message, ok
+}
+
+// conditionOf finds a condition of an object; nil when it has none of that type.
+func conditionOf(u *unstructured.Unstructured, name string) map[string]any {
+	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+	for _, c := range conditions {
+		if m, _ := c.(map[string]any); m["type"] == name {
+			return m
+		}
+	}
+	return nil
+}
+
+// flat is a text of several lines as one, safe to print.
+func flat(text string) string {
+	return diff.Clean(strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), " "), false)
+}
+
+// eachObject visits the objects of many kinds in a namespace; visit is never called twice at once. Kinds that the user may
+// not list are passed over and returned.
+func (s *session) eachObject(ctx context.Context, kinds []kind, namespace, selector string, visit func(kind, *unstructured.Unstructured)) (denied []kind, err error) {
+	var mu sync.Mutex
+	var first error // no further read begins after it; those under way end by themselves
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, listAtOnce)
+	for _, k := range kinds {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			next := ""
+			for {
+				mu.Lock()
+				failed := first != nil
+				mu.Unlock()
+				if failed {
+					return
+				}
+				l, err := s.resource(k.gvr, namespace).List(ctx, metav1.ListOptions{Limit: listPage, Continue: next, LabelSelector: selector})
+				mu.Lock()
+				if apierrors.IsForbidden(err) {
+					denied = append(denied, k)
+					mu.Unlock()
+					return
+				}
+				if err != nil {
+					if first == nil {
+						first = fmt.Errorf("list %s: %w", k.gvr.GroupResource(), explain(err, s.server()))
+					}
+					mu.Unlock()
+					return
+				}
+				for i := range l.Items {
+					visit(k, &l.Items[i])
+				}
+				mu.Unlock()
+				if next = l.GetContinue(); next == "" {
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return denied, first
+}
+
+// tellDenied says which kinds a text is not about, since the user may not list them.
+func (s *session) tellDenied(w io.Writer, denied []kind, what string) {
+	if len(denied) == 0 {
+		return
+	}
+	var names []string
+	for _, k := range denied {
+		names = append(names, k.gvr.GroupResource().String())
+	}
+	slices.Sort(names)
+	if n := len(names); n > 5 {
+		names = append(names[:5], fmt.Sprintf("%d more", n-5))
+	}
+	where := "namespace " + s.namespace
+	if s.namespace == "" {
+		where = "all namespaces"
+	}
+	fmt.Fprintf(w, "%s you may not list %s in %s, so they are not %s.\n", s.style.Yellow("Note:"), strings.Join(names, ", "), where, what)
+}
+
+func (o *statusOptions) lastPlans(plans []v1alpha1.Plan) error {
+	if len(plans) == 0 {
+		return nil
+	}
+	slices.SortFunc(plans, func(a, b v1alpha1.Plan) int { return b.CreationTimestamp.Compare(a.CreationTimestamp.Time) })
+	fmt.Fprintln(o.Out, o.style.Bold("\nLast plans:"))
+	w := tabwriter.NewWriter(o.Out, 0, 0, 2, ' ', 0)
+	for _, p := range plans[:min(8, len(plans))] {
+		text := ""
+		if p.Status.Summary != nil {
+			text = cmp.Or(p.Status.Summary.Text, counts(*p.Status.Summary))
+		}
+		who := ""
+		if p.Status.RequestedBy != nil {
+			who = p.Status.RequestedBy.Username
+		}
+		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s ago\n", p.Name, planState(&p), text, who, age(p.CreationTimestamp.Time))
+	}
+	return w.Flush()
+}
+
+func age(t time.Time) string { return elapsedSeconds(max(0, time.Since(t))) }
