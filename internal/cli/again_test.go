@@ -26,7 +26,7 @@ func TestHintOfPlanDoesWhatWasShown(t *testing.T) {
 		"target":       {recordedFiles, []string{"--target", "sim_network.main"}, "--target sim_network.main -n default"},
 		"replace":      {recordedFiles, []string{"--replace", "sim-network/main"}, "--replace sim-network/main -n default"},
 		"refresh":      {recordedFiles, []string{"--refresh", "All"}, "--refresh All -n default"},
-		"exclude":      {recordedFiles, []string{"--exclude", "sim_network.main"}, "--exclude sim_network.main -n default"},
+		"exclude":      {recordedFiles, []string{"--all", "--exclude", "sim_network.other"}, "--exclude sim_network.other --all -n default"},
 		"selector":     {recordedFiles, []string{"-l", "team=infra"}, "-l team=infra -n default"},
 		"all":          {recordedFiles, []string{"--all"}, " --all -n default"},
 		"force":        {recordedFiles, []string{"--force-conflicts"}, " --force-conflicts -n default"},

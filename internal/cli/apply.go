@@ -80,6 +80,9 @@ func (o *applyOptions) Validate() error {
 	if err := o.pruning.validate(&o.files, &o.planning); err != nil {
 		return err
 	}
+	if err := o.planning.checkExclude(len(o.files.paths) > 0, o.all); err != nil {
+		return err
+	}
 	return canAsk(o.session, o.autoApprove, o.files.stdin(), "apply")
 }
 

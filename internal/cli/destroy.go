@@ -69,6 +69,9 @@ func (o *destroyOptions) Validate() error {
 	if _, err := addresses("destroy", o.targets, v1alpha1.ModeManaged); err != nil {
 		return fmt.Errorf("%w: only resources have infrastructure to destroy; kubectl delete removes other objects", err)
 	}
+	if len(o.planning.exclude) > 0 && !o.all && o.planning.selector == "" {
+		return errors.New("--exclude goes with --all or -l: name either what to destroy, or what to leave out")
+	}
 	if err := o.planning.validate(); err != nil {
 		return err
 	}

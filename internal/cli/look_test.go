@@ -36,21 +36,26 @@ func TestPlanObject(t *testing.T) {
 	if out != "plan.hykube.io/plan-x7k2d\n" || code != ExitChanges || !strings.Contains(errOut, "sim-subnet.sim.hykube.io/a created") {
 		t.Errorf("code %d, out %q, err %q", code, out, errOut)
 	}
-	out, _, _ = f.run("plan", "--target", "sim-network/main", "--replace", "sim_network.main", "--refresh=none", "-l", "team=infra", "--exclude", "sim-subnet/a", "--invoke", "action.sim_reboot.now", "-o", "yaml")
-	for _, want := range []string{"- sim_network.main", "refresh: None", "exclude:", "- sim_subnet.a", "- action.sim_reboot.now", "team: infra", "replace:"} {
+	out, _, _ = f.run("plan", "--target", "sim-network/main", "--replace", "sim_network.main", "--refresh=none", "-l", "team=infra", "--invoke", "action.sim_reboot.now", "-o", "yaml")
+	for _, want := range []string{"- sim_network.main", "refresh: None", "- action.sim_reboot.now", "team: infra", "replace:"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("missing %q in:\n%s", want, out)
 		}
+	}
+	if out, _, _ = f.run("plan", "-l", "team=infra", "--exclude", "sim-subnet/a", "-o", "yaml"); !strings.Contains(out, "exclude:\n  - sim_subnet.a") {
+		t.Errorf("missing what is excluded in:\n%s", out)
 	}
 	for _, tc := range []struct {
 		reason string
 		args   []string
 		want   string
 	}{
+		{"what to plan and what to leave out", []string{"--target", "sim_network.a", "--exclude", "sim_network.b"}, "--target and --exclude exclude each other"},
+		{"files say what to plan", []string{"-f", "x.yaml", "--exclude", "sim_network.b"}, "add --all, or leave out the files"},
 		{"nothing is replaced where all is destroyed", []string{"--destroy", "--replace", "sim_network.main"}, "--destroy leaves nothing to replace"},
 		{"a refresh invokes nothing", []string{"--refresh-only", "--invoke", "action.sim_reboot.now"}, "--refresh-only changes nothing"},
 		{"only actions are invoked", []string{"--invoke", "sim_network.main"}, "only actions can be named here"},
-		{"nothing is asked for and excluded", []string{"--target", "sim_network.main", "--exclude", "sim-network/main"}, "is asked for and excluded in the same plan"},
+		{"nothing is asked for and excluded", []string{"--target", "sim_network.main", "--exclude", "sim-network/main"}, "exclude each other"},
 	} {
 		if _, errOut, code := f.run(append([]string{"plan"}, tc.args...)...); code != ExitError || !strings.Contains(errOut, tc.want) {
 			t.Errorf("%s: code %d: %s", tc.reason, code, errOut)

@@ -93,6 +93,9 @@ func (o *planOptions) Validate() error {
 	if o.destroy && (len(o.planning.invoke) > 0 || len(o.planning.replace) > 0) {
 		return errors.New("--destroy leaves nothing to replace or to act on: it excludes --replace and --invoke")
 	}
+	if err := o.planning.checkExclude(len(o.files.paths) > 0, o.all); err != nil {
+		return err
+	}
 	return o.planning.validate()
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -52,6 +53,20 @@ func (f *planFlags) empty() bool { return len(f.targets) == 0 && f.selector == "
 
 // unsaid is true when nothing says what to plan. --invoke alone says it; --replace alone plans everything, as in Terraform.
 func (f *planFlags) unsaid() bool { return f.empty() && len(f.invoke) == 0 && len(f.replace) == 0 }
+
+// checkExclude refuses --exclude where the plan names its objects: by --target, or by files unless all of the namespace is planned.
+func (f *planFlags) checkExclude(files, all bool) error {
+	switch {
+	case len(f.exclude) == 0:
+		return nil
+	case len(f.targets) > 0:
+		return errors.New("--target and --exclude exclude each other: name either what to plan, or what to leave out")
+	case files && !all:
+		return errors.New("--exclude leaves objects out of a plan of the whole namespace, and -f plans only the objects in the files: " +
+			"add --all, or leave out the files of those objects")
+	}
+	return nil
+}
 
 func (f *planFlags) validate() error { return f.fill(&v1alpha1.PlanSpec{}) }
 
