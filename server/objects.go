@@ -187,7 +187,7 @@ func (j *judge) apply(ctx context.Context, raw []byte) (result v1alpha1.PlanObje
 	if err != nil {
 		return result, nil, err
 	}
-	if before != nil && (j.terminating || before.GetDeletionTimestamp() != nil) && !j.plan.Spec.Destroy && !j.plan.Spec.RefreshOnly {
+	if before != nil && (j.terminating && at.namespace == j.plan.Namespace || before.GetDeletionTimestamp() != nil) && !j.plan.Spec.Destroy && !j.plan.Spec.RefreshOnly {
 		return result, nil, beingDeleted(at)
 	}
 	if before == nil && writable {

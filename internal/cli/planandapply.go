@@ -250,7 +250,7 @@ func (j *planAndApply) approveAll(ctx context.Context, todo []*v1alpha1.Plan) er
 			return err
 		}
 		if j.folded { // the plan that was shown is removed, and this one stays
-			fmt.Fprintln(j.Out, diff.EveryChange(p, j.style))
+			fmt.Fprintln(j.Out, diff.EveryChange(p, j.style)+"\n")
 		}
 	}
 	var ends []error
