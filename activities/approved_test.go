@@ -43,7 +43,7 @@ func TestCheckStale(t *testing.T) {
 	}
 }
 
-// TestBeginRefuses wants a plan to be applied that was approved as it is stored, by somebody who may still use what it uses.
+// TestBeginRefuses expects Begin to refuse a plan whose approval or whose rights do not hold any more.
 func TestBeginRefuses(t *testing.T) {
 	for reason, test := range map[string]struct {
 		prevent bool

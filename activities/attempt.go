@@ -88,7 +88,7 @@ func (s *stepRun) existsDespiteThrottle(ctx context.Context, l *lease, p *instan
 	return nil, nil // there is nothing, or the provider can't tell
 }
 
-// over says whether the plan that left an intent behind has given up on it: the outcome is not known, and nobody is at it.
+// over reports whether the plan that left an intent behind has ended: its outcome is unknown, and no step works on it.
 func (a *Activities) over(ctx context.Context, i *ledger.Intent) (bool, error) {
 	c, err := a.Ledger.Change(ctx, i.Plan, i.Change)
 	if errors.Is(err, ledger.ErrNotFound) {

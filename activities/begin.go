@@ -47,7 +47,7 @@ func (a *Activities) Begin(ctx context.Context, p workflows.Plan) (workflows.Beg
 		}
 		return workflows.Begun{Refused: why}, a.Settle(ctx, p)
 	}
-	if po.Status.Progress == nil { // else an earlier run began, and what has moved since moved under it
+	if po.Status.Progress == nil { // otherwise an earlier run began, and checked this already
 		if po.Status.Cancel != nil {
 			return workflows.Begun{Refused: "The plan was cancelled before it was begun."}, nil
 		}
@@ -204,7 +204,7 @@ func (a *Activities) loadWork(ctx context.Context, uid types.UID) (*work, error)
 	return w, nil
 }
 
-// plannedChanges is what the order of a plan's steps is made of.
+// plannedChanges converts changes to the form that plan.Steps orders.
 func plannedChanges(changes []*ledger.Change) []plan.Planned {
 	index := make(map[string][]int, len(changes)) // old instances with the current one: it may stand on either
 	for i, c := range changes {

@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// cancelPollInterval is how often a plan that is being applied is looked at, whether somebody cancelled it.
+	// cancelPollInterval is how often the watcher reads a plan that is being applied, to see whether it was cancelled.
 	cancelPollInterval = time.Second
 	// stopGracePeriod is how long the calls of a cancelled plan may go on before providers are asked to stop them. Most end by
 	// themselves in that time, and then all is known that there is to know; of a create that was cut off it often is not.
@@ -49,7 +49,7 @@ type cancelWatcher struct {
 	active map[types.UID]*activePlan
 }
 
-// activePlan is what is being done for one plan.
+// activePlan has the steps and leases of one plan that are under way.
 type activePlan struct {
 	plan       workflows.Plan
 	generation int64
@@ -215,7 +215,7 @@ func (s *cancelWatcher) reportWaiting(u *activePlan, asked time.Time) {
 	}
 }
 
-// waitingText says what a cancelled plan waits for; empty for nothing.
+// waitingText lists the calls that a cancelled plan waits for; empty when there are none.
 func (u *activePlan) waitingText(asked time.Time) string {
 	if len(u.steps) == 0 {
 		return ""
@@ -262,7 +262,7 @@ func (u *activePlan) isCancelled() bool {
 	return u != nil && errors.Is(context.Cause(u.cancelled), errCancelled)
 }
 
-// withCancel returns a context that ends with ctx, and when the plan is cancelled. u may be nil: then nobody cancels.
+// withCancel returns a context that ends with ctx, and when the plan is cancelled. u may be nil: then no cancel comes.
 func (u *activePlan) withCancel(ctx context.Context) (context.Context, context.CancelFunc) {
 	if u == nil {
 		return ctx, func() {}

@@ -104,7 +104,7 @@ func versionOfConfig(cfg *v1alpha1.ProviderConfig, outside string) string {
 	return strings.TrimSuffix(hex.EncodeToString(sum[:8])+"/"+outside, "/")
 }
 
-// checkProviderConfig refuses a ProviderConfig that was changed after the plan was made: the approval was about what it says, too.
+// checkProviderConfig refuses a ProviderConfig that was changed after the plan was made: the approval covers its arguments, too.
 func (s *stepRun) checkProviderConfig(ctx context.Context, cfg *v1alpha1.ProviderConfig) error {
 	if cfg == nil || s.change.ConfigVersion == "" {
 		return nil

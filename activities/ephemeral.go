@@ -25,7 +25,7 @@ func (s *scope) ephemeral(ctx context.Context, addr lang.Address) (cty.Value, bo
 	if slices.Contains(s.openChain, addr) {
 		return cty.NilVal, false, fmt.Errorf("ephemeral resources refer to each other in a circle: %s; remove one of the references", circle(s.openChain, addr))
 	}
-	if len(s.openChain) == 0 { // else whoever asked first holds it
+	if len(s.openChain) == 0 { // otherwise the outermost call holds the lock
 		s.opening.Lock()
 		defer s.opening.Unlock()
 	}

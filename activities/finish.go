@@ -251,7 +251,7 @@ func (a *Activities) skip(ctx context.Context, po *v1alpha1.Plan, c *ledger.Chan
 	})
 }
 
-// halfText says what there is after a replacement of which only the first half was made.
+// halfText describes a replacement of which only the first half was made.
 func halfText(c *ledger.Change, why string) string {
 	if c.CreateBeforeDestroy {
 		return fmt.Sprintf("The new instance was created, and the old one (deposed %s) is still there; the next plan destroys it. %s", c.DeposedKey, why)

@@ -41,7 +41,7 @@ func (pr *proposal) forgetLost(c *ledger.Change, r *resource, rec *ledger.Instan
 	return pr.forget(c, r, &rec.State, plan.ReasonCreateUnknown)
 }
 
-// madeWith names whose account holds what a create may have made.
+// madeWith names the account in which a create may have made the resource.
 func madeWith(rec *ledger.Instance, r *resource) string {
 	if rec.ProviderConfig == "" {
 		return fmt.Sprintf("the provider %q", r.entry.Name)

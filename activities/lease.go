@@ -107,7 +107,7 @@ func (s *stepRun) replaceable(ctx context.Context) error {
 	return nil
 }
 
-// leaving refuses to make something new with what is being deleted.
+// leaving refuses to create a resource with a configuration that is being deleted.
 func leaving(what string) error {
 	return &diag.Failure{Operation: "configure provider", Diagnostics: diag.Diagnostics{{
 		Severity: v1alpha1.SeverityError, Summary: "Configuration is being deleted",

@@ -15,12 +15,12 @@ type objectLocks struct {
 	held map[lockKey]chan struct{}
 }
 
-// lockKey is what a plan has to do with an object.
+// lockKey identifies an object within a plan.
 type lockKey struct{ plan, object types.UID }
 
 func newObjectLocks() *objectLocks { return &objectLocks{held: map[lockKey]chan struct{}{}} }
 
-// lock waits until nobody else of the plan is at the object, or ctx ends. leave must be called then.
+// lock waits until no other step of the plan holds the object, or ctx ends. The caller must call leave.
 func (a *objectLocks) lock(ctx context.Context, plan, object types.UID) (leave func(), err error) {
 	in := lockKey{plan, object}
 	for {

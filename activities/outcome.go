@@ -84,7 +84,7 @@ func (s *stepRun) publish(ctx context.Context) error {
 	})
 }
 
-// publishDeposed says on the object when an old instance could not be destroyed; what is there now is not its concern.
+// publishDeposed reports on the object that an old instance could not be destroyed. It leaves the current instance out.
 func (s *stepRun) publishDeposed(ctx context.Context) error {
 	c := s.change
 	if c.State == v1alpha1.ChangeDone {

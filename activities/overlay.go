@@ -62,7 +62,7 @@ type overlay struct {
 	foreignResources bool
 }
 
-// objectKey is what an object is found by.
+// objectKey identifies an object.
 type objectKey struct{ group, kind, namespace, name string }
 
 func objectKeyOf(u *unstructured.Unstructured) objectKey {

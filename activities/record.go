@@ -106,7 +106,7 @@ func removes(c *ledger.Change) bool {
 	return foundGone || c.Action == v1alpha1.ActionDelete || c.Action == v1alpha1.ActionForget
 }
 
-// forget drops the record of what is left alone, or is not there.
+// forget drops the record of a resource that is left alone, or does not exist.
 func (s *stepRun) forget(ctx context.Context, rec *ledger.Instance) error {
 	rec.State = ledger.State{Type: rec.Type}
 	rec.Intent, rec.Plan = nil, s.plan.UID

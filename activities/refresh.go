@@ -114,7 +114,7 @@ func (pr *proposal) warnOwned(ctx context.Context, c *ledger.Change, r *resource
 	return nil
 }
 
-// refresh reads what is there, if the plan asks for it, and records in the change what was found different.
+// refresh reads the resource if the plan asks for it, and records the differences in the change.
 func (pr *proposal) refresh(ctx context.Context, c *ledger.Change, l *lease, state *ledger.State, recorded instance.State) (instance.State, error) {
 	mode := pr.plan.Spec.Refresh
 	if !recorded.Exists() || mode == v1alpha1.RefreshNone && !pr.plan.Spec.RefreshOnly {

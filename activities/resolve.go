@@ -88,7 +88,7 @@ func (s *survey) names(of lang.Address) []string {
 	return s.byType[lang.Address{Mode: of.Mode, Type: of.Type}]
 }
 
-// others says what there is instead of an address that there is not.
+// others names the known addresses that are near to an unknown one.
 func (s *survey) others(addr lang.Address) string {
 	const most = 5
 	names := s.names(addr)

@@ -40,7 +40,7 @@ type scope struct {
 	*scopeCache
 }
 
-// scopeCache is what a scope has read and opened so far.
+// scopeCache holds the values that a scope has read, and the ephemeral resources that it has opened.
 type scopeCache struct {
 	mu sync.Mutex
 	// allowed remembers what may be read, and data what was read of ConfigMaps and Secrets.
@@ -56,7 +56,7 @@ type scopeCache struct {
 	opening sync.Mutex
 }
 
-// accessTarget is an object that somebody may or may not read.
+// accessTarget is an object, or a subresource of it, whose reader needs a right.
 type accessTarget struct{ namespace, group, resource, name string }
 
 // newScope returns the scope of the resources of a namespace. planned tells what the plan makes of a resource; it is nil

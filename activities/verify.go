@@ -22,7 +22,7 @@ import (
 
 // This file looks, before anything of a plan is applied, whether its changes are still those that were planned.
 
-// Verification is what an approval of a plan would let happen now.
+// Verification lists the changes that an approval would apply now, and those that it would not.
 type Verification struct {
 	// Blocked are the changes that lifecycle.preventDestroy forbids, and Stale those that moved after the plan was made.
 	Blocked, Stale []Obstacle

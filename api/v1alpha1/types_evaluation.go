@@ -21,7 +21,7 @@ type Evaluation struct {
 	Status EvaluationStatus `json:"status,omitempty"`
 }
 
-// EvaluationSpec is what to evaluate.
+// EvaluationSpec is the expression to evaluate.
 type EvaluationSpec struct {
 	// Expression, with or without "${" and "}" around it, such as "cidrsubnet(sim_network.main.cidr, 8, 2)".
 	Expression string `json:"expression"`

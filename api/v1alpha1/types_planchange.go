@@ -171,7 +171,7 @@ type PlanChange struct {
 	Sequence int64 `json:"sequence,omitempty"`
 }
 
-// PlanImport is what an existing instance is found by: its ID, or its identity.
+// PlanImport identifies an existing instance: by its ID, or by its identity.
 type PlanImport struct {
 	// ID in the provider's own form.
 	// +optional

@@ -48,7 +48,7 @@ func (s *session) leaving(ctx context.Context, namespace string) []string {
 	return out
 }
 
-// inUse is what the condition InUse of an object says.
+// inUse is the message of the condition InUse of an object.
 func inUse(u *unstructured.Unstructured) string {
 	message, _ := conditionOf(u, v1alpha1.ConditionInUse)["message"].(string)
 	return message

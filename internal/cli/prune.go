@@ -73,7 +73,7 @@ func (f *pruneFlags) set(s *session, ms []manifest) (*applySet, error) {
 	return set, set.addMembers(ms)
 }
 
-// again is what to add to a command on the same files.
+// again returns the flags that make a command plan the same files alike.
 func (f *pruneFlags) again() string {
 	if !f.prune {
 		return ""
@@ -198,7 +198,7 @@ func (a *applySet) remaining(ctx context.Context, ms []manifest, wait time.Durat
 	return out
 }
 
-// prunedRef is what a plan knows a pruned resource by.
+// prunedRef identifies a pruned resource in a plan.
 func prunedRef(u *unstructured.Unstructured) v1alpha1.ObjectReference {
 	return v1alpha1.ObjectReference{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName(), UID: u.GetUID()}
 }

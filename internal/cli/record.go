@@ -172,7 +172,7 @@ func line(u *unstructured.Unstructured, verb string) string {
 }
 
 // prepare finds the resource of an object, and brings the object into the form in which it is recorded: in a namespace, and
-// without what is the server's.
+// without the fields that the server sets.
 func (r *recorder) prepare(ctx context.Context, m manifest) (gvr schema.GroupVersionResource, namespace string, err error) {
 	gvk := m.object.GroupVersionKind()
 	gvr, namespaced, err := r.mapping(gvk)

@@ -181,7 +181,7 @@ func importID(c *v1alpha1.PlanChange) string {
 	return shellWord(before.ID)
 }
 
-// afterDestroy says what becomes of the objects whose infrastructure was destroyed.
+// afterDestroy tells how to go on with the objects whose infrastructure was destroyed.
 func (s *session) afterDestroy(ctx context.Context, p *v1alpha1.Plan, forgotten bool) string {
 	ns, err := s.resource(namespaces, "").Get(ctx, p.Namespace, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && ns.GetDeletionTimestamp() != nil {

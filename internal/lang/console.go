@@ -108,7 +108,7 @@ func (f *formatter) value(v cty.Value, indent int) {
 	}
 }
 
-// members writes what is in a collection, an object or a tuple, a line for each.
+// members writes the elements of a collection, an object or a tuple, one a line.
 func (f *formatter) members(v cty.Value, begin, end string, indent int) {
 	f.WriteString(begin)
 	if v.LengthInt() > 0 {

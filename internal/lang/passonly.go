@@ -50,7 +50,7 @@ func HoldsPassOnly(v cty.Value) (missing string, held bool) {
 	return missingIn(marks)
 }
 
-// isPassOnly is HoldsPassOnly for the value itself, without what is in it.
+// isPassOnly is HoldsPassOnly for the value itself, without its elements.
 func isPassOnly(v cty.Value) (missing string, held bool) {
 	_, marks := v.Unmark()
 	return missingIn(marks)

@@ -271,7 +271,7 @@ func (l *Ledger) Instances(ctx context.Context, namespace string) iter.Seq2[*Ins
 // Change is one stored change of a plan: what a person may see, and what applying it needs.
 type Change struct {
 	v1alpha1.PlanChange
-	// Preconditions is what must still hold when the change is applied.
+	// Preconditions must still hold when the change is applied.
 	Preconditions Preconditions `json:"bound"`
 	// WaitsFor is the plan that is making another change of the same object, which takes this one out of the plan.
 	WaitsFor *v1alpha1.PlanReference `json:"waitsFor,omitempty"`
@@ -323,7 +323,7 @@ type Change struct {
 // Revision is that of the last write of the change. Revisions grow with every write of the ledger.
 func (c *Change) Revision() int64 { return c.revision }
 
-// Preconditions is what must not have moved between planning and applying.
+// Preconditions must hold from planning until the change is applied.
 type Preconditions struct {
 	// State is the digest of the recorded state.
 	State string `json:"state"`

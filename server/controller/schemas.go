@@ -17,7 +17,7 @@ import (
 // kind that is missing for removed.
 type Schemas string
 
-// record is what a file holds.
+// record is the content of a file.
 type record struct {
 	Checksum, Source, Version string
 	Schema                    *schema.Provider

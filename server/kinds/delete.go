@@ -16,7 +16,7 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// Deletion is what there is to know for whoever deleted an object that infrastructure stands behind.
+// Deletion describes the infrastructure behind an object, for the user who deletes the object.
 type Deletion struct {
 	// CreateUnknown is true when a create was begun and its outcome is unknown.
 	CreateUnknown bool

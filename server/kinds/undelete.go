@@ -20,7 +20,7 @@ import (
 	"github.com/hykube/hykube/server/deletion"
 )
 
-// Undeleted is how an object stands whose deletion was taken back.
+// Undeleted is the condition of an object whose deletion was taken back.
 type Undeleted int
 
 const (

@@ -59,7 +59,7 @@ type Config struct {
 	Named      NamedFunc
 	// Deleting is called before an object that may be in use is marked as deleted; see HeldConfig.
 	Deleting func(resource, namespace, name string)
-	// Changed is called after an object was changed or removed: what is being deleted may not be in use any more.
+	// The server calls Changed after an object was changed or removed: an object that is being deleted may no longer be in use.
 	Changed             func()
 	AuthorizeReferences AuthorizeReferencesFunc
 	Changes             ChangesFunc

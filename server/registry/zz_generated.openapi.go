@@ -250,7 +250,7 @@ func schema_hykube_hykube_api_v1alpha1_EvaluationSpec(ref common.ReferenceCallba
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "EvaluationSpec is what to evaluate.",
+				Description: "EvaluationSpec is the expression to evaluate.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"expression": {
@@ -934,7 +934,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanImport(ref common.ReferenceCallback) 
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "PlanImport is what an existing instance is found by: its ID, or its identity.",
+				Description: "PlanImport identifies an existing instance: by its ID, or by its identity.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"id": {

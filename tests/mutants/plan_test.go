@@ -57,7 +57,7 @@ var planMutants = []mutant{
 		"s.after(apply[i], destroy[i], required)", "s.after(destroy[i], apply[i], required)", "TestSteps|TestStepsKeepTheirPromises"},
 	{"With createBeforeDestroy the old instance goes before the new one is there.", "internal/plan/steps.go",
 		"case apply[i] >= 0 && destroy[i] >= 0 && c.createsFirst():\n\t\t\ts.after(destroy[i], apply[i], required)", "case apply[i] >= 0 && destroy[i] >= 0 && c.createsFirst():\n\t\t\ts.after(apply[i], destroy[i], required)", "TestSteps|TestStepsKeepTheirPromises"},
-	{"The old instance goes while its dependants still stand on it.", "internal/plan/steps.go",
+	{"The old instance is destroyed while its dependants still refer to it.", "internal/plan/steps.go",
 		"\t\t\t\ts.after(destroy[d], apply[i], dependentsMoveFirst)\n", "", "TestSteps|TestStepsKeepTheirPromises"},
 	{"A resource is created before what it refers to.", "internal/plan/steps.go",
 		"\t\t\t\t\ts.after(apply[i], apply[d], required)\n", "", "TestSteps|TestStepsKeepTheirPromises"},
