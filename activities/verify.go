@@ -177,6 +177,9 @@ func (v *verifier) verify(ctx context.Context, c *ledger.Change) error {
 		if err = s.checkStale(r, n.record); err == nil {
 			err = v.verifyFrom(ctx, c)
 		}
+		if err == nil {
+			err = v.verifyNamespace(ctx, c)
+		}
 	}
 	if err != nil || c.Action == v1alpha1.ActionForget || c.Action == v1alpha1.ActionRead && c.Mode == "" {
 		return err // what is only written down takes no provider
@@ -186,6 +189,19 @@ func (v *verifier) verify(ctx context.Context, c *ledger.Change) error {
 	}
 	n.parse(v.functions)
 	return v.verifyReferred(ctx, c, n)
+}
+
+// verifyNamespace refuses a destroy that only the deletion of the namespace asked for, once that was taken back. Such a change was
+// planned before its object was marked.
+func (v *verifier) verifyNamespace(ctx context.Context, c *ledger.Change) error {
+	if c.Action != v1alpha1.ActionDelete || c.Preconditions.Deleting || v.plan.Spec.Destroy {
+		return nil
+	}
+	terminating, err := v.Configs.Terminating(ctx, v.plan.Namespace)
+	if err == nil && !terminating {
+		err = &staleError{"the deletion of the namespace was taken back after the plan was made"}
+	}
+	return err
 }
 
 // verifyOld looks at the change of an old instance, which a replace left behind.

@@ -197,3 +197,28 @@ func TestAMoveFromAnObjectThatIsWantedAgain(t *testing.T) {
 		})
 	}
 }
+
+// A plan in a namespace that is being deleted destroys all that is in it. It is stale once the namespace stays, also where an object was
+// not marked when the plan was made.
+func TestDestroyOfANamespaceThatStays(t *testing.T) {
+	for name, at := range map[string]int{"before it is approved": approving, "before it is begun": beginning} {
+		t.Run(name, func(t *testing.T) {
+			tn := newCrashScenario(t)
+			things("a")(tn)
+			tn.apply()
+			tn.terminating = true
+			run := tn.newRun()
+			if po := tn.until(run, at); po.Status.Summary == nil || po.Status.Summary.Delete != 1 {
+				t.Fatalf("the plan has the summary %+v, want one destroy", po.Status.Summary)
+			}
+			tn.terminating = false
+			if found, err := tn.Verify(t.Context(), tn.plans[run.Name]); err != nil || len(found.Stale) != 1 || !strings.Contains(found.Stale[0].Why, "namespace was taken back") {
+				t.Errorf("verified: %+v, %v", found, err)
+			}
+			tn.resume(run)
+			if diff := cmp.Diff([]string{"a 1"}, tn.cloud.there()); diff != "" {
+				t.Errorf("there (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -41,6 +41,9 @@ type world struct {
 	forbidden map[string]bool
 	asked     []string
 
+	// terminating is true while the namespace is being deleted.
+	terminating bool
+
 	provider *fake
 	lent     int
 }
@@ -257,7 +260,7 @@ func (c fakeConfigs) Leaving(_ context.Context, cfg *v1alpha1.ProviderConfig) (s
 	return "", nil
 }
 
-func (c fakeConfigs) Terminating(context.Context, string) (bool, error) { return false, nil }
+func (c fakeConfigs) Terminating(context.Context, string) (bool, error) { return c.w.terminating, nil }
 
 func (c fakeConfigs) Secret(context.Context, string, string, string) ([]byte, error) {
 	return nil, errors.New("not asked for in these tests")

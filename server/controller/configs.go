@@ -36,7 +36,7 @@ type Configs struct {
 	Logger  *slog.Logger
 
 	informer, secrets cache.SharedIndexInformer
-	queue             *queue
+	queue             *queue[cache.ObjectName]
 }
 
 func (c *Configs) start() {

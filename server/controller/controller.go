@@ -22,24 +22,30 @@ import (
 // object again before it changes.
 const pause = time.Minute
 
-// queue calls reconcile for names, one call a name at a time.
-type queue struct {
+// queueKey identifies a unit of work; its text is for the log.
+type queueKey interface {
+	comparable
+	fmt.Stringer
+}
+
+// queue calls reconcile for keys, one call a key at a time.
+type queue[K queueKey] struct {
 	name      string
-	work      workqueue.TypedRateLimitingInterface[cache.ObjectName]
-	reconcile func(context.Context, cache.ObjectName) error
+	work      workqueue.TypedRateLimitingInterface[K]
+	reconcile func(context.Context, K) error
 	logger    *slog.Logger
 }
 
-func newQueue(name string, logger *slog.Logger, reconcile func(context.Context, cache.ObjectName) error) *queue {
-	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](200*time.Millisecond, pause)
-	return &queue{
+func newQueue[K queueKey](name string, logger *slog.Logger, reconcile func(context.Context, K) error) *queue[K] {
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[K](200*time.Millisecond, pause)
+	return &queue[K]{
 		name: name, reconcile: reconcile, logger: logger,
-		work: workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: name}),
+		work: workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[K]{Name: name}),
 	}
 }
 
 // run works until ctx ends, with so many names at once.
-func (q *queue) run(ctx context.Context, workers int) {
+func (q *queue[K]) run(ctx context.Context, workers int) {
 	go func() {
 		<-ctx.Done()
 		q.work.ShutDown()
@@ -57,7 +63,7 @@ func (q *queue) run(ctx context.Context, workers int) {
 	}
 }
 
-func (q *queue) next(ctx context.Context) bool {
+func (q *queue[K]) next(ctx context.Context) bool {
 	name, stop := q.work.Get()
 	if stop {
 		return false
@@ -74,7 +80,7 @@ func (q *queue) next(ctx context.Context) bool {
 }
 
 // informer watches a kind of hykube.io, and puts what changes in the queue.
-func informer(client rest.Interface, resource string, example runtime.Object, q *queue) cache.SharedIndexInformer {
+func informer(client rest.Interface, resource string, example runtime.Object, q *queue[cache.ObjectName]) cache.SharedIndexInformer {
 	lw := cache.NewListWatchFromClient(client, resource, metav1.NamespaceAll, fields.Everything())
 	inf := cache.NewSharedIndexInformer(lw, example, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 	enqueue := func(obj any) {

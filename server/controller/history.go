@@ -115,22 +115,28 @@ func (p *Plans) dropOrphans(ctx context.Context) error {
 			return err
 		}
 		if !known[uid] {
-			p.dropped.work.Add(cache.ObjectName{Namespace: string(uid)})
+			p.dropped.work.Add(deletedPlan{uid: uid})
 		}
 	}
 	return nil
 }
 
-// drop removes what is stored of a plan that does not exist any more, by its UID and its name. The name is empty of a plan that was
-// deleted while the server was down.
-func (p *Plans) drop(ctx context.Context, plan cache.ObjectName) error {
-	if plan.Name != "" {
-		if err := p.Settle(ctx, workflows.Plan{Name: plan.Name, UID: plan.Namespace}); err != nil {
-			p.Logger.WarnContext(ctx, "settle the objects of a deleted plan", "plan", plan.Name, "error", err)
+// deletedPlan identifies a Plan that does not exist any more. The name is empty of a plan that was deleted while the server was down.
+type deletedPlan struct {
+	uid  types.UID
+	name string
+}
+
+func (d deletedPlan) String() string { return string(d.uid) + " " + d.name }
+
+// drop removes the changes and the uploaded objects of a deleted plan.
+func (p *Plans) drop(ctx context.Context, plan deletedPlan) error {
+	if plan.name != "" {
+		if err := p.Settle(ctx, workflows.Plan{Name: plan.name, UID: string(plan.uid)}); err != nil {
+			p.Logger.WarnContext(ctx, "settle the objects of a deleted plan", "plan", plan.name, "error", err)
 		}
 	}
-	uid := types.UID(plan.Namespace)
-	return errors.Join(p.Ledger.DropPlan(ctx, uid), p.Ledger.DropDocuments(ctx, uid))
+	return errors.Join(p.Ledger.DropPlan(ctx, plan.uid), p.Ledger.DropDocuments(ctx, plan.uid))
 }
 
 // recordedChanges are those changes of a plan that its record lists, and the number of the others. What was not made comes first.

@@ -39,9 +39,10 @@ type Plans struct {
 	History History
 
 	informer cache.SharedIndexInformer
-	queue    *queue
-	// namespaces are those in which plans were made or ended; dropped are the UIDs of plans that were deleted.
-	namespaces, dropped *queue
+	queue    *queue[cache.ObjectName]
+	// namespaces are those in which plans were made or ended.
+	namespaces *queue[cache.ObjectName]
+	dropped    *queue[deletedPlan]
 
 	started time.Time
 
@@ -309,7 +310,7 @@ func (p *Plans) reconcileNamespace(ctx context.Context, name cache.ObjectName) e
 
 // forget removes what is stored of a plan whose object is gone.
 func (p *Plans) forget(name cache.ObjectName, ref workflows.Plan) {
-	p.dropped.work.Add(cache.ObjectName{Namespace: ref.UID, Name: ref.Name})
+	p.dropped.work.Add(deletedPlan{types.UID(ref.UID), ref.Name})
 	p.namespaces.work.Add(cache.ObjectName{Name: ref.Namespace})
 	p.mu.Lock()
 	defer p.mu.Unlock()

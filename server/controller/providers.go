@@ -52,7 +52,7 @@ type Providers struct {
 	Changed func(name string)
 
 	informer cache.SharedIndexInformer
-	queue    *queue
+	queue    *queue[cache.ObjectName]
 	ready    atomic.Bool
 
 	mu sync.Mutex
