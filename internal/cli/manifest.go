@@ -17,8 +17,11 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/hykube/hykube/api/v1alpha1"
 )
 
 // manifest is one object of a file.
@@ -248,6 +251,12 @@ func checkManifest(m manifest) error {
 		texts, _ := meta[f].(map[string]any)
 		for _, k := range slices.Sorted(maps.Keys(texts)) {
 			check(fmt.Sprintf("metadata.%s[%q]", f, k), texts[k], false)
+		}
+	}
+	// A plan of the files names each resource, and cannot name one that the server would refuse.
+	if _, ok := v1alpha1.ProviderOfGroup(m.object.GroupVersionKind().Group); ok && len(missing)+len(bad) == 0 {
+		for _, why := range validation.NameIsDNSSubdomain(m.object.GetName(), false) {
+			bad = append(bad, fmt.Errorf("%s: %s %q: metadata.name: Invalid value: %s", m.at("metadata.name"), m.object.GetKind(), m.object.GetName(), why))
 		}
 	}
 	if len(missing) > 0 {

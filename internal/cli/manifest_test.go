@@ -16,6 +16,7 @@ func TestBadFiles(t *testing.T) {
 		{"no kind and no name", "apiVersion: v1\n", "first.yaml:1: kind and metadata.name must be set"},
 		{"not an object", "# c\n\n- a\n", "first.yaml:3: the document is no object"},
 		{"nothing at all", "# only a comment\n---\n", "no objects in"},
+		{"a name that no object can have", "apiVersion: sim.hykube.io/v1\nkind: sim-bucket\nmetadata:\n  name: Z_z\n", `first.yaml:4:3: sim-bucket "Z_z": metadata.name: Invalid value: a lowercase RFC 1123 subdomain`},
 		{"the same object twice", "apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n", `first.yaml:5: Namespace "a" is already in`},
 		{"a kind of a provider that isn't there", "apiVersion: aws.hykube.io/v1\nkind: aws-vpc\nmetadata: {name: a}\n", `no provider is named "aws" (installed are sim)`},
 		{"a kind that the provider hasn't", "apiVersion: sim.hykube.io/v1\nkind: sim-netwrk\nmetadata: {name: a}\n", `did you mean "sim-network"?`},
