@@ -303,3 +303,17 @@ func TestNullBecomesEmpty(t *testing.T) {
 		t.Errorf("an update shows what is no change:\n%s", got)
 	}
 }
+
+func TestListsOfRepeatedElements(t *testing.T) {
+	list := func(first string) runtime.RawExtension {
+		return runtime.RawExtension{Raw: []byte(`{"l":["` + first + `"` + strings.Repeat(`,"same"`, 300) + `,1,null]}`)}
+	}
+	before, after := list("old"), list("new")
+	after.Raw = bytes.Replace(after.Raw, []byte(",1,"), []byte(",1.0,"), 1)
+	p := &printer{}
+	p.attributes(0, "~", decode(&before).(map[string]any), decode(&after).(map[string]any), "", true)
+	want := "~ l = [\n    - \"old\",\n    + \"new\",\n      # (302 unchanged elements hidden)\n  ]\n"
+	if diff := cmp.Diff(want, p.b.String()); diff != "" {
+		t.Error(diff)
+	}
+}

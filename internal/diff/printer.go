@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/pmezard/go-difflib/difflib"
 )
 
 // printer writes the attributes of one change. Columns follow Terraform: a symbol, a space, the text; what
@@ -208,45 +210,39 @@ func (p *printer) value(indent int, sym, prefix string, v any, tail string) {
 	p.line(indent, sym, prefix+p.maybeDim(v)+tail)
 }
 
-// list writes the differences between two lists: what stays, goes and comes, by the longest common subsequence.
-// An element that goes where an element of the same kind comes is written as one that changes.
+// list writes the differences between two lists. An element that goes where an element of the same kind comes is written as one
+// that changes.
 func (p *printer) list(indent int, b, a []any, path string) {
-	edits := align(len(b), len(a), func(i, j int) bool { return equal(b[i], a[j]) })
-	hidden := 0
-	flush := func() {
-		if hidden > 0 {
-			p.line(indent, "", p.style.Dim(fmt.Sprintf("# (%s hidden)", Plural(hidden, "unchanged element"))))
-			hidden = 0
-		}
-	}
-	for k := 0; k < len(edits); {
-		if edits[k].op == keep {
-			hidden++
-			k++
+	for _, op := range matcher(fingerprints(b), fingerprints(a)).GetOpCodes() {
+		i, j := op.I1, op.J1
+		if op.Tag == 'e' {
+			p.hidden(indent, op.I2-i, "unchanged element")
 			continue
 		}
-		flush()
-		var gone, come []int
-		for ; k < len(edits) && edits[k].op != keep; k++ {
-			if edits[k].op == remove {
-				gone = append(gone, edits[k].i)
-			} else {
-				come = append(come, edits[k].j)
-			}
+		for ; i < op.I2 && j < op.J2 && pairs(b[i], a[j]); i, j = i+1, j+1 {
+			p.attribute(indent, "~", "", b[i], a[j], join(path, strconv.Itoa(j)), ",")
 		}
-		for len(gone) > 0 && len(come) > 0 && pairs(b[gone[0]], a[come[0]]) {
-			at := join(path, strconv.Itoa(come[0]))
-			p.attribute(indent, "~", "", b[gone[0]], a[come[0]], at, ",")
-			gone, come = gone[1:], come[1:]
-		}
-		for _, i := range gone {
+		for ; i < op.I2; i++ {
 			p.attribute(indent, "-", "", b[i], nil, join(path, strconv.Itoa(i)), ",")
 		}
-		for _, j := range come {
+		for ; j < op.J2; j++ {
 			p.attribute(indent, "+", "", nil, a[j], join(path, strconv.Itoa(j)), ",")
 		}
 	}
-	flush()
+}
+
+// alignLimit bounds the pairs that are compared before lines and elements that occur often are no longer matched alone.
+const alignLimit = 4 << 20
+
+func matcher(b, a []string) *difflib.SequenceMatcher {
+	return difflib.NewMatcherWithJunk(b, a, len(b)*len(a) > alignLimit, nil)
+}
+
+// hidden says how many lines or elements are not shown.
+func (p *printer) hidden(indent, n int, noun string) {
+	if n > 0 {
+		p.line(indent, "", p.style.Dim(fmt.Sprintf("# (%s hidden)", Plural(n, noun))))
+	}
 }
 
 // pairs is true for two objects, two secrets, or a value that becomes unknown: one changes into the other.
@@ -266,36 +262,24 @@ const context = 3
 func (p *printer) text(indent int, b, a string) {
 	bl := strings.Split(strings.TrimSuffix(b, "\n"), "\n")
 	al := strings.Split(strings.TrimSuffix(a, "\n"), "\n")
-	edits := align(len(bl), len(al), func(i, j int) bool { return bl[i] == al[j] })
-	near := func(k int) bool {
-		for d := max(0, k-context); d < min(len(edits), k+context+1); d++ {
-			if edits[d].op != keep {
-				return true
+	shown := 0
+	for _, group := range matcher(bl, al).GetGroupedOpCodes(context) {
+		p.hidden(indent, group[0].I1-shown, "unchanged line")
+		for _, op := range group {
+			shown = op.I2
+			if op.Tag == 'e' {
+				p.lines(indent, "", bl[op.I1:op.I2])
+				continue
 			}
-		}
-		return false
-	}
-	hidden := 0
-	flush := func() {
-		if hidden > 0 {
-			p.line(indent, "", p.style.Dim(fmt.Sprintf("# (%s hidden)", Plural(hidden, "unchanged line"))))
-			hidden = 0
+			p.lines(indent, "-", bl[op.I1:op.I2])
+			p.lines(indent, "+", al[op.J1:op.J2])
 		}
 	}
-	for k, e := range edits {
-		if e.op == keep && !near(k) {
-			hidden++
-			continue
-		}
-		flush()
-		switch e.op {
-		case keep:
-			p.line(indent, "", Clean(bl[e.i], false))
-		case remove:
-			p.line(indent, "-", Clean(bl[e.i], false))
-		case add:
-			p.line(indent, "+", Clean(al[e.j], false))
-		}
+	p.hidden(indent, len(bl)-shown, "unchanged line")
+}
+
+func (p *printer) lines(indent int, sym string, lines []string) {
+	for _, l := range lines {
+		p.line(indent, sym, Clean(l, false))
 	}
-	flush()
 }

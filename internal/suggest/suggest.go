@@ -1,5 +1,7 @@
-// Package suggest finds the known name that is nearest to a misspelled one. It imports nothing.
+// Package suggest finds the known name that is nearest to a misspelled one.
 package suggest
+
+import "github.com/agext/levenshtein"
 
 // maxLength bounds the names that are looked at, in bytes, and maxCandidates how many of the known ones: a hint is not worth
 // the time that a namespace of a million names would take.
@@ -19,29 +21,9 @@ func Nearest(name string, known []string) string {
 		if d := len(k) - len(name); d > limit || -d > limit {
 			continue
 		}
-		if d := distance(name, k); d < limit || d == limit && best != "" && k < best {
+		if d := levenshtein.Distance(name, k, nil); d < limit || d == limit && best != "" && k < best {
 			best, limit = k, d
 		}
 	}
 	return best
-}
-
-// distance is the Levenshtein distance in bytes: https://en.wikipedia.org/wiki/Levenshtein_distance
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			diagonal, row[j+1] = row[j+1], min(diagonal+cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }
