@@ -11,7 +11,6 @@ require (
 	github.com/charmbracelet/x/ansi v0.11.8
 	github.com/chromedp/cdproto v0.159.0
 	github.com/chromedp/chromedp v0.22.1
-	github.com/dominikbraun/graph v0.23.0
 	github.com/fluxcd/cli-utils v1.2.1
 	github.com/fsnotify/fsnotify v1.9.0
 	github.com/google/gnostic-models v0.7.1

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diff"
+	"github.com/hykube/hykube/internal/drawing"
 )
 
 // maxGraph is the most nodes that anybody can look at; more would only hang whatever draws them.
@@ -33,8 +35,8 @@ func newGraph(s *session) *cobra.Command {
 Without arguments it draws the objects of the namespace by their references; with -f those of files, without asking the
 server; with a plan its changes and the order in which they are made. An arrow points at what is needed first.`,
 		Example: `  kubectl hykube graph -f examples/first -o mermaid
-  kubectl hykube graph apply-x7k2d -o svg > plan.svg
-  kubectl hykube graph -n prod -o dot | dot -Tpng > prod.png`,
+  kubectl hykube graph apply-x7k2d | dot -Tsvg > plan.svg
+  kubectl hykube graph -n prod | dot -Tpng > prod.png`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: completePlans(s, nil),
 		RunE:              run(o),
@@ -43,7 +45,7 @@ server; with a plan its changes and the order in which they are made. An arrow p
 	fs.StringArrayVarP(&o.files.paths, "filename", "f", nil, "File, directory, URL, or - for standard input")
 	fs.BoolVarP(&o.files.recursive, "recursive", "R", false, "Also read the sub-directories of a directory")
 	o.output = "dot"
-	outputFlag(cmd, &o.output, "Print", "dot", "mermaid", "svg")
+	outputFlag(cmd, &o.output, "Print", "dot", "mermaid")
 	return cmd
 }
 
@@ -61,7 +63,7 @@ func (o *graphOptions) Validate() error {
 	if o.name != "" && len(o.files.paths) > 0 {
 		return errors.New("name a plan or give files, not both")
 	}
-	return checkOutput(o.output, "dot", "mermaid", "svg")
+	return checkOutput(o.output, "dot", "mermaid")
 }
 
 func (o *graphOptions) Run(ctx context.Context) error {
@@ -69,26 +71,19 @@ func (o *graphOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if len(g.nodes) > maxGraph {
-		return fmt.Errorf("%s resources are more than anybody can look at: draw one plan, or the files of a part of them", diff.Count(len(g.nodes)))
+	if g.Len() > maxGraph {
+		return fmt.Errorf("%s resources are more than anybody can look at: draw one plan, or the files of a part of them", diff.Count(g.Len()))
 	}
-	circles, err := g.findCircles()
-	if err != nil {
-		return err
-	}
-	for _, names := range circles {
+	for _, names := range g.Cycles() {
 		fmt.Fprintf(o.ErrOut, "Warning: these depend on each other in a circle, and no plan can be made of them: %s\n", names)
 	}
-	switch o.output {
-	case "mermaid":
-		return g.mermaid(o.Out)
-	case "svg":
-		return g.svg(o.Out)
+	if o.output == "mermaid" {
+		return g.Mermaid(o.Out)
 	}
-	return g.dot(o.Out)
+	return g.DOT(o.Out)
 }
 
-func (o *graphOptions) read(ctx context.Context) (*graph, error) {
+func (o *graphOptions) read(ctx context.Context) (*drawing.Graph, error) {
 	switch {
 	case o.name != "":
 		return o.ofPlan(ctx)
@@ -116,25 +111,25 @@ func (o *graphOptions) read(ctx context.Context) (*graph, error) {
 	return ofObjects(objects), nil
 }
 
-func (o *graphOptions) ofPlan(ctx context.Context) (*graph, error) {
+func (o *graphOptions) ofPlan(ctx context.Context) (*drawing.Graph, error) {
 	p, err := o.getPlan(ctx, o.namespace, o.name)
 	if err != nil {
 		return nil, err
 	}
-	g := &graph{title: p.Name}
+	g := &drawing.Graph{Title: p.Name}
 	at := map[int32]int{}
 	var changes []*v1alpha1.PlanChange
 	for c, err := range o.changes(ctx, p) {
 		if err != nil {
 			return nil, err
 		}
-		at[c.Index] = g.add(node{address: diff.Name(c), symbol: diff.Symbol(c)})
+		at[c.Index] = g.Add(drawing.Node{Address: diff.Name(c), Symbol: diff.Symbol(c)})
 		changes = append(changes, c)
 	}
 	for _, c := range changes {
 		for _, d := range c.DependsOn {
 			if to, ok := at[d]; ok {
-				g.edge(at[c.Index], to)
+				g.Edge(at[c.Index], to)
 			}
 		}
 	}
@@ -143,10 +138,10 @@ func (o *graphOptions) ofPlan(ctx context.Context) (*graph, error) {
 
 // ofObjects draws objects by the references in their spec and lifecycle. What is referred to and is not among them
 // is drawn too: in files it may be recorded already.
-func ofObjects(objects []*unstructured.Unstructured) *graph {
-	g := &graph{title: "hykube"}
+func ofObjects(objects []*unstructured.Unstructured) *drawing.Graph {
+	g := &drawing.Graph{Title: "hykube"}
 	slices.SortFunc(objects, func(a, b *unstructured.Unstructured) int {
-		return compare(addressOf(a), addressOf(b))
+		return strings.Compare(addressOf(a), addressOf(b))
 	})
 	at := map[string]int{}
 	var drawn []*unstructured.Unstructured
@@ -155,7 +150,7 @@ func ofObjects(objects []*unstructured.Unstructured) *graph {
 			continue
 		}
 		addr := addressOf(u)
-		at[addr] = g.add(node{address: addr})
+		at[addr] = g.Add(drawing.Node{Address: addr})
 		if ns := u.GetNamespace(); ns != "" {
 			at["namespace."+ns+"."+addr] = at[addr]
 		}
@@ -166,11 +161,11 @@ func ofObjects(objects []*unstructured.Unstructured) *graph {
 		for _, ref := range references(u) {
 			to, ok := at[ref.address]
 			if !ok && ref.sure {
-				to = g.add(node{address: ref.address, missing: true})
+				to = g.Add(drawing.Node{Address: ref.address, Missing: true})
 				at[ref.address], ok = to, true
 			}
 			if ok && to != from {
-				g.edge(from, to)
+				g.Edge(from, to)
 			}
 		}
 	}
@@ -179,14 +174,4 @@ func ofObjects(objects []*unstructured.Unstructured) *graph {
 
 func addressOf(u *unstructured.Unstructured) string {
 	return addressOfKind(u.GetKind(), u.GetName())
-}
-
-func compare(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }

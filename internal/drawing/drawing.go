@@ -1,0 +1,143 @@
+// Package drawing writes graphs of resources as Graphviz and as Mermaid. It knows no object and no client.
+package drawing
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/hykube/hykube/internal/graph"
+)
+
+// Graph is resources and their dependencies. An edge points at the resource that is needed first.
+type Graph struct {
+	Title string
+	nodes []Node
+	edges map[[2]int]bool
+}
+
+// Node is one resource of a Graph.
+type Node struct {
+	Address string
+	// Symbol is the change of the resource, as a plan shows it.
+	Symbol string
+	// Missing is true for a resource that others refer to and that is not among the objects.
+	Missing bool
+	// cyclic is true for a resource that depends on itself through others. No plan can be made of it.
+	cyclic bool
+}
+
+// Len returns the number of nodes.
+func (g *Graph) Len() int { return len(g.nodes) }
+
+// Add adds a node and returns its number.
+func (g *Graph) Add(n Node) int {
+	g.nodes = append(g.nodes, n)
+	return len(g.nodes) - 1
+}
+
+// Edge adds an edge between two nodes, once.
+func (g *Graph) Edge(from, to int) {
+	if g.edges == nil {
+		g.edges = map[[2]int]bool{}
+	}
+	g.edges[[2]int{from, to}] = true
+}
+
+func (g *Graph) sorted() [][2]int {
+	return slices.SortedFunc(maps.Keys(g.edges), func(a, b [2]int) int { return slices.Compare(a[:], b[:]) })
+}
+
+// Cycles marks the nodes that depend on themselves through others. It returns the addresses of each such group in one text.
+func (g *Graph) Cycles() []string {
+	deps := make([][]int, len(g.nodes))
+	for _, e := range g.sorted() {
+		deps[e[0]] = append(deps[e[0]], e[1])
+	}
+	groups := map[int][]int{}
+	for i, c := range graph.Collect(len(deps), func(i int) []int { return deps[i] }).Components() {
+		groups[c] = append(groups[c], i)
+	}
+	var cycles []string
+	for _, group := range groups {
+		if len(group) < 2 {
+			continue
+		}
+		var names []string
+		for _, i := range group {
+			g.nodes[i].cyclic = true
+			names = append(names, g.nodes[i].Address)
+		}
+		slices.Sort(names)
+		cycles = append(cycles, strings.Join(names, ", "))
+	}
+	slices.Sort(cycles)
+	return cycles
+}
+
+// colour is the colour of a node's border, by its change.
+func (n Node) colour() string {
+	if n.cyclic {
+		return "#8250df"
+	}
+	switch n.Symbol {
+	case "+":
+		return "#2da44e"
+	case "~":
+		return "#bf8700"
+	case "-":
+		return "#cf222e"
+	case "-/+", "+/-", "+/.":
+		return "#bc4c00"
+	case "<=", ">":
+		return "#0969da"
+	}
+	return "#57606a"
+}
+
+func (n Node) text() string {
+	if strings.TrimSpace(n.Symbol) != "" {
+		return n.Symbol + " " + n.Address
+	}
+	return n.Address
+}
+
+// DOT writes the graph for Graphviz.
+func (g *Graph) DOT(w io.Writer) error {
+	b := bufio.NewWriter(w)
+	fmt.Fprintf(b, "digraph %s {\n  rankdir = \"RL\"\n  node [shape = box, style = rounded, fontname = \"sans-serif\"]\n", dotQuote(g.Title))
+	for _, n := range g.nodes {
+		extra := ""
+		if n.Missing {
+			extra = ", style = dashed"
+		}
+		fmt.Fprintf(b, "  %s [label = %s, color = %q%s]\n", dotQuote(n.Address), dotQuote(n.text()), n.colour(), extra)
+	}
+	for _, e := range g.sorted() {
+		fmt.Fprintf(b, "  %s -> %s\n", dotQuote(g.nodes[e[0]].Address), dotQuote(g.nodes[e[1]].Address))
+	}
+	fmt.Fprintln(b, "}")
+	return b.Flush()
+}
+
+func dotQuote(s string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", " ").Replace(s) + `"`
+}
+
+// Mermaid writes a Mermaid flowchart, as GitHub and GitLab show it in Markdown.
+func (g *Graph) Mermaid(w io.Writer) error {
+	b := bufio.NewWriter(w)
+	fmt.Fprintln(b, "flowchart RL")
+	for i, n := range g.nodes {
+		text := strings.NewReplacer(`"`, "#quot;", "\n", " ").Replace(n.text())
+		fmt.Fprintf(b, "  n%d[\"%s\"]\n", i, text)
+		fmt.Fprintf(b, "  style n%d stroke:%s%s\n", i, n.colour(), map[bool]string{true: ",stroke-dasharray: 4"}[n.Missing])
+	}
+	for _, e := range g.sorted() {
+		fmt.Fprintf(b, "  n%d --> n%d\n", e[0], e[1])
+	}
+	return b.Flush()
+}
