@@ -32,8 +32,11 @@ func each(flag string, values []string) string {
 
 // again are the flags that read the same files.
 func (f *fileFlags) again() string {
-	text := each("-f", f.paths)
-	if f.recursive {
+	text := each("-f", f.Filenames)
+	if f.Kustomize != "" {
+		text += " -k " + shellWord(f.Kustomize)
+	}
+	if f.Recursive {
 		text += " -R"
 	}
 	if f.force {

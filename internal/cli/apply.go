@@ -71,7 +71,7 @@ The server applies a plan: this command only watches, and may be left with Ctrl-
 func (o *applyOptions) Complete([]string) error { return o.connect() }
 
 func (o *applyOptions) Validate() error {
-	if len(o.files.paths) == 0 && !o.all && o.planning.unsaid() {
+	if !o.files.given() && !o.all && o.planning.unsaid() {
 		return errors.New("say what to apply: -f PATH for files, --target, -l or --invoke for some, or --all for everything that is recorded in the namespace; --replace alone means --all")
 	}
 	if err := o.planning.validate(); err != nil {
@@ -80,7 +80,7 @@ func (o *applyOptions) Validate() error {
 	if err := o.pruning.validate(&o.files, &o.planning); err != nil {
 		return err
 	}
-	if err := o.planning.checkExclude(len(o.files.paths) > 0, o.all); err != nil {
+	if err := o.planning.checkExclude(o.files.given(), o.all); err != nil {
 		return err
 	}
 	return canAsk(o.session, o.autoApprove, o.files.stdin(), "apply")
@@ -107,7 +107,7 @@ func (o *applyOptions) Run(ctx context.Context) error {
 	if err := o.planning.fill(&spec); err != nil {
 		return err
 	}
-	if len(o.files.paths) == 0 {
+	if !o.files.given() {
 		return j.run(ctx, o.recordedPlan(spec, &o.planning, o.all, "apply"))
 	}
 	ms, err := o.pruning.manifests(ctx, o.session, &o.files)

@@ -39,8 +39,7 @@ those of the files are passed over.`,
 		RunE:              run(o),
 	}
 	fs := cmd.Flags()
-	fs.StringArrayVarP(&o.files.paths, "filename", "f", nil, "File, directory, URL, or - for standard input, whose resources are destroyed")
-	fs.BoolVarP(&o.files.recursive, "recursive", "R", false, "Also read the sub-directories of a directory")
+	o.files.addFilenames(fs)
 	fs.StringVarP(&o.planning.selector, "selector", "l", "", "Destroy the resources with these labels, such as team=infra")
 	fs.BoolVar(&o.all, "all", false, "Destroy everything in the namespace")
 	fs.BoolVar(&o.autoApprove, "auto-approve", false, "Destroy without asking")
@@ -58,7 +57,7 @@ func (o *destroyOptions) Complete(args []string) error {
 
 func (o *destroyOptions) Validate() error {
 	ways := 0
-	for _, given := range []bool{len(o.files.paths) > 0, len(o.targets) > 0, o.all, o.planning.selector != ""} {
+	for _, given := range []bool{o.files.given(), len(o.targets) > 0, o.all, o.planning.selector != ""} {
 		if given {
 			ways++
 		}
@@ -94,10 +93,10 @@ func (o *destroyOptions) want(ctx context.Context) ([]wanted, error) {
 	if err := flags.fill(&spec); err != nil {
 		return nil, err
 	}
-	if len(o.files.paths) == 0 {
+	if !o.files.given() {
 		return []wanted{{o.namespace, "destroy", spec}}, nil
 	}
-	ms, err := o.manifests(ctx, o.files.paths, o.files.recursive)
+	ms, err := o.manifests(ctx, &o.files)
 	if err != nil {
 		return nil, err
 	}

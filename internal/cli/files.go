@@ -5,27 +5,36 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
 // fileFlags are the flags of verbs that read files.
 type fileFlags struct {
-	paths     []string
-	recursive bool
-	force     bool
-	timeout   time.Duration
+	resource.FilenameOptions
+	force   bool
+	timeout time.Duration
 }
 
 func (f *fileFlags) add(fs *pflag.FlagSet) {
-	fs.StringArrayVarP(&f.paths, "filename", "f", nil, "File, directory, URL, or - for standard input; may be given more than once")
-	fs.BoolVarP(&f.recursive, "recursive", "R", false, "Also read the sub-directories of a directory")
+	f.addFilenames(fs)
 	fs.BoolVar(&f.force, "force-conflicts", false, "Take over fields that other managers own")
 	fs.DurationVar(&f.timeout, "provider-timeout", 5*time.Minute, "How long a provider in the files may take to be installed")
 }
 
+// addFilenames adds kubectl's flags for files, directories, URLs, standard input and kustomizations.
+func (f *fileFlags) addFilenames(fs *pflag.FlagSet) {
+	fs.StringArrayVarP(&f.Filenames, "filename", "f", nil, "File, directory, URL, or - for standard input; may be given more than once")
+	fs.BoolVarP(&f.Recursive, "recursive", "R", false, "Also read the sub-directories of a directory")
+	fs.StringVarP(&f.Kustomize, "kustomize", "k", "", "Directory of a kustomization, in place of -f")
+}
+
+// given says whether the command names files.
+func (f *fileFlags) given() bool { return f.RequireFilenameOrKustomize() == nil }
+
 // stdin is true when the files take standard input, so that nobody can be asked there.
-func (f *fileFlags) stdin() bool { return slices.Contains(f.paths, "-") }
+func (f *fileFlags) stdin() bool { return slices.Contains(f.Filenames, "-") }
 
 // nothingInFiles is said when there is no plan to make of what was recorded.
 const nothingInFiles = "No resources in these files, so there is nothing to plan."

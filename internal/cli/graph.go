@@ -41,9 +41,7 @@ server; with a plan its changes and the order in which they are made. An arrow p
 		ValidArgsFunction: completePlans(s, nil),
 		RunE:              run(o),
 	}
-	fs := cmd.Flags()
-	fs.StringArrayVarP(&o.files.paths, "filename", "f", nil, "File, directory, URL, or - for standard input")
-	fs.BoolVarP(&o.files.recursive, "recursive", "R", false, "Also read the sub-directories of a directory")
+	o.files.addFilenames(cmd.Flags())
 	o.output = "dot"
 	outputFlag(cmd, &o.output, "Print", "dot", "mermaid")
 	return cmd
@@ -53,14 +51,14 @@ func (o *graphOptions) Complete(args []string) error {
 	if len(args) == 1 {
 		o.name = args[0]
 	}
-	if len(o.files.paths) > 0 {
+	if o.files.given() {
 		return nil
 	}
 	return o.connect()
 }
 
 func (o *graphOptions) Validate() error {
-	if o.name != "" && len(o.files.paths) > 0 {
+	if o.name != "" && o.files.given() {
 		return errors.New("name a plan or give files, not both")
 	}
 	return checkOutput(o.output, "dot", "mermaid")
@@ -87,8 +85,8 @@ func (o *graphOptions) read(ctx context.Context) (*drawing.Graph, error) {
 	switch {
 	case o.name != "":
 		return o.ofPlan(ctx)
-	case len(o.files.paths) > 0:
-		ms, err := o.manifests(ctx, o.files.paths, o.files.recursive)
+	case o.files.given():
+		ms, err := o.manifests(ctx, &o.files)
 		if err != nil {
 			return nil, err
 		}

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -200,10 +201,13 @@ func (o *importOptions) generated(ctx context.Context, k kind, ns string) (*mani
 	}
 	if lifecycle["import"] == nil {
 		by, err := jsonMap(o.block())
+		if err == nil {
+			err = utiljson.ConvertMapNumbers(by, 0)
+		}
 		if err != nil {
 			return nil, err
 		}
-		lifecycle["import"] = numbers(by)
+		lifecycle["import"] = by
 	}
 	if o.config != "" {
 		lifecycle["providerConfig"] = o.config

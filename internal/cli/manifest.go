@@ -2,8 +2,8 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +19,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/cli-runtime/pkg/resource"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
 
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -47,37 +51,45 @@ func (m manifest) where() string {
 	return m.file + ":" + strconv.Itoa(m.line)
 }
 
-// manifests reads files, directories, URLs and "-". It reports every bad document, not the first alone, and
+// manifests reads files, directories, URLs, "-" and kustomizations. It reports every bad document, not the first alone, and
 // returns none when one is bad: half of what was meant is worse than nothing.
-func (s *session) manifests(ctx context.Context, paths []string, recursive bool) ([]manifest, error) {
+func (s *session) manifests(ctx context.Context, f *fileFlags) ([]manifest, error) {
+	if f.Kustomize != "" && (len(f.Filenames) > 0 || f.Recursive) {
+		return nil, errors.New("only one of -f or -k can be specified")
+	}
 	var out []manifest
 	var bad []error
 	read := 0
-	for _, p := range paths {
-		files, err := expand(p, recursive)
-		if err != nil {
-			bad = append(bad, err)
-			continue
-		}
-		read += len(files)
-		for _, f := range files {
-			data, err := s.readManifest(ctx, f)
-			if err != nil {
-				bad = append(bad, err)
-				continue
-			}
-			ms, err := parseManifest(f, data)
-			if err != nil {
-				bad = append(bad, err)
-			}
+	parse := func(file string, data []byte, err error) {
+		if err == nil {
+			var ms []manifest
+			ms, err = parseManifest(file, data)
 			out = append(out, ms...)
 		}
+		if err != nil {
+			bad = append(bad, err)
+		}
+	}
+	for _, p := range f.Filenames {
+		files, err := expand(p, f.Recursive)
+		if err != nil {
+			bad = append(bad, err)
+		}
+		read += len(files)
+		for _, file := range files {
+			data, err := s.readManifest(ctx, file)
+			parse(file, data, err)
+		}
+	}
+	if f.Kustomize != "" {
+		data, err := kustomize(f.Kustomize)
+		parse(f.Kustomize, data, err)
 	}
 	if len(bad) == 0 {
 		bad = duplicates(out)
 	}
 	if len(bad) == 0 && len(out) == 0 {
-		bad = append(bad, &noObjectsError{paths: paths, files: read})
+		bad = append(bad, &noObjectsError{paths: cmp.Or(strings.Join(f.Filenames, ", "), f.Kustomize), files: read})
 	}
 	if len(bad) > 0 {
 		return nil, errors.Join(bad...)
@@ -87,13 +99,13 @@ func (s *session) manifests(ctx context.Context, paths []string, recursive bool)
 
 // noObjectsError is the error of files without any object.
 type noObjectsError struct {
-	paths []string
+	paths string
 	// files is the number of files that were read.
 	files int
 }
 
 func (e *noObjectsError) Error() string {
-	return fmt.Sprintf("no objects in %s: files end in .yaml, .yml or .json; -R also looks into sub-directories", strings.Join(e.paths, ", "))
+	return fmt.Sprintf("no objects in %s: files end in .yaml, .yml or .json; -R also looks into sub-directories", e.paths)
 }
 
 // expand turns a path into the files behind it, in a stable order, as kubectl does.
@@ -101,39 +113,34 @@ func expand(path string, recursive bool) ([]string, error) {
 	if path == "-" || strings.HasPrefix(path, "http://") || strings.HasPrefix(path, "https://") {
 		return []string{path}, nil
 	}
-	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		if matches, _ := filepath.Glob(path); len(matches) > 0 {
-			return matches, nil
+	paths := []string{path}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		if paths, _ = filepath.Glob(path); len(paths) == 0 {
+			return nil, fmt.Errorf("the path %q does not exist", path)
 		}
-		return nil, fmt.Errorf("the path %q does not exist", path)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read %q: %w", path, err)
-	}
-	if !info.IsDir() {
-		return []string{path}, nil
 	}
 	var out []string
-	err = filepath.WalkDir(path, func(p string, d fs.DirEntry, err error) error {
+	for _, p := range paths {
+		visitors, err := resource.ExpandPathsToFileVisitors(nil, p, recursive, resource.FileExtensions, nil)
 		if err != nil {
-			return err
+			return nil, fmt.Errorf("read %q: %w", p, err)
 		}
-		if d.IsDir() {
-			if p != path && !recursive {
-				return filepath.SkipDir
-			}
-			return nil
+		for _, v := range visitors {
+			out = append(out, v.(*resource.FileVisitor).Path)
 		}
-		if slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(p)) {
-			out = append(out, p)
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read %q: %w", path, err)
 	}
 	return out, nil
+}
+
+// kustomize returns the objects of a kustomization as "kubectl kustomize" prints them.
+func kustomize(dir string) ([]byte, error) {
+	options := krusty.MakeDefaultOptions()
+	options.Reorder = krusty.ReorderOptionLegacy // as kubectl apply -k does it
+	objects, err := krusty.MakeKustomizer(options).Run(filesys.MakeFsOnDisk(), dir)
+	if err != nil {
+		return nil, fmt.Errorf("read %q: %w", dir, err)
+	}
+	return objects.AsYaml()
 }
 
 // maxManifest bounds one file; the server refuses single objects long before.
@@ -188,9 +195,7 @@ func parseManifest(file string, data []byte) ([]manifest, error) {
 		var raw any
 		js, err := yaml.YAMLToJSONStrict(doc.text)
 		if err == nil {
-			d := json.NewDecoder(bytes.NewReader(js))
-			d.UseNumber()
-			err = d.Decode(&raw)
+			err = json.Unmarshal(js, &raw)
 		}
 		if err != nil {
 			bad = append(bad, yamlError(name, doc.line, err))
@@ -214,7 +219,7 @@ func parseManifest(file string, data []byte) ([]manifest, error) {
 				bad = append(bad, fmt.Errorf("%s:%d: an item of the list is no object", name, doc.line))
 				continue
 			}
-			u := &unstructured.Unstructured{Object: numbers(om).(map[string]any)}
+			u := &unstructured.Unstructured{Object: om}
 			item := manifest{object: u, file: name, line: doc.line, doc: doc, item: -1}
 			if list {
 				item.item = i
@@ -280,27 +285,6 @@ func (m manifest) notString(field string, v any) error {
 		return fmt.Errorf("%s: %s: %s is %s in YAML: quote it, as in %q", m.at(field), field, text, what, text)
 	}
 	return fmt.Errorf("%s: %s must be a string, not %s", m.at(field), field, what)
-}
-
-// numbers turns decoded numbers into the int64 and float64 that unstructured objects are made of.
-func numbers(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		for k, x := range v {
-			v[k] = numbers(x)
-		}
-	case []any:
-		for i, x := range v {
-			v[i] = numbers(x)
-		}
-	case json.Number:
-		if i, err := v.Int64(); err == nil {
-			return i
-		}
-		f, _ := v.Float64()
-		return f
-	}
-	return v
 }
 
 type document struct {

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -38,6 +40,33 @@ func TestBadFiles(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A kustomization is read as kubectl reads it. Its mistakes have the lines of what "kubectl kustomize" prints.
+func TestKustomization(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"kustomization.yaml": "namePrefix: prod-\nresources: [network.yaml]\n",
+		"network.yaml":       "apiVersion: sim.hykube.io/v1\nkind: sim-network\nmetadata: {name: main}\nspec: {cidr: 10.0.0.0/8}\n",
+		"bad.yaml":           "apiVersion: sim.hykube.io/v1\nkind: sim-network\nmetadata: {name: Z_z}\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f := newFakeServer(t)
+	if out, errOut, code := f.run("graph", "-k", dir); code != 0 || !strings.Contains(out, `"sim_network.prod-main"`) {
+		t.Errorf("code %d: %s%s", code, out, errOut)
+	}
+	if _, errOut, code := f.run("graph", "-k", dir, "-f", dir); code != ExitError || !strings.Contains(errOut, "only one of -f or -k can be specified") {
+		t.Errorf("code %d: %s", code, errOut)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte("resources: [network.yaml, bad.yaml]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, errOut, code := f.run("graph", "-k", dir); code != ExitError || !strings.Contains(errOut, dir+":4:3: sim-network \"Z_z\": metadata.name: Invalid value") {
+		t.Errorf("code %d: %s", code, errOut)
 	}
 }
 

@@ -75,7 +75,7 @@ func (o *planOptions) Validate() error {
 	if o.destroy && o.refreshOnly {
 		return errors.New("--destroy and --refresh-only exclude each other")
 	}
-	if o.record && len(o.files.paths) == 0 {
+	if o.record && !o.files.given() {
 		return errors.New("--record is for files: name them with -f PATH")
 	}
 	if err := o.pruning.validate(&o.files, &o.planning); err != nil {
@@ -93,7 +93,7 @@ func (o *planOptions) Validate() error {
 	if o.destroy && (len(o.planning.invoke) > 0 || len(o.planning.replace) > 0) {
 		return errors.New("--destroy leaves nothing to replace or to act on: it excludes --replace and --invoke")
 	}
-	if err := o.planning.checkExclude(len(o.files.paths) > 0, o.all); err != nil {
+	if err := o.planning.checkExclude(o.files.given(), o.all); err != nil {
 		return err
 	}
 	return o.planning.validate()
@@ -107,7 +107,7 @@ func (o *planOptions) Run(ctx context.Context) error {
 	if o.destroy {
 		base = "destroy"
 	}
-	j := &planAndApply{session: o.session, full: o.full, began: time.Now(), gap: len(o.files.paths) > 0}
+	j := &planAndApply{session: o.session, full: o.full, began: time.Now(), gap: o.files.given()}
 	plans, err := o.make(ctx, j, base)
 	if err != nil {
 		return err
@@ -162,7 +162,7 @@ func (o *planOptions) make(ctx context.Context, j *planAndApply, base string) ([
 	if err := o.planning.fill(&spec); err != nil {
 		return nil, err
 	}
-	if len(o.files.paths) == 0 {
+	if !o.files.given() {
 		return j.plan(ctx, o.recordedPlan(spec, &o.planning, o.all, base))
 	}
 	ms, err := o.pruning.manifests(ctx, o.session, &o.files)

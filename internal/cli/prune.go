@@ -37,7 +37,7 @@ func (f *pruneFlags) validate(files *fileFlags, planning *planFlags) error {
 		return errors.New("--applyset is for --prune: add --prune")
 	case !f.prune:
 		return nil
-	case len(files.paths) == 0:
+	case !files.given():
 		return errors.New("--prune deletes what left the files: name them with -f PATH")
 	case f.applySet == "":
 		return errors.New("--prune needs the name of the set that the files make up, the same each time: add --applyset NAME. A Secret of that name records the set")
@@ -50,7 +50,7 @@ func (f *pruneFlags) validate(files *fileFlags, planning *planFlags) error {
 // manifests reads the files. Files without any object are an error, but for --prune: then all of the set left them. A path without any
 // file stays an error there, too, since it may be a mistake and would delete everything.
 func (f *pruneFlags) manifests(ctx context.Context, s *session, files *fileFlags) ([]manifest, error) {
-	ms, err := s.manifests(ctx, files.paths, files.recursive)
+	ms, err := s.manifests(ctx, files)
 	empty, ok := errors.AsType[*noObjectsError](err)
 	switch {
 	case !f.prune || !ok:

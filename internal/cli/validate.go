@@ -21,9 +21,8 @@ import (
 
 type validateOptions struct {
 	*session
-	paths     []string
-	recursive bool
-	output    string
+	files  fileFlags
+	output string
 }
 
 func newValidate(s *session) *cobra.Command {
@@ -46,8 +45,7 @@ All mistakes are reported at once, each with file, line and column. The command 
 		Args: noNames("-f PATH names files"),
 		RunE: run(o),
 	}
-	cmd.Flags().StringArrayVarP(&o.paths, "filename", "f", nil, "File, directory or URL with the objects, or - for standard input; may be given more than once")
-	cmd.Flags().BoolVarP(&o.recursive, "recursive", "R", false, "Look into the sub-directories of -f, too")
+	o.files.addFilenames(cmd.Flags())
 	outputFlag(cmd, &o.output, "Print", "text", "json")
 	return cmd
 }
@@ -55,7 +53,7 @@ All mistakes are reported at once, each with file, line and column. The command 
 func (o *validateOptions) Complete([]string) error { return o.connect() }
 
 func (o *validateOptions) Validate() error {
-	if len(o.paths) == 0 {
+	if !o.files.given() {
 		return errors.New("say what to check: -f PATH")
 	}
 	return checkOutput(o.output, "text", "json")
@@ -90,7 +88,7 @@ func (f finding) String() string {
 }
 
 func (o *validateOptions) Run(ctx context.Context) error {
-	ms, err := o.manifests(ctx, o.paths, o.recursive)
+	ms, err := o.manifests(ctx, &o.files)
 	if err != nil {
 		// What cannot be read has no objects to check; each line of the error has its place already.
 		return err
