@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/template"
 )
 
 // The labels and annotations of the ApplySet specification:
@@ -233,11 +234,11 @@ func (a *applySet) dangling(ms []manifest) []error {
 	}
 	var bad []error
 	for _, m := range ms {
-		refs, _, _ := evaluate(m.object.Object["spec"])
-		lifecycle, _, _ := evaluate(m.object.Object["lifecycle"])
+		refs, _, _ := template.Evaluate(m.object.Object["spec"])
+		lifecycle, _, _ := template.Evaluate(m.object.Object["lifecycle"])
 		used := sets.New[string]()
 		for _, r := range append(refs, lifecycle...) {
-			used.Insert(r.stored(m.object.GetNamespace()))
+			used.Insert(stored(r, m.object.GetNamespace()))
 		}
 		secretRefs, _, _ := unstructured.NestedSlice(m.object.Object, "spec", "secretRefs")
 		for _, ref := range secretRefs {
@@ -255,12 +256,9 @@ func (a *applySet) dangling(ms []manifest) []error {
 	return bad
 }
 
-// stored is "secret/NAMESPACE/NAME" or "configmap/NAMESPACE/NAME" for a mention of either, and empty for any other.
-func (m mention) stored(namespace string) string {
-	var names []string
-	for _, step := range m.subject {
-		names = append(names, stepName(step))
-	}
+// stored is "secret/NAMESPACE/NAME" or "configmap/NAMESPACE/NAME" for a reference to either, and empty for any other.
+func stored(r template.Reference, namespace string) string {
+	names := r.Subject()
 	if len(names) > 2 && names[0] == "namespace" {
 		namespace, names = names[1], names[2:]
 	}

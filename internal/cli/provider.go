@@ -17,6 +17,7 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diff"
+	"github.com/hykube/hykube/internal/openapi"
 	"github.com/hykube/hykube/internal/suggest"
 )
 
@@ -138,62 +139,8 @@ func (o *providerSchemaOptions) Validate() error {
 	return nil
 }
 
-// openapi is the part of an OpenAPI schema that is shown.
-type openapi struct {
-	Ref         string              `json:"$ref"`
-	AllOf       []*openapi          `json:"allOf"`
-	AnyOf       []*openapi          `json:"anyOf"`
-	OneOf       []*openapi          `json:"oneOf"`
-	Type        string              `json:"type"`
-	Format      string              `json:"format"`
-	Description string              `json:"description"`
-	Required    []string            `json:"required"`
-	Properties  map[string]*openapi `json:"properties"`
-	Items       *openapi            `json:"items"`
-	Additional  json.RawMessage     `json:"additionalProperties"`
-	IntOrString bool                `json:"x-kubernetes-int-or-string"`
-	// What the server says beside OpenAPI's own words: see server/kinds.
-	SchemaVersion uint64 `json:"x-hykube-schema-version"`
-	Listed        bool   `json:"x-hykube-listed"`
-	Block         bool   `json:"x-hykube-block"`
-	Sensitive     bool   `json:"x-hykube-sensitive"`
-	GVK           []struct {
-		Group   string `json:"group"`
-		Version string `json:"version"`
-		Kind    string `json:"kind"`
-	} `json:"x-kubernetes-group-version-kind"`
-}
-
-type openapiDocument struct {
-	Components struct {
-		Schemas map[string]*openapi `json:"schemas"`
-	} `json:"components"`
-}
-
-// property and element are nil for what a schema doesn't tell, or when there is none.
-func (s *openapi) property(name string) *openapi {
-	if s == nil {
-		return nil
-	}
-	if p := s.Properties[name]; p != nil {
-		return p
-	}
-	var elem openapi
-	if len(s.Additional) == 0 || json.Unmarshal(s.Additional, &elem) != nil {
-		return nil
-	}
-	return &elem
-}
-
-func (s *openapi) element() *openapi {
-	if s == nil {
-		return nil
-	}
-	return s.Items
-}
-
 // providerDocument is the server's OpenAPI document of a provider's kinds.
-func (s *session) providerDocument(ctx context.Context, provider string) (*openapiDocument, error) {
+func (s *session) providerDocument(ctx context.Context, provider string) (*openapi.Document, error) {
 	raw, err := s.hykube.Get().AbsPath("/openapi/v3/apis/"+v1alpha1.ProviderGroup(provider)+"/"+v1alpha1.ResourceVersion).SetHeader("Accept", "application/json").Do(ctx).Raw()
 	if apierrors.IsNotFound(err) || err == nil && len(raw) == 0 {
 		return nil, fmt.Errorf("provider %q serves no kinds: `kubectl hykube provider list` shows which are installed and ready", provider)
@@ -201,24 +148,11 @@ func (s *session) providerDocument(ctx context.Context, provider string) (*opena
 	if err != nil {
 		return nil, fmt.Errorf("read schema of provider %q: %w", provider, explain(err, s.server()))
 	}
-	doc := &openapiDocument{}
+	doc := &openapi.Document{}
 	if err := json.Unmarshal(raw, doc); err != nil {
 		return nil, fmt.Errorf("read schema of provider %q: %w", provider, err)
 	}
 	return doc, nil
-}
-
-// kinds are the schemas of a provider's kinds.
-func (d *openapiDocument) kinds(provider string) map[string]*openapi {
-	out := map[string]*openapi{}
-	for _, s := range d.Components.Schemas {
-		for _, g := range s.GVK {
-			if g.Group == v1alpha1.ProviderGroup(provider) && s.Properties["spec"] != nil {
-				out[g.Kind] = s
-			}
-		}
-	}
-	return out
 }
 
 func (o *providerSchemaOptions) Run(ctx context.Context) error {
@@ -226,7 +160,7 @@ func (o *providerSchemaOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	kinds := doc.kinds(o.provider)
+	kinds := doc.Kinds(o.provider)
 	if o.config {
 		o.configuration(doc)
 		return nil
@@ -254,7 +188,7 @@ func (o *providerSchemaOptions) Run(ctx context.Context) error {
 	return nil
 }
 
-func (o *providerSchemaOptions) types(kinds map[string]*openapi) error {
+func (o *providerSchemaOptions) types(kinds map[string]*openapi.Schema) error {
 	names := make([]string, 0, len(kinds))
 	for n := range kinds {
 		names = append(names, n)
@@ -274,7 +208,7 @@ func (o *providerSchemaOptions) types(kinds map[string]*openapi) error {
 }
 
 // configuration shows the provider's own arguments.
-func (o *providerSchemaOptions) configuration(doc *openapiDocument) {
+func (o *providerSchemaOptions) configuration(doc *openapi.Document) {
 	s := doc.Components.Schemas["io.hykube."+o.provider+"."+v1alpha1.ResourceVersion+".Configuration"]
 	fmt.Fprintf(o.Out, "%s\n", o.style.Bold("provider "+o.provider))
 	if s == nil || len(s.Properties) == 0 {
@@ -325,54 +259,33 @@ func firstSentence(s string) string {
 	}
 }
 
-func (o *providerSchemaOptions) one(s *openapi, doc *openapiDocument) {
+func (o *providerSchemaOptions) one(s *openapi.Schema, doc *openapi.Document) {
 	fmt.Fprintf(o.Out, "%s\n", o.style.Bold(typeName(o.kind)))
 	if s.Description != "" {
 		fmt.Fprintf(o.Out, "%s\n", diff.Clean(s.Description, true))
 	}
-	spec := doc.resolve(s.Properties["spec"])
+	spec := doc.Resolve(s.Properties["spec"])
 	fmt.Fprintf(o.Out, "\n%s\n", o.style.Bold("Arguments (spec)"))
 	w := &schemaWriter{w: o.Out, doc: doc, style: o.style}
 	w.fields(spec, 2, nil)
-	status := doc.resolve(s.Properties["status"])
+	status := doc.Resolve(s.Properties["status"])
 	if status == nil {
 		return
 	}
-	if attributes := doc.resolve(status.Properties["attributes"]); attributes != nil && len(attributes.Properties) > 0 {
+	if attributes := doc.Resolve(status.Properties["attributes"]); attributes != nil && len(attributes.Properties) > 0 {
 		fmt.Fprintf(o.Out, "\n%s\n", o.style.Bold("Attributes that only the provider sets (status.attributes)"))
 		w.fields(attributes, 2, spec)
 	}
 }
 
-// resolve follows references, and the allOf of one that carries a description of its own.
-func (d *openapiDocument) resolve(s *openapi) *openapi {
-	for range 16 {
-		switch {
-		case s == nil:
-			return nil
-		case s.Ref != "":
-			s = d.Components.Schemas[strings.TrimPrefix(s.Ref, "#/components/schemas/")]
-		case len(s.AllOf) == 1 && s.Type == "":
-			inner := *s.AllOf[0]
-			if s.Description != "" && inner.Ref == "" {
-				inner.Description = s.Description
-			}
-			s = &inner
-		default:
-			return s
-		}
-	}
-	return s
-}
-
 type schemaWriter struct {
 	w     io.Writer
-	doc   *openapiDocument
+	doc   *openapi.Document
 	style diff.Style
 }
 
 // fields writes the properties of an object, without those that skip has too.
-func (w *schemaWriter) fields(s *openapi, indent int, skip *openapi) {
+func (w *schemaWriter) fields(s *openapi.Schema, indent int, skip *openapi.Schema) {
 	if s == nil || indent > 24 {
 		return
 	}
@@ -394,7 +307,7 @@ func (w *schemaWriter) fields(s *openapi, indent int, skip *openapi) {
 		return cmp.Compare(a, b)
 	})
 	for _, n := range names {
-		p := w.doc.resolve(s.Properties[n])
+		p := w.doc.Resolve(s.Properties[n])
 		if p == nil {
 			continue
 		}
@@ -408,14 +321,14 @@ func (w *schemaWriter) fields(s *openapi, indent int, skip *openapi) {
 		fmt.Fprintln(w.w, w.style.Fit(line))
 		inner := p
 		if p.Items != nil {
-			inner = w.doc.resolve(p.Items)
+			inner = w.doc.Resolve(p.Items)
 		}
 		w.fields(inner, indent+4, nil)
 	}
 }
 
-func (w *schemaWriter) typeName(s *openapi) string {
-	s = w.doc.resolve(s)
+func (w *schemaWriter) typeName(s *openapi.Schema) string {
+	s = w.doc.Resolve(s)
 	switch {
 	case s == nil:
 		return "any"
@@ -424,7 +337,7 @@ func (w *schemaWriter) typeName(s *openapi) string {
 	case s.IntOrString:
 		return "number"
 	case s.Type == "object" && len(s.Properties) == 0:
-		var inner openapi
+		var inner openapi.Schema
 		if json.Unmarshal(s.Additional, &inner) == nil && (inner.Type != "" || inner.Ref != "" || len(inner.AnyOf)+len(inner.OneOf) > 0) {
 			return "map of " + w.typeName(&inner)
 		}
@@ -432,7 +345,7 @@ func (w *schemaWriter) typeName(s *openapi) string {
 	case s.Type == "" && len(s.AnyOf)+len(s.OneOf) > 0:
 		// A value or an expression: the value's type is what matters to a reader.
 		for _, x := range append(slices.Clone(s.AnyOf), s.OneOf...) {
-			if x = w.doc.resolve(x); x != nil && x.Type != "string" && x.Type != "" {
+			if x = w.doc.Resolve(x); x != nil && x.Type != "string" && x.Type != "" {
 				return x.Type
 			}
 		}

@@ -266,7 +266,7 @@ func (s *session) queryable(ctx context.Context, spec v1alpha1.QuerySpec) (types
 	if err != nil {
 		return nil, nil
 	}
-	asked := map[string]map[string]*openapi{}
+	asked := map[string]bool{}
 	for _, k := range kinds {
 		provider, _ := v1alpha1.ProviderOfGroup(k.gvr.Group)
 		m, typ := v1alpha1.ParseKind(k.kind)
@@ -275,7 +275,7 @@ func (s *session) queryable(ctx context.Context, spec v1alpha1.QuerySpec) (types
 		}
 		types = append(types, typ)
 		if typ == spec.Type {
-			asked[provider] = nil
+			asked[provider] = true
 		}
 	}
 	for provider := range asked {
@@ -283,7 +283,7 @@ func (s *session) queryable(ctx context.Context, spec v1alpha1.QuerySpec) (types
 		if err != nil {
 			continue
 		}
-		for kind, model := range doc.kinds(provider) {
+		for kind, model := range doc.Kinds(provider) {
 			if _, typ := v1alpha1.ParseKind(kind); model.Listed {
 				listed = append(listed, typ)
 			}

@@ -57,6 +57,8 @@ func TestForbiddenImports(t *testing.T) {
 		{"internal/schema", slices.Concat(outside, clients), "a schema is data"},
 		{"internal/diff", []string{"net", "os", "os/exec", "k8s.io/client-go"}, "a diff is text made of a plan"},
 		{"internal/drawing", slices.Concat(pure, clients), "a drawing is text made of names and edges"},
+		{"internal/terraformjson", slices.Concat(pure, clients, []string{module + "/internal/cli"}), "how objects are read is behind an interface"},
+		{"internal/template", slices.Concat(pure, clients, []string{module + "/internal"}), "a template knows no object"},
 		{"internal/ledger", slices.Concat(clients, []string{module + "/internal/provider"}), "the ledger knows no provider and no client"},
 		{"internal/cli", []string{"k8s.io/apiserver", "k8s.io/kubernetes", "go.temporal.io", "github.com/k3s-io/kine", module + "/internal/provider", module + "/internal/ledger"}, "the plugin talks to the API alone"},
 		{"activities", []string{"k8s.io/client-go/kubernetes", "k8s.io/apiserver", "github.com/k3s-io/kine", "go.temporal.io/server"}, "how objects are stored is behind interfaces"},

@@ -1,4 +1,4 @@
-package cli
+package terraformjson
 
 import (
 	"cmp"
@@ -23,7 +23,7 @@ type configProvider struct {
 }
 
 // providers names the configurations of providers as Terraform does: that of resources which name none has no alias.
-func (t *terraformPlan) providers(ctx context.Context) {
+func (t *Plan) providers(ctx context.Context) {
 	resources := t.config.RootModule.Resources
 	unnamed := map[string]string{}
 	for _, r := range resources {
@@ -32,8 +32,7 @@ func (t *terraformPlan) providers(ctx context.Context) {
 		}
 	}
 	for _, r := range resources {
-		group, _, _ := strings.Cut(r.object.APIVersion, "/")
-		object, _ := v1alpha1.ProviderOfGroup(group)
+		object := providerOf(r.object)
 		name := cmp.Or(object, path.Base(r.provider))
 		p := &configProvider{Name: name, FullName: r.provider}
 		r.ProviderConfigKey = name
@@ -50,22 +49,16 @@ func (t *terraformPlan) providers(ctx context.Context) {
 	})
 }
 
-// readProvider adds what the Provider and the ProviderConfig say, if whoever asks may read them.
-func (t *terraformPlan) readProvider(ctx context.Context, p *configProvider, provider, config string) {
-	var of v1alpha1.Provider
-	if provider != "" && t.hykube.Get().Resource("providers").Name(provider).Do(ctx).Into(&of) == nil {
-		p.VersionConstraint = of.Spec.Version
-	}
-	var cfg v1alpha1.ProviderConfig
-	if config == "" || t.hykube.Get().Namespace(t.plan.Namespace).Resource("providerconfigs").Name(config).Do(ctx).Into(&cfg) != nil {
-		return
-	}
+// readProvider adds what the Provider and the ProviderConfig say.
+func (t *Plan) readProvider(ctx context.Context, p *configProvider, provider, config string) {
+	of, cfg := t.source.Provider(ctx, provider, t.plan.Namespace, config)
+	p.VersionConstraint = of.Version
 	var args map[string]any
-	if json.Unmarshal(rawOr(cfg.Spec.Config, "null"), &args) != nil {
+	if json.Unmarshal(rawOr(cfg.Config, "null"), &args) != nil {
 		return
 	}
 	p.Expressions = argumentExpressions(args)
-	for _, ref := range cfg.Spec.SecretRefs {
+	for _, ref := range cfg.SecretRefs {
 		if !strings.Contains(ref.Argument, ".") { // a nested one is part of what Terraform would show
 			p.Expressions[ref.Argument] = map[string]any{"references": []string{"secret." + ref.Name + "." + ref.Key, "secret." + ref.Name}}
 		}

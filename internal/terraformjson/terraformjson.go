@@ -1,10 +1,12 @@
-package cli
+// Package terraformjson writes a plan as `terraform show -json` prints it. docs/plans.md says what differs.
+package terraformjson
 
 import (
 	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diff"
+	"github.com/hykube/hykube/internal/openapi"
 )
 
 const (
@@ -34,31 +37,26 @@ type planJSON struct {
 	Errored   bool        `json:"errored"`
 }
 
-// terraformJSON prints a plan as `terraform show -json` does. docs/plans.md says what differs.
-func (o *showOptions) terraformJSON(ctx context.Context, p *v1alpha1.Plan) error {
-	t := &terraformPlan{session: o.session, plan: p, planned: &tfjson.StateModule{}, prior: &tfjson.StateModule{},
-		config: &configJSON{ProviderConfigs: map[string]*configProvider{}}}
-	for c, err := range o.changes(ctx, p) {
-		if err != nil {
-			return err
-		}
-		t.add(c)
-	}
-	if err := t.describe(ctx); err != nil {
-		return err
-	}
-	e := json.NewEncoder(o.Out)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(t.document()); err != nil {
-		return fmt.Errorf("print plan %q: %w", p.Name, err)
-	}
-	return nil
+// Source reads what the changes of a plan do not tell. What the caller may not read is left out: who may read a plan need not be
+// allowed to read every object.
+type Source interface {
+	// Read reads objects, for the other methods. Only the end of ctx is an error.
+	Read(ctx context.Context, objects []v1alpha1.ObjectReference) error
+	// Spec returns the spec of an object and the addresses in its dependsOn; nil unless the object is as it was planned.
+	Spec(object v1alpha1.ObjectReference) (spec map[string]any, dependsOn []string)
+	// Dependencies returns the addresses of everything that an object refers to, directly or not.
+	Dependencies(ctx context.Context, object v1alpha1.ObjectReference) ([]string, error)
+	// Schemas returns the schemas of a provider's kinds.
+	Schemas(ctx context.Context, provider string) map[string]*openapi.Schema
+	// Provider returns the specs of a Provider and of a ProviderConfig in a namespace.
+	Provider(ctx context.Context, provider, namespace, config string) (v1alpha1.ProviderSpec, v1alpha1.ProviderConfigSpec)
 }
 
-// terraformPlan collects what Terraform's JSON of a plan has.
-type terraformPlan struct {
-	*session
+// Plan collects what Terraform's JSON of a plan has.
+type Plan struct {
+	source         Source
 	plan           *v1alpha1.Plan
+	failed         bool
 	changes        []*tfjson.ResourceChange
 	drift          []*tfjson.ResourceChange
 	planned, prior *tfjson.StateModule
@@ -69,6 +67,25 @@ type terraformPlan struct {
 	unfinished     bool // something could not be planned
 }
 
+// New returns the JSON of a plan without changes.
+func New(p *v1alpha1.Plan, failed bool, source Source) *Plan {
+	return &Plan{source: source, plan: p, failed: failed, planned: &tfjson.StateModule{}, prior: &tfjson.StateModule{},
+		config: &configJSON{ProviderConfigs: map[string]*configProvider{}}}
+}
+
+// Write reads what the changes do not tell, and writes the plan.
+func (t *Plan) Write(ctx context.Context, w io.Writer) error {
+	if err := t.describe(ctx); err != nil {
+		return err
+	}
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(t.document()); err != nil {
+		return fmt.Errorf("print plan %q: %w", t.plan.Name, err)
+	}
+	return nil
+}
+
 // entry is a resource of the planned values or of the prior state, and the object that it belongs to.
 type entry struct {
 	state  *tfjson.StateResource
@@ -76,7 +93,8 @@ type entry struct {
 	prior  bool
 }
 
-func (t *terraformPlan) add(c *v1alpha1.PlanChange) {
+// Add adds a change.
+func (t *Plan) Add(c *v1alpha1.PlanChange) {
 	switch {
 	case c.Action == "", c.Action == v1alpha1.ActionNoOp && c.State == v1alpha1.ChangeSkipped: // it could not be planned, or was blocked
 		t.unfinished = true
@@ -134,9 +152,8 @@ func (t *terraformPlan) add(c *v1alpha1.PlanChange) {
 	}
 }
 
-func (t *terraformPlan) document() planJSON {
+func (t *Plan) document() planJSON {
 	p := t.plan
-	failed := planFailed(p)
 	barred := p.Status.Summary != nil && p.Status.Summary.Blocked > 0
 	out := planJSON{
 		Plan: &tfjson.Plan{
@@ -146,11 +163,11 @@ func (t *terraformPlan) document() planJSON {
 			ResourceDrift:     sortChanges(t.drift),
 			ResourceChanges:   sortChanges(t.changes),
 			ActionInvocations: t.invocations,
-			Complete:          new(!failed && !t.unfinished && len(p.Spec.Targets)+len(p.Spec.Exclude) == 0 && p.Spec.Selector == nil),
+			Complete:          new(!t.failed && !t.unfinished && len(p.Spec.Targets)+len(p.Spec.Exclude) == 0 && p.Spec.Selector == nil),
 		},
 		Config:    t.config,
-		Applyable: !failed && !barred && t.effects,
-		Errored:   failed || barred,
+		Applyable: !t.failed && !barred && t.effects,
+		Errored:   t.failed || barred,
 	}
 	sortResources(t.planned)
 	if len(t.prior.Resources) > 0 {
@@ -179,7 +196,7 @@ func sortResources(m *tfjson.StateModule) {
 }
 
 // addPrior adds what is there before the plan is applied.
-func (t *terraformPlan) addPrior(c *v1alpha1.PlanChange, values, marks *runtime.RawExtension) {
+func (t *Plan) addPrior(c *v1alpha1.PlanChange, values, marks *runtime.RawExtension) {
 	if isNull(values) {
 		return
 	}
@@ -204,7 +221,7 @@ func driftChange(c *v1alpha1.PlanChange, recorded, recordedMarks, found, foundMa
 	return d
 }
 
-func (t *terraformPlan) change(c *v1alpha1.PlanChange) *tfjson.ResourceChange {
+func (t *Plan) change(c *v1alpha1.PlanChange) *tfjson.ResourceChange {
 	change := &tfjson.Change{
 		// Raw JSON, so that numbers stay what they are, and null where Terraform writes null.
 		Actions:         actions(c),
@@ -261,7 +278,7 @@ func actions(c *v1alpha1.PlanChange) tfjson.Actions {
 
 // actionReason is the reason in Terraform's terms. There, a plan to destroy has none; in any other one, what is destroyed
 // or forgotten has no configuration any more.
-func (t *terraformPlan) actionReason(c *v1alpha1.PlanChange) tfjson.ActionReason {
+func (t *Plan) actionReason(c *v1alpha1.PlanChange) tfjson.ActionReason {
 	ends := c.Deposed == "" && (c.Action == v1alpha1.ActionDelete || c.Action == v1alpha1.ActionForget)
 	switch {
 	case c.ActionReason == "delete_because_requested", ends && t.plan.Spec.Destroy, c.Action == v1alpha1.ActionForget && !ends:

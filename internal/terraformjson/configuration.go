@@ -1,4 +1,4 @@
-package cli
+package terraformjson
 
 import (
 	"context"
@@ -6,11 +6,12 @@ import (
 	"strings"
 
 	tfjson "github.com/hashicorp/terraform-json"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diff"
+	"github.com/hykube/hykube/internal/openapi"
+	"github.com/hykube/hykube/internal/template"
 )
 
 // configJSON is Terraform's "configuration". tfjson reads expressions and cannot write them, hence types of our own.
@@ -41,7 +42,7 @@ type configResource struct {
 }
 
 // configure adds what the plan says of the configuration: which resources there are, and with which provider.
-func (t *terraformPlan) configure(c *v1alpha1.PlanChange) {
+func (t *Plan) configure(c *v1alpha1.PlanChange) {
 	if c.Deposed != "" || c.Action == v1alpha1.ActionForget || c.ActionReason == string(tfjson.ActionReasonDeleteBecauseNoResourceConfig) {
 		return
 	}
@@ -53,40 +54,34 @@ func (t *terraformPlan) configure(c *v1alpha1.PlanChange) {
 	t.config.RootModule.Resources = append(t.config.RootModule.Resources, r)
 }
 
-// describe adds what the objects and the providers' schemas tell beside the changes. What cannot be read is left out: who
-// may read a plan need not be allowed to read every object.
-func (t *terraformPlan) describe(ctx context.Context) error {
-	l := newObjectCache(t.session)
-	var want []wantedObject
+// describe adds what the objects and the providers' schemas tell beside the changes.
+func (t *Plan) describe(ctx context.Context) error {
+	var objects []v1alpha1.ObjectReference
 	for _, r := range t.config.RootModule.Resources {
-		want = append(want, wantedObject{keyOf(r.object), r.object.APIVersion, r.object.Kind})
+		objects = append(objects, r.object)
 	}
 	for _, e := range t.entries {
 		if e.prior {
-			want = append(want, wantedObject{keyOf(e.object), e.object.APIVersion, e.object.Kind})
+			objects = append(objects, e.object)
 		}
 	}
-	if err := l.read(ctx, want); err != nil {
+	if err := t.source.Read(ctx, objects); err != nil {
 		return err
 	}
-	models := map[string]map[string]*openapi{}
-	model := func(ref v1alpha1.ObjectReference) *openapi {
-		group, _, _ := strings.Cut(ref.APIVersion, "/")
-		provider, _ := v1alpha1.ProviderOfGroup(group)
-		if _, asked := models[provider]; !asked {
-			models[provider] = nil
-			if doc, err := t.providerDocument(ctx, provider); err == nil { // without it, the rest is still worth printing
-				models[provider] = doc.kinds(provider)
-			}
+	schemas := map[string]map[string]*openapi.Schema{}
+	schemaOf := func(ref v1alpha1.ObjectReference) *openapi.Schema {
+		provider := providerOf(ref)
+		if _, asked := schemas[provider]; !asked {
+			schemas[provider] = t.source.Schemas(ctx, provider)
 		}
-		return models[provider][ref.Kind]
+		return schemas[provider][ref.Kind]
 	}
 	for _, e := range t.entries {
-		if m := model(e.object); m != nil {
-			e.state.SchemaVersion = m.SchemaVersion
+		if s := schemaOf(e.object); s != nil {
+			e.state.SchemaVersion = s.SchemaVersion
 		}
 		if e.prior && e.state.Mode == tfjson.ManagedResourceMode {
-			deps, err := l.dependencies(ctx, keyOf(e.object))
+			deps, err := t.source.Dependencies(ctx, e.object)
 			if err != nil {
 				return err
 			}
@@ -94,39 +89,31 @@ func (t *terraformPlan) describe(ctx context.Context) error {
 		}
 	}
 	for _, r := range t.config.RootModule.Resources {
-		m := model(r.object)
-		if m != nil {
-			r.SchemaVersion = m.SchemaVersion
+		s := schemaOf(r.object)
+		if s != nil {
+			r.SchemaVersion = s.SchemaVersion
 		}
-		u := l.known[keyOf(r.object)]
-		if u == nil || u.GetUID() != r.object.UID || u.GetGeneration() != r.object.Generation {
-			continue // it does not ask any more for what was planned
+		var spec map[string]any
+		if spec, r.DependsOn = t.source.Spec(r.object); spec != nil {
+			r.Expressions = blockExpressions(spec, s.Property("spec"), decodeRaw(r.marks), decodeRaw(r.values))
 		}
-		r.DependsOn = dependsOn(u)
-		spec, _ := u.Object["spec"].(map[string]any)
-		r.Expressions = blockExpressions(spec, m.property("spec"), decodeRaw(r.marks), decodeRaw(r.values))
 	}
 	t.providers(ctx)
 	return ctx.Err()
 }
 
-// dependsOn is what lifecycle.dependsOn names.
-func dependsOn(u *unstructured.Unstructured) []string {
-	list, _, _ := unstructured.NestedStringSlice(u.Object, "lifecycle", "dependsOn")
-	for i, s := range list {
-		if t, err := parseTarget(s); err == nil {
-			list[i] = t.full()
-		}
-	}
-	return list
+func providerOf(ref v1alpha1.ObjectReference) string {
+	group, _, _ := strings.Cut(ref.APIVersion, "/")
+	provider, _ := v1alpha1.ProviderOfGroup(group)
+	return provider
 }
 
 // blockExpressions are the arguments and blocks of a body, by name. The schema is nil when nobody knows it: then no value
 // that may be secret is shown.
-func blockExpressions(body map[string]any, s *openapi, marks, values any) map[string]any {
+func blockExpressions(body map[string]any, s *openapi.Schema, marks, values any) map[string]any {
 	out := map[string]any{}
 	for name, v := range body {
-		p := s.property(name)
+		p := s.Property(name)
 		m, known := field(marks, name), field(values, name)
 		switch {
 		case p == nil || !p.Block:
@@ -143,7 +130,7 @@ func blockExpressions(body map[string]any, s *openapi, marks, values any) map[st
 			}
 			out[name] = blocks
 		case len(p.Properties) == 0 && len(p.Additional) > 0:
-			var elem openapi
+			var elem openapi.Schema
 			entries, ok := v.(map[string]any)
 			if !ok || json.Unmarshal(p.Additional, &elem) != nil {
 				out[name] = expression(v, p, m, true)
@@ -161,7 +148,7 @@ func blockExpressions(body map[string]any, s *openapi, marks, values any) map[st
 	return out
 }
 
-func nested(v any, s *openapi, marks, values any) any {
+func nested(v any, s *openapi.Schema, marks, values any) any {
 	if body, ok := v.(map[string]any); ok {
 		return blockExpressions(body, s, marks, values)
 	}
@@ -170,13 +157,13 @@ func nested(v any, s *openapi, marks, values any) any {
 
 // expression is one argument: its value when it is constant, the references when it has any, and nothing when it is a
 // function of constants. show is false when nobody can tell whether it is secret.
-func expression(v any, s *openapi, marks any, show bool) map[string]any {
-	refs, constant, ok := evaluate(v)
+func expression(v any, s *openapi.Schema, marks any, show bool) map[string]any {
+	refs, constant, ok := template.Evaluate(v)
 	switch {
 	case len(refs) > 0:
 		var names []string
 		for _, r := range refs {
-			names = append(names, r.unwrapped()...)
+			names = append(names, r.Names()...)
 		}
 		return map[string]any{"references": names}
 	case !ok || !show && constant != nil:
@@ -186,7 +173,7 @@ func expression(v any, s *openapi, marks any, show bool) map[string]any {
 }
 
 // concealed is a value without what its schema or the marks of the change call secret.
-func concealed(v any, s *openapi, marks any) any {
+func concealed(v any, s *openapi.Schema, marks any) any {
 	if v == nil {
 		return nil
 	}
@@ -197,13 +184,13 @@ func concealed(v any, s *openapi, marks any) any {
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for k, e := range v {
-			out[k] = concealed(e, s.property(k), field(marks, k))
+			out[k] = concealed(e, s.Property(k), field(marks, k))
 		}
 		return out
 	case []any:
 		out := make([]any, len(v))
 		for i, e := range v {
-			out[i] = concealed(e, s.element(), element(marks, i))
+			out[i] = concealed(e, s.Element(), element(marks, i))
 		}
 		return out
 	}
