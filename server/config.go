@@ -151,7 +151,7 @@ func (c *completedConfig) completeGeneric(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("load client authority: %w", err)
 	}
-	g.SecureServing = &genericapiserver.SecureServingInfo{Listener: c.listener, Cert: serving, ClientCA: clientCA}
+	g.SecureServing = &genericapiserver.SecureServingInfo{Listener: impatient{c.listener, writeLimit}, Cert: serving, ClientCA: clientCA}
 	g.LoopbackClientConfig = &rest.Config{
 		Host:            c.url(),
 		TLSClientConfig: rest.TLSClientConfig{CAData: c.certs.ServerCA()},

@@ -62,7 +62,7 @@ func (c CompletedConfig) New(ctx context.Context) (_ *Server, err error) {
 	buildChain := c.generic.BuildHandlerChainFunc
 	c.generic.BuildHandlerChainFunc = func(inner http.Handler, g *genericapiserver.Config) http.Handler {
 		documents.Handler = inner
-		return s.gate.wrap(buildChain(documents, g))
+		return endStalled(s.gate.wrap(buildChain(documents, g)), writeLimit)
 	}
 	if s.generic, err = c.generic.Complete(c.informers).New("hykube", genericapiserver.NewEmptyDelegateWithCustomHandler(late)); err != nil {
 		return nil, fmt.Errorf("make API server: %w", err)

@@ -74,10 +74,14 @@ func (o *RESTOptions) decorate(
 	if err != nil {
 		return nil, nil, fmt.Errorf("make store of %q: %w", cfg.GroupResource, err)
 	}
-	store := progressing{raw}
 	if !o.cached {
+		store := &uncached{
+			Interface: raw, client: o.store.client.Client, codec: cfg.Codec, transformer: transformer, versioner: versioner,
+			newFunc: newFunc, resourcePrefix: resourcePrefix, objects: o.store.objects,
+		}
 		return store, sync.OnceFunc(raw.Close), nil
 	}
+	store := progressing{raw}
 	c, err := cacher.NewCacherFromConfig(cacher.Config{
 		Storage:             store,
 		Versioner:           versioner,
@@ -103,8 +107,8 @@ func (o *RESTOptions) decorate(
 	}), nil
 }
 
-// progressing gives bookmarks to clients that allow them also where there is no watch cache. A client that watches an idle kind
-// then resumes from a recent revision instead of listing again after a compaction.
+// progressing gives bookmarks to the watch cache, and to clients that allow them where the cache passes their watch on. A client
+// that watches an idle kind then resumes from a recent revision instead of listing again after a compaction.
 type progressing struct{ storage.Interface }
 
 func (p progressing) Watch(ctx context.Context, key string, opts storage.ListOptions) (watch.Interface, error) {

@@ -66,6 +66,7 @@ type Store struct {
 	watches    *watches
 	canary     *canary
 	encryption *encryption
+	objects    *sharedObjects
 	stop       context.CancelFunc
 	drained    *sync.WaitGroup
 }
@@ -100,7 +101,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	replaceFeatureChecker()
 	client := newClient(dbctx, backend, watches)
 	canary := newCanary(dbctx, client.Client, cfg.CanaryInterval)
-	return &Store{client: client, watches: watches, canary: canary, encryption: encryption, stop: stop, drained: wg}, nil
+	return &Store{client: client, watches: watches, canary: canary, encryption: encryption, objects: newSharedObjects(), stop: stop, drained: wg}, nil
 }
 
 // Close ends every watch and closes the database.

@@ -10,14 +10,10 @@ import (
 
 	"github.com/k3s-io/kine/pkg/server"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
-	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 const (
-	// maxQueuedEvents and maxQueuedBytes bound the events that wait for one watch. Kine shares the events among all watches.
-	maxQueuedEvents = 10_000
-	maxQueuedBytes  = 32 << 20
 	// progressInterval is how often an idle watch that asked for progress gets the current revision.
 	progressInterval = 30 * time.Second
 	// followRetry is the pause before watches ask a database again that did not answer.
@@ -37,7 +33,7 @@ const (
 //   - follow takes each batch at once: dispatch appends to queues under watches.mu and waits for nobody.
 //   - No goroutine sends to a channel, reads the database or writes to the log while it holds watches.mu.
 //   - A queue that is full ends its own watch: its channel is closed, and the client watches again from the last revision that
-//     it saw, or lists again when that revision is compacted.
+//     it saw, or lists again when that revision is compacted. When all queues hold too much, the longest ends its watch.
 //   - A cancelled watch leaves by itself. Nobody waits for it.
 //
 // No event is lost or out of order: dispatch sees every revision once, in order, and holds the lock for a whole batch. A watch that
@@ -54,8 +50,13 @@ type watches struct {
 	// revision is the last one that dispatch passed on.
 	revision int64
 	open     map[*watcher]struct{}
+	// held is the number of bytes of the events in all queues. An event in several queues counts once.
+	held int
 	// closed watches accept nobody.
 	closed bool
+
+	// reading has room for as many watches as may read the past at once.
+	reading chan struct{}
 }
 
 var _ clientv3.Watcher = (*watches)(nil)
@@ -73,7 +74,8 @@ type watcher struct {
 	wake chan struct{}
 
 	// What follows is guarded by watches.mu.
-	queue []*clientv3.Event
+	queue []*event
+	// bytes is the size of the events in the queue.
 	bytes int
 	// passed is the revision up to which the caller should know that there are no other events; 0 when nothing is to be said.
 	passed int64
@@ -92,7 +94,7 @@ func newWatches(ctx context.Context, backend server.Backend, log *slog.Logger) (
 	if err != nil {
 		return nil, err
 	}
-	w := &watches{backend: backend, log: log, revision: revision, open: map[*watcher]struct{}{}}
+	w := &watches{backend: backend, log: log, revision: revision, open: map[*watcher]struct{}{}, reading: make(chan struct{}, maxReading)}
 	w.ctx, w.stop = context.WithCancel(ctx)
 	w.done.Go(func() {
 		for w.ctx.Err() == nil {
@@ -221,48 +223,6 @@ func (w *watches) dispatch(events []*server.Event) {
 	}
 }
 
-// enqueue returns the watches that it ended because their queues are full.
-func (w *watches) enqueue(events []*server.Event) (slow []*watcher) {
-	converted := make([]*clientv3.Event, len(events))
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for one := range w.open {
-		for i, e := range events {
-			if !e.InRange(one.key, one.end) || e.KV.ModRevision < one.start || e.KV.ModRevision <= w.revision {
-				continue
-			}
-			if converted[i] == nil {
-				converted[i] = toEvent(e)
-			}
-			one.queue = append(one.queue, converted[i])
-			one.bytes += size(e)
-		}
-		switch {
-		case len(one.queue) > maxQueuedEvents || one.bytes > maxQueuedBytes:
-			one.queue = nil
-			one.cancel()
-			delete(w.open, one)
-			slow = append(slow, one)
-		case len(one.queue) > 0:
-			one.poke()
-		}
-	}
-	for _, e := range events {
-		if e != nil {
-			w.revision = max(w.revision, e.KV.ModRevision)
-		}
-	}
-	return slow
-}
-
-func size(e *server.Event) int {
-	n := len(e.KV.Key) + len(e.KV.Value)
-	if e.PrevKV != nil {
-		n += len(e.PrevKV.Value)
-	}
-	return n
-}
-
 // tell makes the watches that want progress say the current revision.
 func (w *watches) tell() {
 	w.mu.Lock()
@@ -283,11 +243,9 @@ func (one *watcher) poke() {
 }
 
 func (w *watches) remove(one *watcher) {
-	one.cancel()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.open, one)
-	one.queue = nil
+	w.end(one)
 }
 
 // serve sends one watch what it wants until its context ends.
@@ -311,17 +269,19 @@ func (w *watches) serve(ctx context.Context, one *watcher, registered int64, out
 		}
 		return
 	}
-	if len(past) > 0 && !send(response(past)) {
+	if !w.prepend(one, past) {
+		w.log.Warn("a watch has to list again: too much has happened since its revision", "key", one.key)
+		send(clientv3.WatchResponse{Canceled: true, CompactRevision: registered})
 		return
 	}
+	past = nil
 	for {
-		w.mu.Lock()
-		queue, passed := one.queue, one.passed
-		one.queue, one.bytes, one.passed = nil, 0, 0
-		w.mu.Unlock()
+		events, more, passed := w.take(one)
 		switch {
-		case len(queue) > 0 && !send(response(queue)):
+		case len(events) > 0 && !send(response(events)):
 			return
+		case more:
+			continue
 		case passed > sent && passed >= one.start && !send(clientv3.WatchResponse{Header: etcdserverpb.ResponseHeader{Revision: passed}}):
 			return
 		}
@@ -341,8 +301,8 @@ func (e compactedError) Error() string {
 }
 
 // past reads the events from the start of a watch up to the revision at which it was registered; dispatch has those that follow.
-// It returns a compactedError when some are no longer there.
-func (w *watches) past(ctx context.Context, one *watcher, registered int64) ([]*clientv3.Event, error) {
+// It returns a compactedError when some are no longer there. Kine reads all of them at once, so few watches do this at a time.
+func (w *watches) past(ctx context.Context, one *watcher, registered int64) ([]*event, error) {
 	if one.start == 0 || one.start == registered+1 {
 		return nil, nil
 	}
@@ -354,6 +314,12 @@ func (w *watches) past(ctx context.Context, one *watcher, registered int64) ([]*
 		}
 		return nil, err
 	}
+	select {
+	case w.reading <- struct{}{}:
+		defer func() { <-w.reading }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	reading, cancel := context.WithCancel(ctx)
 	log := w.backend.Watch(reading, one.key, one.end, one.start)
 	// Everything up to the registration is read by now. The end of the subscription closes the channel behind it.
@@ -361,7 +327,7 @@ func (w *watches) past(ctx context.Context, one *watcher, registered int64) ([]*
 	if log.CompactRevision != 0 {
 		return nil, compactedError{log.CompactRevision}
 	}
-	var past []*clientv3.Event
+	var past []*event
 	for {
 		select {
 		case events, ok := <-log.Events:
@@ -375,7 +341,7 @@ func (w *watches) past(ctx context.Context, one *watcher, registered int64) ([]*
 			}
 			for _, e := range events {
 				if e != nil && e.KV.ModRevision >= one.start && e.KV.ModRevision <= registered {
-					past = append(past, toEvent(e))
+					past = append(past, newEvent(e))
 				}
 			}
 		case err := <-log.Errorc:
@@ -394,23 +360,5 @@ func response(events []*clientv3.Event) clientv3.WatchResponse {
 	return clientv3.WatchResponse{
 		Header: etcdserverpb.ResponseHeader{Revision: events[len(events)-1].Kv.ModRevision},
 		Events: events,
-	}
-}
-
-func toEvent(e *server.Event) *clientv3.Event {
-	out := &clientv3.Event{Type: mvccpb.PUT, Kv: toKeyValue(e.KV)}
-	if e.Delete {
-		out.Type = mvccpb.DELETE
-	}
-	if !e.Create && e.PrevKV != nil {
-		out.PrevKv = toKeyValue(e.PrevKV)
-	}
-	return out
-}
-
-func toKeyValue(kv *server.KeyValue) *mvccpb.KeyValue {
-	return &mvccpb.KeyValue{
-		Key: []byte(kv.Key), Value: kv.Value, Version: kv.Version, Lease: kv.Lease,
-		CreateRevision: kv.CreateRevision, ModRevision: kv.ModRevision,
 	}
 }

@@ -1,0 +1,119 @@
+package storage
+
+import (
+	"bytes"
+	"io"
+	goruntime "runtime"
+	"sync"
+	"weak"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// sharedObject is the object of an event. It is decoded once for all watches that want it, and encoded once for each form that
+// their clients want. Without sharing, the watches of one kind would each hold a copy of every event.
+type sharedObject struct {
+	decode sync.Once
+	object runtime.Object
+	err    error
+
+	mu      sync.Mutex
+	encoded map[runtime.Identifier]*encoding
+}
+
+// encoding is one encoded form of an object.
+type encoding struct {
+	once sync.Once
+	data []byte
+	err  error
+}
+
+var _ runtime.CacheableObject = (*sharedObject)(nil)
+
+// CacheEncode implements runtime.CacheableObject.
+func (o *sharedObject) CacheEncode(id runtime.Identifier, encode func(runtime.Object, io.Writer) error, w io.Writer) error {
+	form := o.form(id)
+	form.once.Do(func() {
+		var buf bytes.Buffer
+		form.err = encode(o.GetObject(), &buf)
+		form.data = buf.Bytes()
+	})
+	if form.err != nil {
+		return form.err
+	}
+	_, err := w.Write(form.data)
+	return err
+}
+
+func (o *sharedObject) form(id runtime.Identifier) *encoding {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.encoded[id] == nil {
+		if o.encoded == nil {
+			o.encoded = map[runtime.Identifier]*encoding{}
+		}
+		o.encoded[id] = new(encoding)
+	}
+	return o.encoded[id]
+}
+
+// GetObject implements runtime.CacheableObject. It returns a copy: encoders may change what they encode.
+func (o *sharedObject) GetObject() runtime.Object { return o.object.DeepCopyObject() }
+
+// GetObjectKind implements runtime.Object.
+func (o *sharedObject) GetObjectKind() schema.ObjectKind { return o.object.GetObjectKind() }
+
+// DeepCopyObject implements runtime.Object.
+func (o *sharedObject) DeepCopyObject() runtime.Object { return o.GetObject() }
+
+// objectKey names the object of an event: what a key of a store held at a revision, or before it.
+type objectKey struct {
+	store    *uncached
+	revision int64
+	previous bool
+}
+
+// sharedObjects are the objects that watches use now. The garbage collector takes an object when no watch uses it any more.
+type sharedObjects struct {
+	mu    sync.Mutex
+	known map[objectKey]weak.Pointer[sharedObject]
+}
+
+// forgotten is an entry of sharedObjects whose object nobody uses.
+type forgotten struct {
+	key    objectKey
+	object weak.Pointer[sharedObject]
+}
+
+func newSharedObjects() *sharedObjects {
+	return &sharedObjects{known: map[objectKey]weak.Pointer[sharedObject]{}}
+}
+
+// get returns an object that another watch uses, or decodes it.
+func (s *sharedObjects) get(key objectKey, decode func() (runtime.Object, error)) (*sharedObject, error) {
+	one := s.find(key)
+	one.decode.Do(func() { one.object, one.err = decode() })
+	return one, one.err
+}
+
+func (s *sharedObjects) find(key objectKey) *sharedObject {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if one := s.known[key].Value(); one != nil {
+		return one
+	}
+	one := new(sharedObject)
+	entry := forgotten{key, weak.Make(one)}
+	s.known[key] = entry.object
+	goruntime.AddCleanup(one, s.forget, entry)
+	return one
+}
+
+func (s *sharedObjects) forget(entry forgotten) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.known[entry.key] == entry.object {
+		delete(s.known, entry.key)
+	}
+}

@@ -1,0 +1,251 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apiserver/pkg/storage"
+	"k8s.io/apiserver/pkg/storage/value"
+	utilflowcontrol "k8s.io/apiserver/pkg/util/flowcontrol"
+)
+
+// uncached is the store of a resource without a watch cache: etcd3's, but for its watches. Those of etcd3 decode every event for
+// every watch, and hold up to 100 decoded events for a client that reads none. These share the decoded objects, and hold one.
+type uncached struct {
+	storage.Interface
+	client         *clientv3.Client
+	codec          runtime.Codec
+	transformer    value.Transformer
+	versioner      storage.Versioner
+	newFunc        func() runtime.Object
+	resourcePrefix string
+	objects        *sharedObjects
+}
+
+// Watch implements storage.Interface, with the meanings of etcd3's: without a version it begins with the objects that there are,
+// and clients that allow bookmarks get them.
+func (u *uncached) Watch(ctx context.Context, key string, opts storage.ListOptions) (watch.Interface, error) {
+	key, err := storage.PrepareKey(u.resourcePrefix, key, opts.Recursive)
+	if err != nil {
+		return nil, err
+	}
+	from, err := u.versioner.ParseResourceVersion(opts.ResourceVersion)
+	if err != nil {
+		return nil, err
+	}
+	asked := opts.SendInitialEvents != nil && *opts.SendInitialEvents
+	initial := asked || opts.SendInitialEvents == nil && from == 0
+	if from == 0 && !initial || from > 0 && initial {
+		current, err := u.GetCurrentResourceVersion(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if from > current {
+			return nil, storage.NewTooLargeResourceVersionError(from, current, 1)
+		}
+		from = current
+	}
+	w := &objectWatch{
+		store: u, key: objectPrefix + key, recursive: opts.Recursive, predicate: opts.Predicate,
+		endOfInitial: asked && opts.Predicate.AllowWatchBookmarks, events: make(chan watch.Event),
+	}
+	if opts.ProgressNotify || opts.Predicate.AllowWatchBookmarks {
+		ctx = withProgress(ctx)
+	}
+	w.ctx, w.stop = context.WithCancel(ctx)
+	go w.run(int64(from), initial)
+	utilflowcontrol.WatchInitialized(ctx)
+	return w, nil
+}
+
+// object returns what a key held at a revision, or before it.
+func (u *uncached) object(ctx context.Context, key, data []byte, revision int64, previous bool) (*sharedObject, error) {
+	return u.objects.get(objectKey{u, revision, previous}, func() (runtime.Object, error) {
+		// All watches that share the object depend on it, so the end of one must not end the decoding.
+		clear, _, err := u.transformer.TransformFromStorage(context.WithoutCancel(ctx), data, value.DefaultContext(key))
+		if err != nil {
+			return nil, fmt.Errorf("decrypt object %q: %w", key, err)
+		}
+		object, err := runtime.Decode(u.codec, clear)
+		if err == nil {
+			err = u.versioner.UpdateObject(object, uint64(revision))
+		}
+		if err != nil {
+			return nil, fmt.Errorf("decode object %q: %w", key, err)
+		}
+		return object, nil
+	})
+}
+
+// objectWatch is one watch of an uncached store.
+type objectWatch struct {
+	store     *uncached
+	key       string
+	recursive bool
+	predicate storage.SelectionPredicate
+	// endOfInitial says that the client wants a bookmark behind the objects that there are at first.
+	endOfInitial bool
+	ctx          context.Context
+	stop         context.CancelFunc
+	// events holds nothing: what a slow client does not take waits in the queue of the store's watch, which is bounded.
+	events chan watch.Event
+}
+
+// ResultChan implements watch.Interface.
+func (w *objectWatch) ResultChan() <-chan watch.Event { return w.events }
+
+// Stop implements watch.Interface.
+func (w *objectWatch) Stop() { w.stop() }
+
+func (w *objectWatch) run(from int64, initial bool) {
+	defer close(w.events)
+	defer w.stop()
+	err := w.follow(from, initial)
+	if err == nil || w.ctx.Err() != nil {
+		return
+	}
+	if errors.Is(err, rpctypes.ErrCompacted) {
+		err = apierrors.NewResourceExpired("The resourceVersion for the provided watch is too old.")
+	}
+	status, ok := errors.AsType[*apierrors.StatusError](err)
+	if !ok {
+		status = apierrors.NewInternalError(err)
+	}
+	_ = w.send(watch.Error, &status.ErrStatus)
+}
+
+// follow sends events until the store ends its watch, which is no error, or the client leaves.
+func (w *objectWatch) follow(from int64, initial bool) (err error) {
+	if initial {
+		if from, err = w.list(); err != nil {
+			return err
+		}
+	}
+	if w.endOfInitial {
+		if err := w.bookmark(from, true); err != nil {
+			return err
+		}
+	}
+	opts := []clientv3.OpOption{clientv3.WithRev(from + 1), clientv3.WithPrevKV()}
+	if w.recursive {
+		opts = append(opts, clientv3.WithPrefix())
+	}
+	for r := range w.store.client.Watch(w.ctx, w.key, opts...) {
+		if err := r.Err(); err != nil {
+			return err
+		}
+		if r.IsProgressNotify() {
+			if err := w.bookmark(r.Header.Revision, false); err != nil {
+				return err
+			}
+		}
+		for i, e := range r.Events {
+			r.Events[i] = nil // a client may take the others late
+			if err := w.pass(e); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// list sends the objects that there are, and returns the revision at which they were.
+func (w *objectWatch) list() (revision int64, err error) {
+	opts := []clientv3.OpOption{}
+	if w.recursive {
+		opts = append(opts, clientv3.WithLimit(scanPage), clientv3.WithRange(clientv3.GetPrefixRangeEnd(w.key)))
+	}
+	for from := w.key; ; {
+		page, err := w.store.client.Get(w.ctx, from, opts...)
+		if err != nil {
+			return 0, err
+		}
+		if revision == 0 {
+			revision = page.Header.Revision
+			opts = append(opts, clientv3.WithRev(revision))
+		}
+		for i, kv := range page.Kvs {
+			from = string(kv.Key) + "\x00"
+			page.Kvs[i] = nil // a client may take the others late
+			if err := w.pass(&clientv3.Event{Type: mvccpb.PUT, Kv: &mvccpb.KeyValue{
+				Key: kv.Key, Value: kv.Value, CreateRevision: kv.ModRevision, ModRevision: kv.ModRevision,
+			}}); err != nil {
+				return 0, err
+			}
+		}
+		if !page.More || len(page.Kvs) == 0 {
+			return revision, nil
+		}
+	}
+}
+
+// pass sends an event if the client selects its object, or selected the one before.
+func (w *objectWatch) pass(e *clientv3.Event) error {
+	deleted, all := e.Type == clientv3.EventTypeDelete, w.predicate.Empty()
+	var now, before *sharedObject
+	var err error
+	if !deleted {
+		if now, err = w.store.object(w.ctx, e.Kv.Key, e.Kv.Value, e.Kv.ModRevision, false); err != nil {
+			return err
+		}
+	}
+	if deleted || !e.IsCreate() && !all {
+		if e.PrevKv == nil {
+			return fmt.Errorf("the event of %q at revision %d lacks the previous value", e.Kv.Key, e.Kv.ModRevision)
+		}
+		if before, err = w.store.object(w.ctx, e.Kv.Key, e.PrevKv.Value, e.Kv.ModRevision, true); err != nil {
+			return err
+		}
+	}
+	selected, was := w.selects(now), w.selects(before)
+	switch {
+	case selected && (was || all && !e.IsCreate()):
+		return w.send(watch.Modified, now)
+	case selected:
+		return w.send(watch.Added, now)
+	case was:
+		return w.send(watch.Deleted, before)
+	}
+	return nil
+}
+
+func (w *objectWatch) selects(o *sharedObject) bool {
+	if o == nil {
+		return false
+	}
+	if w.predicate.Empty() {
+		return true
+	}
+	matches, err := w.predicate.Matches(o.object)
+	return err == nil && matches
+}
+
+// bookmark tells the client that it has seen all events up to a revision.
+func (w *objectWatch) bookmark(revision int64, initial bool) error {
+	object := w.store.newFunc()
+	if err := w.store.versioner.UpdateObject(object, uint64(revision)); err != nil {
+		return fmt.Errorf("make bookmark: %w", err)
+	}
+	if initial {
+		if err := storage.AnnotateInitialEventsEndBookmark(object); err != nil {
+			return fmt.Errorf("make bookmark: %w", err)
+		}
+	}
+	return w.send(watch.Bookmark, object)
+}
+
+func (w *objectWatch) send(t watch.EventType, object runtime.Object) error {
+	select {
+	case w.events <- watch.Event{Type: t, Object: object}:
+		return nil
+	case <-w.ctx.Done():
+		return w.ctx.Err()
+	}
+}
