@@ -36,6 +36,10 @@ namespace. The plan is shown. When you say yes, the objects are recorded by serv
 applied. Otherwise nothing is left behind. If something else changed in between, so that something else would be done,
 the new plan is shown and you are asked again; with --auto-approve the command ends with 4.
 
+While another command applies a plan of the same resources, this one waits and then plans anew. It goes on with a new plan
+that does what you said yes to, and with --auto-approve with any; otherwise it asks again. --wait-timeout bounds the wait,
+and the command then ends with 1.
+
 With --prune, members of the applyset that are not in the files any more are deleted, and the plan destroys their
 infrastructure. The files become members of the set with the first apply that names it.
 
@@ -64,7 +68,7 @@ The server applies a plan: this command only watches, and may be left with Ctrl-
 	fs.BoolVar(&o.partial, "partial", false, partialUsage)
 	fs.BoolVar(&o.full, "full", false, "Show every change in full, however many there are")
 	fs.BoolVar(&o.all, "all", false, "Plan the whole namespace, not only the objects in the files")
-	fs.DurationVar(&o.wait, "wait-timeout", defaultWait, "How long to wait for other plans that are changing the same resources; 0 does not wait")
+	waitFlag(fs, &o.wait)
 	return cmd
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diff"
@@ -24,13 +23,31 @@ type fileApply struct {
 	sp    *speculation
 }
 
-func (a *fileApply) run(ctx context.Context) (err error) {
+// run applies the files. It begins anew when objects of them change after the plan was shown, and to what the files say: another
+// command with the same files does so.
+func (a *fileApply) run(ctx context.Context) error {
+	var moved []*movedError
+	for question := a.question; ; a.question = question {
+		err := a.once(ctx, moved)
+		if moved = moves(err); len(moved) == 0 || a.waited >= a.waitTimeout {
+			return err
+		}
+		fmt.Fprintf(a.ErrOut, "%schanged after the plan was shown. Planning anew.\n", line(moved[0].object, ""))
+		a.stepAside(ctx)
+	}
+}
+
+// once applies the files. moved are what an earlier attempt found to have changed.
+func (a *fileApply) once(ctx context.Context, moved []*movedError) (err error) {
 	defer func() {
 		if a.sp != nil {
 			err = errors.Join(err, a.sp.discard(ctx))
 		}
 	}()
 	if err := a.speculate(ctx); err != nil {
+		return a.orStays(err)
+	}
+	if err := a.sp.overwrites(moved); err != nil {
 		return a.orStays(err)
 	}
 	todo, err := a.present(ctx)
@@ -55,7 +72,7 @@ func (a *fileApply) run(ctx context.Context) (err error) {
 	for _, p := range a.sp.plans {
 		approves = approves && a.mayApprove(ctx, p.Namespace)
 	}
-	if !a.autoApprove {
+	if !a.autoApprove && (len(moved) == 0 || !a.allConfirmed(a.sp.plans)) {
 		switch {
 		case todo == 0:
 			a.question = a.recordQuestion()
@@ -69,6 +86,7 @@ func (a *fileApply) run(ctx context.Context) (err error) {
 			fmt.Fprintln(a.Out, "Nothing was changed, and nothing was recorded.")
 			return a.orStays(silent(ExitError))
 		}
+		a.confirmed(a.sp.plans)
 	}
 	if err := a.carryOut(ctx); err != nil || a.set == nil {
 		return a.orMarked(err)
@@ -86,7 +104,7 @@ func (a *fileApply) recordQuestion() string {
 
 // orMarked adds to an error that what left the files may be marked for deletion already.
 func (a *fileApply) orMarked(err error) error {
-	if a.set != nil && len(a.set.left) > 0 {
+	if a.set != nil && len(a.set.left) > 0 && len(moves(err)) == 0 {
 		fmt.Fprintln(a.ErrOut, "What left the files stays in the applyset until it is deleted; resources listed as pruned are marked for deletion. The same command goes on from there.")
 	}
 	return err
@@ -95,7 +113,6 @@ func (a *fileApply) orMarked(err error) error {
 // speculate plans the files. It records prerequisites that the user agrees to, and waits for plans that are in the way.
 func (a *fileApply) speculate(ctx context.Context) error {
 	const rounds = 3 // namespaces and providers, changed providers, and the plan itself
-	began := time.Now()
 	for round := 1; ; {
 		sp, needs, err := a.session.speculate(ctx, copies(a.ms), a.files, a.set, a.want)
 		a.sp = sp
@@ -103,7 +120,7 @@ func (a *fileApply) speculate(ctx context.Context) error {
 			return err
 		}
 		if len(needs) == 0 {
-			busy, err := a.busy(ctx, sp.plans, began)
+			busy, err := a.busy(ctx, sp.plans)
 			if err != nil || !busy {
 				return err
 			}
@@ -236,6 +253,7 @@ func (a *fileApply) carryOut(ctx context.Context) error {
 			todo = append(todo, p)
 		}
 	}
+	var lost []overtaken
 	switch same := a.sp.sameAs(plans); {
 	case same && len(todo) == 0:
 		if len(plans) == 0 {
@@ -243,28 +261,61 @@ func (a *fileApply) carryOut(ctx context.Context) error {
 		} else {
 			fmt.Fprintln(a.Out, "The files are recorded. No infrastructure had to change.")
 		}
-		a.sp.tellRecorded()
-		return nil
 	case same:
-		err := a.approveAll(ctx, todo)
-		a.sp.tellRecorded()
-		return err
+		lost, err = a.approveAll(ctx, todo)
+	default:
+		lost, err = a.offerOther(ctx, plans)
 	}
+	if err == nil && len(lost) > 0 {
+		if want, err = a.giveWay(ctx, plans, want, lost); err == nil {
+			err = a.planAndApply.run(ctx, want)
+		}
+	}
+	a.sp.tellRecorded()
+	return err
+}
+
+// offerOther goes on with plans that do something else than what was shown: when a person says yes to them, or with --auto-approve
+// when another command changed resources in the meantime.
+func (a *fileApply) offerOther(ctx context.Context, plans []*v1alpha1.Plan) ([]overtaken, error) {
 	differ, err := a.sp.differences(ctx, plans)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if a.autoApprove {
-		text := "what would be done now is not what was shown:\n" + differ + "\nThe files are recorded, and nothing was applied. Look at the new plan and approve it:"
-		for _, p := range todo {
-			text += fmt.Sprintf("\n  kubectl hykube show %s -n %s\n  kubectl hykube approve %s -n %s", p.Name, p.Namespace, p.Name, p.Namespace)
+		others, err := a.changedByOthers(ctx)
+		if err != nil {
+			return nil, err
 		}
-		return &exitError{ExitStale, errors.New(text)}
+		if !others || a.waitTimeout == 0 {
+			return nil, notAsShown(plans, differ)
+		}
 	}
 	fmt.Fprintf(a.Out, "%s The files are recorded. These differ:\n%s\nThis is what would be done now:\n", a.style.Bold("Something changed after the plan was shown."), differ)
 	a.question = "Do you want to perform these actions?"
 	a.gap = true
 	return a.offer(ctx, plans)
+}
+
+// changedByOthers says whether other commands applied plans since what was shown was planned.
+func (a *fileApply) changedByOthers(ctx context.Context) (bool, error) {
+	for _, p := range a.sp.plans {
+		if by, err := a.rivals(ctx, p); err != nil || len(by) > 0 {
+			return true, err
+		}
+	}
+	return false, nil
+}
+
+// notAsShown is the error of plans that do something else than what was shown.
+func notAsShown(plans []*v1alpha1.Plan, differ string) error {
+	text := "what would be done now is not what was shown:\n" + differ + "\nThe files are recorded, and nothing was applied. Look at the new plan and approve it:"
+	for _, p := range plans {
+		if !nothingToDo(p) {
+			text += fmt.Sprintf("\n  kubectl hykube show %s -n %s\n  kubectl hykube approve %s -n %s", p.Name, p.Namespace, p.Name, p.Namespace)
+		}
+	}
+	return &exitError{ExitStale, errors.New(text)}
 }
 
 func copies(ms []manifest) []manifest {

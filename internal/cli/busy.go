@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"math/rand/v2"
 	"strings"
 	"time"
 
+	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 )
@@ -16,15 +18,19 @@ import (
 // defaultWait is how long apply waits for other plans that are changing the same resources.
 const defaultWait = 10 * time.Minute
 
+// waitFlag adds the flag --wait-timeout.
+func waitFlag(fs *pflag.FlagSet, wait *time.Duration) {
+	fs.DurationVar(wait, "wait-timeout", defaultWait, "How long to wait for other plans that are changing the same resources; 0 does not wait")
+}
+
 // planInTurn makes plans. While other plans are changing what they would change, it waits for those, and makes the plans anew.
 func (j *planAndApply) planInTurn(ctx context.Context, want []wanted) ([]*v1alpha1.Plan, error) {
-	began := time.Now()
 	for {
 		plans, err := j.plan(ctx, want)
 		if err != nil {
 			return nil, err
 		}
-		busy, err := j.busy(ctx, plans, began)
+		busy, err := j.busy(ctx, plans)
 		if err != nil || !busy {
 			return plans, err
 		}
@@ -38,8 +44,7 @@ func (j *planAndApply) planInTurn(ctx context.Context, want []wanted) ([]*v1alph
 }
 
 // busy waits until the plans that are in the way have ended, and says whether there were any.
-func (j *planAndApply) busy(ctx context.Context, plans []*v1alpha1.Plan, began time.Time) (bool, error) {
-	var told []string
+func (j *planAndApply) busy(ctx context.Context, plans []*v1alpha1.Plan) (bool, error) {
 	waited := false
 	for _, p := range plans {
 		for _, other := range p.Status.WaitsFor {
@@ -51,24 +56,41 @@ func (j *planAndApply) busy(ctx context.Context, plans []*v1alpha1.Plan, began t
 			if name == "" {
 				continue // it is gone
 			}
-			if j.waitTimeout > 0 && !slices.Contains(told, name) {
-				told = append(told, name)
-				fmt.Fprintf(j.ErrOut, "Waiting for plan %q in namespace %q: it is changing what this plan would change.\n", name, p.Namespace)
-			}
-			left := j.waitTimeout - time.Since(began)
-			if left <= 0 {
-				return true, fmt.Errorf("plan %q is still changing what this plan would change, so nothing was applied. Wait for its end and run the same command again: kubectl hykube status %s -n %s; --wait-timeout says how long to wait",
-					name, name, p.Namespace)
-			}
-			if err := j.awaitEnd(ctx, p.Namespace, name, other, left); err != nil {
+			if err := j.await(ctx, p.Namespace, v1alpha1.PlanReference{Name: name, UID: other.UID}); err != nil {
 				return true, err
 			}
 		}
 	}
 	if waited {
-		pause(ctx, 200*time.Millisecond) // its last records may still be on their way
+		j.stepAside(ctx) // its last records may still be on their way
 	}
 	return waited, ctx.Err()
+}
+
+// await waits for the end of a plan that is in the way, as long as the command may wait.
+func (j *planAndApply) await(ctx context.Context, namespace string, other v1alpha1.PlanReference) error {
+	if j.waitTimeout > 0 && !j.awaited[other.UID] {
+		fmt.Fprintf(j.ErrOut, "Waiting for plan %q in namespace %q: it is changing what this plan would change.\n", other.Name, namespace)
+	}
+	left := j.waitTimeout - j.waited
+	if left <= 0 {
+		return fmt.Errorf("plan %q is still changing what this plan would change, so nothing was applied. Wait for its end and run the same command again: kubectl hykube status %s -n %s; --wait-timeout says how long to wait",
+			other.Name, other.Name, namespace)
+	}
+	if j.awaited == nil {
+		j.awaited = map[types.UID]bool{}
+	}
+	j.awaited[other.UID] = true
+	began := time.Now()
+	defer func() { j.waited += time.Since(began) }()
+	return j.awaitEnd(ctx, namespace, other.Name, other, left)
+}
+
+// stepAside pauses for a moment that is never the same, so that two commands do not overtake each other again and again.
+func (j *planAndApply) stepAside(ctx context.Context) {
+	d := 200*time.Millisecond + rand.N(300*time.Millisecond)
+	j.waited += d
+	pause(ctx, d)
 }
 
 // nameOf finds the name of a plan; empty when there is none any more.

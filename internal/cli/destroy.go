@@ -18,6 +18,7 @@ type destroyOptions struct {
 	planning    planFlags
 	all         bool
 	autoApprove bool
+	wait        time.Duration
 	partial     bool
 	full        bool
 }
@@ -43,6 +44,7 @@ those of the files are passed over.`,
 	fs.StringVarP(&o.planning.selector, "selector", "l", "", "Destroy the resources with these labels, such as team=infra")
 	fs.BoolVar(&o.all, "all", false, "Destroy everything in the namespace")
 	fs.BoolVar(&o.autoApprove, "auto-approve", false, "Destroy without asking")
+	waitFlag(fs, &o.wait)
 	fs.BoolVar(&o.partial, "partial", false, partialUsage)
 	fs.BoolVar(&o.full, "full", false, "Show every change in full, however many there are")
 	o.planning.addExclude(fs)
@@ -82,7 +84,7 @@ func (o *destroyOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	j := &planAndApply{session: o.session, autoApprove: o.autoApprove, partial: o.partial, full: o.full, began: time.Now(), question: "Do you really want to destroy these resources? There is no undo."}
+	j := &planAndApply{session: o.session, autoApprove: o.autoApprove, partial: o.partial, full: o.full, began: time.Now(), question: "Do you really want to destroy these resources? There is no undo.", waitTimeout: o.wait}
 	return j.run(ctx, want)
 }
 

@@ -30,6 +30,7 @@ type importOptions struct {
 	config      string
 	generate    bool
 	autoApprove bool
+	wait        time.Duration
 	full        bool
 
 	by v1alpha1.PlanImport
@@ -64,6 +65,7 @@ what the object would change about it. --generate-only prints the object, and re
 	fset.StringVar(&o.config, "provider-config", "", "ProviderConfig of the resource; that of a resource which names none when left out")
 	fset.BoolVar(&o.generate, "generate-only", false, "Print the object that would be made, and record nothing")
 	fset.BoolVar(&o.autoApprove, "auto-approve", false, "Apply without asking")
+	waitFlag(fset, &o.wait)
 	fset.BoolVar(&o.full, "full", false, "Show every change in full, however many there are")
 	return cmd
 }
@@ -168,7 +170,7 @@ func (o *importOptions) Run(ctx context.Context) error {
 		}
 		fmt.Fprintln(o.Out, k.long(o.target.name)+" configured")
 	}
-	j := &planAndApply{session: o.session, autoApprove: o.autoApprove, full: o.full, began: time.Now(), gap: true, question: "Do you want to import this resource?"}
+	j := &planAndApply{session: o.session, autoApprove: o.autoApprove, full: o.full, began: time.Now(), gap: true, question: "Do you want to import this resource?", waitTimeout: o.wait}
 	return j.run(ctx, []wanted{{ns, "import", v1alpha1.PlanSpec{Targets: []string{o.target.address()}}}})
 }
 

@@ -29,8 +29,8 @@ func TestWhatEndsAtOnceIsToldInOrder(t *testing.T) {
 			changes[i].Sequence = int64(100 - i) // dependents are destroyed first
 		}
 		p.Status.Progress = &v1alpha1.PlanProgress{Total: int32(len(changes)), Done: int32(len(changes))}
-		p.Status.FinishedAt = new(metav1.Now())
 		f.set(p, v1alpha1.ConditionApplied, true, v1alpha1.ReasonApplied, "")
+		p.Status.FinishedAt = new(metav1.Now())
 		f.set(p, v1alpha1.ConditionReady, true, v1alpha1.ReasonApplied, "")
 	}
 	out, errOut, code := f.run("destroy", "sim_network.main", "sim_subnet.a", "sim_subnet.b", "--auto-approve")

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diff"
@@ -35,8 +36,12 @@ type planAndApply struct {
 	// gap sets the plan off from what was printed before it.
 	gap   bool
 	began time.Time
-	// waitTimeout is how long to wait for other plans that are changing the same resources.
-	waitTimeout time.Duration
+	// waitTimeout is how long to wait for other plans that are changing the same resources, and waited how long that was so far.
+	waitTimeout, waited time.Duration
+	// awaited are the plans that were waited for, and own those that this command made.
+	awaited, own map[types.UID]bool
+	// yes are the namespaces and contents of plans that a person said yes to.
+	yes map[[2]string]bool
 }
 
 // wanted is one plan to make.
@@ -54,7 +59,10 @@ func (j *planAndApply) plan(ctx context.Context, want []wanted) ([]*v1alpha1.Pla
 		if err != nil {
 			return nil, err
 		}
-		plans[i] = p
+		if j.own == nil {
+			j.own = map[types.UID]bool{}
+		}
+		plans[i], j.own[p.UID] = p, true
 	}
 	for i, p := range plans {
 		p, err := j.awaitPlanned(ctx, p)
@@ -168,16 +176,25 @@ func (s *session) failure(ctx context.Context, p *v1alpha1.Plan) error {
 	return &exitError{code, errors.New(text + "\nNothing was changed.")}
 }
 
-// run makes the plans, shows them, asks, applies what was approved and tells what came of it.
+// run makes the plans, shows them, asks, applies what was approved and tells what came of it. What another command overtook is
+// planned anew.
 func (j *planAndApply) run(ctx context.Context, want []wanted) error {
 	if j.began.IsZero() {
 		j.began = time.Now()
 	}
-	plans, err := j.planInTurn(ctx, want)
-	if err != nil {
-		return err
+	for {
+		plans, err := j.planInTurn(ctx, want)
+		if err != nil {
+			return err
+		}
+		lost, err := j.offer(ctx, plans)
+		if err != nil || len(lost) == 0 {
+			return err
+		}
+		if want, err = j.giveWay(ctx, plans, want, lost); err != nil {
+			return err
+		}
 	}
-	return j.offer(ctx, plans)
 }
 
 // heading names the namespace of a plan, when others are shown beside it.
@@ -187,11 +204,20 @@ func (j *planAndApply) heading(plans []*v1alpha1.Plan, p *v1alpha1.Plan) {
 	}
 }
 
-// offer shows plans, asks, applies what was approved and tells what came of it.
-func (j *planAndApply) offer(ctx context.Context, plans []*v1alpha1.Plan) error {
+// offer shows plans, asks, applies what was approved and tells what came of it. It returns the plans that others overtook.
+func (j *planAndApply) offer(ctx context.Context, plans []*v1alpha1.Plan) ([]overtaken, error) {
 	var todo []*v1alpha1.Plan
 	var failed []error
+	var lost []overtaken
 	for i, p := range plans {
+		if superseded(p) {
+			o, err := j.overtaken(ctx, p, nil)
+			if err != nil {
+				return nil, err
+			}
+			lost = append(lost, *o)
+			continue
+		}
 		if i > 0 || j.gap {
 			fmt.Fprintln(j.Out)
 		}
@@ -199,13 +225,13 @@ func (j *planAndApply) offer(ctx context.Context, plans []*v1alpha1.Plan) error 
 		switch {
 		case nothingToDo(p):
 			if err := j.show(ctx, p); err != nil {
-				return err
+				return nil, err
 			}
 		case planFailed(p), stalled(p):
 			failed = append(failed, j.failure(ctx, p))
 		default:
 			if err := j.show(ctx, p); err != nil {
-				return err
+				return nil, err
 			}
 			if blocked(p) && !j.partial {
 				failed = append(failed, isBlocked(p))
@@ -218,55 +244,87 @@ func (j *planAndApply) offer(ctx context.Context, plans []*v1alpha1.Plan) error 
 		for _, p := range todo {
 			failed = append(failed, fmt.Errorf("plan %q waits: one of the others could not be made, or is blocked. kubectl hykube approve %s -n %s", p.Name, p.Name, p.Namespace))
 		}
-		return joinExit(failed)
+		return nil, joinExit(failed)
+	}
+	if len(lost) > 0 { // they are shown and asked about together
+		for _, p := range todo {
+			lost = append(lost, overtaken{plan: p, beside: true})
+		}
+		return lost, nil
 	}
 	if len(todo) == 0 {
-		return nil
+		return nil, nil
 	}
 	fmt.Fprintln(j.Out)
-	if !j.autoApprove {
+	if !j.autoApprove && !j.allConfirmed(todo) {
 		if err := j.mayGoOn(ctx, todo); err != nil {
-			return err
+			return nil, err
 		}
 		yes, err := j.confirm()
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if !yes {
-			return j.declined(ctx, todo)
+			return nil, j.declined(ctx, todo)
 		}
+		j.confirmed(todo)
 	}
 	return j.approveAll(ctx, todo)
 }
 
-// approveAll approves plans, follows them and tells what came of them.
-func (j *planAndApply) approveAll(ctx context.Context, todo []*v1alpha1.Plan) error {
+// approveAll approves plans, follows them and tells what came of them. It returns the plans that others overtook.
+func (j *planAndApply) approveAll(ctx context.Context, todo []*v1alpha1.Plan) ([]overtaken, error) {
 	if err := j.mayGoOn(ctx, todo); err != nil {
-		return err
+		return nil, err
 	}
-	var err error
-	for i, p := range todo {
-		if todo[i], err = j.decide(ctx, p, v1alpha1.PlanApproval{Decision: v1alpha1.DecisionApproved, Digest: p.Status.Digest, Partial: j.partial}); err != nil {
-			return err
-		}
-		if j.folded { // the plan that was shown is removed, and this one stays
-			fmt.Fprintln(j.Out, diff.EveryChange(p, j.style)+"\n")
-		}
-	}
+	var lost []overtaken
 	var ends []error
+	var approved []*v1alpha1.Plan
 	for _, p := range todo {
+		decided, err := j.decide(ctx, p, v1alpha1.PlanApproval{Decision: v1alpha1.DecisionApproved, Digest: p.Status.Digest, Partial: j.partial})
+		if err != nil {
+			o, oerr := j.overtaken(ctx, p, err)
+			if oerr != nil || o == nil {
+				ends = append(ends, errors.Join(err, oerr))
+				break // those that were approved are still followed
+			}
+			lost = append(lost, *o)
+			continue
+		}
+		approved = append(approved, decided)
+		if j.folded { // the plan that was shown is removed, and this one stays
+			fmt.Fprintln(j.Out, diff.EveryChange(decided, j.style)+"\n")
+		}
+	}
+	for _, p := range approved {
 		end, how, err := j.follow(ctx, p)
 		if errors.Is(err, errDetached) {
-			return j.detached(todo)
+			return nil, j.detached(approved)
 		}
 		if err != nil {
-			return err
+			return nil, err
+		}
+		if stale(end) && !j.partial && j.waitTimeout > 0 {
+			o, err := j.overtaken(ctx, end, nil)
+			if err != nil {
+				return nil, err
+			}
+			if o != nil {
+				lost = append(lost, *o)
+				continue
+			}
 		}
 		if err := j.printSummary(ctx, end, how, time.Since(j.began), "running the same command again goes on from there"); err != nil {
 			ends = append(ends, err)
 		}
 	}
-	return joinExit(ends)
+	if len(ends) > 0 {
+		for _, o := range lost {
+			ends = append(ends, fmt.Errorf("plan %q was not applied either, since %s", o.plan.Name, o.why()))
+		}
+		return nil, joinExit(ends)
+	}
+	return lost, nil
 }
 
 // isBlocked says why a plan is not applied of which changes are blocked.

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/csaupgrade"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/suggest"
@@ -202,7 +203,16 @@ func (r *recorder) prepare(ctx context.Context, m manifest) (gvr schema.GroupVer
 	return gvr, namespace, nil
 }
 
-func (r *recorder) recordOne(ctx context.Context, m manifest) (recorded, error) {
+// recordOne writes an object. It tries again while others write the same object; a conflict of field managers is for the user to solve.
+func (r *recorder) recordOne(ctx context.Context, m manifest) (out recorded, err error) {
+	err = retry.OnError(retry.DefaultBackoff, func(err error) bool { return apierrors.IsConflict(err) && len(causes(err)) == 0 }, func() (err error) {
+		out, err = r.recordOnce(ctx, m)
+		return err
+	})
+	return out, err
+}
+
+func (r *recorder) recordOnce(ctx context.Context, m manifest) (recorded, error) {
 	gvr, namespace, err := r.prepare(ctx, m)
 	if err != nil {
 		return recorded{}, err
@@ -212,7 +222,7 @@ func (r *recorder) recordOne(ctx context.Context, m manifest) (recorded, error) 
 	res := r.resource(gvr, out.namespace)
 	before, err := res.Get(ctx, m.object.GetName(), metav1.GetOptions{})
 	if m.version != nil && (err == nil && v1alpha1.ObjectVersion(before) != *m.version || apierrors.IsNotFound(err) && *m.version != "") {
-		return out, &exitError{ExitStale, fmt.Errorf("%s: record %s %q: it changed after the plan was shown; run the same command again to see what it is now", m.where(), gvk.Kind, m.object.GetName())}
+		return out, &exitError{ExitStale, &movedError{m.object, fmt.Errorf("%s: record %s %q: it changed after the plan was shown; run the same command again to see what it is now", m.where(), gvk.Kind, m.object.GetName())}}
 	}
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsForbidden(err):

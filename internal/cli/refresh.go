@@ -14,6 +14,7 @@ type refreshOptions struct {
 	targets     []string
 	planning    planFlags
 	autoApprove bool
+	wait        time.Duration
 	full        bool
 }
 
@@ -34,6 +35,7 @@ and recorded when you say yes. The infrastructure stays as it is: the next plan 
 	fs := cmd.Flags()
 	fs.StringVarP(&o.planning.selector, "selector", "l", "", "Only resources with these labels, such as team=infra")
 	fs.BoolVar(&o.autoApprove, "auto-approve", false, "Record without asking")
+	waitFlag(fs, &o.wait)
 	fs.BoolVar(&o.full, "full", false, "Show every change in full, however many there are")
 	o.planning.addExclude(fs)
 	o.planning.complete(cmd, s)
@@ -62,6 +64,6 @@ func (o *refreshOptions) Run(ctx context.Context) error {
 	if err := flags.fill(&spec); err != nil {
 		return err
 	}
-	j := &planAndApply{session: o.session, autoApprove: o.autoApprove, full: o.full, began: time.Now(), question: "Do you want to record this as the state of the infrastructure?"}
+	j := &planAndApply{session: o.session, autoApprove: o.autoApprove, full: o.full, began: time.Now(), question: "Do you want to record this as the state of the infrastructure?", waitTimeout: o.wait}
 	return j.run(ctx, []wanted{{o.namespace, "refresh", spec}})
 }

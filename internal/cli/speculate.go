@@ -435,6 +435,18 @@ func (s *session) needed(ps []prerequisite) error {
 	return errors.New(b.String())
 }
 
+// overwrites returns the error of an object that changed after it was shown, and that recording would change again.
+func (sp *speculation) overwrites(moved []*movedError) error {
+	for _, e := range moved {
+		for i, m := range sp.ms {
+			if identity(m.object) == identity(e.object) && sp.results[i].Outcome != v1alpha1.ObjectUnchanged {
+				return &exitError{ExitStale, e.cause}
+			}
+		}
+	}
+	return nil
+}
+
 // sameAs says whether the plans of what was recorded do the same as the speculative ones that were shown.
 func (sp *speculation) sameAs(plans []*v1alpha1.Plan) bool {
 	for i, p := range plans {

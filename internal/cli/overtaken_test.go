@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+// A plan that another command overtook before its approval is made anew. What a person changed by hand stays for a person to look at.
+func TestApplyPlansAnew(t *testing.T) {
+	const rival, later, edited = "rival", "later plan", "edited"
+	for _, tc := range []struct {
+		reason  string
+		answers string
+		args    []string
+		cause   string
+		// other is true when the new plan does something else.
+		other bool
+		code  int
+		want  string
+		asked int
+	}{
+		{"without a person", "", []string{"--auto-approve"}, rival, true, ExitDone, `plan "theirs" was changing resources at the same time. Planning anew.`, 0},
+		{"without a person, and superseded", "", []string{"--auto-approve"}, later, false, ExitDone, "a later plan of the same resources took its place. Planning anew.", 0},
+		{"without a person, and edited", "", []string{"--auto-approve"}, edited, false, ExitStale, "moved after it was made", 0},
+		{"without time to wait", "", []string{"--auto-approve", "--wait-timeout", "0"}, rival, false, ExitError, "was not applied, since plan", 0},
+		{"the same as confirmed", "yes\n", nil, rival, false, ExitDone, "Planning anew.", 1},
+		{"other than confirmed, and yes", "yes\nyes\n", nil, rival, true, ExitDone, "Planning anew.", 2},
+		{"other than confirmed, and no", "yes\nno\n", nil, rival, true, ExitError, "Discarded. Nothing was changed", 2},
+		{"edited while a person looked", "yes\n", nil, edited, false, ExitStale, "moved after it was made", 1},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			f := newFakeServer(t)
+			made := 0
+			f.planning = func(p *v1alpha1.Plan) []v1alpha1.PlanChange {
+				made++
+				p.Spec.Targets = []string{"sim_network.main"}
+				if tc.other && made > 1 {
+					p.Spec.Targets = []string{"sim_network.other"}
+				}
+				return creates(p)
+			}
+			refused := false
+			f.refuse = func(r *http.Request) *metav1.Status {
+				if refused || !strings.HasSuffix(r.URL.Path, "/approval") {
+					return nil
+				}
+				refused = true
+				st := status(409, metav1.StatusReasonConflict, "1 of its changes moved after it was made")
+				st.Details = &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: v1alpha1.CauseStale, Field: "sim_network.main"}}}
+				f.mu.Lock()
+				defer f.mu.Unlock()
+				switch tc.cause {
+				case rival:
+					f.plans["default/theirs"] = &v1alpha1.Plan{ObjectMeta: metav1.ObjectMeta{Name: "theirs", Namespace: "default", UID: "uid-theirs"},
+						Status: v1alpha1.PlanStatus{FinishedAt: new(metav1.NewTime(time.Now().Add(time.Second))), Approval: &v1alpha1.PlanApproval{Decision: v1alpha1.DecisionApproved}}}
+				case later:
+					st.Details = nil
+					for _, p := range f.plans {
+						f.set(p, v1alpha1.ConditionStalled, true, v1alpha1.ReasonSuperseded, "Superseded by plan theirs; approve that one.")
+					}
+				}
+				return st
+			}
+			out, errOut, code := f.runIn(asking, tc.answers, append([]string{"apply", "--all"}, tc.args...)...)
+			if code != tc.code || !strings.Contains(out+errOut, tc.want) || (code == ExitDone) != strings.Contains(out, "Apply complete!") {
+				t.Errorf("code %d:\n%s\n%s", code, out, errOut)
+			}
+			if n := strings.Count(errOut, "Do you want to perform these actions?"); n != tc.asked {
+				t.Errorf("asked %d times:\n%s", n, errOut)
+			}
+		})
+	}
+}
