@@ -2,16 +2,16 @@ package server_test
 
 import (
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/hykube/hykube/tests/harness"
 )
 
 // TestKubectl drives the fixed kinds as a person would.
 func TestKubectl(t *testing.T) {
-	path, err := exec.LookPath("kubectl")
-	if err != nil {
-		t.Skip("no kubectl on this machine")
-	}
+	kubectl := harness.Kubectl(t)
 	namespace(t, "kubectl")
 	manifest := `{"apiVersion": "v1", "kind": "List", "items": [
 		{"apiVersion": "hykube.io/v1alpha1", "kind": "Provider", "metadata": {"name": "kubectl"}, "spec": {"source": "hykube/sim", "version": "~> 1.0"}},
@@ -49,7 +49,7 @@ func TestKubectl(t *testing.T) {
 		{"delete pc default", "", []string{"deleted"}},
 		{"delete prov kubectl", "", []string{"deleted"}},
 	} {
-		cmd := exec.CommandContext(t.Context(), path, append([]string{"--kubeconfig", shared.Kubeconfig(), "-n", "kubectl", "--cache-dir", t.TempDir()}, strings.Fields(step.args)...)...)
+		cmd := exec.CommandContext(t.Context(), kubectl[0], slices.Concat(kubectl[1:], []string{"--kubeconfig", shared.Kubeconfig(), "-n", "kubectl", "--cache-dir", t.TempDir()}, strings.Fields(step.args))...)
 		cmd.Stdin = strings.NewReader(step.stdin)
 		out, err := cmd.CombinedOutput()
 		if err != nil {

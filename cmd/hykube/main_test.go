@@ -7,9 +7,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
+
+	"github.com/hykube/hykube/tests/harness"
 )
 
 // TestMain lets the test binary be the command itself, so that tests see exit codes, stderr and signals.
@@ -70,56 +71,26 @@ func TestMistakesAreOneLine(t *testing.T) {
 
 // TestTermination starts a server, waits until it is ready, and ends it as an init system would.
 func TestTermination(t *testing.T) {
-	dir := t.TempDir()
-	cmd, stderr := command(t, "server", "-d", dir, "--secure-port", "0")
-	cmd.Stderr = nil
-	log, err := cmd.StderrPipe()
-	if err != nil {
+	bin := t.TempDir()
+	if err := os.Symlink(os.Args[0], filepath.Join(bin, "hykube")); err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
+	s := &harness.Server{
+		Binaries: harness.Binaries{Bin: bin, Mirror: t.TempDir()}, Env: []string{"HYKUBE_TEST_RUN=1", "HOME=" + t.TempDir()},
 	}
-	serving := make(chan struct{})
-	read := make(chan struct{})
-	go func() {
-		defer close(read)
-		buf := make([]byte, 4096)
-		seen := false
-		for {
-			n, err := log.Read(buf)
-			stderr.Write(buf[:n])
-			if !seen && strings.Contains(stderr.String(), "msg=serving") {
-				seen = true
-				close(serving)
-			}
-			if err != nil {
-				return
-			}
-		}
-	}()
-	select {
-	case <-serving:
-	case <-read:
-		t.Fatalf("the server ended: %s", stderr)
-	case <-time.After(30 * time.Second):
-		t.Fatal("the server does not serve within 30 s")
-	}
-	if _, err := os.Stat(filepath.Join(dir, "admin.kubeconfig")); err != nil {
-		t.Error(err)
-	}
+	s.Serve(t)
 	begun := time.Now()
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	<-read
-	if err := cmd.Wait(); err != nil {
-		t.Errorf("exit: %v\n%s", err, stderr)
+	if err := s.Stop(); err != nil {
+		t.Error(err)
 	}
 	if took := time.Since(begun); took > 10*time.Second {
 		t.Errorf("it took %s to stop", took)
 	}
-	for line := range strings.Lines(stderr.String()) {
+	log, err := os.ReadFile(s.LogFile())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(log)) {
 		// What Temporal calls an error while it is being stopped is its own affair.
 		if strings.Contains(line, "level=ERROR") && !strings.Contains(line, "component=temporal") {
 			t.Errorf("log: %s", line)

@@ -1,8 +1,6 @@
 package lang
 
 import (
-	"github.com/hykube/hykube/internal/diag"
-
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
@@ -18,15 +16,15 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function/stdlib"
+
+	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/tests/harness/machine"
 )
 
 // terraform finds the program whose language this is, or skips the test.
 func terraform(t *testing.T) func(line string) string {
 	t.Helper()
-	path, err := exec.LookPath("terraform")
-	if err != nil {
-		t.Skip("SKIPPED, NOT PASSED: terraform is not installed, so nothing is compared with it; put it on PATH to run this test")
-	}
+	path := machine.Terraform.Need(t)
 	dir := t.TempDir()
 	rc := filepath.Join(dir, "rc")
 	if err := os.WriteFile(rc, nil, 0o600); err != nil {
@@ -173,10 +171,7 @@ func typeText(ty cty.Type) string {
 }
 
 func TestEveryTerraformFunctionIsKnown(t *testing.T) {
-	path, err := exec.LookPath("terraform")
-	if err != nil {
-		t.Skip("SKIPPED, NOT PASSED: terraform is not installed, so its list of functions is not compared with ours")
-	}
+	path := machine.Terraform.Need(t)
 	cmd := exec.CommandContext(t.Context(), path, "metadata", "functions", "-json")
 	cmd.Dir = t.TempDir()
 	out, err := cmd.Output()

@@ -12,15 +12,14 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function/stdlib"
+
+	"github.com/hykube/hykube/tests/harness/machine"
 )
 
 // TestUnknownsAreTerraforms compares what is known of expressions over something that is not there yet with what a plan of
 // Terraform's says.
 func TestUnknownsAreTerraforms(t *testing.T) {
-	path, err := exec.LookPath("terraform")
-	if err != nil {
-		t.Skip("SKIPPED, NOT PASSED: terraform is not installed, so nothing is compared with it; put it on PATH to run this test")
-	}
+	path := machine.Terraform.Need(t)
 	var exprs []string
 	var config strings.Builder
 	config.WriteString("resource \"terraform_data\" \"u\" {}\n") // built in, so that it needs no plugin

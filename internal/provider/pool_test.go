@@ -582,7 +582,7 @@ func installTime(t *testing.T) string {
 	cmd.Dir = dir // away from our own go.mod
 	cmd.Env = append(os.Environ(), "GOBIN="+dir, "GOFLAGS=-mod=mod")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Skipf("hashicorp/time can't be built here: %v: %s", err, out)
+		t.Fatalf("build hashicorp/time: %v: %s", err, out)
 	}
 	return filepath.Join(dir, "terraform-provider-time")
 }

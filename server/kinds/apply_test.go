@@ -7,7 +7,7 @@ import (
 )
 
 func TestServerSideApply(t *testing.T) {
-	h := newHarness(t, sim())
+	h := newFixture(t, sim())
 	apply := func(manager, subresource, body string) answer {
 		return h.do(t, admin, http.MethodPatch, networks+"/main"+subresource+"?fieldManager="+manager,
 			"apiVersion: sim.hykube.io/v1\nkind: sim-network\nmetadata: {name: main}\n"+body, "Content-Type: application/apply-patch+yaml")
@@ -66,7 +66,7 @@ func TestServerSideApply(t *testing.T) {
 
 // TestApplyOfNullUnsets wants a null to be what it is in Terraform: an argument that is not set, also over a map.
 func TestApplyOfNullUnsets(t *testing.T) {
-	h := newHarness(t, sim())
+	h := newFixture(t, sim())
 	apply := func(body string) answer {
 		return h.do(t, admin, http.MethodPatch, networks+"/main?fieldManager=one",
 			"apiVersion: sim.hykube.io/v1\nkind: sim-network\nmetadata: {name: main}\n"+body, "Content-Type: application/apply-patch+yaml")

@@ -12,7 +12,7 @@ import (
 
 // Objects are judged as they are written, together, and nothing is stored.
 func TestCheck(t *testing.T) {
-	h := newHarness(t, sim())
+	h := newFixture(t, sim())
 	for reason, test := range map[string]struct {
 		documents string
 		want      []string

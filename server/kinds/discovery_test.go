@@ -24,7 +24,7 @@ import (
 )
 
 func TestDiscovery(t *testing.T) {
-	h := newHarness(t, sim())
+	h := newFixture(t, sim())
 	check := func(t *testing.T, d discovery.DiscoveryInterface) {
 		_, lists, err := d.ServerGroupsAndResources()
 		if err != nil {
@@ -105,7 +105,7 @@ func TestDiscovery(t *testing.T) {
 }
 
 func TestUnknownPlaces(t *testing.T) {
-	h := newHarness(t, sim())
+	h := newFixture(t, sim())
 	for path, want := range map[string]string{
 		"/apis/other.hykube.io/v1/things":                               `no provider "other" is installed`,
 		"/apis/sim.hykube.io/v2/sim-networks":                           "has no resource",
@@ -123,7 +123,7 @@ func TestUnknownPlaces(t *testing.T) {
 }
 
 func TestLookup(t *testing.T) {
-	h := newHarness(t, sim())
+	h := newFixture(t, sim())
 	gvk := kschema.GroupVersionKind{Group: "sim.hykube.io", Kind: "sim-network"}
 	k, ok := h.kinds.Kind(gvk)
 	if !ok || k.Type != "sim_network" || k.Provider != "sim" || k.GVR.Resource != "sim-networks" || k.GVK.Version != "v1" || k.Schema == nil {
@@ -161,7 +161,7 @@ func TestLookup(t *testing.T) {
 }
 
 func TestOpenAPI(t *testing.T) {
-	h := newHarness(t, sim())
+	h := newFixture(t, sim())
 	a := h.do(t, admin, http.MethodGet, "/openapi/v3", "")
 	var index struct {
 		Paths map[string]struct{ ServerRelativeURL string }
@@ -267,7 +267,7 @@ func TestOpenAPI(t *testing.T) {
 }
 
 func TestWatch(t *testing.T) {
-	h := newHarness(t, sim())
+	h := newFixture(t, sim())
 	h.create(t, network("first", `{"name":"n"}`))
 	c := h.client(t, admin, "sim-networks")
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)

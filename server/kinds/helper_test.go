@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -39,6 +40,7 @@ import (
 	"github.com/hykube/hykube/internal/schema"
 	"github.com/hykube/hykube/server/kinds"
 	"github.com/hykube/hykube/server/storage"
+	"github.com/hykube/hykube/tests/harness"
 )
 
 // Tokens of the test server's users.
@@ -48,8 +50,8 @@ const (
 	alice  = "alice"  // may do everything but read states, secrets, and what is in the namespace "closed"
 )
 
-// harness is a generic API server with kinds on a real database.
-type harness struct {
+// fixture is a generic API server with kinds on a real database.
+type fixture struct {
 	kinds  *kinds.Kinds
 	server *httptest.Server
 	// home is kubectl's, with its caches.
@@ -61,9 +63,9 @@ type harness struct {
 	taint  error
 }
 
-func newHarness(t testing.TB, providers ...kinds.Provider) *harness {
+func newFixture(t testing.TB, providers ...kinds.Provider) *fixture {
 	t.Helper()
-	h := &harness{home: t.TempDir()}
+	h := &fixture{home: t.TempDir()}
 	store, err := storage.Open(t.Context(), storage.Config{DataDir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
@@ -165,15 +167,15 @@ func authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision,
 	return authorizer.DecisionAllow, "", nil
 }
 
-func (h *harness) config(token string) *rest.Config {
+func (h *fixture) config(token string) *rest.Config {
 	return &rest.Config{Host: h.server.URL, BearerToken: token, TLSClientConfig: rest.TLSClientConfig{CAData: h.ca()}, QPS: -1}
 }
 
-func (h *harness) ca() []byte {
+func (h *fixture) ca() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: h.server.Certificate().Raw})
 }
 
-func (h *harness) client(t testing.TB, token string, resource string) dynamic.ResourceInterface {
+func (h *fixture) client(t testing.TB, token string, resource string) dynamic.ResourceInterface {
 	t.Helper()
 	c, err := dynamic.NewForConfig(h.config(token))
 	if err != nil {
@@ -206,7 +208,7 @@ func (a answer) object(t testing.TB) *unstructured.Unstructured {
 }
 
 // do sends a request as it is. Header is "Name: value" lines.
-func (h *harness) do(t testing.TB, token, method, path, body string, header ...string) answer {
+func (h *fixture) do(t testing.TB, token, method, path, body string, header ...string) answer {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, h.server.URL+path, strings.NewReader(body))
 	if err != nil {
@@ -232,13 +234,10 @@ func (h *harness) do(t testing.TB, token, method, path, body string, header ...s
 	return answer{resp.StatusCode, resp.Header, b}
 }
 
-// kubectl runs the system's kubectl; the test is skipped where there is none.
-func (h *harness) kubectl(t testing.TB, stdin string, args ...string) (string, error) {
+// kubectl runs the system's kubectl, or the one inside hykube.
+func (h *fixture) kubectl(t testing.TB, stdin string, args ...string) (string, error) {
 	t.Helper()
-	path, err := exec.LookPath("kubectl")
-	if err != nil {
-		t.Skip("kubectl is not on this machine")
-	}
+	kubectl := harness.Kubectl(t)
 	kubeconfig := filepath.Join(h.home, "config")
 	c := clientcmdapi.NewConfig()
 	c.Clusters["test"] = &clientcmdapi.Cluster{Server: h.server.URL, CertificateAuthorityData: h.ca()}
@@ -250,12 +249,12 @@ func (h *harness) kubectl(t testing.TB, stdin string, args ...string) (string, e
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, path, args...)
+	cmd := exec.CommandContext(ctx, kubectl[0], slices.Concat(kubectl[1:], args)...)
 	cmd.Env = []string{"HOME=" + h.home, "KUBECONFIG=" + kubeconfig, "PATH=" + os.Getenv("PATH")}
 	cmd.Stdin = strings.NewReader(stdin)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	err = cmd.Run()
+	err := cmd.Run()
 	return out.String(), err
 }
 
@@ -366,7 +365,7 @@ func network(name, spec string) string {
 	return fmt.Sprintf(`{"apiVersion":"sim.hykube.io/v1","kind":"sim-network","metadata":{"name":%q},"spec":%s}`, name, spec)
 }
 
-func (h *harness) create(t testing.TB, body string) *unstructured.Unstructured {
+func (h *fixture) create(t testing.TB, body string) *unstructured.Unstructured {
 	t.Helper()
 	a := h.do(t, admin, http.MethodPost, networks, body)
 	if a.code != http.StatusCreated {

@@ -17,7 +17,7 @@ spec:
 
 // What people and their scripts do, with the kubectl that is on the machine.
 func TestKubectl(t *testing.T) {
-	h := newHarness(t, sim())
+	h := newFixture(t, sim())
 	for _, step := range []struct {
 		name, stdin, args string
 		fails             bool

@@ -20,7 +20,7 @@ const (
 )
 
 func TestLifecycle(t *testing.T) {
-	h := newHarness(t, sim())
+	h := newFixture(t, sim())
 	managed := network("x", `{"name":"n"}`)
 	checks := func(list string) string { return `{"preconditions":` + list + `}` }
 	for reason, test := range map[string]struct{ path, body, lifecycle, want string }{
@@ -131,7 +131,7 @@ func TestLifecycle(t *testing.T) {
 
 // Server-side apply takes the structured fields apart, and strict validation knows which fields there are.
 func TestLifecycleIsApplied(t *testing.T) {
-	h := newHarness(t, sim())
+	h := newFixture(t, sim())
 	apply := func(manager, lifecycle string) answer {
 		return h.do(t, admin, http.MethodPatch, networks+"/x?fieldValidation=Strict&fieldManager="+manager,
 			"apiVersion: sim.hykube.io/v1\nkind: sim-network\nmetadata: {name: x}\nspec: {name: n}\nlifecycle: "+lifecycle, "Content-Type: application/apply-patch+yaml")

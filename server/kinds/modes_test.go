@@ -26,7 +26,7 @@ func ready(t *testing.T, a answer) (status, reason string, observed int64) {
 }
 
 func TestModes(t *testing.T) {
-	h := newHarness(t, sim())
+	h := newFixture(t, sim())
 	for kind, test := range map[string]struct {
 		path, body, change string
 		status, reason     string
@@ -88,7 +88,7 @@ func TestModes(t *testing.T) {
 
 // What an ephemeral resource gives may go into other ephemeral resources and write-only arguments, and nowhere else.
 func TestEphemeralReferences(t *testing.T) {
-	h := newHarness(t, sim())
+	h := newFixture(t, sim())
 	const value = `${ephemeral.sim_token.other.value}`
 	for reason, test := range map[string]struct {
 		path, body string
@@ -106,7 +106,7 @@ func TestEphemeralReferences(t *testing.T) {
 }
 
 func TestReferencesNeedTheRightToRead(t *testing.T) {
-	h := newHarness(t, sim())
+	h := newFixture(t, sim())
 	patch := func(token, name, spec string) answer {
 		return h.do(t, token, http.MethodPatch, networks+"/"+name, `{"spec":`+spec+`}`, "Content-Type: application/merge-patch+json")
 	}
@@ -165,7 +165,7 @@ func TestReferencesNeedTheRightToRead(t *testing.T) {
 }
 
 func TestTaint(t *testing.T) {
-	h := newHarness(t, sim())
+	h := newFixture(t, sim())
 	h.create(t, network("main", `{"name":"n"}`))
 	const path = networks + "/main/taint"
 	if a := h.do(t, system, http.MethodPatch, networks+"/main/status", `{"status":{"observedGeneration":1,"conditions":[

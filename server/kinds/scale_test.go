@@ -46,7 +46,7 @@ func heap() uint64 {
 
 // A kind costs bytes until it is used, and little afterwards.
 func TestLargeProviderIsCheap(t *testing.T) {
-	h := newHarness(t)
+	h := newFixture(t)
 	p := large()
 	before := heap()
 	start := time.Now()

@@ -27,7 +27,7 @@ const (
 )
 
 // mergeTypes builds what Argo CD and other clients compute merges with, in the way that they do it.
-func (h *harness) mergeTypes(t testing.TB) *managedfields.GvkParser {
+func (h *fixture) mergeTypes(t testing.TB) *managedfields.GvkParser {
 	t.Helper()
 	a := h.do(t, admin, http.MethodGet, swagger, "", "Accept: "+swaggerProtobuf)
 	if a.code != http.StatusOK {
@@ -49,7 +49,7 @@ func (h *harness) mergeTypes(t testing.TB) *managedfields.GvkParser {
 }
 
 func TestSwaggerHasEveryKind(t *testing.T) {
-	h := newHarness(t, sim())
+	h := newFixture(t, sim())
 	parser := h.mergeTypes(t)
 	for _, k := range h.kinds.Kinds("") {
 		if parser.Type(k.GVK) == nil {
@@ -89,7 +89,7 @@ func TestSwaggerHasEveryKind(t *testing.T) {
 }
 
 func TestSwaggerIsCached(t *testing.T) {
-	h := newHarness(t, sim())
+	h := newFixture(t, sim())
 	first := h.do(t, admin, http.MethodGet, swagger, "")
 	etag := first.header.Get("Etag")
 	if a := h.do(t, admin, http.MethodGet, swagger, "", "If-None-Match: "+etag); a.code != http.StatusNotModified || len(a.body) > 0 {
@@ -124,7 +124,7 @@ func TestSwaggerIsCached(t *testing.T) {
 
 // A structured merge diff must predict what a server-side apply does, for every shape of argument.
 func TestClientsPredictTheMerge(t *testing.T) {
-	h := newHarness(t, sim())
+	h := newFixture(t, sim())
 	parser := h.mergeTypes(t)
 	c := h.client(t, admin, "sim-networks")
 	const start = `{"apiVersion":"sim.hykube.io/v1","kind":"sim-network",

@@ -7,7 +7,7 @@ import (
 )
 
 func TestCreateRefusesWhatTheProviderWould(t *testing.T) {
-	h := newHarness(t, sim())
+	h := newFixture(t, sim())
 	for reason, test := range map[string]struct {
 		body string
 		want []string // all of these stand in the message; none means that the object is accepted
@@ -72,7 +72,7 @@ func TestCreateRefusesWhatTheProviderWould(t *testing.T) {
 }
 
 func TestFieldValidation(t *testing.T) {
-	h := newHarness(t, sim())
+	h := newFixture(t, sim())
 	const top = `{"apiVersion":"sim.hykube.io/v1","kind":"sim-network","metadata":{"name":"x","foo":1},"mtu":2,"bar":3,"spec":{"name":"n"}}`
 	const duplicate = `{"apiVersion":"sim.hykube.io/v1","kind":"sim-network","metadata":{"name":"x"},"spec":{"name":"n","name":"m"}}`
 	const inSpec = `{"apiVersion":"sim.hykube.io/v1","kind":"sim-network","metadata":{"name":"x"},"spec":{"nmae":"n","name":"m","rule":[{"port":1,"bar":1}],"point":{"x":1,"y":2,"foo":3}}}`
@@ -125,7 +125,7 @@ func TestFieldValidation(t *testing.T) {
 // Changes of an object are validated as its creation is, but for server-side apply, which drops nothing: neither does it for
 // custom resources.
 func TestFieldValidationOfChanges(t *testing.T) {
-	h := newHarness(t, sim())
+	h := newFixture(t, sim())
 	created := h.create(t, network("main", `{"name":"n","password":"hunter2"}`))
 	put := strings.Replace(network("main", `{"name":"n","nmae":"x"}`), `"name":"main"`, `"name":"main","resourceVersion":"`+created.GetResourceVersion()+`"`, 1)
 	const inSpec, inMetadata = `unknown field "spec.nmae"`, `unknown field "metadata.foo"`
@@ -175,7 +175,7 @@ func TestFieldValidationOfChanges(t *testing.T) {
 }
 
 func TestDeprecatedArgumentIsWarnedOf(t *testing.T) {
-	h := newHarness(t, sim())
+	h := newFixture(t, sim())
 	a := h.do(t, admin, http.MethodPost, networks, network("main", `{"name":"net","legacy":"x"}`))
 	if w := strings.Join(a.header.Values("Warning"), " "); a.code != http.StatusCreated || !strings.Contains(w, "spec.legacy") {
 		t.Errorf("%d, warnings %q", a.code, w)
@@ -187,7 +187,7 @@ func TestDeprecatedArgumentIsWarnedOf(t *testing.T) {
 }
 
 func TestLargeObject(t *testing.T) {
-	h := newHarness(t, sim())
+	h := newFixture(t, sim())
 	a := h.do(t, admin, http.MethodPost, networks, network("big", `{"name":"`+strings.Repeat("x", 2<<20)+`"}`))
 	if a.code != http.StatusRequestEntityTooLarge || !strings.Contains(a.message(), "2097152") {
 		t.Errorf("one large request: %d %s", a.code, a.message())
@@ -201,7 +201,7 @@ func TestLargeObject(t *testing.T) {
 
 // An upgraded provider may refuse what it took before; the object must still be within reach.
 func TestStaleObjectCanStillBeManaged(t *testing.T) {
-	h := newHarness(t, sim())
+	h := newFixture(t, sim())
 	h.create(t, network("main", `{"name":"n","mtu":5}`))
 	next := sim()
 	block := *next.Schema.Resources["sim_network"].Block
@@ -236,7 +236,7 @@ func TestStaleObjectCanStillBeManaged(t *testing.T) {
 
 // Nonsense is the client's mistake, never the server's.
 func TestNonsense(t *testing.T) {
-	h := newHarness(t, sim())
+	h := newFixture(t, sim())
 	h.create(t, network("main", `{"name":"net"}`))
 	const head = `"apiVersion":"sim.hykube.io/v1","kind":"sim-network"`
 	bodies := []string{

@@ -18,7 +18,7 @@ import (
 )
 
 func TestCreateSetsStatusAndGeneration(t *testing.T) {
-	h := newHarness(t, sim())
+	h := newFixture(t, sim())
 	u := h.create(t, `{"apiVersion":"sim.hykube.io/v1","kind":"sim-network","metadata":{"name":"main","generation":7},
 		"spec":{"name":"n","mtu":9007199254740993,"point":{"x":1.5,"y":2}},"status":{"attributes":{"id":"forged"}}}`)
 	status := u.Object["status"].(map[string]any)
@@ -44,7 +44,7 @@ func TestCreateSetsStatusAndGeneration(t *testing.T) {
 }
 
 func TestGenerationFollowsSpecAndLifecycle(t *testing.T) {
-	h := newHarness(t, sim())
+	h := newFixture(t, sim())
 	h.create(t, network("main", `{"name":"n"}`))
 	c := h.client(t, admin, "sim-networks")
 	for _, step := range []struct {
@@ -71,7 +71,7 @@ func TestGenerationFollowsSpecAndLifecycle(t *testing.T) {
 }
 
 func TestPatchTypes(t *testing.T) {
-	h := newHarness(t, sim())
+	h := newFixture(t, sim())
 	h.create(t, network("main", `{"name":"n"}`))
 	for _, test := range []struct {
 		typ, body string
@@ -94,7 +94,7 @@ func TestPatchTypes(t *testing.T) {
 }
 
 func TestUpdateNeedsWhatWasRead(t *testing.T) {
-	h := newHarness(t, sim())
+	h := newFixture(t, sim())
 	old := h.create(t, network("main", `{"name":"n"}`))
 	c := h.client(t, admin, "sim-networks")
 	next := old.DeepCopy()
@@ -123,7 +123,7 @@ func TestUpdateNeedsWhatWasRead(t *testing.T) {
 }
 
 func TestDryRunStoresNothing(t *testing.T) {
-	h := newHarness(t, sim())
+	h := newFixture(t, sim())
 	if a := h.do(t, admin, http.MethodPost, networks+"?dryRun=All", network("main", `{"name":"n"}`)); a.code != http.StatusCreated {
 		t.Fatalf("%d %s", a.code, a.body)
 	}
@@ -140,7 +140,7 @@ func TestDryRunStoresNothing(t *testing.T) {
 }
 
 func TestListSelectsAndPages(t *testing.T) {
-	h := newHarness(t, sim())
+	h := newFixture(t, sim())
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
 		u := h.create(t, network(name, `{"name":"n"}`))
 		if name < "c" {
@@ -201,7 +201,7 @@ func TestListSelectsAndPages(t *testing.T) {
 }
 
 func TestStatusSubresource(t *testing.T) {
-	h := newHarness(t, sim())
+	h := newFixture(t, sim())
 	h.create(t, network("main", `{"name":"n"}`))
 	patch := func(body string) answer {
 		return h.do(t, system, http.MethodPatch, networks+"/main/status", body, "Content-Type: application/merge-patch+json")
@@ -230,7 +230,7 @@ func TestStatusSubresource(t *testing.T) {
 }
 
 func TestStateSubresource(t *testing.T) {
-	h := newHarness(t, sim())
+	h := newFixture(t, sim())
 	h.create(t, network("main", `{"name":"n"}`))
 	if a := h.do(t, admin, http.MethodGet, networks+"/main/state", ""); a.code != http.StatusNotFound {
 		t.Errorf("before there is a state: %d %s", a.code, a.body)
@@ -255,7 +255,7 @@ func TestStateSubresource(t *testing.T) {
 }
 
 func TestFinalizerIsTheServersOwn(t *testing.T) {
-	h := newHarness(t, sim())
+	h := newFixture(t, sim())
 	h.create(t, network("main", `{"name":"n"}`))
 	c, server := h.client(t, admin, "sim-networks"), h.client(t, system, "sim-networks")
 	add := []byte(`{"metadata":{"finalizers":["hykube.io/state"]}}`)
@@ -307,7 +307,7 @@ func TestFinalizerIsTheServersOwn(t *testing.T) {
 }
 
 func TestYAML(t *testing.T) {
-	h := newHarness(t, sim())
+	h := newFixture(t, sim())
 	const body = "apiVersion: sim.hykube.io/v1\nkind: sim-network\nmetadata: {name: main}\nspec:\n  name: net\n  mtu: 1500\n"
 	if a := h.do(t, admin, http.MethodPost, networks, body, "Content-Type: application/yaml", "Accept: application/yaml"); a.code != http.StatusCreated || !strings.Contains(string(a.body), "mtu: 1500") {
 		t.Errorf("%d %s", a.code, a.body)
@@ -320,7 +320,7 @@ func TestYAML(t *testing.T) {
 
 // Kubernetes' own controllers, such as the one that empties a namespace, see metadata alone, in protobuf.
 func TestMetadataClient(t *testing.T) {
-	h := newHarness(t, sim())
+	h := newFixture(t, sim())
 	h.create(t, network("main", `{"name":"net"}`))
 	m, err := metadata.NewForConfig(h.config(admin))
 	if err != nil {
@@ -355,7 +355,7 @@ func TestMetadataClient(t *testing.T) {
 
 // Requests that meet a provider's replacement get the old kinds or the new ones, and no error.
 func TestReplaceUnderLoad(t *testing.T) {
-	h := newHarness(t, sim())
+	h := newFixture(t, sim())
 	h.create(t, network("main", `{"name":"net"}`))
 	stop := make(chan struct{})
 	var wg sync.WaitGroup

@@ -14,18 +14,20 @@ import (
 	"slices"
 	"syscall"
 	"time"
+
+	"github.com/hykube/hykube/tests/harness"
 )
 
 // options are what to measure, and with what.
 type options struct {
-	bin, mirror string
-	short       bool
+	harness.Binaries
+	short bool
 }
 
 func main() {
 	var o options
-	flag.StringVar(&o.bin, "bin", "bin", "directory of the built binaries")
-	flag.StringVar(&o.mirror, "mirror", ".cache/mirror", "directory of the provider mirror")
+	flag.StringVar(&o.Bin, "bin", "bin", "directory of the built binaries")
+	flag.StringVar(&o.Mirror, "mirror", ".cache/mirror", "directory of the provider mirror")
 	flag.BoolVar(&o.short, "short", false, "measure what takes less than a minute")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -38,12 +40,12 @@ func main() {
 }
 
 func run(ctx context.Context, o options) (err error) {
-	h, err := newHarness(o)
+	b, err := newBench(o.Binaries)
 	if err != nil {
 		return err
 	}
 	defer func() {
-		if cerr := h.close(); err == nil {
+		if cerr := b.close(); err == nil {
 			err = cerr
 		}
 	}()
@@ -55,11 +57,11 @@ func run(ctx context.Context, o options) (err error) {
 	var ready []time.Duration
 	for i := range starts {
 		if i > 0 {
-			if err := h.stopServer(); err != nil {
+			if err := b.Stop(); err != nil {
 				return err
 			}
 		}
-		took, err := h.startServer(ctx)
+		took, err := b.start(ctx)
 		if err != nil {
 			return err
 		}
@@ -68,19 +70,19 @@ func run(ctx context.Context, o options) (err error) {
 	report("start to ready, new data directory", "%s", ms(ready[0]))
 	report("start to ready, again", "%s", ms(median(ready[1:])))
 
-	if err := measureIdle(ctx, h, idle); err != nil {
+	if err := measureIdle(ctx, b, idle); err != nil {
 		return err
 	}
-	if err := h.prepare(ctx); err != nil {
+	if err := b.prepare(ctx); err != nil {
 		return err
 	}
 	var whole, server []time.Duration
 	for i := range repeats + 1 {
-		w, err := h.applyFile(ctx, fmt.Sprintf("cli-%d", i), 1)
+		w, err := b.applyFile(ctx, fmt.Sprintf("cli-%d", i), 1)
 		if err != nil {
 			return err
 		}
-		s, err := h.applyDirectly(ctx, fmt.Sprintf("api-%d", i))
+		s, err := b.applyDirectly(ctx, fmt.Sprintf("api-%d", i))
 		if err != nil {
 			return err
 		}
@@ -92,7 +94,7 @@ func run(ctx context.Context, o options) (err error) {
 	report("write, plan, approve, apply one resource: the server", "%s", ms(median(server)))
 	if !o.short {
 		for _, n := range []int{100, 1000} {
-			took, err := h.applyFile(ctx, fmt.Sprintf("many-%d", n), n)
+			took, err := b.applyFile(ctx, fmt.Sprintf("many-%d", n), n)
 			if err != nil {
 				return err
 			}
@@ -103,9 +105,9 @@ func run(ctx context.Context, o options) (err error) {
 }
 
 // measureIdle lets the server settle, then looks at it for a while.
-func measureIdle(ctx context.Context, h *harness, window time.Duration) error {
+func measureIdle(ctx context.Context, b *bench, window time.Duration) error {
 	for _, d := range []time.Duration{3 * time.Second, window} {
-		before, err := usageOf(h.server.Process.Pid)
+		before, err := usageOf(b.Pid())
 		if err != nil {
 			return err
 		}
@@ -114,7 +116,7 @@ func measureIdle(ctx context.Context, h *harness, window time.Duration) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		after, err := usageOf(h.server.Process.Pid)
+		after, err := usageOf(b.Pid())
 		if err != nil {
 			return err
 		}

@@ -24,6 +24,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/hykube/hykube/tests/harness"
 )
 
 var opens = flag.Int("opens", 400, "how many watches TestWatchesUnderLoad opens and closes")
@@ -39,16 +41,15 @@ var (
 // TestWatchesUnderLoad opens and closes watches at random, cuts some and stops the process behind others, while objects are written
 // and plans are made. An informer that stays must see everything, and the server must be as small as before in the end.
 func TestWatchesUnderLoad(t *testing.T) {
-	h := newHarness(t)
-	h.ready(t)
-	h.install(t, "random", "hashicorp/random")
-	client, err := dynamic.NewForConfig(h.config(t))
+	s := serve(t)
+	install(t, s, "random", "hashicorp/random")
+	client, err := dynamic.NewForConfig(config(t, s))
 	if err != nil {
 		t.Fatal(err)
 	}
 	create(t, client, "plans", "one")
 	quiet := plan(t, client)
-	before := goroutines(t, h)
+	before := goroutines(t, s)
 
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -65,7 +66,7 @@ func TestWatchesUnderLoad(t *testing.T) {
 			time.Sleep(5 * time.Millisecond) // paces the writer
 		}
 	})
-	stopped := []*process{h.watch(t), h.watch(t)}
+	stopped := []*process{watched(t, s), watched(t, s)}
 	load(t, client, func(i int) {
 		if p := stopped[i%len(stopped)]; i%10 == 0 {
 			p.signal(t, []syscall.Signal{syscall.SIGSTOP, syscall.SIGCONT}[rand.IntN(2)])
@@ -79,7 +80,7 @@ func TestWatchesUnderLoad(t *testing.T) {
 	stopWriting()
 	writer.Wait()
 	t.Logf("%d watches, %d objects; a plan alone takes %s", *opens, count, quiet)
-	eventually(t, waitLimit, "the informer that stayed has seen everything", func() error {
+	harness.Eventually(t, "the informer that stayed has seen everything", func() error {
 		if seen := len(informer.GetStore().List()); seen != count {
 			return fmt.Errorf("%d of %d objects", seen, count)
 		}
@@ -88,7 +89,7 @@ func TestWatchesUnderLoad(t *testing.T) {
 	last := fmt.Sprintf("id-%06d", count-1)
 	for _, p := range stopped {
 		p.signal(t, syscall.SIGCONT)
-		eventually(t, waitLimit, "a process that was stopped sees everything or learns that its watch ended", func() error {
+		harness.Eventually(t, "a process that was stopped sees everything or learns that its watch ended", func() error {
 			if p.ended() || strings.Contains(p.out.String(), last) {
 				return nil
 			}
@@ -98,8 +99,8 @@ func TestWatchesUnderLoad(t *testing.T) {
 	}
 	stop()
 	background.Wait()
-	eventually(t, waitLimit, "the server has as many goroutines as before", func() error {
-		if now := goroutines(t, h); now > before+30 {
+	harness.Eventually(t, "the server has as many goroutines as before", func() error {
+		if now := goroutines(t, s); now > before+30 {
 			return fmt.Errorf("%d, and %d before", now, before)
 		}
 		return nil
@@ -189,7 +190,7 @@ func plan(t *testing.T, client dynamic.Interface) time.Duration {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, waitLimit, "the plan is made", func() error {
+	harness.Eventually(t, "the plan is made", func() error {
 		now, err := of.Get(t.Context(), p.GetName(), metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -217,9 +218,9 @@ func listWatch(of dynamic.ResourceInterface) *cache.ListWatch {
 var goroutinesMetric = regexp.MustCompile(`(?m)^go_goroutines (\d+)`)
 
 // goroutines of the server.
-func goroutines(t *testing.T, h *harness) int {
+func goroutines(t *testing.T, s *harness.Server) int {
 	t.Helper()
-	client, err := kubernetes.NewForConfig(h.config(t))
+	client, err := kubernetes.NewForConfig(config(t, s))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -242,10 +243,10 @@ type process struct {
 	done chan struct{}
 }
 
-func (h *harness) watch(t *testing.T) *process {
+func watched(t *testing.T, s *harness.Server) *process {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	p := &process{cmd: h.command(ctx, "get", "random-ids", "--watch", "--output=name"), out: new(output), done: make(chan struct{})}
+	p := &process{cmd: s.Command(ctx, "hykube", "kubectl", "get", "random-ids", "--watch", "--output=name"), out: new(output), done: make(chan struct{})}
 	p.cmd.Stdout = p.out
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -5,15 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
+	"github.com/hykube/hykube/tests/harness"
 	"github.com/hykube/hykube/tests/simcloud"
 )
 
 // cloud is the simulated cloud of one side of a story.
 type cloud struct {
-	*simcloud.Running
-	client *simcloud.Client
+	*harness.Cloud
 	// last is the last call before the step.
 	last int64
 	// directory is what stands for a cloud to the providers without one.
@@ -27,19 +26,11 @@ func startCloud(dir string) (*cloud, error) {
 		return nil, err
 	}
 	// Two clouds that were asked for the same must answer the same, whatever order things happen in.
-	r, err := simcloud.Start("127.0.0.1:0", simcloud.Config{Settings: simcloud.Settings{Repeatable: true}})
+	c, err := harness.StartCloud(simcloud.Config{Settings: simcloud.Settings{Repeatable: true}})
 	if err != nil {
 		return nil, err
 	}
-	return &cloud{Running: r, client: r.Client(), directory: d}, nil
-}
-
-func (c *cloud) stop() error {
-	c.client.Close()
-	// A connection that was dialled and never used counts as busy for five seconds.
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	return c.Stop(ctx)
+	return &cloud{Cloud: c, directory: d}, nil
 }
 
 // prepare does what a step says happens at the cloud.
@@ -52,7 +43,7 @@ func (c *cloud) prepare(ctx context.Context, s *step) error {
 		for k, v := range o.Fields {
 			fields[k] = v
 		}
-		if _, err := c.client.Create(ctx, o.Kind, fields); err != nil {
+		if _, err := c.Create(ctx, o.Kind, fields); err != nil {
 			return fmt.Errorf("create %s %q at the cloud: %w", o.Kind, o.Name, err)
 		}
 	}
@@ -60,7 +51,7 @@ func (c *cloud) prepare(ctx context.Context, s *step) error {
 		if shaped(o.Kind) {
 			continue
 		}
-		if _, err := c.client.Drift(ctx, o.Kind, o.Name, o.Fields); err != nil && !s.excuses(err) {
+		if _, err := c.Drift(ctx, o.Kind, o.Name, o.Fields); err != nil && !s.excuses(err) {
 			return fmt.Errorf("change %s %q at the cloud: %w", o.Kind, o.Name, err)
 		}
 	}
@@ -68,14 +59,14 @@ func (c *cloud) prepare(ctx context.Context, s *step) error {
 		if shaped(o.Kind) {
 			continue
 		}
-		if err := c.client.Destroy(ctx, o.Kind, o.Name); err != nil && !s.excuses(err) {
+		if err := c.Destroy(ctx, o.Kind, o.Name); err != nil && !s.excuses(err) {
 			return fmt.Errorf("delete %s %q at the cloud: %w", o.Kind, o.Name, err)
 		}
 	}
 	if err := c.faults(ctx, s.Faults); err != nil {
 		return err
 	}
-	calls, err := c.client.Calls(ctx, simcloud.Filter{Since: c.last})
+	calls, err := c.Calls(ctx, simcloud.Filter{Since: c.last})
 	if err != nil {
 		return err
 	}
@@ -93,7 +84,7 @@ func (s *step) excuses(err error) bool {
 
 func (c *cloud) faults(ctx context.Context, faults []simcloud.Fault) error {
 	for _, f := range faults {
-		if _, err := c.client.Fault(ctx, f); err != nil {
+		if _, err := c.Fault(ctx, f); err != nil {
 			return fmt.Errorf("ask the cloud for a fault: %w", err)
 		}
 	}
@@ -102,10 +93,10 @@ func (c *cloud) faults(ctx context.Context, faults []simcloud.Fault) error {
 
 // observe adds to an outcome what the cloud was asked for, and what there is now.
 func (c *cloud) observe(ctx context.Context, out *outcome) error {
-	if err := c.client.RemoveFault(ctx, 0); err != nil {
+	if err := c.RemoveFault(ctx, 0); err != nil {
 		return err
 	}
-	calls, err := c.client.Calls(ctx, simcloud.Filter{Since: c.last})
+	calls, err := c.Calls(ctx, simcloud.Filter{Since: c.last})
 	if err != nil {
 		return err
 	}
@@ -126,7 +117,7 @@ func (c *cloud) observe(ctx context.Context, out *outcome) error {
 	}
 	out.Objects = map[string]map[string]any{}
 	for _, kind := range simcloud.KindNames() {
-		objects, err := c.client.Objects(ctx, kind, "")
+		objects, err := c.Objects(ctx, kind, "")
 		if err != nil {
 			return err
 		}

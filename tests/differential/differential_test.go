@@ -15,6 +15,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/hykube/hykube/tests/harness/machine"
 )
 
 var (
@@ -27,15 +29,15 @@ var (
 )
 
 // shared is made by TestMain, before any test; nil where there is no Terraform.
-var shared *harness
+var shared *fixture
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	terraform := findTerraform()
+	terraform := machine.TerraformOrTofu.Path()
 	if terraform == "" {
 		os.Exit(m.Run()) // the tests say that they did not run
 	}
-	h, err := newHarness(terraform)
+	h, err := newFixture(terraform)
 	code := 1
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "differential:", err)
@@ -58,16 +60,7 @@ func TestMain(m *testing.M) {
 // atOnce is how many stories are told at once. Half of the time they wait.
 const atOnce = 4
 
-// needTerraform skips a test with words where there is nothing to compare with.
-func needTerraform(t *testing.T) {
-	t.Helper()
-	if shared == nil {
-		t.Skip("DID NOT RUN: neither tofu nor terraform is installed here, so nothing was compared with it")
-	}
-}
-
 func TestHandWritten(t *testing.T) {
-	needTerraform(t)
 	stories, err := readStories("testdata")
 	if err != nil {
 		t.Fatal(err)
@@ -75,8 +68,9 @@ func TestHandWritten(t *testing.T) {
 	for _, st := range stories {
 		t.Run(st.name, func(t *testing.T) {
 			if !*long && !st.Short {
-				t.Skip("told by make test-differential")
+				t.Skip("left to make test-differential")
 			}
+			machine.TerraformOrTofu.Need(t)
 			t.Parallel()
 			if st.Open == "" {
 				tell(t, st)
@@ -107,7 +101,7 @@ func compareAll(t *testing.T, st *story) (reports []string) {
 	t.Helper()
 	ctx := t.Context()
 	number := counter.Add(1)
-	dir := filepath.Join(shared.dir, fmt.Sprintf("story-%d", number))
+	dir := filepath.Join(shared.Dir, fmt.Sprintf("story-%d", number))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +142,7 @@ func compareAll(t *testing.T, st *story) (reports []string) {
 }
 
 func stopQuietly(t *testing.T, c *cloud) {
-	if err := c.stop(); err != nil {
+	if err := c.Stop(); err != nil {
 		t.Errorf("stop cloud: %v", err)
 	}
 }
@@ -228,7 +222,7 @@ func rendered(c config) string {
 }
 
 func TestGenerated(t *testing.T) {
-	needTerraform(t)
+	machine.TerraformOrTofu.Need(t)
 	types, err := shared.schemas()
 	if err != nil {
 		t.Fatal(err)
@@ -249,9 +243,9 @@ func TestGenerated(t *testing.T) {
 
 // TestShapes tells stories of types that nobody wrote, see tests/conformance/shape.
 func TestShapes(t *testing.T) {
-	needTerraform(t)
 	for _, seed := range shapeSeeds() {
 		t.Run(fmt.Sprintf("seed-%d", seed), func(t *testing.T) {
+			machine.TerraformOrTofu.Need(t)
 			t.Parallel()
 			tell(t, generateShapes(seed))
 		})

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -26,7 +24,7 @@ const planLimit = 2 * time.Minute
 
 // hykube is the side of a story that Hykube plays: a namespace of its own on the server that all share.
 type hykube struct {
-	house     *harness
+	fixture   *fixture
 	cloud     *cloud
 	namespace string
 	before    config
@@ -34,16 +32,16 @@ type hykube struct {
 	known map[string]bool
 }
 
-func newHykube(ctx context.Context, h *harness, namespace string) (*hykube, error) {
-	c, err := startCloud(filepath.Join(h.dir, "clouds", namespace))
+func newHykube(ctx context.Context, f *fixture, namespace string) (*hykube, error) {
+	c, err := startCloud(filepath.Join(f.Dir, "clouds", namespace))
 	if err != nil {
 		return nil, err
 	}
-	y := &hykube{house: h, cloud: c, namespace: namespace, known: map[string]bool{}}
+	y := &hykube{fixture: f, cloud: c, namespace: namespace, known: map[string]bool{}}
 	err = y.write(ctx, "/api/v1/namespaces", map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": namespace}})
-	for _, provider := range sorted(h.plugins) {
+	for _, provider := range sorted(f.plugins) {
 		// One that is named like its provider counts for all that names none.
-		with := providerConfig(provider, c.Address, filepath.Join(h.dir, "clouds", namespace))
+		with := providerConfig(provider, c.Address, filepath.Join(f.Dir, "clouds", namespace))
 		if err != nil || len(with) == 0 {
 			continue
 		}
@@ -53,7 +51,7 @@ func newHykube(ctx context.Context, h *harness, namespace string) (*hykube, erro
 		})
 	}
 	if err != nil {
-		return nil, errors.Join(err, c.stop())
+		return nil, errors.Join(err, c.Stop())
 	}
 	return y, nil
 }
@@ -65,7 +63,7 @@ func (y *hykube) write(ctx context.Context, collection string, object map[string
 		return err
 	}
 	name := object["metadata"].(map[string]any)["name"].(string)
-	return y.house.client.Patch(types.ApplyPatchType).AbsPath(collection, name).Param("fieldManager", "differential").
+	return y.fixture.Client().Patch(types.ApplyPatchType).AbsPath(collection, name).Param("fieldManager", "differential").
 		Param("force", "true").Param("fieldValidation", "Strict").Body(body).Do(ctx).Error()
 }
 
@@ -74,7 +72,7 @@ func (y *hykube) collection(ctx context.Context, at string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	plural, err := y.house.plural(ctx, a.provider(), a.kind())
+	plural, err := y.fixture.plural(ctx, a.provider(), a.kind())
 	if err != nil {
 		return "", err
 	}
@@ -180,7 +178,7 @@ func (y *hykube) record(ctx context.Context, s *step, c config) (refused string,
 		if err != nil {
 			return "", err
 		}
-		if err := y.house.client.Delete().AbsPath(collection, a.name).Do(ctx).Error(); err != nil && !apierrors.IsNotFound(err) {
+		if err := y.fixture.Client().Delete().AbsPath(collection, a.name).Do(ctx).Error(); err != nil && !apierrors.IsNotFound(err) {
 			if err := refuse(at, err); err != nil {
 				return "", err
 			}
@@ -205,9 +203,9 @@ func (y *hykube) taint(ctx context.Context, verb, at string) error {
 	if err != nil {
 		return err
 	}
-	req := y.house.client.Post()
+	req := y.fixture.Client().Post()
 	if verb == "untaint" {
-		req = y.house.client.Delete()
+		req = y.fixture.Client().Delete()
 	}
 	if err := req.AbsPath(collection, a.name, "taint").Body([]byte("{}")).Do(ctx).Error(); err != nil {
 		return fmt.Errorf("%s %s: %w", verb, at, err)
@@ -291,7 +289,7 @@ func (y *hykube) undone(ctx context.Context, path string) (map[string]v1alpha1.C
 
 func (y *hykube) changes(ctx context.Context, path string) ([]v1alpha1.PlanChange, error) {
 	var list v1alpha1.PlanChangeList
-	data, err := y.house.client.Get().AbsPath(path, "changes").Param("limit", "500").Do(ctx).Raw()
+	data, err := y.fixture.Client().Get().AbsPath(path, "changes").Param("limit", "500").Do(ctx).Raw()
 	if err == nil {
 		err = json.Unmarshal(data, &list)
 	}
@@ -327,7 +325,7 @@ func (y *hykube) send(ctx context.Context, verb, path string, p *v1alpha1.Plan) 
 	if err != nil {
 		return err
 	}
-	answer := y.house.client.Verb(verb).AbsPath(path).SetHeader("Content-Type", "application/json").Body(body).Do(ctx)
+	answer := y.fixture.Client().Verb(verb).AbsPath(path).SetHeader("Content-Type", "application/json").Body(body).Do(ctx)
 	if err := answer.Error(); err != nil {
 		return err // Raw would not tell the server's own words
 	}
@@ -340,8 +338,7 @@ func (y *hykube) send(ctx context.Context, verb, path string, p *v1alpha1.Plan) 
 
 // show prints the plan as the plugin does.
 func (y *hykube) show(ctx context.Context, plan string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, filepath.Join(y.house.bin, "kubectl-hykube"), "show", plan, "-n", y.namespace, "-o", "terraform-json")
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+y.house.kubeconfig())
+	cmd := y.fixture.Command(ctx, "kubectl-hykube", "show", plan, "-n", y.namespace, "-o", "terraform-json")
 	var errs strings.Builder
 	cmd.Stderr = &errs
 	text, err := cmd.Output()
@@ -357,7 +354,7 @@ func (y *hykube) await(ctx context.Context, path string, p *v1alpha1.Plan, done 
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		data, err := y.house.client.Get().AbsPath(path).Do(ctx).Raw()
+		data, err := y.fixture.Client().Get().AbsPath(path).Do(ctx).Raw()
 		if err != nil {
 			return err
 		}
@@ -435,7 +432,7 @@ func (y *hykube) states(ctx context.Context) (map[string]*state, error) {
 		if err != nil {
 			return nil, err
 		}
-		data, err := y.house.client.Get().AbsPath(collection, a.name, "state").Do(ctx).Raw()
+		data, err := y.fixture.Client().Get().AbsPath(collection, a.name, "state").Do(ctx).Raw()
 		if apierrors.IsNotFound(err) {
 			continue
 		}

@@ -70,20 +70,20 @@ func (t *typeSchema) UnmarshalJSON(data []byte) error {
 }
 
 // schemas reads the schemas of all resource types of all providers, by type.
-func (h *harness) schemas() (map[string]*blockSchema, error) {
-	dir := filepath.Join(h.dir, "schemas")
+func (f *fixture) schemas() (map[string]*blockSchema, error) {
+	dir := filepath.Join(f.Dir, "schemas")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
 	required := map[string]any{}
-	for name, source := range h.sources {
+	for name, source := range f.sources {
 		required[name] = map[string]any{"source": source}
 	}
 	text, err := json.Marshal(map[string]any{"terraform": map[string]any{"required_providers": required}})
 	if err != nil {
 		return nil, err
 	}
-	rc := fmt.Sprintf("provider_installation {\n  filesystem_mirror { path = %q }\n}\n", filepath.Join(h.dir, "mirror"))
+	rc := fmt.Sprintf("provider_installation {\n  filesystem_mirror { path = %q }\n}\n", filepath.Join(f.Dir, "mirror"))
 	for name, content := range map[string]string{"main.tf.json": string(text), "terraform.rc": rc} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
 			return nil, err
@@ -91,11 +91,11 @@ func (h *harness) schemas() (map[string]*blockSchema, error) {
 	}
 	var out []byte
 	for _, args := range [][]string{{"init", "-input=false"}, {"providers", "schema", "-json"}} {
-		cmd := exec.Command(h.terraform, args...)
+		cmd := exec.Command(f.terraform, args...)
 		cmd.Dir = dir
 		cmd.Env = append(os.Environ(), "TF_CLI_CONFIG_FILE="+filepath.Join(dir, "terraform.rc"), "CHECKPOINT_DISABLE=1")
 		if out, err = cmd.Output(); err != nil {
-			return nil, fmt.Errorf("%s %v: %w\n%s", h.terraform, args, err, out)
+			return nil, fmt.Errorf("%s %v: %w\n%s", f.terraform, args, err, out)
 		}
 	}
 	var doc struct {

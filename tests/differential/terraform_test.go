@@ -15,9 +15,9 @@ import (
 
 // terraform is the side of a story that plain Terraform, or OpenTofu, plays: one working directory, kept from step to step.
 type terraform struct {
-	house *harness
-	cloud *cloud
-	dir   string
+	fixture *fixture
+	cloud   *cloud
+	dir     string
 	// sources are the addresses of the providers that the story speaks of: each costs a process with every command.
 	sources map[string]string
 }
@@ -27,22 +27,22 @@ type errRefused struct{ text string }
 
 func (e errRefused) Error() string { return e.text }
 
-func newTerraform(h *harness, st *story, dir string) (*terraform, error) {
+func newTerraform(f *fixture, st *story, dir string) (*terraform, error) {
 	c, err := startCloud(filepath.Join(dir, "cloud"))
 	if err != nil {
 		return nil, err
 	}
-	t := &terraform{house: h, cloud: c, dir: dir, sources: map[string]string{}}
+	t := &terraform{fixture: f, cloud: c, dir: dir, sources: map[string]string{}}
 	for _, name := range st.providers() {
-		t.sources[name] = h.sources[name]
+		t.sources[name] = f.sources[name]
 	}
 	return t, nil
 }
 
 func (t *terraform) run(ctx context.Context, args ...string) (stdout []byte, err error) {
-	cmd := exec.CommandContext(ctx, t.house.terraform, args...)
+	cmd := exec.CommandContext(ctx, t.fixture.terraform, args...)
 	cmd.Dir = t.dir
-	cmd.Env = append(os.Environ(), "TF_CLI_CONFIG_FILE="+t.house.terraformRC, "CHECKPOINT_DISABLE=1", "TF_IN_AUTOMATION=1", "TF_LOG=off",
+	cmd.Env = append(os.Environ(), "TF_CLI_CONFIG_FILE="+t.fixture.terraformRC, "CHECKPOINT_DISABLE=1", "TF_IN_AUTOMATION=1", "TF_LOG=off",
 		"TF_LOG_SDK=off", "TF_LOG_PROVIDER=off", "TF_CLI_ARGS=")
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
@@ -51,7 +51,7 @@ func (t *terraform) run(ctx context.Context, args ...string) (stdout []byte, err
 		return out.Bytes(), errRefused{unframed(errs.String() + "\n" + out.String())}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s %s: %w\n%s", filepath.Base(t.house.terraform), strings.Join(args, " "), err, errs.String())
+		return nil, fmt.Errorf("%s %s: %w\n%s", filepath.Base(t.fixture.terraform), strings.Join(args, " "), err, errs.String())
 	}
 	return out.Bytes(), nil
 }

@@ -3,10 +3,10 @@ package e2e
 import (
 	"fmt"
 	"math/rand/v2"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/hykube/hykube/tests/simcloud"
 )
 
 // deletionOrders is how many random orders are tried, beside the one of `helm uninstall`.
@@ -70,20 +70,14 @@ func TestDeletionConverges(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ns := "deletion-" + name
-			run := func(args ...string) string {
+			run := func(args ...string) {
 				t.Helper()
-				cmd := exec.Command(filepath.Join(shared.bin, "hykube"), append([]string{"kubectl"}, args...)...)
-				cmd.Env = append(cmd.Environ(), "KUBECONFIG="+shared.kubeconfig(), "NO_COLOR=1")
-				out, err := cmd.CombinedOutput()
-				if err != nil {
-					t.Fatalf("order %v: kubectl %s: %v\n%s", order, strings.Join(args, " "), err, out)
+				if _, err := shared.Kubectl(t.Context(), "", args...); err != nil {
+					t.Fatalf("order %v: %v", order, err)
 				}
-				return string(out)
 			}
 			run("create", "namespace", ns)
-			if err := shared.kubectl(strings.ReplaceAll(deletionSet, "PREFIX", ns), "apply", "-n", ns, "-f", "-"); err != nil {
-				t.Fatal(err)
-			}
+			kubectlWith(t, strings.ReplaceAll(deletionSet, "PREFIX", ns), "apply", "-n", ns, "-f", "-")
 			run("hykube", "apply", "--all", "--auto-approve", "-n", ns)
 			for _, object := range order {
 				if object == "namespace/NS" {
@@ -95,21 +89,12 @@ func TestDeletionConverges(t *testing.T) {
 			}
 			run("hykube", "destroy", "--all", "--auto-approve", "-n", ns)
 			run("wait", "--for=delete", "namespace/"+ns, "--timeout=60s")
-			made, destroyed := cloudCalls(t, ns, "create"), cloudCalls(t, ns, "delete")
-			if made != "3" || destroyed != "3" {
-				t.Errorf("order %v: %s creates and %s deletes, want 3 of each", order, made, destroyed)
+			for _, op := range []string{"create", "delete"} {
+				n, err := cloud.CountCalls(t.Context(), simcloud.Filter{Name: ns + "-*", Op: op, Effect: true})
+				if err != nil || n != 3 {
+					t.Errorf("order %v: %d calls to %s, %v; want 3", order, n, op, err)
+				}
 			}
 		})
 	}
-}
-
-func cloudCalls(t *testing.T, prefix, op string) string {
-	t.Helper()
-	cmd := exec.Command(filepath.Join(shared.bin, "simcloud"), "calls", "--name", prefix+"-*", "--op", op, "--effect", "--count")
-	cmd.Env = append(cmd.Environ(), "SIMCLOUD_ADDRESS="+shared.cloudAddress)
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strings.TrimSpace(string(out))
 }

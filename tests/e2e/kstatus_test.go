@@ -7,6 +7,8 @@ import (
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"github.com/rogpeppe/go-internal/testscript"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/hykube/hykube/tests/harness"
 )
 
 // judgedWithin is how soon tools that wait have to see what became of an object.
@@ -18,7 +20,7 @@ func kstatus(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 || len(args) > 3 {
 		ts.Fatalf("usage: kstatus STATUS KIND/NAME [REASON]")
 	}
-	ts.Check(poll(judgedWithin, func() error {
+	ts.Check(harness.Within(judgedWithin, func() error {
 		if err := ts.Exec("hykube", "kubectl", "get", args[1], "-o", "json"); err != nil {
 			return err
 		}

@@ -4,11 +4,12 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/hykube/hykube/tests/simcloud"
 )
 
 // TestAppliesAtOnce starts two commands at the same instant, as two pipelines do. Both end well, and nothing is created twice.
@@ -21,33 +22,32 @@ func TestAppliesAtOnce(t *testing.T) {
 		first, second []string
 		// recorded is true when the file is recorded before.
 		recorded bool
-		creates  string
+		creates  int
 	}{
-		{"the same namespace", "all", []string{"--all"}, []string{"--all"}, true, "4"},
-		{"the same files", "files", []string{"-f", "FILE"}, []string{"-f", "FILE"}, false, "4"},
-		{"files and their namespace", "mixed", []string{"--all"}, []string{"-f", "FILE"}, true, "4"},
+		{"the same namespace", "all", []string{"--all"}, []string{"--all"}, true, 4},
+		{"the same files", "files", []string{"-f", "FILE"}, []string{"-f", "FILE"}, false, 4},
+		{"files and their namespace", "mixed", []string{"--all"}, []string{"-f", "FILE"}, true, 4},
 		{"targets that overlap", "targets", []string{"--target", "sim_network.a", "--target", "sim_network.b"},
-			[]string{"--target", "sim_network.b", "--target", "sim_subnet.front"}, true, "3"},
+			[]string{"--target", "sim_network.b", "--target", "sim_subnet.front"}, true, 3},
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
 			t.Parallel()
 			for round := range rounds {
 				name := fmt.Sprintf("race-%s-%d", tt.name, round)
-				shared.must(t, "create", "namespace", name)
+				kubectl(t, "create", "namespace", name)
 				file := filepath.Join(t.TempDir(), "race.yaml")
 				if err := os.WriteFile(file, []byte(strings.ReplaceAll(raced, "NAME", name)), 0o600); err != nil {
 					t.Fatal(err)
 				}
 				if tt.recorded {
-					shared.must(t, "apply", "-n", name, "-f", file)
+					kubectl(t, "apply", "-n", name, "-f", file)
 				}
 				var both sync.WaitGroup
 				for _, args := range [][]string{tt.first, tt.second} {
-					cmd := exec.CommandContext(t.Context(), filepath.Join(shared.bin, "kubectl-hykube"), "apply", "--auto-approve", "-n", name)
+					cmd := shared.Command(t.Context(), "kubectl-hykube", "apply", "--auto-approve", "-n", name)
 					for _, a := range args {
 						cmd.Args = append(cmd.Args, strings.ReplaceAll(a, "FILE", file))
 					}
-					cmd.Env = append(os.Environ(), "KUBECONFIG="+shared.kubeconfig(), "NO_COLOR=1")
 					var out bytes.Buffer
 					cmd.Stdout, cmd.Stderr = &out, &out
 					if err := cmd.Start(); err != nil {
@@ -60,8 +60,9 @@ func TestAppliesAtOnce(t *testing.T) {
 					})
 				}
 				both.Wait()
-				if n := strings.TrimSpace(shared.simcloud(t, "calls", "--name", name+"-*", "--op", "create", "--count")); n != tt.creates {
-					t.Errorf("round %d: %s creates, want %s", round, n, tt.creates)
+				n, err := cloud.CountCalls(t.Context(), simcloud.Filter{Name: name + "-*", Op: "create"})
+				if err != nil || n != tt.creates {
+					t.Errorf("round %d: %d creates, %v; want %d", round, n, err, tt.creates)
 				}
 			}
 		})

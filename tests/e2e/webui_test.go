@@ -2,12 +2,11 @@ package e2e
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/url"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -41,15 +40,9 @@ spec: {length: 32, special: false}
 func TestAppliedPlanInWebUI(t *testing.T) {
 	t.Parallel()
 	browser := webui.Open(t)
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	must(shared.kubectl("", "create", "namespace", "story-webui"))
-	must(shared.kubectl(estate, "hykube", "apply", "--auto-approve", "-f", "-"))
-	plan := strings.Fields(shared.ask(t, "get", "plans", "-n", "story-webui", "-o", "jsonpath={.items[0].metadata.name} {.items[0].metadata.uid}"))
+	kubectl(t, "create", "namespace", "story-webui")
+	kubectlWith(t, estate, "hykube", "apply", "--auto-approve", "-f", "-")
+	plan := strings.Fields(kubectl(t, "get", "plans", "-n", "story-webui", "-o", "jsonpath={.items[0].metadata.name} {.items[0].metadata.uid}"))
 	if len(plan) != 2 {
 		t.Fatalf("plan: %q, want a name and a uid", plan)
 	}
@@ -76,7 +69,7 @@ func TestAppliedPlanInWebUI(t *testing.T) {
 	// The run tells what it did, in words, and holds no secret.
 	text := browser.See(runs+"/"+applyRun+"/"+runID(t, applyRun)+"/timeline", pageLimit, "Completed",
 		"create sim_network.main", "create sim_subnet.front", "check the approval, order the steps", "record the outcome")
-	secret := shared.ask(t, "get", "--raw", "/apis/sim.hykube.io/v1/namespaces/story-webui/sim-passwords/db/state")
+	secret := kubectl(t, "get", "--raw", "/apis/sim.hykube.io/v1/namespaces/story-webui/sim-passwords/db/state")
 	if _, rest, ok := strings.Cut(secret, `"result":"`); !ok {
 		t.Fatalf("state of the password: %q", secret)
 	} else if result, _, _ := strings.Cut(rest, `"`); len(result) != 32 || strings.Contains(text, result) {
@@ -93,30 +86,18 @@ func runID(t *testing.T, workflow string) string {
 	var answer struct {
 		WorkflowExecutionInfo struct{ Execution struct{ RunID string } }
 	}
-	raw := shared.ask(t, "get", "--raw", "/temporal/api/v1/namespaces/hykube/workflows/"+workflow)
+	raw := kubectl(t, "get", "--raw", "/temporal/api/v1/namespaces/hykube/workflows/"+workflow)
 	if err := json.Unmarshal([]byte(raw), &answer); err != nil || answer.WorkflowExecutionInfo.Execution.RunID == "" {
 		t.Fatalf("run of %s: %v in %s", workflow, err, raw)
 	}
 	return answer.WorkflowExecutionInfo.Execution.RunID
 }
 
-// ask returns what kubectl prints.
-func (h *harness) ask(t *testing.T, args ...string) string {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), filepath.Join(h.bin, "hykube"), append([]string{"kubectl"}, args...)...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+h.kubeconfig())
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("kubectl %s: %v", strings.Join(args, " "), err)
-	}
-	return string(out)
-}
-
 // startUI runs `kubectl hykube ui` until the test ends. It returns the address that it serves and the one that lets in.
 func startUI(t *testing.T, args ...string) (address, enter string) {
 	t.Helper()
-	cmd := exec.Command(filepath.Join(shared.bin, "kubectl-hykube"), append([]string{"ui"}, args...)...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+shared.kubeconfig())
+	// The context of the test ends before its cleanups run, and would kill the command.
+	cmd := shared.Command(context.Background(), "kubectl-hykube", append([]string{"ui"}, args...)...)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -134,3 +134,13 @@ func TestReplaces(t *testing.T) {
 		t.Errorf("the module is %q, and these tests look for %q", mod.Module.Mod.Path, module)
 	}
 }
+
+// TestToolsAreFoundInOnePlace wants tests to ask tests/harness for a tool that a machine may lack: there a variable can require it.
+func TestToolsAreFoundInOnePlace(t *testing.T) {
+	t.Parallel()
+	for _, file := range list(t, "_test.go") {
+		if !strings.HasPrefix(file, "tests/repository/") && strings.Contains(read(t, file), "exec.LookPath(") {
+			t.Errorf("%s looks for a program: use tests/harness/machine", file)
+		}
+	}
+}

@@ -61,6 +61,7 @@ func TestForbiddenImports(t *testing.T) {
 		{"internal/template", slices.Concat(pure, clients, []string{module + "/internal"}), "a template knows no object"},
 		{"internal/ledger", slices.Concat(clients, []string{module + "/internal/provider"}), "the ledger knows no provider and no client"},
 		{"internal/cli", []string{"k8s.io/apiserver", "k8s.io/kubernetes", "go.temporal.io", "github.com/k3s-io/kine", module + "/internal/provider", module + "/internal/ledger"}, "the plugin talks to the API alone"},
+		{"tests/harness", []string{module + "/server", module + "/activities", "k8s.io/apiserver", "go.temporal.io"}, "whoever links the harness does not link the server"},
 		{"activities", []string{"k8s.io/client-go/kubernetes", "k8s.io/apiserver", "github.com/k3s-io/kine", "go.temporal.io/server"}, "how objects are stored is behind interfaces"},
 	}
 	for _, tt := range tests {

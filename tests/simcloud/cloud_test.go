@@ -7,29 +7,17 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/hykube/hykube/tests/harness"
 	"github.com/hykube/hykube/tests/simcloud"
 )
 
 // start serves a cloud for one test.
 func start(t *testing.T, c simcloud.Config) *simcloud.Client {
 	t.Helper()
-	r, err := simcloud.Start("127.0.0.1:0", c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	client := r.Client()
-	t.Cleanup(func() {
-		client.Close()
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		defer cancel()
-		if err := r.Stop(ctx); err != nil {
-			t.Errorf("stop: %v", err)
-		}
-	})
-	return client
+	return harness.NewCloud(t, c).Client
 }
 
 type fields = map[string]any

@@ -1,7 +1,6 @@
 package simprovider_test
 
 import (
-	"context"
 	"maps"
 	"os"
 	"path/filepath"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/schema"
+	"github.com/hykube/hykube/tests/harness"
 	"github.com/hykube/hykube/tests/simcloud"
 	"github.com/hykube/hykube/tests/simprovider"
 )
@@ -33,22 +33,10 @@ type vals = map[string]cty.Value
 
 func newWire(t *testing.T, config vals) *wire {
 	t.Helper()
-	r, err := simcloud.Start("127.0.0.1:0", simcloud.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := &wire{t: t, cloud: r.Client(), server: serverOf(t)}
-	t.Cleanup(func() {
-		w.cloud.Close()
-		// A connection that was dialled and never used counts as busy for five seconds.
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-		defer cancel()
-		if err := r.Stop(ctx); err != nil {
-			t.Errorf("stop cloud: %v", err)
-		}
-	})
+	cloud := harness.NewCloud(t, simcloud.Config{})
+	w := &wire{t: t, cloud: cloud.Client, server: serverOf(t)}
 	w.schema = schemaOf(t, w.server)
-	all := vals{"endpoint": cty.StringVal(r.Address)}
+	all := vals{"endpoint": cty.StringVal(cloud.Address)}
 	maps.Copy(all, config)
 	resp, err := w.server.ConfigureProvider(t.Context(), &tfprotov6.ConfigureProviderRequest{Config: encode(t, w.schema.Config.Block, object(w.schema.Config.Block, all))})
 	if err != nil {

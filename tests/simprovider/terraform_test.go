@@ -2,7 +2,6 @@ package simprovider_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -14,6 +13,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/hykube/hykube/tests/harness"
+	"github.com/hykube/hykube/tests/harness/machine"
 	"github.com/hykube/hykube/tests/simcloud"
 )
 
@@ -38,24 +40,12 @@ func build(t *testing.T) (dir string) {
 
 func newTerraform(t *testing.T, override string, config simcloud.Config) *terraform {
 	t.Helper()
-	r, err := simcloud.Start("127.0.0.1:0", config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tf := &terraform{t: t, cloud: r.Client(), dir: t.TempDir()}
-	t.Cleanup(func() {
-		tf.cloud.Close()
-		// A connection that was dialled and never used counts as busy for five seconds.
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-		defer cancel()
-		if err := r.Stop(ctx); err != nil {
-			t.Errorf("stop cloud: %v", err)
-		}
-	})
+	cloud := harness.NewCloud(t, config)
+	tf := &terraform{t: t, cloud: cloud.Client, dir: t.TempDir()}
 	rc := filepath.Join(t.TempDir(), "terraform.rc")
 	write(t, rc, fmt.Sprintf("provider_installation {\n  dev_overrides { \"hykube/sim\" = %q }\n  direct {}\n}\n", override))
 	tf.env = append(os.Environ(), "TF_CLI_CONFIG_FILE="+rc, "CHECKPOINT_DISABLE=1", "TF_IN_AUTOMATION=1", "TF_LOG=off",
-		"SIMCLOUD_ADDRESS="+r.Address, "SIMCLOUD_TOKEN="+config.Token)
+		"SIMCLOUD_ADDRESS="+cloud.Address, "SIMCLOUD_TOKEN="+config.Token)
 	return tf
 }
 
@@ -287,9 +277,7 @@ data "sim_images" "debian" { family = "debian" }
 
 // TestTerraform drives the provider as its users do. Each subtest has a cloud of its own.
 func TestTerraform(t *testing.T) {
-	if _, err := exec.LookPath("terraform"); err != nil {
-		t.Skip("terraform is not on this machine; TestProtocol drives the provider without it")
-	}
+	machine.Terraform.Need(t) // TestProtocol drives the provider without it
 	dir := build(t)
 	for name, story := range map[string]func(*testing.T, *terraform){
 		"journey": journey, "replace": replace, "partial": partial, "lost answer": lostAnswer, "patience": patience,

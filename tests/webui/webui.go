@@ -10,7 +10,6 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
-	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -20,6 +19,8 @@ import (
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+
+	"github.com/hykube/hykube/tests/harness/machine"
 )
 
 // Browser is one tab of a fresh browser profile, closed when its test ends.
@@ -31,16 +32,10 @@ type Browser struct {
 	messages []string // what pages logged as errors
 }
 
-// Open starts a browser. Without one the test is skipped, but not where CI=true: there it fails.
+// Open starts a browser. Without one the test is skipped, or fails where machine.Required lists it.
 func Open(t *testing.T) *Browser {
 	t.Helper()
-	path, err := find()
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatalf("%v; CI=true says that one must be here", err)
-		}
-		t.Skipf("%v; install chromium to run this test", err)
-	}
+	path := machine.Browser.Need(t)
 	options := []chromedp.ExecAllocatorOption{
 		chromedp.ExecPath(path),
 		chromedp.NoFirstRun,
@@ -63,7 +58,7 @@ func Open(t *testing.T) *Browser {
 		cancel()
 	})
 	b := &Browser{t: t, ctx: ctx}
-	err = chromedp.Listen(ctx, b.listen) // starts it
+	err := chromedp.Listen(ctx, b.listen) // starts it
 	if err == nil {
 		_, err = chromedp.Call(ctx, log.Enable, cdp.Empty{})
 	}
@@ -71,16 +66,6 @@ func Open(t *testing.T) *Browser {
 		t.Fatalf("start browser %q: %v", path, err)
 	}
 	return b
-}
-
-func find() (string, error) {
-	names := []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "headless-shell"}
-	for _, name := range names {
-		if path, err := exec.LookPath(name); err == nil {
-			return path, nil
-		}
-	}
-	return "", fmt.Errorf("no browser found: none of %s is in PATH", strings.Join(names, ", "))
 }
 
 func (b *Browser) listen(event any) {

@@ -1,0 +1,116 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// NewStory prepares a story: a namespace of its own, a kubeconfig that is set to it, and a kubectl that is the one inside hykube,
+// whatever the machine has.
+func (s *Server) NewStory(env *testscript.Env, namespace string) error {
+	tools := filepath.Join(env.WorkDir, ".bin")
+	if err := os.Mkdir(tools, 0o755); err != nil {
+		return err
+	}
+	script := fmt.Sprintf("#!/bin/sh\nexec %q kubectl \"$@\"\n", s.Path("hykube"))
+	if err := os.WriteFile(filepath.Join(tools, "kubectl"), []byte(script), 0o755); err != nil {
+		return err
+	}
+	kubeconfig := filepath.Join(env.WorkDir, "kubeconfig")
+	for key, value := range map[string]string{
+		"PATH": strings.Join([]string{tools, s.Bin, os.Getenv("PATH")}, ":"), "HOME": env.WorkDir, "NO_COLOR": "1",
+		"KUBECONFIG": kubeconfig, "NAMESPACE": namespace,
+	} {
+		env.Setenv(key, value)
+	}
+	config, err := clientcmd.LoadFromFile(s.Kubeconfig())
+	if err != nil {
+		return err
+	}
+	config.Contexts[config.CurrentContext].Namespace = namespace
+	if err := clientcmd.WriteToFile(*config, kubeconfig); err != nil {
+		return err
+	}
+	_, err = s.Kubectl(context.Background(), "", "create", "namespace", namespace)
+	return err
+}
+
+// StoryCommands are the commands that every story knows.
+func StoryCommands() map[string]func(ts *testscript.TestScript, neg bool, args []string) {
+	return map[string]func(ts *testscript.TestScript, neg bool, args []string){
+		"capture": capture, "env-in": envIn, "eventually": eventually, "exits": exits,
+	}
+}
+
+// eventually repeats a command until it succeeds (or, negated, fails), or a minute is over: eventually COMMAND [ARG...]
+func eventually(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) == 0 {
+		ts.Fatalf("usage: eventually COMMAND [ARG...]")
+	}
+	err := Within(waitLimit, func() error {
+		err := ts.Exec(args[0], args[1:]...)
+		switch {
+		case neg && err == nil:
+			return errors.New("it still succeeds")
+		case neg:
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		ts.Fatalf("%s: %v", strings.Join(args, " "), err)
+	}
+}
+
+// envIn replaces ${NAME} for the named variables in files: env-in NAMESPACE FILE...
+func envIn(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: env-in NAME FILE...")
+	}
+	for _, file := range args[1:] {
+		text := strings.ReplaceAll(ts.ReadFile(file), "$"+args[0], ts.Getenv(args[0]))
+		ts.Check(os.WriteFile(ts.MkAbs(file), []byte(text), 0o600))
+	}
+}
+
+// exits runs a command that must end with the given exit code: exits CODE CMD [ARG...]
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND [ARG...]")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		ee, ok := errors.AsType[*exec.ExitError](err)
+		if !ok {
+			ts.Fatalf("%s: %v", strings.Join(args[1:], " "), err)
+		}
+		got = ee.ExitCode()
+	}
+	if got != want {
+		ts.Fatalf("%s: exit code %d, want %d", strings.Join(args[1:], " "), got, want)
+	}
+}
+
+// capture keeps what the last command printed in a variable, of "plan.hykube.io/plan-x" only the name: capture NAME
+func capture(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: capture NAME")
+	}
+	text := strings.TrimSpace(ts.ReadFile("stdout"))
+	if text == "" || strings.ContainsAny(text, " \n") {
+		ts.Fatalf("capture %s: %q is not one word", args[0], text)
+	}
+	ts.Setenv(args[0], path.Base(text))
+}
