@@ -1,0 +1,141 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// event is an event of `go test -json`, see `go doc test2json`.
+type event struct {
+	Action, Package, ImportPath, Test, Output string
+}
+
+// report makes of events what `go test` prints without -json.
+type report struct {
+	out io.Writer
+	// err is the first error of out.
+	err      error
+	packages map[string]*pkg
+	// reasons count the skipped tests.
+	reasons map[string]int
+}
+
+// pkg is what the tests of a package printed so far.
+type pkg struct {
+	// own is what no test printed. tests are the outputs of tests that have neither passed nor been skipped, in the order of order.
+	own   strings.Builder
+	tests map[string]*strings.Builder
+	order []string
+}
+
+func newReport(out io.Writer) *report {
+	return &report{out: out, packages: map[string]*pkg{}, reasons: map[string]int{}}
+}
+
+func (r *report) print(text string) {
+	if _, err := io.WriteString(r.out, text); r.err == nil {
+		r.err = err
+	}
+}
+
+func (r *report) add(e event) {
+	if e.Action == "build-output" {
+		r.print(e.Output)
+		return
+	}
+	if e.Package == "" {
+		return
+	}
+	p := r.packages[e.Package]
+	if p == nil {
+		p = &pkg{tests: map[string]*strings.Builder{}}
+		r.packages[e.Package] = p
+	}
+	switch {
+	case e.Test != "":
+		r.addTest(p, e)
+	case e.Action == "output":
+		p.own.WriteString(e.Output)
+	case e.Action == "fail":
+		r.print(p.failures() + p.own.String())
+		delete(r.packages, e.Package)
+	case e.Action == "pass" || e.Action == "skip":
+		own := strings.TrimSuffix(p.own.String(), "\n")
+		r.print(own[strings.LastIndexByte(own, '\n')+1:] + "\n") // such as "ok  	a/b	0.012s"
+		delete(r.packages, e.Package)
+	}
+}
+
+func (r *report) addTest(p *pkg, e event) {
+	out := p.tests[e.Test]
+	if out == nil {
+		out = &strings.Builder{}
+		p.tests[e.Test] = out
+		p.order = append(p.order, e.Test)
+	}
+	switch e.Action {
+	case "output":
+		switch text := out.String(); {
+		case strings.HasPrefix(e.Output, "=== "):
+		case strings.HasPrefix(strings.TrimSpace(e.Output), "--- FAIL: "):
+			out.Reset()
+			out.WriteString(e.Output + text)
+		default:
+			out.WriteString(e.Output)
+		}
+	case "skip":
+		r.reasons[reason(out.String())]++
+		out.Reset()
+	case "pass":
+		out.Reset()
+	}
+}
+
+// failures are the outputs of the tests that failed, or did not end.
+func (p *pkg) failures() string {
+	var all strings.Builder
+	for _, name := range p.order {
+		all.WriteString(p.tests[name].String())
+	}
+	return all.String()
+}
+
+var logged = regexp.MustCompile(`(?m)^\s+\S+\.go:\d+: (.+)$`)
+
+// reason is the last message of a test, of which the first line counts.
+func reason(output string) string {
+	found := logged.FindAllStringSubmatch(output, -1)
+	if len(found) == 0 {
+		return "no reason given"
+	}
+	return found[len(found)-1][1]
+}
+
+// close prints the output of packages that did not end, and the line about skipped tests.
+func (r *report) close() {
+	for _, name := range slices.Sorted(maps.Keys(r.packages)) {
+		r.print(r.packages[name].failures() + r.packages[name].own.String())
+	}
+	r.print(r.skipped() + "\n")
+}
+
+func (r *report) skipped() string {
+	total := 0
+	var parts []string
+	reasons := slices.SortedFunc(maps.Keys(r.reasons), func(a, b string) int {
+		return cmp.Or(cmp.Compare(r.reasons[b], r.reasons[a]), cmp.Compare(a, b))
+	})
+	for _, why := range reasons {
+		total += r.reasons[why]
+		parts = append(parts, fmt.Sprintf("%d × %s", r.reasons[why], why))
+	}
+	if total == 0 {
+		return "No test was skipped."
+	}
+	return fmt.Sprintf("Skipped tests: %d. Reasons: %s.", total, strings.Join(parts, "; "))
+}
