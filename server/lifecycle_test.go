@@ -153,20 +153,6 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-func TestUnwritableDataDir(t *testing.T) {
-	if os.Geteuid() == 0 {
-		t.Skip("root may write everywhere")
-	}
-	dir := t.TempDir()
-	if err := os.Chmod(dir, 0o500); err != nil {
-		t.Fatal(err)
-	}
-	c := server.Config{DataDir: dir, BindAddress: net.IPv4(127, 0, 0, 1)}
-	if _, err := c.Complete(t.Context()); err == nil || !strings.Contains(err.Error(), "permission denied; make it writable") {
-		t.Errorf("got %v", err)
-	}
-}
-
 func TestBadOptions(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*server.Options)

@@ -64,7 +64,7 @@ func (b *bench) start(ctx context.Context) (time.Duration, error) {
 }
 
 func (b *bench) close() error {
-	return errors.Join(b.Stop(), b.cloud.Stop(), os.RemoveAll(b.Dir))
+	return errors.Join(b.Remove(), b.cloud.Stop())
 }
 
 // prepare installs the provider, so that the measurements find a warm server.

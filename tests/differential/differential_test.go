@@ -37,19 +37,19 @@ func TestMain(m *testing.M) {
 	if terraform == "" {
 		os.Exit(m.Run()) // the tests say that they did not run
 	}
-	h, err := newFixture(terraform)
+	f, err := newFixture(terraform)
 	code := 1
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "differential:", err)
 	} else {
-		shared = h
+		shared = f
 		if err := flag.Set("test.parallel", strconv.Itoa(max(atOnce, runtime.GOMAXPROCS(0)))); err != nil {
 			fmt.Fprintln(os.Stderr, "differential:", err)
 		}
 		code = m.Run()
 	}
-	if h != nil {
-		if err := h.close(); err != nil {
+	if f != nil {
+		if err := f.Remove(); err != nil {
 			fmt.Fprintln(os.Stderr, "differential:", err)
 			code = 1
 		}

@@ -2,7 +2,6 @@ package differential
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -163,12 +162,4 @@ func (f *fixture) plural(ctx context.Context, provider, kind string) (string, er
 		return p, nil
 	}
 	return "", fmt.Errorf("provider %s has no kind %q", provider, kind)
-}
-
-func (f *fixture) close() error {
-	err := f.Stop()
-	if os.Getenv("HYKUBE_DIFFERENTIAL_KEEP") == "" {
-		err = errors.Join(err, os.RemoveAll(f.Dir))
-	}
-	return err
 }

@@ -60,13 +60,10 @@ func tokens() string { return filepath.Join(shared.Dir, "tokens.csv") }
 func stop() error {
 	var err error
 	if shared != nil {
-		err = shared.Stop()
+		err = shared.Remove()
 	}
 	if cloud != nil {
 		err = errors.Join(err, cloud.Stop())
-	}
-	if shared != nil && os.Getenv("HYKUBE_E2E_KEEP") == "" {
-		err = errors.Join(err, os.RemoveAll(shared.Dir))
 	}
 	return err
 }

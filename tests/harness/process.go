@@ -54,6 +54,7 @@ var errEnded = errors.New("the process is gone")
 func (p *process) stop(limit time.Duration) error {
 	name := filepath.Base(p.Path)
 	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
+		<-p.done // a process that has ended takes no signal
 		return fmt.Errorf("stop %s: %w", name, errors.Join(err, p.ended))
 	}
 	select {

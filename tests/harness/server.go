@@ -155,6 +155,16 @@ func (s *Server) Kill() {
 	}
 }
 
+// Remove stops the server and removes its directory. Where HYKUBE_TEST_KEEP is set, the directory stays, to be looked at.
+func (s *Server) Remove() error {
+	err := s.Stop()
+	if os.Getenv("HYKUBE_TEST_KEEP") != "" {
+		fmt.Fprintln(os.Stderr, "HYKUBE_TEST_KEEP keeps", s.Dir)
+		return err
+	}
+	return errors.Join(err, os.RemoveAll(s.Dir))
+}
+
 // Pid is the process ID of the server.
 func (s *Server) Pid() int { return s.process.Process.Pid }
 
