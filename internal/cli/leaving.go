@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/condition"
 )
 
 // partialList asks for the metadata of objects alone: the values of Secrets are nobody's business here.
@@ -50,7 +51,7 @@ func (s *session) leaving(ctx context.Context, namespace string) []string {
 
 // inUse is the message of the condition InUse of an object.
 func inUse(u *unstructured.Unstructured) string {
-	message, _ := conditionOf(u, v1alpha1.ConditionInUse)["message"].(string)
+	message, _ := condition.Find(u, v1alpha1.ConditionInUse)["message"].(string)
 	return message
 }
 

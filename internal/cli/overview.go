@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/condition"
 	"github.com/hykube/hykube/internal/diff"
 )
 
@@ -44,7 +45,7 @@ func (o *statusOptions) overview(ctx context.Context) error {
 			reason = v1alpha1.ReasonDeleting
 		}
 		reasons[reason]++
-		switch c := conditionOf(u, v1alpha1.ConditionDrifted); {
+		switch c := condition.Find(u, v1alpha1.ConditionDrifted); {
 		case !good && !waits[reason]:
 			attention = append(attention, fmt.Sprintf("%s/%s: %s: %s", k.kind, u.GetName(), reason, flat(message)))
 		case c["status"] == string(metav1.ConditionTrue):
@@ -129,7 +130,7 @@ func reasonWords(reason string) string {
 
 // readiness is the reason and the message of an object's condition Ready.
 func readiness(u *unstructured.Unstructured) (reason, message string, ok bool) {
-	c := conditionOf(u, v1alpha1.ConditionReady)
+	c := condition.Find(u, v1alpha1.ConditionReady)
 	reason, _ = c["reason"].(string)
 	message, _ = c["message"].(string)
 	ok = c["status"] == string(metav1.ConditionTrue)
@@ -138,17 +139,6 @@ func readiness(u *unstructured.Unstructured) (reason, message string, ok bool) {
 		return v1alpha1.ReasonAwaitingPlan, "", false
 	}
 	return reason, message, ok
-}
-
-// conditionOf finds a condition of an object; nil when it has none of that type.
-func conditionOf(u *unstructured.Unstructured, name string) map[string]any {
-	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
-	for _, c := range conditions {
-		if m, _ := c.(map[string]any); m["type"] == name {
-			return m
-		}
-	}
-	return nil
 }
 
 // flat is a text of several lines as one, safe to print.

@@ -8,14 +8,11 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/util/retry"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
@@ -164,19 +161,8 @@ func (c *Configs) installing(ctx context.Context, name string) bool {
 }
 
 func (c *Configs) status(ctx context.Context, cfg *v1alpha1.ProviderConfig, change func(*v1alpha1.ProviderConfigStatus)) error {
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		fresh := &v1alpha1.ProviderConfig{}
-		if err := c.Client.Get().Namespace(cfg.Namespace).Resource("providerconfigs").Name(cfg.Name).Do(ctx).Into(fresh); err != nil {
-			return err
-		}
-		before := fresh.DeepCopy()
-		if change(&fresh.Status); equality.Semantic.DeepEqual(before.Status, fresh.Status) {
-			return nil
-		}
-		return c.Client.Put().Namespace(cfg.Namespace).Resource("providerconfigs").Name(cfg.Name).SubResource("status").Body(fresh).Do(ctx).Error()
-	})
-	if apierrors.IsNotFound(err) {
+	return ignoreNotFound(loopback.Update(ctx, c.Client, "providerconfigs", cfg.Namespace, cfg.Name, "status", func(fresh *v1alpha1.ProviderConfig) error {
+		change(&fresh.Status)
 		return nil
-	}
-	return err
+	}))
 }

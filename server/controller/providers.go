@@ -14,14 +14,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/util/retry"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
@@ -29,6 +27,7 @@ import (
 	"github.com/hykube/hykube/internal/provider"
 	"github.com/hykube/hykube/internal/schema"
 	"github.com/hykube/hykube/server/kinds"
+	"github.com/hykube/hykube/server/loopback"
 )
 
 // settleLimit bounds how long a server that starts again waits for the kinds that it served before. A plugin that hangs is refused
@@ -276,17 +275,14 @@ func (p *Providers) remove(name string) {
 }
 
 func (p *Providers) status(ctx context.Context, obj *v1alpha1.Provider, change func(*v1alpha1.ProviderStatus)) error {
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		fresh := &v1alpha1.Provider{}
-		if err := p.Client.Get().Resource("providers").Name(obj.Name).Do(ctx).Into(fresh); err != nil {
-			return err
-		}
-		before := fresh.DeepCopy()
-		if change(&fresh.Status); equality.Semantic.DeepEqual(before.Status, fresh.Status) {
-			return nil
-		}
-		return p.Client.Put().Resource("providers").Name(obj.Name).SubResource("status").Body(fresh).Do(ctx).Error()
-	})
+	return ignoreNotFound(loopback.Update(ctx, p.Client, "providers", "", obj.Name, "status", func(fresh *v1alpha1.Provider) error {
+		change(&fresh.Status)
+		return nil
+	}))
+}
+
+// ignoreNotFound returns nil for an object that is gone.
+func ignoreNotFound(err error) error {
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

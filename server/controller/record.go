@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/client-go/util/retry"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/server/loopback"
 )
 
 // recordName is the name of the record of a plan. The beginning of the UID tells plans of one name apart.
@@ -82,35 +82,22 @@ func (p *Plans) writeRecord(ctx context.Context, obj *v1alpha1.Plan) error {
 		return err
 	}
 	err = p.Client.Post().Namespace(obj.Namespace).Resource("planrecords").Body(rec).Do(ctx).Error()
-	switch {
-	case !apierrors.IsAlreadyExists(err):
+	if !apierrors.IsAlreadyExists(err) {
 		return err
 	}
-	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		stored := &v1alpha1.PlanRecord{}
-		if err := p.Client.Get().Namespace(obj.Namespace).Resource("planrecords").Name(rec.Name).Do(ctx).Into(stored); err != nil {
-			return err
-		}
+	return loopback.Update(ctx, p.Client, "planrecords", obj.Namespace, rec.Name, "", func(stored *v1alpha1.PlanRecord) error {
 		rec.ObjectMeta = stored.ObjectMeta
-		return p.Client.Put().Namespace(obj.Namespace).Resource("planrecords").Name(rec.Name).Body(rec).Do(ctx).Error()
+		*stored = *rec
+		return nil
 	})
 }
 
 // releaseRecord takes the finalizer off a plan whose record is complete.
 func (p *Plans) releaseRecord(ctx context.Context, obj *v1alpha1.Plan) error {
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		fresh := &v1alpha1.Plan{}
-		if err := p.Client.Get().Namespace(obj.Namespace).Resource("plans").Name(obj.Name).Do(ctx).Into(fresh); err != nil {
-			return err
+	return ignoreNotFound(loopback.Update(ctx, p.Client, "plans", obj.Namespace, obj.Name, "", func(fresh *v1alpha1.Plan) error {
+		if fresh.UID == obj.UID {
+			fresh.Finalizers = slices.DeleteFunc(fresh.Finalizers, func(f string) bool { return f == v1alpha1.FinalizerRecord })
 		}
-		if fresh.UID != obj.UID || !slices.Contains(fresh.Finalizers, v1alpha1.FinalizerRecord) {
-			return nil
-		}
-		fresh.Finalizers = slices.DeleteFunc(fresh.Finalizers, func(f string) bool { return f == v1alpha1.FinalizerRecord })
-		return p.Client.Put().Namespace(obj.Namespace).Resource("plans").Name(obj.Name).Body(fresh).Do(ctx).Error()
-	})
-	if apierrors.IsNotFound(err) {
 		return nil
-	}
-	return err
+	}))
 }

@@ -3,9 +3,7 @@ package kinds
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
-	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
@@ -24,23 +22,32 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/condition"
 )
 
 // messageDeleted is what the Ready condition says of an object that waits for its infrastructure to be destroyed.
 const messageDeleted = "deleted; make a Plan to destroy the infrastructure and release the object"
 
-// beginning is the Ready condition of a new object: it is there from the first moment.
-func beginning(mode v1alpha1.Mode) map[string]any {
+// begin sets the Ready condition of a new object: it is there from the first moment.
+func begin(u *unstructured.Unstructured, mode v1alpha1.Mode) {
+	message := "recorded; make a Plan to apply it"
 	switch mode {
-	case v1alpha1.ModeData:
-		return readiness(metav1.ConditionFalse, v1alpha1.ReasonAwaitingPlan, "recorded; make a Plan to read it")
 	case v1alpha1.ModeEphemeral:
-		return readiness(metav1.ConditionTrue, v1alpha1.ReasonDeclared, "opened by the plans that need it, and never stored")
+		condition.Edit(u, func(c *[]metav1.Condition) {
+			condition.Ready(c, 0, v1alpha1.ReasonDeclared, "opened by the plans that need it, and never stored")
+		})
+		return
+	case v1alpha1.ModeData:
+		message = "recorded; make a Plan to read it"
 	case v1alpha1.ModeAction:
-		return readiness(metav1.ConditionFalse, v1alpha1.ReasonAwaitingPlan, "recorded; make a Plan to run it")
-	default:
-		return readiness(metav1.ConditionFalse, v1alpha1.ReasonAwaitingPlan, "recorded; make a Plan to apply it")
+		message = "recorded; make a Plan to run it"
 	}
+	notReady(u, v1alpha1.ReasonAwaitingPlan, message)
+}
+
+// notReady sets the condition Ready, and leaves the others.
+func notReady(u *unstructured.Unstructured, reason, message string) {
+	condition.Edit(u, func(c *[]metav1.Condition) { condition.Set(c, 0, v1alpha1.ConditionReady, false, reason, message) })
 }
 
 // messageChanged is what is said of an object whose Ready condition speaks of an earlier spec.
@@ -115,15 +122,9 @@ func (s strategy) PrepareForCreate(_ context.Context, obj runtime.Object) {
 	if s.kind.Mode == v1alpha1.ModeEphemeral {
 		observed = 1 // no plan has to look at it first
 	}
-	u.Object["status"] = map[string]any{"observedGeneration": observed, "conditions": []any{beginning(s.kind.Mode)}}
+	u.Object["status"] = map[string]any{"observedGeneration": observed}
+	begin(u, s.kind.Mode)
 	u.SetGeneration(1)
-}
-
-func readiness(status metav1.ConditionStatus, reason, message string) map[string]any {
-	return map[string]any{
-		"type": v1alpha1.ConditionReady, "status": string(status), "reason": reason, "message": message,
-		"lastTransitionTime": time.Now().UTC().Format(time.RFC3339),
-	}
 }
 
 // PrepareForUpdate keeps the status and counts the generation.
@@ -145,8 +146,7 @@ func (s strategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Object)
 
 // declareAgain makes the status of an ephemeral resource speak of its new spec, which nobody has to apply.
 func (strategy) declareAgain(u *unstructured.Unstructured) {
-	setCondition(u, beginning(v1alpha1.ModeEphemeral))
-	dropConditions(u, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled)
+	begin(u, v1alpha1.ModeEphemeral)
 	u.Object["status"].(map[string]any)["observedGeneration"] = u.GetGeneration()
 }
 
@@ -242,38 +242,9 @@ func validateFinalizers(ctx context.Context, n, o *unstructured.Unstructured) fi
 func (strategy) CheckGracefulDelete(_ context.Context, obj runtime.Object, _ *metav1.DeleteOptions) bool {
 	u, ok := obj.(*unstructured.Unstructured)
 	if ok && slices.Contains(u.GetFinalizers(), v1alpha1.FinalizerState) {
-		setCondition(u, readiness(metav1.ConditionFalse, v1alpha1.ReasonDeleting, messageDeleted))
+		notReady(u, v1alpha1.ReasonDeleting, messageDeleted)
 	}
 	return false
-}
-
-// setCondition replaces the condition of the same type.
-func setCondition(u *unstructured.Unstructured, c map[string]any) {
-	// What is replaced may be shared with another copy of the object, so it is not changed in place.
-	old, _ := u.Object["status"].(map[string]any)
-	status := maps.Clone(old)
-	if status == nil {
-		status = map[string]any{}
-	}
-	u.Object["status"] = status
-	list, _ := status["conditions"].([]any)
-	next := make([]any, 0, len(list)+1)
-	replaced := false
-	for _, item := range list {
-		old, _ := item.(map[string]any)
-		if old["type"] != c["type"] {
-			next = append(next, item)
-			continue
-		}
-		if old["status"] == c["status"] {
-			c["lastTransitionTime"] = old["lastTransitionTime"]
-		}
-		next, replaced = append(next, c), true
-	}
-	if !replaced {
-		next = append(next, c)
-	}
-	status["conditions"] = next
 }
 
 // attributes are what selectors can select by.

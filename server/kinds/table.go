@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/condition"
 )
 
 // table prints what a person wants to know of an object: is it there, what is it called at the provider, and what
@@ -38,7 +39,7 @@ func (t table) ConvertToTable(_ context.Context, obj, options runtime.Object) (*
 			return nil, fmt.Errorf("print %T: not an object of a provider's kind", obj)
 		}
 		status, _ := u.Object["status"].(map[string]any)
-		ready := condition(status, v1alpha1.ConditionReady)
+		ready := condition.Find(u, v1alpha1.ConditionReady)
 		if observed, _, _ := unstructured.NestedInt64(status, "observedGeneration"); observed != u.GetGeneration() && (ready["status"] == "True" || ready["reason"] == v1alpha1.ReasonAwaitingApproval) {
 			// The condition is about an earlier spec; kstatus and kubectl wait look at it in the same way.
 			ready = map[string]any{"status": "False", "reason": v1alpha1.ReasonAwaitingPlan, "message": messageChanged(t.mode, status)}
@@ -72,17 +73,6 @@ func (t table) columns() []metav1.TableColumnDefinition {
 		metav1.TableColumnDefinition{Name: "Age", Type: "date", Description: metav1.ObjectMeta{}.SwaggerDoc()["creationTimestamp"]},
 		metav1.TableColumnDefinition{Name: "Message", Type: "string", Priority: 1, Description: "What happened, and what to do."},
 	)
-}
-
-// condition finds a condition; reading from the nil map of a missing one is fine.
-func condition(status map[string]any, name string) map[string]any {
-	list, _ := status["conditions"].([]any)
-	for _, item := range list {
-		if c, _ := item.(map[string]any); c["type"] == name {
-			return c
-		}
-	}
-	return nil
 }
 
 func identity(status map[string]any) string {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/condition"
 )
 
 // Messages of the Ready condition after a taint, and after it was taken away.
@@ -99,28 +99,9 @@ func (k *Kinds) taint(ctx context.Context, s *served, use *serving, name string,
 		if u.GetUID() != obj.GetUID() {
 			return nil, apierrors.NewConflict(s.GVR.GroupResource(), name, fmt.Errorf("it was deleted and made anew meanwhile"))
 		}
-		c := readiness(metav1.ConditionFalse, reason, message)
-		c["observedGeneration"] = u.GetGeneration()
-		dropConditions(u, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled)
-		setCondition(u, c)
+		condition.Edit(u, func(c *[]metav1.Condition) { condition.Waiting(c, u.GetGeneration(), reason, message) })
 		return u, nil
 	})
 	out, _, err := use.status.Update(ctx, name, update, nil, nil, false, &metav1.UpdateOptions{})
 	return out, err
-}
-
-// dropConditions removes the conditions of the types. The object is the caller's own.
-func dropConditions(u *unstructured.Unstructured, types ...string) {
-	status, _ := u.Object["status"].(map[string]any)
-	list, _ := status["conditions"].([]any)
-	var next []any
-	for _, item := range list {
-		c, _ := item.(map[string]any)
-		if name, _ := c["type"].(string); !slices.Contains(types, name) {
-			next = append(next, item)
-		}
-	}
-	if status != nil {
-		status["conditions"] = next
-	}
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/condition"
 	"github.com/hykube/hykube/server/deletion"
 )
 
@@ -34,22 +35,21 @@ const (
 
 // undeletedReady are the Ready conditions of objects whose deletion was taken back.
 var undeletedReady = map[Undeleted]struct {
-	status          metav1.ConditionStatus
 	reason, message string
 }{
-	UndeletedUnplanned: {metav1.ConditionFalse, v1alpha1.ReasonUndeleted, "%s took the deletion back; make a Plan to see whether the infrastructure is as it should be"},
-	UndeletedApplied:   {metav1.ConditionTrue, v1alpha1.ReasonApplied, "%s took the deletion back; the infrastructure is what the spec asks for, as far as is recorded"},
-	UndeletedUnknown:   {metav1.ConditionFalse, v1alpha1.ReasonCreateUnknown, "%s took the deletion back; a create was begun and its outcome is unknown: look for it, and name it in lifecycle.import if it exists"},
+	UndeletedUnplanned: {v1alpha1.ReasonUndeleted, "%s took the deletion back; make a Plan to see whether the infrastructure is as it should be"},
+	UndeletedApplied:   {v1alpha1.ReasonApplied, "%s took the deletion back; the infrastructure is what the spec asks for, as far as is recorded"},
+	UndeletedUnknown:   {v1alpha1.ReasonCreateUnknown, "%s took the deletion back; a create was begun and its outcome is unknown: look for it, and name it in lifecycle.import if it exists"},
 }
 
 // undeleted writes into an object that its deletion was taken back, in the generation that is written next.
 func undeleted(u *unstructured.Unstructured, how Undeleted, who string) {
 	r := undeletedReady[how]
-	setCondition(u, readiness(r.status, r.reason, fmt.Sprintf(r.message, who)))
 	if how != UndeletedApplied {
+		notReady(u, r.reason, fmt.Sprintf(r.message, who))
 		return
 	}
-	dropConditions(u, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled)
+	condition.Edit(u, func(c *[]metav1.Condition) { condition.Ready(c, 0, r.reason, fmt.Sprintf(r.message, who)) })
 	status := u.Object["status"].(map[string]any)
 	status["observedGeneration"], status["appliedGeneration"] = u.GetGeneration()+1, u.GetGeneration()+1
 }
@@ -130,7 +130,7 @@ func (k *Kinds) takeBack(ctx context.Context, s *served, use *serving, obj *unst
 	}
 	mark := func() error {
 		return deletion.Redo(ctx, store, obj.GetName(), obj.GetUID(), func(existing runtime.Object) {
-			setCondition(existing.(*unstructured.Unstructured), readiness(metav1.ConditionFalse, v1alpha1.ReasonDeleting, messageDeleted))
+			notReady(existing.(*unstructured.Unstructured), v1alpha1.ReasonDeleting, messageDeleted)
 		})
 	}
 	err := k.config.Undelete(ctx, obj, s.Kind, clear, mark)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -21,6 +22,7 @@ import (
 	"github.com/hykube/hykube/activities"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
+	"github.com/hykube/hykube/internal/condition"
 	"github.com/hykube/hykube/server/storage"
 )
 
@@ -68,17 +70,35 @@ func (p *Plans) Approve(ctx context.Context, namespace, name string, uid types.U
 }
 
 func (p *Plans) update(ctx context.Context, namespace, name string, uid types.UID, subresource string, change func(*v1alpha1.PlanStatus)) error {
-	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		plan, err := p.Get(ctx, namespace, name, uid)
-		if err != nil {
-			return err
-		}
-		change(&plan.Status)
-		err = p.Client.Put().Namespace(namespace).Resource("plans").Name(name).SubResource(subresource).Body(plan).Do(ctx).Error()
-		if apierrors.IsNotFound(err) {
+	err := Update(ctx, p.Client, "plans", namespace, name, subresource, func(plan *v1alpha1.Plan) error {
+		if plan.UID != uid {
 			return activities.ErrGone
 		}
-		return err
+		change(&plan.Status)
+		return nil
+	})
+	if apierrors.IsNotFound(err) {
+		return activities.ErrGone
+	}
+	return err
+}
+
+// Update changes an object of hykube.io, or a subresource of it, and does so again when another writer was first. It writes nothing when
+// nothing changes.
+func Update[T any, P interface {
+	*T
+	runtime.Object
+}](ctx context.Context, client rest.Interface, resource, namespace, name, subresource string, change func(P) error) error {
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		obj := P(new(T))
+		if err := client.Get().Namespace(namespace).Resource(resource).Name(name).Do(ctx).Into(obj); err != nil {
+			return err
+		}
+		before := obj.DeepCopyObject()
+		if err := change(obj); err != nil || equality.Semantic.DeepEqual(before, runtime.Object(obj)) {
+			return err
+		}
+		return client.Put().Namespace(namespace).Resource(resource).Name(name).SubResource(subresource).Body(obj).Do(ctx).Error()
 	})
 }
 
@@ -131,7 +151,7 @@ func (c *Configs) Leaving(ctx context.Context, cfg *v1alpha1.ProviderConfig) (st
 // Terminating implements activities.Configs.
 func (c *Configs) Terminating(ctx context.Context, namespace string) (bool, error) {
 	ns, err := c.Stored.Get(ctx, resourceOfCore("namespaces"), "", namespace)
-	if ns != nil && hasCondition(ns, v1alpha1.ConditionUndeleting) {
+	if ns != nil && condition.IsTrue(ns, v1alpha1.ConditionUndeleting) {
 		return false, fmt.Errorf("the deletion of the namespace %q is being taken back", namespace)
 	}
 	return ns != nil && ns.GetDeletionTimestamp() != nil, err

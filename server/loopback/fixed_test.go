@@ -52,9 +52,11 @@ func TestUpdateStatus(t *testing.T) {
 		put    []error
 		get    error
 		uid    types.UID
+		same   bool
 		writes int
 		want   error
 	}{
+		"nothing to write":              {uid: "one", same: true},
 		"written":                       {put: []error{nil}, uid: "one", writes: 1},
 		"somebody else was first":       {put: []error{apierrors.NewConflict(plans, "p", nil), nil}, uid: "one", writes: 2},
 		"deleted":                       {get: apierrors.NewNotFound(plans, "p"), uid: "one", want: activities.ErrGone},
@@ -73,7 +75,12 @@ func TestUpdateStatus(t *testing.T) {
 				writes++
 				return newPlan(), test.put[min(writes, len(test.put))-1]
 			})
-			err := p.UpdateStatus(t.Context(), "team", "p", test.uid, func(*v1alpha1.PlanStatus) { changes++ })
+			err := p.UpdateStatus(t.Context(), "team", "p", test.uid, func(s *v1alpha1.PlanStatus) {
+				if !test.same {
+					s.Digest = "new"
+					changes++
+				}
+			})
 			if writes != test.writes || changes != test.writes {
 				t.Errorf("%d writes of %d changes, want %d", writes, changes, test.writes)
 			}

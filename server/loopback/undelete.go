@@ -12,6 +12,7 @@ import (
 	"k8s.io/apiserver/pkg/warning"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/condition"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/server/kinds"
 )
@@ -73,7 +74,7 @@ func (a *Answers) warnRefused(ctx context.Context, obj metav1.Object, k kinds.Ki
 	ctx, cancel := context.WithTimeout(ctx, referrersLimit)
 	defer cancel()
 	_ = a.referrers(ctx, obj, k, func(u *unstructured.Unstructured) { // the deletion is taken back, whether they are found or not
-		if conditionOf(u, v1alpha1.ConditionReady)["reason"] == v1alpha1.ReasonInvalid && len(names) < namedReferrers {
+		if condition.Find(u, v1alpha1.ConditionReady)["reason"] == v1alpha1.ReasonInvalid && len(names) < namedReferrers {
 			names = append(names, u.GetKind()+"/"+u.GetName())
 		}
 	})
@@ -88,22 +89,7 @@ func (a *Answers) warnRefused(ctx context.Context, obj metav1.Object, k kinds.Ki
 func asApplied(obj metav1.Object, rec *ledger.Instance) bool {
 	u, ok := obj.(*unstructured.Unstructured)
 	return ok && rec.Exists() && !rec.Tainted && len(rec.Deposed) == 0 && rec.Object.Generation == obj.GetGeneration()-1 &&
-		!hasCondition(u, v1alpha1.ConditionDrifted) && !hasCondition(u, v1alpha1.ConditionStalled)
-}
-
-func hasCondition(u *unstructured.Unstructured, kind string) bool {
-	return conditionOf(u, kind)["status"] == string(metav1.ConditionTrue)
-}
-
-// conditionOf is a condition of an object; nil when it has none of that type.
-func conditionOf(u *unstructured.Unstructured, kind string) map[string]any {
-	list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
-	for _, item := range list {
-		if c, _ := item.(map[string]any); c["type"] == kind {
-			return c
-		}
-	}
-	return nil
+		!condition.IsTrue(u, v1alpha1.ConditionDrifted) && !condition.IsTrue(u, v1alpha1.ConditionStalled)
 }
 
 // lostCreate says whether a create was begun and its outcome is unknown, and the plan that began it has ended.

@@ -190,18 +190,11 @@ func recordDecision(p *v1alpha1.Plan, itself bool) {
 	if !slices.Contains(p.Finalizers, v1alpha1.FinalizerRecord) {
 		p.Finalizers = append(p.Finalizers, v1alpha1.FinalizerRecord)
 	}
-	set := func(kind string, status metav1.ConditionStatus, reason, message string) {
-		meta.SetStatusCondition(&p.Status.Conditions, metav1.Condition{
-			Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: p.Generation, LastTransitionTime: *approval.At,
-		})
-	}
-	by := nameOf(approval.By)
+	c, g, by := &p.Status.Conditions, p.Generation, nameOf(approval.By)
 	if approval.Decision == v1alpha1.DecisionDiscarded {
 		message := fmt.Sprintf("Discarded by %s.", by)
-		set(v1alpha1.ConditionApproved, metav1.ConditionFalse, v1alpha1.ReasonDiscarded, message)
-		set(v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonDiscarded, message)
-		set(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonDiscarded, message)
-		meta.RemoveStatusCondition(&p.Status.Conditions, v1alpha1.ConditionReconciling)
+		condition.Set(c, g, v1alpha1.ConditionApproved, false, v1alpha1.ReasonDiscarded, message)
+		condition.Stalled(c, g, v1alpha1.ReasonDiscarded, message)
 		return
 	}
 	reason, message := v1alpha1.ReasonApproved, fmt.Sprintf("Approved by %s.", by)
@@ -211,10 +204,8 @@ func recordDecision(p *v1alpha1.Plan, itself bool) {
 	if itself {
 		reason, message = v1alpha1.ReasonAutomatic, fmt.Sprintf("Approved by its own policy, which %s set.", by)
 	}
-	set(v1alpha1.ConditionApproved, metav1.ConditionTrue, reason, message)
-	set(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonApproved, "Waiting to be applied.")
-	set(v1alpha1.ConditionReconciling, metav1.ConditionTrue, v1alpha1.ReasonApproved, "Waiting to be applied.")
-	meta.RemoveStatusCondition(&p.Status.Conditions, v1alpha1.ConditionStalled)
+	condition.Set(c, g, v1alpha1.ConditionApproved, true, reason, message)
+	condition.Reconciling(c, g, v1alpha1.ReasonApproved, "Waiting to be applied.")
 }
 
 func validateApproval(sent *v1alpha1.PlanApproval) field.ErrorList {
