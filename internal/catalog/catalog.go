@@ -93,19 +93,6 @@ func (c *Catalog) Names() []string {
 	return slices.Sorted(maps.Keys(c.entries))
 }
 
-// Types finds the schema of a managed resource type, whichever provider has it; nil when none does.
-func (c *Catalog) Types(terraformType string) *schema.Schema {
-	return c.Schema(v1alpha1.ModeManaged, terraformType)
-}
-
-// Providers lists the names of the providers that have a managed resource type, sorted.
-func (c *Catalog) Providers(terraformType string) []string {
-	return c.ProvidersOf(v1alpha1.ModeManaged, terraformType)
-}
-
-// TypeNames lists every managed resource type of every installed provider, sorted.
-func (c *Catalog) TypeNames() []string { return c.TypeNamesOf(v1alpha1.ModeManaged) }
-
 // Unconfigured returns a process of the provider that was not configured, for its functions.
 func (c *Catalog) Unconfigured(ctx context.Context, e Entry) (*provider.Lease, error) {
 	return c.pool.Unconfigured(ctx, e.Package)

@@ -30,19 +30,19 @@ func TestProvidersComeAndGo(t *testing.T) {
 	if diff := cmp.Diff([]string{"a", "b"}, c.Names()); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"x_one", "x_two"}, c.TypeNames()); diff != "" {
+	if diff := cmp.Diff([]string{"x_one", "x_two"}, c.TypeNamesOf(v1alpha1.ModeManaged)); diff != "" {
 		t.Errorf("types (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"a", "b"}, c.Providers("x_one")); diff != "" {
+	if diff := cmp.Diff([]string{"a", "b"}, c.ProvidersOf(v1alpha1.ModeManaged, "x_one")); diff != "" {
 		t.Errorf("providers of x_one (-want +got):\n%s", diff)
 	}
 	c.Remove("b")
 	c.Remove("never there")
-	if got := c.Types("x_two"); got != nil {
+	if got := c.Schema(v1alpha1.ModeManaged, "x_two"); got != nil {
 		t.Errorf("a type of a provider that is gone: %v", got)
 	}
-	if _, ok := c.Get("b"); ok || c.Types("x_one") == nil {
-		t.Errorf("b is there: %t; the other's x_one: %v", ok, c.Types("x_one"))
+	if _, ok := c.Get("b"); ok || c.Schema(v1alpha1.ModeManaged, "x_one") == nil {
+		t.Errorf("b is there: %t; the other's x_one: %v", ok, c.Schema(v1alpha1.ModeManaged, "x_one"))
 	}
 }
 
@@ -195,7 +195,7 @@ func TestTypesOfEveryMode(t *testing.T) {
 	if c.Schema(v1alpha1.ModeEphemeral, "x_thing") != nil || c.Schema("odd", "x_thing") != nil {
 		t.Error("a type is found under a mode that it does not have")
 	}
-	if c.Functions("a")["upper"] == nil || c.Functions("b") != nil || c.Functions("none") != nil {
+	if e, _ := c.Get("a"); e.Schema.Functions["upper"] == nil {
 		t.Error("functions are not those of the provider")
 	}
 	c.Remove("a")

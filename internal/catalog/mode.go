@@ -63,15 +63,6 @@ func (c *Catalog) TypeNamesOf(mode v1alpha1.Mode) []string {
 	return slices.Sorted(maps.Keys(c.types[orManaged(mode)]))
 }
 
-// Functions are the functions that an installed provider has, by name; none for a provider that is not installed.
-func (c *Catalog) Functions(provider string) map[string]*schema.Function {
-	e, ok := c.Get(provider)
-	if !ok || e.Schema == nil {
-		return nil
-	}
-	return e.Schema.Functions
-}
-
 // Meta evaluates the provider_meta of a ProviderConfig, which goes with every call about a resource: cty.NilVal when the
 // provider takes none, a null object when cfg, which may be nil, holds none.
 func (c *Catalog) Meta(e Entry, cfg *v1alpha1.ProviderConfig) (cty.Value, error) {

@@ -97,7 +97,7 @@ func TestReferenceAsks(t *testing.T) {
 	if asks(e.Own()) {
 		t.Error("a condition of something else is refused")
 	}
-	c, _ := ParseConfig(map[string]any{"tags": map[string]any{"${a_b.c.password}": "x"}}, &schema.Block{Attributes: []*schema.Attribute{{Name: "tags", Type: cty.Map(cty.String), Optional: true}}})
+	c, _ := parseConfig(map[string]any{"tags": map[string]any{"${a_b.c.password}": "x"}}, &schema.Block{Attributes: []*schema.Attribute{{Name: "tags", Type: cty.Map(cty.String), Optional: true}}})
 	if !asks(c.References()) {
 		t.Error("a key that is a secret is not refused")
 	}

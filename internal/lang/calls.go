@@ -4,7 +4,6 @@ import (
 	"github.com/hykube/hykube/internal/diag"
 
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -21,17 +20,6 @@ const (
 	corePrefix     = "core::"
 	providerPrefix = "provider::"
 )
-
-func mergeFunctions(all []Functions) Functions {
-	if len(all) == 1 {
-		return all[0]
-	}
-	out := Functions{}
-	for _, f := range all {
-		maps.Copy(out, f)
-	}
-	return out
-}
 
 // call notes the function that an expression calls, or reports that there is none.
 func (p *parser) call(c *hclsyntax.FunctionCallExpr, field string) {

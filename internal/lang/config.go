@@ -92,14 +92,9 @@ type ConfigOptions struct {
 	bare bool
 }
 
-// ParseConfig reads a spec: it parses the templates and reports what can be known without evaluating them, such as
+// Parse reads a spec: it parses the templates and reports what can be known without evaluating them, such as
 // unknown fields, wrong types, missing arguments and values that only the provider may set. The Config is never
 // nil; when there are errors it is good for References alone.
-func ParseConfig(spec map[string]any, block *schema.Block, fns ...Functions) (*Config, diag.Diagnostics) {
-	return ConfigOptions{Functions: mergeFunctions(fns)}.Parse(spec, block)
-}
-
-// Parse is ParseConfig with options.
 func (o ConfigOptions) Parse(spec map[string]any, block *schema.Block) (*Config, diag.Diagnostics) {
 	p := newParser(o)
 	if spec == nil {
@@ -123,7 +118,7 @@ func (o ConfigOptions) Parse(spec map[string]any, block *schema.Block) (*Config,
 }
 
 // CheckTypes reports what cannot fit the spec's schema whatever it will be, given the types of what is referred to. It is
-// ParseConfig's dry run with more knowledge, and repeats nothing that ParseConfig or CheckReferences said: with errors of
+// Parse's dry run with more knowledge, and repeats nothing that Parse or CheckReferences said: with errors of
 // theirs it says nothing.
 func (c *Config) CheckTypes(in Catalog) diag.Diagnostics {
 	if c.broken || len(c.refs) == 0 || diag.HasErrors(CheckReferences(c.refs, in.quiet())) {

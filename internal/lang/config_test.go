@@ -2,6 +2,7 @@ package lang
 
 import (
 	"encoding/json"
+	"maps"
 	"strings"
 	"testing"
 
@@ -103,7 +104,7 @@ func TestEvaluate(t *testing.T) {
 		"an integer beyond int64 keeps its digits in a dynamic": {`{"name":"x","any":123456789012345678901234567890}`, "any", cty.MustParseNumberVal("123456789012345678901234567890")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, diags := ParseConfig(spec(t, tc.spec), schematest.Machine())
+			c, diags := parseConfig(spec(t, tc.spec), schematest.Machine())
 			if len(diags) > 0 {
 				t.Fatalf("parse: %v", diags)
 			}
@@ -167,7 +168,7 @@ func TestParseConfigRefuses(t *testing.T) {
 		"a key that is no identifier is in brackets": {`{"name":"x","tags":{"a b":{}}}`, []string{`spec.tags: Incorrect value type: string`}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, diags := ParseConfig(spec(t, tc.spec), schematest.Machine())
+			c, diags := parseConfig(spec(t, tc.spec), schematest.Machine())
 			if c == nil {
 				t.Fatal("no Config")
 			}
@@ -197,7 +198,7 @@ func TestBlockCounts(t *testing.T) {
 		`{"rule":[{},{},{}]}`:     "Too many blocks",
 		`{"rule":"${sim_a.b.c}"}`: "",
 	} {
-		_, diags := ParseConfig(spec(t, js), b)
+		_, diags := parseConfig(spec(t, js), b)
 		got := ""
 		if len(diags) > 0 {
 			got = diags[0].Summary
@@ -218,7 +219,7 @@ func TestEvaluateErrors(t *testing.T) {
 		"null in a template of strings": {`{"name":"a-${sim_network.main.nothing}"}`, "spec.name, column 5", "Invalid template interpolation value", "null"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, diags := ParseConfig(spec(t, tc.spec), schematest.Machine())
+			c, diags := parseConfig(spec(t, tc.spec), schematest.Machine())
 			if diag.HasErrors(diags) {
 				t.Fatal(diags)
 			}
@@ -235,7 +236,7 @@ func TestEvaluateErrors(t *testing.T) {
 }
 
 func TestReferences(t *testing.T) {
-	c, diags := ParseConfig(spec(t, `{
+	c, diags := parseConfig(spec(t, `{
 		"name": "${sim_network.main.id}${sim_subnet[\"a.b\"].cidr}",
 		"tags": {"x": "${sim_network.main}", "a b": "${sim_disk.d.parts[0].size}"},
 		"zones": ["${join(\",\", [for s in sim_network.other.zones : s])}"]
@@ -279,7 +280,7 @@ func TestCheckReferences(t *testing.T) {
 		`{"name":"${sim_network.main.ib}"}`:    `spec.name, column 3: A sim-network has no attribute "ib". Did you mean "id"?`,
 		`{"name":"${sim_network.main.owner}"}`: `spec.name, column 3: A sim-network has no attribute "owner". See kubectl explain sim-network.status.attributes.`,
 	} {
-		c, _ := ParseConfig(spec(t, js), schematest.Machine())
+		c, _ := parseConfig(spec(t, js), schematest.Machine())
 		got := ""
 		if diags := CheckReferences(c.References(), in); len(diags) > 0 {
 			got = diags[0].Attribute + ": " + diags[0].Detail
@@ -293,7 +294,7 @@ func TestCheckReferences(t *testing.T) {
 func TestDeprecationWarnings(t *testing.T) {
 	a := schematest.Optional("old", cty.String)
 	a.Deprecated, a.Description = true, "Use new instead."
-	c, diags := ParseConfig(map[string]any{"old": "x"}, schematest.Block(a))
+	c, diags := parseConfig(map[string]any{"old": "x"}, schematest.Block(a))
 	if len(diags) != 1 || diag.HasErrors(diags) || !strings.Contains(diags[0].Detail, "Use new instead.") {
 		t.Errorf("got %+v", diags)
 	}
@@ -322,4 +323,13 @@ func TestAddress(t *testing.T) {
 	if got := (Address{Type: "sim_a", Name: "x.y"}).Expression(); got != `sim_a["x.y"]` {
 		t.Error(got)
 	}
+}
+
+// parseConfig reads a spec that may call the functions of providers.
+func parseConfig(spec map[string]any, block *schema.Block, fns ...Functions) (*Config, diag.Diagnostics) {
+	all := Functions{}
+	for _, f := range fns {
+		maps.Copy(all, f)
+	}
+	return ConfigOptions{Functions: all}.Parse(spec, block)
 }

@@ -81,7 +81,7 @@ func TestHostileExpressions(t *testing.T) {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			start := time.Now()
-			_, diags := ParseConfig(map[string]any{"v": "${" + expr + "}"}, schematest.Block(schematest.Optional("v", cty.DynamicPseudoType)))
+			_, diags := parseConfig(map[string]any{"v": "${" + expr + "}"}, schematest.Block(schematest.Optional("v", cty.DynamicPseudoType)))
 			took := time.Since(start)
 			runtime.ReadMemStats(&after)
 			if !diag.HasErrors(diags) && !harmless[name] {
@@ -120,7 +120,7 @@ func TestLargeSpecsAreAccepted(t *testing.T) {
 		"a large document":         `jsondecode(jsonencode([for i in range(1000) : {a = i, b = ["x", "y"]}]))`,
 		"a text with replacements": `replace(join("", [for i in range(1000) : "some words and more "]), "/[aeiou]/", "_")`,
 	} {
-		_, diags := ParseConfig(map[string]any{"v": "${" + expr + "}"}, schematest.Block(schematest.Optional("v", cty.DynamicPseudoType)))
+		_, diags := parseConfig(map[string]any{"v": "${" + expr + "}"}, schematest.Block(schematest.Optional("v", cty.DynamicPseudoType)))
 		if len(diags) > 0 {
 			t.Errorf("%s: %+v", name, diags)
 		}

@@ -10,7 +10,7 @@ import (
 
 func TestEscapeTemplate(t *testing.T) {
 	for _, text := range []string{"", "plain", "${a.b.c}", "%{ if x }", "$${", "a$", "$$$${x}%%{"} {
-		c, diags := ParseConfig(map[string]any{"a": EscapeTemplate(text)}, schematest.Block(schematest.Optional("a", cty.String)))
+		c, diags := parseConfig(map[string]any{"a": EscapeTemplate(text)}, schematest.Block(schematest.Optional("a", cty.String)))
 		if len(diags) > 0 {
 			t.Fatalf("%q: %v", text, diags)
 		}

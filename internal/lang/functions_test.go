@@ -67,7 +67,7 @@ func TestFunctions(t *testing.T) {
 		`jsonencode({b = [1, null], a = "<"})`:    schematest.Str(`{"a":"\u003c","b":[1,null]}`),
 		`length(sim_network.main.name) > 0`:       cty.UnknownVal(cty.Bool),
 	} {
-		c, diags := ParseConfig(map[string]any{"v": "${" + expr + "}"}, schematest.Block(schematest.Optional("v", cty.DynamicPseudoType)))
+		c, diags := parseConfig(map[string]any{"v": "${" + expr + "}"}, schematest.Block(schematest.Optional("v", cty.DynamicPseudoType)))
 		if len(diags) > 0 {
 			t.Errorf("%s: %v", expr, diags)
 			continue
@@ -86,7 +86,7 @@ func TestFunctions(t *testing.T) {
 		`length(1)`, `coalesce()`, `coalesce("", null)`, `sum([null])`, `replace("a", "/(/", "")`, `file("/etc/passwd")`, `bcrypt("a", "b")`,
 		`formatlist("%99999d", [1])`,
 	} {
-		_, diags := ParseConfig(map[string]any{"v": "${" + expr + "}"}, schematest.Block(schematest.Optional("v", cty.DynamicPseudoType)))
+		_, diags := parseConfig(map[string]any{"v": "${" + expr + "}"}, schematest.Block(schematest.Optional("v", cty.DynamicPseudoType)))
 		if !diag.HasErrors(diags) {
 			t.Errorf("%s is accepted", expr)
 		}
@@ -102,7 +102,7 @@ func TestGoValues(t *testing.T) {
 		{1, schematest.Num(1)}, {int32(2), schematest.Num(2)}, {int64(3), schematest.Num(3)}, {uint64(math.MaxUint64), cty.NumberUIntVal(math.MaxUint64)},
 		{0.1, cty.MustParseNumberVal("0.1")}, {true, cty.True}, {nil, cty.NullVal(cty.DynamicPseudoType)}, {[]any{}, cty.EmptyTupleVal},
 	} {
-		c, diags := ParseConfig(map[string]any{"v": tc.in}, schematest.Block(schematest.Optional("v", cty.DynamicPseudoType)))
+		c, diags := parseConfig(map[string]any{"v": tc.in}, schematest.Block(schematest.Optional("v", cty.DynamicPseudoType)))
 		if len(diags) > 0 {
 			t.Errorf("%v: %v", tc.in, diags)
 			continue
@@ -111,7 +111,7 @@ func TestGoValues(t *testing.T) {
 		schematest.Same(t, v.GetAttr("v"), tc.want)
 	}
 	for _, bad := range []any{math.NaN(), math.Inf(1), struct{}{}, []string{"a"}} {
-		if _, diags := ParseConfig(map[string]any{"v": bad}, schematest.Block(schematest.Optional("v", cty.DynamicPseudoType))); !diag.HasErrors(diags) {
+		if _, diags := parseConfig(map[string]any{"v": bad}, schematest.Block(schematest.Optional("v", cty.DynamicPseudoType))); !diag.HasErrors(diags) {
 			t.Errorf("%v is accepted", bad)
 		}
 	}

@@ -43,7 +43,7 @@ func FuzzConfig(f *testing.F) {
 		if d.Decode(&in) != nil {
 			return
 		}
-		c, diags := ParseConfig(in, b)
+		c, diags := parseConfig(in, b)
 		complete(t, diags, "spec", js)
 		if diag.HasErrors(diags) {
 			return
@@ -157,14 +157,14 @@ func BenchmarkParseConfig(b *testing.B) {
 	in, schema := spec(b, benchmarkSpec), schematest.Machine()
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, diags := ParseConfig(in, schema); len(diags) > 0 {
+		if _, diags := parseConfig(in, schema); len(diags) > 0 {
 			b.Fatal(diags)
 		}
 	}
 }
 
 func BenchmarkEvaluate(b *testing.B) {
-	c, _ := ParseConfig(spec(b, benchmarkSpec), schematest.Machine())
+	c, _ := parseConfig(spec(b, benchmarkSpec), schematest.Machine())
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, diags := c.Evaluate(scope); len(diags) > 0 {

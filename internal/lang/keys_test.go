@@ -26,7 +26,7 @@ func TestMapKeysAreTemplates(t *testing.T) {
 		"sensitive": {"${sim_network.main.name}", cty.StringVal("a").Mark(Sensitive), cty.MapVal(map[string]cty.Value{"a": cty.StringVal("x")}).Mark(Sensitive), ""},
 		"no string": {"${sim_network.main.name}", cty.EmptyTupleVal, cty.NilVal, "Invalid map key"},
 	} {
-		c, diags := ParseConfig(map[string]any{"tags": map[string]any{tc.key: "x"}}, block)
+		c, diags := parseConfig(map[string]any{"tags": map[string]any{tc.key: "x"}}, block)
 		if diag.HasErrors(diags) {
 			t.Errorf("%s: %v", name, diags)
 			continue
@@ -42,7 +42,7 @@ func TestMapKeysAreTemplates(t *testing.T) {
 			t.Errorf("%s: got %#v %v, want %#v", name, got, diags, tc.want)
 		}
 	}
-	c, _ := ParseConfig(map[string]any{"tags": map[string]any{"a": "1", "${sim_network.main.name}": "2"}}, block)
+	c, _ := parseConfig(map[string]any{"tags": map[string]any{"a": "1", "${sim_network.main.name}": "2"}}, block)
 	if _, diags := c.Evaluate(func(Address) (cty.Value, bool) {
 		return cty.ObjectVal(map[string]cty.Value{"name": cty.StringVal("a")}), true
 	}); len(diags) == 0 || diags[0].Attribute != "spec.tags" {

@@ -133,7 +133,7 @@ func TestReferencesThatAreNone(t *testing.T) {
 
 func TestProviderFunctions(t *testing.T) {
 	fns := Functions{"provider::sim::upper": stdlib.UpperFunc}
-	c, diags := ParseConfig(map[string]any{"name": "${provider::sim::upper(sim_network.main.id)}"}, schematest.Machine(), Functions{}, fns)
+	c, diags := parseConfig(map[string]any{"name": "${provider::sim::upper(sim_network.main.id)}"}, schematest.Machine(), Functions{}, fns)
 	if len(diags) > 0 {
 		t.Fatal(diags)
 	}
@@ -142,10 +142,10 @@ func TestProviderFunctions(t *testing.T) {
 		t.Fatal(diags)
 	}
 	schematest.Same(t, v.GetAttr("name"), schematest.Str("NET-1"))
-	if _, diags := ParseConfig(map[string]any{"name": "${provider::sim::upper()}"}, schematest.Machine(), fns); !diag.HasErrors(diags) {
+	if _, diags := parseConfig(map[string]any{"name": "${provider::sim::upper()}"}, schematest.Machine(), fns); !diag.HasErrors(diags) {
 		t.Error("a call without arguments is accepted")
 	}
-	if _, diags := ParseConfig(map[string]any{"name": "${provider::sim::upper(\"a\")}"}, schematest.Machine()); !diag.HasErrors(diags) || !strings.Contains(diags[0].Detail, "no provider with functions") {
+	if _, diags := parseConfig(map[string]any{"name": "${provider::sim::upper(\"a\")}"}, schematest.Machine()); !diag.HasErrors(diags) || !strings.Contains(diags[0].Detail, "no provider with functions") {
 		t.Errorf("got %+v", diags)
 	}
 }
@@ -239,7 +239,7 @@ func TestTypesAreCheckedBeforeValuesAreKnown(t *testing.T) {
 		`{"name":"${configmap.main.region[0]}"}`:                              "spec.name",
 		`{"name":"x","zones":"${configmap.main.region}"}`:                     "spec.zones",
 	} {
-		c, diags := ParseConfig(spec(t, js), schematest.Machine())
+		c, diags := parseConfig(spec(t, js), schematest.Machine())
 		if diag.HasErrors(diags) {
 			if want == "" || !strings.HasPrefix(diags[0].Attribute+": "+diags[0].Detail, want) {
 				t.Errorf("%s: %+v", js, diags)
@@ -280,7 +280,7 @@ func TestEphemeralValuesEndInWriteOnlyArguments(t *testing.T) {
 		`{"rule":"${ephemeral.sim_token.t.value == \"a\" ? [] : [{v = \"a\"}]}"}`:                    `spec.rule: only write-only arguments may use it`,
 	} {
 		// Told when it is written, and again when the values are there.
-		_, diags := ParseConfig(spec(t, js), b)
+		_, diags := parseConfig(spec(t, js), b)
 		at, what, _ := strings.Cut(want, ": ")
 		switch {
 		case want == "" && len(diags) == 0:
@@ -291,7 +291,7 @@ func TestEphemeralValuesEndInWriteOnlyArguments(t *testing.T) {
 			t.Errorf("%s: refused even in an ephemeral resource: %+v", js, diags)
 		}
 		// A scope that marks values that no mode tells of.
-		c, _ := ParseConfig(spec(t, strings.ReplaceAll(js, "ephemeral.sim_token", "sim_token")), b)
+		c, _ := parseConfig(spec(t, strings.ReplaceAll(js, "ephemeral.sim_token", "sim_token")), b)
 		_, diags = c.Evaluate(func(Address) (cty.Value, bool) {
 			return schematest.Obj("value", schematest.Str("t0ken").Mark(Ephemeral)), true
 		})
@@ -337,7 +337,7 @@ func TestErrorsKeepSecrets(t *testing.T) {
 		`{"name":"${{for k, v in jsondecode(secret.db.json) : k => v}.s3cre}"}`,
 		`{"name":"${jsondecode(secret.db.list)[7]}"}`,
 	} {
-		c, diags := ParseConfig(spec(t, js), schematest.Machine())
+		c, diags := parseConfig(spec(t, js), schematest.Machine())
 		if diag.HasErrors(diags) {
 			t.Errorf("%s: %+v", js, diags)
 			continue

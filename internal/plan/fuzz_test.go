@@ -45,7 +45,7 @@ func FuzzFirstPlan(f *testing.F) {
 		if d.Decode(&in) != nil {
 			return
 		}
-		c, diags := lang.ParseConfig(in, b)
+		c, diags := lang.ConfigOptions{}.Parse(in, b)
 		if diag.HasErrors(diags) {
 			return
 		}
