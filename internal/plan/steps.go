@@ -71,90 +71,122 @@ func (c *Planned) createsFirst() bool {
 // and references.
 // https://github.com/hashicorp/terraform/blob/main/docs/destroying.md
 func Steps(changes []Planned) []Step {
-	var s sequence
-	destroy, apply := make([]int, len(changes)), make([]int, len(changes))
-	for i, c := range changes {
-		destroy[i], apply[i] = -1, -1
-		if c.destroys() && !c.createsFirst() {
-			destroy[i] = s.add(Step{Change: i, Destroy: true})
-		}
-		if c.applies() {
-			apply[i] = s.add(Step{Change: i})
-		}
-		if c.createsFirst() {
-			destroy[i] = s.add(Step{Change: i, Destroy: true})
-		}
-	}
+	s := newSequence(changes)
 	for i := range changes {
-		c := &changes[i]
-		switch {
-		case apply[i] >= 0 && destroy[i] >= 0 && c.createsFirst():
-			s.after(destroy[i], apply[i], required)
-		case apply[i] >= 0 && destroy[i] >= 0:
-			s.after(apply[i], destroy[i], required)
-		case c.Deposed && c.Of >= 0 && c.Of < len(changes):
-			// What stands on what is left over moves to the current instance before that goes.
-			for _, own := range []int{apply[c.Of], destroy[c.Of]} {
-				if own >= 0 && destroy[i] >= 0 { // it may be forgotten, too, in any order
-					s.after(destroy[i], own, afterCurrentInstance)
-				}
-			}
-		}
-		if apply[i] >= 0 && c.Action != v1alpha1.ActionForget {
-			for _, d := range c.DependsOn {
-				if apply[d] >= 0 && changes[d].Action != v1alpha1.ActionForget {
-					s.after(apply[i], apply[d], required)
-				}
-			}
-		}
-		for _, d := range c.Requires {
-			if destroy[i] >= 0 && destroy[d] >= 0 {
-				s.after(destroy[d], destroy[i], reverseDestroy)
-			}
-			if alone := destroy[d] < 0 || changes[d].createsFirst(); alone && destroy[i] >= 0 && apply[d] >= 0 && !c.createsFirst() && !c.Deposed && changes[d].Action != v1alpha1.ActionForget &&
-				!(apply[i] >= 0 && slices.Contains(c.DependsOn, d)) {
-				// What stands on it is gone before it is changed, or created anew beside it.
-				s.after(apply[d], destroy[i], dependentsDestroyedFirst)
-			}
-			if destroy[d] < 0 || apply[i] < 0 {
-				continue
-			}
-			switch {
-			case changes[d].createsFirst():
-				// Who stands on the old instance moves to the new one before the old one goes.
-				s.after(destroy[d], apply[i], dependentsMoveFirst)
-			case changes[d].Action != v1alpha1.ActionDelete || destroy[i] >= 0:
-			case changes[d].CreateBeforeDestroy || changes[d].Deposed:
-				s.after(destroy[d], apply[i], deleteBeforeUpdate)
-			default:
-				// As in Terraform: who needs it the other way round says createBeforeDestroy.
-				s.after(apply[i], destroy[d], deleteBeforeUpdate)
-			}
+		s.orderHalves(i)
+		s.orderReferences(i)
+		for _, d := range changes[i].Requires {
+			s.orderRecorded(i, d)
 		}
 	}
-	s.delayReplaceDestroys(changes, destroy, apply)
+	s.delayReplaceDestroys()
 	s.breakCycles()
 	return s.steps
 }
 
-// delayReplaceDestroys puts the destroy of a replace after all that its create needs. What waits for that destroy itself, such as the create
-// of a dependency that is replaced, too, cannot come first; then what that needs does.
-func (s *sequence) delayReplaceDestroys(changes []Planned, destroy, apply []int) {
-	var late []int
-	references := 0
-	needs := func(i int, each func(d int)) {
-		for _, d := range changes[i].DependsOn {
-			if apply[d] >= 0 && changes[d].Action != v1alpha1.ActionForget {
-				each(d)
+// newSequence returns the steps of changes without an order.
+func newSequence(changes []Planned) *sequence {
+	s := &sequence{changes: changes, destroy: make([]int, len(changes)), apply: make([]int, len(changes))}
+	for i := range changes {
+		c := &changes[i]
+		s.destroy[i], s.apply[i] = -1, -1
+		if c.destroys() && !c.createsFirst() {
+			s.destroy[i] = s.add(Step{Change: i, Destroy: true})
+		}
+		if c.applies() {
+			s.apply[i] = s.add(Step{Change: i})
+		}
+		if c.createsFirst() {
+			s.destroy[i] = s.add(Step{Change: i, Destroy: true})
+		}
+	}
+	return s
+}
+
+// orderHalves orders the two steps of a replace, and the destroy of a deposed instance with those of the current one.
+func (s *sequence) orderHalves(i int) {
+	c, destroy, apply := &s.changes[i], s.destroy, s.apply
+	switch {
+	case apply[i] >= 0 && destroy[i] >= 0 && c.createsFirst():
+		s.after(destroy[i], apply[i], required)
+	case apply[i] >= 0 && destroy[i] >= 0:
+		s.after(apply[i], destroy[i], required)
+	case c.Deposed && c.Of >= 0 && c.Of < len(s.changes):
+		// The dependents of a deposed instance move to the current instance before it goes.
+		for _, own := range []int{apply[c.Of], destroy[c.Of]} {
+			if own >= 0 && destroy[i] >= 0 { // it may be forgotten, too, in any order
+				s.after(destroy[i], own, afterCurrentInstance)
 			}
 		}
 	}
+}
+
+// orderReferences puts a change after the changes that its new configuration refers to.
+func (s *sequence) orderReferences(i int) {
+	if s.apply[i] < 0 || s.changes[i].Action == v1alpha1.ActionForget {
+		return
+	}
+	s.needs(i, func(d int) { s.after(s.apply[i], s.apply[d], required) })
+}
+
+// needs calls each with the changes that the new configuration of a change refers to and that have a step to wait for.
+func (s *sequence) needs(i int, each func(d int)) {
+	for _, d := range s.changes[i].DependsOn {
+		if s.apply[d] >= 0 && s.changes[d].Action != v1alpha1.ActionForget {
+			each(d)
+		}
+	}
+}
+
+// orderRecorded orders change i with change d, which the recorded state of i referred to.
+func (s *sequence) orderRecorded(i, d int) {
+	on, destroy, apply := &s.changes[d], s.destroy, s.apply
+	if destroy[i] >= 0 && destroy[d] >= 0 {
+		s.after(destroy[d], destroy[i], reverseDestroy)
+	}
+	if s.destroyedBeforeChange(i, d) {
+		s.after(apply[d], destroy[i], dependentsDestroyedFirst)
+	}
+	if destroy[d] < 0 || apply[i] < 0 {
+		return
+	}
+	switch {
+	case on.createsFirst():
+		// A dependent of the old instance moves to the new one before the old one goes.
+		s.after(destroy[d], apply[i], dependentsMoveFirst)
+	case on.Action != v1alpha1.ActionDelete || destroy[i] >= 0:
+	case on.CreateBeforeDestroy || on.Deposed:
+		s.after(destroy[d], apply[i], deleteBeforeUpdate)
+	default:
+		// As in Terraform: createBeforeDestroy asks for the other order.
+		s.after(apply[i], destroy[d], deleteBeforeUpdate)
+	}
+}
+
+// destroyedBeforeChange says whether i is destroyed before d is changed, or created anew beside its old instance.
+func (s *sequence) destroyedBeforeChange(i, d int) bool {
+	c, on := &s.changes[i], &s.changes[d]
+	switch {
+	case s.destroy[i] < 0 || s.apply[d] < 0, s.destroy[d] >= 0 && !on.createsFirst():
+		return false
+	case c.createsFirst() || c.Deposed, on.Action == v1alpha1.ActionForget:
+		return false
+	}
+	return s.apply[i] < 0 || !slices.Contains(c.DependsOn, d)
+}
+
+// delayReplaceDestroys puts the destroy of a replace after all that its create needs. What waits for that destroy itself, such as the create
+// of a dependency that is replaced, too, cannot come first; then what that needs does.
+func (s *sequence) delayReplaceDestroys() {
+	changes, destroy, apply := s.changes, s.destroy, s.apply
+	var late []int
+	references := 0
 	direct := make([][]int, len(s.steps))
 	for i := range changes {
 		references += len(changes[i].DependsOn)
 		if c := &changes[i]; c.Action == v1alpha1.ActionReplace && destroy[i] >= 0 && !c.createsFirst() {
 			late = append(late, i)
-			needs(i, func(d int) { direct[destroy[i]] = append(direct[destroy[i]], apply[d]) })
+			s.needs(i, func(d int) { direct[destroy[i]] = append(direct[destroy[i]], apply[d]) })
 		}
 	}
 	if len(late) == 0 {
@@ -167,7 +199,7 @@ func (s *sequence) delayReplaceDestroys(changes []Planned, destroy, apply []int)
 	seen := make([]int, len(changes))
 	for _, i := range late {
 		for queue := []int{i}; len(queue) > 0; queue = queue[1:] {
-			needs(queue[0], func(d int) {
+			s.needs(queue[0], func(d int) {
 				budget--
 				switch {
 				case seen[d] == i+1 || budget < 0:
@@ -208,7 +240,10 @@ const (
 )
 
 type sequence struct {
-	steps []Step
+	changes []Planned
+	// destroy and apply are the numbers of the steps of each change; -1 where it has none.
+	destroy, apply []int
+	steps          []Step
 	// strengths are those of each step's DependsOn.
 	strengths [][]edgePriority
 }

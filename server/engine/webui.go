@@ -29,7 +29,35 @@ type webUI struct {
 }
 
 func newWebUI(address, namespace, publicPath string) (*webUI, error) {
-	cfg := &config.Config{
+	provider, err := config.NewConfigProviderWithRefresh(readOnlyConfig(address, namespace, publicPath))
+	if err != nil {
+		return nil, fmt.Errorf("configure web UI: %w", err)
+	}
+	conn, err := api.CreateGRPCConnection(provider)
+	if err != nil {
+		return nil, fmt.Errorf("connect web UI: %w", err)
+	}
+	files, err := ui.Assets()
+	if err == nil {
+		files, err = fs.Sub(files, "local")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open web UI assets: %w", err)
+	}
+	page, err := pageHandler(files, publicPath)
+	if err != nil {
+		return nil, err
+	}
+	e := echo.New()
+	e.Use(middleware.Recover(), middleware.Gzip())
+	routeAPI(e.Group("/api/v1"), provider, conn)
+	route.SetRenderRoute(e, "/")
+	e.GET("/*", page)
+	return &webUI{conn: conn, Handler: mountAt(publicPath, e)}, nil
+}
+
+func readOnlyConfig(address, namespace, publicPath string) *config.Config {
+	return &config.Config{
 		TemporalGRPCAddress: address,
 		EnableUI:            true,
 		PublicPath:          publicPath,
@@ -49,29 +77,10 @@ func newWebUI(address, namespace, publicPath string) (*webUI, error) {
 		DisableNewsFetch:          true,
 		HideLogs:                  true,
 	}
-	provider, err := config.NewConfigProviderWithRefresh(cfg)
-	if err != nil {
-		return nil, fmt.Errorf("configure web UI: %w", err)
-	}
-	conn, err := api.CreateGRPCConnection(provider)
-	if err != nil {
-		return nil, fmt.Errorf("connect web UI: %w", err)
-	}
-	files, err := ui.Assets()
-	if err == nil {
-		files, err = fs.Sub(files, "local")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("open web UI assets: %w", err)
-	}
-	index, policy, err := indexPage(files, publicPath)
-	if err != nil {
-		return nil, err
-	}
+}
 
-	e := echo.New()
-	e.Use(middleware.Recover(), middleware.Gzip())
-	group := e.Group("/api/v1")
+// routeAPI serves what the pages ask for.
+func routeAPI(group *echo.Group, provider *config.ConfigProviderWithRefresh, conn *grpc.ClientConn) {
 	group.GET("/settings", api.GetSettings(provider))
 	group.GET("/ui-extensions", api.GetUIExtensions(provider, nil))
 	group.GET(api.WorkflowRawHistoryUrl, api.WorkflowRawHistoryHandler(workflowservice.NewWorkflowServiceClient(conn)))
@@ -81,10 +90,16 @@ func newWebUI(address, namespace, publicPath string) (*webUI, error) {
 	})
 	group.Match([]string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}, "/*",
 		api.TemporalAPIHandler(provider, nil, conn), readOnly)
-	route.SetRenderRoute(e, "/")
+}
 
+// pageHandler serves the assets, and the index page for every path of the application.
+func pageHandler(files fs.FS, publicPath string) (echo.HandlerFunc, error) {
+	index, policy, err := indexPage(files, publicPath)
+	if err != nil {
+		return nil, err
+	}
 	assets := http.FileServerFS(files)
-	e.GET("/*", func(c echo.Context) error {
+	return func(c echo.Context) error {
 		name := strings.TrimPrefix(c.Request().URL.Path, "/")
 		if info, err := fs.Stat(files, name); name != "index.html" && err == nil && !info.IsDir() {
 			if strings.HasPrefix(name, "_app/immutable/") {
@@ -101,10 +116,13 @@ func newWebUI(address, namespace, publicPath string) (*webUI, error) {
 		header.Set("X-Content-Type-Options", "nosniff")
 		header.Set("Cache-Control", "no-cache")
 		return c.HTMLBlob(http.StatusOK, index)
-	})
+	}, nil
+}
 
-	strip := http.StripPrefix(publicPath, e)
-	return &webUI{conn: conn, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+// mountAt serves a handler below a path, without the credentials of the callers.
+func mountAt(publicPath string, inner http.Handler) http.Handler {
+	strip := http.StripPrefix(publicPath, inner)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == publicPath {
 			http.Redirect(w, r, publicPath+"/", http.StatusPermanentRedirect)
 			return
@@ -115,7 +133,7 @@ func newWebUI(address, namespace, publicPath string) (*webUI, error) {
 			r.Header.Del(name)
 		}
 		strip.ServeHTTP(w, r)
-	})}, nil
+	})
 }
 
 // workflowQuery asks a workflow's worker and changes nothing, though it is a POST.
