@@ -103,6 +103,8 @@ const (
 
 	// ReasonSomeResourcesRemain says that resources still need what is being deleted; the message counts them and names one.
 	ReasonSomeResourcesRemain = "SomeResourcesRemain"
+	// ReasonTerminating is what kubectl get shows as the reason of a Provider or ProviderConfig that is being deleted. No condition has it.
+	ReasonTerminating = "Terminating"
 	// ReasonUndeleteRequested says that a user asked to take the deletion of a namespace back.
 	ReasonUndeleteRequested = "UndeleteRequested"
 	// ReasonUndeleted says that the deletion of an object was taken back.

@@ -70,7 +70,7 @@ var providerTable = tableConvertor{
 	},
 	cells: func(obj runtime.Object) []any {
 		p := obj.(*v1alpha1.Provider)
-		ready, reason, message := readiness(p.Status.Conditions)
+		ready, reason, message := orTerminating(p, p.Status.Conditions)
 		return []any{p.Name, p.Spec.Source, orNone(p.Status.Version), int64(p.Status.Kinds), ready, reason, age(p.CreationTimestamp), message}
 	},
 }
@@ -83,7 +83,7 @@ var providerConfigTable = tableConvertor{
 	},
 	cells: func(obj runtime.Object) []any {
 		pc := obj.(*v1alpha1.ProviderConfig)
-		ready, reason, message := readiness(pc.Status.Conditions)
+		ready, reason, message := orTerminating(pc, pc.Status.Conditions)
 		return []any{pc.Name, pc.Spec.Provider, ready, reason, age(pc.CreationTimestamp), message}
 	},
 }
@@ -208,6 +208,18 @@ func readiness(conditions []metav1.Condition) (ready, reason, message string) {
 		return string(metav1.ConditionUnknown), "", ""
 	}
 	return string(c.Status), c.Reason, c.Message
+}
+
+// orTerminating is the readiness of an object, and what it waits for when it is being deleted. Such an object goes on working.
+func orTerminating(m metav1.Object, conditions []metav1.Condition) (ready, reason, message string) {
+	ready, reason, message = readiness(conditions)
+	if m.GetDeletionTimestamp() == nil {
+		return ready, reason, message
+	}
+	if c := meta.FindStatusCondition(conditions, v1alpha1.ConditionInUse); c != nil {
+		return ready, v1alpha1.ReasonTerminating, c.Message
+	}
+	return ready, v1alpha1.ReasonTerminating, "It is being deleted, and waits for its finalizers: " + strings.Join(m.GetFinalizers(), ", ") + "."
 }
 
 func summary(p *v1alpha1.Plan) string {

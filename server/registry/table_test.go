@@ -1,9 +1,11 @@
 package registry
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -27,6 +29,31 @@ func TestChangesTable(t *testing.T) {
 		cells := changesTable(&v1alpha1.PlanChangeList{Items: []v1alpha1.PlanChange{test.change}}).Rows[0].Cells
 		if cells[1] != test.action || cells[2] != test.address {
 			t.Errorf("%s: %v, want %q of %q", reason, cells, test.action, test.address)
+		}
+	}
+}
+
+// TestTablesOfWhatIsDeleted wants the tables of Providers and ProviderConfigs to say that an object is being deleted, and what it waits for.
+func TestTablesOfWhatIsDeleted(t *testing.T) {
+	ready := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonConfigured, Message: "It is accepted."}
+	inUse := metav1.Condition{Type: v1alpha1.ConditionInUse, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonSomeResourcesRemain, Message: "A resource needs it."}
+	marked := metav1.ObjectMeta{Name: "one", DeletionTimestamp: new(metav1.Now()), Finalizers: []string{"a/b", "c/d"}}
+	for reason, test := range map[string]struct {
+		meta       metav1.ObjectMeta
+		conditions []metav1.Condition
+		want       string
+	}{
+		"alive":                  {metav1.ObjectMeta{Name: "one"}, []metav1.Condition{ready}, "True Configured It is accepted."},
+		"needed by a resource":   {marked, []metav1.Condition{ready, inUse}, "True Terminating A resource needs it."},
+		"kept by other programs": {marked, []metav1.Condition{ready}, "True Terminating It is being deleted, and waits for its finalizers: a/b, c/d."},
+	} {
+		config := providerConfigTable.cells(&v1alpha1.ProviderConfig{ObjectMeta: test.meta, Status: v1alpha1.ProviderConfigStatus{Conditions: test.conditions}})
+		if got := fmt.Sprint(config[2], " ", config[3], " ", config[5]); got != test.want {
+			t.Errorf("%s: the ProviderConfig says %q, want %q", reason, got, test.want)
+		}
+		provider := providerTable.cells(&v1alpha1.Provider{ObjectMeta: test.meta, Status: v1alpha1.ProviderStatus{Conditions: test.conditions}})
+		if got := fmt.Sprint(provider[4], " ", provider[5], " ", provider[7]); got != test.want {
+			t.Errorf("%s: the Provider says %q, want %q", reason, got, test.want)
 		}
 	}
 }
