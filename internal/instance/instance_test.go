@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 	"github.com/zclconf/go-cty/cty"
@@ -225,6 +226,24 @@ func TestPlanThatBreaksTheConfigurationIsRefused(t *testing.T) {
 		if refused := err != nil; refused == legacy {
 			t.Errorf("%s: error %v", name, err)
 		}
+	}
+}
+
+// What is kept of a destroyed instance would be given to the provider with the next one, and secrets would outlive what they belong to.
+func TestLedgerRecordOfADestroyedInstanceIsEmpty(t *testing.T) {
+	ty := newType(t, &scripted{})
+	rec := &ledger.State{}
+	secretName := thing(str("1"), str("from a password").Mark(lang.Sensitive))
+	if err := ty.Record(rec, State{Value: secretName, Private: []byte("private"), Tainted: true}); err != nil {
+		t.Fatal(err)
+	}
+	rec.Identity, rec.IdentityVersion = []byte(`{"id":"1"}`), 1
+	if err := ty.Record(rec, ty.Null()); err != nil {
+		t.Fatal(err)
+	}
+	want := ledger.State{Type: rec.Type, SchemaVersion: rec.SchemaVersion}
+	if diff := cmp.Diff(want, *rec); diff != "" {
+		t.Errorf("the record (-want +got):\n%s", diff)
 	}
 }
 

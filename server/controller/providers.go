@@ -78,10 +78,10 @@ func (p *Providers) reconcile(ctx context.Context, name cache.ObjectName) error 
 	p.mu.Lock()
 	spec, tried := p.tried[obj.Name]
 	p.mu.Unlock()
-	if tried && spec == obj.Spec && obj.Status.ObservedGeneration == obj.Generation {
-		return nil
+	if tried && spec == obj.Spec {
+		return p.observe(ctx, obj)
 	}
-	if obj.Status.ObservedGeneration != obj.Generation {
+	if !observed(obj) {
 		if err := p.status(ctx, obj, func(s *v1alpha1.ProviderStatus) {
 			condition.Reconciling(&s.Conditions, obj.Generation, v1alpha1.ReasonInstalling, "The provider is being resolved, fetched and verified.")
 		}); err != nil {
@@ -154,6 +154,24 @@ func (p *Providers) reconcile(ctx context.Context, name cache.ObjectName) error 
 	})
 }
 
+// observed says whether the status is about the spec. A deletion raises the generation, and changes no spec.
+func observed(obj *v1alpha1.Provider) bool {
+	return obj.Status.ObservedGeneration == obj.Generation || obj.DeletionTimestamp != nil
+}
+
+// observe notes the generation of a provider whose spec is as before: it was deleted, or its deletion was taken back.
+func (p *Providers) observe(ctx context.Context, obj *v1alpha1.Provider) error {
+	if obj.Status.ObservedGeneration == obj.Generation {
+		return nil
+	}
+	return p.status(ctx, obj, func(s *v1alpha1.ProviderStatus) {
+		s.ObservedGeneration = obj.Generation
+		for i := range s.Conditions {
+			s.Conditions[i].ObservedGeneration = obj.Generation
+		}
+	})
+}
+
 // serveRecorded serves the kinds of a provider that cannot be installed from the schema that was recorded when it was, unless they
 // are served. Nothing puts it into the catalog, so nothing is planned with it. It returns a sentence that says so.
 func (p *Providers) serveRecorded(obj *v1alpha1.Provider) string {
@@ -185,7 +203,7 @@ func (p *Providers) install(ctx context.Context, obj *v1alpha1.Provider) (provid
 	if err != nil {
 		return provider.Package{}, nil, err
 	}
-	if obj.Status.ObservedGeneration == obj.Generation && obj.Status.Checksum != "" && !upgradeRefused(obj) {
+	if observed(obj) && obj.Status.Checksum != "" && !upgradeRefused(obj) {
 		// What was installed once stays, whatever newer versions there are now.
 		return p.installed(ctx, obj)
 	}

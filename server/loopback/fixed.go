@@ -91,14 +91,14 @@ func Update[T any, P interface {
 }](ctx context.Context, client rest.Interface, resource, namespace, name, subresource string, change func(P) error) error {
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		obj := P(new(T))
-		if err := client.Get().Namespace(namespace).Resource(resource).Name(name).Do(ctx).Into(obj); err != nil {
+		if err := client.Get().NamespaceIfScoped(namespace, namespace != "").Resource(resource).Name(name).Do(ctx).Into(obj); err != nil {
 			return err
 		}
 		before := obj.DeepCopyObject()
 		if err := change(obj); err != nil || equality.Semantic.DeepEqual(before, runtime.Object(obj)) {
 			return err
 		}
-		return client.Put().Namespace(namespace).Resource(resource).Name(name).SubResource(subresource).Body(obj).Do(ctx).Error()
+		return client.Put().NamespaceIfScoped(namespace, namespace != "").Resource(resource).Name(name).SubResource(subresource).Body(obj).Do(ctx).Error()
 	})
 }
 

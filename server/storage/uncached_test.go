@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"fmt"
+	"io"
 	goruntime "runtime"
 	"strings"
 	"testing"
@@ -248,6 +249,41 @@ func TestUnreadWatchesHoldNoCopies(t *testing.T) {
 		if goruntime.GC(); time.Now().After(end) {
 			t.Fatalf("%d objects are decoded after all watches have ended", known(u))
 		}
+	}
+}
+
+// TestObjectsAreDecodedAndEncodedOnce asks for one object as two watches do, and for another.
+func TestObjectsAreDecodedAndEncodedOnce(t *testing.T) {
+	shared, decoded, encoded := newSharedObjects(), 0, 0
+	get := func(revision int64) *sharedObject {
+		one, err := shared.get(objectKey{revision: revision}, func() (runtime.Object, error) {
+			decoded++
+			return &unstructured.Unstructured{Object: map[string]any{"revision": revision}}, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return one
+	}
+	encode := func(o runtime.Object, w io.Writer) error {
+		encoded++
+		_, err := fmt.Fprint(w, o.(*unstructured.Unstructured).Object)
+		return err
+	}
+	first, again, other := get(1), get(1), get(2)
+	if first != again || first == other || decoded != 2 {
+		t.Errorf("two objects were decoded %d times", decoded)
+	}
+	for _, one := range []*sharedObject{first, again} {
+		for _, id := range []runtime.Identifier{"json", "table"} {
+			var out strings.Builder
+			if err := one.CacheEncode(id, encode, &out); err != nil || out.String() != "map[revision:1]" {
+				t.Errorf("encoded as %q, %v", out.String(), err)
+			}
+		}
+	}
+	if encoded != 2 {
+		t.Errorf("an object was encoded %d times in two forms", encoded)
 	}
 }
 

@@ -53,6 +53,8 @@ var instanceMutants = []mutant{
 		"Private: rec.Private, Identity", "Identity", "TestLedgerRecordKeepsTheState"},
 	{"A tainted record is loaded as a sound one.", "internal/instance/load.go",
 		"Tainted: rec.Tainted}", "Tainted: false}", "TestLedgerRecordKeepsTheState"},
+	{"The record of a destroyed instance keeps its private data and secrets.", "internal/instance/load.go",
+		"rec.Attributes, rec.Private, rec.Sensitive, rec.Tainted = nil, nil, nil, false", "rec.Attributes = nil", "TestLedgerRecordOfADestroyedInstanceIsEmpty"},
 	{"An import of one ID takes over another of several resources.", "internal/instance/import.go",
 		"!= 1 {\n\t\treturn State{}, fmt.Errorf(\"the provider found %d", "== 0 {\n\t\treturn State{}, fmt.Errorf(\"the provider found %d", "TestImport"},
 	{"A generated manifest holds secrets.", "internal/instance/generate.go",

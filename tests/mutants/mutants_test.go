@@ -50,7 +50,7 @@ func (m mutant) pkg() string { return path.Dir(m.file) }
 // mutants are all planted bugs, those of one package next to each other.
 func mutants() []mutant {
 	return slices.Concat(planMutants, langMutants, instanceMutants, ledgerMutants, providerMutants, activityMutants,
-		accessMutants, registryMutants, kindsMutants, controllerMutants)
+		accessMutants, registryMutants, kindsMutants, storageMutants, controllerMutants)
 }
 
 // mutate returns the file of a mutant with the bug in it.
