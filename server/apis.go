@@ -135,6 +135,7 @@ func (s *Server) coreGroups(opts generic.RESTOptionsGetter) (core, events *gener
 	s.deletions.hold("secrets", heldSecrets)
 	s.deletions.hold("configmaps", heldConfigMaps)
 	coreInfo := genericapiserver.NewDefaultAPIGroupInfo("", legacyscheme.Scheme, legacyscheme.ParameterCodec, legacyscheme.Codecs)
+	coreInfo.NegotiatedSerializer = registry.WithHints(legacyscheme.Codecs, legacyscheme.Scheme)
 	coreInfo.VersionedResourcesStorageMap[corev1.SchemeGroupVersion.Version] = map[string]rest.Storage{
 		"namespaces":          &namespaceREST{REST: namespaces, server: s},
 		"namespaces/undelete": namespaceUndelete,

@@ -19,8 +19,11 @@ import (
 // Check judges objects as they are written: as a create would, and their references to each other as a plan would. It reads
 // nothing that is stored. The objects must name their namespaces.
 func (k *Kinds) Check(objects []*unstructured.Unstructured) []v1alpha1.ValidationProblem {
-	c := &check{Kinds: k, written: map[lang.Address]*unstructured.Unstructured{}}
+	c := &check{Kinds: k, written: map[lang.Address]*unstructured.Unstructured{}, providers: map[string]bool{}}
 	for _, u := range objects {
+		if u.GroupVersionKind().GroupKind() == v1alpha1.Kind("Provider") {
+			c.providers[u.GetName()] = true
+		}
 		if a, ok := addressed(u); ok {
 			c.written[a] = u
 		}
@@ -29,15 +32,18 @@ func (k *Kinds) Check(objects []*unstructured.Unstructured) []v1alpha1.Validatio
 		c.index = int32(i)
 		c.object(u)
 	}
+	c.cycles(objects)
 	return c.problems
 }
 
 type check struct {
 	*Kinds
 	// written are the objects by their addresses, all with a namespace.
-	written  map[lang.Address]*unstructured.Unstructured
-	index    int32
-	problems []v1alpha1.ValidationProblem
+	written map[lang.Address]*unstructured.Unstructured
+	// providers are the names of the Providers among the objects.
+	providers map[string]bool
+	index     int32
+	problems  []v1alpha1.ValidationProblem
 }
 
 // addressed is what expressions in other namespaces call an object.
@@ -69,13 +75,19 @@ func (c *check) add(severity v1alpha1.Severity, field, message string) {
 
 func (c *check) object(u *unstructured.Unstructured) {
 	gvk := u.GroupVersionKind()
+	if gvk.GroupKind() == v1alpha1.Kind("ProviderConfig") {
+		c.providerOf(u)
+		return
+	}
 	provider, ours := v1alpha1.ProviderOfGroup(gvk.Group)
 	if !ours {
 		return
 	}
 	g := c.snapshot.Load().groups[gvk.Group]
 	if g == nil {
-		c.add(v1alpha1.SeverityError, "apiVersion", fmt.Sprintf("no provider %q is installed, so its kinds cannot be checked; install it, or correct the name", provider))
+		if !c.providers[provider] {
+			c.add(v1alpha1.SeverityError, "apiVersion", fmt.Sprintf("no provider %q is installed, and no Provider among these objects has that name, so its kinds cannot be checked; %s", provider, c.nearProvider(provider)))
+		}
 		return
 	}
 	if gvk.Version != g.version.Version {

@@ -21,7 +21,18 @@ func TestCheck(t *testing.T) {
 		"what is in another namespace or on the server": {"sim-network a {name: '${sim_network.gone.id} ${namespace.x.sim_network.yonder.id}'}", nil},
 		"all mistakes of all objects": {"sim-network a {mtu: abc, nmae: x}\nsim-netwrok b {}\naws/aws-vpc c {}", []string{
 			"0 Error spec.mtu: Invalid value", "0 Error spec.name: Required value", "0 Error spec.nmae: Forbidden: unknown field",
-			`1 Error kind: provider "sim" has no kind "sim-netwrok"; did you mean "sim-network"?`, `2 Error apiVersion: no provider "aws" is installed`}},
+			`1 Error kind: provider "sim" has no kind "sim-netwrok"; did you mean "sim-network"?`, `2 Error apiVersion: no provider "aws" is installed, and no Provider among these objects has that name`}},
+		"a kind of a provider among the objects": {"sim-network a {name: n}\naws/aws-vpc c {}\nProvider aws {source: hashicorp/aws}", nil},
+		"a configuration of no provider":         {"ProviderConfig a {provider: siim}\nProviderConfig b {provider: aws}\nProviderConfig c {provider: sim}\nProvider aws {source: x}", []string{`0 Error spec.provider: no provider "siim" is installed, and no Provider among these objects has that name; did you mean "sim"?`}},
+		"two that refer to each other": {"sim-network a {name: '${sim_network.b.id}'}\nsim-network b {name: '${sim_network.a.id}'}\nsim-network c {name: '${sim_network.a.id}'}",
+			[]string{"0 Error : refers to itself in a cycle, so no plan can order the objects: sim_network.a -> sim_network.b -> sim_network.a"}},
+		"a longer cycle, through dependsOn": {"sim-network a {name: '${sim_network.b.id}'}\nsim-network b {name: n}, lifecycle: {dependsOn: [sim_network.c]}\nsim-network c {name: '${sim_network.a.id}'}",
+			[]string{"0 Error : refers to itself in a cycle, so no plan can order the objects: sim_network.a -> sim_network.b -> sim_network.c -> sim_network.a"}},
+		"a diamond": {"sim-network a {name: '${sim_network.b.id}${sim_network.c.id}'}\nsim-network b {name: '${sim_network.d.id}'}\nsim-network c {name: '${sim_network.d.id}'}\nsim-network d {name: n}", nil},
+		"near names beside spec and in lifecycle": {"sim-network a {name: n}, lifecycle: {preventDestory: true, prevent_destroy: true}, metdata: {}, dependsOn: []", []string{
+			`0 Error lifecycle.preventDestory: Forbidden: unknown field "lifecycle.preventDestory" (did you mean "lifecycle.preventDestroy"?)`,
+			`0 Error lifecycle.prevent_destroy: Forbidden: unknown field "lifecycle.prevent_destroy" (did you mean "lifecycle.preventDestroy"?)`,
+			`0 Error metdata: Forbidden: unknown field "metdata" (did you mean "metadata"?)`, `0 Error dependsOn: Forbidden: unknown field "dependsOn" (did you mean "lifecycle.dependsOn"?)`}},
 		"an attribute that another document has not":  {"sim-network a {name: n}\nsim-network b {name: '${sim_network.a.ib}'}", []string{`1 Error spec.name, column 3: Reference to a missing attribute: A sim-network has no attribute "ib". Did you mean "id"?`}},
 		"a type that no provider has":                 {"sim-network b {name: '${sim_netwrk.a.id}'}", []string{`0 Error spec.name, column 3: Reference to an unknown resource type`}},
 		"a value of another type":                     {"sim-network a {name: n}\nsim-network b {name: n, mtu: '${sim_network.a.tags}'}", []string{`1 Error spec.mtu: Incorrect value type: "mtu" needs a number, but its value is a map of string.`}},
@@ -40,6 +51,9 @@ func TestCheck(t *testing.T) {
 				}
 				if kind == "ConfigMap" {
 					text = fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: x}, data: %s}", name, spec)
+				}
+				if strings.HasPrefix(kind, "Provider") {
+					text = strings.Replace(text, "sim.hykube.io/v1", "hykube.io/v1alpha1", 1)
 				}
 				u := &unstructured.Unstructured{}
 				if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {

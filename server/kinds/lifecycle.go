@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/suggest"
 )
 
 // lifecycleField is one of the meta-arguments.
@@ -200,6 +201,15 @@ func (s *served) lifecycleHint(name string) string {
 		return "lifecycle.providerConfig"
 	case "condition", "check":
 		return "lifecycle." + fieldPreconditions
+	}
+	var names []string
+	for _, f := range lifecycleFields() {
+		if f.in(s.Mode) {
+			names = append(names, f.name)
+		}
+	}
+	if near := suggest.Nearest(name, names); near != "" {
+		return "lifecycle." + near
 	}
 	return ""
 }

@@ -180,6 +180,9 @@ func fieldsOf(path *field.Path, v any, names ...string) (map[string]any, field.E
 				hint = n
 			}
 		}
+		if hint == "" {
+			hint = suggest.Nearest(name, names)
+		}
 		errs = append(errs, refuse([]unknownField{{path.Child(name).String(), meant(hint)}})...)
 	}
 	return m, errs

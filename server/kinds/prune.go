@@ -3,6 +3,7 @@ package kinds
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -11,16 +12,16 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/hykube/hykube/internal/fieldnames"
+	"github.com/hykube/hykube/internal/suggest"
 )
 
+// topFields are the fields of every object.
+var topFields = []string{"apiVersion", "kind", "metadata", "spec", "lifecycle", "status"}
+
 // topField says whether objects have a field of the name.
-func topField(name string) bool {
-	switch name {
-	case "apiVersion", "kind", "metadata", "spec", "lifecycle", "status":
-		return true
-	}
-	return false
-}
+func topField(name string) bool { return slices.Contains(topFields, name) }
 
 // unknownField is a field that an object does not have.
 type unknownField struct {
@@ -77,6 +78,10 @@ func (s *served) unknownTop(u *unstructured.Unstructured) []unknownField {
 		hint := ""
 		if a := s.Schema.Block.Attribute(name); a != nil && a.Configurable() || s.Schema.Block.NestedBlock(name) != nil {
 			hint = "spec." + name
+		} else if s.lifecycleHint(name) == "lifecycle."+name {
+			hint = "lifecycle." + name
+		} else {
+			hint = suggest.Nearest(name, topFields)
 		}
 		out = append(out, unknownField{name, meant(hint)})
 	}
@@ -123,7 +128,7 @@ func decodeMetadata(raw any) (*metav1.ObjectMeta, []unknownField, error) {
 			// The converter says `unknown field "foo"`, and does not know that it is in metadata.
 			_, quoted, _ := strings.Cut(e.Error(), `"`)
 			name := strings.TrimSuffix(quoted, `"`)
-			unknown = append(unknown, unknownField{path: "metadata." + name})
+			unknown = append(unknown, unknownField{"metadata." + name, meant(suggest.Nearest(name, fieldnames.Of(reflect.TypeFor[metav1.ObjectMeta]())))})
 		}
 	}
 	return &out, unknown, nil

@@ -70,11 +70,14 @@ func (c Codecs) ForStorage(gr schema.GroupResource) runtime.Codec {
 
 // DecoderToVersion returns a decoder of what clients send.
 func (n negotiated) DecoderToVersion(decoder runtime.Decoder, gv runtime.GroupVersioner) runtime.Decoder {
-	return noting{n.NegotiatedSerializer.DecoderToVersion(decoder, gv)}
+	return noting{hinting{n.NegotiatedSerializer.DecoderToVersion(decoder, gv), n.scheme}}
 }
 
 // negotiated offers JSON and YAML: the types of hykube.io have no protobuf form, and a client that may choose prefers it.
-type negotiated struct{ runtime.NegotiatedSerializer }
+type negotiated struct {
+	runtime.NegotiatedSerializer
+	scheme *runtime.Scheme
+}
 
 func (n negotiated) SupportedMediaTypes() []runtime.SerializerInfo {
 	return slices.DeleteFunc(slices.Clone(n.NegotiatedSerializer.SupportedMediaTypes()), func(info runtime.SerializerInfo) bool {

@@ -108,7 +108,7 @@ func NewGroup(c Config) (*genericapiserver.APIGroupInfo, map[string]*Held, error
 		return nil, nil, fmt.Errorf("make registry of plan records: %w", err)
 	}
 	info := genericapiserver.NewDefaultAPIGroupInfo(v1alpha1.GroupName, c.Codecs.Scheme, c.Codecs.Parameters, c.Codecs.Factory)
-	info.NegotiatedSerializer = negotiated{c.Codecs.Factory}
+	info.NegotiatedSerializer = negotiated{c.Codecs.Factory, c.Codecs.Scheme}
 	info.VersionedResourcesStorageMap[v1alpha1.SchemeGroupVersion.Version] = map[string]rest.Storage{
 		"providers":                providers,
 		"providers/status":         providerStatus,

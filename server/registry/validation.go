@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -13,12 +14,19 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
+	"k8s.io/kubernetes/pkg/apis/core"
+	corevalidation "k8s.io/kubernetes/pkg/apis/core/validation"
+	"k8s.io/kubernetes/pkg/apis/rbac"
+	rbacvalidation "k8s.io/kubernetes/pkg/apis/rbac/validation"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/fieldnames"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/schema"
+	"github.com/hykube/hykube/internal/suggest"
 )
 
 // CheckFunc judges objects of the providers' kinds as they are written. Those of other kinds are there to be referred to.
@@ -77,30 +85,68 @@ func (r *validationREST) Create(ctx context.Context, obj runtime.Object, _ rest.
 	return v, nil
 }
 
-// fixed checks an object of hykube.io; it has nothing to say about others.
+// fixed checks an object of a fixed kind; it has nothing to say about others.
 func (r *validationREST) fixed(u *unstructured.Unstructured) []v1alpha1.ValidationProblem {
-	if u.GroupVersionKind().Group != v1alpha1.GroupName {
-		return nil
-	}
 	var errs field.ErrorList
 	var out []v1alpha1.ValidationProblem
-	switch u.GetKind() {
-	case "Provider":
+	switch u.GroupVersionKind() {
+	case v1alpha1.SchemeGroupVersion.WithKind("Provider"):
 		p := &v1alpha1.Provider{}
 		if out = decodeStrictly(u, p); out == nil {
 			errs = validateProvider(p)
 		}
-	case "ProviderConfig":
+	case v1alpha1.SchemeGroupVersion.WithKind("ProviderConfig"):
 		pc := &v1alpha1.ProviderConfig{}
 		if out = decodeStrictly(u, pc); out == nil {
 			errs = append(validateProviderConfig(pc), r.arguments(pc)...)
 		}
-	case "Plan":
+	case v1alpha1.SchemeGroupVersion.WithKind("Plan"):
 		p := &v1alpha1.Plan{}
 		if out = decodeStrictly(u, p); out == nil {
 			setPlanDefaults(p)
 			errs = validatePlan(p)
 		}
+	default:
+		return kubernetesOwn(u)
+	}
+	for _, e := range errs {
+		out = append(out, problem(e.Field, e.ErrorBody()))
+	}
+	return out
+}
+
+// kubernetesOwn checks an object of a kind of Kubernetes; it has nothing to say about others.
+func kubernetesOwn(u *unstructured.Unstructured) []v1alpha1.ValidationProblem {
+	obj, err := legacyscheme.Scheme.New(u.GroupVersionKind())
+	if err != nil {
+		return nil
+	}
+	out := decodeStrictly(u, obj)
+	if out != nil {
+		return out
+	}
+	legacyscheme.Scheme.Default(obj)
+	internal, err := legacyscheme.Scheme.ConvertToVersion(obj, runtime.InternalGroupVersioner)
+	if err != nil {
+		return []v1alpha1.ValidationProblem{problem("", err.Error())}
+	}
+	var errs field.ErrorList
+	switch o := internal.(type) {
+	case *core.Namespace:
+		errs = corevalidation.ValidateNamespace(o)
+	case *core.ConfigMap:
+		errs = corevalidation.ValidateConfigMap(o)
+	case *core.Secret:
+		o.Type = core.SecretTypeOpaque // what other types want of values is not there to be checked
+		errs = corevalidation.ValidateSecret(o)
+	case *rbac.Role:
+		errs = rbacvalidation.ValidateRole(o)
+	case *rbac.RoleBinding:
+		errs = rbacvalidation.ValidateRoleBinding(o)
+	case *rbac.ClusterRole:
+		errs = rbacvalidation.ValidateClusterRole(o, rbacvalidation.ClusterRoleValidationOptions{})
+	case *rbac.ClusterRoleBinding:
+		errs = rbacvalidation.ValidateClusterRoleBinding(o)
 	}
 	for _, e := range errs {
 		out = append(out, problem(e.Field, e.ErrorBody()))
@@ -114,17 +160,12 @@ func problem(at, message string) v1alpha1.ValidationProblem {
 
 // decodeStrictly reads an object into a Go type, and reports each field that the type does not have.
 func decodeStrictly(u *unstructured.Unstructured, into any) []v1alpha1.ValidationProblem {
-	err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(u.Object, into, true)
-	if err == nil {
-		return nil
-	}
-	strict, ok := runtime.AsStrictDecodingError(err)
-	if !ok {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, into); err != nil {
 		return []v1alpha1.ValidationProblem{problem("", err.Error())}
 	}
 	var out []v1alpha1.ValidationProblem
-	for _, e := range strict.Errors() {
-		out = append(out, problem("", e.Error()))
+	for _, unknown := range fieldnames.Check(u.Object, reflect.TypeOf(into)) {
+		out = append(out, problem(unknown.Path, unknown.Error()))
 	}
 	return out
 }
@@ -136,8 +177,9 @@ func (r *validationREST) arguments(pc *v1alpha1.ProviderConfig) field.ErrorList 
 	if block == nil || err != nil {
 		return nil
 	}
+	secret := secretArguments(pc, block)
 	_, diags := lang.ConfigOptions{Settled: true, Ephemeral: true, Namespace: pc.Namespace}.Parse(args, block)
-	var errs field.ErrorList
+	errs := secret
 	for _, d := range diags {
 		at := strings.Replace(d.Attribute, "spec", "spec.config", 1)
 		fromSecret := slices.ContainsFunc(pc.Spec.SecretRefs, func(s v1alpha1.SecretArgument) bool { return at == "spec.config."+s.Argument })
@@ -147,4 +189,46 @@ func (r *validationREST) arguments(pc *v1alpha1.ProviderConfig) field.ErrorList 
 		errs = append(errs, &field.Error{Type: field.ErrorTypeInvalid, Field: at, BadValue: field.OmitValueType{}, Detail: strings.TrimSpace(fmt.Sprintf("%s. %s", d.Summary, d.Detail))})
 	}
 	return errs
+}
+
+// secretArguments wants the provider to have the arguments that Secrets set.
+func secretArguments(pc *v1alpha1.ProviderConfig, block *schema.Block) field.ErrorList {
+	var errs field.ErrorList
+	for i, ref := range pc.Spec.SecretRefs {
+		in := block
+		steps := strings.Split(ref.Argument, ".")
+		for n, step := range steps {
+			if a := in.Attribute(step); a != nil && a.Configurable() {
+				break // what is below is a value
+			}
+			nested := in.NestedBlock(step)
+			if nested != nil && n < len(steps)-1 {
+				in = nested.Block
+				continue
+			}
+			detail := fmt.Sprintf("the provider has no argument %q", ref.Argument)
+			if near := suggest.Nearest(step, argumentsOf(in)); near != "" && nested == nil {
+				detail += fmt.Sprintf("; did you mean %q?", strings.Join(append(slices.Clone(steps[:n]), near), "."))
+			} else if nested != nil {
+				detail = fmt.Sprintf("%q is a block: name an argument of it", ref.Argument)
+			}
+			errs = append(errs, field.Invalid(field.NewPath("spec", "secretRefs").Index(i).Child("argument"), field.OmitValueType{}, detail))
+			break
+		}
+	}
+	return errs
+}
+
+// argumentsOf are the names of the arguments and blocks of a block.
+func argumentsOf(b *schema.Block) []string {
+	var names []string
+	for _, a := range b.Attributes {
+		if a.Configurable() {
+			names = append(names, a.Name)
+		}
+	}
+	for _, nested := range b.Blocks {
+		names = append(names, nested.TypeName)
+	}
+	return names
 }

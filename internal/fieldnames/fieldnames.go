@@ -1,0 +1,109 @@
+// Package fieldnames compares objects with Go types: it names the fields that a type does not have, and those that were meant. It
+// imports internal/suggest alone.
+package fieldnames
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/hykube/hykube/internal/suggest"
+)
+
+// Unknown is a field that a type does not have.
+type Unknown struct {
+	// Path is the field's place, as Kubernetes spells it: spec.secretRefs[0].nmae.
+	Path string
+	// Meant is the field that may have been meant; it may be empty.
+	Meant string
+}
+
+// Error is Kubernetes' wording, and the field that may have been meant.
+func (u Unknown) Error() string {
+	if u.Meant == "" {
+		return fmt.Sprintf("unknown field %q", u.Path)
+	}
+	return fmt.Sprintf("unknown field %q (did you mean %q?)", u.Path, u.Meant)
+}
+
+// Check returns the fields of an object that a type does not have.
+func Check(object map[string]any, t reflect.Type) []Unknown { return check(object, t, "", nil) }
+
+// Of are the names of the fields of a type, as JSON has them.
+func Of(t reflect.Type) []string { return slices.Sorted(maps.Keys(fields(t))) }
+
+var unmarshaler = reflect.TypeFor[json.Unmarshaler]()
+
+func check(v any, t reflect.Type, path string, out []Unknown) []Unknown {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if reflect.PointerTo(t).Implements(unmarshaler) {
+		return out
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		switch t.Kind() {
+		case reflect.Struct:
+			return checkStruct(v, t, path, out)
+		case reflect.Map:
+			for _, key := range slices.Sorted(maps.Keys(v)) {
+				out = check(v[key], t.Elem(), join(path, key), out)
+			}
+		}
+	case []any:
+		if t.Kind() == reflect.Slice {
+			for i, e := range v {
+				out = check(e, t.Elem(), fmt.Sprintf("%s[%d]", path, i), out)
+			}
+		}
+	}
+	return out
+}
+
+func checkStruct(v map[string]any, t reflect.Type, path string, out []Unknown) []Unknown {
+	known := fields(t)
+	for _, name := range slices.Sorted(maps.Keys(v)) {
+		if f, ok := known[name]; ok {
+			out = check(v[name], f, join(path, name), out)
+			continue
+		}
+		near := suggest.Nearest(name, slices.Sorted(maps.Keys(known)))
+		if spec, ok := known["spec"]; ok && near == "" && fields(spec)[name] != nil {
+			near = "spec." + name
+		}
+		out = append(out, Unknown{join(path, name), near})
+	}
+	return out
+}
+
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+// fields are the fields of a struct, those of embedded ones among them, by their names in JSON.
+func fields(t reflect.Type) map[string]reflect.Type {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	out := map[string]reflect.Type{}
+	if t.Kind() != reflect.Struct {
+		return out
+	}
+	for f := range t.Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case f.Anonymous && name == "":
+			maps.Copy(out, fields(f.Type))
+		case name != "" && name != "-":
+			out[name] = f.Type
+		}
+	}
+	return out
+}

@@ -1,0 +1,103 @@
+package registry
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/zclconf/go-cty/cty"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
+	_ "k8s.io/kubernetes/pkg/apis/core/install"
+	_ "k8s.io/kubernetes/pkg/apis/rbac/install"
+	"sigs.k8s.io/yaml"
+
+	"github.com/hykube/hykube/internal/schema"
+)
+
+// Objects of the fixed kinds are checked without what is stored.
+func TestFixed(t *testing.T) {
+	block := &schema.Block{
+		Attributes: []*schema.Attribute{{Name: "id", Type: cty.String, Computed: true}, {Name: "password", Type: cty.String, Optional: true}},
+		Blocks:     []*schema.NestedBlock{{TypeName: "auth", Nesting: schema.NestingSingle, Block: &schema.Block{Attributes: []*schema.Attribute{{Name: "token", Type: cty.String, Optional: true}}}}},
+	}
+	r := &validationREST{config: func(provider string) *schema.Block {
+		if provider == "sim" {
+			return block
+		}
+		return nil
+	}}
+	config := func(argument string) string {
+		return fmt.Sprintf("{apiVersion: hykube.io/v1alpha1, kind: ProviderConfig, metadata: {name: a, namespace: x}, spec: {provider: sim, secretRefs: [{argument: %s, name: s, key: k}]}}", argument)
+	}
+	const at = "spec.secretRefs[0].argument: Invalid value: "
+	for reason, tt := range map[string]struct {
+		object string
+		want   []string
+	}{
+		"a Secret":                               {"{apiVersion: v1, kind: Secret, metadata: {name: a, namespace: x}, type: kubernetes.io/tls, stringData: {a: ''}}", nil},
+		"a Secret with a misspelled field":       {"{apiVersion: v1, kind: Secret, metadata: {name: a, namespace: x}, strngData: {a: ''}}", []string{`strngData: unknown field "strngData" (did you mean "stringData"?)`}},
+		"a ConfigMap with a spec":                {"{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: x}, spec: {}}", []string{`spec: unknown field "spec"`}},
+		"a ConfigMap with a bad key":             {"{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: x}, data: {a/b: c}}", []string{"data[a/b]: Invalid value"}},
+		"a value that is no text":                {"{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: x}, data: {a: 1}}", []string{": "}},
+		"a Namespace":                            {"{apiVersion: v1, kind: Namespace, metadata: {name: A}}", []string{"metadata.name: Invalid value"}},
+		"a Role":                                 {"{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: a, namespace: x}, rules: [{verbs: [get], resource: [plans]}]}", []string{`rules[0].resource: unknown field "rules[0].resource" (did you mean "resources"?)`}},
+		"a ProviderConfig with a field too high": {"{apiVersion: hykube.io/v1alpha1, kind: ProviderConfig, metadata: {name: a, namespace: x}, provider: sim}", []string{`provider: unknown field "provider" (did you mean "spec.provider"?)`}},
+		"an argument from a Secret":              {config("password"), nil},
+		"one of a block":                         {config("auth.token"), nil},
+		"one that is misspelled":                 {config("pasword"), []string{at + `the provider has no argument "pasword"; did you mean "password"?`}},
+		"one that is misspelled in a block":      {config("auth.tokne"), []string{at + `the provider has no argument "auth.tokne"; did you mean "auth.token"?`}},
+		"one that the provider sets":             {config("id"), []string{at + `the provider has no argument "id"`}},
+		"a block":                                {config("auth"), []string{at + `"auth" is a block: name an argument of it`}},
+		"another API's":                          {"{apiVersion: v1, kind: Elsewhere, metadata: {name: a}, anything: 1}", nil},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			u := &unstructured.Unstructured{}
+			if err := yaml.Unmarshal([]byte(tt.object), &u.Object); err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, p := range r.fixed(u) {
+				got = append(got, p.Field+": "+p.Message)
+			}
+			if len(got) != len(tt.want) {
+				t.Fatal(cmp.Diff(tt.want, got))
+			}
+			for i := range got {
+				if !strings.HasPrefix(got[i], tt.want[i]) {
+					t.Error(cmp.Diff(tt.want, got))
+				}
+			}
+		})
+	}
+}
+
+// A strict error names the field that may have been meant, and stays what it was otherwise.
+func TestHints(t *testing.T) {
+	codecs := NewCodecs()
+	for _, tt := range []struct {
+		reason string
+		s      runtime.NegotiatedSerializer
+		object string
+		want   string
+	}{
+		{"a kind of ours", negotiated{codecs.Factory, codecs.Scheme}, `{"apiVersion":"hykube.io/v1alpha1","kind":"Provider","metadata":{"name":"a"},"spec":{"sorce":"x/y"}}`, `strict decoding error: unknown field "spec.sorce" (did you mean "source"?)`},
+		{"a kind of Kubernetes", WithHints(legacyscheme.Codecs, legacyscheme.Scheme), `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"labls":{}},"dta":{},"data":{"a":"b","a":"c"}}`,
+			`strict decoding error: unknown field "dta" (did you mean "data"?), duplicate field "data.a", unknown field "metadata.labls" (did you mean "labels"?)`},
+	} {
+		t.Run(tt.reason, func(t *testing.T) {
+			info, _ := runtime.SerializerInfoForMediaType(tt.s.SupportedMediaTypes(), runtime.ContentTypeJSON)
+			_, _, err := tt.s.DecoderToVersion(info.StrictSerializer, nil).Decode([]byte(tt.object), nil, nil)
+			if err == nil {
+				t.Fatal("decoded")
+			}
+			for _, part := range strings.Split(strings.TrimPrefix(tt.want, "strict decoding error: "), ", ") {
+				if !runtime.IsStrictDecodingError(err) || !strings.Contains(err.Error(), part) {
+					t.Errorf("got  %v\nwant %s", err, part)
+				}
+			}
+		})
+	}
+}
