@@ -32,9 +32,10 @@ func newValidate(s *session) *cobra.Command {
 		Short: "Check files against the schemas of the providers",
 		Long: `Check files against the schemas of the providers.
 
-The server checks each object as it would when it is recorded: arguments, types and expressions, and references between the
-objects of the files. It reads no object and no state, so a reference to an object that is not in the files is no error, and
-no right is needed but to reach the server. The providers of the files must be installed: their schemas are the server's.
+The server checks each object as it would when it is recorded: arguments, types and expressions, references between the
+objects of the files, and cycles among those. It reads no object and no state, so a reference to an object that is not in
+the files is no error, and no right is needed but to reach the server. The schemas are those of the providers that the
+server has installed. The last sentence says what was not checked.
 
 All mistakes are reported at once, each with file, line and column. The command exits with 1 when there is an error.
 "kubectl hykube plan -f PATH" also looks at what is recorded, and "kubectl apply --dry-run=server" at the caller's rights.`,
@@ -105,12 +106,13 @@ func (o *validateOptions) Run(ctx context.Context) error {
 	}
 	if o.output == "json" {
 		answer := struct {
-			Valid    bool      `json:"valid"`
-			Objects  int       `json:"objects"`
-			Errors   int       `json:"errors"`
-			Warnings int       `json:"warnings"`
-			Problems []finding `json:"problems"`
-		}{bad == 0, len(ms), bad, len(found) - bad, append([]finding{}, found...)}
+			Valid      bool      `json:"valid"`
+			Objects    int       `json:"objects"`
+			Errors     int       `json:"errors"`
+			Warnings   int       `json:"warnings"`
+			Problems   []finding `json:"problems"`
+			NotChecked []string  `json:"notChecked"`
+		}{bad == 0, len(ms), bad, len(found) - bad, append([]finding{}, found...), o.notChecked(ms)}
 		if err := printJSON(o.terminal, answer, "json"); err != nil {
 			return err
 		}
@@ -119,6 +121,7 @@ func (o *validateOptions) Run(ctx context.Context) error {
 			fmt.Fprintln(o.ErrOut, f)
 		}
 		o.conclusion(len(ms), bad, len(found)-bad)
+		fmt.Fprintf(o.Out, "Not checked: %s.\n", strings.Join(o.notChecked(ms), "; "))
 	}
 	if bad > 0 {
 		return silent(ExitError)
