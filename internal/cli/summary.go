@@ -21,77 +21,98 @@ func planAnew(p *v1alpha1.Plan) string {
 	return fmt.Sprintf("make a new plan to go on from there: kubectl hykube plan -n %s", p.Namespace)
 }
 
-// printSummary tells what came of a plan: every error in full, what was not tried, the counts, how to go on, and where to look.
+// outcome is what became of the changes of a plan, one line for each that needs a word.
+type outcome struct {
+	blocked, destroyed, created, skipped, stale, unknown []string
+	made, failed                                         int
+}
+
+// printSummary prints every error of a plan in full, the changes that were not tried, the counts, how to go on, and where to look.
 func (s *session) printSummary(ctx context.Context, p *v1alpha1.Plan, how *ending, took time.Duration, next string) error {
-	changes, sum := how.changes, how.made
-	var skipped, stales, unknowns, destroyed, created, blocked []string
-	made, failed := 0, 0
-	for _, i := range slices.Sorted(maps.Keys(changes)) {
-		c := changes[i]
-		switch {
-		case !diff.HalfDone(c):
-		case c.CreateBeforeDestroy:
-			created = append(created, diff.Name(c)+": "+oneLine(c)+"; the next plan destroys it")
-		default:
-			destroyed = append(destroyed, diff.Name(c)+": "+oneLine(c)+"; the next plan creates it")
-		}
-		switch c.State {
-		case v1alpha1.ChangeDone:
-			made++
-			s.diagnostics(c, v1alpha1.SeverityWarning)
-		case v1alpha1.ChangeFailed:
-			failed++
-			s.diagnostics(c, v1alpha1.SeverityError)
-		case v1alpha1.ChangeUnknown:
-			s.diagnostics(c, v1alpha1.SeverityError)
-			unknowns = append(unknowns, diff.Name(c))
-		case v1alpha1.ChangeStale:
-			stales = append(stales, diff.Name(c)+": "+oneLine(c))
-		case v1alpha1.ChangeSkipped, v1alpha1.ChangePending:
-			if diff.HalfDone(c) {
-				continue
-			}
-			if c.Blocked != "" && ready(p) {
-				blocked = append(blocked, diff.Name(c)+": "+c.Blocked)
-				continue
-			}
-			skipped = append(skipped, diff.Name(c)+": "+skipReason(c))
-		}
+	var o outcome
+	for _, i := range slices.Sorted(maps.Keys(how.changes)) {
+		s.addOutcome(&o, how.changes[i], ready(p))
 	}
-	progress := p.Status.Progress
-	if total(p) > eachChange && progress != nil {
-		made, failed = int(progress.Done), int(progress.Failed)
+	if progress := p.Status.Progress; total(p) > eachChange && progress != nil {
+		o.made, o.failed = int(progress.Done), int(progress.Failed)
 	}
 	if !ready(p) {
 		for _, d := range p.Status.Diagnostics {
 			fmt.Fprint(s.ErrOut, s.diagnostic(d))
 		}
 	}
-	s.list("Blocked, and left as they are:", blocked)
-	s.list("Destroyed and not created again:", destroyed)
-	s.list("Replaced, with the old instance left:", created)
-	s.list("Not tried:", skipped)
-	s.list("Not applied, because they moved after the plan was made:", stales)
-	s.list("Begun, with a lost outcome; check whether these exist:", unknowns)
+	s.list("Blocked, and left as they are:", o.blocked)
+	s.list("Destroyed and not created again:", o.destroyed)
+	s.list("Replaced, with the old instance left:", o.created)
+	s.list("Not tried:", o.skipped)
+	s.list("Not applied, because they moved after the plan was made:", o.stale)
+	s.list("Begun, with a lost outcome; check whether these exist:", o.unknown)
 
 	where := fmt.Sprintf("Plan %s: kubectl hykube status %s -n %s, or kubectl hykube ui for the run itself.", p.Name, p.Name, p.Namespace)
 	if ready(p) {
-		headline, forgotten := "Apply complete!", s.afterForget(ctx, p, sum)
-		if len(blocked) > 0 {
-			headline = "Apply complete, but for what is blocked:"
-		}
-		if p.Spec.Destroy && len(blocked) > 0 {
-			headline = "Destroy complete, but for what is blocked:"
-		} else if p.Spec.Destroy {
-			headline = "Destroy complete!"
-			where = s.afterDestroy(ctx, p, forgotten != "") + "\n" + where
-		}
-		fmt.Fprintf(s.Out, "\n%s %s, in %s.\n%s%s\n", s.style.Bold(s.style.Green(headline)), counts(sum), elapsed(took), forgotten, s.style.Dim(where))
-		if len(blocked) > 0 {
-			return silent(ExitRefused)
-		}
-		return nil
+		return s.printComplete(ctx, p, how.made, o, took, where)
 	}
+	for _, c := range how.changes {
+		if diff.HalfDone(c) && c.State == v1alpha1.ChangeFailed {
+			o.failed-- // it counts as made in half
+		}
+	}
+	return s.printIncomplete(p, how.made, o, took, next, where)
+}
+
+// addOutcome adds what became of a change, and prints its errors and warnings.
+func (s *session) addOutcome(o *outcome, c *v1alpha1.PlanChange, complete bool) {
+	switch {
+	case !diff.HalfDone(c):
+	case c.CreateBeforeDestroy:
+		o.created = append(o.created, diff.Name(c)+": "+oneLine(c)+"; the next plan destroys it")
+	default:
+		o.destroyed = append(o.destroyed, diff.Name(c)+": "+oneLine(c)+"; the next plan creates it")
+	}
+	switch c.State {
+	case v1alpha1.ChangeDone:
+		o.made++
+		s.diagnostics(c, v1alpha1.SeverityWarning)
+	case v1alpha1.ChangeFailed:
+		o.failed++
+		s.diagnostics(c, v1alpha1.SeverityError)
+	case v1alpha1.ChangeUnknown:
+		s.diagnostics(c, v1alpha1.SeverityError)
+		o.unknown = append(o.unknown, diff.Name(c))
+	case v1alpha1.ChangeStale:
+		o.stale = append(o.stale, diff.Name(c)+": "+oneLine(c))
+	case v1alpha1.ChangeSkipped, v1alpha1.ChangePending:
+		switch {
+		case diff.HalfDone(c):
+		case c.Blocked != "" && complete:
+			o.blocked = append(o.blocked, diff.Name(c)+": "+c.Blocked)
+		default:
+			o.skipped = append(o.skipped, diff.Name(c)+": "+skipReason(c))
+		}
+	}
+}
+
+// printComplete prints the end of a plan that was applied, but for what is blocked.
+func (s *session) printComplete(ctx context.Context, p *v1alpha1.Plan, sum v1alpha1.PlanSummary, o outcome, took time.Duration, where string) error {
+	headline, forgotten := "Apply complete!", s.afterForget(ctx, p, sum)
+	switch blocked := len(o.blocked) > 0; {
+	case p.Spec.Destroy && blocked:
+		headline = "Destroy complete, but for what is blocked:"
+	case p.Spec.Destroy:
+		headline = "Destroy complete!"
+		where = s.afterDestroy(ctx, p, forgotten != "") + "\n" + where
+	case blocked:
+		headline = "Apply complete, but for what is blocked:"
+	}
+	fmt.Fprintf(s.Out, "\n%s %s, in %s.\n%s%s\n", s.style.Bold(s.style.Green(headline)), counts(sum), elapsed(took), forgotten, s.style.Dim(where))
+	if len(o.blocked) > 0 {
+		return silent(ExitRefused)
+	}
+	return nil
+}
+
+// printIncomplete prints the end of any other plan, and returns its exit code.
+func (s *session) printIncomplete(p *v1alpha1.Plan, sum v1alpha1.PlanSummary, o outcome, took time.Duration, next, where string) error {
 	code, headline := ExitError, "Apply incomplete:"
 	switch {
 	case discarded(p):
@@ -101,30 +122,24 @@ func (s *session) printSummary(ctx context.Context, p *v1alpha1.Plan, how *endin
 	case p.Status.Cancel != nil:
 		headline = "Cancelled:"
 	}
-	if len(unknowns) > 0 {
+	if len(o.unknown) > 0 {
 		next = afterUnknown(p)
 	}
-	for _, c := range changes {
-		if diff.HalfDone(c) && c.State == v1alpha1.ChangeFailed {
-			failed-- // it counts as made in half
+	text := fmt.Sprintf("%s of %s changes made (%s)", diff.Count(o.made), diff.Count(total(p)), counts(sum))
+	for _, part := range []struct {
+		n    int
+		what string
+	}{
+		{o.failed, "failed"}, {len(o.destroyed), "destroyed and not created again"},
+		{len(o.created), "replaced with the old instance left"}, {len(o.skipped), "not tried"},
+	} {
+		if part.n > 0 {
+			text += fmt.Sprintf(", %s %s", diff.Count(part.n), part.what)
 		}
 	}
-	text := fmt.Sprintf("%s of %s changes made (%s)", diff.Count(made), diff.Count(total(p)), counts(sum))
-	if failed > 0 {
-		text += fmt.Sprintf(", %s failed", diff.Count(failed))
-	}
-	if n := len(destroyed); n > 0 {
-		text += fmt.Sprintf(", %s destroyed and not created again", diff.Count(n))
-	}
-	if n := len(created); n > 0 {
-		text += fmt.Sprintf(", %s replaced with the old instance left", diff.Count(n))
-	}
-	if n := len(skipped); n > 0 {
-		text += fmt.Sprintf(", %s not tried", diff.Count(n))
-	}
 	fmt.Fprintf(s.ErrOut, "\n%s %s, in %s.\n", s.style.Bold(s.style.Red(headline)), text, elapsed(took))
-	// The plan's own message only repeats what stands above, unless nothing failed by itself.
-	if m := why(p); m != "" && failed+len(stales)+len(destroyed)+len(created) == 0 {
+	// The plan's own message repeats the lines above, unless nothing failed by itself.
+	if m := why(p); m != "" && o.failed+len(o.stale)+len(o.destroyed)+len(o.created) == 0 {
 		fmt.Fprintln(s.ErrOut, diff.Clean(m, true))
 	}
 	fmt.Fprintf(s.ErrOut, "What was made is recorded; %s.\n%s\n", next, s.style.Dim(where))

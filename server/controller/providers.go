@@ -93,23 +93,7 @@ func (p *Providers) reconcile(ctx context.Context, name cache.ObjectName) error 
 		return ctx.Err()
 	}
 	if ierr != nil {
-		p.Logger.Warn("install provider", "provider", obj.Name, "error", ierr)
-		message := ierr.Error()
-		if served := p.serveRecorded(obj); served != "" {
-			message = strings.TrimSuffix(message, ".") + ". " + served
-		}
-		p.settle(obj)
-		defer p.Changed(obj.Name)
-		return p.status(ctx, obj, func(s *v1alpha1.ProviderStatus) {
-			s.ObservedGeneration = obj.Generation
-			s.Kinds = int32(len(p.Kinds.Kinds(obj.Name)))
-			reason, installed := v1alpha1.ReasonInstallFailed, pkg.Version != ""
-			if installed {
-				reason = v1alpha1.ReasonSchemaFailed
-			}
-			condition.Set(&s.Conditions, obj.Generation, v1alpha1.ConditionInstalled, installed, reason, message)
-			condition.Stalled(&s.Conditions, obj.Generation, reason, message)
-		})
+		return p.fail(ctx, obj, pkg, ierr)
 	}
 	refused, err := p.orphans(ctx, obj, pkg, sch)
 	if err != nil {
@@ -121,6 +105,32 @@ func (p *Providers) reconcile(ctx context.Context, name cache.ObjectName) error 
 			return fmt.Errorf("%s And the old one cannot be served: %w", refused, err)
 		}
 	}
+	return p.serve(ctx, obj, pkg, sch, refused)
+}
+
+// fail records why a provider could not be installed, and serves the kinds that it had.
+func (p *Providers) fail(ctx context.Context, obj *v1alpha1.Provider, pkg provider.Package, why error) error {
+	p.Logger.Warn("install provider", "provider", obj.Name, "error", why)
+	message := why.Error()
+	if served := p.serveRecorded(obj); served != "" {
+		message = strings.TrimSuffix(message, ".") + ". " + served
+	}
+	p.settle(obj)
+	defer p.Changed(obj.Name)
+	return p.status(ctx, obj, func(s *v1alpha1.ProviderStatus) {
+		s.ObservedGeneration = obj.Generation
+		s.Kinds = int32(len(p.Kinds.Kinds(obj.Name)))
+		reason, installed := v1alpha1.ReasonInstallFailed, pkg.Version != ""
+		if installed {
+			reason = v1alpha1.ReasonSchemaFailed
+		}
+		condition.Set(&s.Conditions, obj.Generation, v1alpha1.ConditionInstalled, installed, reason, message)
+		condition.Stalled(&s.Conditions, obj.Generation, reason, message)
+	})
+}
+
+// serve serves the kinds of an installed provider. refused says why a newer version is not used; empty when there is none.
+func (p *Providers) serve(ctx context.Context, obj *v1alpha1.Provider, pkg provider.Package, sch *schema.Provider, refused string) error {
 	if obj.Status.Checksum != pkg.Checksum || !p.Schemas.has(obj.Name) {
 		if err := p.Schemas.write(obj.Name, record{Checksum: pkg.Checksum, Source: pkg.Source.String(), Version: pkg.Version, Schema: sch}); err != nil {
 			p.Logger.Warn("install provider", "provider", obj.Name, "error", err)
