@@ -1,115 +1,43 @@
-// Package activities has the Temporal activities of Hykube: they read objects, ask providers, keep the ledger
-// and write what came of it back to the objects. Each may run twice, heartbeats while it waits for others, and takes up
-// what an earlier attempt left. It imports workflows for names and structs, and internal packages; how objects are
-// stored and who may do what is behind the interfaces here.
+// Package activities has the Temporal activities of Hykube. Each heartbeats while it works, may run twice, and takes up what an earlier
+// attempt left. What they do is in the packages planning and applying.
 package activities
 
 import (
 	"context"
 	"errors"
-	"iter"
+	"fmt"
 	"log/slog"
 	"time"
 
+	"github.com/hykube/hykube/activities/applying"
+	"github.com/hykube/hykube/activities/changes"
+	"github.com/hykube/hykube/activities/planning"
 	"github.com/hykube/hykube/api/v1alpha1"
-	"github.com/hykube/hykube/internal/catalog"
-	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/scope"
+	"github.com/hykube/hykube/internal/store"
 	"github.com/hykube/hykube/workflows"
 
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/worker"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 )
-
-// ErrGone says that an object does not exist, or not with that UID.
-var ErrGone = errors.New("the object does not exist any more")
-
-// Objects are the objects of the dynamic kinds.
-type Objects interface {
-	// List reads every resource of a namespace, of all kinds.
-	List(ctx context.Context, namespace string) iter.Seq2[*unstructured.Unstructured, error]
-	// Get reads one object. It returns ErrGone when there is none with the reference's UID; an empty UID matches any.
-	Get(ctx context.Context, ref v1alpha1.ObjectReference) (*unstructured.Unstructured, error)
-	// Plural is the resource that RBAC knows the kind of a reference by, such as "sim-networks".
-	Plural(ref v1alpha1.ObjectReference) (string, error)
-	// UpdateStatus replaces the status of an object by the one that change makes of it, and tries again when another writer was
-	// first. A status that is what it was is not written. It returns ErrGone as Get does.
-	UpdateStatus(ctx context.Context, ref v1alpha1.ObjectReference, change func(*unstructured.Unstructured) map[string]any) error
-	// Hold puts the finalizer on an object, so that it outlives its infrastructure. It returns ErrGone as Get does.
-	Hold(ctx context.Context, obj *unstructured.Unstructured) error
-	// Release takes the finalizer off an object. An object that is gone is released already.
-	Release(ctx context.Context, ref v1alpha1.ObjectReference) error
-}
-
-// Plans are the Plan objects.
-type Plans interface {
-	// Get reads a plan. It returns ErrGone when there is none with that UID.
-	Get(ctx context.Context, namespace, name string, uid types.UID) (*v1alpha1.Plan, error)
-	// UpdateStatus changes the status of a plan, and tries again when somebody else was first.
-	UpdateStatus(ctx context.Context, namespace, name string, uid types.UID, change func(*v1alpha1.PlanStatus)) error
-	// Approve takes a decision about a plan in the name of whoever the approval says.
-	Approve(ctx context.Context, namespace, name string, uid types.UID, approval v1alpha1.PlanApproval) error
-}
-
-// Configs are the ProviderConfigs, and the ConfigMaps and Secrets that they and expressions refer to.
-type Configs interface {
-	// Get reads a ProviderConfig; nil when there is none of that name.
-	Get(ctx context.Context, namespace, name string) (*v1alpha1.ProviderConfig, error)
-	// Secret reads one key of a Secret.
-	Secret(ctx context.Context, namespace, name, key string) ([]byte, error)
-	// ConfigMap reads all keys of a ConfigMap, those of binaryData among them; nil when there is none of that name.
-	ConfigMap(ctx context.Context, namespace, name string) (map[string][]byte, error)
-	// ConfigMapNames lists the names of the ConfigMaps of a namespace, to suggest one.
-	ConfigMapNames(ctx context.Context, namespace string) ([]string, error)
-	// SecretData reads all keys of a Secret; nil when there is none of that name.
-	SecretData(ctx context.Context, namespace, name string) (map[string][]byte, error)
-	// Leaving names what of a ProviderConfig, and of the ConfigMaps and Secrets that it reads, is being deleted or gone; empty when all
-	// of it stays.
-	Leaving(ctx context.Context, cfg *v1alpha1.ProviderConfig) (what string, err error)
-	// Terminating says whether a namespace is being deleted. It fails while that deletion is being taken back.
-	Terminating(ctx context.Context, namespace string) (bool, error)
-}
-
-// Access answers what somebody may do.
-type Access interface {
-	// MayUse says whether somebody has the verb "use" on a ProviderConfig.
-	MayUse(ctx context.Context, who v1alpha1.Identity, namespace, name string) (bool, error)
-	// MayRead says whether somebody has the verb "get" on an object; resource is its plural, such as "secrets", also
-	// with a subresource, such as "sim-networks/state". With an empty name it is about all objects of the namespace.
-	MayRead(ctx context.Context, who v1alpha1.Identity, namespace, group, resource, name string) (bool, error)
-}
-
-// Config is what the activities work with; all fields are needed.
-type Config struct {
-	Objects Objects
-	Plans   Plans
-	Configs Configs
-	Access  Access
-	Catalog *catalog.Catalog
-	Ledger  *ledger.Ledger
-	Logger  *slog.Logger
-}
 
 // Activities carries out what the workflows order.
 type Activities struct {
-	Config
-	progress *progress
-	limits   *limits
-	locks    *objectLocks
-	cancels  *cancelWatcher
-	// source acquires a configured process of a provider; nil means the catalog's. Tests set it.
-	source providerSource
+	planner *planning.Planner
+	applier *applying.Applier
 }
 
-// New returns the activities over c.
-func New(c Config) *Activities {
-	return &Activities{Config: c, progress: newProgress(c.Plans, c.Logger), limits: newLimits(), locks: newObjectLocks(), cancels: newCancelWatcher(c.Plans, c.Logger)}
+// New returns the activities over sources and the Plan objects.
+func New(sources *scope.Sources, plans store.Plans, logger *slog.Logger) *Activities {
+	cancels := changes.CancelReader{Plans: plans, Logger: logger}
+	return &Activities{
+		planner: &planning.Planner{Sources: sources, Plans: plans, Cancels: cancels, Logger: logger},
+		applier: applying.NewApplier(sources, plans, cancels, logger),
+	}
 }
 
-// Register makes the workflows and activities known to a worker.
+// Register makes the activities known to a worker.
 func (a *Activities) Register(w worker.Registry) {
 	for name, fn := range map[string]any{
 		workflows.ActivitySurvey:  a.Survey,
@@ -123,6 +51,62 @@ func (a *Activities) Register(w worker.Registry) {
 	} {
 		w.RegisterActivityWithOptions(fn, activity.RegisterOptions{Name: name})
 	}
+}
+
+// Survey decides what a plan visits; see planning.Planner.
+func (a *Activities) Survey(ctx context.Context, p workflows.Plan) (workflows.Surveyed, error) {
+	defer heartbeat(ctx)()
+	return a.planner.Survey(ctx, p)
+}
+
+// Propose asks the providers what a plan would change.
+func (a *Activities) Propose(ctx context.Context, p workflows.Plan) (workflows.Proposed, error) {
+	defer heartbeat(ctx)()
+	return a.planner.Propose(ctx, p)
+}
+
+// Publish sums a plan up in its Plan object.
+func (a *Activities) Publish(ctx context.Context, in workflows.Publish) (workflows.Published, error) {
+	defer heartbeat(ctx)()
+	return a.planner.Publish(ctx, in)
+}
+
+// Fail records why a plan could not be made at all.
+func (a *Activities) Fail(ctx context.Context, f workflows.Failure) error {
+	return a.planner.Fail(ctx, f)
+}
+
+// Begin checks that a plan may be applied as it stands, and puts its steps in order.
+func (a *Activities) Begin(ctx context.Context, p workflows.Plan) (workflows.Begun, error) {
+	defer heartbeat(ctx)()
+	return a.applier.Begin(ctx, p)
+}
+
+// Step makes one step of an approved plan. The Web UI shows a change that did not succeed as a failed activity.
+func (a *Activities) Step(ctx context.Context, in workflows.StepInput) (workflows.StepResult, error) {
+	defer heartbeat(ctx)()
+	result, err := a.applier.Step(ctx, in, int(activity.GetInfo(ctx).Attempt))
+	if _, ok := errors.AsType[*applying.RetryError](err); ok {
+		// The change holds the reason: a provider's words may contain what payloads must not.
+		return result, temporal.NewApplicationError("the provider could not be reached, or asked to be called later", "Transient")
+	}
+	if err == nil && !result.OK && result.State != string(v1alpha1.ChangePending) {
+		return result, temporal.NewNonRetryableApplicationError(fmt.Sprintf("the change is %s; kubectl hykube status %s -n %s says why",
+			result.State, in.Plan.Name, in.Plan.Namespace), workflows.ErrorStep, nil)
+	}
+	return result, err
+}
+
+// Lane makes all steps of a large plan, in dependency order.
+func (a *Activities) Lane(ctx context.Context, p workflows.Plan) error {
+	defer heartbeat(ctx)()
+	return a.applier.Lane(ctx, p)
+}
+
+// Finish records how the apply of a plan ended.
+func (a *Activities) Finish(ctx context.Context, f workflows.Finish) (workflows.Finished, error) {
+	defer heartbeat(ctx)()
+	return a.applier.Finish(ctx, f)
 }
 
 // heartbeatEvery must be well under the heartbeat timeout of the workflows.
@@ -145,41 +129,3 @@ func heartbeat(ctx context.Context) (stop func()) {
 	}()
 	return func() { close(done) }
 }
-
-// final marks an error that another attempt would only repeat.
-func final(err error) error {
-	return temporal.NewNonRetryableApplicationError(err.Error(), workflows.ErrorFinal, err)
-}
-
-func uidOf(p workflows.Plan) types.UID { return types.UID(p.UID) }
-
-func (a *Activities) plan(ctx context.Context, p workflows.Plan) (*v1alpha1.Plan, error) {
-	obj, err := a.Plans.Get(ctx, p.Namespace, p.Name, uidOf(p))
-	if errors.Is(err, ErrGone) {
-		return nil, final(errors.New("the Plan object was deleted"))
-	}
-	return obj, err
-}
-
-// ignoreGone is nil for an object that does not exist any more.
-func ignoreGone(err error) error {
-	if errors.Is(err, ErrGone) {
-		return nil
-	}
-	return err
-}
-
-// planned reads a plan that is being made. In a namespace that is being deleted every plan that changes something destroys: what is
-// there is marked for deletion, or will be in a moment.
-func (a *Activities) planned(ctx context.Context, p workflows.Plan) (*v1alpha1.Plan, error) {
-	po, err := a.plan(ctx, p)
-	if err != nil || po.Spec.Destroy || po.Spec.RefreshOnly {
-		return po, err
-	}
-	if po.Spec.Destroy, err = a.Configs.Terminating(ctx, po.Namespace); err != nil {
-		return nil, err
-	}
-	return po, nil
-}
-
-func now() *metav1.Time { return new(metav1.Now()) }

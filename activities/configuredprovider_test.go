@@ -10,8 +10,8 @@ import (
 // TestARefusedProviderConfigIsOneError makes a plan of three resources with a ProviderConfig that may not be used.
 func TestARefusedProviderConfigIsOneError(t *testing.T) {
 	tn := newCrashScenario(t)
-	tn.config(nil)
-	tn.forbidden = map[string]bool{"team/providerconfigs/default": true}
+	tn.Config(nil)
+	tn.Forbidden = map[string]bool{"team/providerconfigs/default": true}
 	things("a", "b", "c")(tn)
 	run := tn.newRun()
 	po := tn.until(run, approving)

@@ -6,10 +6,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/resource"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 type m = map[string]any
@@ -179,10 +180,10 @@ func stories() map[string]story {
 func (tn *crashScenario) halfMoved(from, to string) {
 	old, rec := tn.recordOf(from), tn.recordOf(to)
 	rec.State, rec.Deposed, rec.Provider, rec.MovedFrom = old.State, old.Deposed, old.Provider, old.Object.UID
-	if err := tn.Ledger.Save(tn.t.Context(), rec); err != nil {
-		tn.t.Fatal(err)
+	if err := tn.Ledger.Save(tn.T.Context(), rec); err != nil {
+		tn.T.Fatal(err)
 	}
-	tn.objects["team:"+to].SetFinalizers([]string{v1alpha1.FinalizerState})
+	tn.Stored["team:"+to].SetFinalizers([]string{v1alpha1.FinalizerState})
 }
 
 // TestKilledAnywhere kills the server at each point of each story, once, and lets it start again. What is in the cloud must be
@@ -215,7 +216,7 @@ func (s story) tell(t *testing.T, at int, lane bool) (reached bool) {
 	tn.lane = lane
 	if s.before != nil {
 		s.before(tn)
-		if len(tn.objects) > 0 {
+		if len(tn.Stored) > 0 {
 			tn.apply()
 		}
 	}
@@ -247,8 +248,8 @@ func (s story) tell(t *testing.T, at int, lane bool) (reached bool) {
 	if tn.lost() || strings.Contains(t.Name(), "postcondition") {
 		return reached
 	}
-	for key, obj := range tn.objects {
-		if !statusOf(obj).good() {
+	for key, obj := range tn.Stored {
+		if !resource.StatusOf(obj).Good() {
 			t.Errorf("%s: %v", key, obj.Object["status"])
 		}
 	}
@@ -261,9 +262,9 @@ func (s story) tell(t *testing.T, at int, lane bool) (reached bool) {
 // records reads all that is known.
 func (tn *crashScenario) records() []*ledger.Instance {
 	var out []*ledger.Instance
-	for rec, err := range tn.Ledger.Instances(tn.t.Context(), "") {
+	for rec, err := range tn.Ledger.Instances(tn.T.Context(), "") {
 		if err != nil {
-			tn.t.Fatal(err)
+			tn.T.Fatal(err)
 		}
 		out = append(out, rec)
 	}
@@ -279,7 +280,7 @@ func (tn *crashScenario) lost() bool {
 
 // accounted checks that all that is in the cloud is recorded, once, but for what a lost create may have made.
 func (tn *crashScenario) accounted(foreign []string) {
-	tn.t.Helper()
+	tn.T.Helper()
 	known := map[string]string{}
 	for _, rec := range tn.records() {
 		states := []ledger.State{rec.State}
@@ -287,7 +288,7 @@ func (tn *crashScenario) accounted(foreign []string) {
 		for _, d := range rec.Deposed {
 			states = append(states, d.State)
 			if keys[d.Key] {
-				tn.t.Errorf("%s has two deposed instances %s", rec.Object.Name, d.Key)
+				tn.T.Errorf("%s has two deposed instances %s", rec.Object.Name, d.Key)
 			}
 			keys[d.Key] = true
 		}
@@ -295,7 +296,7 @@ func (tn *crashScenario) accounted(foreign []string) {
 			for id := range tn.cloud.things {
 				if strings.Contains(string(s.Attributes), fmt.Sprintf(`"id":%q`, id)) {
 					if other, twice := known[id]; twice {
-						tn.t.Errorf("%s is recorded for %s and for %s", id, other, rec.Object.Name)
+						tn.T.Errorf("%s is recorded for %s and for %s", id, other, rec.Object.Name)
 					}
 					known[id] = rec.Object.Name
 				}
@@ -307,7 +308,7 @@ func (tn *crashScenario) accounted(foreign []string) {
 		if _, ok := known[id]; !ok && !slices.Contains(foreign, thing["name"]) {
 			unknown++
 			if !tn.lost() || unknown > 1 {
-				tn.t.Errorf("%s (%s) is an orphan; calls: %v", id, thing["name"], tn.cloud.log)
+				tn.T.Errorf("%s (%s) is an orphan; calls: %v", id, thing["name"], tn.cloud.log)
 			}
 		}
 	}
@@ -326,7 +327,7 @@ func TestPlansAtOnce(t *testing.T) {
 				tn := newCrashScenario(t)
 				if s.before != nil {
 					s.before(tn)
-					if len(tn.objects) > 0 {
+					if len(tn.Stored) > 0 {
 						tn.apply()
 					}
 				}
@@ -381,7 +382,7 @@ func TestAPlanThatIsMadeMeanwhile(t *testing.T) {
 	tn.until(run, stepping)
 	tn.cloud.while = func() {
 		tn.apply()
-		if statusOf(tn.objects["team:test-thing/a"]).good() {
+		if resource.StatusOf(tn.Stored["team:test-thing/a"]).Good() {
 			t.Error("it is told to be ready while it is being changed")
 		}
 	}
@@ -401,8 +402,8 @@ func TestAPlanThatIsMadeMeanwhile(t *testing.T) {
 // TestWhatTheProviderSaidIsKept lets somebody write the record although a create is under way.
 func TestWhatTheProviderSaidIsKept(t *testing.T) {
 	for name, write := range map[string]func(*crashScenario, *ledger.Instance) error{
-		"written": func(tn *crashScenario, rec *ledger.Instance) error { return tn.Ledger.Save(tn.t.Context(), rec) },
-		"removed": func(tn *crashScenario, rec *ledger.Instance) error { return tn.Ledger.Forget(tn.t.Context(), rec) },
+		"written": func(tn *crashScenario, rec *ledger.Instance) error { return tn.Ledger.Save(tn.T.Context(), rec) },
+		"removed": func(tn *crashScenario, rec *ledger.Instance) error { return tn.Ledger.Forget(tn.T.Context(), rec) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			tn := newCrashScenario(t)

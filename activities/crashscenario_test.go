@@ -13,6 +13,22 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hykube/hykube/activities/activitiestest"
+	"github.com/hykube/hykube/activities/applying"
+	"github.com/hykube/hykube/activities/changes"
+	"github.com/hykube/hykube/activities/planning"
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/catalog"
+	"github.com/hykube/hykube/internal/graph"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/provider"
+	"github.com/hykube/hykube/internal/resource"
+	"github.com/hykube/hykube/internal/schema"
+	"github.com/hykube/hykube/internal/scope"
+	"github.com/hykube/hykube/internal/session"
+	"github.com/hykube/hykube/internal/store"
+	"github.com/hykube/hykube/workflows"
+
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 	"github.com/zclconf/go-cty/cty"
@@ -22,23 +38,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/hykube/hykube/api/v1alpha1"
-	"github.com/hykube/hykube/internal/catalog"
-	"github.com/hykube/hykube/internal/graph"
-	"github.com/hykube/hykube/internal/ledger"
-	"github.com/hykube/hykube/internal/provider"
-	"github.com/hykube/hykube/internal/schema"
-	"github.com/hykube/hykube/workflows"
 )
 
 // crashScenario is a world with a cloud in it, in which plans are made and applied as the workflows do it, by a server that can be
 // killed at each of the things that last: a write to the store or to an object, a call that changes the cloud.
 type crashScenario struct {
-	*world
-	reaper *crashInjector
-	cloud  *cloud
-	plans  map[string]*v1alpha1.Plan
+	*activitiestest.World
+	planner *planning.Planner
+	applier *applying.Applier
+	reaper  *crashInjector
+	cloud   *cloud
+	plans   map[string]*v1alpha1.Plan
 	// lane is true when the steps are made as those of a large plan: all in one activity, which knows nothing but the ledger.
 	lane bool
 	// partial is true when plans are approved without what is blocked or stale.
@@ -87,14 +97,14 @@ func (r *crashInjector) alive() error {
 }
 
 func newCrashScenario(t *testing.T) *crashScenario {
-	w := newWorld(t)
-	tn := &crashScenario{world: w, reaper: &crashInjector{}, plans: map[string]*v1alpha1.Plan{}}
+	w := activitiestest.NewWorld(t)
+	tn := &crashScenario{World: w, reaper: &crashInjector{}, plans: map[string]*v1alpha1.Plan{}}
 	tn.cloud = &cloud{t: t, reaper: tn.reaper, things: map[string]map[string]string{}, faults: map[string][]string{}, made: map[string]int{}}
 	c := catalog.New(nil)
 	c.Put(catalog.Entry{Name: "test", Schema: cloudSchema()})
-	w.Config = Config{
-		Objects: crashObjects{fakeObjects{w}, tn}, Plans: crashPlans{tn}, Configs: fakeConfigs{w}, Access: fakeAccess{w}, Catalog: c,
-		Ledger: ledger.New(crashStore{&store{entries: map[string]ledger.Entry{}}, tn.reaper}), Logger: slog.New(slog.DiscardHandler),
+	w.Sources = &scope.Sources{
+		Objects: crashObjects{activitiestest.FakeObjects{World: w}, tn}, Configs: activitiestest.FakeConfigs{World: w}, Access: activitiestest.FakeAccess{World: w}, Catalog: c,
+		Ledger: ledger.New(crashStore{&activitiestest.KV{Entries: map[string]ledger.Entry{}}, tn.reaper}),
 	}
 	tn.restart()
 	return tn
@@ -108,25 +118,34 @@ func (tn *crashScenario) restart() {
 		}
 		return tn.cloud, func() {}, nil
 	}
-	tn.Activities = New(tn.Config)
-	tn.source = lend
-	tn.progress = newProgress(crashPlans{nil}, tn.Logger) // it counts in the background
-	tn.cancels.interval = time.Hour                       // and they look there
+	s := *tn.Sources
+	s.Sessions = session.NewPool(s.Catalog)
+	s.Sessions.Source, s.Sessions.Unconfigured = lend, lend
+	tn.Sources = &s
+	tn.use(crashPlans{tn}, changes.CancelReader{Plans: crashPlans{tn}, Logger: slog.New(slog.DiscardHandler), Interval: time.Hour})
 	tn.reaper.mu.Lock()
 	defer tn.reaper.mu.Unlock()
 	tn.reaper.dead = false
 }
 
+// use makes a planner and an applier, which learn of cancels through a reader.
+func (tn *crashScenario) use(plans store.Plans, cancels changes.CancelReader) {
+	logger := slog.New(slog.DiscardHandler)
+	tn.planner = &planning.Planner{Sources: tn.Sources, Plans: plans, Cancels: cancels, Logger: logger}
+	tn.applier = applying.NewApplier(tn.Sources, plans, cancels, logger)
+	tn.applier.ProgressInterval = time.Hour // it counts in the background
+}
+
 // put writes an object as kubectl apply does: what is left out is kept away.
 func (tn *crashScenario) put(name string, spec, lifecycle map[string]any) {
 	kind, objName, _ := strings.Cut(name, "/")
-	obj := tn.objects["team:"+name]
+	obj := tn.Stored["team:"+name]
 	if obj == nil {
 		obj = &unstructured.Unstructured{Object: map[string]any{"apiVersion": "test.hykube.io/v1", "kind": kind}}
 		obj.SetName(objName)
 		obj.SetNamespace("team")
 		obj.SetUID(types.UID(fmt.Sprintf("%s-%d", objName, len(tn.plans))))
-		tn.objects["team:"+name] = obj
+		tn.Stored["team:"+name] = obj
 	}
 	obj.Object["spec"] = spec
 	delete(obj.Object, "lifecycle")
@@ -137,9 +156,9 @@ func (tn *crashScenario) put(name string, spec, lifecycle map[string]any) {
 }
 
 func (tn *crashScenario) delete(name string) {
-	obj := tn.objects["team:"+name]
+	obj := tn.Stored["team:"+name]
 	if len(obj.GetFinalizers()) == 0 {
-		delete(tn.objects, "team:"+name)
+		delete(tn.Stored, "team:"+name)
 		return
 	}
 	obj.SetDeletionTimestamp(new(metav1.Now()))
@@ -150,17 +169,17 @@ func (tn *crashScenario) delete(name string) {
 func (tn *crashScenario) taint(name string) {
 	rec := tn.recordOf(name)
 	rec.Tainted = true
-	if err := tn.Ledger.Save(tn.t.Context(), rec); err != nil {
-		tn.t.Fatal(err)
+	if err := tn.Ledger.Save(tn.T.Context(), rec); err != nil {
+		tn.T.Fatal(err)
 	}
 }
 
 func (tn *crashScenario) recordOf(name string) *ledger.Instance {
-	r, err := resourceOf(tn.objects["team:"+name], tn.Catalog)
+	r, err := resource.Of(tn.Stored["team:"+name], tn.Catalog)
 	if err != nil {
-		tn.t.Fatal(err)
+		tn.T.Fatal(err)
 	}
-	return tn.instance(r)
+	return tn.Instance(r)
 }
 
 // run is one plan on its way. It lasts longer than a server.
@@ -205,7 +224,7 @@ func (tn *crashScenario) newRun() *planRun {
 func (tn *crashScenario) resume(run *planRun) *v1alpha1.Plan { return tn.until(run, over) }
 
 func (tn *crashScenario) until(run *planRun, phase int) *v1alpha1.Plan {
-	tn.t.Helper()
+	tn.T.Helper()
 	for tries := 0; run.phase < phase; tries++ {
 		err := tn.advance(run)
 		if tn.reaper.alive() != nil {
@@ -213,28 +232,28 @@ func (tn *crashScenario) until(run *planRun, phase int) *v1alpha1.Plan {
 			continue
 		}
 		if err != nil && tries > 20 {
-			tn.t.Fatalf("plan %s, phase %d: %v", run.Name, run.phase, err)
+			tn.T.Fatalf("plan %s, phase %d: %v", run.Name, run.phase, err)
 		}
 	}
 	return tn.plans[run.Name]
 }
 
 func (tn *crashScenario) advance(run *planRun) (err error) {
-	ctx := tn.t.Context()
+	ctx := tn.T.Context()
 	po := tn.plans[run.Name]
 	next := run.phase + 1
 	switch run.phase {
 	case surveying:
-		if run.surveyed, err = tn.Survey(ctx, run.Plan); run.surveyed.Invalid {
+		if run.surveyed, err = tn.planner.Survey(ctx, run.Plan); run.surveyed.Invalid {
 			next = over
 		}
 	case proposing:
-		_, err = tn.Propose(ctx, run.Plan)
+		_, err = tn.planner.Propose(ctx, run.Plan)
 		if ae, ok := errors.AsType[*temporal.ApplicationError](err); ok && ae.Type() == workflows.ErrorMoved {
 			next, err = surveying, nil
 		}
 	case publishing:
-		_, err = tn.Publish(ctx, workflows.Publish{Plan: run.Plan, Resources: run.surveyed.Resources, Recorded: run.surveyed.Recorded})
+		_, err = tn.planner.Publish(ctx, workflows.Publish{Plan: run.Plan, Resources: run.surveyed.Resources, Recorded: run.surveyed.Recorded})
 	case approving:
 		if po.Status.FinishedAt != nil {
 			next = over
@@ -243,18 +262,18 @@ func (tn *crashScenario) advance(run *planRun) (err error) {
 		po.Status.Approval = &v1alpha1.PlanApproval{Decision: v1alpha1.DecisionApproved, Digest: po.Status.Digest, Partial: tn.partial}
 		meta.SetStatusCondition(&po.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionApproved, Status: metav1.ConditionTrue, Reason: "Approved"})
 	case beginning:
-		run.begun, err = tn.Begin(ctx, run.Plan)
+		run.begun, err = tn.applier.Begin(ctx, run.Plan)
 		if run.begun.Refused != "" && err == nil {
 			next = finishing
 		}
 	case stepping:
 		if tn.lane {
-			err = tn.Lane(ctx, run.Plan)
+			err = tn.applier.Lane(ctx, run.Plan)
 			break
 		}
-		err = tn.steps(ctx, po, run)
+		err = tn.steps(ctx, run)
 	case finishing:
-		_, err = tn.Finish(ctx, workflows.Finish{Plan: run.Plan})
+		_, err = tn.applier.Finish(ctx, workflows.Finish{Plan: run.Plan})
 	}
 	if err == nil && tn.reaper.alive() == nil {
 		run.phase = next
@@ -263,11 +282,11 @@ func (tn *crashScenario) advance(run *planRun) (err error) {
 }
 
 // steps makes the steps that have not ended, in order, each as often as the workflow would.
-func (tn *crashScenario) steps(ctx context.Context, po *v1alpha1.Plan, run *planRun) error {
+func (tn *crashScenario) steps(ctx context.Context, run *planRun) error {
 	steps := run.begun.Steps
 	order, cycle := graph.Order(len(steps), func(i int) []int { return steps[i].DependsOn })
 	if cycle != nil {
-		tn.t.Fatalf("steps run in a circle: %v", cycle)
+		tn.T.Fatalf("steps run in a circle: %v", cycle)
 	}
 	for _, i := range order {
 		if _, ended := run.ended[i]; ended {
@@ -280,7 +299,7 @@ func (tn *crashScenario) steps(ctx context.Context, po *v1alpha1.Plan, run *plan
 		for ok {
 			run.tries[i]++
 			in := workflows.StepInput{Plan: run.Plan, Change: steps[i].Change, Destroy: steps[i].Destroy}
-			result, err := tn.step(ctx, po, in, run.tries[i])
+			result, err := tn.applier.Step(ctx, in, run.tries[i])
 			if tn.reaper.alive() != nil {
 				return errDead // whatever it answered, nobody heard it
 			}
@@ -298,14 +317,14 @@ func (tn *crashScenario) steps(ctx context.Context, po *v1alpha1.Plan, run *plan
 }
 
 type crashObjects struct {
-	fakeObjects
+	activitiestest.FakeObjects
 	town *crashScenario
 }
 
 func (o crashObjects) List(_ context.Context, namespace string) iter.Seq2[*unstructured.Unstructured, error] {
 	return func(yield func(*unstructured.Unstructured, error) bool) {
-		for _, key := range slices.Sorted(maps.Keys(o.w.objects)) {
-			if strings.HasPrefix(key, namespace+":") && !yield(o.w.objects[key].DeepCopy(), o.town.reaper.alive()) {
+		for _, key := range slices.Sorted(maps.Keys(o.World.Stored)) {
+			if strings.HasPrefix(key, namespace+":") && !yield(o.World.Stored[key].DeepCopy(), o.town.reaper.alive()) {
 				return
 			}
 		}
@@ -316,20 +335,20 @@ func (o crashObjects) Get(ctx context.Context, ref v1alpha1.ObjectReference) (*u
 	if err := o.town.reaper.alive(); err != nil {
 		return nil, err
 	}
-	return o.fakeObjects.Get(ctx, ref)
+	return o.FakeObjects.Get(ctx, ref)
 }
 
 func (o crashObjects) UpdateStatus(ctx context.Context, ref v1alpha1.ObjectReference, change func(*unstructured.Unstructured) map[string]any) error {
-	return o.town.reaper.does(func() error { return o.fakeObjects.UpdateStatus(ctx, ref, change) })
+	return o.town.reaper.does(func() error { return o.FakeObjects.UpdateStatus(ctx, ref, change) })
 }
 
 func (o crashObjects) Hold(_ context.Context, read *unstructured.Unstructured) error {
 	return o.town.reaper.does(func() error {
-		o.w.mu.Lock()
-		defer o.w.mu.Unlock()
-		obj := o.w.objects["team:"+read.GetKind()+"/"+read.GetName()]
+		o.World.Mu.Lock()
+		defer o.World.Mu.Unlock()
+		obj := o.World.Stored["team:"+read.GetKind()+"/"+read.GetName()]
 		if obj == nil || obj.GetUID() != read.GetUID() || obj.GetGeneration() != read.GetGeneration() || obj.GetDeletionTimestamp() != nil {
-			return ErrGone
+			return store.ErrGone
 		}
 		obj.SetFinalizers([]string{v1alpha1.FinalizerState})
 		return nil
@@ -338,15 +357,15 @@ func (o crashObjects) Hold(_ context.Context, read *unstructured.Unstructured) e
 
 func (o crashObjects) Release(_ context.Context, ref v1alpha1.ObjectReference) error {
 	return o.town.reaper.does(func() error {
-		o.w.mu.Lock()
-		defer o.w.mu.Unlock()
-		obj := o.w.objects[o.key(ref)]
+		o.World.Mu.Lock()
+		defer o.World.Mu.Unlock()
+		obj := o.World.Stored[o.Key(ref)]
 		if obj == nil || obj.GetUID() != ref.UID {
 			return nil
 		}
 		obj.SetFinalizers(nil)
 		if obj.GetDeletionTimestamp() != nil {
-			delete(o.w.objects, o.key(ref))
+			delete(o.World.Stored, o.Key(ref))
 		}
 		return nil
 	})
@@ -360,19 +379,16 @@ func (p crashPlans) Get(_ context.Context, _, name string, _ types.UID) (*v1alph
 	}
 	po := p.town.plans[name]
 	if po == nil {
-		return nil, ErrGone
+		return nil, store.ErrGone
 	}
 	return po.DeepCopy(), nil
 }
 
 func (p crashPlans) UpdateStatus(_ context.Context, _, name string, _ types.UID, change func(*v1alpha1.PlanStatus)) error {
-	if p.town == nil {
-		return nil
-	}
 	return p.town.reaper.does(func() error {
 		po := p.town.plans[name]
 		if po == nil {
-			return ErrGone
+			return store.ErrGone
 		}
 		change(&po.Status)
 		return nil
@@ -385,7 +401,7 @@ func (p crashPlans) Approve(context.Context, string, string, types.UID, v1alpha1
 
 // crashStore is a store that dies with the server.
 type crashStore struct {
-	*store
+	*activitiestest.KV
 	reaper *crashInjector
 }
 
@@ -393,26 +409,26 @@ func (s crashStore) Get(ctx context.Context, key string) ([]byte, int64, error) 
 	if err := s.reaper.alive(); err != nil {
 		return nil, 0, err
 	}
-	return s.store.Get(ctx, key)
+	return s.KV.Get(ctx, key)
 }
 
 func (s crashStore) Put(ctx context.Context, key string, value []byte, revision int64) (now int64, err error) {
 	err = s.reaper.does(func() (err error) {
-		now, err = s.store.Put(ctx, key, value, revision)
+		now, err = s.KV.Put(ctx, key, value, revision)
 		return err
 	})
 	return now, err
 }
 
 func (s crashStore) Delete(ctx context.Context, key string, revision int64) error {
-	return s.reaper.does(func() error { return s.store.Delete(ctx, key, revision) })
+	return s.reaper.does(func() error { return s.KV.Delete(ctx, key, revision) })
 }
 
 func (s crashStore) List(ctx context.Context, prefix, after string, limit int) ([]ledger.Entry, error) {
 	if err := s.reaper.alive(); err != nil {
 		return nil, err
 	}
-	return s.store.List(ctx, prefix, after, limit)
+	return s.KV.List(ctx, prefix, after, limit)
 }
 
 // cloudSchema has two types that the provider can turn into each other.
@@ -611,7 +627,7 @@ func (c *cloud) ApplyResourceChange(_ context.Context, r *tfprotov6.ApplyResourc
 
 func (c *cloud) answer(prior, planned cty.Value) *tfprotov6.ApplyResourceChangeResponse {
 	failed := func(v cty.Value, summary string) *tfprotov6.ApplyResourceChangeResponse {
-		return &tfprotov6.ApplyResourceChangeResponse{NewState: c.wire(v), Diagnostics: refusal(summary)}
+		return &tfprotov6.ApplyResourceChangeResponse{NewState: c.wire(v), Diagnostics: activitiestest.Refusal(summary)}
 	}
 	id, verb, name := "", "create", ""
 	if !prior.IsNull() {

@@ -6,12 +6,12 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
-
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/hykube/hykube/activities/activitiestest"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/provider"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 )
 
 // stoppingCloud is the cloud under a provider that is asked to stop: the next change is made, and the provider says that it was cut off.
@@ -20,7 +20,8 @@ type stoppingCloud struct {
 	stopped, answered bool
 }
 
-func (c *stoppingCloud) Stop()         {}
+func (c *stoppingCloud) Stop() {}
+
 func (c *stoppingCloud) Stopped() bool { return c.stopped }
 
 func (c *stoppingCloud) ApplyResourceChange(ctx context.Context, r *tfprotov6.ApplyResourceChangeRequest) (*tfprotov6.ApplyResourceChangeResponse, error) {
@@ -29,7 +30,7 @@ func (c *stoppingCloud) ApplyResourceChange(ctx context.Context, r *tfprotov6.Ap
 		return resp, err
 	}
 	c.answered = true
-	return &tfprotov6.ApplyResourceChangeResponse{NewState: r.PriorState, Diagnostics: refusal("Post \"http://cloud\": context canceled")}, nil
+	return &tfprotov6.ApplyResourceChangeResponse{NewState: r.PriorState, Diagnostics: activitiestest.Refusal("Post \"http://cloud\": context canceled")}, nil
 }
 
 // TestCallCutOffByAStop stops the provider in the middle of each kind of change. Nothing is created twice, and the record is right.

@@ -3,9 +3,11 @@ package activities
 import (
 	"testing"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-
+	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/resource"
+
+	"k8s.io/apimachinery/pkg/api/meta"
 )
 
 // TestPlanLeavesAReplacementIncomplete makes plans while an old instance is left. Only its end makes the object Ready.
@@ -19,17 +21,17 @@ func TestPlanLeavesAReplacementIncomplete(t *testing.T) {
 	tn.apply()
 	says := func(when, reason, pending string) {
 		t.Helper()
-		s := statusOf(tn.objects["team:test-thing/a"])
-		c := meta.FindStatusCondition(s.conditions, v1alpha1.ConditionReady)
-		if c == nil || c.Reason != reason || s.pending != pending {
-			t.Errorf("%s: %+v, pending %q; want %s, %q", when, c, s.pending, reason, pending)
+		s := resource.StatusOf(tn.Stored["team:test-thing/a"])
+		c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReady)
+		if c == nil || c.Reason != reason || s.Pending != pending {
+			t.Errorf("%s: %+v, pending %q; want %s, %q", when, c, s.Pending, reason, pending)
 		}
 	}
 	says("after the apply", v1alpha1.ReasonReplaceIncomplete, "")
 	discarded := tn.newRun()
 	tn.until(discarded, approving)
 	says("while a plan waits", v1alpha1.ReasonReplaceIncomplete, discarded.Name)
-	if err := tn.Settle(t.Context(), discarded.Plan); err != nil {
+	if err := changes.Settle(t.Context(), tn.Sources, discarded.Plan); err != nil {
 		t.Fatal(err)
 	}
 	says("after the plan was discarded", v1alpha1.ReasonReplaceIncomplete, "")

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/hykube/hykube/api/v1alpha1"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 	"pgregory.net/rapid"
-
-	"github.com/hykube/hykube/api/v1alpha1"
 )
 
 // TestDisjointPlansLeaveEachOtherAlone makes plans that change different things of one estate, in which providers give other values

@@ -5,15 +5,15 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // target makes and applies a plan for one resource and what it depends on.
 func (g *scenario) target(address string) {
-	g.t.Helper()
+	g.T.Helper()
 	g.spec = v1alpha1.PlanSpec{Targets: []string{address}}
 	g.resume(g.newRun())
 	g.spec = v1alpha1.PlanSpec{}
@@ -45,7 +45,7 @@ func TestADefaultPlanFollows(t *testing.T) {
 				g.configure("p", "${configmap.cm.k}")
 				g.put("test-plant/b", m{"name": "b"}, m{"providerConfig": "p"})
 			},
-			change: func(g *scenario) { g.data["configmaps/team/cm"]["k"] = []byte("2") },
+			change: func(g *scenario) { g.Data["configmaps/team/cm"]["k"] = []byte("2") },
 			want:   []string{"test_plant.b"},
 		},
 		"what a target left, through the ProviderConfig": {
@@ -95,7 +95,7 @@ func TestADefaultPlanFollows(t *testing.T) {
 				g.put("ephemeral-test-token/t", m{"audience": "${configmap.cm.k}"}, nil)
 				g.put("test-plant/b", m{"name": "b", "key": "${ephemeral.test_token.t.value}"}, nil)
 			},
-			change: func(g *scenario) { g.data["configmaps/team/cm"]["k"] = []byte("2") },
+			change: func(g *scenario) { g.Data["configmaps/team/cm"]["k"] = []byte("2") },
 			want:   []string{"test_plant.b"},
 		},
 		"another version of the provider": {
@@ -165,8 +165,8 @@ func TestADefaultPlanFollows(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := newScenario(t)
-			g.data["configmaps/team/cm"] = map[string][]byte{"k": []byte("1")}
-			g.data["secrets/team/s"] = map[string][]byte{"k": []byte("1")}
+			g.Data["configmaps/team/cm"] = map[string][]byte{"k": []byte("1")}
+			g.Data["secrets/team/s"] = map[string][]byte{"k": []byte("1")}
 			g.configure("p", "z1")
 			g.put("test-plant/a", m{"name": "a", "size": "1"}, nil)
 			tc.before(g)

@@ -5,9 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/resource"
+
+	"k8s.io/apimachinery/pkg/api/meta"
 )
 
 // TestALostCreateIsForgotten deletes an object whose create was begun and never answered. No provider is asked to destroy anything, so
@@ -31,7 +32,7 @@ func TestALostCreateIsForgotten(t *testing.T) {
 			if !tn.lost() {
 				t.Fatal("no create is recorded as unknown")
 			}
-			tn.objects["team:test-thing/a"].SetFinalizers([]string{v1alpha1.FinalizerState})
+			tn.Stored["team:test-thing/a"].SetFinalizers([]string{v1alpha1.FinalizerState})
 			tn.delete("test-thing/a")
 			po := tn.apply()
 			if s := po.Status.Summary; s == nil || s.Delete != destroyed || s.Forget != 1 {
@@ -43,8 +44,8 @@ func TestALostCreateIsForgotten(t *testing.T) {
 			if !warned {
 				t.Errorf("diagnostics: %v, want a warning that it may exist", po.Status.Diagnostics)
 			}
-			if got := tn.cloud.there(); !slices.Equal(got, []string{"a"}) || len(tn.objects) > 0 || len(tn.records()) > 0 {
-				t.Errorf("in the cloud: %v, objects: %v, records: %v; want the lost one in the cloud alone", got, tn.objects, tn.records())
+			if got := tn.cloud.there(); !slices.Equal(got, []string{"a"}) || len(tn.Stored) > 0 || len(tn.records()) > 0 {
+				t.Errorf("in the cloud: %v, objects: %v, records: %v; want the lost one in the cloud alone", got, tn.Stored, tn.records())
 			}
 		})
 	}
@@ -85,12 +86,12 @@ func TestDestroyForgetsWhatIsGone(t *testing.T) {
 			if s := po.Status.Summary; s.Delete != 1 || s.Forget != 1 {
 				t.Errorf("summary %+v, want 1 to delete and 1 to forget", s)
 			}
-			if len(tn.records()) > 0 || len(tn.objects) != test.left {
-				t.Errorf("records: %v, objects: %v; want no record, and %d objects", tn.records(), tn.objects, test.left)
+			if len(tn.records()) > 0 || len(tn.Stored) != test.left {
+				t.Errorf("records: %v, objects: %v; want no record, and %d objects", tn.records(), tn.Stored, test.left)
 			}
-			for name, obj := range tn.objects {
-				ready := meta.FindStatusCondition(statusOf(obj).conditions, v1alpha1.ConditionReady)
-				if ready.Reason != v1alpha1.ReasonDestroyed || len(obj.GetFinalizers()) > 0 || statusOf(obj).drifted() {
+			for name, obj := range tn.Stored {
+				ready := meta.FindStatusCondition(resource.StatusOf(obj).Conditions, v1alpha1.ConditionReady)
+				if ready.Reason != v1alpha1.ReasonDestroyed || len(obj.GetFinalizers()) > 0 || resource.StatusOf(obj).Drifted() {
 					t.Errorf("%s: %+v, finalizers %v", name, ready, obj.GetFinalizers())
 				}
 			}
@@ -109,8 +110,8 @@ func TestARefreshReleasesWhatIsGone(t *testing.T) {
 	clear(tn.cloud.things)
 	tn.spec = v1alpha1.PlanSpec{RefreshOnly: true}
 	tn.apply()
-	obj := tn.objects["team:test-thing/a"]
-	if ready := meta.FindStatusCondition(statusOf(obj).conditions, v1alpha1.ConditionReady); ready.Reason != v1alpha1.ReasonGone {
+	obj := tn.Stored["team:test-thing/a"]
+	if ready := meta.FindStatusCondition(resource.StatusOf(obj).Conditions, v1alpha1.ConditionReady); ready.Reason != v1alpha1.ReasonGone {
 		t.Errorf("ready: %+v, want the reason Gone", ready)
 	}
 	if len(obj.GetFinalizers()) > 0 || len(tn.records()) > 0 {

@@ -7,13 +7,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"pgregory.net/rapid"
-
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/ledger"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
 )
 
 // slot is a place in a scenario for one object. Its spec may refer to the objects in the slots before it.
@@ -71,8 +71,8 @@ func newHistory(t *testing.T, rt *rapid.T) *history {
 	} {
 		g.beds = append(g.beds, &slot{kind: b.kind, names: strings.Fields(b.names), write: nothing()})
 	}
-	g.data["configmaps/team/cm"] = map[string][]byte{"k": []byte("1")}
-	g.data["secrets/team/s"] = map[string][]byte{"k": []byte("1")}
+	g.Data["configmaps/team/cm"] = map[string][]byte{"k": []byte("1")}
+	g.Data["secrets/team/s"] = map[string][]byte{"k": []byte("1")}
 	g.zone = nothing()
 	g.zone.title = "z1"
 	g.configure("p", "z1")
@@ -244,7 +244,7 @@ func (g *history) plant() {
 // free is a name for a slot that no object has, not even one that is being deleted.
 func (g *history) free(b *slot) string {
 	for _, name := range b.names {
-		if g.objects["team:"+b.kind+"/"+name] == nil {
+		if g.Stored["team:"+b.kind+"/"+name] == nil {
 			return name
 		}
 	}
@@ -333,11 +333,11 @@ func (g *history) around() {
 		g.tell("zone %+v", g.zone)
 		g.plant()
 	case "configmap":
-		g.data["configmaps/team/cm"] = map[string][]byte{"k": []byte(draw(g, "k", "1", "2", "5"))}
-		g.tell("configmap %s", g.data["configmaps/team/cm"]["k"])
+		g.Data["configmaps/team/cm"] = map[string][]byte{"k": []byte(draw(g, "k", "1", "2", "5"))}
+		g.tell("configmap %s", g.Data["configmaps/team/cm"]["k"])
 	case "secret":
-		g.data["secrets/team/s"] = map[string][]byte{"k": []byte(draw(g, "k", "1", "2", "5"))}
-		g.tell("secret %s", g.data["secrets/team/s"]["k"])
+		g.Data["secrets/team/s"] = map[string][]byte{"k": []byte(draw(g, "k", "1", "2", "5"))}
+		g.tell("secret %s", g.Data["secrets/team/s"]["k"])
 	case "taint":
 		recs := g.living()
 		if len(recs) == 0 {
@@ -345,8 +345,8 @@ func (g *history) around() {
 		}
 		rec := draw(g, "tainted", recs...)
 		rec.Tainted = !rec.Tainted
-		if err := g.Ledger.Save(g.t.Context(), rec); err != nil {
-			g.t.Fatal(err)
+		if err := g.Ledger.Save(g.T.Context(), rec); err != nil {
+			g.T.Fatal(err)
 		}
 		g.tell("taint %s %t", rec.Object.Name, rec.Tainted)
 	}
@@ -362,7 +362,11 @@ func (g *history) drift() {
 	if len(recs) == 0 {
 		return
 	}
-	id := idIn(draw(g, "drifts", recs...).Attributes)
+	var attributes struct{ ID string }
+	if err := json.Unmarshal(draw(g, "drifts", recs...).Attributes, &attributes); err != nil {
+		g.T.Fatal(err)
+	}
+	id := attributes.ID
 	thing := g.soil.things[id]
 	if thing == nil {
 		return
@@ -505,7 +509,7 @@ func (g *history) clearLost() {
 			continue
 		}
 		for _, b := range g.beds {
-			if b.name == rec.Object.Name && g.objects["team:"+b.kind+"/"+b.name] != nil {
+			if b.name == rec.Object.Name && g.Stored["team:"+b.kind+"/"+b.name] != nil {
 				g.remove(b)
 			}
 		}
@@ -516,10 +520,10 @@ func (g *history) clearLost() {
 func (g *history) compare() {
 	changed, all := g.both()
 	if changed.failed != all.failed {
-		g.fail("the default plan failed: %t, the full one: %t\n%v\n%v", changed.failed, all.failed, describe(changed.diags), describe(all.diags))
+		g.fail("the default plan failed: %t, the full one: %t\n%v\n%v", changed.failed, all.failed, diag.Describe(changed.diags), diag.Describe(all.diags))
 	}
 	if all.failed {
-		g.tell("failed: %s", describe(all.diags))
+		g.tell("failed: %s", diag.Describe(all.diags))
 		return
 	}
 	if diff := cmp.Diff(all.does, changed.does); diff != "" {

@@ -4,9 +4,9 @@ import (
 	"slices"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/hykube/hykube/api/v1alpha1"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // TestAConfigIsDeletedMeanwhile deletes the ProviderConfig before a plan is made, or after it was approved. Nothing new is made with it, and
@@ -29,7 +29,7 @@ func TestAConfigIsDeletedMeanwhile(t *testing.T) {
 				tn := newCrashScenario(t)
 				cfg := &v1alpha1.ProviderConfig{Spec: v1alpha1.ProviderConfigSpec{Provider: "test"}}
 				cfg.Namespace, cfg.Name = "team", "default"
-				tn.configs["team/default"] = cfg
+				tn.ProviderConfigs["team/default"] = cfg
 				if test.before != nil {
 					test.before(tn)
 					tn.apply()
@@ -39,7 +39,7 @@ func TestAConfigIsDeletedMeanwhile(t *testing.T) {
 				tn.until(run, phase)
 				gone := cfg.DeepCopy()
 				gone.DeletionTimestamp = new(metav1.Now())
-				tn.configs["team/default"] = gone
+				tn.ProviderConfigs["team/default"] = gone
 				tn.resume(run)
 				if got := tn.cloud.there(); !slices.Equal(got, test.want) {
 					t.Errorf("deleted in phase %d; in the cloud: %v, want %v; calls: %v", phase, got, test.want, tn.cloud.log)
@@ -58,14 +58,14 @@ func TestAConfigIsDeletedBetweenTheHalves(t *testing.T) {
 	tn := newCrashScenario(t)
 	cfg := &v1alpha1.ProviderConfig{Spec: v1alpha1.ProviderConfigSpec{Provider: "test"}}
 	cfg.Namespace, cfg.Name = "team", "default"
-	tn.configs["team/default"] = cfg
+	tn.ProviderConfigs["team/default"] = cfg
 	things("a")(tn)
 	tn.apply()
 	tn.put("test-thing/a", m{"name": "a2", "size": "1"}, nil)
 	tn.cloud.while = func() {
 		gone := cfg.DeepCopy()
 		gone.DeletionTimestamp = new(metav1.Now())
-		tn.configs["team/default"] = gone
+		tn.ProviderConfigs["team/default"] = gone
 	}
 	tn.apply()
 	if got := tn.cloud.there(); !slices.Equal(got, []string{"a2 1"}) {

@@ -6,17 +6,18 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
+
+	"github.com/hykube/hykube/activities/activitiestest"
+	"github.com/hykube/hykube/activities/applying"
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/provider"
+	"github.com/hykube/hykube/internal/session"
+	"github.com/hykube/hykube/workflows"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/hykube/hykube/api/v1alpha1"
-	"github.com/hykube/hykube/internal/diag"
-	"github.com/hykube/hykube/internal/ledger"
-	"github.com/hykube/hykube/internal/provider"
-	"github.com/hykube/hykube/workflows"
 )
 
 // answers is a cloud that a test makes say something else; nil leaves an answer as it is.
@@ -49,16 +50,16 @@ func (tn *crashScenario) says(planned func(*tfprotov6.PlanResourceChangeResponse
 
 // attempt makes one attempt at a step of a plan, and returns the change as it is stored then.
 func (tn *crashScenario) attempt(run *planRun, index, attempt int, destroy bool) (*ledger.Change, error) {
-	tn.t.Helper()
-	_, err := tn.step(tn.t.Context(), tn.plans[run.Name], workflows.StepInput{Plan: run.Plan, Change: index, Destroy: destroy}, attempt)
+	tn.T.Helper()
+	_, err := tn.applier.Step(tn.T.Context(), workflows.StepInput{Plan: run.Plan, Change: index, Destroy: destroy}, attempt)
 	return tn.changeOf(run, index), err
 }
 
 func (tn *crashScenario) changeOf(run *planRun, index int) *ledger.Change {
-	tn.t.Helper()
-	c, err := tn.Ledger.Change(tn.t.Context(), tn.plans[run.Name].UID, int32(index))
+	tn.T.Helper()
+	c, err := tn.Ledger.Change(tn.T.Context(), tn.plans[run.Name].UID, int32(index))
 	if err != nil {
-		tn.t.Fatal(err)
+		tn.T.Fatal(err)
 	}
 	return c
 }
@@ -98,7 +99,7 @@ func TestACreateThatTimedOutIsNotTriedAgain(t *testing.T) {
 	for _, said := range []string{"timeout", "Gateway Timeout", "connection reset"} {
 		tn := newCrashScenario(t)
 		tn.says(nil, func(resp *tfprotov6.ApplyResourceChangeResponse) error {
-			resp.NewState, resp.Diagnostics = nil, refusal(said)
+			resp.NewState, resp.Diagnostics = nil, activitiestest.Refusal(said)
 			return nil
 		})
 		things("a")(tn)
@@ -137,15 +138,15 @@ func TestAnAttemptFindsWhatWasMade(t *testing.T) {
 
 // restarted makes a second attempt at a change that forgot how the first one ended.
 func (tn *crashScenario) restarted(run *planRun, index int) *ledger.Change {
-	tn.t.Helper()
+	tn.T.Helper()
 	c := tn.changeOf(run, index)
 	c.State, c.FinishedAt = v1alpha1.ChangeRunning, nil
-	if err := tn.Ledger.SaveChange(tn.t.Context(), tn.plans[run.Name].UID, c); err != nil {
-		tn.t.Fatal(err)
+	if err := tn.Ledger.SaveChange(tn.T.Context(), tn.plans[run.Name].UID, c); err != nil {
+		tn.T.Fatal(err)
 	}
 	c, err := tn.attempt(run, index, 2, false)
 	if err != nil {
-		tn.t.Fatal(err)
+		tn.T.Fatal(err)
 	}
 	return c
 }
@@ -169,48 +170,11 @@ func TestAnObjectIsHeldBeforeItsCreate(t *testing.T) {
 	tn := newCrashScenario(t)
 	things("a")(tn)
 	tn.cloud.while = func() {
-		if !slices.Contains(tn.objects["team:test-thing/a"].GetFinalizers(), v1alpha1.FinalizerState) {
+		if !slices.Contains(tn.Stored["team:test-thing/a"].GetFinalizers(), v1alpha1.FinalizerState) {
 			t.Error("the object can go while its infrastructure is made")
 		}
 	}
 	tn.apply()
-}
-
-// TestAnObjectIsReleasedLast destroys an instance of an object that was deleted: the object goes when nothing is left, or under way.
-func TestAnObjectIsReleasedLast(t *testing.T) {
-	for reason, test := range map[string]struct {
-		leave    func(*ledger.Instance)
-		released bool
-	}{
-		"nothing is left": {func(*ledger.Instance) {}, true},
-		"an old instance": {func(rec *ledger.Instance) {
-			rec.Deposed = []ledger.Deposed{{Key: "1", State: ledger.State{Attributes: []byte(`{}`)}}}
-		}, false},
-		"a create is underway": {func(rec *ledger.Instance) { rec.Intent = &ledger.Intent{Plan: "p", Action: v1alpha1.ActionCreate} }, false},
-	} {
-		tn := newCrashScenario(t)
-		things("a")(tn)
-		obj := tn.objects["team:test-thing/a"]
-		obj.SetFinalizers([]string{v1alpha1.FinalizerState})
-		obj.SetDeletionTimestamp(new(metav1.Now()))
-		rec := tn.recordOf("test-thing/a")
-		test.leave(rec)
-		if err := tn.Ledger.Save(t.Context(), rec); err != nil {
-			t.Fatal(err)
-		}
-		r, err := resourceOf(obj, tn.Catalog)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c := changeOf(r, 0)
-		c.Action, c.State, c.Preconditions.Deleting = v1alpha1.ActionDelete, v1alpha1.ChangeDone, true
-		if err := tn.stepOf(r, c).publish(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if _, there := tn.objects["team:test-thing/a"]; there == test.released {
-			t.Errorf("%s: the object is there: %t", reason, there)
-		}
-	}
 }
 
 // TestAFailedStepShowsNoSecret has a provider repeat an argument that came from a Secret.
@@ -218,12 +182,12 @@ func TestAFailedStepShowsNoSecret(t *testing.T) {
 	const secret = "hunter22-hunter22"
 	for name, text := range map[string]string{"a failure": "no such size: " + secret, "a failure that passes": "429 Too Many Requests: " + secret} {
 		tn := newCrashScenario(t)
-		tn.data["secrets/team/db"] = map[string][]byte{"password": []byte(secret)}
+		tn.Data["secrets/team/db"] = map[string][]byte{"password": []byte(secret)}
 		tn.put("test-thing/a", m{"name": "a", "size": "${secret.db.password}"}, nil)
 		run := tn.newRun()
 		tn.until(run, stepping)
 		tn.says(nil, func(resp *tfprotov6.ApplyResourceChangeResponse) error {
-			resp.NewState, resp.Diagnostics = nil, refusal(text)
+			resp.NewState, resp.Diagnostics = nil, activitiestest.Refusal(text)
 			return nil
 		})
 		c, _ := tn.attempt(run, 0, 1, false)
@@ -277,22 +241,6 @@ func TestTwoAttemptsMakeOneStep(t *testing.T) {
 	}
 }
 
-// TestAnActionThatTimedOutIsNotRunAgain has a provider say that an action took too long: it may have run.
-func TestAnActionThatTimedOutIsNotRunAgain(t *testing.T) {
-	w := newWorld(t)
-	r := w.put("action-test-reboot/now", map[string]any{"target": "host-1"}, nil)
-	c := changeOf(r, 0)
-	if _, err := w.proposal(nil).askAction(t.Context(), c, r); err != nil {
-		t.Fatal(err)
-	}
-	w.save(c)
-	w.provider.fails["invoke host-1 "] = refusal("Gateway Timeout")
-	err := w.stepOf(r, c).invoke(t.Context())
-	if _, again := errors.AsType[*retryError](err); err == nil || again {
-		t.Errorf("got %v, want an error that is final", err)
-	}
-}
-
 // TestPreventDestroyBlocks plans to destroy, and to replace, what its lifecycle protects.
 func TestPreventDestroyBlocks(t *testing.T) {
 	for _, name := range []string{"destroy", "replace"} {
@@ -335,35 +283,19 @@ func TestAPlanLeavesABusyResourceAlone(t *testing.T) {
 func TestAStepGivesUp(t *testing.T) {
 	tn := newCrashScenario(t)
 	tn.says(nil, func(resp *tfprotov6.ApplyResourceChangeResponse) error {
-		resp.NewState, resp.Diagnostics = nil, refusal("429 Too Many Requests")
+		resp.NewState, resp.Diagnostics = nil, activitiestest.Refusal("429 Too Many Requests")
 		return nil
 	})
 	things("a")(tn)
 	run := tn.newRun()
 	tn.until(run, stepping)
-	c, err := tn.attempt(run, 0, attempts-1, false)
-	if _, again := errors.AsType[*retryError](err); !again {
+	c, err := tn.attempt(run, 0, session.Attempts-1, false)
+	if _, again := errors.AsType[*applying.RetryError](err); !again {
 		t.Errorf("before the last attempt: %s, %v", c.State, err)
 	}
-	if c, err = tn.attempt(run, 0, attempts, false); err != nil || c.State != v1alpha1.ChangeFailed {
+	if c, err = tn.attempt(run, 0, session.Attempts, false); err != nil || c.State != v1alpha1.ChangeFailed {
 		t.Errorf("after the last attempt: %s, %v", c.State, err)
 	}
-}
-
-// TestAPlanGivesUpAsking asks a provider that is never there, on a clock of its own.
-func TestAPlanGivesUpAsking(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		asked := 0
-		err := again(t.Context(), func() error {
-			if asked++; asked > attempts {
-				return errors.New("asked once more")
-			}
-			return &diag.Failure{Kind: diag.Unreachable, Cause: &provider.UnavailableError{}}
-		})
-		if _, lost := errors.AsType[*provider.UnavailableError](err); !lost || asked != attempts {
-			t.Errorf("asked %d times: %v", asked, err)
-		}
-	})
 }
 
 // TestALostCreateIsNotPlannedAgain makes a plan after the answer to a create was lost: a person has to look first.

@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/hykube/hykube/activities/planning"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // The objects of a plan that waits name it, up to a number of changes: a large plan is not made slower by a write for each.
 func TestObjectsOfALargePlanAreNotWritten(t *testing.T) {
-	for _, objects := range []int{maxReported, maxReported + 1} {
+	for _, objects := range []int{planning.MaxReported, planning.MaxReported + 1} {
 		t.Run(fmt.Sprint(objects), func(t *testing.T) {
 			tn := newCrashScenario(t)
 			for i := range objects {
@@ -19,12 +21,12 @@ func TestObjectsOfALargePlanAreNotWritten(t *testing.T) {
 				t.Fatalf("the plan has the summary %+v", po.Status.Summary)
 			}
 			waiting := 0
-			for _, obj := range tn.objects {
+			for _, obj := range tn.Stored {
 				if name, _, _ := unstructured.NestedString(obj.Object, "status", "pendingPlan"); name != "" {
 					waiting++
 				}
 			}
-			if want := map[bool]int{true: objects}[objects <= maxReported]; waiting != want {
+			if want := map[bool]int{true: objects}[objects <= planning.MaxReported]; waiting != want {
 				t.Errorf("%d objects say that a plan waits, want %d", waiting, want)
 			}
 		})

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/session"
 )
 
 // TestRetries counts the calls that change infrastructure. A create is made again only when the provider's API turned it away, and
@@ -18,17 +19,17 @@ func TestRetries(t *testing.T) {
 		state       v1alpha1.ChangeState
 	}{
 		"a create that is throttled for a while":  {"create", throttled, 2, 3, v1alpha1.ChangeDone},
-		"a create that is always throttled":       {"create", throttled, 99, attempts, v1alpha1.ChangeFailed},
+		"a create that is always throttled":       {"create", throttled, 99, session.Attempts, v1alpha1.ChangeFailed},
 		"a create that timed out":                 {"create", "says timeout", 99, 1, v1alpha1.ChangeFailed},
 		"a create whose timeouts are refused":     {"create", `says Unsupported block type "timeouts"`, 99, 1, v1alpha1.ChangeFailed},
 		"a create that met a failing server":      {"create", "says 503 Service Unavailable", 99, 1, v1alpha1.ChangeFailed},
 		"a create whose answer is lost":           {"create", "lost", 99, 1, v1alpha1.ChangeUnknown},
 		"an update that is throttled for a while": {"update", throttled, 2, 3, v1alpha1.ChangeDone},
-		"an update that is always throttled":      {"update", throttled, 99, attempts, v1alpha1.ChangeFailed},
+		"an update that is always throttled":      {"update", throttled, 99, session.Attempts, v1alpha1.ChangeFailed},
 		"an update whose timeouts are refused":    {"update", `says Unsupported block type "timeouts"`, 99, 1, v1alpha1.ChangeFailed},
-		"an update whose answers are lost":        {"update", "lost", 99, attempts, v1alpha1.ChangeFailed},
+		"an update whose answers are lost":        {"update", "lost", 99, session.Attempts, v1alpha1.ChangeFailed},
 		"a delete whose answer is lost":           {"delete", "lost", 1, 2, v1alpha1.ChangeDone},
-		"a delete that is always throttled":       {"delete", throttled, 99, attempts, v1alpha1.ChangeFailed},
+		"a delete that is always throttled":       {"delete", throttled, 99, session.Attempts, v1alpha1.ChangeFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tn := newCrashScenario(t)

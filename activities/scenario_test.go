@@ -1,17 +1,24 @@
 package activities
 
-//lint:file-ignore SA1019 a provider of the legacy SDK says so with it
-
 import (
 	"context"
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
-	"log/slog"
 	"maps"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/hykube/hykube/activities/activitiestest"
+	"github.com/hykube/hykube/activities/changes"
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/catalog"
+	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/provider"
+	"github.com/hykube/hykube/internal/schema"
+	"github.com/hykube/hykube/internal/scope"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
@@ -20,13 +27,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/hykube/hykube/api/v1alpha1"
-	"github.com/hykube/hykube/internal/catalog"
-	"github.com/hykube/hykube/internal/diag"
-	"github.com/hykube/hykube/internal/ledger"
-	"github.com/hykube/hykube/internal/provider"
-	"github.com/hykube/hykube/internal/schema"
 )
 
 // scenario is a crashScenario over a provider in which one object can follow another in every way that there is: test_plant and test_weed,
@@ -34,32 +34,32 @@ import (
 type scenario struct {
 	*crashScenario
 	soil *scenarioCloud
-	kv   *store
+	kv   *activitiestest.KV
 	// born counts the objects, so that each has a UID of its own.
 	born int
 }
 
 func newScenario(t *testing.T) *scenario {
 	// Not newWorld: a long run makes more of them than the test could keep until it ends.
-	w := &world{t: t, objects: map[string]*unstructured.Unstructured{}, configs: map[string]*v1alpha1.ProviderConfig{}, data: map[string]map[string][]byte{}}
-	tn := &crashScenario{world: w, reaper: &crashInjector{}, plans: map[string]*v1alpha1.Plan{}}
-	g := &scenario{crashScenario: tn, kv: &store{entries: map[string]ledger.Entry{}}, soil: &scenarioCloud{t: t, reaper: tn.reaper, things: map[string]map[string]string{}, reads: map[string]int{}}}
+	w := &activitiestest.World{T: t, Stored: map[string]*unstructured.Unstructured{}, ProviderConfigs: map[string]*v1alpha1.ProviderConfig{}, Data: map[string]map[string][]byte{}}
+	tn := &crashScenario{World: w, reaper: &crashInjector{}, plans: map[string]*v1alpha1.Plan{}}
+	g := &scenario{crashScenario: tn, kv: &activitiestest.KV{Entries: map[string]ledger.Entry{}}, soil: &scenarioCloud{t: t, reaper: tn.reaper, things: map[string]map[string]string{}, reads: map[string]int{}}}
 	tn.provides = func(conf provider.Configuration) tfprotov6.ProviderServer {
 		return scenarioProvider{soil: g.soil, conf: conf.Config}
 	}
 	c := catalog.New(nil)
 	c.Put(catalog.Entry{Name: "test", Schema: scenarioSchema()})
-	w.Activities = New(Config{
-		Objects: crashObjects{fakeObjects{w}, tn}, Plans: crashPlans{tn}, Configs: fakeConfigs{w}, Access: fakeAccess{w}, Catalog: c,
-		Ledger: ledger.New(crashStore{g.kv, tn.reaper}), Logger: slog.New(slog.DiscardHandler),
-	})
+	w.Sources = &scope.Sources{
+		Objects: crashObjects{activitiestest.FakeObjects{World: w}, tn}, Configs: activitiestest.FakeConfigs{World: w}, Access: activitiestest.FakeAccess{World: w}, Catalog: c,
+		Ledger: ledger.New(crashStore{g.kv, tn.reaper}),
+	}
 	tn.restart()
 	return g
 }
 
 // put writes an object as kubectl apply does: a generation is new when something in it is.
 func (g *scenario) put(name string, spec, lifecycle m) {
-	old := g.objects["team:"+name]
+	old := g.Stored["team:"+name]
 	if old != nil && sameJSON(old.Object["spec"], spec) && sameJSON(old.Object["lifecycle"], lifecycle) {
 		return
 	}
@@ -67,7 +67,7 @@ func (g *scenario) put(name string, spec, lifecycle m) {
 		lifecycle = nil
 	}
 	g.crashScenario.put(name, spec, lifecycle)
-	obj := g.objects["team:"+name]
+	obj := g.Stored["team:"+name]
 	if old == nil {
 		g.born++
 		obj.SetUID(types.UID(fmt.Sprintf("uid-%d", g.born)))
@@ -87,12 +87,12 @@ func (g *scenario) configure(name, zone string) {
 	if zone != "" {
 		raw.Raw, _ = json.Marshal(map[string]string{"zone": zone})
 	}
-	cfg := g.configs["team/"+name]
+	cfg := g.ProviderConfigs["team/"+name]
 	if cfg == nil {
 		g.born++
 		cfg = &v1alpha1.ProviderConfig{Spec: v1alpha1.ProviderConfigSpec{Provider: "test"}}
 		cfg.Name, cfg.Namespace, cfg.UID = name, "team", types.UID(fmt.Sprintf("uid-%d", g.born))
-		g.configs["team/"+name] = cfg
+		g.ProviderConfigs["team/"+name] = cfg
 	}
 	if cfg.Spec.Config == nil || string(cfg.Spec.Config.Raw) != string(raw.Raw) {
 		cfg.Spec.Config = &raw
@@ -109,8 +109,8 @@ type snapshot struct {
 }
 
 func (g *scenario) save() snapshot {
-	k := snapshot{maps.Clone(g.kv.entries), g.kv.revision, map[string]*unstructured.Unstructured{}, map[string]*v1alpha1.Plan{}}
-	for name, obj := range g.objects {
+	k := snapshot{maps.Clone(g.kv.Entries), g.kv.Revision, map[string]*unstructured.Unstructured{}, map[string]*v1alpha1.Plan{}}
+	for name, obj := range g.Stored {
 		k.objects[name] = obj.DeepCopy()
 	}
 	for name, po := range g.plans {
@@ -120,10 +120,10 @@ func (g *scenario) save() snapshot {
 }
 
 func (g *scenario) restore(k snapshot) {
-	g.kv.entries, g.kv.revision = maps.Clone(k.entries), k.rev
-	clear(g.objects)
+	g.kv.Entries, g.kv.Revision = maps.Clone(k.entries), k.rev
+	clear(g.Stored)
 	for name, obj := range k.objects {
-		g.objects[name] = obj.DeepCopy()
+		g.Stored[name] = obj.DeepCopy()
 	}
 	clear(g.plans)
 	for name, po := range k.plans {
@@ -155,16 +155,16 @@ type viewed struct {
 
 // planWith makes a plan.
 func (g *scenario) planWith(refresh v1alpha1.RefreshMode) viewed {
-	g.t.Helper()
+	g.T.Helper()
 	was := g.spec
 	g.spec = v1alpha1.PlanSpec{Refresh: refresh}
 	po := g.until(g.newRun(), approving)
 	g.spec = was
-	v := viewed{failed: planFailed(po), does: map[string]planted{}, visited: map[string]bool{}, rests: map[string]bool{}, deps: map[string][]string{}, diags: po.Status.Diagnostics}
+	v := viewed{failed: po.PlanFailed(), does: map[string]planted{}, visited: map[string]bool{}, rests: map[string]bool{}, deps: map[string][]string{}, diags: po.Status.Diagnostics}
 	var names []string
-	for c, err := range g.Ledger.Changes(g.t.Context(), po.UID, 0) {
+	for c, err := range g.Ledger.Changes(g.T.Context(), po.UID, 0) {
 		if err != nil {
-			g.t.Fatal(err)
+			g.T.Fatal(err)
 		}
 		name := strings.TrimSpace(c.Address + " " + c.Deposed)
 		names = append(names, name)
@@ -172,14 +172,14 @@ func (g *scenario) planWith(refresh v1alpha1.RefreshMode) viewed {
 			v.deps[name] = append(v.deps[name], names[d]) // they come first
 		}
 		v.visited[name] = true
-		if changesNothing(c) && c.State != v1alpha1.ChangeSkipped {
+		if changes.HasNoSteps(c) && c.State != v1alpha1.ChangeSkipped {
 			v.rests[name] = true
 			continue
 		}
 		text := func(x any) string {
 			raw, err := json.Marshal(x)
 			if err != nil {
-				g.t.Fatal(err)
+				g.T.Fatal(err)
 			}
 			return string(raw)
 		}
@@ -194,7 +194,7 @@ func (g *scenario) planWith(refresh v1alpha1.RefreshMode) viewed {
 // both makes a default plan and a full one of the same state, in a cloud in which nothing drifted: it says of each thing what is
 // recorded of it. What is stored is as before then.
 func (g *scenario) both() (changed, all viewed) {
-	g.t.Helper()
+	g.T.Helper()
 	before := g.save()
 	g.soil.echo = true
 	defer func() { g.soil.echo = false }()
@@ -368,7 +368,7 @@ func (g scenarioProvider) ImportResourceState(_ context.Context, r *tfprotov6.Im
 	g.soil.mu.Lock()
 	defer g.soil.mu.Unlock()
 	if g.soil.things[r.ID] == nil {
-		return &tfprotov6.ImportResourceStateResponse{Diagnostics: refusal("there is no " + r.ID)}, nil
+		return &tfprotov6.ImportResourceStateResponse{Diagnostics: activitiestest.Refusal("there is no " + r.ID)}, nil
 	}
 	return &tfprotov6.ImportResourceStateResponse{ImportedResources: []*tfprotov6.ImportedResource{{TypeName: r.TypeName, State: g.wire(g.soil.shown(r.ID), plantType)}}}, nil
 }
@@ -409,7 +409,7 @@ func (g scenarioProvider) ApplyResourceChange(_ context.Context, r *tfprotov6.Ap
 		v, failure := g.soil.change(r.TypeName, g.value(r.PriorState, plantType), g.value(r.PlannedState, plantType), g.value(r.Config, plantType), g.zone())
 		resp.NewState = g.wire(v, plantType)
 		if failure != "" {
-			resp.Diagnostics = refusal(failure)
+			resp.Diagnostics = activitiestest.Refusal(failure)
 		}
 		return nil
 	})

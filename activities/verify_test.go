@@ -5,14 +5,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
+	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/provider"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // estate is a pair of things that stand on each other, one beside them, and one that the pair reads.
@@ -30,8 +31,8 @@ func TestWhatMovedIsFoundBeforeAnythingIsApplied(t *testing.T) {
 		return func(tn *crashScenario) {
 			rec := tn.recordOf(name)
 			change(rec)
-			if err := tn.Ledger.Save(tn.t.Context(), rec); err != nil {
-				tn.t.Fatal(err)
+			if err := tn.Ledger.Save(tn.T.Context(), rec); err != nil {
+				tn.T.Fatal(err)
 			}
 		}
 	}
@@ -41,12 +42,14 @@ func TestWhatMovedIsFoundBeforeAnythingIsApplied(t *testing.T) {
 	}{
 		"the object was changed":                     {func(tn *crashScenario) { tn.put("test-thing/a", m{"name": "a", "size": "1"}, nil) }, "the object was changed"},
 		"the object was marked for deletion":         {func(tn *crashScenario) { tn.delete("test-thing/a") }, "marked for deletion"},
-		"the object is gone":                         {func(tn *crashScenario) { delete(tn.objects, "team:test-thing/a") }, "the object was deleted"},
-		"the object is another one of the same name": {func(tn *crashScenario) { tn.objects["team:test-thing/a"].SetUID("another") }, "the object was deleted"},
+		"the object is gone":                         {func(tn *crashScenario) { delete(tn.Stored, "team:test-thing/a") }, "the object was deleted"},
+		"the object is another one of the same name": {func(tn *crashScenario) { tn.Stored["team:test-thing/a"].SetUID("another") }, "the object was deleted"},
 		"the state moved":                            {state(func(rec *ledger.Instance) { rec.Tainted = true }, "test-thing/a"), "the recorded state moved"},
 		"another plan is at it":                      {state(func(rec *ledger.Instance) { rec.Intent = &ledger.Intent{Plan: "p0", Action: v1alpha1.ActionCreate} }, "test-thing/a"), "another plan is changing it"},
-		"the ProviderConfig says something else":     {func(tn *crashScenario) { tn.configs["team/default"].Spec.SecretRefs = []v1alpha1.SecretArgument{{}} }, "was changed after the plan was made"},
-		"the ProviderConfig is gone":                 {func(tn *crashScenario) { delete(tn.configs, "team/default") }, "does not exist any more"},
+		"the ProviderConfig says something else": {func(tn *crashScenario) {
+			tn.ProviderConfigs["team/default"].Spec.SecretRefs = []v1alpha1.SecretArgument{{}}
+		}, "was changed after the plan was made"},
+		"the ProviderConfig is gone": {func(tn *crashScenario) { delete(tn.ProviderConfigs, "team/default") }, "does not exist any more"},
 		"the provider is of another version": {func(tn *crashScenario) {
 			tn.Catalog.Put(catalog.Entry{Name: "test", Schema: cloudSchema(), Package: provider.Package{Version: "2.0.0"}})
 		}, "version 2.0.0"},
@@ -57,19 +60,19 @@ func TestWhatMovedIsFoundBeforeAnythingIsApplied(t *testing.T) {
 		for _, partial := range []bool{false, true} {
 			t.Run(name, func(t *testing.T) {
 				tn := newCrashScenario(t)
-				tn.config(nil)
-				tn.data["configmaps/team/settings"] = map[string][]byte{"size": []byte("1")}
+				tn.Config(nil)
+				tn.Data["configmaps/team/settings"] = map[string][]byte{"size": []byte("1")}
 				tn.estate("a", "b", "c")
 				tn.apply()
 				tn.estate("a2", "b2", "c")
-				tn.objects["team:test-thing/c"].Object["spec"] = m{"name": "c", "size": "3"}
+				tn.Stored["team:test-thing/c"].Object["spec"] = m{"name": "c", "size": "3"}
 				run := tn.newRun()
 				tn.until(run, approving)
 				calls := len(tn.cloud.log)
 				test.move(tn)
 				po := tn.plans[run.Name]
-				found, err := tn.Verify(t.Context(), po)
-				if err != nil || !slices.ContainsFunc(found.Stale, func(o Obstacle) bool { return o.Address == "test_thing.a" && strings.Contains(o.Why, test.why) }) {
+				found, err := changes.Verify(t.Context(), tn.Sources, po)
+				if err != nil || !slices.ContainsFunc(found.Stale, func(o changes.Obstacle) bool { return o.Address == "test_thing.a" && strings.Contains(o.Why, test.why) }) {
 					t.Fatalf("%+v, %v; want test_thing.a: %s", found.Stale, err, test.why)
 				}
 				left := found.Left
@@ -99,7 +102,7 @@ func TestWhatMovedIsFoundBeforeAnythingIsApplied(t *testing.T) {
 // TestAnUnrelatedEditVoidsNothing changes what no change of the plan refers to.
 func TestAnUnrelatedEditVoidsNothing(t *testing.T) {
 	tn := newCrashScenario(t)
-	tn.data["configmaps/team/settings"] = map[string][]byte{"size": []byte("1")}
+	tn.Data["configmaps/team/settings"] = map[string][]byte{"size": []byte("1")}
 	tn.estate("a", "b", "c")
 	tn.apply()
 	tn.put("test-thing/a", m{"name": "a2", "size": "${test_thing.net.size}"}, nil)
@@ -111,7 +114,7 @@ func TestAnUnrelatedEditVoidsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	tn.put("test-thing/c", m{"name": "c", "size": "9"}, nil)
-	if found, err := tn.Verify(t.Context(), tn.plans[run.Name]); err != nil || len(found.Stale) > 0 || found.Left == 0 {
+	if found, err := changes.Verify(t.Context(), tn.Sources, tn.plans[run.Name]); err != nil || len(found.Stale) > 0 || found.Left == 0 {
 		t.Errorf("%+v, %v", found, err)
 	}
 	if po := tn.resume(run); !meta.IsStatusConditionTrue(po.Status.Conditions, v1alpha1.ConditionApplied) {
@@ -186,8 +189,8 @@ func TestAMoveFromAnObjectThatIsWantedAgain(t *testing.T) {
 			tn.put("test-thing/n", m{"name": "a", "size": "1"}, m{"moved": m{"from": "test_thing.a"}})
 			run := tn.newRun()
 			tn.until(run, at)
-			tn.objects["team:test-thing/a"].SetDeletionTimestamp(nil)
-			if found, err := tn.Verify(t.Context(), tn.plans[run.Name]); err != nil || len(found.Stale) == 0 || !strings.Contains(found.Stale[0].Why, "was taken back") {
+			tn.Stored["team:test-thing/a"].SetDeletionTimestamp(nil)
+			if found, err := changes.Verify(t.Context(), tn.Sources, tn.plans[run.Name]); err != nil || len(found.Stale) == 0 || !strings.Contains(found.Stale[0].Why, "was taken back") {
 				t.Errorf("verified: %+v, %v", found, err)
 			}
 			tn.resume(run)
@@ -206,13 +209,13 @@ func TestDestroyOfANamespaceThatStays(t *testing.T) {
 			tn := newCrashScenario(t)
 			things("a")(tn)
 			tn.apply()
-			tn.terminating = true
+			tn.Terminating = true
 			run := tn.newRun()
 			if po := tn.until(run, at); po.Status.Summary == nil || po.Status.Summary.Delete != 1 {
 				t.Fatalf("the plan has the summary %+v, want one destroy", po.Status.Summary)
 			}
-			tn.terminating = false
-			if found, err := tn.Verify(t.Context(), tn.plans[run.Name]); err != nil || len(found.Stale) != 1 || !strings.Contains(found.Stale[0].Why, "namespace was taken back") {
+			tn.Terminating = false
+			if found, err := changes.Verify(t.Context(), tn.Sources, tn.plans[run.Name]); err != nil || len(found.Stale) != 1 || !strings.Contains(found.Stale[0].Why, "namespace was taken back") {
 				t.Errorf("verified: %+v, %v", found, err)
 			}
 			tn.resume(run)

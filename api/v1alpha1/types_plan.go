@@ -182,6 +182,12 @@ func (s *PlanStatus) Ended() bool {
 		stalled != nil && stalled.Status == metav1.ConditionTrue && stalled.Reason != ReasonBlocked
 }
 
+// PlanFailed says whether the plan could not be made.
+func (p *Plan) PlanFailed() bool {
+	planned := meta.FindStatusCondition(p.Status.Conditions, ConditionPlanned)
+	return planned != nil && planned.Reason == ReasonPlanFailed
+}
+
 // Identity is who did something, as the server's authentication saw them.
 type Identity struct {
 	// User name.

@@ -14,10 +14,14 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/hykube/hykube/activities"
+	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/provider"
+	"github.com/hykube/hykube/internal/query"
+	"github.com/hykube/hykube/internal/scope"
+	"github.com/hykube/hykube/internal/session"
 	"github.com/hykube/hykube/server"
 	"github.com/hykube/hykube/server/access"
 	"github.com/hykube/hykube/server/controller"
@@ -50,15 +54,20 @@ func wire(_ context.Context, h *server.Components) (server.Wiring, error) {
 	led := ledger.New(h.KV)
 	plans := &loopback.Plans{Client: fixed}
 	configs := &loopback.Configs{Client: fixed, Core: core, Stored: h.Objects}
-	hands := activities.New(activities.Config{
-		Objects: &loopback.Objects{Stored: h.Objects, Client: objects, Kinds: h.Kinds},
-		Plans:   plans,
-		Configs: configs,
-		Access:  &loopback.Access{Core: core},
-		Catalog: cat,
-		Ledger:  led,
-		Logger:  h.Logger.With("component", "activities"),
-	})
+	sources := &scope.Sources{
+		Objects:  &loopback.Objects{Stored: h.Objects, Client: objects, Kinds: h.Kinds},
+		Configs:  configs,
+		Access:   &loopback.Access{Core: core},
+		Catalog:  cat,
+		Ledger:   led,
+		Sessions: session.NewPool(cat),
+	}
+	registered := activities.New(sources, plans, h.Logger.With("component", "activities"))
+	settle := func(ctx context.Context, p workflows.Plan) error { return changes.Settle(ctx, sources, p) }
+	verify := func(ctx context.Context, p *v1alpha1.Plan) (changes.Verification, error) {
+		return changes.Verify(ctx, sources, p)
+	}
+	queries := &query.Queries{Sources: sources}
 	installer := provider.NewInstaller(provider.InstallerConfig{
 		Dir: filepath.Join(h.DataDir, "providers"), MirrorDirs: h.ProviderMirrors, NetworkMirror: h.NetworkMirror, DirectRegistry: true,
 		Logger: h.Logger.With("component", "provider"),
@@ -83,7 +92,7 @@ func wire(_ context.Context, h *server.Components) (server.Wiring, error) {
 		})
 		w.RegisterWorkflowWithOptions(workflows.MakePlan, workflow.RegisterOptions{Name: workflows.PlanName})
 		w.RegisterWorkflowWithOptions(workflows.ApplyPlan, workflow.RegisterOptions{Name: workflows.ApplyName})
-		hands.Register(w)
+		registered.Register(w)
 		started := false
 		defer func() {
 			if started {
@@ -99,15 +108,15 @@ func wire(_ context.Context, h *server.Components) (server.Wiring, error) {
 		}
 		return controller.Run(ctx, providers,
 			&controller.Configs{Client: fixed, Core: core.CoreV1().RESTClient(), Secrets: configs, Pool: pool, Catalog: cat, Logger: logger},
-			&controller.Plans{Client: fixed, Status: plans, Temporal: temporal, Ledger: led, Settle: hands.Settle, Logger: logger,
+			&controller.Plans{Client: fixed, Status: plans, Temporal: temporal, Ledger: led, Settle: settle, Logger: logger,
 				History: controller.History{Limit: h.PlanHistoryLimit, Age: h.PlanHistoryAge}},
 			work,
 		)
 	}
 	answers := &loopback.Answers{Ledger: led, Stored: h.Objects, Client: fixed, Kinds: h.Kinds}
 	return server.Wiring{
-		InUse: answers.InUse, Named: answers.Named, Changes: answers.Changes, SaveObjects: answers.SaveObjects, Verify: loopback.Verify(hands.Verify),
-		State: answers.State, Taint: answers.Taint, Undelete: answers.Undelete, Deletion: answers.Deletion, Query: loopback.Query(hands.Query),
-		Evaluate: hands.Evaluate, Run: run, Ready: providers.Ready, Close: pool.Close,
+		InUse: answers.InUse, Named: answers.Named, Changes: answers.Changes, SaveObjects: answers.SaveObjects, Verify: loopback.Verify(verify),
+		State: answers.State, Taint: answers.Taint, Undelete: answers.Undelete, Deletion: answers.Deletion, Query: loopback.Query(queries.Query),
+		Evaluate: queries.Evaluate, Run: run, Ready: providers.Ready, Close: pool.Close,
 	}, nil
 }

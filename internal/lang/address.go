@@ -214,6 +214,11 @@ func validName(s string) bool {
 	return true
 }
 
+// Problem returns an error about a resource, or about one of its fields; attribute is empty for the whole of it.
+func Problem(a Address, attribute, summary, detail string) v1alpha1.Diagnostic {
+	return v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: summary, Detail: detail, Address: a.String(), Attribute: attribute}
+}
+
 // WithAddress says of each diagnostic which resource it is about, unless it names one already.
 func WithAddress(ds diag.Diagnostics, a Address) diag.Diagnostics {
 	out := slices.Clone(ds)

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hykube/hykube/activities"
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/store"
 	"github.com/hykube/hykube/workflows"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,13 +17,13 @@ import (
 
 // onePlan holds one Plan, or none.
 type onePlan struct {
-	activities.Plans
+	store.Plans
 	plan *v1alpha1.Plan
 }
 
 func (o onePlan) Get(context.Context, string, string, types.UID) (*v1alpha1.Plan, error) {
 	if o.plan == nil {
-		return nil, activities.ErrGone
+		return nil, store.ErrGone
 	}
 	return o.plan, nil
 }

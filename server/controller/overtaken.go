@@ -13,10 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/hykube/hykube/activities"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/condition"
 	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/store"
 )
 
 // This file ends plans that wait for approval and were overtaken: by a later plan with the same spec, or by an applied plan that
@@ -331,7 +331,7 @@ func (p *Plans) supersede(ctx context.Context, obj *v1alpha1.Plan, message strin
 		}
 		condition.Stalled(&s.Conditions, obj.Generation, v1alpha1.ReasonSuperseded, message)
 	})
-	if errors.Is(err, activities.ErrGone) {
+	if errors.Is(err, store.ErrGone) {
 		return nil
 	}
 	return err

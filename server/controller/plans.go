@@ -19,10 +19,10 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/hykube/hykube/activities"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/condition"
 	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/store"
 	"github.com/hykube/hykube/workflows"
 )
 
@@ -30,7 +30,7 @@ import (
 // never heard of a plan, is told again at the next start.
 type Plans struct {
 	Client   rest.Interface
-	Status   activities.Plans
+	Status   store.Plans
 	Temporal client.Client
 	Ledger   *ledger.Ledger
 	// Settle takes back on the objects of a plan that it waits for approval.
@@ -135,7 +135,7 @@ func (p *Plans) awaitObjects(ctx context.Context, name cache.ObjectName, obj *v1
 		condition.Set(&s.Conditions, obj.Generation, v1alpha1.ConditionPlanned, false, v1alpha1.ReasonPlanFailed, message)
 		condition.Stalled(&s.Conditions, obj.Generation, v1alpha1.ReasonPlanFailed, message)
 	})
-	if err != nil && !errors.Is(err, activities.ErrGone) {
+	if err != nil && !errors.Is(err, store.ErrGone) {
 		return err
 	}
 	return p.Ledger.DropDocuments(ctx, obj.UID)
@@ -156,7 +156,7 @@ func (p *Plans) begin(ctx context.Context, obj *v1alpha1.Plan, ref workflows.Pla
 	}
 	// The cache may be behind, and Temporal starts a run again that ended as failed: the plan itself says whether that was the end.
 	fresh, err := p.Status.Get(ctx, ref.Namespace, ref.Name, uid(ref))
-	if errors.Is(err, activities.ErrGone) || err == nil && fresh.Ended() {
+	if errors.Is(err, store.ErrGone) || err == nil && fresh.Ended() {
 		return id, nil
 	}
 	if err != nil {
@@ -185,7 +185,7 @@ func (p *Plans) begin(ctx context.Context, obj *v1alpha1.Plan, ref workflows.Pla
 			s.Runs.Apply = id
 		}
 	})
-	if err != nil && !errors.Is(err, activities.ErrGone) {
+	if err != nil && !errors.Is(err, store.ErrGone) {
 		return "", err
 	}
 	p.mu.Lock()
@@ -259,7 +259,7 @@ func (p *Plans) end(ctx context.Context, ref workflows.Plan) error {
 			s.FinishedAt = new(metav1.Now())
 		}
 	})
-	if errors.Is(err, activities.ErrGone) {
+	if errors.Is(err, store.ErrGone) {
 		return nil
 	}
 	return err

@@ -20,10 +20,11 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/hykube/hykube/activities"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/query"
 	"github.com/hykube/hykube/internal/schema"
+	"github.com/hykube/hykube/internal/scope"
 	"github.com/hykube/hykube/server/kinds"
 	"github.com/hykube/hykube/server/storage"
 )
@@ -246,8 +247,8 @@ func TestQueryErrors(t *testing.T) {
 		err  error
 		want func(error) bool
 	}{
-		"the query is wrong": {&activities.QueryError{Field: "spec.type", Detail: "no"}, apierrors.IsInvalid},
-		"not allowed":        {&activities.ForbiddenError{}, apierrors.IsForbidden},
+		"the query is wrong": {&query.QueryError{Field: "spec.type", Detail: "no"}, apierrors.IsInvalid},
+		"not allowed":        {&scope.ForbiddenError{}, apierrors.IsForbidden},
 		"anything else":      {errors.New("down"), func(err error) bool { return err != nil && err.Error() == "down" }},
 	} {
 		err := Query(func(context.Context, v1alpha1.Identity, *v1alpha1.Query) error { return test.err })(t.Context(), v1alpha1.Identity{}, &v1alpha1.Query{})

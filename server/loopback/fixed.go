@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/retry"
 
-	"github.com/hykube/hykube/activities"
+	"github.com/hykube/hykube/internal/store"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/condition"
@@ -43,15 +43,15 @@ func NewClient(config *rest.Config) (*rest.RESTClient, error) {
 	return client, nil
 }
 
-// Plans are the Plan objects. It implements activities.Plans.
+// Plans are the Plan objects. It implements store.Plans.
 type Plans struct{ Client rest.Interface }
 
-// Get implements activities.Plans.
+// Get implements store.Plans.
 func (p *Plans) Get(ctx context.Context, namespace, name string, uid types.UID) (*v1alpha1.Plan, error) {
 	plan := &v1alpha1.Plan{}
 	err := p.Client.Get().Namespace(namespace).Resource("plans").Name(name).Do(ctx).Into(plan)
 	if apierrors.IsNotFound(err) || err == nil && plan.UID != uid {
-		return nil, activities.ErrGone
+		return nil, store.ErrGone
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read plan %q: %w", name, err)
@@ -59,12 +59,12 @@ func (p *Plans) Get(ctx context.Context, namespace, name string, uid types.UID) 
 	return plan, nil
 }
 
-// UpdateStatus implements activities.Plans.
+// UpdateStatus implements store.Plans.
 func (p *Plans) UpdateStatus(ctx context.Context, namespace, name string, uid types.UID, change func(*v1alpha1.PlanStatus)) error {
 	return p.update(ctx, namespace, name, uid, "status", change)
 }
 
-// Approve implements activities.Plans.
+// Approve implements store.Plans.
 func (p *Plans) Approve(ctx context.Context, namespace, name string, uid types.UID, approval v1alpha1.PlanApproval) error {
 	return p.update(ctx, namespace, name, uid, "approval", func(s *v1alpha1.PlanStatus) { s.Approval = &approval })
 }
@@ -72,13 +72,13 @@ func (p *Plans) Approve(ctx context.Context, namespace, name string, uid types.U
 func (p *Plans) update(ctx context.Context, namespace, name string, uid types.UID, subresource string, change func(*v1alpha1.PlanStatus)) error {
 	err := Update(ctx, p.Client, "plans", namespace, name, subresource, func(plan *v1alpha1.Plan) error {
 		if plan.UID != uid {
-			return activities.ErrGone
+			return store.ErrGone
 		}
 		change(&plan.Status)
 		return nil
 	})
 	if apierrors.IsNotFound(err) {
-		return activities.ErrGone
+		return store.ErrGone
 	}
 	return err
 }
@@ -102,7 +102,7 @@ func Update[T any, P interface {
 	})
 }
 
-// Configs are the ProviderConfigs and the Secrets that they refer to. It implements activities.Configs.
+// Configs are the ProviderConfigs and the Secrets that they refer to. It implements store.Configs.
 type Configs struct {
 	Client rest.Interface
 	Core   kubernetes.Interface
@@ -110,7 +110,7 @@ type Configs struct {
 	Stored *storage.Objects
 }
 
-// Get implements activities.Configs.
+// Get implements store.Configs.
 func (c *Configs) Get(ctx context.Context, namespace, name string) (*v1alpha1.ProviderConfig, error) {
 	cfg := &v1alpha1.ProviderConfig{}
 	err := c.Client.Get().Namespace(namespace).Resource("providerconfigs").Name(name).Do(ctx).Into(cfg)
@@ -123,7 +123,7 @@ func (c *Configs) Get(ctx context.Context, namespace, name string) (*v1alpha1.Pr
 	return cfg, nil
 }
 
-// Leaving implements activities.Configs.
+// Leaving implements store.Configs.
 func (c *Configs) Leaving(ctx context.Context, cfg *v1alpha1.ProviderConfig) (string, error) {
 	stays := func(gr kschema.GroupResource, namespace, name string) (bool, error) {
 		obj, err := c.Stored.Get(ctx, gr, namespace, name)
@@ -148,7 +148,7 @@ func (c *Configs) Leaving(ctx context.Context, cfg *v1alpha1.ProviderConfig) (st
 	return "", nil
 }
 
-// Terminating implements activities.Configs.
+// Terminating implements store.Configs.
 func (c *Configs) Terminating(ctx context.Context, namespace string) (bool, error) {
 	ns, err := c.Stored.Get(ctx, resourceOfCore("namespaces"), "", namespace)
 	if ns != nil && condition.IsTrue(ns, v1alpha1.ConditionUndeleting) {
@@ -167,7 +167,7 @@ func (e *SecretError) Error() string {
 	return fmt.Sprintf("the Secret %q in the namespace %q has no key %q", e.Name, e.Namespace, e.Key)
 }
 
-// Secret implements activities.Configs. It returns a *SecretError when there is no such Secret or key.
+// Secret implements store.Configs. It returns a *SecretError when there is no such Secret or key.
 func (c *Configs) Secret(ctx context.Context, namespace, name, key string) ([]byte, error) {
 	secret, err := c.Core.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -183,7 +183,7 @@ func (c *Configs) Secret(ctx context.Context, namespace, name, key string) ([]by
 	return value, nil
 }
 
-// SecretData implements activities.Configs.
+// SecretData implements store.Configs.
 func (c *Configs) SecretData(ctx context.Context, namespace, name string) (map[string][]byte, error) {
 	secret, err := c.Core.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -198,7 +198,7 @@ func (c *Configs) SecretData(ctx context.Context, namespace, name string) (map[s
 	return secret.Data, nil
 }
 
-// ConfigMap implements activities.Configs.
+// ConfigMap implements store.Configs.
 func (c *Configs) ConfigMap(ctx context.Context, namespace, name string) (map[string][]byte, error) {
 	cm, err := c.Core.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -215,7 +215,7 @@ func (c *Configs) ConfigMap(ctx context.Context, namespace, name string) (map[st
 	return data, nil
 }
 
-// ConfigMapNames implements activities.Configs.
+// ConfigMapNames implements store.Configs.
 func (c *Configs) ConfigMapNames(ctx context.Context, namespace string) ([]string, error) {
 	list, err := c.Core.CoreV1().ConfigMaps(namespace).List(ctx, metav1.ListOptions{Limit: 1000}) // a suggestion is not worth more
 	if err != nil {
@@ -228,10 +228,10 @@ func (c *Configs) ConfigMapNames(ctx context.Context, namespace string) ([]strin
 	return names, nil
 }
 
-// Access answers what somebody may do. It implements activities.Access.
+// Access answers what somebody may do. It implements store.Access.
 type Access struct{ Core kubernetes.Interface }
 
-// MayUse implements activities.Access.
+// MayUse implements store.Access.
 func (a *Access) MayUse(ctx context.Context, who v1alpha1.Identity, namespace, name string) (bool, error) {
 	ok, err := a.may(ctx, who, authorizationv1.ResourceAttributes{
 		Verb: "use", Group: v1alpha1.GroupName, Resource: "providerconfigs", Namespace: namespace, Name: name,
@@ -242,7 +242,7 @@ func (a *Access) MayUse(ctx context.Context, who v1alpha1.Identity, namespace, n
 	return ok, nil
 }
 
-// MayRead implements activities.Access.
+// MayRead implements store.Access.
 func (a *Access) MayRead(ctx context.Context, who v1alpha1.Identity, namespace, group, resource, name string) (bool, error) {
 	plural, subresource, _ := strings.Cut(resource, "/")
 	ok, err := a.may(ctx, who, authorizationv1.ResourceAttributes{

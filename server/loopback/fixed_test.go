@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
 
-	"github.com/hykube/hykube/activities"
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/store"
 )
 
 // serve returns the plans behind an API that answers as told.
@@ -59,9 +59,9 @@ func TestUpdateStatus(t *testing.T) {
 		"nothing to write":              {uid: "one", same: true},
 		"written":                       {put: []error{nil}, uid: "one", writes: 1},
 		"somebody else was first":       {put: []error{apierrors.NewConflict(plans, "p", nil), nil}, uid: "one", writes: 2},
-		"deleted":                       {get: apierrors.NewNotFound(plans, "p"), uid: "one", want: activities.ErrGone},
-		"deleted in between":            {put: []error{apierrors.NewNotFound(plans, "p")}, uid: "one", writes: 1, want: activities.ErrGone},
-		"another plan of the same name": {uid: "two", want: activities.ErrGone},
+		"deleted":                       {get: apierrors.NewNotFound(plans, "p"), uid: "one", want: store.ErrGone},
+		"deleted in between":            {put: []error{apierrors.NewNotFound(plans, "p")}, uid: "one", writes: 1, want: store.ErrGone},
+		"another plan of the same name": {uid: "two", want: store.ErrGone},
 	} {
 		t.Run(name, func(t *testing.T) {
 			writes, changes := 0, 0

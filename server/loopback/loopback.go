@@ -19,8 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/hykube/hykube/activities"
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/store"
 	"github.com/hykube/hykube/server/kinds"
 	"github.com/hykube/hykube/server/storage"
 )
@@ -57,7 +57,7 @@ func (o *Objects) Get(ctx context.Context, ref v1alpha1.ObjectReference) (*unstr
 		return nil, err
 	}
 	if obj == nil || ref.UID != "" && obj.GetUID() != ref.UID {
-		return nil, activities.ErrGone
+		return nil, store.ErrGone
 	}
 	return obj, nil
 }
@@ -121,13 +121,13 @@ func (o *Objects) UpdateStatus(ctx context.Context, ref v1alpha1.ObjectReference
 		case err == nil:
 			return nil
 		case apierrors.IsNotFound(err):
-			return activities.ErrGone
+			return store.ErrGone
 		case apierrors.IsConflict(err) && try < writeTries:
 			continue
 		}
 		// A patch that tests the UID of another object of that name is refused, not told that there is none.
-		if _, gerr := o.Get(ctx, ref); errors.Is(gerr, activities.ErrGone) {
-			return activities.ErrGone
+		if _, gerr := o.Get(ctx, ref); errors.Is(gerr, store.ErrGone) {
+			return store.ErrGone
 		}
 		return fmt.Errorf("write status of %s %q: %w", ref.Kind, ref.Name, err)
 	}
@@ -141,7 +141,7 @@ func (o *Objects) Hold(ctx context.Context, read *unstructured.Unstructured) err
 	ref := v1alpha1.ObjectReference{APIVersion: read.GetAPIVersion(), Kind: read.GetKind(), Namespace: read.GetNamespace(), Name: read.GetName(), UID: read.GetUID()}
 	return o.setFinalizers(ctx, ref, func(obj *unstructured.Unstructured) ([]string, error) {
 		if obj.GetGeneration() != read.GetGeneration() || obj.GetDeletionTimestamp() != nil {
-			return nil, activities.ErrGone
+			return nil, store.ErrGone
 		}
 		if slices.Contains(obj.GetFinalizers(), v1alpha1.FinalizerState) {
 			return nil, nil
@@ -159,7 +159,7 @@ func (o *Objects) Release(ctx context.Context, ref v1alpha1.ObjectReference) err
 		rest := slices.DeleteFunc(obj.GetFinalizers(), func(f string) bool { return f == v1alpha1.FinalizerState })
 		return append([]string{}, rest...), nil
 	})
-	if errors.Is(err, activities.ErrGone) {
+	if errors.Is(err, store.ErrGone) {
 		return nil
 	}
 	return err
@@ -184,7 +184,7 @@ func (o *Objects) setFinalizers(ctx context.Context, ref v1alpha1.ObjectReferenc
 		case err == nil:
 			return nil
 		case apierrors.IsNotFound(err):
-			return activities.ErrGone
+			return store.ErrGone
 		case apierrors.IsConflict(err) && try < writeTries:
 			continue
 		default:

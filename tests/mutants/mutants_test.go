@@ -41,11 +41,21 @@ type mutant struct {
 	file string
 	// old is a piece of the file that is there exactly once, and new takes its place.
 	old, new string
-	// tests is a pattern for the tests that find the bug, as for go test -run.
+	// tests is a pattern for the tests that find the bug, as for go test -run. Tests of another package than the file's have its path
+	// and a colon before them: "activities:TestX|TestY".
 	tests string
 }
 
-func (m mutant) pkg() string { return path.Dir(m.file) }
+// pkg returns the path of the package that has the tests.
+func (m mutant) pkg() string {
+	if pkg, _, ok := strings.Cut(m.tests, ":"); ok {
+		return pkg
+	}
+	return path.Dir(m.file)
+}
+
+// pattern returns the pattern of the tests, without their package.
+func (m mutant) pattern() string { return m.tests[strings.Index(m.tests, ":")+1:] }
 
 // mutants are all planted bugs, those of one package next to each other.
 func mutants() []mutant {
@@ -84,7 +94,7 @@ func TestListIsTrue(t *testing.T) {
 			tests[m.pkg()] = testsOf(t, filepath.Join(root, m.pkg()))
 		}
 		// A test that was renamed must not make the mutant look unnoticed.
-		for name := range strings.SplitSeq(m.tests, "|") {
+		for name := range strings.SplitSeq(m.pattern(), "|") {
 			if !slices.Contains(tests[m.pkg()], name) {
 				t.Errorf("%s: %s has no test %s", m.harm, m.pkg(), name)
 			}
@@ -156,7 +166,7 @@ func (m mutant) run(t *testing.T, root string, src []byte) (out []byte, err erro
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience+30*time.Second)
 	defer cancel()
-	test := exec.CommandContext(ctx, binary, "-test.failfast", "-test.timeout", patience.String(), "-test.run", "^("+m.tests+")$")
+	test := exec.CommandContext(ctx, binary, "-test.failfast", "-test.timeout", patience.String(), "-test.run", "^("+m.pattern()+")$")
 	test.Dir = filepath.Join(root, m.pkg())
 	return test.CombinedOutput()
 }
@@ -165,7 +175,7 @@ func (m mutant) run(t *testing.T, root string, src []byte) (out []byte, err erro
 func patterns(list []mutant) map[string][]string {
 	out := map[string][]string{}
 	for _, m := range list {
-		for name := range strings.SplitSeq(m.tests, "|") {
+		for name := range strings.SplitSeq(m.pattern(), "|") {
 			if !slices.Contains(out[m.pkg()], name) {
 				out[m.pkg()] = append(out[m.pkg()], name)
 			}

@@ -44,6 +44,12 @@ func TestForbiddenImports(t *testing.T) {
 	// Expressions need the types of net for addresses; see TestExpressionsDialNobody.
 	pure := slices.DeleteFunc(slices.Clone(outside), func(path string) bool { return path == "net" })
 	clients := []string{"k8s.io/client-go", "go.temporal.io/sdk/client", "go.temporal.io/sdk/worker", "go.etcd.io/etcd", "google.golang.org/grpc"}
+	own := func(names ...string) (paths []string) {
+		for _, name := range names {
+			paths = append(paths, module+"/internal/"+name)
+		}
+		return paths
+	}
 	tests := []struct {
 		folder string
 		never  []string
@@ -60,6 +66,13 @@ func TestForbiddenImports(t *testing.T) {
 		{"internal/terraformjson", slices.Concat(pure, clients, []string{module + "/internal/cli"}), "how objects are read is behind an interface"},
 		{"internal/template", slices.Concat(pure, clients, []string{module + "/internal"}), "a template knows no object"},
 		{"internal/ledger", slices.Concat(clients, []string{module + "/internal/provider"}), "the ledger knows no provider and no client"},
+		{"internal/store", []string{module + "/internal", module + "/activities"}, "interfaces know no implementation"},
+		{"internal/resource", own("session", "scope", "query"), "a decoded object reads nothing else"},
+		{"internal/session", own("resource", "scope", "query"), "a session gets its configuration from its caller"},
+		{"internal/scope", own("query"), "values of expressions come before questions about them"},
+		{"activities/changes", []string{module + "/activities/planning", module + "/activities/applying"}, "a stored plan does not know who made it, nor who applies it"},
+		{"activities/planning", []string{module + "/activities/applying"}, "planning changes nothing"},
+		{"activities/applying", []string{module + "/activities/planning"}, "applying knows a plan by what is stored"},
 		{"internal/cli", []string{"k8s.io/apiserver", "k8s.io/kubernetes", "go.temporal.io", "github.com/k3s-io/kine", module + "/internal/provider", module + "/internal/ledger"}, "the plugin talks to the API alone"},
 		{"tests/harness", []string{module + "/server", module + "/activities", "k8s.io/apiserver", "go.temporal.io"}, "whoever links the harness does not link the server"},
 		{"activities", []string{"k8s.io/client-go/kubernetes", "k8s.io/apiserver", "github.com/k3s-io/kine", "go.temporal.io/server"}, "how objects are stored is behind interfaces"},

@@ -1,0 +1,31 @@
+// Package applying applies approved plans: it begins them, makes their steps, each at most once, and sums up what came of them.
+package applying
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/hykube/hykube/activities/changes"
+	"github.com/hykube/hykube/internal/scope"
+	"github.com/hykube/hykube/internal/store"
+)
+
+// Applier applies plans.
+type Applier struct {
+	*scope.Sources
+	Plans  store.Plans
+	Logger *slog.Logger
+	// ProgressInterval is how often a plan's progress is written to its object at most; 0 means publishEvery.
+	ProgressInterval time.Duration
+	progress         *progress
+	locks            *objectLocks
+	cancels          *cancelWatcher
+}
+
+// NewApplier returns an Applier. It tells the sources' sessions which plan each of them works for.
+func NewApplier(s *scope.Sources, plans store.Plans, cancels changes.CancelReader, logger *slog.Logger) *Applier {
+	a := &Applier{Sources: s, Plans: plans, Logger: logger, locks: newObjectLocks(), cancels: newCancelWatcher(cancels)}
+	a.progress = newProgress(a)
+	s.Sessions.Track = a.cancels.trackLease
+	return a
+}

@@ -1,0 +1,331 @@
+package applying
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hykube/hykube/activities/changes"
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/instance"
+	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/resource"
+	"github.com/hykube/hykube/internal/scope"
+	"github.com/hykube/hykube/internal/session"
+	"github.com/hykube/hykube/internal/store"
+
+	"github.com/zclconf/go-cty/cty"
+)
+
+// This file makes the change of a step: it checks what was approved, writes the intent, calls the provider and records its answer.
+
+// apply checks that the step is still the one that was approved, and makes it.
+func (s *stepRun) apply(ctx context.Context) error {
+	c := s.Change
+	rec, err := s.Ledger.Instance(ctx, c.Object)
+	if err != nil {
+		return err
+	}
+	obj, err := s.Objects.Get(ctx, c.Object)
+	if errors.Is(err, store.ErrGone) {
+		if s.OutcomeRecorded(rec) && changes.Removes(c) {
+			return nil // the object went with what it stood for
+		}
+		return changes.Stale("the object was deleted after the plan was made")
+	}
+	if err != nil {
+		return err
+	}
+	r, err := resource.Of(obj, s.Catalog)
+	if err != nil {
+		return err
+	}
+	s.resource = r
+	switch r.Mode {
+	case v1alpha1.ModeData, v1alpha1.ModeAction:
+		if err := s.CheckStale(r, nil); err != nil {
+			return err
+		}
+		if r.Mode == v1alpha1.ModeData {
+			return s.readData(ctx)
+		}
+		return s.invoke(ctx)
+	}
+	if key := s.oldKey(); key != "" {
+		return s.destroyOld(ctx, r, rec, key)
+	}
+	if c.Preconditions.From != nil {
+		if err := s.takeOver(ctx, obj, rec); err != nil {
+			return err
+		}
+	}
+	creating := c.Action == v1alpha1.ActionCreate || c.Action == v1alpha1.ActionReplace && !s.Destroy
+	resumed := rec.Intent.Of(s.Plan.UID, c.Index)
+	switch {
+	case s.OutcomeRecorded(rec):
+		return s.finishRecorded(ctx, r, rec)
+	case s.FailureRecorded(rec):
+		s.loadRecorded(rec)
+		return &diag.Failure{Operation: "apply", Diagnostics: diag.Diagnostics{lang.Problem(r.Addr, "", "Create failed",
+			"The create ended in an error, which was lost when the server stopped, and left something behind. The next plan replaces it.")}}
+	case resumed && rec.Intent.Action == v1alpha1.ActionCreate:
+		return &unknownError{changes.LostCreate(r.Addr, rec.Intent)}
+	case rec.Intent != nil && !resumed:
+		if resumed, err = s.TakesOverIntent(ctx, s.Ledger, rec); err != nil {
+			return err
+		}
+	}
+	if err := s.CheckStale(r, rec); err != nil {
+		return err
+	}
+	switch {
+	case c.Action == v1alpha1.ActionRead:
+		return s.accept(ctx, rec)
+	case c.Action == v1alpha1.ActionForget:
+		return s.forget(ctx, rec)
+	case c.Importing != nil && !rec.Exists() && !c.HalfDone:
+		if err := s.adopt(ctx, obj, r, rec); err != nil {
+			return err
+		}
+	}
+
+	if err := s.replaceable(ctx); err != nil {
+		return err
+	}
+	ctx, done := s.active.withCancel(ctx)
+	defer done()
+	defer s.openScope(ctx, r)()
+	l, err := s.scope.Lease(ctx, r, &rec.State, !s.Destroy, session.SlotAndRate)
+	if err != nil {
+		return s.retryable(err, true)
+	}
+	defer l.Release()
+	if half := s.Destroy && c.Action == v1alpha1.ActionReplace; !half {
+		// The approval was about the configuration, too. The half of a replace that destroys goes by the one that is recorded.
+		if l.ConfigName() != c.ProviderConfig {
+			return changes.Stale("it would be made with the ProviderConfig %q, and the plan was made with %q", l.ConfigName(), c.ProviderConfig)
+		}
+		if err := s.checkProviderConfig(ctx, l.Config); err != nil {
+			return err
+		}
+	}
+	prior, err := s.prior(ctx, l, rec, resumed)
+	if err != nil {
+		return s.retryable(err, true)
+	}
+	v := &scope.Evaluator{Ctx: ctx, Scope: s.scope}
+	var p *instance.Planned
+	null := cty.NullVal(r.Schema.Block.ImpliedType())
+	config := instance.Config{Written: null, Effective: null}
+	switch half := c.Action == v1alpha1.ActionReplace; {
+	case s.Destroy && half:
+		// The provider planned it as part of the replace, and finds there what it kept for it, such as timeouts that are new.
+		p = &instance.Planned{Action: v1alpha1.ActionDelete, Value: null, Private: c.PlannedPrivate}
+	case s.Destroy:
+		p, s.warnings, err = l.PlanDelete(ctx, prior, c.PlannedPrivate)
+	default:
+		p, config, err = s.planAgain(v, r, l, prior)
+	}
+	if err != nil {
+		return s.retryable(err, true)
+	}
+	if s.Destroy && !prior.Exists() || p.Action == v1alpha1.ActionNoOp {
+		if err := s.save(ctx, l, rec, r, prior, nil); err != nil || s.Destroy {
+			return err
+		}
+		return s.checkPostconditions(v, rec, r, prior.Value)
+	}
+	if !s.Destroy {
+		if err := s.Objects.Hold(ctx, obj); err != nil {
+			if errors.Is(err, store.ErrGone) {
+				return changes.Stale("the object was deleted or changed after the plan was made")
+			}
+			return err
+		}
+	}
+	action := v1alpha1.ActionUpdate
+	switch {
+	case s.Destroy:
+		action = v1alpha1.ActionDelete
+	case creating:
+		action = v1alpha1.ActionCreate
+		there, err := s.existsDespiteThrottle(ctx, l, p)
+		if err != nil {
+			return err
+		}
+		if err := s.depose(rec); err != nil {
+			return err
+		}
+		rec.ProviderConfig = l.ConfigName() // it is in use once the intent is written
+		if there != nil {
+			return cmp.Or(s.intend(ctx, rec, action, ""), there)
+		}
+	}
+	if err := s.intend(ctx, rec, action, ""); err != nil {
+		return err
+	}
+	if err := s.checkConfigStays(ctx, l, rec, creating); err != nil {
+		return err
+	}
+
+	o := l.Apply(ctx, prior, p, config.Written)
+	// From here on nothing may be lost, whoever wants to stop.
+	ctx, s.answered = context.WithoutCancel(ctx), true
+	v.Ctx = ctx
+	s.warnings = append(s.warnings, diag.Warnings(o.Diagnostics)...)
+	s.scope.NoteSecretState(l.Schema.Block, o.State)
+	lost := diag.IsFailure(o.Err, diag.Lost)
+	if lost && creating {
+		return &unknownError{fmt.Errorf("the provider did not answer: %w; look whether %s exists before anything else is done", o.Err, r.Addr)}
+	}
+	cutOff := o.Err != nil && l.Stopped() && len(o.Quarantine) == 0
+	if lost || cutOff && !creating && !s.active.isCancelled() {
+		// The intent stays: the next attempt reads what is there before it goes on. After a cancel there is none, and the answer counts.
+		return &RetryError{o.Err}
+	}
+	if cutOff && !o.State.Exists() {
+		// The call may have created the instance all the same. The intent stays, so that nothing creates it twice.
+		return &unknownError{fmt.Errorf("the provider was asked to stop, since the plan was cancelled or the server stopped: %w; look whether %s exists before anything else is done", o.Err, r.Addr)}
+	}
+	rec.Quarantine = o.Quarantine
+	if len(o.Quarantine) > 0 && creating {
+		// Something was made, and nobody can say what: the intent stays, so that nothing is made twice.
+		if err := s.keep(ctx, rec); err != nil {
+			return errors.Join(o.Err, err)
+		}
+		return &unknownError{fmt.Errorf("%w; its answer is kept (kubectl hykube state show), and %s is left alone until a person has looked", o.Err, r.Addr)}
+	}
+	// Providers of the legacy SDK may make something other than they planned; dependants were planned without it.
+	rec.Unplanned = !s.Destroy && o.Err == nil && len(plan.CheckCompatible(r.Schema.Block, p.Value, o.State.Value)) > 0
+	if err := s.save(ctx, l, rec, r, o.State, o.Err); err != nil {
+		return errors.Join(o.Err, err)
+	}
+	if o.Err == nil && !s.Destroy {
+		return s.checkPostconditions(v, rec, r, o.State.Value)
+	}
+	return s.retryable(o.Err, !creating || session.Throttled(o.Err) && !o.State.Exists())
+}
+
+// intend writes down what is about to be asked of the provider. Who wants to stop does so before: a write that is cut off may
+// have been made all the same, and would then look like a call whose answer was lost.
+func (s *stepRun) intend(ctx context.Context, rec *ledger.Instance, action v1alpha1.Action, deposed string) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	rec.Intent = &ledger.Intent{Plan: s.Plan.UID, PlanName: s.Plan.Name, Change: s.Change.Index, Action: action, Deposed: deposed, At: time.Now().UTC()}
+	s.asked = action
+	return s.conflict(s.Ledger.Save(context.WithoutCancel(ctx), rec))
+}
+
+// checkConfigStays makes sure that what a create is configured with is not being deleted. The intent is written by now: whoever deletes it from here
+// on sees that it is in use, and whoever did before is seen here.
+func (s *stepRun) checkConfigStays(ctx context.Context, l *scope.Lease, rec *ledger.Instance, creating bool) error {
+	if !creating || l.Config == nil || s.Change.Action == v1alpha1.ActionReplace {
+		return nil
+	}
+	what, err := s.Configs.Leaving(ctx, l.Config)
+	if err == nil && what == "" {
+		return nil
+	}
+	if err == nil {
+		err = scope.BeingDeleted(what)
+	}
+	// The provider was not asked.
+	rec.Intent, s.asked = nil, ""
+	if rec.Living() {
+		return cmp.Or(s.conflict(s.Ledger.Save(context.WithoutCancel(ctx), rec)), err)
+	}
+	s.after = new(cty.NullVal(l.Schema.Block.ImpliedType()))
+	return cmp.Or(s.conflict(s.Ledger.Forget(context.WithoutCancel(ctx), rec)), err)
+}
+
+// accept takes what was read while planning as the recorded state.
+func (s *stepRun) accept(ctx context.Context, rec *ledger.Instance) error {
+	found := s.Change.Refreshed
+	if found == nil {
+		return nil
+	}
+	rec.State = *found
+	rec.Plan = s.Plan.UID
+	rec.Object.Generation = 0 // no generation of the spec asked for this
+	if !rec.Exists() {
+		s.after = new(cty.NullVal(s.resource.Schema.Block.ImpliedType()))
+	}
+	if !rec.Living() {
+		return s.conflict(s.Ledger.Forget(ctx, rec))
+	}
+	if err := s.Ledger.Save(ctx, rec); err != nil {
+		return s.conflict(err)
+	}
+	s.loadRecorded(rec)
+	return nil
+}
+
+// save records what is there now, after a call that ended in failure unless that is nil, and clears the intent.
+func (s *stepRun) save(ctx context.Context, l *scope.Lease, rec *ledger.Instance, r *resource.Resource, state instance.State, failure error) error {
+	c := s.Change
+	creating := rec.Intent != nil && rec.Intent.Action == v1alpha1.ActionCreate
+	if old := rec.FindDeposed(c.DeposedKey); creating && !state.Exists() && old != nil {
+		// Nothing came of the create, so the old instance is the current one again.
+		rec.State = old.State
+		dropDeposed(rec, c.DeposedKey)
+		s.loadRecorded(rec)
+	} else {
+		if err := l.Record(&rec.State, state); err != nil {
+			return err
+		}
+		s.after = &state.Value
+		rec.Type, rec.ProviderConfig, rec.ProviderVersion = r.Addr.Type, l.ConfigName(), r.Entry.Package.Version
+		if s.Destroy && c.Action == v1alpha1.ActionReplace && !state.Exists() {
+			rec.ProviderConfig = c.ProviderConfig // the other half needs it
+		}
+		if creating && c.Forget {
+			dropDeposed(rec, c.DeposedKey)
+		}
+		if !s.Destroy {
+			rec.Dependencies, rec.CreateBeforeDestroy, rec.DependencyVersions = c.Dependencies, c.CreatesFirst, c.DependencyVersions
+		}
+	}
+	rec.Object, rec.Provider, rec.Plan, rec.Intent = c.Object, r.Entry.Name, s.Plan.UID, nil
+	rec.LastOutcome = &ledger.Outcome{Plan: s.Plan.UID, Change: c.Index, Destroy: s.Destroy, Failed: failure != nil}
+	if failure != nil && !(creating && state.Exists()) {
+		rec.LastOutcome = nil
+	}
+	if rec.Unplanned = rec.Unplanned || failure != nil; rec.Unplanned {
+		rec.Object.Generation = 0 // what the spec asks for may not have been reached, so the next plan has to look at it
+	}
+	if !rec.Living() && (c.Action == v1alpha1.ActionDelete || c.Action == v1alpha1.ActionCreate) {
+		return s.conflict(s.Ledger.Forget(ctx, rec))
+	}
+	return s.keep(ctx, rec)
+}
+
+func (s *stepRun) conflict(err error) error {
+	if errors.Is(err, ledger.ErrConflict) {
+		return changes.Stale("another plan changed it at the same time")
+	}
+	return err
+}
+
+// retryable marks a failure that passes, when trying again is safe.
+func (s *stepRun) retryable(err error, safe bool) error {
+	if safe && session.Transient(err) {
+		return &RetryError{err}
+	}
+	return err
+}
+
+// checkPostconditions checks the postconditions of what is there now. What does not hold them is kept, and the next plan looks at it.
+func (s *stepRun) checkPostconditions(v *scope.Evaluator, rec *ledger.Instance, r *resource.Resource, value cty.Value) error {
+	_, err := v.Holds(r, resource.Postconditions, lang.MarkSensitive(r.Schema.Block, value))
+	if err == nil {
+		return nil
+	}
+	rec.Object.Generation = 0
+	return errors.Join(err, s.conflict(s.Ledger.Save(v.Ctx, rec)))
+}

@@ -1,0 +1,208 @@
+package applying
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hykube/hykube/activities/changes"
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/condition"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/resource"
+	"github.com/hykube/hykube/internal/store"
+	"github.com/hykube/hykube/workflows"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+)
+
+// smallPlan is the number of steps up to which each is an activity of its own, which the Web UI shows one by one. Beyond
+// it a lane works through them: a history holds some thousand activities at most.
+const smallPlan = 200
+
+// Begin checks that a plan may be applied as it stands, and puts its steps in order.
+func (a *Applier) Begin(ctx context.Context, p workflows.Plan) (workflows.Begun, error) {
+	po, err := changes.ReadPlan(ctx, a.Plans, p)
+	if err != nil {
+		return workflows.Begun{}, err
+	}
+	var work *changes.Stored
+	err = guard(a.Logger, "order the steps of plan "+p.Name, func() (err error) {
+		work, err = changes.Load(ctx, a.Ledger, po.UID)
+		return err
+	})
+	if bug, ok := errors.AsType[*bugError](err); ok {
+		return workflows.Begun{Refused: bug.Error()}, a.refuseApply(ctx, p, bug.Error()+". Nothing was changed.")
+	}
+	if err != nil {
+		return workflows.Begun{}, err
+	}
+	if why, err := a.refusal(ctx, po, work); err != nil {
+		return workflows.Begun{}, err
+	} else if why != "" {
+		if err := a.refuseApply(ctx, p, why); err != nil {
+			return workflows.Begun{}, err
+		}
+		return workflows.Begun{Refused: why}, changes.Settle(ctx, a.Sources, p)
+	}
+	if po.Status.Progress == nil { // otherwise an earlier run began, and checked this already
+		if po.Status.Cancel != nil {
+			return workflows.Begun{Refused: "The plan was cancelled before it was begun."}, nil
+		}
+		stale, err := a.hold(ctx, po, work)
+		if err != nil {
+			return workflows.Begun{}, err
+		}
+		if stale > 0 && !po.Status.Approval.Partial {
+			return workflows.Begun{Refused: fmt.Sprintf("%s after the plan was made.", changes.Counted(stale, "change moved", "changes moved"))}, nil
+		}
+		if work, err = changes.Load(ctx, a.Ledger, po.UID); err != nil {
+			return workflows.Begun{}, err
+		}
+		for _, c := range work.Changes {
+			if err := a.keepRefreshed(ctx, po.UID, c); err != nil {
+				return workflows.Begun{}, err
+			}
+		}
+	}
+	a.progress.begin(p, work.Progress())
+	err = a.Plans.UpdateStatus(ctx, p.Namespace, p.Name, workflows.ObjectUID(p), func(s *v1alpha1.PlanStatus) {
+		s.Progress = new(work.Progress())
+		condition.Reconciling(&s.Conditions, po.Generation, v1alpha1.ReasonApplying, "The plan is being applied.")
+	})
+	if err != nil {
+		return workflows.Begun{}, err
+	}
+	begun := workflows.Begun{Total: len(work.Steps), Providers: work.Providers()}
+	if len(work.Steps) <= smallPlan {
+		for _, s := range work.Steps {
+			begun.Steps = append(begun.Steps, workflows.Step{Step: s, Title: title(work.Changes[s.Change], s.Destroy)})
+		}
+	}
+	return begun, nil
+}
+
+// hold leaves out what cannot be made: the changes that are blocked, those that moved after the plan was made, and what needs either.
+// It returns how many moved. None of the plan was begun yet.
+func (a *Applier) hold(ctx context.Context, po *v1alpha1.Plan, w *changes.Stored) (stale int, err error) {
+	moved, err := changes.Moved(ctx, a.Sources, po, w)
+	if err != nil {
+		return 0, err
+	}
+	var stopped []int
+	for i, c := range w.Changes {
+		if c.Held && c.State == v1alpha1.ChangeStale { // an earlier attempt found that, and it counts, whatever moved back since
+			moved[i] = c.Message
+		}
+		if moved[i] != "" {
+			stale++
+			stopped = append(stopped, i)
+		}
+	}
+	heldByStale := plan.Held(w.Planned, stopped)
+	for i, c := range w.Changes {
+		switch {
+		case changes.HasNoSteps(c):
+			continue
+		case moved[i] != "":
+			c.State, c.Message = v1alpha1.ChangeStale, moved[i]
+		case heldByStale[i].Reason != plan.NotHeld:
+			c.State, c.Message = v1alpha1.ChangeSkipped, changes.Because(heldByStale[i], w.Changes, "stale")
+		case c.Blocked != "":
+			c.State, c.Message = v1alpha1.ChangeSkipped, c.Blocked
+		default:
+			continue
+		}
+		if stale > 0 && !po.Status.Approval.Partial && moved[i] == "" {
+			c.State, c.Message = v1alpha1.ChangePending, "" // Finish says what comes of the rest
+			continue
+		}
+		c.Held, c.FinishedAt = true, changes.Now()
+		if err := a.reportHeld(ctx, c); err != nil {
+			return 0, err
+		}
+		if err := a.Ledger.SaveChange(ctx, po.UID, c); err != nil {
+			return 0, err
+		}
+	}
+	return stale, nil
+}
+
+// reportHeld says on an object that is not what its spec asks for why a change of it was left out.
+func (a *Applier) reportHeld(ctx context.Context, c *ledger.Change) error {
+	reason := v1alpha1.ReasonSkipped
+	switch {
+	case c.Blocked != "":
+		return resource.WriteStatus(ctx, a.Objects, c.Object, func(s *resource.Status) { s.Pending = "" }) // why stands there since the plan was made
+	case c.Deposed != "":
+		return nil
+	case c.State == v1alpha1.ChangeStale:
+		reason = v1alpha1.ReasonStale
+	}
+	return resource.WriteStatus(ctx, a.Objects, c.Object, func(s *resource.Status) {
+		if !s.Good() {
+			s.Stall(c.Object.Generation, reason, "Not applied: "+c.Message+".")
+		}
+	})
+}
+
+// title is what the Web UI calls a step.
+func title(c *ledger.Change, destroy bool) string {
+	verb := strings.ToLower(string(c.Action))
+	switch {
+	case c.Deposed != "":
+		return "delete " + c.Address + " (deposed " + c.Deposed + ")"
+	case c.Action == v1alpha1.ActionReplace && destroy:
+		verb = "destroy (replace)"
+	case c.Action == v1alpha1.ActionReplace:
+		verb = "create (replace)"
+	case c.Action == v1alpha1.ActionNoOp && c.Importing != nil, c.Importing != nil && c.Action == v1alpha1.ActionUpdate:
+		verb = "import"
+	case c.Action == v1alpha1.ActionNoOp && c.PreviousAddress != "":
+		verb = "move"
+	case c.Action == v1alpha1.ActionNoOp:
+		verb = "check"
+	}
+	return verb + " " + c.Address
+}
+
+// refusal says why a plan may not be applied; empty when it may.
+func (a *Applier) refusal(ctx context.Context, po *v1alpha1.Plan, w *changes.Stored) (string, error) {
+	approval := po.Status.Approval
+	switch {
+	case !meta.IsStatusConditionTrue(po.Status.Conditions, v1alpha1.ConditionApproved), approval == nil, approval.Decision != v1alpha1.DecisionApproved:
+		return "The plan is not approved.", nil
+	case approval.Digest != po.Status.Digest, w.Digest != po.Status.Digest:
+		return "The approval is about other changes than those that are stored. Make a new plan.", nil
+	case !approval.Partial && slices.ContainsFunc(w.Changes, func(c *ledger.Change) bool { return c.Blocked != "" }):
+		return "Changes of the plan are blocked, and the approval is not partial.", nil
+	}
+	configs := map[string]bool{}
+	for _, c := range w.Changes {
+		if c.ProviderConfig != "" {
+			configs[c.ProviderConfig] = true
+		}
+	}
+	for name := range configs {
+		if err := a.MayUse(ctx, po.Status.RequestedBy, po.Namespace, name); err != nil {
+			return err.Error(), nil
+		}
+	}
+	return "", nil
+}
+
+func (a *Applier) refuseApply(ctx context.Context, p workflows.Plan, why string) error {
+	err := a.Plans.UpdateStatus(ctx, p.Namespace, p.Name, workflows.ObjectUID(p), func(s *v1alpha1.PlanStatus) {
+		c := &s.Conditions
+		s.FinishedAt = changes.Now()
+		condition.Set(c, 1, v1alpha1.ConditionApplied, false, v1alpha1.ReasonApplyFailed, why)
+		condition.Stalled(c, 1, v1alpha1.ReasonApplyFailed, why)
+	})
+	if errors.Is(err, store.ErrGone) {
+		return nil
+	}
+	return err
+}

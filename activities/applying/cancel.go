@@ -1,0 +1,248 @@
+package applying
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hykube/hykube/activities/changes"
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/condition"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/session"
+	"github.com/hykube/hykube/internal/store"
+	"github.com/hykube/hykube/workflows"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	// stopGracePeriod is how long the calls of a cancelled plan may go on before providers are asked to stop them. Most end by
+	// themselves in that time, and then all is known that there is to know; of a create that was cut off it often is not.
+	stopGracePeriod = 10 * time.Second
+)
+
+// cancelWatcher are the plans that this process applies steps of. A plan that is cancelled begins nothing new; what it asked of
+// providers already is waited for, and after a while they are asked to stop.
+type cancelWatcher struct {
+	changes.CancelReader
+	// grace is stopGracePeriod, but for tests.
+	grace time.Duration
+
+	mu     sync.Mutex
+	active map[types.UID]*activePlan
+}
+
+// activePlan has the steps and leases of one plan that are under way.
+type activePlan struct {
+	plan       workflows.Plan
+	generation int64
+	// cancelled ends when the plan is known to be cancelled.
+	cancelled context.Context
+	cancel    context.CancelCauseFunc
+	// ended is closed when nothing is under way any more.
+	ended chan struct{}
+
+	// The rest is guarded by the mutex of stops.
+	steps         map[*ledger.Change]time.Time
+	leases        map[session.Stoppable]struct{}
+	stopRequested bool // the providers were
+	reported      string
+}
+
+func newCancelWatcher(reader changes.CancelReader) *cancelWatcher {
+	return &cancelWatcher{CancelReader: reader, grace: stopGracePeriod, active: map[types.UID]*activePlan{}}
+}
+
+// beginStep notes that a step of a plan is under way, until leave is called.
+func (s *cancelWatcher) beginStep(po *v1alpha1.Plan, p workflows.Plan, c *ledger.Change) (u *activePlan, leave func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u = s.active[po.UID]
+	if u == nil {
+		u = &activePlan{plan: p, generation: po.Generation, ended: make(chan struct{}), steps: map[*ledger.Change]time.Time{}, leases: map[session.Stoppable]struct{}{}}
+		u.cancelled, u.cancel = context.WithCancelCause(context.Background())
+		s.active[po.UID] = u
+		go s.watch(u)
+	}
+	if po.Status.Cancel != nil {
+		u.cancel(changes.ErrCancelled)
+	}
+	u.steps[c] = time.Now()
+	return u, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if delete(u.steps, c); len(u.steps) == 0 {
+			delete(s.active, po.UID)
+			close(u.ended)
+		}
+	}
+}
+
+// trackLease notes that a process works for a plan, until back is called. Of a plan that is only being made nothing is noted, nor of
+// what cannot be asked to stop.
+func (s *cancelWatcher) trackLease(po *v1alpha1.Plan, p tfprotov6.ProviderServer) (back func()) {
+	l, ok := p.(session.Stoppable)
+	if po == nil || !ok {
+		return func() {}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u := s.active[po.UID]
+	if u == nil {
+		return func() {}
+	}
+	u.leases[l] = struct{}{}
+	if u.stopRequested {
+		l.Stop()
+	}
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(u.leases, l)
+	}
+}
+
+// watch looks at a plan until nothing of it is under way any more.
+func (s *cancelWatcher) watch(u *activePlan) {
+	tick := time.NewTicker(s.Every())
+	defer tick.Stop()
+	defer u.cancel(nil)
+	var since time.Time
+	for {
+		if u.isCancelled() {
+			if since.IsZero() {
+				since = time.Now()
+			}
+			if time.Since(since) >= s.grace {
+				s.stopProviders(u)
+			}
+			s.reportWaiting(u, since.Add(s.grace))
+		}
+		select {
+		case <-tick.C:
+		case <-u.ended:
+			return
+		}
+		if !u.isCancelled() && s.IsCancelled(u.plan) {
+			u.cancel(changes.ErrCancelled)
+		}
+	}
+}
+
+// stopProviders asks the providers to stop what they do for a plan.
+func (s *cancelWatcher) stopProviders(u *activePlan) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !u.stopRequested {
+		u.stopRequested = true
+		for l := range u.leases {
+			l.Stop()
+		}
+	}
+}
+
+// reportWaiting writes down on the Plan object what a cancelled plan still waits for, when that has changed.
+func (s *cancelWatcher) reportWaiting(u *activePlan, asked time.Time) {
+	s.mu.Lock()
+	text := u.waitingText(asked)
+	known := text == u.reported
+	u.reported = text
+	s.mu.Unlock()
+	if known || text == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	err := s.Plans.UpdateStatus(ctx, u.plan.Namespace, u.plan.Name, workflows.ObjectUID(u.plan), func(st *v1alpha1.PlanStatus) {
+		if !st.Ended() {
+			condition.Reconciling(&st.Conditions, u.generation, v1alpha1.ReasonCancelling, text)
+		}
+	})
+	if err != nil && !errors.Is(err, store.ErrGone) {
+		s.Logger.Warn("write what a cancelled plan waits for", "namespace", u.plan.Namespace, "plan", u.plan.Name, "error", err)
+	}
+}
+
+// waitingText lists the calls that a cancelled plan waits for; empty when there are none.
+func (u *activePlan) waitingText(asked time.Time) string {
+	if len(u.steps) == 0 {
+		return ""
+	}
+	order := slices.SortedFunc(maps.Keys(u.steps), func(a, b *ledger.Change) int {
+		if c := u.steps[a].Compare(u.steps[b]); c != 0 {
+			return c
+		}
+		return strings.Compare(a.Address, b.Address)
+	})
+	var names []string
+	for i, c := range order {
+		if i == changes.MaxNamed {
+			names = append(names, fmt.Sprintf("and %d more", len(order)-i))
+			break
+		}
+		names = append(names, fmt.Sprintf("%s (since %s)", c.Address, u.steps[c].UTC().Format(time.TimeOnly+"Z")))
+	}
+	calls := "1 call"
+	if len(order) > 1 {
+		calls = fmt.Sprintf("%d calls", len(order))
+	}
+	text := fmt.Sprintf("Cancelling: waiting for %s under way: %s.", calls, strings.Join(names, ", "))
+	stopped := 0
+	for l := range u.leases {
+		if l.Stopped() {
+			stopped++
+		}
+	}
+	switch {
+	case len(u.leases) == 0:
+		return text
+	case !u.stopRequested:
+		return text + fmt.Sprintf(" What is not done at %s is asked to stop.", asked.UTC().Format(time.TimeOnly+"Z"))
+	case stopped == len(u.leases):
+		return text + " The provider was asked to stop, and its answer is waited for."
+	default:
+		return text + " The provider's process works for another plan, too, and can be asked to stop only when that is done."
+	}
+}
+
+// isCancelled says whether the plan is known to be cancelled.
+func (u *activePlan) isCancelled() bool {
+	return u != nil && errors.Is(context.Cause(u.cancelled), changes.ErrCancelled)
+}
+
+// withCancel returns a context that ends with ctx, and when the plan is cancelled. u may be nil: then no cancel comes.
+func (u *activePlan) withCancel(ctx context.Context) (context.Context, context.CancelFunc) {
+	if u == nil {
+		return ctx, func() {}
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(u.cancelled, func() { cancel(changes.ErrCancelled) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
+}
+
+// interrupted says whether an error only says that the plan was cancelled before the provider was asked to change anything.
+func (s *stepRun) interrupted(err error) bool {
+	return s.active.isCancelled() && !s.answered && (errors.Is(err, changes.ErrCancelled) || errors.Is(err, context.Canceled))
+}
+
+// resetPending takes back that a change was begun.
+func (a *Applier) resetPending(ctx context.Context, in workflows.StepInput, c *ledger.Change) (workflows.StepResult, error) {
+	if !c.HalfDone { // of a replace, the other half was made
+		a.progress.moved(in.Plan, v1alpha1.ChangeRunning, v1alpha1.ChangePending)
+		c.State, c.StartedAt = v1alpha1.ChangePending, nil
+		if err := a.Ledger.SaveChange(ctx, workflows.ObjectUID(in.Plan), c); err != nil {
+			return workflows.StepResult{}, err
+		}
+	}
+	return workflows.StepResult{State: string(c.State)}, nil
+}

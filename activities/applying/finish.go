@@ -1,0 +1,238 @@
+package applying
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hykube/hykube/activities/changes"
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/condition"
+	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/instance"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/resource"
+	"github.com/hykube/hykube/internal/store"
+	"github.com/hykube/hykube/workflows"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Finish records how the applying of a plan ended, for the plan and for the changes that were not tried.
+func (a *Applier) Finish(ctx context.Context, f workflows.Finish) (workflows.Finished, error) {
+	a.progress.end(f.Plan)
+	po, err := changes.ReadPlan(ctx, a.Plans, f.Plan)
+	if err != nil {
+		return workflows.Finished{}, err
+	}
+	if po.Ended() && po.Status.Progress == nil {
+		return workflows.Finished{Outcome: workflows.OutcomeRefused}, nil
+	}
+	work, err := changes.Load(ctx, a.Ledger, po.UID)
+	if err != nil {
+		return workflows.Finished{}, err
+	}
+	// A lane hears of a cancel through the object, which may be before the workflow gets the signal.
+	cancelled := f.Cancelled || po.Status.Cancel != nil
+	begun := slices.ContainsFunc(work.Changes, func(c *ledger.Change) bool { return c.StartedAt != nil })
+	var stale []changes.Obstacle
+	for _, c := range work.Changes {
+		if changes.HasNoSteps(c) {
+			continue
+		}
+		if c.State == v1alpha1.ChangePending || c.State == v1alpha1.ChangeRunning {
+			if err := a.skip(ctx, po, c, work, cancelled); err != nil {
+				return workflows.Finished{}, err
+			}
+		}
+		if c.State == v1alpha1.ChangeStale {
+			stale = append(stale, changes.Obstacle{Address: c.Address, Why: c.Message})
+		}
+	}
+	counts := work.Progress()
+	finished := workflows.Finished{Done: int(counts.Done), Failed: int(counts.Failed), Skipped: int(counts.Skipped)}
+	err = a.Plans.UpdateStatus(ctx, f.Plan.Namespace, f.Plan.Name, workflows.ObjectUID(f.Plan), func(s *v1alpha1.PlanStatus) {
+		c := &s.Conditions
+		g := po.Generation
+		s.Progress = &counts
+		if s.FinishedAt == nil { // or an earlier attempt got as far as this
+			s.FinishedAt = changes.Now()
+		}
+		if len(stale) > 0 {
+			condition.Set(c, g, v1alpha1.ConditionStale, true, v1alpha1.ReasonStale, changes.ListObstacles(stale))
+		}
+		var reason, message string
+		switch {
+		case counts.Failed == 0 && counts.Skipped == 0:
+			finished.Outcome = workflows.OutcomeApplied
+			reason, message = v1alpha1.ReasonApplied, fmt.Sprintf("%d of %d changes were made.", counts.Done, counts.Total)
+			if counts.Blocked > 0 {
+				reason = v1alpha1.ReasonAppliedInPart
+				message = fmt.Sprintf("Applied in part: %d of %d changes were made. %s left out, as the approval says.",
+					counts.Done, counts.Total+counts.Blocked, changes.Counted(int(counts.Blocked), "is blocked and was", "are blocked and were"))
+			}
+			condition.Set(c, g, v1alpha1.ConditionApplied, true, reason, message)
+			condition.Ready(c, g, reason, message)
+			return
+		case cancelled && len(stale) == 0:
+			// What failed may have failed because the provider was asked to stop; the message counts it.
+			finished.Outcome, reason = workflows.OutcomeCancelled, v1alpha1.ReasonCancelled
+		case len(stale) == int(counts.Failed):
+			finished.Outcome, reason = workflows.OutcomeStale, v1alpha1.ReasonStale
+		default:
+			finished.Outcome, reason = workflows.OutcomeFailed, v1alpha1.ReasonApplyFailed
+		}
+		switch {
+		case !begun && len(stale) > 0:
+			message = fmt.Sprintf("Nothing was applied: %s. Make a new plan.", changes.ListObstacles(stale))
+		default:
+			message = fmt.Sprintf("%d of %d changes were made, %d failed, %d were not tried.%s%s Make a new plan for the rest.",
+				counts.Done, counts.Total, counts.Failed, counts.Skipped, halfReplaced(work), failures(work))
+		}
+		condition.Set(c, g, v1alpha1.ConditionApplied, false, reason, message)
+		condition.Stalled(c, g, reason, message)
+	})
+	return finished, err
+}
+
+// keepRefreshed records what was read of a resource that the plan leaves alone, as the apply of a Terraform plan does: what
+// refers to it was planned with that, and every refresh would find the same drift anew.
+func (a *Applier) keepRefreshed(ctx context.Context, planUID types.UID, c *ledger.Change) error {
+	if !changes.RecordsRefresh(c) {
+		return nil
+	}
+	rec, err := a.Ledger.Instance(ctx, c.Object)
+	if err != nil || rec.Intent != nil || rec.Digest() != c.Preconditions.State {
+		return err // somebody knows more by now
+	}
+	rec.State, rec.Plan = *c.Refreshed, planUID
+	if err := a.Ledger.Save(ctx, rec); err != nil {
+		if errors.Is(err, ledger.ErrConflict) {
+			return nil
+		}
+		return err
+	}
+	obj, err := a.Objects.Get(ctx, c.Object)
+	if err != nil {
+		if errors.Is(err, store.ErrGone) {
+			return nil
+		}
+		return err
+	}
+	r, err := resource.Of(obj, a.Catalog)
+	if err != nil {
+		return err
+	}
+	v, err := instance.Recorded(&rec.State, r.Schema)
+	if err != nil {
+		return err
+	}
+	return resource.WriteStatus(ctx, a.Objects, c.Object, func(s *resource.Status) {
+		s.Attributes = plan.Attributes(r.Schema.Block, v)
+		meta.RemoveStatusCondition(&s.Conditions, v1alpha1.ConditionDrifted)
+	})
+}
+
+// failures names what failed, the first few in full.
+func failures(w *changes.Stored) string {
+	var text []changes.Obstacle
+	for _, c := range w.Changes {
+		switch c.State {
+		case v1alpha1.ChangeFailed, v1alpha1.ChangeStale, v1alpha1.ChangeUnknown:
+			if !halfMade(c) {
+				text = append(text, changes.Obstacle{Address: c.Address, Why: whyFailed(c)})
+			}
+		}
+	}
+	if len(text) == 0 {
+		return ""
+	}
+	return " " + changes.ListObstacles(text) + "."
+}
+
+// halfReplaced names the replacements that ended between their destroy and their create.
+func halfReplaced(w *changes.Stored) string {
+	var destroyed, created []changes.Obstacle
+	for _, c := range w.Changes {
+		switch {
+		case !halfMade(c):
+		case c.CreateBeforeDestroy:
+			created = append(created, changes.Obstacle{Address: c.Address, Why: whyFailed(c)})
+		default:
+			destroyed = append(destroyed, changes.Obstacle{Address: c.Address, Why: whyFailed(c)})
+		}
+	}
+	text := ""
+	if n := len(destroyed); n > 0 {
+		text += fmt.Sprintf(" %d destroyed and not created again: %s; the next plan creates %s.", n, changes.ListObstacles(destroyed), pronoun(n))
+	}
+	if n := len(created); n > 0 {
+		text += fmt.Sprintf(" %d replaced with the old instance left: %s; the next plan destroys %s.", n, changes.ListObstacles(created), pronoun(n))
+	}
+	return text
+}
+
+func pronoun(n int) string {
+	if n == 1 {
+		return "it"
+	}
+	return "them"
+}
+
+// halfMade says whether a replacement ended between its destroy and its create.
+func halfMade(c *ledger.Change) bool { return c.HalfDone && c.State == v1alpha1.ChangeFailed }
+
+func whyFailed(c *ledger.Change) string {
+	why := c.Message
+	if c.State == v1alpha1.ChangeFailed {
+		why = cmp.Or(diag.Describe(c.Diagnostics), why)
+	}
+	return strings.TrimSuffix(why, ".")
+}
+
+// skip records that a change was not tried, or not tried to its end.
+func (a *Applier) skip(ctx context.Context, po *v1alpha1.Plan, c *ledger.Change, w *changes.Stored, cancelled bool) error {
+	c.State, c.FinishedAt = v1alpha1.ChangeSkipped, changes.Now()
+	reason := v1alpha1.ReasonSkipped
+	blocker := w.Blocker(c)
+	switch {
+	case cancelled:
+		reason, c.Message = v1alpha1.ReasonCancelled, "the plan was cancelled before it was tried"
+	case blocker != nil && slices.Contains(blocker.Requires, c.Address):
+		c.Message = fmt.Sprintf("%s refers to it and must go first, and was not done", blocker.Address)
+	case blocker != nil:
+		c.Message = fmt.Sprintf("it has to wait for %s, which was not done", blocker.Address)
+	case po.Status.Progress == nil:
+		c.Message = "nothing of the plan was applied"
+	default:
+		c.Message = "something that it depends on was not done"
+	}
+	text := "Not tried: " + c.Message + "."
+	if c.HalfDone {
+		if cancelled {
+			c.Message = "the plan was cancelled"
+		}
+		c.State, reason, text = v1alpha1.ChangeFailed, v1alpha1.ReasonReplaceIncomplete, halfText(c, c.Message+".")
+	}
+	if err := a.Ledger.SaveChange(ctx, po.UID, c); err != nil {
+		return err
+	}
+	return resource.WriteStatus(ctx, a.Objects, c.Object, func(s *resource.Status) {
+		if !s.Good() {
+			s.Stall(c.Object.Generation, reason, text)
+		}
+	})
+}
+
+// halfText describes a replacement of which only the first half was made.
+func halfText(c *ledger.Change, why string) string {
+	if c.CreateBeforeDestroy {
+		return fmt.Sprintf("The new instance was created, and the old one (deposed %s) is still there; the next plan destroys it. %s", c.DeposedKey, why)
+	}
+	return "The old instance was destroyed, and the new one was not created; the next plan creates it. " + why
+}

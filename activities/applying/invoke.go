@@ -1,0 +1,108 @@
+package applying
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hykube/hykube/activities/changes"
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/instance"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/scope"
+	"github.com/hykube/hykube/internal/session"
+)
+
+// progressInterval bounds how often the progress of an action is written down.
+const progressInterval = time.Second
+
+// invoke runs an action. It never begins a run that an earlier attempt began: that may have done its work.
+func (s *stepRun) invoke(ctx context.Context) error {
+	c, r := s.Change, s.resource
+	rec, err := s.Ledger.Instance(ctx, c.Object)
+	if err != nil {
+		return err
+	}
+	switch {
+	case s.Begun && rec.Intent == nil && rec.Plan == s.Plan.UID && rec.Object.Generation == c.Object.Generation:
+		return nil // an earlier attempt ran it, and only the change does not know
+	case rec.Intent != nil && rec.Intent.Plan == s.Plan.UID:
+		d := changes.LostRun(r.Addr, rec.Intent)
+		d.Severity = v1alpha1.SeverityError
+		return &unknownError{&diag.Failure{Operation: "invoke", Diagnostics: diag.Diagnostics{d}}}
+	case rec.Intent != nil:
+		if over, err := changes.IntentAbandoned(ctx, s.Ledger, rec.Intent); err != nil || !over {
+			return errors.Join(err, changes.Stale("another plan is running it, or was when the server stopped"))
+		}
+	}
+	ctx, done := s.active.withCancel(ctx)
+	defer done()
+	defer s.openScope(ctx, r)()
+	config, _, err := (&scope.Evaluator{Ctx: ctx, Scope: s.scope}).Arguments(r)
+	if err != nil {
+		return s.retryable(err, true)
+	}
+	if err := s.checkApproved(r, config); err != nil {
+		return err
+	}
+	loan, err := s.scope.Acquire(ctx, r, session.SlotAndRate)
+	if err != nil {
+		return s.retryable(err, true)
+	}
+	defer loan.Release()
+	if loan.ConfigName() != c.ProviderConfig {
+		return changes.Stale("it would be run with the ProviderConfig %q, and the plan was made with %q", loan.ConfigName(), c.ProviderConfig)
+	}
+	if err := s.checkProviderConfig(ctx, loan.Config); err != nil {
+		return err
+	}
+	action := &instance.Action{Name: r.Addr.Type, Schema: r.Schema, Provider: loan.ProviderServer}
+	if _, err := action.Plan(ctx, config); err != nil {
+		return s.retryable(err, true)
+	}
+	rec.Object, rec.Mode, rec.Provider, rec.Plan = c.Object, v1alpha1.ModeAction, r.Entry.Name, s.Plan.UID
+	rec.State = ledger.State{Type: r.Addr.Type, ProviderConfig: c.ProviderConfig, ProviderVersion: r.Entry.Package.Version}
+	rec.Intent = &ledger.Intent{Plan: s.Plan.UID, PlanName: s.Plan.Name, Change: c.Index, Action: v1alpha1.ActionInvoke, At: time.Now().UTC()}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	// Nobody would know what it did if it were cut off, nor whether it was begun if this were.
+	ctx = context.WithoutCancel(ctx)
+	if err := s.Ledger.Save(ctx, rec); err != nil {
+		return s.conflict(err)
+	}
+
+	s.answered = true
+	diags, err := action.Invoke(ctx, config, s.reportProgress(ctx))
+	s.warnings = append(s.warnings, diag.Warnings(diags)...)
+	if err != nil && (loan.Stopped() || diag.IsFailure(err, diag.Lost)) {
+		return &unknownError{fmt.Errorf("the provider did not answer: %w; look what %s did before it is run again", err, r.Addr)}
+	}
+	rec.Intent = nil
+	if err != nil {
+		rec.Object.Generation = 0 // this generation was not run, so the next plan runs it
+	}
+	if saveErr := s.Ledger.Save(ctx, rec); saveErr != nil {
+		return errors.Join(err, s.conflict(saveErr))
+	}
+	return s.retryable(err, session.Throttled(err))
+}
+
+// reportProgress returns what writes an action's progress into the change, for those who watch. What cannot be written is lost: the
+// outcome counts.
+func (s *stepRun) reportProgress(ctx context.Context) func(string) {
+	var last time.Time
+	return func(text string) {
+		now := time.Now()
+		if now.Sub(last) < progressInterval {
+			return
+		}
+		last = now
+		s.Change.Message = s.scope.Mask(text)
+		if err := s.Ledger.SaveChange(ctx, s.Plan.UID, s.Change); err != nil {
+			s.Logger.WarnContext(ctx, "write progress of action", "plan", s.Plan.Name, "namespace", s.Plan.Namespace, "address", s.Change.Address, "error", err)
+		}
+	}
+}

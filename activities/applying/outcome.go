@@ -1,0 +1,136 @@
+package applying
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/hykube/hykube/activities/changes"
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/resource"
+	"github.com/hykube/hykube/internal/store"
+
+	"github.com/zclconf/go-cty/cty"
+	"k8s.io/apimachinery/pkg/api/meta"
+)
+
+// This file writes the outcome of a step to its object.
+
+// publish writes the outcome of the step to the object.
+func (s *stepRun) publish(ctx context.Context) error {
+	c := s.Change
+	g := c.Object.Generation
+	gone := c.State == v1alpha1.ChangeDone && changes.Removes(c)
+	nothingMade := c.State == v1alpha1.ChangeFailed && c.Action == v1alpha1.ActionCreate && s.after != nil && s.after.IsNull()
+	if gone || nothingMade {
+		rec, err := s.Ledger.Instance(ctx, c.Object)
+		if err != nil {
+			return err
+		}
+		if !rec.Living() && rec.Intent == nil {
+			// There is nothing that the object would have to outlive.
+			if err := s.Objects.Release(ctx, c.Object); err != nil || gone && c.Preconditions.Deleting {
+				return err
+			}
+		}
+	}
+	if c.Deposed != "" {
+		return s.publishDeposed(ctx)
+	}
+	return resource.WriteStatus(ctx, s.Objects, c.Object, func(st *resource.Status) {
+		if s.after != nil && s.resource != nil && s.resource.Mode != v1alpha1.ModeAction {
+			st.Attributes = plan.Attributes(s.resource.Schema.Block, *s.after)
+		}
+		switch c.State {
+		case v1alpha1.ChangeRunning:
+			what := "The old instance was destroyed; the new one is about to be created."
+			if c.CreateBeforeDestroy {
+				what = "The new instance was created; the old one is about to be destroyed."
+			}
+			st.Reconcile(g, what)
+		case v1alpha1.ChangeDone:
+			meta.RemoveStatusCondition(&st.Conditions, v1alpha1.ConditionDrifted)
+			switch {
+			case c.Action == v1alpha1.ActionForget && c.ActionReason == plan.ReasonGone:
+				st.Remove(g, v1alpha1.ReasonDestroyed, "The infrastructure was removed outside of Hykube, and a plan removed its record. The next plan creates it again; delete the object if it shall not.")
+			case c.Action == v1alpha1.ActionForget:
+				st.Remove(g, v1alpha1.ReasonForgotten, "The infrastructure was left alone and is no longer managed. The next plan creates it anew, unless lifecycle.import names it; delete the object if it shall do neither.")
+			case c.Action == v1alpha1.ActionRead && gone:
+				st.Attributes, st.Applied = nil, 0
+				st.Stall(g, v1alpha1.ReasonGone, "The infrastructure was removed by something other than Hykube. The next plan creates it again.")
+			case gone:
+				st.Remove(g, v1alpha1.ReasonDestroyed, "The infrastructure was destroyed by a plan. The next plan creates it again; delete the object if it shall not.")
+			case c.Action == v1alpha1.ActionRead && c.Mode == "":
+				st.Stall(g, v1alpha1.ReasonDrifted, fmt.Sprintf("A change made outside of Hykube was recorded: %s. The next plan changes it back if the spec says otherwise.", strings.Join(c.Drift, ", ")))
+			case c.Action == v1alpha1.ActionInvoke:
+				st.Ready(g, "The action was run.")
+			case c.Mode == v1alpha1.ModeData:
+				st.Ready(g, "The data source was read.")
+			default:
+				st.Ready(g, resource.MessageApplied)
+			}
+		case v1alpha1.ChangeStale:
+			if !st.Good() {
+				st.Stall(g, v1alpha1.ReasonStale, "Not applied: "+c.Message+".")
+			}
+		case v1alpha1.ChangeUnknown:
+			st.Stall(g, v1alpha1.ReasonCreateUnknown, diag.Describe(c.Diagnostics))
+		default:
+			if halfMade(c) {
+				st.Stall(g, v1alpha1.ReasonReplaceIncomplete, halfText(c, diag.Describe(c.Diagnostics)))
+				break
+			}
+			st.Stall(g, v1alpha1.ReasonApplyFailed, diag.Describe(c.Diagnostics))
+		}
+	})
+}
+
+// publishDeposed reports on the object that an old instance could not be destroyed. It leaves the current instance out.
+func (s *stepRun) publishDeposed(ctx context.Context) error {
+	c := s.Change
+	if c.State == v1alpha1.ChangeDone {
+		rec, err := s.Ledger.Instance(ctx, c.Object)
+		if err != nil {
+			return err
+		}
+		return resource.WriteStatus(ctx, s.Objects, c.Object, func(st *resource.Status) {
+			if st.ReplaceIncomplete() {
+				st.Settle(rec)
+			}
+		})
+	}
+	return resource.WriteStatus(ctx, s.Objects, c.Object, func(st *resource.Status) {
+		st.Stall(c.Object.Generation, v1alpha1.ReasonReplaceIncomplete,
+			fmt.Sprintf("An old instance (deposed %s) is still there; the next plan destroys it. %s", c.Deposed, diag.Describe(c.Diagnostics)))
+	})
+}
+
+// publishAgain writes the outcome to the object once more, from what is recorded.
+func (s *stepRun) publishAgain(ctx context.Context) error {
+	obj, err := s.Objects.Get(ctx, s.Change.Object)
+	if errors.Is(err, store.ErrGone) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if s.resource, err = resource.Of(obj, s.Catalog); err != nil {
+		return err
+	}
+	if s.resource.Mode != v1alpha1.ModeManaged {
+		return s.publish(ctx)
+	}
+	rec, err := s.Ledger.Instance(ctx, s.Change.Object)
+	if err != nil {
+		return err
+	}
+	if !rec.Exists() {
+		s.after = new(cty.NullVal(s.resource.Schema.Block.ImpliedType()))
+	} else {
+		s.loadRecorded(rec)
+	}
+	return s.publish(ctx)
+}

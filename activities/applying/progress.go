@@ -1,0 +1,87 @@
+package applying
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/hykube/hykube/activities/changes"
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/store"
+	"github.com/hykube/hykube/workflows"
+)
+
+// publishEvery bounds how often a plan's progress is written to its object: watchers want it soon, the store seldom.
+const publishEvery = 250 * time.Millisecond
+
+// progress counts the changes of the plans that this process applies, and writes the counts to the Plan objects. The truth
+// is in the ledger; Begin counts anew from there.
+type progress struct {
+	*Applier
+
+	mu     sync.Mutex
+	counts map[workflows.Plan]*tally
+}
+
+type tally struct {
+	v1alpha1.PlanProgress
+	scheduled bool
+}
+
+func newProgress(a *Applier) *progress {
+	return &progress{Applier: a, counts: map[workflows.Plan]*tally{}}
+}
+
+// begin starts to count a plan.
+func (p *progress) begin(plan workflows.Plan, counts v1alpha1.PlanProgress) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.counts[plan] = &tally{PlanProgress: counts}
+}
+
+// end stops to count a plan.
+func (p *progress) end(plan workflows.Plan) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.counts, plan)
+}
+
+// moved counts a change that went from one state to another.
+func (p *progress) moved(plan workflows.Plan, from, to v1alpha1.ChangeState) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	t := p.counts[plan]
+	if t == nil {
+		return
+	}
+	changes.TallyState(&t.PlanProgress, from, -1)
+	changes.TallyState(&t.PlanProgress, to, +1)
+	if !t.scheduled {
+		t.scheduled = true
+		time.AfterFunc(cmp.Or(p.ProgressInterval, publishEvery), func() { p.publish(plan) })
+	}
+}
+
+func (p *progress) publish(plan workflows.Plan) {
+	p.mu.Lock()
+	t := p.counts[plan]
+	if t == nil {
+		p.mu.Unlock()
+		return
+	}
+	t.scheduled = false
+	counts := t.PlanProgress
+	p.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	err := p.Plans.UpdateStatus(ctx, plan.Namespace, plan.Name, workflows.ObjectUID(plan), func(s *v1alpha1.PlanStatus) {
+		if !s.Ended() {
+			s.Progress = &counts
+		}
+	})
+	if err != nil && !errors.Is(err, store.ErrGone) {
+		p.Logger.Warn("write progress of plan", "namespace", plan.Namespace, "plan", plan.Name, "error", err)
+	}
+}

@@ -1,0 +1,236 @@
+package applying
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/hykube/hykube/activities/changes"
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/resource"
+	"github.com/hykube/hykube/internal/session"
+	"github.com/hykube/hykube/internal/store"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// This file has the steps that change records more than infrastructure: what is taken over, imported, deposed, forgotten.
+
+// takeOver makes the record of another object this one's. It may have been begun by an earlier attempt, or by an earlier plan.
+// The record is written under its new name first: for a moment both speak of the same infrastructure, and rec.MovedFrom says
+// which of them counts.
+func (s *stepRun) takeOver(ctx context.Context, obj *unstructured.Unstructured, rec *ledger.Instance) error {
+	c := s.Change
+	from, err := s.Ledger.Instance(ctx, *c.Preconditions.From)
+	if err != nil {
+		return err
+	}
+	if began := rec.MovedFrom == c.Preconditions.From.UID && rec.Plan == s.Plan.UID; !began && !rec.Living() {
+		switch {
+		case rec.Intent != nil:
+			return changes.Stale("another plan is changing it")
+		case from.Digest() != c.Preconditions.FromState || from.Intent != nil:
+			return changes.Stale("the state of %s moved after the plan was made", c.PreviousAddress)
+		}
+		if err := changes.CheckMovedFrom(ctx, s.Objects, c); err != nil {
+			return err
+		}
+		if err := s.Objects.Hold(ctx, obj); err != nil {
+			if errors.Is(err, store.ErrGone) {
+				return changes.Stale("the object was deleted or changed after the plan was made")
+			}
+			return err
+		}
+		rec.State, rec.Deposed = from.State, from.Deposed
+		if c.Refreshed != nil {
+			rec.State = *c.Refreshed
+			rec.Dependencies, rec.CreateBeforeDestroy = from.Dependencies, from.CreateBeforeDestroy
+		}
+		rec.Object, rec.Provider, rec.MovedFrom, rec.Plan = c.Object, s.resource.Entry.Name, c.Preconditions.From.UID, s.Plan.UID
+		rec.ProviderConfig, rec.ProviderVersion = c.ProviderConfig, c.ProviderVersion
+		rec.Object.Generation = 0 // nothing was applied yet
+		if err := s.Ledger.Save(ctx, rec); err != nil {
+			return s.conflict(err)
+		}
+	}
+	switch {
+	case rec.MovedFrom != c.Preconditions.From.UID:
+		return changes.Stale("it has got infrastructure of its own after the plan was made")
+	case from.Intent != nil:
+		return changes.Stale("another plan is changing %s, or was when the server stopped", c.PreviousAddress)
+	}
+	if err := s.Ledger.Forget(ctx, from); err != nil {
+		return s.conflict(err)
+	}
+	return s.Objects.Release(ctx, *c.Preconditions.From)
+}
+
+// adopt records what was imported while planning.
+func (s *stepRun) adopt(ctx context.Context, obj *unstructured.Unstructured, r *resource.Resource, rec *ledger.Instance) error {
+	c := s.Change
+	if c.Refreshed == nil {
+		return changes.Stale("what was to be imported is not recorded with the plan")
+	}
+	if err := s.Objects.Hold(ctx, obj); err != nil {
+		if errors.Is(err, store.ErrGone) {
+			return changes.Stale("the object was deleted or changed after the plan was made")
+		}
+		return err
+	}
+	rec.State = *c.Refreshed
+	rec.Object, rec.Provider, rec.Plan = c.Object, r.Entry.Name, s.Plan.UID
+	rec.Type, rec.ProviderConfig, rec.ProviderVersion = r.Addr.Type, c.ProviderConfig, c.ProviderVersion
+	rec.Dependencies, rec.CreateBeforeDestroy = c.Dependencies, c.CreatesFirst
+	rec.Object.Generation = 0 // nothing was applied yet
+	rec.Intent = nil          // what a lost create left is found
+	s.Begun = true
+	return s.conflict(s.Ledger.Save(ctx, rec))
+}
+
+// forget drops the record of a resource that is left alone, or does not exist.
+func (s *stepRun) forget(ctx context.Context, rec *ledger.Instance) error {
+	rec.State = ledger.State{Type: rec.Type}
+	rec.Intent, rec.Plan = nil, s.Plan.UID
+	if rec.Living() {
+		return s.conflict(s.Ledger.Save(ctx, rec))
+	}
+	return s.conflict(s.Ledger.Forget(ctx, rec))
+}
+
+// depose puts the current instance aside for a create that comes before its destroy. The caller saves the record together
+// with the intent of the create.
+func (s *stepRun) depose(rec *ledger.Instance) error {
+	c := s.Change
+	if c.DeposedKey == "" || !rec.Exists() {
+		return nil
+	}
+	if rec.FindDeposed(c.DeposedKey) != nil {
+		return changes.Stale("an old instance is recorded as %s already", c.DeposedKey)
+	}
+	old := rec.State
+	if c.Refreshed != nil {
+		old = *c.Refreshed
+	}
+	rec.Deposed = append(rec.Deposed, ledger.Deposed{Key: c.DeposedKey, State: old})
+	rec.State = ledger.State{Type: rec.Type}
+	return nil
+}
+
+func dropDeposed(rec *ledger.Instance, key string) {
+	rec.Deposed = slices.DeleteFunc(rec.Deposed, func(d ledger.Deposed) bool { return d.Key == key })
+}
+
+// oldKey is the key of the deposed instance that the step is about; empty when it is about the current one.
+func (s *stepRun) oldKey() string {
+	c := s.Change
+	if c.Deposed == "" && s.Destroy && c.Action == v1alpha1.ActionReplace && c.CreateBeforeDestroy {
+		return c.DeposedKey
+	}
+	return c.Deposed
+}
+
+// destroyOld destroys, or forgets, a deposed instance.
+func (s *stepRun) destroyOld(ctx context.Context, r *resource.Resource, rec *ledger.Instance, key string) error {
+	c := s.Change
+	old := rec.FindDeposed(key)
+	if old == nil {
+		if s.Begun || c.Deposed == "" {
+			return nil // an earlier attempt did it
+		}
+		return changes.Stale("another plan destroyed it")
+	}
+	resumed := rec.Intent.Of(s.Plan.UID, c.Index) && rec.Intent.Deposed == key
+	if rec.Intent != nil && !resumed {
+		over, err := changes.IntentAbandoned(ctx, s.Ledger, rec.Intent)
+		if err != nil {
+			return err
+		}
+		if !over || rec.Intent.Action == v1alpha1.ActionCreate {
+			return changes.Stale("another plan is changing it, or was when the server stopped")
+		}
+		resumed = true
+	}
+	switch {
+	case c.Deposed != "" && old.Digest() != c.Preconditions.State && !s.Begun:
+		return changes.Stale("the recorded state moved after the plan was made")
+	case r.Entry.Package.Version != c.ProviderVersion:
+		return changes.Stale("the provider is now version %s, and the plan was made with %s", r.Entry.Package.Version, c.ProviderVersion)
+	}
+	if c.Action == v1alpha1.ActionForget {
+		return s.saveOld(ctx, rec, key)
+	}
+	ctx, done := s.active.withCancel(ctx)
+	defer done()
+	defer s.openScope(ctx, r)()
+	l, err := s.scope.Lease(ctx, r, &old.State, false, session.SlotAndRate)
+	if err != nil {
+		return s.retryable(err, true)
+	}
+	defer l.Release()
+	from := &old.State
+	if c.Deposed != "" && c.Refreshed != nil && !s.Begun {
+		from = c.Refreshed
+	}
+	prior, err := l.Load(ctx, from)
+	s.scope.NoteSecretState(r.Schema.Block, prior)
+	if err == nil && resumed {
+		prior, _, err = l.Read(ctx, prior)
+	}
+	if err != nil {
+		return s.retryable(err, true)
+	}
+	if !prior.Exists() {
+		return s.saveOld(ctx, rec, key)
+	}
+	var approved []byte
+	if c.Action == v1alpha1.ActionDelete { // else the private data of the plan is about the new instance
+		approved = c.PlannedPrivate
+	}
+	p, _, err := l.PlanDelete(ctx, prior, approved)
+	if err != nil {
+		return s.retryable(err, true)
+	}
+	if err := s.intend(ctx, rec, v1alpha1.ActionDelete, key); err != nil {
+		return err
+	}
+	o := l.Apply(ctx, prior, p, p.Value)
+	ctx, s.answered = context.WithoutCancel(ctx), true
+	s.warnings = diag.Warnings(o.Diagnostics)
+	if o.Err != nil && (l.Stopped() || diag.IsFailure(o.Err, diag.Lost)) {
+		return &RetryError{o.Err}
+	}
+	old = rec.FindDeposed(key)
+	if err := l.Record(&old.State, o.State); err != nil {
+		return errors.Join(o.Err, err)
+	}
+	if err := s.saveOld(ctx, rec, key); err != nil {
+		return errors.Join(o.Err, err)
+	}
+	return s.retryable(o.Err, true)
+}
+
+// saveOld writes a record after something was done about a deposed instance, which goes when nothing is left of it.
+func (s *stepRun) saveOld(ctx context.Context, rec *ledger.Instance, key string) error {
+	if old := rec.FindDeposed(key); s.Change.Action == v1alpha1.ActionForget || !old.Exists() || !s.answered {
+		dropDeposed(rec, key)
+	}
+	rec.Intent = nil
+	if !rec.Living() {
+		return s.conflict(s.Ledger.Forget(ctx, rec))
+	}
+	return s.keep(ctx, rec)
+}
+
+// keep saves a record. Once the provider answered, it is saved whoever else wrote it: the intent keeps others away, and if one
+// of them did not mind it, what the provider said must not be lost.
+func (s *stepRun) keep(ctx context.Context, rec *ledger.Instance) error {
+	err := s.Ledger.Save(ctx, rec)
+	if s.answered && errors.Is(err, ledger.ErrConflict) {
+		s.Logger.ErrorContext(ctx, "a record was written while a change of it was under way; what the provider said replaces it",
+			"plan", s.Plan.Name, "namespace", s.Plan.Namespace, "address", s.Change.Address)
+		err = s.Ledger.Keep(ctx, rec)
+	}
+	return s.conflict(err)
+}

@@ -1,0 +1,240 @@
+package applying
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hykube/hykube/activities/changes"
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/graph"
+	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/resource"
+	"github.com/hykube/hykube/internal/scope"
+	"github.com/hykube/hykube/internal/session"
+	"github.com/hykube/hykube/workflows"
+
+	"github.com/zclconf/go-cty/cty"
+)
+
+// unknownError says that a create was begun and nobody knows what it did.
+type unknownError struct{ error }
+
+// RetryError says that a step may well succeed a little later, and that trying it again is safe.
+type RetryError struct{ error }
+
+// Step makes one step of an approved plan. It returns a *retryError when another attempt may succeed.
+func (a *Applier) Step(ctx context.Context, in workflows.StepInput, attempt int) (workflows.StepResult, error) {
+	po, err := changes.ReadPlan(ctx, a.Plans, in.Plan)
+	if err != nil {
+		return workflows.StepResult{}, err
+	}
+	return a.step(ctx, po, in, attempt)
+}
+
+// Lane makes all steps of a large plan, in dependency order, and takes up what an earlier attempt left.
+func (a *Applier) Lane(ctx context.Context, p workflows.Plan) error {
+	po, err := changes.ReadPlan(ctx, a.Plans, p)
+	if err != nil {
+		return err
+	}
+	work, err := changes.Load(ctx, a.Ledger, po.UID)
+	if err != nil {
+		return err
+	}
+	tracker := graph.NewTracker(len(work.Steps), func(i int) []int { return work.Steps[i].DependsOn })
+	return graph.Run(ctx, tracker, session.Width, func(ctx context.Context, i int) (bool, error) {
+		if cancelled, err := a.cancelled(ctx, p); err != nil || cancelled {
+			return false, err
+		}
+		in := workflows.StepInput{Plan: p, Change: work.Steps[i].Change, Destroy: work.Steps[i].Destroy}
+		pause := time.Second
+		for attempt := 1; ; attempt++ {
+			result, err := a.step(ctx, po, in, attempt)
+			if _, ok := errors.AsType[*RetryError](err); !ok {
+				return result.OK, err
+			}
+			select {
+			case <-time.After(pause):
+				pause = min(2*pause, 30*time.Second)
+			case <-ctx.Done():
+				return false, ctx.Err()
+			}
+		}
+	})
+}
+
+// cancelled says whether somebody asked to stop the plan.
+func (a *Applier) cancelled(ctx context.Context, p workflows.Plan) (bool, error) {
+	po, err := changes.ReadPlan(ctx, a.Plans, p)
+	if err != nil {
+		return false, err
+	}
+	return po.Status.Cancel != nil, nil
+}
+
+// step makes one step and records how it ended.
+func (a *Applier) step(ctx context.Context, po *v1alpha1.Plan, in workflows.StepInput, attempt int) (workflows.StepResult, error) {
+	c, err := a.Ledger.Change(ctx, po.UID, int32(in.Change))
+	if err != nil {
+		return workflows.StepResult{}, err
+	}
+	leave, err := a.locks.lock(ctx, po.UID, c.Object.UID)
+	if err != nil {
+		return workflows.StepResult{}, err
+	}
+	defer leave()
+	if c, err = a.Ledger.Change(ctx, po.UID, int32(in.Change)); err != nil { // an earlier attempt may have been at it
+		return workflows.StepResult{}, err
+	}
+	if ended(c, in.Destroy) {
+		if attempt > 1 {
+			// The attempt that made it may have ended before the object could be told.
+			s := &stepRun{Applier: a, Step: changes.Step{Plan: po, Change: c, Destroy: in.Destroy}}
+			if err := s.publishAgain(ctx); err != nil {
+				return workflows.StepResult{}, err
+			}
+		}
+		return workflows.StepResult{OK: c.State == v1alpha1.ChangeDone || c.State == v1alpha1.ChangeRunning, State: string(c.State)}, nil
+	}
+	begun := c.State == v1alpha1.ChangeRunning
+	if !begun {
+		a.progress.moved(in.Plan, c.State, v1alpha1.ChangeRunning)
+		c.State, c.StartedAt = v1alpha1.ChangeRunning, changes.Now()
+		if err := a.Ledger.SaveChange(ctx, po.UID, c); err != nil {
+			return workflows.StepResult{}, err
+		}
+	}
+	under, left := a.cancels.beginStep(po, in.Plan, c)
+	defer left()
+	said := a.reportApplying(ctx, c)
+	defer said()
+	s := &stepRun{Applier: a, Step: changes.Step{Plan: po, Change: c, Destroy: in.Destroy, Begun: begun}, retried: attempt > 1, active: under}
+	err = guard(a.Logger, "apply "+c.Address, func() error { return s.apply(ctx) })
+	if _, bug := errors.AsType[*bugError](err); bug && s.asked == v1alpha1.ActionCreate {
+		err = &unknownError{err} // the provider may have been asked, and may have answered
+	}
+	said()
+	switch {
+	case s.answered:
+		// What the provider said counts, also when the server stops: an attempt that is forgotten is made again.
+		ctx = context.WithoutCancel(ctx)
+	case ctx.Err() != nil && err != nil:
+		return workflows.StepResult{}, ctx.Err()
+	case s.interrupted(err) && !c.HalfDone && begun:
+		err = fmt.Errorf("the plan was cancelled before it was tried again: %s", cmp.Or(c.Message, "an earlier attempt was cut off"))
+	case s.interrupted(err):
+		return a.resetPending(ctx, in, c)
+	}
+	if re, ok := errors.AsType[*RetryError](err); ok && attempt < session.Attempts && !under.isCancelled() {
+		c.Message = s.scope.Mask(fmt.Sprintf("attempt %d: %v", attempt, re))
+		if err := a.Ledger.SaveChange(ctx, po.UID, c); err != nil {
+			return workflows.StepResult{}, err
+		}
+		return workflows.StepResult{}, re
+	}
+	return s.record(ctx, in, err)
+}
+
+// ended says whether a step was made, or given up, before.
+func ended(c *ledger.Change, destroy bool) bool {
+	switch c.State {
+	case v1alpha1.ChangePending:
+		return false
+	case v1alpha1.ChangeRunning:
+		return c.HalfDone && firstHalf(c, destroy)
+	default:
+		return true
+	}
+}
+
+// hasTwoSteps says whether a change has two steps.
+func hasTwoSteps(c *ledger.Change) bool {
+	return c.Action == v1alpha1.ActionReplace && !c.Forget && !changes.LeavesDeposed(c)
+}
+
+// firstHalf says whether a step is the first of the two of a replace.
+func firstHalf(c *ledger.Change, destroy bool) bool {
+	return hasTwoSteps(c) && destroy != c.CreateBeforeDestroy
+}
+
+// stepRun is the making of one step.
+type stepRun struct {
+	*Applier
+	changes.Step
+	// retried is true when an earlier attempt ended.
+	retried bool
+	// active tells when the plan is cancelled; nil when nobody does.
+	active *activePlan
+
+	// resource is set once the object was read.
+	resource *resource.Resource
+	// after is set once the provider said what is there now.
+	after *cty.Value
+	// scope is what the step's expressions see; nil when it has none.
+	scope *scope.Scope
+	// warnings are what the provider said beside its answers.
+	warnings diag.Diagnostics
+	// asked is what the provider is about to be asked to do, from when that is written down.
+	asked v1alpha1.Action
+	// answered is set once the provider was asked to make the change, whatever came of it.
+	answered bool
+}
+
+// openScope gives the step what its expressions see, until the returned function is called.
+func (s *stepRun) openScope(ctx context.Context, r *resource.Resource) (closed func()) {
+	s.scope = s.NewScope(s.Plan, r.Ref.Namespace, nil)
+	return func() {
+		if err := s.scope.Close(context.WithoutCancel(ctx)); err != nil { // a step that was made is not undone by that
+			s.warnings = append(s.warnings, scope.Unclosed(err))
+		}
+	}
+}
+
+// record writes down how a step ended: in the change first, then on the object.
+func (s *stepRun) record(ctx context.Context, in workflows.StepInput, err error) (workflows.StepResult, error) {
+	c := s.Change
+	switch {
+	case err == nil && firstHalf(c, s.Destroy):
+		c.HalfDone, c.Message = true, ""
+	case err == nil:
+		c.State, c.Message = v1alpha1.ChangeDone, ""
+	default:
+		c.State, c.Message = v1alpha1.ChangeFailed, diag.Brief(err)
+		if _, ok := errors.AsType[*changes.StaleError](err); ok && !c.HalfDone { // of a replacement, the first half was made
+			c.State = v1alpha1.ChangeStale
+		} else if _, ok := errors.AsType[*unknownError](err); ok {
+			c.State = v1alpha1.ChangeUnknown
+		}
+		c.Diagnostics = append(s.warnings, diag.Of(err)...)
+	}
+	addr, _ := lang.ParseAddress(c.Address)
+	if err == nil && len(s.warnings) > 0 {
+		c.Diagnostics = append(c.Diagnostics, s.warnings...)
+	}
+	c.Diagnostics = s.scope.MaskAll(lang.WithAddress(c.Diagnostics, addr))
+	c.Message = s.scope.Mask(c.Message)
+	if c.State != v1alpha1.ChangeRunning {
+		c.FinishedAt = changes.Now()
+	}
+	if err != nil && s.answered {
+		// A server that stops may not take the object's status any more. That must not make a failed create look untried.
+		if err := s.Ledger.SaveChange(ctx, s.Plan.UID, c); err != nil {
+			return workflows.StepResult{}, err
+		}
+	}
+	if err := s.publish(ctx); err != nil {
+		return workflows.StepResult{}, err
+	}
+	if err := s.Ledger.SaveChange(ctx, s.Plan.UID, c); err != nil {
+		return workflows.StepResult{}, err
+	}
+	if c.State != v1alpha1.ChangeRunning {
+		s.progress.moved(in.Plan, v1alpha1.ChangeRunning, c.State)
+	}
+	return workflows.StepResult{OK: c.State == v1alpha1.ChangeDone || c.State == v1alpha1.ChangeRunning, State: string(c.State)}, nil
+}

@@ -1,0 +1,62 @@
+package changes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/instance"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/resource"
+	"github.com/hykube/hykube/internal/scope"
+	"github.com/hykube/hykube/internal/session"
+
+	"github.com/zclconf/go-cty/cty"
+	ctyjson "github.com/zclconf/go-cty/cty/json"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// RecordData writes what a data source holds to the ledger and to the status of its object, if that is still there.
+func RecordData(ctx context.Context, src *scope.Sources, planUID types.UID, c *ledger.Change, r *resource.Resource, v cty.Value) error {
+	plain, _ := v.UnmarkDeep()
+	if plain.IsNull() {
+		return nil // it was left alone and never read
+	}
+	raw, err := ctyjson.Marshal(plain, r.Schema.Block.ImpliedType())
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", r.Addr, err)
+	}
+	sensitive, err := instance.SensitivePaths(v)
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", r.Addr, err)
+	}
+	state := ledger.State{
+		Type: r.Addr.Type, ProviderConfig: c.ProviderConfig, ProviderVersion: r.Entry.Package.Version, SchemaVersion: r.Schema.Version,
+		Attributes: raw, Sensitive: sensitive, Dependencies: c.Dependencies,
+	}
+	for attempt := 1; ; attempt++ {
+		rec, err := src.Ledger.Instance(ctx, c.Object)
+		if err != nil {
+			return err
+		}
+		if rec.Exists() && rec.Object.Generation == c.Object.Generation && reflect.DeepEqual(rec.State, state) && resource.StatusOf(r.Object).Good() {
+			return nil // most data sources say the same each time, and nobody should have to hear of that
+		}
+		rec.Object, rec.Mode, rec.Provider, rec.Plan, rec.State = c.Object, v1alpha1.ModeData, r.Entry.Name, planUID, state
+		err = src.Ledger.Save(ctx, rec)
+		if errors.Is(err, ledger.ErrConflict) && attempt < session.Attempts {
+			continue // another plan read it, too; who comes last knows best
+		}
+		if err != nil {
+			return err
+		}
+		break
+	}
+	return resource.WriteStatus(ctx, src.Objects, c.Object, func(s *resource.Status) {
+		s.Attributes = plan.Attributes(r.Schema.Block, v)
+		s.Ready(c.Object.Generation, "The data source was read.")
+	})
+}

@@ -1,0 +1,43 @@
+package changes
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"hash"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/ledger"
+)
+
+// Digest identifies all that an approval is about.
+type Digest struct{ hash.Hash }
+
+func NewDigest() Digest { return Digest{sha256.New()} }
+
+func (d Digest) Add(c *ledger.Change) {
+	// An encoder into a hash of plain strings, numbers and bytes does not fail.
+	_ = json.NewEncoder(d).Encode(struct {
+		Index   int32
+		Address string
+		Object  v1alpha1.ObjectReference
+		Version string
+		Config  string
+		Action  v1alpha1.Action
+		Bound   ledger.Preconditions
+		Planned []byte
+		Deposed string               `json:",omitempty"`
+		First   bool                 `json:",omitempty"`
+		Forget  bool                 `json:",omitempty"`
+		Import  *v1alpha1.PlanImport `json:",omitempty"`
+		From    string               `json:",omitempty"`
+		Checks  bool                 `json:",omitempty"`
+		Records bool                 `json:",omitempty"`
+		Blocked string               `json:",omitempty"`
+	}{
+		c.Index, c.Address, c.Object, c.ProviderVersion, c.ProviderConfig, c.Action, c.Preconditions, c.Planned,
+		c.Deposed, c.CreateBeforeDestroy, c.Forget, c.Importing, c.PreviousAddress, c.Checks, c.UpdatesRecord, c.Blocked,
+	})
+}
+
+func (d Digest) String() string { return "sha256:" + hex.EncodeToString(d.Sum(nil)) }

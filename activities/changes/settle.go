@@ -1,0 +1,55 @@
+package changes
+
+import (
+	"context"
+	"errors"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/resource"
+	"github.com/hykube/hykube/internal/scope"
+	"github.com/hykube/hykube/internal/session"
+	"github.com/hykube/hykube/internal/store"
+	"github.com/hykube/hykube/workflows"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Settle takes back on the objects of a plan that it waits for approval: it was decided against, is refused, or is gone.
+func Settle(ctx context.Context, src *scope.Sources, p workflows.Plan) error {
+	return EachObject(ctx, src.Ledger, types.UID(p.UID), func(ctx context.Context, c *ledger.Change) error {
+		obj, err := src.Objects.Get(ctx, c.Object)
+		if errors.Is(err, store.ErrGone) || err == nil && resource.StatusOf(obj).Pending != p.Name {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		rec, err := src.Ledger.Instance(ctx, c.Object)
+		if err != nil {
+			return err
+		}
+		return resource.WriteStatus(ctx, src.Objects, c.Object, func(s *resource.Status) {
+			if s.Pending == p.Name {
+				s.Settle(rec)
+			}
+		})
+	})
+}
+
+// EachObject calls do for each change of a plan that does something to its object, some of them at once.
+func EachObject(ctx context.Context, l *ledger.Ledger, plan types.UID, do func(context.Context, *ledger.Change) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(session.Width)
+	for c, err := range l.Changes(ctx, plan, 0) {
+		if err != nil {
+			return errors.Join(err, group.Wait())
+		}
+		if c.State != v1alpha1.ChangePending || c.Action == "" || HasNoSteps(c) {
+			continue
+		}
+		group.Go(func() error { return do(ctx, c) })
+	}
+	return group.Wait()
+}

@@ -1,0 +1,186 @@
+// Package changes has the stored changes of a plan: it puts them into the order of their steps, holds them to what they were planned
+// from, and says on their objects what becomes of them. Planning stores them, and applying makes them.
+package changes
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/instance"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/schema"
+
+	"github.com/zclconf/go-cty/cty"
+	ctymsgpack "github.com/zclconf/go-cty/cty/msgpack"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Stored is a stored plan, ready to be applied.
+type Stored struct {
+	Changes []*ledger.Change
+	// Planned is what the order of the steps is made of, with the changes that are left out.
+	Planned []plan.Planned
+	Steps   []plan.Step
+	// stepsOf are the numbers of the steps of each change.
+	stepsOf [][]int
+	Digest  string
+}
+
+func Load(ctx context.Context, l *ledger.Ledger, uid types.UID) (*Stored, error) {
+	w := &Stored{}
+	d := NewDigest()
+	for c, err := range l.Changes(ctx, uid, 0) {
+		if err != nil {
+			return nil, err
+		}
+		w.Changes = append(w.Changes, c)
+		d.Add(c)
+	}
+	w.Planned = PlannedChanges(w.Changes)
+	made := slices.Clone(w.Planned)
+	for i, c := range w.Changes {
+		if c.Held {
+			made[i] = plan.Planned{Action: v1alpha1.ActionNoOp, Of: -1}
+		}
+	}
+	w.Steps, w.Digest = plan.Steps(made), d.String()
+	w.stepsOf = make([][]int, len(w.Changes))
+	for i, s := range w.Steps {
+		w.stepsOf[s.Change] = append(w.stepsOf[s.Change], i)
+	}
+	return w, nil
+}
+
+// PlannedChanges converts changes to the form that plan.Steps orders.
+func PlannedChanges(changes []*ledger.Change) []plan.Planned {
+	index := make(map[string][]int, len(changes)) // old instances with the current one: it may stand on either
+	for i, c := range changes {
+		index[c.Address] = append(index[c.Address], i)
+		if c.PreviousAddress != "" {
+			index[c.PreviousAddress] = append(index[c.PreviousAddress], i) // what was recorded knows it under that name
+		}
+	}
+	planned := make([]plan.Planned, len(changes))
+	for i, c := range changes {
+		planned[i] = plan.Planned{
+			Action: c.Action, CreateBeforeDestroy: c.CreateBeforeDestroy || c.Action == v1alpha1.ActionDelete && c.CreatesFirst, Forget: c.Forget || LeavesDeposed(c), Record: needsRecording(c),
+			Deposed: c.Deposed != "", Of: -1, Requested: c.Requested, DependsOn: Ints(c.DependsOn),
+		}
+		for _, addr := range c.Requires {
+			planned[i].Requires = append(planned[i].Requires, index[addr]...)
+		}
+		for _, j := range index[c.Address] {
+			if c.Deposed != "" && changes[j].Deposed == "" {
+				planned[i].Of = j
+			}
+		}
+	}
+	return planned
+}
+
+// needsRecording says whether a change leaves something to write down although it does nothing.
+func needsRecording(c *ledger.Change) bool {
+	return c.Importing != nil || c.PreviousAddress != "" || c.Checks
+}
+
+// LeavesDeposed says whether a replace ends with the create, and leaves the old instance to a later plan.
+func LeavesDeposed(c *ledger.Change) bool { return c.LeaveDeposed && c.CreateBeforeDestroy }
+
+// HasNoSteps says whether a change has no steps.
+func HasNoSteps(c *ledger.Change) bool {
+	return c.Action == v1alpha1.ActionNoOp && !needsRecording(c)
+}
+
+// Progress counts the changes that have steps. What is blocked was left out of the plan when it was approved.
+func (w *Stored) Progress() v1alpha1.PlanProgress {
+	var p v1alpha1.PlanProgress
+	for _, c := range w.Changes {
+		if HasNoSteps(c) {
+			continue
+		}
+		if leftOut(c) {
+			p.Blocked++
+			continue
+		}
+		p.Total++
+		TallyState(&p, c.State, 1)
+		if c.HalfDone && c.State == v1alpha1.ChangeFailed {
+			p.HalfDone++
+		}
+	}
+	return p
+}
+
+// leftOut says whether a change is blocked, and was left out by a partial approval.
+func leftOut(c *ledger.Change) bool {
+	return c.Held && c.Blocked != "" && c.State == v1alpha1.ChangeSkipped
+}
+
+func (w *Stored) Providers() []string {
+	var names []string
+	for _, c := range w.Changes {
+		group, _, _ := strings.Cut(c.Object.APIVersion, "/")
+		if name, ok := v1alpha1.ProviderOfGroup(group); ok && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// RecordsRefresh says whether all that the apply does about a change is to record what was read.
+func RecordsRefresh(c *ledger.Change) bool {
+	return HasNoSteps(c) && c.Mode == "" && c.State == v1alpha1.ChangePending && c.Refreshed.Exists()
+}
+
+// Blocker finds a change that kept another from being tried, preferring one that was tried itself.
+func (w *Stored) Blocker(c *ledger.Change) (Blocker *ledger.Change) {
+	for _, i := range w.stepsOf[c.Index] {
+		for _, d := range w.Steps[i].DependsOn {
+			dep := w.Changes[w.Steps[d].Change]
+			switch {
+			case dep == c || dep.State == v1alpha1.ChangeDone:
+			case Blocker == nil || dep.State != v1alpha1.ChangeSkipped && dep.State != v1alpha1.ChangePending:
+				Blocker = dep
+			}
+		}
+	}
+	return Blocker
+}
+
+func TallyState(p *v1alpha1.PlanProgress, state v1alpha1.ChangeState, by int32) {
+	switch state {
+	case v1alpha1.ChangeRunning:
+		p.Running += by
+	case v1alpha1.ChangeDone:
+		p.Done += by
+	case v1alpha1.ChangeFailed, v1alpha1.ChangeStale, v1alpha1.ChangeUnknown:
+		p.Failed += by
+	case v1alpha1.ChangeSkipped:
+		p.Skipped += by
+	}
+}
+
+// PlannedValue is the value that a change was planned with.
+func PlannedValue(c *ledger.Change, block *schema.Block) (cty.Value, error) {
+	v, err := ctymsgpack.Unmarshal(c.Planned, block.ImpliedType())
+	if err == nil {
+		v, err = instance.Remark(v, c.PlannedSensitive)
+	}
+	if err != nil {
+		return cty.NilVal, fmt.Errorf("decode planned value of %s: %w", c.Address, err)
+	}
+	return v, nil
+}
+
+func Ints(in []int32) []int {
+	out := make([]int, len(in))
+	for i, v := range in {
+		out[i] = int(v)
+	}
+	return out
+}

@@ -1,0 +1,29 @@
+package changes
+
+import (
+	"testing"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/plan"
+)
+
+// TestBlocker wants the change that was tried, not one that only waited.
+func TestBlocker(t *testing.T) {
+	change := func(i int32, state v1alpha1.ChangeState) *ledger.Change {
+		c := &ledger.Change{}
+		c.Index, c.State, c.Action = i, state, v1alpha1.ActionCreate
+		return c
+	}
+	w := &Stored{
+		Changes: []*ledger.Change{change(0, v1alpha1.ChangeDone), change(1, v1alpha1.ChangeSkipped), change(2, v1alpha1.ChangeFailed), change(3, v1alpha1.ChangePending)},
+		Steps:   []plan.Step{{Change: 0}, {Change: 1}, {Change: 2}, {Change: 3, DependsOn: []int{0, 1, 2}}},
+		stepsOf: [][]int{{0}, {1}, {2}, {3}},
+	}
+	if got := w.Blocker(w.Changes[3]); got != w.Changes[2] {
+		t.Errorf("blocked by %+v, want change 2", got)
+	}
+	if got := w.Blocker(w.Changes[0]); got != nil {
+		t.Errorf("change 0 is blocked by %d", got.Index)
+	}
+}

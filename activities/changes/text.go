@@ -1,0 +1,75 @@
+package changes
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/plan"
+)
+
+// ListObstacles names the first few obstacles and counts the rest.
+func ListObstacles(obstacles []Obstacle) string {
+	var text []string
+	for i, o := range obstacles {
+		if i == MaxNamed {
+			text = append(text, fmt.Sprintf("and %d more", len(obstacles)-i))
+			break
+		}
+		text = append(text, o.Address+": "+o.Why)
+	}
+	return strings.Join(text, "; ")
+}
+
+// Counted is "1 change" or "3 changes".
+func Counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// LostRun says that nobody knows how a run of an action ended.
+func LostRun(addr lang.Address, i *ledger.Intent) v1alpha1.Diagnostic {
+	return v1alpha1.Diagnostic{
+		Severity: v1alpha1.SeverityWarning, Summary: "Outcome of an action is unknown", Address: addr.String(),
+		Detail: fmt.Sprintf("At %s a run of %s was begun, and the provider's answer never came. It may have run. Look what it did; to run it again, name it in the plan's spec.invoke, or change its spec.",
+			i.At.Format(time.RFC3339), addr),
+	}
+}
+
+// MaxNamed is how many changes a condition names.
+const MaxNamed = 5
+
+// LostCreate refuses to plan a resource of which a create was begun and nobody knows its outcome.
+func LostCreate(addr lang.Address, intent *ledger.Intent) error {
+	return &diag.Failure{Operation: "plan", Diagnostics: diag.Diagnostics{lang.Problem(addr, "", "Outcome of a create is unknown", fmt.Sprintf(
+		"At %s a create of %s was begun, and the provider's answer never came. It may exist. Look for it. If it exists, name it in lifecycle.import. "+
+			"If it does not, or you removed it, delete the object, apply a plan that forgets the record, and write it again.",
+		intent.At.Format(time.RFC3339), addr))}}
+}
+
+var PlanVerbs = map[v1alpha1.Action]string{
+	v1alpha1.ActionCreate: "create it", v1alpha1.ActionUpdate: "update it", v1alpha1.ActionReplace: "replace it",
+	v1alpha1.ActionDelete: "destroy it", v1alpha1.ActionForget: "forget it", v1alpha1.ActionRead: "read it",
+	v1alpha1.ActionInvoke: "run it", v1alpha1.ActionNoOp: "record it",
+}
+
+// Because says why a change is left out with another, which is blocked, or stale; empty when it is not left out.
+func Because(h plan.Hold, changes []*ledger.Change, what string) string {
+	other := changes[h.Because].Address
+	switch h.Reason {
+	case plan.HeldByReference:
+		return fmt.Sprintf("it refers to %s, which is %s", other, what)
+	case plan.HeldUnder:
+		return fmt.Sprintf("%s refers to it and stays, since that is %s", other, what)
+	case plan.HeldWith:
+		return fmt.Sprintf("it refers to %s, which stays, since that is %s", other, what)
+	default:
+		return ""
+	}
+}

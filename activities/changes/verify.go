@@ -1,0 +1,327 @@
+package changes
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/graph"
+	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/resource"
+	"github.com/hykube/hykube/internal/scope"
+	"github.com/hykube/hykube/internal/session"
+	"github.com/hykube/hykube/internal/store"
+
+	"github.com/zclconf/go-cty/cty"
+)
+
+// CheckMovedFrom refuses a move whose old object is wanted again: both would speak of the same infrastructure.
+func CheckMovedFrom(ctx context.Context, objects store.Objects, c *ledger.Change) error {
+	obj, err := objects.Get(ctx, *c.Preconditions.From)
+	switch {
+	case errors.Is(err, store.ErrGone):
+		return nil
+	case err != nil:
+		return err
+	case obj.GetDeletionTimestamp() == nil:
+		return Stale("the deletion of %s was taken back after the plan was made", c.PreviousAddress)
+	}
+	return nil
+}
+
+// This file looks, before anything of a plan is applied, whether its changes are still those that were planned.
+
+// Verification lists the changes that an approval would apply now, and those that it would not.
+type Verification struct {
+	// Blocked are the changes that lifecycle.preventDestroy forbids, and Stale those that moved after the plan was made.
+	Blocked, Stale []Obstacle
+	// Needing is the number of other changes that need one of those two, and Left that of the changes that can be made without them.
+	Needing, Left int
+}
+
+// Obstacle is a change that cannot be made.
+type Obstacle struct {
+	Address string
+	Why     string
+}
+
+// Verify looks at the changes of a plan that waits for its approval.
+func Verify(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan) (Verification, error) {
+	w, err := Load(ctx, src.Ledger, po.UID)
+	if err != nil {
+		return Verification{}, err
+	}
+	moved, err := Moved(ctx, src, po, w)
+	if err != nil {
+		return Verification{}, err
+	}
+	var found Verification
+	held := plan.Held(w.Planned, w.obstacles(moved))
+	for i, c := range w.Changes {
+		if c.Prevented {
+			found.Blocked = append(found.Blocked, Obstacle{c.Address, c.Blocked})
+		}
+		if moved[i] != "" {
+			found.Stale = append(found.Stale, Obstacle{c.Address, moved[i]})
+		}
+		switch {
+		case HasNoSteps(c), c.Prevented, moved[i] != "":
+		case held[i].Reason == plan.NotHeld:
+			found.Left++
+		default:
+			found.Needing++
+		}
+	}
+	return found, nil
+}
+
+// obstacles are the changes that cannot be made: those that are blocked, and those that moved.
+func (w *Stored) obstacles(moved []string) []int {
+	var stopped []int
+	for i, c := range w.Changes {
+		if c.Prevented || moved[i] != "" {
+			stopped = append(stopped, i)
+		}
+	}
+	return stopped
+}
+
+// Moved says for each change of a plan, none of which was begun, why it is not the one that was planned any more; empty when it is.
+func Moved(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, w *Stored) ([]string, error) {
+	known := map[lang.Address]cty.Value{}
+	for _, c := range w.Changes {
+		addr, value, ok, err := refreshed(ctx, src, c)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			known[addr] = value
+		}
+	}
+	v := &verifier{Sources: src, plan: po, configs: src.ProviderConfigs(ctx, po), functions: src.Signatures()}
+	v.scope = src.NewScope(po, po.Namespace, func(addr lang.Address) (cty.Value, bool) {
+		value, ok := known[addr]
+		return value, ok
+	})
+	why := make([]string, len(w.Changes))
+	tracker := graph.NewTracker(len(w.Changes), func(int) []int { return nil })
+	err := graph.Run(ctx, tracker, session.Width, func(ctx context.Context, i int) (bool, error) {
+		if HasNoSteps(w.Changes[i]) {
+			return true, nil
+		}
+		err := v.verify(ctx, w.Changes[i])
+		if se, ok := errors.AsType[*StaleError](err); ok {
+			why[i] = se.What
+			return true, nil
+		}
+		return err == nil, err
+	})
+	return why, err
+}
+
+// refreshed is what a resource that the plan leaves alone is recorded as once the plan is begun: what was read of it. ok is false
+// when it is recorded already, or moved.
+func refreshed(ctx context.Context, src *scope.Sources, c *ledger.Change) (addr lang.Address, v cty.Value, ok bool, err error) {
+	if !HasNoSteps(c) || c.Mode != "" || !c.Refreshed.Exists() {
+		return addr, v, false, nil
+	}
+	rec, err := src.Ledger.Instance(ctx, c.Object)
+	if err != nil || rec.Intent != nil || rec.Digest() != c.Preconditions.State {
+		return addr, v, false, err
+	}
+	if addr, err = lang.ParseAddress(c.Address); err != nil {
+		return addr, v, false, err
+	}
+	block := src.Block(addr)
+	if block == nil {
+		return addr, v, false, nil
+	}
+	v, err = PlannedValue(c, block)
+	return addr, v, err == nil, err
+}
+
+// verifier holds the changes of a plan to what they are bound to.
+type verifier struct {
+	*scope.Sources
+	plan      *v1alpha1.Plan
+	functions lang.Functions
+	scope     *scope.Scope
+
+	// mu guards configs.
+	mu      sync.Mutex
+	configs *scope.ProviderConfigs
+}
+
+// verify returns a *staleError when a change is not the one that was planned any more.
+func (v *verifier) verify(ctx context.Context, c *ledger.Change) error {
+	obj, err := v.Objects.Get(ctx, c.Object)
+	if errors.Is(err, store.ErrGone) {
+		return Stale("the object was deleted after the plan was made")
+	}
+	if err != nil {
+		return err
+	}
+	r, err := resource.Of(obj, v.Catalog)
+	if err != nil {
+		return Stale("%s", err.Error())
+	}
+	rec := &ledger.Instance{Object: r.Ref}
+	s := Step{Plan: v.plan, Change: c, Destroy: true}
+	if r.Mode == v1alpha1.ModeManaged {
+		if rec, err = v.Ledger.Instance(ctx, c.Object); err != nil {
+			return err
+		}
+		if rec.Intent != nil {
+			if _, err := s.TakesOverIntent(ctx, v.Ledger, rec); err != nil {
+				return err
+			}
+		}
+	}
+	switch {
+	case c.Deposed != "":
+		return v.verifyOld(ctx, c, r, rec)
+	case r.Mode != v1alpha1.ModeManaged:
+		err = s.CheckStale(r, nil)
+	default:
+		if err = s.CheckStale(r, rec); err == nil {
+			err = v.verifyFrom(ctx, c)
+		}
+		if err == nil {
+			err = v.verifyNamespace(ctx, c)
+		}
+	}
+	if err != nil || c.Action == v1alpha1.ActionForget || c.Action == v1alpha1.ActionRead && c.Mode == "" {
+		return err // what is only written down takes no provider
+	}
+	wanted := !r.Deleting && !v.plan.Spec.Destroy && c.Deposed == ""
+	config, err := v.verifyConfig(ctx, c, r, rec, wanted)
+	if err != nil || !wanted || len(c.Referred) == 0 {
+		return err
+	}
+	return v.verifyReferred(ctx, c, Referred(r.Parse(v.functions).References, config))
+}
+
+// verifyNamespace refuses a destroy that only the deletion of the namespace asked for, once that was taken back. Such a change was
+// planned before its object was marked.
+func (v *verifier) verifyNamespace(ctx context.Context, c *ledger.Change) error {
+	if c.Action != v1alpha1.ActionDelete || c.Preconditions.Deleting || v.plan.Spec.Destroy {
+		return nil
+	}
+	terminating, err := v.Configs.Terminating(ctx, v.plan.Namespace)
+	if err == nil && !terminating {
+		err = Stale("the deletion of the namespace was taken back after the plan was made")
+	}
+	return err
+}
+
+// verifyOld looks at the change of an old instance, which a replace left behind.
+func (v *verifier) verifyOld(ctx context.Context, c *ledger.Change, r *resource.Resource, rec *ledger.Instance) error {
+	old := rec.FindDeposed(c.Deposed)
+	switch {
+	case old == nil:
+		return Stale("another plan destroyed it")
+	case old.Digest() != c.Preconditions.State:
+		return Stale("the recorded state moved after the plan was made")
+	case r.Entry.Package.Version != c.ProviderVersion:
+		return Stale("the provider is now version %s, and the plan was made with %s", r.Entry.Package.Version, c.ProviderVersion)
+	case c.Action == v1alpha1.ActionForget:
+		return nil
+	}
+	return v.configured(ctx, old.ProviderConfig)
+}
+
+// verifyFrom looks at the record that a change takes over.
+func (v *verifier) verifyFrom(ctx context.Context, c *ledger.Change) error {
+	if c.Preconditions.From == nil {
+		return nil
+	}
+	from, err := v.Ledger.Instance(ctx, *c.Preconditions.From)
+	if err != nil {
+		return err
+	}
+	if from.Digest() != c.Preconditions.FromState || from.Intent != nil {
+		return Stale("the state of %s moved after the plan was made", c.PreviousAddress)
+	}
+	return CheckMovedFrom(ctx, v.Objects, c)
+}
+
+// configured wants a ProviderConfig to be there with which an instance was made.
+func (v *verifier) configured(ctx context.Context, name string) error {
+	if name == "" {
+		return nil
+	}
+	cfg, err := v.Configs.Get(ctx, v.plan.Namespace, name)
+	if err == nil && cfg == nil {
+		err = Stale("the ProviderConfig %q, which it was made with, does not exist any more", name)
+	}
+	return err
+}
+
+// verifyConfig looks at the ProviderConfig that a change is made with, and of a replace at the one that the old instance was made
+// with. It returns the ProviderConfig, which is nil when there is none.
+func (v *verifier) verifyConfig(ctx context.Context, c *ledger.Change, r *resource.Resource, rec *ledger.Instance, wanted bool) (*scope.ProviderConfigRef, error) {
+	v.mu.Lock()
+	found, err := v.configs.ForResource(r, rec, wanted)
+	v.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	name := ""
+	if found != nil && found.Cfg != nil {
+		name = found.Cfg.Name
+	}
+	switch {
+	case name == "" && c.ProviderConfig != "":
+		return nil, Stale("the ProviderConfig %q, which the plan was made with, does not exist any more", c.ProviderConfig)
+	case name != c.ProviderConfig:
+		return nil, Stale("it would be made with the ProviderConfig %q, and the plan was made with %q", name, c.ProviderConfig)
+	case found != nil && found.VersionKnown && c.ConfigVersion != "" && found.Version != c.ConfigVersion:
+		return nil, ConfigChanged(name)
+	case c.Action == v1alpha1.ActionReplace && rec.Exists():
+		return found, v.configured(ctx, rec.ProviderConfig)
+	}
+	return found, nil
+}
+
+// verifyReferred looks at the values that a change refers to, as far as the plan itself does not change them.
+func (v *verifier) verifyReferred(ctx context.Context, c *ledger.Change, refs map[lang.Address][]lang.Reference) error {
+	for _, addr := range slices.SortedFunc(maps.Keys(refs), lang.Address.Compare) {
+		planned, ok := c.Referred[addr.String()]
+		if !ok {
+			continue
+		}
+		now, err := v.scope.DigestOf(ctx, addr, refs[addr])
+		_, absent := errors.AsType[*scope.AbsentError](err)
+		_, forbidden := errors.AsType[*scope.ForbiddenError](err)
+		switch {
+		case absent, forbidden:
+			return Stale("%s", err.Error())
+		case err != nil:
+			return err
+		case now == "":
+			return Stale("%s, which it refers to, is not there any more", addr)
+		case now != planned:
+			return Stale("%s, which it refers to, was changed after the plan was made", addr)
+		}
+	}
+	return nil
+}
+
+// Referred are those references of a resource and of its ProviderConfig, which may be nil, whose value lasts.
+func Referred(all []lang.Reference, config *scope.ProviderConfigRef) map[lang.Address][]lang.Reference {
+	refs := map[lang.Address][]lang.Reference{}
+	if config != nil {
+		all = slices.Concat(all, config.References)
+	}
+	for _, ref := range all {
+		if ref.Mode == v1alpha1.ModeData || ref.Mode == v1alpha1.ModeManaged || ref.Mode == "" {
+			refs[ref.Address] = append(refs[ref.Address], ref)
+		}
+	}
+	return refs
+}

@@ -1,0 +1,75 @@
+package planning
+
+import (
+	"context"
+
+	"github.com/hykube/hykube/activities/changes"
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/instance"
+	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/resource"
+	"github.com/hykube/hykube/internal/scope"
+	"github.com/hykube/hykube/internal/session"
+
+	"github.com/zclconf/go-cty/cty"
+)
+
+// invokeRequested is why an action runs that ran before.
+const invokeRequested = "invoke_because_requested"
+
+// askAction plans to run an action, unless this generation of it ran before and nobody asks for it again. The value
+// is what it will run with, as far as is known, without what must not be stored.
+func (pr *proposal) askAction(ctx context.Context, c *ledger.Change, r *resource.Resource) (cty.Value, error) {
+	c.ProviderConfig = "" // an earlier attempt may have left it
+	nothing := cty.NullVal(r.Schema.Block.ImpliedType())
+	rest := func() (cty.Value, error) {
+		p := &instance.Planned{Action: v1alpha1.ActionNoOp, Value: nothing}
+		return nothing, describeChange(c, r.Schema.Block, instance.State{Value: nothing}, p)
+	}
+	if r.Deleting || pr.plan.Spec.Destroy || pr.plan.Spec.RefreshOnly {
+		return rest()
+	}
+	rec, err := pr.Ledger.Instance(ctx, r.Ref)
+	if err != nil {
+		return cty.NilVal, err
+	}
+	requested := pr.forced[c.Address]
+	if rec.Intent != nil && rec.Object.Generation == r.Ref.Generation && !requested {
+		over, err := changes.IntentAbandoned(ctx, pr.Ledger, rec.Intent)
+		if err != nil {
+			return cty.NilVal, err
+		}
+		if over {
+			c.Diagnostics = diag.Diagnostics{changes.LostRun(r.Addr, rec.Intent)}
+		}
+		return rest() // another plan runs it, or did, as far as is known
+	}
+	if !requested && resource.HasRun(r, rec) {
+		return rest()
+	}
+	config, _, err := (&scope.Evaluator{Ctx: ctx, Scope: pr.scope}).Arguments(r)
+	if err != nil {
+		return cty.NilVal, err
+	}
+	loan, err := pr.scope.Acquire(ctx, r, session.SlotAndRate)
+	if err != nil {
+		return cty.NilVal, err
+	}
+	defer loan.Release()
+	c.ProviderConfig = loan.ConfigName()
+	action := &instance.Action{Name: r.Addr.Type, Schema: r.Schema, Provider: loan.ProviderServer, Deferral: true}
+	diags, err := action.Plan(ctx, config)
+	if err != nil {
+		return cty.NilVal, err
+	}
+	c.Diagnostics = lang.WithAddress(diags, r.Addr)
+	v := lang.MarkSensitive(r.Schema.Block, plan.WithoutWriteOnly(r.Schema.Block, config))
+	p := &instance.Planned{Action: v1alpha1.ActionInvoke, Value: v}
+	if requested {
+		p.Reason = invokeRequested
+	}
+	return v, describeChange(c, r.Schema.Block, instance.State{Value: nothing}, p)
+}

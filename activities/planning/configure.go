@@ -1,0 +1,78 @@
+package planning
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/scope"
+)
+
+// configure makes a node depend on what its ProviderConfig refers to: it cannot be made before that is known, nor destroyed
+// after it is gone.
+func (n *node) configure(s *scope.ProviderConfigs) error {
+	found, err := s.ForResource(n.Resource, n.record, n.wanted)
+	if err != nil {
+		return err
+	}
+	n.findExternalVersions(s, found)
+	if found != nil && found.VersionKnown {
+		n.configVersion = found.Version
+	}
+	if found == nil || len(found.References) == 0 {
+		return nil
+	}
+	n.setting = found
+	for _, ref := range found.References {
+		switch {
+		case ref.Namespace != "" || ref.Stored(): // no plan of this namespace makes it
+		case ref.Address == n.Addr:
+			n.Invalid = append(n.Invalid, found.Problem(ref, "Cycle", fmt.Sprintf(
+				"The ProviderConfig %q refers to %s, which is itself made with it. Give %s another one with lifecycle.providerConfig.", found.Cfg.Name, n.Addr, n.Addr)))
+		case n.wanted && !slices.Contains(n.DependsOn, ref.Address):
+			n.DependsOn, n.inherited = append(n.DependsOn, ref.Address), append(n.inherited, ref.Address)
+		case n.wanted: // the node refers to it itself
+		default:
+			n.requires = append(n.requires, ref.Address)
+		}
+	}
+	return nil
+}
+
+// resolveProviderConfig checks that what the ProviderConfig of a node refers to is there and stays.
+func (s *survey) resolveProviderConfig(n *node, c lang.Catalog) {
+	set := n.setting
+	if set == nil || set.Checked {
+		return
+	}
+	set.Checked = true
+	diags := lang.CheckReferences(set.References, c)
+	for i := range diags {
+		diags[i].Address = cmp.Or(diags[i].Address, scope.ProviderConfigAddress+set.Cfg.Name)
+	}
+	s.diags = append(s.diags, diags...)
+	for _, ref := range set.References {
+		i, ok := s.byAddr[ref.Address]
+		switch {
+		case ok && s.nodes[i].movedTo != nil:
+			s.diags = append(s.diags, set.Problem(ref, "Reference to a resource that was moved",
+				fmt.Sprintf("The ProviderConfig %q refers to %s, and %s takes over from that. Refer to %s.", set.Cfg.Name, ref.Address, s.nodes[i].movedTo.Addr, s.nodes[i].movedTo.Addr)))
+		case ok && s.nodes[i].Deleting:
+			s.diags = append(s.diags, set.Problem(ref, "Reference to a resource that is being deleted",
+				fmt.Sprintf("The ProviderConfig %q refers to %s, which is marked for deletion, and %s is made with it. Remove the reference.", set.Cfg.Name, ref.Address, n.Addr)))
+		}
+	}
+}
+
+// through says which ProviderConfigs are part of a circle.
+func (s *survey) through(visited, cycle []int) string {
+	text := ""
+	for k, i := range cycle {
+		n, next := s.nodes[visited[i]], s.nodes[visited[cycle[(k+1)%len(cycle)]]]
+		if n.setting.Names(next.Addr) {
+			text += fmt.Sprintf("%s is made with the ProviderConfig %q, which refers to %s. ", n.Addr, n.setting.Cfg.Name, next.Addr)
+		}
+	}
+	return text
+}

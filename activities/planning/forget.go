@@ -1,0 +1,57 @@
+package planning
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/instance"
+	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/resource"
+
+	"github.com/zclconf/go-cty/cty"
+)
+
+// This file plans what removes records and asks no provider to destroy anything.
+
+// forget plans to drop the record of an instance: of one that is left alone, or, with a reason, of one that is not there.
+func (pr *proposal) forget(c *ledger.Change, r *resource.Resource, state *ledger.State, reason string) (expected, error) {
+	null := cty.NullVal(r.Schema.Block.ImpliedType())
+	prior := null
+	if v, err := instance.Recorded(state, r.Schema); err == nil { // it is shown, and nothing else
+		prior = v
+	}
+	err := describeChange(c, r.Schema.Block, instance.State{Value: prior}, &instance.Planned{Action: v1alpha1.ActionForget, Value: null, Reason: reason})
+	return expected{prior: prior, planned: null}, err
+}
+
+// forgetLost plans to drop the record of a create whose outcome is unknown, since its object was deleted. Nothing can be destroyed that
+// nobody has found, so the plan says that the resource may exist, and how to find and keep it.
+func (pr *proposal) forgetLost(c *ledger.Change, r *resource.Resource, rec *ledger.Instance) (expected, error) {
+	d := lang.Problem(r.Addr, "", "The resource may exist", fmt.Sprintf(
+		"At %s a create of %s was begun%s, and its outcome is unknown. This plan removes the record of it and destroys nothing. If the resource exists, "+
+			"nothing manages it afterwards. Look for it by its name or tags, where %s makes things. "+
+			"If it exists and must go, delete it there. If it exists and must stay, discard this plan, run kubectl hykube undelete %s/%s -n %s, and name it in lifecycle.import.",
+		rec.Intent.At.Format(time.RFC3339), r.Addr, byPlan(rec.Intent), madeWith(rec, r),
+		r.Ref.Kind, r.Ref.Name, r.Ref.Namespace))
+	d.Severity = v1alpha1.SeverityWarning
+	c.Diagnostics = append(c.Diagnostics, d)
+	return pr.forget(c, r, &rec.State, plan.ReasonCreateUnknown)
+}
+
+// madeWith names the account in which a create may have made the resource.
+func madeWith(rec *ledger.Instance, r *resource.Resource) string {
+	if rec.ProviderConfig == "" {
+		return fmt.Sprintf("the provider %q", r.Entry.Name)
+	}
+	return fmt.Sprintf("the ProviderConfig %q of the provider %q", rec.ProviderConfig, r.Entry.Name)
+}
+
+func byPlan(i *ledger.Intent) string {
+	if i.PlanName == "" {
+		return ""
+	}
+	return fmt.Sprintf(" by the plan %q", i.PlanName)
+}

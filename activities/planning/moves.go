@@ -1,0 +1,82 @@
+package planning
+
+import (
+	"fmt"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/resource"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// This file pairs what takes over from something else with that.
+
+// findMoves pairs the nodes whose lifecycle says that they were moved with what they come from.
+func (s *survey) findMoves() {
+	if s.spec.RefreshOnly {
+		return // what is read stays where it is
+	}
+	s.findHalfMoves()
+	for _, n := range s.nodes {
+		if n.Lifecycle.Moved == nil || !n.wanted || n.Mode != v1alpha1.ModeManaged {
+			continue
+		}
+		fail := func(summary, format string, args ...any) {
+			n.Invalid = append(n.Invalid, lang.Problem(n.Addr, "lifecycle.moved.from", summary, fmt.Sprintf(format, args...)))
+		}
+		from, err := lang.ParseAddress(n.Lifecycle.Moved.From)
+		if err != nil {
+			fail("Invalid address", "%v", err)
+			continue
+		}
+		i, ok := s.byAddr[from]
+		switch {
+		case !ok || !s.nodes[i].record.Living() || s.nodes[i] == n || n.movedFrom == s.nodes[i]:
+			// It was moved before, or there was never anything to move.
+		case n.record.Living() && n.record.MovedFrom != s.nodes[i].Ref.UID:
+			// It has infrastructure of its own: whatever is behind the other object stays there.
+		case !s.nodes[i].Deleting:
+			fail("Moved object still exists", "%s is to take over from %s, which is not marked for deletion. Two objects cannot stand for one resource: delete the old one (kubectl delete %s %s --wait=false); its infrastructure stays.",
+				n.Addr, from, s.nodes[i].Ref.Kind, s.nodes[i].Ref.Name)
+		case s.nodes[i].movedTo != nil:
+			fail("Ambiguous move", "Another object takes over from %s already. Remove lifecycle.moved from one of the two.", from)
+		default:
+			n.takesOver(s.nodes[i])
+		}
+	}
+}
+
+// nothingMoved warns of a create by an object that was to take over from something: perhaps its name is misspelled, and what it
+// means goes on beside the new one.
+func nothingMoved(r *resource.Resource) v1alpha1.Diagnostic {
+	d := lang.Problem(r.Addr, "lifecycle.moved.from", "Nothing to take over",
+		fmt.Sprintf("Nothing is recorded of %s in this namespace, so a new resource is created. Where one was to be taken over, correct the name.", r.Lifecycle.Moved.From))
+	d.Severity = v1alpha1.SeverityWarning
+	return d
+}
+
+// findHalfMoves pairs the nodes that speak of the same infrastructure because a server was killed between the two writes of a
+// move. What is recorded counts, whatever the lifecycle says by now: destroying the old one would destroy the new one's.
+func (s *survey) findHalfMoves() {
+	var byUID map[types.UID]*node
+	for _, n := range s.nodes {
+		if n.record.MovedFrom == "" || !n.record.Living() {
+			continue
+		}
+		if byUID == nil {
+			byUID = make(map[types.UID]*node, len(s.nodes))
+			for _, other := range s.nodes {
+				byUID[other.Ref.UID] = other
+			}
+		}
+		if from := byUID[n.record.MovedFrom]; from != nil && from != n && from.movedTo == nil && from.record.Living() {
+			n.takesOver(from)
+		}
+	}
+}
+
+func (n *node) takesOver(from *node) {
+	n.movedFrom, from.movedTo = from, n
+	n.requires = from.requires
+}

@@ -1,0 +1,82 @@
+package planning
+
+import (
+	"context"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/resource"
+	"github.com/hykube/hykube/internal/scope"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// node is an object of the namespace as the survey sees it.
+type node struct {
+	*resource.Resource
+	record *ledger.Instance
+	// wanted is false for what is to be destroyed.
+	wanted bool
+	resource.Expressions
+	// configVersion is that of the ProviderConfig, see versionOfConfig.
+	configVersion string
+	// setting is the ProviderConfig, if that refers to anything. inherited are those of dependsOn that it alone refers to.
+	setting   *scope.ProviderConfigRef
+	inherited []lang.Address
+	// requires are the resources that the recorded state refers to.
+	requires []lang.Address
+	// externalVersions are the versions of what the node follows that is no resource; see the method follow.
+	externalVersions map[string]string
+	// createsFirst is true when a replace has to create before it destroys.
+	createsFirst bool
+	// movedFrom is the node whose record this one takes over; that one's movedTo is this one then.
+	movedFrom, movedTo *node
+}
+
+// nodes reads the objects of the plan's namespace together with what is recorded of them.
+func (a *Planner) nodes(ctx context.Context, po *v1alpha1.Plan) ([]*node, diag.Diagnostics, error) {
+	records := map[types.UID]*ledger.Instance{}
+	for rec, err := range a.Ledger.Instances(ctx, po.Namespace) {
+		if err != nil {
+			return nil, nil, err
+		}
+		records[rec.Object.UID] = rec
+	}
+	var nodes []*node
+	var diags diag.Diagnostics
+	functions := a.Signatures()
+	configs := a.ProviderConfigs(ctx, po)
+	for obj, err := range a.Objects.List(ctx, po.Namespace) {
+		if err != nil {
+			return nil, nil, err
+		}
+		r, err := resource.Of(obj, a.Catalog)
+		if err != nil {
+			diags = append(diags, lang.Problem(resource.AddressOf(obj.GetKind(), obj.GetName()), "", "Provider not ready", err.Error()))
+			continue
+		}
+		n := &node{Resource: r, record: records[r.Ref.UID], wanted: !r.Deleting && !po.Spec.Destroy}
+		delete(records, r.Ref.UID)
+		if n.record == nil {
+			n.record = &ledger.Instance{Object: r.Ref}
+		}
+		for _, s := range n.record.Dependencies {
+			if addr, err := lang.ParseAddress(s); err == nil {
+				n.requires = append(n.requires, addr)
+			}
+		}
+		if n.wanted && (!po.Spec.RefreshOnly || n.Mode != v1alpha1.ModeManaged) { // a resource that is only read needs no configuration
+			n.Expressions = n.Parse(functions)
+		}
+		if err := n.configure(configs); err != nil {
+			return nil, nil, err
+		}
+		nodes = append(nodes, n)
+	}
+	if err := a.dropData(ctx, po.Namespace, records); err != nil {
+		return nil, nil, err
+	}
+	return nodes, diags, nil
+}

@@ -1,0 +1,305 @@
+package planning
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/catalog"
+	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/scope"
+	"github.com/hykube/hykube/internal/store"
+	"github.com/hykube/hykube/workflows"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	kschema "k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// withOverlay returns the activities as the maker of a plan needs them. For a speculative plan that is a view of the objects in which its
+// documents are recorded. Nothing is written through it but the plan's own changes.
+func (a *Planner) withOverlay(ctx context.Context, po *v1alpha1.Plan) (*Planner, error) {
+	if !po.Spec.Speculative {
+		return a, nil
+	}
+	o := &overlay{objects: a.Objects, configs: a.Configs, documents: map[objectKey]*document{}}
+	for d, err := range a.Ledger.Documents(ctx, po.UID) {
+		if err != nil {
+			return nil, err
+		}
+		u := &unstructured.Unstructured{}
+		if err := u.UnmarshalJSON(d.Object); err != nil {
+			return nil, fmt.Errorf("decode document of plan: %w", err)
+		}
+		doc := &document{object: u, foreign: d.Foreign}
+		if d.Pruned {
+			if u.GetDeletionTimestamp() == nil {
+				u.SetDeletionTimestamp(&metav1.Time{Time: time.Now()})
+			}
+			doc.gone = len(u.GetFinalizers()) == 0
+		}
+		_, resource := v1alpha1.ProviderOfGroup(u.GroupVersionKind().Group)
+		o.foreignResources = o.foreignResources || d.Foreign && resource
+		o.documents[objectKeyOf(u)] = doc
+		o.order = append(o.order, doc)
+	}
+	view := *a
+	sources := *a.Sources
+	sources.Objects, sources.Configs, sources.Ledger = o, configsOverlay{o}, a.Ledger.Speculative(po.UID)
+	view.Sources = &sources
+	return &view, nil
+}
+
+// overlay lays the documents of a speculative plan over the objects that are recorded.
+type overlay struct {
+	objects   store.Objects
+	configs   store.Configs
+	documents map[objectKey]*document
+	order     []*document
+	// foreignResources is true when there are resources that the plan's maker has no right to record.
+	foreignResources bool
+}
+
+// objectKey identifies an object.
+type objectKey struct{ group, kind, namespace, name string }
+
+func objectKeyOf(u *unstructured.Unstructured) objectKey {
+	gvk := u.GroupVersionKind()
+	return objectKey{gvk.Group, gvk.Kind, u.GetNamespace(), u.GetName()}
+}
+
+// document is an object of the overlay.
+type document struct {
+	object *unstructured.Unstructured
+	// gone is true for what would not be there any more.
+	gone bool
+	// foreign is true for what the plan's maker has no right to record.
+	foreign bool
+}
+
+// List implements Objects. What is not recorded yet comes after what is.
+func (o *overlay) List(ctx context.Context, namespace string) iter.Seq2[*unstructured.Unstructured, error] {
+	return func(yield func(*unstructured.Unstructured, error) bool) {
+		seen := map[objectKey]bool{}
+		for u, err := range o.objects.List(ctx, namespace) {
+			if err == nil {
+				at := objectKeyOf(u)
+				if doc := o.documents[at]; doc != nil {
+					seen[at] = true
+					if doc.gone {
+						continue
+					}
+					u = doc.object.DeepCopy()
+				}
+			}
+			if !yield(u, err) || err != nil {
+				return
+			}
+		}
+		for _, doc := range o.order {
+			at := objectKeyOf(doc.object)
+			_, resource := v1alpha1.ProviderOfGroup(at.group)
+			if !resource || doc.gone || seen[at] || namespace != "" && at.namespace != namespace {
+				continue
+			}
+			if !yield(doc.object.DeepCopy(), nil) {
+				return
+			}
+		}
+	}
+}
+
+// Get implements Objects.
+func (o *overlay) Get(ctx context.Context, ref v1alpha1.ObjectReference) (*unstructured.Unstructured, error) {
+	doc := o.documents[objectKey{kschema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).Group, ref.Kind, ref.Namespace, ref.Name}]
+	switch {
+	case doc == nil:
+		return o.objects.Get(ctx, ref)
+	case doc.gone || ref.UID != "" && ref.UID != doc.object.GetUID():
+		return nil, store.ErrGone
+	}
+	return doc.object.DeepCopy(), nil
+}
+
+// Plural implements Objects.
+func (o *overlay) Plural(ref v1alpha1.ObjectReference) (string, error) { return o.objects.Plural(ref) }
+
+// UpdateStatus implements Objects. It writes nothing.
+func (*overlay) UpdateStatus(context.Context, v1alpha1.ObjectReference, func(*unstructured.Unstructured) map[string]any) error {
+	return nil
+}
+
+// Hold implements Objects. It writes nothing.
+func (*overlay) Hold(context.Context, *unstructured.Unstructured) error { return nil }
+
+// Release implements Objects. It writes nothing.
+func (*overlay) Release(context.Context, v1alpha1.ObjectReference) error { return nil }
+
+// find returns the document of a kind of the core, or of hykube.io.
+func (o *overlay) find(group, kind, namespace, name string) *document {
+	return o.documents[objectKey{group, kind, namespace, name}]
+}
+
+// configsOverlay is the same for what resources are configured with.
+type configsOverlay struct{ *overlay }
+
+// Get implements Configs. It refuses a ProviderConfig through which the plan's maker could tell a provider what they have no right to
+// record.
+func (o configsOverlay) Get(ctx context.Context, namespace, name string) (*v1alpha1.ProviderConfig, error) {
+	var cfg *v1alpha1.ProviderConfig
+	if doc := o.find(v1alpha1.GroupName, "ProviderConfig", namespace, name); doc == nil {
+		found, err := o.configs.Get(ctx, namespace, name)
+		if found == nil || err != nil {
+			return nil, err
+		}
+		cfg = found
+	} else if !doc.gone {
+		cfg = &v1alpha1.ProviderConfig{}
+		if err := asType(doc.object, cfg); err != nil {
+			return nil, err
+		}
+	} else {
+		return nil, nil
+	}
+	return cfg, o.mayConfigure(cfg)
+}
+
+// mayConfigure refuses a ProviderConfig that is made of documents that the plan's maker has no right to record: a provider would
+// send credentials wherever those say.
+func (o configsOverlay) mayConfigure(cfg *v1alpha1.ProviderConfig) error {
+	refuse := func(what string) error {
+		return workflows.Final(&scope.ForbiddenError{Text: fmt.Sprintf("the ProviderConfig %q refers to %s, which the plan's objects change and its maker may not write; record that first, or ask for the verb \"patch\" on it", cfg.Name, what)})
+	}
+	for _, ref := range cfg.Spec.SecretRefs {
+		if doc := o.find("", "Secret", cfg.Namespace, ref.Name); doc != nil && doc.foreign {
+			return refuse(fmt.Sprintf("the Secret %q", ref.Name))
+		}
+	}
+	for _, ref := range catalog.References(cfg) {
+		namespace := ref.Namespace
+		if namespace == "" {
+			namespace = cfg.Namespace
+		}
+		switch {
+		case ref.Stored():
+			kind := "ConfigMap"
+			if ref.Type == lang.TypeSecret {
+				kind = "Secret"
+			}
+			if doc := o.find("", kind, namespace, ref.Name); doc != nil && doc.foreign {
+				return refuse(ref.Address.String())
+			}
+		case o.foreignResources:
+			return refuse("resources such as " + ref.Address.String())
+		}
+	}
+	return nil
+}
+
+// Leaving implements Configs. It is asked when a plan is applied, which a speculative one never is.
+func (o configsOverlay) Leaving(ctx context.Context, cfg *v1alpha1.ProviderConfig) (string, error) {
+	return o.configs.Leaving(ctx, cfg)
+}
+
+// Terminating implements Configs.
+func (o configsOverlay) Terminating(ctx context.Context, namespace string) (bool, error) {
+	return o.configs.Terminating(ctx, namespace)
+}
+
+// Secret implements Configs.
+func (o configsOverlay) Secret(ctx context.Context, namespace, name, key string) ([]byte, error) {
+	if o.find("", "Secret", namespace, name) == nil {
+		return o.configs.Secret(ctx, namespace, name, key)
+	}
+	data, err := o.SecretData(ctx, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	value, ok := data[key]
+	switch {
+	case data == nil:
+		return nil, fmt.Errorf("there is no Secret %q in the namespace %q", name, namespace)
+	case !ok:
+		return nil, fmt.Errorf("the Secret %q in the namespace %q has no key %q", name, namespace, key)
+	}
+	return value, nil
+}
+
+// SecretData implements Configs.
+func (o configsOverlay) SecretData(ctx context.Context, namespace, name string) (map[string][]byte, error) {
+	doc := o.find("", "Secret", namespace, name)
+	switch {
+	case doc == nil:
+		return o.configs.SecretData(ctx, namespace, name)
+	case doc.gone:
+		return nil, nil
+	}
+	secret := &corev1.Secret{}
+	if err := asType(doc.object, secret); err != nil {
+		return nil, err
+	}
+	if secret.Data == nil {
+		return map[string][]byte{}, nil // it is there, and empty
+	}
+	return secret.Data, nil
+}
+
+// ConfigMap implements Configs.
+func (o configsOverlay) ConfigMap(ctx context.Context, namespace, name string) (map[string][]byte, error) {
+	doc := o.find("", "ConfigMap", namespace, name)
+	switch {
+	case doc == nil:
+		return o.configs.ConfigMap(ctx, namespace, name)
+	case doc.gone:
+		return nil, nil
+	}
+	cm := &corev1.ConfigMap{}
+	if err := asType(doc.object, cm); err != nil {
+		return nil, err
+	}
+	data := make(map[string][]byte, len(cm.Data)+len(cm.BinaryData))
+	for key, value := range cm.Data {
+		data[key] = []byte(value)
+	}
+	maps.Copy(data, cm.BinaryData)
+	return data, nil
+}
+
+// ConfigMapNames implements Configs.
+func (o configsOverlay) ConfigMapNames(ctx context.Context, namespace string) ([]string, error) {
+	names, err := o.configs.ConfigMapNames(ctx, namespace)
+	for at, doc := range o.documents {
+		if at.group == "" && at.kind == "ConfigMap" && at.namespace == namespace && !doc.gone && !slices.Contains(names, at.name) {
+			names = append(names, at.name)
+		}
+	}
+	slices.Sort(names)
+	return names, err
+}
+
+// asType makes an object of a Go type.
+func asType(u *unstructured.Unstructured, into runtime.Object) error {
+	raw, err := json.Marshal(u.Object)
+	if err == nil {
+		err = json.Unmarshal(raw, into)
+	}
+	if err != nil {
+		return fmt.Errorf("decode %s %q: %w", u.GetKind(), u.GetName(), err)
+	}
+	return nil
+}
+
+// dropDocuments removes what was uploaded with a speculative plan, once the plan is made or never will be.
+func (a *Planner) dropDocuments(ctx context.Context, po *v1alpha1.Plan) error {
+	if !po.Spec.Speculative {
+		return nil
+	}
+	return a.Ledger.DropDocuments(ctx, po.UID)
+}

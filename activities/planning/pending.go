@@ -1,0 +1,38 @@
+package planning
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/hykube/hykube/activities/changes"
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/resource"
+)
+
+// MaxReported bounds the changes of a plan whose objects say that it waits for approval: each is one write, which takes longer than to
+// plan the change.
+const MaxReported = 1000
+
+// reportAwaitingApproval says on the objects of a plan that it waits for approval. An object that is what its spec asks for, and did not drift, stays so.
+func (a *Planner) reportAwaitingApproval(ctx context.Context, po *v1alpha1.Plan) error {
+	return changes.EachObject(ctx, a.Ledger, po.UID, func(ctx context.Context, c *ledger.Change) error {
+		if c.Blocked != "" {
+			return nil // the object was told that already
+		}
+		return resource.WriteStatus(ctx, a.Objects, c.Object, func(s *resource.Status) {
+			if c.Deposed != "" {
+				if !s.Good() {
+					s.Pending = po.Name // the condition goes on to say what the plan is for
+				}
+				return
+			}
+			if s.Generation != c.Object.Generation || s.Good() && (!s.Drifted() || po.Spec.RefreshOnly) {
+				return
+			}
+			s.Wait(c.Object.Generation, v1alpha1.ReasonAwaitingApproval,
+				fmt.Sprintf("The plan %s, which would %s, waits for approval: kubectl hykube show %s -n %s", po.Name, changes.PlanVerbs[c.Action], po.Name, po.Namespace))
+			s.Pending = po.Name
+		})
+	})
+}

@@ -1,0 +1,34 @@
+// Package planning makes plans: it decides what a plan visits, asks the providers what they would change, and publishes the answers.
+package planning
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/hykube/hykube/activities/changes"
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/scope"
+	"github.com/hykube/hykube/internal/store"
+	"github.com/hykube/hykube/workflows"
+)
+
+// Planner makes plans.
+type Planner struct {
+	*scope.Sources
+	Plans   store.Plans
+	Cancels changes.CancelReader
+	Logger  *slog.Logger
+}
+
+// planned reads a plan that is being made. In a namespace that is being deleted every plan that changes something destroys: what is
+// there is marked for deletion, or will be in a moment.
+func (a *Planner) planned(ctx context.Context, p workflows.Plan) (*v1alpha1.Plan, error) {
+	po, err := changes.ReadPlan(ctx, a.Plans, p)
+	if err != nil || po.Spec.Destroy || po.Spec.RefreshOnly {
+		return po, err
+	}
+	if po.Spec.Destroy, err = a.Configs.Terminating(ctx, po.Namespace); err != nil {
+		return nil, err
+	}
+	return po, nil
+}

@@ -1,0 +1,122 @@
+package planning
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/hykube/hykube/activities/changes"
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/instance"
+	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/plan"
+)
+
+// prevent marks a change that lifecycle.preventDestroy forbids. It stays in the plan, with all that follows from it, and keeps the
+// plan from being applied as a whole.
+func prevent(c *ledger.Change) {
+	c.Prevented, c.Blocked = true, "its lifecycle.preventDestroy forbids to destroy it"
+}
+
+// prevented says what to do about a change that lifecycle.preventDestroy forbids.
+func prevented(addr string) v1alpha1.Diagnostic {
+	return v1alpha1.Diagnostic{
+		Severity: v1alpha1.SeverityError, Summary: "Instance cannot be destroyed", Address: addr, Attribute: "lifecycle.preventDestroy",
+		Detail: fmt.Sprintf("The plan would destroy %s, and its lifecycle.preventDestroy forbids that. Remove preventDestroy, or undo the change that forces the destroy.", addr),
+	}
+}
+
+// blocking says why an error takes a change out of the plan instead of failing it; ok is false for every other error.
+func blocking(addr lang.Address, err error) (why string, d v1alpha1.Diagnostic, ok bool) {
+	if de, ok := errors.AsType[*instance.DeferredError](err); ok {
+		return "the provider put it off: " + de.Reason, v1alpha1.Diagnostic{
+			Severity: v1alpha1.SeverityWarning, Summary: "Provider deferred the change", Address: addr.String(),
+			Detail: fmt.Sprintf("The provider cannot plan %s yet (%s). Apply the rest, then make another plan.", addr, de.Reason),
+		}, true
+	}
+	if be, ok := errors.AsType[*busyError](err); ok {
+		return "another plan is changing it", v1alpha1.Diagnostic{
+			Severity: v1alpha1.SeverityWarning, Summary: "Resource is being changed", Address: addr.String(),
+			Detail: fmt.Sprintf("Another plan is changing this resource: %v. This plan leaves it alone, and what depends on it. Plan again when the other is done (kubectl get plans).", be),
+		}, true
+	}
+	return "", v1alpha1.Diagnostic{}, false
+}
+
+// busyError says that another plan is changing a resource just now.
+type busyError struct{ intent *ledger.Intent }
+
+func (e *busyError) Error() string {
+	article := "a"
+	if e.intent.Action == v1alpha1.ActionUpdate {
+		article = "an"
+	}
+	return fmt.Sprintf("%s %s was begun at %s", article, strings.ToLower(string(e.intent.Action)), e.intent.At.Format(time.RFC3339))
+}
+
+// block takes a change out of the plan, and says why.
+func block(c *ledger.Change, why string, d v1alpha1.Diagnostic) {
+	c.Action, c.State, c.Message = v1alpha1.ActionNoOp, v1alpha1.ChangeSkipped, why
+	c.Diagnostics = diag.Diagnostics{d}
+	c.Drift, c.Refreshed, c.Recorded, c.RecordedSensitive = nil, nil, nil, nil
+	c.Importing, c.PreviousAddress, c.Checks, c.Read, c.UpdatesRecord = nil, "", false, false, false
+	c.Planned, c.PlannedPrivate, c.PlannedSensitive = nil, nil, nil
+	c.Before, c.After, c.AfterUnknown, c.BeforeSensitive, c.AfterSensitive = nil, nil, nil, nil, nil
+	c.ReplacePaths, c.SecretsChanged = nil, nil
+	c.Prevented, c.Blocked, c.Referred = false, "", nil
+}
+
+// spread takes out of the plan what cannot be done without the all that were taken out already. Then it marks what cannot be
+// done without those that lifecycle.preventDestroy forbids.
+func (pr *proposal) spread(ctx context.Context, all []*ledger.Change) error {
+	planned := changes.PlannedChanges(all)
+	var out, forbidden []int
+	for i, c := range all {
+		switch {
+		case c.State == v1alpha1.ChangeSkipped:
+			out = append(out, i)
+		case c.Action == "": // it refers to one that was taken out
+			planned[i].Action = v1alpha1.ActionUpdate
+		}
+	}
+	for i, c := range all {
+		// What was taken out stays, and what stands on it with it, when it was to be destroyed.
+		if c.State == v1alpha1.ChangeSkipped && (c.Preconditions.Deleting || pr.plan.Spec.Destroy) {
+			planned[i].Action = v1alpha1.ActionDelete
+		}
+	}
+	for i, h := range plan.Held(planned, out) {
+		c := all[i]
+		if h.Reason == plan.NotHeld || h.Reason == plan.HeldItself {
+			continue
+		}
+		because := all[h.Because].Address
+		block(c, "it cannot be changed without "+because+", which is put off", v1alpha1.Diagnostic{
+			Severity: v1alpha1.SeverityWarning, Summary: "Change is put off", Address: c.Address,
+			Detail: fmt.Sprintf("%s is left as it is, because %s is.", c.Address, because),
+		})
+		if err := pr.Ledger.SaveChange(ctx, pr.plan.UID, c); err != nil {
+			return err
+		}
+	}
+	for i, c := range all {
+		if c.Prevented {
+			forbidden = append(forbidden, i)
+		}
+	}
+	for i, h := range plan.Held(changes.PlannedChanges(all), forbidden) {
+		c := all[i]
+		if h.Reason == plan.HeldItself || changes.HasNoSteps(c) {
+			continue
+		}
+		c.Blocked = changes.Because(h, all, "blocked")
+		if err := pr.Ledger.SaveChange(ctx, pr.plan.UID, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,472 @@
+package planning
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hykube/hykube/activities/changes"
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/graph"
+	"github.com/hykube/hykube/internal/instance"
+	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/query"
+	"github.com/hykube/hykube/internal/resource"
+	"github.com/hykube/hykube/internal/schema"
+	"github.com/hykube/hykube/internal/scope"
+	"github.com/hykube/hykube/internal/session"
+	"github.com/hykube/hykube/internal/store"
+	"github.com/hykube/hykube/workflows"
+
+	"github.com/zclconf/go-cty/cty"
+	ctymsgpack "github.com/zclconf/go-cty/cty/msgpack"
+	"go.temporal.io/sdk/temporal"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// gone stands in the drift of a change for infrastructure that is not there any more.
+const gone = "(removed)"
+
+// errMoved says that an object changed after the survey.
+var errMoved = errors.New("the object changed while the plan was being made")
+
+// Propose asks the providers what each open change of a plan would do. Changes that an earlier attempt closed are kept.
+func (a *Planner) Propose(ctx context.Context, p workflows.Plan) (result workflows.Proposed, err error) {
+	po, err := a.planned(ctx, p)
+	if err != nil {
+		return workflows.Proposed{}, err
+	}
+	if a, err = a.withOverlay(ctx, po); err != nil {
+		return workflows.Proposed{}, err
+	}
+	var all []*ledger.Change
+	for c, err := range a.Ledger.Changes(ctx, po.UID, 0) {
+		if err != nil {
+			return workflows.Proposed{}, err
+		}
+		all = append(all, c)
+	}
+	pr := &proposal{Planner: a, plan: po, all: all, forced: map[string]bool{}, expected: map[lang.Address]expected{}, owners: map[[2]string]*query.Owners{}}
+	for _, text := range slices.Concat(po.Spec.Replace, po.Spec.Invoke) {
+		if addr, err := lang.ParseAddress(text); err == nil {
+			pr.forced[addr.String()] = true
+		}
+	}
+	pr.scope = a.NewScope(po, po.Namespace, pr.plannedValue)
+	pr.past = a.NewScope(po, po.Namespace, func(lang.Address) (cty.Value, bool) { return cty.NilVal, false })
+	pr.past.Secrets = pr.scope.Secrets // what is a secret to one is a secret to the other; what is open is not
+	defer func() {
+		closing := context.WithoutCancel(ctx)
+		if cerr := errors.Join(pr.past.Close(closing), pr.scope.Close(closing)); cerr != nil {
+			err = errors.Join(err, pr.warn(closing, scope.Unclosed(cerr)))
+		}
+	}()
+	ctx, done := a.Cancels.UntilCancelled(ctx, p)
+	defer done()
+	tracker := graph.NewTracker(len(all), func(i int) []int { return changes.Ints(all[i].DependsOn) })
+	err = graph.Run(ctx, tracker, session.Width, func(ctx context.Context, i int) (bool, error) { return pr.change(ctx, all[i]) })
+	if err == nil && pr.errors == 0 {
+		err = pr.spread(ctx, all)
+	}
+	if errors.Is(context.Cause(ctx), changes.ErrCancelled) {
+		return workflows.Proposed{}, nil // who publishes it says so
+	}
+	if errors.Is(err, errMoved) {
+		return workflows.Proposed{}, temporal.NewNonRetryableApplicationError(err.Error(), workflows.ErrorMoved, err)
+	}
+	return workflows.Proposed{Errors: pr.errors}, err
+}
+
+// proposal is the planning of one Plan.
+type proposal struct {
+	*Planner
+	plan *v1alpha1.Plan
+	// all are the plan's changes; those that a change depends on are closed when its turn comes.
+	all []*ledger.Change
+	// forced holds the addresses that are to be replaced, or invoked, whatever their state.
+	forced map[string]bool
+	// scope sees what the plan will have made, past what is recorded: the world that what is destroyed is destroyed in.
+	scope, past *scope.Scope
+
+	// owning guards owners, which is made for the provider and type of an import.
+	owning sync.Mutex
+	owners map[[2]string]*query.Owners
+
+	// configuring guards configs, the ProviderConfigs as the plan finds them, and functions, both made when they are first needed.
+	configuring sync.Mutex
+	configs     *scope.ProviderConfigs
+	functions   lang.Functions
+
+	mu sync.Mutex
+	// expected holds what becomes of each resource of the plan, for those that refer to it.
+	expected map[lang.Address]expected
+	// does remembers which changes do something, or stand on one that does.
+	does   map[int32]bool
+	errors int
+}
+
+// expected is what becomes of a resource.
+type expected struct {
+	action         v1alpha1.Action
+	prior, planned cty.Value
+}
+
+// scopeFor is what the configuration of a provider sees that reads or destroys something, or plans what is wanted.
+func (pr *proposal) scopeFor(wanted bool) *scope.Scope {
+	if !wanted || pr.plan.Spec.RefreshOnly {
+		return pr.past
+	}
+	return pr.scope
+}
+
+// plannedValue is what a resource of the plan will be.
+func (pr *proposal) plannedValue(addr lang.Address) (cty.Value, bool) {
+	pr.mu.Lock()
+	defer pr.mu.Unlock()
+	e, ok := pr.expected[addr]
+	return e.planned, ok
+}
+
+// expect publishes what becomes of a resource.
+func (pr *proposal) expect(c *ledger.Change, addr lang.Address, prior, planned cty.Value) {
+	if c.Deposed != "" {
+		return
+	}
+	pr.mu.Lock()
+	defer pr.mu.Unlock()
+	pr.expected[addr] = expected{c.Action, prior, planned}
+}
+
+// change closes one change; ok is false when it could not be planned, which then stands in its diagnostics.
+func (pr *proposal) change(ctx context.Context, c *ledger.Change) (ok bool, err error) {
+	addr, err := lang.ParseAddress(c.Address)
+	if err != nil {
+		return false, workflows.Final(err)
+	}
+	r, err := pr.resource(ctx, c)
+	if err != nil {
+		return false, err
+	}
+	if c.State == v1alpha1.ChangeSkipped {
+		return false, nil
+	}
+	if c.Action != "" {
+		return true, pr.expectAgain(ctx, c, r)
+	}
+	var e expected
+	err = again(ctx, func() (err error) {
+		e, err = pr.ask(ctx, c, r)
+		return err
+	})
+	if ctx.Err() != nil {
+		return false, ctx.Err()
+	}
+	if why, d, ok := blocking(addr, err); ok {
+		block(c, why, d)
+		if be, ok := errors.AsType[*busyError](err); ok {
+			c.WaitsFor = &v1alpha1.PlanReference{Name: be.intent.PlanName, UID: be.intent.Plan}
+		}
+		return false, pr.Ledger.SaveChange(ctx, pr.plan.UID, c)
+	}
+	if err != nil {
+		pr.fail(c, addr, err)
+		return false, pr.Ledger.SaveChange(ctx, pr.plan.UID, c)
+	}
+	pr.expect(c, addr, e.prior, e.planned)
+	c.Diagnostics = pr.scope.MaskAll(c.Diagnostics)
+	pr.noteDependencyVersions(c)
+	c.UpdatesRecord = changes.RecordsRefresh(c)
+	if err := pr.refer(ctx, c, r); err != nil {
+		return false, err
+	}
+	return true, pr.Ledger.SaveChange(ctx, pr.plan.UID, c)
+}
+
+// warn adds a diagnostic to the plan that is about no change: the first one carries it.
+func (pr *proposal) warn(ctx context.Context, d v1alpha1.Diagnostic) error {
+	if len(pr.all) == 0 {
+		return nil
+	}
+	c := pr.all[0]
+	d.Detail = pr.scope.Mask(d.Detail)
+	c.Diagnostics = append(c.Diagnostics, d)
+	return pr.Ledger.SaveChange(ctx, pr.plan.UID, c)
+}
+
+// expectAgain publishes what an earlier attempt found.
+func (pr *proposal) expectAgain(ctx context.Context, c *ledger.Change, r *resource.Resource) error {
+	planned, err := changes.PlannedValue(c, r.Schema.Block)
+	if err != nil {
+		return err
+	}
+	state := c.Refreshed
+	if state == nil {
+		rec, err := pr.Ledger.Instance(ctx, r.Ref)
+		if err != nil {
+			return err
+		}
+		state = &rec.State
+	}
+	prior := cty.NullVal(r.Schema.Block.ImpliedType())
+	if state.Exists() {
+		if prior, err = instance.Recorded(state, r.Schema); err != nil {
+			// Its schema moved on: who asks whether something changed there hears that it did.
+			prior = cty.UnknownVal(r.Schema.Block.ImpliedType())
+		}
+	}
+	pr.expect(c, r.Addr, prior, lang.MarkSensitive(r.Schema.Block, planned))
+	return nil
+}
+
+// resource reads the object of a change, which must be as the survey saw it.
+func (pr *proposal) resource(ctx context.Context, c *ledger.Change) (*resource.Resource, error) {
+	obj, err := pr.Objects.Get(ctx, c.Object)
+	if errors.Is(err, store.ErrGone) {
+		return nil, fmt.Errorf("%s: %w", c.Address, errMoved)
+	}
+	if err != nil {
+		return nil, err
+	}
+	r, err := resource.Of(obj, pr.Catalog)
+	if err != nil {
+		return nil, err
+	}
+	if r.Ref.Generation != c.Object.Generation || r.Deleting != c.Preconditions.Deleting {
+		return nil, fmt.Errorf("%s: %w", c.Address, errMoved)
+	}
+	return r, nil
+}
+
+func (pr *proposal) fail(c *ledger.Change, addr lang.Address, err error) {
+	pr.mu.Lock()
+	pr.errors++
+	pr.mu.Unlock()
+	c.State, c.Message = v1alpha1.ChangeFailed, pr.scope.Mask(err.Error())
+	c.Diagnostics = pr.scope.MaskAll(lang.WithAddress(append(c.Diagnostics, diag.Of(err)...), addr))
+}
+
+// ask fills the change with what the provider would do.
+func (pr *proposal) ask(ctx context.Context, c *ledger.Change, r *resource.Resource) (expected, error) {
+	// An earlier attempt may have left these.
+	c.Message, c.Diagnostics, c.Drift, c.Refreshed, c.Importing, c.Checks, c.Read, c.WaitsFor = "", nil, nil, nil, nil, false, false, nil
+	c.Prevented, c.Blocked = false, ""
+	c.Recorded, c.RecordedSensitive = nil, nil
+	switch r.Mode {
+	case v1alpha1.ModeData:
+		v, err := pr.askData(ctx, c, r)
+		return expected{planned: v}, err
+	case v1alpha1.ModeAction:
+		v, err := pr.askAction(ctx, c, r)
+		return expected{planned: v}, err
+	}
+	rec, err := pr.Ledger.Instance(ctx, r.Ref)
+	if err != nil {
+		return expected{}, err
+	}
+	wanted := !r.Deleting && !pr.plan.Spec.Destroy
+	if rec.Intent != nil {
+		over, err := changes.IntentAbandoned(ctx, pr.Ledger, rec.Intent)
+		switch lost := rec.Intent.Action == v1alpha1.ActionCreate && !rec.Exists(); {
+		case err != nil:
+			return expected{}, err
+		case !over:
+			return expected{}, &busyError{rec.Intent}
+		case lost && r.Deleting && c.Deposed == "" && !pr.plan.Spec.RefreshOnly:
+			return pr.forgetLost(c, r, rec)
+		// Who says what to import has looked.
+		case lost && !r.Deleting && (!wanted || r.Lifecycle.Import == nil):
+			return expected{}, changes.LostCreate(r.Addr, rec.Intent)
+		}
+	}
+	state := &rec.State
+	if c.Deposed != "" {
+		d := rec.FindDeposed(c.Deposed)
+		if d == nil {
+			return expected{}, fmt.Errorf("%s: %w", c.Address, errMoved)
+		}
+		state, wanted = &d.State, false
+	}
+	if !wanted && r.Lifecycle.Forgets() && !pr.plan.Spec.RefreshOnly && state.Exists() {
+		return pr.forget(c, r, state, "")
+	}
+	l, err := pr.scopeFor(wanted).Lease(ctx, r, state, wanted, session.SlotAndRate)
+	if err != nil {
+		return expected{}, err
+	}
+	defer l.Release()
+	c.ProviderConfig = l.ConfigName()
+	recorded, prior, err := pr.found(ctx, c, r, l, state)
+	if err != nil {
+		return expected{}, err
+	}
+	var p *instance.Planned
+	var diags diag.Diagnostics
+	switch {
+	case pr.plan.Spec.RefreshOnly:
+		p = &instance.Planned{Action: v1alpha1.ActionNoOp, Value: prior.Value, Private: prior.Private}
+		if len(c.Drift) > 0 {
+			p.Action = v1alpha1.ActionRead
+		}
+		prior = recorded
+	case !wanted && !prior.Exists() && (state.Exists() || r.Deleting && len(rec.Deposed) == 0):
+		return pr.forget(c, r, state, plan.ReasonGone)
+	case !wanted && !prior.Exists():
+		p = &instance.Planned{Action: v1alpha1.ActionNoOp, Value: prior.Value} // what is left is an old instance, which has a change of its own
+	case !wanted:
+		if r.Lifecycle.PreventDestroy && c.Deposed == "" {
+			prevent(c)
+		}
+		if p, diags, err = l.PlanDelete(ctx, prior, nil); err == nil && r.Deleting && c.Deposed == "" {
+			p.Reason = plan.ReasonNoConfig
+		}
+	default:
+		if !prior.Exists() && !rec.Exists() && r.Lifecycle.Import != nil {
+			if prior, err = pr.adopt(ctx, c, r, l); err != nil {
+				return expected{}, err
+			}
+		}
+		p, diags, err = pr.askWanted(ctx, c, r, l, prior)
+		if err == nil && p.Action == v1alpha1.ActionCreate && r.Lifecycle.Moved != nil && c.Preconditions.From == nil {
+			diags = append(diags, nothingMoved(r))
+		}
+	}
+	c.Diagnostics = append(c.Diagnostics, lang.WithAddress(diags, r.Addr)...)
+	if err != nil {
+		c.Diagnostics = nil // the error holds them
+		return expected{}, err
+	}
+	block := r.Schema.Block
+	pr.scope.NoteSecretState(block, prior)
+	pr.scope.NoteSecretAttributes(block, p.Value)
+	return expected{prior: lang.MarkSensitive(block, prior.Value), planned: lang.MarkSensitive(block, p.Value)}, describeChange(c, block, prior, p)
+}
+
+// askWanted plans a resource that should exist.
+func (pr *proposal) askWanted(ctx context.Context, c *ledger.Change, r *resource.Resource, l *scope.Lease, prior instance.State) (*instance.Planned, diag.Diagnostics, error) {
+	v := &scope.Evaluator{Ctx: ctx, Scope: pr.scope}
+	open, err := v.Holds(r, resource.Preconditions, cty.NilVal)
+	if err != nil {
+		return nil, nil, err
+	}
+	config, err := v.Config(r, prior)
+	if err != nil {
+		return nil, nil, err
+	}
+	triggered, err := pr.triggered(v, r)
+	if err != nil {
+		return nil, nil, err
+	}
+	forced := pr.forced[c.Address]
+	p, diags, err := l.Plan(ctx, prior, config, forced || triggered)
+	if err != nil {
+		return nil, diags, err
+	}
+	c.CreateBeforeDestroy, c.Forget = false, false
+	if p.Action == v1alpha1.ActionReplace && l.Config != nil && l.Config.DeletionTimestamp != nil {
+		return nil, diags, scope.BeingDeleted(fmt.Sprintf("the ProviderConfig %q", l.Config.Name))
+	}
+	if p.Action == v1alpha1.ActionReplace {
+		c.Forget = r.Lifecycle.Forgets()
+		c.CreateBeforeDestroy = c.CreatesFirst && !c.Forget
+		if r.Lifecycle.PreventDestroy && !c.Forget {
+			prevent(c)
+		}
+		if c.CreateBeforeDestroy || c.Forget {
+			c.DeposedKey = deposedKey(pr.plan.UID, c.Index)
+		}
+	}
+	if triggered && (p.Action == v1alpha1.ActionReplace || p.Action == v1alpha1.ActionCreate) {
+		p.Reason = plan.ReasonTriggered // as in Terraform, whatever else there is to say
+	}
+	openAfter, err := v.Holds(r, resource.Postconditions, lang.MarkSensitive(r.Schema.Block, p.Value))
+	c.Checks = open || openAfter
+	return p, diags, err
+}
+
+// triggered says whether something that lifecycle.replaceTriggeredBy names changes in this plan.
+func (pr *proposal) triggered(v *scope.Evaluator, r *resource.Resource) (bool, error) {
+	triggers, diags := resource.TriggersOf(r)
+	for _, t := range triggers {
+		ref := t.References()[0]
+		pr.mu.Lock()
+		e, ok := pr.expected[ref.Address]
+		pr.mu.Unlock()
+		if !ok || e.action != v1alpha1.ActionUpdate && e.action != v1alpha1.ActionReplace {
+			continue
+		}
+		if ref.Attribute == "" {
+			return true, nil
+		}
+		at := func(value cty.Value) cty.Value {
+			found, more := t.Evaluate(func(lang.Address) (cty.Value, bool) { return value, true }, cty.NilVal)
+			diags = append(diags, more...)
+			return found
+		}
+		if plan.Differs(at(e.prior), at(e.planned)) {
+			return true, nil
+		}
+	}
+	if diag.HasErrors(diags) {
+		return false, &diag.Failure{Operation: "read lifecycle.replaceTriggeredBy", Diagnostics: diags}
+	}
+	return false, v.Err
+}
+
+// deposedKey names the old instance of a replace that creates first: the same whenever it is asked for, and no other's.
+func deposedKey(planUID types.UID, index int32) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d", planUID, index))
+	return hex.EncodeToString(sum[:4])
+}
+
+// describeChange writes what is planned into the change, for people and for the apply.
+func describeChange(c *ledger.Change, block *schema.Block, prior instance.State, p *instance.Planned) error {
+	ty := block.ImpliedType()
+	value, _ := p.Value.UnmarkDeep()
+	planned, err := ctymsgpack.Marshal(value, ty)
+	if err != nil {
+		return fmt.Errorf("encode planned value of %s: %w", c.Address, err)
+	}
+	if c.PlannedSensitive, err = instance.SensitivePaths(p.Value); err != nil {
+		return fmt.Errorf("encode planned value of %s: %w", c.Address, err)
+	}
+	rendered, err := plan.Render(block, prior.Value, p.Value)
+	if err != nil {
+		return fmt.Errorf("render change of %s: %w", c.Address, err)
+	}
+	c.Planned, c.PlannedPrivate = planned, p.Private
+	c.Action, c.ActionReason, c.State = p.Action, p.Reason, v1alpha1.ChangePending
+	c.Before, c.After, c.AfterUnknown = rendered.Before, rendered.After, rendered.AfterUnknown
+	c.BeforeSensitive, c.AfterSensitive, c.SecretsChanged = rendered.BeforeSensitive, rendered.AfterSensitive, rendered.SecretsChanged
+	c.ReplacePaths = nil
+	if p.Action == v1alpha1.ActionReplace && len(p.Replace) > 0 {
+		if c.ReplacePaths, err = plan.RenderPaths(p.Replace); err != nil {
+			return fmt.Errorf("render change of %s: %w", c.Address, err)
+		}
+	}
+	return nil
+}
+
+// again repeats a call that only asks while its failure is one that passes.
+func again(ctx context.Context, call func() error) error {
+	pause := 500 * time.Millisecond
+	for attempt := 1; ; attempt++ {
+		err := call()
+		if err == nil || attempt == session.Attempts || !session.Transient(err) {
+			return err
+		}
+		select {
+		case <-time.After(pause):
+			pause *= 2
+		case <-ctx.Done():
+			return err
+		}
+	}
+}

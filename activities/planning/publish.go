@@ -1,0 +1,396 @@
+package planning
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/hykube/hykube/activities/changes"
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/condition"
+	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/resource"
+	"github.com/hykube/hykube/internal/scope"
+	"github.com/hykube/hykube/internal/store"
+	"github.com/hykube/hykube/workflows"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Publish sums a plan up in its Plan object, which then waits for approval, unless there is nothing to do.
+func (a *Planner) Publish(ctx context.Context, in workflows.Publish) (workflows.Published, error) {
+	p := in.Plan
+	po, err := a.planned(ctx, p)
+	if err != nil {
+		return workflows.Published{}, err
+	}
+	if po.Status.Digest != "" && (!po.ApprovesItself() || po.Status.Approval != nil) || po.PlanFailed() {
+		// An earlier attempt, or the survey, said all there is to say.
+		return publishedOf(po), a.dropDocuments(ctx, po)
+	}
+	if po.Status.Cancel != nil {
+		return workflows.Published{Summary: "cancelled"}, errors.Join(a.abandon(ctx, p, po.Generation), a.dropDocuments(ctx, po))
+	}
+	if a, err = a.withOverlay(ctx, po); err != nil {
+		return workflows.Published{}, err
+	}
+	key, err := a.Ledger.ContentsKey(ctx)
+	if err != nil {
+		return workflows.Published{}, err
+	}
+	does := &contents{key: key}
+	var waitsFor []v1alpha1.PlanReference
+	var summary v1alpha1.PlanSummary
+	var diags, postponed, forbidden diag.Diagnostics
+	var obstacles []changes.Obstacle
+	digest := changes.NewDigest()
+	steps, read := 0, 0
+	for c, err := range a.Ledger.Changes(ctx, po.UID, 0) {
+		if err != nil {
+			return workflows.Published{}, err
+		}
+		digest.Add(c)
+		does.add(c)
+		if w := c.WaitsFor; w != nil && !slices.ContainsFunc(waitsFor, func(other v1alpha1.PlanReference) bool { return other.UID == w.UID }) {
+			waitsFor = append(waitsFor, *w)
+		}
+		if c.Read {
+			read++
+		}
+		if err := a.observe(ctx, po, c); err != nil {
+			return workflows.Published{}, err
+		}
+		if c.State == v1alpha1.ChangeFailed || c.State == v1alpha1.ChangeSkipped {
+			if err := a.invalid(ctx, c); err != nil {
+				return workflows.Published{}, err
+			}
+			if c.State == v1alpha1.ChangeSkipped {
+				postponed = append(postponed, c.Diagnostics...)
+			} else {
+				diags = append(diags, c.Diagnostics...)
+			}
+			continue
+		}
+		diags = append(diags, c.Diagnostics...)
+		summary.Count(&c.PlanChange)
+		if !changes.HasNoSteps(c) {
+			steps++
+		}
+		if c.Prevented {
+			forbidden = append(forbidden, prevented(c.Address))
+			obstacles = append(obstacles, changes.Obstacle{Address: c.Address, Why: c.Blocked})
+		}
+		switch {
+		case c.Blocked != "":
+			summary.Blocked++
+			err = a.reportBlocked(ctx, po, c)
+		case c.Mode == v1alpha1.ModeData && c.Action == v1alpha1.ActionNoOp:
+			err = a.keepData(ctx, po.UID, c)
+		case changes.HasNoSteps(c) && c.Mode == "" && !po.Spec.RefreshOnly && !po.Spec.Destroy:
+			err = a.confirm(ctx, po.UID, c)
+		}
+		if err != nil {
+			return workflows.Published{}, err
+		}
+	}
+	empty := steps == 0
+	failed := diag.HasErrors(diags)
+	diags = slices.Concat(once(diags), forbidden, postponed)
+	if failed {
+		return workflows.Published{Summary: "failed", Failed: true}, errors.Join(a.failPlan(ctx, p, diag.Summarize(diags), diags), a.dropDocuments(ctx, po))
+	}
+	if empty {
+		summary.RecordUpdates = 0 // nothing of it is applied
+	}
+	summary.Resources, summary.NotRead = int32(in.Resources), int32(max(0, in.Recorded-read))
+	summary.Text = summaryText(&summary)
+	if !empty && steps <= MaxReported && !po.ApprovesItself() && !po.Spec.Speculative {
+		if err := a.reportAwaitingApproval(ctx, po); err != nil {
+			return workflows.Published{}, err
+		}
+	}
+	cancelled := false
+	err = a.Plans.UpdateStatus(ctx, p.Namespace, p.Name, workflows.ObjectUID(p), func(s *v1alpha1.PlanStatus) {
+		c := &s.Conditions
+		g := po.Generation
+		cancelled = s.Cancel != nil
+		s.ObservedGeneration, s.Summary, s.Digest, s.PlannedAt = g, &summary, digest.String(), changes.Now()
+		s.Contents, s.WaitsFor = does.String(), waitsFor
+		s.Diagnostics = first(diags)
+		condition.Set(c, g, v1alpha1.ConditionPlanned, true, v1alpha1.ReasonPlanned, summary.Text)
+		switch {
+		case cancelled:
+			abandoned(s, g)
+		case summary.Blocked > 0 && !po.Spec.Speculative:
+			condition.Stalled(c, g, v1alpha1.ReasonBlocked, blockedText(po, obstacles, int(summary.Blocked), steps))
+		case empty && len(postponed) > 0:
+			s.FinishedAt = changes.Now()
+			condition.Ready(c, g, v1alpha1.ReasonDeferred, "Nothing can be done now: providers put off what there is to do, or another plan is changing the resources. See status.diagnostics; make another plan later.")
+		case empty:
+			s.FinishedAt = changes.Now()
+			condition.Ready(c, g, v1alpha1.ReasonNoChanges, noChanges(po, &summary))
+		case po.Spec.Speculative:
+			s.FinishedAt = changes.Now()
+			condition.Ready(c, g, v1alpha1.ReasonSpeculative, fmt.Sprintf("%s. It is speculative: its objects were never recorded, so it cannot be approved. Apply them with kubectl hykube apply -f PATH -n %s.", summary.Text, p.Namespace))
+		default:
+			message := fmt.Sprintf("%s. Read it with kubectl hykube show %s -n %s, then approve or discard it.", summary.Text, p.Name, p.Namespace)
+			if automatic := s.AutomaticApproval; automatic != nil && !automatic.Granted {
+				message += " " + automatic.Message
+			}
+			condition.Waiting(c, g, v1alpha1.ReasonAwaitingApproval, message)
+		}
+	})
+	if err == nil && !empty && cancelled {
+		err = changes.Settle(ctx, a.Sources, p)
+	}
+	if err == nil && !empty && !cancelled && summary.Blocked == 0 && po.ApprovesItself() {
+		err = a.approve(ctx, p, po, digest.String())
+	}
+	if err == nil {
+		err = a.dropDocuments(ctx, po)
+	}
+	return workflows.Published{Summary: summary.Text, Empty: empty}, err
+}
+
+// approve approves a plan in the name of whoever made it so that it approves itself. What moved since it was surveyed ends it.
+func (a *Planner) approve(ctx context.Context, p workflows.Plan, po *v1alpha1.Plan, digest string) error {
+	err := a.Plans.Approve(ctx, p.Namespace, p.Name, workflows.ObjectUID(p), v1alpha1.PlanApproval{
+		Decision: v1alpha1.DecisionApproved, Digest: digest, By: po.Status.RequestedBy, Message: "approved by the plan's own policy",
+	})
+	if !apierrors.IsConflict(err) {
+		return err
+	}
+	found, verr := changes.Verify(ctx, a.Sources, po)
+	if verr != nil || len(found.Stale) == 0 {
+		return errors.Join(err, verr)
+	}
+	if err := changes.Settle(ctx, a.Sources, p); err != nil {
+		return err
+	}
+	return a.Plans.UpdateStatus(ctx, p.Namespace, p.Name, workflows.ObjectUID(p), func(s *v1alpha1.PlanStatus) {
+		text := "Nothing was applied: " + changes.ListObstacles(found.Stale) + ". Make a new plan."
+		s.FinishedAt = changes.Now()
+		condition.Set(&s.Conditions, po.Generation, v1alpha1.ConditionStale, true, v1alpha1.ReasonStale, text)
+		condition.Stalled(&s.Conditions, po.Generation, v1alpha1.ReasonStale, text)
+	})
+}
+
+// blockedText says which changes of a plan cannot be made, and what to do.
+func blockedText(po *v1alpha1.Plan, obstacles []changes.Obstacle, blocked, steps int) string {
+	text := fmt.Sprintf("%s.", changes.ListObstacles(obstacles))
+	if with := blocked - len(obstacles); with > 0 {
+		text += fmt.Sprintf(" %s.", changes.Counted(with, "change that needs it is blocked, too", "changes that need it are blocked, too"))
+	}
+	text += " Remove preventDestroy, or undo what forces the destroy, and make a new plan."
+	if steps > blocked {
+		text += fmt.Sprintf(" To apply %s alone: kubectl hykube approve %s -n %s --partial.", changes.Counted(steps-blocked, "other change", "other changes"), po.Name, po.Namespace)
+	}
+	return text
+}
+
+// reportBlocked says on an object that is not what its spec asks for why a plan cannot make it so.
+func (a *Planner) reportBlocked(ctx context.Context, po *v1alpha1.Plan, c *ledger.Change) error {
+	if po.Spec.Speculative {
+		return nil
+	}
+	if rec, err := a.Ledger.Instance(ctx, c.Object); err != nil || rec.Intent != nil {
+		return err
+	}
+	return resource.WriteStatus(ctx, a.Objects, c.Object, func(s *resource.Status) {
+		if s.Good() {
+			return
+		}
+		text := "Not applied: " + c.Blocked + "."
+		if c.Prevented {
+			text = diag.Describe(diag.Diagnostics{prevented(c.Address)})
+		}
+		s.Stall(c.Object.Generation, v1alpha1.ReasonBlocked, text)
+		s.Pending = po.Name
+	})
+}
+
+// once tells a problem of a ProviderConfig one time, and how many resources have it.
+func once(diags diag.Diagnostics) diag.Diagnostics {
+	users := map[v1alpha1.Diagnostic]int{}
+	for _, d := range diags {
+		users[d]++
+	}
+	var out diag.Diagnostics
+	for _, d := range diags {
+		if !strings.HasPrefix(d.Address, scope.ProviderConfigAddress) {
+			out = append(out, d)
+			continue
+		}
+		n := users[d]
+		if n == 0 {
+			continue
+		}
+		users[d] = 0
+		d.Detail = strings.TrimSpace(d.Detail + "\n" + changes.Counted(n, "resource of the plan is made with it.", "resources of the plan are made with it."))
+		out = append(out, d)
+	}
+	return out
+}
+
+// abandon ends a plan that was cancelled while it was being made.
+func (a *Planner) abandon(ctx context.Context, p workflows.Plan, generation int64) error {
+	err := a.Plans.UpdateStatus(ctx, p.Namespace, p.Name, workflows.ObjectUID(p), func(s *v1alpha1.PlanStatus) { abandoned(s, generation) })
+	if errors.Is(err, store.ErrGone) {
+		return nil
+	}
+	return err
+}
+
+func abandoned(s *v1alpha1.PlanStatus, generation int64) {
+	s.ObservedGeneration, s.FinishedAt = generation, changes.Now()
+	condition.Stalled(&s.Conditions, generation, v1alpha1.ReasonCancelled, "It was cancelled while it was being made. Make a new plan.")
+}
+
+func publishedOf(po *v1alpha1.Plan) workflows.Published {
+	if po.Status.Summary == nil {
+		return workflows.Published{Summary: "failed", Failed: true}
+	}
+	return workflows.Published{Summary: po.Status.Summary.Text}
+}
+
+// invalid says on an object why it could not be planned, or is left as it is.
+func (a *Planner) invalid(ctx context.Context, c *ledger.Change) error {
+	if rec, err := a.Ledger.Instance(ctx, c.Object); err != nil || rec.Intent != nil {
+		return err // who changes it just now, or did and never heard what came of it, said more
+	}
+	return resource.WriteStatus(ctx, a.Objects, c.Object, func(s *resource.Status) {
+		if why := diag.Describe(c.Diagnostics); why != "" {
+			s.Stall(c.Object.Generation, v1alpha1.ReasonInvalid, why)
+			return
+		}
+		s.Stall(c.Object.Generation, v1alpha1.ReasonSkipped, "Not planned: "+c.Message+".")
+	})
+}
+
+// keepData records what a data source said while the plan was made.
+func (a *Planner) keepData(ctx context.Context, planUID types.UID, c *ledger.Change) error {
+	obj, err := a.Objects.Get(ctx, c.Object)
+	if errors.Is(err, store.ErrGone) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	r, err := resource.Of(obj, a.Catalog)
+	if err != nil {
+		return err
+	}
+	v, err := changes.PlannedValue(c, r.Schema.Block)
+	if err != nil {
+		return err
+	}
+	return changes.RecordData(ctx, a.Sources, planUID, c, r, v)
+}
+
+// confirm records that an object needs nothing, when this generation of it was not known to be applied. It touches
+// nothing but the record.
+func (a *Planner) confirm(ctx context.Context, planUID types.UID, c *ledger.Change) error {
+	rec, err := a.Ledger.Instance(ctx, c.Object)
+	if err != nil || !rec.Exists() || rec.Intent != nil || rec.Digest() != c.Preconditions.State {
+		return err // who changes it just now, or did since, says what came of it
+	}
+	// What was found drifted is as it should be, and what is recorded is not: the next plan looks again.
+	recorded := c.Refreshed == nil || c.Refreshed.Digest() == rec.Digest()
+	if recorded && (rec.Object.Generation != c.Object.Generation || rec.CreateBeforeDestroy != c.CreatesFirst || !slices.Equal(rec.Dependencies, c.Dependencies) || !maps.Equal(rec.DependencyVersions, c.DependencyVersions)) {
+		rec.Object, rec.Dependencies, rec.CreateBeforeDestroy, rec.DependencyVersions, rec.Plan = c.Object, c.Dependencies, c.CreatesFirst, c.DependencyVersions, planUID
+		if err := a.Ledger.Save(ctx, rec); err != nil {
+			if errors.Is(err, ledger.ErrConflict) {
+				return nil // somebody applies something newer
+			}
+			return err
+		}
+	} else if obj, err := a.Objects.Get(ctx, c.Object); err != nil || resource.StatusOf(obj).Good() {
+		if errors.Is(err, store.ErrGone) {
+			return nil
+		}
+		return err
+	}
+	return resource.WriteStatus(ctx, a.Objects, c.Object, func(s *resource.Status) {
+		switch {
+		case len(rec.Deposed) == 0:
+			s.Ready(c.Object.Generation, resource.MessageApplied)
+		case !s.ReplaceIncomplete() || s.Judged != c.Object.Generation:
+			s.StallDeposed(c.Object.Generation, rec)
+		}
+	})
+}
+
+// Fail records why a plan could not be made at all.
+func (a *Planner) Fail(ctx context.Context, f workflows.Failure) error {
+	err := a.failPlan(ctx, f.Plan, f.Message, diag.Diagnostics{{Severity: v1alpha1.SeverityError, Summary: "Plan could not be made", Detail: f.Message}})
+	return errors.Join(err, a.Ledger.DropDocuments(ctx, workflows.ObjectUID(f.Plan)))
+}
+
+func (a *Planner) failPlan(ctx context.Context, p workflows.Plan, message string, diags diag.Diagnostics) error {
+	err := a.Plans.UpdateStatus(ctx, p.Namespace, p.Name, workflows.ObjectUID(p), func(s *v1alpha1.PlanStatus) {
+		c := &s.Conditions
+		s.ObservedGeneration = 1 // a Plan's spec cannot change
+		s.Diagnostics, s.FinishedAt = first(diags), changes.Now()
+		condition.Set(c, 1, v1alpha1.ConditionPlanned, false, v1alpha1.ReasonPlanFailed, message)
+		condition.Stalled(c, 1, v1alpha1.ReasonPlanFailed, message)
+	})
+	if errors.Is(err, store.ErrGone) {
+		return nil
+	}
+	return err
+}
+
+// first bounds what a Plan object carries, errors before warnings.
+func first(diags diag.Diagnostics) diag.Diagnostics {
+	var out diag.Diagnostics
+	for _, severity := range []v1alpha1.Severity{v1alpha1.SeverityError, v1alpha1.SeverityWarning} {
+		for _, d := range diags {
+			if d.Severity == severity && len(out) < maxDiagnostics {
+				out = append(out, d)
+			}
+		}
+	}
+	return out
+}
+
+func summaryText(s *v1alpha1.PlanSummary) string {
+	var parts []string
+	add := func(n int32, format string) {
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf(format, n))
+		}
+	}
+	add(s.Import, "%d to import")
+	add(s.Move, "%d to move")
+	add(s.Create, "%d to create")
+	add(s.Update, "%d to update")
+	add(s.Replace, "%d to replace")
+	add(s.Delete, "%d to delete")
+	add(s.Forget, "%d to forget")
+	add(s.Read, "%d to read")
+	add(s.Invoke, "%d to run")
+	add(s.Drifted, "%d drifted")
+	add(s.RecordUpdates, "%d to record")
+	add(s.Blocked, "%d blocked")
+	if len(parts) == 0 {
+		return "no changes"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// noChanges says what is known when there is nothing to do, and how much was not read for it.
+func noChanges(po *v1alpha1.Plan, s *v1alpha1.PlanSummary) string {
+	switch {
+	case s.Resources == 0:
+		return fmt.Sprintf("The namespace %q holds no resources.", po.Namespace)
+	case s.NotRead == 0:
+		return "The infrastructure is what the objects ask for; there is nothing to do."
+	default:
+		return s.Unread()
+	}
+}

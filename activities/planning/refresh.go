@@ -1,0 +1,160 @@
+package planning
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/instance"
+	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/query"
+	"github.com/hykube/hykube/internal/resource"
+	"github.com/hykube/hykube/internal/scope"
+	"github.com/hykube/hykube/internal/session"
+)
+
+// This file finds what exists before a change is planned: as it is recorded, read, or imported.
+
+// found is the state that the ledger holds, and what is there now. What is there stands in the world that is recorded: it can be
+// read although its provider is to be configured with what the plan only makes.
+func (pr *proposal) found(ctx context.Context, c *ledger.Change, r *resource.Resource, l *scope.Lease, state *ledger.State) (recorded, now instance.State, err error) {
+	reader := l
+	if !l.Known && state.Exists() {
+		if reader, err = pr.past.Lease(ctx, r, state, false, session.RateOnly); err != nil {
+			return recorded, now, err
+		}
+		defer reader.Release()
+	}
+	if recorded, err = pr.recorded(ctx, c, r, reader, state); err == nil {
+		pr.scope.NoteSecretState(r.Schema.Block, recorded)
+		now, err = pr.refresh(ctx, c, reader, state, recorded)
+	}
+	return recorded, now, err
+}
+
+// recorded is the state that the ledger holds, of the resource or of the one that it takes over from.
+func (pr *proposal) recorded(ctx context.Context, c *ledger.Change, r *resource.Resource, l *scope.Lease, state *ledger.State) (instance.State, error) {
+	if c.Preconditions.From == nil || state.Exists() {
+		return l.Load(ctx, state)
+	}
+	from, err := pr.Ledger.Instance(ctx, *c.Preconditions.From)
+	if err != nil {
+		return instance.State{}, err
+	}
+	if from.Digest() != c.Preconditions.FromState {
+		return instance.State{}, fmt.Errorf("%s: %w", c.PreviousAddress, errMoved)
+	}
+	if from.Intent != nil {
+		return instance.State{}, &diag.Failure{Operation: "move", Diagnostics: diag.Diagnostics{lang.Problem(r.Addr, "lifecycle.moved.from", "Resource is being changed",
+			fmt.Sprintf("A change of %s was begun and its outcome is not known. Plan again when it is.", c.PreviousAddress))}}
+	}
+	if from.Type == r.Addr.Type {
+		return l.Load(ctx, &from.State)
+	}
+	source := from.Provider
+	if e, ok := pr.Catalog.Get(from.Provider); ok {
+		source = e.Package.Source.String()
+	}
+	moved, diags, err := l.Move(ctx, instance.MoveSource{ProviderAddress: source, TypeName: from.Type, State: &from.State})
+	if err != nil {
+		return instance.State{}, err
+	}
+	c.Diagnostics = append(c.Diagnostics, lang.WithAddress(diags, r.Addr)...)
+	c.Refreshed = &ledger.State{}
+	return moved, l.Record(c.Refreshed, moved)
+}
+
+// adopt imports what the lifecycle names.
+func (pr *proposal) adopt(ctx context.Context, c *ledger.Change, r *resource.Resource, l *scope.Lease) (instance.State, error) {
+	v := &scope.Evaluator{Ctx: ctx, Scope: pr.scope}
+	by, shown, err := resource.Importing(r, &l.Type, lang.ExpressionOptions{Functions: pr.scope.Functions(), Context: pr.scope.EvaluationContext(r)}, v.Resolve)
+	if err != nil || v.Err != nil {
+		return instance.State{}, cmp.Or(v.Err, err)
+	}
+	found, diags, err := l.Import(ctx, by)
+	if err != nil {
+		return instance.State{}, err
+	}
+	c.Diagnostics = append(c.Diagnostics, lang.WithAddress(diags, r.Addr)...)
+	c.Importing, c.Refreshed = shown, &ledger.State{}
+	if err := l.Record(c.Refreshed, found); err != nil {
+		return instance.State{}, err
+	}
+	return found, pr.warnOwned(ctx, c, r, l)
+}
+
+// warnOwned says in a change that imports something when another object has it already.
+func (pr *proposal) warnOwned(ctx context.Context, c *ledger.Change, r *resource.Resource, l *scope.Lease) error {
+	pr.owning.Lock()
+	defer pr.owning.Unlock()
+	of := [2]string{r.Entry.Name, r.Addr.Type}
+	if pr.owners[of] == nil {
+		found, err := query.OwnersOf(ctx, pr.Ledger, r.Entry.Name, &l.Type)
+		if err != nil {
+			return err
+		}
+		pr.owners[of] = found
+	}
+	identity := ""
+	if len(c.Refreshed.Identity) > 0 {
+		identity = query.Canonical(c.Refreshed.Identity)
+	}
+	own, ok := pr.owners[of].Find(identity, query.IdIn(c.Refreshed.Attributes))
+	if !ok || own.Object.UID == r.Ref.UID {
+		return nil
+	}
+	who := "An object of another namespace"
+	if own.Object.Namespace == r.Ref.Namespace {
+		who = lang.Address{Type: r.Addr.Type, Name: own.Object.Name}.String()
+	}
+	d := lang.Problem(r.Addr, "lifecycle.import", "Resource is managed already",
+		who+" has what is to be imported. Two objects would fight over it: forget it there first (lifecycle.destroy: false, then delete), or take it over with lifecycle.moved.")
+	d.Severity = v1alpha1.SeverityWarning
+	c.Diagnostics = append(c.Diagnostics, d)
+	return nil
+}
+
+// refresh reads the resource if the plan asks for it, and records the differences in the change.
+func (pr *proposal) refresh(ctx context.Context, c *ledger.Change, l *scope.Lease, state *ledger.State, recorded instance.State) (instance.State, error) {
+	mode := pr.plan.Spec.Refresh
+	if !recorded.Exists() || mode == v1alpha1.RefreshNone && !pr.plan.Spec.RefreshOnly {
+		return recorded, nil
+	}
+	found, diags, err := l.Read(ctx, recorded)
+	if err != nil {
+		return instance.State{}, err
+	}
+	c.Diagnostics, c.Read = append(c.Diagnostics, diags...), true
+	before, _ := recorded.Value.UnmarkDeep()
+	after, _ := found.Value.UnmarkDeep()
+	switch {
+	case !found.Exists():
+		c.Drift = []string{gone}
+	default:
+		c.Drift = plan.Drift(lang.MarkSensitive(l.Schema.Block, recorded.Value), lang.MarkSensitive(l.Schema.Block, found.Value))
+	}
+	same := before.RawEquals(after)         // what is recorded may differ where nothing drifted: null, and an empty list
+	if !same && !pr.plan.Spec.RefreshOnly { // there, before and after tell it
+		rendered, err := plan.Render(l.Schema.Block, recorded.Value, found.Value)
+		if err != nil {
+			return instance.State{}, fmt.Errorf("render drift of %s: %w", c.Address, err)
+		}
+		c.Recorded, c.RecordedSensitive = rendered.Before, rendered.BeforeSensitive
+	}
+	if same && string(recorded.Private) == string(found.Private) {
+		return found, nil
+	}
+	refreshed := *state
+	if c.Refreshed != nil { // it comes from another type
+		refreshed = *c.Refreshed
+	}
+	if err := l.Record(&refreshed, found); err != nil {
+		return instance.State{}, err
+	}
+	c.Refreshed = &refreshed
+	return found, nil
+}

@@ -1,0 +1,95 @@
+package planning
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/scope"
+)
+
+// This file checks what the objects of a survey refer to.
+
+// resolve checks that what a node refers to is there and stays.
+func (s *survey) resolve(n *node, a *scope.Sources) {
+	if !n.wanted || n.Config == nil {
+		return
+	}
+	catalog := lang.Catalog{
+		Block:  a.Block,
+		Exists: func(addr lang.Address) bool { return s.isExternal(addr) || s.exists(addr) },
+	}
+	if len(s.diags) < maxDiagnostics { // the Plan shows no more of them, and to look for near names takes longest
+		catalog.Types, catalog.Names = a.Catalog.TypeNamesOf, s.names
+	}
+	s.resolveProviderConfig(n, catalog)
+	diags := append(lang.CheckReferences(n.References, catalog), n.Config.CheckTypes(catalog)...)
+	for _, e := range n.LifecycleExpressions {
+		diags = append(diags, e.CheckTypes(catalog)...)
+	}
+	s.diags = append(s.diags, lang.WithAddress(diags, n.Addr)...)
+	declared := map[lang.Address]bool{}
+	for _, text := range n.Lifecycle.DependsOn {
+		if addr, err := lang.ParseAddress(text); err == nil {
+			declared[addr] = true
+		}
+	}
+	for _, addr := range n.DependsOn {
+		if n.setting.Names(addr) {
+			continue // told already, and once for all that use it
+		}
+		i, ok := s.byAddr[addr]
+		switch {
+		case !ok && declared[addr]:
+			s.diags = append(s.diags, lang.Problem(n.Addr, "lifecycle.dependsOn", "Reference to undeclared resource",
+				fmt.Sprintf("There is no %s named %q in this namespace%s.", addr.Mode.KindOf(addr.Type), addr.Name, s.others(addr))))
+		case ok && s.nodes[i].movedTo != nil:
+			s.diags = append(s.diags, lang.Problem(n.Addr, "", "Reference to a resource that was moved",
+				fmt.Sprintf("%s refers to %s, and %s takes over from that. Refer to %s.", n.Addr, addr, s.nodes[i].movedTo.Addr, s.nodes[i].movedTo.Addr)))
+		case ok && s.nodes[i].Deleting:
+			s.diags = append(s.diags, lang.Problem(n.Addr, "", "Reference to a resource that is being deleted",
+				fmt.Sprintf("%s refers to %s, which is marked for deletion. Remove the reference, or delete %s, too.", n.Addr, addr, n.Addr)))
+		}
+	}
+}
+
+// isExternal says whether an address is of another namespace or a ConfigMap or Secret: whether those exist is found out
+// when they are read.
+func (s *survey) isExternal(addr lang.Address) bool {
+	return addr.Namespace != "" || addr.Type == lang.TypeConfigMap || addr.Type == lang.TypeSecret
+}
+
+func (s *survey) exists(addr lang.Address) bool {
+	_, ok := s.byAddr[addr]
+	return ok
+}
+
+// names lists the names of the objects of the type of an address, sorted.
+func (s *survey) names(of lang.Address) []string {
+	if s.byType == nil {
+		s.byType = map[lang.Address][]string{}
+		for addr := range s.byAddr {
+			key := lang.Address{Mode: addr.Mode, Type: addr.Type}
+			s.byType[key] = append(s.byType[key], addr.Name)
+		}
+		for _, names := range s.byType {
+			slices.Sort(names)
+		}
+	}
+	return s.byType[lang.Address{Mode: of.Mode, Type: of.Type}]
+}
+
+// others names the known addresses that are near to an unknown one.
+func (s *survey) others(addr lang.Address) string {
+	const most = 5
+	names := s.names(addr)
+	switch {
+	case len(names) == 0:
+		return ""
+	case len(names) > most:
+		return fmt.Sprintf("; there are %s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	default:
+		return "; there is " + strings.Join(names, ", ")
+	}
+}

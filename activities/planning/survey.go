@@ -1,0 +1,432 @@
+package planning
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/graph"
+	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/resource"
+	"github.com/hykube/hykube/internal/scope"
+	"github.com/hykube/hykube/workflows"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// maxDiagnostics is how many a Plan object carries.
+const maxDiagnostics = 100
+
+// Survey lists the objects in a plan's scope, resolves their references, decides which must be looked at, and
+// stores an open change for each of those, in the order of their dependencies.
+func (a *Planner) Survey(ctx context.Context, p workflows.Plan) (workflows.Surveyed, error) {
+	po, err := a.planned(ctx, p)
+	if err != nil {
+		return workflows.Surveyed{}, err
+	}
+	if a, err = a.withOverlay(ctx, po); err != nil {
+		return workflows.Surveyed{}, err
+	}
+	if err := a.Ledger.DropPlan(ctx, po.UID); err != nil {
+		return workflows.Surveyed{}, err
+	}
+	nodes, diags, err := a.nodes(ctx, po)
+	if err != nil {
+		return workflows.Surveyed{}, err
+	}
+	s := &survey{spec: &po.Spec, nodes: nodes, diags: diags}
+	s.index()
+	s.findMoves()
+	visited := s.visit(a.Sources)
+	if diag.HasErrors(s.diags) {
+		return workflows.Surveyed{Invalid: true}, a.refuse(ctx, p, nodes, s.diags)
+	}
+	result := workflows.Surveyed{Resources: s.inScope, Visited: len(visited), Recorded: s.recorded}
+	for _, c := range s.changes(visited) {
+		if err := a.Ledger.SaveChange(ctx, po.UID, c); err != nil {
+			return workflows.Surveyed{}, err
+		}
+	}
+	for _, i := range visited {
+		if name := s.nodes[i].Entry.Name; !slices.Contains(result.Providers, name) {
+			result.Providers = append(result.Providers, name)
+		}
+	}
+	slices.Sort(result.Providers)
+	return result, nil
+}
+
+// survey decides what a plan looks at. It does no I/O.
+type survey struct {
+	spec   *v1alpha1.PlanSpec
+	nodes  []*node
+	diags  diag.Diagnostics
+	byAddr map[lang.Address]int
+	// inScope counts the nodes in scope, and recorded those of them that are resources whose infrastructure is recorded.
+	inScope, recorded int
+	// targets are the addresses of spec.targets.
+	targets map[lang.Address]bool
+	// picked says whether the spec names a node, or everything. The rest of the scope goes along with what is named.
+	picked func(*node) bool
+	// byType is made when an error first asks for it.
+	byType map[lang.Address][]string
+}
+
+func (s *survey) index() {
+	s.byAddr = make(map[lang.Address]int, len(s.nodes))
+	for i, n := range s.nodes {
+		if other, twice := s.byAddr[n.Addr]; twice {
+			s.diags = append(s.diags, lang.Problem(n.Addr, "", "Ambiguous address", fmt.Sprintf(
+				"%s of the provider %q and of the provider %q have the same address. Rename one of the objects.", n.Addr, s.nodes[other].Entry.Name, n.Entry.Name)))
+		}
+		s.byAddr[n.Addr] = i
+	}
+}
+
+func (s *survey) indexes(addrs []lang.Address) []int {
+	out := make([]int, 0, len(addrs))
+	for _, a := range addrs {
+		if i, ok := s.byAddr[a]; ok {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// visit returns the nodes that the plan must look at, dependencies first; errors go to s.diags.
+func (s *survey) visit(a *scope.Sources) []int {
+	scope := s.scope()
+	s.inScope = len(scope)
+	s.spreadCreatesFirst(scope)
+	forced := setOf(append(s.addresses("spec.replace", s.spec.Replace), s.addresses("spec.invoke", s.spec.Invoke)...))
+
+	edges := make([]graph.Node, len(s.nodes))
+	member := make([]bool, len(s.nodes))
+	for _, i := range scope {
+		n := s.nodes[i]
+		member[i] = true
+		if n.Mode == v1alpha1.ModeManaged && n.record.Exists() {
+			s.recorded++
+		}
+		s.diags = append(s.diags, n.Invalid...)
+		s.resolve(n, a)
+		edges[i] = graph.Node{Changed: s.changed(n) || forced[n.Addr], Deps: s.indexes(n.DependsOn)}
+		if !n.wanted {
+			// What is destroyed is ordered by what it depended on when it was applied.
+			edges[i].Deps = nil
+		}
+	}
+	visited := slices.DeleteFunc(graph.Select(edges), func(i int) bool { return !member[i] || !s.takesPart(s.nodes[i]) })
+	if diag.HasErrors(s.diags) {
+		return nil
+	}
+	local := make(map[int]int, len(visited))
+	for k, i := range visited {
+		local[i] = k
+	}
+	order, cycle := graph.Order(len(visited), func(k int) []int {
+		var deps []int
+		for _, d := range edges[visited[k]].Deps {
+			if l, ok := local[d]; ok {
+				deps = append(deps, l)
+			}
+		}
+		return deps
+	})
+	if cycle != nil {
+		text := graph.CycleText(cycle, func(k int) string { return s.nodes[visited[k]].Addr.String() })
+		s.diags = append(s.diags, lang.Problem(s.nodes[visited[cycle[0]]].Addr, "", "Cycle",
+			fmt.Sprintf("These resources refer to each other in a circle, so none of them can come first: %s. %sRemove one of the references.", text, s.through(visited, cycle))))
+		return nil
+	}
+	out := make([]int, len(order))
+	for k, i := range order {
+		out[k] = visited[i]
+	}
+	return out
+}
+
+// scope returns the nodes that the plan may touch, in ascending order: all of them, or those that a selector or
+// targets name together with what they depend on (for a destroy, with what depends on them).
+func (s *survey) scope() []int {
+	all := s.spec.Selector == nil && len(s.spec.Targets) == 0
+	s.targets = setOf(s.addresses("spec.targets", s.spec.Targets))
+	selector := labels.Nothing()
+	if s.spec.Selector != nil {
+		var err error
+		if selector, err = metav1.LabelSelectorAsSelector(s.spec.Selector); err != nil {
+			s.diags = append(s.diags, v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: "Invalid selector", Detail: err.Error(), Attribute: "spec.selector"})
+			return nil
+		}
+	}
+	var roots []int
+	edges := make([]graph.Node, len(s.nodes))
+	s.picked = func(n *node) bool {
+		return all || s.targets[n.Addr] || selector.Matches(labels.Set(n.Object.GetLabels()))
+	}
+	for i, n := range s.nodes {
+		picked := s.picked(n)
+		if picked {
+			roots = append(roots, i)
+		}
+		deps := n.DependsOn
+		if !n.wanted || s.spec.RefreshOnly {
+			deps = n.requires
+		}
+		edges[i] = graph.Node{Changed: picked, Deps: s.indexes(deps)}
+	}
+	if s.spec.Selector != nil && len(roots) == 0 {
+		s.diags = append(s.diags, v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: "No such resource",
+			Detail: fmt.Sprintf("No resource of this namespace has the labels %s.", selector), Attribute: "spec.selector"})
+	}
+	var scope []int
+	if s.spec.Destroy {
+		scope = graph.Select(edges)
+	} else {
+		scope = graph.WithDependencies(edges, roots)
+	}
+	return s.withoutExcluded(scope, edges)
+}
+
+// withoutExcluded takes what spec.exclude names out of a scope, and what cannot be done without it.
+func (s *survey) withoutExcluded(scope []int, edges []graph.Node) []int {
+	excluded := s.indexes(s.addresses("spec.exclude", s.spec.Exclude))
+	if len(excluded) == 0 {
+		return scope
+	}
+	out := graph.WithDependencies(edges, excluded)
+	if !s.spec.Destroy {
+		for i := range edges {
+			edges[i].Changed = false
+		}
+		for _, i := range excluded {
+			edges[i].Changed = true
+		}
+		out = graph.Select(edges)
+	}
+	return slices.DeleteFunc(scope, func(i int) bool {
+		_, found := slices.BinarySearch(out, i)
+		return found
+	})
+}
+
+// spreadCreatesFirst finds what has to be created before it is destroyed: what asks for it, and all that it depends on,
+// since a new instance cannot stand on what is gone. What takes no part in the plan asks for nothing, as in Terraform.
+func (s *survey) spreadCreatesFirst(scope []int) {
+	edges := make([]graph.Node, len(s.nodes))
+	var roots []int
+	for _, i := range scope {
+		n := s.nodes[i]
+		edges[i].Deps = s.indexes(n.DependsOn)
+		if n.wanted && n.Mode == v1alpha1.ModeManaged && n.Lifecycle.CreateBeforeDestroy {
+			roots = append(roots, i)
+		}
+	}
+	for _, i := range graph.WithDependencies(edges, roots) {
+		s.nodes[i].createsFirst = s.nodes[i].Mode == v1alpha1.ModeManaged
+	}
+}
+
+// takesPart says whether a node can have a change in the plan. What is opened, read or run is not destroyed.
+func (s *survey) takesPart(n *node) bool {
+	switch n.Mode {
+	case v1alpha1.ModeManaged:
+		return n.movedTo == nil
+	case v1alpha1.ModeEphemeral:
+		return n.wanted && !s.spec.RefreshOnly
+	case v1alpha1.ModeAction:
+		return n.wanted && !s.spec.RefreshOnly
+	default:
+		return n.wanted
+	}
+}
+
+func (s *survey) addresses(field string, texts []string) []lang.Address {
+	var out []lang.Address
+	for i, text := range texts {
+		addr, err := lang.ParseAddress(text)
+		if err == nil {
+			if _, ok := s.byAddr[addr]; !ok {
+				err = fmt.Errorf("there is no %s named %q in this namespace%s", addr.Mode.KindOf(addr.Type), addr.Name, s.others(addr))
+			}
+		}
+		if err != nil {
+			s.diags = append(s.diags, v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: "No such resource", Detail: err.Error(), Attribute: fmt.Sprintf("%s[%d]", field, i)})
+			continue
+		}
+		out = append(out, addr)
+	}
+	return out
+}
+
+func setOf(addrs []lang.Address) map[lang.Address]bool {
+	set := make(map[lang.Address]bool, len(addrs))
+	for _, a := range addrs {
+		set[a] = true
+	}
+	return set
+}
+
+// changed says whether a node must be looked at for its own sake.
+func (s *survey) changed(n *node) bool {
+	switch n.Mode {
+	case v1alpha1.ModeData:
+		return n.wanted // what it says may have changed since it was read
+	case v1alpha1.ModeEphemeral:
+		return n.External || n.Impure
+	case v1alpha1.ModeAction:
+		return n.wanted && !resource.HasRun(n.Resource, n.record)
+	}
+	switch {
+	case !n.wanted:
+		return n.record.Living() || n.record.Intent != nil || n.Deleting
+	case s.spec.RefreshOnly:
+		return n.record.Exists()
+	case s.spec.Refresh == v1alpha1.RefreshAll:
+		return true
+	}
+	known := resource.StatusOf(n.Object)
+	return !n.record.Exists() || n.record.Object.Generation != n.Ref.Generation || n.record.Tainted || n.record.Intent != nil ||
+		len(n.record.Deposed) > 0 || n.External || n.Impure || n.movedFrom != nil || !known.Good() || known.Drifted() || s.dependenciesChanged(n)
+}
+
+// changes makes the open changes of the visited nodes, which are in order, and after them those of what earlier replaces
+// left behind.
+func (s *survey) changes(visited []int) []*ledger.Change {
+	position := make(map[lang.Address]int32, len(visited))
+	var nodes []*node
+	for _, i := range visited {
+		if n := s.nodes[i]; n.Mode != v1alpha1.ModeEphemeral {
+			position[n.Addr] = int32(len(nodes))
+			nodes = append(nodes, n)
+		}
+	}
+	keepsOld := s.leavesDeposed(position)
+	var out []*ledger.Change
+	add := func(n *node, state *ledger.State, requires []string) *ledger.Change {
+		c := &ledger.Change{Preconditions: ledger.Preconditions{State: state.Digest(), Deleting: n.Deleting}, Requires: requires}
+		c.Index, c.Address, c.Type, c.Object = int32(len(out)), n.Addr.String(), n.Addr.Type, n.Ref
+		if n.Mode != v1alpha1.ModeManaged {
+			c.Mode = n.Mode
+		}
+		c.Provider, c.ProviderVersion = n.Entry.Package.Source.String(), n.Entry.Package.Version
+		c.State = v1alpha1.ChangePending
+		out = append(out, c)
+		return c
+	}
+	for _, n := range nodes {
+		requires := make([]string, 0, len(n.requires))
+		for _, addr := range n.requires {
+			requires = append(requires, addr.String())
+		}
+		c := add(n, &n.record.State, requires)
+		c.Requested = n.Deleting || s.picked(n)
+		c.CreatesFirst = n.createsFirst || !n.wanted && n.record.CreateBeforeDestroy
+		c.LeaveDeposed = keepsOld(n)
+		if n.movedFrom != nil {
+			c.PreviousAddress = n.movedFrom.Addr.String()
+			c.Preconditions.From, c.Preconditions.FromState = &n.movedFrom.Ref, n.movedFrom.record.Digest()
+		}
+		for _, addr := range s.dependenciesWithChanges(n.DependsOn, v1alpha1.ModeEphemeral) {
+			j, ok := position[addr]
+			if !ok || !n.wanted {
+				continue
+			}
+			c.DependsOn = append(c.DependsOn, j)
+			if n.Mode == v1alpha1.ModeData && !slices.Contains(n.inherited, addr) {
+				c.ReadAfter = append(c.ReadAfter, j)
+			}
+		}
+		c.DependencyVersions, c.ConfigVersion = s.dependencyVersions(n), n.configVersion
+		// What is recorded has to order destroys, which take no part of what is only read.
+		for _, addr := range s.dependenciesWithChanges(n.DependsOn, v1alpha1.ModeEphemeral, v1alpha1.ModeData) {
+			c.Dependencies = append(c.Dependencies, addr.String())
+		}
+	}
+	for _, n := range nodes {
+		if s.spec.RefreshOnly || len(s.targets) > 0 && !s.spec.Destroy && !s.targets[n.Addr] {
+			continue
+		}
+		for _, d := range n.deposed() {
+			add(n, &d.State, d.Dependencies).Deposed = d.Key
+		}
+	}
+	return out
+}
+
+// leavesDeposed returns what says whether the old instance of a node that is created first stays for a later plan. As in Terraform, a
+// target takes what it depends on along, and not the end of what that leaves behind; elsewhere the old instance stays while
+// something stands on it that takes no part in the plan.
+func (s *survey) leavesDeposed(position map[lang.Address]int32) func(*node) bool {
+	if len(s.targets) > 0 {
+		return func(n *node) bool { return !s.targets[n.Addr] }
+	}
+	held := map[lang.Address]bool{}
+	for _, n := range s.nodes {
+		if _, visited := position[n.Addr]; !visited && n.record.Living() && (len(s.spec.Exclude) > 0 || s.spec.Selector != nil) {
+			for _, addr := range n.requires {
+				held[addr] = true
+			}
+		}
+	}
+	return func(n *node) bool { return held[n.Addr] }
+}
+
+// deposed lists what earlier replaces of the node, or of the one that it takes over from, left behind.
+func (n *node) deposed() []ledger.Deposed {
+	if n.movedFrom != nil {
+		return nil // it comes over with the record, and the next plan sees it
+	}
+	return n.record.Deposed
+}
+
+// dependenciesWithChanges is behind without ephemeral resources, which have no changes.
+func (s *survey) dependenciesWithChanges(addrs []lang.Address, modes ...v1alpha1.Mode) []lang.Address {
+	return slices.DeleteFunc(s.transitiveDependencies(addrs, modes...), func(addr lang.Address) bool { return addr.Mode == v1alpha1.ModeEphemeral })
+}
+
+// transitiveDependencies adds to addresses what those of them that are of the modes depend on themselves, and so on.
+func (s *survey) transitiveDependencies(addrs []lang.Address, modes ...v1alpha1.Mode) []lang.Address {
+	var out []lang.Address
+	seen := map[lang.Address]bool{}
+	for queue := slices.Clone(addrs); len(queue) > 0; queue = queue[1:] {
+		addr := queue[0]
+		if seen[addr] {
+			continue
+		}
+		seen[addr] = true
+		if i, ok := s.byAddr[addr]; ok && slices.Contains(modes, s.nodes[i].Mode) {
+			queue = append(queue, s.nodes[i].DependsOn...)
+		}
+		out = append(out, addr)
+	}
+	return out
+}
+
+// refuse ends a plan that cannot be made, in the Plan's conditions and in those of the objects that are at fault.
+func (a *Planner) refuse(ctx context.Context, p workflows.Plan, nodes []*node, diags diag.Diagnostics) error {
+	if err := a.failPlan(ctx, p, diag.Summarize(diags), diags); err != nil {
+		return err
+	}
+	byAddress := map[string]diag.Diagnostics{}
+	for _, d := range diags {
+		if d.Severity == v1alpha1.SeverityError {
+			byAddress[d.Address] = append(byAddress[d.Address], d)
+		}
+	}
+	for _, n := range nodes {
+		own := byAddress[n.Addr.String()]
+		if len(own) == 0 {
+			continue
+		}
+		err := resource.WriteStatus(ctx, a.Objects, n.Ref, func(s *resource.Status) { s.Stall(n.Ref.Generation, v1alpha1.ReasonInvalid, diag.Describe(own)) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

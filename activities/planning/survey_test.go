@@ -1,0 +1,312 @@
+package planning
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/catalog"
+	"github.com/hykube/hykube/internal/condition"
+	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/resource"
+	"github.com/hykube/hykube/internal/schema"
+	"github.com/hykube/hykube/internal/scope"
+	"github.com/hykube/hykube/internal/session"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/zclconf/go-cty/cty"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// estate is a namespace of test_thing objects. Each is written as "name", "name<other" (refers to other), with "!" behind
+// it when it was never applied, "~" when it was changed since, and "-" when it is marked for deletion.
+type estate struct {
+	t     *testing.T
+	hands *scope.Sources
+	nodes []*node
+}
+
+func newEstate(t *testing.T, things ...string) *estate {
+	t.Helper()
+	block := &schema.Block{Attributes: []*schema.Attribute{
+		{Name: "id", Type: cty.String, Computed: true},
+		{Name: "uses", Type: cty.String, Optional: true},
+	}}
+	c := catalog.New(nil)
+	c.Put(catalog.Entry{Name: "test", Schema: &schema.Provider{Resources: map[string]*schema.Schema{"test_thing": {Block: block}}}})
+	e := &estate{t: t, hands: &scope.Sources{Catalog: c, Sessions: session.NewPool(c)}}
+	for _, thing := range things {
+		e.add(thing)
+	}
+	return e
+}
+
+func (e *estate) add(thing string) {
+	flags := thing[len(strings.TrimRight(thing, "!~-")):]
+	name, uses, _ := strings.Cut(strings.TrimRight(thing, "!~-"), "<")
+	spec := map[string]any{}
+	if uses != "" {
+		spec["uses"] = "${test_thing." + uses + ".id}"
+	}
+	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "test.hykube.io/v1", "kind": "test-thing", "spec": spec}}
+	good := &resource.Status{Generation: 2, Judged: 2, Applied: 2}
+	condition.Ready(&good.Conditions, 2, v1alpha1.ReasonApplied, "")
+	obj.Object["status"] = good.ToMap()
+	obj.SetName(name)
+	obj.SetUID(types.UID(name))
+	obj.SetGeneration(2)
+	obj.SetLabels(map[string]string{"name": name})
+	if strings.Contains(flags, "-") {
+		obj.SetDeletionTimestamp(new(metav1.Now()))
+	}
+	r, err := resource.Of(obj, e.hands.Catalog)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	n := &node{Resource: r, record: &ledger.Instance{Object: r.Ref}}
+	if !strings.Contains(flags, "!") {
+		n.record.Attributes = []byte(`{}`)
+		if uses != "" {
+			n.requires = []lang.Address{{Type: "test_thing", Name: uses}}
+		}
+	}
+	if strings.Contains(flags, "~") {
+		n.record.Object.Generation = 1
+	}
+	e.nodes = append(e.nodes, n)
+}
+
+// survey is that of a plan, before it visits anything.
+func (e *estate) survey(spec v1alpha1.PlanSpec) *survey {
+	s := &survey{spec: &spec, nodes: e.nodes}
+	for _, n := range e.nodes {
+		if n.wanted = !n.Deleting && !spec.Destroy; n.wanted {
+			n.Expressions = n.Parse(nil)
+		}
+	}
+	s.index()
+	return s
+}
+
+// visit returns the names that a plan looks at, in its order.
+func (e *estate) visit(spec v1alpha1.PlanSpec) ([]string, diag.Diagnostics) {
+	s := e.survey(spec)
+	names := []string{}
+	for _, i := range s.visit(e.hands) {
+		names = append(names, e.nodes[i].Ref.Name)
+	}
+	return names, s.diags
+}
+
+func TestSurveyVisitsWhatThePlanIsAbout(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		things []string
+		spec   v1alpha1.PlanSpec
+		want   []string
+	}{
+		"nothing changed": {
+			reason: "a plan costs what the change deserves",
+			things: []string{"a", "b<a"}, want: []string{},
+		},
+		"one changed": {
+			reason: "what depends on it may change, too; what it depends on does not",
+			things: []string{"a", "b<a~", "c<b", "d"}, want: []string{"b", "c"},
+		},
+		"new ones": {
+			reason: "dependencies come first, however they are listed",
+			things: []string{"z<y!", "y<x!", "x!"}, want: []string{"x", "y", "z"},
+		},
+		"refresh all": {
+			reason: "drift can be anywhere",
+			things: []string{"b<a", "a"}, spec: v1alpha1.PlanSpec{Refresh: v1alpha1.RefreshAll}, want: []string{"a", "b"},
+		},
+		"target": {
+			reason: "with what it depends on, and nothing else",
+			things: []string{"a!", "b<a!", "c!"}, spec: v1alpha1.PlanSpec{Targets: []string{"test_thing.b"}}, want: []string{"a", "b"},
+		},
+		"exclude": {
+			reason: "and what depends on it",
+			things: []string{"a!", "b<a!", "c<b!", "d!"}, spec: v1alpha1.PlanSpec{Exclude: []string{"test_thing.b"}}, want: []string{"a", "d"},
+		},
+		"exclude from a destroy": {
+			reason: "what it stands on stays, too",
+			things: []string{"a", "b<a", "c<b", "d"}, spec: v1alpha1.PlanSpec{Exclude: []string{"test_thing.b"}, Destroy: true}, want: []string{"c", "d"},
+		},
+		"selector": {
+			reason: "as targets",
+			things: []string{"a!", "b<a!", "c!"},
+			spec:   v1alpha1.PlanSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"name": "c"}}}, want: []string{"c"},
+		},
+		"destroy of a target": {
+			reason: "with what depends on it",
+			things: []string{"a", "b<a", "c"},
+			spec:   v1alpha1.PlanSpec{Destroy: true, Targets: []string{"test-thing/a"}}, want: []string{"a", "b"},
+		},
+		"replace": {
+			reason: "asked for, though nothing changed",
+			things: []string{"a", "b"}, spec: v1alpha1.PlanSpec{Replace: []string{"test_thing.b"}}, want: []string{"b"},
+		},
+		"never applied and destroyed": {
+			reason: "there is nothing to destroy",
+			things: []string{"a!"}, spec: v1alpha1.PlanSpec{Destroy: true}, want: []string{},
+		},
+		"marked for deletion": {
+			reason: "it is destroyed and released",
+			things: []string{"a", "b-"}, want: []string{"b"},
+		},
+		"only what was applied is refreshed": {
+			reason: "there is nothing to read of what was never made",
+			things: []string{"a", "b!"}, spec: v1alpha1.PlanSpec{RefreshOnly: true}, want: []string{"a"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, diags := newEstate(t, tc.things...).visit(tc.spec)
+			if diag.HasErrors(diags) {
+				t.Fatalf("%+v", diags)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestSurveyRefuses(t *testing.T) {
+	for name, tc := range map[string]struct {
+		things []string
+		spec   v1alpha1.PlanSpec
+		want   string
+	}{
+		"cycle":                     {things: []string{"a<b!", "b<c!", "c<a!"}, want: "test_thing.a -> test_thing.b -> test_thing.c -> test_thing.a"},
+		"reference to nothing":      {things: []string{"a<mian!", "main"}, want: "main"},
+		"reference to what goes":    {things: []string{"a<b", "b-"}, want: "marked for deletion"},
+		"target that is not there":  {things: []string{"a"}, spec: v1alpha1.PlanSpec{Targets: []string{"test_thing.b"}}, want: `"b"`},
+		"selector of nothing":       {things: []string{"a"}, spec: v1alpha1.PlanSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"name": "b"}}}, want: "name=b"},
+		"target that is no address": {things: []string{"a"}, spec: v1alpha1.PlanSpec{Targets: []string{"what"}}, want: "TYPE.NAME"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, diags := newEstate(t, tc.things...).visit(tc.spec)
+			if !diag.HasErrors(diags) || !strings.Contains(diag.Describe(diags), tc.want) {
+				t.Errorf("got %q, want an error with %q", diag.Describe(diags), tc.want)
+			}
+		})
+	}
+}
+
+func TestABrokenObjectOutsideTheTargetsDoesNotMatter(t *testing.T) {
+	got, diags := newEstate(t, "a!", "broken<nothing!").visit(v1alpha1.PlanSpec{Targets: []string{"test_thing.a"}})
+	if diff := cmp.Diff([]string{"a"}, got); diff != "" || diag.HasErrors(diags) {
+		t.Errorf("%s %+v", diff, diags)
+	}
+}
+
+func TestCreateBeforeDestroySpreadsWithinTheTargets(t *testing.T) {
+	for name, tc := range map[string]struct {
+		targets []string
+		want    bool
+	}{
+		"all":                  {nil, true},
+		"with who asks for it": {[]string{"test_thing.b"}, true},
+		"without":              {[]string{"test_thing.a"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := newEstate(t, "a", "b<a")
+			e.nodes[1].Lifecycle.CreateBeforeDestroy = true
+			if _, diags := e.visit(v1alpha1.PlanSpec{Targets: tc.targets}); diag.HasErrors(diags) {
+				t.Fatalf("%+v", diags)
+			}
+			if got := e.nodes[0].createsFirst; got != tc.want {
+				t.Errorf("what it depends on is created first: %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestWhatAProviderConfigRefersTo(t *testing.T) {
+	config := func(name, field string) *v1alpha1.ProviderConfig {
+		cfg := &v1alpha1.ProviderConfig{Spec: v1alpha1.ProviderConfigSpec{Provider: "test"}}
+		cfg.Name = name
+		cfg.Spec.Config = &runtime.RawExtension{Raw: []byte(`{"host": "` + field + `"}`)}
+		return cfg
+	}
+	configs := map[string]*v1alpha1.ProviderConfig{
+		"default": config("default", "plain"),
+		"inner":   config("inner", "${test_thing.a.id}${configmap.x.y}"),
+		"broken":  config("broken", "${test_thing.nothing.id}"),
+		"gone":    config("gone", "${test_thing.gone.id}"),
+		"itself":  config("itself", "${test_thing.c.id}"),
+		"circle":  config("circle", "${test_thing.d.id}"),
+	}
+	unread := func([]lang.Reference) (string, bool) { return "", true }
+	reads := 0
+	for name, tc := range map[string]struct {
+		uses map[string]string
+		spec v1alpha1.PlanSpec
+		// want are the names that are visited, or refusal is told.
+		want    []string
+		refusal string
+	}{
+		"it comes first":              {uses: map[string]string{"a": "", "b": "inner"}, want: []string{"a", "b", "c", "d"}},
+		"an object that there is not": {uses: map[string]string{"b": "broken"}, refusal: "spec.config.host, column 3: Reference to a missing resource"},
+		"one that goes":               {uses: map[string]string{"b": "gone"}, refusal: `The ProviderConfig "gone" refers to test_thing.gone, which is marked for deletion`},
+		"itself":                      {uses: map[string]string{"c": "itself"}, refusal: "is itself made with it"},
+		"a circle":                    {uses: map[string]string{"c": "circle", "d": "itself"}, refusal: `test_thing.c is made with the ProviderConfig "circle", which refers to test_thing.d`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := newEstate(t, "d!", "c!", "b!", "a!", "gone-")
+			reads = 0
+			all := &scope.ProviderConfigs{Known: map[string]*scope.ProviderConfigRef{}, ExternalVersion: unread, Get: func(name string) (*v1alpha1.ProviderConfig, error) {
+				reads++
+				return configs[name], nil
+			}}
+			for _, n := range e.nodes {
+				n.Lifecycle.ProviderConfig = tc.uses[n.Ref.Name]
+			}
+			s := e.survey(tc.spec)
+			for _, n := range e.nodes {
+				if err := n.configure(all); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var got []string
+			for _, i := range s.visit(e.hands) {
+				if name := e.nodes[i].Ref.Name; name != "gone" {
+					got = append(got, name)
+				}
+			}
+			if tc.refusal != "" {
+				if text := diag.Describe(s.diags); strings.Count(text, tc.refusal) != 1 {
+					t.Errorf("got %q, want %q in it once", text, tc.refusal)
+				}
+				return
+			}
+			if diag.HasErrors(s.diags) {
+				t.Fatalf("%+v", s.diags)
+			}
+			if slices.Index(got, "a") > slices.Index(got, "b") || len(got) != len(tc.want) {
+				t.Errorf("got %v, want a before b", got)
+			}
+			if reads > 2 {
+				t.Errorf("%d ProviderConfigs were read for two names", reads)
+			}
+		})
+	}
+	t.Run("what was made with it goes first", func(t *testing.T) {
+		e := newEstate(t, "b", "a")
+		e.nodes[0].record.ProviderConfig = "inner"
+		all := &scope.ProviderConfigs{Known: map[string]*scope.ProviderConfigRef{}, ExternalVersion: unread, Get: func(name string) (*v1alpha1.ProviderConfig, error) { return configs[name], nil }}
+		if err := e.nodes[0].configure(all); err != nil { // wanted is false
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]lang.Address{{Type: "test_thing", Name: "a"}}, e.nodes[0].requires); diff != "" {
+			t.Errorf("requires (-want +got):\n%s", diff)
+		}
+	})
+}

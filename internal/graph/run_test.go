@@ -1,0 +1,66 @@
+package graph
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestRunWorksSideBySideWithinItsWidth(t *testing.T) {
+	const n, width = 50, 4
+	var now, most atomic.Int32
+	full := make(chan struct{})
+	tracker := NewTracker(n, func(int) []int { return nil })
+	err := Run(t.Context(), tracker, width, func(context.Context, int) (bool, error) {
+		c := now.Add(1)
+		defer now.Add(-1)
+		if c > most.Load() {
+			most.Store(c)
+		}
+		if c == width {
+			select {
+			case <-full:
+			default:
+				close(full)
+			}
+		}
+		<-full // the first ones wait until all slots are taken at the same time
+		return true, nil
+	})
+	if err != nil || tracker.Left() != 0 || most.Load() != width {
+		t.Errorf("err %v, %d left, %d at once; want none, 0 and %d", err, tracker.Left(), most.Load(), width)
+	}
+}
+
+func TestRunLeavesOutWhatDependsOnAFailure(t *testing.T) {
+	deps := [][]int{nil, {0}, {1}, nil}
+	var mu sync.Mutex
+	var done []int
+	err := Run(t.Context(), NewTracker(4, func(i int) []int { return deps[i] }), 2, func(_ context.Context, i int) (bool, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		done = append(done, i)
+		return i != 1, nil
+	})
+	slices.Sort(done)
+	if diff := cmp.Diff([]int{0, 1, 3}, done); err != nil || diff != "" {
+		t.Errorf("%v %s", err, diff)
+	}
+}
+
+func TestRunStopsHandingOutAfterAnError(t *testing.T) {
+	broken := errors.New("the store is gone")
+	calls := 0
+	err := Run(t.Context(), NewTracker(10, func(int) []int { return nil }), 1, func(context.Context, int) (bool, error) {
+		calls++
+		return false, broken
+	})
+	if !errors.Is(err, broken) || calls != 1 {
+		t.Errorf("got %v after %d calls", err, calls)
+	}
+}

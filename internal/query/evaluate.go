@@ -1,0 +1,238 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/instance"
+	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/scope"
+
+	"github.com/zclconf/go-cty/cty"
+)
+
+const (
+	// maxEvaluated bounds the text of the value of an Evaluation.
+	maxEvaluated = 1 << 20
+	// maxAddresses bounds to how many objects its expression refers: each is one question about rights.
+	maxAddresses = 200
+)
+
+// Evaluate evaluates an expression over the recorded values with the rights of who, and writes the answer into the status of e. An
+// error is one of the server; what is wrong with the expression is among the diagnostics of the status.
+func (a *Queries) Evaluate(ctx context.Context, who v1alpha1.Identity, e *v1alpha1.Evaluation) error {
+	// The scope of no namespace asks about each object, also about those of the evaluation's own namespace.
+	s := a.ScopeOf(&who, "", nil)
+	s.Home = e.Namespace
+	ev := &consoleEvaluator{Scope: s, values: map[lang.Address]cty.Value{}}
+	v, diags, err := ev.evaluate(ctx, e.Spec.Expression)
+	if err != nil {
+		return fmt.Errorf("evaluate expression: %w", err)
+	}
+	e.Status = v1alpha1.EvaluationStatus{Diagnostics: s.MaskAll(diags)}
+	if diag.HasErrors(diags) {
+		return nil
+	}
+	e.Status.Sensitive = v.ContainsMarked()
+	if !e.Status.Sensitive && v.Type() != cty.DynamicPseudoType {
+		e.Status.Type = lang.TypeText(v.Type())
+	}
+	e.Status.Value, err = lang.FormatHCL(v, maxEvaluated)
+	if errors.Is(err, lang.ErrTooLong) {
+		e.Status = v1alpha1.EvaluationStatus{Diagnostics: diag.Diagnostics{{Severity: v1alpha1.SeverityError, Summary: "Value too large",
+			Detail: fmt.Sprintf("The value takes more than %d MiB of text. Ask for a part of it.", maxEvaluated>>20)}}}
+		return nil
+	}
+	return err
+}
+
+// consoleEvaluator evaluates one expression.
+type consoleEvaluator struct {
+	*scope.Scope
+	// values are what is referred to, by the addresses of the expression.
+	values map[lang.Address]cty.Value
+	diags  diag.Diagnostics
+}
+
+func (ev *consoleEvaluator) evaluate(ctx context.Context, text string) (cty.Value, diag.Diagnostics, error) {
+	expr, diags := lang.ParseExpression(text, "", lang.ExpressionOptions{Functions: ev.Functions(), Namespace: ev.Home, Bare: true})
+	if diag.HasErrors(diags) {
+		return cty.NilVal, diags, nil
+	}
+	if n := len(expr.Addresses()); n > maxAddresses {
+		return cty.NilVal, diag.Diagnostics{{Severity: v1alpha1.SeverityError, Summary: "Too many references",
+			Detail: fmt.Sprintf("The expression refers to %d objects, and the most is %d. Evaluate it in parts.", n, maxAddresses)}}, nil
+	}
+	for _, r := range expr.References() {
+		if err := ev.read(ctx, r); err != nil {
+			return cty.NilVal, nil, err
+		}
+	}
+	if len(ev.diags) > 0 {
+		return cty.NilVal, append(diags, ev.diags...), nil
+	}
+	v, more := expr.Evaluate(func(a lang.Address) (cty.Value, bool) { v, ok := ev.values[a]; return v, ok }, cty.NilVal)
+	return v, append(diags, more...), nil
+}
+
+// read reads what a reference names, or reports why there is no value.
+func (ev *consoleEvaluator) read(ctx context.Context, r lang.Reference) error {
+	if _, done := ev.values[r.Address]; done {
+		return ev.check(ctx, r, true)
+	}
+	full := r.Address
+	if full.Namespace == "" {
+		full.Namespace = ev.Home
+	}
+	var v cty.Value
+	var err error
+	switch {
+	case full.Mode == v1alpha1.ModeEphemeral:
+		err = &ephemeralError{}
+	case full.Stored():
+		v, err = ev.Keys(ctx, full)
+		// Without the address, which the reference shows.
+		if absent, ok := errors.AsType[*scope.AbsentError](err); ok {
+			err = absent
+		}
+		if forbidden, ok := errors.AsType[*scope.ForbiddenError](err); ok {
+			err = forbidden
+		}
+	case ev.Block(full) != nil:
+		v, err = ev.resource(ctx, full)
+	}
+	if summary := problemOf(err); summary != "" {
+		ev.report(r, summary, err)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if v != cty.NilVal {
+		ev.values[r.Address] = v
+		ev.NoteSecrets(v)
+	}
+	return ev.check(ctx, r, v != cty.NilVal)
+}
+
+// unreadableError is a record that the schema of the installed provider does not fit.
+type unreadableError struct{ error }
+
+// problemOf is the summary of what is wrong with a reference; empty for an error of the server.
+func problemOf(err error) string {
+	switch {
+	case scope.IsForbidden(err):
+		return "Reference without the right to read"
+	case is[*scope.AbsentError](err):
+		return "Reference to a missing resource"
+	case is[*unreadableError](err):
+		return "Recorded value cannot be read"
+	case is[*ephemeralError](err):
+		return "Ephemeral values are not recorded"
+	}
+	return ""
+}
+
+func is[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
+}
+
+// ephemeralError is a reference to an ephemeral resource.
+type ephemeralError struct{}
+
+func (*ephemeralError) Error() string {
+	return "the value of an ephemeral resource is never recorded, and an evaluation opens none; refer to something else"
+}
+
+func (ev *consoleEvaluator) report(r lang.Reference, summary string, err error) {
+	for _, d := range diag.FromErrors(v1alpha1.SeverityError, summary, []error{err}) {
+		d.Attribute = r.Field
+		ev.diags = append(ev.diags, d)
+	}
+}
+
+// resource is the recorded value of a resource or a data source, unknown when no plan has applied it yet; NilVal when there is no
+// such object. What is sensitive is withheld from who may not read the state.
+func (ev *consoleEvaluator) resource(ctx context.Context, addr lang.Address) (cty.Value, error) {
+	v := cty.NilVal
+	for r, err := range ev.Resources(ctx, addr) {
+		if err != nil {
+			return cty.NilVal, err
+		}
+		rec, err := ev.Ledger.Instance(ctx, r.Ref)
+		if err != nil {
+			return cty.NilVal, err
+		}
+		if !rec.Exists() {
+			if v == cty.NilVal {
+				v = lang.Unknown(r.Schema.Block)
+			}
+			continue
+		}
+		if v, err = instance.Recorded(&rec.State, r.Schema); err != nil {
+			return cty.NilVal, &unreadableError{err}
+		}
+		v = lang.MarkSensitive(r.Schema.Block, v)
+		if !v.ContainsMarked() {
+			return v, nil
+		}
+		plural, err := ev.Objects.Plural(r.Ref)
+		if err != nil {
+			return cty.NilVal, err
+		}
+		err = ev.MayRead(ctx, scope.AccessTarget{Namespace: addr.Namespace, Group: v1alpha1.ProviderGroup(r.Entry.Name), Resource: plural + "/state", Name: addr.Name})
+		if scope.IsForbidden(err) {
+			return lang.Withhold(v)
+		}
+		return v, err
+	}
+	return v, nil
+}
+
+// check reports a type, an object or an attribute that there is not, with something near.
+func (ev *consoleEvaluator) check(ctx context.Context, r lang.Reference, exists bool) error {
+	var failed error
+	ev.diags = append(ev.diags, lang.CheckReferences([]lang.Reference{r}, lang.Catalog{
+		Block:  ev.Block,
+		Exists: func(lang.Address) bool { return exists },
+		Types:  ev.Catalog.TypeNamesOf,
+		Names: func(a lang.Address) []string {
+			names, err := ev.names(ctx, a)
+			failed = err
+			return names
+		},
+	})...)
+	return failed
+}
+
+// names lists the names of the objects of a type, for who may read all of them.
+func (ev *consoleEvaluator) names(ctx context.Context, of lang.Address) ([]string, error) {
+	for _, provider := range ev.Catalog.ProvidersOf(of.Mode, of.Type) {
+		group := v1alpha1.ProviderGroup(provider)
+		plural, err := ev.Objects.Plural(v1alpha1.ObjectReference{APIVersion: group + "/" + v1alpha1.ResourceVersion, Kind: of.Kind(), Namespace: ev.Home})
+		if err != nil {
+			return nil, err
+		}
+		err = ev.MayRead(ctx, scope.AccessTarget{Namespace: ev.Home, Group: group, Resource: plural, Name: ""})
+		if scope.IsForbidden(err) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	var names []string
+	for obj, err := range ev.Objects.List(ctx, ev.Home) {
+		if err != nil {
+			return nil, err
+		}
+		if obj.GetKind() == of.Kind() {
+			names = append(names, obj.GetName())
+		}
+	}
+	return names, nil
+}

@@ -1,0 +1,225 @@
+package query
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/instance"
+	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/schema"
+	"github.com/hykube/hykube/internal/store"
+
+	"github.com/zclconf/go-cty/cty"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// maxName is the length of a DNS label.
+const maxName = 63
+
+// describe says what a resource is, and makes the object that would import it.
+func (s *search) describe(ctx context.Context, result *v1alpha1.QueryResult, found instance.Found) error {
+	block := s.Schema.Block
+	attributes, err := json.Marshal(plan.Attributes(block, found.Resource))
+	if err != nil {
+		return fmt.Errorf("encode attributes of %s: %w", found.DisplayName, err)
+	}
+	result.Attributes = &runtime.RawExtension{Raw: attributes}
+	config, err := s.of.GenerateConfig(ctx, instance.State{Value: found.Resource, Identity: found.Identity})
+	if err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		result.Diagnostics = append(result.Diagnostics, said(err)...)
+		return nil
+	}
+	left, written := &manifest{}, &manifest{}
+	left.write(lang.MarkSensitive(block, plan.AsConfig(block, found.Resource)), "spec")
+	spec := written.block(block, lang.MarkSensitive(block, config), "spec")
+	for _, field := range left.secrets {
+		result.Diagnostics = append(result.Diagnostics, v1alpha1.Diagnostic{
+			Severity: v1alpha1.SeverityWarning, Summary: "Secret was left out", Attribute: field,
+			Detail: "The manifest holds no secrets. Take it from a Secret, as in ${secret.NAME.KEY}, before you apply the manifest.",
+		})
+	}
+	by, err := s.importOf(result)
+	if err != nil {
+		return fmt.Errorf("decode identity of %s: %w", found.DisplayName, err)
+	}
+	lifecycle := map[string]any{"import": by}
+	if name := s.query.Spec.ProviderConfig; name != "" {
+		lifecycle["providerConfig"] = name
+	}
+	name, err := s.name(ctx, found)
+	if err != nil {
+		return err
+	}
+	raw, err := json.Marshal(map[string]any{
+		"apiVersion": v1alpha1.ProviderGroup(s.Entry.Name) + "/" + v1alpha1.ResourceVersion,
+		"kind":       v1alpha1.KindOf(s.of.Name),
+		"metadata":   map[string]any{"name": name, "namespace": s.query.Namespace},
+		"spec":       spec, "lifecycle": lifecycle,
+	})
+	if err != nil {
+		return fmt.Errorf("encode manifest of %s: %w", found.DisplayName, err)
+	}
+	result.Manifest = &runtime.RawExtension{Raw: raw}
+	return nil
+}
+
+// importOf is what the manifest imports a resource by: what it was looked for by, else its identity.
+func (s *search) importOf(result *v1alpha1.QueryResult) (map[string]any, error) {
+	by := s.query.Spec.Import
+	if by != nil && by.ID != "" {
+		return map[string]any{"id": lang.EscapeTemplate(by.ID)}, nil
+	}
+	raw := result.Identity
+	if raw == nil && by != nil {
+		raw = by.Identity // the provider did not repeat it
+	}
+	if raw == nil {
+		return map[string]any{"id": lang.EscapeTemplate(result.ID)}, nil
+	}
+	identity, err := decodeJSON(raw.Raw)
+	return map[string]any{"identity": escape(identity)}, err
+}
+
+// name is a name for the object of a resource that no other object of its kind has, here or in the answer.
+func (s *search) name(ctx context.Context, found instance.Found) (string, error) {
+	base := label(found.DisplayName)
+	if base == "" {
+		base = label(idOf(found.Resource))
+	}
+	if base == "" {
+		base = label(s.of.Name)
+	}
+	for n := 1; ; n++ {
+		name := base
+		if n > 1 {
+			suffix := fmt.Sprintf("-%d", n)
+			name = strings.TrimRight(base[:min(len(base), maxName-len(suffix))], "-") + suffix
+		}
+		if s.names[name] {
+			continue
+		}
+		_, err := s.Objects.Get(ctx, v1alpha1.ObjectReference{
+			APIVersion: v1alpha1.ProviderGroup(s.Entry.Name) + "/" + v1alpha1.ResourceVersion,
+			Kind:       v1alpha1.KindOf(s.of.Name), Namespace: s.query.Namespace, Name: name,
+		})
+		switch {
+		case errors.Is(err, store.ErrGone):
+			s.names[name] = true
+			return name, nil
+		case err != nil:
+			return "", err
+		}
+	}
+}
+
+// label makes a DNS label of a text; empty when nothing of the text can stand in one.
+func label(text string) string {
+	var b strings.Builder
+	for _, c := range strings.ToLower(text) {
+		switch {
+		case c >= 'a' && c <= 'z' || c >= '0' && c <= '9':
+			b.WriteRune(c)
+		case b.Len() > 0 && !strings.HasSuffix(b.String(), "-"):
+			b.WriteByte('-')
+		}
+		if b.Len() == maxName {
+			break
+		}
+	}
+	return strings.TrimRight(b.String(), "-")
+}
+
+// manifest writes a configuration as a spec: without what is null, unknown or secret, and so that what looks like an
+// expression stays text.
+type manifest struct {
+	// secrets are the fields that were left out.
+	secrets []string
+}
+
+func (m *manifest) block(b *schema.Block, v cty.Value, field string) map[string]any {
+	spec, _ := m.write(v, field).(map[string]any)
+	if spec == nil {
+		return map[string]any{}
+	}
+	for _, nb := range b.Blocks {
+		if list, ok := spec[nb.TypeName].([]any); ok && len(list) == 0 {
+			delete(spec, nb.TypeName) // no block and an empty list of blocks are the same
+		}
+	}
+	return spec
+}
+
+func (m *manifest) write(v cty.Value, field string) any {
+	if v.IsMarked() {
+		if raw, _ := v.UnmarkDeep(); !raw.IsNull() {
+			m.secrets = append(m.secrets, field)
+		}
+		return nil
+	}
+	ty := v.Type()
+	switch {
+	case v.IsNull() || !v.IsKnown():
+		return nil
+	case ty == cty.String:
+		return lang.EscapeTemplate(v.AsString())
+	case ty == cty.Bool:
+		return v.True()
+	case ty == cty.Number:
+		if n := v.AsBigFloat(); !n.IsInt() {
+			return json.Number(n.Text('g', -1))
+		}
+		return json.Number(v.AsBigFloat().Text('f', 0))
+	case ty.IsObjectType() || ty.IsMapType():
+		out := map[string]any{}
+		for it := v.ElementIterator(); it.Next(); {
+			k, e := it.Element()
+			if w := m.write(e, field+"."+k.AsString()); w != nil {
+				out[lang.EscapeTemplate(k.AsString())] = w // keys of maps are templates, too
+			}
+		}
+		return out
+	case ty.IsCollectionType() || ty.IsTupleType():
+		out := []any{}
+		i := 0
+		for it := v.ElementIterator(); it.Next(); i++ {
+			_, e := it.Element()
+			out = append(out, m.write(e, fmt.Sprintf("%s[%d]", field, i)))
+		}
+		return out
+	}
+	return nil
+}
+
+// decodeJSON keeps numbers as they are written.
+func decodeJSON(raw []byte) (any, error) {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	var v any
+	return v, d.Decode(&v)
+}
+
+// escape writes the strings of a JSON value so that they are no templates.
+func escape(v any) any {
+	switch v := v.(type) {
+	case string:
+		return lang.EscapeTemplate(v)
+	case []any:
+		for i := range v {
+			v[i] = escape(v[i])
+		}
+	case map[string]any:
+		for k := range v {
+			v[k] = escape(v[k])
+		}
+	}
+	return v
+}

@@ -1,0 +1,137 @@
+package query
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/instance"
+	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/resource"
+	"github.com/hykube/hykube/internal/scope"
+)
+
+// Owners are the objects that have a resource of some type already.
+type Owners struct {
+	byIdentity map[string]owner
+	byID       map[string]owner
+}
+
+// owner is an object and what tells its resource from others.
+type owner struct {
+	Object   v1alpha1.ObjectReference
+	identity string
+}
+
+// OwnersOf reads what is recorded of a type, in all namespaces: nothing should be managed twice.
+func OwnersOf(ctx context.Context, l *ledger.Ledger, provider string, t *instance.Type) (*Owners, error) {
+	o := &Owners{byIdentity: map[string]owner{}, byID: map[string]owner{}}
+	for rec, err := range l.Instances(ctx, "") {
+		if err != nil {
+			return nil, err
+		}
+		if rec.Provider != provider || rec.Mode != "" && rec.Mode != v1alpha1.ModeManaged {
+			continue
+		}
+		o.add(rec.Object, &rec.State, t)
+		for i := range rec.Deposed {
+			o.add(rec.Object, &rec.Deposed[i].State, t)
+		}
+	}
+	return o, nil
+}
+
+func (o *Owners) add(object v1alpha1.ObjectReference, s *ledger.State, t *instance.Type) {
+	if s.Type != t.Name || !s.Exists() {
+		return
+	}
+	own := owner{Object: object}
+	if t.Identity != nil && s.IdentityVersion == t.Identity.Version && len(s.Identity) > 0 {
+		own.identity = Canonical(s.Identity)
+		o.byIdentity[own.identity] = own
+	}
+	if id := IdIn(s.Attributes); id != "" {
+		o.byID[id] = own
+	}
+}
+
+// IdIn is the id among recorded attributes; empty when there is none. One that is no string tells nothing.
+func IdIn(attributes json.RawMessage) string {
+	var recorded struct {
+		ID any `json:"id"`
+	}
+	if json.Unmarshal(attributes, &recorded) != nil {
+		return ""
+	}
+	id, _ := recorded.ID.(string)
+	return id
+}
+
+// Find finds the owner of a resource by its identity, or, where one of the two has none, by its ID.
+func (o *Owners) Find(identity, id string) (owner, bool) {
+	if own, ok := o.byIdentity[identity]; ok && identity != "" {
+		return own, true
+	}
+	own, ok := o.byID[id]
+	if !ok || id == "" || identity != "" && own.identity != "" {
+		return owner{}, false
+	}
+	return own, true
+}
+
+// Canonical writes a JSON object so that equal ones are equal texts.
+func Canonical(raw json.RawMessage) string {
+	v, err := decodeJSON(resource.WithoutNulls(raw))
+	if err != nil {
+		return string(raw)
+	}
+	out, err := json.Marshal(v) // which sorts keys
+	if err != nil {
+		return string(raw)
+	}
+	return string(out)
+}
+
+// owned says which object has a resource already. Of an object that whoever asks may not read it says no more than that
+// there is one.
+func (s *search) owned(ctx context.Context, result *v1alpha1.QueryResult, found instance.Found) error {
+	if s.owners == nil {
+		var err error
+		if s.owners, err = OwnersOf(ctx, s.Ledger, s.Entry.Name, s.of); err != nil {
+			return err
+		}
+	}
+	text, id := "", idOf(found.Resource)
+	if result.Identity != nil {
+		text = Canonical(result.Identity.Raw)
+		if id == "" {
+			id = idOf(found.Identity)
+		}
+	}
+	own, ok := s.owners.Find(text, id)
+	if !ok {
+		return nil
+	}
+	addr := lang.Address{Namespace: own.Object.Namespace, Type: s.of.Name, Name: own.Object.Name}.In(s.query.Namespace)
+	if addr.Namespace != "" {
+		plural, err := s.scope.Objects.Plural(own.Object)
+		if err != nil {
+			return err
+		}
+		err = s.scope.MayRead(ctx, scope.AccessTarget{Namespace: addr.Namespace, Group: v1alpha1.ProviderGroup(s.Entry.Name), Resource: plural, Name: addr.Name})
+		if _, forbidden := errors.AsType[*scope.ForbiddenError](err); forbidden {
+			result.Diagnostics = append(result.Diagnostics, v1alpha1.Diagnostic{
+				Severity: v1alpha1.SeverityWarning, Summary: "Resource is managed already",
+				Detail: "An object of another namespace, which you may not read, has it. Import nothing that is managed already: two objects would fight over it.",
+			})
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	result.ManagedBy = addr.String()
+	return nil
+}

@@ -1,0 +1,118 @@
+// Package resource decodes the objects of dynamic kinds: their lifecycle, their expressions, and the status that plans write to them.
+package resource
+
+import (
+	"fmt"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/catalog"
+	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/schema"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Lifecycle is the object's own share of Terraform's meta-arguments.
+type Lifecycle struct {
+	ProviderConfig      string     `json:"providerConfig"`
+	DependsOn           []string   `json:"dependsOn"`
+	PreventDestroy      bool       `json:"preventDestroy"`
+	CreateBeforeDestroy bool       `json:"createBeforeDestroy"`
+	IgnoreChanges       []string   `json:"ignoreChanges"`
+	ReplaceTriggeredBy  []string   `json:"replaceTriggeredBy"`
+	Destroy             *bool      `json:"destroy"`
+	Preconditions       []Check    `json:"preconditions"`
+	Postconditions      []Check    `json:"postconditions"`
+	Import              *importBy  `json:"import"`
+	Moved               *MovedFrom `json:"moved"`
+}
+
+// Check is a condition as it is written.
+type Check struct {
+	Condition    any    `json:"condition"`
+	ErrorMessage string `json:"errorMessage"`
+}
+
+// importBy is what an existing instance is found by, as it is written.
+type importBy struct {
+	ID       string `json:"id"`
+	Identity any    `json:"identity"`
+}
+
+// MovedFrom says where an instance's record is to be taken from.
+type MovedFrom struct {
+	From string `json:"from"`
+}
+
+// Forgets says whether the infrastructure is left alone when its object goes.
+func (l *Lifecycle) Forgets() bool { return l.Destroy != nil && !*l.Destroy }
+
+// Resource is an object of a dynamic kind, read.
+type Resource struct {
+	Object    *unstructured.Unstructured
+	Ref       v1alpha1.ObjectReference
+	Mode      v1alpha1.Mode
+	Addr      lang.Address
+	Entry     catalog.Entry
+	Schema    *schema.Schema
+	Lifecycle Lifecycle
+	Deleting  bool
+}
+
+// Of reads an object. It fails when the object's provider is not installed.
+func Of(obj *unstructured.Unstructured, c *catalog.Catalog) (*Resource, error) {
+	gvk := obj.GroupVersionKind()
+	r := &Resource{
+		Object: obj,
+		Ref: v1alpha1.ObjectReference{
+			APIVersion: obj.GetAPIVersion(), Kind: gvk.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName(),
+			UID: obj.GetUID(), Generation: obj.GetGeneration(),
+		},
+		Deleting: obj.GetDeletionTimestamp() != nil,
+	}
+	name, ok := v1alpha1.ProviderOfGroup(gvk.Group)
+	if !ok {
+		return nil, fmt.Errorf("%s %q: %s is no provider's API group", gvk.Kind, r.Ref.Name, gvk.Group)
+	}
+	if r.Entry, ok = c.Get(name); !ok {
+		return nil, fmt.Errorf("%s %q: the provider %q is not ready; see kubectl describe provider %s", gvk.Kind, r.Ref.Name, name, name)
+	}
+	r.Mode, r.Addr, r.Schema = typeOf(r.Entry.Schema, gvk.Kind)
+	r.Addr.Name = obj.GetName()
+	if r.Schema == nil {
+		return nil, fmt.Errorf("%s %q: version %s of the provider %q has no type %q", gvk.Kind, r.Ref.Name, r.Entry.Package.Version, name, r.Addr.Type)
+	}
+	if lc, ok := obj.Object["lifecycle"].(map[string]any); ok {
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(lc, &r.Lifecycle); err != nil {
+			return nil, fmt.Errorf("%s %q: lifecycle: %w", gvk.Kind, r.Ref.Name, err)
+		}
+	}
+	return r, nil
+}
+
+// typeOf finds what a kind stands for; the schema is nil when the provider has no such type.
+func typeOf(p *schema.Provider, kind string) (v1alpha1.Mode, lang.Address, *schema.Schema) {
+	managed := v1alpha1.TypeOf(kind)
+	if s := p.Resources[managed]; s != nil {
+		return v1alpha1.ModeManaged, lang.Address{Type: managed}, s
+	}
+	mode, name := v1alpha1.ParseKind(kind)
+	addr := lang.Address{Mode: mode, Type: name}
+	switch mode {
+	case v1alpha1.ModeData:
+		return mode, addr, p.DataSources[name]
+	case v1alpha1.ModeEphemeral:
+		return mode, addr, p.Ephemerals[name]
+	case v1alpha1.ModeAction:
+		return mode, addr, p.Actions[name]
+	default:
+		return mode, lang.Address{Type: managed}, nil
+	}
+}
+
+// Spec is what the user wrote.
+func (r *Resource) Spec() map[string]any {
+	spec, _ := r.Object.Object["spec"].(map[string]any)
+	return spec
+}

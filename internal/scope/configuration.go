@@ -1,0 +1,116 @@
+package scope
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/catalog"
+	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/provider"
+	"github.com/hykube/hykube/internal/resource"
+	"github.com/hykube/hykube/internal/session"
+
+	"github.com/zclconf/go-cty/cty"
+)
+
+// Acquire returns the provider of a resource, configured by the ProviderConfig that the requester may use.
+func (s *Scope) Acquire(ctx context.Context, r *resource.Resource, as session.LimitMode) (*session.Session, error) {
+	cfg, err := s.configFor(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	return s.acquireWith(ctx, r, cfg, as)
+}
+
+// acquireWith returns the provider of a resource under a ProviderConfig, which may be nil.
+func (s *Scope) acquireWith(ctx context.Context, r *resource.Resource, cfg *v1alpha1.ProviderConfig, as session.LimitMode) (*session.Session, error) {
+	l := &session.Session{Config: cfg}
+	var limits *v1alpha1.Limits
+	if cfg != nil {
+		limits = cfg.Spec.Limits
+		if err := s.MayUse(ctx, s.who, r.Ref.Namespace, cfg.Name); err != nil {
+			return nil, configurationError(r.Entry, cfg, err)
+		}
+	}
+	conf, err := s.Configuration(ctx, r.Entry, cfg)
+	if err != nil {
+		return nil, configurationError(r.Entry, cfg, err)
+	}
+	l.Known = conf.Config.IsWhollyKnown()
+	done, err := s.Sessions.Wait(ctx, r.Ref.Namespace+"/"+r.Entry.Name+"/"+l.ConfigName(), limits, as)
+	if err != nil {
+		return nil, err
+	}
+	var back func()
+	if l.ProviderServer, back, err = s.Sessions.Start(ctx, r.Entry, conf, s.plan); err != nil {
+		done()
+		return nil, configurationError(r.Entry, cfg, err)
+	}
+	l.Release = func() {
+		back()
+		done()
+	}
+	return l, nil
+}
+
+// ProviderConfigAddress begins the address of a diagnostic that is about a ProviderConfig.
+const ProviderConfigAddress = "ProviderConfig/"
+
+// configurationError returns the *diag.Failure to configure a provider. With a ProviderConfig, which may be nil, it is one problem of
+// that, whatever uses it. A call that may succeed later stays one.
+func configurationError(e catalog.Entry, cfg *v1alpha1.ProviderConfig, err error) error {
+	operation := fmt.Sprintf("configure provider %q without a ProviderConfig (there is none named %q or %q)", e.Name, v1alpha1.DefaultProviderConfig, e.Name)
+	address := ""
+	if cfg != nil {
+		operation = fmt.Sprintf("configure provider %q with ProviderConfig %q", e.Name, cfg.Name)
+		address = ProviderConfigAddress + cfg.Name
+	}
+	f := &diag.Failure{Operation: operation, Cause: err}
+	if inner, ok := errors.AsType[*diag.Failure](err); ok {
+		f.Kind, f.Diagnostics = inner.Kind, slices.Clone(inner.Diagnostics)
+	}
+	if len(f.Diagnostics) == 0 {
+		f.Diagnostics = diag.Diagnostics{{Severity: v1alpha1.SeverityError, Summary: "Provider cannot be configured", Detail: err.Error()}}
+		if cfg == nil {
+			f.Operation, f.Diagnostics[0].Detail = "", operation+": "+err.Error()
+		}
+	}
+	for i := range f.Diagnostics {
+		f.Diagnostics[i].Address = address
+	}
+	return f
+}
+
+// Configuration evaluates a ProviderConfig. It may be unknown in parts while planning, and never when a plan is applied.
+func (s *Scope) Configuration(ctx context.Context, e catalog.Entry, cfg *v1alpha1.ProviderConfig) (provider.Configuration, error) {
+	l := &Evaluator{Ctx: ctx, Scope: s}
+	var missing []lang.Address
+	conf, err := s.Catalog.Configuration(ctx, e, cfg, catalog.Sources{
+		Secret: func(ctx context.Context, name, key string) ([]byte, error) {
+			value, err := s.Configs.Secret(ctx, cfg.Namespace, name, key)
+			s.noteSecretText(string(value))
+			return value, err
+		},
+		Functions: s.Functions(),
+		Value: func(addr lang.Address) (cty.Value, bool) {
+			v, ok := l.Resolve(addr)
+			if !ok {
+				missing = append(missing, addr)
+				return cty.DynamicVal, true
+			}
+			return v, true
+		},
+	})
+	s.NoteSecretAttributes(e.Schema.Config.Block, conf.Config)
+	if l.Err != nil {
+		return provider.Configuration{}, l.Err // what could not be read is not unknown: nothing may be made of it
+	}
+	if err == nil && s.planned == nil && len(missing) > 0 && !conf.Config.IsWhollyKnown() {
+		err = fmt.Errorf("spec.config: refers to %s, which has no values: it was not made yet, or is gone. Plan again with --target %s alone, then the rest", missing[0], missing[0])
+	}
+	return conf, err
+}

@@ -1,0 +1,170 @@
+package scope
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/instance"
+	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/resource"
+	"github.com/hykube/hykube/internal/session"
+
+	"github.com/zclconf/go-cty/cty"
+)
+
+// closeTimeout bounds the time that closing one ephemeral resource may take.
+const closeTimeout = time.Minute
+
+// ephemeral is the value of an ephemeral resource, which is opened when it is not open yet. It is unknown when the plan
+// does not know its configuration.
+func (s *Scope) ephemeral(ctx context.Context, addr lang.Address) (cty.Value, bool, error) {
+	if slices.Contains(s.openChain, addr) {
+		return cty.NilVal, false, fmt.Errorf("ephemeral resources refer to each other in a circle: %s; remove one of the references", circle(s.openChain, addr))
+	}
+	if len(s.openChain) == 0 { // otherwise the outermost call holds the lock
+		s.opening.Lock()
+		defer s.opening.Unlock()
+	}
+	s.mu.Lock()
+	v, open := s.open[addr]
+	s.mu.Unlock()
+	if open {
+		return v, true, nil
+	}
+	for r, err := range s.Resources(ctx, addr) {
+		if err != nil {
+			return cty.NilVal, false, err
+		}
+		v, opened, err := s.inside(addr).openResource(ctx, r, addr)
+		if err != nil {
+			return cty.NilVal, false, within(addr, err)
+		}
+		if !opened {
+			return v, true, nil // it may be when it is asked for again
+		}
+		s.mu.Lock()
+		s.open[addr] = v
+		s.mu.Unlock()
+		return v, true, nil
+	}
+	return cty.NilVal, false, nil
+}
+
+func circle(openChain []lang.Address, back lang.Address) string {
+	var names []string
+	for _, addr := range append(openChain[slices.Index(openChain, back):], back) {
+		names = append(names, addr.String())
+	}
+	return strings.Join(names, " -> ")
+}
+
+// inside is the scope of an ephemeral resource's own expressions.
+func (s *Scope) inside(addr lang.Address) *Scope {
+	inner := *s
+	inner.Home, inner.openChain = addr.Namespace, append(slices.Clone(s.openChain), addr)
+	return &inner
+}
+
+// openResource opens an ephemeral resource, and remembers to close it. One that must wait is unknown where the provider
+// decides, and not opened.
+func (s *Scope) openResource(ctx context.Context, r *resource.Resource, addr lang.Address) (v cty.Value, opened bool, err error) {
+	l := &Evaluator{Ctx: ctx, Scope: s}
+	config, _, err := l.Arguments(r)
+	if err != nil {
+		return cty.NilVal, false, err
+	}
+	p, err := s.Acquire(ctx, r, session.RateOnly)
+	if err != nil {
+		return cty.NilVal, false, err
+	}
+	defer func() {
+		if !opened {
+			p.Release()
+		}
+	}()
+	e := &instance.Ephemeral{Name: r.Addr.Type, Schema: r.Schema, Provider: p.ProviderServer, Deferral: s.planned != nil}
+	mark := func(v cty.Value) cty.Value { return lang.MarkSensitive(r.Schema.Block, v).Mark(lang.Ephemeral) }
+	later := mark(e.Unopened(config))
+	if !Known(config) {
+		_, err := e.Validate(ctx, config)
+		return later, false, err
+	}
+	if waits, err := s.waits(r); err != nil || waits {
+		return later, false, err
+	}
+	o, _, err := e.Open(ctx, config)
+	if _, put := errors.AsType[*instance.DeferredError](err); put && s.planned != nil {
+		return later, false, nil
+	}
+	if err != nil {
+		return cty.NilVal, false, err
+	}
+	s.mu.Lock()
+	s.closers = append(s.closers, func(ctx context.Context) error {
+		defer p.Release()
+		if err := o.Close(ctx); err != nil {
+			return fmt.Errorf("close %s: %w", addr, err)
+		}
+		return nil
+	})
+	s.mu.Unlock()
+	v = mark(o.Value)
+	_, err = l.Holds(r, resource.Postconditions, v)
+	return v, true, err
+}
+
+// waits says whether the plan is still to make something that lifecycle.dependsOn names, as far as unknown values tell.
+func (s *Scope) waits(r *resource.Resource) (bool, error) {
+	if s.planned == nil {
+		return false, nil
+	}
+	for _, text := range r.Lifecycle.DependsOn {
+		addr, err := lang.ParseAddress(text)
+		if err != nil {
+			return false, fmt.Errorf("lifecycle.dependsOn: %w", err)
+		}
+		if addr.Namespace != "" || s.Home != "" {
+			continue // no plan of this namespace makes it
+		}
+		if v, ok := s.planned(addr); ok && !Known(v) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// within says which ephemeral resource an error is about, and keeps what the provider said whole.
+func within(addr lang.Address, err error) error {
+	if f, ok := errors.AsType[*diag.Failure](err); ok && len(f.Diagnostics) > 0 {
+		return &diag.Failure{Kind: f.Kind, Operation: f.Operation, Cause: f.Cause, Diagnostics: lang.WithAddress(f.Diagnostics, addr)}
+	}
+	return fmt.Errorf("%s: %w", addr, err)
+}
+
+// Unclosed tells that something was left open, which somebody may have to end by hand.
+func Unclosed(err error) v1alpha1.Diagnostic {
+	return v1alpha1.Diagnostic{Severity: v1alpha1.SeverityWarning, Summary: "Ephemeral resource was not closed",
+		Detail: fmt.Sprintf("%v. It ends by itself if its provider sees to that; otherwise end it by hand.", err)}
+}
+
+// Close closes what was opened, last first, also after a failure and when ctx has ended. What is left open ends by itself
+// when its provider says that it does.
+func (s *Scope) Close(ctx context.Context) error {
+	s.mu.Lock()
+	undo := s.closers
+	s.closers, s.open = nil, map[lang.Address]cty.Value{}
+	s.mu.Unlock()
+	var errs []error
+	for _, f := range slices.Backward(undo) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+		errs = append(errs, f(ctx))
+		cancel()
+	}
+	return errors.Join(errs...)
+}

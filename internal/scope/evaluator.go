@@ -1,0 +1,139 @@
+package scope
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/instance"
+	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/resource"
+
+	"github.com/zclconf/go-cty/cty"
+)
+
+// Evaluator adapts a scope to what evaluates expressions, and keeps what could not be read: that is not unknown, and nothing may
+// be made of it.
+type Evaluator struct {
+	Ctx   context.Context //nolint:containedctx // it lives as long as one call
+	Scope *Scope
+	Err   error
+	// failed holds what err is made of.
+	failed []failedReference
+}
+
+type failedReference struct {
+	addr lang.Address
+	err  error
+}
+
+func (l *Evaluator) Resolve(addr lang.Address) (cty.Value, bool) {
+	v, ok, err := l.Scope.Value(l.Ctx, addr)
+	l.Scope.NoteSecrets(v)
+	if err != nil {
+		l.failed = append(l.failed, failedReference{addr, err})
+	}
+	l.Err = errors.Join(l.Err, err)
+	return v, ok
+}
+
+// Unresolved says what could not be read, and where it is referred to; nil when all could. What may pass stays as it is, since
+// others look at it.
+func (l *Evaluator) Unresolved(refs []lang.Reference) error {
+	var diags diag.Diagnostics
+	for _, f := range l.failed {
+		summary := "Reference to something that is not there"
+		if _, ok := errors.AsType[*ForbiddenError](f.err); ok {
+			summary = "Reference to something that may not be read"
+		} else if _, ok := errors.AsType[*AbsentError](f.err); !ok {
+			return l.Err
+		}
+		for _, ref := range refs {
+			if ref.Address == f.addr {
+				diags = append(diags, v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: summary, Attribute: ref.Field, Detail: f.err.Error()})
+			}
+		}
+	}
+	if len(diags) == 0 {
+		return l.Err
+	}
+	return &diag.Failure{Operation: "evaluate expressions", Diagnostics: diags}
+}
+
+// Arguments evaluates the spec of a data source, an ephemeral resource or an action, once its preconditions hold. While
+// planning it is unknown in parts; open is true when it cannot be told yet whether a precondition holds.
+func (l *Evaluator) Arguments(r *resource.Resource) (Arguments cty.Value, open bool, err error) {
+	if open, err = l.Holds(r, resource.Preconditions, cty.NilVal); err != nil {
+		return cty.NilVal, open, err
+	}
+	parsed, diags := lang.ConfigOptions{
+		Functions: l.Scope.Functions(), Namespace: r.Ref.Namespace, Ephemeral: r.Mode == v1alpha1.ModeEphemeral, Context: l.Scope.EvaluationContext(r),
+	}.Parse(r.Spec(), r.Schema.Block)
+	if diag.HasErrors(diags) {
+		return cty.NilVal, open, &diag.Failure{Operation: "read spec", Diagnostics: diags}
+	}
+	Arguments, diags = parsed.Evaluate(l.Resolve)
+	l.Scope.NoteSecretAttributes(r.Schema.Block, Arguments)
+	if l.Err != nil {
+		return cty.NilVal, open, l.Unresolved(parsed.References()) // what could not be read is not unknown: nothing may be made of it
+	}
+	if diag.HasErrors(diags) {
+		return cty.NilVal, open, &diag.Failure{Operation: "evaluate spec", Diagnostics: diags}
+	}
+	if err := checkArguments(r, Arguments); err != nil {
+		return cty.NilVal, open, err
+	}
+	if l.Scope.planned == nil && !Known(Arguments) {
+		return cty.NilVal, open, fmt.Errorf("a value that %s refers to is still not known", r.Addr)
+	}
+	return Arguments, open, nil
+}
+
+func Known(v cty.Value) bool {
+	v, _ = v.UnmarkDeep()
+	return v.IsWhollyKnown()
+}
+
+// Holds checks conditions of a resource; see the function of that name.
+func (l *Evaluator) Holds(r *resource.Resource, which string, self cty.Value) (open bool, err error) {
+	options := lang.ExpressionOptions{Functions: l.Scope.Functions(), Context: l.Scope.EvaluationContext(r)}
+	own := r.Addr
+	own.Namespace = r.Ref.Namespace
+	if self, err = l.Scope.guarded(l.Ctx, own.In(l.Scope.namespace), self); err != nil {
+		return false, err
+	}
+	open, err = resource.Holds(r, which, options, l.Resolve, self)
+	if l.Err != nil {
+		checks, _ := resource.ChecksOf(r, which, options)
+		return open, l.Unresolved(resource.References(checks))
+	}
+	return open, err
+}
+
+// Config works out a resource's configuration, with unknown values where the scope has them.
+func (l *Evaluator) Config(r *resource.Resource, prior instance.State) (instance.Config, error) {
+	parsed, diags := lang.ConfigOptions{Functions: l.Scope.Functions(), Context: l.Scope.EvaluationContext(r)}.Parse(r.Spec(), r.Schema.Block)
+	if diag.HasErrors(diags) {
+		return instance.Config{}, &diag.Failure{Operation: "read spec", Diagnostics: diags}
+	}
+	written, diags := parsed.Evaluate(l.Resolve)
+	l.Scope.NoteSecretAttributes(r.Schema.Block, written)
+	if l.Err != nil {
+		// What could not be read is not unknown: a plan must not be made of it.
+		return instance.Config{}, l.Unresolved(parsed.References())
+	}
+	if diag.HasErrors(diags) {
+		return instance.Config{}, &diag.Failure{Operation: "evaluate spec", Diagnostics: diags}
+	}
+	config := instance.Config{Written: written, Effective: written}
+	if len(r.Lifecycle.IgnoreChanges) == 0 || !prior.Exists() {
+		return config, nil
+	}
+	var err error
+	config.Ignored = r.Lifecycle.IgnoreChanges
+	config.Effective, err = plan.IgnoreChanges(r.Schema.Block, written, prior.Value, r.Lifecycle.IgnoreChanges)
+	return config, err
+}

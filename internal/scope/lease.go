@@ -1,0 +1,125 @@
+package scope
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/catalog"
+	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/instance"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/resource"
+	"github.com/hykube/hykube/internal/session"
+)
+
+// DataSource returns the data source that an object stands for, with its provider.
+func (s *Scope) DataSource(l *session.Session, r *resource.Resource) (*instance.DataSource, error) {
+	d := &instance.DataSource{Name: r.Addr.Type, Schema: r.Schema, Provider: l.ProviderServer, Deferral: true}
+	if r.Entry.Schema.Meta == nil {
+		return d, nil
+	}
+	var err error
+	d.MetaBlock = r.Entry.Schema.Meta.Block
+	d.Meta, err = s.Catalog.Meta(r.Entry, l.Config)
+	return d, err
+}
+
+// Lease is a configured provider for one managed resource.
+type Lease struct {
+	instance.Type
+	*session.Session
+	entry catalog.Entry
+}
+
+// configFor finds the ProviderConfig of a resource: the one that its lifecycle names; else the one named "default", if
+// it is one of the resource's provider; else the one named like the provider; else none.
+func (a *Sources) configFor(ctx context.Context, r *resource.Resource) (*v1alpha1.ProviderConfig, error) {
+	return configOf(r, func(name string) (*v1alpha1.ProviderConfig, error) { return a.Configs.Get(ctx, r.Ref.Namespace, name) })
+}
+
+// configOf is configFor over any source of ProviderConfigs; get returns nil for one that is not there.
+func configOf(r *resource.Resource, get func(name string) (*v1alpha1.ProviderConfig, error)) (*v1alpha1.ProviderConfig, error) {
+	named := r.Lifecycle.ProviderConfig
+	candidates := []string{v1alpha1.DefaultProviderConfig, r.Entry.Name}
+	if named != "" {
+		candidates = []string{named}
+	}
+	for _, name := range candidates {
+		cfg, err := get(name)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case cfg != nil && cfg.Spec.Provider == r.Entry.Name:
+			return cfg, nil
+		case cfg != nil && named != "":
+			return nil, fmt.Errorf("lifecycle.providerConfig: %q configures the provider %q, not %q", named, cfg.Spec.Provider, r.Entry.Name)
+		}
+	}
+	if named != "" {
+		return nil, fmt.Errorf("lifecycle.providerConfig: there is no ProviderConfig %q in the namespace %q", named, r.Ref.Namespace)
+	}
+	return nil, nil
+}
+
+// Lease acquires the provider of a resource. For a destroy the configuration is the recorded one.
+func (s *Scope) Lease(ctx context.Context, r *resource.Resource, rec *ledger.State, wanted bool, as session.LimitMode) (*Lease, error) {
+	var cfg *v1alpha1.ProviderConfig
+	var err error
+	if wanted || !rec.Exists() {
+		cfg, err = s.configFor(ctx, r)
+	} else if rec.ProviderConfig != "" {
+		if cfg, err = s.Configs.Get(ctx, r.Ref.Namespace, rec.ProviderConfig); err == nil && cfg == nil {
+			err = fmt.Errorf("the ProviderConfig %q, which the resource was made with, does not exist any more; create it again", rec.ProviderConfig)
+		}
+	}
+	if err == nil && wanted && begins(rec, cfg) {
+		err = BeingDeleted(fmt.Sprintf("the ProviderConfig %q", cfg.Name))
+	}
+	if err != nil {
+		return nil, err
+	}
+	l := &Lease{entry: r.Entry, Type: instance.NewType(r.Entry.Schema, r.Addr.Type)}
+	l.Deferral = true
+	if l.MetaBlock != nil {
+		if l.Meta, err = s.Catalog.Meta(r.Entry, cfg); err != nil {
+			return nil, err
+		}
+	}
+	if l.Session, err = s.acquireWith(ctx, r, cfg, as); err != nil {
+		return nil, err
+	}
+	l.Provider = l.Session.ProviderServer
+	return l, nil
+}
+
+// begins says whether a resource would begin to use a ProviderConfig, which may be nil, although that is being deleted. It serves those
+// that were made with it until they are gone.
+func begins(rec *ledger.State, cfg *v1alpha1.ProviderConfig) bool {
+	return cfg != nil && cfg.DeletionTimestamp != nil && rec.ProviderConfig != cfg.Name
+}
+
+// BeingDeleted refuses to create a resource with a configuration that is being deleted.
+func BeingDeleted(what string) error {
+	return &diag.Failure{Operation: "configure provider", Diagnostics: diag.Diagnostics{{
+		Severity: v1alpha1.SeverityError, Summary: "Configuration is being deleted",
+		Detail: fmt.Sprintf("Nothing new can be made, since %s is being deleted or is gone. It serves the resources that exist until they are destroyed. "+
+			"Name another ProviderConfig in lifecycle.providerConfig, or take the deletion back with kubectl hykube undelete.", what),
+	}}}
+}
+
+// MayUse refuses a ProviderConfig to somebody without the verb "use" on it.
+func (a *Sources) MayUse(ctx context.Context, who *v1alpha1.Identity, namespace, name string) error {
+	if who == nil {
+		return fmt.Errorf("nobody is recorded as having asked for the plan; make a new one")
+	}
+	ok, err := a.Access.MayUse(ctx, *who, namespace, name)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return &ForbiddenError{fmt.Sprintf("the user %q may not use the ProviderConfig %q in the namespace %q: ask for the verb \"use\" on providerconfigs.hykube.io", who.Username, name, namespace)}
+	}
+	return nil
+}

@@ -1,0 +1,62 @@
+package scope
+
+import (
+	"context"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/resource"
+
+	"github.com/zclconf/go-cty/cty"
+)
+
+// guarded lets expressions only pass on what is sensitive in the value of an address, unless whoever asked for the plan may read
+// the state behind it.
+func (s *Scope) guarded(ctx context.Context, addr lang.Address, v cty.Value) (cty.Value, error) {
+	if v == cty.NilVal || addr.Stored() || !lang.HoldsSensitive(v) {
+		return v, nil // whoever reads a Secret has the right to see it
+	}
+	if s.who == nil {
+		return lang.PassOnly(v, "nobody is recorded as having asked for the plan; make a new one")
+	}
+	namespace := addr.Namespace
+	if namespace == "" {
+		namespace = s.namespace
+	}
+	for _, provider := range s.Catalog.ProvidersOf(addr.Mode, addr.Type) {
+		group := v1alpha1.ProviderGroup(provider)
+		plural, err := s.Objects.Plural(v1alpha1.ObjectReference{
+			APIVersion: group + "/" + v1alpha1.ResourceVersion, Kind: addr.Kind(), Namespace: namespace, Name: addr.Name,
+		})
+		if err != nil {
+			return cty.NilVal, err
+		}
+		err = s.MayRead(ctx, AccessTarget{namespace, group, plural + "/state", ""}) // most who may read one may read all
+		if IsForbidden(err) {
+			err = s.MayRead(ctx, AccessTarget{namespace, group, plural + "/state", addr.Name})
+		}
+		if IsForbidden(err) {
+			return lang.PassOnly(v, err.Error())
+		}
+		if err != nil {
+			return cty.NilVal, err
+		}
+	}
+	return v, nil
+}
+
+// checkArguments refuses arguments of a data source or an ephemeral resource that may only be passed on. Nobody approves the calls of a
+// plan that is made, and the provider may answer with its arguments, or send them wherever its configuration says.
+func checkArguments(r *resource.Resource, config cty.Value) error {
+	missing, held := lang.HoldsPassOnly(config)
+	if !held || r.Mode != v1alpha1.ModeData && r.Mode != v1alpha1.ModeEphemeral {
+		return nil
+	}
+	what := "The answer of a data source that gets such an argument"
+	if r.Mode == v1alpha1.ModeEphemeral {
+		what = "An ephemeral resource that gets such an argument"
+	}
+	return &diag.Failure{Operation: "evaluate spec", Diagnostics: diag.Diagnostics{lang.Problem(r.Addr, "spec", lang.SummaryPassOnly,
+		lang.PassOnlyText(what, missing))}}
+}

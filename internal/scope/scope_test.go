@@ -1,0 +1,178 @@
+package scope_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hykube/hykube/activities/activitiestest"
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/scope"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/zclconf/go-cty/cty"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestScopeOfNobody(t *testing.T) {
+	w := activitiestest.NewWorld(t)
+	po := w.Plan()
+	po.Status.RequestedBy = nil
+	s := w.NewScope(po, "team", nil)
+	if err := s.MayRead(t.Context(), scope.AccessTarget{Namespace: "team", Group: "", Resource: "secrets", Name: "db"}); err == nil {
+		t.Error("a plan that nobody asked for may read a Secret")
+	}
+}
+
+// read evaluates an expression in a scope.
+func read(t *testing.T, s *scope.Scope, expression string) (cty.Value, error) {
+	t.Helper()
+	e, diags := lang.ParseExpression(expression, "spec.x", lang.ExpressionOptions{Functions: s.Functions()})
+	if diag.HasErrors(diags) {
+		t.Fatalf("%s: %+v", expression, diags)
+	}
+	l := &scope.Evaluator{Ctx: t.Context(), Scope: s}
+	v, diags := e.Evaluate(l.Resolve, cty.NilVal)
+	err := l.Unresolved(e.References())
+	if err == nil && diag.HasErrors(diags) {
+		err = &diag.Failure{Diagnostics: diags}
+	}
+	if de, ok := errors.AsType[*diag.Failure](err); ok {
+		var text strings.Builder
+		for _, d := range de.Diagnostics {
+			fmt.Fprintf(&text, "%s: %s\n", d.Attribute, d.Detail)
+		}
+		return v, errors.New(text.String())
+	}
+	return v, err
+}
+
+func TestScope(t *testing.T) {
+	w := activitiestest.NewWorld(t)
+	w.Record(w.Put("test-thing/made", nil, nil), `{"id":"made-1","password":"hush"}`)
+	w.Put("test-thing/new", nil, nil)
+	w.Record(w.Put("shared:test-thing/net", nil, nil), `{"id":"net-1"}`)
+	w.Put("shared:test-thing/new", nil, nil)
+	w.Record(w.Put("private:test-thing/net", nil, nil), `{"id":"net-2"}`)
+	w.Record(w.Put("data-test-image/base", nil, nil), `{"id":"image-1","token":"hush"}`)
+	w.Data["configmaps/team/app"] = map[string][]byte{"region": []byte("eu"), "a.b": []byte("dotted"), "icon": {0xff, 0xfe}}
+	w.Data["configmaps/shared/app"] = map[string][]byte{"region": []byte("us")}
+	w.Data["configmaps/team/private"] = map[string][]byte{"region": []byte("eu")}
+	w.Data["secrets/team/db"] = map[string][]byte{"password": []byte("hush")}
+	w.Data["configmaps/private/app"] = map[string][]byte{"region": []byte("us")}
+	for _, name := range []string{"team/configmaps/private", "private/test-things/net", "private/configmaps/"} {
+		w.Forbidden[name] = true
+	}
+	planned := func(addr lang.Address) (cty.Value, bool) {
+		if addr == (lang.Address{Type: "test_thing", Name: "planned"}) {
+			return cty.ObjectVal(map[string]cty.Value{"id": cty.UnknownVal(cty.String)}), true
+		}
+		return cty.NilVal, false
+	}
+	hush := cty.StringVal("hush").Mark(lang.Sensitive)
+	for name, tc := range map[string]struct {
+		expression string
+		want       cty.Value
+		failed     string
+	}{
+		"what the plan will make":                      {"${test_thing.planned.id}", cty.UnknownVal(cty.String), ""},
+		"what is recorded":                             {"${test_thing.made.id}", cty.StringVal("made-1"), ""},
+		"a secret of what is recorded":                 {"${test_thing.made.password}", hush, ""},
+		"an object that nothing was made of":           {"${test_thing.new.id}", cty.NilVal, "test_thing.new"},
+		"a data source":                                {"${data.test_image.base.id}", cty.StringVal("image-1"), ""},
+		"a secret of a data source":                    {"${data.test_image.base.token}", hush, ""},
+		"another namespace":                            {"${namespace.shared.test_thing.net.id}", cty.StringVal("net-1"), ""},
+		"nothing made yet in another namespace":        {"${namespace.shared.test_thing.new.id}", cty.NilVal, `apply a plan in the namespace "shared" first`},
+		"its own namespace by name":                    {"${namespace.team.test_thing.made.id}", cty.StringVal("made-1"), ""},
+		"a namespace that the user may not read":       {"${namespace.private.test_thing.net.id}", cty.NilVal, `"ann" may not read "net" of test-things.test.hykube.io in the namespace "private"`},
+		"a key of a ConfigMap":                         {"${configmap.app.region}", cty.StringVal("eu"), ""},
+		"a key with a dot":                             {`${configmap.app["a.b"]}`, cty.StringVal("dotted"), ""},
+		"a key that holds no text":                     {"${configmap.app.icon}", cty.StringVal("//4="), ""},
+		"a key that is not there":                      {"${configmap.app.regoin}", cty.NilVal, `spec.x, column 16: configmap.app has no key "regoin". Did you mean "region"?`},
+		"a ConfigMap of another namespace":             {"${namespace.shared.configmap.app.region}", cty.StringVal("us"), ""},
+		"a ConfigMap that is not there":                {"${configmap.other.region}", cty.NilVal, `there is no ConfigMap "other" in the namespace "team"`},
+		"a ConfigMap that the user may not read":       {"${configmap.private.region}", cty.NilVal, "may not read"},
+		"a Secret":                                     {"${secret.db.password}", hush, ""},
+		"a ConfigMap with a near name":                 {"${upper(configmap.ap.region)}", cty.NilVal, `spec.x, column 9: configmap.ap: there is no ConfigMap "ap" in the namespace "team"; did you mean configmap.app?`},
+		"one of another namespace":                     {"${namespace.shared.configmap.ap.region}", cty.NilVal, `did you mean namespace.shared.configmap.app?`},
+		"one where not all may be read":                {"${namespace.private.configmap.ap.region}", cty.NilVal, `no ConfigMap "ap" in the namespace "private"; create it, or correct the reference` + "\n"},
+		"a key of a Secret that is not there":          {"${secret.db.pasword}", cty.NilVal, `spec.x, column 12: secret.db has no key "pasword". See which it has with kubectl describe secret db.` + "\n"},
+		"a Secret with a near name":                    {"${secret.dbs.password}", cty.NilVal, `there is no Secret "dbs" in the namespace "team"; create it, or correct the reference` + "\n"},
+		"a Secret that is not there":                   {"${secret.other.password}", cty.NilVal, `there is no Secret "other"`},
+		"a function of a provider":                     {`${provider::test::upper("eu")}`, cty.StringVal("EU"), ""},
+		"a function of a provider, of an unknown text": {`${provider::test::upper(test_thing.planned.id)}`, cty.UnknownVal(cty.String), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := w.NewScope(w.Plan(), "team", planned)
+			got, err := read(t, s, tc.expression)
+			if tc.failed != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.failed) {
+					t.Errorf("got %v, want an error with %q", err, tc.failed)
+				}
+				return
+			}
+			if err != nil || !activitiestest.UnrefinedEquals(got, tc.want) {
+				t.Errorf("got %#v, %v; want %#v", got, err, tc.want)
+			}
+		})
+	}
+}
+
+func TestScopeAsksForRightsOnce(t *testing.T) {
+	w := activitiestest.NewWorld(t)
+	w.Data["secrets/team/db"] = map[string][]byte{"password": []byte("hush")}
+	w.Record(w.Put("shared:test-thing/net", nil, nil), `{"id":"net-1"}`)
+	s := w.NewScope(w.Plan(), "team", nil)
+	for range 3 {
+		for _, expression := range []string{"${secret.db.password}", "${namespace.shared.test_thing.net.id}"} {
+			if _, err := read(t, s, expression); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if diff := cmp.Diff([]string{"team/secrets/db", "shared/test-things/net", "shared/test-things/state/"}, w.Asked); diff != "" {
+		t.Errorf("asked for (-want +got):\n%s", diff)
+	}
+	v, _, err := s.Value(t.Context(), lang.Address{Type: lang.TypeSecret, Name: "db"})
+	if err != nil || !v.GetAttr("password").HasMark(lang.Sensitive) {
+		t.Errorf("got %#v, %v; want a value that is marked", v, err)
+	}
+	s = w.ScopeOf(nil, "team", nil)
+	if _, err := read(t, s, "${secret.db.password}"); err == nil {
+		t.Error("a Secret was read for nobody")
+	}
+	if _, _, err := s.Value(t.Context(), lang.Address{Mode: v1alpha1.ModeAction, Type: "test_reboot", Name: "now"}); err != nil {
+		t.Errorf("the value of an action: %v, want none", err)
+	}
+}
+
+// What reads the clock or chance is left open while a plan is made, and is the same for all attempts at a step of it.
+func TestMoment(t *testing.T) {
+	w := activitiestest.NewWorld(t)
+	po := w.Plan()
+	po.CreationTimestamp = metav1.Date(2026, 3, 1, 11, 0, 0, 0, time.UTC)
+	thing, other := w.Put("test-thing/a", nil, nil), w.Put("test-thing/b", nil, nil)
+	nothing := func(lang.Address) (cty.Value, bool) { return cty.NilVal, false }
+	if got, want := w.NewScope(po, "team", nothing).EvaluationContext(thing), (lang.EvaluationContext{Planned: po.CreationTimestamp.Time}); got != want {
+		t.Errorf("while planning: %+v", got)
+	}
+	po.Status.Approval = &v1alpha1.PlanApproval{Decision: v1alpha1.DecisionApproved, At: new(metav1.Date(2026, 3, 2, 11, 0, 0, 0, time.UTC))}
+	first := w.NewScope(po, "team", nil).EvaluationContext(thing)
+	if again := w.NewScope(po, "team", nil).EvaluationContext(thing); again != first || !first.Applied.Equal(po.Status.Approval.At.Time) || first.Seed == "" {
+		t.Errorf("first %+v, then %+v", first, again)
+	}
+	if of := w.NewScope(po, "team", nil).EvaluationContext(other); of.Seed == first.Seed {
+		t.Error("two objects have the same seed")
+	}
+	po.UID = "plan-2"
+	if next := w.NewScope(po, "team", nil).EvaluationContext(thing); next.Seed == first.Seed {
+		t.Error("two plans have the same seed")
+	}
+	if got := w.ScopeOf(po.Status.RequestedBy, "team", nil).EvaluationContext(thing); got != (lang.EvaluationContext{}) {
+		t.Errorf("without a plan: %+v", got)
+	}
+}

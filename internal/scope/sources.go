@@ -1,0 +1,31 @@
+// Package scope has the values that the expressions of a plan refer to: planned and recorded resources, ConfigMaps, Secrets, ephemeral
+// resources and functions of providers. It reads each with the rights of whoever asked for the plan, and configures providers with them.
+package scope
+
+import (
+	"github.com/hykube/hykube/internal/catalog"
+	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/schema"
+	"github.com/hykube/hykube/internal/session"
+	"github.com/hykube/hykube/internal/store"
+)
+
+// Block is the schema of what an address names; nil when no provider has the type.
+func (a *Sources) Block(addr lang.Address) *schema.Block {
+	if t := a.Catalog.Schema(addr.Mode, addr.Type); t != nil {
+		return t.Block
+	}
+	return nil
+}
+
+// Sources are what the values of expressions and the configurations of providers come from; all fields are needed.
+type Sources struct {
+	Objects store.Objects
+	Configs store.Configs
+	Access  store.Access
+	Catalog *catalog.Catalog
+	Ledger  *ledger.Ledger
+	// Sessions configures the providers.
+	Sessions *session.Pool
+}
