@@ -217,6 +217,11 @@ func (s *stepRun) intend(ctx context.Context, rec *ledger.Instance, action v1alp
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
+	if len(s.Change.Hashes) > 0 { // another attempt must not hash the passwords anew
+		if err := s.Ledger.SaveChange(context.WithoutCancel(ctx), s.Plan.UID, s.Change); err != nil {
+			return err
+		}
+	}
 	rec.Intent = &ledger.Intent{Plan: s.Plan.UID, PlanName: s.Plan.Name, Change: s.Change.Index, Action: action, Deposed: deposed, At: time.Now().UTC()}
 	s.asked = action
 	return s.conflict(s.Ledger.Save(context.WithoutCancel(ctx), rec))

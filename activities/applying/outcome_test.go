@@ -7,9 +7,12 @@ import (
 
 	"github.com/hykube/hykube/activities/activitiestest"
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/scope"
 
 	"github.com/zclconf/go-cty/cty"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // TestAnObjectIsReleasedLast destroys an instance of an object that was deleted: the object goes when nothing is left, or under way.
@@ -55,5 +58,33 @@ func TestAnActionThatTimedOutIsNotRunAgain(t *testing.T) {
 	err := stepOf(w, r, c).invoke(t.Context())
 	if _, again := errors.AsType[*RetryError](err); err == nil || again {
 		t.Errorf("got %v, want an error that is final", err)
+	}
+}
+
+// A step that is tried again after its intent was written configures its instance with the hash of the attempt before.
+func TestEachAttemptUsesTheSameHash(t *testing.T) {
+	w := activitiestest.NewWorld(t)
+	r := w.Put("test-thing/a", map[string]any{"password": `${bcrypt("hunter2", 4)}`}, nil)
+	c := activitiestest.ChangeOf(r, 0)
+	w.Save(c)
+	attempt := func() cty.Value {
+		c, err := w.Ledger.Change(t.Context(), "plan-1", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := stepOf(w, r, c)
+		s.Plan.Status.Approval = &v1alpha1.PlanApproval{Decision: v1alpha1.DecisionApproved, At: new(metav1.Now())}
+		defer s.openScope(t.Context(), r)()
+		config, err := (&scope.Evaluator{Ctx: t.Context(), Scope: s.scope}).Config(r, instance.State{})
+		if err == nil {
+			err = s.intend(t.Context(), w.Instance(r), v1alpha1.ActionUpdate, "")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return config.Written.GetAttr("password")
+	}
+	if first, second := attempt(), attempt(); !first.IsWhollyKnown() || !first.RawEquals(second) {
+		t.Errorf("first %#v, then %#v", first, second)
 	}
 }

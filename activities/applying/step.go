@@ -188,6 +188,10 @@ type stepRun struct {
 // openScope gives the step what its expressions see, until the returned function is called.
 func (s *stepRun) openScope(ctx context.Context, r *resource.Resource) (closed func()) {
 	s.scope = s.NewScope(s.Plan, r.Ref.Namespace, nil)
+	if s.Change.Hashes == nil {
+		s.Change.Hashes = map[string]string{}
+	}
+	s.scope.Hashes = s.Change.Hashes
 	return func() {
 		if err := s.scope.Close(context.WithoutCancel(ctx)); err != nil { // a step that was made is not undone by that
 			s.warnings = append(s.warnings, scope.Unclosed(err))

@@ -17,7 +17,7 @@ import (
 // costs tell the price of a call before it is made, for functions that make much of little. The arguments are known and
 // without marks, but may be of other types than the function wants.
 var costs = map[string]func(args []cty.Value, left int) (int, error){
-	bcrypt:       bcryptCost,
+	bcryptName:   bcryptCost,
 	"distinct":   pairCost(0, 0),
 	"format":     formatCost,
 	"formatlist": formatCost,

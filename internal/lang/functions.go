@@ -64,7 +64,7 @@ var builtins = map[string]function.Function{
 	"sha256": digest(sha256.New, hex.EncodeToString), "sha512": digest(sha512.New, hex.EncodeToString), "uuidv5": uuidV5,
 
 	// The clock and chance.
-	bcrypt: function.Unpredictable(bcryptFunc(nil)), planTimestamp: function.Unpredictable(clock(time.Time{})),
+	bcryptName: function.Unpredictable(bcryptFunc(nil)), planTimestamp: function.Unpredictable(clock(time.Time{})),
 	timestamp: function.Unpredictable(clock(time.Time{})), newUUID: function.Unpredictable(uuidFunc(nil)),
 
 	// Times that are written.

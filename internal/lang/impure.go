@@ -1,10 +1,7 @@
 package lang
 
-//lint:file-ignore SA1019 bcrypt is made of blowfish
-
 import (
 	"crypto/sha256"
-	"encoding/base64"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,7 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function"
-	"golang.org/x/crypto/blowfish"
+	"golang.org/x/crypto/bcrypt"
 )
 
 // EvaluationContext is when expressions are evaluated, and for which object: what the functions give that read the clock or chance. Where
@@ -24,9 +21,12 @@ type EvaluationContext struct {
 	Planned time.Time
 	// Applied is when the plan was approved, which timestamp tells; zero while the plan is made.
 	Applied time.Time
-	// Seed is what uuid, and the salt of bcrypt, are made of: the same for all evaluations of one object's expressions in one
-	// plan, and another for any other. Empty while the plan is made.
+	// Seed is what UUIDs are made of: the same for all evaluations of one object's expressions in one plan, and another for any other.
+	// Empty while the plan is made.
 	Seed string
+	// Hashes keeps the results of bcrypt, by seed, field and number of the call. The caller stores them with the change, so that each
+	// attempt gets the same. While it is nil, bcrypt is unknown.
+	Hashes map[string]string
 }
 
 // Functions that read the clock or chance.
@@ -34,11 +34,11 @@ const (
 	planTimestamp = "plantimestamp"
 	timestamp     = "timestamp"
 	newUUID       = "uuid"
-	bcrypt        = "bcrypt"
+	bcryptName    = "bcrypt"
 )
 
 func isImpure(name string) bool {
-	return slices.Contains([]string{planTimestamp, timestamp, newUUID, bcrypt}, strings.TrimPrefix(name, corePrefix))
+	return slices.Contains([]string{planTimestamp, timestamp, newUUID, bcryptName}, strings.TrimPrefix(name, corePrefix))
 }
 
 // Impure says whether the expressions may give something else each time although nothing that they refer to has changed.
@@ -68,24 +68,43 @@ func (m *costBudget) bindImpure(name string, f function.Function) function.Funct
 		if at.Seed != "" {
 			return uuidFunc(m.draw)
 		}
-	case bcrypt:
-		if at.Seed != "" {
-			return bcryptFunc(m.draw)
+	case bcryptName:
+		if at.Hashes != nil {
+			return bcryptFunc(m.hash)
 		}
 	}
 	return f
 }
 
-// draw gives the next 16 bytes for the field that is evaluated. Each field counts its own calls, so that a change of one does not
-// move the others.
-func (m *costBudget) draw() [16]byte {
+// nextCall names the next call in the field that is evaluated. Each field counts its own calls, so that a change of one does not move
+// the others.
+func (m *costBudget) nextCall() string {
 	if m.drawn == nil {
 		m.drawn = map[string]int{}
 	}
 	n := m.drawn[m.field]
 	m.drawn[m.field]++
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %d", m.context.Seed, m.field, n))
+	return fmt.Sprintf("%q %q %d", m.context.Seed, m.field, n)
+}
+
+// draw returns 16 bytes for the next call.
+func (m *costBudget) draw() [16]byte {
+	sum := sha256.Sum256([]byte(m.nextCall()))
 	return [16]byte(sum[:16])
+}
+
+// hash returns the bcrypt hash of the next call: the one that an earlier evaluation kept, if it is of this password and cost.
+func (m *costBudget) hash(password string, cost int) (string, error) {
+	call := m.nextCall()
+	kept := []byte(m.context.Hashes[call])
+	if c, err := bcrypt.Cost(kept); err == nil && c == cost && bcrypt.CompareHashAndPassword(kept, []byte(password)) == nil {
+		return string(kept), nil
+	}
+	made, err := bcrypt.GenerateFromPassword([]byte(password), cost)
+	if err == nil {
+		m.context.Hashes[call] = string(made)
+	}
+	return string(made), err
 }
 
 func clock(t time.Time) function.Function {
@@ -109,14 +128,7 @@ func uuidFunc(draw func() [16]byte) function.Function {
 	})
 }
 
-// Bounds of bcrypt's cost, the logarithm of its rounds. The upper one is what costOf leaves room for.
-const (
-	minBcrypt     = 4
-	defaultBcrypt = 10
-	maxBcrypt     = 31
-)
-
-func bcryptFunc(draw func() [16]byte) function.Function {
+func bcryptFunc(hash func(password string, cost int) (string, error)) function.Function {
 	return function.New(&function.Spec{
 		Params:   []function.Parameter{{Name: "str", Type: cty.String}},
 		VarParam: &function.Parameter{Name: "cost", Type: cty.Number},
@@ -126,11 +138,11 @@ func bcryptFunc(draw func() [16]byte) function.Function {
 			if err != nil {
 				return cty.UnknownVal(cty.String), err
 			}
-			hash, err := hashPassword([]byte(args[0].AsString()), cost, draw())
+			text, err := hash(args[0].AsString(), cost)
 			if err != nil {
 				return cty.UnknownVal(cty.String), function.NewArgError(0, err)
 			}
-			return cty.StringVal(hash), nil
+			return cty.StringVal(text), nil
 		},
 	})
 }
@@ -139,18 +151,18 @@ func bcryptFunc(draw func() [16]byte) function.Function {
 func bcryptRounds(args []cty.Value) (int, error) {
 	switch len(args) {
 	case 1:
-		return defaultBcrypt, nil
+		return bcrypt.DefaultCost, nil
 	case 2:
 	default:
 		return 0, fmt.Errorf("bcrypt() takes no more than two arguments")
 	}
 	f := args[1].AsBigFloat()
 	cost, _ := f.Int64()
-	if !f.IsInt() || cost > maxBcrypt {
-		return 0, function.NewArgErrorf(1, "the cost must be a whole number up to %d", maxBcrypt)
+	if !f.IsInt() || cost > int64(bcrypt.MaxCost) {
+		return 0, function.NewArgErrorf(1, "the cost must be a whole number up to %d", bcrypt.MaxCost)
 	}
-	if cost < minBcrypt {
-		return defaultBcrypt, nil // as bcrypt's reference does it
+	if cost < int64(bcrypt.MinCost) {
+		return bcrypt.DefaultCost, nil // as bcrypt's reference does it
 	}
 	return int(cost), nil
 }
@@ -169,30 +181,4 @@ func bcryptCost(args []cty.Value, left int) (int, error) {
 		return 0, fmt.Errorf("bcrypt() of cost %d would take too long; use a lower cost", cost)
 	}
 	return n, nil
-}
-
-// hashPassword is bcrypt with a salt that is given, which golang.org/x/crypto/bcrypt does not take:
-// https://www.usenix.org/legacy/event/usenix99/provos/provos.pdf
-func hashPassword(password []byte, cost int, salt [16]byte) (string, error) {
-	if len(password) > 72 {
-		return "", fmt.Errorf("bcrypt: password length exceeds 72 bytes")
-	}
-	key := append(slices.Clone(password), 0)
-	c, err := blowfish.NewSaltedCipher(key, salt[:])
-	if err != nil {
-		return "", err
-	}
-	for range 1 << cost {
-		blowfish.ExpandKey(key, c)
-		blowfish.ExpandKey(salt[:], c)
-	}
-	text := []byte("OrpheanBeholderScryDoubt")
-	for block := range slices.Chunk(text, blowfish.BlockSize) {
-		for range 64 {
-			c.Encrypt(block, block)
-		}
-	}
-	encoding := base64.NewEncoding("./ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789").WithPadding(base64.NoPadding)
-	// The last byte is left out, as it always was.
-	return fmt.Sprintf("$2a$%02d$%s%s", cost, encoding.EncodeToString(salt[:]), encoding.EncodeToString(text[:len(text)-1])), nil
 }

@@ -295,6 +295,8 @@ type Change struct {
 	Checks bool `json:"checks,omitempty"`
 	// DeposedKey is the key under which a replace that creates first keeps the old instance.
 	DeposedKey string `json:"deposedKey,omitempty"`
+	// Hashes are the results of bcrypt in the expressions of the object, which each attempt to apply it uses again.
+	Hashes map[string]string `json:"hashes,omitempty"`
 	// Dependencies are the addresses that the configuration refers to.
 	Dependencies []string `json:"dependencies,omitempty"`
 	// ConfigVersion tells whether the ProviderConfig still says what it said when the change was planned; empty when it has none, or

@@ -52,6 +52,8 @@ type scopeCache struct {
 	open map[lang.Address]cty.Value
 	// Secrets are the sensitive texts that providers are told, and may repeat.
 	Secrets *plan.Secrets
+	// Hashes are the results of bcrypt, which the step keeps with its change.
+	Hashes map[string]string
 	// closers closes them, in the order in which they were opened.
 	closers []func(context.Context) error
 	// opening is held while ephemeral resources are opened, so that each is opened once.
@@ -73,7 +75,7 @@ func (a *Sources) ScopeOf(who *v1alpha1.Identity, namespace string, planned func
 	return &Scope{
 		Sources: a, who: who, namespace: namespace, planned: planned,
 		providerFunctions: sync.OnceValue(a.providerFunctions),
-		scopeCache:        &scopeCache{allowed: map[AccessTarget]bool{}, data: map[lang.Address]cty.Value{}, open: map[lang.Address]cty.Value{}, Secrets: new(plan.Secrets)},
+		scopeCache:        &scopeCache{allowed: map[AccessTarget]bool{}, data: map[lang.Address]cty.Value{}, open: map[lang.Address]cty.Value{}, Secrets: new(plan.Secrets), Hashes: map[string]string{}},
 	}
 }
 
@@ -90,7 +92,7 @@ func (s *Scope) EvaluationContext(r *resource.Resource) lang.EvaluationContext {
 		m.Planned = at.Time
 	}
 	if approval := s.plan.Status.Approval; s.planned == nil && approval != nil && approval.At != nil {
-		m.Applied, m.Seed = approval.At.Time, string(s.plan.UID)+"/"+string(r.Ref.UID)
+		m.Applied, m.Seed, m.Hashes = approval.At.Time, string(s.plan.UID)+"/"+string(r.Ref.UID), s.Hashes
 	}
 	return m
 }
