@@ -201,25 +201,52 @@ func TestAMoveFromAnObjectThatIsWantedAgain(t *testing.T) {
 	}
 }
 
-// A plan in a namespace that is being deleted destroys all that is in it. It is stale once the namespace stays, also where an object was
-// not marked when the plan was made.
+// A plan in a namespace that is being deleted destroys, or forgets, all that is in it. It is stale once the namespace stays, also where an
+// object was not marked when the plan was made.
 func TestDestroyOfANamespaceThatStays(t *testing.T) {
-	for name, at := range map[string]int{"before it is approved": approving, "before it is begun": beginning} {
+	for action, lifecycle := range map[string]m{"destroy": nil, "forget": {"destroy": false}} {
+		for name, at := range map[string]int{"before it is approved": approving, "before it is begun": beginning} {
+			t.Run(action+" "+name, func(t *testing.T) {
+				tn := newCrashScenario(t)
+				tn.put("test-thing/a", m{"name": "a", "size": "1"}, lifecycle)
+				tn.apply()
+				tn.Terminating = true
+				run := tn.newRun()
+				if po := tn.until(run, at); po.Status.Summary == nil || po.Status.Summary.Delete+po.Status.Summary.Forget != 1 {
+					t.Fatalf("the plan has the summary %+v, want one change", po.Status.Summary)
+				}
+				tn.Terminating = false
+				if found, err := changes.Verify(t.Context(), tn.Sources, tn.plans[run.Name]); err != nil || len(found.Stale) != 1 || !strings.Contains(found.Stale[0].Why, "namespace was taken back") {
+					t.Errorf("verified: %+v, %v", found, err)
+				}
+				tn.resume(run)
+				if diff := cmp.Diff([]string{"a 1"}, tn.cloud.there()); diff != "" || !tn.recordOf("test-thing/a").Exists() {
+					t.Errorf("there (-want +got):\n%s, and the record is %+v", diff, tn.recordOf("test-thing/a"))
+				}
+			})
+		}
+	}
+}
+
+// A namespace may be deleted, or its deletion taken back, while a plan is being made. The plan is what it would be if it were made afterwards.
+func TestANamespaceIsDeletedWhileAPlanIsMade(t *testing.T) {
+	for name, deleted := range map[string]bool{"deleted": true, "undeleted": false} {
 		t.Run(name, func(t *testing.T) {
 			tn := newCrashScenario(t)
-			things("a")(tn)
+			tn.put("test-thing/a", m{"name": "a", "size": "1"}, nil)
 			tn.apply()
-			tn.Terminating = true
+			tn.put("test-thing/a", m{"name": "a", "size": "2"}, nil)
+			tn.put("test-thing/b", m{"name": "b", "uses": "${test_thing.a.id}"}, nil)
+			tn.Terminating = !deleted
 			run := tn.newRun()
-			if po := tn.until(run, at); po.Status.Summary == nil || po.Status.Summary.Delete != 1 {
-				t.Fatalf("the plan has the summary %+v, want one destroy", po.Status.Summary)
-			}
-			tn.Terminating = false
-			if found, err := changes.Verify(t.Context(), tn.Sources, tn.plans[run.Name]); err != nil || len(found.Stale) != 1 || !strings.Contains(found.Stale[0].Why, "namespace was taken back") {
-				t.Errorf("verified: %+v, %v", found, err)
-			}
+			tn.until(run, proposing)
+			tn.Terminating = deleted
 			tn.resume(run)
-			if diff := cmp.Diff([]string{"a 1"}, tn.cloud.there()); diff != "" {
+			want := []string{"a 2", "b"}
+			if deleted {
+				want = []string{}
+			}
+			if diff := cmp.Diff(want, tn.cloud.there()); diff != "" {
 				t.Errorf("there (-want +got):\n%s", diff)
 			}
 		})

@@ -9,9 +9,11 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/graph"
+	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/query"
 	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/internal/scope"
 	"github.com/hykube/hykube/internal/session"
@@ -152,9 +154,10 @@ type verifier struct {
 	functions lang.Functions
 	scope     *scope.Scope
 
-	// mu guards configs.
+	// mu guards what follows.
 	mu      sync.Mutex
 	configs *scope.ProviderConfigs
+	owners  query.OwnersByType
 }
 
 // verify returns a *staleError when a change is not the one that was planned any more.
@@ -194,6 +197,9 @@ func (v *verifier) verify(ctx context.Context, c *ledger.Change) error {
 		if err == nil {
 			err = v.verifyNamespace(ctx, c)
 		}
+		if err == nil {
+			err = v.verifyImport(ctx, c, r)
+		}
 	}
 	if err != nil || c.Action == v1alpha1.ActionForget || c.Action == v1alpha1.ActionRead && c.Mode == "" {
 		return err // what is only written down takes no provider
@@ -206,10 +212,10 @@ func (v *verifier) verify(ctx context.Context, c *ledger.Change) error {
 	return v.verifyReferred(ctx, c, Referred(r.Parse(v.functions).References, config))
 }
 
-// verifyNamespace refuses a destroy that only the deletion of the namespace asked for, once that was taken back. Such a change was
-// planned before its object was marked.
+// verifyNamespace refuses to destroy or forget what only the deletion of the namespace asked for, once that was taken back. Such a change
+// was planned before its object was marked.
 func (v *verifier) verifyNamespace(ctx context.Context, c *ledger.Change) error {
-	if c.Action != v1alpha1.ActionDelete || c.Preconditions.Deleting || v.plan.Spec.Destroy {
+	if c.Action != v1alpha1.ActionDelete && c.Action != v1alpha1.ActionForget || c.Preconditions.Deleting || v.plan.Spec.Destroy {
 		return nil
 	}
 	terminating, err := v.Configs.Terminating(ctx, v.plan.Namespace)
@@ -217,6 +223,24 @@ func (v *verifier) verifyNamespace(ctx context.Context, c *ledger.Change) error 
 		err = Stale("the deletion of the namespace was taken back after the plan was made")
 	}
 	return err
+}
+
+// verifyImport refuses an import of what another object took over after the plan was made.
+func (v *verifier) verifyImport(ctx context.Context, c *ledger.Change, r *resource.Resource) error {
+	if c.Importing == nil || !c.Refreshed.Exists() {
+		return nil
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	owners, err := v.owners.Of(ctx, v.Ledger, r.Entry.Name, &instance.Type{Name: r.Addr.Type, Identity: r.Entry.Schema.Identities[r.Addr.Type]})
+	if err != nil {
+		return err
+	}
+	own, ok := owners.Find(query.IdentityIn(c.Refreshed))
+	if !ok || own.Object.UID == c.Object.UID || own.Object.UID == c.Preconditions.Owner {
+		return nil
+	}
+	return Stale("%s took over what it imports after the plan was made", own.Seen(r.Ref.Namespace, r.Addr.Type))
 }
 
 // verifyOld looks at the change of an old instance, which a replace left behind.

@@ -54,7 +54,10 @@ func (a *Planner) Propose(ctx context.Context, p workflows.Plan) (result workflo
 		}
 		all = append(all, c)
 	}
-	pr := &proposal{Planner: a, plan: po, all: all, forced: map[string]bool{}, expected: map[lang.Address]expected{}, owners: map[[2]string]*query.Owners{}}
+	pr := &proposal{Planner: a, plan: po, all: all, forced: map[string]bool{}, expected: map[lang.Address]expected{}, imports: imports{}}
+	for _, c := range all {
+		pr.imports.claim(c) // an earlier attempt may have planned it
+	}
 	for _, text := range slices.Concat(po.Spec.Replace, po.Spec.Invoke) {
 		if addr, err := lang.ParseAddress(text); err == nil {
 			pr.forced[addr.String()] = true
@@ -96,9 +99,10 @@ type proposal struct {
 	// scope sees what the plan will have made, past what is recorded: the world that what is destroyed is destroyed in.
 	scope, past *scope.Scope
 
-	// owning guards owners, which is made for the provider and type of an import.
-	owning sync.Mutex
-	owners map[[2]string]*query.Owners
+	// owning guards owners and imports.
+	owning  sync.Mutex
+	owners  query.OwnersByType
+	imports imports
 
 	// configuring guards configs, the ProviderConfigs as the plan finds them, and functions, both made when they are first needed.
 	configuring sync.Mutex
@@ -239,7 +243,7 @@ func (pr *proposal) resource(ctx context.Context, c *ledger.Change) (*resource.R
 	if err != nil {
 		return nil, err
 	}
-	if r.Ref.Generation != c.Object.Generation || r.Deleting != c.Preconditions.Deleting {
+	if r.Ref.Generation != c.Object.Generation || r.Deleting != c.Preconditions.Deleting || pr.plan.Spec.Destroy != c.Preconditions.Destroys {
 		return nil, fmt.Errorf("%s: %w", c.Address, errMoved)
 	}
 	return r, nil

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diag"
@@ -84,38 +86,55 @@ func (pr *proposal) adopt(ctx context.Context, c *ledger.Change, r *resource.Res
 	if err := l.Record(c.Refreshed, found); err != nil {
 		return instance.State{}, err
 	}
-	return found, pr.warnOwned(ctx, c, r, l)
+	return found, pr.checkOwned(ctx, c, r, l)
 }
 
-// warnOwned says in a change that imports something when another object has it already.
-func (pr *proposal) warnOwned(ctx context.Context, c *ledger.Change, r *resource.Resource, l *scope.Lease) error {
+// checkOwned refuses an import of what another change of the plan imports with the same ProviderConfig. It warns of one that an object has
+// already.
+func (pr *proposal) checkOwned(ctx context.Context, c *ledger.Change, r *resource.Resource, l *scope.Lease) error {
 	pr.owning.Lock()
 	defer pr.owning.Unlock()
-	of := [2]string{r.Entry.Name, r.Addr.Type}
-	if pr.owners[of] == nil {
-		found, err := query.OwnersOf(ctx, pr.Ledger, r.Entry.Name, &l.Type)
-		if err != nil {
-			return err
-		}
-		pr.owners[of] = found
+	if other := pr.imports.claim(c); other != "" {
+		both := []string{c.Address, other}
+		slices.Sort(both)
+		return &diag.Failure{Operation: "import", Diagnostics: diag.Diagnostics{lang.Problem(r.Addr, "lifecycle.import", "Resource is imported twice",
+			fmt.Sprintf("%s and %s import the same resource. Two objects would fight over it: remove lifecycle.import from one of them, or the object.", both[0], both[1]))}}
 	}
-	identity := ""
-	if len(c.Refreshed.Identity) > 0 {
-		identity = query.Canonical(c.Refreshed.Identity)
+	owners, err := pr.owners.Of(ctx, pr.Ledger, r.Entry.Name, &l.Type)
+	if err != nil {
+		return err
 	}
-	own, ok := pr.owners[of].Find(identity, query.IdIn(c.Refreshed.Attributes))
+	own, ok := owners.Find(query.IdentityIn(c.Refreshed))
 	if !ok || own.Object.UID == r.Ref.UID {
 		return nil
 	}
-	who := "An object of another namespace"
-	if own.Object.Namespace == r.Ref.Namespace {
-		who = lang.Address{Type: r.Addr.Type, Name: own.Object.Name}.String()
-	}
+	c.Preconditions.Owner = own.Object.UID
+	who := own.Seen(r.Ref.Namespace, r.Addr.Type)
 	d := lang.Problem(r.Addr, "lifecycle.import", "Resource is managed already",
-		who+" has what is to be imported. Two objects would fight over it: forget it there first (lifecycle.destroy: false, then delete), or take it over with lifecycle.moved.")
+		strings.ToUpper(who[:1])+who[1:]+" has what is to be imported. Two objects would fight over it: forget it there first (lifecycle.destroy: false, then delete), or take it over with lifecycle.moved.")
 	d.Severity = v1alpha1.SeverityWarning
 	c.Diagnostics = append(c.Diagnostics, d)
 	return nil
+}
+
+// imports holds the addresses of a plan that import something, by what that is.
+type imports map[string]string
+
+// claim notes what a change imports. It returns the address of another change that imports the same; empty means none.
+func (i imports) claim(c *ledger.Change) (other string) {
+	if c.Importing == nil || !c.Refreshed.Exists() {
+		return ""
+	}
+	identity, id := query.IdentityIn(c.Refreshed)
+	if identity == "" && id == "" {
+		return ""
+	}
+	key := strings.Join([]string{c.Provider, c.Type, c.ProviderConfig, cmp.Or(identity, id)}, "\x00")
+	if has := i[key]; has != "" && has != c.Address {
+		return has
+	}
+	i[key] = c.Address
+	return ""
 }
 
 // refresh reads the resource if the plan asks for it, and records the differences in the change.

@@ -308,7 +308,7 @@ func (s *survey) changes(visited []int) []*ledger.Change {
 	keepsOld := s.leavesDeposed(position)
 	var out []*ledger.Change
 	add := func(n *node, state *ledger.State, requires []string) *ledger.Change {
-		c := &ledger.Change{Preconditions: ledger.Preconditions{State: state.Digest(), Deleting: n.Deleting}, Requires: requires}
+		c := &ledger.Change{Preconditions: ledger.Preconditions{State: state.Digest(), Deleting: n.Deleting, Destroys: s.spec.Destroy}, Requires: requires}
 		c.Index, c.Address, c.Type, c.Object = int32(len(out)), n.Addr.String(), n.Addr.Type, n.Ref
 		if n.Mode != v1alpha1.ModeManaged {
 			c.Mode = n.Mode

@@ -331,6 +331,10 @@ type Preconditions struct {
 	State string `json:"state"`
 	// Deleting is true when the object was marked for deletion.
 	Deleting bool `json:"deleting,omitempty"`
+	// Destroys is true when the plan destroys whatever it looks at: its spec, or the deletion of the namespace, asked for that.
+	Destroys bool `json:"destroys,omitempty"`
+	// Owner is the object that had what the change imports when it was planned; empty when none had.
+	Owner types.UID `json:"owner,omitempty"`
 	// From is the object whose record is moved, and FromState the digest of that.
 	From      *v1alpha1.ObjectReference `json:"from,omitempty"`
 	FromState string                    `json:"fromState,omitempty"`

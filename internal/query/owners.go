@@ -25,8 +25,8 @@ type owner struct {
 	identity string
 }
 
-// OwnersOf reads what is recorded of a type, in all namespaces: nothing should be managed twice.
-func OwnersOf(ctx context.Context, l *ledger.Ledger, provider string, t *instance.Type) (*Owners, error) {
+// ownersOf reads what is recorded of a type, in all namespaces: nothing should be managed twice.
+func ownersOf(ctx context.Context, l *ledger.Ledger, provider string, t *instance.Type) (*Owners, error) {
 	o := &Owners{byIdentity: map[string]owner{}, byID: map[string]owner{}}
 	for rec, err := range l.Instances(ctx, "") {
 		if err != nil {
@@ -55,6 +55,42 @@ func (o *Owners) add(object v1alpha1.ObjectReference, s *ledger.State, t *instan
 	if id := IdIn(s.Attributes); id != "" {
 		o.byID[id] = own
 	}
+}
+
+// Seen names the object of an owner for a reader of a namespace. Of an object of another namespace it says no more than that.
+func (o owner) Seen(namespace, terraformType string) string {
+	if o.Object.Namespace != namespace {
+		return "an object of another namespace"
+	}
+	return lang.Address{Type: terraformType, Name: o.Object.Name}.String()
+}
+
+// OwnersByType are the owners of types, by provider and type. They are read when they are first needed.
+type OwnersByType map[[2]string]*Owners
+
+// Of returns the owners of a type.
+func (m *OwnersByType) Of(ctx context.Context, l *ledger.Ledger, provider string, t *instance.Type) (*Owners, error) {
+	of := [2]string{provider, t.Name}
+	if found := (*m)[of]; found != nil {
+		return found, nil
+	}
+	found, err := ownersOf(ctx, l, provider, t)
+	if err != nil {
+		return nil, err
+	}
+	if *m == nil {
+		*m = OwnersByType{}
+	}
+	(*m)[of] = found
+	return found, nil
+}
+
+// IdentityIn is what tells the resource of a state from others: its identity, and its id; each is empty when there is none.
+func IdentityIn(s *ledger.State) (identity, id string) {
+	if len(s.Identity) > 0 {
+		identity = Canonical(s.Identity)
+	}
+	return identity, IdIn(s.Attributes)
 }
 
 // IdIn is the id among recorded attributes; empty when there is none. One that is no string tells nothing.
@@ -99,7 +135,7 @@ func Canonical(raw json.RawMessage) string {
 func (s *search) owned(ctx context.Context, result *v1alpha1.QueryResult, found instance.Found) error {
 	if s.owners == nil {
 		var err error
-		if s.owners, err = OwnersOf(ctx, s.Ledger, s.Entry.Name, s.of); err != nil {
+		if s.owners, err = ownersOf(ctx, s.Ledger, s.Entry.Name, s.of); err != nil {
 			return err
 		}
 	}

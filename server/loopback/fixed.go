@@ -19,10 +19,10 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/retry"
 
-	"github.com/hykube/hykube/internal/store"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/condition"
+	"github.com/hykube/hykube/internal/store"
 	"github.com/hykube/hykube/server/storage"
 )
 

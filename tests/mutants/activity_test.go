@@ -112,7 +112,15 @@ var activityMutants = []mutant{
 
 	// What a plan is made of.
 	{"A plan of an object that was edited meanwhile mixes two generations.", "activities/planning/propose.go",
-		"if r.Ref.Generation != c.Object.Generation || r.Deleting != c.Preconditions.Deleting {", "if r.Deleting != c.Preconditions.Deleting {", "activities:TestAPlanOfAnObjectThatMoves"},
+		"if r.Ref.Generation != c.Object.Generation || r.Deleting", "if r.Deleting", "activities:TestAPlanOfAnObjectThatMoves"},
+	{"A plan that began in a deleted namespace mixes destroys and changes.", "activities/planning/propose.go",
+		" || pr.plan.Spec.Destroy != c.Preconditions.Destroys {", " {", "activities:TestANamespaceIsDeletedWhileAPlanIsMade"},
+	{"Two objects of a plan import one resource, and fight over it.", "activities/planning/refresh.go",
+		"has != \"\" && has != c.Address", "false", "activities:TestTwoObjectsOfAPlanImportTheSame"},
+	{"Two plans import one resource for two objects.", "activities/changes/verify.go",
+		"own.Object.UID == c.Object.UID || own.Object.UID == c.Preconditions.Owner {", "true {", "activities:TestTwoPlansImportTheSame"},
+	{"A plan of a deleted namespace forgets what the undelete kept.", "activities/changes/verify.go",
+		"c.Action != v1alpha1.ActionDelete && c.Action != v1alpha1.ActionForget ||", "c.Action != v1alpha1.ActionDelete ||", "activities:TestDestroyOfANamespaceThatStays"},
 	{"The message of a change that could not be planned shows a secret.", "activities/planning/propose.go",
 		"pr.scope.Mask(err.Error())", "err.Error()", "activities:TestAChangeThatCannotBePlannedShowsNoSecret"},
 	{"The diagnostics of a change that could not be planned show a secret.", "activities/planning/propose.go",

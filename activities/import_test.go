@@ -1,0 +1,57 @@
+package activities
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/hykube/hykube/activities/changes"
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+func imports(id string) m { return m{"import": m{"id": id}} }
+
+// TestTwoObjectsOfAPlanImportTheSame plans two imports of one resource. The plan fails, and names both objects.
+func TestTwoObjectsOfAPlanImportTheSame(t *testing.T) {
+	tn := newCrashScenario(t)
+	tn.cloud.put("x", map[string]string{"name": "x"})
+	tn.put("test-thing/a", m{"name": "x"}, imports("x"))
+	tn.put("test-thing/b", m{"name": "x"}, imports("x"))
+	po := tn.apply()
+	var said []string
+	for _, d := range po.Status.Diagnostics {
+		said = append(said, string(d.Severity)+" "+d.Summary+": "+d.Detail)
+	}
+	if all := strings.Join(said, "\n"); !strings.Contains(all, "Error Resource is imported twice: test_thing.a and test_thing.b import the same resource.") {
+		t.Errorf("the plan says %q", all)
+	}
+	if tn.recordOf("test-thing/a").Exists() || tn.recordOf("test-thing/b").Exists() {
+		t.Error("one of the two has the resource")
+	}
+}
+
+// TestTwoPlansImportTheSame plans an import in each of two plans. The second plan to be applied is stale. An import that was planned with a
+// warning that another object has the resource is not: a person approved it.
+func TestTwoPlansImportTheSame(t *testing.T) {
+	tn := newCrashScenario(t)
+	tn.cloud.put("x", map[string]string{"name": "x"})
+	tn.put("test-thing/a", m{"name": "x"}, imports("x"))
+	one := tn.newRun()
+	tn.until(one, approving)
+	tn.put("test-thing/b", m{"name": "x"}, imports("x"))
+	tn.spec = v1alpha1.PlanSpec{Targets: []string{"test-thing/b"}}
+	other := tn.newRun()
+	tn.until(other, approving)
+	tn.resume(one)
+	if found, err := changes.Verify(t.Context(), tn.Sources, tn.plans[other.Name]); err != nil || len(found.Stale) != 1 || !strings.Contains(found.Stale[0].Why, "test_thing.a took over what it imports") {
+		t.Errorf("verified: %+v, %v", found, err)
+	}
+	tn.resume(other)
+	if tn.recordOf("test-thing/b").Exists() {
+		t.Error("both have the resource")
+	}
+	warned := tn.newRun()
+	tn.until(warned, approving)
+	if found, err := changes.Verify(t.Context(), tn.Sources, tn.plans[warned.Name]); err != nil || len(found.Stale) != 0 {
+		t.Errorf("verified: %+v, %v", found, err)
+	}
+}
