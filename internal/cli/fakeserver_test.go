@@ -242,9 +242,13 @@ func (f *fakeServer) resource(w http.ResponseWriter, r *http.Request, gv string,
 		return
 	}
 	if len(parts) == 1 {
+		prefix := gv + "/" + parts[0] + "/" // of all namespaces
+		if ns != "" {
+			prefix += ns + "/"
+		}
 		items := []any{}
 		for _, k := range slices.Sorted(maps.Keys(f.objects)) {
-			if strings.HasPrefix(k, gv+"/"+parts[0]+"/"+ns+"/") {
+			if strings.HasPrefix(k, prefix) {
 				items = append(items, f.objects[k])
 			}
 		}

@@ -29,6 +29,25 @@ func TestStatusOfNamespace(t *testing.T) {
 	}
 }
 
+func TestStatusOfAllNamespaces(t *testing.T) {
+	f := newFakeServer(t)
+	if out, _, code := f.run("status", "-A"); code != ExitDone || out != "No namespace holds resources or plans.\n" {
+		t.Errorf("code %d: %s", code, out)
+	}
+	f.run("plan", "--record", "-f", write(t, firstFiles))
+	out, errOut, code := f.run("status", "-A")
+	for _, want := range []string{"Namespace default: 2 resources", "2  AwaitingPlan", "plan-x7k2d"} {
+		if code != ExitDone || !strings.Contains(out, want) {
+			t.Errorf("missing %q in (%d, %s):\n%s", want, code, errOut, out)
+		}
+	}
+	for _, args := range [][]string{{"status", "-A", "plan-x7k2d"}, {"status", "-A", "--watch"}} {
+		if _, errOut, code := f.run(args...); code != ExitError || !strings.Contains(errOut, "namespace") {
+			t.Errorf("%v: code %d: %s", args, code, errOut)
+		}
+	}
+}
+
 func TestPlanObject(t *testing.T) {
 	f := newFakeServer(t)
 	f.planning = creates

@@ -29,9 +29,11 @@ func (o *statusOptions) overview(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	kinds, err := o.resourceKinds(ctx)
-	if err != nil {
-		return fmt.Errorf("%w", explain(err, o.server()))
+	kinds := o.kinds
+	if kinds == nil {
+		if kinds, err = o.resourceKinds(ctx); err != nil {
+			return fmt.Errorf("%w", explain(err, o.server()))
+		}
 	}
 	reasons := map[string]int{}
 	var attention, drifted []string
@@ -57,6 +59,9 @@ func (o *statusOptions) overview(ctx context.Context) error {
 		return err
 	}
 	if all+len(plans) == 0 {
+		if o.all {
+			return nil // it was emptied a moment ago
+		}
 		if err := o.noSuchNamespace(ctx, o.namespace); err != nil {
 			return err
 		}
@@ -88,6 +93,47 @@ func (o *statusOptions) overview(ctx context.Context) error {
 		fmt.Fprintf(o.Out, "\n%s\n", (&v1alpha1.PlanSummary{NotRead: int32(n)}).Unread())
 	}
 	return o.lastPlans(plans)
+}
+
+// everyNamespace shows the namespaces that hold resources or plans, one after the other. It looks into those alone.
+func (o *statusOptions) everyNamespace(ctx context.Context) error {
+	plans, err := o.listPlans(ctx, "")
+	if err != nil {
+		return err
+	}
+	kinds, err := o.resourceKinds(ctx)
+	if err != nil {
+		return explain(err, o.server())
+	}
+	holding := map[string]bool{}
+	for i := range plans {
+		holding[plans[i].Namespace] = true
+	}
+	used := map[kind]bool{}
+	denied, err := o.eachObject(ctx, kinds, "", "", func(k kind, u *unstructured.Unstructured) { holding[u.GetNamespace()], used[k] = true, true })
+	if err != nil {
+		return err
+	}
+	for _, k := range denied { // a namespace of its own may be open to the user
+		used[k] = true
+	}
+	o.kinds = slices.DeleteFunc(kinds, func(k kind) bool { return !used[k] })
+	if len(holding) == 0 && len(denied) == 0 {
+		fmt.Fprintln(o.Out, "No namespace holds resources or plans.")
+	}
+	defer func(namespace string) { o.namespace = namespace }(o.namespace)
+	for i, name := range slices.Sorted(maps.Keys(holding)) {
+		if i > 0 {
+			fmt.Fprintln(o.Out)
+		}
+		o.namespace = name
+		if err := o.overview(ctx); err != nil {
+			return fmt.Errorf("namespace %q: %w", name, err)
+		}
+	}
+	o.namespace = ""
+	o.tellDenied(o.Out, denied, "counted")
+	return nil
 }
 
 // byMode is "3 resources, 1 data source".

@@ -72,10 +72,30 @@ func (s *session) speculate(ctx context.Context, ms []manifest, files *fileFlags
 		}
 	}
 	sp.wanted = want(rs)
-	if err := sp.upload(ctx); err != nil {
+	if err := sp.untilInterrupted(ctx, sp.upload); err != nil {
 		return sp, nil, errors.Join(err, sp.discard(ctx))
 	}
 	return sp, sp.outdated(), nil
+}
+
+// untilInterrupted does something that Ctrl-C ends.
+func (s *session) untilInterrupted(ctx context.Context, do func(context.Context) error) error {
+	during, cancel := context.WithCancel(ctx)
+	defer cancel()
+	pressed, done := s.interrupts()
+	defer done()
+	go func() {
+		select {
+		case <-pressed:
+			cancel()
+		case <-during.Done():
+		}
+	}()
+	err := do(during)
+	if err != nil && during.Err() != nil && ctx.Err() == nil {
+		return errors.New("interrupted; nothing was recorded")
+	}
+	return err
 }
 
 // missing are the namespaces and providers of the files that are not there. It waits for providers that are being installed.
@@ -146,7 +166,8 @@ func (sp *speculation) upload(ctx context.Context) error {
 	}
 	for _, w := range sp.wanted {
 		w.spec.Speculative = true
-		p, err := sp.createPlan(ctx, w.namespace, w.base, w.spec)
+		// A plan of which no answer came could not be removed.
+		p, err := sp.createPlan(context.WithoutCancel(ctx), w.namespace, w.base, w.spec)
 		if hasCause(err, corev1.NamespaceTerminatingCause) {
 			return &exitError{ExitError, fmt.Errorf("%w\nThe namespace is being emptied, which cannot be taken back. Create it again when it is gone: kubectl create namespace %s", err, w.namespace)}
 		}
@@ -188,7 +209,7 @@ func (sp *speculation) judgeAlone(ctx context.Context) error {
 			break
 		}
 	}
-	p, err := sp.createPlan(ctx, namespace, "judge", v1alpha1.PlanSpec{Speculative: true})
+	p, err := sp.createPlan(context.WithoutCancel(ctx), namespace, "judge", v1alpha1.PlanSpec{Speculative: true})
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -164,6 +165,7 @@ func TestInterruptedBeforeTheAnswer(t *testing.T) {
 		planned bool
 		want    string
 	}{
+		{"while the files are sent", false, "interrupted; nothing was recorded"},
 		{"while the plan is made", false, "interrupted; nothing was recorded"},
 		{"at the question", true, "Nothing was changed, and nothing was recorded"},
 	} {
@@ -176,13 +178,27 @@ func TestInterruptedBeforeTheAnswer(t *testing.T) {
 					return nil // it is never made
 				}
 			}
+			if tc.reason == "while the files are sent" {
+				var once sync.Once
+				f.refuse = func(r *http.Request) (slow *metav1.Status) {
+					if strings.HasSuffix(r.URL.Path, "/objects") {
+						once.Do(func() {
+							_, _ = io.Copy(io.Discard, r.Body) // a body that is left unread keeps the end of the connection from being seen
+							pressed <- struct{}{}
+							<-r.Context().Done()
+							slow = status(503, metav1.StatusReasonServiceUnavailable, "slow")
+						})
+					}
+					return slow
+				}
+			}
 			silence, _ := io.Pipe() // nobody answers
 			calls := 0
 			out, errOut, code := f.runIn(func(s *session) {
 				s.ask, s.in = true, bufio.NewReader(silence)
 				s.interrupts = func() (<-chan struct{}, func()) {
-					if calls++; calls == 1 {
-						return pressed, func() {} // while the plan is made
+					if calls++; calls <= 2 {
+						return pressed, func() {} // while the files are sent, and while the plan is made
 					}
 					now := make(chan struct{}, 1)
 					now <- struct{}{}

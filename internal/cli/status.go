@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"text/tabwriter"
@@ -20,6 +21,9 @@ type statusOptions struct {
 	*session
 	name  string
 	watch bool
+	all   bool
+	// kinds are those to count; all that the server has when they are nil.
+	kinds []kind
 }
 
 func newStatus(s *session) *cobra.Command {
@@ -30,14 +34,18 @@ func newStatus(s *session) *cobra.Command {
 		Long: `Show how a namespace, or one plan, is doing.
 
 Of a namespace: its resources by the reason of their condition Ready, those that need attention, those that drifted, and its last plans. Of a
-plan: how far it is, who decided, and what failed, in full.`,
+plan: how far it is, who decided, and what failed, in full. With -A it shows each namespace that holds resources or plans.
+
+The command exits with 0 also when something needs attention, and with 1 when it cannot tell.`,
 		Example: `  kubectl hykube status -n prod
+  kubectl hykube status -A
   kubectl hykube status --watch
   kubectl hykube status apply-x7k2d --watch`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: completePlans(s, nil),
 		RunE:              run(o),
 	}
+	cmd.Flags().BoolVarP(&o.all, "all-namespaces", "A", false, "Show every namespace that holds resources or plans")
 	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "Watch the namespace until Ctrl-C, or a plan until it ends")
 	return cmd
 }
@@ -50,10 +58,19 @@ func (o *statusOptions) Complete(args []string) error {
 }
 
 func (o *statusOptions) Validate() error {
+	switch {
+	case o.all && o.name != "":
+		return errors.New("-A shows all namespaces, and a plan is in one: leave one of the two out")
+	case o.all && o.watch:
+		return errors.New("--watch shows one namespace: name it with -n in place of -A")
+	}
 	return nil
 }
 
 func (o *statusOptions) Run(ctx context.Context) error {
+	if o.all {
+		return o.everyNamespace(ctx)
+	}
 	if o.name == "" && o.watch {
 		return o.watchNamespace(ctx)
 	}
