@@ -50,6 +50,14 @@ func (a *fileApply) once(ctx context.Context, moved []*movedError) (err error) {
 	if err := a.sp.overwrites(moved); err != nil {
 		return a.orStays(err)
 	}
+	if a.set != nil {
+		err = a.set.tellReferrers(ctx)
+	} else {
+		a.sp.tellLeavingSets(ctx)
+	}
+	if err != nil {
+		return a.orStays(err)
+	}
 	todo, err := a.present(ctx)
 	if err != nil {
 		return a.orStays(err)
@@ -228,7 +236,7 @@ func (a *fileApply) carryOut(ctx context.Context) error {
 			return err
 		}
 	}
-	rec := &recorder{session: a.session, force: a.files.force, timeout: a.files.timeout}
+	rec := &recorder{session: a.session, force: a.files.force, timeout: a.files.timeout, warned: true}
 	if _, err := rec.record(ctx, ms); err != nil {
 		return err
 	}

@@ -226,26 +226,10 @@ func (a *applySet) labelled(ctx context.Context, gvr schema.GroupVersionResource
 
 // dangling are the references of the files to Secrets and ConfigMaps that left them. Those go last, when no plan looks any more.
 func (a *applySet) dangling(ms []manifest) []error {
-	left := map[string]string{}
-	for _, l := range a.left {
-		if k := l.object.GetKind(); k == "Secret" || k == "ConfigMap" {
-			left[strings.ToLower(k)+"/"+l.object.GetNamespace()+"/"+l.object.GetName()] = k
-		}
-	}
+	left := a.leftStored()
 	var bad []error
 	for _, m := range ms {
-		refs, _, _ := template.Evaluate(m.object.Object["spec"])
-		lifecycle, _, _ := template.Evaluate(m.object.Object["lifecycle"])
-		used := sets.New[string]()
-		for _, r := range append(refs, lifecycle...) {
-			used.Insert(stored(r, m.object.GetNamespace()))
-		}
-		secretRefs, _, _ := unstructured.NestedSlice(m.object.Object, "spec", "secretRefs")
-		for _, ref := range secretRefs {
-			ref, _ := ref.(map[string]any)
-			used.Insert(fmt.Sprintf("secret/%s/%v", m.object.GetNamespace(), ref["name"]))
-		}
-		for _, key := range slices.Sorted(maps.Keys(used)) {
+		for _, key := range slices.Sorted(maps.Keys(reads(m.object))) {
 			if kind, gone := left[key]; gone {
 				name := key[strings.LastIndexByte(key, '/')+1:]
 				bad = append(bad, fmt.Errorf("%s: %s %q refers to the %s %q, which left the files and would be deleted. Put it back, or take out the reference",

@@ -50,6 +50,8 @@ type recorder struct {
 	installed map[string]bool
 	// destroys is true when the objects are recorded for a plan that destroys them: then those that are being deleted are recorded, too.
 	destroys bool
+	// warned is true when the user knows already what leaves an applyset.
+	warned bool
 }
 
 // recorded is one object as the server has it now.
@@ -126,7 +128,9 @@ func (r *recorder) record(ctx context.Context, ms []manifest) ([]recorded, error
 			}
 			return out, err
 		}
-		r.tellLeftSets(done)
+		if !r.warned {
+			r.tellLeftSets(done)
+		}
 		if i == 2 {
 			if err := r.awaitProviders(ctx, t); err != nil {
 				return out, err

@@ -1,0 +1,42 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Before the question a prune names the objects outside the files that read what it deletes.
+func TestPruneNamesReferrers(t *testing.T) {
+	f := newFakeServer(t)
+	f.hasSet(ofWeb)
+	reader := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "sim.hykube.io/v1", "kind": "sim-network",
+		"spec": map[string]any{"name": "${secret.old.password}"}}}
+	reader.SetName("reader")
+	reader.SetNamespace("default")
+	f.put(reader, "sim-networks")
+	_, errOut, _ := f.runIn(asking, "no\n", "apply", "-f", write(t, twoFiles), "--prune", "--applyset", "web")
+	warning := strings.Index(errOut, `Warning: Secret "old" left the files and will be deleted, and objects outside the files refer to it: sim-network/reader in namespace default`)
+	if asked := strings.Index(errOut, "Do you want"); warning < 0 || asked < warning {
+		t.Error(errOut)
+	}
+	if writes := f.writes(); len(writes) > 0 {
+		t.Error(writes)
+	}
+}
+
+// Before the question an apply without --prune names what it takes out of an applyset.
+func TestApplyNamesWhatLeavesASet(t *testing.T) {
+	f := newFakeServer(t)
+	member := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "sim.hykube.io/v1", "kind": "sim-network", "spec": map[string]any{}}}
+	member.SetName("main")
+	member.SetNamespace("default")
+	member.SetLabels(ofWeb)
+	f.put(member, "sim-networks")
+	_, errOut, _ := f.runIn(asking, "no\n", "apply", "-f", write(t, twoFiles))
+	warning := strings.Index(errOut, "Warning: recording the files without --prune takes 1 object, such as sim-network.sim.hykube.io/main, out of an applyset.")
+	if asked := strings.Index(errOut, "Do you want"); warning < 0 || asked < warning {
+		t.Error(errOut)
+	}
+}
