@@ -20,9 +20,8 @@ import (
 	"github.com/hykube/hykube/internal/store"
 
 	"github.com/zclconf/go-cty/cty"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
-
-// This file makes the change of a step: it checks what was approved, writes the intent, calls the provider and records its answer.
 
 // apply checks that the step is still the one that was approved, and makes it.
 func (s *stepRun) apply(ctx context.Context) error {
@@ -46,8 +45,8 @@ func (s *stepRun) apply(ctx context.Context) error {
 		return err
 	}
 	s.resource = r
-	switch r.Mode {
-	case v1alpha1.ModeData, v1alpha1.ModeAction:
+	switch key := s.oldKey(); {
+	case r.Mode == v1alpha1.ModeData || r.Mode == v1alpha1.ModeAction:
 		if err := s.CheckStale(r, nil); err != nil {
 			return err
 		}
@@ -55,30 +54,19 @@ func (s *stepRun) apply(ctx context.Context) error {
 			return s.readData(ctx)
 		}
 		return s.invoke(ctx)
-	}
-	if key := s.oldKey(); key != "" {
+	case key != "":
 		return s.destroyOld(ctx, r, rec, key)
-	}
-	if c.Preconditions.From != nil {
+	case c.Preconditions.From != nil:
 		if err := s.takeOver(ctx, obj, rec); err != nil {
 			return err
 		}
 	}
-	creating := c.Action == v1alpha1.ActionCreate || c.Action == v1alpha1.ActionReplace && !s.Destroy
-	resumed := rec.Intent.Of(s.Plan.UID, c.Index)
-	switch {
-	case s.OutcomeRecorded(rec):
+	if s.OutcomeRecorded(rec) {
 		return s.finishRecorded(ctx, r, rec)
-	case s.FailureRecorded(rec):
-		s.loadRecorded(rec)
-		return &diag.Failure{Operation: "apply", Diagnostics: diag.Diagnostics{lang.Problem(r.Addr, "", "Create failed",
-			"The create ended in an error, which was lost when the server stopped, and left something behind. The next plan replaces it.")}}
-	case resumed && rec.Intent.Action == v1alpha1.ActionCreate:
-		return &unknownError{changes.LostCreate(r.Addr, rec.Intent)}
-	case rec.Intent != nil && !resumed:
-		if resumed, err = s.TakesOverIntent(ctx, s.Ledger, rec); err != nil {
-			return err
-		}
+	}
+	resumed, err := s.resume(ctx, rec)
+	if err != nil {
+		return err
 	}
 	if err := s.CheckStale(r, rec); err != nil {
 		return err
@@ -93,108 +81,154 @@ func (s *stepRun) apply(ctx context.Context) error {
 			return err
 		}
 	}
+	return s.change(ctx, obj, rec, resumed)
+}
 
+// resume looks at what an earlier attempt, or another plan, left of a call. It returns whether the step goes on with that; the caller
+// then reads what exists now. A create whose outcome is unknown is never made again.
+func (s *stepRun) resume(ctx context.Context, rec *ledger.Instance) (resumed bool, err error) {
+	resumed = rec.Intent.Of(s.Plan.UID, s.Change.Index)
+	switch {
+	case s.FailureRecorded(rec):
+		s.loadRecorded(rec)
+		return false, &diag.Failure{Operation: "apply", Diagnostics: diag.Diagnostics{lang.Problem(s.resource.Addr, "", "Create failed",
+			"The create ended in an error, which was lost when the server stopped, and left something behind. The next plan replaces it.")}}
+	case resumed && rec.Intent.Action == v1alpha1.ActionCreate:
+		return false, &unknownError{changes.LostCreate(s.resource.Addr, rec.Intent)}
+	case rec.Intent != nil && !resumed:
+		return s.TakesOverIntent(ctx, s.Ledger, rec)
+	}
+	return resumed, nil
+}
+
+// change creates, updates or destroys the current instance: it plans once more with all values known, writes the intent, calls the
+// provider and records the answer.
+func (s *stepRun) change(ctx context.Context, obj *unstructured.Unstructured, rec *ledger.Instance, resumed bool) error {
 	if err := s.replaceable(ctx); err != nil {
 		return err
 	}
 	ctx, done := s.active.withCancel(ctx)
 	defer done()
-	defer s.openScope(ctx, r)()
-	l, err := s.scope.Lease(ctx, r, &rec.State, !s.Destroy, session.SlotAndRate)
+	defer s.openScope(ctx, s.resource)()
+	l, err := s.lease(ctx, rec)
 	if err != nil {
-		return s.retryable(err, true)
+		return err
 	}
 	defer l.Release()
-	if half := s.Destroy && c.Action == v1alpha1.ActionReplace; !half {
-		// The approval was about the configuration, too. The half of a replace that destroys goes by the one that is recorded.
-		if l.ConfigName() != c.ProviderConfig {
-			return changes.Stale("it would be made with the ProviderConfig %q, and the plan was made with %q", l.ConfigName(), c.ProviderConfig)
-		}
-		if err := s.checkProviderConfig(ctx, l.Config); err != nil {
-			return err
-		}
-	}
 	prior, err := s.prior(ctx, l, rec, resumed)
 	if err != nil {
 		return s.retryable(err, true)
 	}
 	v := &scope.Evaluator{Ctx: ctx, Scope: s.scope}
-	var p *instance.Planned
-	null := cty.NullVal(r.Schema.Block.ImpliedType())
-	config := instance.Config{Written: null, Effective: null}
-	switch half := c.Action == v1alpha1.ActionReplace; {
-	case s.Destroy && half:
-		// The provider planned it as part of the replace, and finds there what it kept for it, such as timeouts that are new.
-		p = &instance.Planned{Action: v1alpha1.ActionDelete, Value: null, Private: c.PlannedPrivate}
-	case s.Destroy:
-		p, s.warnings, err = l.PlanDelete(ctx, prior, c.PlannedPrivate)
-	default:
-		p, config, err = s.planAgain(v, r, l, prior)
-	}
+	p, config, err := s.planStep(v, l, prior)
 	if err != nil {
 		return s.retryable(err, true)
 	}
 	if s.Destroy && !prior.Exists() || p.Action == v1alpha1.ActionNoOp {
-		if err := s.save(ctx, l, rec, r, prior, nil); err != nil || s.Destroy {
+		if err := s.save(ctx, l, rec, s.resource, prior, nil); err != nil || s.Destroy {
 			return err
 		}
-		return s.checkPostconditions(v, rec, r, prior.Value)
+		return s.checkPostconditions(v, rec, s.resource, prior.Value)
 	}
-	if !s.Destroy {
-		if err := s.Objects.Hold(ctx, obj); err != nil {
-			if errors.Is(err, store.ErrGone) {
-				return changes.Stale("the object was deleted or changed after the plan was made")
-			}
-			return err
-		}
-	}
-	action := v1alpha1.ActionUpdate
-	switch {
-	case s.Destroy:
-		action = v1alpha1.ActionDelete
-	case creating:
-		action = v1alpha1.ActionCreate
-		there, err := s.existsDespiteThrottle(ctx, l, p)
-		if err != nil {
-			return err
-		}
-		if err := s.depose(rec); err != nil {
-			return err
-		}
-		rec.ProviderConfig = l.ConfigName() // it is in use once the intent is written
-		if there != nil {
-			return cmp.Or(s.intend(ctx, rec, action, ""), there)
-		}
-	}
-	if err := s.intend(ctx, rec, action, ""); err != nil {
+	if err := s.announce(ctx, obj, l, rec, p); err != nil {
 		return err
 	}
-	if err := s.checkConfigStays(ctx, l, rec, creating); err != nil {
-		return err
-	}
-
 	o := l.Apply(ctx, prior, p, config.Written)
 	// From here on nothing may be lost, whoever wants to stop.
-	ctx, s.answered = context.WithoutCancel(ctx), true
-	v.Ctx = ctx
+	v.Ctx, s.answered = context.WithoutCancel(ctx), true
+	return s.recordAnswer(v, l, rec, p, o)
+}
+
+// creating says whether the step creates an instance.
+func (s *stepRun) creating() bool {
+	return s.Change.Action == v1alpha1.ActionCreate || s.Change.Action == v1alpha1.ActionReplace && !s.Destroy
+}
+
+// lease configures the provider as the plan was approved. The half of a replace that destroys takes the configuration that is recorded.
+func (s *stepRun) lease(ctx context.Context, rec *ledger.Instance) (*scope.Lease, error) {
+	c := s.Change
+	l, err := s.scope.Lease(ctx, s.resource, &rec.State, !s.Destroy, session.SlotAndRate)
+	if err != nil {
+		return nil, s.retryable(err, true)
+	}
+	if s.Destroy && c.Action == v1alpha1.ActionReplace {
+		return l, nil
+	}
+	if l.ConfigName() != c.ProviderConfig {
+		err = changes.Stale("it would be made with the ProviderConfig %q, and the plan was made with %q", l.ConfigName(), c.ProviderConfig)
+	} else {
+		err = s.checkProviderConfig(ctx, l.Config)
+	}
+	if err != nil {
+		l.Release()
+		return nil, err
+	}
+	return l, nil
+}
+
+// planStep asks the provider for the plan of the step, now that all values are known. A destroy has a null configuration.
+func (s *stepRun) planStep(v *scope.Evaluator, l *scope.Lease, prior instance.State) (p *instance.Planned, config instance.Config, err error) {
+	null := cty.NullVal(s.resource.Schema.Block.ImpliedType())
+	none := instance.Config{Written: null, Effective: null}
+	switch {
+	case s.Destroy && s.Change.Action == v1alpha1.ActionReplace:
+		// The provider planned it as part of the replace, and finds there what it kept for it, such as timeouts that are new.
+		return &instance.Planned{Action: v1alpha1.ActionDelete, Value: null, Private: s.Change.PlannedPrivate}, none, nil
+	case s.Destroy:
+		p, s.warnings, err = l.PlanDelete(v.Ctx, prior, s.Change.PlannedPrivate)
+		return p, none, err
+	default:
+		return s.planAgain(v, s.resource, l, prior)
+	}
+}
+
+// announce writes down the call that follows: the object outlives its infrastructure from now on, and the intent is recorded.
+func (s *stepRun) announce(ctx context.Context, obj *unstructured.Unstructured, l *scope.Lease, rec *ledger.Instance, p *instance.Planned) error {
+	if s.Destroy {
+		return s.intend(ctx, rec, v1alpha1.ActionDelete, "")
+	}
+	if err := s.Objects.Hold(ctx, obj); err != nil {
+		if errors.Is(err, store.ErrGone) {
+			return changes.Stale("the object was deleted or changed after the plan was made")
+		}
+		return err
+	}
+	if !s.creating() {
+		return s.intend(ctx, rec, v1alpha1.ActionUpdate, "")
+	}
+	there, err := s.existsDespiteThrottle(ctx, l, p)
+	if err != nil {
+		return err
+	}
+	if err := s.depose(rec); err != nil {
+		return err
+	}
+	rec.ProviderConfig = l.ConfigName() // it is in use once the intent is written
+	if err := cmp.Or(s.intend(ctx, rec, v1alpha1.ActionCreate, ""), there); err != nil {
+		return err
+	}
+	return s.checkConfigStays(ctx, l, rec)
+}
+
+// recordAnswer records what the provider answered to a change. Where that leaves open whether an instance exists, the intent stays, so
+// that nothing creates it twice.
+func (s *stepRun) recordAnswer(v *scope.Evaluator, l *scope.Lease, rec *ledger.Instance, p *instance.Planned, o instance.Outcome) error {
+	ctx, r, creating := v.Ctx, s.resource, s.creating()
 	s.warnings = append(s.warnings, diag.Warnings(o.Diagnostics)...)
 	s.scope.NoteSecretState(l.Schema.Block, o.State)
 	lost := diag.IsFailure(o.Err, diag.Lost)
-	if lost && creating {
-		return &unknownError{fmt.Errorf("the provider did not answer: %w; look whether %s exists before anything else is done", o.Err, r.Addr)}
-	}
 	cutOff := o.Err != nil && l.Stopped() && len(o.Quarantine) == 0
-	if lost || cutOff && !creating && !s.active.isCancelled() {
-		// The intent stays: the next attempt reads what is there before it goes on. After a cancel there is none, and the answer counts.
+	switch {
+	case lost && creating:
+		return &unknownError{fmt.Errorf("the provider did not answer: %w; look whether %s exists before anything else is done", o.Err, r.Addr)}
+	case lost || cutOff && !creating && !s.active.isCancelled():
+		// The next attempt reads what is there before it goes on. After a cancel there is none, and the answer counts.
 		return &RetryError{o.Err}
-	}
-	if cutOff && !o.State.Exists() {
-		// The call may have created the instance all the same. The intent stays, so that nothing creates it twice.
+	case cutOff && !o.State.Exists():
 		return &unknownError{fmt.Errorf("the provider was asked to stop, since the plan was cancelled or the server stopped: %w; look whether %s exists before anything else is done", o.Err, r.Addr)}
 	}
 	rec.Quarantine = o.Quarantine
 	if len(o.Quarantine) > 0 && creating {
-		// Something was made, and nobody can say what: the intent stays, so that nothing is made twice.
 		if err := s.keep(ctx, rec); err != nil {
 			return errors.Join(o.Err, err)
 		}
@@ -229,8 +263,8 @@ func (s *stepRun) intend(ctx context.Context, rec *ledger.Instance, action v1alp
 
 // checkConfigStays makes sure that what a create is configured with is not being deleted. The intent is written by now: whoever deletes it from here
 // on sees that it is in use, and whoever did before is seen here.
-func (s *stepRun) checkConfigStays(ctx context.Context, l *scope.Lease, rec *ledger.Instance, creating bool) error {
-	if !creating || l.Config == nil || s.Change.Action == v1alpha1.ActionReplace {
+func (s *stepRun) checkConfigStays(ctx context.Context, l *scope.Lease, rec *ledger.Instance) error {
+	if l.Config == nil || s.Change.Action == v1alpha1.ActionReplace {
 		return nil
 	}
 	what, err := s.Configs.Leaving(ctx, l.Config)

@@ -277,17 +277,12 @@ func (pr *proposal) ask(ctx context.Context, c *ledger.Change, r *resource.Resou
 	}
 	wanted := !r.Deleting && !pr.plan.Spec.Destroy
 	if rec.Intent != nil {
-		over, err := changes.IntentAbandoned(ctx, pr.Ledger, rec.Intent)
-		switch lost := rec.Intent.Action == v1alpha1.ActionCreate && !rec.Exists(); {
-		case err != nil:
+		lost, err := pr.checkIntent(ctx, c, r, rec)
+		if err != nil {
 			return expected{}, err
-		case !over:
-			return expected{}, &busyError{rec.Intent}
-		case lost && r.Deleting && c.Deposed == "" && !pr.plan.Spec.RefreshOnly:
+		}
+		if lost {
 			return pr.forgetLost(c, r, rec)
-		// Who says what to import has looked.
-		case lost && !r.Deleting && (!wanted || r.Lifecycle.Import == nil):
-			return expected{}, changes.LostCreate(r.Addr, rec.Intent)
 		}
 	}
 	state := &rec.State
@@ -301,6 +296,33 @@ func (pr *proposal) ask(ctx context.Context, c *ledger.Change, r *resource.Resou
 	if !wanted && r.Lifecycle.Forgets() && !pr.plan.Spec.RefreshOnly && state.Exists() {
 		return pr.forget(c, r, state, "")
 	}
+	return pr.askManaged(ctx, c, r, rec, state, wanted)
+}
+
+// checkIntent looks at a call that was begun and has no recorded outcome. It refuses to plan on top of one that may still be under way,
+// and of a create whose outcome is unknown. lost is true when the plan is to forget such a create, since its object was deleted.
+func (pr *proposal) checkIntent(ctx context.Context, c *ledger.Change, r *resource.Resource, rec *ledger.Instance) (lost bool, err error) {
+	abandoned, err := changes.IntentAbandoned(ctx, pr.Ledger, rec.Intent)
+	if err != nil {
+		return false, err
+	}
+	if !abandoned {
+		return false, &busyError{rec.Intent}
+	}
+	if rec.Intent.Action != v1alpha1.ActionCreate || rec.Exists() {
+		return false, nil
+	}
+	if r.Deleting {
+		return c.Deposed == "" && !pr.plan.Spec.RefreshOnly, nil
+	}
+	if r.Lifecycle.Import != nil && !pr.plan.Spec.Destroy {
+		return false, nil // whoever names what to import has looked for it
+	}
+	return false, changes.LostCreate(r.Addr, rec.Intent)
+}
+
+// askManaged plans the current instance of a resource, or an old one that a replace left behind. state is that of the instance.
+func (pr *proposal) askManaged(ctx context.Context, c *ledger.Change, r *resource.Resource, rec *ledger.Instance, state *ledger.State, wanted bool) (expected, error) {
 	l, err := pr.scopeFor(wanted).Lease(ctx, r, state, wanted, session.SlotAndRate)
 	if err != nil {
 		return expected{}, err

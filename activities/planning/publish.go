@@ -43,118 +43,59 @@ func (a *Planner) Publish(ctx context.Context, in workflows.Publish) (workflows.
 	if err != nil {
 		return workflows.Published{}, err
 	}
-	does := &contents{key: key}
-	var waitsFor []v1alpha1.PlanReference
-	var summary v1alpha1.PlanSummary
-	var diags, postponed, forbidden diag.Diagnostics
-	var obstacles []changes.Obstacle
-	digest := changes.NewDigest()
-	steps, read := 0, 0
+	t := newTotals(key)
 	for c, err := range a.Ledger.Changes(ctx, po.UID, 0) {
 		if err != nil {
 			return workflows.Published{}, err
 		}
-		digest.Add(c)
-		does.add(c)
-		if w := c.WaitsFor; w != nil && !slices.ContainsFunc(waitsFor, func(other v1alpha1.PlanReference) bool { return other.UID == w.UID }) {
-			waitsFor = append(waitsFor, *w)
-		}
-		if c.Read {
-			read++
-		}
-		if err := a.observe(ctx, po, c); err != nil {
-			return workflows.Published{}, err
-		}
-		if c.State == v1alpha1.ChangeFailed || c.State == v1alpha1.ChangeSkipped {
-			if err := a.invalid(ctx, c); err != nil {
-				return workflows.Published{}, err
-			}
-			if c.State == v1alpha1.ChangeSkipped {
-				postponed = append(postponed, c.Diagnostics...)
-			} else {
-				diags = append(diags, c.Diagnostics...)
-			}
-			continue
-		}
-		diags = append(diags, c.Diagnostics...)
-		summary.Count(&c.PlanChange)
-		if !changes.HasNoSteps(c) {
-			steps++
-		}
-		if c.Prevented {
-			forbidden = append(forbidden, prevented(c.Address))
-			obstacles = append(obstacles, changes.Obstacle{Address: c.Address, Why: c.Blocked})
-		}
-		switch {
-		case c.Blocked != "":
-			summary.Blocked++
-			err = a.reportBlocked(ctx, po, c)
-		case c.Mode == v1alpha1.ModeData && c.Action == v1alpha1.ActionNoOp:
-			err = a.keepData(ctx, po.UID, c)
-		case changes.HasNoSteps(c) && c.Mode == "" && !po.Spec.RefreshOnly && !po.Spec.Destroy:
-			err = a.confirm(ctx, po.UID, c)
-		}
-		if err != nil {
+		t.add(c)
+		if err := a.report(ctx, po, c); err != nil {
 			return workflows.Published{}, err
 		}
 	}
-	empty := steps == 0
-	failed := diag.HasErrors(diags)
-	diags = slices.Concat(once(diags), forbidden, postponed)
-	if failed {
+	if diags := t.diagnostics(); diag.HasErrors(t.diags) {
 		return workflows.Published{Summary: "failed", Failed: true}, errors.Join(a.failPlan(ctx, p, diag.Summarize(diags), diags), a.dropDocuments(ctx, po))
 	}
-	if empty {
-		summary.RecordUpdates = 0 // nothing of it is applied
-	}
-	summary.Resources, summary.NotRead = int32(in.Resources), int32(max(0, in.Recorded-read))
-	summary.Text = summaryText(&summary)
-	if !empty && steps <= MaxReported && !po.ApprovesItself() && !po.Spec.Speculative {
+	t.summarize(in)
+	if t.steps > 0 && t.steps <= MaxReported && !po.ApprovesItself() && !po.Spec.Speculative {
 		if err := a.reportAwaitingApproval(ctx, po); err != nil {
 			return workflows.Published{}, err
 		}
 	}
 	cancelled := false
 	err = a.Plans.UpdateStatus(ctx, p.Namespace, p.Name, workflows.ObjectUID(p), func(s *v1alpha1.PlanStatus) {
-		c := &s.Conditions
-		g := po.Generation
 		cancelled = s.Cancel != nil
-		s.ObservedGeneration, s.Summary, s.Digest, s.PlannedAt = g, &summary, digest.String(), changes.Now()
-		s.Contents, s.WaitsFor = does.String(), waitsFor
-		s.Diagnostics = first(diags)
-		condition.Set(c, g, v1alpha1.ConditionPlanned, true, v1alpha1.ReasonPlanned, summary.Text)
-		switch {
-		case cancelled:
-			abandoned(s, g)
-		case summary.Blocked > 0 && !po.Spec.Speculative:
-			condition.Stalled(c, g, v1alpha1.ReasonBlocked, blockedText(po, obstacles, int(summary.Blocked), steps))
-		case empty && len(postponed) > 0:
-			s.FinishedAt = changes.Now()
-			condition.Ready(c, g, v1alpha1.ReasonDeferred, "Nothing can be done now: providers put off what there is to do, or another plan is changing the resources. See status.diagnostics; make another plan later.")
-		case empty:
-			s.FinishedAt = changes.Now()
-			condition.Ready(c, g, v1alpha1.ReasonNoChanges, noChanges(po, &summary))
-		case po.Spec.Speculative:
-			s.FinishedAt = changes.Now()
-			condition.Ready(c, g, v1alpha1.ReasonSpeculative, fmt.Sprintf("%s. It is speculative: its objects were never recorded, so it cannot be approved. Apply them with kubectl hykube apply -f PATH -n %s.", summary.Text, p.Namespace))
-		default:
-			message := fmt.Sprintf("%s. Read it with kubectl hykube show %s -n %s, then approve or discard it.", summary.Text, p.Name, p.Namespace)
-			if automatic := s.AutomaticApproval; automatic != nil && !automatic.Granted {
-				message += " " + automatic.Message
-			}
-			condition.Waiting(c, g, v1alpha1.ReasonAwaitingApproval, message)
-		}
+		t.writeStatus(po, s)
 	})
-	if err == nil && !empty && cancelled {
+	switch {
+	case err != nil:
+	case t.steps > 0 && cancelled:
 		err = changes.Settle(ctx, a.Sources, p)
-	}
-	if err == nil && !empty && !cancelled && summary.Blocked == 0 && po.ApprovesItself() {
-		err = a.approve(ctx, p, po, digest.String())
+	case t.steps > 0 && t.summary.Blocked == 0 && po.ApprovesItself():
+		err = a.approve(ctx, p, po, t.digest.String())
 	}
 	if err == nil {
 		err = a.dropDocuments(ctx, po)
 	}
-	return workflows.Published{Summary: summary.Text, Empty: empty}, err
+	return workflows.Published{Summary: t.summary.Text, Empty: t.steps == 0}, err
+}
+
+// report writes to the object of a change what the plan found, and records what takes no approval.
+func (a *Planner) report(ctx context.Context, po *v1alpha1.Plan, c *ledger.Change) error {
+	if err := a.observe(ctx, po, c); err != nil {
+		return err
+	}
+	switch {
+	case c.State == v1alpha1.ChangeFailed || c.State == v1alpha1.ChangeSkipped:
+		return a.invalid(ctx, c)
+	case c.Blocked != "":
+		return a.reportBlocked(ctx, po, c)
+	case c.Mode == v1alpha1.ModeData && c.Action == v1alpha1.ActionNoOp:
+		return a.keepData(ctx, po.UID, c)
+	case changes.HasNoSteps(c) && c.Mode == "" && !po.Spec.RefreshOnly && !po.Spec.Destroy:
+		return a.confirm(ctx, po.UID, c)
+	}
+	return nil
 }
 
 // approve approves a plan in the name of whoever made it so that it approves itself. What moved since it was surveyed ends it.

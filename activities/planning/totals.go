@@ -1,0 +1,107 @@
+package planning
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/hykube/hykube/activities/changes"
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/condition"
+	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/workflows"
+)
+
+// totals sums the changes of a plan up for its Plan object.
+type totals struct {
+	summary  v1alpha1.PlanSummary
+	digest   changes.Digest
+	contents *contents
+	// steps counts the changes that an apply would make, and read the resources that the plan read.
+	steps, read int
+	waitsFor    []v1alpha1.PlanReference
+	// diags are about the changes, postponed about those that were taken out of the plan, and forbidden about those that
+	// lifecycle.preventDestroy blocks. obstacles are the latter, too.
+	diags, postponed, forbidden diag.Diagnostics
+	obstacles                   []changes.Obstacle
+}
+
+func newTotals(key []byte) *totals {
+	return &totals{digest: changes.NewDigest(), contents: &contents{key: key}}
+}
+
+// add counts one change.
+func (t *totals) add(c *ledger.Change) {
+	t.digest.Add(c)
+	t.contents.add(c)
+	if w := c.WaitsFor; w != nil && !slices.ContainsFunc(t.waitsFor, func(other v1alpha1.PlanReference) bool { return other.UID == w.UID }) {
+		t.waitsFor = append(t.waitsFor, *w)
+	}
+	if c.Read {
+		t.read++
+	}
+	if c.State == v1alpha1.ChangeSkipped {
+		t.postponed = append(t.postponed, c.Diagnostics...)
+		return
+	}
+	t.diags = append(t.diags, c.Diagnostics...)
+	if c.State == v1alpha1.ChangeFailed {
+		return
+	}
+	t.summary.Count(&c.PlanChange)
+	if !changes.HasNoSteps(c) {
+		t.steps++
+	}
+	if c.Prevented {
+		t.forbidden = append(t.forbidden, prevented(c.Address))
+		t.obstacles = append(t.obstacles, changes.Obstacle{Address: c.Address, Why: c.Blocked})
+	}
+	if c.Blocked != "" {
+		t.summary.Blocked++
+	}
+}
+
+// diagnostics are all of the plan's.
+func (t *totals) diagnostics() diag.Diagnostics {
+	return slices.Concat(once(t.diags), t.forbidden, t.postponed)
+}
+
+// summarize ends the summary, once all changes were added.
+func (t *totals) summarize(in workflows.Publish) {
+	if t.steps == 0 {
+		t.summary.RecordUpdates = 0 // nothing of it is applied
+	}
+	t.summary.Resources, t.summary.NotRead = int32(in.Resources), int32(max(0, in.Recorded-t.read))
+	t.summary.Text = summaryText(&t.summary)
+}
+
+// writeStatus writes the status of a plan that was made.
+func (t *totals) writeStatus(po *v1alpha1.Plan, s *v1alpha1.PlanStatus) {
+	g := po.Generation
+	s.ObservedGeneration, s.Summary, s.Digest, s.PlannedAt = g, &t.summary, t.digest.String(), changes.Now()
+	s.Contents, s.WaitsFor = t.contents.String(), t.waitsFor
+	s.Diagnostics = first(t.diagnostics())
+	condition.Set(&s.Conditions, g, v1alpha1.ConditionPlanned, true, v1alpha1.ReasonPlanned, t.summary.Text)
+	end := func(reason, message string) {
+		s.FinishedAt = changes.Now()
+		condition.Ready(&s.Conditions, g, reason, message)
+	}
+	switch {
+	case s.Cancel != nil:
+		abandoned(s, g)
+	case t.summary.Blocked > 0 && !po.Spec.Speculative:
+		condition.Stalled(&s.Conditions, g, v1alpha1.ReasonBlocked, blockedText(po, t.obstacles, int(t.summary.Blocked), t.steps))
+	case t.steps == 0 && len(t.postponed) > 0:
+		end(v1alpha1.ReasonDeferred, "Nothing can be done now: providers put off what there is to do, or another plan is changing the resources. See status.diagnostics; make another plan later.")
+	case t.steps == 0:
+		end(v1alpha1.ReasonNoChanges, noChanges(po, &t.summary))
+	case po.Spec.Speculative:
+		end(v1alpha1.ReasonSpeculative, fmt.Sprintf("%s. It is speculative: its objects were never recorded, so it cannot be approved. Apply them with kubectl hykube apply -f PATH -n %s.", t.summary.Text, po.Namespace))
+	default:
+		message := fmt.Sprintf("%s. Read it with kubectl hykube show %s -n %s, then approve or discard it.", t.summary.Text, po.Name, po.Namespace)
+		if automatic := s.AutomaticApproval; automatic != nil && !automatic.Granted {
+			message += " " + automatic.Message
+		}
+		condition.Waiting(&s.Conditions, g, v1alpha1.ReasonAwaitingApproval, message)
+	}
+}
