@@ -30,7 +30,21 @@ type coercion struct {
 	refused bool
 	// siblings are the attributes beside the one that is looked at.
 	siblings []*schema.Attribute
-	diags    diag.Diagnostics
+	// unknownFields are the fields that the schema does not have, each with its hint.
+	unknownFields map[string]string
+	diags         diag.Diagnostics
+}
+
+// unknown reports a field that the schema does not have.
+func (c *coercion) unknown(field, name, hint string) {
+	path := diag.KeyField(field, name)
+	c.fail(path, diag.SummaryUnknownField, "There is no field %q here.%s", name, hint)
+	if !c.refused && c.hidden == "" {
+		if c.unknownFields == nil {
+			c.unknownFields = map[string]string{}
+		}
+		c.unknownFields[path] = strings.TrimSuffix(strings.TrimSpace(hint), ".")
+	}
 }
 
 func (c *coercion) fail(field, summary, format string, args ...any) {
@@ -85,7 +99,7 @@ func (c *coercion) block(b *schema.Block, v cty.Value, field string) cty.Value {
 		c.wrongType(field, "an object", v.Type())
 		return cty.UnknownVal(b.ImpliedType()).WithMarks(marks)
 	}
-	c.unknownFields(b.Attributes, b.Blocks, vals, field)
+	c.refuseUnknown(b.Attributes, b.Blocks, vals, field)
 	out := make(map[string]cty.Value, len(b.Attributes)+len(b.Blocks))
 	c.attributes(b.Attributes, vals, out, field)
 	for _, nb := range b.Blocks {
@@ -234,7 +248,7 @@ func (c *coercion) extraFields(v cty.Value, ty cty.Type, field string) {
 		vals := v.AsValueMap()
 		for _, k := range sortedKeys(vals) {
 			if !ty.HasAttribute(k) {
-				c.fail(diag.KeyField(field, k), diag.SummaryUnknownField, "There is no field %q here.%s", k, diag.DidYouMean(k, sortedKeys(ty.AttributeTypes())))
+				c.unknown(field, k, diag.DidYouMean(k, sortedKeys(ty.AttributeTypes())))
 				continue
 			}
 			c.extraFields(vals[k], ty.AttributeType(k), diag.KeyField(field, k))
@@ -270,7 +284,7 @@ func (c *coercion) nestedAttribute(a *schema.Attribute, v cty.Value, field strin
 			c.wrongType(field, "an object", e.Type())
 			return cty.UnknownVal(elem).WithMarks(marks)
 		}
-		c.unknownFields(a.Nested.Attributes, nil, vals, field)
+		c.refuseUnknown(a.Nested.Attributes, nil, vals, field)
 		out := make(map[string]cty.Value, len(a.Nested.Attributes))
 		c.attributes(a.Nested.Attributes, vals, out, field)
 		return cty.ObjectVal(out).WithMarks(marks)
@@ -432,7 +446,7 @@ var metaArguments = map[string]string{
 // IsMetaArgument tells whether Terraform has a meta-argument of the name. Objects have those in lifecycle, not in spec.
 func IsMetaArgument(name string) bool { return metaArguments[name] != "" }
 
-func (c *coercion) unknownFields(attrs []*schema.Attribute, blocks []*schema.NestedBlock, vals map[string]cty.Value, field string) {
+func (c *coercion) refuseUnknown(attrs []*schema.Attribute, blocks []*schema.NestedBlock, vals map[string]cty.Value, field string) {
 	if len(vals) == 0 {
 		return
 	}
@@ -453,7 +467,7 @@ func (c *coercion) unknownFields(attrs []*schema.Attribute, blocks []*schema.Nes
 		} else if hint = diag.DidYouMean(k, configurable(attrs, blocks)); hint == "" {
 			hint = fmt.Sprintf(" Remove it, or see kubectl explain for the fields of %s.", field)
 		}
-		c.fail(diag.KeyField(field, k), diag.SummaryUnknownField, "There is no field %q here.%s", k, hint)
+		c.unknown(field, k, hint)
 	}
 }
 

@@ -31,7 +31,13 @@ type Config struct {
 	broken bool
 	// constant is the configuration's value when it refers to nothing and has no errors; otherwise NilVal.
 	constant cty.Value
+	// unknownFields are the fields that the block does not have, each with its hint.
+	unknownFields map[string]string
 }
+
+// UnknownFields returns the fields of the spec that the block does not have, by their paths. The value is a hint for the user, without a
+// period: "Did you mean \"name\"?". Parse reports each of them as an error, too.
+func (c *Config) UnknownFields() map[string]string { return c.unknownFields }
 
 // program is what all expressions of a text need to be evaluated.
 type program struct {
@@ -108,7 +114,9 @@ func (o ConfigOptions) Parse(spec map[string]any, block *schema.Block) (*Config,
 		return c, p.diags
 	}
 	// A dry run in which every reference is unknown finds what is wrong whatever they will be.
-	v, found := c.run(&evaluation{program: &c.program, static: true, warn: true})
+	dry := &evaluation{program: &c.program, static: true, warn: true}
+	v, found := c.run(dry)
+	c.unknownFields = dry.unknownFields
 	diags := slices.Concat(p.diags, found)
 	c.broken = diag.HasErrors(diags)
 	if len(c.refs) == 0 && !c.broken && !c.Impure() {

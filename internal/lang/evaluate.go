@@ -32,6 +32,7 @@ func (c *Config) run(ev *evaluation) (cty.Value, diag.Diagnostics) {
 	}
 	co := &coercion{static: ev.warn, dry: ev.static, ephemeral: c.ephemeral}
 	v := co.block(c.block, raw, "spec")
+	ev.unknownFields = co.unknownFields
 	return v, append(ev.diags, co.diags...)
 }
 
@@ -43,6 +44,8 @@ type evaluation struct {
 	selfValue cty.Value
 	// static is true for a dry run, in which every reference is unknown; warn says whether it is the one that warns.
 	static, warn bool
+	// unknownFields are those that the coercion found, each with its hint.
+	unknownFields map[string]string
 	// catalog tells a dry run the types of what is referred to; nil when they are not known.
 	catalog *Catalog
 

@@ -28,7 +28,7 @@ func (s *served) validateSpec(u *unstructured.Unstructured) field.ErrorList {
 	if raw := u.Object["spec"]; !ok && raw != nil {
 		return field.ErrorList{field.Invalid(field.NewPath("spec"), raw, "must be an object, got "+describe(raw))}
 	}
-	_, diags := s.parseSpec(u.GetNamespace(), spec)
+	config, diags := s.parseSpec(u.GetNamespace(), spec)
 	var errs field.ErrorList
 	for _, d := range diags {
 		if d.Severity != v1alpha1.SeverityError {
@@ -37,7 +37,7 @@ func (s *served) validateSpec(u *unstructured.Unstructured) field.ErrorList {
 		detail := diagnosticText(d)
 		switch d.Summary {
 		case diag.SummaryUnknownField:
-			errs = append(errs, &field.Error{Type: field.ErrorTypeForbidden, Field: d.Attribute, Detail: unknownSpecField(d).Error()})
+			errs = append(errs, &field.Error{Type: field.ErrorTypeForbidden, Field: d.Attribute, Detail: unknownSpecField(d.Attribute, config).Error()})
 		case diag.SummaryMissingArgument, diag.SummaryMissingBlock:
 			errs = append(errs, &field.Error{Type: field.ErrorTypeRequired, Field: d.Attribute, Detail: detail})
 		case diag.SummaryReadOnly:
@@ -82,24 +82,23 @@ func (s *served) unknownSpec(u *unstructured.Unstructured) []unknownField {
 	if !ok {
 		return nil
 	}
-	_, diags := s.parseSpec(u.GetNamespace(), spec)
+	config, diags := s.parseSpec(u.GetNamespace(), spec)
 	var out []unknownField
 	for _, d := range diags {
 		if d.Severity == v1alpha1.SeverityError && d.Summary == diag.SummaryUnknownField {
-			out = append(out, unknownSpecField(d))
+			out = append(out, unknownSpecField(d.Attribute, config))
 		}
 	}
 	return out
 }
 
-// unknownSpecField is `unknown field "spec.nmae" (did you mean "name"?)`: Kubernetes' words and the planner's hint.
-func unknownSpecField(d v1alpha1.Diagnostic) unknownField {
-	_, hint, _ := strings.Cut(d.Detail, " here. ")
-	hint = strings.TrimSuffix(hint, ".")
+// unknownSpecField is `unknown field "spec.nmae" (did you mean "name"?)`: Kubernetes' words and the hint of the parser.
+func unknownSpecField(path string, config *lang.Config) unknownField {
+	hint := config.UnknownFields()[path]
 	if hint != "" {
 		hint = strings.ToLower(hint[:1]) + hint[1:]
 	}
-	return unknownField{d.Attribute, hint}
+	return unknownField{path, hint}
 }
 
 // maxShownValue is the longest string that an error repeats.
