@@ -69,7 +69,11 @@ func (p *Plans) prune(ctx context.Context, b *bindings, namespace string, plans 
 		}
 		opts := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: new(obj.UID), ResourceVersion: new(obj.ResourceVersion)}}
 		err := p.Client.Delete().Namespace(namespace).Resource("plans").Name(obj.Name).Body(&opts).Do(ctx).Error()
-		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		if apierrors.IsConflict(err) {
+			next = time.Second // the plan was written since, which need not wake anybody
+			continue
+		}
+		if err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("remove plan %q, which is no longer kept: %w", obj.Name, err)
 		}
 	}

@@ -2,7 +2,9 @@ package controller
 
 import (
 	"fmt"
+	"io"
 	"log/slog"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest/fake"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -46,6 +50,35 @@ func TestFinishedPlansAreOutdated(t *testing.T) {
 		if diff := cmp.Diff(tc.want, got); diff != "" || next != tc.next {
 			t.Errorf("%s: next look in %s, want %s (-want +got):\n%s", tc.reason, next, tc.next, diff)
 		}
+	}
+}
+
+// TestAPlanThatWasWrittenMeanwhileIsRemovedLater has the removal of a plan meet a conflict: no event need follow that one.
+func TestAPlanThatWasWrittenMeanwhileIsRemovedLater(t *testing.T) {
+	e := newEstate(t)
+	refused := 0
+	client := &fake.RESTClient{
+		NegotiatedSerializer: scheme.Codecs.WithoutConversion(), GroupVersion: v1alpha1.SchemeGroupVersion,
+		Client: fake.CreateHTTPClient(func(*http.Request) (*http.Response, error) {
+			refused++
+			body := `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Conflict","code":409}`
+			return &http.Response{StatusCode: http.StatusConflict, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body))}, nil
+		}),
+	}
+	p := &Plans{Ledger: e.Ledger, Client: client, Logger: slog.New(slog.DiscardHandler), History: History{Limit: 1}}
+	p.namespaces = newQueue("plans of namespace", p.Logger, p.reconcileNamespace)
+	defer p.namespaces.work.ShutDown()
+	var plans []*v1alpha1.Plan
+	for i := range 2 {
+		obj := planAt(fmt.Sprint("p", i), i, nil)
+		obj.Status.FinishedAt = new(metav1.NewTime(time.Unix(int64(i), 0)))
+		plans = append(plans, obj)
+	}
+	if err := p.prune(t.Context(), newBindings(), "team", plans); err != nil || refused != 1 {
+		t.Fatalf("%d calls, %v", refused, err)
+	}
+	if again, _ := p.namespaces.work.Get(); again.Name != "team" { // it waits for what was added
+		t.Errorf("%v is looked at again, want team", again)
 	}
 }
 
