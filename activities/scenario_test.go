@@ -1,5 +1,7 @@
 package activities
 
+//lint:file-ignore SA1019 a provider of the legacy SDK says so with it
+
 import (
 	"context"
 	"encoding/json"
