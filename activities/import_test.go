@@ -6,6 +6,7 @@ import (
 
 	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/ledger"
 )
 
 func imports(id string) m { return m{"import": m{"id": id}} }
@@ -41,6 +42,15 @@ func TestTwoPlansImportTheSame(t *testing.T) {
 	tn.spec = v1alpha1.PlanSpec{Targets: []string{"test-thing/b"}}
 	other := tn.newRun()
 	tn.until(other, approving)
+	// The same ID with another ProviderConfig, of an object of another namespace, is another resource.
+	rec := &ledger.Instance{Object: v1alpha1.ObjectReference{Namespace: "other", Name: "x", UID: "other"}, Provider: "test"}
+	rec.State = ledger.State{Type: "test_thing", Attributes: []byte(`{"id":"x"}`)}
+	if err := tn.Ledger.Save(t.Context(), rec); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := changes.Verify(t.Context(), tn.Sources, tn.plans[other.Name]); err != nil || len(found.Stale) > 0 {
+		t.Errorf("verified: %+v, %v", found, err)
+	}
 	tn.resume(one)
 	if found, err := changes.Verify(t.Context(), tn.Sources, tn.plans[other.Name]); err != nil || len(found.Stale) != 1 || !strings.Contains(found.Stale[0].Why, "test_thing.a took over what it imports") {
 		t.Errorf("verified: %+v, %v", found, err)

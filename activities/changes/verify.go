@@ -1,15 +1,16 @@
 package changes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/graph"
-	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/plan"
@@ -157,7 +158,8 @@ type verifier struct {
 	// mu guards what follows.
 	mu      sync.Mutex
 	configs *scope.ProviderConfigs
-	owners  query.OwnersByType
+	// owners are the objects of the namespace by what they have; they are read when an import is looked at.
+	owners map[string]v1alpha1.ObjectReference
 }
 
 // verify returns a *staleError when a change is not the one that was planned any more.
@@ -225,22 +227,39 @@ func (v *verifier) verifyNamespace(ctx context.Context, c *ledger.Change) error 
 	return err
 }
 
-// verifyImport refuses an import of what another object took over after the plan was made.
+// verifyImport refuses an import of what another object of the namespace, with the same ProviderConfig, took over after the plan was made.
+// With another ProviderConfig the same ID may name something else.
 func (v *verifier) verifyImport(ctx context.Context, c *ledger.Change, r *resource.Resource) error {
 	if c.Importing == nil || !c.Refreshed.Exists() {
 		return nil
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	owners, err := v.owners.Of(ctx, v.Ledger, r.Entry.Name, &instance.Type{Name: r.Addr.Type, Identity: r.Entry.Schema.Identities[r.Addr.Type]})
-	if err != nil {
-		return err
+	if v.owners == nil {
+		v.owners = map[string]v1alpha1.ObjectReference{}
+		for rec, err := range v.Ledger.Instances(ctx, v.plan.Namespace) {
+			if err != nil {
+				return err
+			}
+			if key := ownedKey(rec.Provider, rec.ProviderConfig, &rec.State); key != "" {
+				v.owners[key] = rec.Object
+			}
+		}
 	}
-	own, ok := owners.Find(query.IdentityIn(c.Refreshed))
-	if !ok || own.Object.UID == c.Object.UID || own.Object.UID == c.Preconditions.Owner {
+	own, ok := v.owners[ownedKey(r.Entry.Name, c.ProviderConfig, c.Refreshed)]
+	if !ok || own.UID == c.Object.UID || own.UID == c.Preconditions.Owner {
 		return nil
 	}
-	return Stale("%s took over what it imports after the plan was made", own.Seen(r.Ref.Namespace, r.Addr.Type))
+	return Stale("%s took over what it imports after the plan was made", lang.Address{Type: r.Addr.Type, Name: own.Name})
+}
+
+// ownedKey tells the resource of a state from others; empty when nothing does.
+func ownedKey(provider, config string, s *ledger.State) string {
+	identity, id := query.IdentityIn(s)
+	if !s.Exists() || identity == "" && id == "" {
+		return ""
+	}
+	return strings.Join([]string{provider, config, s.Type, cmp.Or(identity, id)}, "\x00")
 }
 
 // verifyOld looks at the change of an old instance, which a replace left behind.

@@ -118,7 +118,7 @@ var activityMutants = []mutant{
 	{"Two objects of a plan import one resource, and fight over it.", "activities/planning/refresh.go",
 		"has != \"\" && has != c.Address", "false", "activities:TestTwoObjectsOfAPlanImportTheSame"},
 	{"Two plans import one resource for two objects.", "activities/changes/verify.go",
-		"own.Object.UID == c.Object.UID || own.Object.UID == c.Preconditions.Owner {", "true {", "activities:TestTwoPlansImportTheSame"},
+		"own.UID == c.Object.UID || own.UID == c.Preconditions.Owner {", "true {", "activities:TestTwoPlansImportTheSame"},
 	{"A plan of a deleted namespace forgets what the undelete kept.", "activities/changes/verify.go",
 		"c.Action != v1alpha1.ActionDelete && c.Action != v1alpha1.ActionForget ||", "c.Action != v1alpha1.ActionDelete ||", "activities:TestDestroyOfANamespaceThatStays"},
 	{"The message of a change that could not be planned shows a secret.", "activities/planning/propose.go",
