@@ -3,6 +3,7 @@ package planning
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -79,7 +80,7 @@ func (pr *proposal) adopt(ctx context.Context, c *ledger.Change, r *resource.Res
 	}
 	found, diags, err := l.Import(ctx, by)
 	if err != nil {
-		return instance.State{}, err
+		return instance.State{}, importRefused(err)
 	}
 	c.Diagnostics = append(c.Diagnostics, lang.WithAddress(diags, r.Addr)...)
 	c.Importing, c.Refreshed = shown, &ledger.State{}
@@ -87,6 +88,20 @@ func (pr *proposal) adopt(ctx context.Context, c *ledger.Change, r *resource.Res
 		return instance.State{}, err
 	}
 	return found, pr.checkOwned(ctx, c, r, l)
+}
+
+// importRefused adds to a refused import what to do when nothing is to be imported. A lifecycle.import that was applied long ago counts
+// again once its resource is destroyed.
+func importRefused(err error) error {
+	f, ok := errors.AsType[*diag.Failure](err)
+	if !ok || f.Kind != diag.Refused || len(f.Diagnostics) == 0 {
+		return err
+	}
+	refused := *f
+	refused.Diagnostics = slices.Clone(f.Diagnostics)
+	last := &refused.Diagnostics[len(refused.Diagnostics)-1]
+	last.Detail = strings.TrimSpace(last.Detail + "\nIf nothing is to be imported, remove lifecycle.import. The plan then creates the resource.")
+	return &refused
 }
 
 // checkOwned refuses an import of what another change of the plan imports with the same ProviderConfig. It warns of one that an object has

@@ -63,7 +63,7 @@ func (s *session) printSummary(ctx context.Context, p *v1alpha1.Plan, how *endin
 // addOutcome adds what became of a change, and prints its errors and warnings.
 func (s *session) addOutcome(o *outcome, c *v1alpha1.PlanChange, complete bool) {
 	switch {
-	case !diff.HalfDone(c):
+	case !diff.HalfDone(c) || c.State == v1alpha1.ChangeUnknown: // nobody knows whether the other half was made
 	case c.CreateBeforeDestroy:
 		o.created = append(o.created, diff.Name(c)+": "+oneLine(c)+"; the next plan destroys it")
 	default:

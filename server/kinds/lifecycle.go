@@ -102,10 +102,6 @@ func (s *served) validateLifecycle(u *unstructured.Unstructured) field.ErrorList
 		}
 	}
 	errs = append(errs, refuse(s.unknownLifecycle(u))...)
-	if m[fieldImport] != nil && m[fieldMoved] != nil {
-		errs = append(errs, field.Invalid(path.Child(fieldMoved), field.OmitValueType{},
-			"cannot go with lifecycle.import: the infrastructure is either recorded under another object, or not recorded at all; remove one of the two"))
-	}
 	return errs
 }
 

@@ -38,6 +38,7 @@ func TestLifecycle(t *testing.T) {
 		"import by id":       {networks, managed, `{"import":{"id":"net-${sim_network.a.mtu}"}}`, ""},
 		"import by identity": {networks, managed, `{"import":{"identity":{"number":"${sim_network.a.mtu}","account":"a"}}}`, ""},
 		"moved":              {networks, managed, `{"moved":{"from":"sim_network.old"}}`, ""},
+		"moved and import":   {networks, managed, `{"moved":{"from":"sim_network.old"},"import":{"id":"1"}}`, ""},
 		"nothing":            {networks, managed, `{"import":null,"preconditions":[],"dependsOn":null}`, ""},
 
 		"unknown field":         {networks, managed, `{"foo":1}`, `unknown field "lifecycle.foo"`},
@@ -83,7 +84,6 @@ func TestLifecycle(t *testing.T) {
 		"an address, and no list":              {networks, managed, `{"dependsOn":"sim_network.a"}`, `write ["sim_network.a"]`},
 		"moved without the field":              {networks, managed, `{"moved":"sim_network.old"}`, "lifecycle.moved: Invalid value"},
 		"moved to":                             {networks, managed, `{"moved":{"from":"sim_network.old","to":"sim_network.x"}}`, `unknown field "lifecycle.moved.to"`},
-		"moved and import":                     {networks, managed, `{"moved":{"from":"sim_network.old"},"import":{"id":"1"}}`, "cannot go with lifecycle.import"},
 		"import by nothing":                    {networks, managed, `{"import":{}}`, "lifecycle.import: Required value: id or identity"},
 		"import by both":                       {networks, managed, `{"import":{"id":"1","identity":{"number":1}}}`, "id and identity cannot go together"},
 		"import by an empty id":                {networks, managed, `{"import":{"id":""}}`, "lifecycle.import.id: Required value"},

@@ -68,7 +68,7 @@ func (r *validationREST) Create(ctx context.Context, obj runtime.Object, _ rest.
 			return nil, apierrors.NewInvalid(v1alpha1.Kind("Validation"), v.Name, field.ErrorList{
 				field.Invalid(field.NewPath("spec", "objects").Index(i), field.OmitValueType{}, "must be an object")})
 		}
-		if u.GetNamespace() == "" {
+		if u.GetNamespace() == "" && !clusterScoped(u.GetKind()) {
 			u.SetNamespace(v.Namespace)
 		}
 		objects[i] = u
@@ -83,6 +83,11 @@ func (r *validationREST) Create(ctx context.Context, obj runtime.Object, _ rest.
 	slices.SortStableFunc(problems, func(a, b v1alpha1.ValidationProblem) int { return int(a.Index - b.Index) })
 	v.Status.Problems = problems
 	return v, nil
+}
+
+// clusterScoped says whether objects of a fixed kind have no namespace. Dynamic kinds have names of their own, with a dash.
+func clusterScoped(kind string) bool {
+	return slices.Contains([]string{"Provider", "Namespace", "ClusterRole", "ClusterRoleBinding"}, kind)
 }
 
 // fixed checks an object of a fixed kind; it has nothing to say about others.

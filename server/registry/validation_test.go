@@ -9,11 +9,13 @@ import (
 	"github.com/zclconf/go-cty/cty"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	_ "k8s.io/kubernetes/pkg/apis/core/install"
 	_ "k8s.io/kubernetes/pkg/apis/rbac/install"
 	"sigs.k8s.io/yaml"
 
+	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/schema"
 )
 
@@ -99,5 +101,18 @@ func TestHints(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestValidationOfObjectsWithoutANamespace sends a Namespace and a ConfigMap as files hold them.
+func TestValidationOfObjectsWithoutANamespace(t *testing.T) {
+	r := &validationREST{check: func([]*unstructured.Unstructured) []v1alpha1.ValidationProblem { return nil }}
+	v := &v1alpha1.Validation{}
+	for _, text := range []string{`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"a"}}`, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}`} {
+		v.Spec.Objects = append(v.Spec.Objects, runtime.RawExtension{Raw: []byte(text)})
+	}
+	out, err := r.Create(genericapirequest.WithNamespace(t.Context(), "team"), v, nil, nil)
+	if err != nil || len(out.(*v1alpha1.Validation).Status.Problems) != 0 {
+		t.Errorf("%v, %v; want no problem", out, err)
 	}
 }
