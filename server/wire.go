@@ -97,7 +97,7 @@ func (s *Server) named(ctx context.Context, obj metav1.Object) (bool, error) {
 
 // authorizeReferences asks about the references of a ProviderConfig that reach out of its namespace, or to ConfigMaps and Secrets.
 func (s *Server) authorizeReferences(ctx context.Context, who user.Info, cfg *v1alpha1.ProviderConfig) ([]string, error) {
-	return s.kinds.MayRefer(ctx, who, cfg.Namespace, catalog.References(cfg))
+	return s.kinds.MayRefer(ctx, who, cfg.Namespace, catalog.References(cfg), true)
 }
 
 func (s *Server) changes(ctx context.Context, plan *v1alpha1.Plan, limit int, cont string) (*v1alpha1.PlanChangeList, error) {

@@ -43,6 +43,12 @@ func (r Reference) Asks(block *schema.Block) bool {
 	return r.asks&askShown != 0 || r.asks&(askValue|askAll) != 0 && at || r.asks&askAll != 0 && within
 }
 
+// HoldsSensitive says whether the schema calls sensitive what the reference names, or something within.
+func (r Reference) HoldsSensitive(block *schema.Block) bool {
+	_, within := sensitiveAt(block, r.steps)
+	return within
+}
+
 // sensitiveAt says whether the schema calls sensitive where steps lead to, or something within.
 func sensitiveAt(b *schema.Block, steps hcl.Traversal) (at, within bool) {
 	attrs, blocks := b.Attributes, b.Blocks

@@ -8,6 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/lang"
+
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,8 +20,6 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
-
-	"github.com/hykube/hykube/internal/lang"
 )
 
 // references are the places where an object's expressions refer to something, and own those where they refer to its own result.
@@ -83,7 +84,7 @@ func (s *served) authorizeReferences(ctx context.Context, u, old *unstructured.U
 	if who.GetName() == user.APIServerUser {
 		return nil
 	}
-	problems, err := s.kinds.MayRefer(ctx, who, u.GetNamespace(), refs)
+	problems, err := s.kinds.MayRefer(ctx, who, u.GetNamespace(), refs, s.Mode == v1alpha1.ModeData || s.Mode == v1alpha1.ModeEphemeral)
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
@@ -112,9 +113,10 @@ func ForeignReferences(refs []lang.Reference) map[lang.Address]string {
 }
 
 // MayRefer says what of an object of a namespace refers to something that its author may not read, or would show something of a
-// sensitive value that its author may not read.
-func (k *Kinds) MayRefer(ctx context.Context, who user.Info, namespace string, refs []lang.Reference) (problems []string, err error) {
-	foreign, asked := ForeignReferences(refs), k.asked(refs)
+// sensitive value that its author may not read. sent is true for an object whose spec a provider gets while a plan is made, which nobody
+// approves: such an object cannot pass a sensitive value on either.
+func (k *Kinds) MayRefer(ctx context.Context, who user.Info, namespace string, refs []lang.Reference, sent bool) (problems []string, err error) {
+	foreign, asked := ForeignReferences(refs), k.asked(refs, sent)
 	for _, a := range slices.SortedFunc(maps.Keys(foreign), lang.Address.Compare) {
 		problem, err := k.mayRead(ctx, who, namespace, a, "")
 		if err != nil {
@@ -137,15 +139,15 @@ func (k *Kinds) MayRefer(ctx context.Context, who user.Info, namespace string, r
 }
 
 // asked are the objects of which expressions would show something sensitive, each with a field that does. A Secret is none of them:
-// whoever may read it may show it.
-func (k *Kinds) asked(refs []lang.Reference) map[lang.Address]string {
+// whoever may read it may show it. With sent, expressions of the spec show what they pass on.
+func (k *Kinds) asked(refs []lang.Reference, sent bool) map[lang.Address]string {
 	out := map[lang.Address]string{}
 	for _, r := range refs {
 		if _, there := out[r.Address]; there || r.Stored() {
 			continue
 		}
 		for _, kind := range k.ByType(r.Mode, r.Type) {
-			if r.Asks(kind.Schema.Block) {
+			if r.Asks(kind.Schema.Block) || sent && strings.HasPrefix(r.Field, "spec") && r.HoldsSensitive(kind.Schema.Block) {
 				out[r.Address] = r.Field
 				break
 			}
