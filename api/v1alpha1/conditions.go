@@ -165,3 +165,13 @@ const AnnotationCreatedAs = "hykube.io/created-as"
 
 // DefaultProviderConfig is the ProviderConfig that a resource uses when it names none.
 const DefaultProviderConfig = "default"
+
+// OutdatedByEdit says whether the condition Ready of a resource says nothing any more once its spec or lifecycle was edited. A reason that
+// is about the infrastructure, such as CreateUnknown or Tainted, lasts.
+func OutdatedByEdit(reason string, ready bool) bool {
+	switch reason {
+	case ReasonAwaitingApproval, ReasonBlocked, ReasonInvalid, ReasonSkipped, ReasonStale:
+		return true
+	}
+	return ready
+}

@@ -90,7 +90,12 @@ func (o *statusOptions) overview(ctx context.Context) error {
 	(&session{terminal: &out}).list("\nDrifted when they were last read; kubectl hykube plan shows what it takes to correct that:", drifted)
 	(&session{terminal: &out}).list("\nDeleted beside the resources, and gone once no resource needs them; kubectl hykube undelete keeps them:", o.leaving(ctx, o.namespace))
 	if n := modes[v1alpha1.ModeManaged]; n > 0 && reasons[v1alpha1.ReasonApplied] == n+modes[v1alpha1.ModeData]+modes[v1alpha1.ModeAction] && len(drifted) == 0 {
-		fmt.Fprintf(o.Out, "\n%s\n", (&v1alpha1.PlanSummary{NotRead: int32(n)}).Unread())
+		unread := "1 resource was"
+		if n > 1 {
+			unread = diff.Count(n) + " resources were"
+		}
+		fmt.Fprintf(o.Out, "\nNo object changed since the last apply. %s not read. kubectl hykube plan looks for changes of the ConfigMaps, Secrets and providers that they use; --refresh=All looks for drift.\n",
+			unread)
 	}
 	return o.lastPlans(plans)
 }
@@ -181,7 +186,7 @@ func readiness(u *unstructured.Unstructured) (reason, message string, ok bool) {
 	message, _ = c["message"].(string)
 	ok = c["status"] == string(metav1.ConditionTrue)
 	judged, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
-	if c == nil || judged != u.GetGeneration() && (ok || reason == v1alpha1.ReasonAwaitingApproval) { // it is about an earlier spec
+	if c == nil || judged != u.GetGeneration() && v1alpha1.OutdatedByEdit(reason, ok) { // it is about an earlier spec
 		return v1alpha1.ReasonAwaitingPlan, "", false
 	}
 	return reason, message, ok

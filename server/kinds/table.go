@@ -40,7 +40,7 @@ func (t table) ConvertToTable(_ context.Context, obj, options runtime.Object) (*
 		}
 		status, _ := u.Object["status"].(map[string]any)
 		ready := condition.Find(u, v1alpha1.ConditionReady)
-		if observed, _, _ := unstructured.NestedInt64(status, "observedGeneration"); observed != u.GetGeneration() && (ready["status"] == "True" || ready["reason"] == v1alpha1.ReasonAwaitingApproval) {
+		if observed, _, _ := unstructured.NestedInt64(status, "observedGeneration"); observed != u.GetGeneration() && v1alpha1.OutdatedByEdit(text(ready["reason"]), ready["status"] == "True") {
 			// The condition is about an earlier spec; kstatus and kubectl wait look at it in the same way.
 			ready = map[string]any{"status": "False", "reason": v1alpha1.ReasonAwaitingPlan, "message": messageChanged(t.mode, status)}
 		}

@@ -1,0 +1,35 @@
+package kinds
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+// TestTableOfAnEditedObject edits objects after a plan judged them: what a plan refused is to be planned again, and what is known of the
+// infrastructure stays.
+func TestTableOfAnEditedObject(t *testing.T) {
+	for reason, want := range map[string]string{
+		v1alpha1.ReasonApplied: v1alpha1.ReasonAwaitingPlan, v1alpha1.ReasonBlocked: v1alpha1.ReasonAwaitingPlan, v1alpha1.ReasonInvalid: v1alpha1.ReasonAwaitingPlan,
+		v1alpha1.ReasonCreateUnknown: v1alpha1.ReasonCreateUnknown, v1alpha1.ReasonTainted: v1alpha1.ReasonTainted,
+	} {
+		status := "False"
+		if reason == v1alpha1.ReasonApplied {
+			status = "True"
+		}
+		u := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "a", "generation": int64(5)}, "status": map[string]any{
+			"observedGeneration": int64(4), "appliedGeneration": int64(3),
+			"conditions": []any{map[string]any{"type": "Ready", "status": status, "reason": reason, "message": "m"}},
+		}}}
+		rows, err := table{mode: v1alpha1.ModeManaged}.ConvertToTable(t.Context(), u, &metav1.TableOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if cells := rows.Rows[0].Cells; cells[1] != "False" || cells[2] != want {
+			t.Errorf("%s: %v, want %s", reason, cells, want)
+		}
+	}
+}
