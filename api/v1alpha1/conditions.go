@@ -167,10 +167,10 @@ const AnnotationCreatedAs = "hykube.io/created-as"
 const DefaultProviderConfig = "default"
 
 // OutdatedByEdit says whether the condition Ready of a resource says nothing any more once its spec or lifecycle was edited. A reason that
-// is about the infrastructure, such as CreateUnknown or Tainted, lasts.
+// is about the infrastructure, such as CreateUnknown, or about the edit itself, such as Stale, lasts.
 func OutdatedByEdit(reason string, ready bool) bool {
 	switch reason {
-	case ReasonAwaitingApproval, ReasonBlocked, ReasonInvalid, ReasonSkipped, ReasonStale:
+	case ReasonAwaitingApproval, ReasonBlocked, ReasonInvalid:
 		return true
 	}
 	return ready
