@@ -42,7 +42,7 @@ type scenario struct {
 }
 
 func newScenario(t *testing.T) *scenario {
-	// Not newWorld: a long run makes more of them than the test could keep until it ends.
+	// Not NewWorld: a long run makes more of them than the test could keep until it ends.
 	w := &activitiestest.World{T: t, Stored: map[string]*unstructured.Unstructured{}, ProviderConfigs: map[string]*v1alpha1.ProviderConfig{}, Data: map[string]map[string][]byte{}}
 	tn := &crashScenario{World: w, reaper: &crashInjector{}, plans: map[string]*v1alpha1.Plan{}}
 	g := &scenario{crashScenario: tn, kv: &activitiestest.KV{Entries: map[string]ledger.Entry{}}, soil: &scenarioCloud{t: t, reaper: tn.reaper, things: map[string]map[string]string{}, reads: map[string]int{}}}

@@ -10,4 +10,5 @@ func Final(err error) error {
 	return temporal.NewNonRetryableApplicationError(err.Error(), ErrorFinal, err)
 }
 
+// ObjectUID is the UID of the Plan object.
 func ObjectUID(p Plan) types.UID { return types.UID(p.UID) }

@@ -154,12 +154,7 @@ func (s *stepRun) lease(ctx context.Context, rec *ledger.Instance) (*scope.Lease
 	if s.Destroy && c.Action == v1alpha1.ActionReplace {
 		return l, nil
 	}
-	if l.ConfigName() != c.ProviderConfig {
-		err = changes.Stale("it would be made with the ProviderConfig %q, and the plan was made with %q", l.ConfigName(), c.ProviderConfig)
-	} else {
-		err = s.checkProviderConfig(ctx, l.Config)
-	}
-	if err != nil {
+	if err := s.checkSession(ctx, l.Session); err != nil {
 		l.Release()
 		return nil, err
 	}

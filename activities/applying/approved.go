@@ -15,6 +15,7 @@ import (
 	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/internal/scope"
+	"github.com/hykube/hykube/internal/session"
 
 	"github.com/zclconf/go-cty/cty"
 	ctymsgpack "github.com/zclconf/go-cty/cty/msgpack"
@@ -96,14 +97,19 @@ func (s *stepRun) planAgain(v *scope.Evaluator, r *resource.Resource, l *scope.L
 	return p, config, nil
 }
 
-// checkProviderConfig refuses a ProviderConfig that was changed after the plan was made: the approval covers its arguments, too.
-func (s *stepRun) checkProviderConfig(ctx context.Context, cfg *v1alpha1.ProviderConfig) error {
-	if cfg == nil || s.Change.ConfigVersion == "" {
+// checkSession refuses a session with another ProviderConfig than the plan was made with, or with one that was changed since: the approval
+// covers the arguments of the provider, too.
+func (s *stepRun) checkSession(ctx context.Context, p *session.Session) error {
+	c := s.Change
+	if p.ConfigName() != c.ProviderConfig {
+		return changes.Stale("it would be made with the ProviderConfig %q, and the plan was made with %q", p.ConfigName(), c.ProviderConfig)
+	}
+	if p.Config == nil || c.ConfigVersion == "" {
 		return nil
 	}
-	outside, told := s.scope.ExternalVersion(ctx, catalog.References(cfg))
-	if told && scope.VersionOfConfig(cfg, outside) != s.Change.ConfigVersion {
-		return changes.ConfigChanged(cfg.Name)
+	outside, known := s.scope.ExternalVersion(ctx, catalog.References(p.Config))
+	if known && scope.VersionOfConfig(p.Config, outside) != c.ConfigVersion {
+		return changes.ConfigChanged(p.Config.Name)
 	}
 	return nil
 }

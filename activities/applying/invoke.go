@@ -47,18 +47,15 @@ func (s *stepRun) invoke(ctx context.Context) error {
 	if err := s.checkApproved(r, config); err != nil {
 		return err
 	}
-	loan, err := s.scope.Acquire(ctx, r, session.SlotAndRate)
+	configured, err := s.scope.Acquire(ctx, r, session.SlotAndRate)
 	if err != nil {
 		return s.retryable(err, true)
 	}
-	defer loan.Release()
-	if loan.ConfigName() != c.ProviderConfig {
-		return changes.Stale("it would be run with the ProviderConfig %q, and the plan was made with %q", loan.ConfigName(), c.ProviderConfig)
-	}
-	if err := s.checkProviderConfig(ctx, loan.Config); err != nil {
+	defer configured.Release()
+	if err := s.checkSession(ctx, configured); err != nil {
 		return err
 	}
-	action := &instance.Action{Name: r.Addr.Type, Schema: r.Schema, Provider: loan.ProviderServer}
+	action := &instance.Action{Name: r.Addr.Type, Schema: r.Schema, Provider: configured.ProviderServer}
 	if _, err := action.Plan(ctx, config); err != nil {
 		return s.retryable(err, true)
 	}
@@ -77,7 +74,7 @@ func (s *stepRun) invoke(ctx context.Context) error {
 	s.answered = true
 	diags, err := action.Invoke(ctx, config, s.reportProgress(ctx))
 	s.warnings = append(s.warnings, diag.Warnings(diags)...)
-	if err != nil && (loan.Stopped() || diag.IsFailure(err, diag.Lost)) {
+	if err != nil && (configured.Stopped() || diag.IsFailure(err, diag.Lost)) {
 		return &unknownError{fmt.Errorf("the provider did not answer: %w; look what %s did before it is run again", err, r.Addr)}
 	}
 	rec.Intent = nil

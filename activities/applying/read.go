@@ -18,26 +18,23 @@ func (s *stepRun) readData(ctx context.Context) error {
 	ctx, done := s.active.withCancel(ctx)
 	defer done()
 	defer s.openScope(ctx, r)()
-	look := &scope.Evaluator{Ctx: ctx, Scope: s.scope}
-	config, _, err := look.Arguments(r)
+	evaluator := &scope.Evaluator{Ctx: ctx, Scope: s.scope}
+	config, _, err := evaluator.Arguments(r)
 	if err != nil {
 		return s.retryable(err, true)
 	}
 	if err := s.checkApproved(r, (&instance.DataSource{Schema: r.Schema}).Unread(config)); err != nil {
 		return err
 	}
-	loan, err := s.scope.Acquire(ctx, r, session.SlotAndRate)
+	configured, err := s.scope.Acquire(ctx, r, session.SlotAndRate)
 	if err != nil {
 		return s.retryable(err, true)
 	}
-	defer loan.Release()
-	if loan.ConfigName() != c.ProviderConfig {
-		return changes.Stale("it would be read with the ProviderConfig %q, and the plan was made with %q", loan.ConfigName(), c.ProviderConfig)
-	}
-	if err := s.checkProviderConfig(ctx, loan.Config); err != nil {
+	defer configured.Release()
+	if err := s.checkSession(ctx, configured); err != nil {
 		return err
 	}
-	source, err := s.scope.DataSource(loan, r)
+	source, err := s.scope.DataSource(configured, r)
 	if err != nil {
 		return err
 	}
@@ -47,7 +44,7 @@ func (s *stepRun) readData(ctx context.Context) error {
 	if err != nil {
 		return s.retryable(err, true)
 	}
-	if _, err := look.Holds(r, resource.Postconditions, lang.MarkSensitive(r.Schema.Block, v)); err != nil {
+	if _, err := evaluator.Holds(r, resource.Postconditions, lang.MarkSensitive(r.Schema.Block, v)); err != nil {
 		return err // and nobody builds on it
 	}
 	if err := changes.RecordData(ctx, s.Sources, s.Plan.UID, c, r, v); err != nil {

@@ -27,7 +27,7 @@ type unknownError struct{ error }
 // RetryError says that a step may well succeed a little later, and that trying it again is safe.
 type RetryError struct{ error }
 
-// Step makes one step of an approved plan. It returns a *retryError when another attempt may succeed.
+// Step makes one step of an approved plan. It returns a *RetryError when another attempt may succeed.
 func (a *Applier) Step(ctx context.Context, in workflows.StepInput, attempt int) (workflows.StepResult, error) {
 	po, err := changes.ReadPlan(ctx, a.Plans, in.Plan)
 	if err != nil {

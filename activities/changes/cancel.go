@@ -21,11 +21,11 @@ var ErrCancelled = errors.New("the plan was cancelled")
 type CancelReader struct {
 	Plans  store.Plans
 	Logger *slog.Logger
-	// Interval is how often a plan is read; 0 means cancelPollInterval.
+	// Interval is how often a plan is read; 0 means CancelPollInterval.
 	Interval time.Duration
 }
 
-// Every returns how often a plan is read.
+// Every returns Interval, or its default.
 func (s CancelReader) Every() time.Duration { return cmp.Or(s.Interval, CancelPollInterval) }
 
 // UntilCancelled returns a context that ends when a plan, which is only being made, is cancelled: nothing that is asked while planning
@@ -50,6 +50,7 @@ func (s CancelReader) UntilCancelled(ctx context.Context, p workflows.Plan) (_ c
 	return ctx, func() { cancel(nil) }
 }
 
+// IsCancelled says whether a plan was cancelled; false also when that cannot be read now.
 func (s CancelReader) IsCancelled(p workflows.Plan) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()

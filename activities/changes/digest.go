@@ -13,8 +13,10 @@ import (
 // Digest identifies all that an approval is about.
 type Digest struct{ hash.Hash }
 
+// NewDigest returns the digest of a plan without changes.
 func NewDigest() Digest { return Digest{sha256.New()} }
 
+// Add adds a change; the order of the changes counts.
 func (d Digest) Add(c *ledger.Change) {
 	// An encoder into a hash of plain strings, numbers and bytes does not fail.
 	_ = json.NewEncoder(d).Encode(struct {
@@ -40,4 +42,5 @@ func (d Digest) Add(c *ledger.Change) {
 	})
 }
 
+// String is the digest as it stands in the status of a Plan.
 func (d Digest) String() string { return "sha256:" + hex.EncodeToString(d.Sum(nil)) }

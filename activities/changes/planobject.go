@@ -20,4 +20,5 @@ func ReadPlan(ctx context.Context, plans store.Plans, p workflows.Plan) (*v1alph
 	return obj, err
 }
 
+// Now is the time for a field of a status.
 func Now() *metav1.Time { return new(metav1.Now()) }

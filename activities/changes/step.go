@@ -105,6 +105,7 @@ func Removes(c *ledger.Change) bool {
 	return foundGone || c.Action == v1alpha1.ActionDelete || c.Action == v1alpha1.ActionForget
 }
 
+// ConfigChanged returns the *StaleError of a ProviderConfig that says something else than when the plan was made.
 func ConfigChanged(name string) error {
 	return Stale("the ProviderConfig %q, or a ConfigMap or Secret that it refers to, was changed after the plan was made", name)
 }

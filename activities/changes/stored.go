@@ -30,6 +30,7 @@ type Stored struct {
 	Digest  string
 }
 
+// Load reads the changes of a plan from the ledger, and puts them into the order of their steps.
 func Load(ctx context.Context, l *ledger.Ledger, uid types.UID) (*Stored, error) {
 	w := &Stored{}
 	d := NewDigest()
@@ -120,6 +121,7 @@ func leftOut(c *ledger.Change) bool {
 	return c.Held && c.Blocked != "" && c.State == v1alpha1.ChangeSkipped
 }
 
+// Providers are the names of the providers that the changes need, sorted.
 func (w *Stored) Providers() []string {
 	var names []string
 	for _, c := range w.Changes {
@@ -138,20 +140,21 @@ func RecordsRefresh(c *ledger.Change) bool {
 }
 
 // Blocker finds a change that kept another from being tried, preferring one that was tried itself.
-func (w *Stored) Blocker(c *ledger.Change) (Blocker *ledger.Change) {
+func (w *Stored) Blocker(c *ledger.Change) (blocker *ledger.Change) {
 	for _, i := range w.stepsOf[c.Index] {
 		for _, d := range w.Steps[i].DependsOn {
 			dep := w.Changes[w.Steps[d].Change]
 			switch {
 			case dep == c || dep.State == v1alpha1.ChangeDone:
-			case Blocker == nil || dep.State != v1alpha1.ChangeSkipped && dep.State != v1alpha1.ChangePending:
-				Blocker = dep
+			case blocker == nil || dep.State != v1alpha1.ChangeSkipped && dep.State != v1alpha1.ChangePending:
+				blocker = dep
 			}
 		}
 	}
-	return Blocker
+	return blocker
 }
 
+// TallyState adds to the count of the changes in a state.
 func TallyState(p *v1alpha1.PlanProgress, state v1alpha1.ChangeState, by int32) {
 	switch state {
 	case v1alpha1.ChangeRunning:
@@ -177,6 +180,7 @@ func PlannedValue(c *ledger.Change, block *schema.Block) (cty.Value, error) {
 	return v, nil
 }
 
+// Ints converts the indexes of changes.
 func Ints(in []int32) []int {
 	out := make([]int, len(in))
 	for i, v := range in {

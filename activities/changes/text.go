@@ -53,6 +53,7 @@ func LostCreate(addr lang.Address, intent *ledger.Intent) error {
 		intent.At.Format(time.RFC3339), addr))}}
 }
 
+// PlanVerbs say what a plan would do to an object, by the action of its change.
 var PlanVerbs = map[v1alpha1.Action]string{
 	v1alpha1.ActionCreate: "create it", v1alpha1.ActionUpdate: "update it", v1alpha1.ActionReplace: "replace it",
 	v1alpha1.ActionDelete: "destroy it", v1alpha1.ActionForget: "forget it", v1alpha1.ActionRead: "read it",

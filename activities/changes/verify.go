@@ -162,7 +162,7 @@ type verifier struct {
 	owners map[string]v1alpha1.ObjectReference
 }
 
-// verify returns a *staleError when a change is not the one that was planned any more.
+// verify returns a *StaleError when a change is not the one that was planned any more.
 func (v *verifier) verify(ctx context.Context, c *ledger.Change) error {
 	obj, err := v.Objects.Get(ctx, c.Object)
 	if errors.Is(err, store.ErrGone) {

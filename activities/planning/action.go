@@ -54,13 +54,13 @@ func (pr *proposal) askAction(ctx context.Context, c *ledger.Change, r *resource
 	if err != nil {
 		return cty.NilVal, err
 	}
-	loan, err := pr.scope.Acquire(ctx, r, session.SlotAndRate)
+	configured, err := pr.scope.Acquire(ctx, r, session.SlotAndRate)
 	if err != nil {
 		return cty.NilVal, err
 	}
-	defer loan.Release()
-	c.ProviderConfig = loan.ConfigName()
-	action := &instance.Action{Name: r.Addr.Type, Schema: r.Schema, Provider: loan.ProviderServer, Deferral: true}
+	defer configured.Release()
+	c.ProviderConfig = configured.ConfigName()
+	action := &instance.Action{Name: r.Addr.Type, Schema: r.Schema, Provider: configured.ProviderServer, Deferral: true}
 	diags, err := action.Plan(ctx, config)
 	if err != nil {
 		return cty.NilVal, err

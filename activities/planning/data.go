@@ -32,8 +32,8 @@ func (pr *proposal) askData(ctx context.Context, c *ledger.Change, r *resource.R
 	if r.Deleting || pr.plan.Spec.Destroy {
 		return pr.leaveData(ctx, c, r)
 	}
-	look := &scope.Evaluator{Ctx: ctx, Scope: pr.scope}
-	config, open, err := look.Arguments(r)
+	evaluator := &scope.Evaluator{Ctx: ctx, Scope: pr.scope}
+	config, open, err := evaluator.Arguments(r)
 	if err != nil {
 		return cty.NilVal, err
 	}
@@ -50,19 +50,19 @@ func (pr *proposal) askData(ctx context.Context, c *ledger.Change, r *resource.R
 			return pr.leaveData(ctx, c, r)
 		}
 	}
-	loan, err := pr.scopeFor(true).Acquire(ctx, r, session.SlotAndRate)
+	configured, err := pr.scopeFor(true).Acquire(ctx, r, session.SlotAndRate)
 	if err != nil {
 		return cty.NilVal, err
 	}
-	defer loan.Release()
-	c.ProviderConfig = loan.ConfigName()
-	source, err := pr.scope.DataSource(loan, r)
+	defer configured.Release()
+	c.ProviderConfig = configured.ConfigName()
+	source, err := pr.scope.DataSource(configured, r)
 	if err != nil {
 		return cty.NilVal, err
 	}
 	later := ""
 	switch {
-	case !scope.Known(config), !loan.Known:
+	case !scope.Known(config), !configured.Known:
 		later = readConfigUnknown
 	case pending || open:
 		later = readDependencyPending
@@ -83,7 +83,7 @@ func (pr *proposal) askData(ctx context.Context, c *ledger.Change, r *resource.R
 		return cty.NilVal, err
 	}
 	v = lang.MarkSensitive(r.Schema.Block, v)
-	if open, err = look.Holds(r, resource.Postconditions, v); err != nil {
+	if open, err = evaluator.Holds(r, resource.Postconditions, v); err != nil {
 		return cty.NilVal, err
 	}
 	if open && later == "" {

@@ -20,9 +20,9 @@ type node struct {
 	// wanted is false for what is to be destroyed.
 	wanted bool
 	resource.Expressions
-	// configVersion is that of the ProviderConfig, see versionOfConfig.
+	// configVersion is that of the ProviderConfig, see scope.VersionOfConfig.
 	configVersion string
-	// setting is the ProviderConfig, if that refers to anything. inherited are those of dependsOn that it alone refers to.
+	// setting is the ProviderConfig, if that refers to anything. inherited are those of DependsOn that it alone refers to.
 	setting   *scope.ProviderConfigRef
 	inherited []lang.Address
 	// requires are the resources that the recorded state refers to.

@@ -25,7 +25,7 @@ type owner struct {
 	identity string
 }
 
-// ownersOf reads what is recorded of a type, in all namespaces: nothing should be managed twice.
+// OwnersOf reads what is recorded of a type, in all namespaces: nothing should be managed twice.
 func ownersOf(ctx context.Context, l *ledger.Ledger, provider string, t *instance.Type) (*Owners, error) {
 	o := &Owners{byIdentity: map[string]owner{}, byID: map[string]owner{}}
 	for rec, err := range l.Instances(ctx, "") {

@@ -61,21 +61,21 @@ func (a *Queries) Query(ctx context.Context, who v1alpha1.Identity, q *v1alpha1.
 			q.Status.Results[i].Diagnostics = visible.MaskAll(q.Status.Results[i].Diagnostics)
 		}
 	}()
-	loan, err := visible.Acquire(ctx, r, session.SlotAndRate)
+	configured, err := visible.Acquire(ctx, r, session.SlotAndRate)
 	if err != nil {
 		return err
 	}
-	defer loan.Release()
+	defer configured.Release()
 	t := instance.NewType(r.Entry.Schema, r.Addr.Type)
-	t.Provider = loan.ProviderServer
-	if t.Meta, err = a.Catalog.Meta(r.Entry, loan.Config); err != nil {
+	t.Provider = configured.ProviderServer
+	if t.Meta, err = a.Catalog.Meta(r.Entry, configured.Config); err != nil {
 		return err
 	}
 	s := &search{Sources: a.Sources, query: q, Resource: r, of: &t, names: map[string]bool{}, scope: visible}
 	if q.Spec.Import != nil {
 		err = s.one(ctx)
 	} else {
-		err = s.all(ctx, loan)
+		err = s.all(ctx, configured)
 	}
 	if pe, ok := errors.AsType[*providerError](err); ok && ctx.Err() == nil {
 		q.Status.Diagnostics = append(q.Status.Diagnostics, said(pe.error)...)

@@ -15,7 +15,7 @@ type Expressions struct {
 	Config *lang.Config
 	// LifecycleExpressions are the conditions, their messages, and what an import names.
 	LifecycleExpressions []*lang.Expression
-	// References are those of all expressions; dependsOn what they name in this namespace, beside lifecycle.dependsOn.
+	// References are those of all expressions; DependsOn what they name in this namespace, beside lifecycle.dependsOn.
 	References []lang.Reference
 	DependsOn  []lang.Address
 	// External is true when expressions refer to something that no plan of this namespace changes, such as a ConfigMap.

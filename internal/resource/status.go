@@ -127,6 +127,7 @@ func (s *Status) Remove(generation int64, reason, message string) {
 	s.Applied, s.Attributes = 0, nil
 }
 
+// ToMap is the status as it is stored.
 func (s *Status) ToMap() map[string]any {
 	list := make([]any, 0, len(s.Conditions))
 	for i := range s.Conditions {

@@ -131,11 +131,11 @@ func TestEphemeralResourcesDoNotWaitForTheSlotOfWhoNeedsThem(t *testing.T) {
 	w.Put("ephemeral-test-token/t", map[string]any{"audience": "db"}, nil)
 	r := w.Put("data-test-image/i", map[string]any{"name": "i"}, nil)
 	s := w.NewScope(w.Plan(), "team", nil)
-	loan, err := s.Acquire(t.Context(), r, session.SlotAndRate)
+	configured, err := s.Acquire(t.Context(), r, session.SlotAndRate)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer loan.Release()
+	defer configured.Release()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
 	if _, _, err := s.Value(ctx, token("t")); err != nil {

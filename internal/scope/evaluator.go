@@ -30,6 +30,7 @@ type failedReference struct {
 	err  error
 }
 
+// Resolve returns the value of an address to an expression, and notes why there is none.
 func (l *Evaluator) Resolve(addr lang.Address) (cty.Value, bool) {
 	v, ok, err := l.Scope.Value(l.Ctx, addr)
 	l.Scope.NoteSecrets(v)
@@ -65,7 +66,7 @@ func (l *Evaluator) Unresolved(refs []lang.Reference) error {
 
 // Arguments evaluates the spec of a data source, an ephemeral resource or an action, once its preconditions hold. While
 // planning it is unknown in parts; open is true when it cannot be told yet whether a precondition holds.
-func (l *Evaluator) Arguments(r *resource.Resource) (Arguments cty.Value, open bool, err error) {
+func (l *Evaluator) Arguments(r *resource.Resource) (arguments cty.Value, open bool, err error) {
 	if open, err = l.Holds(r, resource.Preconditions, cty.NilVal); err != nil {
 		return cty.NilVal, open, err
 	}
@@ -75,23 +76,24 @@ func (l *Evaluator) Arguments(r *resource.Resource) (Arguments cty.Value, open b
 	if diag.HasErrors(diags) {
 		return cty.NilVal, open, &diag.Failure{Operation: "read spec", Diagnostics: diags}
 	}
-	Arguments, diags = parsed.Evaluate(l.Resolve)
-	l.Scope.NoteSecretAttributes(r.Schema.Block, Arguments)
+	arguments, diags = parsed.Evaluate(l.Resolve)
+	l.Scope.NoteSecretAttributes(r.Schema.Block, arguments)
 	if l.Err != nil {
 		return cty.NilVal, open, l.Unresolved(parsed.References()) // what could not be read is not unknown: nothing may be made of it
 	}
 	if diag.HasErrors(diags) {
 		return cty.NilVal, open, &diag.Failure{Operation: "evaluate spec", Diagnostics: diags}
 	}
-	if err := checkArguments(r, Arguments); err != nil {
+	if err := checkArguments(r, arguments); err != nil {
 		return cty.NilVal, open, err
 	}
-	if l.Scope.planned == nil && !Known(Arguments) {
+	if l.Scope.planned == nil && !Known(arguments) {
 		return cty.NilVal, open, fmt.Errorf("a value that %s refers to is still not known", r.Addr)
 	}
-	return Arguments, open, nil
+	return arguments, open, nil
 }
 
+// Known says whether a value has no unknown part.
 func Known(v cty.Value) bool {
 	v, _ = v.UnmarkDeep()
 	return v.IsWhollyKnown()

@@ -31,6 +31,7 @@ type ProviderConfigRef struct {
 	VersionKnown bool
 }
 
+// ProviderConfigs returns those of the namespace of a plan. They are read when they are first asked for.
 func (a *Sources) ProviderConfigs(ctx context.Context, po *v1alpha1.Plan) *ProviderConfigs {
 	scope := a.NewScope(po, po.Namespace, nil)
 	return &ProviderConfigs{
