@@ -46,6 +46,17 @@ func (s *session) withoutSchema(ms []manifest) []string {
 	return out
 }
 
+// withoutKinds counts the objects of those providers.
+func (s *session) withoutKinds(ms []manifest) (n int) {
+	names := s.withoutSchema(ms)
+	for _, m := range ms {
+		if name, ok := v1alpha1.ProviderOfGroup(m.object.GroupVersionKind().Group); ok && slices.Contains(names, name) {
+			n++
+		}
+	}
+	return n
+}
+
 // elsewhere are the addresses that the objects refer to and that none of them has.
 func (s *session) elsewhere(ms []manifest) []string {
 	namespace := func(u *unstructured.Unstructured) string {

@@ -89,6 +89,10 @@ func (o *statusOptions) overview(ctx context.Context) error {
 	(&session{terminal: &out}).list("\nNeed attention:", attention)
 	(&session{terminal: &out}).list("\nDrifted when they were last read; kubectl hykube plan shows what it takes to correct that:", drifted)
 	(&session{terminal: &out}).list("\nDeleted beside the resources, and gone once no resource needs them; kubectl hykube undelete keeps them:", o.leaving(ctx, o.namespace))
+	if o.namespaceTerminates(ctx, o.namespace) {
+		fmt.Fprintf(o.Out, "\nThe namespace is being deleted. To keep it with all that is in it: kubectl hykube undelete namespace/%s\n"+
+			"To destroy its infrastructure, after which it goes: kubectl hykube destroy --all -n %s\n", o.namespace, o.namespace)
+	}
 	if n := modes[v1alpha1.ModeManaged]; n > 0 && reasons[v1alpha1.ReasonApplied] == n+modes[v1alpha1.ModeData]+modes[v1alpha1.ModeAction] && len(drifted) == 0 {
 		unread := "1 resource was"
 		if n > 1 {

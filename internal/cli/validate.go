@@ -120,7 +120,7 @@ func (o *validateOptions) Run(ctx context.Context) error {
 		for _, f := range found {
 			fmt.Fprintln(o.ErrOut, f)
 		}
-		o.conclusion(len(ms), bad, len(found)-bad)
+		o.conclusion(ms, bad, len(found)-bad)
 		fmt.Fprintf(o.Out, "Not checked: %s.\n", strings.Join(o.notChecked(ms), "; "))
 	}
 	if bad > 0 {
@@ -129,12 +129,15 @@ func (o *validateOptions) Run(ctx context.Context) error {
 	return nil
 }
 
-func (o *validateOptions) conclusion(objects, bad, warnings int) {
-	verdict := o.style.Green("Valid.")
+func (o *validateOptions) conclusion(ms []manifest, bad, warnings int) {
+	unknown := o.withoutKinds(ms)
+	verdict, text := o.style.Green("Valid."), diff.Plural(len(ms), "object")+" checked"
+	if unknown > 0 {
+		verdict, text = o.style.Yellow("No error found."), fmt.Sprintf("%d of %s checked", len(ms)-unknown, diff.Plural(len(ms), "object"))
+	}
 	if bad > 0 {
 		verdict = o.style.Red("Not valid: " + diff.Plural(bad, "error") + ".")
 	}
-	text := diff.Plural(objects, "object") + " checked"
 	if warnings > 0 {
 		text += ", " + diff.Plural(warnings, "warning")
 	}

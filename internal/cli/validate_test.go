@@ -39,6 +39,18 @@ func TestValidate(t *testing.T) {
 	}
 }
 
+// The objects of a Provider that comes with the files cannot be checked before it is installed, and nobody calls them valid.
+func TestValidateWithoutTheProvider(t *testing.T) {
+	f := newFakeServer(t)
+	f.validating = func(*v1alpha1.Validation) {}
+	text := "apiVersion: hykube.io/v1alpha1\nkind: Provider\nmetadata: {name: tls}\nspec: {source: registry.terraform.io/hashicorp/tls}\n---\n" +
+		"apiVersion: tls.hykube.io/v1\nkind: tls-private-key\nmetadata: {name: k}\nspec: {algorithn: RSA}\n"
+	out, errOut, code := f.run("validate", "-f", write(t, text))
+	if want := "No error found. 1 of 2 objects checked.\nNot checked: the objects of providers that are not installed yet (tls)"; code != ExitDone || !strings.HasPrefix(out, want) {
+		t.Errorf("code %d: %s\n%s", code, out, errOut)
+	}
+}
+
 // A kind that the server does not have is a mistake, and not an object that was checked and found good.
 func TestValidateUnknownKind(t *testing.T) {
 	f := newFakeServer(t)
