@@ -223,10 +223,10 @@ func (s story) tell(t *testing.T, at int, lane bool) (reached bool) {
 	if s.change != nil {
 		s.change(tn)
 	}
-	tn.reaper.seen, tn.reaper.at = 0, at
+	tn.injector.seen, tn.injector.at = 0, at
 	tn.apply()
-	reached = tn.reaper.seen >= at
-	tn.reaper.at = 0
+	reached = tn.injector.seen >= at
+	tn.injector.at = 0
 	tn.accounted(s.foreign)
 	for range 4 {
 		if tn.lost() {
@@ -462,7 +462,7 @@ func TestALostCreateIsFoundAgain(t *testing.T) {
 			tn.put("test-thing/a", m{"name": "a"}, cbd)
 			run := tn.newRun()
 			tn.until(run, stepping)
-			tn.cloud.while = func() { tn.reaper.at = tn.reaper.seen + 2 } // made, and never told
+			tn.cloud.while = func() { tn.injector.at = tn.injector.seen + 2 } // made, and never told
 			tn.resume(run)
 			if !tn.lost() {
 				t.Fatal("nothing is told to be unknown")

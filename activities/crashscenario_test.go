@@ -21,6 +21,7 @@ import (
 	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/graph"
 	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/ledger/ledgertest"
 	"github.com/hykube/hykube/internal/provider"
 	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/internal/schema"
@@ -44,11 +45,11 @@ import (
 // killed at each of the things that last: a write to the store or to an object, a call that changes the cloud.
 type crashScenario struct {
 	*activitiestest.World
-	planner *planning.Planner
-	applier *applying.Applier
-	reaper  *crashInjector
-	cloud   *cloud
-	plans   map[string]*v1alpha1.Plan
+	planner  *planning.Planner
+	applier  *applying.Applier
+	injector *crashInjector
+	cloud    *cloud
+	plans    map[string]*v1alpha1.Plan
 	// lane is true when the steps are made as those of a large plan: all in one activity, which knows nothing but the ledger.
 	lane bool
 	// partial is true when plans are approved without what is blocked or stale.
@@ -98,13 +99,13 @@ func (r *crashInjector) alive() error {
 
 func newCrashScenario(t *testing.T) *crashScenario {
 	w := activitiestest.NewWorld(t)
-	tn := &crashScenario{World: w, reaper: &crashInjector{}, plans: map[string]*v1alpha1.Plan{}}
-	tn.cloud = &cloud{t: t, reaper: tn.reaper, things: map[string]map[string]string{}, faults: map[string][]string{}, made: map[string]int{}}
+	tn := &crashScenario{World: w, injector: &crashInjector{}, plans: map[string]*v1alpha1.Plan{}}
+	tn.cloud = &cloud{t: t, injector: tn.injector, things: map[string]map[string]string{}, faults: map[string][]string{}, made: map[string]int{}}
 	c := catalog.New(nil)
 	c.Put(catalog.Entry{Name: "test", Schema: cloudSchema()})
 	w.Sources = &scope.Sources{
 		Objects: crashObjects{activitiestest.FakeObjects{World: w}, tn}, Configs: activitiestest.FakeConfigs{World: w}, Access: activitiestest.FakeAccess{World: w}, Catalog: c,
-		Ledger: ledger.New(crashStore{&activitiestest.KV{Entries: map[string]ledger.Entry{}}, tn.reaper}),
+		Ledger: ledger.New(crashStore{ledgertest.New(), tn.injector}),
 	}
 	tn.restart()
 	return tn
@@ -123,9 +124,9 @@ func (tn *crashScenario) restart() {
 	s.Sessions.Source, s.Sessions.Unconfigured = lend, lend
 	tn.Sources = &s
 	tn.use(crashPlans{tn}, changes.CancelReader{Plans: crashPlans{tn}, Logger: slog.New(slog.DiscardHandler), Interval: time.Hour})
-	tn.reaper.mu.Lock()
-	defer tn.reaper.mu.Unlock()
-	tn.reaper.dead = false
+	tn.injector.mu.Lock()
+	defer tn.injector.mu.Unlock()
+	tn.injector.dead = false
 }
 
 // use makes a planner and an applier, which learn of cancels through a reader.
@@ -227,7 +228,7 @@ func (tn *crashScenario) until(run *planRun, phase int) *v1alpha1.Plan {
 	tn.T.Helper()
 	for tries := 0; run.phase < phase; tries++ {
 		err := tn.advance(run)
-		if tn.reaper.alive() != nil {
+		if tn.injector.alive() != nil {
 			tn.restart()
 			continue
 		}
@@ -275,7 +276,7 @@ func (tn *crashScenario) advance(run *planRun) (err error) {
 	case finishing:
 		_, err = tn.applier.Finish(ctx, workflows.Finish{Plan: run.Plan})
 	}
-	if err == nil && tn.reaper.alive() == nil {
+	if err == nil && tn.injector.alive() == nil {
 		run.phase = next
 	}
 	return err
@@ -300,7 +301,7 @@ func (tn *crashScenario) steps(ctx context.Context, run *planRun) error {
 			run.tries[i]++
 			in := workflows.StepInput{Plan: run.Plan, Change: steps[i].Change, Destroy: steps[i].Destroy}
 			result, err := tn.applier.Step(ctx, in, run.tries[i])
-			if tn.reaper.alive() != nil {
+			if tn.injector.alive() != nil {
 				return errDead // whatever it answered, nobody heard it
 			}
 			if err == nil {
@@ -318,13 +319,13 @@ func (tn *crashScenario) steps(ctx context.Context, run *planRun) error {
 
 type crashObjects struct {
 	activitiestest.FakeObjects
-	town *crashScenario
+	scenario *crashScenario
 }
 
 func (o crashObjects) List(_ context.Context, namespace string) iter.Seq2[*unstructured.Unstructured, error] {
 	return func(yield func(*unstructured.Unstructured, error) bool) {
 		for _, key := range slices.Sorted(maps.Keys(o.World.Stored)) {
-			if strings.HasPrefix(key, namespace+":") && !yield(o.World.Stored[key].DeepCopy(), o.town.reaper.alive()) {
+			if strings.HasPrefix(key, namespace+":") && !yield(o.World.Stored[key].DeepCopy(), o.scenario.injector.alive()) {
 				return
 			}
 		}
@@ -332,18 +333,18 @@ func (o crashObjects) List(_ context.Context, namespace string) iter.Seq2[*unstr
 }
 
 func (o crashObjects) Get(ctx context.Context, ref v1alpha1.ObjectReference) (*unstructured.Unstructured, error) {
-	if err := o.town.reaper.alive(); err != nil {
+	if err := o.scenario.injector.alive(); err != nil {
 		return nil, err
 	}
 	return o.FakeObjects.Get(ctx, ref)
 }
 
 func (o crashObjects) UpdateStatus(ctx context.Context, ref v1alpha1.ObjectReference, change func(*unstructured.Unstructured) map[string]any) error {
-	return o.town.reaper.does(func() error { return o.FakeObjects.UpdateStatus(ctx, ref, change) })
+	return o.scenario.injector.does(func() error { return o.FakeObjects.UpdateStatus(ctx, ref, change) })
 }
 
 func (o crashObjects) Hold(_ context.Context, read *unstructured.Unstructured) error {
-	return o.town.reaper.does(func() error {
+	return o.scenario.injector.does(func() error {
 		o.World.Mu.Lock()
 		defer o.World.Mu.Unlock()
 		obj := o.World.Stored["team:"+read.GetKind()+"/"+read.GetName()]
@@ -356,7 +357,7 @@ func (o crashObjects) Hold(_ context.Context, read *unstructured.Unstructured) e
 }
 
 func (o crashObjects) Release(_ context.Context, ref v1alpha1.ObjectReference) error {
-	return o.town.reaper.does(func() error {
+	return o.scenario.injector.does(func() error {
 		o.World.Mu.Lock()
 		defer o.World.Mu.Unlock()
 		obj := o.World.Stored[o.Key(ref)]
@@ -371,13 +372,13 @@ func (o crashObjects) Release(_ context.Context, ref v1alpha1.ObjectReference) e
 	})
 }
 
-type crashPlans struct{ town *crashScenario }
+type crashPlans struct{ scenario *crashScenario }
 
 func (p crashPlans) Get(_ context.Context, _, name string, _ types.UID) (*v1alpha1.Plan, error) {
-	if err := p.town.reaper.alive(); err != nil {
+	if err := p.scenario.injector.alive(); err != nil {
 		return nil, err
 	}
-	po := p.town.plans[name]
+	po := p.scenario.plans[name]
 	if po == nil {
 		return nil, store.ErrGone
 	}
@@ -385,8 +386,8 @@ func (p crashPlans) Get(_ context.Context, _, name string, _ types.UID) (*v1alph
 }
 
 func (p crashPlans) UpdateStatus(_ context.Context, _, name string, _ types.UID, change func(*v1alpha1.PlanStatus)) error {
-	return p.town.reaper.does(func() error {
-		po := p.town.plans[name]
+	return p.scenario.injector.does(func() error {
+		po := p.scenario.plans[name]
 		if po == nil {
 			return store.ErrGone
 		}
@@ -401,19 +402,19 @@ func (p crashPlans) Approve(context.Context, string, string, types.UID, v1alpha1
 
 // crashStore is a store that dies with the server.
 type crashStore struct {
-	*activitiestest.KV
-	reaper *crashInjector
+	*ledgertest.KV
+	injector *crashInjector
 }
 
 func (s crashStore) Get(ctx context.Context, key string) ([]byte, int64, error) {
-	if err := s.reaper.alive(); err != nil {
+	if err := s.injector.alive(); err != nil {
 		return nil, 0, err
 	}
 	return s.KV.Get(ctx, key)
 }
 
 func (s crashStore) Put(ctx context.Context, key string, value []byte, revision int64) (now int64, err error) {
-	err = s.reaper.does(func() (err error) {
+	err = s.injector.does(func() (err error) {
 		now, err = s.KV.Put(ctx, key, value, revision)
 		return err
 	})
@@ -421,11 +422,11 @@ func (s crashStore) Put(ctx context.Context, key string, value []byte, revision 
 }
 
 func (s crashStore) Delete(ctx context.Context, key string, revision int64) error {
-	return s.reaper.does(func() error { return s.KV.Delete(ctx, key, revision) })
+	return s.injector.does(func() error { return s.KV.Delete(ctx, key, revision) })
 }
 
 func (s crashStore) List(ctx context.Context, prefix, after string, limit int) ([]ledger.Entry, error) {
-	if err := s.reaper.alive(); err != nil {
+	if err := s.injector.alive(); err != nil {
 		return nil, err
 	}
 	return s.KV.List(ctx, prefix, after, limit)
@@ -446,8 +447,8 @@ func cloudSchema() *schema.Provider {
 // cloud is a provider together with what it provides: things with a name, which cannot be changed, a size and what they use.
 type cloud struct {
 	tfprotov6.ProviderServer
-	t      *testing.T
-	reaper *crashInjector
+	t        *testing.T
+	injector *crashInjector
 
 	mu     sync.Mutex
 	things map[string]map[string]string
@@ -615,7 +616,7 @@ func (c *cloud) ApplyResourceChange(_ context.Context, r *tfprotov6.ApplyResourc
 		while()
 	}
 	var resp *tfprotov6.ApplyResourceChangeResponse
-	err := c.reaper.does(func() error {
+	err := c.injector.does(func() error {
 		resp = c.answer(prior, planned)
 		return nil
 	})

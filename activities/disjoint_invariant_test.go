@@ -43,9 +43,9 @@ func TestDisjointPlansLeaveEachOtherAlone(t *testing.T) {
 		if po := g.apply(); !meta.IsStatusConditionTrue(po.Status.Conditions, v1alpha1.ConditionApplied) {
 			rt.Fatalf("the estate was not made: %v", po.Status.Conditions)
 		}
-		for _, id := range slices.Sorted(maps.Keys(g.soil.things)) {
+		for _, id := range slices.Sorted(maps.Keys(g.backend.things)) {
 			if pick("drifts "+id, 2) == 1 {
-				g.soil.things[id]["etag"] = "another" // which no spec asks for
+				g.backend.things[id]["etag"] = "another" // which no spec asks for
 			}
 		}
 

@@ -104,7 +104,7 @@ func TestADefaultPlanFollows(t *testing.T) {
 				e := catalog.Entry{Name: "test", Schema: scenarioSchema()}
 				e.Package.Version = "2"
 				g.Catalog.Put(e)
-				g.soil.region = "eu"
+				g.backend.region = "eu"
 			},
 			want: []string{"test_plant.a", "test_plant.b"},
 		},
@@ -123,7 +123,7 @@ func TestADefaultPlanFollows(t *testing.T) {
 			before: func(g *scenario) {},
 			change: func(g *scenario) {
 				edited(g)
-				for _, thing := range g.soil.things {
+				for _, thing := range g.backend.things {
 					thing["size"] = "2"
 				}
 				g.resume(g.newRun())
@@ -133,7 +133,7 @@ func TestADefaultPlanFollows(t *testing.T) {
 		"what refers to something that drifted, and was not recorded": {
 			before: func(g *scenario) { g.put("test-plant/b", m{"name": "b", "size": "7"}, nil) },
 			change: func(g *scenario) {
-				for _, thing := range g.soil.things {
+				for _, thing := range g.backend.things {
 					if thing["name"] == "a" {
 						thing["etag"] = "7"
 					}
@@ -150,7 +150,7 @@ func TestADefaultPlanFollows(t *testing.T) {
 				g.put("test-plant/b", m{"name": "b", "size": "1"}, nil)
 				run := g.newRun()
 				g.until(run, publishing)
-				for _, thing := range g.soil.things {
+				for _, thing := range g.backend.things {
 					if thing["name"] == "b" {
 						thing["size"] = "7"
 					}

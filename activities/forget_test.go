@@ -27,7 +27,7 @@ func TestALostCreateIsForgotten(t *testing.T) {
 			tn.put("test-thing/a", m{"name": "a"}, cbd)
 			run := tn.newRun()
 			tn.until(run, stepping)
-			tn.cloud.while = func() { tn.reaper.at = tn.reaper.seen + 2 } // made, and never told
+			tn.cloud.while = func() { tn.injector.at = tn.injector.seen + 2 } // made, and never told
 			tn.resume(run)
 			if !tn.lost() {
 				t.Fatal("no create is recorded as unknown")

@@ -309,7 +309,7 @@ func (g *history) edit() {
 // things are the IDs of what is in the cloud and no record's.
 func (g *history) things() []string {
 	var out []string
-	for id := range g.soil.things {
+	for id := range g.backend.things {
 		if !slices.ContainsFunc(g.records(), func(rec *ledger.Instance) bool { return strings.Contains(string(mustJSON(rec)), fmt.Sprintf("%q", id)) }) {
 			out = append(out, id)
 		}
@@ -367,12 +367,12 @@ func (g *history) drift() {
 		g.T.Fatal(err)
 	}
 	id := attributes.ID
-	thing := g.soil.things[id]
+	thing := g.backend.things[id]
 	if thing == nil {
 		return
 	}
 	if g.chance("removed", 5) {
-		delete(g.soil.things, id)
+		delete(g.backend.things, id)
 		g.drifted = true
 		g.tell("drift %s: gone", id)
 		return
@@ -417,17 +417,17 @@ func (g *history) specOf() v1alpha1.PlanSpec {
 
 // setFaults sets what goes wrong with the next calls.
 func (g *history) setFaults() {
-	g.soil.faults = nil
+	g.backend.faults = nil
 	for range g.number("faults", 4) {
-		g.soil.faults = append(g.soil.faults, draw(g, "fault", "", "refused", "partial"))
+		g.backend.faults = append(g.backend.faults, draw(g, "fault", "", "refused", "partial"))
 	}
-	g.tell("faults %q", g.soil.faults)
+	g.tell("faults %q", g.backend.faults)
 }
 
 // plan makes a plan, and something becomes of it. calm is true when it was applied without anything in the way.
 func (g *history) plan() (calm bool) {
 	g.spec = g.specOf()
-	defer func() { g.spec, g.lane, g.soil.while, g.reaper.at = v1alpha1.PlanSpec{}, false, nil, 0 }()
+	defer func() { g.spec, g.lane, g.backend.while, g.injector.at = v1alpha1.PlanSpec{}, false, nil, 0 }()
 	run := g.newRun()
 	fate := draw(g, "fate", "apply", "apply", "apply", "fail", "discard", "cancel", "stale", "two", "crash", "meanwhile")
 	g.tell("%s: %s %s", run.Name, fate, mustJSON(g.spec))
@@ -443,15 +443,15 @@ func (g *history) plan() (calm bool) {
 	case "fail":
 		g.setFaults()
 		g.resume(run)
-		g.soil.faults = nil
+		g.backend.faults = nil
 	case "discard":
 		g.until(run, approving)
 	case "cancel":
 		g.lane = true
 		g.setFaults()
-		g.soil.while = func() { g.plans[run.Name].Status.Cancel = &v1alpha1.PlanCancel{} }
+		g.backend.while = func() { g.plans[run.Name].Status.Cancel = &v1alpha1.PlanCancel{} }
 		g.resume(run)
-		g.soil.faults = nil
+		g.backend.faults = nil
 	case "stale":
 		g.until(run, draw(g, "until", proposing, publishing, approving, beginning, stepping))
 		g.edit()
@@ -468,12 +468,12 @@ func (g *history) plan() (calm bool) {
 		}
 		g.resume(run)
 		g.resume(other)
-		g.soil.faults = nil
+		g.backend.faults = nil
 	case "crash":
 		if g.chance("after it was made", 2) {
 			g.until(run, beginning)
 		}
-		g.reaper.seen, g.reaper.at = 0, 1+g.number("at", 80)
+		g.injector.seen, g.injector.at = 0, 1+g.number("at", 80)
 		g.resume(run)
 	case "meanwhile":
 		g.until(run, stepping)
@@ -481,7 +481,7 @@ func (g *history) plan() (calm bool) {
 		other := g.newRun()
 		g.tell("%s: meanwhile %s", other.Name, mustJSON(g.spec))
 		ends := draw(g, "until", approving, over)
-		g.soil.while = func() { g.until(other, ends) }
+		g.backend.while = func() { g.until(other, ends) }
 		g.resume(run)
 	}
 	g.tell("%s: %s", run.Name, describePlan(g.plans[run.Name]))
@@ -536,8 +536,8 @@ func (g *history) compare() {
 func (g *history) rest() {
 	before := g.save()
 	defer g.restore(before)
-	g.soil.echo = true
-	defer func() { g.soil.echo = false }()
+	g.backend.echo = true
+	defer func() { g.backend.echo = false }()
 	for _, which := range []string{"second", "third"} {
 		v := g.planWith(v1alpha1.RefreshChanged)
 		if v.failed || which == "second" && !g.whole {

@@ -18,6 +18,7 @@ import (
 	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/ledger/ledgertest"
 	"github.com/hykube/hykube/internal/provider"
 	"github.com/hykube/hykube/internal/schema"
 	"github.com/hykube/hykube/internal/scope"
@@ -35,8 +36,8 @@ import (
 // which a provider of the legacy SDK makes, data sources, ephemeral resources, and what the provider is configured with.
 type scenario struct {
 	*crashScenario
-	soil *scenarioCloud
-	kv   *activitiestest.KV
+	backend *scenarioCloud
+	kv      *ledgertest.KV
 	// born counts the objects, so that each has a UID of its own.
 	born int
 }
@@ -44,16 +45,16 @@ type scenario struct {
 func newScenario(t *testing.T) *scenario {
 	// Not NewWorld: a long run makes more of them than the test could keep until it ends.
 	w := &activitiestest.World{T: t, Stored: map[string]*unstructured.Unstructured{}, ProviderConfigs: map[string]*v1alpha1.ProviderConfig{}, Data: map[string]map[string][]byte{}}
-	tn := &crashScenario{World: w, reaper: &crashInjector{}, plans: map[string]*v1alpha1.Plan{}}
-	g := &scenario{crashScenario: tn, kv: &activitiestest.KV{Entries: map[string]ledger.Entry{}}, soil: &scenarioCloud{t: t, reaper: tn.reaper, things: map[string]map[string]string{}, reads: map[string]int{}}}
+	tn := &crashScenario{World: w, injector: &crashInjector{}, plans: map[string]*v1alpha1.Plan{}}
+	g := &scenario{crashScenario: tn, kv: ledgertest.New(), backend: &scenarioCloud{t: t, injector: tn.injector, things: map[string]map[string]string{}, reads: map[string]int{}}}
 	tn.provides = func(conf provider.Configuration) tfprotov6.ProviderServer {
-		return scenarioProvider{soil: g.soil, conf: conf.Config}
+		return scenarioProvider{cloud: g.backend, conf: conf.Config}
 	}
 	c := catalog.New(nil)
 	c.Put(catalog.Entry{Name: "test", Schema: scenarioSchema()})
 	w.Sources = &scope.Sources{
 		Objects: crashObjects{activitiestest.FakeObjects{World: w}, tn}, Configs: activitiestest.FakeConfigs{World: w}, Access: activitiestest.FakeAccess{World: w}, Catalog: c,
-		Ledger: ledger.New(crashStore{g.kv, tn.reaper}),
+		Ledger: ledger.New(crashStore{g.kv, tn.injector}),
 	}
 	tn.restart()
 	return g
@@ -198,8 +199,8 @@ func (g *scenario) planWith(refresh v1alpha1.RefreshMode) viewed {
 func (g *scenario) both() (changed, all viewed) {
 	g.T.Helper()
 	before := g.save()
-	g.soil.echo = true
-	defer func() { g.soil.echo = false }()
+	g.backend.echo = true
+	defer func() { g.backend.echo = false }()
 	changed = g.planWith(v1alpha1.RefreshChanged)
 	g.restore(before)
 	all = g.planWith(v1alpha1.RefreshAll)
@@ -230,8 +231,8 @@ func scenarioSchema() *schema.Provider {
 
 // scenarioCloud is the simulated cloud behind a scenarioProvider.
 type scenarioCloud struct {
-	t      *testing.T
-	reaper *crashInjector
+	t        *testing.T
+	injector *crashInjector
 
 	mu     sync.Mutex
 	things map[string]map[string]string
@@ -266,8 +267,8 @@ func (s *scenarioCloud) fault() string {
 // use, a seal that is made of a write-only key, the zone that the provider is configured with, and an etag that every change makes anew.
 type scenarioProvider struct {
 	tfprotov6.ProviderServer
-	soil *scenarioCloud
-	conf cty.Value
+	cloud *scenarioCloud
+	conf  cty.Value
 }
 
 var plantType = scenarioSchema().Resources["test_plant"].Block.ImpliedType()
@@ -275,7 +276,7 @@ var plantType = scenarioSchema().Resources["test_plant"].Block.ImpliedType()
 func (g scenarioProvider) value(d *tfprotov6.DynamicValue, ty cty.Type) cty.Value {
 	v, err := schema.Decode(d, ty)
 	if err != nil {
-		g.soil.t.Error(err)
+		g.cloud.t.Error(err)
 	}
 	return v
 }
@@ -283,7 +284,7 @@ func (g scenarioProvider) value(d *tfprotov6.DynamicValue, ty cty.Type) cty.Valu
 func (g scenarioProvider) wire(v cty.Value, ty cty.Type) *tfprotov6.DynamicValue {
 	d, err := schema.Encode(v, ty)
 	if err != nil {
-		g.soil.t.Error(err)
+		g.cloud.t.Error(err)
 	}
 	return d
 }
@@ -293,8 +294,8 @@ func (g scenarioProvider) zone() cty.Value {
 	if g.conf != cty.NilVal && !g.conf.IsNull() {
 		zone = g.conf.GetAttr("zone")
 	}
-	if zone.IsNull() && g.soil.region != "" {
-		zone = cty.StringVal(g.soil.region)
+	if zone.IsNull() && g.cloud.region != "" {
+		zone = cty.StringVal(g.cloud.region)
 	}
 	return zone
 }
@@ -355,24 +356,24 @@ func (g scenarioProvider) MoveResourceState(_ context.Context, r *tfprotov6.Move
 }
 
 func (g scenarioProvider) ReadResource(_ context.Context, r *tfprotov6.ReadResourceRequest) (*tfprotov6.ReadResourceResponse, error) {
-	g.soil.mu.Lock()
-	defer g.soil.mu.Unlock()
+	g.cloud.mu.Lock()
+	defer g.cloud.mu.Unlock()
 	v := g.value(r.CurrentState, plantType)
 	id := v.GetAttr("id").AsString()
-	g.soil.reads[id]++
-	if !g.soil.echo {
-		v = g.soil.shown(id)
+	g.cloud.reads[id]++
+	if !g.cloud.echo {
+		v = g.cloud.shown(id)
 	}
 	return &tfprotov6.ReadResourceResponse{NewState: g.wire(v, plantType), Private: r.Private}, nil
 }
 
 func (g scenarioProvider) ImportResourceState(_ context.Context, r *tfprotov6.ImportResourceStateRequest) (*tfprotov6.ImportResourceStateResponse, error) {
-	g.soil.mu.Lock()
-	defer g.soil.mu.Unlock()
-	if g.soil.things[r.ID] == nil {
+	g.cloud.mu.Lock()
+	defer g.cloud.mu.Unlock()
+	if g.cloud.things[r.ID] == nil {
 		return &tfprotov6.ImportResourceStateResponse{Diagnostics: activitiestest.Refusal("there is no " + r.ID)}, nil
 	}
-	return &tfprotov6.ImportResourceStateResponse{ImportedResources: []*tfprotov6.ImportedResource{{TypeName: r.TypeName, State: g.wire(g.soil.shown(r.ID), plantType)}}}, nil
+	return &tfprotov6.ImportResourceStateResponse{ImportedResources: []*tfprotov6.ImportedResource{{TypeName: r.TypeName, State: g.wire(g.cloud.shown(r.ID), plantType)}}}, nil
 }
 
 func (g scenarioProvider) PlanResourceChange(_ context.Context, r *tfprotov6.PlanResourceChangeRequest) (*tfprotov6.PlanResourceChangeResponse, error) {
@@ -400,15 +401,15 @@ func (g scenarioProvider) PlanResourceChange(_ context.Context, r *tfprotov6.Pla
 }
 
 func (g scenarioProvider) ApplyResourceChange(_ context.Context, r *tfprotov6.ApplyResourceChangeRequest) (*tfprotov6.ApplyResourceChangeResponse, error) {
-	if while := g.soil.while; while != nil {
-		g.soil.while = nil
+	if while := g.cloud.while; while != nil {
+		g.cloud.while = nil
 		while()
 	}
 	resp := &tfprotov6.ApplyResourceChangeResponse{UnsafeToUseLegacyTypeSystem: r.TypeName == "test_weed"}
-	err := g.soil.reaper.does(func() error {
-		g.soil.mu.Lock()
-		defer g.soil.mu.Unlock()
-		v, failure := g.soil.change(r.TypeName, g.value(r.PriorState, plantType), g.value(r.PlannedState, plantType), g.value(r.Config, plantType), g.zone())
+	err := g.cloud.injector.does(func() error {
+		g.cloud.mu.Lock()
+		defer g.cloud.mu.Unlock()
+		v, failure := g.cloud.change(r.TypeName, g.value(r.PriorState, plantType), g.value(r.PlannedState, plantType), g.value(r.Config, plantType), g.zone())
 		resp.NewState = g.wire(v, plantType)
 		if failure != "" {
 			resp.Diagnostics = activitiestest.Refusal(failure)
@@ -476,14 +477,14 @@ func (s *scenarioCloud) change(typeName string, prior, planned, config, zone cty
 }
 
 func (g scenarioProvider) ReadDataSource(_ context.Context, r *tfprotov6.ReadDataSourceRequest) (*tfprotov6.ReadDataSourceResponse, error) {
-	g.soil.mu.Lock()
-	defer g.soil.mu.Unlock()
+	g.cloud.mu.Lock()
+	defer g.cloud.mu.Unlock()
 	ty := scenarioSchema().DataSources["test_image"].Block.ImpliedType()
 	c := g.value(r.Config, ty)
 	text := "nothing"
 	if of := c.GetAttr("of"); !of.IsNull() {
-		if text = of.AsString(); g.soil.things[text] != nil {
-			text = "size-" + g.soil.things[text]["size"]
+		if text = of.AsString(); g.cloud.things[text] != nil {
+			text = "size-" + g.cloud.things[text]["size"]
 		}
 	}
 	return &tfprotov6.ReadDataSourceResponse{State: g.wire(cty.ObjectVal(map[string]cty.Value{"of": c.GetAttr("of"), "text": cty.StringVal(text)}), ty)}, nil

@@ -158,10 +158,10 @@ func TestAPartialPlanKilledAnywhere(t *testing.T) {
 			run := tn.newRun()
 			tn.until(run, beginning)
 			tn.put("test-thing/a", m{"name": "a", "size": "1"}, nil)
-			tn.reaper.seen, tn.reaper.at = 0, at
+			tn.injector.seen, tn.injector.at = 0, at
 			tn.until(run, finishing)
 			po := tn.resume(run)
-			reached := tn.reaper.seen >= at
+			reached := tn.injector.seen >= at
 			if tn.lost() {
 				continue // it was killed in the middle of the create of c2, which a person looks at
 			}

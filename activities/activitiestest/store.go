@@ -1,7 +1,6 @@
 package activitiestest
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,10 +8,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/hykube/hykube/api/v1alpha1"
-	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/store"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -120,55 +117,4 @@ func (a FakeAccess) MayRead(_ context.Context, _ v1alpha1.Identity, namespace, _
 	key := namespace + "/" + resource + "/" + name
 	a.World.Asked = append(a.World.Asked, key)
 	return !a.World.Forbidden[key], nil
-}
-
-// KV is a KV in memory.
-type KV struct {
-	mu       sync.Mutex
-	Entries  map[string]ledger.Entry
-	Revision int64
-}
-
-func (s *KV) Get(_ context.Context, key string) ([]byte, int64, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	e, ok := s.Entries[key]
-	if !ok {
-		return nil, 0, ledger.ErrNotFound
-	}
-	return e.Value, e.Revision, nil
-}
-
-func (s *KV) Put(_ context.Context, key string, value []byte, revision int64) (int64, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.Entries[key].Revision != revision {
-		return 0, ledger.ErrConflict
-	}
-	s.Revision++
-	s.Entries[key] = ledger.Entry{Key: key, Value: slices.Clone(value), Revision: s.Revision}
-	return s.Revision, nil
-}
-
-func (s *KV) Delete(_ context.Context, key string, revision int64) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if e, ok := s.Entries[key]; ok && e.Revision != revision {
-		return ledger.ErrConflict
-	}
-	delete(s.Entries, key)
-	return nil
-}
-
-func (s *KV) List(_ context.Context, prefix, after string, limit int) ([]ledger.Entry, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var out []ledger.Entry
-	for key, e := range s.Entries {
-		if strings.HasPrefix(key, prefix) && key > after {
-			out = append(out, e)
-		}
-	}
-	slices.SortFunc(out, func(a, b ledger.Entry) int { return cmp.Compare(a.Key, b.Key) })
-	return out[:min(len(out), limit)], nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/ledger/ledgertest"
 	"github.com/hykube/hykube/internal/provider"
 	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/internal/schema"
@@ -57,7 +58,7 @@ func NewWorld(t *testing.T) *World {
 	c.Put(catalog.Entry{Name: "test", Schema: Schema()})
 	w.Sources = &scope.Sources{
 		Objects: FakeObjects{w}, Configs: FakeConfigs{w}, Access: FakeAccess{w}, Catalog: c,
-		Ledger: ledger.New(&KV{Entries: map[string]ledger.Entry{}}), Sessions: session.NewPool(c),
+		Ledger: ledger.New(ledgertest.New()), Sessions: session.NewPool(c),
 	}
 	source := func(context.Context, catalog.Entry, provider.Configuration) (tfprotov6.ProviderServer, func(), error) {
 		w.Mu.Lock()

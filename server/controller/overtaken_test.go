@@ -1,73 +1,19 @@
 package controller
 
 import (
-	"context"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
-	"sync"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/condition"
 	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/ledger/ledgertest"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
-
-// memory is a ledger.KV that counts what it is asked.
-type memory struct {
-	mu      sync.Mutex
-	entries map[string]ledger.Entry
-	clock   int64
-	reads   int
-}
-
-func (m *memory) Get(_ context.Context, key string) ([]byte, int64, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.reads++
-	e, ok := m.entries[key]
-	if !ok {
-		return nil, 0, ledger.ErrNotFound
-	}
-	return e.Value, e.Revision, nil
-}
-
-func (m *memory) Put(_ context.Context, key string, value []byte, revision int64) (int64, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.entries[key].Revision != revision {
-		return 0, ledger.ErrConflict
-	}
-	m.clock++
-	m.entries[key] = ledger.Entry{Key: key, Value: value, Revision: m.clock}
-	return m.clock, nil
-}
-
-func (m *memory) Delete(_ context.Context, key string, _ int64) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.entries, key)
-	return nil
-}
-
-func (m *memory) List(_ context.Context, prefix, after string, limit int) ([]ledger.Entry, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var out []ledger.Entry
-	for _, key := range slices.Sorted(maps.Keys(m.entries)) {
-		if strings.HasPrefix(key, prefix) && key > after && len(out) < limit {
-			out = append(out, m.entries[key])
-		}
-	}
-	m.reads += 1 + len(out)
-	return out, nil
-}
 
 // planAt is a plan that waits, created so many seconds after the first.
 func planAt(name string, second int, change func(*v1alpha1.Plan)) *v1alpha1.Plan {
@@ -165,11 +111,11 @@ func TestLaterPlansSupersedeEarlierOnes(t *testing.T) {
 type estate struct {
 	*ledger.Ledger
 	t  *testing.T
-	kv *memory
+	kv *ledgertest.KV
 }
 
 func newEstate(t *testing.T) *estate {
-	kv := &memory{entries: map[string]ledger.Entry{}}
+	kv := ledgertest.New()
 	return &estate{ledger.New(kv), t, kv}
 }
 
@@ -284,25 +230,25 @@ func TestManyWaitingPlansCostLittle(t *testing.T) {
 			e.change(fmt.Sprint("applied", a), i, fmt.Sprint("own", a, "-", i), done)
 		}
 	}
-	e.kv.reads = 0
+	e.kv.Reads = 0
 	for a := range applies {
 		if got := e.overtaken(b, fmt.Sprint("applied", a)); len(got) > 0 {
 			t.Errorf("apply %d overtook %v", a, got)
 		}
 	}
-	if most := applies * (changes + 2); e.kv.reads > most {
-		t.Errorf("%d reads for %d applies of %d changes beside %d waiting plans, want at most %d", e.kv.reads, applies, changes, waiting, most)
+	if most := applies * (changes + 2); e.kv.Reads > most {
+		t.Errorf("%d reads for %d applies of %d changes beside %d waiting plans, want at most %d", e.kv.Reads, applies, changes, waiting, most)
 	}
 
 	// One that all are bound to ends them all, for two reads each.
 	e.change("last", 0, "shared7", done)
 	e.set("shared7", `{"id":"2"}`)
-	e.kv.reads = 0
+	e.kv.Reads = 0
 	if got := e.overtaken(b, "last"); len(got) != waiting {
 		t.Errorf("%d plans were overtaken, want %d", len(got), waiting)
 	}
-	if most := 2*waiting + 3; e.kv.reads > most {
-		t.Errorf("%d reads to overtake %d plans, want at most %d", e.kv.reads, waiting, most)
+	if most := 2*waiting + 3; e.kv.Reads > most {
+		t.Errorf("%d reads to overtake %d plans, want at most %d", e.kv.Reads, waiting, most)
 	}
 	if len(b.byObject) != 0 || b.gone != 0 {
 		t.Errorf("nothing waits, and %d objects are remembered", len(b.byObject))
