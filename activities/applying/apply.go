@@ -33,7 +33,7 @@ func (s *stepRun) apply(ctx context.Context) error {
 	obj, err := s.Objects.Get(ctx, c.Object)
 	if errors.Is(err, store.ErrGone) {
 		if s.OutcomeRecorded(rec) && changes.Removes(c) {
-			return nil // the object went with what it stood for
+			return nil // the object was removed with its infrastructure
 		}
 		return changes.Stale("the object was deleted after the plan was made")
 	}
@@ -278,7 +278,7 @@ func (s *stepRun) checkConfigStays(ctx context.Context, l *scope.Lease, rec *led
 	return cmp.Or(s.conflict(s.Ledger.Forget(context.WithoutCancel(ctx), rec)), err)
 }
 
-// accept takes what was read while planning as the recorded state.
+// accept records the state that the plan read.
 func (s *stepRun) accept(ctx context.Context, rec *ledger.Instance) error {
 	found := s.Change.Refreshed
 	if found == nil {
@@ -300,7 +300,7 @@ func (s *stepRun) accept(ctx context.Context, rec *ledger.Instance) error {
 	return nil
 }
 
-// save records what is there now, after a call that ended in failure unless that is nil, and clears the intent.
+// save records the state after a call, and clears the intent. failure is the error of the call; nil when it succeeded.
 func (s *stepRun) save(ctx context.Context, l *scope.Lease, rec *ledger.Instance, r *resource.Resource, state instance.State, failure error) error {
 	c := s.Change
 	creating := rec.Intent != nil && rec.Intent.Action == v1alpha1.ActionCreate
@@ -354,7 +354,7 @@ func (s *stepRun) retryable(err error, safe bool) error {
 	return err
 }
 
-// checkPostconditions checks the postconditions of what is there now. What does not hold them is kept, and the next plan looks at it.
+// checkPostconditions checks the postconditions of the instance as it is now. An instance that fails them is kept, and the next plan visits it.
 func (s *stepRun) checkPostconditions(v *scope.Evaluator, rec *ledger.Instance, r *resource.Resource, value cty.Value) error {
 	_, err := v.Holds(r, resource.Postconditions, lang.MarkSensitive(r.Schema.Block, value))
 	if err == nil {

@@ -108,7 +108,7 @@ func (s *stepRun) publishDeposed(ctx context.Context) error {
 	})
 }
 
-// publishAgain writes the outcome to the object once more, from what is recorded.
+// publishAgain writes the recorded outcome to the object once more.
 func (s *stepRun) publishAgain(ctx context.Context) error {
 	obj, err := s.Objects.Get(ctx, s.Change.Object)
 	if errors.Is(err, store.ErrGone) {

@@ -162,30 +162,30 @@ func firstHalf(c *ledger.Change, destroy bool) bool {
 	return hasTwoSteps(c) && destroy != c.CreateBeforeDestroy
 }
 
-// stepRun is the making of one step.
+// stepRun makes one step.
 type stepRun struct {
 	*Applier
 	changes.Step
 	// retried is true when an earlier attempt ended.
 	retried bool
-	// active tells when the plan is cancelled; nil when nobody does.
+	// active knows when the plan is cancelled; nil in tests that never cancel.
 	active *activePlan
 
 	// resource is set once the object was read.
 	resource *resource.Resource
-	// after is set once the provider said what is there now.
+	// after is the state that the provider answered; nil before its answer.
 	after *cty.Value
-	// scope is what the step's expressions see; nil when it has none.
+	// scope resolves the step's expressions; nil when it has none.
 	scope *scope.Scope
-	// warnings are what the provider said beside its answers.
+	// warnings are the provider's, of all its calls.
 	warnings diag.Diagnostics
-	// asked is what the provider is about to be asked to do, from when that is written down.
+	// asked is the action of the call that follows; it is set when the intent is written.
 	asked v1alpha1.Action
-	// answered is set once the provider was asked to make the change, whatever came of it.
+	// answered is true once the provider was called to make the change, whatever the outcome.
 	answered bool
 }
 
-// openScope gives the step what its expressions see, until the returned function is called.
+// openScope gives the step a scope for its expressions. The returned function closes it.
 func (s *stepRun) openScope(ctx context.Context, r *resource.Resource) (closed func()) {
 	s.scope = s.NewScope(s.Plan, r.Ref.Namespace, nil)
 	if s.Change.Hashes == nil {
@@ -199,7 +199,7 @@ func (s *stepRun) openScope(ctx context.Context, r *resource.Resource) (closed f
 	}
 }
 
-// record writes down how a step ended: in the change first, then on the object.
+// record records the outcome of a step: in the change first, then on the object.
 func (s *stepRun) record(ctx context.Context, in workflows.StepInput, err error) (workflows.StepResult, error) {
 	c := s.Change
 	switch {

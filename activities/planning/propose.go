@@ -117,7 +117,7 @@ type proposal struct {
 	errors int
 }
 
-// expected is what becomes of a resource.
+// expected holds the value of a resource before and after the plan.
 type expected struct {
 	action         v1alpha1.Action
 	prior, planned cty.Value
@@ -131,7 +131,7 @@ func (pr *proposal) scopeFor(wanted bool) *scope.Scope {
 	return pr.scope
 }
 
-// plannedValue is what a resource of the plan will be.
+// plannedValue returns the value that the plan gives a resource.
 func (pr *proposal) plannedValue(addr lang.Address) (cty.Value, bool) {
 	pr.mu.Lock()
 	defer pr.mu.Unlock()
@@ -139,7 +139,7 @@ func (pr *proposal) plannedValue(addr lang.Address) (cty.Value, bool) {
 	return e.planned, ok
 }
 
-// expect publishes what becomes of a resource.
+// expect publishes the planned value of a resource to those that refer to it.
 func (pr *proposal) expect(c *ledger.Change, addr lang.Address, prior, planned cty.Value) {
 	if c.Deposed != "" {
 		return
@@ -205,7 +205,7 @@ func (pr *proposal) warn(ctx context.Context, d v1alpha1.Diagnostic) error {
 	return pr.Ledger.SaveChange(ctx, pr.plan.UID, c)
 }
 
-// expectAgain publishes what an earlier attempt found.
+// expectAgain publishes the planned value that an earlier attempt stored.
 func (pr *proposal) expectAgain(ctx context.Context, c *ledger.Change, r *resource.Resource) error {
 	planned, err := changes.PlannedValue(c, r.Schema.Block)
 	if err != nil {
@@ -257,7 +257,7 @@ func (pr *proposal) fail(c *ledger.Change, addr lang.Address, err error) {
 	c.Diagnostics = pr.scope.MaskAll(lang.WithAddress(append(c.Diagnostics, diag.Of(err)...), addr))
 }
 
-// ask fills the change with what the provider would do.
+// ask asks the provider for its plan of a change, and fills the change with the answer.
 func (pr *proposal) ask(ctx context.Context, c *ledger.Change, r *resource.Resource) (expected, error) {
 	// An earlier attempt may have left these.
 	c.Message, c.Diagnostics, c.Drift, c.Refreshed, c.Importing, c.Checks, c.Read, c.WaitsFor = "", nil, nil, nil, nil, false, false, nil
@@ -375,7 +375,7 @@ func (pr *proposal) askManaged(ctx context.Context, c *ledger.Change, r *resourc
 	return expected{prior: lang.MarkSensitive(block, prior.Value), planned: lang.MarkSensitive(block, p.Value)}, describeChange(c, block, prior, p)
 }
 
-// askWanted plans a resource that should exist.
+// askWanted plans a resource that is to exist.
 func (pr *proposal) askWanted(ctx context.Context, c *ledger.Change, r *resource.Resource, l *scope.Lease, prior instance.State) (*instance.Planned, diag.Diagnostics, error) {
 	v := &scope.Evaluator{Ctx: ctx, Scope: pr.scope}
 	open, err := v.Holds(r, resource.Preconditions, cty.NilVal)

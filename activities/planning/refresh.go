@@ -22,8 +22,8 @@ import (
 
 // This file finds what exists before a change is planned: as it is recorded, read, or imported.
 
-// found is the state that the ledger holds, and what is there now. What is there stands in the world that is recorded: it can be
-// read although its provider is to be configured with what the plan only makes.
+// found returns the recorded state and the state as it is now. The provider reads with its recorded configuration when the new one is not
+// known yet.
 func (pr *proposal) found(ctx context.Context, c *ledger.Change, r *resource.Resource, l *scope.Lease, state *ledger.State) (recorded, now instance.State, err error) {
 	reader := l
 	if !l.Known && state.Exists() {

@@ -358,7 +358,7 @@ func (s *survey) changes(visited []int) []*ledger.Change {
 	return out
 }
 
-// leavesDeposed returns what says whether the old instance of a node that is created first stays for a later plan. As in Terraform, a
+// leavesDeposed returns a predicate: must the replace of this node leave its old instance to a later plan? As in Terraform, a
 // target takes what it depends on along, and not the end of what that leaves behind; elsewhere the old instance stays while
 // something stands on it that takes no part in the plan.
 func (s *survey) leavesDeposed(position map[lang.Address]int32) func(*node) bool {
