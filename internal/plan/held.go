@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"slices"
+
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/graph"
 )
@@ -41,6 +43,8 @@ func Held(changes []Planned, stopped []int) []Hold {
 	stand := graph.Collect(len(changes), func(i int) []int { return changes[i].Requires }).Reverse()
 	// whole are the changes of which nothing that stands on them is destroyed, whoever asked for that.
 	whole := make([]bool, len(changes))
+	// passed are the unchanged instances that were looked through.
+	passed := make([]bool, len(changes))
 	var queue []int
 	hold := func(i int, reason HeldReason, because int, all bool) {
 		if held[i].Reason != NotHeld && (whole[i] || !all) {
@@ -57,9 +61,14 @@ func Held(changes []Planned, stopped []int) []Hold {
 	}
 	for ; len(queue) > 0; queue = queue[1:] {
 		i := queue[0]
-		for _, d := range refer.Of(i) {
-			if changes[d].applies() {
+		// What refers to it through an unchanged instance is left out, too, as Steps orders it.
+		for far := slices.Clone(refer.Of(i)); len(far) > 0; far = far[1:] {
+			switch d := far[0]; {
+			case changes[d].applies():
 				hold(d, HeldByReference, i, true)
+			case changes[d].Action == v1alpha1.ActionNoOp && !passed[d]:
+				passed[d] = true
+				far = append(far, refer.Of(d)...)
 			}
 		}
 		for _, d := range changes[i].Requires {

@@ -20,6 +20,9 @@ func TestHeld(t *testing.T) {
 		"what has nothing to do with it goes on": {[]Planned{{Action: update}, {Action: update}, {Action: remove}}, []int{0}, nil},
 		"what refers to its new values is left out, directly or not": {
 			[]Planned{{Action: update}, {Action: create, DependsOn: []int{0}}, {Action: invoke, DependsOn: []int{1}}}, []int{0}, []int{1, 2}},
+		"also when only unchanged instances are between": {
+			[]Planned{{Action: replace}, {Action: noop, DependsOn: []int{0}}, {Action: noop, DependsOn: []int{1}}, {Action: update, DependsOn: []int{2}}, {Action: update, DependsOn: []int{2}}},
+			[]int{0}, []int{3, 4}},
 		"a replaced dependent keeps its old instance": {
 			[]Planned{{Action: replace}, {Action: replace, DependsOn: []int{0}, Requires: []int{0}}}, []int{0}, []int{1}},
 		"what a stopped replace stands on is not replaced, nor what refers to that": {

@@ -67,8 +67,8 @@ func (c *Planned) createsFirst() bool {
 // refer to it is updated, unless it was made with createBeforeDestroy; a replaced instance is destroyed after its dependants are, if those are destroyed too, and created again before
 // they are. With createBeforeDestroy the new instance comes first, then its dependants are changed, then the old instance
 // goes. A replaced instance is destroyed after all that its new one needs is there, as far as that does not wait for the destroy
-// itself, so that the old instance stays when something below it fails. The steps have no cycle, and the work is linear in changes
-// and references.
+// itself, so that the old instance stays when something below it fails. The steps have no cycle. The work is linear in changes and
+// references, and in the pairs of changes between which only unchanged instances are.
 // https://github.com/hashicorp/terraform/blob/main/docs/destroying.md
 func Steps(changes []Planned) []Step {
 	s := newSequence(changes)
@@ -86,7 +86,7 @@ func Steps(changes []Planned) []Step {
 
 // newSequence returns the steps of changes without an order.
 func newSequence(changes []Planned) *sequence {
-	s := &sequence{changes: changes, destroy: make([]int, len(changes)), apply: make([]int, len(changes))}
+	s := &sequence{changes: changes, destroy: make([]int, len(changes)), apply: make([]int, len(changes)), needed: map[int][]int{}}
 	for i := range changes {
 		c := &changes[i]
 		s.destroy[i], s.apply[i] = -1, -1
@@ -129,13 +129,32 @@ func (s *sequence) orderReferences(i int) {
 	s.needs(i, func(d int) { s.after(s.apply[i], s.apply[d], required) })
 }
 
-// needs calls each with the changes that the new configuration of a change refers to and that have a step to wait for.
+// needs calls each with the changes that the new configuration of a change refers to and that have a step to wait for. As in Terraform,
+// it refers through an unchanged instance to what that refers to: while a dependency of that fails, nobody knows that it stays unchanged.
 func (s *sequence) needs(i int, each func(d int)) {
 	for _, d := range s.changes[i].DependsOn {
-		if s.apply[d] >= 0 && s.changes[d].Action != v1alpha1.ActionForget {
+		switch {
+		case s.apply[d] >= 0 && s.changes[d].Action != v1alpha1.ActionForget:
 			each(d)
+		case s.changes[d].Action == v1alpha1.ActionNoOp:
+			for _, far := range s.behind(d) {
+				each(far)
+			}
 		}
 	}
+}
+
+// behind returns the changes that an unchanged one needs, each once, in ascending order.
+func (s *sequence) behind(unchanged int) []int {
+	if found, ok := s.needed[unchanged]; ok {
+		return found
+	}
+	var found []int
+	s.needs(unchanged, func(d int) { found = append(found, d) })
+	slices.Sort(found)
+	found = slices.Compact(found)
+	s.needed[unchanged] = found
+	return found
 }
 
 // orderRecorded orders change i with change d, which the recorded state of i referred to.
@@ -244,6 +263,8 @@ type sequence struct {
 	// destroy and apply are the numbers of the steps of each change; -1 where it has none.
 	destroy, apply []int
 	steps          []Step
+	// needed remembers the answers of behind.
+	needed map[int][]int
 	// strengths are those of each step's DependsOn.
 	strengths [][]edgePriority
 }

@@ -30,6 +30,9 @@ func TestSteps(t *testing.T) {
 			[]Planned{{Action: remove, CreateBeforeDestroy: true}, {Action: update, Requires: []int{0}}}, []string{"-0 after +1"}},
 		"what stands on it goes before it is changed": {[]Planned{{Action: update}, {Action: remove, Requires: []int{0}}}, []string{"+0 after -1"}},
 		"nothing waits for a no-op":                   {[]Planned{{Action: noop}, {Action: update, DependsOn: []int{0}, Requires: []int{0}}}, nil},
+		"what is behind unchanged instances comes first": {
+			[]Planned{{Action: update}, {Action: update}, {Action: noop, DependsOn: []int{0, 1}}, {Action: noop, DependsOn: []int{2, 1}}, {Action: update, DependsOn: []int{3}}},
+			[]string{"+4 after +0", "+4 after +1"}},
 		"a contradiction: the delete goes first": { // a -> b -> c before, a -> c now
 			[]Planned{{Action: update, DependsOn: []int{2}, Requires: []int{1}}, {Action: remove, Requires: []int{2}}, {Action: replace}},
 			[]string{"+0 after +2", "+0 after -1", "+2 after -2", "-2 after -1"}},
