@@ -61,6 +61,7 @@ func (j *planAndApply) rivals(ctx context.Context, p *v1alpha1.Plan) ([]v1alpha1
 		approval := other.Status.Approval
 		approved := other.ApprovesItself() || approval != nil && approval.Decision == v1alpha1.DecisionApproved
 		since := !other.Ended() || other.Status.FinishedAt != nil && !other.Status.FinishedAt.Before(&p.CreationTimestamp)
+		since = since && !j.endedBefore[p.UID][other.UID]
 		if approved && since && !other.Spec.Speculative && !j.own[other.UID] {
 			out = append(out, other)
 		}

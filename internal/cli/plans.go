@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -21,13 +22,25 @@ import (
 // changePage is how many changes are asked for at once.
 const changePage = 500
 
+// createPlan creates a plan, and notes which plans of the namespace ended before it: times have whole seconds, which is too coarse for
+// rivals.
 func (s *session) createPlan(ctx context.Context, namespace, base string, spec v1alpha1.PlanSpec) (*v1alpha1.Plan, error) {
+	// Without the right to list plans, this command knows no rivals, and says so when it looks for them.
+	before, _ := s.listPlans(ctx, namespace)
 	in := &v1alpha1.Plan{ObjectMeta: metav1.ObjectMeta{GenerateName: base + "-", Namespace: namespace}, Spec: spec}
 	out := &v1alpha1.Plan{}
 	err := s.hykube.Post().Namespace(namespace).Resource("plans").Body(in).Do(ctx).Into(out)
 	if err != nil {
 		return nil, fmt.Errorf("create plan in namespace %q: %w", namespace, explain(err, s.server()))
 	}
+	ended := map[types.UID]bool{}
+	for _, p := range before {
+		ended[p.UID] = p.Ended()
+	}
+	if s.endedBefore == nil {
+		s.endedBefore = map[types.UID]map[types.UID]bool{}
+	}
+	s.endedBefore[out.UID] = ended
 	return out, nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
@@ -42,8 +43,11 @@ type session struct {
 	enforce bool
 	// sources are the files of the objects that this command read, by address.
 	sources map[string]manifest
-	once    sync.Once
-	err     error
+	// endedBefore are, for each plan that this command created, the plans of its namespace that had ended by then.
+	endedBefore map[types.UID]map[types.UID]bool
+
+	once sync.Once
+	err  error
 }
 
 // connect reads the kubeconfig and makes the clients. It sends nothing.

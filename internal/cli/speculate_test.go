@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -138,6 +139,24 @@ func TestApplyWhatWasShown(t *testing.T) {
 				t.Errorf("applied: %t", applied)
 			}
 		})
+	}
+}
+
+// A plan that ended in the second in which the plan was made, but before it, is no reason to apply something else than what was shown.
+func TestApplyWhatWasShownAfterEarlierPlan(t *testing.T) {
+	f := newFakeServer(t)
+	f.planning = func(p *v1alpha1.Plan) []v1alpha1.PlanChange {
+		out := creates(p)
+		if !p.Spec.Speculative {
+			out[0].After = &runtime.RawExtension{Raw: []byte(`{"name":"other"}`)}
+		}
+		return out
+	}
+	f.plans["default/earlier"] = &v1alpha1.Plan{ObjectMeta: metav1.ObjectMeta{Name: "earlier", Namespace: "default", UID: "uid-earlier"},
+		Status: v1alpha1.PlanStatus{FinishedAt: new(metav1.NewTime(time.Now().Add(time.Second))), Approval: &v1alpha1.PlanApproval{Decision: v1alpha1.DecisionApproved}}}
+	out, errOut, code := f.runIn(asking, "", "apply", "-f", write(t, twoFiles), "--auto-approve")
+	if code != ExitStale || strings.Contains(out, "Apply complete!") {
+		t.Errorf("code %d:\n%s\n%s", code, out, errOut)
 	}
 }
 
