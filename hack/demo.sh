@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The whole journey on examples/first: written, planned, approved, applied, changed, drifted, destroyed. Everything runs on
-# free ports of this machine in a fresh directory, and nothing of it stays. Any step that does not do what it says ends the
-# demo with an error.
+# demo.sh plans, applies, changes and destroys examples/first, and corrects drift in between. Everything runs on free ports of
+# this machine in a temporary directory, which a successful demo removes. The demo fails as soon as a step does not do what
+# its title says.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 work=$(mktemp -d "${TMPDIR:-/tmp}/hykube-demo.XXXXXX")
@@ -32,10 +32,10 @@ run() {
 	"$@"
 }
 
-# expect WHAT WANT GOT checks what the provider and the cloud really did.
+# expect NAME WANT GOT fails the demo unless both values are equal.
 expect() { [[ $3 == "$2" ]] || die "$1: expected $2, got $3"; }
 
-# newest_plan prints the name of the last plan of the namespace; planned FIELD what it counted.
+# newest_plan prints the name of the namespace's newest plan; planned FIELD prints a count of that plan's summary.
 newest_plan() { kubectl get plans -n first --sort-by=.metadata.creationTimestamp -o name | tail -n 1 | cut -d/ -f2; }
 planned() { kubectl get plan "$(newest_plan)" -n first -o "jsonpath={.status.summary.$1}"; }
 simcloud() { "$bin/simcloud" "$@"; }
@@ -51,51 +51,51 @@ The server serves $(server_url)
 "kubectl" below is bin/hykube kubectl: kubectl with the plugin built in.
 END
 
-# The files are copied, since the journey changes them.
+# Later steps edit the files, so the demo works on a copy.
 mkdir "$work/first"
 cp examples/first/* "$work/first"
 cd "$work"
 
-title "Namespace and providers first: no plan can be made without them"
+title "Create the namespace and install the providers: every plan needs them"
 run kubectl apply --server-side -f first/00-namespace.yaml -f first/10-providers.yaml
 run kubectl wait --for=condition=Ready --timeout=60s provider/sim provider/time
 
-title "Plan: what the files would do, and nothing is recorded"
+title "Plan the files: Hykube shows the changes and records nothing"
 run kubectl hykube plan -f first
 expect "plan creates nothing yet" 0 "$(objects)"
 
-title "Apply: the same plan, then the files are recorded and it is applied, in the order of the references"
+title "Apply: Hykube makes the same plan, records the files and applies the plan in the order of the references"
 run kubectl hykube apply -f first --auto-approve
 run simcloud calls --op create
 applied=$(objects)
 ((applied > 0)) || die "nothing exists in the cloud after the plan was applied"
 
-title "Look: values that only the provider could know"
+title "Read the values that the provider returned"
 run kubectl get sim-networks,sim-instances,sim-disks -n first
 run kubectl get sim-instance web -n first -o 'jsonpath={.status.attributes.id} {.status.attributes.public_ip}{"\n"}'
 
-title "Change one argument in the file: an update in place"
+title "Change an argument that the provider can update in place"
 run sed -i 's/size: small/size: medium/' first/30-servers.yaml
 run kubectl hykube apply -f first --auto-approve
 expect "changes of the plan that are updates" 1 "$(planned update)"
 
-title "Change another: a replacement, with the reason"
+title "Change an argument that forces a replacement"
 run sed -i '0,/debian-13/s//ubuntu-24.04/' first/30-servers.yaml
 run kubectl hykube apply -f first --auto-approve
 expect "changes of the plan that are replacements" 1 "$(planned replace)"
 
-title "The cloud changes behind our back: found, and put right"
+title "Correct drift: a change that was made outside of Hykube"
 run simcloud drift instance database size=huge
 run kubectl hykube plan --refresh=All -n first
 expect "changes of the plan that drifted" 1 "$(planned drifted)"
 run kubectl hykube approve "$(newest_plan)" -n first
 
-title "Destroy, in the reverse order"
+title "Destroy everything, in reverse order"
 run kubectl hykube destroy --all -n first --auto-approve
 run simcloud calls --op delete
 expect "objects in the cloud" 0 "$(objects)"
 
-title "Who approved what"
+title "List the history: who asked for and approved each plan"
 run kubectl hykube history -n first
 
 title "Done in $SECONDS s; the server, the cloud and the provider processes stop now"
