@@ -1,4 +1,4 @@
-// Package terraformjson writes a plan as `terraform show -json` prints it. docs/plans.md says what differs.
+// Package terraformjson writes a plan as `terraform show -json` prints it. docs/scripts.md lists the differences.
 package terraformjson
 
 import (
