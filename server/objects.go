@@ -29,6 +29,7 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/server/kinds"
 	"github.com/hykube/hykube/server/registry"
 	"github.com/hykube/hykube/server/speculation"
 )
@@ -202,7 +203,7 @@ func (j *judge) apply(ctx context.Context, raw []byte) (result v1alpha1.PlanObje
 	}
 	patch := func() (*unstructured.Unstructured, *warnings, error) {
 		told := &warnings{}
-		after, err := j.ask(warning.WithWarningRecorder(ctx, told), http.MethodPatch, at, query, string(types.ApplyYAMLPatchType), raw)
+		after, err := j.ask(warning.WithWarningRecorder(kinds.FollowedByPlan(ctx), told), http.MethodPatch, at, query, string(types.ApplyYAMLPatchType), raw)
 		return after, told, err
 	}
 	after, told, err := patch()

@@ -78,6 +78,7 @@ func (c CompletedConfig) New(ctx context.Context) (_ *Server, err error) {
 		Taint:               s.taint,
 		Undelete:            s.undelete,
 		Deletion:            s.deletion,
+		ProviderConfigs:     providerConfigs(c.store.Objects()),
 		Changed:             s.deletions.changed,
 		MaxRequestBodyBytes: maxRequestBytes,
 		Logger:              c.Logger.With("component", "kinds"),

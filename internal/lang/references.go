@@ -29,6 +29,11 @@ type Reference struct {
 	asks ask
 }
 
+// NewReference is the reference to an object that a field names without an expression, such as lifecycle.dependsOn.
+func NewReference(a Address, field string) Reference {
+	return Reference{Address: a, written: a, Field: field}
+}
+
 // Roots of references that are no resource types.
 const (
 	rootNamespace = "namespace"
@@ -218,7 +223,7 @@ func CheckReferences(refs []Reference, in Catalog) diag.Diagnostics {
 		block := in.Block(r.Address)
 		switch {
 		case block == nil && !r.Stored():
-			diags = append(diags, missingType(r, in))
+			diags = append(diags, MissingType(r, in.types))
 		case !in.Exists(r.Address):
 			var names []string
 			// The names in another namespace are not the author's to see.
@@ -235,7 +240,9 @@ func CheckReferences(refs []Reference, in Catalog) diag.Diagnostics {
 	return diags
 }
 
-func missingType(r Reference, in Catalog) v1alpha1.Diagnostic {
+// MissingType is the problem of a reference to a type that no installed provider has, with something near if there is. types lists the
+// known types of a mode; "" means managed.
+func MissingType(r Reference, types func(v1alpha1.Mode) []string) v1alpha1.Diagnostic {
 	what := "resource"
 	if r.Mode != "" {
 		what = strings.TrimPrefix(strings.TrimPrefix(nounOf(r.Mode, r.Type), "an "), "a ")
@@ -243,7 +250,7 @@ func missingType(r Reference, in Catalog) v1alpha1.Diagnostic {
 	hint := ""
 	// Who forgets "data.", or writes it once too often, gets told.
 	for _, m := range []v1alpha1.Mode{"", v1alpha1.ModeData, v1alpha1.ModeEphemeral} {
-		if m != r.Mode && slices.Contains(in.types(m), r.Type) {
+		if m != r.Mode && slices.Contains(types(m), r.Type) {
 			other := r.written
 			other.Mode = m
 			hint = fmt.Sprintf(" There is %s of the type: did you mean %s?", nounOf(m, r.Type), other.Expression())
@@ -251,11 +258,11 @@ func missingType(r Reference, in Catalog) v1alpha1.Diagnostic {
 		}
 	}
 	if hint == "" {
-		types := in.types(r.Mode)
+		names := types(r.Mode)
 		if r.Mode == "" {
-			types = append(slices.Clone(types), TypeConfigMap, TypeSecret)
+			names = append(slices.Clone(names), TypeConfigMap, TypeSecret)
 		}
-		hint = diag.DidYouMean(r.Type, types)
+		hint = diag.DidYouMean(r.Type, names)
 	}
 	if hint == "" {
 		hint = " Install the provider that has it, or correct the name."

@@ -1,7 +1,6 @@
 package kinds
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,6 +8,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/lang"
@@ -19,10 +19,13 @@ import (
 // Check judges objects as they are written: as a create would, and their references to each other as a plan would. It reads
 // nothing that is stored. The objects must name their namespaces.
 func (k *Kinds) Check(objects []*unstructured.Unstructured) []v1alpha1.ValidationProblem {
-	c := &check{Kinds: k, written: map[lang.Address]*unstructured.Unstructured{}, providers: map[string]bool{}}
+	c := &check{Kinds: k, written: map[lang.Address]*unstructured.Unstructured{}, providers: map[string]bool{}, configs: map[types.NamespacedName]string{}}
 	for _, u := range objects {
-		if u.GroupVersionKind().GroupKind() == v1alpha1.Kind("Provider") {
+		switch u.GroupVersionKind().GroupKind() {
+		case v1alpha1.Kind("Provider"):
 			c.providers[u.GetName()] = true
+		case v1alpha1.Kind("ProviderConfig"):
+			c.configs[types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}], _, _ = unstructured.NestedString(u.Object, "spec", "provider")
 		}
 		if a, ok := addressed(u); ok {
 			c.written[a] = u
@@ -42,8 +45,10 @@ type check struct {
 	written map[lang.Address]*unstructured.Unstructured
 	// providers are the names of the Providers among the objects.
 	providers map[string]bool
-	index     int32
-	problems  []v1alpha1.ValidationProblem
+	// configs are the providers that the ProviderConfigs among the objects configure.
+	configs  map[types.NamespacedName]string
+	index    int32
+	problems []v1alpha1.ValidationProblem
 }
 
 // addressed is what expressions in other namespaces call an object.
@@ -77,6 +82,7 @@ func (c *check) object(u *unstructured.Unstructured) {
 	gvk := u.GroupVersionKind()
 	if gvk.GroupKind() == v1alpha1.Kind("ProviderConfig") {
 		c.providerOf(u)
+		c.configReferences(u)
 		return
 	}
 	provider, ours := v1alpha1.ProviderOfGroup(gvk.Group)
@@ -103,7 +109,7 @@ func (c *check) object(u *unstructured.Unstructured) {
 		c.add(v1alpha1.SeverityError, "kind", fmt.Sprintf("provider %q has no kind %q%s", provider, gvk.Kind, hint))
 		return
 	}
-	errs := strategy{typer: typer{c.codecs.scheme}, kind: s}.Validate(context.Background(), u)
+	errs := strategy{typer: typer{c.codecs.scheme}, kind: s}.validate(u)
 	for _, e := range errs {
 		at := e.Field
 		if at == "<nil>" {
@@ -129,8 +135,10 @@ func (c *check) references(s *served, u *unstructured.Unstructured) {
 	for _, e := range s.lifecycleExpressions(u) {
 		refs = append(refs, e.References()...)
 	}
-	catalog := lang.Catalog{Block: c.block(u.GetNamespace()), Exists: func(lang.Address) bool { return true }, Types: c.types}
-	for _, d := range append(lang.CheckReferences(refs, catalog), config.CheckTypes(catalog)...) {
+	c.unknown(s.unknownTypes(u))
+	c.providerConfigOf(s, u)
+	catalog := c.catalog(u.GetNamespace())
+	for _, d := range append(lang.CheckReferences(c.ofKnownTypes(refs), catalog), config.CheckTypes(catalog)...) {
 		c.add(d.Severity, d.Attribute, strings.TrimSpace(d.Summary+": "+d.Detail))
 	}
 	for _, r := range refs {
@@ -148,6 +156,11 @@ func (c *check) references(s *served, u *unstructured.Unstructured) {
 			c.add(v1alpha1.SeverityWarning, r.Field, fmt.Sprintf("no %s %q is among these objects; did you mean %q?", r.Kind(), r.Name, near))
 		}
 	}
+}
+
+// catalog says what the objects of a namespace may refer to. Whether an object is there, a plan finds out.
+func (c *check) catalog(namespace string) lang.Catalog {
+	return lang.Catalog{Block: c.block(namespace), Exists: func(lang.Address) bool { return true }, Types: c.types}
 }
 
 // full is an address with its namespace.
@@ -182,19 +195,6 @@ func keysOf(u *unstructured.Unstructured) *schema.Block {
 		values, _ := u.Object[f].(map[string]any)
 		for _, key := range slices.Sorted(maps.Keys(values)) {
 			out.Attributes = append(out.Attributes, &schema.Attribute{Name: key, Type: cty.String, Computed: true})
-		}
-	}
-	return out
-}
-
-func (c *check) types(mode v1alpha1.Mode) []string {
-	if mode == "" {
-		return c.managedTypes()
-	}
-	var out []string
-	for _, k := range c.Kinds.Kinds("") {
-		if k.Mode == mode {
-			out = append(out, k.Type)
 		}
 	}
 	return out

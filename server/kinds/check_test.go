@@ -33,8 +33,25 @@ func TestCheck(t *testing.T) {
 			`0 Error lifecycle.preventDestory: Forbidden: unknown field "lifecycle.preventDestory" (did you mean "lifecycle.preventDestroy"?)`,
 			`0 Error lifecycle.prevent_destroy: Forbidden: unknown field "lifecycle.prevent_destroy" (did you mean "lifecycle.preventDestroy"?)`,
 			`0 Error metdata: Forbidden: unknown field "metdata" (did you mean "metadata"?)`, `0 Error dependsOn: Forbidden: unknown field "dependsOn" (did you mean "lifecycle.dependsOn"?)`}},
-		"an attribute that another document has not":  {"sim-network a {name: n}\nsim-network b {name: '${sim_network.a.ib}'}", []string{`1 Error spec.name, column 3: Reference to a missing attribute: A sim-network has no attribute "ib". Did you mean "id"?`}},
-		"a type that no provider has":                 {"sim-network b {name: '${sim_netwrk.a.id}'}", []string{`0 Error spec.name, column 3: Reference to an unknown resource type`}},
+		"an attribute that another document has not": {"sim-network a {name: n}\nsim-network b {name: '${sim_network.a.ib}'}", []string{`1 Error spec.name, column 3: Reference to a missing attribute: A sim-network has no attribute "ib". Did you mean "id"?`}},
+		"a type that no provider has":                {"sim-network b {name: '${sim_netwrk.a.id}'}", []string{`0 Error spec.name, column 3: Reference to an unknown resource type`}},
+		"a type of a provider that is not installed": {"sim-network b {name: '${aws_vpc.a.id}'}", []string{`0 Error spec.name, column 3: Reference to an unknown resource type`}},
+		"a type of a provider among the objects":     {"Provider aws {source: x}\nsim-network b {name: '${aws_vpc.a.id}'}", nil},
+		"a type that such a provider may bring":      {"Provider google-beta {source: x}\nsim-network b {name: '${google_vpc.a.id}'}", []string{`1 Warning spec.name, column 3: Reference to an unknown resource type`}},
+		"a type that only an installed provider can have": {"Provider aws {source: x}\nsim-network b {name: '${sim_netwrok.a.id}'}", []string{
+			`1 Error spec.name, column 3: Reference to an unknown resource type: There is no resource type "sim_netwrok". Did you mean "sim_network"?`}},
+		"types in lifecycle": {"sim-network b {name: n}, lifecycle: {dependsOn: [sim_netwrok.a, data.sim_network.b], replaceTriggeredBy: [sim_subnt.a.id, sim-subnt/a]}", []string{
+			`0 Error lifecycle.dependsOn[0]: Reference to an unknown resource type: There is no resource type "sim_netwrok". Did you mean "sim_network"?`,
+			`0 Error lifecycle.dependsOn[1]: Reference to an unknown data source type: There is no data source type "sim_network". There is a resource of the type: did you mean sim_network.b?`,
+			`0 Error lifecycle.replaceTriggeredBy[0]: Reference to an unknown resource type: There is no resource type "sim_subnt". Did you mean "sim_subnet"?`,
+			`0 Error lifecycle.replaceTriggeredBy[1]: Reference to an unknown resource type: There is no resource type "sim_subnt". Did you mean "sim_subnet"?`}},
+		"types and attributes in a ProviderConfig": {"ProviderConfig a {provider: sim, config: {x: '${sim_netwrok.a.id}', z: '${sim_network.a.idd}'}}", []string{
+			`0 Error spec.config.x, column 3: Reference to an unknown resource type: There is no resource type "sim_netwrok". Did you mean "sim_network"?`,
+			`0 Error spec.config.z, column 3: Reference to a missing attribute: A sim-network has no attribute "idd". Did you mean "id"?`}},
+		"a ProviderConfig that is not there": {"ProviderConfig europe {provider: sim}\nsim-network a {name: n}, lifecycle: {providerConfig: eurpoe}\nsim-network b {name: n}, lifecycle: {providerConfig: asia}", []string{
+			`1 Warning lifecycle.providerConfig: no ProviderConfig "eurpoe" is among these objects; did you mean "europe"?`}},
+		"a ProviderConfig of another provider": {"ProviderConfig europe {provider: aws}\nProvider aws {source: x}\nsim-network a {name: n}, lifecycle: {providerConfig: europe}", []string{
+			`2 Error lifecycle.providerConfig: "europe" configures the provider "aws", not "sim"`}},
 		"a value of another type":                     {"sim-network a {name: n}\nsim-network b {name: n, mtu: '${sim_network.a.tags}'}", []string{`1 Error spec.mtu: Incorrect value type: "mtu" needs a number, but its value is a map of string.`}},
 		"a name that is almost that of another":       {"sim-network main {name: n}\nsim-network b {name: '${sim_network.mian.id}'}", []string{`1 Warning spec.name, column 3: no sim-network "mian" is among these objects; did you mean "main"?`}},
 		"a key that a ConfigMap of the documents has": {"ConfigMap app {region: eu}\nsim-network a {name: '${configmap.app.region}'}", nil},

@@ -7,9 +7,11 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/schema"
 	"github.com/hykube/hykube/internal/suggest"
 )
 
@@ -37,6 +39,73 @@ func (c *check) nearProvider(name string) string {
 		return fmt.Sprintf("did you mean %q?", near)
 	}
 	return "install it, or correct the name"
+}
+
+// configReferences checks what the arguments of a ProviderConfig refer to.
+func (c *check) configReferences(u *unstructured.Unstructured) {
+	args, ok, _ := unstructured.NestedMap(u.Object, "spec", "config")
+	if !ok {
+		return
+	}
+	// What an expression refers to does not depend on the arguments that the provider has.
+	config, _ := lang.ConfigOptions{Ephemeral: true, Functions: c.snapshot.Load().functions, Namespace: u.GetNamespace()}.Parse(args, &schema.Block{})
+	refs := config.References()
+	for i := range refs {
+		refs[i].Field = strings.Replace(refs[i].Field, "spec", "spec.config", 1)
+	}
+	c.unknown(c.unknownTypes(refs))
+	for _, d := range lang.CheckReferences(c.ofKnownTypes(refs), c.catalog(u.GetNamespace())) {
+		c.add(d.Severity, d.Attribute, strings.TrimSpace(d.Summary+": "+d.Detail))
+	}
+}
+
+// unknown reports references to types that no installed provider has. Those of a Provider among the objects cannot be checked.
+func (c *check) unknown(found []unknownType) {
+	pending := slices.DeleteFunc(slices.Collect(maps.Keys(c.providers)), func(name string) bool {
+		return c.snapshot.Load().groups[v1alpha1.ProviderGroup(name)] != nil
+	})
+	for _, t := range found {
+		provider, _, _ := strings.Cut(t.typ, "_")
+		severity := t.Severity
+		switch {
+		case slices.Contains(pending, provider):
+			continue
+		case !t.certain && len(pending) > 0: // a type's name need not begin with the name of its provider
+			severity = v1alpha1.SeverityWarning
+		}
+		c.add(severity, t.Attribute, t.Summary+": "+t.Detail)
+	}
+}
+
+// ofKnownTypes are the references to what an installed provider has, and to ConfigMaps and Secrets.
+func (c *check) ofKnownTypes(refs []lang.Reference) []lang.Reference {
+	return slices.DeleteFunc(slices.Clone(refs), func(r lang.Reference) bool { return !r.Stored() && len(c.ByType(r.Mode, r.Type)) == 0 })
+}
+
+// providerConfigOf checks the ProviderConfig that an object names. One that is not among the objects may be on the server, unless its
+// name is almost that of one that is.
+func (c *check) providerConfigOf(s *served, u *unstructured.Unstructured) {
+	const at = "lifecycle.providerConfig"
+	named, _, _ := unstructured.NestedString(u.Object, "lifecycle", "providerConfig")
+	if named == "" {
+		return
+	}
+	if provider, there := c.configs[types.NamespacedName{Namespace: u.GetNamespace(), Name: named}]; there {
+		if provider != s.Provider {
+			c.add(v1alpha1.SeverityError, at, fmt.Sprintf("%q configures the provider %q, not %q", named, provider, s.Provider))
+		}
+		return
+	}
+	var names []string
+	for key, provider := range c.configs {
+		if key.Namespace == u.GetNamespace() && provider == s.Provider {
+			names = append(names, key.Name)
+		}
+	}
+	slices.Sort(names)
+	if near := suggest.Nearest(named, names); near != "" {
+		c.add(v1alpha1.SeverityWarning, at, fmt.Sprintf("no ProviderConfig %q is among these objects; did you mean %q?", named, near))
+	}
 }
 
 // cycles reports the objects that refer to each other in a circle, each circle once.

@@ -61,6 +61,8 @@ type fixture struct {
 	// taints are what the subresource "taint" was asked to do; taint is what it answers with.
 	taints []string
 	taint  error
+	// configs are the providers of the ProviderConfigs.
+	configs map[string]string
 }
 
 func newFixture(t testing.TB, providers ...kinds.Provider) *fixture {
@@ -111,6 +113,7 @@ func newFixture(t testing.TB, providers ...kinds.Provider) *fixture {
 			h.taints = append(h.taints, fmt.Sprintf("%s/%s %t", k.Type, obj.GetName(), tainted))
 			return h.taint
 		},
+		ProviderConfigs: func(context.Context, string, string) (map[string]string, error) { return h.configs, nil },
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -65,6 +65,9 @@ type Config struct {
 	Undelete func(ctx context.Context, obj metav1.Object, kind Kind, clear func(Undeleted) error, mark func() error) error
 	// Deletion says what there is to know for whoever deleted an object that infrastructure stands behind; nil knows nothing.
 	Deletion func(ctx context.Context, obj metav1.Object, kind Kind) (Deletion, error)
+	// ProviderConfigs returns the provider of the named ProviderConfig of a namespace, by its name. Where there is none of the name, it returns
+	// all of the namespace. Nil means that nobody knows them.
+	ProviderConfigs func(ctx context.Context, namespace, name string) (map[string]string, error)
 	// Changed is called after an object was changed or removed; nil calls nothing. It must return at once.
 	Changed func()
 	// MaxRequestBodyBytes bounds a request, and an object once it is encoded; 0 means DefaultMaxRequestBodyBytes.

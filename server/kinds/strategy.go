@@ -86,8 +86,12 @@ func (strategy) AllowCreateOnUpdate() bool      { return false }
 func (strategy) AllowUnconditionalUpdate() bool { return false }
 func (strategy) Canonicalize(runtime.Object)    {}
 
-func (s strategy) WarningsOnCreate(_ context.Context, obj runtime.Object) []string {
+func (s strategy) WarningsOnCreate(ctx context.Context, obj runtime.Object) []string {
 	u := obj.(*unstructured.Unstructured)
+	return append(s.warnings(u), s.kind.warnUnknown(ctx, u)...)
+}
+
+func (s strategy) warnings(u *unstructured.Unstructured) []string {
 	spec, _ := u.Object["spec"].(map[string]any)
 	warnings := scalarWarnings(spec, s.kind.Schema.Block)
 	if s.warns {
@@ -98,10 +102,13 @@ func (s strategy) WarningsOnCreate(_ context.Context, obj runtime.Object) []stri
 
 func (s strategy) WarningsOnUpdate(ctx context.Context, obj, old runtime.Object) []string {
 	n, o := obj.(*unstructured.Unstructured), old.(*unstructured.Unstructured)
-	if !changed(n, o, "spec") {
-		return nil
+	switch {
+	case changed(n, o, "spec"):
+		return s.WarningsOnCreate(ctx, n)
+	case changed(n, o, "lifecycle"):
+		return s.kind.warnUnknown(ctx, n)
 	}
-	return s.WarningsOnCreate(ctx, n)
+	return nil
 }
 
 // GetResetFields tells server-side apply what a client cannot own through the object itself.
@@ -156,6 +163,11 @@ func changed(n, o *unstructured.Unstructured, top string) bool {
 
 func (s strategy) Validate(_ context.Context, obj runtime.Object) field.ErrorList {
 	u := obj.(*unstructured.Unstructured)
+	return append(s.validate(u), s.kind.refuseUnknownTypes(u, nil)...)
+}
+
+// validate checks all of a new object but what it refers to.
+func (s strategy) validate(u *unstructured.Unstructured) field.ErrorList {
 	errs := s.validateObject(u)
 	errs = append(errs, s.kind.validateSpec(u)...)
 	errs = append(errs, s.kind.validateLifecycle(u)...)
@@ -174,6 +186,7 @@ func (s strategy) ValidateUpdate(ctx context.Context, obj, old runtime.Object) f
 	if changed(n, o, "lifecycle") {
 		errs = append(errs, s.kind.validateLifecycle(n)...)
 	}
+	errs = append(errs, s.kind.refuseUnknownTypes(n, o)...)
 	errs = append(errs, s.validateHold(n, o)...)
 	return append(errs, validateFinalizers(ctx, n, o)...)
 }

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/hykube/hykube/internal/schema"
 )
 
 func TestCreateRefusesWhatTheProviderWould(t *testing.T) {
@@ -68,6 +70,60 @@ func TestCreateRefusesWhatTheProviderWould(t *testing.T) {
 				t.Errorf("a secret is in %q", a.message())
 			}
 		})
+	}
+}
+
+// A type that no provider has is refused where its provider is installed. Another type may come with a provider, and a ProviderConfig may
+// be written later: whoever writes an object is warned.
+func TestWriteLooksUpTypesAndProviderConfig(t *testing.T) {
+	h := newFixture(t, sim())
+	h.configs = map[string]string{"europe": "sim", "clock": "time"}
+	near := `There is no resource type "sim_netwrok". Did you mean "sim_network"?`
+	with := func(lifecycle string) string {
+		return strings.Replace(network("x", `{"name":"n"}`), `"spec"`, `"lifecycle":`+lifecycle+`,"spec"`, 1)
+	}
+	for reason, test := range map[string]struct {
+		body   string
+		code   int
+		wanted string
+	}{
+		"a known type":                   {network("x", `{"name":"${sim_network.a.id}"}`), 201, ""},
+		"a mistyped type":                {network("x", `{"name":"${sim_netwrok.a.id}"}`), 422, "spec.name, column 3: Invalid value: " + near},
+		"in dependsOn":                   {with(`{"dependsOn":["sim_netwrok.a"]}`), 422, "lifecycle.dependsOn[0]: Invalid value: " + near},
+		"in replaceTriggeredBy":          {with(`{"replaceTriggeredBy":["sim_netwrok.a.id"]}`), 422, "lifecycle.replaceTriggeredBy[0]: Invalid value: " + near},
+		"in a condition":                 {with(`{"preconditions":[{"condition":"${sim_netwrok.a.id != null}"}]}`), 422, near},
+		"a data source that is none":     {network("x", `{"name":"${data.sim_network.a.id}"}`), 422, "did you mean sim_network.a?"},
+		"of a provider to come":          {network("x", `{"name":"${aws_vpc.a.id}"}`), 201, `spec.name, column 3: There is no resource type \"aws_vpc\". Install the provider that has it, or correct the name.`},
+		"a mistyped provider":            {network("x", `{"name":"${smi_network.a.id}"}`), 201, `Did you mean \"sim_network\"?`},
+		"a ProviderConfig":               {with(`{"providerConfig":"europe"}`), 201, ""},
+		"no such ProviderConfig":         {with(`{"providerConfig":"eurpoe"}`), 201, `lifecycle.providerConfig: there is no ProviderConfig \"eurpoe\" in the namespace \"default\" yet; did you mean \"europe\"?`},
+		"that of another provider":       {with(`{"providerConfig":"clock"}`), 201, `lifecycle.providerConfig: \"clock\" configures the provider \"time\", not \"sim\"`},
+		"another provider's is not near": {with(`{"providerConfig":"clokc"}`), 201, `in the namespace \"default\" yet"`},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			a := h.do(t, admin, http.MethodPost, networks+"?dryRun=All", test.body)
+			said := a.message() + strings.Join(a.header.Values("Warning"), " ")
+			if a.code != test.code || !strings.Contains(said, test.wanted) || test.wanted == "" && said != "" {
+				t.Errorf("%d %s, want %d %s", a.code, said, test.code, test.wanted)
+			}
+		})
+	}
+
+	// What was written while the provider had the type can be changed, and cannot refer to more such types.
+	h.create(t, network("old", `{"name":"${aws_vpc.a.id}"}`))
+	aws := sim()
+	aws.Name, aws.Schema = "aws", &schema.Provider{Config: aws.Schema.Config}
+	if err := h.kinds.Set(aws); err != nil {
+		t.Fatal(err)
+	}
+	patch := func(spec string) answer {
+		return h.do(t, admin, http.MethodPatch, networks+"/old", `{"spec":`+spec+`}`, "Content-Type: application/merge-patch+json")
+	}
+	if a := patch(`{"mtu":1}`); a.code != http.StatusOK {
+		t.Errorf("%d %s", a.code, a.message())
+	}
+	if a := patch(`{"cidr":"${aws_subnet.a.id}"}`); a.code != http.StatusUnprocessableEntity || !strings.Contains(a.message(), "spec.cidr, column 3") {
+		t.Errorf("%d %s", a.code, a.message())
 	}
 }
 

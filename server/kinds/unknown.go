@@ -1,0 +1,185 @@
+package kinds
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/suggest"
+)
+
+// This file judges what an object names and the server does not have: a type, or a ProviderConfig. An object that is not there is the
+// plan's to judge, since objects may be written in any order.
+
+// followedByPlan is the key of a context in which a plan judges the same object next.
+type followedByPlan struct{}
+
+// FollowedByPlan returns a context for a write whose object a plan judges next, together with all that is written with it. Such a
+// write does not warn of what may be among those.
+func FollowedByPlan(ctx context.Context) context.Context {
+	return context.WithValue(ctx, followedByPlan{}, true)
+}
+
+// unknownType is a reference to a type that no installed provider has.
+type unknownType struct {
+	v1alpha1.Diagnostic
+	typ string
+	// certain is true when the provider of the type is installed. Otherwise the type may come with a provider.
+	certain bool
+}
+
+// unknownTypes are the references of an object, also those of lifecycle.dependsOn and lifecycle.replaceTriggeredBy, to types that no
+// installed provider has.
+func (s *served) unknownTypes(u *unstructured.Unstructured) []unknownType {
+	refs, _ := s.references(u)
+	path := field.NewPath("lifecycle")
+	dependsOn, _, _ := unstructured.NestedStringSlice(u.Object, "lifecycle", "dependsOn")
+	for i, text := range dependsOn {
+		if a, err := lang.ParseAddress(text); err == nil {
+			refs = append(refs, lang.NewReference(a, path.Child("dependsOn").Index(i).String()))
+		}
+	}
+	triggers, _, _ := unstructured.NestedStringSlice(u.Object, "lifecycle", "replaceTriggeredBy")
+	for i, text := range triggers {
+		if text, err := lang.TriggerExpression(text); err == nil {
+			at := path.Child("replaceTriggeredBy").Index(i).String()
+			e, _ := lang.ParseExpression("${"+text+"}", at, lang.ExpressionOptions{Namespace: u.GetNamespace()})
+			for _, r := range e.References() {
+				r.Field = at // the column is that of the text with braces
+				refs = append(refs, r)
+			}
+		}
+	}
+	return s.kinds.unknownTypes(refs)
+}
+
+func (k *Kinds) unknownTypes(refs []lang.Reference) []unknownType {
+	var out []unknownType
+	for _, r := range refs {
+		if r.Stored() || len(k.ByType(r.Mode, r.Type)) > 0 {
+			continue
+		}
+		out = append(out, unknownType{lang.MissingType(r, k.types), r.Type, k.providerInstalled(r.Type)})
+	}
+	return out
+}
+
+// providerInstalled says whether a provider is installed that should have a type. As in Terraform, the type's name begins with that of
+// its provider. A provider that has another name here is known by its other types.
+func (k *Kinds) providerInstalled(typ string) bool {
+	provider, _, _ := strings.Cut(typ, "_")
+	now := k.snapshot.Load()
+	if now.groups[v1alpha1.ProviderGroup(provider)] != nil {
+		return true
+	}
+	for key := range now.byType {
+		if strings.HasPrefix(key.name, provider+"_") {
+			return true
+		}
+	}
+	return false
+}
+
+// types are the types of a mode; "" means managed.
+func (k *Kinds) types(mode v1alpha1.Mode) []string {
+	if mode == "" {
+		return k.managedTypes()
+	}
+	var out []string
+	for _, kind := range k.Kinds("") {
+		if kind.Mode == mode {
+			out = append(out, kind.Type)
+		}
+	}
+	return out
+}
+
+// refuseUnknownTypes refuses references to types that the installed providers do not have. old is nil for a new object; what it
+// referred to before may stay, so that another version of a provider does not keep people from changing the object.
+func (s *served) refuseUnknownTypes(u, old *unstructured.Unstructured) field.ErrorList {
+	if old != nil && !changed(u, old, "spec") && !changed(u, old, "lifecycle") {
+		return nil
+	}
+	var before []unknownType
+	if old != nil {
+		before = s.unknownTypes(old)
+	}
+	var errs field.ErrorList
+	for _, t := range s.unknownTypes(u) {
+		if t.certain && !slices.ContainsFunc(before, func(b unknownType) bool { return b.typ == t.typ }) {
+			errs = append(errs, &field.Error{Type: field.ErrorTypeInvalid, Field: t.Attribute, BadValue: field.OmitValueType{}, Detail: t.Detail})
+		}
+	}
+	return errs
+}
+
+// warnUnknown warns of types and of a ProviderConfig that may be there before the next plan.
+func (s *served) warnUnknown(ctx context.Context, u *unstructured.Unstructured) []string {
+	if ctx.Value(followedByPlan{}) != nil {
+		return nil
+	}
+	var out []string
+	for _, t := range s.unknownTypes(u) {
+		if !t.certain {
+			out = append(out, fmt.Sprintf("%s: %s", t.Attribute, t.Detail))
+		}
+	}
+	if text := s.warnProviderConfig(ctx, u); text != "" {
+		out = append(out, text)
+	}
+	return out
+}
+
+// warnProviderConfig warns when the ProviderConfig that an object names is not there, or is one of another provider.
+func (s *served) warnProviderConfig(ctx context.Context, u *unstructured.Unstructured) string {
+	named, _, _ := unstructured.NestedString(u.Object, "lifecycle", "providerConfig")
+	namespace := request.NamespaceValue(ctx)
+	if named == "" || s.kinds.config.ProviderConfigs == nil {
+		return ""
+	}
+	providers, err := s.kinds.config.ProviderConfigs(ctx, namespace, named)
+	if err != nil {
+		s.kinds.log.Warn("look for the ProviderConfig of an object", "namespace", namespace, "name", named, "error", err)
+		return ""
+	}
+	provider, there := providers[named]
+	switch {
+	case there && provider == s.Provider:
+		return ""
+	case there:
+		return fmt.Sprintf("lifecycle.providerConfig: %q configures the provider %q, not %q", named, provider, s.Provider)
+	}
+	text := fmt.Sprintf("lifecycle.providerConfig: there is no ProviderConfig %q in the namespace %q yet", named, namespace)
+	var names []string
+	for name, of := range providers {
+		if of == s.Provider {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	if near := suggest.Nearest(named, names); near != "" && s.mayListConfigs(ctx, namespace) {
+		text += fmt.Sprintf("; did you mean %q?", near)
+	}
+	return text
+}
+
+// mayListConfigs says whether the author of a request may know the names of a namespace's ProviderConfigs.
+func (s *served) mayListConfigs(ctx context.Context, namespace string) bool {
+	who, ok := request.UserFrom(ctx)
+	if !ok {
+		return false
+	}
+	decision, _, err := s.kinds.config.Authorizer.Authorize(ctx, authorizer.AttributesRecord{
+		User: who, Verb: "list", Namespace: namespace, APIGroup: v1alpha1.GroupName, APIVersion: v1alpha1.SchemeGroupVersion.Version,
+		Resource: "providerconfigs", ResourceRequest: true,
+	})
+	return err == nil && decision == authorizer.DecisionAllow
+}
