@@ -11,6 +11,7 @@ import (
 	"github.com/hykube/hykube/internal/resource"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
 )
 
 type m = map[string]any
@@ -467,8 +468,25 @@ func TestALostCreateIsFoundAgain(t *testing.T) {
 			if !tn.lost() {
 				t.Fatal("nothing is told to be unknown")
 			}
+			id := fmt.Sprintf("id-%d", tn.cloud.last)
+			told := func(when string) {
+				ready := meta.FindStatusCondition(resource.StatusOf(tn.Stored["team:test-thing/a"]).Conditions, v1alpha1.ConditionReady)
+				if ready.Reason != v1alpha1.ReasonCreateUnknown || !strings.Contains(ready.Message, "It may exist") {
+					t.Errorf("%s: %s: %s, want it to say that the create is unknown", when, ready.Reason, ready.Message)
+				}
+			}
 			tn.apply()
-			tn.put("test-thing/a", m{"name": "a"}, m{"createBeforeDestroy": true, "import": m{"id": fmt.Sprintf("id-%d", tn.cloud.last)}})
+			told("after a plan that creates")
+			tn.put("test-thing/a", m{"name": "a"}, m{"createBeforeDestroy": true, "import": m{"id": "${test_thing.nowhere.id}"}})
+			tn.apply()
+			told("after an import that refers to nothing")
+			tn.put("test-thing/b", m{"name": "b"}, nil)
+			tn.cloud.faults["create b"] = []string{"refused"}
+			tn.put("test-thing/a", m{"name": "a"}, m{"createBeforeDestroy": true, "import": m{"id": id}, "dependsOn": []any{"test_thing.b"}})
+			tn.apply()
+			told("after an import that was not tried")
+			tn.delete("test-thing/b")
+			tn.put("test-thing/a", m{"name": "a"}, m{"createBeforeDestroy": true, "import": m{"id": id}})
 			tn.apply()
 			tn.accounted(nil)
 			if got := tn.cloud.there(); tn.lost() || !slices.Equal(got, []string{"a"}) || tn.cloud.made["a"] != 1 {

@@ -142,9 +142,13 @@ func (a *Applier) reportHeld(ctx context.Context, c *ledger.Change) error {
 	case c.State == v1alpha1.ChangeStale:
 		reason = v1alpha1.ReasonStale
 	}
+	reason, text, err := changes.WhyStalled(ctx, a.Ledger, c.Object, c.Address, reason, "Not applied: "+c.Message+".")
+	if err != nil {
+		return err
+	}
 	return resource.WriteStatus(ctx, a.Objects, c.Object, func(s *resource.Status) {
 		if !s.Good() {
-			s.Stall(c.Object.Generation, reason, "Not applied: "+c.Message+".")
+			s.Stall(c.Object.Generation, reason, text)
 		}
 	})
 }

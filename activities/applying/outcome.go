@@ -40,6 +40,16 @@ func (s *stepRun) publish(ctx context.Context) error {
 	if c.Deposed != "" {
 		return s.publishDeposed(ctx)
 	}
+	reason, text := v1alpha1.ReasonApplyFailed, diag.Describe(c.Diagnostics)
+	if c.State == v1alpha1.ChangeStale {
+		reason, text = v1alpha1.ReasonStale, "Not applied: "+c.Message+"."
+	}
+	if c.State == v1alpha1.ChangeFailed || c.State == v1alpha1.ChangeStale {
+		var err error
+		if reason, text, err = changes.WhyStalled(ctx, s.Ledger, c.Object, c.Address, reason, text); err != nil {
+			return err
+		}
+	}
 	return resource.WriteStatus(ctx, s.Objects, c.Object, func(st *resource.Status) {
 		if s.after != nil && s.resource != nil && s.resource.Mode != v1alpha1.ModeAction {
 			st.Attributes = plan.Attributes(s.resource.Schema.Block, *s.after)
@@ -74,7 +84,7 @@ func (s *stepRun) publish(ctx context.Context) error {
 			}
 		case v1alpha1.ChangeStale:
 			if !st.Good() {
-				st.Stall(g, v1alpha1.ReasonStale, "Not applied: "+c.Message+".")
+				st.Stall(g, reason, text)
 			}
 		case v1alpha1.ChangeUnknown:
 			st.Stall(g, v1alpha1.ReasonCreateUnknown, diag.Describe(c.Diagnostics))
@@ -83,7 +93,7 @@ func (s *stepRun) publish(ctx context.Context) error {
 				st.Stall(g, v1alpha1.ReasonReplaceIncomplete, halfText(c, diag.Describe(c.Diagnostics)))
 				break
 			}
-			st.Stall(g, v1alpha1.ReasonApplyFailed, diag.Describe(c.Diagnostics))
+			st.Stall(g, reason, text)
 		}
 	})
 }

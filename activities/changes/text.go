@@ -1,6 +1,7 @@
 package changes
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -47,10 +48,27 @@ const MaxNamed = 5
 
 // LostCreate refuses to plan a resource of which a create was begun and nobody knows its outcome.
 func LostCreate(addr lang.Address, intent *ledger.Intent) error {
-	return &diag.Failure{Operation: "plan", Diagnostics: diag.Diagnostics{lang.Problem(addr, "", "Outcome of a create is unknown", fmt.Sprintf(
-		"At %s a create of %s was begun, and the provider's answer never came. It may exist. Look for it. If it exists, name it in lifecycle.import. "+
-			"If it does not, or you removed it, delete the object, apply a plan that forgets the record, and write it again.",
-		intent.At.Format(time.RFC3339), addr))}}
+	return &diag.Failure{Operation: "plan", Diagnostics: diag.Diagnostics{lang.Problem(addr, "", "Outcome of a create is unknown", lostCreate(addr.String(), intent))}}
+}
+
+func lostCreate(addr string, intent *ledger.Intent) string {
+	return fmt.Sprintf("At %s a create of %s was begun, and the provider's answer never came. It may exist. Look for it. If it exists, name it in lifecycle.import. "+
+		"If it does not, or you removed it, delete the object, apply a plan that forgets the record, and write it again.",
+		intent.At.Format(time.RFC3339), addr)
+}
+
+// WhyStalled returns the reason and the message for an object that a plan could not change. As long as nobody knows the outcome of a create of
+// it, that is the reason: the object is what tells a person that the resource may exist.
+func WhyStalled(ctx context.Context, l *ledger.Ledger, ref v1alpha1.ObjectReference, addr, reason, message string) (string, string, error) {
+	rec, err := l.Instance(ctx, ref)
+	if err != nil || rec.Intent == nil || rec.Intent.Action != v1alpha1.ActionCreate || rec.Exists() {
+		return reason, message, err
+	}
+	over, err := IntentAbandoned(ctx, l, rec.Intent)
+	if err != nil || !over {
+		return reason, message, err
+	}
+	return v1alpha1.ReasonCreateUnknown, lostCreate(addr, rec.Intent) + " The latest plan changed nothing about that: " + message, nil
 }
 
 // PlanVerbs say what a plan would do to an object, by the action of its change.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/graph"
@@ -423,7 +424,11 @@ func (a *Planner) refuse(ctx context.Context, p workflows.Plan, nodes []*node, d
 		if len(own) == 0 {
 			continue
 		}
-		err := resource.WriteStatus(ctx, a.Objects, n.Ref, func(s *resource.Status) { s.Stall(n.Ref.Generation, v1alpha1.ReasonInvalid, diag.Describe(own)) })
+		reason, message, err := changes.WhyStalled(ctx, a.Ledger, n.Ref, n.Addr.String(), v1alpha1.ReasonInvalid, diag.Describe(own))
+		if err != nil {
+			return err
+		}
+		err = resource.WriteStatus(ctx, a.Objects, n.Ref, func(s *resource.Status) { s.Stall(n.Ref.Generation, reason, message) })
 		if err != nil {
 			return err
 		}

@@ -211,6 +211,19 @@ func TestImportOfARecordedObject(t *testing.T) {
 	}
 }
 
+// The object of a replacement whose create was lost shows the old instance. The new one can be imported all the same.
+func TestImportOfALostCreate(t *testing.T) {
+	f := newFakeServer(t)
+	f.planning = imports
+	network(f, "main", func(o map[string]any) {
+		o["status"].(map[string]any)["conditions"] = []any{map[string]any{"type": "Ready", "status": "False", "reason": v1alpha1.ReasonCreateUnknown}}
+	})
+	out, errOut, code := f.run("import", "sim-network/main", "net-9", "--auto-approve")
+	if code != ExitDone || !strings.Contains(out, "Apply complete! 1 imported, 0 added") {
+		t.Errorf("code %d: %s %s", code, out, errOut)
+	}
+}
+
 func TestImportOfAnUnknownObject(t *testing.T) {
 	f := newFakeServer(t)
 	f.planning = imports

@@ -137,6 +137,10 @@ func (o *importOptions) Run(ctx context.Context) error {
 	}
 	o.target = o.target.of(k)
 	old, err := o.resource(k.gvr, ns).Get(ctx, o.target.name, metav1.GetOptions{})
+	reason := ""
+	if err == nil {
+		reason, _, _ = readiness(old)
+	}
 	switch {
 	case apierrors.IsNotFound(err):
 		made, err := o.generated(ctx, k, ns)
@@ -151,7 +155,8 @@ func (o *importOptions) Run(ctx context.Context) error {
 		return fmt.Errorf("get %s %q: %w", k.kind, o.target.name, explain(err, o.server()))
 	case o.generate || o.out != "":
 		return fmt.Errorf("import: %s is recorded already, so there is no object to make: leave out --generate-only and --out, or choose another name", k.long(o.target.name))
-	case managed(old):
+	// What is known of a replacement whose create was lost is the old instance. The new one is what the import finds.
+	case managed(old) && reason != v1alpha1.ReasonCreateUnknown:
 		return fmt.Errorf("import: there is infrastructure behind %s already: kubectl hykube state show %s/%s -n %s", k.long(o.target.name), k.kind, o.target.name, ns)
 	case old.GetDeletionTimestamp() != nil:
 		return fmt.Errorf("import: %s is marked for deletion", k.long(o.target.name))
