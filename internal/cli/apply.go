@@ -72,8 +72,6 @@ The server applies a plan: this command only watches, and may be left with Ctrl-
 	return cmd
 }
 
-func (o *applyOptions) Complete([]string) error { return o.connect() }
-
 func (o *applyOptions) Validate() error {
 	if !o.files.given() && !o.all && o.planning.unsaid() {
 		return errors.New("say what to apply: -f PATH for files, --target, -l or --invoke for some, or --all for everything that is recorded in the namespace; --replace alone means --all")

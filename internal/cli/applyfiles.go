@@ -107,7 +107,7 @@ func (a *fileApply) recordQuestion() string {
 	if a.set != nil {
 		return "No infrastructure changes. Do you want to record the files, and delete what left them?"
 	}
-	return fmt.Sprintf("No infrastructure changes. Do you want to record the %s of the files that differ?", count(a.sp.changed(), "object"))
+	return fmt.Sprintf("No infrastructure changes. Do you want to record the %s of the files that differ?", diff.Plural(a.sp.changed(), "object"))
 }
 
 // orMarked adds to an error that what left the files may be marked for deletion already.
@@ -333,11 +333,4 @@ func copies(ms []manifest) []manifest {
 		out[i] = m
 	}
 	return out
-}
-
-func count(n int, noun string) string {
-	if n != 1 {
-		noun += "s"
-	}
-	return diff.Count(n) + " " + noun
 }

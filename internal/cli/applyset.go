@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diff"
 	"github.com/hykube/hykube/internal/template"
 )
 
@@ -304,7 +305,7 @@ func (r *recorder) tellLeftSets(done []recorded) {
 	}
 	if n > 0 {
 		fmt.Fprintf(r.ErrOut, "%s %s, such as %s, left an applyset, since this command has no --prune. No later --prune deletes what left; the same files with --prune --applyset NAME bring it back.\n",
-			r.style.Yellow("Warning:"), count(n, "object"), strings.TrimSpace(example))
+			r.style.Yellow("Warning:"), diff.Plural(n, "object"), strings.TrimSpace(example))
 	}
 }
 

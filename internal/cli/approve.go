@@ -15,8 +15,7 @@ import (
 const partialUsage = "Leave out the changes that are blocked or stale and those that need them, and apply the rest"
 
 type approveOptions struct {
-	*session
-	name    string
+	planArgument
 	digest  string
 	message string
 	partial bool
@@ -24,7 +23,7 @@ type approveOptions struct {
 }
 
 func newApprove(s *session) *cobra.Command {
-	o := &approveOptions{session: s}
+	o := &approveOptions{planArgument: planArgument{session: s}}
 	cmd := &cobra.Command{
 		Use:   "approve PLAN",
 		Short: "Approve a plan, and watch it being applied",
@@ -50,13 +49,6 @@ exit code is 3 for the one and 4 for the other. --partial applies the other chan
 	fs.BoolVar(&o.noWait, "no-wait", false, "Return as soon as the plan is approved")
 	return cmd
 }
-
-func (o *approveOptions) Complete(args []string) error {
-	o.name = args[0]
-	return o.connect()
-}
-
-func (o *approveOptions) Validate() error { return nil }
 
 func (o *approveOptions) Run(ctx context.Context) error {
 	began := time.Now()

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diff"
 	"github.com/hykube/hykube/internal/template"
 )
 
@@ -126,6 +127,6 @@ func (sp *speculation) tellLeavingSets(ctx context.Context) {
 	if len(leaving) > 0 {
 		slices.Sort(leaving)
 		fmt.Fprintf(sp.ErrOut, "%s recording the files without --prune takes %s, such as %s, out of an applyset. No later --prune deletes what left; the same files with --prune --applyset NAME bring it back.\n",
-			sp.style.Yellow("Warning:"), count(len(leaving), "object"), leaving[0])
+			sp.style.Yellow("Warning:"), diff.Plural(len(leaving), "object"), leaving[0])
 	}
 }

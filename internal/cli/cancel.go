@@ -12,13 +12,12 @@ import (
 )
 
 type cancelOptions struct {
-	*session
-	name   string
+	planArgument
 	noWait bool
 }
 
 func newCancel(s *session) *cobra.Command {
-	o := &cancelOptions{session: s}
+	o := &cancelOptions{planArgument: planArgument{session: s}}
 	cmd := &cobra.Command{
 		Use:   "cancel PLAN",
 		Short: "Stop a plan",
@@ -37,13 +36,6 @@ waits for.`,
 	cmd.Flags().BoolVar(&o.noWait, "no-wait", false, "Return as soon as the server was asked")
 	return cmd
 }
-
-func (o *cancelOptions) Complete(args []string) error {
-	o.name = args[0]
-	return o.connect()
-}
-
-func (o *cancelOptions) Validate() error { return nil }
 
 func (o *cancelOptions) Run(ctx context.Context) error {
 	began := time.Now()

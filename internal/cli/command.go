@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"maps"
 	"os"
 	"os/signal"
 	"strings"
@@ -20,6 +21,10 @@ func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
 }
 
 func newCommand(s *session) *cobra.Command {
+	hints := maps.Clone(terraformVerb)
+	for _, name := range []string{"delete", "describe", "edit", "wait", "explain", "diff", "patch"} {
+		hints[name] = "kubectl does that itself: kubectl " + name
+	}
 	cmd := &cobra.Command{
 		Use:   "hykube",
 		Short: "Plan and apply infrastructure on a Hykube server",
@@ -45,7 +50,7 @@ Exit codes: 0 done, or nothing to do; 1 error; 2 changes wait for approval (with
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.ArbitraryArgs,
-		RunE:          group(rootHint),
+		RunE:          group(hints),
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl hykube"},
 	}
 	cmd.SetIn(s.In)
@@ -89,14 +94,6 @@ func silence(c *cobra.Command) {
 	for _, sub := range c.Commands() {
 		silence(sub)
 	}
-}
-
-func rootHint(name string) string {
-	switch name {
-	case "delete", "describe", "edit", "wait", "explain", "diff", "patch":
-		return "kubectl does that itself: kubectl " + name
-	}
-	return terraformVerb(name)
 }
 
 // verb is what every command is: an Options struct that completes itself, checks itself and runs.

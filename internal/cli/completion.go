@@ -1,13 +1,14 @@
 package cli
 
 import (
+	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 )
@@ -56,41 +57,47 @@ prints it; the other shells' scripts complete "kubectl-hykube" when it is run un
 	}
 }
 
+// anyNumber is the number of arguments that a verb takes without bound.
+const anyNumber = math.MaxInt
+
 type completer = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
 
-// completePlans offers the plans of the namespace with their state: all, or those that keep is true of.
-func completePlans(s *session, keep func(*v1alpha1.Plan) bool) completer {
-	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		if len(args) > 0 || s.connect() != nil {
+// complete offers what list returns, for at most so many arguments. Errors offer nothing.
+func (s *session) complete(most int, list func(ctx context.Context, args []string, begun string) ([]string, error)) completer {
+	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+		if len(args) >= most || s.connect() != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		plans, err := s.listPlans(cmd.Context(), s.namespace)
+		out, err := list(cmd.Context(), args, begun)
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		var out []string
-		for _, p := range plans {
-			if keep == nil || keep(&p) {
-				out = append(out, p.Name+"\t"+planState(&p))
-			}
 		}
 		return out, cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
+// completePlans offers the plans of the namespace with their state: all, or those that keep is true of.
+func completePlans(s *session, keep func(*v1alpha1.Plan) bool) completer {
+	return s.complete(1, func(ctx context.Context, _ []string, _ string) (out []string, err error) {
+		plans, err := s.listPlans(ctx, s.namespace)
+		for _, p := range plans {
+			if keep == nil || keep(&p) {
+				out = append(out, p.Name+"\t"+planState(&p))
+			}
+		}
+		return out, err
+	})
+}
+
 // completeObjects offers kinds of the modes, or all, and after the slash the names of one kind. A namespace may hold
 // more objects than anybody wants to be offered, so it lists one kind, and one page of it.
-func completeObjects(s *session, modes ...v1alpha1.Mode) completer {
-	return func(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
-		if s.connect() != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		kinds, err := s.resourceKinds(cmd.Context())
+func completeObjects(s *session, most int, modes ...v1alpha1.Mode) completer {
+	offer := s.complete(most, func(ctx context.Context, _ []string, begun string) (out []string, err error) {
+		kinds, err := s.resourceKinds(ctx)
 		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
+			return nil, err
 		}
 		word, _, named := strings.Cut(begun, "/")
-		var out []string
 		for _, k := range kinds {
 			m, _ := v1alpha1.ParseKind(k.kind)
 			switch {
@@ -98,9 +105,9 @@ func completeObjects(s *session, modes ...v1alpha1.Mode) completer {
 			case !named:
 				out = append(out, k.kind+"/")
 			case k.kind == word:
-				l, err := s.resource(k.gvr, s.namespace).List(cmd.Context(), metav1.ListOptions{Limit: listPage})
+				l, err := s.resource(k.gvr, s.namespace).List(ctx, metav1.ListOptions{Limit: listPage})
 				if err != nil {
-					return nil, cobra.ShellCompDirectiveNoFileComp
+					return nil, err
 				}
 				for i := range l.Items {
 					out = append(out, k.kind+"/"+l.Items[i].GetName())
@@ -108,41 +115,77 @@ func completeObjects(s *session, modes ...v1alpha1.Mode) completer {
 			}
 		}
 		slices.Sort(out)
-		if !named {
-			return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+		return out, nil
+	})
+	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+		out, directive := offer(cmd, args, begun)
+		if len(out) > 0 && !strings.Contains(begun, "/") {
+			directive |= cobra.ShellCompDirectiveNoSpace
 		}
-		return out, cobra.ShellCompDirectiveNoFileComp
+		return out, directive
 	}
+}
+
+// completeTypes offers the resource types of all providers.
+func completeTypes(s *session) completer {
+	return s.complete(1, func(ctx context.Context, _ []string, _ string) (out []string, err error) {
+		kinds, err := s.resourceKinds(ctx)
+		for _, k := range kinds {
+			if m, typ := v1alpha1.ParseKind(k.kind); m == v1alpha1.ModeManaged {
+				out = append(out, typ)
+			}
+		}
+		slices.Sort(out)
+		return slices.Compact(out), err
+	})
 }
 
 // completeProviders offers the installed providers.
 func completeProviders(s *session) completer {
-	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return s.complete(1, func(ctx context.Context, _ []string, _ string) (out []string, err error) {
 		list := &v1alpha1.ProviderList{}
-		if len(args) > 0 || s.connect() != nil || s.hykube.Get().Resource("providers").Do(cmd.Context()).Into(list) != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		var out []string
+		err = s.hykube.Get().Resource("providers").Do(ctx).Into(list)
 		for _, p := range list.Items {
 			out = append(out, p.Name+"\t"+p.Spec.Source)
 		}
-		return out, cobra.ShellCompDirectiveNoFileComp
-	}
+		return out, err
+	})
 }
 
+// completeNamespaces offers the names of all namespaces.
 func completeNamespaces(s *session) completer {
-	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		if s.connect() != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		l, err := s.objects.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).List(cmd.Context(), metav1.ListOptions{})
+	return s.complete(anyNumber, func(ctx context.Context, _ []string, _ string) (out []string, err error) {
+		l, err := s.resource(namespaces, "").List(ctx, metav1.ListOptions{})
 		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
+			return nil, err
 		}
-		var out []string
-		for _, n := range l.Items {
-			out = append(out, n.GetName())
+		for i := range l.Items {
+			out = append(out, l.Items[i].GetName())
 		}
-		return out, cobra.ShellCompDirectiveNoFileComp
+		return out, nil
+	})
+}
+
+// completeChanges offers plans, and then the addresses of the one that is named.
+func completeChanges(s *session) completer {
+	plans := completePlans(s, nil)
+	addresses := s.complete(anyNumber, func(ctx context.Context, args []string, _ string) (out []string, err error) {
+		p, err := s.getPlan(ctx, s.namespace, args[0])
+		if err != nil {
+			return nil, err
+		}
+		for c, err := range s.changes(ctx, p) {
+			if err != nil || len(out) == 1000 {
+				break
+			}
+			out = append(out, addressOfChange(c)+"\t"+string(c.Action))
+		}
+		return out, nil
+	})
+	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+		if len(args) == 0 {
+			return plans(cmd, args, begun)
+		}
+		return addresses(cmd, args, begun)
 	}
 }

@@ -51,10 +51,6 @@ with 1 when one of the expressions has an error. Empty lines and lines that begi
 	return cmd
 }
 
-func (o *consoleOptions) Complete([]string) error { return o.connect() }
-
-func (o *consoleOptions) Validate() error { return nil }
-
 func (o *consoleOptions) Run(ctx context.Context) error {
 	if len(o.expressions) > 0 {
 		return o.each(ctx, o.expressions)

@@ -36,7 +36,7 @@ those of the files are passed over.`,
 		Example: `  kubectl hykube destroy -f examples/first
   kubectl hykube destroy sim_instance.web-1 sim-disk/data
   kubectl hykube destroy --all -n sandbox --auto-approve`,
-		ValidArgsFunction: completeObjects(s, v1alpha1.ModeManaged),
+		ValidArgsFunction: completeObjects(s, anyNumber, v1alpha1.ModeManaged),
 		RunE:              run(o),
 	}
 	fs := cmd.Flags()

@@ -10,13 +10,12 @@ import (
 )
 
 type discardOptions struct {
-	*session
-	name    string
+	planArgument
 	message string
 }
 
 func newDiscard(s *session) *cobra.Command {
-	o := &discardOptions{session: s}
+	o := &discardOptions{planArgument: planArgument{session: s}}
 	cmd := &cobra.Command{
 		Use:               "discard PLAN",
 		Short:             "Decide against a plan",
@@ -29,13 +28,6 @@ func newDiscard(s *session) *cobra.Command {
 	cmd.Flags().StringVarP(&o.message, "message", "m", "", "Why, in your own words; it is kept with the plan")
 	return cmd
 }
-
-func (o *discardOptions) Complete(args []string) error {
-	o.name = args[0]
-	return o.connect()
-}
-
-func (o *discardOptions) Validate() error { return nil }
 
 func (o *discardOptions) Run(ctx context.Context) error {
 	p, err := o.getPlan(ctx, o.namespace, o.name)

@@ -50,14 +50,9 @@ what the object would change about it. --generate-only prints the object, and re
 		Example: `  kubectl hykube import sim-instance/web-1 ins-0000002a
   kubectl hykube import sim_instance.web-1 --identity id=ins-0000002a --out web-1.yaml
   kubectl hykube import sim-instance/web-1 ins-0000002a --generate-only > web-1.yaml`,
-		Args: cobra.RangeArgs(1, 2),
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
-			if len(args) > 0 {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			return completeObjects(s, v1alpha1.ModeManaged)(cmd, args, begun)
-		},
-		RunE: run(o),
+		Args:              cobra.RangeArgs(1, 2),
+		ValidArgsFunction: completeObjects(s, 1, v1alpha1.ModeManaged),
+		RunE:              run(o),
 	}
 	fset := cmd.Flags()
 	fset.StringArrayVar(&o.identity, "identity", nil, "Attribute of the identity, such as id=ins-1; the value is a text or JSON; may be given more than once")

@@ -69,8 +69,6 @@ read. With --record the objects are recorded first, as kubectl apply does, and t
 	return cmd
 }
 
-func (o *planOptions) Complete([]string) error { return o.connect() }
-
 func (o *planOptions) Validate() error {
 	if o.destroy && o.refreshOnly {
 		return errors.New("--destroy and --refresh-only exclude each other")

@@ -43,7 +43,7 @@ func (f *planFlags) addExclude(fs *pflag.FlagSet) {
 func (f *planFlags) complete(cmd *cobra.Command, s *session) {
 	for name, modes := range map[string][]v1alpha1.Mode{"target": nil, "exclude": nil, "replace": {v1alpha1.ModeManaged}, "invoke": {v1alpha1.ModeAction}} {
 		if cmd.Flags().Lookup(name) != nil {
-			_ = cmd.RegisterFlagCompletionFunc(name, completeObjects(s, modes...))
+			_ = cmd.RegisterFlagCompletionFunc(name, completeObjects(s, anyNumber, modes...))
 		}
 	}
 }

@@ -29,7 +29,7 @@ func newProvider(s *session) *cobra.Command {
   kubectl hykube provider schema sim
   kubectl hykube provider schema sim sim_network`,
 		Args: cobra.ArbitraryArgs,
-		RunE: group(func(string) string { return "" }),
+		RunE: group(nil),
 	}
 	cmd.AddCommand(newProviderList(s), newProviderSchema(s))
 	return cmd
@@ -53,8 +53,7 @@ func newProviderList(s *session) *cobra.Command {
 	return cmd
 }
 
-func (o *providerListOptions) Complete([]string) error { return o.connect() }
-func (o *providerListOptions) Validate() error         { return checkOutput(o.output, "json", "yaml", "name") }
+func (o *providerListOptions) Validate() error { return checkOutput(o.output, "json", "yaml", "name") }
 
 func (o *providerListOptions) Run(ctx context.Context) error {
 	list := &v1alpha1.ProviderList{}

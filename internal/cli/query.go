@@ -439,24 +439,3 @@ func readManifest(raw *runtime.RawExtension) (*unstructured.Unstructured, error)
 	}
 	return ms[0].object, nil
 }
-
-// completeTypes offers the resource types of all providers.
-func completeTypes(s *session) completer {
-	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		if len(args) > 0 || s.connect() != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		kinds, err := s.resourceKinds(cmd.Context())
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		var out []string
-		for _, k := range kinds {
-			if m, typ := v1alpha1.ParseKind(k.kind); m == v1alpha1.ModeManaged {
-				out = append(out, typ)
-			}
-		}
-		slices.Sort(out)
-		return slices.Compact(out), cobra.ShellCompDirectiveNoFileComp
-	}
-}

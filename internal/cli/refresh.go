@@ -29,7 +29,7 @@ Every resource of the namespace, or those named, is read from its provider; what
 and recorded when you say yes. The infrastructure stays as it is: the next plan shows what it takes to undo the drift.`,
 		Example: `  kubectl hykube refresh -n prod
   kubectl hykube refresh sim_instance.web-1 --auto-approve`,
-		ValidArgsFunction: completeObjects(s, v1alpha1.ModeManaged, v1alpha1.ModeData),
+		ValidArgsFunction: completeObjects(s, anyNumber, v1alpha1.ModeManaged, v1alpha1.ModeData),
 		RunE:              run(o),
 	}
 	fs := cmd.Flags()

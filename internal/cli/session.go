@@ -50,6 +50,27 @@ type session struct {
 	err  error
 }
 
+// Complete connects: a verb that reads arguments has a Complete of its own.
+func (s *session) Complete([]string) error { return s.connect() }
+
+// Validate finds nothing wrong: a verb with flags to check has a Validate of its own.
+func (s *session) Validate() error { return nil }
+
+// planArgument is what verbs share that take the name of a plan.
+type planArgument struct {
+	*session
+	// name is empty when no plan is named.
+	name string
+}
+
+// Complete takes the name from the arguments.
+func (o *planArgument) Complete(args []string) error {
+	if len(args) > 0 {
+		o.name = args[0]
+	}
+	return o.connect()
+}
+
 // connect reads the kubeconfig and makes the clients. It sends nothing.
 func (s *session) connect() error {
 	s.once.Do(func() { s.err = s.dial() })

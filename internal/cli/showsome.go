@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/spf13/cobra"
-
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diff"
 )
@@ -76,29 +74,4 @@ func (o *showOptions) some(ctx context.Context, p *v1alpha1.Plan) error {
 		fmt.Fprintln(o.Out, line)
 	}
 	return nil
-}
-
-// completeChanges offers plans, and then the addresses of the one that is named.
-func completeChanges(s *session) completer {
-	plans := completePlans(s, nil)
-	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
-		if len(args) == 0 {
-			return plans(cmd, args, begun)
-		}
-		if s.connect() != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		p, err := s.getPlan(cmd.Context(), s.namespace, args[0])
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		var out []string
-		for c, err := range s.changes(cmd.Context(), p) {
-			if err != nil || len(out) == 1000 {
-				break
-			}
-			out = append(out, addressOfChange(c)+"\t"+string(c.Action))
-		}
-		return out, cobra.ShellCompDirectiveNoFileComp
-	}
 }

@@ -160,7 +160,7 @@ to get the subresource "state" of the kind.`,
 		Example: `  kubectl hykube state show sim-instance/web-1
   kubectl hykube state show sim_instance.web-1 -o json`,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: completeObjects(s, v1alpha1.ModeManaged, v1alpha1.ModeData),
+		ValidArgsFunction: completeObjects(s, 1, v1alpha1.ModeManaged, v1alpha1.ModeData),
 		RunE:              run(o),
 	}
 	outputFlag(cmd, &o.output, "Print the raw state", "json", "yaml")
@@ -237,7 +237,7 @@ removes the record, and the objects with it. Until then "kubectl hykube undelete
 "kubectl hykube import" takes a resource over again.`,
 		Example: `  kubectl hykube state rm sim-instance/web-1
   kubectl hykube apply --target sim_instance.web-1`,
-		ValidArgsFunction: completeObjects(s, v1alpha1.ModeManaged),
+		ValidArgsFunction: completeObjects(s, anyNumber, v1alpha1.ModeManaged),
 		RunE:              run(o),
 	}
 	cmd.Flags().StringVarP(&o.output, "output", "o", "", "Print only the names: name")
@@ -317,14 +317,9 @@ so and nothing is destroyed: the old object has lifecycle.destroy false from the
 command goes on. Expressions and files that name the old object have to be changed by hand.`,
 		Example: `  kubectl hykube state mv sim-instance/web-1 sim-instance/front-1
   kubectl hykube apply --target sim_instance.front-1`,
-		Args: cobra.ExactArgs(2),
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
-			if len(args) > 1 {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			return completeObjects(s, v1alpha1.ModeManaged)(cmd, args, begun)
-		},
-		RunE: run(o),
+		Args:              cobra.ExactArgs(2),
+		ValidArgsFunction: completeObjects(s, 2, v1alpha1.ModeManaged),
+		RunE:              run(o),
 	}
 	cmd.Flags().StringVarP(&o.output, "output", "o", "", "Print only the name of the new object: name")
 	return cmd

@@ -18,8 +18,7 @@ import (
 )
 
 type statusOptions struct {
-	*session
-	name  string
+	planArgument
 	watch bool
 	all   bool
 	// kinds are those to count; all that the server has when they are nil.
@@ -27,7 +26,7 @@ type statusOptions struct {
 }
 
 func newStatus(s *session) *cobra.Command {
-	o := &statusOptions{session: s}
+	o := &statusOptions{planArgument: planArgument{session: s}}
 	cmd := &cobra.Command{
 		Use:   "status [PLAN]",
 		Short: "Show how a namespace, or one plan, is doing",
@@ -48,13 +47,6 @@ The command exits with 0 also when something needs attention, and with 1 when it
 	cmd.Flags().BoolVarP(&o.all, "all-namespaces", "A", false, "Show every namespace that holds resources or plans")
 	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "Watch the namespace until Ctrl-C, or a plan until it ends")
 	return cmd
-}
-
-func (o *statusOptions) Complete(args []string) error {
-	if len(args) == 1 {
-		o.name = args[0]
-	}
-	return o.connect()
 }
 
 func (o *statusOptions) Validate() error {

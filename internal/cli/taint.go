@@ -44,7 +44,7 @@ delete the subresource "taint" of the kind.`,
 }
 
 func taintCommand(o *taintOptions, cmd *cobra.Command) *cobra.Command {
-	cmd.ValidArgsFunction = completeObjects(o.session, v1alpha1.ModeManaged)
+	cmd.ValidArgsFunction = completeObjects(o.session, anyNumber, v1alpha1.ModeManaged)
 	cmd.RunE = run(o)
 	cmd.Flags().StringVarP(&o.output, "output", "o", "", "Print only the names: name")
 	return cmd

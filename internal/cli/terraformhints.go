@@ -14,71 +14,49 @@ import (
 
 // What people who know Terraform type, and what it is here.
 
-// terraformVerb is a hint for a verb of Terraform's that there is none of; empty when Terraform has no such verb.
-func terraformVerb(name string) string {
-	switch name {
-	case "init":
-		return "nothing has to be initialised: a Provider object installs its provider, see `kubectl explain provider.spec`"
-	case "output":
-		return "values are in the status of objects: kubectl get KIND NAME -o jsonpath={.status.attributes.ATTRIBUTE}"
-	case "workspace":
-		return "a namespace keeps one estate: kubectl create namespace NAME, and -n NAME"
-	case "force-unlock":
-		return "there is no lock to take away: plans of one namespace that touch the same resources take turns"
-	case "login", "logout":
-		return "the kubeconfig says who you are"
-	case "providers":
-		return "kubectl hykube provider list"
-	}
-	return ""
+// terraformVerb has hints for Terraform's verbs that this command does not have.
+var terraformVerb = map[string]string{
+	"init":         "nothing has to be initialised: a Provider object installs its provider, see `kubectl explain provider.spec`",
+	"output":       "values are in the status of objects: kubectl get KIND NAME -o jsonpath={.status.attributes.ATTRIBUTE}",
+	"workspace":    "a namespace keeps one estate: kubectl create namespace NAME, and -n NAME",
+	"force-unlock": "there is no lock to take away: plans of one namespace that touch the same resources take turns",
+	"login":        "the kubeconfig says who you are",
+	"logout":       "the kubeconfig says who you are",
+	"providers":    "kubectl hykube provider list",
 }
 
-// terraformState is a hint for a verb of `terraform state`.
-func terraformState(name string) string {
-	switch name {
-	case "pull":
-		return "one resource's raw state is kubectl hykube state show KIND/NAME -o json"
-	case "push":
-		return "records are written by the server alone; kubectl hykube import takes over what exists"
-	case "replace-provider":
-		return "change spec.source of the Provider object"
-	case "get", "describe":
-		return "kubectl hykube state show KIND/NAME"
-	case "remove", "delete", "forget":
-		return "kubectl hykube state rm KIND/NAME"
-	case "move", "rename":
-		return "kubectl hykube state mv OLD NEW"
-	}
-	return ""
+// terraformState has hints for verbs of `terraform state` that `state` does not have.
+var terraformState = map[string]string{
+	"pull":             "one resource's raw state is kubectl hykube state show KIND/NAME -o json",
+	"push":             "records are written by the server alone; kubectl hykube import takes over what exists",
+	"replace-provider": "change spec.source of the Provider object",
+	"get":              "kubectl hykube state show KIND/NAME",
+	"describe":         "kubectl hykube state show KIND/NAME",
+	"remove":           "kubectl hykube state rm KIND/NAME",
+	"delete":           "kubectl hykube state rm KIND/NAME",
+	"forget":           "kubectl hykube state rm KIND/NAME",
+	"move":             "kubectl hykube state mv OLD NEW",
+	"rename":           "kubectl hykube state mv OLD NEW",
 }
 
-// terraformFlag is a hint for a flag of Terraform's that there is none of.
-func terraformFlag(name string) string {
-	switch name {
-	case "out":
-		return "the server keeps the plan, under the name that is printed: kubectl hykube approve PLAN applies it"
-	case "var", "var-file":
-		return "there are no variables: refer to a ConfigMap or a Secret, such as ${configmap.NAME.KEY}"
-	case "lock", "lock-timeout":
-		return "there is no lock: plans of one namespace that touch the same resources take turns"
-	case "input":
-		return "without a terminal nothing is asked; --auto-approve applies without asking"
-	case "target":
-		return "name resources behind the verb, such as TYPE.NAME"
-	case "parallelism":
-		return "limits.concurrency of a ProviderConfig is the bound"
-	case "state", "state-out", "backup", "chdir":
-		return "the server keeps the state; -n chooses the namespace"
-	case "no-color":
-		return "set NO_COLOR=1, or print into a pipe"
-	case "json":
-		return "write -o json"
-	case "generate-config-out":
-		return "kubectl hykube query --manifests and kubectl hykube import --generate-only write objects"
-	case "force":
-		return "write --auto-approve"
-	}
-	return ""
+// terraformFlag has hints for Terraform's flags that no verb here has.
+var terraformFlag = map[string]string{
+	"out":                 "the server keeps the plan, under the name that is printed: kubectl hykube approve PLAN applies it",
+	"var":                 "there are no variables: refer to a ConfigMap or a Secret, such as ${configmap.NAME.KEY}",
+	"var-file":            "there are no variables: refer to a ConfigMap or a Secret, such as ${configmap.NAME.KEY}",
+	"lock":                "there is no lock: plans of one namespace that touch the same resources take turns",
+	"lock-timeout":        "there is no lock: plans of one namespace that touch the same resources take turns",
+	"input":               "without a terminal nothing is asked; --auto-approve applies without asking",
+	"target":              "name resources behind the verb, such as TYPE.NAME",
+	"parallelism":         "limits.concurrency of a ProviderConfig is the bound",
+	"state":               "the server keeps the state; -n chooses the namespace",
+	"state-out":           "the server keeps the state; -n chooses the namespace",
+	"backup":              "the server keeps the state; -n chooses the namespace",
+	"chdir":               "the server keeps the state; -n chooses the namespace",
+	"no-color":            "set NO_COLOR=1, or print into a pipe",
+	"json":                "write -o json",
+	"generate-config-out": "kubectl hykube query --manifests and kubectl hykube import --generate-only write objects",
+	"force":               "write --auto-approve",
 }
 
 // flagError words the errors of flags: Terraform's have one dash.
@@ -111,7 +89,7 @@ func flagHint(c *cobra.Command, given string) string {
 		}
 		return fmt.Sprintf("-%s: flags with long names have two dashes: --%s%s", given, name, value)
 	}
-	if hint := terraformFlag(name); hint != "" {
+	if hint := terraformFlag[name]; hint != "" {
 		return fmt.Sprintf("there is no flag %q: %s", name, hint)
 	}
 	return ""
@@ -148,30 +126,25 @@ func noNames(hint string) cobra.PositionalArgs {
 	}
 }
 
-// group is the RunE of a verb that only has verbs below it.
-func group(hint func(string) string) func(*cobra.Command, []string) error {
+// group is the RunE of a verb that only has verbs below it. It explains unknown ones, with a hint where there is one.
+func group(hints map[string]string) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return cmd.Help()
 		}
-		return unknownBelow(cmd, args[0], hint)
-	}
-}
-
-// unknownBelow is the error of a verb that there is none of.
-func unknownBelow(cmd *cobra.Command, name string, hint func(string) string) error {
-	var names []string
-	for _, c := range cmd.Commands() {
-		if !c.Hidden {
-			names = append(names, c.Name())
+		var names []string
+		for _, c := range cmd.Commands() {
+			if !c.Hidden {
+				names = append(names, c.Name())
+			}
 		}
+		slices.Sort(names)
+		text := fmt.Sprintf("unknown verb %q", args[0])
+		if h := hints[args[0]]; h != "" {
+			text += ": " + h
+		} else if near := suggest.Nearest(args[0], names); near != "" {
+			text += fmt.Sprintf(": did you mean %q?", near)
+		}
+		return fmt.Errorf("%s\nSee `%s --help`; there are %s", text, cmd.CommandPath(), strings.Join(names, ", "))
 	}
-	slices.Sort(names)
-	text := fmt.Sprintf("unknown verb %q", name)
-	if h := hint(name); h != "" {
-		text += ": " + h
-	} else if near := suggest.Nearest(name, names); near != "" {
-		text += fmt.Sprintf(": did you mean %q?", near)
-	}
-	return fmt.Errorf("%s\nSee `%s --help`; there are %s", text, cmd.CommandPath(), strings.Join(names, ", "))
 }

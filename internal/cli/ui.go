@@ -29,14 +29,13 @@ const uiPath = "/temporal/"
 const temporalNamespace = "hykube"
 
 type uiOptions struct {
-	*session
-	name string
+	planArgument
 	open bool
 	port int
 }
 
 func newUI(s *session) *cobra.Command {
-	o := &uiOptions{session: s}
+	o := &uiOptions{planArgument: planArgument{session: s}}
 	cmd := &cobra.Command{
 		Use:   "ui [PLAN]",
 		Short: "Open the Web UI of the runs with your own credentials",
@@ -57,15 +56,6 @@ With the name of a plan it opens the run that applied the plan, or the run that 
 	cmd.Flags().IntVar(&o.port, "port", 0, "Loopback port to listen on; 0 takes a free one")
 	return cmd
 }
-
-func (o *uiOptions) Complete(args []string) error {
-	if len(args) == 1 {
-		o.name = args[0]
-	}
-	return o.connect()
-}
-
-func (o *uiOptions) Validate() error { return nil }
 
 func (o *uiOptions) Run(ctx context.Context) error {
 	proxy, err := newUIProxy(o.cfg, rand.Text())

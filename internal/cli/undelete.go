@@ -66,7 +66,7 @@ the role "edit" has, except for Providers and namespaces.`,
 		Example: `  kubectl hykube undelete sim-network/main
   kubectl hykube undelete providerconfig/default secret/credentials -n prod
   kubectl hykube undelete namespace/prod`,
-		ValidArgsFunction: completeObjects(s, v1alpha1.ModeManaged),
+		ValidArgsFunction: completeObjects(s, anyNumber, v1alpha1.ModeManaged),
 		RunE:              run(o),
 	}
 	cmd.Flags().StringVarP(&o.output, "output", "o", "", "Print only the names: name")

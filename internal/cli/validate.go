@@ -51,8 +51,6 @@ All mistakes are reported at once, each with file, line and column. The command 
 	return cmd
 }
 
-func (o *validateOptions) Complete([]string) error { return o.connect() }
-
 func (o *validateOptions) Validate() error {
 	if !o.files.given() {
 		return errors.New("say what to check: -f PATH")
