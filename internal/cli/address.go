@@ -73,13 +73,6 @@ func (t target) full() string {
 
 func (t target) kind() string { return t.mode.KindOf(t.typ) }
 
-// of is the same object under the name that its kind has: sim-networks/main is found as well, and its address is
-// sim_network.main all the same.
-func (t target) of(k kind) target {
-	t.mode, t.typ = v1alpha1.ParseKind(k.kind)
-	return t
-}
-
 // modeWord is what a person calls an object of a mode.
 func modeWord(m v1alpha1.Mode) string {
 	switch m {

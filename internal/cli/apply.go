@@ -3,9 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -13,19 +11,15 @@ import (
 )
 
 type applyOptions struct {
-	*session
-	files       fileFlags
-	pruning     pruneFlags
-	planning    planFlags
-	autoApprove bool
-	partial     bool
-	full        bool
-	all         bool
-	wait        time.Duration
+	planAndApply
+	files    fileFlags
+	pruning  pruneFlags
+	planning planFlags
+	all      bool
 }
 
 func newApply(s *session) *cobra.Command {
-	o := &applyOptions{session: s}
+	o := &applyOptions{planAndApply: newPlanAndApply(s, "Do you want to perform these actions?")}
 	cmd := &cobra.Command{
 		Use:   "apply -f PATH",
 		Short: "Plan files, ask, record them, and apply the plan",
@@ -64,11 +58,9 @@ The server applies a plan: this command only watches, and may be left with Ctrl-
 	o.files.add(fs)
 	o.pruning.add(fs)
 	o.planning.add(cmd, s)
-	fs.BoolVar(&o.autoApprove, "auto-approve", false, "Apply without asking")
-	fs.BoolVar(&o.partial, "partial", false, partialUsage)
-	fs.BoolVar(&o.full, "full", false, "Show every change in full, however many there are")
+	o.addFlags(fs, "Apply without asking")
+	partialFlag(fs, &o.partial)
 	fs.BoolVar(&o.all, "all", false, "Plan the whole namespace, not only the objects in the files")
-	waitFlag(fs, &o.wait)
 	return cmd
 }
 
@@ -85,32 +77,16 @@ func (o *applyOptions) Validate() error {
 	if err := o.planning.checkExclude(o.files.given(), o.all); err != nil {
 		return err
 	}
-	return canAsk(o.session, o.autoApprove, o.files.stdin(), "apply")
-}
-
-// canAsk refuses, before anything is done, what could only end with a question that nobody hears.
-func canAsk(s *session, autoApprove, stdin bool, verb string) error {
-	switch {
-	case autoApprove || s.ask && !stdin:
-		return nil
-	case stdin:
-		return notOnStdin(verb)
-	}
-	later := "`kubectl hykube plan` (with --record for files)"
-	if verb == "destroy" {
-		later = "`kubectl hykube plan --destroy`"
-	}
-	return fmt.Errorf("%s asks before it changes anything, and there is no terminal to ask on: add --auto-approve, or make a plan with %s and approve it later", verb, later)
+	return o.canAsk("apply", o.files.stdin())
 }
 
 func (o *applyOptions) Run(ctx context.Context) error {
-	j := &planAndApply{session: o.session, autoApprove: o.autoApprove, partial: o.partial, full: o.full, question: "Do you want to perform these actions?", began: time.Now(), waitTimeout: o.wait}
 	spec := v1alpha1.PlanSpec{}
 	if err := o.planning.fill(&spec); err != nil {
 		return err
 	}
 	if !o.files.given() {
-		return j.run(ctx, o.recordedPlan(spec, &o.planning, o.all, "apply"))
+		return o.run(ctx, o.recordedPlan(spec, &o.planning, o.all, "apply"))
 	}
 	ms, err := o.pruning.manifests(ctx, o.session, &o.files)
 	if err != nil {
@@ -121,7 +97,7 @@ func (o *applyOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return (&fileApply{planAndApply: j, files: &o.files, set: set, ms: ms, want: func(rs []recorded) []wanted {
+	return (&fileApply{planAndApply: &o.planAndApply, files: &o.files, set: set, ms: ms, want: func(rs []recorded) []wanted {
 		return o.plansOf(rs, &o.planning, o.all, "apply", spec)
 	}}).run(ctx)
 }

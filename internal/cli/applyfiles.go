@@ -197,26 +197,9 @@ func (a *fileApply) orStays(err error) error {
 func (a *fileApply) present(ctx context.Context) (todo int, err error) {
 	a.sp.list()
 	a.left = a.sp.leftFiles()
-	var failed []error
-	for i, p := range a.sp.plans {
-		if i > 0 {
-			fmt.Fprintln(a.Out)
-		}
-		a.heading(a.sp.plans, p)
-		if !nothingToDo(p) && (planFailed(p) || stalled(p)) {
-			failed = append(failed, a.failure(ctx, p))
-			continue
-		}
-		if err := a.show(ctx, p); err != nil {
-			return 0, err
-		}
-		if hasBlocked(p) && !a.partial {
-			failed = append(failed, isBlocked(p))
-			continue
-		}
-		if !nothingToDo(p) {
-			todo++
-		}
+	failed, err := a.review(ctx, a.sp.plans, func(*v1alpha1.Plan) { todo++ })
+	if err != nil {
+		return 0, err
 	}
 	return todo, joinExit(failed)
 }

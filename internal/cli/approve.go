@@ -11,9 +11,6 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// partialUsage is the help of the flag --partial.
-const partialUsage = "Leave out the changes that are blocked or stale and those that need them, and apply the rest"
-
 type approveOptions struct {
 	planArgument
 	digest  string
@@ -45,7 +42,7 @@ exit code is 3 for the one and 4 for the other. --partial applies the other chan
 	fs := cmd.Flags()
 	fs.StringVar(&o.digest, "digest", "", "Digest of the changes that you read; any other plan is refused")
 	fs.StringVarP(&o.message, "message", "m", "", "Why, in your own words; it is kept with the plan")
-	fs.BoolVar(&o.partial, "partial", false, partialUsage)
+	partialFlag(fs, &o.partial)
 	fs.BoolVar(&o.noWait, "no-wait", false, "Return as soon as the plan is approved")
 	return cmd
 }
@@ -85,7 +82,7 @@ func (o *approveOptions) Run(ctx context.Context) error {
 	}
 	end, how, err := o.follow(ctx, p)
 	if errors.Is(err, errDetached) {
-		return (&planAndApply{session: o.session}).detached([]*v1alpha1.Plan{p})
+		return o.detached([]*v1alpha1.Plan{p})
 	}
 	if err != nil {
 		return err

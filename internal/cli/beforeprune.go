@@ -83,11 +83,8 @@ func (a *applySet) tellReferrers(ctx context.Context) error {
 	for _, key := range slices.Sorted(maps.Keys(by)) {
 		names := by[key]
 		slices.Sort(names)
-		if rest := len(names) - listedChanges; rest > 0 {
-			names = append(names[:listedChanges], fmt.Sprintf("%d more", rest))
-		}
 		fmt.Fprintf(a.ErrOut, "%s %s %q left the files and will be deleted, and objects outside the files refer to it: %s\n",
-			a.style.Yellow("Warning:"), left[key], key[strings.LastIndexByte(key, '/')+1:], strings.Join(names, ", "))
+			a.style.Yellow("Warning:"), left[key], key[strings.LastIndexByte(key, '/')+1:], strings.Join(cut(names, listedChanges, "%d more"), ", "))
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -15,7 +16,7 @@ import (
 
 // inDeletion says whether the API refused an object because that object, or its namespace, is being deleted.
 func inDeletion(err error) bool {
-	return hasCause(err, v1alpha1.CauseBeingDeleted) || hasCause(err, corev1.NamespaceTerminatingCause)
+	return apierrors.HasStatusCause(err, v1alpha1.CauseBeingDeleted) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
 // beingDeleted is the error of files that declare objects which are being deleted: recording would not keep them. It names each, and

@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"time"
 
-	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -17,11 +15,6 @@ import (
 
 // defaultWait is how long apply waits for other plans that are changing the same resources.
 const defaultWait = 10 * time.Minute
-
-// waitFlag adds the flag --wait-timeout.
-func waitFlag(fs *pflag.FlagSet, wait *time.Duration) {
-	fs.DurationVar(wait, "wait-timeout", defaultWait, "How long to wait for other plans that are changing the same resources; 0 does not wait")
-}
 
 // planInTurn makes plans. While other plans are changing what they would change, it waits for those, and makes the plans anew.
 func (j *planAndApply) planInTurn(ctx context.Context, want []wanted) ([]*v1alpha1.Plan, error) {
@@ -120,27 +113,14 @@ func (j *planAndApply) awaitEnd(ctx context.Context, namespace, name string, ref
 	if err != nil {
 		return fmt.Errorf("get plan %q: %w", name, explain(err, j.server()))
 	}
-	ctx, cancel := context.WithTimeout(ctx, left)
+	waiting, cancel := context.WithTimeout(ctx, left)
 	defer cancel()
-	stop, done := j.interrupts()
-	defer done()
-	events := j.watchPlan(ctx, p)
-	for {
-		select {
-		case e, ok := <-events:
-			if !ok || e.err != nil {
-				return e.err // who asks again sees whether the time is over, or the plan gone
-			}
-			if e.plan.Ended() {
-				return nil
-			}
-		case <-stop:
-			return errors.New("interrupted; nothing was applied")
-		}
+	err = j.watch(waiting, p, watching{
+		seen:        func(p *v1alpha1.Plan) (bool, error) { return p.Ended(), nil },
+		interrupted: func(<-chan struct{}) error { return errors.New("interrupted; nothing was applied") },
+	})
+	if waiting.Err() != nil && errors.Is(err, waiting.Err()) {
+		return nil // who asks again sees whether the time is over
 	}
-}
-
-// notOnStdin says why a question cannot be asked.
-func notOnStdin(verb string) error {
-	return fmt.Errorf("%s -f - reads files from standard input, so it cannot ask there: add --auto-approve, or name the files with -f PATH", strings.TrimSpace(verb))
+	return err
 }

@@ -79,9 +79,7 @@ func (sp *speculation) tellRecorded() {
 		}
 		names = append(names, name)
 	}
-	if rest := len(names) - listedChanges; rest > 0 {
-		names = append(names[:listedChanges], fmt.Sprintf("and %d more", rest))
-	}
+	names = cut(names, listedChanges, "and %d more")
 	if len(names) > 0 {
 		fmt.Fprintln(sp.Out, sp.style.Dim("Recorded beside the resources: "+strings.Join(names, ", ")+"."))
 	}

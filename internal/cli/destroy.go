@@ -1,10 +1,10 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -12,19 +12,14 @@ import (
 )
 
 type destroyOptions struct {
-	*session
-	files       fileFlags
-	targets     []string
-	planning    planFlags
-	all         bool
-	autoApprove bool
-	wait        time.Duration
-	partial     bool
-	full        bool
+	planAndApply
+	files    fileFlags
+	planning planFlags
+	all      bool
 }
 
 func newDestroy(s *session) *cobra.Command {
-	o := &destroyOptions{session: s}
+	o := &destroyOptions{planAndApply: newPlanAndApply(s, "Do you really want to destroy these resources? There is no undo.")}
 	cmd := &cobra.Command{
 		Use:   "destroy (-f PATH | --all | -l SELECTOR | TYPE.NAME ...)",
 		Short: "Plan to destroy resources, ask, and destroy them",
@@ -43,23 +38,21 @@ those of the files are passed over.`,
 	o.files.addFilenames(fs)
 	fs.StringVarP(&o.planning.selector, "selector", "l", "", "Destroy the resources with these labels, such as team=infra")
 	fs.BoolVar(&o.all, "all", false, "Destroy everything in the namespace")
-	fs.BoolVar(&o.autoApprove, "auto-approve", false, "Destroy without asking")
-	waitFlag(fs, &o.wait)
-	fs.BoolVar(&o.partial, "partial", false, partialUsage)
-	fs.BoolVar(&o.full, "full", false, "Show every change in full, however many there are")
+	o.addFlags(fs, "Destroy without asking")
+	partialFlag(fs, &o.partial)
 	o.planning.addExclude(fs)
 	o.planning.complete(cmd, s)
 	return cmd
 }
 
 func (o *destroyOptions) Complete(args []string) error {
-	o.targets = args
+	o.planning.targets = args
 	return o.connect()
 }
 
 func (o *destroyOptions) Validate() error {
 	ways := 0
-	for _, given := range []bool{o.files.given(), len(o.targets) > 0, o.all, o.planning.selector != ""} {
+	for _, given := range []bool{o.files.given(), len(o.planning.targets) > 0, o.all, o.planning.selector != ""} {
 		if given {
 			ways++
 		}
@@ -67,7 +60,7 @@ func (o *destroyOptions) Validate() error {
 	if ways != 1 {
 		return errors.New("say what to destroy, in one way: -f PATH, TYPE.NAME ..., -l SELECTOR, or --all for the whole namespace")
 	}
-	if _, err := addresses("destroy", o.targets, v1alpha1.ModeManaged); err != nil {
+	if _, err := addresses("destroy", o.planning.targets, v1alpha1.ModeManaged); err != nil {
 		return fmt.Errorf("%w: only resources have infrastructure to destroy; kubectl delete removes other objects", err)
 	}
 	if len(o.planning.exclude) > 0 && !o.all && o.planning.selector == "" {
@@ -76,7 +69,7 @@ func (o *destroyOptions) Validate() error {
 	if err := o.planning.validate(); err != nil {
 		return err
 	}
-	return canAsk(o.session, o.autoApprove, o.files.stdin(), "destroy")
+	return o.canAsk("destroy", o.files.stdin())
 }
 
 func (o *destroyOptions) Run(ctx context.Context) error {
@@ -84,15 +77,12 @@ func (o *destroyOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	j := &planAndApply{session: o.session, autoApprove: o.autoApprove, partial: o.partial, full: o.full, began: time.Now(), question: "Do you really want to destroy these resources? There is no undo.", waitTimeout: o.wait}
-	return j.run(ctx, want)
+	return o.run(ctx, want)
 }
 
 func (o *destroyOptions) want(ctx context.Context) ([]wanted, error) {
-	flags := o.planning
-	flags.targets = o.targets
 	spec := v1alpha1.PlanSpec{Destroy: true}
-	if err := flags.fill(&spec); err != nil {
+	if err := o.planning.fill(&spec); err != nil {
 		return nil, err
 	}
 	if !o.files.given() {
@@ -104,10 +94,7 @@ func (o *destroyOptions) want(ctx context.Context) ([]wanted, error) {
 	}
 	var rs []recorded
 	for _, m := range ms {
-		ns := m.object.GetNamespace()
-		if ns == "" {
-			ns = o.namespace
-		}
+		ns := cmp.Or(m.object.GetNamespace(), o.namespace)
 		if o.enforce && ns != o.namespace {
 			return nil, fmt.Errorf("%s: %s %q says namespace %q, and -n says %q", m.where(), m.object.GetKind(), m.object.GetName(), ns, o.namespace)
 		}

@@ -51,10 +51,7 @@ func (sp *speculation) differences(ctx context.Context, plans []*v1alpha1.Plan) 
 			lines = append(lines, "  a value that is masked in namespace "+p.Namespace)
 		}
 	}
-	if rest := len(lines) - listedChanges; rest > 0 {
-		lines = append(lines[:listedChanges], fmt.Sprintf("  … and %d more", rest))
-	}
-	return strings.Join(lines, "\n") + "\nEither another user changed something, or the provider gives other values to each plan.", nil
+	return strings.Join(cut(lines, listedChanges, "  … and %d more"), "\n") + "\nEither another user changed something, or the provider gives other values to each plan.", nil
 }
 
 // differs says how a change is another one than the one that was shown, which is nil when there was none; empty when it is not.

@@ -55,93 +55,111 @@ type ending struct {
 // errDetached ends the watching of a plan that goes on without us.
 var errDetached = fmt.Errorf("detached")
 
-// awaitPlanned waits until a plan's changes are known.
-func (s *session) awaitPlanned(ctx context.Context, plan *v1alpha1.Plan) (*v1alpha1.Plan, error) {
+// watching is what a command does while it watches a plan. A nil function does nothing.
+type watching struct {
+	// seen is called with the plan as it is, and each time that it changes. The watch ends when it returns true.
+	seen func(*v1alpha1.Plan) (end bool, err error)
+	// tick is called ten times a second.
+	tick func() error
+	// interrupted is called at Ctrl-C; again delivers the next one. The watch ends when it returns an error.
+	interrupted func(again <-chan struct{}) error
+}
+
+// watch watches a plan until one of the functions ends it.
+func (s *session) watch(ctx context.Context, plan *v1alpha1.Plan, w watching) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	stop, done := s.interrupts()
+	defer done()
+	events := s.watchPlan(ctx, plan)
+	for {
+		select {
+		case e, ok := <-events:
+			if !ok {
+				return ctx.Err()
+			}
+			if e.err != nil {
+				return e.err
+			}
+			if end, err := w.seen(e.plan); end || err != nil {
+				return err
+			}
+		case <-tick.C:
+			if w.tick == nil {
+				continue
+			}
+			if err := w.tick(); err != nil {
+				return err
+			}
+		case <-stop:
+			if err := w.interrupted(stop); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// awaitPlanned waits until a plan's changes are known.
+func (s *session) awaitPlanned(ctx context.Context, plan *v1alpha1.Plan) (*v1alpha1.Plan, error) {
 	b, began := &block{w: s.ErrOut}, time.Now()
 	defer func() {
 		if b.drawn > 0 {
 			b.clear()
 		}
 	}()
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	stop, done := s.interrupts()
-	defer done()
-	events := s.watchPlan(ctx, plan)
-	for {
-		select {
-		case e, ok := <-events:
-			if !ok {
-				return plan, ctx.Err()
-			}
-			if e.err != nil {
-				return plan, e.err
-			}
-			plan = e.plan
-			if planned(plan) {
-				return plan, nil
-			}
-		case <-tick.C:
+	err := s.watch(ctx, plan, watching{
+		seen: func(p *v1alpha1.Plan) (bool, error) {
+			plan = p
+			return planned(p), nil
+		},
+		tick: func() error {
 			if s.live && s.ask && time.Since(began) > 300*time.Millisecond {
 				b.draw([]string{s.style.Dim(fmt.Sprintf("Planning %s... %s", plan.Name, elapsed(time.Since(began))))})
 			}
-		case <-stop:
+			return nil
+		},
+		interrupted: func(<-chan struct{}) error {
 			if plan.Spec.Speculative {
-				return plan, errors.New("interrupted; nothing was recorded")
+				return errors.New("interrupted; nothing was recorded")
 			}
-			return plan, fmt.Errorf("interrupted: plan %q is still being made on the server, and changes nothing until it is approved: kubectl hykube show %s -n %s",
+			return fmt.Errorf("interrupted: plan %q is still being made on the server, and changes nothing until it is approved: kubectl hykube show %s -n %s",
 				plan.Name, plan.Name, plan.Namespace)
-		}
-	}
+		},
+	})
+	return plan, err
 }
 
 // follow shows the applying of a plan. It returns the plan as it ended, or errDetached.
 func (s *session) follow(ctx context.Context, plan *v1alpha1.Plan) (*v1alpha1.Plan, *ending, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	f := &follower{session: s, plan: plan, began: time.Now(), counted: time.Now(), changes: map[int32]*v1alpha1.PlanChange{}, told: map[int32]v1alpha1.ChangeState{}, still: map[int32]time.Time{}}
 	if s.live {
 		f.block = &block{w: s.Out}
 		defer f.block.clear()
 	}
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	stop, done := s.interrupts()
-	defer done()
-	events := s.watchPlan(ctx, plan)
-	for {
-		select {
-		case e, ok := <-events:
-			if !ok {
-				return f.plan, nil, ctx.Err()
+	var end *ending
+	err := s.watch(ctx, plan, watching{
+		seen: func(p *v1alpha1.Plan) (ended bool, err error) {
+			if f.plan = p; p.Ended() {
+				end, err = f.end(ctx)
+				return true, err
 			}
-			if e.err != nil {
-				return f.plan, nil, e.err
-			}
-			f.plan = e.plan
-			if f.plan.Ended() {
-				e, err := f.end(ctx)
-				return f.plan, e, err
-			}
-			if err := f.poll(ctx); err != nil {
-				return f.plan, nil, err
-			}
-		case <-tick.C:
+			return false, f.poll(ctx)
+		},
+		tick: func() error {
 			if time.Since(f.polled) > pollChanges {
 				if err := f.poll(ctx); err != nil {
-					return f.plan, nil, err
+					return err
 				}
 			}
 			f.tellSlow()
 			f.redraw()
-		case <-stop:
-			if err := f.interrupted(ctx, stop); err != nil {
-				return f.plan, nil, err
-			}
-		}
-	}
+			return nil
+		},
+		interrupted: func(again <-chan struct{}) error { return f.interrupted(ctx, again) },
+	})
+	return f.plan, end, err
 }
 
 // total is how many changes the plan makes.

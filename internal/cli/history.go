@@ -139,11 +139,7 @@ func (o *historyOptions) details(records []v1alpha1.PlanRecord) error {
 			fmt.Fprintln(o.Out)
 		}
 		w := tabwriter.NewWriter(o.Out, 0, 0, 2, ' ', 0)
-		row := func(k, v string) {
-			if v != "" {
-				fmt.Fprintf(w, "%s:\t%s\n", k, v)
-			}
-		}
+		row := rows(w)
 		row("Plan", fmt.Sprintf("%s in namespace %s (%s)", r.Plan.Name, r.Namespace, r.Plan.UID))
 		asked := username(r.RequestedBy)
 		if r.RequestedAt != nil {
@@ -157,9 +153,7 @@ func (o *historyOptions) details(records []v1alpha1.PlanRecord) error {
 		row("Decision", decision+by(&r.Approval))
 		row("Message", diff.Clean(r.Approval.Message, false))
 		row("Digest", r.Approval.Digest)
-		if s := r.Summary; s != nil {
-			row("Changes", cmp.Or(s.Text, counts(*s)))
-		}
+		row("Changes", summaryText(r.Summary))
 		row("Outcome", recordOutcome(&r))
 		if r.Progress != nil && r.Progress.Total > 0 {
 			row("Progress", progressText(r.Progress))

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,22 +21,19 @@ import (
 )
 
 type importOptions struct {
-	*session
-	target      target
-	id          string
-	identity    []string
-	out         string
-	config      string
-	generate    bool
-	autoApprove bool
-	wait        time.Duration
-	full        bool
+	planAndApply
+	target   target
+	id       string
+	identity []string
+	out      string
+	config   string
+	generate bool
 
 	by v1alpha1.PlanImport
 }
 
 func newImport(s *session) *cobra.Command {
-	o := &importOptions{session: s}
+	o := &importOptions{planAndApply: newPlanAndApply(s, "Do you want to import this resource?")}
 	cmd := &cobra.Command{
 		Use:   "import KIND/NAME (ID | --identity KEY=VALUE ...)",
 		Short: "Take over a resource that exists already",
@@ -59,9 +55,7 @@ what the object would change about it. --generate-only prints the object, and re
 	fset.StringVar(&o.out, "out", "", "Write the object that is made to this file, which must not exist")
 	fset.StringVar(&o.config, "provider-config", "", "ProviderConfig of the resource; that of a resource which names none when left out")
 	fset.BoolVar(&o.generate, "generate-only", false, "Print the object that would be made, and record nothing")
-	fset.BoolVar(&o.autoApprove, "auto-approve", false, "Apply without asking")
-	waitFlag(fset, &o.wait)
-	fset.BoolVar(&o.full, "full", false, "Show every change in full, however many there are")
+	o.addFlags(fset, "Apply without asking")
 	return cmd
 }
 
@@ -110,7 +104,7 @@ func (o *importOptions) Validate() error {
 	if o.generate {
 		return nil
 	}
-	return canAsk(o.session, o.autoApprove, false, "import")
+	return o.canAsk("import", false)
 }
 
 // block is lifecycle.import.
@@ -122,15 +116,11 @@ func (o *importOptions) block() map[string]any {
 }
 
 func (o *importOptions) Run(ctx context.Context) error {
-	ns, err := o.namespaceOf(o.target)
+	t, k, ns, err := o.find(ctx, o.target)
 	if err != nil {
 		return err
 	}
-	k, err := o.kindOf(ctx, o.target)
-	if err != nil {
-		return err
-	}
-	o.target = o.target.of(k)
+	o.target = t
 	old, err := o.resource(k.gvr, ns).Get(ctx, o.target.name, metav1.GetOptions{})
 	reason := ""
 	if err == nil {
@@ -170,8 +160,8 @@ func (o *importOptions) Run(ctx context.Context) error {
 		}
 		fmt.Fprintln(o.Out, k.long(o.target.name)+" configured")
 	}
-	j := &planAndApply{session: o.session, autoApprove: o.autoApprove, full: o.full, began: time.Now(), gap: true, question: "Do you want to import this resource?", waitTimeout: o.wait}
-	return j.run(ctx, []wanted{{ns, "import", v1alpha1.PlanSpec{Targets: []string{o.target.address()}}}})
+	o.gap = true
+	return o.run(ctx, []wanted{{ns, "import", v1alpha1.PlanSpec{Targets: []string{o.target.address()}}}})
 }
 
 // generated asks the provider for the resource, and prints an object that imports it.

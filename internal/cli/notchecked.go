@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -18,11 +17,7 @@ func (s *session) notChecked(ms []manifest) []string {
 		out = append(out, "the objects of providers that are not installed yet ("+strings.Join(names, ", ")+")")
 	}
 	if names := s.elsewhere(ms); len(names) > 0 {
-		const named = 3
-		if rest := len(names) - named; rest > 0 {
-			names = append(names[:named], fmt.Sprintf("%d more", rest))
-		}
-		out = append(out, "references to objects that are not in the files ("+strings.Join(names, ", ")+")")
+		out = append(out, "references to objects that are not in the files ("+strings.Join(cut(names, 3, "%d more"), ", ")+")")
 	}
 	return append(out, "what is recorded, your rights, and what only a provider can tell, which `kubectl hykube plan -f` looks at")
 }

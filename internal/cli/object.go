@@ -40,6 +40,41 @@ func (o *objects) read(verb string, args []string, modes ...v1alpha1.Mode) error
 	return o.connect()
 }
 
+// find returns the object that a person named under the name that its kind has, its kind and its namespace: sim-networks/main is found,
+// too, and its address is sim_network.main all the same.
+func (s *session) find(ctx context.Context, t target) (target, kind, string, error) {
+	ns, err := s.namespaceOf(t)
+	if err != nil {
+		return t, kind{}, "", err
+	}
+	k, err := s.kindOf(ctx, t)
+	if err == nil {
+		t.mode, t.typ = v1alpha1.ParseKind(k.kind)
+	}
+	return t, k, ns, err
+}
+
+// eachTarget does something to each object that a person named, and goes on when that fails.
+func (o *objects) eachTarget(do func(target) error) error {
+	var errs []error
+	for _, t := range o.targets {
+		if err := do(t); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return joinExit(errs)
+}
+
+// post asks for a subresource of an object that needs no more than its name.
+func (s *session) post(ctx context.Context, k kind, namespace, name, subresource string) error {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(k.gvr.GroupVersion().WithKind(k.kind))
+	u.SetNamespace(namespace)
+	u.SetName(name)
+	_, err := s.resource(k.gvr, namespace).Create(ctx, u, metav1.CreateOptions{}, subresource)
+	return err
+}
+
 // namespaceOf is the namespace of an object that a person named.
 func (s *session) namespaceOf(t target) (string, error) {
 	if t.namespace == "" {

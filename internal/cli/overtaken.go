@@ -32,7 +32,7 @@ func (o overtaken) why() string {
 
 // overtaken says whether other plans are why a plan was not applied, or not approved with err. What a person changed by hand is not.
 func (j *planAndApply) overtaken(ctx context.Context, p *v1alpha1.Plan, err error) (*overtaken, error) {
-	moved := stale(p) || hasCause(err, v1alpha1.CauseStale)
+	moved := stale(p) || apierrors.HasStatusCause(err, v1alpha1.CauseStale)
 	if !moved && apierrors.IsConflict(err) {
 		now := &v1alpha1.Plan{}
 		if err := j.hykube.Get().Namespace(p.Namespace).Resource("plans").Name(p.Name).Do(ctx).Into(now); err != nil {

@@ -35,30 +35,12 @@ func (o *statusOptions) overview(ctx context.Context) error {
 			return fmt.Errorf("%w", explain(err, o.server()))
 		}
 	}
-	reasons := map[string]int{}
-	var attention, drifted []string
-	all, modes := 0, map[v1alpha1.Mode]int{}
-	denied, err := o.eachObject(ctx, kinds, o.namespace, "", func(k kind, u *unstructured.Unstructured) {
-		all++
-		m, _ := v1alpha1.ParseKind(k.kind)
-		modes[m]++
-		reason, message, good := readiness(u)
-		if u.GetDeletionTimestamp() != nil {
-			reason = v1alpha1.ReasonDeleting
-		}
-		reasons[reason]++
-		switch c := condition.Find(u, v1alpha1.ConditionDrifted); {
-		case !good && !waits[reason]:
-			attention = append(attention, fmt.Sprintf("%s/%s: %s: %s", k.kind, u.GetName(), reason, flat(message)))
-		case c["status"] == string(metav1.ConditionTrue):
-			message, _ := c["message"].(string)
-			drifted = append(drifted, fmt.Sprintf("%s/%s: %s", k.kind, u.GetName(), flat(message)))
-		}
-	})
+	c := census{reasons: map[string]int{}, modes: map[v1alpha1.Mode]int{}}
+	denied, err := o.eachObject(ctx, kinds, o.namespace, "", c.add)
 	if err != nil {
 		return err
 	}
-	if all+len(plans) == 0 {
+	if c.all+len(plans) == 0 {
 		if o.all {
 			return nil // it was emptied a moment ago
 		}
@@ -66,34 +48,25 @@ func (o *statusOptions) overview(ctx context.Context) error {
 			return err
 		}
 	}
-	if all == 0 && len(denied) == 0 {
+	if c.all == 0 && len(denied) == 0 {
 		fmt.Fprintln(o.Out, o.noResources(ctx, o.namespace))
 	} else {
-		fmt.Fprintf(o.Out, "%s %s\n", o.style.Bold("Namespace "+o.namespace+":"), byMode(modes))
+		fmt.Fprintf(o.Out, "%s %s\n", o.style.Bold("Namespace "+o.namespace+":"), byMode(c.modes))
 	}
-	if all > 0 {
-		w := tabwriter.NewWriter(o.Out, 0, 0, 2, ' ', tabwriter.AlignRight)
-		keys := slices.SortedFunc(maps.Keys(reasons), func(a, b string) int { return cmp.Or(reasons[b]-reasons[a], cmp.Compare(a, b)) })
-		for _, k := range keys {
-			fmt.Fprintf(w, "\t%s\t  %s\n", diff.Count(reasons[k]), reasonWords(k))
-		}
-		if err := w.Flush(); err != nil {
-			return err
-		}
+	if err := c.writeReasons(o.Out); err != nil {
+		return err
 	}
 	o.tellDenied(o.Out, denied, "counted")
-	slices.Sort(attention)
-	out := *o.terminal
-	out.ErrOut = o.Out
-	slices.Sort(drifted)
-	(&session{terminal: &out}).list("\nNeed attention:", attention)
-	(&session{terminal: &out}).list("\nDrifted when they were last read; kubectl hykube plan shows what it takes to correct that:", drifted)
-	(&session{terminal: &out}).list("\nDeleted beside the resources, and gone once no resource needs them; kubectl hykube undelete keeps them:", o.leaving(ctx, o.namespace))
+	slices.Sort(c.attention)
+	slices.Sort(c.drifted)
+	o.list(o.Out, "\nNeed attention:", c.attention)
+	o.list(o.Out, "\nDrifted when they were last read; kubectl hykube plan shows what it takes to correct that:", c.drifted)
+	o.list(o.Out, "\nDeleted beside the resources, and gone once no resource needs them; kubectl hykube undelete keeps them:", o.leaving(ctx, o.namespace))
 	if o.namespaceTerminates(ctx, o.namespace) {
 		fmt.Fprintf(o.Out, "\nThe namespace is being deleted. To keep it with all that is in it: kubectl hykube undelete namespace/%s\n"+
 			"To destroy its infrastructure, after which it goes: kubectl hykube destroy --all -n %s\n", o.namespace, o.namespace)
 	}
-	if n := modes[v1alpha1.ModeManaged]; n > 0 && reasons[v1alpha1.ReasonApplied] == n+modes[v1alpha1.ModeData]+modes[v1alpha1.ModeAction] && len(drifted) == 0 {
+	if n := c.modes[v1alpha1.ModeManaged]; n > 0 && c.allApplied() {
 		unread := "1 resource was"
 		if n > 1 {
 			unread = diff.Count(n) + " resources were"
@@ -102,6 +75,47 @@ func (o *statusOptions) overview(ctx context.Context) error {
 			unread)
 	}
 	return o.lastPlans(plans)
+}
+
+// census counts the objects of a namespace.
+type census struct {
+	all     int
+	modes   map[v1alpha1.Mode]int
+	reasons map[string]int
+	// attention and drifted are the objects that a person should look at, each with the message of its condition.
+	attention, drifted []string
+}
+
+func (c *census) add(k kind, u *unstructured.Unstructured) {
+	c.all++
+	m, _ := v1alpha1.ParseKind(k.kind)
+	c.modes[m]++
+	reason, message, good := readiness(u)
+	if u.GetDeletionTimestamp() != nil {
+		reason = v1alpha1.ReasonDeleting
+	}
+	c.reasons[reason]++
+	switch drift := condition.Find(u, v1alpha1.ConditionDrifted); {
+	case !good && !waits[reason]:
+		c.attention = append(c.attention, fmt.Sprintf("%s/%s: %s: %s", k.kind, u.GetName(), reason, flat(message)))
+	case drift["status"] == string(metav1.ConditionTrue):
+		message, _ := drift["message"].(string)
+		c.drifted = append(c.drifted, fmt.Sprintf("%s/%s: %s", k.kind, u.GetName(), flat(message)))
+	}
+}
+
+// allApplied says whether everything that plans apply is applied, and nothing drifted.
+func (c *census) allApplied() bool {
+	return c.reasons[v1alpha1.ReasonApplied] == c.modes[v1alpha1.ModeManaged]+c.modes[v1alpha1.ModeData]+c.modes[v1alpha1.ModeAction] && len(c.drifted) == 0
+}
+
+// writeReasons writes how many objects have which reason, the most frequent first.
+func (c *census) writeReasons(to io.Writer) error {
+	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', tabwriter.AlignRight)
+	for _, k := range slices.SortedFunc(maps.Keys(c.reasons), func(a, b string) int { return cmp.Or(c.reasons[b]-c.reasons[a], cmp.Compare(a, b)) }) {
+		fmt.Fprintf(w, "\t%s\t  %s\n", diff.Count(c.reasons[k]), reasonWords(k))
+	}
+	return w.Flush()
 }
 
 // everyNamespace shows the namespaces that hold resources or plans, one after the other. It looks into those alone.
@@ -258,9 +272,7 @@ func (s *session) tellDenied(w io.Writer, denied []kind, what string) {
 		names = append(names, k.gvr.GroupResource().String())
 	}
 	slices.Sort(names)
-	if n := len(names); n > 5 {
-		names = append(names[:5], fmt.Sprintf("%d more", n-5))
-	}
+	names = cut(names, 5, "%d more")
 	where := "namespace " + s.namespace
 	if s.namespace == "" {
 		where = "all namespaces"
@@ -276,15 +288,11 @@ func (o *statusOptions) lastPlans(plans []v1alpha1.Plan) error {
 	fmt.Fprintln(o.Out, o.style.Bold("\nLast plans:"))
 	w := tabwriter.NewWriter(o.Out, 0, 0, 2, ' ', 0)
 	for _, p := range plans[:min(8, len(plans))] {
-		text := ""
-		if p.Status.Summary != nil {
-			text = cmp.Or(p.Status.Summary.Text, counts(*p.Status.Summary))
-		}
 		who := ""
 		if p.Status.RequestedBy != nil {
 			who = p.Status.RequestedBy.Username
 		}
-		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s ago\n", p.Name, planState(&p), text, who, age(p.CreationTimestamp.Time))
+		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s ago\n", p.Name, planState(&p), summaryText(p.Status.Summary), who, age(p.CreationTimestamp.Time))
 	}
 	return w.Flush()
 }

@@ -64,7 +64,7 @@ read. With --record the objects are recorded first, as kubectl apply does, and t
 	fs.BoolVar(&o.destroy, "destroy", false, "Plan to destroy")
 	fs.BoolVar(&o.refreshOnly, "refresh-only", false, "Only plan to bring the records up to date with the infrastructure")
 	fs.BoolVar(&o.detailed, "detailed-exitcode", false, "Exit with 2 when there are changes")
-	fs.BoolVar(&o.full, "full", false, "Show every change in full, however many there are")
+	fullFlag(fs, &o.full)
 	outputFlag(cmd, &o.output, "Print the plan object", "json", "yaml", "name")
 	return cmd
 }
@@ -115,39 +115,15 @@ func (o *planOptions) Run(ctx context.Context) error {
 		j.left = o.sp.leftFiles()
 		j.gap = false
 	}
-	var failed []error
 	pending, speculated := 0, false
-	for i, p := range plans {
-		if i > 0 || j.gap {
-			fmt.Fprintln(o.Out)
-		}
-		j.heading(plans, p)
-		switch {
-		case !nothingToDo(p) && (planFailed(p) || stalled(p)):
-			failed = append(failed, o.failure(ctx, p))
-			continue
-		default:
-			if err := j.show(ctx, p); err != nil {
-				return err
-			}
-		}
-		if nothingToDo(p) {
-			continue
-		}
+	failed, err := j.review(ctx, plans, func(p *v1alpha1.Plan) {
 		pending++
-		if p.Spec.Speculative && hasBlocked(p) {
-			failed = append(failed, isBlocked(p))
-			continue
+		if speculated = p.Spec.Speculative; !speculated {
+			fmt.Fprintf(o.Out, "\n%s\n", o.waitsForApproval(ctx, p))
 		}
-		if p.Spec.Speculative {
-			speculated = true
-			continue
-		}
-		if blocked(p) {
-			failed = append(failed, isBlocked(p))
-			continue
-		}
-		fmt.Fprintf(o.Out, "\n%s\n", o.waitsForApproval(ctx, p))
+	})
+	if err != nil {
+		return err
 	}
 	if speculated && len(failed) == 0 {
 		fmt.Fprintf(o.Out, "\n%s\n", o.cannotBeApproved())

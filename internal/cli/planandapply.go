@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -44,6 +46,43 @@ type planAndApply struct {
 	yes map[[2]string]bool
 }
 
+// newPlanAndApply returns what a verb does that asks a question before it applies.
+func newPlanAndApply(s *session, question string) planAndApply {
+	return planAndApply{session: s, question: question, began: time.Now()}
+}
+
+// addFlags adds the flags that all such verbs have; auto is the help of --auto-approve.
+func (j *planAndApply) addFlags(fs *pflag.FlagSet, auto string) {
+	fs.BoolVar(&j.autoApprove, "auto-approve", false, auto)
+	fullFlag(fs, &j.full)
+	fs.DurationVar(&j.waitTimeout, "wait-timeout", defaultWait, "How long to wait for other plans that are changing the same resources; 0 does not wait")
+}
+
+// fullFlag adds the flag --full.
+func fullFlag(fs *pflag.FlagSet, full *bool) {
+	fs.BoolVar(full, "full", false, "Show every change in full, however many there are")
+}
+
+// partialFlag adds the flag --partial.
+func partialFlag(fs *pflag.FlagSet, partial *bool) {
+	fs.BoolVar(partial, "partial", false, "Leave out the changes that are blocked or stale and those that need them, and apply the rest")
+}
+
+// canAsk refuses, before anything is done, what could only end with a question that nobody hears.
+func (j *planAndApply) canAsk(verb string, stdin bool) error {
+	switch {
+	case j.autoApprove || j.ask && !stdin:
+		return nil
+	case stdin:
+		return fmt.Errorf("%s -f - reads files from standard input, so it cannot ask there: add --auto-approve, or name the files with -f PATH", verb)
+	}
+	later := "`kubectl hykube plan` (with --record for files)"
+	if verb == "destroy" {
+		later = "`kubectl hykube plan --destroy`"
+	}
+	return fmt.Errorf("%s asks before it changes anything, and there is no terminal to ask on: add --auto-approve, or make a plan with %s and approve it later", verb, later)
+}
+
 // wanted is one plan to make.
 type wanted struct {
 	namespace string
@@ -51,7 +90,7 @@ type wanted struct {
 	spec      v1alpha1.PlanSpec
 }
 
-// made are plans whose changes are known, and which of them wait for a decision.
+// plan creates plans, and waits until their changes are known.
 func (j *planAndApply) plan(ctx context.Context, want []wanted) ([]*v1alpha1.Plan, error) {
 	plans := make([]*v1alpha1.Plan, len(want))
 	for i, w := range want {
@@ -64,14 +103,17 @@ func (j *planAndApply) plan(ctx context.Context, want []wanted) ([]*v1alpha1.Pla
 		}
 		plans[i], j.own[p.UID] = p, true
 	}
-	for i, p := range plans {
-		p, err := j.awaitPlanned(ctx, p)
-		if err != nil {
-			return nil, err
+	return plans, j.awaitAll(ctx, plans)
+}
+
+// awaitAll waits until the changes of plans are known, and puts each plan as it is then in its place.
+func (s *session) awaitAll(ctx context.Context, plans []*v1alpha1.Plan) (err error) {
+	for i := range plans {
+		if plans[i], err = s.awaitPlanned(ctx, plans[i]); err != nil {
+			return err
 		}
-		plans[i] = p
 	}
-	return plans, nil
+	return nil
 }
 
 // show writes the first screen of a plan, or all of it.
@@ -100,41 +142,33 @@ func (s *session) showPlan(ctx context.Context, p *v1alpha1.Plan, screen *diff.S
 		}
 		for _, d := range c.Diagnostics {
 			if len(errs) < 10 {
-				if d.Address == "" {
-					d.Address = c.Address
-				}
+				d.Address = cmp.Or(d.Address, c.Address)
 				errs = append(errs, d)
 			}
 		}
 	}
+	var add func(*v1alpha1.PlanChange) error
+	var finish func() error
 	if screen == nil {
-		// Nothing is cut in the full view: people page it, and search in it.
-		st := s.style
-		st.Width = 0
-		w := diff.NewFull(s.Out, p, st)
-		for c, err := range s.changes(ctx, p) {
-			if err != nil {
-				return err
-			}
-			keep(c)
-			if err := w.Add(c); err != nil {
-				return err
-			}
-		}
-		if err := w.Close(); err != nil {
-			return err
-		}
+		full := s.style
+		full.Width = 0 // nothing is cut in the full view: people page it, and search in it
+		w := diff.NewFull(s.Out, p, full)
+		add, finish = w.Add, w.Close
 	} else {
-		for c, err := range s.changes(ctx, p) {
-			if err != nil {
-				return err
-			}
+		add = func(c *v1alpha1.PlanChange) error { screen.Add(c); return nil }
+		finish = func() error { return screen.Write(s.Out, p) }
+	}
+	for c, err := range s.changes(ctx, p) {
+		if err == nil {
 			keep(c)
-			screen.Add(c)
+			err = add(c)
 		}
-		if err := screen.Write(s.Out, p); err != nil {
+		if err != nil {
 			return err
 		}
+	}
+	if err := finish(); err != nil {
+		return err
 	}
 	// The plan's own repeat those of its changes.
 	told := map[v1alpha1.Diagnostic]bool{}
@@ -179,9 +213,6 @@ func (s *session) failure(ctx context.Context, p *v1alpha1.Plan) error {
 // run makes the plans, shows them, asks, applies what was approved and tells what came of it. What another command overtook is
 // planned anew.
 func (j *planAndApply) run(ctx context.Context, want []wanted) error {
-	if j.began.IsZero() {
-		j.began = time.Now()
-	}
 	for {
 		plans, err := j.planInTurn(ctx, want)
 		if err != nil {
@@ -197,48 +228,51 @@ func (j *planAndApply) run(ctx context.Context, want []wanted) error {
 	}
 }
 
-// heading names the namespace of a plan, when others are shown beside it.
-func (j *planAndApply) heading(plans []*v1alpha1.Plan, p *v1alpha1.Plan) {
-	if len(plans) > 1 {
-		fmt.Fprintln(j.Out, j.style.Bold("Namespace "+p.Namespace))
+// review shows plans, and calls each with every plan that has changes which can be made. It returns an error for every other plan that has
+// changes.
+func (j *planAndApply) review(ctx context.Context, plans []*v1alpha1.Plan, each func(*v1alpha1.Plan)) (failed []error, err error) {
+	for i, p := range plans {
+		if i > 0 || j.gap {
+			fmt.Fprintln(j.Out)
+		}
+		if len(plans) > 1 {
+			fmt.Fprintln(j.Out, j.style.Bold("Namespace "+p.Namespace))
+		}
+		if !nothingToDo(p) && (planFailed(p) || stalled(p)) {
+			failed = append(failed, j.failure(ctx, p))
+			continue
+		}
+		if err := j.show(ctx, p); err != nil {
+			return nil, err
+		}
+		switch {
+		case !j.partial && (blocked(p) || p.Spec.Speculative && hasBlocked(p)):
+			failed = append(failed, isBlocked(p))
+		case !nothingToDo(p):
+			each(p)
+		}
 	}
+	return failed, nil
 }
 
 // offer shows plans, asks, applies what was approved and tells what came of it. It returns the plans that others overtook.
 func (j *planAndApply) offer(ctx context.Context, plans []*v1alpha1.Plan) ([]overtaken, error) {
-	var todo []*v1alpha1.Plan
-	var failed []error
+	var current, todo []*v1alpha1.Plan
 	var lost []overtaken
-	for i, p := range plans {
-		if superseded(p) {
-			o, err := j.overtaken(ctx, p, nil)
-			if err != nil {
-				return nil, err
-			}
-			lost = append(lost, *o)
+	for _, p := range plans {
+		if !superseded(p) {
+			current = append(current, p)
 			continue
 		}
-		if i > 0 || j.gap {
-			fmt.Fprintln(j.Out)
+		o, err := j.overtaken(ctx, p, nil)
+		if err != nil {
+			return nil, err
 		}
-		j.heading(plans, p)
-		switch {
-		case nothingToDo(p):
-			if err := j.show(ctx, p); err != nil {
-				return nil, err
-			}
-		case planFailed(p), stalled(p):
-			failed = append(failed, j.failure(ctx, p))
-		default:
-			if err := j.show(ctx, p); err != nil {
-				return nil, err
-			}
-			if blocked(p) && !j.partial {
-				failed = append(failed, isBlocked(p))
-				continue
-			}
-			todo = append(todo, p)
-		}
+		lost = append(lost, *o)
+	}
+	failed, err := j.review(ctx, current, func(p *v1alpha1.Plan) { todo = append(todo, p) })
+	if err != nil {
+		return nil, err
 	}
 	if len(failed) > 0 {
 		for _, p := range todo {
@@ -405,10 +439,10 @@ func (j *planAndApply) declined(ctx context.Context, plans []*v1alpha1.Plan) err
 	return silent(ExitError)
 }
 
-func (j *planAndApply) detached(plans []*v1alpha1.Plan) error {
-	fmt.Fprintln(j.ErrOut, "Detached. The server goes on by itself; watch it, or stop it:")
+func (s *session) detached(plans []*v1alpha1.Plan) error {
+	fmt.Fprintln(s.ErrOut, "Detached. The server goes on by itself; watch it, or stop it:")
 	for _, p := range plans {
-		fmt.Fprintf(j.ErrOut, "  kubectl hykube status %s -n %s\n  kubectl hykube cancel %s -n %s\n", p.Name, p.Namespace, p.Name, p.Namespace)
+		fmt.Fprintf(s.ErrOut, "  kubectl hykube status %s -n %s\n  kubectl hykube cancel %s -n %s\n", p.Name, p.Namespace, p.Name, p.Namespace)
 	}
 	return silent(ExitError)
 }

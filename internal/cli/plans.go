@@ -110,21 +110,15 @@ func (s *session) decide(ctx context.Context, plan *v1alpha1.Plan, decision v1al
 		return out, nil
 	case apierrors.IsForbidden(err):
 		return nil, fmt.Errorf("%s plan %q: %w\n%s", verb, plan.Name, err, notForYou(plan))
-	case hasCause(err, v1alpha1.CauseStale):
+	case apierrors.HasStatusCause(err, v1alpha1.CauseStale):
 		return nil, &exitError{ExitStale, fmt.Errorf("%s plan %q: %w", verb, plan.Name, err)}
-	case hasCause(err, v1alpha1.CauseBlocked):
+	case apierrors.HasStatusCause(err, v1alpha1.CauseBlocked):
 		return nil, &exitError{ExitRefused, fmt.Errorf("%s plan %q: %w", verb, plan.Name, err)}
 	case apierrors.IsConflict(err):
 		return nil, &exitError{ExitStale, fmt.Errorf("%s plan %q: %w\nIt isn't the plan that you read any more; look again: kubectl hykube show %s -n %s",
 			verb, plan.Name, err, plan.Name, plan.Namespace)}
 	}
 	return nil, fmt.Errorf("%s plan %q: %w", verb, plan.Name, explain(err, s.server()))
-}
-
-// hasCause says whether the API refused a request with a cause of a type.
-func hasCause(err error, kind metav1.CauseType) bool {
-	status := apiStatus(err)
-	return status != nil && status.Details != nil && slices.ContainsFunc(status.Details.Causes, func(c metav1.StatusCause) bool { return c.Type == kind })
 }
 
 // cancelPlan asks the server to stop a plan, and returns the plan as it is then: over only when nothing was under way.

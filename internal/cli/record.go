@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"reflect"
 	"slices"
 	"strings"
@@ -317,7 +316,7 @@ func (r *recorder) refused(m manifest, namespace string, err error) error {
 		return fmt.Errorf("%s: %w\nDoes the namespace exist? kubectl create namespace %s", what, err, namespace)
 	case apierrors.IsInvalid(err) && len(causes(err)) > 0:
 		return m.objections(causes(err))
-	case apierrors.ReasonForError(err) == metav1.StatusReasonRequestEntityTooLarge || statusCode(err) == http.StatusRequestEntityTooLarge:
+	case apierrors.IsRequestEntityTooLargeError(err):
 		return fmt.Errorf("%s: %w\nAn object may have about 1.5 MB; large contents belong into a file or a bucket that the object names", what, err)
 	}
 	return fmt.Errorf("%s: %w", what, explain(err, r.server()))
@@ -338,13 +337,6 @@ func (m manifest) objections(causes []metav1.StatusCause) error {
 		out = append(out, fmt.Errorf("%s: %s %q: %s: %s", m.at(c.Field), m.object.GetKind(), m.object.GetName(), c.Field, c.Message))
 	}
 	return errors.Join(out...)
-}
-
-func statusCode(err error) int32 {
-	if s := apiStatus(err); s != nil {
-		return s.Code
-	}
-	return 0
 }
 
 // awaitKind waits for a kind whose provider has just become ready.
@@ -455,16 +447,16 @@ func (r *recorder) awaitProvider(ctx context.Context, name string) error {
 			said = true
 			fmt.Fprintf(r.ErrOut, "Waiting for provider %q (%s) to be installed...\n", name, p.Spec.Source)
 		}
-		r.awaitChange(ctx, "providers", "", name, p.ResourceVersion)
+		r.awaitChange(ctx, p)
 	}
 }
 
-// awaitChange returns when an object has changed, or after a second: the caller looks for itself.
-func (r *recorder) awaitChange(ctx context.Context, resource, namespace, name, version string) {
+// awaitChange returns when a provider has changed, or after a second: the caller looks for itself.
+func (r *recorder) awaitChange(ctx context.Context, p *v1alpha1.Provider) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	w, err := r.hykube.Get().NamespaceIfScoped(namespace, namespace != "").Resource(resource).VersionedParams(&metav1.ListOptions{
-		FieldSelector: "metadata.name=" + name, ResourceVersion: version, Watch: true,
+	w, err := r.hykube.Get().Resource("providers").VersionedParams(&metav1.ListOptions{
+		FieldSelector: "metadata.name=" + p.Name, ResourceVersion: p.ResourceVersion, Watch: true,
 	}, metav1.ParameterCodec).Watch(ctx)
 	if err != nil {
 		pause(ctx, 100*time.Millisecond)

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -10,16 +9,12 @@ import (
 )
 
 type refreshOptions struct {
-	*session
-	targets     []string
-	planning    planFlags
-	autoApprove bool
-	wait        time.Duration
-	full        bool
+	planAndApply
+	planning planFlags
 }
 
 func newRefresh(s *session) *cobra.Command {
-	o := &refreshOptions{session: s}
+	o := &refreshOptions{planAndApply: newPlanAndApply(s, "Do you want to record this as the state of the infrastructure?")}
 	cmd := &cobra.Command{
 		Use:   "refresh [TYPE.NAME ...]",
 		Short: "Bring the records up to date with the infrastructure",
@@ -34,36 +29,31 @@ and recorded when you say yes. The infrastructure stays as it is: the next plan 
 	}
 	fs := cmd.Flags()
 	fs.StringVarP(&o.planning.selector, "selector", "l", "", "Only resources with these labels, such as team=infra")
-	fs.BoolVar(&o.autoApprove, "auto-approve", false, "Record without asking")
-	waitFlag(fs, &o.wait)
-	fs.BoolVar(&o.full, "full", false, "Show every change in full, however many there are")
+	o.addFlags(fs, "Record without asking")
 	o.planning.addExclude(fs)
 	o.planning.complete(cmd, s)
 	return cmd
 }
 
 func (o *refreshOptions) Complete(args []string) error {
-	o.targets = args
+	o.planning.targets = args
 	return o.connect()
 }
 
 func (o *refreshOptions) Validate() error {
-	if _, err := addresses("refresh", o.targets, v1alpha1.ModeManaged, v1alpha1.ModeData); err != nil {
+	if _, err := addresses("refresh", o.planning.targets, v1alpha1.ModeManaged, v1alpha1.ModeData); err != nil {
 		return err
 	}
 	if err := o.planning.validate(); err != nil {
 		return err
 	}
-	return canAsk(o.session, o.autoApprove, false, "refresh")
+	return o.canAsk("refresh", false)
 }
 
 func (o *refreshOptions) Run(ctx context.Context) error {
-	flags := o.planning
-	flags.targets = o.targets
 	spec := v1alpha1.PlanSpec{RefreshOnly: true, Refresh: v1alpha1.RefreshAll}
-	if err := flags.fill(&spec); err != nil {
+	if err := o.planning.fill(&spec); err != nil {
 		return err
 	}
-	j := &planAndApply{session: o.session, autoApprove: o.autoApprove, full: o.full, began: time.Now(), question: "Do you want to record this as the state of the infrastructure?", waitTimeout: o.wait}
-	return j.run(ctx, []wanted{{o.namespace, "refresh", spec}})
+	return o.run(ctx, []wanted{{o.namespace, "refresh", spec}})
 }

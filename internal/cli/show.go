@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -146,7 +147,7 @@ func (o *showOptions) moved(ctx context.Context, p *v1alpha1.Plan) string {
 	}
 	err := o.hykube.Put().Namespace(p.Namespace).Resource("plans").Name(p.Name).SubResource("approval").
 		Param("dryRun", metav1.DryRunAll).Body(body).Do(ctx).Error()
-	if !hasCause(err, v1alpha1.CauseStale) {
+	if !apierrors.HasStatusCause(err, v1alpha1.CauseStale) {
 		return ""
 	}
 	return fmt.Sprintf("Plan %s is stale: what it looked at has moved since it was made.\n%s", p.Name, diff.Clean(apiStatus(err).Message, true))

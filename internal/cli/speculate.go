@@ -168,7 +168,7 @@ func (sp *speculation) upload(ctx context.Context) error {
 		w.spec.Speculative = true
 		// A plan of which no answer came could not be removed.
 		p, err := sp.createPlan(context.WithoutCancel(ctx), w.namespace, w.base, w.spec)
-		if hasCause(err, corev1.NamespaceTerminatingCause) {
+		if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 			return &exitError{ExitError, fmt.Errorf("%w\nThe namespace is being emptied, which cannot be taken back. Create it again when it is gone: kubectl create namespace %s", err, w.namespace)}
 		}
 		if apierrors.IsNotFound(err) {
@@ -194,7 +194,7 @@ func (sp *speculation) upload(ctx context.Context) error {
 			}
 		}
 	}
-	return sp.await(ctx)
+	return sp.awaitAll(ctx, sp.plans)
 }
 
 // lastChunk is the number of an empty chunk that says that an upload is complete.
@@ -329,17 +329,6 @@ func (sp *speculation) mistakes(ctx context.Context) error {
 	return nil
 }
 
-func (sp *speculation) await(ctx context.Context) error {
-	for i, p := range sp.plans {
-		p, err := sp.awaitPlanned(ctx, p)
-		if err != nil {
-			return err
-		}
-		sp.plans[i] = p
-	}
-	return nil
-}
-
 // discard removes the speculative plans.
 func (sp *speculation) discard(ctx context.Context) error {
 	var errs []error
@@ -429,10 +418,7 @@ func (sp *speculation) list() {
 		head = "Objects beside the resources that are created, changed or deleted:"
 	}
 	fmt.Fprintln(sp.Out, sp.style.Bold(head))
-	if rest := len(lines) - listedChanges; rest > 0 {
-		lines = append(lines[:listedChanges], fmt.Sprintf("  … and %d more", rest))
-	}
-	fmt.Fprintln(sp.Out, strings.Join(lines, "\n"))
+	fmt.Fprintln(sp.Out, strings.Join(cut(lines, listedChanges, "  … and %d more"), "\n"))
 	fmt.Fprintln(sp.Out)
 }
 

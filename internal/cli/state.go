@@ -174,16 +174,10 @@ func (o *stateShowOptions) Complete(args []string) error {
 func (o *stateShowOptions) Validate() error { return checkOutput(o.output, "json", "yaml") }
 
 func (o *stateShowOptions) Run(ctx context.Context) error {
-	t := o.targets[0]
-	ns, err := o.namespaceOf(t)
+	t, k, ns, err := o.find(ctx, o.targets[0])
 	if err != nil {
 		return err
 	}
-	k, err := o.kindOf(ctx, t)
-	if err != nil {
-		return err
-	}
-	t = t.of(k)
 	if o.output != "" {
 		return o.raw(ctx, k, ns, t)
 	}
@@ -254,16 +248,14 @@ func (o *stateRmOptions) Complete(args []string) error {
 func (o *stateRmOptions) Validate() error { return checkOutput(o.output, "name") }
 
 func (o *stateRmOptions) Run(ctx context.Context) error {
-	var errs []error
 	var wait []target
-	for _, t := range o.targets {
+	err := o.eachTarget(func(t target) error {
 		t, waits, err := o.one(ctx, t)
-		if err != nil {
-			errs = append(errs, err)
-		} else if waits {
+		if waits {
 			wait = append(wait, t)
 		}
-	}
+		return err
+	})
 	if len(wait) > 0 && o.output == "" {
 		ns, _ := o.namespaceOf(wait[0])
 		line, back := "kubectl hykube apply", "kubectl hykube undelete"
@@ -273,32 +265,22 @@ func (o *stateRmOptions) Run(ctx context.Context) error {
 		}
 		fmt.Fprintf(o.ErrOut, "The next plan that is applied forgets what is marked, and destroys nothing of it:\n  %s -n %s\nUntil then this takes it back:\n  %s -n %s\n", line, ns, back, ns)
 	}
-	return joinExit(errs)
+	return err
 }
 
 func (o *stateRmOptions) one(ctx context.Context, t target) (found target, waits bool, err error) {
-	ns, err := o.namespaceOf(t)
+	t, k, ns, err := o.find(ctx, t)
 	if err != nil {
 		return t, false, err
 	}
-	k, err := o.kindOf(ctx, t)
-	if err != nil {
-		return t, false, err
-	}
-	t = t.of(k)
 	u, err := o.mergeAs(ctx, stateManager, k, ns, t.name, map[string]any{"lifecycle": map[string]any{"destroy": false}})
 	if err != nil {
 		return t, false, err
 	}
-	if waits, err = o.mark(ctx, k, ns, u); err != nil {
-		return t, false, err
+	if waits, err = o.mark(ctx, k, ns, u); err == nil {
+		o.said(k, t.name, map[bool]string{true: "marked to be forgotten", false: "deleted"}[waits])
 	}
-	if waits {
-		o.said(k, t.name, "marked to be forgotten")
-	} else {
-		o.said(k, t.name, "deleted")
-	}
-	return t, waits, nil
+	return t, waits, err
 }
 
 type stateMvOptions struct{ objects }
@@ -332,24 +314,17 @@ func (o *stateMvOptions) Complete(args []string) error {
 func (o *stateMvOptions) Validate() error { return checkOutput(o.output, "name") }
 
 func (o *stateMvOptions) Run(ctx context.Context) error {
-	from, to := o.targets[0], o.targets[1]
-	ns, err := o.namespaceOf(from)
+	from, oldKind, ns, err := o.find(ctx, o.targets[0])
 	if err != nil {
 		return err
 	}
-	if other, err := o.namespaceOf(to); err != nil || other != ns {
-		return cmp.Or(err, fmt.Errorf("state mv: %s and %s are in different namespaces; a record stays in its own", from.full(), to.full()))
-	}
-	oldKind, err := o.kindOf(ctx, from)
+	to, newKind, other, err := o.find(ctx, o.targets[1])
 	if err != nil {
 		return err
 	}
-	newKind, err := o.kindOf(ctx, to)
-	if err != nil {
-		return err
+	if other != ns {
+		return fmt.Errorf("state mv: %s and %s are in different namespaces; a record stays in its own", from.full(), to.full())
 	}
-	// Kinds have more than one name, and what is written down has the address.
-	from, to = from.of(oldKind), to.of(newKind)
 	o.targets = []target{from, to}
 	if from.address() == to.address() {
 		return fmt.Errorf("state mv: %s is the same on both sides", from.address())

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -78,33 +79,56 @@ func (o *statusOptions) one(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if o.watch && waiting(p) {
+	if o.watch {
+		var ended bool
+		if p, ended, err = o.watchPlanEnd(ctx, p); err != nil || ended {
+			return err
+		}
+	}
+	if err := o.facts(ctx, p); err != nil {
+		return err
+	}
+	if err := o.failures(ctx, p); err != nil {
+		return err
+	}
+	if hint := o.nextStep(ctx, p); hint != "" {
+		fmt.Fprintln(o.Out, "\n"+o.style.Dim(hint))
+	}
+	return nil
+}
+
+// watchPlanEnd watches a plan until it ends, through a decision that it waits for. told is true when there is no more to say about the plan:
+// it was applied and its summary was printed, or Ctrl-C ended the watch.
+func (o *statusOptions) watchPlanEnd(ctx context.Context, p *v1alpha1.Plan) (_ *v1alpha1.Plan, told bool, err error) {
+	if waiting(p) {
 		if p, err = o.awaitDecision(ctx, p); err != nil || p == nil {
-			return err
+			return nil, true, err
 		}
 	}
-	if o.watch && !p.Ended() {
-		began := time.Now()
-		if p, err = o.awaitPlanned(ctx, p); err != nil {
-			return err
-		}
-		if p.Status.Approval != nil || p.ApprovesItself() {
-			end, how, err := o.follow(ctx, p)
-			if err == errDetached {
-				return nil
-			}
-			if err != nil {
-				return err
-			}
-			return o.printSummary(ctx, end, how, time.Since(began), planAnew(end))
-		}
+	if p.Ended() {
+		return p, false, nil
 	}
+	began := time.Now()
+	if p, err = o.awaitPlanned(ctx, p); err != nil {
+		return nil, true, err
+	}
+	if p.Status.Approval == nil && !p.ApprovesItself() {
+		return p, false, nil
+	}
+	end, how, err := o.follow(ctx, p)
+	if errors.Is(err, errDetached) {
+		return nil, true, nil
+	}
+	if err != nil {
+		return nil, true, err
+	}
+	return end, true, o.printSummary(ctx, end, how, time.Since(began), planAnew(end))
+}
+
+// facts writes what is known of a plan, one fact a line.
+func (o *statusOptions) facts(ctx context.Context, p *v1alpha1.Plan) error {
 	w := tabwriter.NewWriter(o.Out, 0, 0, 2, ' ', 0)
-	row := func(k, v string) {
-		if v != "" {
-			fmt.Fprintf(w, "%s:\t%s\n", k, v)
-		}
-	}
+	row := rows(w)
 	row("Plan", p.Name+" in namespace "+p.Namespace)
 	state := planState(p)
 	if cancelling(p) {
@@ -112,9 +136,7 @@ func (o *statusOptions) one(ctx context.Context) error {
 	}
 	row("State", state)
 	row("Looks at", looksAt(p))
-	if s := p.Status.Summary; s != nil {
-		row("Changes", cmp.Or(s.Text, counts(*s)))
-	}
+	row("Changes", summaryText(p.Status.Summary))
 	if g := p.Status.Progress; g != nil && g.Total > 0 {
 		row("Progress", progressText(g))
 	}
@@ -144,16 +166,24 @@ func (o *statusOptions) one(ctx context.Context) error {
 	if r := p.Status.Runs; r != nil {
 		row("Runs", strings.TrimSpace(r.Plan+" "+r.Apply))
 	}
-	if err := w.Flush(); err != nil {
-		return err
+	return w.Flush()
+}
+
+// rows returns a function that writes a fact with its name, unless the fact is empty.
+func rows(w io.Writer) func(name, fact string) {
+	return func(name, fact string) {
+		if fact != "" {
+			fmt.Fprintf(w, "%s:\t%s\n", name, fact)
+		}
 	}
-	if err := o.failures(ctx, p); err != nil {
-		return err
+}
+
+// summaryText counts the changes of a plan; it is empty while they are not known.
+func summaryText(s *v1alpha1.PlanSummary) string {
+	if s == nil {
+		return ""
 	}
-	if hint := o.nextStep(ctx, p); hint != "" {
-		fmt.Fprintln(o.Out, "\n"+o.style.Dim(hint))
-	}
-	return nil
+	return cmp.Or(s.Text, counts(*s))
 }
 
 // failures shows what went wrong, and what is under way.
@@ -176,9 +206,7 @@ func (o *statusOptions) failures(ctx context.Context, p *v1alpha1.Plan) error {
 			if diff.HalfDone(c) {
 				halves = append(halves, diff.Name(c)+": "+halfText(c))
 			}
-			out := *o.terminal
-			out.ErrOut = o.Out
-			(&session{terminal: &out}).diagnostics(c, v1alpha1.SeverityError)
+			o.diagnostics(o.Out, c, v1alpha1.SeverityError)
 		case v1alpha1.ChangeRunning:
 			byState[c.State] = append(byState[c.State], c.Address)
 		case v1alpha1.ChangeSkipped, v1alpha1.ChangeStale:
@@ -189,14 +217,11 @@ func (o *statusOptions) failures(ctx context.Context, p *v1alpha1.Plan) error {
 			byState[c.State] = append(byState[c.State], c.Address+": "+oneLine(c))
 		}
 	}
-	out := *o.terminal
-	out.ErrOut = o.Out
-	s := &session{terminal: &out}
-	s.list("\nUnder way:", byState[v1alpha1.ChangeRunning])
-	s.list("\nReplaced in half:", halves)
-	s.list("\nBlocked, and left as they are:", left)
-	s.list("\nNot tried:", byState[v1alpha1.ChangeSkipped])
-	s.list("\nNot applied, because they moved after the plan was made:", byState[v1alpha1.ChangeStale])
+	o.list(o.Out, "\nUnder way:", byState[v1alpha1.ChangeRunning])
+	o.list(o.Out, "\nReplaced in half:", halves)
+	o.list(o.Out, "\nBlocked, and left as they are:", left)
+	o.list(o.Out, "\nNot tried:", byState[v1alpha1.ChangeSkipped])
+	o.list(o.Out, "\nNot applied, because they moved after the plan was made:", byState[v1alpha1.ChangeStale])
 	return nil
 }
 
@@ -297,19 +322,21 @@ func waitsFor(p *v1alpha1.Plan, running []*v1alpha1.PlanChange) string {
 }
 
 func looksAt(p *v1alpha1.Plan) string {
+	some := func(addresses []string) string {
+		if n := len(addresses); n > 3 {
+			return fmt.Sprintf("%s and %d more", strings.Join(addresses[:3], ", "), n-3)
+		}
+		return strings.Join(addresses, ", ")
+	}
 	text := "the whole namespace"
 	switch {
-	case len(p.Spec.Targets) > 3:
-		text = fmt.Sprintf("%s and %d more", strings.Join(p.Spec.Targets[:3], ", "), len(p.Spec.Targets)-3)
 	case len(p.Spec.Targets) > 0:
-		text = strings.Join(p.Spec.Targets, ", ")
+		text = some(p.Spec.Targets)
 	case p.Spec.Selector != nil:
 		text = "resources with " + metav1.FormatLabelSelector(p.Spec.Selector)
 	}
-	if n := len(p.Spec.Exclude); n > 3 {
-		text += fmt.Sprintf(", without %s and %d more", strings.Join(p.Spec.Exclude[:3], ", "), n-3)
-	} else if n > 0 {
-		text += ", without " + strings.Join(p.Spec.Exclude, ", ")
+	if len(p.Spec.Exclude) > 0 {
+		text += ", without " + some(p.Spec.Exclude)
 	}
 	if len(p.Spec.Invoke) > 0 {
 		text += ", to invoke " + strings.Join(p.Spec.Invoke[:min(3, len(p.Spec.Invoke))], ", ")

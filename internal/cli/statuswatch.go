@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -196,26 +197,19 @@ func stateOf(k kind, u *unstructured.Unstructured) string {
 
 // awaitDecision waits until a plan is approved, discarded or over; nil when the wait was interrupted.
 func (o *statusOptions) awaitDecision(ctx context.Context, p *v1alpha1.Plan) (*v1alpha1.Plan, error) {
-	interrupted, stop := o.interrupts()
-	defer stop()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	fmt.Fprintf(o.ErrOut, "Plan %s waits in namespace %s for approval; Ctrl-C stops watching it.\n", p.Name, p.Namespace)
-	events := o.watchPlan(ctx, p)
-	for {
-		select {
-		case <-interrupted:
-			return nil, nil
-		case e, ok := <-events:
-			if !ok {
-				return nil, ctx.Err()
-			}
-			if e.err != nil {
-				return nil, e.err
-			}
-			if !waiting(e.plan) {
-				return e.plan, nil
-			}
-		}
+	err := o.session.watch(ctx, p, watching{
+		seen: func(now *v1alpha1.Plan) (bool, error) {
+			p = now
+			return !waiting(p), nil
+		},
+		interrupted: func(<-chan struct{}) error { return errDetached },
+	})
+	if err != nil {
+		p = nil
 	}
+	if errors.Is(err, errDetached) {
+		err = nil
+	}
+	return p, err
 }

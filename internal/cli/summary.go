@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -41,12 +43,12 @@ func (s *session) printSummary(ctx context.Context, p *v1alpha1.Plan, how *endin
 			fmt.Fprint(s.ErrOut, s.diagnostic(d))
 		}
 	}
-	s.list("Blocked, and left as they are:", o.blocked)
-	s.list("Destroyed and not created again:", o.destroyed)
-	s.list("Replaced, with the old instance left:", o.created)
-	s.list("Not tried:", o.skipped)
-	s.list("Not applied, because they moved after the plan was made:", o.stale)
-	s.list("Begun, with a lost outcome; check whether these exist:", o.unknown)
+	s.list(s.ErrOut, "Blocked, and left as they are:", o.blocked)
+	s.list(s.ErrOut, "Destroyed and not created again:", o.destroyed)
+	s.list(s.ErrOut, "Replaced, with the old instance left:", o.created)
+	s.list(s.ErrOut, "Not tried:", o.skipped)
+	s.list(s.ErrOut, "Not applied, because they moved after the plan was made:", o.stale)
+	s.list(s.ErrOut, "Begun, with a lost outcome; check whether these exist:", o.unknown)
 
 	where := fmt.Sprintf("Plan %s: kubectl hykube status %s -n %s, or kubectl hykube ui for the run itself.", p.Name, p.Name, p.Namespace)
 	if ready(p) {
@@ -72,12 +74,12 @@ func (s *session) addOutcome(o *outcome, c *v1alpha1.PlanChange, complete bool) 
 	switch c.State {
 	case v1alpha1.ChangeDone:
 		o.made++
-		s.diagnostics(c, v1alpha1.SeverityWarning)
+		s.diagnostics(s.ErrOut, c, v1alpha1.SeverityWarning)
 	case v1alpha1.ChangeFailed:
 		o.failed++
-		s.diagnostics(c, v1alpha1.SeverityError)
+		s.diagnostics(s.ErrOut, c, v1alpha1.SeverityError)
 	case v1alpha1.ChangeUnknown:
-		s.diagnostics(c, v1alpha1.SeverityError)
+		s.diagnostics(s.ErrOut, c, v1alpha1.SeverityError)
 		o.unknown = append(o.unknown, diff.Name(c))
 	case v1alpha1.ChangeStale:
 		o.stale = append(o.stale, diff.Name(c)+": "+oneLine(c))
@@ -172,9 +174,7 @@ func (s *session) afterForget(ctx context.Context, p *v1alpha1.Plan, sum v1alpha
 	if len(lines) == 0 {
 		return ""
 	}
-	if rest := len(lines) - listedChanges; rest > 0 {
-		lines = append(lines[:listedChanges], fmt.Sprintf("  … and %d more", rest))
-	}
+	lines = cut(lines, listedChanges, "  … and %d more")
 	return "The infrastructure of what was forgotten is still there, and is no longer managed. To apply the object again makes it a second time;\n" +
 		"this takes it over instead, with an ID in the form that the provider imports:\n" + strings.Join(lines, "\n") + "\n"
 }
@@ -242,33 +242,40 @@ func skipReason(c *v1alpha1.PlanChange) string {
 }
 
 // diagnostics writes what was said about a change, and its message when nothing else was.
-func (s *session) diagnostics(c *v1alpha1.PlanChange, least v1alpha1.Severity) {
+func (s *session) diagnostics(w io.Writer, c *v1alpha1.PlanChange, least v1alpha1.Severity) {
 	wrote := false
 	for _, d := range c.Diagnostics {
-		if d.Address == "" {
-			d.Address = c.Address
-		}
-		fmt.Fprint(s.ErrOut, s.diagnostic(d))
+		d.Address = cmp.Or(d.Address, c.Address)
+		fmt.Fprint(w, s.diagnostic(d))
 		wrote = wrote || d.Severity == v1alpha1.SeverityError
 	}
 	if !wrote && least == v1alpha1.SeverityError {
-		fmt.Fprint(s.ErrOut, s.diagnostic(v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: oneLine(c), Address: c.Address}))
+		fmt.Fprint(w, s.diagnostic(v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: oneLine(c), Address: c.Address}))
 	}
 }
 
 const listed = 20
 
-func (s *session) list(title string, lines []string) {
+// cut shortens a list; more is the format of an entry that says how many are left out.
+func cut(list []string, most int, more string) []string {
+	if rest := len(list) - most; rest > 0 {
+		return append(list[:most:most], fmt.Sprintf(more, rest))
+	}
+	return list
+}
+
+// list writes a list with a title, or nothing when the list is empty.
+func (s *session) list(w io.Writer, title string, lines []string) {
 	if len(lines) == 0 {
 		return
 	}
-	fmt.Fprintln(s.ErrOut, s.style.Bold(title))
+	fmt.Fprintln(w, s.style.Bold(title))
 	for i, l := range lines {
 		if i == listed {
-			fmt.Fprintf(s.ErrOut, "  … and %s more\n", diff.Count(len(lines)-i))
+			fmt.Fprintf(w, "  … and %s more\n", diff.Count(len(lines)-i))
 			return
 		}
-		fmt.Fprintln(s.ErrOut, "  "+l)
+		fmt.Fprintln(w, "  "+l)
 	}
 }
 

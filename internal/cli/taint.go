@@ -2,12 +2,11 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"net/http"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 )
@@ -60,44 +59,32 @@ func (o *taintOptions) Complete(args []string) error {
 func (o *taintOptions) Validate() error { return checkOutput(o.output, "name") }
 
 func (o *taintOptions) Run(ctx context.Context) error {
-	var errs []error
 	var done []target
-	for _, t := range o.targets {
+	err := o.eachTarget(func(t target) error {
 		if err := o.one(ctx, t); err != nil {
-			errs = append(errs, err)
-			continue
+			return err
 		}
 		done = append(done, t)
-	}
+		return nil
+	})
 	if o.verb == "taint" && len(done) > 0 && o.output == "" {
 		ns, _ := o.namespaceOf(done[0])
 		fmt.Fprintf(o.ErrOut, "The next plan replaces what is tainted: kubectl hykube plan -n %s\n", ns)
 	}
-	return joinExit(errs)
+	return err
 }
 
 func (o *taintOptions) one(ctx context.Context, t target) error {
-	ns, err := o.namespaceOf(t)
+	t, k, ns, err := o.find(ctx, t)
 	if err != nil {
 		return err
 	}
-	k, err := o.kindOf(ctx, t)
-	if err != nil {
-		return err
-	}
-	request, verb := o.hykube.Post(), http.MethodPost
 	if o.verb == "untaint" {
-		request, verb = o.hykube.Delete(), http.MethodDelete
+		err = o.resource(k.gvr, ns).Delete(ctx, t.name, metav1.DeleteOptions{}, "taint")
+	} else {
+		err = o.post(ctx, k, ns, t.name, "taint")
 	}
-	request = request.AbsPath("apis", k.gvr.Group, k.gvr.Version, "namespaces", ns, k.gvr.Resource, t.name, "taint")
-	if verb == http.MethodPost {
-		body, err := json.Marshal(map[string]any{"apiVersion": k.gvr.GroupVersion().String(), "kind": k.kind, "metadata": map[string]any{"name": t.name, "namespace": ns}})
-		if err != nil {
-			return fmt.Errorf("encode request: %w", err)
-		}
-		request = request.SetHeader("Content-Type", "application/json").Body(body)
-	}
-	if err := request.Do(ctx).Error(); err != nil {
+	if err != nil {
 		if !apierrors.IsNotFound(err) {
 			err = explain(err, o.server())
 		}

@@ -117,40 +117,23 @@ func (o *undeleteOptions) Run(ctx context.Context) error {
 			errs = append(errs, err)
 		}
 	}
-	for _, t := range o.targets {
-		ns, err := o.namespaceOf(t)
+	if err := o.eachTarget(func(t target) error {
+		t, k, ns, err := o.find(ctx, t)
 		if err == nil {
-			var k kind
-			if k, err = o.kindOf(ctx, t); err == nil {
-				err = o.one(ctx, k, ns, t.name)
-			}
-			if err == nil {
-				err = o.manageAgain(ctx, k, ns, t.name)
-			}
+			err = o.one(ctx, k, ns, t.name)
 		}
-		if err != nil {
-			errs = append(errs, err)
+		if err == nil {
+			err = o.manageAgain(ctx, k, ns, t.name)
 		}
+		return err
+	}); err != nil {
+		errs = append(errs, err)
 	}
 	return joinExit(errs)
 }
 
 func (o *undeleteOptions) one(ctx context.Context, k kind, namespace, name string) error {
-	path := []string{"apis", k.gvr.Group, k.gvr.Version}
-	if k.gvr.Group == "" {
-		path = []string{"api", k.gvr.Version}
-	}
-	metadata := map[string]any{"name": name}
-	if namespace != "" {
-		path = append(path, "namespaces", namespace)
-		metadata["namespace"] = namespace
-	}
-	body, err := json.Marshal(map[string]any{"apiVersion": k.gvr.GroupVersion().String(), "kind": k.kind, "metadata": metadata})
-	if err != nil {
-		return fmt.Errorf("encode request: %w", err)
-	}
-	request := o.hykube.Post().AbsPath(append(path, k.gvr.Resource, name, "undelete")...).SetHeader("Content-Type", "application/json").Body(body)
-	if err := request.Do(ctx).Error(); err != nil {
+	if err := o.post(ctx, k, namespace, name, "undelete"); err != nil {
 		return fmt.Errorf("undelete %s/%s: %w", k.kind, name, explain(err, o.server()))
 	}
 	o.said(k, name, "undeleted")
