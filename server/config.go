@@ -32,13 +32,11 @@ import (
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 
 	"github.com/hykube/hykube/server/access"
+	"github.com/hykube/hykube/server/kinds"
 	"github.com/hykube/hykube/server/registry"
 	"github.com/hykube/hykube/server/speculation"
 	"github.com/hykube/hykube/server/storage"
 )
-
-// maxRequestBytes bounds a request, and so an object: kine's rows and watch events are held in memory whole.
-const maxRequestBytes = 2 << 20
 
 // Config is what a server is made of. The zero value of a field that is not said to be required means its default.
 type Config struct {
@@ -134,7 +132,7 @@ func (c *completedConfig) completeGeneric(ctx context.Context) error {
 	g := genericapiserver.NewConfig(legacyscheme.Codecs)
 	c.generic = g
 	g.EffectiveVersion = newEffectiveVersion()
-	g.MaxRequestBodyBytes = maxRequestBytes
+	g.MaxRequestBodyBytes = kinds.MaxRequestBodyBytes
 	g.RequestInfoResolver = undeleteResolver{genericapiserver.NewRequestInfoResolver(g)}
 	g.ExternalAddress = c.listener.Addr().String()
 	g.PublicAddress = c.BindAddress

@@ -80,7 +80,6 @@ func (c CompletedConfig) New(ctx context.Context) (_ *Server, err error) {
 		Deletion:            s.deletion,
 		ProviderConfigs:     providerConfigs(c.store.Objects()),
 		Changed:             s.deletions.changed,
-		MaxRequestBodyBytes: maxRequestBytes,
 		Logger:              c.Logger.With("component", "kinds"),
 	})
 	if err != nil {
@@ -145,8 +144,8 @@ func (s *Server) addEngine() error {
 		s.engine.UIHandler().ServeHTTP(w, r)
 	})
 	mux := s.generic.Handler.NonGoRestfulMux
-	mux.Handle("/temporal", http.RedirectHandler("/temporal/", http.StatusMovedPermanently))
-	mux.HandlePrefix("/temporal/", ui)
+	mux.Handle(engine.UIPath, http.RedirectHandler(engine.UIPath+"/", http.StatusMovedPermanently))
+	mux.HandlePrefix(engine.UIPath+"/", ui)
 	return s.generic.AddReadyzChecks(healthz.NamedCheck("engine", func(*http.Request) error {
 		if !s.running.Load() {
 			return errors.New("starting")

@@ -11,7 +11,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/server/common/cluster"
 	"go.temporal.io/server/common/config"
@@ -50,7 +49,7 @@ type embedded struct {
 
 // startEmbedded prepares the files and starts the server. A port that was free may be taken a moment later, so it
 // tries again with others.
-func startEmbedded(ctx context.Context, dir, namespace string, registry prometheus.Registerer, logger *slog.Logger) (*embedded, error) {
+func startEmbedded(ctx context.Context, dir, namespace string, logger *slog.Logger) (*embedded, error) {
 	main, visibility := databases(dir)
 	for _, d := range []database{main, visibility} {
 		if err := ensureSchema(ctx, d, logger); err != nil {
@@ -66,7 +65,7 @@ func startEmbedded(ctx context.Context, dir, namespace string, registry promethe
 		if err != nil {
 			return nil, fmt.Errorf("find free ports for the engine: %w", err)
 		}
-		e, err := startOn(ports, main, visibility, registry, logger)
+		e, err := startOn(ports, main, visibility, logger)
 		if err == nil {
 			return e, nil
 		}
@@ -77,7 +76,7 @@ func startEmbedded(ctx context.Context, dir, namespace string, registry promethe
 	}
 }
 
-func startOn(ports []int, main, visibility database, registry prometheus.Registerer, logger *slog.Logger) (*embedded, error) {
+func startOn(ports []int, main, visibility database, logger *slog.Logger) (*embedded, error) {
 	b := newBridge(logger)
 	cfg := serverConfig(ports, main, visibility)
 	e := &embedded{logger: b, main: sqlConfig(main), frontend: cfg.PublicClient.HostPort}
@@ -89,11 +88,7 @@ func startOn(ports []int, main, visibility database, registry prometheus.Registe
 		hosts[name] = static.SingleLocalHost(net.JoinHostPort(loopback, strconv.Itoa(ports[i])))
 		names = append(names, string(name))
 	}
-	handler, err := metricsHandler(registry, b)
-	if err != nil {
-		return nil, err
-	}
-	err = b.construct(func() (err error) {
+	err := b.construct(func() (err error) {
 		e.server, err = temporal.NewServer(
 			temporal.WithConfig(cfg),
 			temporal.ForServices(names),
@@ -101,7 +96,7 @@ func startOn(ports []int, main, visibility database, registry prometheus.Registe
 			temporal.WithLogger(b),
 			temporal.WithNamespaceLogger(b),
 			temporal.WithDynamicConfigClient(tuning()),
-			temporal.WithCustomMetricsHandler(handler),
+			temporal.WithCustomMetricsHandler(metrics.NoopMetricsHandler),
 		)
 		return err
 	})

@@ -12,14 +12,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"go.temporal.io/sdk/client"
 	sdklog "go.temporal.io/sdk/log"
 )
 
 // Config says where the engine lives. Its zero value, but for DataDir, is an embedded server.
 type Config struct {
-	// DataDir is the server's data directory; the engine owns its folder "temporal".
+	// DataDir is the server's data directory, which this process has locked; the engine owns its folder "temporal".
 	DataDir string
 	// Address is HOST:PORT of the frontend of an external Temporal cluster; empty runs one in this process.
 	Address string
@@ -27,11 +26,10 @@ type Config struct {
 	Namespace string
 	// Logger receives Temporal's logs a level lower than Temporal meant them; nil discards them.
 	Logger *slog.Logger
-	// UIPublicPath is the path under which UIHandler is mounted, without a slash at its end; empty means "/temporal".
-	UIPublicPath string
-	// Metrics gets the metrics of an embedded server, under Temporal's own names; nil means that none are kept.
-	Metrics prometheus.Registerer
 }
+
+// UIPath is the path under which UIHandler is mounted.
+const UIPath = "/temporal"
 
 // Engine is a running Temporal server and one client of it, or one client of an external cluster.
 // It is started once and stopped once.
@@ -44,7 +42,6 @@ type Engine struct {
 	mu       sync.Mutex // guards what follows
 	started  bool
 	stopped  bool
-	lock     *dirLock
 	embedded *embedded
 	address  string
 	client   client.Client
@@ -62,12 +59,6 @@ func New(config Config) (*Engine, error) {
 	}
 	if config.Namespace == "" {
 		config.Namespace = "hykube"
-	}
-	if config.UIPublicPath == "" {
-		config.UIPublicPath = "/temporal"
-	}
-	if config.UIPublicPath[0] != '/' || config.UIPublicPath[len(config.UIPublicPath)-1] == '/' {
-		return nil, fmt.Errorf("configure engine: web UI path %q must start with a slash and not end with one", config.UIPublicPath)
 	}
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)
@@ -100,13 +91,9 @@ func (e *Engine) start(ctx context.Context) (err error) {
 	if err := os.MkdirAll(e.dir, 0o700); err != nil {
 		return fmt.Errorf("start engine: %w", err)
 	}
-	if e.lock, err = lockDir(e.dir); err != nil {
-		return err
-	}
-
 	address := e.config.Address
 	if address == "" {
-		if e.embedded, err = startEmbedded(ctx, e.dir, e.config.Namespace, e.config.Metrics, e.logger); err != nil {
+		if e.embedded, err = startEmbedded(ctx, e.dir, e.config.Namespace, e.logger); err != nil {
 			return err
 		}
 		address = e.embedded.frontend
@@ -126,7 +113,7 @@ func (e *Engine) start(ctx context.Context) (err error) {
 		return err
 	}
 	e.address = address
-	ui, err := newWebUI(address, e.config.Namespace, e.config.UIPublicPath)
+	ui, err := newWebUI(address, e.config.Namespace)
 	if err != nil {
 		return err
 	}
@@ -162,7 +149,7 @@ func (e *Engine) Address() string {
 	return e.address
 }
 
-// UIHandler serves Temporal's Web UI, read-only, below Config.UIPublicPath. It knows no login: whoever mounts it
+// UIHandler serves Temporal's Web UI, read-only, below UIPath. It knows no login: whoever mounts it
 // must have authenticated and authorized the request. It answers 503 while the engine is not running.
 func (e *Engine) UIHandler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -222,9 +209,6 @@ func (e *Engine) stop(ctx context.Context) error {
 	}
 	if e.embedded != nil {
 		errs = append(errs, e.embedded.stop(ctx))
-	}
-	if e.lock != nil {
-		errs = append(errs, e.lock.Close())
 	}
 	return errors.Join(errs...)
 }

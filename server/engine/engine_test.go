@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
@@ -126,9 +125,8 @@ func run(t *testing.T, c client.Client, id string, fn any, args ...any) client.W
 
 func TestEngine(t *testing.T) {
 	dir := t.TempDir()
-	metrics := prometheus.NewRegistry()
 	openBefore, goroutinesBefore := listening(t), len(temporalGoroutines()) // of other tests
-	e := start(t, engine.Config{DataDir: dir, Metrics: metrics})
+	e := start(t, engine.Config{DataDir: dir})
 	if err := e.Healthy(); err != nil {
 		t.Errorf("healthy: %v", err)
 	}
@@ -197,32 +195,6 @@ func TestEngine(t *testing.T) {
 		})
 	})
 
-	t.Run("keeps metrics by Temporal's names, few of them", func(t *testing.T) {
-		families, err := metrics.Gather()
-		if err != nil {
-			t.Fatal(err)
-		}
-		series, found := 0, false
-		for _, family := range families {
-			found = found || family.GetName() == "service_requests"
-			series += len(family.GetMetric())
-			for _, m := range family.GetMetric() {
-				for _, label := range m.GetLabel() {
-					if name := label.GetName(); name == "taskqueue" || name == "workflowType" || name == "activityType" {
-						t.Errorf("%s has the label %s", family.GetName(), name)
-					}
-				}
-			}
-		}
-		if !found {
-			t.Error("no service_requests")
-		}
-		t.Logf("%d families, %d series", len(families), series)
-		if series > 2000 {
-			t.Errorf("%d series", series)
-		}
-	})
-
 	t.Run("listens on loopback only", func(t *testing.T) {
 		ports := listening(t)
 		if len(ports) == 0 {
@@ -235,16 +207,6 @@ func TestEngine(t *testing.T) {
 			}
 		}
 		t.Log(ports)
-	})
-
-	t.Run("refuses a second server on its files", func(t *testing.T) {
-		other, err := engine.New(engine.Config{DataDir: dir})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := other.Start(t.Context()); err == nil || !strings.Contains(err.Error(), "another server uses it") {
-			t.Errorf("got %v", err)
-		}
 	})
 
 	t.Run("keeps a waiting workflow over a restart, and leaves nothing behind", func(t *testing.T) {

@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/worker"
 
@@ -42,7 +41,7 @@ func TestMain(m *testing.M) {
 func child(dir string) error {
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer cancel()
-	e, err := engine.New(engine.Config{DataDir: dir, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)), Metrics: prometheus.NewRegistry()})
+	e, err := engine.New(engine.Config{DataDir: dir, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil))})
 	if err != nil {
 		return err
 	}

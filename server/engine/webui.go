@@ -28,8 +28,8 @@ type webUI struct {
 	conn *grpc.ClientConn
 }
 
-func newWebUI(address, namespace, publicPath string) (*webUI, error) {
-	provider, err := config.NewConfigProviderWithRefresh(readOnlyConfig(address, namespace, publicPath))
+func newWebUI(address, namespace string) (*webUI, error) {
+	provider, err := config.NewConfigProviderWithRefresh(readOnlyConfig(address, namespace))
 	if err != nil {
 		return nil, fmt.Errorf("configure web UI: %w", err)
 	}
@@ -44,7 +44,7 @@ func newWebUI(address, namespace, publicPath string) (*webUI, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open web UI assets: %w", err)
 	}
-	page, err := pageHandler(files, publicPath)
+	page, err := pageHandler(files)
 	if err != nil {
 		return nil, err
 	}
@@ -53,14 +53,14 @@ func newWebUI(address, namespace, publicPath string) (*webUI, error) {
 	routeAPI(e.Group("/api/v1"), provider, conn)
 	route.SetRenderRoute(e, "/")
 	e.GET("/*", page)
-	return &webUI{conn: conn, Handler: mountAt(publicPath, e)}, nil
+	return &webUI{conn: conn, Handler: mounted(e)}, nil
 }
 
-func readOnlyConfig(address, namespace, publicPath string) *config.Config {
+func readOnlyConfig(address, namespace string) *config.Config {
 	return &config.Config{
 		TemporalGRPCAddress: address,
 		EnableUI:            true,
-		PublicPath:          publicPath,
+		PublicPath:          UIPath,
 		DefaultNamespace:    namespace,
 		// Terminating or resetting a run there would act behind the back of the plan that it applies; a plan is
 		// cancelled through the API.
@@ -93,8 +93,8 @@ func routeAPI(group *echo.Group, provider *config.ConfigProviderWithRefresh, con
 }
 
 // pageHandler serves the assets, and the index page for every path of the application.
-func pageHandler(files fs.FS, publicPath string) (echo.HandlerFunc, error) {
-	index, policy, err := indexPage(files, publicPath)
+func pageHandler(files fs.FS) (echo.HandlerFunc, error) {
+	index, policy, err := indexPage(files)
 	if err != nil {
 		return nil, err
 	}
@@ -119,12 +119,12 @@ func pageHandler(files fs.FS, publicPath string) (echo.HandlerFunc, error) {
 	}, nil
 }
 
-// mountAt serves a handler below a path, without the credentials of the callers.
-func mountAt(publicPath string, inner http.Handler) http.Handler {
-	strip := http.StripPrefix(publicPath, inner)
+// mounted serves a handler below UIPath, without the credentials of the callers.
+func mounted(inner http.Handler) http.Handler {
+	strip := http.StripPrefix(UIPath, inner)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == publicPath {
-			http.Redirect(w, r, publicPath+"/", http.StatusPermanentRedirect)
+		if r.URL.Path == UIPath {
+			http.Redirect(w, r, UIPath+"/", http.StatusPermanentRedirect)
 			return
 		}
 		// The caller's credentials are for us. The gateway inside would pass them on to Temporal.
@@ -163,18 +163,18 @@ var (
 
 // indexPage is the page of the single-page application, told where it is mounted. Its inline script changes by that,
 // so the hash that the content security policy allows is computed anew.
-func indexPage(files fs.FS, publicPath string) (page []byte, policy string, err error) {
+func indexPage(files fs.FS) (page []byte, policy string, err error) {
 	page, err = fs.ReadFile(files, "index.html")
 	if err != nil {
 		return nil, "", fmt.Errorf("open web UI page: %w", err)
 	}
 	page = policyTag.ReplaceAll(page, nil)
-	page = bytes.ReplaceAll(page, []byte(`base: ""`), fmt.Appendf(nil, `base: %q`, publicPath))
-	page = bytes.ReplaceAll(page, []byte(`"/_app/`), fmt.Appendf(nil, `"%s/_app/`, publicPath))
+	page = bytes.ReplaceAll(page, []byte(`base: ""`), fmt.Appendf(nil, `base: %q`, UIPath))
+	page = bytes.ReplaceAll(page, []byte(`"/_app/`), fmt.Appendf(nil, `"%s/_app/`, UIPath))
 	// Or the browser looks for one at the root, before the application has named its own.
-	page = bytes.Replace(page, []byte("</head>"), fmt.Appendf(nil, `<link rel="icon" href="%s/favicon.ico">`+"\n</head>", publicPath), 1)
+	page = bytes.Replace(page, []byte("</head>"), fmt.Appendf(nil, `<link rel="icon" href="%s/favicon.ico">`+"\n</head>", UIPath), 1)
 	script := inlineScript.FindSubmatch(page)
-	if script == nil || !bytes.Contains(script[1], []byte(publicPath)) {
+	if script == nil || !bytes.Contains(script[1], []byte(UIPath)) {
 		return nil, "", fmt.Errorf("open web UI page: ui-server changed its form")
 	}
 	sum := sha256.Sum256(script[1])

@@ -160,8 +160,6 @@ func (b bodies) SupportedMediaTypes() []runtime.SerializerInfo { return b.kind.k
 type storageCodec struct {
 	kind     kschema.GroupVersionKind
 	resource kschema.GroupResource
-	// limit is the largest object in bytes.
-	limit int64
 }
 
 func (c storageCodec) Identifier() runtime.Identifier { return "hykube-storage" }
@@ -175,10 +173,10 @@ func (c storageCodec) Encode(obj runtime.Object, w io.Writer) error {
 	if err := json.NewEncoder(&buf).Encode(u.Object); err != nil {
 		return fmt.Errorf("encode object: %w", err)
 	}
-	if size := int64(buf.Len()); size > c.limit {
+	if size := int64(buf.Len()); size > MaxRequestBodyBytes {
 		return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf(
 			"%s %q would be %d bytes, and the limit is %d: move large values out of the object, or split it",
-			c.resource, u.GetName(), size, c.limit))
+			c.resource, u.GetName(), size, MaxRequestBodyBytes))
 	}
 	_, err := w.Write(buf.Bytes())
 	return err

@@ -148,6 +148,6 @@ func (k *Kinds) serveDiscovery(w http.ResponseWriter, r *http.Request, parts []s
 	case len(parts) == 3 && parts[2] == g.version.Version:
 		discovery.NewAPIVersionHandler(k.codecs.meta, g.version, discovery.APIResourceListerFunc(g.resources)).ServeHTTP(w, r)
 	default:
-		k.config.NotFound.ServeHTTP(w, r)
+		http.NotFound(w, r)
 	}
 }

@@ -31,7 +31,7 @@ func patchTypes() []string {
 func (k *Kinds) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	if len(parts) < 2 || parts[0] != "apis" || !ours(parts[1]) {
-		k.config.NotFound.ServeHTTP(w, r)
+		http.NotFound(w, r)
 		return
 	}
 	info, ok := request.RequestInfoFrom(r.Context())
@@ -196,9 +196,9 @@ func (k *Kinds) answer(s *served, use *serving, info *request.RequestInfo) http.
 	case "get":
 		return handlers.GetResource(use.object, use.objectScope)
 	case "list":
-		return handlers.ListResource(use.object, use.object, use.objectScope, false, k.config.MinRequestTimeout)
+		return handlers.ListResource(use.object, use.object, use.objectScope, false, minRequestTimeout)
 	case "watch":
-		return handlers.ListResource(use.object, use.object, use.objectScope, true, k.config.MinRequestTimeout)
+		return handlers.ListResource(use.object, use.object, use.objectScope, true, minRequestTimeout)
 	case "create":
 		return handlers.CreateResource(use.object, use.objectScope, admit)
 	case "update":

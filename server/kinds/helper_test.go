@@ -88,7 +88,7 @@ func newFixture(t testing.TB, providers ...kinds.Provider) *fixture {
 	config.AggregatedDiscoveryGroupManager = aggregated.NewResourceManager("apis")
 	config.Authentication.Authenticator = bearertoken.New(authenticator.TokenFunc(authenticate))
 	config.Authorization.Authorizer = authorizer.AuthorizerFunc(authorize)
-	config.MaxRequestBodyBytes = kinds.DefaultMaxRequestBodyBytes
+	config.MaxRequestBodyBytes = kinds.MaxRequestBodyBytes
 	config.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(definitions.GetOpenAPIDefinitions, openapi.NewDefinitionNamer(scheme))
 	config.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(definitions.GetOpenAPIDefinitions, openapi.NewDefinitionNamer(scheme))
 	var documents, late late

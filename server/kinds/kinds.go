@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -35,8 +34,11 @@ import (
 	"github.com/hykube/hykube/internal/schema"
 )
 
-// DefaultMaxRequestBodyBytes bounds a request when Config does not.
-const DefaultMaxRequestBodyBytes = 2 << 20
+// MaxRequestBodyBytes bounds a request, and an object once it is encoded: kine's rows and watch events are held in memory whole.
+const MaxRequestBodyBytes = 2 << 20
+
+// minRequestTimeout is the shortest time after which the server ends a watch of its own accord.
+const minRequestTimeout = 30 * time.Minute
 
 // Config is what the kinds need from the server around them.
 type Config struct {
@@ -52,16 +54,14 @@ type Config struct {
 	Discovery discovery.GroupManager
 	// AggregatedDiscovery lists groups and kinds for clients that ask for everything at once; nil leaves them out.
 	AggregatedDiscovery aggregated.ResourceManager
-	// NotFound gets the requests that are not for a provider's group; nil answers 404.
-	NotFound http.Handler
 	// State reads the raw provider state behind an object for the subresource "state". A nil answer without
 	// an error means that there is none, which is a 404; so is a nil State.
 	State func(ctx context.Context, obj metav1.Object, kind Kind) ([]byte, error)
 	// Taint marks what stands behind an object to be replaced by the next plan, or takes the mark away, for the
-	// subresource "taint". An *apierrors.StatusError is answered as it is. Nil means that nothing can be tainted, a 404.
+	// subresource "taint". An *apierrors.StatusError is answered as it is.
 	Taint func(ctx context.Context, obj metav1.Object, kind Kind, tainted bool) error
 	// Undelete takes the deletion of an object back for the subresource "undelete": clear clears the mark, and mark sets it again. An
-	// *apierrors.StatusError is answered as it is. Nil means that no deletion can be taken back, a 404.
+	// *apierrors.StatusError is answered as it is.
 	Undelete func(ctx context.Context, obj metav1.Object, kind Kind, clear func(Undeleted) error, mark func() error) error
 	// Deletion says what there is to know for whoever deleted an object that infrastructure stands behind; nil knows nothing.
 	Deletion func(ctx context.Context, obj metav1.Object, kind Kind) (Deletion, error)
@@ -70,10 +70,6 @@ type Config struct {
 	ProviderConfigs func(ctx context.Context, namespace, name string) (map[string]string, error)
 	// Changed is called after an object was changed or removed; nil calls nothing. It must return at once.
 	Changed func()
-	// MaxRequestBodyBytes bounds a request, and an object once it is encoded; 0 means DefaultMaxRequestBodyBytes.
-	MaxRequestBodyBytes int64
-	// MinRequestTimeout is the shortest time after which the server ends a watch of its own accord; 0 means 30 minutes.
-	MinRequestTimeout time.Duration
 	// Logger; nil discards.
 	Logger *slog.Logger
 }
@@ -172,15 +168,6 @@ type group struct {
 func New(c Config) (*Kinds, error) {
 	if c.RESTOptions == nil {
 		return nil, errors.New("new kinds: no storage")
-	}
-	if c.NotFound == nil {
-		c.NotFound = http.NotFoundHandler()
-	}
-	if c.MaxRequestBodyBytes == 0 {
-		c.MaxRequestBodyBytes = DefaultMaxRequestBodyBytes
-	}
-	if c.MinRequestTimeout == 0 {
-		c.MinRequestTimeout = 30 * time.Minute
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

@@ -160,7 +160,7 @@ func (s *served) scope(subresource string, reset map[fieldpath.APIVersion]*field
 		Subresource:              subresource,
 		MetaGroupVersion:         metav1.SchemeGroupVersion,
 		HubGroupVersion:          s.GVK.GroupVersion(),
-		MaxRequestBodyBytes:      k.config.MaxRequestBodyBytes,
+		MaxRequestBodyBytes:      MaxRequestBodyBytes,
 	}
 	manager, err := managedfields.NewDefaultCRDFieldManager(
 		k.merge, scope.Convertor, scope.Defaulter, scope.Creater, scope.Kind, scope.HubGroupVersion, subresource,
@@ -182,7 +182,7 @@ func (o restOptions) GetRESTOptions(resource kschema.GroupResource, _ runtime.Ob
 		return opts, err
 	}
 	cfg := *opts.StorageConfig
-	cfg.Codec = storageCodec{kind: o.kind.GVK, resource: resource, limit: o.kind.kinds.config.MaxRequestBodyBytes}
+	cfg.Codec = storageCodec{kind: o.kind.GVK, resource: resource}
 	// Metrics of storage bear the resource's name, and there may be thousands.
 	cfg.GroupResource.Resource = metricsResource
 	opts.StorageConfig = &cfg

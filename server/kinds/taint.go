@@ -49,7 +49,7 @@ func (k *Kinds) serveTaint(s *served, use *serving, info *request.RequestInfo) h
 func (k *Kinds) taintOptions(w http.ResponseWriter, r *http.Request, inBody bool) (metav1.DeleteOptions, error) {
 	options := metav1.DeleteOptions{DryRun: r.URL.Query()["dryRun"]}
 	if inBody {
-		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, k.config.MaxRequestBodyBytes))
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxRequestBodyBytes))
 		if err != nil {
 			return options, apierrors.NewBadRequest(fmt.Sprintf("read options: %v", err))
 		}
@@ -75,9 +75,6 @@ func (k *Kinds) taint(ctx context.Context, s *served, use *serving, name string,
 	obj := found.(*unstructured.Unstructured)
 	if p := options.Preconditions; p != nil && p.UID != nil && *p.UID != obj.GetUID() {
 		return nil, apierrors.NewConflict(s.GVR.GroupResource(), name, fmt.Errorf("the UID in the precondition is %s, and the object's is %s", *p.UID, obj.GetUID()))
-	}
-	if k.config.Taint == nil {
-		return nil, notFound(s.GVR.Group, s.GVR.Resource+"/"+taintSubresource, "this server keeps no states, so there is nothing to taint")
 	}
 	if len(options.DryRun) > 0 {
 		return obj, nil

@@ -80,9 +80,6 @@ func (k *Kinds) undelete(ctx context.Context, s *served, use *serving, info *req
 	if obj.GetDeletionTimestamp() == nil {
 		return nil, apierrors.NewConflict(s.GVR.GroupResource(), info.Name, errors.New("it is not being deleted"))
 	}
-	if k.config.Undelete == nil {
-		return nil, notFound(s.GVR.Group, s.GVR.Resource+"/"+undeleteSubresource, "this server keeps no states, so there is nothing to take back")
-	}
 	// A namespace that is being deleted keeps nothing.
 	if admit, ok := k.config.Admission.(admission.MutationInterface); ok && admit.Handles(admission.Create) {
 		a := admission.NewAttributesRecord(obj, nil, s.GVK, info.Namespace, info.Name, s.GVR, undeleteSubresource, admission.Create, &metav1.CreateOptions{}, dry, userOf(ctx))
