@@ -1,5 +1,5 @@
-// Package activities has the Temporal activities of Hykube. Each heartbeats while it works, may run twice, and takes up what an earlier
-// attempt left. What they do is in the packages planning and applying.
+// Package activities registers the Temporal activities of Hykube. Each activity sends heartbeats and calls the package
+// planning or applying. Temporal may run an activity twice, so each continues from the record of an earlier attempt.
 package activities
 
 import (

@@ -1,4 +1,4 @@
-// Package workflows is the order in which a plan is made and applied, as Temporal workflows: orchestration only.
-// It holds the names of the activities and the plain structs that they exchange, and knows nothing of how they work. Payloads
-// carry references and counts, never state and never secrets.
+// Package workflows has the Temporal workflows that make and apply a plan. They only orchestrate. The package has the
+// names of the activities and the plain structs of their arguments and results, and does not know their
+// implementation. Payloads have references and counts, but no state and no secrets.
 package workflows

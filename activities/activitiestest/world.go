@@ -1,5 +1,5 @@
-// Package activitiestest has a world in memory for the tests of planning, applying and their packages: objects, configurations, rights,
-// a ledger and one provider.
+// Package activitiestest is an in-memory environment for the tests of planning, applying and the packages below them:
+// objects, ProviderConfigs, rights, a ledger and one provider.
 package activitiestest
 
 import (

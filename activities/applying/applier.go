@@ -1,4 +1,5 @@
-// Package applying applies approved plans: it begins them, makes their steps, each at most once, and sums up what came of them.
+// Package applying applies approved plans. It begins a plan, runs each of its steps at most once, records the
+// outcomes, and ends the plan with a summary.
 package applying
 
 import (

@@ -1,5 +1,6 @@
-// Package changes has the stored changes of a plan: it puts them into the order of their steps, holds them to what they were planned
-// from, and says on their objects what becomes of them. Planning stores them, and applying makes them.
+// Package changes reads and writes the stored changes of a plan. It orders their steps, finds stale changes, and
+// reports the outcome of a change on its object. The package planning stores the changes, and the package applying
+// makes them.
 package changes
 
 import (

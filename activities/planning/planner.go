@@ -1,4 +1,5 @@
-// Package planning makes plans: it decides what a plan visits, asks the providers what they would change, and publishes the answers.
+// Package planning makes plans. It selects the resources that a plan visits, asks their providers to plan them, and
+// publishes the changes on the Plan object.
 package planning
 
 import (

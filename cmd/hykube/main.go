@@ -1,5 +1,6 @@
-// Command hykube is Hykube in one binary: the server, and kubectl to talk to it. It wires and it exits; what it does is
-// in the packages that it imports. Exit codes: 0 done, 1 error, and those that a verb of kubectl documents.
+// Command hykube is the main binary of Hykube: the server, and kubectl with the plugin built in. It only wires the
+// packages that it imports. It exits with 0 after success, with 1 after an error, and with the codes that a verb of
+// kubectl documents.
 package main
 
 import (

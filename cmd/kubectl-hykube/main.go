@@ -1,4 +1,5 @@
-// Command kubectl-hykube is the kubectl plugin of Hykube: `kubectl hykube`. All it does is wire the plugin to the process.
+// Command kubectl-hykube is the kubectl plugin of Hykube: `kubectl hykube`. It only connects the plugin to the
+// process.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Command gotest runs `go test` with the arguments it gets, prints what `go test` prints, and ends with one line that counts the
-// tests that were skipped, and why. Its exit code is that of `go test`. It imports the standard library alone.
+// Command gotest runs `go test` with its arguments and prints the output. Its last line counts the skipped tests by
+// reason. It exits with the code of `go test`. It imports the standard library alone.
 //
 //	go run ./hack/gotest -timeout 30m ./...
 package main

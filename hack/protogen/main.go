@@ -1,10 +1,10 @@
-// Command protogen generates Go messages from .proto files, without protoc: it compiles with protocompile, generates
-// with protoc-gen-go, both at the versions of go.mod. Services are left out, since their generated client would call the
-// names of our own proto package instead of the ones on the wire.
+// Command protogen generates Go messages from .proto files without protoc. It compiles them with protocompile and
+// generates the code with protoc-gen-go, both at the versions of go.mod. It leaves out services: a generated client
+// would call methods under the name of our own proto package, and plugins serve them under another one.
 //
 //	protogen ROOT FILE.proto ...
 //
-// FILE is relative to ROOT, and so is what it imports; FILE.pb.go is written beside it.
+// FILE and its imports are relative to ROOT. protogen writes FILE.pb.go beside FILE.
 package main
 
 import (

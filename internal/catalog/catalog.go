@@ -1,6 +1,6 @@
-// Package catalog is the set of providers that this server has installed: which plugin stands behind a Provider
-// object, which types it has, and a configured process of it for whoever needs one. It imports internal/provider,
-// internal/plan and internal/schema; where ProviderConfigs and Secrets come from is its callers' business.
+// Package catalog holds the installed providers by the name of their Provider object: the plugin, its types, and a
+// lease of a configured process. Its callers read ProviderConfigs and Secrets and pass the values. It may import
+// internal/provider, internal/instance, internal/lang, internal/schema and internal/diag.
 package catalog
 
 import (

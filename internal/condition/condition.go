@@ -1,5 +1,6 @@
-// Package condition sets the conditions of an object so that kstatus, and with it kubectl wait, Argo CD and Flux, read them
-// right: https://github.com/kubernetes-sigs/cli-utils/blob/master/pkg/kstatus/README.md. It imports api/v1alpha1 and knows no kind.
+// Package condition sets the conditions of an object by the rules of kstatus, so that kubectl wait, Argo CD and Flux
+// understand them: https://github.com/kubernetes-sigs/cli-utils/blob/master/pkg/kstatus/README.md. It imports
+// api/v1alpha1 and knows no kind.
 package condition
 
 import (

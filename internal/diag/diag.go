@@ -1,5 +1,6 @@
-// Package diag has diagnostics: errors and warnings for people, which say what is wrong, in which field, and what to do about it.
-// It makes them of errors and of what providers answer, and writes the paths of fields.
+// Package diag has diagnostics: errors and warnings for users. A diagnostic names the problem, the field and the
+// remedy. The package makes diagnostics of Go errors and of providers' answers, types the failures of providers, and
+// formats field paths.
 package diag
 
 import (

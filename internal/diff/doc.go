@@ -1,6 +1,6 @@
-// Package diff writes the changes of a plan as text for people: every attribute of a change the way Terraform
-// shows it, the first screen of a plan of any size, and diagnostics. It reads the API types of a plan and
-// nothing else: no client, no schema, no terminal. Whoever calls it says how wide the page is and whether it has colours.
+// Package diff renders a plan as text for users: each attribute of a change as Terraform shows it, a summary of a plan
+// of any size, and diagnostics. It reads only the API types of a plan: no client, no schema, no terminal. The caller
+// passes the width and whether to use colours.
 //
-// It may import api, apimachinery and text width helpers. It must not know commands, servers or providers.
+// It may import the API types, apimachinery and text width helpers. It must not know commands, servers or providers.
 package diff

@@ -1,4 +1,5 @@
-// Package drawing writes graphs of resources as Graphviz and as Mermaid. It knows no object and no client.
+// Package drawing renders graphs of resources as Graphviz and as Mermaid. It imports internal/graph and knows no
+// objects and no clients.
 package drawing
 
 import (

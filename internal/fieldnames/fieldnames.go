@@ -1,5 +1,5 @@
-// Package fieldnames compares objects with Go types: it names the fields that a type does not have, and those that were meant. It
-// imports internal/suggest alone.
+// Package fieldnames finds the fields of an object that its Go type does not have, and suggests the nearest known
+// names. It imports internal/suggest alone.
 package fieldnames
 
 import (

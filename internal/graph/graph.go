@@ -1,5 +1,6 @@
-// Package graph orders nodes that depend on each other. Nodes are the integers 0..n-1, so that a hundred thousand of them cost a few
-// allocations. It finds cycles, what a node can reach, and hands out work as soon as all that it depends on is done.
+// Package graph orders nodes that depend on each other. Nodes are the integers 0..n-1, so a hundred thousand of them
+// need only a few allocations. The package finds cycles and reachable nodes, and returns each node as soon as its
+// dependencies are done.
 package graph
 
 import (

@@ -1,9 +1,8 @@
-// Package instance is the life of one instance of a type, as a provider takes part in it. A managed resource is loaded,
-// read, planned and applied, imported and moved; a data source is read, an ephemeral resource opened and closed, an
-// action invoked, a list queried, a function called. All of it comes with the checks that keep a provider to its word. It
-// follows Terraform's resource instance change lifecycle
-// (https://github.com/hashicorp/terraform/blob/main/docs/resource-instance-change-lifecycle.md). It talks to one
-// provider and to nothing else: what is wanted and what is recorded come in as values, and go out as values.
+// Package instance calls a provider about one instance of a type. It loads, reads, plans, applies, imports and moves a
+// managed resource. It also reads data sources, opens and closes ephemeral resources, invokes actions, lists resources
+// and calls functions. It checks every answer of the provider. It follows Terraform's resource instance change
+// lifecycle (https://github.com/hashicorp/terraform/blob/main/docs/resource-instance-change-lifecycle.md). The package
+// does no I/O except calls to one provider: it takes configuration and recorded state as values, and returns values.
 package instance
 
 import (

@@ -1,6 +1,6 @@
-// Package ledger is what Hykube knows about real infrastructure: the last known state of every instance, the
-// intent that was written down before it was touched, and the changes of every stored plan. Everything in it can hold
-// secrets; nothing of it is shown to a person unmasked. It imports api/v1alpha1 and knows no provider and no Kubernetes client.
+// Package ledger stores the recorded infrastructure: the last known state of each instance, the intent of a change
+// before its call, and the changes of each plan. All of it may contain secrets, so nobody may show it unmasked. The
+// package imports api/v1alpha1 and knows no provider and no Kubernetes client.
 package ledger
 
 import (

@@ -1,4 +1,5 @@
-// Package query answers questions that change nothing: what a provider has, which object manages it, and what an expression gives.
+// Package query answers read-only questions: the existing infrastructure of a type, the object that manages it, and
+// the value of an expression.
 package query
 
 import "github.com/hykube/hykube/internal/scope"

@@ -1,4 +1,5 @@
-// Package resource decodes the objects of dynamic kinds: their lifecycle, their expressions, and the status that plans write to them.
+// Package resource decodes the objects of dynamic kinds: their lifecycle, their expressions, and the status that plans
+// write.
 package resource
 
 import (

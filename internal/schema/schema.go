@@ -1,6 +1,6 @@
-// Package schema is a Terraform provider's schema in the form that all other packages use: blocks,
-// attributes and their cty types, and the encoding of values on the wire. It is made from the messages of the
-// provider protocol and knows nothing of processes, objects or plans.
+// Package schema represents a Terraform provider's schema for all other packages: blocks, attributes and their cty
+// types, and the wire encoding of values. It converts the messages of the provider protocol and knows no processes,
+// objects or plans.
 package schema
 
 //lint:file-ignore SA1019 types cross the wire as JSON, and there is no other way to write them

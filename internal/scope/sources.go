@@ -1,5 +1,6 @@
-// Package scope has the values that the expressions of a plan refer to: planned and recorded resources, ConfigMaps, Secrets, ephemeral
-// resources and functions of providers. It reads each with the rights of whoever asked for the plan, and configures providers with them.
+// Package scope finds the values that the expressions of a plan refer to: planned and recorded resources, ConfigMaps,
+// Secrets, ephemeral resources and functions of providers. It reads them with the rights of the plan's requester, and
+// configures providers with the values.
 package scope
 
 import (

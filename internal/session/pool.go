@@ -1,4 +1,5 @@
-// Package session has configured providers: it waits for the limits of their ProviderConfigs, acquires them, and tells kinds of failure.
+// Package session acquires configured providers. It waits for the rate and concurrency limits of their
+// ProviderConfigs, and classifies failed calls: throttled, unreachable, and others.
 package session
 
 import (

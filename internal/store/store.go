@@ -1,4 +1,4 @@
-// Package store has the interfaces through which plans reach the objects of the API server and its answers about rights.
+// Package store has the interfaces through which plans read and write the objects of the API server and check rights.
 package store
 
 import (

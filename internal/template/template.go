@@ -1,4 +1,5 @@
-// Package template reads the references and constants in the templates of objects, without a schema and without evaluating calls.
+// Package template reads references and constants from the templates of objects, without a schema and without
+// evaluating calls.
 package template
 
 import (

@@ -1,4 +1,4 @@
-// Package access is who may talk to the server and what they may do: its own certificate authorities, the serving
-// certificate, the first administrator's kubeconfig, authentication, and the authorizer with the roles that a new
-// server has. It imports Kubernetes' authentication and RBAC packages; it must not know how objects are stored or served.
+// Package access authenticates and authorizes users. It has the server's certificate authorities, the serving
+// certificate, the first administrator's kubeconfig, and the authorizer with the predefined roles. It imports
+// Kubernetes' authentication and RBAC packages and must not know how objects are stored or served.
 package access

@@ -1,7 +1,7 @@
-// Package controller watches the fixed kinds and acts on what changes: it installs Providers and serves their kinds, asks
-// providers about ProviderConfigs, and starts the workflows of Plans. Each controller is a queue of names and a function that
-// brings one of them up to date; none polls. It imports internal packages and the clients of the API, and
-// knows nothing of how a plan is made.
+// Package controller watches the fixed kinds. It installs Providers and serves their kinds, checks ProviderConfigs
+// with their providers, and starts the workflows of Plans. Each controller is a queue of names and a function that
+// processes one of them; none polls. It imports internal packages and the clients of the API, and does not know how a
+// plan is made.
 package controller
 
 import (

@@ -1,5 +1,5 @@
-// Package deletion takes the mark of a deleted object away, and puts it back, in the store below the API: the API machinery has no way to
-// do it. docs/decisions/0006-undelete.md has the reasons. It imports k8s.io/apiserver alone.
+// Package deletion clears the deletion mark of an object, and restores it, in the store below the API, because the API
+// machinery cannot do that. docs/decisions/0006-undelete.md has the reasons. It imports k8s.io/apiserver alone.
 package deletion
 
 import (

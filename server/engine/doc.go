@@ -1,7 +1,6 @@
-// Package engine runs what makes Hykube's work durable: a Temporal server inside this process with its Web UI, or
-// a client of a Temporal cluster that somebody else runs. It keeps orchestration only; losing its files loses no
-// state of anyone's infrastructure.
+// Package engine runs Temporal: an embedded server with its Web UI, or a client of another Temporal server. It stores
+// only orchestration; without its files, no state of infrastructure is lost.
 //
-// It imports Temporal and nothing of Hykube. It must not know what a plan, a provider or a resource is: workflows
-// and activities are registered by whoever asks for Client.
+// It imports Temporal and no other package of Hykube. It must not know plans, providers or resources: the users of its
+// Client register workflows and activities.
 package engine

@@ -1,10 +1,10 @@
-// Package kinds serves one API kind for each resource type, data source, ephemeral resource and action of each
-// installed Terraform provider, without CustomResourceDefinition objects: requests, discovery and OpenAPI. A kind costs a
-// few hundred bytes until it is first asked for.
+// Package kinds serves an API kind for each resource type, data source, ephemeral resource and action of each
+// installed Terraform provider, without CustomResourceDefinition objects: requests, discovery and OpenAPI. A kind
+// costs a few hundred bytes until its first request.
 //
-// It may import internal/schema, internal/plan, internal/instance for the signatures of functions, and api, and stands on k8s.io/apiserver's handlers and registry. It
-// knows nothing of provider processes, of how a plan is made or applied, nor of how the server is put together: what
-// it needs from there comes in Config.
+// It may import internal/schema, internal/lang, internal/diag, internal/condition, internal/instance for the
+// signatures of functions, and api. It uses the handlers and the registry of k8s.io/apiserver. It does not know
+// provider processes, plans or the rest of the server: Config has the functions that it needs from there.
 package kinds
 
 import (

@@ -1,6 +1,6 @@
-// Package loopback is how the server's own workers reach its objects: reads go to the store, past the API; writes go
-// through the API as system:apiserver, so that every rule of it holds for them, too. It implements the interfaces of the package
-// activities.
+// Package loopback reads and writes the server's objects for its own workers. Reads go directly to the store. Writes
+// go through the API as system:apiserver, so all of its rules apply. The package implements the interfaces of
+// internal/store.
 package loopback
 
 import (

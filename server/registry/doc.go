@@ -1,4 +1,5 @@
-// Package registry is how the kinds that are the same on every server (Provider, ProviderConfig, Plan) are defaulted,
-// validated, decided upon, stored and shown as tables, with the subresources of Plan. It imports api/v1alpha1 and
-// k8s.io/apiserver; what it must ask the rest of the server (who uses an object, what a plan changes) comes in as funcs.
+// Package registry serves the fixed kinds (Provider, ProviderConfig, Plan and others) with their subresources: it has
+// their defaults, validation, storage, tables and the decisions about plans. It may import api, internal packages and
+// server/kinds; the rest of the server passes the functions that it needs, such as the one that finds an object's
+// users.
 package registry

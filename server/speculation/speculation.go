@@ -1,6 +1,6 @@
-// Package speculation lets the API judge an object as if its author recorded it, for a plan that is never applied. Requests
-// that are made so are dry runs of the real ones: the same decoding, merging, defaulting, validation and admission. Only the
-// right that is asked for is another one: to read the object is enough. The package knows no kind and no storage.
+// Package speculation validates an object as if its author recorded it, for a speculative plan. Its requests are dry
+// runs of the real ones, with the same decoding, merging, defaulting, validation and admission. They need only the
+// right to read the object. The package knows no kind and no storage.
 package speculation
 
 import (

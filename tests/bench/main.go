@@ -1,6 +1,6 @@
-// Command bench measures what a person feels and what a machine pays: the time from start to ready, memory and CPU of an
-// idle server, and the whole journey from a file to applied infrastructure. It runs the built binaries as a user does, against a
-// simulated cloud without latency, and leaves nothing behind.
+// Command bench measures the time from start to ready, the memory and CPU of an idle server, and the time from a file
+// to applied infrastructure. It runs the built binaries against a simulated cloud without latency, and removes
+// everything at the end.
 //
 //	go run ./tests/bench -bin bin -mirror .cache/mirror -short
 package main

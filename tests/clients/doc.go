@@ -1,3 +1,3 @@
-// Package clients tests the server under clients that people run against it: Argo CD's cache of a cluster, and many watches
-// that are opened, stopped and closed. `make test-watch` runs the long forms.
+// Package clients tests the server with common clients: Argo CD's cluster cache, and many watches that open, stop and
+// close. `make test-watch` runs the long forms.
 package clients

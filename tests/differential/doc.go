@@ -1,4 +1,4 @@
-// Package differential drives the same configurations through Terraform (or OpenTofu) and through Hykube, with the same
-// plugin binaries, each side against a simulated cloud of its own, and compares after every step what was planned, what is
-// recorded and what the cloud was asked for. docs/differential.md says what that means and how to run it.
+// Package differential runs the same configurations through Terraform (or OpenTofu) and through Hykube, with the same
+// provider binaries, each against a simulated cloud of its own. After every step it compares the plans, the recorded
+// states and the calls to the clouds. docs/differential.md explains how to run it.
 package differential

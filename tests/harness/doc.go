@@ -1,4 +1,4 @@
-// Package harness starts a hykube server and a simulated cloud for tests and benchmarks: the built binary as users run it, in a
-// directory of its own. It may import the simulated cloud and clients of the API. It must not import the server: whoever links the
-// harness does not link Kubernetes and Temporal. Product code never imports it.
+// Package harness starts a hykube server and a simulated cloud for tests and benchmarks, as built binaries in a
+// directory of their own. It may import the simulated cloud and clients of the API. It must not import the server, so
+// that its users do not link Kubernetes and Temporal. Product code never imports it.
 package harness

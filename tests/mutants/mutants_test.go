@@ -1,5 +1,5 @@
-// Package mutants plants bugs and expects the tests of the package with the bug to fail. Each mutant is a small harmful edit
-// that a careless change could make. It is compiled through an overlay, so that no file of the repository changes.
+// Package mutants plants bugs and expects the tests of the edited package to fail. Each mutant is a small harmful
+// edit. The package compiles it through an overlay, so no file of the repository changes.
 package mutants
 
 import (

@@ -1,5 +1,5 @@
-// Package replay replays recorded runs of the workflows with the code as it is now: a run that began before an upgrade must go on
-// after it. Each released shape of a run stays in testdata for ever; -record adds the ones of today.
+// Package replay replays recorded histories of the workflows with the current code: a run from before an upgrade must
+// continue after it. testdata keeps a history of each released version of a workflow; -record adds the current one.
 package replay
 
 import (

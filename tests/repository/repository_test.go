@@ -1,5 +1,6 @@
-// Package repository guards the repository itself: what a reader relies on when they look for something by its name.
-// It reads files and asks the go command; it imports of Hykube only the plugin's commands, which the docs speak of.
+// Package repository tests the rules of the repository: imports, package comments, links, commands and messages in the
+// docs. It reads files and calls the go command. Of Hykube it imports only the plugin's commands, which the docs
+// mention.
 package repository
 
 import (

@@ -1,6 +1,6 @@
-// Package simprovider is the Terraform provider "sim" of the simulated cloud: protocol 6, on the plugin framework.
-// It does what a careful provider does: waits out throttling and eventual consistency, forgets what is gone, and keeps
-// what it made when a later step fails. It talks to the cloud by HTTP and knows neither the cloud's code nor Hykube.
+// Package simprovider is the Terraform provider "sim" of the simulated cloud: protocol 6, on the plugin framework. It
+// waits out throttling and eventual consistency, removes the state of objects that are gone, and returns partial state
+// when a later step fails. It calls the cloud over HTTP and imports neither the cloud nor Hykube.
 package simprovider
 
 import (

@@ -1,5 +1,5 @@
-// Package webui looks at Temporal's Web UI as a person does: through a browser without a window. Tests call it with
-// the address of whatever serves the UI. It may import the browser driver and must not know what is served.
+// Package webui opens Temporal's Web UI in a headless browser. Tests pass the address of the server. It may import the
+// browser driver and must not know the server.
 package webui
 
 import (

@@ -1,4 +1,4 @@
-// Package graphtest draws random graphs for tests.
+// Package graphtest generates random graphs for tests.
 package graphtest
 
 import (

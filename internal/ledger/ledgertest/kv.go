@@ -1,4 +1,4 @@
-// Package ledgertest has a store for the ledgers of tests.
+// Package ledgertest is an in-memory store for the ledgers of tests.
 package ledgertest
 
 import (

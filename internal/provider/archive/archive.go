@@ -1,7 +1,7 @@
-// Package archive unpacks the zip file of a provider, which comes from outside and may be hostile: nothing is written
-// beyond the target directory, nothing but plain files and directories is made, and bytes, entries and ratio are bounded.
+// Package archive unpacks the zip file of a provider, which may be hostile. It writes only below the target directory,
+// creates only plain files and directories, and limits bytes, entries and compression ratio.
 //
-// It imports the standard library alone. That the archive is the one that was meant is checked before, by its digest.
+// It imports the standard library alone. The caller verifies the digest of the archive first.
 package archive
 
 import (

@@ -6,7 +6,7 @@
 //
 //	HOST/NAMESPACE/TYPE/VERSION/OS_ARCH/terraform-provider-TYPE[_vVERSION...]
 //
-// It imports the standard library alone. It knows nothing of the order of versions, and writes nothing.
+// It imports the standard library alone. It does not order versions and writes nothing.
 package mirror
 
 import (

@@ -1,5 +1,7 @@
-// Package plugin runs provider plugins: it starts an executable in a process group of its own, does the handshake of
-// go-plugin (protocols 5 and 6, mutual TLS), hands its log lines to ours, notices when it dies, and leaves no child behind.
+// Package plugin runs provider plugins. It starts an executable in a process group of its own, does the handshake of
+// go-plugin (protocols 5 and 6, mutual TLS), forwards its log lines, detects its exit, and stops all of its child
+// processes.
 //
-// It imports go-plugin, gRPC and the package protocol. It knows nothing of registries, schemas or configurations.
+// It imports go-plugin, gRPC, internal/diag and, in tests, the package protocol. It knows no registries, schemas or
+// configurations.
 package plugin

@@ -1,10 +1,10 @@
-// Package protocol speaks Terraform's provider protocol, versions 5 and 6, to a plugin: a Client is a
-// tfprotov6.ProviderServer, with lists and actions, at the far end of a gRPC connection.
+// Package protocol is a client of Terraform's provider protocol, versions 5 and 6. A Client is a
+// tfprotov6.ProviderServer, with lists and actions, that calls a plugin over a gRPC connection.
 //
-// Both versions share the layout of every message but a schema's attribute, and differ in the names of some calls, so a
-// plugin of protocol 5 is the same client behind a small translation of the connection; a test compares the two layouts
-// field by field. Values and private data pass through as the bytes they are.
+// Both versions use the same layout for every message except a schema's attribute, and different names for some calls.
+// So for a plugin of protocol 5, the same client uses an adapter of the connection. A test compares the two layouts
+// field by field. Values and private data pass through unchanged, as bytes.
 //
-// The package imports the generated messages, gRPC and terraform-plugin-go. It knows nothing of processes, schemas in our
-// own form, or plans.
+// The package imports the generated messages, gRPC and terraform-plugin-go. It knows no processes, no plans, and not
+// internal/schema.
 package protocol

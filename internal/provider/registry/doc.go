@@ -1,7 +1,9 @@
-// Package registry speaks to the places on the network where providers are published: the provider registry protocol
-// (https://developer.hashicorp.com/terraform/internals/provider-registry-protocol) and the provider network mirror protocol
-// (https://developer.hashicorp.com/terraform/internals/provider-network-mirror-protocol). Over TLS only, with bounded answers,
-// timeouts and retries. It verifies signatures and checksums, and writes what it verified into a file that it is given.
+// Package registry is a client of provider registries: the provider registry protocol
+// (https://developer.hashicorp.com/terraform/internals/provider-registry-protocol) and the provider network mirror
+// protocol (https://developer.hashicorp.com/terraform/internals/provider-network-mirror-protocol). It uses TLS only,
+// limits the size of answers, and has timeouts and retries. It verifies signatures and checksums, and writes a
+// verified package to the caller's file.
 //
-// It imports the standard library and an OpenPGP library. It knows nothing of versions' order, of installing or of processes.
+// It imports the standard library and an OpenPGP library. It does not order versions, install packages or run
+// processes.
 package registry

@@ -1,4 +1,4 @@
-// Package schematest has short names for schemas and values, so that a table of a test reads as one, and draws random ones.
+// Package schematest has short constructors for schemas and values in table tests, and generates random ones.
 package schematest
 
 import (

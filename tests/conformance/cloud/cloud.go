@@ -1,5 +1,6 @@
-// Package cloud is what the conformance suite's providers manage: a directory of JSON files, with a log of every call that
-// reached a provider and the commands that tell it to misbehave. The tests read and write the same directory. It knows no protocol.
+// Package cloud is the cloud of the conformance suite's providers: a directory of JSON files, with a log of all calls
+// that reached a provider, and commands that make it misbehave. The tests read and write the same directory. It knows
+// no protocol.
 package cloud
 
 import (

@@ -1,5 +1,5 @@
-// Package conform5 is a Terraform provider on protocol 5 with the legacy type system, made with terraform-plugin-sdk. Much of what
-// newer providers must not do it does by nature; server.go adds what even the old SDK does not.
+// Package conform5 is a Terraform provider of protocol 5 with the legacy type system, on terraform-plugin-sdk. The SDK
+// itself breaks many rules of newer providers; server.go breaks more.
 package conform5
 
 import (

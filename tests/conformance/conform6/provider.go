@@ -1,5 +1,5 @@
-// Package conform6 is a Terraform provider on protocol 6 that misbehaves on command. The framework makes the honest provider;
-// server.go stands before it and spoils its answers, since the framework itself refuses to break most rules.
+// Package conform6 is a Terraform provider of protocol 6 that misbehaves on command. It uses the plugin framework,
+// which refuses to break most rules, so server.go changes the answers of the framework.
 package conform6
 
 import (

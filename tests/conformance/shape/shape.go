@@ -1,7 +1,7 @@
-// Package shape is a provider whose schemas nobody wrote: they are made from seeds. A client that gets its types right has understood
-// the protocol, and has not learned a provider by heart. It speaks protocol 6, or protocol 5 as an old provider with the legacy type
-// system does. What it manages are the files of tests/conformance/cloud, each with the whole state of an object, so that a test can
-// change them behind everybody's back. It knows no client, and keeps the rules that every provider has to keep.
+// Package shape is a Terraform provider that generates its schemas from seeds, so that no client can be fitted to it.
+// It speaks protocol 6, or protocol 5 with the legacy type system. It manages files of tests/conformance/cloud. Each
+// file has the whole state of an object, so tests can change it outside of the provider. The package knows no client
+// and keeps all rules of the protocol.
 package shape
 
 import (
