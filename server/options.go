@@ -49,20 +49,20 @@ func NewOptions() *Options {
 
 // AddFlags makes flags of the options.
 func (o *Options) AddFlags(fs *pflag.FlagSet) {
-	fs.StringVarP(&o.DataDir, "data-dir", "d", o.DataDir, "Directory for everything that the server keeps; made if it is not there.")
+	fs.StringVarP(&o.DataDir, "data-dir", "d", o.DataDir, "Directory for all of the server's data; the server creates it.")
 	fs.StringVar(&o.BindAddress, "bind-address", o.BindAddress, "IP address to serve on.")
 	fs.IntVar(&o.SecurePort, "secure-port", o.SecurePort, "Port to serve HTTPS on; 0 takes a free one.")
-	fs.StringSliceVar(&o.TLSSANs, "tls-san", o.TLSSANs, "Further host names or IP addresses for the serving certificate; may be given more than once.")
+	fs.StringSliceVar(&o.TLSSANs, "tls-san", o.TLSSANs, "Additional host names or IP addresses for the serving certificate; repeatable.")
 	fs.StringVar(&o.DatastoreEndpoint, "datastore-endpoint", o.DatastoreEndpoint, `Database for objects and states, such as "postgres://user:password@host:5432/hykube" or "mysql://user:password@tcp(host:3306)/hykube"; SQLite in the data directory when it is left out.`)
-	fs.StringVar(&o.EncryptionConfig, "encryption-provider-config", o.EncryptionConfig, "File with a Kubernetes EncryptionConfiguration for data at rest; a key of the server's own is used for what it does not name.")
+	fs.StringVar(&o.EncryptionConfig, "encryption-provider-config", o.EncryptionConfig, "File with a Kubernetes EncryptionConfiguration for data at rest; the server's own key encrypts resources that the file does not name.")
 	fs.StringVar(&o.TemporalAddress, "temporal-address", o.TemporalAddress, "HOST:PORT of a Temporal server to use instead of the embedded one.")
-	fs.StringArrayVar(&o.ProviderMirrors, "provider-mirror", o.ProviderMirrors, "Directory laid out as Terraform's filesystem mirror, or the https:// address of a network mirror, looked at before any registry; may be given more than once.")
+	fs.StringArrayVar(&o.ProviderMirrors, "provider-mirror", o.ProviderMirrors, "Directory in the layout of Terraform's filesystem mirror, or the https:// address of a network mirror; searched before any registry; repeatable.")
 	fs.StringVar(&o.TokenAuthFile, "token-auth-file", o.TokenAuthFile, `File with tokens: lines of token,user,uid,"group1,group2". It is read again when it changes.`)
 	fs.StringVar(&o.AuthenticationFile, "authentication-config", o.AuthenticationFile, "File with a Kubernetes AuthenticationConfiguration, for OpenID Connect.")
-	fs.IntVar(&o.PlanHistoryLimit, "plan-history-limit", o.PlanHistoryLimit, "Number of finished plans that each namespace keeps; 0 keeps all. Records of plans (PlanRecord) stay.")
-	fs.DurationVar(&o.PlanHistoryAge, "plan-history-age", o.PlanHistoryAge, "How long a finished plan is kept; 0 keeps it for ever. Records of plans (PlanRecord) stay.")
-	fs.StringVar(&o.LogLevel, "log-level", o.LogLevel, "What to log: debug, info, warn or error.")
-	fs.StringVar(&o.LogFormat, "log-format", o.LogFormat, "How to log: text or json.")
+	fs.IntVar(&o.PlanHistoryLimit, "plan-history-limit", o.PlanHistoryLimit, "Number of finished plans to keep in each namespace; 0 keeps all. Records of plans (PlanRecord) stay.")
+	fs.DurationVar(&o.PlanHistoryAge, "plan-history-age", o.PlanHistoryAge, "How long to keep a finished plan; 0 keeps it for ever. Records of plans (PlanRecord) stay.")
+	fs.StringVar(&o.LogLevel, "log-level", o.LogLevel, "Log level: debug, info, warn or error.")
+	fs.StringVar(&o.LogFormat, "log-format", o.LogFormat, "Log format: text or json.")
 	o.Audit.AddFlags(fs)
 }
 

@@ -31,16 +31,16 @@ func newKubeconfigCommand() *cobra.Command {
 	o := &kubeconfigOptions{dataDir: server.DefaultDataDir(), expires: certificateLife, user: access.User{Namespace: "default"}}
 	cmd := &cobra.Command{
 		Use:   "kubeconfig --user NAME",
-		Short: "Make a client certificate for a user, and a kubeconfig with it",
-		Long: `Make a client certificate for a user, and a kubeconfig with it.
+		Short: "Create a kubeconfig with a client certificate for a user",
+		Long: `Create a kubeconfig with a client certificate for a user.
 
-It runs on the server's machine: it signs with the certificate authority in the data directory. The server need not run. The
-user has no rights until a role is bound to the name or to one of the groups. A certificate is valid until it ends, and cannot
-be taken back: remove the bindings of its name and groups to end it earlier.`,
+Run the command on the server's machine, because it signs with the certificate authority in the data directory. The server
+need not run. The user has no rights until you bind a role to the name or to one of the groups. A certificate cannot be
+revoked: to end access earlier, remove the bindings of its name and groups.`,
 		Example: `  # alice.kubeconfig, for 90 days
   hykube kubeconfig --user alice --group platform --data-dir /var/lib/hykube --server https://hykube.example.com:6443
 
-  # what alice may do
+  # grant rights to alice's group
   kubectl create rolebinding platform --clusterrole=edit --group=platform -n prod`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd, time.Now()) },
@@ -48,12 +48,12 @@ be taken back: remove the bindings of its name and groups to end it earlier.`,
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	fs.StringVar(&o.user.Name, "user", "", "Name of the user (required).")
-	fs.StringArrayVar(&o.user.Groups, "group", nil, "Group of the user; may be given more than once.")
-	fs.StringVar(&o.user.ServerURL, "server", "", "Address at which the user reaches the server; that of admin.kubeconfig when it is left out.")
-	fs.StringVarP(&o.user.Namespace, "namespace", "n", o.user.Namespace, "Namespace that the kubeconfig chooses.")
+	fs.StringArrayVar(&o.user.Groups, "group", nil, "Group of the user; repeatable.")
+	fs.StringVar(&o.user.ServerURL, "server", "", "Address of the server for the user; the default is that of admin.kubeconfig.")
+	fs.StringVarP(&o.user.Namespace, "namespace", "n", o.user.Namespace, "Default namespace of the kubeconfig.")
 	fs.StringVarP(&o.dataDir, "data-dir", "d", o.dataDir, "Data directory of the server.")
-	fs.StringVar(&o.expires, "expires", o.expires, "How long the certificate is valid, such as 12h or 90d.")
-	fs.StringVarP(&o.output, "output", "o", "", "File to write, which must not be there yet, or - for standard output; USER.kubeconfig when it is left out.")
+	fs.StringVar(&o.expires, "expires", o.expires, "Lifetime of the certificate, such as 12h or 90d.")
+	fs.StringVarP(&o.output, "output", "o", "", "File to write, which must not exist, or - for standard output; the default is USER.kubeconfig.")
 	_ = cmd.MarkFlagRequired("user")
 	return cmd
 }

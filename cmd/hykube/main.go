@@ -55,10 +55,10 @@ func newCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "hykube",
 		Short: "Plan and apply infrastructure of any size through a Kubernetes API",
-		Long: `Hykube is one Kubernetes-style API that holds infrastructure resources of every Terraform provider, plans any change to
-them exactly, and applies it as a durable workflow.
+		Long: `Hykube serves the resource types of Terraform providers as a Kubernetes API. It plans each change as Terraform does, and
+applies an approved plan as a durable workflow.
 
-Start with "hykube server"; then, in another terminal:
+Start "hykube server"; then, in another terminal:
 
   export KUBECONFIG=~/.hykube/admin.kubeconfig
   hykube kubectl get providers`,

@@ -12,13 +12,13 @@ func newServerCommand() *cobra.Command {
 	opts := server.NewOptions()
 	cmd := &cobra.Command{
 		Use:   "server",
-		Short: "Run the API server, with its database and its workflow engine",
-		Long: `Run the API server, with everything that it needs inside: a database (SQLite), a workflow engine (Temporal) and its
-Web UI. It makes its certificates at the first start and writes admin.kubeconfig into the data directory.`,
+		Short: "Run the API server, with its database and Temporal",
+		Long: `Run the API server. One process contains the database (SQLite), Temporal and its Web UI. At the first start the
+server creates its certificates and writes admin.kubeconfig into the data directory.`,
 		Example: `  # Serve on https://127.0.0.1:6443 and keep everything below ~/.hykube
   hykube server
 
-  # Serve on a free port, and take providers from a local mirror first
+  # Serve on a free port, and search a local mirror first for providers
   hykube server --data-dir ./data --secure-port 0 --provider-mirror ./mirror`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

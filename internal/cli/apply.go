@@ -25,31 +25,31 @@ func newApply(s *session) *cobra.Command {
 		Short: "Plan files, ask, record them, and apply the plan",
 		Long: `Plan files, ask, record them, and apply the plan.
 
-The resources in the files are planned as if they were recorded, one plan a namespace; with --all it is the whole
-namespace. The plan is shown. When you say yes, the objects are recorded by server-side apply, and what was shown is
-applied. Otherwise nothing is left behind. If something else changed in between, so that something else would be done,
-the new plan is shown and you are asked again; with --auto-approve the command ends with 4.
+The command plans the resources in the files as if they were recorded, one plan for each namespace; with --all it plans
+the whole namespace. It shows the plan and asks. If you answer yes, it records the objects by server-side apply and
+applies the plan. Otherwise it records nothing. If another user changes the plan's resources meanwhile, the command shows
+the new plan and asks again; with --auto-approve it exits with 4.
 
-While another command applies a plan of the same resources, this one waits and then plans anew. It goes on with a new plan
-that does what you said yes to, and with --auto-approve with any; otherwise it asks again. --wait-timeout bounds the wait,
-and the command then ends with 1.
+While another plan changes the same resources, the command waits, up to --wait-timeout, and then plans again. It
+asks again if the new plan has other changes; with --auto-approve it applies any new plan. After the timeout it exits with 1.
 
-With --prune, members of the applyset that are not in the files any more are deleted, and the plan destroys their
-infrastructure. The files become members of the set with the first apply that names it.
+With --prune, the command deletes members of the applyset that the files no longer contain, and the plan destroys their
+infrastructure. The first apply with --applyset adds the objects of the files to the set.
 
-No plan can be made before the namespaces and providers of the files exist: the command asks whether to record those first.
+The namespaces and providers of the files must exist before planning. The command asks whether to record them first.
 
-The server applies a plan: this command only watches, and may be left with Ctrl-C.`,
+The server applies the plan and this command only watches it. Ctrl-C asks whether to cancel the plan; a second Ctrl-C
+ends only the command.`,
 		Example: `  # plan, ask, record, apply
   kubectl hykube apply -f examples/first
 
-  # also destroy what left the files since the last time
+  # also destroy the resources that the files no longer contain
   kubectl hykube apply -f infra/ -R --prune --applyset infra
 
   # in a script
   kubectl hykube apply -f infra/ -R -n prod --auto-approve
 
-  # plan and apply whatever is recorded in a namespace
+  # plan and apply the recorded objects of a namespace
   kubectl hykube apply --all -n prod`,
 		Args: noNames("-f PATH records files, --target TYPE.NAME chooses, and `kubectl hykube approve PLAN` applies a plan that was made"),
 		RunE: run(o),

@@ -23,15 +23,15 @@ func newApprove(s *session) *cobra.Command {
 	o := &approveOptions{planArgument: planArgument{session: s}}
 	cmd := &cobra.Command{
 		Use:   "approve PLAN",
-		Short: "Approve a plan, and watch it being applied",
-		Long: `Approve a plan, and watch it being applied.
+		Short: "Approve a plan and watch its apply",
+		Long: `Approve a plan and watch its apply.
 
-The approval names the digest of the plan's changes, so that what is applied is what was read. --digest gives the one
-that you read, in "kubectl hykube show"; without it, it is the plan's digest of this moment. A plan doesn't change once
-it is made. Approving needs the verb "approve" on plans.
+The approval names the digest of the plan's changes, so that the server applies exactly the changes that you read. Pass
+the digest that "kubectl hykube show" printed with --digest; the default is the plan's current digest. A plan does not
+change after planning. Approving needs the verb "approve" on plans.
 
-A plan with a change that lifecycle.preventDestroy forbids, or that moved after the plan was made, is not approved: the
-exit code is 3 for the one and 4 for the other. --partial applies the other changes, and none that needs one of those.`,
+The server refuses the approval if lifecycle.preventDestroy blocks a change, or if a change is stale. The command then
+exits with 3 or 4. --partial applies the other changes, without those that need a blocked or stale one.`,
 		Example: `  kubectl hykube approve plan-x7k2d
   kubectl hykube approve plan-x7k2d --partial
   kubectl hykube approve plan-x7k2d --digest sha256:3f8a... -m "reviewed in change 4711" --no-wait`,

@@ -20,20 +20,20 @@ func newCancel(s *session) *cobra.Command {
 	o := &cancelOptions{planArgument: planArgument{session: s}}
 	cmd := &cobra.Command{
 		Use:   "cancel PLAN",
-		Short: "Stop a plan",
-		Long: `Stop a plan. Nothing new is begun. Calls to providers that are under way are never cut off, since nobody would know
-what they did: they get ten seconds to end by themselves, then their provider is asked to stop, as Terraform asks at the
-first Ctrl-C, and their answers are waited for and recorded. A provider that works for another plan at that moment, too, is
-asked only when that is done.
+		Short: "Cancel a plan",
+		Long: `Cancel a plan. The server starts no further changes. It never abandons a running call to a provider, because the
+outcome would be unknown. The call gets ten seconds to end by itself. Then the server asks the provider to stop, as
+Terraform does at the first Ctrl-C, waits for the answer and records it. While another plan uses the same provider
+process, the server asks it later.
 
-The plan is cancelled when the last answer is there. Until then it is cancelling, and "kubectl hykube status" tells what it
-waits for.`,
+The plan is cancelled after the last answer. Until then it is cancelling, and "kubectl hykube status" names the calls
+that still run.`,
 		Example:           `  kubectl hykube cancel apply-x7k2d`,
 		Args:              onePlan,
 		ValidArgsFunction: completePlans(s, func(p *v1alpha1.Plan) bool { return !p.Ended() }),
 		RunE:              run(o),
 	}
-	cmd.Flags().BoolVar(&o.noWait, "no-wait", false, "Return as soon as the server was asked")
+	cmd.Flags().BoolVar(&o.noWait, "no-wait", false, "Return without waiting for the last answer")
 	return cmd
 }
 

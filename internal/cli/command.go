@@ -30,14 +30,14 @@ func newCommand(s *session) *cobra.Command {
 		Short: "Plan and apply infrastructure on a Hykube server",
 		Long: `Plan and apply infrastructure on a Hykube server.
 
-kubectl writes, reads and deletes objects; these verbs plan what they ask for and apply it:
+Use kubectl to write, read and delete objects. Use these verbs to plan and apply the changes that the objects need:
 
-  write   kubectl apply -f DIR, or kubectl hykube apply -f DIR for the whole journey
+  write   kubectl apply -f DIR, or kubectl hykube apply -f DIR to write, plan and apply in one command
   plan    kubectl hykube plan
   apply   kubectl hykube approve PLAN
 
-Exit codes: 0 done, or nothing to do; 1 error; 2 changes wait for approval (with --detailed-exitcode);
-3 refused by policy; 4 stale: what was planned has moved since.`,
+Exit codes: 0 success, or no changes are needed; 1 error; 2 changes wait for approval (with --detailed-exitcode);
+3 forbidden by a missing right or by preventDestroy; 4 stale: something changed after planning.`,
 		Example: `  # record, plan, ask, apply
   kubectl hykube apply -f examples/first
 

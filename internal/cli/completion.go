@@ -26,8 +26,8 @@ func newCompletion(s *session) *cobra.Command {
 		Short: "Print a completion script",
 		Long: `Print a completion script.
 
-kubectl completes the arguments of a plugin by running a program named kubectl_complete-PLUGIN. "completion kubectl"
-prints it; the other shells' scripts complete "kubectl-hykube" when it is run under that name.`,
+kubectl completes the arguments of a plugin with a program named kubectl_complete-PLUGIN. "completion kubectl"
+prints that program. The scripts of the other shells complete the command "kubectl-hykube".`,
 		Example: `  # for "kubectl hykube <TAB>", once kubectl's own completion works
   kubectl hykube completion kubectl > ~/.local/bin/kubectl_complete-hykube
   chmod +x ~/.local/bin/kubectl_complete-hykube

@@ -24,19 +24,19 @@ func newConsole(s *session) *cobra.Command {
 	o := &consoleOptions{session: s}
 	cmd := &cobra.Command{
 		Use:   "console",
-		Short: "Evaluate expressions over the recorded values",
-		Long: `Evaluate expressions over the recorded values.
+		Short: "Evaluate expressions with the recorded values",
+		Long: `Evaluate expressions with the recorded values.
 
-The console reads an expression from each line and prints its value in HCL syntax. An expression may refer to all that an
-expression in a spec may refer to, and call the same functions; "${" and "}" around it may be left out. It changes nothing.
+The console reads an expression from each line and prints its value in HCL syntax. It has the references and functions of
+expressions in a spec; you may leave out "${" and "}". It changes nothing.
 
-Values are those of the last apply. "(known after apply)" is in the place of what no plan has applied yet, and of what
-timestamp(), uuid() and bcrypt() give. "(sensitive value)" is in the place of what is sensitive; nonsensitive() shows it to
-those who have "get" on the subresource "state" of the kind, or on the Secret. Ephemeral resources are not opened.
-The caller needs "create" on evaluations, which is part of the role "view", and "get" on each object that is referred to.
+Resources have the values of the last apply. The console prints "(known after apply)" for resources that no plan has
+applied yet, and for timestamp(), uuid() and bcrypt(). It prints "(sensitive value)" for sensitive values. nonsensitive()
+shows them to users with "get" on the subresource "state" of the kind, or on the Secret. The console opens no ephemeral
+resources. You need "create" on evaluations, which the role "view" has, and "get" on each object that you refer to.
 
-On a terminal, the arrow keys go through the lines before; "exit" and Ctrl-D end the console. In a pipe, the command exits
-with 1 when one of the expressions has an error. Empty lines and lines that begin with # are left out.`,
+On a terminal, the arrow keys select earlier lines; "exit" and Ctrl-D end the console. In a pipe, the command exits
+with 1 if an expression has an error. It ignores empty lines and lines that begin with #.`,
 		Example: `  kubectl hykube console -n prod
 
   # one expression
@@ -47,7 +47,7 @@ with 1 when one of the expressions has an error. Empty lines and lines that begi
 		Args: noNames("-e EXPRESSION gives an expression"),
 		RunE: run(o),
 	}
-	cmd.Flags().StringArrayVarP(&o.expressions, "expression", "e", nil, "Expression to evaluate, in place of lines; may be given more than once")
+	cmd.Flags().StringArrayVarP(&o.expressions, "expression", "e", nil, "Expression to evaluate instead of lines; repeatable")
 	return cmd
 }
 

@@ -25,9 +25,9 @@ func newDestroy(s *session) *cobra.Command {
 		Short: "Plan to destroy resources, ask, and destroy them",
 		Long: `Plan to destroy resources, ask, and destroy them, in the reverse order of their dependencies.
 
-The objects stay, without infrastructure behind them: kubectl hykube apply --all makes it again, kubectl delete removes them.
--f takes the names from files and records nothing. Data sources, ephemeral resources and actions have nothing to destroy;
-those of the files are passed over.`,
+The objects stay, without infrastructure. "kubectl hykube apply --all" creates it again, and "kubectl delete" removes
+them. -f takes the names from files and records nothing. Data sources, ephemeral resources and actions have no
+infrastructure, so the command ignores those of the files.`,
 		Example: `  kubectl hykube destroy -f examples/first
   kubectl hykube destroy sim_instance.web-1 sim-disk/data
   kubectl hykube destroy --all -n sandbox --auto-approve`,

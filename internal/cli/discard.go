@@ -18,8 +18,8 @@ func newDiscard(s *session) *cobra.Command {
 	o := &discardOptions{planArgument: planArgument{session: s}}
 	cmd := &cobra.Command{
 		Use:               "discard PLAN",
-		Short:             "Decide against a plan",
-		Long:              "Decide against a plan. Nothing is changed, and nobody can approve it any more; the objects stay recorded.",
+		Short:             "Discard a plan",
+		Long:              "Discard a plan. Nobody can approve it any more. The infrastructure and the objects stay as they are.",
 		Example:           `  kubectl hykube discard plan-x7k2d -m "wrong region"`,
 		Args:              onePlan,
 		ValidArgsFunction: completePlans(s, waiting),

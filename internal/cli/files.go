@@ -20,14 +20,14 @@ type fileFlags struct {
 func (f *fileFlags) add(fs *pflag.FlagSet) {
 	f.addFilenames(fs)
 	fs.BoolVar(&f.force, "force-conflicts", false, "Take over fields that other managers own")
-	fs.DurationVar(&f.timeout, "provider-timeout", 5*time.Minute, "How long a provider in the files may take to be installed")
+	fs.DurationVar(&f.timeout, "provider-timeout", 5*time.Minute, "How long to wait for the installation of a provider in the files")
 }
 
 // addFilenames adds kubectl's flags for files, directories, URLs, standard input and kustomizations.
 func (f *fileFlags) addFilenames(fs *pflag.FlagSet) {
-	fs.StringArrayVarP(&f.Filenames, "filename", "f", nil, "File, directory, URL, or - for standard input; may be given more than once")
+	fs.StringArrayVarP(&f.Filenames, "filename", "f", nil, "File, directory, URL, or - for standard input; repeatable")
 	fs.BoolVarP(&f.Recursive, "recursive", "R", false, "Also read the sub-directories of a directory")
-	fs.StringVarP(&f.Kustomize, "kustomize", "k", "", "Directory of a kustomization, in place of -f")
+	fs.StringVarP(&f.Kustomize, "kustomize", "k", "", "Directory of a kustomization, instead of -f")
 }
 
 // given says whether the command names files.

@@ -30,8 +30,8 @@ func newGet(s *session) *cobra.Command {
 		Short: "List the objects of all providers in one table",
 		Long: `List the objects of all providers in one table: resources, data sources, ephemeral resources and actions.
 
-kubectl prints a table for each kind. This command lists the kinds at the same time, page by page, and prints one. Kinds that
-the user may not list are named on standard error.`,
+kubectl prints a table for each kind. This command lists all kinds at once and prints a single table. On standard error it
+names the kinds that you may not list.`,
 		Example: `  kubectl hykube get all -n prod
   kubectl hykube get all -A -l team=infra -o wide
   kubectl hykube get all -o name`,

@@ -29,11 +29,11 @@ func newGraph(s *session) *cobra.Command {
 	o := &graphOptions{session: s}
 	cmd := &cobra.Command{
 		Use:   "graph [PLAN | -f PATH]",
-		Short: "Draw what depends on what",
-		Long: `Draw what depends on what.
+		Short: "Draw the graph of dependencies",
+		Long: `Draw the graph of dependencies.
 
-Without arguments it draws the objects of the namespace by their references; with -f those of files, without asking the
-server; with a plan its changes and the order in which they are made. An arrow points at what is needed first.`,
+Without arguments the command draws the objects of the namespace and their references. With -f it draws the objects of
+files, without a server. With a plan it draws the changes and their order. An arrow points at the dependency.`,
 		Example: `  kubectl hykube graph -f examples/first -o mermaid
   kubectl hykube graph apply-x7k2d | dot -Tsvg > plan.svg
   kubectl hykube graph -n prod | dot -Tpng > prod.png`,

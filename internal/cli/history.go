@@ -35,9 +35,9 @@ func newHistory(s *session) *cobra.Command {
 		Long: `Show who approved or discarded which plans of a namespace, and how they ended, newest first. With the name of a plan, show
 its record in detail.
 
-The server writes a PlanRecord when a plan is decided about, and again when it ends. The record outlives its plan. It lists changes
-by address, action and outcome, and holds no values. The records of a namespace stay when it is deleted: who has the right to read
-PlanRecords in all namespaces reads them.`,
+The server writes a PlanRecord when a plan is approved or discarded, and completes it when the plan ends. The record
+outlives its plan. It lists changes by address, action and outcome, without values. The records of a deleted namespace
+stay: users who may read PlanRecords in all namespaces can read them.`,
 		Example: `  kubectl hykube history -n prod
   kubectl hykube history plan-x7k2d -n prod`,
 		Args: cobra.MaximumNArgs(1),

@@ -36,13 +36,13 @@ func newImport(s *session) *cobra.Command {
 	o := &importOptions{planAndApply: newPlanAndApply(s, "Do you want to import this resource?")}
 	cmd := &cobra.Command{
 		Use:   "import KIND/NAME (ID | --identity KEY=VALUE ...)",
-		Short: "Take over a resource that exists already",
-		Long: `Take over a resource that exists already, by its ID in the provider's own form, or by its identity.
+		Short: "Import an existing resource",
+		Long: `Import an existing resource, by its ID in the provider's own format, or by its identity.
 
-When the object is recorded, its lifecycle.import says from now on what it stands for. When it is not, the provider is
-asked for the resource, and an object that asks for exactly what is there is made, shown, written to --out, and
-recorded; secrets are left out of it, and have to be added. Then a plan is made of it: it shows what is imported, and
-what the object would change about it. --generate-only prints the object, and records nothing.`,
+If the object is recorded, the command sets its lifecycle.import. Otherwise it reads the resource from the provider,
+generates an object for it, shows it, writes it to --out and records it. The object has no secrets; add them yourself.
+Then the command makes a plan, which shows the import and the changes that the object needs. --generate-only only prints
+the object.`,
 		Example: `  kubectl hykube import sim-instance/web-1 ins-0000002a
   kubectl hykube import sim_instance.web-1 --identity id=ins-0000002a --out web-1.yaml
   kubectl hykube import sim-instance/web-1 ins-0000002a --generate-only > web-1.yaml`,
@@ -51,10 +51,10 @@ what the object would change about it. --generate-only prints the object, and re
 		RunE:              run(o),
 	}
 	fset := cmd.Flags()
-	fset.StringArrayVar(&o.identity, "identity", nil, "Attribute of the identity, such as id=ins-1; the value is a text or JSON; may be given more than once")
-	fset.StringVar(&o.out, "out", "", "Write the object that is made to this file, which must not exist")
-	fset.StringVar(&o.config, "provider-config", "", "ProviderConfig of the resource; that of a resource which names none when left out")
-	fset.BoolVar(&o.generate, "generate-only", false, "Print the object that would be made, and record nothing")
+	fset.StringArrayVar(&o.identity, "identity", nil, "Attribute of the identity, such as id=ins-1; the value is a text or JSON; repeatable")
+	fset.StringVar(&o.out, "out", "", "Write the generated object to this file, which must not exist")
+	fset.StringVar(&o.config, "provider-config", "", "ProviderConfig of the resource; the default is that of a resource without lifecycle.providerConfig")
+	fset.BoolVar(&o.generate, "generate-only", false, "Print the generated object and record nothing")
 	o.addFlags(fset, "Apply without asking")
 	return cmd
 }

@@ -30,14 +30,14 @@ func newPlan(s *session) *cobra.Command {
 	o := &planOptions{session: s}
 	cmd := &cobra.Command{
 		Use:   "plan [-f PATH]",
-		Short: "Work out what would change",
-		Long: `Work out what would change.
+		Short: "Show the changes that the objects need",
+		Long: `Show the changes that the objects need.
 
-Without -f it plans the objects that are recorded in the namespace, and leaves the plan for approval.
+Without -f the command plans the recorded objects of the namespace. The plan waits for approval.
 
-With -f it plans the objects of the files as if they were recorded. Nothing is recorded, and the plan cannot be approved:
-kubectl hykube apply -f PATH shows the same plan, asks, records and applies. It takes the right to create plans and to
-read. With --record the objects are recorded first, as kubectl apply does, and the plan waits for approval.`,
+With -f it plans the objects of the files as if they were recorded. It records nothing, and nobody can approve the plan.
+It needs the rights to create plans and to read the objects. "kubectl hykube apply -f PATH" shows the same plan, asks,
+records and applies. With --record the command records the objects by server-side apply, and the plan waits for approval.`,
 		Example: `  # what would happen to the namespace
   kubectl hykube plan -n prod
 
@@ -47,7 +47,7 @@ read. With --record the objects are recorded first, as kubectl apply does, and t
   # all but one, and replace another
   kubectl hykube plan --exclude sim_instance.old --replace sim-disk/data
 
-  # what would these files do: 0 nothing, 2 changes
+  # exit with 0 if these files change nothing, with 2 if they do
   kubectl hykube plan -f infra/ --detailed-exitcode
 
   # in a script: record the files, and leave the plan for approval
@@ -62,7 +62,7 @@ read. With --record the objects are recorded first, as kubectl apply does, and t
 	fs.BoolVar(&o.all, "all", false, "With -f, plan the whole namespace, not only the objects in the files")
 	fs.BoolVar(&o.record, "record", false, "Record the objects of the files first, and leave the plan for approval")
 	fs.BoolVar(&o.destroy, "destroy", false, "Plan to destroy")
-	fs.BoolVar(&o.refreshOnly, "refresh-only", false, "Only plan to bring the records up to date with the infrastructure")
+	fs.BoolVar(&o.refreshOnly, "refresh-only", false, "Only plan to update the recorded state from the infrastructure")
 	fs.BoolVar(&o.detailed, "detailed-exitcode", false, "Exit with 2 when there are changes")
 	fullFlag(fs, &o.full)
 	outputFlag(cmd, &o.output, "Print the plan object", "json", "yaml", "name")

@@ -55,17 +55,17 @@ func newPlanAndApply(s *session, question string) planAndApply {
 func (j *planAndApply) addFlags(fs *pflag.FlagSet, auto string) {
 	fs.BoolVar(&j.autoApprove, "auto-approve", false, auto)
 	fullFlag(fs, &j.full)
-	fs.DurationVar(&j.waitTimeout, "wait-timeout", defaultWait, "How long to wait for other plans that are changing the same resources; 0 does not wait")
+	fs.DurationVar(&j.waitTimeout, "wait-timeout", defaultWait, "How long to wait for other plans that change the same resources; 0 does not wait")
 }
 
 // fullFlag adds the flag --full.
 func fullFlag(fs *pflag.FlagSet, full *bool) {
-	fs.BoolVar(full, "full", false, "Show every change in full, however many there are")
+	fs.BoolVar(full, "full", false, "Show every change in full")
 }
 
 // partialFlag adds the flag --partial.
 func partialFlag(fs *pflag.FlagSet, partial *bool) {
-	fs.BoolVar(partial, "partial", false, "Leave out the changes that are blocked or stale and those that need them, and apply the rest")
+	fs.BoolVar(partial, "partial", false, "Leave out blocked and stale changes and those that need them, and apply the rest")
 }
 
 // canAsk refuses, before anything is done, what could only end with a question that nobody hears.

@@ -26,17 +26,17 @@ type planFlags struct {
 func (f *planFlags) add(cmd *cobra.Command, s *session) {
 	fs := cmd.Flags()
 	fs.StringVar(&f.refresh, "refresh", "", "Which resources to read from their provider first: None, Changed or All (default Changed)")
-	fs.StringArrayVar(&f.replace, "replace", nil, "Replace this resource even if nothing about it changed: TYPE.NAME or KIND/NAME; may be given more than once")
-	fs.StringArrayVar(&f.targets, "target", nil, "Plan only this and what it depends on: TYPE.NAME or KIND/NAME; may be given more than once")
-	fs.StringArrayVar(&f.invoke, "invoke", nil, "Run this action even if it ran before, and plan nothing else unless it is asked for: action.TYPE.NAME or KIND/NAME; may be given more than once")
-	fs.StringVarP(&f.selector, "selector", "l", "", "Plan only resources with these labels and what they depend on, such as team=infra")
+	fs.StringArrayVar(&f.replace, "replace", nil, "Replace this resource even if nothing about it changed: TYPE.NAME or KIND/NAME; repeatable")
+	fs.StringArrayVar(&f.targets, "target", nil, "Plan only this resource and its dependencies: TYPE.NAME or KIND/NAME; repeatable")
+	fs.StringArrayVar(&f.invoke, "invoke", nil, "Run this action even if it ran before, and plan nothing else that you do not name: action.TYPE.NAME or KIND/NAME; repeatable")
+	fs.StringVarP(&f.selector, "selector", "l", "", "Plan only resources with these labels, such as team=infra, and their dependencies")
 	f.addExclude(fs)
 	_ = cmd.RegisterFlagCompletionFunc("refresh", cobra.FixedCompletions([]string{"None", "Changed", "All"}, cobra.ShellCompDirectiveNoFileComp))
 	f.complete(cmd, s)
 }
 
 func (f *planFlags) addExclude(fs *pflag.FlagSet) {
-	fs.StringArrayVar(&f.exclude, "exclude", nil, "Leave this, and what depends on it, as it is: TYPE.NAME or KIND/NAME; may be given more than once")
+	fs.StringArrayVar(&f.exclude, "exclude", nil, "Leave out this resource and all that depend on it: TYPE.NAME or KIND/NAME; repeatable")
 }
 
 // complete offers objects for the flags that name them.

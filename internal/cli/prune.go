@@ -26,8 +26,8 @@ type pruneFlags struct {
 }
 
 func (f *pruneFlags) add(fs *pflag.FlagSet) {
-	fs.BoolVar(&f.prune, "prune", false, "Also delete the members of the applyset that are not in the files any more, and destroy their infrastructure")
-	fs.StringVar(&f.applySet, "applyset", "", "With --prune, the Secret that records what belongs together, created when it is not there: NAME, or configmap/NAME for a ConfigMap")
+	fs.BoolVar(&f.prune, "prune", false, "Also delete the members of the applyset that the files no longer contain, and destroy their infrastructure")
+	fs.StringVar(&f.applySet, "applyset", "", "With --prune, the Secret that records the members of the set; the first apply creates it: NAME, or configmap/NAME for a ConfigMap")
 }
 
 // validate refuses combinations that would leave members neither planned nor in the files.

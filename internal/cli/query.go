@@ -44,16 +44,16 @@ func newQuery(s *session) *cobra.Command {
 	o := &queryOptions{session: s}
 	cmd := &cobra.Command{
 		Use:   "query TYPE [--arg KEY=VALUE ... | -f ARGS.yaml]",
-		Short: "Ask a provider what exists",
-		Long: `Ask a provider what exists of a type: what could be imported, and what has an object already.
+		Short: "List existing infrastructure of a type",
+		Long: `List existing infrastructure of a type, and the objects that manage it already.
 
-TYPE is one that the provider can list; another one's error names those. Arguments narrow it, such as a region or a
-filter. With --manifests each resource is read, and the answer is objects that import it, without its
-secrets: read them, then hand them to kubectl apply. Nothing is recorded and nothing is changed by a query.`,
+The provider must be able to list TYPE; the error for another type names the types that it can list. Arguments such as a
+region or a filter restrict the result. With --manifests the command reads each resource and prints objects that
+import it, without secrets. Review them and apply them. A query records and changes nothing.`,
 		Example: `  kubectl hykube query sim_instance
   kubectl hykube query sim_instance --arg tags.team=infra --limit 1000
 
-  # take over everything that has no object yet
+  # import everything that has no object yet
   kubectl hykube query sim_instance --manifests -o yaml > found.yaml
   kubectl hykube apply -f found.yaml`,
 		Args:              cobra.ExactArgs(1),
@@ -61,12 +61,12 @@ secrets: read them, then hand them to kubectl apply. Nothing is recorded and not
 		RunE:              run(o),
 	}
 	fs := cmd.Flags()
-	fs.StringArrayVar(&o.args, "arg", nil, "Argument of the query, such as region=eu or tags.team=infra; the value is a text or JSON; may be given more than once")
+	fs.StringArrayVar(&o.args, "arg", nil, "Argument of the query, such as region=eu or tags.team=infra; the value is a text or JSON; repeatable")
 	fs.StringVarP(&o.file, "filename", "f", "", "YAML or JSON file with the arguments of the query, or - for standard input")
 	fs.StringVar(&o.provider, "provider", "", "Provider to ask, when more than one has the type")
-	fs.StringVar(&o.config, "provider-config", "", "ProviderConfig to ask with; that of a resource which names none when left out")
+	fs.StringVar(&o.config, "provider-config", "", "ProviderConfig of the query; the default is that of a resource without lifecycle.providerConfig")
 	fs.Int64Var(&o.limit, "limit", 100, "Largest number of resources to return; 10000 at most")
-	fs.BoolVar(&o.manifests, "manifests", false, "Also read each resource, and print objects that import those which no object has")
+	fs.BoolVar(&o.manifests, "manifests", false, "Also read each resource, and print objects that import the unmanaged ones")
 	outputFlag(cmd, &o.output, "Print", "table", "yaml", "json", "name")
 	_ = cmd.RegisterFlagCompletionFunc("provider", completeProviders(s))
 	return cmd

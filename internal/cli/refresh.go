@@ -17,11 +17,11 @@ func newRefresh(s *session) *cobra.Command {
 	o := &refreshOptions{planAndApply: newPlanAndApply(s, "Do you want to record this as the state of the infrastructure?")}
 	cmd := &cobra.Command{
 		Use:   "refresh [TYPE.NAME ...]",
-		Short: "Bring the records up to date with the infrastructure",
-		Long: `Bring the records up to date with the infrastructure.
+		Short: "Update the recorded state from the infrastructure",
+		Long: `Update the recorded state from the infrastructure.
 
-Every resource of the namespace, or those named, is read from its provider; what was changed outside of Hykube is shown,
-and recorded when you say yes. The infrastructure stays as it is: the next plan shows what it takes to undo the drift.`,
+The command reads the resources of the namespace, or those that you name, from their providers. It shows the drift and
+records it if you answer yes. It changes no infrastructure: the next plan shows the changes that undo the drift.`,
 		Example: `  kubectl hykube refresh -n prod
   kubectl hykube refresh sim_instance.web-1 --auto-approve`,
 		ValidArgsFunction: completeObjects(s, anyNumber, v1alpha1.ModeManaged, v1alpha1.ModeData),

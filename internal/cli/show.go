@@ -25,10 +25,11 @@ func newShow(s *session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show PLAN [ADDRESS ...]",
 		Short: "Show every change of a plan, or some of them",
-		Long: `Show every change of a plan, in full. With addresses it shows the changes of those resources alone, and what became of them.
+		Long: `Show every change of a plan, in full. With addresses the command shows only the changes of those resources and their
+outcomes.
 
-With -o terraform-json it prints what "terraform show -json" prints for a plan, so that conftest, OPA and infracost read
-it unchanged. -o json and yaml print the plan object with its changes. Secrets are masked in all of them.`,
+-o terraform-json prints the format of "terraform show -json", which conftest, OPA and infracost can read. -o json and yaml
+print the plan object with its changes. Each format masks secrets.`,
 		Example: `  kubectl hykube show plan-x7k2d
   kubectl hykube show plan-x7k2d sim_network.main sim-subnet/front
   kubectl hykube show plan-x7k2d -o terraform-json | conftest test -`,

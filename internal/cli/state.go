@@ -23,7 +23,7 @@ import (
 func newState(s *session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "state",
-		Short: "List, show, forget and move what is recorded of the infrastructure",
+		Short: "List, show, forget and move the recorded state",
 		Example: `  kubectl hykube state list -n prod
   kubectl hykube state show sim-instance/web-1
   kubectl hykube state rm sim-instance/web-1
@@ -46,10 +46,10 @@ func newStateList(s *session) *cobra.Command {
 	o := &stateListOptions{session: s}
 	cmd := &cobra.Command{
 		Use:   "list [TYPE ...]",
-		Short: "List the objects that have infrastructure behind them, and what was read for data sources",
-		Long: `List the objects that have infrastructure behind them, and what was read for data sources.
+		Short: "List the objects with infrastructure, and the data sources that were read",
+		Long: `List the objects with infrastructure, and the data sources that were read.
 
-On a terminal it is a table; in a pipe it is one address a line, as "terraform state list" prints it.`,
+On a terminal the command prints a table. In a pipe it prints an address on each line, as "terraform state list" does.`,
 		Example: `  kubectl hykube state list
   kubectl hykube state list sim_instance -l team=infra -o name`,
 		ValidArgsFunction: completeTypes(s),
@@ -152,11 +152,11 @@ func newStateShow(s *session) *cobra.Command {
 	o := &stateShowOptions{objects{session: s}}
 	cmd := &cobra.Command{
 		Use:   "show KIND/NAME",
-		Short: "Show what is recorded of one resource",
-		Long: `Show what is recorded of one resource.
+		Short: "Show the recorded state of a resource",
+		Long: `Show the recorded state of a resource.
 
-Secrets are masked. With -o json or yaml it prints the raw state of the provider, secrets and all: that needs the right
-to get the subresource "state" of the kind.`,
+The command masks secrets. With -o json or yaml it prints the provider's raw state with its secrets, which needs the
+right to get the subresource "state" of the kind.`,
 		Example: `  kubectl hykube state show sim-instance/web-1
   kubectl hykube state show sim_instance.web-1 -o json`,
 		Args:              cobra.ExactArgs(1),
@@ -223,12 +223,12 @@ func newStateRm(s *session) *cobra.Command {
 	o := &stateRmOptions{objects{session: s}}
 	cmd := &cobra.Command{
 		Use:   "rm KIND/NAME ...",
-		Short: "Forget resources, and leave their infrastructure alone",
-		Long: `Forget resources, and leave their infrastructure alone.
+		Short: "Forget resources without destroying their infrastructure",
+		Long: `Forget resources without destroying their infrastructure.
 
-It sets lifecycle.destroy of the objects to false and deletes them, without waiting: the next plan that is applied
-removes the record, and the objects with it. Until then "kubectl hykube undelete" takes both back.
-"kubectl hykube import" takes a resource over again.`,
+The command sets lifecycle.destroy of the objects to false and deletes them without waiting. The next applied plan removes
+the records and the objects. Until then "kubectl hykube undelete" takes both back.
+"kubectl hykube import" imports a resource again.`,
 		Example: `  kubectl hykube state rm sim-instance/web-1
   kubectl hykube apply --target sim_instance.web-1`,
 		ValidArgsFunction: completeObjects(s, anyNumber, v1alpha1.ModeManaged),
@@ -289,14 +289,14 @@ func newStateMv(s *session) *cobra.Command {
 	o := &stateMvOptions{objects{session: s}}
 	cmd := &cobra.Command{
 		Use:   "mv OLD NEW",
-		Short: "Give a resource another name, or its record to another type",
-		Long: `Give a resource another name, or its record to another type that its provider can move it to.
+		Short: "Rename a resource, or move it to another type",
+		Long: `Rename a resource, or move it to another type that its provider supports.
 
-It records the new object first, with the old one's spec and labels and with lifecycle.moved; an object that is there and
-has no infrastructure keeps its own spec. Then it deletes the old one, without waiting. The next plan that is applied hands
-the record over and leaves the infrastructure alone. Should the provider refuse to move it to another type, the plan says
-so and nothing is destroyed: the old object has lifecycle.destroy false from then on. When it is interrupted, the same
-command goes on. Expressions and files that name the old object have to be changed by hand.`,
+The command first records the new object, with the old one's spec and labels and with lifecycle.moved. An existing object
+without infrastructure keeps its own spec. Then the command deletes the old object without waiting. The next applied plan
+moves the record and changes no infrastructure. If the provider refuses to move the resource to another type, the plan
+fails and destroys nothing, because the command sets lifecycle.destroy of the old object to false. After an interruption,
+run the same command again. Change expressions and files that name the old object yourself.`,
 		Example: `  kubectl hykube state mv sim-instance/web-1 sim-instance/front-1
   kubectl hykube apply --target sim_instance.front-1`,
 		Args:              cobra.ExactArgs(2),

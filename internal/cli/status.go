@@ -30,13 +30,14 @@ func newStatus(s *session) *cobra.Command {
 	o := &statusOptions{planArgument: planArgument{session: s}}
 	cmd := &cobra.Command{
 		Use:   "status [PLAN]",
-		Short: "Show how a namespace, or one plan, is doing",
-		Long: `Show how a namespace, or one plan, is doing.
+		Short: "Show the status of a namespace or a plan",
+		Long: `Show the status of a namespace or a plan.
 
-Of a namespace: its resources by the reason of their condition Ready, those that need attention, those that drifted, and its last plans. Of a
-plan: how far it is, who decided, and what failed, in full. With -A it shows each namespace that holds resources or plans.
+For a namespace the command counts resources by the reason of their condition Ready, and lists those that need attention,
+those that drifted, and the last plans. For a plan it shows the progress, the decision and all errors. With -A it shows
+each namespace that has resources or plans.
 
-The command exits with 0 also when something needs attention, and with 1 when it cannot tell.`,
+The command exits with 0 even if something needs attention, and with 1 if it cannot read the status.`,
 		Example: `  kubectl hykube status -n prod
   kubectl hykube status -A
   kubectl hykube status --watch
@@ -45,7 +46,7 @@ The command exits with 0 also when something needs attention, and with 1 when it
 		ValidArgsFunction: completePlans(s, nil),
 		RunE:              run(o),
 	}
-	cmd.Flags().BoolVarP(&o.all, "all-namespaces", "A", false, "Show every namespace that holds resources or plans")
+	cmd.Flags().BoolVarP(&o.all, "all-namespaces", "A", false, "Show every namespace that has resources or plans")
 	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "Watch the namespace until Ctrl-C, or a plan until it ends")
 	return cmd
 }

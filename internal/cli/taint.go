@@ -20,12 +20,12 @@ type taintOptions struct {
 func newTaint(s *session) *cobra.Command {
 	return taintCommand(&taintOptions{objects: objects{session: s}, verb: "taint"}, &cobra.Command{
 		Use:   "taint KIND/NAME ...",
-		Short: "Mark resources as broken, so that the next plan replaces them",
-		Long: `Mark resources as broken, so that the next plan replaces them.
+		Short: "Mark resources so that the next plan replaces them",
+		Long: `Mark resources so that the next plan replaces them.
 
-Nothing happens to the infrastructure until a plan is applied, and "kubectl hykube untaint" takes the mark away. To
-replace a resource in one plan alone, use "kubectl hykube plan --replace". It needs the right to create the subresource
-"taint" of the kind.`,
+Only the apply of that plan changes infrastructure, and "kubectl hykube untaint" removes the mark. To replace a resource
+in a single plan, use "kubectl hykube plan --replace". The command needs the right to create the subresource "taint" of
+the kind.`,
 		Example: `  kubectl hykube taint sim-instance/web-1
   kubectl hykube taint sim_instance.web-1 sim_disk.data -n prod`,
 	})
@@ -34,10 +34,9 @@ replace a resource in one plan alone, use "kubectl hykube plan --replace". It ne
 func newUntaint(s *session) *cobra.Command {
 	return taintCommand(&taintOptions{objects: objects{session: s}, verb: "untaint"}, &cobra.Command{
 		Use:   "untaint KIND/NAME ...",
-		Short: "Take the mark of broken resources away",
-		Long: `Take the mark of broken resources away: of one that "kubectl hykube taint" made, and of one that a create left behind
-that ended in an error. Do that only when you have looked, and the resource is as it should be. It needs the right to
-delete the subresource "taint" of the kind.`,
+		Short: "Remove the taint of resources",
+		Long: `Remove the taint of resources, whether "kubectl hykube taint" set it or a failed create. First check that the resource
+works. The command needs the right to delete the subresource "taint" of the kind.`,
 		Example: `  kubectl hykube untaint sim-instance/web-1`,
 	})
 }

@@ -38,14 +38,14 @@ func newUI(s *session) *cobra.Command {
 	o := &uiOptions{planArgument: planArgument{session: s}}
 	cmd := &cobra.Command{
 		Use:   "ui [PLAN]",
-		Short: "Open the Web UI of the runs with your own credentials",
-		Long: `Open the Web UI of the runs with your own credentials.
+		Short: "Open Temporal's Web UI with your own credentials",
+		Long: `Open Temporal's Web UI with your own credentials.
 
-The Web UI is behind the server's own authentication, which a browser can't do with a kubeconfig. This command listens on
-a loopback port and passes requests on as you. Only who has the printed address gets in: it carries a random key, which
-becomes a cookie. It runs until Ctrl-C.
+The server authenticates each request for the Web UI, and a browser cannot use a kubeconfig. This command listens on a
+loopback port and forwards requests with your credentials. It prints an address with a random key; the browser stores the
+key as a cookie, and the command refuses requests without it. It runs until Ctrl-C.
 
-With the name of a plan it opens the run that applied the plan, or the run that made it when nothing was applied.`,
+With the name of a plan it opens the run that applied the plan, or the run that made the plan if it was not applied.`,
 		Example: `  kubectl hykube ui --open
   kubectl hykube ui apply-x7k2d -n prod --open`,
 		Args:              cobra.MaximumNArgs(1),

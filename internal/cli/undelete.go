@@ -55,14 +55,16 @@ func newUndelete(s *session) *cobra.Command {
 	o := &undeleteOptions{objects: objects{session: s}}
 	cmd := &cobra.Command{
 		Use:   "undelete (KIND/NAME ... | KIND NAME ...)",
-		Short: "Take the deletion of objects back, until a destroy of them is approved",
-		Long: `Take the deletion of objects back, until a destroy of them is approved.
+		Short: "Take the deletion of objects back, until their destroy is approved",
+		Long: `Take the deletion of objects back, until their destroy is approved.
 
-"kubectl delete" only marks an object behind which there is infrastructure; the next approved plan destroys that. Until
-then this takes the mark away, and the object is as it was. It also takes back the deletion of a Provider, ProviderConfig,
-Secret or ConfigMap that waits for the resources which need it, and of a namespace in which there is infrastructure, together
-with the resources that were marked with it. What "kubectl hykube state rm" set with the mark goes with it. It needs the right to create the subresource "undelete" of the kind, which
-the role "edit" has, except for Providers and namespaces.`,
+"kubectl delete" only marks an object with infrastructure; the next approved plan destroys it. Until then this command
+removes the mark. It also works for a Provider, ProviderConfig, Secret or ConfigMap that waits for the resources that
+need it. For a namespace with infrastructure it also removes the marks of the resources that were marked with it. The
+command reverts the lifecycle.destroy that "kubectl hykube state rm" set.
+
+It needs the right to create the subresource "undelete" of the kind. The role "edit" has that right, except for Providers
+and namespaces.`,
 		Example: `  kubectl hykube undelete sim-network/main
   kubectl hykube undelete providerconfig/default secret/credentials -n prod
   kubectl hykube undelete namespace/prod`,

@@ -32,13 +32,13 @@ func newValidate(s *session) *cobra.Command {
 		Short: "Check files against the schemas of the providers",
 		Long: `Check files against the schemas of the providers.
 
-The server checks each object as it would when it is recorded: arguments, types and expressions, references between the
-objects of the files, and cycles among those. It reads no object and no state, so a reference to an object that is not in
-the files is no error, and no right is needed but to reach the server. The schemas are those of the providers that the
-server has installed. The last sentence says what was not checked.
+The server checks the arguments, types and expressions of each object as when it is recorded. It also checks references
+between the objects of the files, and their cycles. It uses the schemas of the installed providers. It reads no objects
+and no state, so it accepts references to objects that are not in the files, and every user may run it. The last sentence
+of the output names the checks that were left out.
 
-All mistakes are reported at once, each with file, line and column. The command exits with 1 when there is an error.
-"kubectl hykube plan -f PATH" also looks at what is recorded, and "kubectl apply --dry-run=server" at the caller's rights.`,
+The command reports all errors at once, each with file, line and column, and exits with 1 if there are any.
+"kubectl hykube plan -f PATH" also checks the recorded objects, and "kubectl apply --dry-run=server" your rights.`,
 		Example: `  kubectl hykube validate -f infra/ -R
 
   # in a pipeline

@@ -23,7 +23,7 @@ func newVersion(s *session) *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE:    run(o),
 	}
-	cmd.Flags().BoolVar(&o.clientOnly, "client", false, "Print the plugin's version alone; asks no server")
+	cmd.Flags().BoolVar(&o.clientOnly, "client", false, "Print only the plugin's version, without a server")
 	cmd.Flags().StringVarP(&o.output, "output", "o", "", "Print json or yaml")
 	return cmd
 }

@@ -2,6 +2,5 @@
 // go-plugin (protocols 5 and 6, mutual TLS), forwards its log lines, detects its exit, and stops all of its child
 // processes.
 //
-// It imports go-plugin, gRPC, internal/diag and, in tests, the package protocol. It knows no registries, schemas or
-// configurations.
+// It imports go-plugin, gRPC and internal/diag. It knows no registries, schemas or configurations.
 package plugin
