@@ -7,6 +7,9 @@ import (
 	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/resource"
+
+	"k8s.io/apimachinery/pkg/api/meta"
 )
 
 func imports(id string) m { return m{"import": m{"id": id}} }
@@ -63,5 +66,31 @@ func TestTwoPlansImportTheSame(t *testing.T) {
 	tn.until(warned, approving)
 	if found, err := changes.Verify(t.Context(), tn.Sources, tn.plans[warned.Name]); err != nil || len(found.Stale) != 0 {
 		t.Errorf("verified: %+v, %v", found, err)
+	}
+}
+
+// TestAnImportCountsAgainAfterADestroy destroys what was imported. The object does not promise that the next plan creates it: that plan
+// imports, as Terraform does with an import block.
+func TestAnImportCountsAgainAfterADestroy(t *testing.T) {
+	for name, spec := range map[string]v1alpha1.PlanSpec{"destroyed": {Destroy: true}, "gone": {RefreshOnly: true}} {
+		t.Run(name, func(t *testing.T) {
+			tn := newCrashScenario(t)
+			tn.cloud.put("x", map[string]string{"name": "x"})
+			tn.put("test-thing/a", m{"name": "x"}, imports("x"))
+			tn.apply()
+			if name == "gone" {
+				clear(tn.cloud.things)
+			}
+			tn.spec = spec
+			tn.apply()
+			ready := meta.FindStatusCondition(resource.StatusOf(tn.Stored["team:test-thing/a"]).Conditions, v1alpha1.ConditionReady)
+			if !strings.Contains(ready.Message, "imports what lifecycle.import names") || strings.Contains(ready.Message, "creates it again") {
+				t.Errorf("%s: %s, want it to name lifecycle.import", ready.Reason, ready.Message)
+			}
+			tn.spec = v1alpha1.PlanSpec{}
+			if po := tn.apply(); len(tn.cloud.made) > 0 || po.Status.Summary != nil && po.Status.Summary.Create > 0 {
+				t.Errorf("created %v, plan %+v; want the import to fail", tn.cloud.made, po.Status.Summary)
+			}
+		})
 	}
 }

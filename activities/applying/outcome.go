@@ -65,14 +65,14 @@ func (s *stepRun) publish(ctx context.Context) error {
 			meta.RemoveStatusCondition(&st.Conditions, v1alpha1.ConditionDrifted)
 			switch {
 			case c.Action == v1alpha1.ActionForget && c.ActionReason == plan.ReasonGone:
-				st.Remove(g, v1alpha1.ReasonDestroyed, "The infrastructure was removed outside of Hykube, and a plan removed its record. The next plan creates it again; delete the object if it shall not.")
+				st.Remove(g, v1alpha1.ReasonDestroyed, "The infrastructure was removed outside of Hykube, and a plan removed its record. "+s.next())
 			case c.Action == v1alpha1.ActionForget:
 				st.Remove(g, v1alpha1.ReasonForgotten, "The infrastructure was left alone and is no longer managed. The next plan creates it anew, unless lifecycle.import names it; delete the object if it shall do neither.")
 			case c.Action == v1alpha1.ActionRead && gone:
 				st.Attributes, st.Applied = nil, 0
-				st.Stall(g, v1alpha1.ReasonGone, "The infrastructure was removed by something other than Hykube. The next plan creates it again.")
+				st.Stall(g, v1alpha1.ReasonGone, "The infrastructure was removed by something other than Hykube. "+s.next())
 			case gone:
-				st.Remove(g, v1alpha1.ReasonDestroyed, "The infrastructure was destroyed by a plan. The next plan creates it again; delete the object if it shall not.")
+				st.Remove(g, v1alpha1.ReasonDestroyed, "The infrastructure was destroyed by a plan. "+s.next())
 			case c.Action == v1alpha1.ActionRead && c.Mode == "":
 				st.Stall(g, v1alpha1.ReasonDrifted, fmt.Sprintf("A change made outside of Hykube was recorded: %s. The next plan changes it back if the spec says otherwise.", strings.Join(c.Drift, ", ")))
 			case c.Action == v1alpha1.ActionInvoke:
@@ -96,6 +96,14 @@ func (s *stepRun) publish(ctx context.Context) error {
 			st.Stall(g, reason, text)
 		}
 	})
+}
+
+// next says what the next plan does with an object that has no infrastructure any more.
+func (s *stepRun) next() string {
+	if s.resource != nil && s.resource.Lifecycle.Import != nil {
+		return "The next plan imports what lifecycle.import names: remove that to have the resource created, or delete the object."
+	}
+	return "The next plan creates it again; delete the object if it shall not."
 }
 
 // publishDeposed reports on the object that an old instance could not be destroyed. It leaves the current instance out.
