@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/resource"
@@ -487,6 +488,13 @@ func TestALostCreateIsFoundAgain(t *testing.T) {
 			told("after an import that was not tried")
 			tn.delete("test-thing/b")
 			tn.put("test-thing/a", m{"name": "a"}, m{"createBeforeDestroy": true, "import": m{"id": id}})
+			discarded := tn.newRun()
+			tn.until(discarded, approving)
+			told("while the plan that imports it waits")
+			if err := changes.Settle(t.Context(), tn.Sources, discarded.Plan); err != nil {
+				t.Fatal(err)
+			}
+			told("after that was discarded")
 			tn.apply()
 			tn.accounted(nil)
 			if got := tn.cloud.there(); tn.lost() || !slices.Equal(got, []string{"a"}) || tn.cloud.made["a"] != 1 {

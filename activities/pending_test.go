@@ -1,34 +1,44 @@
 package activities
 
 import (
-	"fmt"
 	"testing"
 
-	"github.com/hykube/hykube/activities/planning"
+	"github.com/hykube/hykube/activities/changes"
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/resource"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/api/meta"
 )
 
-// The objects of a plan that waits name it, up to a number of changes: a large plan is not made slower by a write for each.
-func TestObjectsOfALargePlanAreNotWritten(t *testing.T) {
-	for _, objects := range []int{planning.MaxReported, planning.MaxReported + 1} {
-		t.Run(fmt.Sprint(objects), func(t *testing.T) {
-			tn := newCrashScenario(t)
-			for i := range objects {
-				tn.put(fmt.Sprintf("test-thing/t%d", i), map[string]any{"name": "x"}, nil)
-			}
-			if po := tn.until(tn.newRun(), approving); po.Status.Summary == nil || int(po.Status.Summary.Create) != objects {
-				t.Fatalf("the plan has the summary %+v", po.Status.Summary)
-			}
-			waiting := 0
-			for _, obj := range tn.Stored {
-				if name, _, _ := unstructured.NestedString(obj.Object, "status", "pendingPlan"); name != "" {
-					waiting++
-				}
-			}
-			if want := map[bool]int{true: objects}[objects <= planning.MaxReported]; waiting != want {
-				t.Errorf("%d objects say that a plan waits, want %d", waiting, want)
-			}
-		})
+// TestAChangeOfAConfigMapAwaitsAPlan changes what a ConfigMap says. The object that refers to it waits for the plan that found the change,
+// and for another one when that was discarded. An object that only refers to such an object is what its spec asks for.
+func TestAChangeOfAConfigMapAwaitsAPlan(t *testing.T) {
+	tn := newCrashScenario(t)
+	tn.Data["configmaps/team/cm"] = map[string][]byte{"k": []byte("1")}
+	tn.put("test-thing/a", m{"name": "a", "size": "${configmap.cm.k}"}, nil)
+	tn.put("test-thing/b", m{"name": "b", "size": "${test_thing.a.size}"}, nil)
+	tn.apply()
+	says := func(when, object, reason string) {
+		t.Helper()
+		ready := meta.FindStatusCondition(resource.StatusOf(tn.Stored["team:test-thing/"+object]).Conditions, v1alpha1.ConditionReady)
+		if ready.Reason != reason {
+			t.Errorf("%s: %s says %s: %s, want %s", when, object, ready.Reason, ready.Message, reason)
+		}
 	}
+	tn.Data["configmaps/team/cm"] = map[string][]byte{"k": []byte("2")}
+	discarded := tn.newRun()
+	tn.until(discarded, approving)
+	says("while the plan waits", "a", v1alpha1.ReasonAwaitingApproval)
+	says("while the plan waits", "b", v1alpha1.ReasonApplied)
+	if err := changes.Settle(t.Context(), tn.Sources, discarded.Plan); err != nil {
+		t.Fatal(err)
+	}
+	says("after the plan was discarded", "a", v1alpha1.ReasonAwaitingPlan)
+	says("after the plan was discarded", "b", v1alpha1.ReasonApplied)
+	tn.Data["configmaps/team/cm"] = map[string][]byte{"k": []byte("1")}
+	tn.until(tn.newRun(), over)
+	says("after the ConfigMap was put back", "a", v1alpha1.ReasonApplied)
+	tn.Data["configmaps/team/cm"] = map[string][]byte{"k": []byte("3")}
+	tn.apply()
+	says("after an apply", "a", v1alpha1.ReasonApplied)
 }

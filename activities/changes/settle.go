@@ -30,12 +30,35 @@ func Settle(ctx context.Context, src *scope.Sources, p workflows.Plan) error {
 		if err != nil {
 			return err
 		}
+		lost, text, err := WhyStalled(ctx, src.Ledger, c.Object, c.Address, "", "it was not approved.")
+		if err != nil {
+			return err
+		}
 		return resource.WriteStatus(ctx, src.Objects, c.Object, func(s *resource.Status) {
-			if s.Pending == p.Name {
-				s.Settle(rec)
+			if s.Pending != p.Name {
+				return
+			}
+			s.Settle(rec)
+			switch {
+			case lost != "":
+				s.Stall(s.Judged, lost, text)
+			case s.Good() && FoundOutsideChanged(c, rec):
+				s.Wait(s.Judged, v1alpha1.ReasonAwaitingPlan,
+					"A ConfigMap, a Secret or an object of another namespace that the spec refers to was changed after it was applied; make a Plan to apply the change.")
 			}
 		})
 	})
+}
+
+// VersionOutside is the key, among the versions of what an object follows, of the ConfigMaps, Secrets and objects of other namespaces that
+// its expressions refer to.
+const VersionOutside = "outside"
+
+// FoundOutsideChanged says whether a plan found that a resource is not what its spec asks for any more because of what the spec refers to
+// outside of the plans of its namespace. Nobody wrote the object anew, so the object itself does not show it.
+func FoundOutsideChanged(c *ledger.Change, rec *ledger.Instance) bool {
+	return c.Mode == "" && (c.Action == v1alpha1.ActionUpdate || c.Action == v1alpha1.ActionReplace) && rec.Exists() &&
+		c.DependencyVersions[VersionOutside] != rec.DependencyVersions[VersionOutside]
 }
 
 // EachObject calls do for each change of a plan that does something to its object, some of them at once.

@@ -3,6 +3,7 @@ package planning
 import (
 	"maps"
 
+	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/scope"
@@ -72,6 +73,6 @@ func (n *node) findExternalVersions(s *scope.ProviderConfigs, config *scope.Prov
 	case n.Mode == v1alpha1.ModeEphemeral:
 		n.externalVersions[n.Addr.String()] = scope.VersionOf(n.Object, outside)
 	case outside != "":
-		n.externalVersions["outside"] = outside
+		n.externalVersions[changes.VersionOutside] = outside
 	}
 }

@@ -14,12 +14,23 @@ import (
 // plan the change.
 const MaxReported = 1000
 
-// reportAwaitingApproval says on the objects of a plan that it waits for approval. An object that is what its spec asks for, and did not drift, stays so.
+// reportAwaitingApproval says on the objects of a plan that it waits for approval. An object that is what its spec asks for, and did not
+// drift, stays so. One whose create was lost goes on to say that it may exist.
 func (a *Planner) reportAwaitingApproval(ctx context.Context, po *v1alpha1.Plan) error {
 	return changes.EachObject(ctx, a.Ledger, po.UID, func(ctx context.Context, c *ledger.Change) error {
 		if c.Blocked != "" {
 			return nil // the object was told that already
 		}
+		if from := c.Preconditions.From; from != nil {
+			if err := resource.WriteStatus(ctx, a.Objects, *from, func(s *resource.Status) { s.AwaitMove(from.Generation, c.Address) }); err != nil {
+				return err
+			}
+		}
+		rec, err := a.Ledger.Instance(ctx, c.Object)
+		if err != nil {
+			return err
+		}
+		outside := changes.FoundOutsideChanged(c, rec)
 		return resource.WriteStatus(ctx, a.Objects, c.Object, func(s *resource.Status) {
 			if c.Deposed != "" {
 				if !s.Good() {
@@ -27,7 +38,11 @@ func (a *Planner) reportAwaitingApproval(ctx context.Context, po *v1alpha1.Plan)
 				}
 				return
 			}
-			if s.Generation != c.Object.Generation || s.Good() && (!s.Drifted() || po.Spec.RefreshOnly) {
+			if s.CreateUnknown() {
+				s.Pending = po.Name
+				return
+			}
+			if s.Generation != c.Object.Generation || s.Good() && (!s.Drifted() || po.Spec.RefreshOnly) && !outside {
 				return
 			}
 			s.Wait(c.Object.Generation, v1alpha1.ReasonAwaitingApproval,

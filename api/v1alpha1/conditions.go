@@ -100,6 +100,10 @@ const (
 	ReasonDeclared = "Declared"
 	// ReasonDeleting says that the object waits for a plan that destroys its infrastructure.
 	ReasonDeleting = "AwaitingDestroy"
+	// ReasonForgetting says that the object waits for a plan that forgets its infrastructure and leaves it alone.
+	ReasonForgetting = "AwaitingForget"
+	// ReasonMoving says that the object waits for a plan that gives its infrastructure to another object, which names it in lifecycle.moved.
+	ReasonMoving = "AwaitingMove"
 
 	// ReasonSomeResourcesRemain says that resources still need what is being deleted; the message counts them and names one.
 	ReasonSomeResourcesRemain = "SomeResourcesRemain"

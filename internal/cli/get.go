@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diff"
 )
 
@@ -159,9 +158,7 @@ func (o *getOptions) print(entries []listing) error {
 
 func (o *getOptions) columns(e listing) []string {
 	reason, message, good := readiness(e.object)
-	if e.object.GetDeletionTimestamp() != nil {
-		reason = v1alpha1.ReasonDeleting
-	}
+	reason = awaitedEnd(e.object, reason)
 	ready := "False"
 	if good {
 		ready = "True"

@@ -91,9 +91,7 @@ func (c *census) add(k kind, u *unstructured.Unstructured) {
 	m, _ := v1alpha1.ParseKind(k.kind)
 	c.modes[m]++
 	reason, message, good := readiness(u)
-	if u.GetDeletionTimestamp() != nil {
-		reason = v1alpha1.ReasonDeleting
-	}
+	reason = awaitedEnd(u, reason)
 	c.reasons[reason]++
 	switch drift := condition.Find(u, v1alpha1.ConditionDrifted); {
 	case !good && !waits[reason]:
@@ -176,6 +174,8 @@ func reasonWords(reason string) string {
 		v1alpha1.ReasonAwaitingPlan:     "written, and not planned yet: kubectl hykube plan",
 		v1alpha1.ReasonAwaitingApproval: "a plan that changes them waits for approval",
 		v1alpha1.ReasonDeleting:         "deleted, and not destroyed yet: kubectl hykube plan",
+		v1alpha1.ReasonForgetting:       "deleted, and not forgotten yet: kubectl hykube plan",
+		v1alpha1.ReasonMoving:           "deleted, and not moved to another object yet: kubectl hykube plan",
 		v1alpha1.ReasonDestroyed:        "destroyed by a plan; the objects stay",
 		v1alpha1.ReasonForgotten:        "no longer managed; the objects stay",
 		v1alpha1.ReasonApplied:          "no change is known to be needed",
@@ -195,6 +195,18 @@ func reasonWords(reason string) string {
 		return reason + " (" + w + ")"
 	}
 	return reason
+}
+
+// awaitedEnd is the reason of an object that is marked as deleted: the end that it waits for. Other objects keep theirs.
+func awaitedEnd(u *unstructured.Unstructured, reason string) string {
+	switch {
+	case u.GetDeletionTimestamp() == nil, reason == v1alpha1.ReasonMoving, reason == v1alpha1.ReasonForgetting, reason == v1alpha1.ReasonCreateUnknown:
+		return reason
+	}
+	if destroy, set, _ := unstructured.NestedBool(u.Object, "lifecycle", "destroy"); set && !destroy {
+		return v1alpha1.ReasonForgetting
+	}
+	return v1alpha1.ReasonDeleting
 }
 
 // readiness is the reason and the message of an object's condition Ready.

@@ -391,7 +391,7 @@ func (s *session) nextStep(ctx context.Context, p *v1alpha1.Plan) string {
 // waits are the reasons of the condition Ready that are no cause for concern.
 var waits = map[string]bool{
 	v1alpha1.ReasonAwaitingPlan: true, v1alpha1.ReasonAwaitingApproval: true, v1alpha1.ReasonApplying: true,
-	v1alpha1.ReasonDeleting: true, v1alpha1.ReasonDestroyed: true, v1alpha1.ReasonForgotten: true,
+	v1alpha1.ReasonDeleting: true, v1alpha1.ReasonForgetting: true, v1alpha1.ReasonMoving: true, v1alpha1.ReasonDestroyed: true, v1alpha1.ReasonForgotten: true,
 }
 
 // listPage is how many objects are listed at once, and listAtOnce how many kinds.

@@ -186,9 +186,7 @@ func stateOf(k kind, u *unstructured.Unstructured) string {
 		return state
 	}
 	reason, message, good := readiness(u)
-	if u.GetDeletionTimestamp() != nil {
-		reason = v1alpha1.ReasonDeleting
-	}
+	reason = awaitedEnd(u, reason)
 	if good || message == "" {
 		return reason
 	}

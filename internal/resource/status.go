@@ -41,12 +41,15 @@ type Status struct {
 	Pending    string
 	Generation int64
 	deleting   bool
+	forgets    bool // lifecycle.destroy is false
 	Conditions []metav1.Condition
 }
 
 // StatusOf starts from the status that the object has.
 func StatusOf(obj *unstructured.Unstructured) *Status {
 	s := &Status{Generation: obj.GetGeneration(), deleting: obj.GetDeletionTimestamp() != nil}
+	destroy, set, _ := unstructured.NestedBool(obj.Object, "lifecycle", "destroy")
+	s.forgets = set && !destroy
 	old, _ := obj.Object["status"].(map[string]any)
 	s.Attributes, _ = old["attributes"].(map[string]any)
 	s.Judged, _, _ = unstructured.NestedInt64(old, "observedGeneration")
@@ -116,9 +119,21 @@ func (s *Status) StallDeposed(generation int64, rec *ledger.Instance) {
 }
 
 // ReplaceIncomplete says whether the object says that a replacement left an old instance behind.
-func (s *Status) ReplaceIncomplete() bool {
+func (s *Status) ReplaceIncomplete() bool { return s.notReady(v1alpha1.ReasonReplaceIncomplete) }
+
+// CreateUnknown says whether the object says that a create of it was begun and that its outcome is unknown.
+func (s *Status) CreateUnknown() bool { return s.notReady(v1alpha1.ReasonCreateUnknown) }
+
+func (s *Status) notReady(reason string) bool {
 	ready := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReady)
-	return ready != nil && ready.Reason == v1alpha1.ReasonReplaceIncomplete
+	return ready != nil && ready.Reason == reason
+}
+
+// AwaitMove says of an object that is marked as deleted which object takes its infrastructure over.
+func (s *Status) AwaitMove(generation int64, to string) {
+	if s.deleting {
+		s.Wait(generation, v1alpha1.ReasonMoving, v1alpha1.MessageMoving(to))
+	}
 }
 
 // Remove says that nothing is left of what was applied.
@@ -213,8 +228,10 @@ func (s *Status) StallDrifted(generation int64) {
 func (s *Status) Settle(rec *ledger.Instance) {
 	g := s.Judged
 	switch applied := rec.Plan != "" && rec.Object.Generation == s.Generation && rec.Intent == nil; {
+	case s.deleting && s.forgets:
+		s.Wait(g, v1alpha1.ReasonForgetting, v1alpha1.MessageForgetting)
 	case s.deleting:
-		s.Wait(g, v1alpha1.ReasonDeleting, "deleted; make a Plan to destroy the infrastructure and release the object")
+		s.Wait(g, v1alpha1.ReasonDeleting, v1alpha1.MessageDeleting)
 	case s.Drifted():
 		s.StallDrifted(g)
 	case rec.Tainted:

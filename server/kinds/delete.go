@@ -23,12 +23,19 @@ type Deletion struct {
 	// Referrers are objects that refer to it, as KIND/NAME, and More counts those that are not named.
 	Referrers []string
 	More      int
+	// MovedTo is the address of an object that names it in lifecycle.moved; empty when there is none.
+	MovedTo string
 }
+
+// deletionKey is the key of the Deletion of the object that a request deletes, in its context.
+type deletionKey struct{}
 
 const (
 	warningMarked = "%s %q is marked for deletion. Its infrastructure stays until a plan that destroys it is approved. " +
 		"Until then kubectl hykube undelete %s/%s -n %s takes the deletion back."
 	warningForgets = "%s %q is marked for deletion. Its lifecycle.destroy is false: the next approved plan forgets it, and its infrastructure stays. " +
+		"Until then kubectl hykube undelete %s/%s -n %s takes the deletion back."
+	warningMoves = "%s %q is marked for deletion. %s names it in lifecycle.moved: the next approved plan moves its infrastructure there. " +
 		"Until then kubectl hykube undelete %s/%s -n %s takes the deletion back."
 	warningUnknown = "%s %q is marked for deletion. A create of it was begun and its outcome is unknown, so it may exist. " +
 		"The next approved plan removes its record and destroys nothing: look for it first. Until then kubectl hykube undelete %s/%s -n %s takes the deletion back."
@@ -39,9 +46,17 @@ const (
 
 // Delete deletes an object, and says what that means when infrastructure stands behind it.
 func (r *objectREST) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions) (runtime.Object, bool, error) {
+	var d Deletion
+	if !byServer(ctx) {
+		before, err := r.Store.Get(ctx, name, &metav1.GetOptions{})
+		if u, ok := before.(*unstructured.Unstructured); ok && err == nil && held(u) {
+			d = r.deletion(ctx, u)
+			ctx = context.WithValue(ctx, deletionKey{}, d)
+		}
+	}
 	obj, gone, err := r.Store.Delete(ctx, name, validate, options)
 	if u, ok := obj.(*unstructured.Unstructured); ok && err == nil && !gone && held(u) && !byServer(ctx) {
-		r.warnMarked(ctx, u)
+		warnMarked(ctx, u, d)
 	}
 	return obj, gone, err
 }
@@ -52,7 +67,7 @@ func (r *objectREST) DeleteCollection(ctx context.Context, validate rest.Validat
 	if l, ok := out.(*unstructured.UnstructuredList); ok && err == nil && !byServer(ctx) {
 		for i := range l.Items {
 			if u := &l.Items[i]; held(u) {
-				r.warnMarked(ctx, u)
+				warnMarked(ctx, u, r.deletion(ctx, u))
 				break
 			}
 		}
@@ -65,14 +80,20 @@ func held(u *unstructured.Unstructured) bool {
 	return slices.Contains(u.GetFinalizers(), v1alpha1.FinalizerState)
 }
 
-func (r *objectREST) warnMarked(ctx context.Context, u *unstructured.Unstructured) {
-	var d Deletion
-	if ask := r.kind.kinds.config.Deletion; ask != nil {
-		var err error
-		if d, err = ask(ctx, u, r.kind.Kind); err != nil { // the object is deleted all the same
-			r.kind.kinds.config.Logger.WarnContext(ctx, "find out what a deletion means", "kind", u.GetKind(), "namespace", u.GetNamespace(), "name", u.GetName(), "error", err)
-		}
+// deletion finds out what the deletion of an object means.
+func (r *objectREST) deletion(ctx context.Context, u *unstructured.Unstructured) (d Deletion) {
+	ask := r.kind.kinds.config.Deletion
+	if ask == nil {
+		return d
 	}
+	d, err := ask(ctx, u, r.kind.Kind)
+	if err != nil { // the object is deleted all the same
+		r.kind.kinds.log.WarnContext(ctx, "find out what a deletion means", "kind", u.GetKind(), "namespace", u.GetNamespace(), "name", u.GetName(), "error", err)
+	}
+	return d
+}
+
+func warnMarked(ctx context.Context, u *unstructured.Unstructured, d Deletion) {
 	text := warningMarked
 	destroy, set, _ := unstructured.NestedBool(u.Object, "lifecycle", "destroy")
 	switch {
@@ -81,7 +102,11 @@ func (r *objectREST) warnMarked(ctx context.Context, u *unstructured.Unstructure
 	case set && !destroy:
 		text = warningForgets
 	}
-	warning.AddWarning(ctx, "", fmt.Sprintf(text, u.GetKind(), u.GetName(), u.GetKind(), u.GetName(), u.GetNamespace()))
+	if d.MovedTo != "" && !d.CreateUnknown {
+		warning.AddWarning(ctx, "", fmt.Sprintf(warningMoves, u.GetKind(), u.GetName(), d.MovedTo, u.GetKind(), u.GetName(), u.GetNamespace()))
+	} else {
+		warning.AddWarning(ctx, "", fmt.Sprintf(text, u.GetKind(), u.GetName(), u.GetKind(), u.GetName(), u.GetNamespace()))
+	}
 	if len(d.Referrers) > 0 {
 		names := strings.Join(d.Referrers, ", ")
 		if d.More > 0 {

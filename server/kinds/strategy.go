@@ -25,8 +25,20 @@ import (
 	"github.com/hykube/hykube/internal/condition"
 )
 
-// messageDeleted is what the Ready condition says of an object that waits for its infrastructure to be destroyed.
-const messageDeleted = "deleted; make a Plan to destroy the infrastructure and release the object"
+// awaitEnd says on an object that was marked as deleted which plan it waits for. movedTo is the address of the object that takes its
+// infrastructure over; empty when there is none. An object whose create was lost goes on to say that the resource may exist.
+func awaitEnd(u *unstructured.Unstructured, movedTo string) {
+	destroy, set, _ := unstructured.NestedBool(u.Object, "lifecycle", "destroy")
+	switch {
+	case condition.Find(u, v1alpha1.ConditionReady)["reason"] == v1alpha1.ReasonCreateUnknown:
+	case movedTo != "":
+		notReady(u, v1alpha1.ReasonMoving, v1alpha1.MessageMoving(movedTo))
+	case set && !destroy:
+		notReady(u, v1alpha1.ReasonForgetting, v1alpha1.MessageForgetting)
+	default:
+		notReady(u, v1alpha1.ReasonDeleting, v1alpha1.MessageDeleting)
+	}
+}
 
 // begin sets the Ready condition of a new object: it is there from the first moment.
 func begin(u *unstructured.Unstructured, mode v1alpha1.Mode) {
@@ -252,10 +264,11 @@ func validateFinalizers(ctx context.Context, n, o *unstructured.Unstructured) fi
 
 // CheckGracefulDelete is asked, once, with the object that is about to be marked as deleted and stored. No object
 // lingers for grace, so the answer is no; what it is for here is to tell in the same write what happens next.
-func (strategy) CheckGracefulDelete(_ context.Context, obj runtime.Object, _ *metav1.DeleteOptions) bool {
+func (strategy) CheckGracefulDelete(ctx context.Context, obj runtime.Object, _ *metav1.DeleteOptions) bool {
 	u, ok := obj.(*unstructured.Unstructured)
 	if ok && slices.Contains(u.GetFinalizers(), v1alpha1.FinalizerState) {
-		notReady(u, v1alpha1.ReasonDeleting, messageDeleted)
+		d, _ := ctx.Value(deletionKey{}).(Deletion)
+		awaitEnd(u, d.MovedTo)
 	}
 	return false
 }

@@ -127,7 +127,7 @@ func (k *Kinds) takeBack(ctx context.Context, s *served, use *serving, obj *unst
 	}
 	mark := func() error {
 		return deletion.Redo(ctx, store, obj.GetName(), obj.GetUID(), func(existing runtime.Object) {
-			notReady(existing.(*unstructured.Unstructured), v1alpha1.ReasonDeleting, messageDeleted)
+			awaitEnd(existing.(*unstructured.Unstructured), "")
 		})
 	}
 	err := k.config.Undelete(ctx, obj, s.Kind, clear, mark)

@@ -38,6 +38,10 @@ func (a *Answers) Deletion(ctx context.Context, obj metav1.Object, k kinds.Kind)
 		if u.GetDeletionTimestamp() != nil {
 			return // it goes, too
 		}
+		if movesFrom(u, lang.Address{Type: k.Type, Name: obj.GetName()}) {
+			d.MovedTo = lang.Address{Type: v1alpha1.TypeOf(u.GetKind()), Name: u.GetName()}.String()
+			return
+		}
 		if len(d.Referrers) == namedReferrers {
 			d.More++
 			return
@@ -50,7 +54,14 @@ func (a *Answers) Deletion(ctx context.Context, obj metav1.Object, k kinds.Kind)
 	return d, err
 }
 
-// referrers calls found for each object of the namespace that refers to an object.
+// movesFrom says whether an object takes over the infrastructure of what an address names in its namespace.
+func movesFrom(u *unstructured.Unstructured, from lang.Address) bool {
+	text, _, _ := unstructured.NestedString(u.Object, "lifecycle", "moved", "from")
+	a, err := lang.ParseAddress(text)
+	return err == nil && a.In(u.GetNamespace()) == from
+}
+
+// referrers calls found for each object of the namespace that refers to an object, or takes over from it.
 func (a *Answers) referrers(ctx context.Context, obj metav1.Object, k kinds.Kind, found func(*unstructured.Unstructured)) error {
 	if a.Kinds == nil {
 		return nil
@@ -75,7 +86,7 @@ func (a *Answers) referrers(ctx context.Context, obj metav1.Object, k kinds.Kind
 			if err != nil || !bytes.Contains(text, []byte(to.Name)) {
 				continue // to parse expressions takes longest
 			}
-			if u.GetUID() != obj.GetUID() && a.Kinds.RefersTo(u, to) {
+			if u.GetUID() != obj.GetUID() && (movesFrom(u, to) || a.Kinds.RefersTo(u, to)) {
 				found(u)
 			}
 		}
