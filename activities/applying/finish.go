@@ -199,14 +199,12 @@ func whyFailed(c *ledger.Change) string {
 func (a *Applier) skip(ctx context.Context, po *v1alpha1.Plan, c *ledger.Change, w *changes.Stored, cancelled bool) error {
 	c.State, c.FinishedAt = v1alpha1.ChangeSkipped, changes.Now()
 	reason := v1alpha1.ReasonSkipped
-	blocker := w.Blocker(c)
+	blockers := w.Blockers(c)
 	switch {
 	case cancelled:
 		reason, c.Message = v1alpha1.ReasonCancelled, "the plan was cancelled before it was tried"
-	case blocker != nil && slices.Contains(blocker.Requires, c.Address):
-		c.Message = fmt.Sprintf("%s refers to it and must go first, and was not done", blocker.Address)
-	case blocker != nil:
-		c.Message = fmt.Sprintf("it has to wait for %s, which was not done", blocker.Address)
+	case len(blockers) > 0:
+		c.Message = waitsFor(c, blockers)
 	case po.Status.Progress == nil:
 		c.Message = "nothing of the plan was applied"
 	default:
@@ -232,6 +230,37 @@ func (a *Applier) skip(ctx context.Context, po *v1alpha1.Plan, c *ledger.Change,
 		}
 	})
 }
+
+// waitsFor says which changes had to be made before another, and were not.
+func waitsFor(c *ledger.Change, blockers []*ledger.Change) string {
+	refers := func(b *ledger.Change) bool { return slices.Contains(b.Requires, c.Address) }
+	first := refers(blockers[0])
+	var names []string
+	more := 0
+	for _, b := range blockers {
+		switch {
+		case refers(b) != first:
+		case len(names) == maxBlockers:
+			more++
+		case !slices.Contains(names, b.Address): // a replace and what it left have one address
+			names = append(names, b.Address)
+		}
+	}
+	list := changes.List(names, more)
+	switch {
+	case first && len(names) == 1:
+		return list + " refers to it and must go first, and was not done"
+	case first:
+		return list + " refer to it and must go first, and were not done"
+	case len(names) == 1:
+		return "it has to wait for " + list + ", which was not done"
+	default:
+		return "it has to wait for " + list + ", which were not done"
+	}
+}
+
+// maxBlockers is how many changes the message of a skipped one names.
+const maxBlockers = 3
 
 // halfText describes a replacement of which only the first half was made.
 func halfText(c *ledger.Change, why string) string {

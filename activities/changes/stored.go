@@ -140,19 +140,24 @@ func RecordsRefresh(c *ledger.Change) bool {
 	return HasNoSteps(c) && c.Mode == "" && c.State == v1alpha1.ChangePending && c.Refreshed.Exists()
 }
 
-// Blocker finds a change that kept another from being tried, preferring one that was tried itself.
-func (w *Stored) Blocker(c *ledger.Change) (blocker *ledger.Change) {
+// Blockers are the changes that kept another from being tried. Those that were tried themselves come first.
+func (w *Stored) Blockers(c *ledger.Change) []*ledger.Change {
+	var tried, others []*ledger.Change
+	seen := map[int32]bool{c.Index: true}
 	for _, i := range w.stepsOf[c.Index] {
 		for _, d := range w.Steps[i].DependsOn {
 			dep := w.Changes[w.Steps[d].Change]
 			switch {
-			case dep == c || dep.State == v1alpha1.ChangeDone:
-			case blocker == nil || dep.State != v1alpha1.ChangeSkipped && dep.State != v1alpha1.ChangePending:
-				blocker = dep
+			case seen[dep.Index] || dep.State == v1alpha1.ChangeDone:
+			case dep.State != v1alpha1.ChangeSkipped && dep.State != v1alpha1.ChangePending:
+				tried = append(tried, dep)
+			default:
+				others = append(others, dep)
 			}
+			seen[dep.Index] = true
 		}
 	}
-	return blocker
+	return append(tried, others...)
 }
 
 // TallyState adds to the count of the changes in a state.

@@ -8,8 +8,8 @@ import (
 	"github.com/hykube/hykube/internal/plan"
 )
 
-// TestBlocker wants the change that was tried, not one that only waited.
-func TestBlocker(t *testing.T) {
+// TestBlockers wants all that was not done, and first the change that was tried.
+func TestBlockers(t *testing.T) {
 	change := func(i int32, state v1alpha1.ChangeState) *ledger.Change {
 		c := &ledger.Change{}
 		c.Index, c.State, c.Action = i, state, v1alpha1.ActionCreate
@@ -20,10 +20,10 @@ func TestBlocker(t *testing.T) {
 		Steps:   []plan.Step{{Change: 0}, {Change: 1}, {Change: 2}, {Change: 3, DependsOn: []int{0, 1, 2}}},
 		stepsOf: [][]int{{0}, {1}, {2}, {3}},
 	}
-	if got := w.Blocker(w.Changes[3]); got != w.Changes[2] {
-		t.Errorf("blocked by %+v, want change 2", got)
+	if got := w.Blockers(w.Changes[3]); len(got) != 2 || got[0] != w.Changes[2] || got[1] != w.Changes[1] {
+		t.Errorf("blocked by %+v, want the changes 2 and 1", got)
 	}
-	if got := w.Blocker(w.Changes[0]); got != nil {
-		t.Errorf("change 0 is blocked by %d", got.Index)
+	if got := w.Blockers(w.Changes[0]); len(got) > 0 {
+		t.Errorf("change 0 is blocked by %+v", got)
 	}
 }

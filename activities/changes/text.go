@@ -80,15 +80,36 @@ var PlanVerbs = map[v1alpha1.Action]string{
 
 // Because says why a change is left out with another, which is blocked, or stale; empty when it is not left out.
 func Because(h plan.Hold, changes []*ledger.Change, what string) string {
-	other := changes[h.Because].Address
-	switch h.Reason {
-	case plan.HeldByReference:
-		return fmt.Sprintf("it refers to %s, which is %s", other, what)
-	case plan.HeldUnder:
-		return fmt.Sprintf("%s refers to it and stays, since that is %s", other, what)
-	case plan.HeldWith:
-		return fmt.Sprintf("it refers to %s, which stays, since that is %s", other, what)
+	names := []string{changes[h.Because].Address}
+	for _, i := range h.Also {
+		names = append(names, changes[i].Address)
+	}
+	others, one := List(names, h.More), len(h.Also) == 0
+	switch {
+	case h.Reason == plan.HeldByReference && one:
+		return fmt.Sprintf("it refers to %s, which is %s", others, what)
+	case h.Reason == plan.HeldByReference:
+		return fmt.Sprintf("it refers to %s, which are %s", others, what)
+	case h.Reason == plan.HeldUnder && one:
+		return fmt.Sprintf("%s refers to it and stays, since that is %s", others, what)
+	case h.Reason == plan.HeldUnder:
+		return fmt.Sprintf("%s refer to it and stay, since those are %s", others, what)
+	case h.Reason == plan.HeldWith && one:
+		return fmt.Sprintf("it refers to %s, which stays, since that is %s", others, what)
+	case h.Reason == plan.HeldWith:
+		return fmt.Sprintf("it refers to %s, which stay, since those are %s", others, what)
 	default:
 		return ""
 	}
+}
+
+// List is "a", "a and b", or "a, b and 3 more".
+func List(names []string, more int) string {
+	if more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names, ", "), more)
+	}
+	if last := len(names) - 1; last > 0 {
+		return strings.Join(names[:last], ", ") + " and " + names[last]
+	}
+	return strings.Join(names, "")
 }

@@ -27,6 +27,22 @@ const (
 type Hold struct {
 	Reason  HeldReason
 	Because int
+	// Also are others that it is left out for with the same reason, at most maxAlso, and More counts the rest.
+	Also []int
+	More int
+}
+
+// maxAlso is how many others a Hold names.
+const maxAlso = 3
+
+func (h *Hold) also(i int) {
+	switch {
+	case i == h.Because || slices.Contains(h.Also, i):
+	case len(h.Also) < maxAlso:
+		h.Also = append(h.Also, i)
+	default:
+		h.More++
+	}
 }
 
 // Held says which changes must not be begun, in any half, when some cannot be made. What cannot be made stays as it is, so
@@ -51,7 +67,7 @@ func Held(changes []Planned, stopped []int) []Hold {
 			return
 		}
 		if held[i].Reason == NotHeld {
-			held[i] = Hold{reason, because}
+			held[i] = Hold{Reason: reason, Because: because}
 		}
 		whole[i] = all
 		queue = append(queue, i)
@@ -83,6 +99,23 @@ func Held(changes []Planned, stopped []int) []Hold {
 			if changes[d].Action == v1alpha1.ActionDelete && (whole[i] || !changes[d].Requested) {
 				hold(d, HeldWith, i, whole[i])
 			}
+		}
+	}
+	for i := range held {
+		if held[i].Reason == NotHeld {
+			continue
+		}
+		note := func(reason HeldReason, of []int) {
+			for _, d := range of {
+				if d != i && held[d].Reason == reason {
+					held[d].also(i)
+				}
+			}
+		}
+		note(HeldByReference, refer.Of(i))
+		note(HeldUnder, changes[i].Requires)
+		if changes[i].Action == v1alpha1.ActionDelete && !changes[i].Deposed {
+			note(HeldWith, stand.Of(i))
 		}
 	}
 	return held

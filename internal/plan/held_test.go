@@ -65,6 +65,30 @@ func TestHeld(t *testing.T) {
 	}
 }
 
+// A change that is left out for several others names them, at most a few.
+func TestHeldNamesAll(t *testing.T) {
+	const update, remove = v1alpha1.ActionUpdate, v1alpha1.ActionDelete
+	stays := Planned{Action: remove, Requested: true, Requires: []int{0}}
+	for name, tc := range map[string]struct {
+		changes []Planned
+		stopped []int
+		of      int
+		want    Hold
+	}{
+		"two that stay on it": {[]Planned{{Action: remove}, stays, stays, {Action: remove, Requested: true, Requires: []int{0}}}, []int{1, 2}, 0, Hold{HeldUnder, 1, []int{2}, 0}},
+		"more than are named": {[]Planned{{Action: remove}, stays, stays, stays, stays, stays, stays}, []int{1, 2, 3, 4, 5, 6}, 0, Hold{HeldUnder, 1, []int{2, 3, 4}, 2}},
+		"what it refers to":   {[]Planned{{Action: update}, {Action: update}, {Action: update, DependsOn: []int{0, 1}}}, []int{0, 1}, 2, Hold{HeldByReference, 0, []int{1}, 0}},
+		"what it stands on":   {[]Planned{{Action: remove}, {Action: remove}, {Action: remove, Requires: []int{0, 1}}}, []int{0, 1}, 2, Hold{HeldWith, 0, []int{1}, 0}},
+		"one":                 {[]Planned{{Action: update}, {Action: update}, {Action: update, DependsOn: []int{0, 1}}}, []int{0}, 2, Hold{HeldByReference, 0, nil, 0}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, Held(tc.changes, tc.stopped)[tc.of]); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
 // TestWhatIsNotHeldNeedsNothingThatIs draws plans and wants of the changes that go on that none refers to one that is left out, and
 // that nothing which stays loses what it stands on.
 func TestWhatIsNotHeldNeedsNothingThatIs(t *testing.T) {
