@@ -32,7 +32,7 @@ type Activities struct {
 func New(sources *scope.Sources, plans store.Plans, logger *slog.Logger) *Activities {
 	cancels := changes.CancelReader{Plans: plans, Logger: logger}
 	return &Activities{
-		planner: &planning.Planner{Sources: sources, Plans: plans, Cancels: cancels, Logger: logger},
+		planner: planning.New(sources, plans, cancels, logger),
 		applier: applying.NewApplier(sources, plans, cancels, logger),
 	}
 }

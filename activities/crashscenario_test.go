@@ -132,7 +132,7 @@ func (tn *crashScenario) restart() {
 // use makes a planner and an applier, which learn of cancels through a reader.
 func (tn *crashScenario) use(plans store.Plans, cancels changes.CancelReader) {
 	logger := slog.New(slog.DiscardHandler)
-	tn.planner = &planning.Planner{Sources: tn.Sources, Plans: plans, Cancels: cancels, Logger: logger}
+	tn.planner = planning.New(tn.Sources, plans, cancels, logger)
 	tn.applier = applying.NewApplier(tn.Sources, plans, cancels, logger)
 	tn.applier.ProgressInterval = time.Hour // it counts in the background
 }

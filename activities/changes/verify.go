@@ -106,7 +106,7 @@ func Moved(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, w *Stored
 			known[addr] = value
 		}
 	}
-	v := &verifier{Sources: src, plan: po, configs: src.ProviderConfigs(ctx, po), functions: src.Signatures()}
+	v := &verifier{Sources: src, plan: po, configs: src.ProviderConfigs(ctx, po)}
 	v.scope = src.NewScope(po, po.Namespace, func(addr lang.Address) (cty.Value, bool) {
 		value, ok := known[addr]
 		return value, ok
@@ -151,9 +151,8 @@ func refreshed(ctx context.Context, src *scope.Sources, c *ledger.Change) (addr 
 // verifier holds the changes of a plan to what they are bound to.
 type verifier struct {
 	*scope.Sources
-	plan      *v1alpha1.Plan
-	functions lang.Functions
-	scope     *scope.Scope
+	plan  *v1alpha1.Plan
+	scope *scope.Scope
 
 	// mu guards what follows.
 	mu      sync.Mutex
@@ -211,7 +210,7 @@ func (v *verifier) verify(ctx context.Context, c *ledger.Change) error {
 	if err != nil || !wanted || len(c.Referred) == 0 {
 		return err
 	}
-	return v.verifyReferred(ctx, c, Referred(r.Parse(v.functions).References, config))
+	return v.verifyReferred(ctx, c, Referred(r.Parse().References, config))
 }
 
 // verifyNamespace refuses to destroy or forget what only the deletion of the namespace asked for, once that was taken back. Such a change

@@ -46,7 +46,6 @@ func (a *Planner) nodes(ctx context.Context, po *v1alpha1.Plan) ([]*node, diag.D
 	}
 	var nodes []*node
 	var diags diag.Diagnostics
-	functions := a.Signatures()
 	configs := a.ProviderConfigs(ctx, po)
 	for obj, err := range a.Objects.List(ctx, po.Namespace) {
 		if err != nil {
@@ -68,7 +67,7 @@ func (a *Planner) nodes(ctx context.Context, po *v1alpha1.Plan) ([]*node, diag.D
 			}
 		}
 		if n.wanted && (!po.Spec.RefreshOnly || n.Mode != v1alpha1.ModeManaged) { // a resource that is only read needs no configuration
-			n.Expressions = n.Parse(functions)
+			n.Expressions = *n.Parse()
 		}
 		if err := n.configure(configs); err != nil {
 			return nil, nil, err

@@ -19,6 +19,13 @@ type Planner struct {
 	Plans   store.Plans
 	Cancels changes.CancelReader
 	Logger  *slog.Logger
+
+	surveyed *surveyed
+}
+
+// New returns a planner.
+func New(sources *scope.Sources, plans store.Plans, cancels changes.CancelReader, logger *slog.Logger) *Planner {
+	return &Planner{Sources: sources, Plans: plans, Cancels: cancels, Logger: logger, surveyed: new(surveyed)}
 }
 
 // planned reads a plan that is being made. In a namespace that is being deleted every plan that changes something destroys: what is

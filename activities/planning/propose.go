@@ -65,6 +65,8 @@ func (a *Planner) Propose(ctx context.Context, p workflows.Plan) (result workflo
 	}
 	pr.scope = a.NewScope(po, po.Namespace, pr.plannedValue)
 	pr.past = a.NewScope(po, po.Namespace, func(lang.Address) (cty.Value, bool) { return cty.NilVal, false })
+	pr.scope.Decoder = a.surveyed.take(po.UID, a.Catalog)
+	pr.past.Decoder = pr.scope.Decoder
 	pr.past.Secrets = pr.scope.Secrets // what is a secret to one is a secret to the other; what is open is not
 	defer func() {
 		closing := context.WithoutCancel(ctx)
@@ -104,10 +106,9 @@ type proposal struct {
 	owners  query.OwnersByType
 	imports imports
 
-	// configuring guards configs, the ProviderConfigs as the plan finds them, and functions, both made when they are first needed.
+	// configuring guards configs, the ProviderConfigs as the plan finds them, made when they are first needed.
 	configuring sync.Mutex
 	configs     *scope.ProviderConfigs
-	functions   lang.Functions
 
 	mu sync.Mutex
 	// expected holds what becomes of each resource of the plan, for those that refer to it.
@@ -239,7 +240,7 @@ func (pr *proposal) resource(ctx context.Context, c *ledger.Change) (*resource.R
 	if err != nil {
 		return nil, err
 	}
-	r, err := resource.Of(obj, pr.Catalog)
+	r, err := pr.scope.Decoder.Decode(obj)
 	if err != nil {
 		return nil, err
 	}
@@ -419,7 +420,11 @@ func (pr *proposal) askWanted(ctx context.Context, c *ledger.Change, r *resource
 
 // triggered says whether something that lifecycle.replaceTriggeredBy names changes in this plan.
 func (pr *proposal) triggered(v *scope.Evaluator, r *resource.Resource) (bool, error) {
-	triggers, diags := resource.TriggersOf(r)
+	triggers, err := resource.TriggersOf(r)
+	if err != nil {
+		return false, err
+	}
+	var diags diag.Diagnostics
 	for _, t := range triggers {
 		ref := t.References()[0]
 		pr.mu.Lock()

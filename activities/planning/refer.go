@@ -17,7 +17,7 @@ func (pr *proposal) refer(ctx context.Context, c *ledger.Change, r *resource.Res
 	}
 	pr.configuring.Lock()
 	if pr.configs == nil {
-		pr.configs, pr.functions = pr.ProviderConfigs(ctx, pr.plan), pr.Signatures()
+		pr.configs = pr.ProviderConfigs(ctx, pr.plan)
 	}
 	config, err := pr.configs.ForResource(r, &ledger.Instance{Object: r.Ref}, true)
 	pr.configuring.Unlock()
@@ -28,7 +28,7 @@ func (pr *proposal) refer(ctx context.Context, c *ledger.Change, r *resource.Res
 	for _, j := range c.DependsOn {
 		changing[pr.all[j].Address] = changing[pr.all[j].Address] || !changes.HasNoSteps(pr.all[j])
 	}
-	for addr, refs := range changes.Referred(r.Parse(pr.functions).References, config) {
+	for addr, refs := range changes.Referred(r.Parse().References, config) {
 		if changing[addr.String()] {
 			continue
 		}

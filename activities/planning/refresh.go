@@ -74,7 +74,7 @@ func (pr *proposal) recorded(ctx context.Context, c *ledger.Change, r *resource.
 // adopt imports what the lifecycle names.
 func (pr *proposal) adopt(ctx context.Context, c *ledger.Change, r *resource.Resource, l *scope.Lease) (instance.State, error) {
 	v := &scope.Evaluator{Ctx: ctx, Scope: pr.scope}
-	by, shown, err := resource.Importing(r, &l.Type, lang.ExpressionOptions{Functions: pr.scope.Functions(), Context: pr.scope.EvaluationContext(r)}, v.Resolve)
+	by, shown, err := resource.Importing(r, &l.Type, pr.scope.EvaluationContext(r), v.Resolve)
 	if err != nil || v.Err != nil {
 		return instance.State{}, cmp.Or(v.Err, err)
 	}

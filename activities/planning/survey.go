@@ -46,6 +46,7 @@ func (a *Planner) Survey(ctx context.Context, p workflows.Plan) (workflows.Surve
 	if diag.HasErrors(s.diags) {
 		return workflows.Surveyed{Invalid: true}, a.refuse(ctx, p, nodes, s.diags)
 	}
+	a.surveyed.keep(po.UID, a.Catalog, nodes, visited)
 	result := workflows.Surveyed{Resources: s.inScope, Visited: len(visited), Recorded: s.recorded}
 	for _, c := range s.changes(visited) {
 		if err := a.Ledger.SaveChange(ctx, po.UID, c); err != nil {

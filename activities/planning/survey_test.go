@@ -87,7 +87,7 @@ func (e *estate) survey(spec v1alpha1.PlanSpec) *survey {
 	s := &survey{spec: &spec, nodes: e.nodes}
 	for _, n := range e.nodes {
 		if n.wanted = !n.Deleting && !spec.Destroy; n.wanted {
-			n.Expressions = n.Parse(nil)
+			n.Expressions = *n.Parse()
 		}
 	}
 	s.index()

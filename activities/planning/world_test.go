@@ -5,6 +5,7 @@ import (
 	"log/slog"
 
 	"github.com/hykube/hykube/activities/activitiestest"
+	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/internal/lang"
 
 	"github.com/zclconf/go-cty/cty"
@@ -12,7 +13,7 @@ import (
 
 // plannerOf plans in a world that has no Plan objects.
 func plannerOf(w *activitiestest.World) *Planner {
-	return &Planner{Sources: w.Sources, Logger: slog.New(slog.DiscardHandler)}
+	return New(w.Sources, nil, changes.CancelReader{}, slog.New(slog.DiscardHandler))
 }
 
 // proposalOf is the planning of a plan in which some resources were planned already.

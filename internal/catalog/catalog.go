@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/provider"
 	"github.com/hykube/hykube/internal/schema"
 )
@@ -30,6 +31,8 @@ type Catalog struct {
 	entries map[string]Entry
 	// types maps the Terraform type names of each mode to the names of the providers that have them.
 	types map[v1alpha1.Mode]map[string][]string
+	// signatures are those of the functions of all entries; nil when they must be found anew.
+	signatures lang.Functions
 }
 
 // New returns an empty catalog whose processes come from pool.
@@ -42,6 +45,7 @@ func (c *Catalog) Put(e Entry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.remove(e.Name)
+	c.signatures = nil
 	c.entries[e.Name] = e
 	for mode, schemas := range e.schemas() {
 		for t := range schemas {
@@ -67,6 +71,7 @@ func (c *Catalog) remove(name string) {
 		return
 	}
 	delete(c.entries, name)
+	c.signatures = nil
 	for mode, schemas := range e.schemas() {
 		for t := range schemas {
 			names := slices.DeleteFunc(c.types[mode][t], func(n string) bool { return n == name })

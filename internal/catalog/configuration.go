@@ -161,15 +161,18 @@ func written(cfg *v1alpha1.ProviderConfig, block *schema.Block, fns lang.Functio
 	return config
 }
 
-// Signatures are the functions that the installed providers define, for whoever only reads expressions: their results are unknown.
+// Signatures are the functions that the installed providers define, to parse expressions with: their results are unknown. Callers do not
+// change the map.
 func (c *Catalog) Signatures() lang.Functions {
-	all := lang.Functions{}
-	for _, name := range c.Names() {
-		if e, ok := c.Get(name); ok && len(e.Schema.Functions) > 0 {
-			maps.Copy(all, instance.Functions(name, e.Schema, nil))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.signatures == nil {
+		c.signatures = lang.Functions{}
+		for name, e := range c.entries {
+			maps.Copy(c.signatures, instance.Functions(name, e.Schema, nil))
 		}
 	}
-	return all
+	return c.signatures
 }
 
 // parse reads arguments of an object in a namespace; field is where they are written. What it returns beside an error is good for its references.

@@ -4,6 +4,7 @@ import (
 	"github.com/hykube/hykube/internal/diag"
 
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -39,6 +40,34 @@ func (p *parser) call(c *hclsyntax.FunctionCallExpr, field string) {
 		p.calls = make(map[string]function.Function)
 	}
 	p.calls[c.Name] = f
+}
+
+// in returns the program as it is evaluated in a context.
+func (p program) in(at EvaluationContext) program {
+	p.context = at
+	if at.Functions != nil {
+		p.functions = at.Functions
+	}
+	if !p.callsProvider() {
+		return p
+	}
+	p.calls = maps.Clone(p.calls)
+	for name := range p.calls {
+		if f, ok := at.Functions[name]; ok {
+			p.calls[name] = f
+		}
+	}
+	return p
+}
+
+// callsProvider reports whether an expression calls a function of a provider.
+func (p *program) callsProvider() bool {
+	for name := range p.calls {
+		if strings.HasPrefix(name, providerPrefix) {
+			return true
+		}
+	}
+	return false
 }
 
 func (p *parser) noFunction(name string) string {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -29,7 +30,7 @@ type Config struct {
 	ephemeral bool
 	// broken is true when there were errors, so that it cannot be evaluated.
 	broken bool
-	// constant is the configuration's value when it refers to nothing and has no errors; otherwise NilVal.
+	// constant is the configuration's value when it refers to nothing, calls no function of a provider and has no errors; otherwise NilVal.
 	constant cty.Value
 	// unknownFields are the fields that the block does not have, each with its hint.
 	unknownFields map[string]string
@@ -48,7 +49,7 @@ type program struct {
 	calls map[string]function.Function
 	// functions are the provider-defined ones.
 	functions Functions
-	moment    EvaluationContext
+	context   EvaluationContext
 	self      bool
 }
 
@@ -74,10 +75,13 @@ const (
 	maxOperators     = 40_000
 )
 
+// Parsed counts the templates that were parsed since the process began. Tests assert with it that no object is parsed twice.
+var Parsed atomic.Int64
+
 // ConfigOptions say how a spec is read. The zero value does for the spec of a managed resource without provider-defined
 // functions.
 type ConfigOptions struct {
-	// Functions are the provider-defined functions that expressions may call.
+	// Functions are the provider-defined functions that expressions may call. Their signatures do: With brings those that can be called.
 	Functions Functions
 	// Ephemeral lets ephemeral values stand anywhere, as in an ephemeral resource's own spec. Otherwise they may stand in
 	// write-only attributes alone.
@@ -87,8 +91,6 @@ type ConfigOptions struct {
 
 	// Settled refuses functions that read the clock or chance, for what must be known whenever it is looked at.
 	Settled bool
-	// Context is when the spec is evaluated. The zero value leaves what reads the clock or chance unknown.
-	Context EvaluationContext
 
 	// self is true where the object's own result may be referred to.
 	self bool
@@ -119,10 +121,17 @@ func (o ConfigOptions) Parse(spec map[string]any, block *schema.Block) (*Config,
 	c.unknownFields = dry.unknownFields
 	diags := slices.Concat(p.diags, found)
 	c.broken = diag.HasErrors(diags)
-	if len(c.refs) == 0 && !c.broken && !c.Impure() {
+	if len(c.refs) == 0 && !c.broken && !c.Impure() && !c.callsProvider() {
 		c.constant = v
 	}
 	return c, diags
+}
+
+// With returns the configuration as it is evaluated in a context.
+func (c *Config) With(at EvaluationContext) *Config {
+	bound := *c
+	bound.program = c.in(at)
+	return &bound
 }
 
 // CheckTypes reports what cannot fit the spec's schema whatever it will be, given the types of what is referred to. It is
@@ -157,7 +166,7 @@ type parser struct {
 }
 
 func newParser(o ConfigOptions) *parser {
-	return &parser{opts: o, program: program{self: o.self, functions: o.Functions, moment: o.Context}}
+	return &parser{opts: o, program: program{self: o.self, functions: o.Functions}}
 }
 
 func (p *parser) fail(field, summary, format string, args ...any) *node {
@@ -316,6 +325,7 @@ func (p *parser) expression(s, field string) (hclsyntax.Expression, bool) {
 }
 
 func (p *parser) syntax(s string, bare bool) (hclsyntax.Expression, hcl.Diagnostics) {
+	Parsed.Add(1)
 	start := hcl.InitialPos
 	switch {
 	case bare:

@@ -57,7 +57,7 @@ type evaluation struct {
 func (ev *evaluation) prepare() {
 	ev.meter = &costBudget{left: maxWork, functions: ev.functions}
 	if !ev.static { // what can be told whatever the time will be, is told without it
-		ev.meter.context = ev.moment
+		ev.meter.context = ev.context
 	}
 	ev.ctx = &hcl.EvalContext{Variables: ev.variables(), Functions: make(map[string]function.Function, len(ev.calls))}
 	ev.ctx.Variables[costBudgetVariable] = cty.CapsuleVal(costBudgetType, ev.meter)

@@ -25,14 +25,12 @@ type Expression struct {
 type ExpressionOptions struct {
 	// Self is the schema of the object's own result, which the expression may refer to as "self"; nil where it may not.
 	Self *schema.Block
-	// Functions are the provider-defined functions that it may call.
+	// Functions are the provider-defined functions that it may call. Their signatures do: With brings those that can be called.
 	Functions Functions
 	// Namespace is the object's own. References that name it are then the same as references that name none.
 	Namespace string
 	// Settled refuses functions that read the clock or chance, for what must be known whenever it is looked at.
 	Settled bool
-	// Context is when the expression is evaluated. The zero value leaves what reads the clock or chance unknown.
-	Context EvaluationContext
 	// Bare reads a string as an expression, also without "${" and "}" around it.
 	Bare bool
 	// Type is what the result is converted to, and then it must not be null; NilType takes any result. A condition is of
@@ -44,7 +42,7 @@ type ExpressionOptions struct {
 // "lifecycle.preconditions[0].condition". It reports what can be known without values. The Expression is never nil; when there
 // are errors it is good for References alone.
 func ParseExpression(v any, field string, o ExpressionOptions) (*Expression, diag.Diagnostics) {
-	options := ConfigOptions{Functions: o.Functions, Namespace: o.Namespace, Context: o.Context, Settled: o.Settled, self: o.Self != nil, bare: o.Bare}
+	options := ConfigOptions{Functions: o.Functions, Namespace: o.Namespace, Settled: o.Settled, self: o.Self != nil, bare: o.Bare}
 	if o.Type == cty.Bool {
 		options.asks = askAll // whether a condition holds can be seen
 	}
@@ -69,6 +67,13 @@ func (e *Expression) Own() []Reference { return e.ownRefs }
 
 // Addresses lists what is referred to, each once, in order.
 func (e *Expression) Addresses() []Address { return addresses(e.refs) }
+
+// With returns the expression as it is evaluated in a context.
+func (e *Expression) With(at EvaluationContext) *Expression {
+	bound := *e
+	bound.program = e.in(at)
+	return &bound
+}
 
 // Evaluate works the expression out. scope is as for Config.Evaluate; self is the object's own result, and may be NilVal where
 // the options allow none. The result may be unknown, and keeps its marks. When there are errors it is good for nothing.

@@ -13,10 +13,12 @@ import (
 	"golang.org/x/crypto/bcrypt"
 )
 
-// EvaluationContext is when expressions are evaluated, and for which object: what the functions give that read the clock or chance. Where
-// it is zero, their results are unknown. Evaluations in equal contexts give equal results: a step of a plan is evaluated again
-// after a crash, and must come to the same.
+// EvaluationContext is when expressions are evaluated, and for which object. It decides what the functions give that read the clock or
+// chance; where it is zero, their results are unknown. Evaluations in equal contexts give equal results: a step of a plan is evaluated
+// again after a crash, and must come to the same.
 type EvaluationContext struct {
+	// Functions are the provider-defined functions that can be called. A function that is not among them is the one that the parser knew.
+	Functions Functions
 	// Planned is when the plan was asked for, which plantimestamp tells; zero while there is no plan.
 	Planned time.Time
 	// Applied is when the plan was approved, which timestamp tells; zero while the plan is made.

@@ -43,14 +43,14 @@ func TestMoments(t *testing.T) {
 		"branches that are not taken":             {`${true ? "a" : timestamp()}`, EvaluationContext{}, schematest.Str("a")},
 		"never null":                              {`${timestamp() == null}`, EvaluationContext{}, cty.False},
 	} {
-		e, diags := ParseExpression(tc.expr, "v", ExpressionOptions{Context: tc.moment})
+		e, diags := ParseExpression(tc.expr, "v", ExpressionOptions{})
 		if tc.want == cty.NilVal {
 			if !diag.HasErrors(diags) {
 				t.Errorf("%s: accepted", name)
 			}
 			continue
 		}
-		got, more := e.Evaluate(nil, cty.NilVal)
+		got, more := e.With(tc.moment).Evaluate(nil, cty.NilVal)
 		if len(diags)+len(more) > 0 {
 			t.Errorf("%s: %v", name, append(diags, more...))
 			continue
@@ -66,11 +66,11 @@ func impureSpec(t *testing.T, js string, m EvaluationContext) cty.Value {
 	b := &schema.Block{Attributes: []*schema.Attribute{
 		{Name: "a", Type: cty.String, Optional: true}, {Name: "b", Type: cty.String, Optional: true}, {Name: "l", Type: cty.List(cty.String), Optional: true},
 	}}
-	c, diags := ConfigOptions{Context: m}.Parse(spec(t, js), b)
+	c, diags := ConfigOptions{}.Parse(spec(t, js), b)
 	if len(diags) > 0 {
 		t.Fatal(diags)
 	}
-	v, diags := c.Evaluate(nil)
+	v, diags := c.With(m).Evaluate(nil)
 	if len(diags) > 0 {
 		t.Fatal(diags)
 	}
@@ -133,9 +133,9 @@ func TestBcrypt(t *testing.T) {
 		`bcrypt(join("", range(100)))`:        "72 bytes",
 		`bcrypt()`:                            "bcrypt",
 	} {
-		e, diags := ParseExpression("${"+expr+"}", "v", ExpressionOptions{Context: applied})
+		e, diags := ParseExpression("${"+expr+"}", "v", ExpressionOptions{})
 		if !diag.HasErrors(diags) {
-			_, diags = e.Evaluate(nil, cty.NilVal)
+			_, diags = e.With(applied).Evaluate(nil, cty.NilVal)
 		}
 		if !diag.HasErrors(diags) || !strings.Contains(diags[0].Detail, want) {
 			t.Errorf("%s: got %v, want %q", expr, diags, want)

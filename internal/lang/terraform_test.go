@@ -72,11 +72,11 @@ func functionCalls(t *testing.T, files ...string) []string {
 
 // evaluateCall is what a spec makes of an expression; false when it is refused.
 func evaluateCall(expr string) (cty.Value, string, bool) {
-	e, diags := ParseExpression("${"+expr+"}", "v", ExpressionOptions{Context: applied})
+	e, diags := ParseExpression("${"+expr+"}", "v", ExpressionOptions{})
 	if diag.HasErrors(diags) {
 		return cty.NilVal, diags[0].Detail, false
 	}
-	v, diags := e.Evaluate(nil, cty.NilVal)
+	v, diags := e.With(applied).Evaluate(nil, cty.NilVal)
 	if diag.HasErrors(diags) {
 		return cty.NilVal, diags[0].Detail, false
 	}

@@ -2,6 +2,7 @@ package resource
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diag"
@@ -16,57 +17,63 @@ const (
 	Postconditions = "postconditions"
 )
 
-// parsedCheck is a pre- or postcondition, parsed.
-type parsedCheck struct {
+// check is a pre- or postcondition, parsed.
+type check struct {
 	field     string
 	condition *lang.Expression
 	message   *lang.Expression
 }
 
-// ChecksOf parses the conditions of a resource. The postconditions alone may speak of the resource itself.
-func ChecksOf(r *Resource, which string, options lang.ExpressionOptions) ([]parsedCheck, diag.Diagnostics) {
+// parseChecks parses the conditions of a resource. Only postconditions may refer to the resource itself.
+func (r *Resource) parseChecks(which string, options lang.ExpressionOptions) parsed[*check] {
 	written := r.Lifecycle.Preconditions
 	if which == Postconditions {
 		written = r.Lifecycle.Postconditions
-	}
-	options.Namespace = r.Ref.Namespace
-	if which == Postconditions {
 		options.Self = r.Schema.Block
 	}
-	var out []parsedCheck
-	var diags diag.Diagnostics
+	var out parsed[*check]
 	for i, w := range written {
-		c := parsedCheck{field: fmt.Sprintf("lifecycle.%s[%d]", which, i)}
-		var more diag.Diagnostics
+		c := &check{field: fmt.Sprintf("lifecycle.%s[%d]", which, i)}
+		var ofCondition, ofMessage diag.Diagnostics
 		options.Type = cty.Bool
-		c.condition, more = lang.ParseExpression(w.Condition, c.field+".condition", options)
-		diags = append(diags, more...)
+		c.condition, ofCondition = lang.ParseExpression(w.Condition, c.field+".condition", options)
 		options.Type = cty.String
-		c.message, more = lang.ParseExpression(w.ErrorMessage, c.field+".errorMessage", options)
-		diags = append(diags, more...)
-		out = append(out, c)
+		c.message, ofMessage = lang.ParseExpression(w.ErrorMessage, c.field+".errorMessage", options)
+		out.list, out.diags = append(out.list, c), slices.Concat(out.diags, ofCondition, ofMessage)
 	}
-	return out, diags
+	return out
 }
 
-// References lists what conditions refer to.
-func References(checks []parsedCheck) []lang.Reference {
+func (r *Resource) checks(which string) *parsed[*check] {
+	if which == Postconditions {
+		return &r.Parse().postconditions
+	}
+	return &r.Parse().preconditions
+}
+
+// CheckReferences lists the places where conditions of a resource refer to other objects.
+func CheckReferences(r *Resource, which string) []lang.Reference {
 	var refs []lang.Reference
-	for _, c := range checks {
-		refs = append(append(refs, c.condition.References()...), c.message.References()...)
+	for _, c := range r.checks(which).list {
+		refs = append(refs, c.references()...)
 	}
 	return refs
 }
 
-// Holds evaluates the conditions of a resource. open is true when some cannot be told yet. The error names all that do
-// not hold.
-func Holds(r *Resource, which string, options lang.ExpressionOptions, scope func(lang.Address) (cty.Value, bool), self cty.Value) (open bool, err error) {
-	checks, diags := ChecksOf(r, which, options)
-	for _, c := range checks {
-		if diag.HasErrors(diags) {
-			break
-		}
-		ok, more := c.condition.Evaluate(scope, self)
+func (c *check) references() []lang.Reference {
+	return slices.Concat(c.condition.References(), c.message.References())
+}
+
+// Holds evaluates the conditions of a resource. open is true when the result of one is not known yet. The error names all conditions that
+// are false.
+func Holds(r *Resource, which string, at lang.EvaluationContext, scope func(lang.Address) (cty.Value, bool), self cty.Value) (open bool, err error) {
+	checks := r.checks(which)
+	if err := checks.failure("check"); err != nil {
+		return false, err
+	}
+	diags := slices.Clone(checks.diags)
+	for _, c := range checks.list {
+		ok, more := c.condition.With(at).Evaluate(scope, self)
 		diags = append(diags, more...)
 		if diag.HasErrors(more) {
 			continue
@@ -79,7 +86,7 @@ func Holds(r *Resource, which string, options lang.ExpressionOptions, scope func
 			diags = append(diags, v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: "Invalid condition result", Attribute: c.field + ".condition",
 				Detail: "The condition must be true or false, such as ${self.size > 10}."})
 		case ok.False():
-			diags = append(diags, v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: failedCheck[which], Attribute: c.field, Detail: c.text(scope, self)})
+			diags = append(diags, v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: failedCheck[which], Attribute: c.field, Detail: c.text(at, scope, self)})
 		}
 	}
 	if diag.HasErrors(diags) {
@@ -88,15 +95,15 @@ func Holds(r *Resource, which string, options lang.ExpressionOptions, scope func
 	return open, nil
 }
 
-// failedCheck is what Terraform calls a condition that does not hold.
+// failedCheck is Terraform's summary of a condition that is false.
 var failedCheck = map[string]string{
 	Preconditions:  "Resource precondition failed",
 	Postconditions: "Resource postcondition failed",
 }
 
-// text is the error message of a condition, without what must not be shown.
-func (c *parsedCheck) text(scope func(lang.Address) (cty.Value, bool), self cty.Value) string {
-	v, diags := c.message.Evaluate(scope, self)
+// text is the error message of a condition. Sensitive values are not shown.
+func (c *check) text(at lang.EvaluationContext, scope func(lang.Address) (cty.Value, bool), self cty.Value) string {
+	v, diags := c.message.With(at).Evaluate(scope, self)
 	switch {
 	case diag.HasErrors(diags):
 		return "Its error message could not be evaluated: " + diag.Describe(diags)

@@ -14,60 +14,66 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// TriggersOf parses lifecycle.replaceTriggeredBy: each is a reference without the ${...} around it.
-func TriggersOf(r *Resource) ([]*lang.Expression, diag.Diagnostics) {
-	var out []*lang.Expression
-	var diags diag.Diagnostics
+// TriggersOf returns the references of lifecycle.replaceTriggeredBy.
+func TriggersOf(r *Resource) ([]*lang.Expression, error) {
+	triggers := &r.Parse().triggers
+	return triggers.list, triggers.failure("read lifecycle.replaceTriggeredBy")
+}
+
+// parseTriggers parses lifecycle.replaceTriggeredBy: each is a reference without the ${...} around it.
+func (r *Resource) parseTriggers() parsed[*lang.Expression] {
+	var out parsed[*lang.Expression]
 	for i, text := range r.Lifecycle.ReplaceTriggeredBy {
 		field := fmt.Sprintf("lifecycle.replaceTriggeredBy[%d]", i)
 		expression, err := lang.TriggerExpression(text)
 		if err != nil {
-			diags = append(diags, v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: "Invalid reference", Attribute: field, Detail: err.Error()})
+			out.diags = append(out.diags, diag.Errorf(field, "Invalid reference", "%s", err))
 			continue
 		}
 		e, more := lang.ParseExpression("${"+expression+"}", field, lang.ExpressionOptions{})
 		for k := range more {
-			more[k].Attribute = field // not the column in a template that nobody wrote
+			more[k].Attribute = field // the column would count the "${" that the author did not write
 		}
-		diags = append(diags, more...)
+		out.diags = append(out.diags, more...)
 		if diag.HasErrors(more) {
 			continue
 		}
 		if len(e.References()) != 1 {
-			diags = append(diags, v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: "Invalid reference", Attribute: field,
-				Detail: fmt.Sprintf("%q is not the address of one resource or attribute; write it as sim_network.main or sim_network.main.cidr.", text)})
+			out.diags = append(out.diags, diag.Errorf(field, "Invalid reference",
+				"%q is not the address of one resource or attribute; write it as sim_network.main or sim_network.main.cidr.", text))
 			continue
 		}
-		out = append(out, e)
+		out.list = append(out.list, e)
 	}
-	return out, diags
+	return out
 }
 
-// importExpressions parses lifecycle.import.
-func (r *Resource) importExpressions(options lang.ExpressionOptions) ([]*lang.Expression, diag.Diagnostics) {
+// parseImport parses lifecycle.import: its identity or its ID.
+func (r *Resource) parseImport(options lang.ExpressionOptions) parsed[*lang.Expression] {
 	by := r.Lifecycle.Import
 	if by == nil {
-		return nil, nil
+		return parsed[*lang.Expression]{}
 	}
-	options.Settled, options.Namespace = true, r.Ref.Namespace
+	options.Settled = true
+	var value any = by.ID
+	field := "lifecycle.import.id"
 	if by.Identity != nil {
-		e, diags := lang.ParseExpression(by.Identity, "lifecycle.import.identity", options)
-		return []*lang.Expression{e}, diags
+		value, field = by.Identity, "lifecycle.import.identity"
 	}
-	e, diags := lang.ParseExpression(by.ID, "lifecycle.import.id", options)
-	return []*lang.Expression{e}, diags
+	e, diags := lang.ParseExpression(value, field, options)
+	return parsed[*lang.Expression]{[]*lang.Expression{e}, diags}
 }
 
-// Importing is what an existing instance is to be found by, for the provider and for people.
-func Importing(r *Resource, t *instance.Type, options lang.ExpressionOptions, scope func(lang.Address) (cty.Value, bool)) (instance.ImportBy, *v1alpha1.PlanImport, error) {
-	exprs, diags := r.importExpressions(options)
+// Importing returns the ID or the identity that lifecycle.import names, for the provider and as the plan shows it.
+func Importing(r *Resource, t *instance.Type, at lang.EvaluationContext, scope func(lang.Address) (cty.Value, bool)) (instance.ImportBy, *v1alpha1.PlanImport, error) {
 	fail := func(field, summary, format string, args ...any) error {
 		return &diag.Failure{Operation: "import", Diagnostics: diag.Diagnostics{lang.Problem(r.Addr, field, summary, fmt.Sprintf(format, args...))}}
 	}
-	if diag.HasErrors(diags) {
-		return instance.ImportBy{}, nil, &diag.Failure{Operation: "import", Diagnostics: diags}
+	imports := &r.Parse().imports
+	if err := imports.failure("import"); err != nil {
+		return instance.ImportBy{}, nil, err
 	}
-	v, diags := exprs[0].Evaluate(scope, cty.NilVal)
+	v, diags := imports.list[0].With(at).Evaluate(scope, cty.NilVal)
 	if diag.HasErrors(diags) {
 		return instance.ImportBy{}, nil, &diag.Failure{Operation: "import", Diagnostics: diags}
 	}

@@ -49,7 +49,7 @@ type MovedFrom struct {
 // Forgets says whether the infrastructure is left alone when its object goes.
 func (l *Lifecycle) Forgets() bool { return l.Destroy != nil && !*l.Destroy }
 
-// Resource is an object of a dynamic kind, read.
+// Resource is an object of a dynamic kind, decoded.
 type Resource struct {
 	Object    *unstructured.Unstructured
 	Ref       v1alpha1.ObjectReference
@@ -59,9 +59,12 @@ type Resource struct {
 	Schema    *schema.Schema
 	Lifecycle Lifecycle
 	Deleting  bool
+
+	catalog     *catalog.Catalog
+	expressions *parseOnce
 }
 
-// Of reads an object. It fails when the object's provider is not installed.
+// Of decodes an object. It fails when the object's provider is not installed.
 func Of(obj *unstructured.Unstructured, c *catalog.Catalog) (*Resource, error) {
 	gvk := obj.GroupVersionKind()
 	r := &Resource{
@@ -71,6 +74,7 @@ func Of(obj *unstructured.Unstructured, c *catalog.Catalog) (*Resource, error) {
 			UID: obj.GetUID(), Generation: obj.GetGeneration(),
 		},
 		Deleting: obj.GetDeletionTimestamp() != nil,
+		catalog:  c, expressions: new(parseOnce),
 	}
 	name, ok := v1alpha1.ProviderOfGroup(gvk.Group)
 	if !ok {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diag"
@@ -70,19 +71,8 @@ func (l *Evaluator) Arguments(r *resource.Resource) (arguments cty.Value, open b
 	if open, err = l.Holds(r, resource.Preconditions, cty.NilVal); err != nil {
 		return cty.NilVal, open, err
 	}
-	parsed, diags := lang.ConfigOptions{
-		Functions: l.Scope.Functions(), Namespace: r.Ref.Namespace, Ephemeral: r.Mode == v1alpha1.ModeEphemeral, Context: l.Scope.EvaluationContext(r),
-	}.Parse(r.Spec(), r.Schema.Block)
-	if diag.HasErrors(diags) {
-		return cty.NilVal, open, &diag.Failure{Operation: "read spec", Diagnostics: diags}
-	}
-	arguments, diags = parsed.Evaluate(l.Resolve)
-	l.Scope.NoteSecretAttributes(r.Schema.Block, arguments)
-	if l.Err != nil {
-		return cty.NilVal, open, l.Unresolved(parsed.References()) // what could not be read is not unknown: nothing may be made of it
-	}
-	if diag.HasErrors(diags) {
-		return cty.NilVal, open, &diag.Failure{Operation: "evaluate spec", Diagnostics: diags}
+	if arguments, err = l.spec(r); err != nil {
+		return cty.NilVal, open, err
 	}
 	if err := checkArguments(r, arguments); err != nil {
 		return cty.NilVal, open, err
@@ -101,40 +91,45 @@ func Known(v cty.Value) bool {
 
 // Holds checks conditions of a resource; see the function of that name.
 func (l *Evaluator) Holds(r *resource.Resource, which string, self cty.Value) (open bool, err error) {
-	options := lang.ExpressionOptions{Functions: l.Scope.Functions(), Context: l.Scope.EvaluationContext(r)}
 	own := r.Addr
 	own.Namespace = r.Ref.Namespace
 	if self, err = l.Scope.guarded(l.Ctx, own.In(l.Scope.namespace), self); err != nil {
 		return false, err
 	}
-	open, err = resource.Holds(r, which, options, l.Resolve, self)
+	open, err = resource.Holds(r, which, l.Scope.EvaluationContext(r), l.Resolve, self)
 	if l.Err != nil {
-		checks, _ := resource.ChecksOf(r, which, options)
-		return open, l.Unresolved(resource.References(checks))
+		return open, l.Unresolved(resource.CheckReferences(r, which))
 	}
 	return open, err
 }
 
+// spec evaluates the spec of a resource. A value that could not be read is an error, and not unknown.
+func (l *Evaluator) spec(r *resource.Resource) (cty.Value, error) {
+	parsed := r.Parse()
+	if diag.HasErrors(parsed.ConfigDiagnostics) {
+		return cty.NilVal, &diag.Failure{Operation: "read spec", Diagnostics: slices.Clone(parsed.ConfigDiagnostics)}
+	}
+	v, diags := parsed.Config.With(l.Scope.EvaluationContext(r)).Evaluate(l.Resolve)
+	l.Scope.NoteSecretAttributes(r.Schema.Block, v)
+	if l.Err != nil {
+		return cty.NilVal, l.Unresolved(parsed.Config.References())
+	}
+	if diag.HasErrors(diags) {
+		return cty.NilVal, &diag.Failure{Operation: "evaluate spec", Diagnostics: diags}
+	}
+	return v, nil
+}
+
 // Config works out a resource's configuration, with unknown values where the scope has them.
 func (l *Evaluator) Config(r *resource.Resource, prior instance.State) (instance.Config, error) {
-	parsed, diags := lang.ConfigOptions{Functions: l.Scope.Functions(), Context: l.Scope.EvaluationContext(r)}.Parse(r.Spec(), r.Schema.Block)
-	if diag.HasErrors(diags) {
-		return instance.Config{}, &diag.Failure{Operation: "read spec", Diagnostics: diags}
-	}
-	written, diags := parsed.Evaluate(l.Resolve)
-	l.Scope.NoteSecretAttributes(r.Schema.Block, written)
-	if l.Err != nil {
-		// What could not be read is not unknown: a plan must not be made of it.
-		return instance.Config{}, l.Unresolved(parsed.References())
-	}
-	if diag.HasErrors(diags) {
-		return instance.Config{}, &diag.Failure{Operation: "evaluate spec", Diagnostics: diags}
+	written, err := l.spec(r)
+	if err != nil {
+		return instance.Config{}, err
 	}
 	config := instance.Config{Written: written, Effective: written}
 	if len(r.Lifecycle.IgnoreChanges) == 0 || !prior.Exists() {
 		return config, nil
 	}
-	var err error
 	config.Ignored = r.Lifecycle.IgnoreChanges
 	config.Effective, err = plan.IgnoreChanges(r.Schema.Block, written, prior.Value, r.Lifecycle.IgnoreChanges)
 	return config, err

@@ -32,6 +32,8 @@ type Scope struct {
 	// planned is what resources of the plan will be; nil while the plan is applied, when no value may be unknown.
 	planned           func(lang.Address) (cty.Value, bool)
 	providerFunctions func() lang.Functions
+	// Decoder decodes the resources that are referred to.
+	Decoder *resource.Decoder
 	// plan is the one whose expressions are evaluated; nil when there is none.
 	plan *v1alpha1.Plan
 	// Home is the namespace of whose expressions are meant; empty for the scope's own.
@@ -75,20 +77,22 @@ func (a *Sources) NewScope(po *v1alpha1.Plan, namespace string, planned func(lan
 func (a *Sources) ScopeOf(who *v1alpha1.Identity, namespace string, planned func(lang.Address) (cty.Value, bool)) *Scope {
 	return &Scope{
 		Sources: a, who: who, namespace: namespace, planned: planned,
-		providerFunctions: sync.OnceValue(a.providerFunctions),
-		scopeCache:        &scopeCache{allowed: map[AccessTarget]bool{}, data: map[lang.Address]cty.Value{}, open: map[lang.Address]cty.Value{}, Secrets: new(plan.Secrets), Hashes: map[string]string{}},
+		providerFunctions: sync.OnceValue(a.providerFunctions), Decoder: resource.NewDecoder(a.Catalog),
+		scopeCache: &scopeCache{allowed: map[AccessTarget]bool{}, data: map[lang.Address]cty.Value{}, open: map[lang.Address]cty.Value{}, Secrets: new(plan.Secrets), Hashes: map[string]string{}},
 	}
 }
 
 // Functions are those that the installed providers define.
 func (s *Scope) Functions() lang.Functions { return s.providerFunctions() }
 
-// EvaluationContext is when the expressions of an object are evaluated. While the plan is made, what only its apply can tell is left open.
+// EvaluationContext is when and with which functions the expressions of an object are evaluated. While the plan is made, what only its
+// apply can tell is left open.
 func (s *Scope) EvaluationContext(r *resource.Resource) lang.EvaluationContext {
+	m := lang.EvaluationContext{Functions: s.Functions()}
 	if s.plan == nil {
-		return lang.EvaluationContext{}
+		return m
 	}
-	m := lang.EvaluationContext{Planned: s.plan.CreationTimestamp.Time}
+	m.Planned = s.plan.CreationTimestamp.Time
 	if at := s.plan.Spec.Timestamp; at != nil {
 		m.Planned = at.Time
 	}
@@ -191,7 +195,7 @@ func (s *Scope) Resources(ctx context.Context, addr lang.Address) func(yield fun
 			}
 			var r *resource.Resource
 			if err == nil {
-				r, err = resource.Of(obj, s.Catalog)
+				r, err = s.Decoder.Decode(obj)
 			}
 			found = true
 			if !yield(r, err) || err != nil {

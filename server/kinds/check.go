@@ -1,6 +1,7 @@
 package kinds
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -109,7 +110,8 @@ func (c *check) object(u *unstructured.Unstructured) {
 		c.add(v1alpha1.SeverityError, "kind", fmt.Sprintf("provider %q has no kind %q%s", provider, gvk.Kind, hint))
 		return
 	}
-	errs := strategy{typer: typer{c.codecs.scheme}, kind: s}.validate(u)
+	ctx := withParsedSpec(context.Background())
+	errs := strategy{typer: typer{c.codecs.scheme}, kind: s}.validate(ctx, u)
 	for _, e := range errs {
 		at := e.Field
 		if at == "<nil>" {
@@ -117,25 +119,25 @@ func (c *check) object(u *unstructured.Unstructured) {
 		}
 		c.add(v1alpha1.SeverityError, at, e.ErrorBody())
 	}
-	for _, w := range s.warnings(u) {
+	for _, w := range s.warnings(ctx, u) {
 		at, text, _ := strings.Cut(w, ": ")
 		c.add(v1alpha1.SeverityWarning, at, text)
 	}
 	if len(errs) == 0 {
-		c.references(s, u)
+		c.references(ctx, s, u)
 	}
 }
 
 // references checks what an object refers to: types and attributes of all, and whether one that looks like a misspelled name of
 // another object of the validation is there.
-func (c *check) references(s *served, u *unstructured.Unstructured) {
+func (c *check) references(ctx context.Context, s *served, u *unstructured.Unstructured) {
 	spec, _ := u.Object["spec"].(map[string]any)
-	config, _ := s.parseSpec(u.GetNamespace(), spec)
-	refs := config.References()
+	config, _ := s.parseSpec(ctx, u.GetNamespace(), spec)
+	refs := slices.Clone(config.References())
 	for _, e := range s.lifecycleExpressions(u) {
 		refs = append(refs, e.References()...)
 	}
-	c.unknown(s.unknownTypes(u))
+	c.unknown(s.unknownTypes(ctx, u))
 	c.providerConfigOf(s, u)
 	catalog := c.catalog(u.GetNamespace())
 	for _, d := range append(lang.CheckReferences(c.ofKnownTypes(refs), catalog), config.CheckTypes(catalog)...) {

@@ -1,6 +1,7 @@
 package kinds
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -164,7 +165,7 @@ func (c *check) dependencies(u *unstructured.Unstructured) []lang.Address {
 	if g == nil || g.byKind[u.GetKind()] == nil {
 		return nil
 	}
-	refs, _ := g.byKind[u.GetKind()].references(u)
+	refs, _ := g.byKind[u.GetKind()].references(context.Background(), u)
 	var out []lang.Address
 	for _, r := range refs {
 		out = append(out, full(r.Address, u.GetNamespace()))

@@ -64,6 +64,9 @@ func (k *Kinds) serveResource(w http.ResponseWriter, r *http.Request, info *requ
 		defer context.AfterFunc(s.ctx, cancel)()
 		r = r.WithContext(ctx)
 	}
+	if writes(info.Verb) {
+		r = r.WithContext(withParsedSpec(r.Context()))
+	}
 	h, err := k.handler(s, use, info, r)
 	if err != nil {
 		k.fail(w, r, err)
@@ -153,7 +156,7 @@ func (k *Kinds) handler(s *served, use *serving, info *request.RequestInfo, r *h
 			return nil, err
 		}
 	}
-	// What a body may hold depends on the request, and the decoder gets to see no request.
+	// The fields that a body may have depend on the request, and a decoder gets no request.
 	own := *use
 	own.decodeFor(s, newWrite(s, use.object, info, r))
 	return k.answer(s, &own, info), nil

@@ -23,10 +23,10 @@ import (
 )
 
 // references are the places where an object's expressions refer to something, and own those where they refer to its own result.
-func (s *served) references(u *unstructured.Unstructured) (refs, own []lang.Reference) {
+func (s *served) references(ctx context.Context, u *unstructured.Unstructured) (refs, own []lang.Reference) {
 	if spec, ok := u.Object["spec"].(map[string]any); ok && hasTemplate(spec) {
-		config, _ := s.parseSpec(u.GetNamespace(), spec)
-		refs = config.References()
+		config, _ := s.parseSpec(ctx, u.GetNamespace(), spec)
+		refs = slices.Clone(config.References())
 	}
 	for _, e := range s.lifecycleExpressions(u) {
 		refs, own = append(refs, e.References()...), append(own, e.Own()...)
@@ -40,7 +40,7 @@ func (k *Kinds) RefersTo(u *unstructured.Unstructured, to lang.Address) bool {
 	if g == nil || g.byKind[u.GetKind()] == nil {
 		return false
 	}
-	refs, _ := g.byKind[u.GetKind()].references(u)
+	refs, _ := g.byKind[u.GetKind()].references(context.Background(), u)
 	if slices.ContainsFunc(refs, func(r lang.Reference) bool { return r.Address == to }) {
 		return true
 	}
@@ -58,7 +58,7 @@ func (k *Kinds) References(u *unstructured.Unstructured) map[lang.Address]string
 	if g == nil || g.byKind[u.GetKind()] == nil {
 		return nil
 	}
-	refs, _ := g.byKind[u.GetKind()].references(u)
+	refs, _ := g.byKind[u.GetKind()].references(context.Background(), u)
 	return ForeignReferences(refs)
 }
 
@@ -69,7 +69,7 @@ func (s *served) authorizeReferences(ctx context.Context, u, old *unstructured.U
 	if old != nil && !changed(u, old, "spec") && !changed(u, old, "lifecycle") {
 		return nil
 	}
-	refs, own := s.references(u)
+	refs, own := s.references(ctx, u)
 	for _, r := range own {
 		r.Address = s.address(u)
 		refs = append(refs, r)

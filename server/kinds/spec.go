@@ -1,6 +1,7 @@
 package kinds
 
 import (
+	"context"
 	"fmt"
 	"regexp"
 	"slices"
@@ -16,19 +17,14 @@ import (
 	"github.com/hykube/hykube/internal/schema"
 )
 
-// parseSpec reads arguments with the functions that providers bring. What is ephemeral itself may be made of what is.
-func (s *served) parseSpec(namespace string, spec map[string]any) (*lang.Config, diag.Diagnostics) {
-	return lang.ConfigOptions{Functions: s.functions(), Ephemeral: s.Mode == v1alpha1.ModeEphemeral, Namespace: namespace}.Parse(spec, s.Schema.Block)
-}
-
 // validateSpec checks the arguments against the provider's schema, and their expressions as far as they can be known
 // without values.
-func (s *served) validateSpec(u *unstructured.Unstructured) field.ErrorList {
+func (s *served) validateSpec(ctx context.Context, u *unstructured.Unstructured) field.ErrorList {
 	spec, ok := u.Object["spec"].(map[string]any)
 	if raw := u.Object["spec"]; !ok && raw != nil {
 		return field.ErrorList{field.Invalid(field.NewPath("spec"), raw, "must be an object, got "+describe(raw))}
 	}
-	config, diags := s.parseSpec(u.GetNamespace(), spec)
+	config, diags := s.parseSpec(ctx, u.GetNamespace(), spec)
 	var errs field.ErrorList
 	for _, d := range diags {
 		if d.Severity != v1alpha1.SeverityError {
@@ -51,10 +47,10 @@ func (s *served) validateSpec(u *unstructured.Unstructured) field.ErrorList {
 	return errs
 }
 
-// warnings are what the schema discourages.
-func (s *served) warnings(u *unstructured.Unstructured) []string {
+// warnings are about the arguments that the schema deprecates.
+func (s *served) warnings(ctx context.Context, u *unstructured.Unstructured) []string {
 	spec, _ := u.Object["spec"].(map[string]any)
-	_, diags := s.parseSpec(u.GetNamespace(), spec)
+	_, diags := s.parseSpec(ctx, u.GetNamespace(), spec)
 	var out []string
 	for _, d := range diags {
 		if d.Severity == v1alpha1.SeverityWarning {
@@ -76,13 +72,13 @@ func discouragesAny(attrs []*schema.Attribute) bool {
 	})
 }
 
-// unknownSpec names the unknown fields of spec.
-func (s *served) unknownSpec(u *unstructured.Unstructured) []unknownField {
+// unknownSpec names the unknown fields of the spec of an object in a namespace, which the object may leave out.
+func (s *served) unknownSpec(ctx context.Context, namespace string, u *unstructured.Unstructured) []unknownField {
 	spec, ok := u.Object["spec"].(map[string]any)
 	if !ok {
 		return nil
 	}
-	config, diags := s.parseSpec(u.GetNamespace(), spec)
+	config, diags := s.parseSpec(ctx, namespace, spec)
 	var out []unknownField
 	for _, d := range diags {
 		if d.Severity == v1alpha1.SeverityError && d.Summary == diag.SummaryUnknownField {

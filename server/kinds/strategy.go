@@ -100,14 +100,14 @@ func (strategy) Canonicalize(runtime.Object)    {}
 
 func (s strategy) WarningsOnCreate(ctx context.Context, obj runtime.Object) []string {
 	u := obj.(*unstructured.Unstructured)
-	return append(s.warnings(u), s.kind.warnUnknown(ctx, u)...)
+	return append(s.warnings(ctx, u), s.kind.warnUnknown(ctx, u)...)
 }
 
-func (s strategy) warnings(u *unstructured.Unstructured) []string {
+func (s strategy) warnings(ctx context.Context, u *unstructured.Unstructured) []string {
 	spec, _ := u.Object["spec"].(map[string]any)
 	warnings := scalarWarnings(spec, s.kind.Schema.Block)
 	if s.warns {
-		warnings = append(warnings, s.kind.warnings(u)...)
+		warnings = append(warnings, s.kind.warnings(ctx, u)...)
 	}
 	return warnings
 }
@@ -173,15 +173,15 @@ func changed(n, o *unstructured.Unstructured, top string) bool {
 	return !apiequality.Semantic.DeepEqual(n.Object[top], o.Object[top])
 }
 
-func (s strategy) Validate(_ context.Context, obj runtime.Object) field.ErrorList {
+func (s strategy) Validate(ctx context.Context, obj runtime.Object) field.ErrorList {
 	u := obj.(*unstructured.Unstructured)
-	return append(s.validate(u), s.kind.refuseUnknownTypes(u, nil)...)
+	return append(s.validate(ctx, u), s.kind.refuseUnknownTypes(ctx, u, nil)...)
 }
 
 // validate checks all of a new object but what it refers to.
-func (s strategy) validate(u *unstructured.Unstructured) field.ErrorList {
+func (s strategy) validate(ctx context.Context, u *unstructured.Unstructured) field.ErrorList {
 	errs := s.validateObject(u)
-	errs = append(errs, s.kind.validateSpec(u)...)
+	errs = append(errs, s.kind.validateSpec(ctx, u)...)
 	errs = append(errs, s.kind.validateLifecycle(u)...)
 	return append(errs, s.validateHold(u, nil)...)
 }
@@ -193,12 +193,12 @@ func (s strategy) ValidateUpdate(ctx context.Context, obj, old runtime.Object) f
 	errs := s.validateObject(n)
 	errs = append(errs, apivalidation.ValidateObjectMetaAccessorUpdate(n, o, field.NewPath("metadata"))...)
 	if changed(n, o, "spec") {
-		errs = append(errs, s.kind.validateSpec(n)...)
+		errs = append(errs, s.kind.validateSpec(ctx, n)...)
 	}
 	if changed(n, o, "lifecycle") {
 		errs = append(errs, s.kind.validateLifecycle(n)...)
 	}
-	errs = append(errs, s.kind.refuseUnknownTypes(n, o)...)
+	errs = append(errs, s.kind.refuseUnknownTypes(ctx, n, o)...)
 	errs = append(errs, s.validateHold(n, o)...)
 	return append(errs, validateFinalizers(ctx, n, o)...)
 }

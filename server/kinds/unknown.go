@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -38,8 +39,8 @@ type unknownType struct {
 
 // unknownTypes are the references of an object, also those of lifecycle.dependsOn and lifecycle.replaceTriggeredBy, to types that no
 // installed provider has.
-func (s *served) unknownTypes(u *unstructured.Unstructured) []unknownType {
-	refs, _ := s.references(u)
+func (s *served) unknownTypes(ctx context.Context, u *unstructured.Unstructured) []unknownType {
+	refs, _ := s.references(ctx, u)
 	path := field.NewPath("lifecycle")
 	dependsOn, _, _ := unstructured.NestedStringSlice(u.Object, "lifecycle", "dependsOn")
 	for i, text := range dependsOn {
@@ -104,17 +105,19 @@ func (k *Kinds) types(mode v1alpha1.Mode) []string {
 
 // refuseUnknownTypes refuses references to types that the installed providers do not have. old is nil for a new object; what it
 // referred to before may stay, so that another version of a provider does not keep people from changing the object.
-func (s *served) refuseUnknownTypes(u, old *unstructured.Unstructured) field.ErrorList {
+func (s *served) refuseUnknownTypes(ctx context.Context, u, old *unstructured.Unstructured) field.ErrorList {
 	if old != nil && !changed(u, old, "spec") && !changed(u, old, "lifecycle") {
 		return nil
 	}
-	var before []unknownType
-	if old != nil {
-		before = s.unknownTypes(old)
-	}
+	before := sync.OnceValue(func() []unknownType {
+		if old == nil {
+			return nil
+		}
+		return s.unknownTypes(context.Background(), old)
+	})
 	var errs field.ErrorList
-	for _, t := range s.unknownTypes(u) {
-		if t.certain && !slices.ContainsFunc(before, func(b unknownType) bool { return b.typ == t.typ }) {
+	for _, t := range s.unknownTypes(ctx, u) {
+		if t.certain && !slices.ContainsFunc(before(), func(b unknownType) bool { return b.typ == t.typ }) {
 			errs = append(errs, &field.Error{Type: field.ErrorTypeInvalid, Field: t.Attribute, BadValue: field.OmitValueType{}, Detail: t.Detail})
 		}
 	}
@@ -127,7 +130,7 @@ func (s *served) warnUnknown(ctx context.Context, u *unstructured.Unstructured) 
 		return nil
 	}
 	var out []string
-	for _, t := range s.unknownTypes(u) {
+	for _, t := range s.unknownTypes(ctx, u) {
 		if !t.certain {
 			out = append(out, fmt.Sprintf("%s: %s", t.Attribute, t.Detail))
 		}

@@ -1,6 +1,7 @@
 package kinds
 
 import (
+	"context"
 	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,6 +24,9 @@ import (
 // unset them.
 type write struct {
 	kind *served
+	// ctx is that of the request, and namespace the one that its path names.
+	ctx       context.Context //nolint:containedctx // a decoder gets none
+	namespace string
 	// validation is the query parameter fieldValidation.
 	validation string
 	// stored reads the object as it is; nil when the request creates one.
@@ -30,7 +34,7 @@ type write struct {
 }
 
 func newWrite(s *served, objects *objectREST, info *request.RequestInfo, r *http.Request) *write {
-	w := &write{kind: s, validation: r.URL.Query().Get("fieldValidation")}
+	w := &write{kind: s, ctx: r.Context(), namespace: info.Namespace, validation: r.URL.Query().Get("fieldValidation")}
 	if w.validation == "" {
 		w.validation = metav1.FieldValidationWarn
 	}
@@ -50,7 +54,7 @@ func newWrite(s *served, objects *objectREST, info *request.RequestInfo, r *http
 
 // pruneSpec drops unknown arguments, and names those that it dropped.
 func (w *write) pruneSpec(u *unstructured.Unstructured) ([]unknownField, error) {
-	unknown := w.kind.unknownSpec(u)
+	unknown := w.kind.unknownSpec(w.ctx, w.namespace, u)
 	if len(unknown) == 0 {
 		return nil, nil
 	}
@@ -145,5 +149,5 @@ func (d requestDecoder) unknown(u *unstructured.Unstructured, patched bool) ([]u
 	if patched {
 		return nil, nil
 	}
-	return append(d.kind.unknownSpec(u), d.kind.unknownLifecycle(u)...), nil
+	return append(d.kind.unknownSpec(d.write.ctx, d.write.namespace, u), d.kind.unknownLifecycle(u)...), nil
 }

@@ -54,6 +54,11 @@ var activityMutants = []mutant{
 	{"A plan that never works is asked for ever.", "activities/planning/propose.go",
 		"if err == nil || attempt == session.Attempts || !session.Transient(err) {", "if err == nil || !session.Transient(err) {", "TestAPlanGivesUpAsking"},
 
+	{"A plan evaluates the spec that an object had before it was edited.", "internal/resource/decoder.go",
+		"reflect.DeepEqual(r.Object.Object[\"spec\"], other.Object.Object[\"spec\"]) &&", "true &&", "TestDecoderParsesOnce"},
+	{"A plan parses each object twice.", "activities/planning/surveyed.go",
+		"\ts.decoders.Store(plan, d)\n", "", "activities:TestObjectsAreParsedOncePerPlan"},
+
 	// What a change is bound to.
 	{"A change is applied although the object was edited after the plan was made.", "activities/changes/step.go",
 		"case r.Ref.Generation != c.Object.Generation:", "case false:", "activities:TestWhatMovedIsFoundBeforeAnythingIsApplied"},

@@ -1,6 +1,8 @@
 package mutants
 
 var kindsMutants = []mutant{
+	{"A write is checked as its object was before unknown fields were dropped.", "server/kinds/parsedspec.go",
+		"!reflect.DeepEqual(p.spec, spec) {", "!reflect.DeepEqual(p.spec, spec) && false {", "TestFieldValidation|TestReferencesNeedTheRightToRead"},
 	{"An object refers to a Secret that its author may not read.", "server/kinds/references.go",
 		"\tif len(problems) == 0 {\n\t\treturn nil\n\t}\n\treturn apierrors.NewForbidden", "\tif true || len(problems) == 0 {\n\t\treturn nil\n\t}\n\treturn apierrors.NewForbidden", "TestReferencesNeedTheRightToRead"},
 	{"The right to read is asked for when an object is created, and not when it is changed.", "server/kinds/references.go",
