@@ -58,8 +58,9 @@ type Wiring struct {
 	Verify registry.VerifyFunc
 	// State reads the raw provider state behind an object of a provider's kind.
 	State func(context.Context, metav1.Object, kinds.Kind) ([]byte, error)
-	// Taint marks the infrastructure behind an object of a provider's kind to be replaced by the next plan, or takes the mark away.
-	Taint func(ctx context.Context, obj metav1.Object, kind kinds.Kind, tainted bool) error
+	// Taint marks the infrastructure behind an object of a provider's kind to be replaced by the next plan, or takes the mark away. It
+	// returns whether the object is as it was applied.
+	Taint func(ctx context.Context, obj metav1.Object, kind kinds.Kind, tainted bool) (applied bool, err error)
 	// Undelete takes the deletion of an object of a provider's kind back; see kinds.Config.
 	Undelete func(ctx context.Context, obj metav1.Object, kind kinds.Kind, clear func(kinds.Undeleted) error, mark func() error) error
 	// Deletion says what there is to know for whoever deleted an object of a provider's kind.
@@ -124,9 +125,9 @@ func (s *Server) state(ctx context.Context, obj metav1.Object, kind kinds.Kind) 
 	return s.wiring.State(ctx, obj, kind)
 }
 
-func (s *Server) taint(ctx context.Context, obj metav1.Object, kind kinds.Kind, tainted bool) error {
+func (s *Server) taint(ctx context.Context, obj metav1.Object, kind kinds.Kind, tainted bool) (applied bool, err error) {
 	if s.wiring.Taint == nil {
-		return errors.New("taint: this server keeps no states")
+		return false, errors.New("taint: this server keeps no states")
 	}
 	return s.wiring.Taint(ctx, obj, kind, tainted)
 }

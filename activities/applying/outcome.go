@@ -80,7 +80,7 @@ func (s *stepRun) publish(ctx context.Context) error {
 			case c.Mode == v1alpha1.ModeData:
 				st.Ready(g, "The data source was read.")
 			default:
-				st.Ready(g, resource.MessageApplied)
+				st.Ready(g, v1alpha1.MessageApplied)
 			}
 		case v1alpha1.ChangeStale:
 			if !st.Good() {

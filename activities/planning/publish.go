@@ -259,7 +259,7 @@ func (a *Planner) confirm(ctx context.Context, planUID types.UID, c *ledger.Chan
 	return resource.WriteStatus(ctx, a.Objects, c.Object, func(s *resource.Status) {
 		switch {
 		case len(rec.Deposed) == 0:
-			s.Ready(c.Object.Generation, resource.MessageApplied)
+			s.Ready(c.Object.Generation, v1alpha1.MessageApplied)
 		case !s.ReplaceIncomplete() || s.Judged != c.Object.Generation:
 			s.StallDeposed(c.Object.Generation, rec)
 		}

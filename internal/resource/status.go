@@ -28,9 +28,6 @@ func HasRun(r *Resource, rec *ledger.Instance) bool {
 	return recorded || StatusOf(r.Object).Good()
 }
 
-// MessageApplied is the message of the condition Ready of a resource that is applied.
-const MessageApplied = "The infrastructure is what the spec asks for."
-
 // Status is the status of an object of a dynamic kind.
 type Status struct {
 	Attributes map[string]any
@@ -239,7 +236,7 @@ func (s *Status) Settle(rec *ledger.Instance) {
 	case applied && rec.Exists() && len(rec.Deposed) > 0:
 		s.StallDeposed(g, rec)
 	case applied && (rec.Exists() || rec.Mode == v1alpha1.ModeAction):
-		s.Ready(g, MessageApplied)
+		s.Ready(g, v1alpha1.MessageApplied)
 	default:
 		s.Wait(g, v1alpha1.ReasonAwaitingPlan, "recorded, and no plan of it was approved; make a Plan to apply it")
 	}

@@ -61,6 +61,8 @@ type fixture struct {
 	// taints are what the subresource "taint" was asked to do; taint is what it answers with.
 	taints []string
 	taint  error
+	// applied is whether an object that is not tainted is as it was applied.
+	applied bool
 	// configs are the providers of the ProviderConfigs.
 	configs map[string]string
 }
@@ -109,9 +111,9 @@ func newFixture(t testing.TB, providers ...kinds.Provider) *fixture {
 		State: func(context.Context, metav1.Object, kinds.Kind) ([]byte, error) {
 			return h.state, nil
 		},
-		Taint: func(_ context.Context, obj metav1.Object, k kinds.Kind, tainted bool) error {
+		Taint: func(_ context.Context, obj metav1.Object, k kinds.Kind, tainted bool) (bool, error) {
 			h.taints = append(h.taints, fmt.Sprintf("%s/%s %t", k.Type, obj.GetName(), tainted))
-			return h.taint
+			return h.applied && !tainted, h.taint
 		},
 		ProviderConfigs: func(context.Context, string, string) (map[string]string, error) { return h.configs, nil },
 	})

@@ -58,8 +58,9 @@ type Config struct {
 	// an error means that there is none, which is a 404; so is a nil State.
 	State func(ctx context.Context, obj metav1.Object, kind Kind) ([]byte, error)
 	// Taint marks what stands behind an object to be replaced by the next plan, or takes the mark away, for the
-	// subresource "taint". An *apierrors.StatusError is answered as it is.
-	Taint func(ctx context.Context, obj metav1.Object, kind Kind, tainted bool) error
+	// subresource "taint". It returns whether the object is as it was applied, so that no plan has to look at it.
+	// An *apierrors.StatusError is answered as it is.
+	Taint func(ctx context.Context, obj metav1.Object, kind Kind, tainted bool) (applied bool, err error)
 	// Undelete takes the deletion of an object back for the subresource "undelete": clear clears the mark, and mark sets it again. An
 	// *apierrors.StatusError is answered as it is.
 	Undelete func(ctx context.Context, obj metav1.Object, kind Kind, clear func(Undeleted) error, mark func() error) error

@@ -196,7 +196,12 @@ func TestTaint(t *testing.T) {
 	if status, reason, _ := ready(t, a); a.code != http.StatusOK || status != "False" || reason != "AwaitingPlan" {
 		t.Errorf("untaint: %d %s", a.code, a.body)
 	}
-	if got := strings.Join(h.taints, ", "); got != "sim_network/main true, sim_network/main false" {
+	h.applied = true
+	a = h.do(t, admin, http.MethodDelete, path, "")
+	if status, reason, _ := ready(t, a); a.code != http.StatusOK || status != "True" || reason != "Applied" {
+		t.Errorf("untaint of what is as it was applied: %d %s", a.code, a.body)
+	}
+	if got := strings.Join(h.taints, ", "); got != "sim_network/main true, sim_network/main false, sim_network/main false" {
 		t.Errorf("asked for %s", got)
 	}
 	gr := kschema.GroupResource{Group: "sim.hykube.io", Resource: "sim-networks"}

@@ -79,7 +79,8 @@ func (k *Kinds) taint(ctx context.Context, s *served, use *serving, name string,
 	if len(options.DryRun) > 0 {
 		return obj, nil
 	}
-	if err := k.config.Taint(ctx, obj, s.Kind, tainted); err != nil {
+	applied, err := k.config.Taint(ctx, obj, s.Kind, tainted)
+	if err != nil {
 		return nil, err
 	}
 	// The state is what plans go by; the conditions tell people.
@@ -96,7 +97,13 @@ func (k *Kinds) taint(ctx context.Context, s *served, use *serving, name string,
 		if u.GetUID() != obj.GetUID() {
 			return nil, apierrors.NewConflict(s.GVR.GroupResource(), name, fmt.Errorf("it was deleted and made anew meanwhile"))
 		}
-		condition.Edit(u, func(c *[]metav1.Condition) { condition.Waiting(c, u.GetGeneration(), reason, message) })
+		condition.Edit(u, func(c *[]metav1.Condition) {
+			if applied && u.GetGeneration() == obj.GetGeneration() {
+				condition.Ready(c, u.GetGeneration(), v1alpha1.ReasonApplied, v1alpha1.MessageApplied)
+				return
+			}
+			condition.Waiting(c, u.GetGeneration(), reason, message)
+		})
 		return u, nil
 	})
 	out, _, err := use.status.Update(ctx, name, update, nil, nil, false, &metav1.UpdateOptions{})

@@ -9,10 +9,12 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/condition"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/server/kinds"
 	"github.com/hykube/hykube/server/storage"
@@ -42,32 +44,40 @@ func (a *Answers) SaveObjects(ctx context.Context, plan types.UID, chunk int32, 
 	return uploaded, nil
 }
 
-// Taint sets or removes the mark that makes the next plan replace what stands behind an object.
-func (a *Answers) Taint(ctx context.Context, obj metav1.Object, k kinds.Kind, tainted bool) error {
+// Taint sets or removes the mark that makes the next plan replace what stands behind an object. It returns whether the object is as it was
+// applied, as far as is known.
+func (a *Answers) Taint(ctx context.Context, obj metav1.Object, k kinds.Kind, tainted bool) (applied bool, err error) {
 	verb := map[bool]string{true: "taint", false: "untaint"}[tainted]
-	refuse := func(format string, args ...any) error {
-		return apierrors.NewConflict(k.GVR.GroupResource(), obj.GetName(), fmt.Errorf("%s: %s", verb, fmt.Sprintf(format, args...)))
+	refuse := func(format string, args ...any) (bool, error) {
+		return false, apierrors.NewConflict(k.GVR.GroupResource(), obj.GetName(), fmt.Errorf("%s: %s", verb, fmt.Sprintf(format, args...)))
 	}
 	rec, err := a.record(ctx, obj, k)
 	switch {
 	case err != nil:
-		return err
+		return false, err
 	case rec.Intent != nil:
 		return refuse("a change of it is under way, or its outcome was lost; wait for the plan that makes it, or resolve it")
 	case !rec.Exists():
 		err := apierrors.NewNotFound(k.GVR.GroupResource(), obj.GetName())
 		err.ErrStatus.Message = fmt.Sprintf("%s %s %q: it has no infrastructure yet, so there is nothing to replace; make a Plan and apply it", verb, k.GVK.Kind, obj.GetName())
-		return err
+		return false, err
 	case rec.Tainted == tainted:
-		return nil
+		return isApplied(obj, rec, obj.GetGeneration()), nil
 	}
 	rec.Tainted = tainted
 	if err := a.Ledger.Save(ctx, rec); errors.Is(err, ledger.ErrConflict) {
 		return refuse("a plan changes it just now; try again when the plan is done")
 	} else if err != nil {
-		return err
+		return false, err
 	}
-	return nil
+	return isApplied(obj, rec, obj.GetGeneration()), nil
+}
+
+// isApplied says whether a generation of an object is the one that was applied last, and nothing was found that a plan has to look at.
+func isApplied(obj metav1.Object, rec *ledger.Instance, generation int64) bool {
+	u, ok := obj.(*unstructured.Unstructured)
+	return ok && rec.Exists() && !rec.Tainted && len(rec.Deposed) == 0 && rec.Object.Generation == generation &&
+		!condition.IsTrue(u, v1alpha1.ConditionDrifted)
 }
 
 func (a *Answers) record(ctx context.Context, obj metav1.Object, k kinds.Kind) (*ledger.Instance, error) {

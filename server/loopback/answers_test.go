@@ -92,12 +92,38 @@ func TestTaint(t *testing.T) {
 		{"destroyed", "gone", true, false, apierrors.IsNotFound, "nothing to replace"},
 		{"never created", "new", true, false, apierrors.IsNotFound, "make a Plan"},
 	} {
-		err := a.Taint(t.Context(), newObject(test.name), network, test.taint)
+		_, err := a.Taint(t.Context(), newObject(test.name), network, test.taint)
 		if (test.refused != nil) != (err != nil) || err != nil && (!test.refused(err) || !strings.Contains(err.Error(), test.says)) {
 			t.Errorf("%s: %v", test.reason, err)
 		}
 		if rec, err := a.record(t.Context(), newObject(test.name), network); err != nil || rec.Tainted != test.want {
 			t.Errorf("%s: tainted %t, want %t (%v)", test.reason, rec.Tainted, test.want, err)
+		}
+	}
+}
+
+// What is not tainted any more is as it was applied, unless something else is known about it.
+func TestUntaintOfWhatWasApplied(t *testing.T) {
+	a := newAnswers(t)
+	for name, test := range map[string]struct {
+		fill  func(*ledger.Instance)
+		taint bool
+		want  bool
+	}{
+		"applied":        {func(*ledger.Instance) {}, false, true},
+		"tainted":        {func(*ledger.Instance) {}, true, false},
+		"edited":         {func(rec *ledger.Instance) { rec.Object.Generation = 3 }, false, false},
+		"made-in-part":   {func(rec *ledger.Instance) { rec.Object.Generation = 0 }, false, false},
+		"with-something": {func(rec *ledger.Instance) { rec.Deposed = []ledger.Deposed{{Key: "0a1b2c3d"}} }, false, false},
+	} {
+		record(t, a, name, func(rec *ledger.Instance) {
+			rec.Attributes, rec.Tainted, rec.Object.Generation = json.RawMessage(`{"id":"1"}`), true, 4
+			test.fill(rec)
+		})
+		obj := newObject(name)
+		obj.SetGeneration(4)
+		if got, err := a.Taint(t.Context(), obj, network, test.taint); err != nil || got != test.want {
+			t.Errorf("%s: as applied %t, want %t (%v)", name, got, test.want, err)
 		}
 	}
 }

@@ -88,8 +88,7 @@ func (a *Answers) warnRefused(ctx context.Context, obj metav1.Object, k kinds.Ki
 // and nothing was found that a plan has to look at.
 func asApplied(obj metav1.Object, rec *ledger.Instance) bool {
 	u, ok := obj.(*unstructured.Unstructured)
-	return ok && rec.Exists() && !rec.Tainted && len(rec.Deposed) == 0 && rec.Object.Generation == obj.GetGeneration()-1 &&
-		!condition.IsTrue(u, v1alpha1.ConditionDrifted) && !condition.IsTrue(u, v1alpha1.ConditionStalled)
+	return ok && isApplied(obj, rec, obj.GetGeneration()-1) && !condition.IsTrue(u, v1alpha1.ConditionStalled)
 }
 
 // lostCreate says whether a create was begun and its outcome is unknown, and the plan that began it has ended.
