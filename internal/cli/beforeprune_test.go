@@ -24,6 +24,10 @@ func TestPruneNamesReferrers(t *testing.T) {
 	if writes := f.writes(); len(writes) > 0 {
 		t.Error(writes)
 	}
+	_, errOut, code := f.run("plan", "-f", write(t, twoFiles), "--prune", "--applyset", "web")
+	if code != ExitDone || !strings.Contains(errOut, `Warning: Secret "old" left the files and will be deleted, and objects outside the files refer to it: sim-network/reader in namespace default`) {
+		t.Errorf("plan: code %d: %s", code, errOut)
+	}
 }
 
 // Before the question an apply without --prune names what it takes out of an applyset.

@@ -161,6 +161,11 @@ func (o *planOptions) make(ctx context.Context, j *planAndApply, base string) ([
 	if err == nil && len(needs) > 0 {
 		err = errors.Join(o.needed(needs), sp.discard(ctx))
 	}
+	if err == nil && set != nil {
+		if err = set.tellReferrers(ctx); err != nil {
+			err = errors.Join(err, sp.discard(ctx))
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
