@@ -88,7 +88,7 @@ func (a *fileApply) once(ctx context.Context, moved []*movedError) (err error) {
 			a.question = "Do you want to record the files, and leave the plan for someone who may approve it?"
 		}
 		fmt.Fprintln(a.Out)
-		if yes, err := a.confirm(); err != nil {
+		if yes, err := a.confirm(ctx); err != nil {
 			return err
 		} else if !yes {
 			fmt.Fprintln(a.Out, "Nothing was changed, and nothing was recorded.")
@@ -160,7 +160,7 @@ func (a *fileApply) recordFirst(ctx context.Context, needs []prerequisite) error
 	if !a.autoApprove {
 		ask := *a.planAndApply
 		ask.question = fmt.Sprintf("No plan can be made before these are recorded: %s. Record them now?", strings.Join(names, ", "))
-		yes, err := ask.confirm()
+		yes, err := ask.confirm(ctx)
 		if err != nil {
 			return err
 		}
