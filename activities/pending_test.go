@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/hykube/hykube/activities/changes"
@@ -41,4 +42,18 @@ func TestAChangeOfAConfigMapAwaitsAPlan(t *testing.T) {
 	tn.Data["configmaps/team/cm"] = map[string][]byte{"k": []byte("3")}
 	tn.apply()
 	says("after an apply", "a", v1alpha1.ReasonApplied)
+}
+
+// TestAReferenceToADeletedObjectNamesUndelete deletes what another object refers to. The plan is refused, and says how the deletion is taken
+// back.
+func TestAReferenceToADeletedObjectNamesUndelete(t *testing.T) {
+	tn := newCrashScenario(t)
+	tn.put("test-thing/a", m{"name": "a"}, nil)
+	tn.put("test-thing/b", m{"name": "b", "uses": "${test_thing.a.id}"}, nil)
+	tn.apply()
+	tn.delete("test-thing/a")
+	po := tn.apply()
+	if d := po.Status.Diagnostics; len(d) != 1 || !strings.Contains(d[0].Detail, "kubectl hykube undelete test-thing/a -n team") {
+		t.Errorf("diagnostics %+v, want undelete", d)
+	}
 }

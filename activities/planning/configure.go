@@ -60,7 +60,8 @@ func (s *survey) resolveProviderConfig(n *node, c lang.Catalog) {
 				fmt.Sprintf("The ProviderConfig %q refers to %s, and %s takes over from that. Refer to %s.", set.Cfg.Name, ref.Address, s.nodes[i].movedTo.Addr, s.nodes[i].movedTo.Addr)))
 		case ok && s.nodes[i].Deleting:
 			s.diags = append(s.diags, set.Problem(ref, "Reference to a resource that is being deleted",
-				fmt.Sprintf("The ProviderConfig %q refers to %s, which is marked for deletion, and %s is made with it. Remove the reference.", set.Cfg.Name, ref.Address, n.Addr)))
+				fmt.Sprintf("The ProviderConfig %q refers to %s, which is marked for deletion, and %s is made with it. Remove the reference, or take the deletion back: kubectl hykube undelete %s/%s -n %s.",
+					set.Cfg.Name, ref.Address, n.Addr, s.nodes[i].Ref.Kind, s.nodes[i].Ref.Name, s.nodes[i].Ref.Namespace)))
 		}
 	}
 }

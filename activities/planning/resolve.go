@@ -49,7 +49,8 @@ func (s *survey) resolve(n *node, a *scope.Sources) {
 				fmt.Sprintf("%s refers to %s, and %s takes over from that. Refer to %s.", n.Addr, addr, s.nodes[i].movedTo.Addr, s.nodes[i].movedTo.Addr)))
 		case ok && s.nodes[i].Deleting:
 			s.diags = append(s.diags, lang.Problem(n.Addr, "", "Reference to a resource that is being deleted",
-				fmt.Sprintf("%s refers to %s, which is marked for deletion. Remove the reference, or delete %s, too.", n.Addr, addr, n.Addr)))
+				fmt.Sprintf("%s refers to %s, which is marked for deletion. Remove the reference, delete %s, too, or take the deletion back: kubectl hykube undelete %s/%s -n %s.",
+					n.Addr, addr, n.Addr, s.nodes[i].Ref.Kind, s.nodes[i].Ref.Name, s.nodes[i].Ref.Namespace)))
 		}
 	}
 }
