@@ -32,6 +32,7 @@ import (
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 
 	"github.com/hykube/hykube/server/access"
+	"github.com/hykube/hykube/server/engine"
 	"github.com/hykube/hykube/server/kinds"
 	"github.com/hykube/hykube/server/registry"
 	"github.com/hykube/hykube/server/speculation"
@@ -54,7 +55,10 @@ type Config struct {
 	// Compaction is the database's; its zero value means the defaults.
 	Compaction      storage.Compaction
 	TemporalAddress string
-	ProviderMirrors []string
+	// TemporalNamespace holds the workflows of this server, and Temporal are the credentials for an external server.
+	TemporalNamespace string
+	Temporal          engine.Credentials
+	ProviderMirrors   []string
 	// NetworkMirror is the https:// address of a network mirror, asked after ProviderMirrors; empty means none.
 	NetworkMirror      string
 	TokenAuthFile      string

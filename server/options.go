@@ -11,6 +11,8 @@ import (
 
 	"github.com/spf13/pflag"
 	genericoptions "k8s.io/apiserver/pkg/server/options"
+
+	"github.com/hykube/hykube/server/engine"
 )
 
 // Options are the server's flags, with k3s's names where k3s has them.
@@ -22,6 +24,9 @@ type Options struct {
 	DatastoreEndpoint  string
 	EncryptionConfig   string
 	TemporalAddress    string
+	TemporalNamespace  string
+	TemporalTLS        bool
+	Temporal           engine.Credentials
 	ProviderMirrors    []string
 	TokenAuthFile      string
 	AuthenticationFile string
@@ -38,6 +43,9 @@ func NewOptions() *Options {
 		DataDir:     DefaultDataDir(),
 		BindAddress: "127.0.0.1",
 		SecurePort:  6443,
+
+		TemporalNamespace: "hykube",
+		TemporalTLS:       true,
 
 		PlanHistoryLimit: 100,
 		PlanHistoryAge:   30 * 24 * time.Hour,
@@ -56,6 +64,13 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.DatastoreEndpoint, "datastore-endpoint", o.DatastoreEndpoint, `Database for objects and states, such as "postgres://user:password@host:5432/hykube" or "mysql://user:password@tcp(host:3306)/hykube"; SQLite in the data directory when it is left out.`)
 	fs.StringVar(&o.EncryptionConfig, "encryption-provider-config", o.EncryptionConfig, "File with a Kubernetes EncryptionConfiguration for data at rest; the server's own key encrypts resources that the file does not name.")
 	fs.StringVar(&o.TemporalAddress, "temporal-address", o.TemporalAddress, "HOST:PORT of a Temporal server to use instead of the embedded one.")
+	fs.StringVar(&o.TemporalNamespace, "temporal-namespace", o.TemporalNamespace, "Namespace of the Temporal server that holds the workflows of this server; the server creates it if it is missing.")
+	fs.BoolVar(&o.TemporalTLS, "temporal-tls", o.TemporalTLS, "Connect by TLS to the Temporal server at --temporal-address.")
+	fs.StringVar(&o.Temporal.CAFile, "temporal-tls-ca-file", "", "PEM file with the certificate authorities of the Temporal server; by default those that the machine trusts.")
+	fs.StringVar(&o.Temporal.CertFile, "temporal-tls-cert-file", "", "PEM file with the client certificate for the Temporal server. The server reads it again for each connection.")
+	fs.StringVar(&o.Temporal.KeyFile, "temporal-tls-key-file", "", "PEM file with the key of --temporal-tls-cert-file.")
+	fs.StringVar(&o.Temporal.ServerName, "temporal-tls-server-name", "", "Name in the certificate of the Temporal server; by default the host of --temporal-address.")
+	fs.StringVar(&o.Temporal.APIKeyFile, "temporal-api-key-file", "", "File with an API key for the Temporal server. The server reads it again for each call.")
 	fs.StringArrayVar(&o.ProviderMirrors, "provider-mirror", o.ProviderMirrors, "Directory in the layout of Terraform's filesystem mirror, or the https:// address of a network mirror; searched before any registry; repeatable.")
 	fs.StringVar(&o.TokenAuthFile, "token-auth-file", o.TokenAuthFile, `File with tokens: lines of token,user,uid,"group1,group2". It is read again when it changes.`)
 	fs.StringVar(&o.AuthenticationFile, "authentication-config", o.AuthenticationFile, "File with a Kubernetes AuthenticationConfiguration, for OpenID Connect.")
@@ -79,6 +94,11 @@ func (o *Options) Validate() error {
 		if _, _, err := net.SplitHostPort(o.TemporalAddress); err != nil {
 			errs = append(errs, fmt.Errorf("use --temporal-address %q: it is not HOST:PORT", o.TemporalAddress))
 		}
+		if err := o.temporalCredentials().Validate(); err != nil {
+			errs = append(errs, err)
+		}
+	} else if o.temporalCredentials() != (engine.Credentials{}) {
+		errs = append(errs, errors.New("the flags --temporal-tls... and --temporal-api-key-file need --temporal-address: the embedded server makes its own keys"))
 	}
 	if o.PlanHistoryLimit < 0 {
 		errs = append(errs, fmt.Errorf("use --plan-history-limit %d: write a number of plans, or 0 to keep all", o.PlanHistoryLimit))
@@ -93,6 +113,13 @@ func (o *Options) Validate() error {
 		errs = append(errs, err)
 	}
 	return errors.Join(append(errs, o.Audit.Validate()...)...)
+}
+
+// temporalCredentials are for the server at --temporal-address.
+func (o *Options) temporalCredentials() engine.Credentials {
+	c := o.Temporal
+	c.Plaintext = !o.TemporalTLS
+	return c
 }
 
 // mirrors tells the mirror directories, which must be there, from the one network mirror that there may be.
@@ -133,6 +160,8 @@ func (o *Options) Config(logger *slog.Logger) (*Config, error) {
 		DatastoreEndpoint:  o.DatastoreEndpoint,
 		EncryptionConfig:   o.EncryptionConfig,
 		TemporalAddress:    o.TemporalAddress,
+		TemporalNamespace:  o.TemporalNamespace,
+		Temporal:           o.temporalCredentials(),
 		ProviderMirrors:    directories,
 		NetworkMirror:      network,
 		TokenAuthFile:      o.TokenAuthFile,

@@ -129,9 +129,11 @@ func (c CompletedConfig) New(ctx context.Context) (_ *Server, err error) {
 func (s *Server) addEngine() error {
 	var err error
 	s.engine, err = engine.New(engine.Config{
-		DataDir: s.config.DataDir,
-		Address: s.config.TemporalAddress,
-		Logger:  s.config.Logger.With("component", "temporal"),
+		DataDir:     s.config.DataDir,
+		Address:     s.config.TemporalAddress,
+		Credentials: s.config.Temporal,
+		Namespace:   s.config.TemporalNamespace,
+		Logger:      s.config.Logger.With("component", "temporal"),
 	})
 	if err != nil {
 		return fmt.Errorf("make engine: %w", err)

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"time"
@@ -31,7 +32,7 @@ var searchAttributes = []searchAttribute{
 }
 
 // dial waits until the frontend answers.
-func dial(ctx context.Context, address string, options client.Options) (client.Client, error) {
+func dial(ctx context.Context, options client.Options) (client.Client, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	for {
@@ -40,14 +41,22 @@ func dial(ctx context.Context, address string, options client.Options) (client.C
 			return c, nil
 		}
 		if _, ok := errors.AsType[*serviceerror.PermissionDenied](err); ok {
-			return nil, fmt.Errorf("connect to Temporal at %q: %w: it refused this server", address, err)
+			return nil, fmt.Errorf("connect to Temporal at %q: %w: it refused this server", options.HostPort, err)
 		}
 		select {
 		case <-ctx.Done():
-			return nil, fmt.Errorf("connect to Temporal at %q: %w: is it running there, and reachable from here?", address, err)
+			return nil, fmt.Errorf("connect to Temporal at %q: %w: is it running there, and reachable from here? %s", options.HostPort, err, tlsAdvice(options.ConnectionOptions.TLS))
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
+}
+
+// tlsAdvice says what to check when a cluster and this server may differ about TLS.
+func tlsAdvice(config *tls.Config) string {
+	if config == nil {
+		return "--temporal-tls=false connects without TLS; does it expect TLS?"
+	}
+	return "If it serves without TLS, add --temporal-tls=false"
 }
 
 // ensureNamespace registers the namespace when it is missing.

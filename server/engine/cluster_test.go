@@ -3,6 +3,10 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -20,8 +24,9 @@ import (
 // An embedded server plays the cluster that somebody else runs.
 func TestExternalCluster(t *testing.T) {
 	cluster := start(t, engine.Config{DataDir: t.TempDir()})
+	credentials := cluster.CredentialsFor(t)
 	namespace := func(name string) engine.Config {
-		return engine.Config{DataDir: t.TempDir(), Address: cluster.Address(), Namespace: name}
+		return engine.Config{DataDir: t.TempDir(), Address: cluster.Address(), Namespace: name, Credentials: credentials}
 	}
 
 	t.Run("registers its namespace and search attributes, and runs workflows", func(t *testing.T) {
@@ -75,6 +80,19 @@ func TestExternalCluster(t *testing.T) {
 		}
 		if err := e.Start(t.Context()); err == nil || !strings.Contains(err.Error(), `"HykubeProvider"`) || !strings.Contains(err.Error(), "must be KeywordList") {
 			t.Errorf("got %v", err)
+		}
+	})
+
+	t.Run("serves the Web UI", func(t *testing.T) {
+		config := namespace("elsewhere")
+		config.Credentials.APIKeyFile = filepath.Join(t.TempDir(), "key")
+		if err := os.WriteFile(config.Credentials.APIKeyFile, []byte("key\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		server := httptest.NewServer(start(t, config).UIHandler())
+		defer server.Close()
+		if code, _, body := get(t, server, "/temporal/api/v1/namespaces"); code != http.StatusOK || !strings.Contains(body, `"name": "elsewhere"`) {
+			t.Errorf("%d: %s", code, body)
 		}
 	})
 

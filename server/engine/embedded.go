@@ -39,10 +39,12 @@ const (
 // operations, worker deployments. Nothing here needs them: schedules run in the history service (see tuning).
 var services = []primitives.ServiceName{primitives.MatchingService, primitives.HistoryService, primitives.FrontendService}
 
-// embedded is a Temporal server in this process, on loopback ports.
+// embedded is a Temporal server in this process, on loopback ports that take mutual TLS alone.
 type embedded struct {
 	server   temporal.Server
 	frontend string // HOST:PORT
+	ports    []string
+	keys     *mutualTLS
 	main     *config.SQL
 	logger   *bridge
 }
@@ -59,13 +61,17 @@ func startEmbedded(ctx context.Context, dir, namespace string, logger *slog.Logg
 	if err := createNamespace(sqlConfig(main), namespace); err != nil {
 		return nil, err
 	}
+	keys, err := newMutualTLS()
+	if err != nil {
+		return nil, err
+	}
 	const attempts = 5
 	for attempt := 1; ; attempt++ {
 		ports, err := freePorts(len(services))
 		if err != nil {
 			return nil, fmt.Errorf("find free ports for the engine: %w", err)
 		}
-		e, err := startOn(ports, main, visibility, logger)
+		e, err := startOn(ports, main, visibility, keys, logger)
 		if err == nil {
 			return e, nil
 		}
@@ -76,10 +82,10 @@ func startEmbedded(ctx context.Context, dir, namespace string, logger *slog.Logg
 	}
 }
 
-func startOn(ports []int, main, visibility database, logger *slog.Logger) (*embedded, error) {
+func startOn(ports []int, main, visibility database, keys *mutualTLS, logger *slog.Logger) (*embedded, error) {
 	b := newBridge(logger)
 	cfg := serverConfig(ports, main, visibility)
-	e := &embedded{logger: b, main: sqlConfig(main), frontend: cfg.PublicClient.HostPort}
+	e := &embedded{logger: b, main: sqlConfig(main), frontend: cfg.PublicClient.HostPort, keys: keys}
 
 	// Static hosts instead of gossip. The worker service must be named, though it does not run.
 	hosts := map[primitives.ServiceName]static.Hosts{primitives.WorkerService: static.SingleLocalHost(loopback + ":0")}
@@ -87,12 +93,14 @@ func startOn(ports []int, main, visibility database, logger *slog.Logger) (*embe
 	for i, name := range services {
 		hosts[name] = static.SingleLocalHost(net.JoinHostPort(loopback, strconv.Itoa(ports[i])))
 		names = append(names, string(name))
+		e.ports = append(e.ports, strconv.Itoa(ports[i]))
 	}
 	err := b.construct(func() (err error) {
 		e.server, err = temporal.NewServer(
 			temporal.WithConfig(cfg),
 			temporal.ForServices(names),
 			temporal.WithStaticHosts(hosts),
+			temporal.WithTLSConfigFactory(keys),
 			temporal.WithLogger(b),
 			temporal.WithNamespaceLogger(b),
 			temporal.WithDynamicConfigClient(tuning()),

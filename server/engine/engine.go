@@ -22,6 +22,8 @@ type Config struct {
 	DataDir string
 	// Address is HOST:PORT of the frontend of an external Temporal cluster; empty runs one in this process.
 	Address string
+	// Credentials are for an external cluster.
+	Credentials Credentials
 	// Namespace holds every workflow of this server; empty means "hykube".
 	Namespace string
 	// Logger receives Temporal's logs a level lower than Temporal meant them; nil discards them.
@@ -43,7 +45,6 @@ type Engine struct {
 	started  bool
 	stopped  bool
 	embedded *embedded
-	address  string
 	client   client.Client
 	webUI    atomic.Pointer[webUI]
 
@@ -91,19 +92,21 @@ func (e *Engine) start(ctx context.Context) (err error) {
 	if err := os.MkdirAll(e.dir, 0o700); err != nil {
 		return fmt.Errorf("start engine: %w", err)
 	}
-	address := e.config.Address
-	if address == "" {
-		if e.embedded, err = startEmbedded(ctx, e.dir, e.config.Namespace, e.logger); err != nil {
-			return err
-		}
-		address = e.embedded.frontend
+	f, err := e.frontend(ctx)
+	if err != nil {
+		return err
 	}
-	if e.client, err = dial(ctx, address, client.Options{
-		HostPort:  address,
-		Namespace: e.config.Namespace,
-		Identity:  e.identity,
-		Logger:    sdklog.NewStructuredLogger(slog.New(quiet(e.logger.Handler()))),
-	}); err != nil {
+	options := client.Options{
+		HostPort:          f.address,
+		Namespace:         f.namespace,
+		Identity:          e.identity,
+		Logger:            sdklog.NewStructuredLogger(slog.New(quiet(e.logger.Handler()))),
+		ConnectionOptions: client.ConnectionOptions{TLS: f.tls},
+	}
+	if f.apiKey != nil {
+		options.Credentials = client.NewAPIKeyDynamicCredentials(f.apiKey)
+	}
+	if e.client, err = dial(ctx, options); err != nil {
 		return err
 	}
 	if err := ensureNamespace(ctx, e.client, e.config.Namespace); err != nil {
@@ -112,8 +115,7 @@ func (e *Engine) start(ctx context.Context) (err error) {
 	if err := ensureSearchAttributes(ctx, e.client, e.config.Namespace); err != nil {
 		return err
 	}
-	e.address = address
-	ui, err := newWebUI(address, e.config.Namespace)
+	ui, err := newWebUI(f)
 	if err != nil {
 		return err
 	}
@@ -130,9 +132,27 @@ func (e *Engine) start(ctx context.Context) (err error) {
 		defer close(e.recovered)
 		e.recover(background, previous)
 	})
-	e.logger.Info("engine started", "address", address, "embedded", e.embedded != nil,
+	e.logger.Info("engine started", "address", f.address, "embedded", e.embedded != nil,
 		"namespace", e.config.Namespace, "took", time.Since(begin).Round(time.Millisecond))
 	return nil
+}
+
+// frontend is that of the external cluster, or of an embedded server, which it starts.
+func (e *Engine) frontend(ctx context.Context) (frontend, error) {
+	f := frontend{address: e.config.Address, namespace: e.config.Namespace}
+	var err error
+	if f.address != "" {
+		if e.config.Credentials.APIKeyFile != "" {
+			f.apiKey = e.config.Credentials.apiKey
+		}
+		f.tls, err = e.config.Credentials.tls(f.address)
+		return f, err
+	}
+	if e.embedded, err = startEmbedded(ctx, e.dir, f.namespace, e.logger); err != nil {
+		return f, err
+	}
+	f.address, f.tls = e.embedded.frontend, e.embedded.keys.client
+	return f, nil
 }
 
 // Client is the one client of the engine, nil before Start. Stop closes it: stop workers first.
@@ -140,13 +160,6 @@ func (e *Engine) Client() client.Client {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.client
-}
-
-// Address is HOST:PORT of the frontend, for other processes of this machine; empty before Start.
-func (e *Engine) Address() string {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.address
 }
 
 // UIHandler serves Temporal's Web UI, read-only, below UIPath. It knows no login: whoever mounts it

@@ -28,12 +28,12 @@ type webUI struct {
 	conn *grpc.ClientConn
 }
 
-func newWebUI(address, namespace string) (*webUI, error) {
-	provider, err := config.NewConfigProviderWithRefresh(readOnlyConfig(address, namespace))
+func newWebUI(f frontend) (*webUI, error) {
+	provider, err := config.NewConfigProviderWithRefresh(readOnlyConfig(f.address, f.namespace))
 	if err != nil {
 		return nil, fmt.Errorf("configure web UI: %w", err)
 	}
-	conn, err := api.CreateGRPCConnection(provider)
+	conn, err := f.connect()
 	if err != nil {
 		return nil, fmt.Errorf("connect web UI: %w", err)
 	}
