@@ -61,7 +61,7 @@ func (s *Server) installAPIs() error {
 		Codecs:      s.config.codecs,
 		RESTOptions: g.RESTOptionsGetter,
 		// A watch cache would hold every record in memory, and nothing watches them.
-		RecordOptions:       s.config.store.RESTOptions(s.config.codecs.ForStorage, false),
+		UncachedOptions:     s.config.store.RESTOptions(s.config.codecs.ForStorage, false),
 		Authorizer:          g.Authorization.Authorizer,
 		InUse:               s.inUse,
 		Named:               s.named,

@@ -7,14 +7,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
 // TestAPIServicesFollowProviders installs and removes a Provider under a watch of APIServices.
 func TestAPIServicesFollowProviders(t *testing.T) {
 	client := objects(t, shared.admin())
-	services := client.Resource(schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"})
+	services := client.Resource(apiServices)
 	list, err := services.List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -43,7 +42,7 @@ func TestAPIServicesFollowProviders(t *testing.T) {
 		}
 		return nil
 	}
-	providers := client.Resource(schema.GroupVersionResource{Group: "hykube.io", Version: "v1alpha1", Resource: "providers"})
+	providers := client.Resource(providers)
 	provider, err := providers.Create(t.Context(), newObject("Provider", "followed", map[string]any{"source": "hykube/followed"}), metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
@@ -21,6 +23,7 @@ var (
 	providers       = v1alpha1.SchemeGroupVersion.WithResource("providers")
 	providerConfigs = v1alpha1.SchemeGroupVersion.WithResource("providerconfigs")
 	plans           = v1alpha1.SchemeGroupVersion.WithResource("plans")
+	apiServices     = apiregistrationv1.SchemeGroupVersion.WithResource("apiservices")
 )
 
 func newObject(kind, name string, spec map[string]any) *unstructured.Unstructured {

@@ -10,9 +10,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/hykube/hykube/server"
 )
@@ -32,6 +34,14 @@ func TestRestart(t *testing.T) {
 	if _, err := objects(t, first.admin()).Resource(plans).Namespace("default").Create(t.Context(), newPlan("p", nil), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	services, err := objects(t, first.admin()).Resource(apiServices).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	provider := newObject("Provider", "restarted", map[string]any{"source": "hykube/restarted"})
+	if _, err := objects(t, first.admin()).Resource(providers).Create(t.Context(), provider, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
 	before := first.admin()
 	if err := first.stop(); err != nil {
 		t.Fatalf("stop: %v", err)
@@ -49,6 +59,20 @@ func TestRestart(t *testing.T) {
 	}
 	if _, err := objects(t, second.admin()).Resource(plans).Namespace("default").Get(t.Context(), "p", metav1.GetOptions{}); err != nil {
 		t.Errorf("plan after the restart: %v", err)
+	}
+	// A client that was away for the restart still learns of the provider's kinds.
+	w, err := objects(t, second.admin()).Resource(apiServices).Watch(t.Context(), metav1.ListOptions{ResourceVersion: services.GetResourceVersion()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Stop()
+	select {
+	case e := <-w.ResultChan():
+		if e.Type != watch.Added {
+			t.Errorf("a watch from before the restart: %s %v", e.Type, e.Object)
+		}
+	case <-time.After(deadline):
+		t.Error("a watch from before the restart delivers nothing")
 	}
 	after := second.admin()
 	if !bytes.Equal(before.CAData, after.CAData) || !bytes.Equal(before.CertData, after.CertData) {

@@ -51,8 +51,9 @@ type AuthorizeReferencesFunc func(ctx context.Context, who user.Info, cfg *v1alp
 type Config struct {
 	Codecs      Codecs
 	RESTOptions generic.RESTOptionsGetter
-	// RecordOptions store PlanRecords, of which there may be many.
-	RecordOptions generic.RESTOptionsGetter
+	// UncachedOptions store without a watch cache: PlanRecords, of which there may be many, and Providers, whose watches go on after a restart
+	// from where they were. A watch cache begins anew, and answers 410 to a watch that wants what came before.
+	UncachedOptions generic.RESTOptionsGetter
 	// Authorizer is asked for the verbs "approve" and "use".
 	Authorizer authorizer.Authorizer
 	InUse      InUseFunc
@@ -91,7 +92,9 @@ func (c Config) held(conditions func(runtime.Object) *[]metav1.Condition) HeldCo
 
 // NewGroup returns the API group hykube.io, and its kinds whose deleted objects are kept while they are in use, by resource.
 func NewGroup(c Config) (*genericapiserver.APIGroupInfo, map[string]*Held, error) {
-	providers, providerStatus, err := newProviders(c)
+	uncached := c
+	uncached.RESTOptions = c.UncachedOptions
+	providers, providerStatus, err := newProviders(uncached)
 	if err != nil {
 		return nil, nil, fmt.Errorf("make registry of providers: %w", err)
 	}

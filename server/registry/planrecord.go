@@ -55,7 +55,7 @@ func newPlanRecords(c Config) (*recordREST, error) {
 		DeleteStrategy:            main,
 		TableConvertor:            planRecordTable,
 	}
-	err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: c.RecordOptions, AttrFunc: recordAttributes})
+	err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: c.UncachedOptions, AttrFunc: recordAttributes})
 	return &recordREST{store}, err
 }
 
