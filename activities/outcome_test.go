@@ -136,9 +136,10 @@ func TestAnAttemptFindsWhatWasMade(t *testing.T) {
 	}
 }
 
-// restarted makes a second attempt at a change that forgot how the first one ended.
+// restarted makes a second attempt at a change that forgot how the first one ended, in a plan that was not finished.
 func (tn *crashScenario) restarted(run *planRun, index int) *ledger.Change {
 	tn.T.Helper()
+	tn.plans[run.Name].Status.FinishedAt = nil
 	c := tn.changeOf(run, index)
 	c.State, c.FinishedAt = v1alpha1.ChangeRunning, nil
 	if err := tn.Ledger.SaveChange(tn.T.Context(), tn.plans[run.Name].UID, c); err != nil {

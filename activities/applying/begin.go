@@ -15,8 +15,6 @@ import (
 	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/internal/store"
 	"github.com/hykube/hykube/workflows"
-
-	"k8s.io/apimachinery/pkg/api/meta"
 )
 
 // smallPlan is the number of steps up to which each is an activity of its own, which the Web UI shows one by one. Beyond
@@ -28,6 +26,9 @@ func (a *Applier) Begin(ctx context.Context, p workflows.Plan) (workflows.Begun,
 	po, err := changes.ReadPlan(ctx, a.Plans, p)
 	if err != nil {
 		return workflows.Begun{}, err
+	}
+	if !changes.Approved(po) {
+		return workflows.Begun{Refused: changes.NotApproved(po)}, nil // it may still be waiting for its approval
 	}
 	var work *changes.Stored
 	err = guard(a.Logger, "order the steps of plan "+p.Name, func() (err error) {
@@ -175,13 +176,10 @@ func title(c *ledger.Change, destroy bool) string {
 
 // refusal says why a plan may not be applied; empty when it may.
 func (a *Applier) refusal(ctx context.Context, po *v1alpha1.Plan, w *changes.Stored) (string, error) {
-	approval := po.Status.Approval
-	switch {
-	case !meta.IsStatusConditionTrue(po.Status.Conditions, v1alpha1.ConditionApproved), approval == nil, approval.Decision != v1alpha1.DecisionApproved:
-		return "The plan is not approved.", nil
-	case approval.Digest != po.Status.Digest, w.Digest != po.Status.Digest:
-		return "The approval is about other changes than those that are stored. Make a new plan.", nil
-	case !approval.Partial && slices.ContainsFunc(w.Changes, func(c *ledger.Change) bool { return c.Blocked != "" }):
+	switch why := w.NotApproved(po); {
+	case why != "":
+		return why, nil
+	case !po.Status.Approval.Partial && slices.ContainsFunc(w.Changes, func(c *ledger.Change) bool { return c.Blocked != "" }):
 		return "Changes of the plan are blocked, and the approval is not partial.", nil
 	}
 	configs := map[string]bool{}

@@ -85,6 +85,13 @@ func (s *cancelWatcher) beginStep(po *v1alpha1.Plan, p workflows.Plan, c *ledger
 	}
 }
 
+// makesSteps says whether steps of a plan are under way.
+func (s *cancelWatcher) makesSteps(uid types.UID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.active[uid] != nil
+}
+
 // trackLease notes that a process works for a plan, until back is called. Of a plan that is only being made nothing is noted, nor of
 // what cannot be asked to stop.
 func (s *cancelWatcher) trackLease(po *v1alpha1.Plan, p tfprotov6.ProviderServer) (back func()) {

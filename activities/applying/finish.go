@@ -25,13 +25,20 @@ import (
 
 // Finish records how the applying of a plan ended, for the plan and for the changes that were not tried.
 func (a *Applier) Finish(ctx context.Context, f workflows.Finish) (workflows.Finished, error) {
-	a.progress.end(f.Plan)
 	po, err := changes.ReadPlan(ctx, a.Plans, f.Plan)
 	if err != nil {
 		return workflows.Finished{}, err
 	}
+	if a.cancels.makesSteps(po.UID) {
+		return workflows.Finished{}, errStepsUnderWay
+	}
+	a.progress.end(f.Plan)
+	defer a.orders.forget(po.UID)
 	if po.Ended() && po.Status.Progress == nil {
 		return workflows.Finished{Outcome: workflows.OutcomeRefused}, nil
+	}
+	if why := changes.NotApproved(po); why != "" {
+		return workflows.Finished{}, refused(f.Plan, why)
 	}
 	work, err := changes.Load(ctx, a.Ledger, po.UID)
 	if err != nil {

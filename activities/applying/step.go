@@ -29,8 +29,11 @@ type RetryError struct{ error }
 
 // Step makes one step of an approved plan. It returns a *RetryError when another attempt may succeed.
 func (a *Applier) Step(ctx context.Context, in workflows.StepInput, attempt int) (workflows.StepResult, error) {
-	po, err := changes.ReadPlan(ctx, a.Plans, in.Plan)
+	po, err := a.applyingPlan(ctx, in.Plan)
 	if err != nil {
+		return workflows.StepResult{}, err
+	}
+	if err := a.checkTurn(ctx, po, in); err != nil {
 		return workflows.StepResult{}, err
 	}
 	return a.step(ctx, po, in, attempt)
@@ -38,13 +41,16 @@ func (a *Applier) Step(ctx context.Context, in workflows.StepInput, attempt int)
 
 // Lane makes all steps of a large plan, in dependency order, and takes up what an earlier attempt left.
 func (a *Applier) Lane(ctx context.Context, p workflows.Plan) error {
-	po, err := changes.ReadPlan(ctx, a.Plans, p)
+	po, err := a.applyingPlan(ctx, p)
 	if err != nil {
 		return err
 	}
 	work, err := changes.Load(ctx, a.Ledger, po.UID)
 	if err != nil {
 		return err
+	}
+	if why := work.NotApproved(po); why != "" {
+		return refused(p, why)
 	}
 	tracker := graph.NewTracker(len(work.Steps), func(i int) []int { return work.Steps[i].DependsOn })
 	return graph.Run(ctx, tracker, session.Width, func(ctx context.Context, i int) (bool, error) {

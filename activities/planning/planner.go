@@ -4,6 +4,7 @@ package planning
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 
 	"github.com/hykube/hykube/activities/changes"
@@ -26,6 +27,19 @@ type Planner struct {
 // New returns a planner.
 func New(sources *scope.Sources, plans store.Plans, cancels changes.CancelReader, logger *slog.Logger) *Planner {
 	return &Planner{Sources: sources, Plans: plans, Cancels: cancels, Logger: logger, surveyed: new(surveyed)}
+}
+
+// unmade reads a plan whose changes are still to be proposed. It refuses one whose changes are known: they may be approved, and being made.
+func (a *Planner) unmade(ctx context.Context, p workflows.Plan) (*v1alpha1.Plan, error) {
+	po, err := a.planned(ctx, p)
+	if err == nil && (po.Status.Digest != "" || po.Ended() && !po.PlanFailed()) {
+		return nil, madeAlready(p)
+	}
+	return po, err
+}
+
+func madeAlready(p workflows.Plan) error {
+	return workflows.Final(fmt.Errorf("plan %s/%s is made already; nothing was done", p.Namespace, p.Name))
 }
 
 // planned reads a plan that is being made. In a namespace that is being deleted every plan that changes something destroys: what is

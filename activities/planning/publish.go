@@ -29,7 +29,7 @@ func (a *Planner) Publish(ctx context.Context, in workflows.Publish) (workflows.
 	if err != nil {
 		return workflows.Published{}, err
 	}
-	if po.Status.Digest != "" && (!po.ApprovesItself() || po.Status.Approval != nil) || po.PlanFailed() {
+	if published(po) || po.PlanFailed() {
 		// An earlier attempt, or the survey, said all there is to say.
 		return publishedOf(po), a.dropDocuments(ctx, po)
 	}
@@ -78,6 +78,11 @@ func (a *Planner) Publish(ctx context.Context, in workflows.Publish) (workflows.
 		err = a.dropDocuments(ctx, po)
 	}
 	return workflows.Published{Summary: t.summary.Text, Empty: t.steps == 0}, err
+}
+
+// published says whether a plan was published, and approved if it approves itself.
+func published(po *v1alpha1.Plan) bool {
+	return po.Status.Digest != "" && (!po.ApprovesItself() || po.Status.Approval != nil)
 }
 
 // report writes to the object of a change what the plan found, and records what takes no approval.
@@ -268,7 +273,17 @@ func (a *Planner) confirm(ctx context.Context, planUID types.UID, c *ledger.Chan
 
 // Fail records why a plan could not be made at all.
 func (a *Planner) Fail(ctx context.Context, f workflows.Failure) error {
-	err := a.failPlan(ctx, f.Plan, f.Message, diag.Diagnostics{{Severity: v1alpha1.SeverityError, Summary: "Plan could not be made", Detail: f.Message}})
+	po, err := a.planned(ctx, f.Plan)
+	if err != nil {
+		return err
+	}
+	switch {
+	case published(po):
+		return madeAlready(f.Plan)
+	case po.Ended(): // an earlier attempt said why, or the plan was cancelled
+		return a.dropDocuments(ctx, po)
+	}
+	err = a.failPlan(ctx, f.Plan, f.Message, diag.Diagnostics{{Severity: v1alpha1.SeverityError, Summary: "Plan could not be made", Detail: f.Message}})
 	return errors.Join(err, a.Ledger.DropDocuments(ctx, workflows.ObjectUID(f.Plan)))
 }
 

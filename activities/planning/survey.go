@@ -25,9 +25,12 @@ const maxDiagnostics = 100
 // Survey lists the objects in a plan's scope, resolves their references, decides which must be looked at, and
 // stores an open change for each of those, in the order of their dependencies.
 func (a *Planner) Survey(ctx context.Context, p workflows.Plan) (workflows.Surveyed, error) {
-	po, err := a.planned(ctx, p)
+	po, err := a.unmade(ctx, p)
 	if err != nil {
 		return workflows.Surveyed{}, err
+	}
+	if po.PlanFailed() { // an earlier attempt said why
+		return workflows.Surveyed{Invalid: true}, nil
 	}
 	if a, err = a.withOverlay(ctx, po); err != nil {
 		return workflows.Surveyed{}, err

@@ -1,0 +1,115 @@
+package applying
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/hykube/hykube/activities/changes"
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/workflows"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// This file makes each step prove that it may be made. Who schedules an activity proves nothing: a process with access to the task queue
+// can name any plan and any step.
+
+// applyingPlan reads a plan of which steps are to be made. It refuses a plan that is not approved, that was not begun, or that has ended.
+func (a *Applier) applyingPlan(ctx context.Context, p workflows.Plan) (*v1alpha1.Plan, error) {
+	po, err := changes.ReadPlan(ctx, a.Plans, p)
+	if err != nil {
+		return nil, err
+	}
+	why := changes.NotApproved(po)
+	switch {
+	case why != "":
+	case po.Status.Progress == nil:
+		why = "The apply of the plan was not begun."
+	case po.Status.FinishedAt != nil:
+		why = "The apply of the plan has ended."
+	default:
+		return po, nil
+	}
+	return nil, refused(p, why)
+}
+
+func refused(p workflows.Plan, why string) error {
+	return workflows.Final(fmt.Errorf("plan %s/%s: nothing was done. %s", p.Namespace, p.Name, why))
+}
+
+// stepKey names a step of a plan.
+type stepKey struct {
+	change  int
+	destroy bool
+}
+
+// stepOrders are the orders of the plans that this process makes steps of: for each step, the steps that must be done before it.
+type stepOrders struct {
+	mu     sync.Mutex
+	orders map[types.UID]map[stepKey][]stepKey
+}
+
+// checkTurn refuses a step that the plan does not have, and one that comes before a step that it depends on. A step that has ended may be
+// asked for again.
+func (a *Applier) checkTurn(ctx context.Context, po *v1alpha1.Plan, in workflows.StepInput) error {
+	c, err := a.Ledger.Change(ctx, po.UID, int32(in.Change))
+	if err != nil || ended(c, in.Destroy) {
+		return err
+	}
+	order, err := a.orderOf(ctx, po)
+	if err != nil {
+		return err
+	}
+	before, ok := order[stepKey{in.Change, in.Destroy}]
+	if !ok {
+		return refused(in.Plan, fmt.Sprintf("The plan has no such step: change %d, destroy %t.", in.Change, in.Destroy))
+	}
+	for _, k := range before {
+		c, err := a.Ledger.Change(ctx, po.UID, int32(k.change))
+		if err != nil {
+			return err
+		}
+		if !ended(c, k.destroy) || c.State != v1alpha1.ChangeDone && c.State != v1alpha1.ChangeRunning {
+			return refused(in.Plan, fmt.Sprintf("The step depends on %s, which is not done.", c.Address))
+		}
+	}
+	return nil
+}
+
+// orderOf is the order of a plan's steps. It is read once from the ledger, and held to the digest that was approved.
+func (a *Applier) orderOf(ctx context.Context, po *v1alpha1.Plan) (map[stepKey][]stepKey, error) {
+	a.orders.mu.Lock()
+	defer a.orders.mu.Unlock()
+	if order, ok := a.orders.orders[po.UID]; ok {
+		return order, nil
+	}
+	work, err := changes.Load(ctx, a.Ledger, po.UID)
+	if err != nil {
+		return nil, err
+	}
+	if why := work.NotApproved(po); why != "" {
+		return nil, refused(workflows.Plan{Namespace: po.Namespace, Name: po.Name}, why)
+	}
+	order := make(map[stepKey][]stepKey, len(work.Steps))
+	for _, s := range work.Steps {
+		var before []stepKey
+		for _, d := range s.DependsOn {
+			before = append(before, stepKey{work.Steps[d].Change, work.Steps[d].Destroy})
+		}
+		order[stepKey{s.Change, s.Destroy}] = before
+	}
+	a.orders.orders[po.UID] = order
+	return order, nil
+}
+
+// forget drops the order of a plan that has ended.
+func (s *stepOrders) forget(uid types.UID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.orders, uid)
+}
+
+// errStepsUnderWay keeps a plan from being finished while this process makes steps of it.
+var errStepsUnderWay = errors.New("steps of the plan are being made; it is finished when they have ended")

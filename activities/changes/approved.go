@@ -1,0 +1,38 @@
+package changes
+
+import (
+	"github.com/hykube/hykube/api/v1alpha1"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+)
+
+// Approved says whether a plan was approved, whatever became of its changes since.
+func Approved(po *v1alpha1.Plan) bool {
+	approval := po.Status.Approval
+	return meta.IsStatusConditionTrue(po.Status.Conditions, v1alpha1.ConditionApproved) && approval != nil && approval.Decision == v1alpha1.DecisionApproved
+}
+
+// NotApproved says why nothing of a plan may be applied; empty when its approval covers its changes.
+func NotApproved(po *v1alpha1.Plan) string {
+	approval := po.Status.Approval
+	switch {
+	case !Approved(po):
+		return "The plan is not approved."
+	case po.Status.Digest == "" || approval.Digest != po.Status.Digest:
+		return otherChanges
+	}
+	return ""
+}
+
+const otherChanges = "The approval is about other changes than those that are stored. Make a new plan."
+
+// NotApproved says why nothing of a plan may be applied: its approval does not cover the changes that are stored.
+func (w *Stored) NotApproved(po *v1alpha1.Plan) string {
+	if why := NotApproved(po); why != "" {
+		return why
+	}
+	if w.Digest != po.Status.Digest {
+		return otherChanges
+	}
+	return ""
+}
