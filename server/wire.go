@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
+	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/server/engine"
 	"github.com/hykube/hykube/server/kinds"
@@ -96,9 +98,14 @@ func (s *Server) named(ctx context.Context, obj metav1.Object) (bool, error) {
 	return s.wiring.Named(ctx, obj)
 }
 
-// authorizeReferences asks about the references of a ProviderConfig that reach out of its namespace, or to ConfigMaps and Secrets.
+// authorizeReferences asks about the references of a ProviderConfig that reach out of its namespace, or to ConfigMaps and Secrets. A
+// secretRef sends a Secret to the provider as an expression does.
 func (s *Server) authorizeReferences(ctx context.Context, who user.Info, cfg *v1alpha1.ProviderConfig) ([]string, error) {
-	return s.kinds.MayRefer(ctx, who, cfg.Namespace, catalog.References(cfg), true)
+	refs := catalog.References(cfg)
+	for i, ref := range cfg.Spec.SecretRefs {
+		refs = append(refs, lang.NewReference(lang.Address{Type: lang.TypeSecret, Name: ref.Name}, fmt.Sprintf("spec.secretRefs[%d]", i)))
+	}
+	return s.kinds.MayRefer(ctx, who, cfg.Namespace, refs, true)
 }
 
 func (s *Server) changes(ctx context.Context, plan *v1alpha1.Plan, limit int, cont string) (*v1alpha1.PlanChangeList, error) {
