@@ -18,6 +18,7 @@ import (
 
 	"github.com/hykube/hykube/server/engine"
 	"github.com/hykube/hykube/server/kinds"
+	"github.com/hykube/hykube/server/registry"
 )
 
 const (
@@ -85,7 +86,7 @@ func (c CompletedConfig) New(ctx context.Context) (_ *Server, err error) {
 	if err != nil {
 		return nil, err
 	}
-	late.Handler, documents.Handler = s.kinds, s.kinds.WithOpenAPI(documents.Handler)
+	late.Handler, documents.Handler = s.kinds, s.kinds.WithOpenAPI(registry.WithApplyHints(documents.Handler, c.codecs, kinds.MaxRequestBodyBytes))
 	if err := s.installAPIs(); err != nil {
 		return nil, err
 	}

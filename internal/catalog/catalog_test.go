@@ -248,3 +248,20 @@ func TestMeta(t *testing.T) {
 		})
 	}
 }
+
+// A sensitive value that may only be passed on is refused in a configuration, in the field where the arguments are written.
+func TestConfigurationOfWhatMayOnlyBePassedOn(t *testing.T) {
+	entry := Entry{Name: "sim", Schema: &schema.Provider{Config: &schema.Schema{Block: &schema.Block{
+		Attributes: []*schema.Attribute{{Name: "region", Type: cty.String, Optional: true}},
+	}}}}
+	cfg := &v1alpha1.ProviderConfig{}
+	cfg.Spec.Config = &runtime.RawExtension{Raw: []byte(`{"region": "${sim_network.main.pin}"}`)}
+	pin := cty.ObjectVal(map[string]cty.Value{"pin": cty.StringVal("1").Mark(lang.Sensitive)})
+	_, err := New(nil).Configuration(t.Context(), entry, cfg, Sources{Value: func(lang.Address) (cty.Value, bool) {
+		v, err := lang.PassOnly(pin, "you need get on sim-networks/state")
+		return v, err == nil
+	}})
+	if err == nil || !strings.HasPrefix(err.Error(), "spec.config: Missing right to a sensitive value") {
+		t.Errorf("error %v, want it to name spec.config", err)
+	}
+}

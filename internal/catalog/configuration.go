@@ -110,7 +110,7 @@ func (c *Catalog) Configuration(ctx context.Context, e Entry, cfg *v1alpha1.Prov
 	}
 	if missing, held := lang.HoldsPassOnly(marked); held {
 		// A provider sends its configuration wherever the rest of it says, also while a plan is made, which nobody approves.
-		return provider.Configuration{}, &DiagnosticsError{Diagnostics: diag.Diagnostics{diag.Errorf(configField, lang.SummaryPassOnly, "%s",
+		return provider.Configuration{}, &DiagnosticsError{Diagnostics: diag.Diagnostics{diag.Errorf("spec", lang.SummaryPassOnly, "%s",
 			lang.PassOnlyText("A provider that gets such an argument", missing))}}
 	}
 	value, marks := marked.UnmarkDeep()

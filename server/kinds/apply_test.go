@@ -8,9 +8,9 @@ import (
 
 func TestServerSideApply(t *testing.T) {
 	h := newFixture(t, sim())
+	const head = "apiVersion: sim.hykube.io/v1\nkind: sim-network\nmetadata: {name: main}\n"
 	apply := func(manager, subresource, body string) answer {
-		return h.do(t, admin, http.MethodPatch, networks+"/main"+subresource+"?fieldManager="+manager,
-			"apiVersion: sim.hykube.io/v1\nkind: sim-network\nmetadata: {name: main}\n"+body, "Content-Type: application/apply-patch+yaml")
+		return h.do(t, admin, http.MethodPatch, networks+"/main"+subresource+"?fieldManager="+manager, head+body, "Content-Type: application/apply-patch+yaml")
 	}
 	spec := func(a answer) map[string]any { return a.object(t).Object["spec"].(map[string]any) }
 
@@ -47,7 +47,7 @@ func TestServerSideApply(t *testing.T) {
 		t.Errorf("what one alone owned goes, what others own stays: %v", s)
 	}
 
-	a = apply("controller", "/status", "spec: {name: z}\nstatus: {observedGeneration: 1, attributes: {id: i}}")
+	a = h.do(t, system, http.MethodPatch, networks+"/main/status?fieldManager=controller", head+"spec: {name: z}\nstatus: {observedGeneration: 1, attributes: {id: i}}", "Content-Type: application/apply-patch+yaml")
 	if a.code != http.StatusOK || spec(a)["name"] != "net" {
 		t.Fatalf("status: %d %s", a.code, a.body)
 	}

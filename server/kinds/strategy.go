@@ -283,6 +283,9 @@ func match(label labels.Selector, field fields.Selector) storage.SelectionPredic
 	return storage.SelectionPredicate{Label: label, Field: field, GetAttrs: attributes}
 }
 
+// ownStatus is the key of a context in which the server itself writes a status for a user, as for a taint.
+type ownStatus struct{}
+
 // statusStrategy is how the subresource "status" changes an object: status, and nothing else.
 type statusStrategy struct{ strategy }
 
@@ -310,10 +313,13 @@ func (statusStrategy) WarningsOnUpdate(context.Context, runtime.Object, runtime.
 	return nil
 }
 
-func (s statusStrategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
+func (s statusStrategy) ValidateUpdate(ctx context.Context, obj, old runtime.Object) field.ErrorList {
 	n, o := obj.(*unstructured.Unstructured), old.(*unstructured.Unstructured)
-	errs := apivalidation.ValidateObjectMetaAccessorUpdate(n, o, field.NewPath("metadata"))
 	path := field.NewPath("status")
+	if !byServer(ctx) && ctx.Value(ownStatus{}) == nil && changed(n, o, "status") {
+		return field.ErrorList{field.Forbidden(path, "only the server writes it, from what plans find and do. To look at the infrastructure again: kubectl hykube plan --refresh=All")}
+	}
+	errs := apivalidation.ValidateObjectMetaAccessorUpdate(n, o, field.NewPath("metadata"))
 	raw, ok := n.Object["status"]
 	if !ok || raw == nil {
 		return append(errs, field.Required(path, "an object always has a status"))

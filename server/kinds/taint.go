@@ -106,6 +106,6 @@ func (k *Kinds) taint(ctx context.Context, s *served, use *serving, name string,
 		})
 		return u, nil
 	})
-	out, _, err := use.status.Update(ctx, name, update, nil, nil, false, &metav1.UpdateOptions{})
+	out, _, err := use.status.Update(context.WithValue(ctx, ownStatus{}, true), name, update, nil, nil, false, &metav1.UpdateOptions{})
 	return out, err
 }

@@ -1,0 +1,82 @@
+package registry
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"reflect"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	kschema "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
+	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
+	"sigs.k8s.io/yaml"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/fieldnames"
+)
+
+// WithApplyHints answers a server-side apply of a fixed kind with unknown fields as the decoder answers a create: with the path of each
+// field, and the field that may have been meant. The merge of managed fields, which would refuse them otherwise, knows neither. A body
+// of more than maxBytes goes on unread.
+func WithApplyHints(next http.Handler, codecs Codecs, maxBytes int64) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		info, ok := genericapirequest.RequestInfoFrom(r.Context())
+		media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+		if !ok || info.Verb != "patch" || info.APIGroup != v1alpha1.GroupName || media != string(types.ApplyYAMLPatchType) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		body, err := io.ReadAll(io.LimitReader(r.Body, maxBytes))
+		r.Body = partlyRead{io.MultiReader(bytes.NewReader(body), &failing{err}, r.Body), r.Body}
+		if refused := unknownFields(codecs.Scheme, body); refused != nil && err == nil {
+			responsewriters.ErrorNegotiated(refused, codecs.Factory, kschema.GroupVersion{Group: info.APIGroup, Version: info.APIVersion}, w, r)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// partlyRead is a body of which a part was read.
+type partlyRead struct {
+	io.Reader
+	io.Closer
+}
+
+// failing ends a body as it ended when it was read first.
+type failing struct{ err error }
+
+func (f *failing) Read([]byte) (int, error) {
+	if f.err != nil {
+		return 0, f.err
+	}
+	return 0, io.EOF
+}
+
+// unknownFields refuses an object that has fields which its Go type does not have; nil when there are none, or the body is no such
+// object.
+func unknownFields(scheme *runtime.Scheme, body []byte) error {
+	var object map[string]any
+	if yaml.Unmarshal(body, &object) != nil {
+		return nil
+	}
+	version, _ := object["apiVersion"].(string)
+	kind, _ := object["kind"].(string)
+	gvk := kschema.FromAPIVersionAndKind(version, kind)
+	typed, err := scheme.New(gvk)
+	if err != nil {
+		return nil
+	}
+	var errs []error
+	for _, u := range fieldnames.Check(object, reflect.TypeOf(typed)) {
+		errs = append(errs, u)
+	}
+	if len(errs) == 0 {
+		return nil
+	}
+	return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", kind, gvk.Version, kind, runtime.NewStrictDecodingError(errs)))
+}

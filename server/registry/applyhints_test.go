@@ -1,0 +1,54 @@
+package registry
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+// A server-side apply with unknown fields is answered as a create is. Everything else goes on, with its whole body.
+func TestApplyHints(t *testing.T) {
+	const apply = "application/apply-patch+yaml"
+	head := "apiVersion: hykube.io/v1alpha1\nmetadata: {name: a}\n"
+	for name, tt := range map[string]struct {
+		group, media, body, want string
+	}{
+		"a Provider":         {v1alpha1.GroupName, apply, head + "kind: Provider\nspec: {sorce: x/y}", `Provider in version \"v1alpha1\" cannot be handled as a Provider: strict decoding error: unknown field \"spec.sorce\" (did you mean \"source\"?)`},
+		"a ProviderConfig":   {v1alpha1.GroupName, apply, head + "kind: ProviderConfig\nspec: {provider: sim, confg: {}}", `unknown field \"spec.confg\" (did you mean \"config\"?)`},
+		"a Plan":             {v1alpha1.GroupName, apply, head + "kind: Plan\nspec: {aproval: Manual}\nlabls: {}", `unknown field \"spec.aproval\" (did you mean \"approval\"?)`},
+		"nothing unknown":    {v1alpha1.GroupName, apply, head + "kind: ProviderConfig\nspec: {provider: sim, config: {anything: {x: 1}}}", ""},
+		"another patch":      {v1alpha1.GroupName, "application/merge-patch+json", `{"spec":{"sorce":"x/y"}}`, ""},
+		"a provider's kind":  {"sim.hykube.io", apply, "apiVersion: sim.hykube.io/v1\nkind: sim-network\nspecc: {}", ""},
+		"no YAML":            {v1alpha1.GroupName, apply, "{", ""},
+		"more than is read":  {v1alpha1.GroupName, apply, head + "kind: Provider\nspec: {source: x/y}\n#" + strings.Repeat("x", 2000), ""},
+		"an unknown version": {v1alpha1.GroupName, apply, "apiVersion: hykube.io/v9\nkind: Plan\nspecc: {}", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			passed := ""
+			h := WithApplyHints(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				body, err := io.ReadAll(r.Body)
+				if err != nil {
+					t.Error(err)
+				}
+				passed = string(body)
+			}), NewCodecs(), 1000)
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodPatch, "/", strings.NewReader(tt.body))
+			r.Header.Set("Content-Type", tt.media)
+			r = r.WithContext(genericapirequest.WithRequestInfo(r.Context(), &genericapirequest.RequestInfo{Verb: "patch", APIGroup: tt.group, APIVersion: "v1alpha1"}))
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			switch {
+			case tt.want == "" && passed != tt.body:
+				t.Errorf("passed on %q", passed)
+			case tt.want != "" && (passed != "" || w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), tt.want)):
+				t.Errorf("%d %s, want %s", w.Code, w.Body, tt.want)
+			}
+		})
+	}
+}
