@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
@@ -70,6 +71,21 @@ func later(a, b *v1alpha1.Plan) bool {
 
 // superseded returns the plans that wait and were overtaken by a later one with the same spec, each with the latest of those.
 func superseded(plans []*v1alpha1.Plan) map[*v1alpha1.Plan]*v1alpha1.Plan {
+	latest := latestPlans(plans)
+	out := map[*v1alpha1.Plan]*v1alpha1.Plan{}
+	for _, p := range plans {
+		if !waits(p) {
+			continue
+		}
+		if l := latest[scope(p)]; l != p && later(l, p) {
+			out[p] = l
+		}
+	}
+	return out
+}
+
+// latestPlans are the latest plans of each scope that say what there is to do now.
+func latestPlans(plans []*v1alpha1.Plan) map[string]*v1alpha1.Plan {
 	latest := map[string]*v1alpha1.Plan{} // by scope
 	for _, p := range plans {
 		if !overtakes(p) {
@@ -79,12 +95,23 @@ func superseded(plans []*v1alpha1.Plan) map[*v1alpha1.Plan]*v1alpha1.Plan {
 			latest[key] = p
 		}
 	}
+	return latest
+}
+
+// redirectFor is how long after its end a superseded plan names the plan that waits now. Who was slower than another person reads it then.
+const redirectFor = 10 * time.Minute
+
+// misdirected returns the plans that were superseded a short while ago and name a plan which is itself superseded, each with the plan that
+// waits now.
+func misdirected(plans []*v1alpha1.Plan, now time.Time) map[*v1alpha1.Plan]*v1alpha1.Plan {
+	latest := latestPlans(plans)
 	out := map[*v1alpha1.Plan]*v1alpha1.Plan{}
 	for _, p := range plans {
-		if !waits(p) {
+		if stalledFor(&p.Status) != v1alpha1.ReasonSuperseded || p.Status.Approval != nil || p.Status.FinishedAt == nil || now.Sub(p.Status.FinishedAt.Time) > redirectFor {
 			continue
 		}
-		if l := latest[scope(p)]; l != p && later(l, p) {
+		message := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionStalled).Message
+		if l := latest[scope(p)]; l != nil && waits(l) && later(l, p) && message != supersededBy(l) {
 			out[p] = l
 		}
 	}
@@ -291,6 +318,11 @@ func (p *Plans) endOvertaken(ctx context.Context, b *bindings, plans []*v1alpha1
 			waiting[obj.UID] = obj
 		}
 	}
+	for obj, by := range misdirected(plans, time.Now()) {
+		if err := p.redirect(ctx, obj, supersededBy(by)); err != nil {
+			return err
+		}
+	}
 	for uid := range b.plans {
 		if waiting[uid] == nil {
 			b.remove(uid)
@@ -330,6 +362,19 @@ func (p *Plans) supersede(ctx context.Context, obj *v1alpha1.Plan, message strin
 			return
 		}
 		condition.Stalled(&s.Conditions, obj.Generation, v1alpha1.ReasonSuperseded, message)
+	})
+	if errors.Is(err, store.ErrGone) {
+		return nil
+	}
+	return err
+}
+
+// redirect makes a plan that is over name another plan in its place.
+func (p *Plans) redirect(ctx context.Context, obj *v1alpha1.Plan, message string) error {
+	err := p.Status.UpdateStatus(ctx, obj.Namespace, obj.Name, obj.UID, func(s *v1alpha1.PlanStatus) {
+		if stalledFor(s) == v1alpha1.ReasonSuperseded && s.Approval == nil {
+			condition.Stalled(&s.Conditions, obj.Generation, v1alpha1.ReasonSuperseded, message)
+		}
 	})
 	if errors.Is(err, store.ErrGone) {
 		return nil

@@ -107,6 +107,36 @@ func TestLaterPlansSupersedeEarlierOnes(t *testing.T) {
 	}
 }
 
+// A plan that was superseded names the plan that waits now, not one that was superseded in turn.
+func TestASupersededPlanNamesTheCurrentOne(t *testing.T) {
+	over := func(by string, ago time.Duration) func(*v1alpha1.Plan) {
+		return func(p *v1alpha1.Plan) {
+			p.Status.FinishedAt = new(metav1.NewTime(time.Now().Add(-ago)))
+			condition.Stalled(&p.Status.Conditions, 1, v1alpha1.ReasonSuperseded, "Superseded by plan "+by+"; approve that one.")
+		}
+	}
+	decided := func(p *v1alpha1.Plan) { approve(p); finish(p) }
+	for name, tc := range map[string]struct {
+		plans []*v1alpha1.Plan
+		want  map[string]string
+	}{
+		"the one that it names is superseded": {[]*v1alpha1.Plan{planAt("a", 0, over("b", time.Minute)), planAt("b", 1, over("c", time.Second)), planAt("c", 2, nil)},
+			map[string]string{"a": "c"}},
+		"it was long ago":              {[]*v1alpha1.Plan{planAt("a", 0, over("b", time.Hour)), planAt("c", 2, nil)}, map[string]string{}},
+		"the latest one does not wait": {[]*v1alpha1.Plan{planAt("a", 0, over("b", time.Minute)), planAt("c", 2, decided)}, map[string]string{}},
+		"the latest one looks at something else": {[]*v1alpha1.Plan{planAt("a", 0, over("b", time.Minute)), planAt("c", 2, func(p *v1alpha1.Plan) { p.Spec.Destroy = true })},
+			map[string]string{}},
+	} {
+		got := map[string]string{}
+		for p, by := range misdirected(tc.plans, time.Now()) {
+			got[p.Name] = by.Name
+		}
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
 // estate is a namespace of recorded resources.
 type estate struct {
 	*ledger.Ledger
