@@ -139,7 +139,7 @@ func (w *World) Put(name string, spec map[string]any, lifecycle map[string]any) 
 // Record writes what the ledger knows of a managed resource.
 func (w *World) Record(r *resource.Resource, attributes string) {
 	w.T.Helper()
-	rec := &ledger.Instance{Object: r.Ref, Provider: "test", State: ledger.State{Type: r.Addr.Type, Attributes: []byte(attributes)}}
+	rec := &ledger.Instance{Object: r.Ref, Provider: "test", State: ledger.State{Type: r.Address.Type, Attributes: []byte(attributes)}}
 	if err := w.Ledger.Save(w.T.Context(), rec); err != nil {
 		w.T.Fatal(err)
 	}
@@ -173,7 +173,7 @@ func (w *World) Plan() *v1alpha1.Plan {
 // ChangeOf is an open change of a resource.
 func ChangeOf(r *resource.Resource, index int32, dependsOn ...int32) *ledger.Change {
 	c := &ledger.Change{}
-	c.Index, c.Address, c.Type, c.Object, c.DependsOn = index, r.Addr.String(), r.Addr.Type, r.Ref, dependsOn
+	c.Index, c.Address, c.Type, c.Object, c.DependsOn = index, r.Address.String(), r.Address.Type, r.Ref, dependsOn
 	if r.Mode != v1alpha1.ModeManaged {
 		c.Mode, c.ReadAfter = r.Mode, dependsOn
 	}

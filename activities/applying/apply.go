@@ -91,10 +91,10 @@ func (s *stepRun) resume(ctx context.Context, rec *ledger.Instance) (resumed boo
 	switch {
 	case s.FailureRecorded(rec):
 		s.loadRecorded(rec)
-		return false, &diag.Failure{Operation: "apply", Diagnostics: diag.Diagnostics{lang.Problem(s.resource.Addr, "", "Create failed",
+		return false, &diag.Failure{Operation: "apply", Diagnostics: diag.Diagnostics{lang.Problem(s.resource.Address, "", "Create failed",
 			"The create ended in an error, which was lost when the server stopped, and left something behind. The next plan replaces it.")}}
 	case resumed && rec.Intent.Action == v1alpha1.ActionCreate:
-		return false, &unknownError{changes.LostCreate(s.resource.Addr, rec.Intent)}
+		return false, &unknownError{changes.LostCreate(s.resource.Address, rec.Intent)}
 	case rec.Intent != nil && !resumed:
 		return s.TakesOverIntent(ctx, s.Ledger, rec)
 	}
@@ -215,19 +215,19 @@ func (s *stepRun) recordAnswer(v *scope.Evaluator, l *scope.Lease, rec *ledger.I
 	cutOff := o.Err != nil && l.Stopped() && len(o.Quarantine) == 0
 	switch {
 	case lost && creating:
-		return &unknownError{fmt.Errorf("the provider did not answer: %w; look whether %s exists before anything else is done", o.Err, r.Addr)}
+		return &unknownError{fmt.Errorf("the provider did not answer: %w; look whether %s exists before anything else is done", o.Err, r.Address)}
 	case lost || cutOff && !creating && !s.active.isCancelled():
 		// The next attempt reads what is there before it goes on. After a cancel there is none, and the answer counts.
 		return &RetryError{o.Err}
 	case cutOff && !o.State.Exists():
-		return &unknownError{fmt.Errorf("the provider was asked to stop, since the plan was cancelled or the server stopped: %w; look whether %s exists before anything else is done", o.Err, r.Addr)}
+		return &unknownError{fmt.Errorf("the provider was asked to stop, since the plan was cancelled or the server stopped: %w; look whether %s exists before anything else is done", o.Err, r.Address)}
 	}
 	rec.Quarantine = o.Quarantine
 	if len(o.Quarantine) > 0 && creating {
 		if err := s.keep(ctx, rec); err != nil {
 			return errors.Join(o.Err, err)
 		}
-		return &unknownError{fmt.Errorf("%w; its answer is kept (kubectl hykube state show), and %s is left alone until a person has looked", o.Err, r.Addr)}
+		return &unknownError{fmt.Errorf("%w; its answer is kept (kubectl hykube state show), and %s is left alone until a person has looked", o.Err, r.Address)}
 	}
 	// Providers of the legacy SDK may make something other than they planned; dependants were planned without it.
 	rec.Unplanned = !s.Destroy && o.Err == nil && len(plan.CheckCompatible(r.Schema.Block, p.Value, o.State.Value)) > 0
@@ -314,7 +314,7 @@ func (s *stepRun) save(ctx context.Context, l *scope.Lease, rec *ledger.Instance
 			return err
 		}
 		s.after = &state.Value
-		rec.Type, rec.ProviderConfig, rec.ProviderVersion = r.Addr.Type, l.ConfigName(), r.Entry.Package.Version
+		rec.Type, rec.ProviderConfig, rec.ProviderVersion = r.Address.Type, l.ConfigName(), r.Entry.Package.Version
 		if s.Destroy && c.Action == v1alpha1.ActionReplace && !state.Exists() {
 			rec.ProviderConfig = c.ProviderConfig // the other half needs it
 		}

@@ -111,7 +111,7 @@ func (a *Applier) hold(ctx context.Context, po *v1alpha1.Plan, w *changes.Stored
 		case moved[i] != "":
 			c.State, c.Message = v1alpha1.ChangeStale, moved[i]
 		case heldByStale[i].Reason != plan.NotHeld:
-			c.State, c.Message = v1alpha1.ChangeSkipped, changes.Because(heldByStale[i], w.Changes, "stale")
+			c.State, c.Message = v1alpha1.ChangeSkipped, changes.HoldText(heldByStale[i], w.Changes, "stale")
 		case c.Blocked != "":
 			c.State, c.Message = v1alpha1.ChangeSkipped, c.Blocked
 		default:

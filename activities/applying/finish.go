@@ -47,19 +47,9 @@ func (a *Applier) Finish(ctx context.Context, f workflows.Finish) (workflows.Fin
 	// A lane hears of a cancel through the object, which may be before the workflow gets the signal.
 	cancelled := f.Cancelled || po.Status.Cancel != nil
 	begun := slices.ContainsFunc(work.Changes, func(c *ledger.Change) bool { return c.StartedAt != nil })
-	var stale []changes.Obstacle
-	for _, c := range work.Changes {
-		if changes.HasNoSteps(c) {
-			continue
-		}
-		if c.State == v1alpha1.ChangePending || c.State == v1alpha1.ChangeRunning {
-			if err := a.skip(ctx, po, c, work, cancelled); err != nil {
-				return workflows.Finished{}, err
-			}
-		}
-		if c.State == v1alpha1.ChangeStale {
-			stale = append(stale, changes.Obstacle{Address: c.Address, Why: c.Message})
-		}
+	stale, err := a.skipPending(ctx, po, work, cancelled)
+	if err != nil {
+		return workflows.Finished{}, err
 	}
 	counts := work.Progress()
 	finished := workflows.Finished{Done: int(counts.Done), Failed: int(counts.Failed), Skipped: int(counts.Skipped)}
@@ -94,17 +84,34 @@ func (a *Applier) Finish(ctx context.Context, f workflows.Finish) (workflows.Fin
 		default:
 			finished.Outcome, reason = workflows.OutcomeFailed, v1alpha1.ReasonApplyFailed
 		}
-		switch {
-		case !begun && len(stale) > 0:
+		message = fmt.Sprintf("%d of %d changes were made, %d failed, %d were not tried.%s%s Make a new plan for the rest.",
+			counts.Done, counts.Total, counts.Failed, counts.Skipped, halfReplaced(work), failures(work))
+		if !begun && len(stale) > 0 {
 			message = fmt.Sprintf("Nothing was applied: %s. Make a new plan.", changes.ListObstacles(stale))
-		default:
-			message = fmt.Sprintf("%d of %d changes were made, %d failed, %d were not tried.%s%s Make a new plan for the rest.",
-				counts.Done, counts.Total, counts.Failed, counts.Skipped, halfReplaced(work), failures(work))
 		}
 		condition.Set(c, g, v1alpha1.ConditionApplied, false, reason, message)
 		condition.Stalled(c, g, reason, message)
 	})
 	return finished, err
+}
+
+// skipPending skips the changes that were not tried or not ended, and returns those that are stale.
+func (a *Applier) skipPending(ctx context.Context, po *v1alpha1.Plan, work *changes.Stored, cancelled bool) ([]changes.Obstacle, error) {
+	var stale []changes.Obstacle
+	for _, c := range work.Changes {
+		if changes.HasNoSteps(c) {
+			continue
+		}
+		if c.State == v1alpha1.ChangePending || c.State == v1alpha1.ChangeRunning {
+			if err := a.skip(ctx, po, c, work, cancelled); err != nil {
+				return nil, err
+			}
+		}
+		if c.State == v1alpha1.ChangeStale {
+			stale = append(stale, changes.Obstacle{Address: c.Address, Why: c.Message})
+		}
+	}
+	return stale, nil
 }
 
 // keepRefreshed records what was read of a resource that the plan leaves alone, as the apply of a Terraform plan does: what

@@ -13,6 +13,8 @@ import (
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/scope"
 	"github.com/hykube/hykube/internal/session"
+
+	"github.com/zclconf/go-cty/cty"
 )
 
 // progressInterval bounds how often the progress of an action is written down.
@@ -25,17 +27,11 @@ func (s *stepRun) invoke(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	switch {
-	case s.Begun && rec.Intent == nil && rec.Plan == s.Plan.UID && rec.Object.Generation == c.Object.Generation:
-		return nil // an earlier attempt ran it, and only the change does not know
-	case rec.Intent != nil && rec.Intent.Plan == s.Plan.UID:
-		d := changes.LostRun(r.Addr, rec.Intent)
-		d.Severity = v1alpha1.SeverityError
-		return &unknownError{&diag.Failure{Operation: "invoke", Diagnostics: diag.Diagnostics{d}}}
-	case rec.Intent != nil:
-		if over, err := changes.IntentAbandoned(ctx, s.Ledger, rec.Intent); err != nil || !over {
-			return errors.Join(err, changes.Stale("another plan is running it, or was when the server stopped"))
-		}
+	if s.Begun && rec.Intent == nil && rec.Plan == s.Plan.UID && rec.Object.Generation == c.Object.Generation {
+		return nil // an earlier attempt ran it and stopped before it recorded that in the change
+	}
+	if err := s.checkRuns(ctx, rec); err != nil {
+		return err
 	}
 	ctx, done := s.active.withCancel(ctx)
 	defer done()
@@ -55,17 +51,38 @@ func (s *stepRun) invoke(ctx context.Context) error {
 	if err := s.checkSession(ctx, configured); err != nil {
 		return err
 	}
-	action := &instance.Action{Name: r.Addr.Type, Schema: r.Schema, Provider: configured.ProviderServer}
+	action := &instance.Action{Name: r.Address.Type, Schema: r.Schema, Provider: configured.ProviderServer}
 	if _, err := action.Plan(ctx, config); err != nil {
 		return s.retryable(err, true)
 	}
 	rec.Object, rec.Mode, rec.Provider, rec.Plan = c.Object, v1alpha1.ModeAction, r.Entry.Name, s.Plan.UID
-	rec.State = ledger.State{Type: r.Addr.Type, ProviderConfig: c.ProviderConfig, ProviderVersion: r.Entry.Package.Version}
+	rec.State = ledger.State{Type: r.Address.Type, ProviderConfig: c.ProviderConfig, ProviderVersion: r.Entry.Package.Version}
 	rec.Intent = &ledger.Intent{Plan: s.Plan.UID, PlanName: s.Plan.Name, Change: c.Index, Action: v1alpha1.ActionInvoke, At: time.Now().UTC()}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	// Nobody would know what it did if it were cut off, nor whether it was begun if this were.
+	return s.run(ctx, action, configured, config, rec)
+}
+
+// checkRuns refuses to run an action that an earlier attempt began, or that another plan is running.
+func (s *stepRun) checkRuns(ctx context.Context, rec *ledger.Instance) error {
+	if rec.Intent == nil {
+		return nil
+	}
+	if rec.Intent.Plan == s.Plan.UID {
+		d := changes.LostRun(s.resource.Address, rec.Intent)
+		d.Severity = v1alpha1.SeverityError
+		return &unknownError{&diag.Failure{Operation: "invoke", Diagnostics: diag.Diagnostics{d}}}
+	}
+	if over, err := changes.IntentAbandoned(ctx, s.Ledger, rec.Intent); err != nil || !over {
+		return errors.Join(err, changes.Stale("another plan is running it, or was when the server stopped"))
+	}
+	return nil
+}
+
+// run saves the intent in the record, calls the action and saves the outcome. A cancel does not cut it off: nobody could tell then what the
+// action did, or whether it was begun.
+func (s *stepRun) run(ctx context.Context, action *instance.Action, configured *session.Session, config cty.Value, rec *ledger.Instance) error {
 	ctx = context.WithoutCancel(ctx)
 	if err := s.Ledger.Save(ctx, rec); err != nil {
 		return s.conflict(err)
@@ -75,7 +92,7 @@ func (s *stepRun) invoke(ctx context.Context) error {
 	diags, err := action.Invoke(ctx, config, s.reportProgress(ctx))
 	s.warnings = append(s.warnings, diag.Warnings(diags)...)
 	if err != nil && (configured.Stopped() || diag.IsFailure(err, diag.Lost)) {
-		return &unknownError{fmt.Errorf("the provider did not answer: %w; look what %s did before it is run again", err, r.Addr)}
+		return &unknownError{fmt.Errorf("the provider did not answer: %w; look what %s did before it is run again", err, s.resource.Address)}
 	}
 	rec.Intent = nil
 	if err != nil {

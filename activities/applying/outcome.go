@@ -21,22 +21,11 @@ import (
 
 // publish writes the outcome of the step to the object.
 func (s *stepRun) publish(ctx context.Context) error {
+	if removed, err := s.releaseObject(ctx); err != nil || removed {
+		return err
+	}
 	c := s.Change
 	g := c.Object.Generation
-	gone := c.State == v1alpha1.ChangeDone && changes.Removes(c)
-	nothingMade := c.State == v1alpha1.ChangeFailed && c.Action == v1alpha1.ActionCreate && s.after != nil && s.after.IsNull()
-	if gone || nothingMade {
-		rec, err := s.Ledger.Instance(ctx, c.Object)
-		if err != nil {
-			return err
-		}
-		if !rec.Living() && rec.Intent == nil {
-			// There is nothing that the object would have to outlive.
-			if err := s.Objects.Release(ctx, c.Object); err != nil || gone && c.Preconditions.Deleting {
-				return err
-			}
-		}
-	}
 	if c.Deposed != "" {
 		return s.publishDeposed(ctx)
 	}
@@ -62,26 +51,7 @@ func (s *stepRun) publish(ctx context.Context) error {
 			}
 			st.Reconcile(g, what)
 		case v1alpha1.ChangeDone:
-			meta.RemoveStatusCondition(&st.Conditions, v1alpha1.ConditionDrifted)
-			switch {
-			case c.Action == v1alpha1.ActionForget && c.ActionReason == plan.ReasonGone:
-				st.Remove(g, v1alpha1.ReasonDestroyed, "The infrastructure was removed outside of Hykube, and a plan removed its record. "+s.next())
-			case c.Action == v1alpha1.ActionForget:
-				st.Remove(g, v1alpha1.ReasonForgotten, "The infrastructure was left alone and is no longer managed. The next plan creates it anew, unless lifecycle.import names it; delete the object if it shall do neither.")
-			case c.Action == v1alpha1.ActionRead && gone:
-				st.Attributes, st.Applied = nil, 0
-				st.Stall(g, v1alpha1.ReasonGone, "The infrastructure was removed by something other than Hykube. "+s.next())
-			case gone:
-				st.Remove(g, v1alpha1.ReasonDestroyed, "The infrastructure was destroyed by a plan. "+s.next())
-			case c.Action == v1alpha1.ActionRead && c.Mode == "":
-				st.Stall(g, v1alpha1.ReasonDrifted, fmt.Sprintf("A change made outside of Hykube was recorded: %s. The next plan changes it back if the spec says otherwise.", strings.Join(c.Drift, ", ")))
-			case c.Action == v1alpha1.ActionInvoke:
-				st.Ready(g, "The action was run.")
-			case c.Mode == v1alpha1.ModeData:
-				st.Ready(g, "The data source was read.")
-			default:
-				st.Ready(g, v1alpha1.MessageApplied)
-			}
+			s.succeed(st)
 		case v1alpha1.ChangeStale:
 			if !st.Good() {
 				st.Stall(g, reason, text)
@@ -96,6 +66,47 @@ func (s *stepRun) publish(ctx context.Context) error {
 			st.Stall(g, reason, text)
 		}
 	})
+}
+
+// releaseObject takes the finalizer off an object when no infrastructure and no intent is recorded for it any more. removed is true when
+// that ends the deletion of the object.
+func (s *stepRun) releaseObject(ctx context.Context) (removed bool, err error) {
+	c := s.Change
+	gone := c.State == v1alpha1.ChangeDone && changes.Removes(c)
+	nothingMade := c.State == v1alpha1.ChangeFailed && c.Action == v1alpha1.ActionCreate && s.after != nil && s.after.IsNull()
+	if !gone && !nothingMade {
+		return false, nil
+	}
+	rec, err := s.Ledger.Instance(ctx, c.Object)
+	if err != nil || rec.Living() || rec.Intent != nil {
+		return false, err
+	}
+	return gone && c.Preconditions.Deleting, s.Objects.Release(ctx, c.Object)
+}
+
+// succeed writes the outcome of a change that was made.
+func (s *stepRun) succeed(st *resource.Status) {
+	c, g, gone := s.Change, s.Change.Object.Generation, changes.Removes(s.Change)
+	meta.RemoveStatusCondition(&st.Conditions, v1alpha1.ConditionDrifted)
+	switch {
+	case c.Action == v1alpha1.ActionForget && c.ActionReason == plan.ReasonGone:
+		st.Remove(g, v1alpha1.ReasonDestroyed, "The infrastructure was removed outside of Hykube, and a plan removed its record. "+s.next())
+	case c.Action == v1alpha1.ActionForget:
+		st.Remove(g, v1alpha1.ReasonForgotten, "The infrastructure was left alone and is no longer managed. The next plan creates it anew, unless lifecycle.import names it; delete the object if it shall do neither.")
+	case c.Action == v1alpha1.ActionRead && gone:
+		st.Attributes, st.Applied = nil, 0
+		st.Stall(g, v1alpha1.ReasonGone, "The infrastructure was removed by something other than Hykube. "+s.next())
+	case gone:
+		st.Remove(g, v1alpha1.ReasonDestroyed, "The infrastructure was destroyed by a plan. "+s.next())
+	case c.Action == v1alpha1.ActionRead && c.Mode == "":
+		st.Stall(g, v1alpha1.ReasonDrifted, fmt.Sprintf("A change made outside of Hykube was recorded: %s. The next plan changes it back if the spec says otherwise.", strings.Join(c.Drift, ", ")))
+	case c.Action == v1alpha1.ActionInvoke:
+		st.Ready(g, "The action was run.")
+	case c.Mode == v1alpha1.ModeData:
+		st.Ready(g, "The data source was read.")
+	default:
+		st.Ready(g, v1alpha1.MessageApplied)
+	}
 }
 
 // next says what the next plan does with an object that has no infrastructure any more.

@@ -81,7 +81,7 @@ func (s *stepRun) adopt(ctx context.Context, obj *unstructured.Unstructured, r *
 	}
 	rec.State = *c.Refreshed
 	rec.Object, rec.Provider, rec.Plan = c.Object, r.Entry.Name, s.Plan.UID
-	rec.Type, rec.ProviderConfig, rec.ProviderVersion = r.Addr.Type, c.ProviderConfig, c.ProviderVersion
+	rec.Type, rec.ProviderConfig, rec.ProviderVersion = r.Address.Type, c.ProviderConfig, c.ProviderVersion
 	rec.Dependencies, rec.CreateBeforeDestroy = c.Dependencies, c.CreatesFirst
 	rec.Object.Generation = 0 // nothing was applied yet
 	rec.Intent = nil          // what a lost create left is found
@@ -141,22 +141,9 @@ func (s *stepRun) destroyOld(ctx context.Context, r *resource.Resource, rec *led
 		}
 		return changes.Stale("another plan destroyed it")
 	}
-	resumed := rec.Intent.Of(s.Plan.UID, c.Index) && rec.Intent.Deposed == key
-	if rec.Intent != nil && !resumed {
-		over, err := changes.IntentAbandoned(ctx, s.Ledger, rec.Intent)
-		if err != nil {
-			return err
-		}
-		if !over || rec.Intent.Action == v1alpha1.ActionCreate {
-			return changes.Stale("another plan is changing it, or was when the server stopped")
-		}
-		resumed = true
-	}
-	switch {
-	case c.Deposed != "" && old.Digest() != c.Preconditions.State && !s.Begun:
-		return changes.Stale("the recorded state moved after the plan was made")
-	case r.Entry.Package.Version != c.ProviderVersion:
-		return changes.Stale("the provider is now version %s, and the plan was made with %s", r.Entry.Package.Version, c.ProviderVersion)
+	resumed, err := s.checkOld(ctx, r, rec, old)
+	if err != nil {
+		return err
 	}
 	if c.Action == v1alpha1.ActionForget {
 		return s.saveOld(ctx, rec, key)
@@ -209,6 +196,30 @@ func (s *stepRun) destroyOld(ctx context.Context, r *resource.Resource, rec *led
 		return errors.Join(o.Err, err)
 	}
 	return s.retryable(o.Err, true)
+}
+
+// checkOld refuses a deposed instance that is not as it was planned, or that another plan is changing. resumed is true when an attempt to
+// destroy it was begun and has no recorded outcome.
+func (s *stepRun) checkOld(ctx context.Context, r *resource.Resource, rec *ledger.Instance, old *ledger.Deposed) (resumed bool, err error) {
+	c := s.Change
+	resumed = rec.Intent.Of(s.Plan.UID, c.Index) && rec.Intent.Deposed == old.Key
+	if rec.Intent != nil && !resumed {
+		over, err := changes.IntentAbandoned(ctx, s.Ledger, rec.Intent)
+		if err != nil {
+			return false, err
+		}
+		if !over || rec.Intent.Action == v1alpha1.ActionCreate {
+			return false, changes.Stale("another plan is changing it, or was when the server stopped")
+		}
+		resumed = true
+	}
+	switch {
+	case c.Deposed != "" && old.Digest() != c.Preconditions.State && !s.Begun:
+		return false, changes.Stale("the recorded state moved after the plan was made")
+	case r.Entry.Package.Version != c.ProviderVersion:
+		return false, changes.Stale("the provider is now version %s, and the plan was made with %s", r.Entry.Package.Version, c.ProviderVersion)
+	}
+	return resumed, nil
 }
 
 // saveOld writes a record after something was done about a deposed instance, which goes when nothing is left of it.

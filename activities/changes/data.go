@@ -27,14 +27,14 @@ func RecordData(ctx context.Context, src *scope.Sources, planUID types.UID, c *l
 	}
 	raw, err := ctyjson.Marshal(plain, r.Schema.Block.ImpliedType())
 	if err != nil {
-		return fmt.Errorf("encode %s: %w", r.Addr, err)
+		return fmt.Errorf("encode %s: %w", r.Address, err)
 	}
 	sensitive, err := instance.SensitivePaths(v)
 	if err != nil {
-		return fmt.Errorf("encode %s: %w", r.Addr, err)
+		return fmt.Errorf("encode %s: %w", r.Address, err)
 	}
 	state := ledger.State{
-		Type: r.Addr.Type, ProviderConfig: c.ProviderConfig, ProviderVersion: r.Entry.Package.Version, SchemaVersion: r.Schema.Version,
+		Type: r.Address.Type, ProviderConfig: c.ProviderConfig, ProviderVersion: r.Entry.Package.Version, SchemaVersion: r.Schema.Version,
 		Attributes: raw, Sensitive: sensitive, Dependencies: c.Dependencies,
 	}
 	for attempt := 1; ; attempt++ {

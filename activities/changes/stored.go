@@ -70,7 +70,7 @@ func PlannedChanges(changes []*ledger.Change) []plan.Planned {
 	for i, c := range changes {
 		planned[i] = plan.Planned{
 			Action: c.Action, CreateBeforeDestroy: c.CreateBeforeDestroy || c.Action == v1alpha1.ActionDelete && c.CreatesFirst, Forget: c.Forget || LeavesDeposed(c), Record: needsRecording(c),
-			Deposed: c.Deposed != "", Of: -1, Requested: c.Requested, DependsOn: Ints(c.DependsOn),
+			Deposed: c.Deposed != "", Of: -1, Requested: c.Requested, DependsOn: Indexes(c.DependsOn),
 		}
 		for _, addr := range c.Requires {
 			planned[i].Requires = append(planned[i].Requires, index[addr]...)
@@ -186,8 +186,8 @@ func PlannedValue(c *ledger.Change, block *schema.Block) (cty.Value, error) {
 	return v, nil
 }
 
-// Ints converts the indexes of changes.
-func Ints(in []int32) []int {
+// Indexes converts the indexes of changes.
+func Indexes(in []int32) []int {
 	out := make([]int, len(in))
 	for i, v := range in {
 		out[i] = int(v)

@@ -78,9 +78,9 @@ var PlanVerbs = map[v1alpha1.Action]string{
 	v1alpha1.ActionInvoke: "run it", v1alpha1.ActionNoOp: "record it",
 }
 
-// Because says why a change is left out with another, which is blocked, or stale; empty when it is not left out.
-func Because(h plan.Hold, changes []*ledger.Change, what string) string {
-	names := []string{changes[h.Because].Address}
+// HoldText says why a change is left out with another, which is blocked, or stale; empty when it is not left out.
+func HoldText(h plan.Hold, changes []*ledger.Change, what string) string {
+	names := []string{changes[h.By].Address}
 	for _, i := range h.Also {
 		names = append(names, changes[i].Address)
 	}

@@ -249,7 +249,7 @@ func (v *verifier) verifyImport(ctx context.Context, c *ledger.Change, r *resour
 	if !ok || own.UID == c.Object.UID || own.UID == c.Preconditions.Owner {
 		return nil
 	}
-	return Stale("%s took over what it imports after the plan was made", lang.Address{Type: r.Addr.Type, Name: own.Name})
+	return Stale("%s took over what it imports after the plan was made", lang.Address{Type: r.Address.Type, Name: own.Name})
 }
 
 // ownedKey tells the resource of a state from others; empty when nothing does.

@@ -43,7 +43,7 @@ func (pr *proposal) askAction(ctx context.Context, c *ledger.Change, r *resource
 			return cty.NilVal, err
 		}
 		if over {
-			c.Diagnostics = diag.Diagnostics{changes.LostRun(r.Addr, rec.Intent)}
+			c.Diagnostics = diag.Diagnostics{changes.LostRun(r.Address, rec.Intent)}
 		}
 		return rest() // another plan runs it, or did, as far as is known
 	}
@@ -60,12 +60,12 @@ func (pr *proposal) askAction(ctx context.Context, c *ledger.Change, r *resource
 	}
 	defer configured.Release()
 	c.ProviderConfig = configured.ConfigName()
-	action := &instance.Action{Name: r.Addr.Type, Schema: r.Schema, Provider: configured.ProviderServer, Deferral: true}
+	action := &instance.Action{Name: r.Address.Type, Schema: r.Schema, Provider: configured.ProviderServer, Deferral: true}
 	diags, err := action.Plan(ctx, config)
 	if err != nil {
 		return cty.NilVal, err
 	}
-	c.Diagnostics = lang.WithAddress(diags, r.Addr)
+	c.Diagnostics = lang.WithAddress(diags, r.Address)
 	v := lang.MarkSensitive(r.Schema.Block, plan.WithoutWriteOnly(r.Schema.Block, config))
 	p := &instance.Planned{Action: v1alpha1.ActionInvoke, Value: v}
 	if requested {

@@ -23,13 +23,13 @@ func (n *node) configure(s *scope.ProviderConfigs) error {
 	if found == nil || len(found.References) == 0 {
 		return nil
 	}
-	n.setting = found
+	n.providerConfig = found
 	for _, ref := range found.References {
 		switch {
 		case ref.Namespace != "" || ref.Stored(): // no plan of this namespace makes it
-		case ref.Address == n.Addr:
+		case ref.Address == n.Address:
 			n.Invalid = append(n.Invalid, found.Problem(ref, "Cycle", fmt.Sprintf(
-				"The ProviderConfig %q refers to %s, which is itself made with it. Give %s another one with lifecycle.providerConfig.", found.Cfg.Name, n.Addr, n.Addr)))
+				"The ProviderConfig %q refers to %s, which is itself made with it. Give %s another one with lifecycle.providerConfig.", found.Cfg.Name, n.Address, n.Address)))
 		case n.wanted && !slices.Contains(n.DependsOn, ref.Address):
 			n.DependsOn, n.inherited = append(n.DependsOn, ref.Address), append(n.inherited, ref.Address)
 		case n.wanted: // the node refers to it itself
@@ -42,7 +42,7 @@ func (n *node) configure(s *scope.ProviderConfigs) error {
 
 // resolveProviderConfig checks that what the ProviderConfig of a node refers to is there and stays.
 func (s *survey) resolveProviderConfig(n *node, c lang.Catalog) {
-	set := n.setting
+	set := n.providerConfig
 	if set == nil || set.Checked {
 		return
 	}
@@ -57,11 +57,11 @@ func (s *survey) resolveProviderConfig(n *node, c lang.Catalog) {
 		switch {
 		case ok && s.nodes[i].movedTo != nil:
 			s.diags = append(s.diags, set.Problem(ref, "Reference to a resource that was moved",
-				fmt.Sprintf("The ProviderConfig %q refers to %s, and %s takes over from that. Refer to %s.", set.Cfg.Name, ref.Address, s.nodes[i].movedTo.Addr, s.nodes[i].movedTo.Addr)))
+				fmt.Sprintf("The ProviderConfig %q refers to %s, and %s takes over from that. Refer to %s.", set.Cfg.Name, ref.Address, s.nodes[i].movedTo.Address, s.nodes[i].movedTo.Address)))
 		case ok && s.nodes[i].Deleting:
 			s.diags = append(s.diags, set.Problem(ref, "Reference to a resource that is being deleted",
 				fmt.Sprintf("The ProviderConfig %q refers to %s, which is marked for deletion, and %s is made with it. Remove the reference, or take the deletion back: kubectl hykube undelete %s/%s -n %s.",
-					set.Cfg.Name, ref.Address, n.Addr, s.nodes[i].Ref.Kind, s.nodes[i].Ref.Name, s.nodes[i].Ref.Namespace)))
+					set.Cfg.Name, ref.Address, n.Address, s.nodes[i].Ref.Kind, s.nodes[i].Ref.Name, s.nodes[i].Ref.Namespace)))
 		}
 	}
 }
@@ -71,8 +71,8 @@ func (s *survey) through(visited, cycle []int) string {
 	text := ""
 	for k, i := range cycle {
 		n, next := s.nodes[visited[i]], s.nodes[visited[cycle[(k+1)%len(cycle)]]]
-		if n.setting.Names(next.Addr) {
-			text += fmt.Sprintf("%s is made with the ProviderConfig %q, which refers to %s. ", n.Addr, n.setting.Cfg.Name, next.Addr)
+		if n.providerConfig.Names(next.Address) {
+			text += fmt.Sprintf("%s is made with the ProviderConfig %q, which refers to %s. ", n.Address, n.providerConfig.Cfg.Name, next.Address)
 		}
 	}
 	return text

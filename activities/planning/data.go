@@ -67,18 +67,7 @@ func (pr *proposal) askData(ctx context.Context, c *ledger.Change, r *resource.R
 	case pending || open:
 		later = readDependencyPending
 	}
-	v, diags := source.Unread(config), diag.Diagnostics(nil)
-	if later == "" {
-		var read cty.Value
-		read, diags, err = source.Read(ctx, config)
-		if _, put := errors.AsType[*instance.DeferredError](err); put {
-			later, err = readDependencyPending, nil
-		} else {
-			v = read
-		}
-	} else {
-		diags, err = source.Validate(ctx, config)
-	}
+	v, later, diags, err := readData(ctx, source, config, later)
 	if err != nil {
 		return cty.NilVal, err
 	}
@@ -90,13 +79,27 @@ func (pr *proposal) askData(ctx context.Context, c *ledger.Change, r *resource.R
 		// It cannot be told yet whether it is what it should be, and nobody may build on it until then.
 		later, v = readDependencyPending, lang.MarkSensitive(r.Schema.Block, source.Unread(config))
 	}
-	c.Diagnostics = lang.WithAddress(diags, r.Addr)
+	c.Diagnostics = lang.WithAddress(diags, r.Address)
 	before, p := v, &instance.Planned{Action: v1alpha1.ActionNoOp, Value: v}
 	if later != "" {
 		before = cty.NullVal(r.Schema.Block.ImpliedType())
 		p.Action, p.Reason = v1alpha1.ActionRead, later
 	}
 	return v, describeChange(c, r.Schema.Block, instance.State{Value: before}, p)
+}
+
+// readData reads a data source, or validates its arguments when a reason to read it later is given. The reason that it returns is that one,
+// or that the provider put the read off.
+func readData(ctx context.Context, source *instance.DataSource, config cty.Value, reason string) (v cty.Value, later string, diags diag.Diagnostics, err error) {
+	if reason != "" {
+		diags, err = source.Validate(ctx, config)
+		return source.Unread(config), reason, diags, err
+	}
+	v, diags, err = source.Read(ctx, config)
+	if _, deferred := errors.AsType[*instance.DeferredError](err); deferred {
+		return source.Unread(config), readDependencyPending, diags, nil
+	}
+	return v, "", diags, err
 }
 
 // keptData says whether what is recorded of a data source was read with the same arguments, so that a plan that is to read

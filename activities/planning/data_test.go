@@ -98,7 +98,7 @@ func TestAskData(t *testing.T) {
 			if tc.fails {
 				w.Provider.Fails["read base"] = activitiestest.Refusal("no such image")
 			}
-			pr := proposalOf(w, map[lang.Address]cty.Value{net.Addr: cty.ObjectVal(map[string]cty.Value{
+			pr := proposalOf(w, map[lang.Address]cty.Value{net.Address: cty.ObjectVal(map[string]cty.Value{
 				"id": id, "uses": cty.StringVal("known"), "password": cty.NullVal(cty.String),
 			})})
 			c := activitiestest.ChangeOf(r, 1, 0)

@@ -21,7 +21,7 @@ func (s *survey) dependencyVersions(n *node) map[string]string {
 		case d.Mode == v1alpha1.ModeEphemeral:
 			maps.Copy(seen, d.externalVersions)
 		case d.Mode == v1alpha1.ModeManaged && d.record.Version != "":
-			seen[d.Addr.String()] = d.record.Version
+			seen[d.Address.String()] = d.record.Version
 		}
 	}
 	return seen
@@ -71,7 +71,7 @@ func (n *node) findExternalVersions(s *scope.ProviderConfigs, config *scope.Prov
 	n.External = n.External || config != nil && !config.VersionKnown
 	switch {
 	case n.Mode == v1alpha1.ModeEphemeral:
-		n.externalVersions[n.Addr.String()] = scope.VersionOf(n.Object, outside)
+		n.externalVersions[n.Address.String()] = scope.VersionOf(n.Object, outside)
 	case outside != "":
 		n.externalVersions[changes.VersionOutside] = outside
 	}

@@ -23,7 +23,7 @@ func (s *survey) findMoves() {
 			continue
 		}
 		fail := func(summary, format string, args ...any) {
-			n.Invalid = append(n.Invalid, lang.Problem(n.Addr, "lifecycle.moved.from", summary, fmt.Sprintf(format, args...)))
+			n.Invalid = append(n.Invalid, lang.Problem(n.Address, "lifecycle.moved.from", summary, fmt.Sprintf(format, args...)))
 		}
 		from, err := lang.ParseAddress(n.Lifecycle.Moved.From)
 		if err != nil {
@@ -38,7 +38,7 @@ func (s *survey) findMoves() {
 			// It has infrastructure of its own: whatever is behind the other object stays there.
 		case !s.nodes[i].Deleting:
 			fail("Moved object still exists", "%s is to take over from %s, which is not marked for deletion. Two objects cannot stand for one resource: delete the old one (kubectl delete %s %s --wait=false); its infrastructure stays.",
-				n.Addr, from, s.nodes[i].Ref.Kind, s.nodes[i].Ref.Name)
+				n.Address, from, s.nodes[i].Ref.Kind, s.nodes[i].Ref.Name)
 		case s.nodes[i].movedTo != nil:
 			fail("Ambiguous move", "Another object takes over from %s already. Remove lifecycle.moved from one of the two.", from)
 		default:
@@ -50,7 +50,7 @@ func (s *survey) findMoves() {
 // nothingMoved warns of a create by an object that was to take over from something: perhaps its name is misspelled, and what it
 // means goes on beside the new one.
 func nothingMoved(r *resource.Resource) v1alpha1.Diagnostic {
-	d := lang.Problem(r.Addr, "lifecycle.moved.from", "Nothing to take over",
+	d := lang.Problem(r.Address, "lifecycle.moved.from", "Nothing to take over",
 		fmt.Sprintf("Nothing is recorded of %s in this namespace, so a new resource is created. Where one was to be taken over, correct the name.", r.Lifecycle.Moved.From))
 	d.Severity = v1alpha1.SeverityWarning
 	return d

@@ -22,9 +22,9 @@ type node struct {
 	resource.Expressions
 	// configVersion is that of the ProviderConfig, see scope.VersionOfConfig.
 	configVersion string
-	// setting is the ProviderConfig, if that refers to anything. inherited are those of DependsOn that it alone refers to.
-	setting   *scope.ProviderConfigRef
-	inherited []lang.Address
+	// providerConfig is the ProviderConfig, if that refers to anything. inherited are those of DependsOn that it alone refers to.
+	providerConfig *scope.ProviderConfigRef
+	inherited      []lang.Address
 	// requires are the resources that the recorded state refers to.
 	requires []lang.Address
 	// externalVersions are the versions of what the node follows that is no resource; see the method follow.

@@ -94,7 +94,7 @@ func (pr *proposal) spread(ctx context.Context, all []*ledger.Change) error {
 		if h.Reason == plan.NotHeld || h.Reason == plan.HeldItself {
 			continue
 		}
-		because := all[h.Because].Address
+		because := all[h.By].Address
 		block(c, "it cannot be changed without "+because+", which is put off", v1alpha1.Diagnostic{
 			Severity: v1alpha1.SeverityWarning, Summary: "Change is put off", Address: c.Address,
 			Detail: fmt.Sprintf("%s is left as it is, because %s is.", c.Address, because),
@@ -113,7 +113,7 @@ func (pr *proposal) spread(ctx context.Context, all []*ledger.Change) error {
 		if h.Reason == plan.HeldItself || changes.HasNoSteps(c) {
 			continue
 		}
-		c.Blocked = changes.Because(h, all, "blocked")
+		c.Blocked = changes.HoldText(h, all, "blocked")
 		if err := pr.Ledger.SaveChange(ctx, pr.plan.UID, c); err != nil {
 			return err
 		}

@@ -76,7 +76,7 @@ func (a *Planner) Propose(ctx context.Context, p workflows.Plan) (result workflo
 	}()
 	ctx, done := a.Cancels.UntilCancelled(ctx, p)
 	defer done()
-	tracker := graph.NewTracker(len(all), func(i int) []int { return changes.Ints(all[i].DependsOn) })
+	tracker := graph.NewTracker(len(all), func(i int) []int { return changes.Indexes(all[i].DependsOn) })
 	err = graph.Run(ctx, tracker, session.Width, func(ctx context.Context, i int) (bool, error) { return pr.change(ctx, all[i]) })
 	if err == nil && pr.errors == 0 {
 		err = pr.spread(ctx, all)
@@ -227,7 +227,7 @@ func (pr *proposal) expectAgain(ctx context.Context, c *ledger.Change, r *resour
 			prior = cty.UnknownVal(r.Schema.Block.ImpliedType())
 		}
 	}
-	pr.expect(c, r.Addr, prior, lang.MarkSensitive(r.Schema.Block, planned))
+	pr.expect(c, r.Address, prior, lang.MarkSensitive(r.Schema.Block, planned))
 	return nil
 }
 
@@ -319,7 +319,7 @@ func (pr *proposal) checkIntent(ctx context.Context, c *ledger.Change, r *resour
 	if r.Lifecycle.Import != nil && !pr.plan.Spec.Destroy {
 		return false, nil // whoever names what to import has looked for it
 	}
-	return false, changes.LostCreate(r.Addr, rec.Intent)
+	return false, changes.LostCreate(r.Address, rec.Intent)
 }
 
 // askManaged plans the current instance of a resource, or an old one that a replace left behind. state is that of the instance.
@@ -365,7 +365,7 @@ func (pr *proposal) askManaged(ctx context.Context, c *ledger.Change, r *resourc
 			diags = append(diags, nothingMoved(r))
 		}
 	}
-	c.Diagnostics = append(c.Diagnostics, lang.WithAddress(diags, r.Addr)...)
+	c.Diagnostics = append(c.Diagnostics, lang.WithAddress(diags, r.Address)...)
 	if err != nil {
 		c.Diagnostics = nil // the error holds them
 		return expected{}, err

@@ -52,10 +52,10 @@ func (pr *proposal) recorded(ctx context.Context, c *ledger.Change, r *resource.
 		return instance.State{}, fmt.Errorf("%s: %w", c.PreviousAddress, errMoved)
 	}
 	if from.Intent != nil {
-		return instance.State{}, &diag.Failure{Operation: "move", Diagnostics: diag.Diagnostics{lang.Problem(r.Addr, "lifecycle.moved.from", "Resource is being changed",
+		return instance.State{}, &diag.Failure{Operation: "move", Diagnostics: diag.Diagnostics{lang.Problem(r.Address, "lifecycle.moved.from", "Resource is being changed",
 			fmt.Sprintf("A change of %s was begun and its outcome is not known. Plan again when it is.", c.PreviousAddress))}}
 	}
-	if from.Type == r.Addr.Type {
+	if from.Type == r.Address.Type {
 		return l.Load(ctx, &from.State)
 	}
 	source := from.Provider
@@ -66,7 +66,7 @@ func (pr *proposal) recorded(ctx context.Context, c *ledger.Change, r *resource.
 	if err != nil {
 		return instance.State{}, err
 	}
-	c.Diagnostics = append(c.Diagnostics, lang.WithAddress(diags, r.Addr)...)
+	c.Diagnostics = append(c.Diagnostics, lang.WithAddress(diags, r.Address)...)
 	c.Refreshed = &ledger.State{}
 	return moved, l.Record(c.Refreshed, moved)
 }
@@ -82,7 +82,7 @@ func (pr *proposal) adopt(ctx context.Context, c *ledger.Change, r *resource.Res
 	if err != nil {
 		return instance.State{}, importRefused(err)
 	}
-	c.Diagnostics = append(c.Diagnostics, lang.WithAddress(diags, r.Addr)...)
+	c.Diagnostics = append(c.Diagnostics, lang.WithAddress(diags, r.Address)...)
 	c.Importing, c.Refreshed = shown, &ledger.State{}
 	if err := l.Record(c.Refreshed, found); err != nil {
 		return instance.State{}, err
@@ -112,7 +112,7 @@ func (pr *proposal) checkOwned(ctx context.Context, c *ledger.Change, r *resourc
 	if other := pr.imports.claim(c); other != "" {
 		both := []string{c.Address, other}
 		slices.Sort(both)
-		return &diag.Failure{Operation: "import", Diagnostics: diag.Diagnostics{lang.Problem(r.Addr, "lifecycle.import", "Resource is imported twice",
+		return &diag.Failure{Operation: "import", Diagnostics: diag.Diagnostics{lang.Problem(r.Address, "lifecycle.import", "Resource is imported twice",
 			fmt.Sprintf("%s and %s import the same resource. Two objects would fight over it: remove lifecycle.import from one of them, or the object.", both[0], both[1]))}}
 	}
 	owners, err := pr.owners.Of(ctx, pr.Ledger, r.Entry.Name, &l.Type)
@@ -124,8 +124,8 @@ func (pr *proposal) checkOwned(ctx context.Context, c *ledger.Change, r *resourc
 		return nil
 	}
 	c.Preconditions.Owner = own.Object.UID
-	who := own.Seen(r.Ref.Namespace, r.Addr.Type)
-	d := lang.Problem(r.Addr, "lifecycle.import", "Resource is managed already",
+	who := own.Seen(r.Ref.Namespace, r.Address.Type)
+	d := lang.Problem(r.Address, "lifecycle.import", "Resource is managed already",
 		strings.ToUpper(who[:1])+who[1:]+" has what is to be imported. Two objects would fight over it: forget it there first (lifecycle.destroy: false, then delete), or take it over with lifecycle.moved.")
 	d.Severity = v1alpha1.SeverityWarning
 	c.Diagnostics = append(c.Diagnostics, d)

@@ -28,7 +28,7 @@ func (s *survey) resolve(n *node, a *scope.Sources) {
 	for _, e := range n.LifecycleExpressions {
 		diags = append(diags, e.CheckTypes(catalog)...)
 	}
-	s.diags = append(s.diags, lang.WithAddress(diags, n.Addr)...)
+	s.diags = append(s.diags, lang.WithAddress(diags, n.Address)...)
 	declared := map[lang.Address]bool{}
 	for _, text := range n.Lifecycle.DependsOn {
 		if addr, err := lang.ParseAddress(text); err == nil {
@@ -36,21 +36,21 @@ func (s *survey) resolve(n *node, a *scope.Sources) {
 		}
 	}
 	for _, addr := range n.DependsOn {
-		if n.setting.Names(addr) {
+		if n.providerConfig.Names(addr) {
 			continue // told already, and once for all that use it
 		}
 		i, ok := s.byAddr[addr]
 		switch {
 		case !ok && declared[addr]:
-			s.diags = append(s.diags, lang.Problem(n.Addr, "lifecycle.dependsOn", "Reference to undeclared resource",
+			s.diags = append(s.diags, lang.Problem(n.Address, "lifecycle.dependsOn", "Reference to undeclared resource",
 				fmt.Sprintf("There is no %s named %q in this namespace%s.", addr.Mode.KindOf(addr.Type), addr.Name, s.others(addr))))
 		case ok && s.nodes[i].movedTo != nil:
-			s.diags = append(s.diags, lang.Problem(n.Addr, "", "Reference to a resource that was moved",
-				fmt.Sprintf("%s refers to %s, and %s takes over from that. Refer to %s.", n.Addr, addr, s.nodes[i].movedTo.Addr, s.nodes[i].movedTo.Addr)))
+			s.diags = append(s.diags, lang.Problem(n.Address, "", "Reference to a resource that was moved",
+				fmt.Sprintf("%s refers to %s, and %s takes over from that. Refer to %s.", n.Address, addr, s.nodes[i].movedTo.Address, s.nodes[i].movedTo.Address)))
 		case ok && s.nodes[i].Deleting:
-			s.diags = append(s.diags, lang.Problem(n.Addr, "", "Reference to a resource that is being deleted",
+			s.diags = append(s.diags, lang.Problem(n.Address, "", "Reference to a resource that is being deleted",
 				fmt.Sprintf("%s refers to %s, which is marked for deletion. Remove the reference, delete %s, too, or take the deletion back: kubectl hykube undelete %s/%s -n %s.",
-					n.Addr, addr, n.Addr, s.nodes[i].Ref.Kind, s.nodes[i].Ref.Name, s.nodes[i].Ref.Namespace)))
+					n.Address, addr, n.Address, s.nodes[i].Ref.Kind, s.nodes[i].Ref.Name, s.nodes[i].Ref.Namespace)))
 		}
 	}
 }

@@ -84,11 +84,11 @@ type survey struct {
 func (s *survey) index() {
 	s.byAddr = make(map[lang.Address]int, len(s.nodes))
 	for i, n := range s.nodes {
-		if other, twice := s.byAddr[n.Addr]; twice {
-			s.diags = append(s.diags, lang.Problem(n.Addr, "", "Ambiguous address", fmt.Sprintf(
-				"%s of the provider %q and of the provider %q have the same address. Rename one of the objects.", n.Addr, s.nodes[other].Entry.Name, n.Entry.Name)))
+		if other, twice := s.byAddr[n.Address]; twice {
+			s.diags = append(s.diags, lang.Problem(n.Address, "", "Ambiguous address", fmt.Sprintf(
+				"%s of the provider %q and of the provider %q have the same address. Rename one of the objects.", n.Address, s.nodes[other].Entry.Name, n.Entry.Name)))
 		}
-		s.byAddr[n.Addr] = i
+		s.byAddr[n.Address] = i
 	}
 }
 
@@ -119,7 +119,7 @@ func (s *survey) visit(a *scope.Sources) []int {
 		}
 		s.diags = append(s.diags, n.Invalid...)
 		s.resolve(n, a)
-		edges[i] = graph.Node{Changed: s.changed(n) || forced[n.Addr], Deps: s.indexes(n.DependsOn)}
+		edges[i] = graph.Node{Changed: s.changed(n) || forced[n.Address], Deps: s.indexes(n.DependsOn)}
 		if !n.wanted {
 			// What is destroyed is ordered by what it depended on when it was applied.
 			edges[i].Deps = nil
@@ -143,8 +143,8 @@ func (s *survey) visit(a *scope.Sources) []int {
 		return deps
 	})
 	if cycle != nil {
-		text := graph.CycleText(cycle, func(k int) string { return s.nodes[visited[k]].Addr.String() })
-		s.diags = append(s.diags, lang.Problem(s.nodes[visited[cycle[0]]].Addr, "", "Cycle",
+		text := graph.CycleText(cycle, func(k int) string { return s.nodes[visited[k]].Address.String() })
+		s.diags = append(s.diags, lang.Problem(s.nodes[visited[cycle[0]]].Address, "", "Cycle",
 			fmt.Sprintf("These resources refer to each other in a circle, so none of them can come first: %s. %sRemove one of the references.", text, s.through(visited, cycle))))
 		return nil
 	}
@@ -171,7 +171,7 @@ func (s *survey) scope() []int {
 	var roots []int
 	edges := make([]graph.Node, len(s.nodes))
 	s.picked = func(n *node) bool {
-		return all || s.targets[n.Addr] || selector.Matches(labels.Set(n.Object.GetLabels()))
+		return all || s.targets[n.Address] || selector.Matches(labels.Set(n.Object.GetLabels()))
 	}
 	for i, n := range s.nodes {
 		picked := s.picked(n)
@@ -306,7 +306,7 @@ func (s *survey) changes(visited []int) []*ledger.Change {
 	var nodes []*node
 	for _, i := range visited {
 		if n := s.nodes[i]; n.Mode != v1alpha1.ModeEphemeral {
-			position[n.Addr] = int32(len(nodes))
+			position[n.Address] = int32(len(nodes))
 			nodes = append(nodes, n)
 		}
 	}
@@ -314,7 +314,7 @@ func (s *survey) changes(visited []int) []*ledger.Change {
 	var out []*ledger.Change
 	add := func(n *node, state *ledger.State, requires []string) *ledger.Change {
 		c := &ledger.Change{Preconditions: ledger.Preconditions{State: state.Digest(), Deleting: n.Deleting, Destroys: s.spec.Destroy}, Requires: requires}
-		c.Index, c.Address, c.Type, c.Object = int32(len(out)), n.Addr.String(), n.Addr.Type, n.Ref
+		c.Index, c.Address, c.Type, c.Object = int32(len(out)), n.Address.String(), n.Address.Type, n.Ref
 		if n.Mode != v1alpha1.ModeManaged {
 			c.Mode = n.Mode
 		}
@@ -333,7 +333,7 @@ func (s *survey) changes(visited []int) []*ledger.Change {
 		c.CreatesFirst = n.createsFirst || !n.wanted && n.record.CreateBeforeDestroy
 		c.LeaveDeposed = keepsOld(n)
 		if n.movedFrom != nil {
-			c.PreviousAddress = n.movedFrom.Addr.String()
+			c.PreviousAddress = n.movedFrom.Address.String()
 			c.Preconditions.From, c.Preconditions.FromState = &n.movedFrom.Ref, n.movedFrom.record.Digest()
 		}
 		for _, addr := range s.dependenciesWithChanges(n.DependsOn, v1alpha1.ModeEphemeral) {
@@ -353,7 +353,7 @@ func (s *survey) changes(visited []int) []*ledger.Change {
 		}
 	}
 	for _, n := range nodes {
-		if s.spec.RefreshOnly || len(s.targets) > 0 && !s.spec.Destroy && !s.targets[n.Addr] {
+		if s.spec.RefreshOnly || len(s.targets) > 0 && !s.spec.Destroy && !s.targets[n.Address] {
 			continue
 		}
 		for _, d := range n.deposed() {
@@ -368,17 +368,17 @@ func (s *survey) changes(visited []int) []*ledger.Change {
 // something stands on it that takes no part in the plan.
 func (s *survey) leavesDeposed(position map[lang.Address]int32) func(*node) bool {
 	if len(s.targets) > 0 {
-		return func(n *node) bool { return !s.targets[n.Addr] }
+		return func(n *node) bool { return !s.targets[n.Address] }
 	}
 	held := map[lang.Address]bool{}
 	for _, n := range s.nodes {
-		if _, visited := position[n.Addr]; !visited && n.record.Living() && (len(s.spec.Exclude) > 0 || s.spec.Selector != nil) {
+		if _, visited := position[n.Address]; !visited && n.record.Living() && (len(s.spec.Exclude) > 0 || s.spec.Selector != nil) {
 			for _, addr := range n.requires {
 				held[addr] = true
 			}
 		}
 	}
-	return func(n *node) bool { return held[n.Addr] }
+	return func(n *node) bool { return held[n.Address] }
 }
 
 // deposed lists what earlier replaces of the node, or of the one that it takes over from, left behind.
@@ -424,11 +424,11 @@ func (a *Planner) refuse(ctx context.Context, p workflows.Plan, nodes []*node, d
 		}
 	}
 	for _, n := range nodes {
-		own := byAddress[n.Addr.String()]
+		own := byAddress[n.Address.String()]
 		if len(own) == 0 {
 			continue
 		}
-		reason, message, err := changes.WhyStalled(ctx, a.Ledger, n.Ref, n.Addr.String(), v1alpha1.ReasonInvalid, diag.Describe(own))
+		reason, message, err := changes.WhyStalled(ctx, a.Ledger, n.Ref, n.Address.String(), v1alpha1.ReasonInvalid, diag.Describe(own))
 		if err != nil {
 			return err
 		}

@@ -67,7 +67,7 @@ func (c *Catalog) CheckReferences(e Entry, cfg *v1alpha1.ProviderConfig, fns lan
 	}
 	diags := append(lang.CheckReferences(config.References(), types), config.CheckTypes(types)...)
 	if diag.HasErrors(diags) {
-		return &DiagnosticsError{Diagnostics: diags}
+		return refused(configField, diags)
 	}
 	return nil
 }
@@ -110,8 +110,8 @@ func (c *Catalog) Configuration(ctx context.Context, e Entry, cfg *v1alpha1.Prov
 	}
 	if missing, held := lang.HoldsPassOnly(marked); held {
 		// A provider sends its configuration wherever the rest of it says, also while a plan is made, which nobody approves.
-		return provider.Configuration{}, &DiagnosticsError{Diagnostics: diag.Diagnostics{diag.Errorf("spec", lang.SummaryPassOnly, "%s",
-			lang.PassOnlyText("A provider that gets such an argument", missing))}}
+		return provider.Configuration{}, ConfigDiagnostics(diag.Diagnostics{diag.Errorf("spec", lang.SummaryPassOnly, "%s",
+			lang.PassOnlyText("A provider that gets such an argument", missing))})
 	}
 	value, marks := marked.UnmarkDeep()
 	_, ephemeral := marks[lang.Ephemeral]
@@ -126,8 +126,8 @@ func (c *Catalog) Configuration(ctx context.Context, e Entry, cfg *v1alpha1.Prov
 // Acquire returns a process of the provider under a configuration.
 func (c *Catalog) Acquire(ctx context.Context, e Entry, conf provider.Configuration) (*provider.Lease, error) {
 	lease, err := c.pool.Acquire(ctx, e.Package, conf)
-	if ce, ok := errors.AsType[*provider.ConfigError](err); ok {
-		return nil, ConfigDiagnostics(diag.FromProto(ce.Diagnostics))
+	if f, ok := errors.AsType[*diag.Failure](err); ok && len(f.Diagnostics) > 0 {
+		return nil, ConfigDiagnostics(f.Diagnostics)
 	}
 	return lease, err
 }
@@ -180,7 +180,7 @@ func parse(field, namespace string, args map[string]any, block *schema.Block, fn
 	// A provider's configuration is never stored, so ephemeral values may stand anywhere in it.
 	config, diags := lang.ConfigOptions{Functions: fns, Ephemeral: true, Namespace: namespace, Settled: true}.Parse(args, block)
 	if diag.HasErrors(diags) {
-		return config, &DiagnosticsError{Diagnostics: diags, field: field}
+		return config, refused(field, diags)
 	}
 	return config, nil
 }
@@ -189,7 +189,7 @@ func parse(field, namespace string, args map[string]any, block *schema.Block, fn
 func evaluate(field string, config *lang.Config, known func(lang.Address) (cty.Value, bool)) (cty.Value, error) {
 	value, diags := config.Evaluate(known)
 	if diag.HasErrors(diags) {
-		return cty.NilVal, &DiagnosticsError{Diagnostics: diags, field: field}
+		return cty.NilVal, refused(field, diags)
 	}
 	return value, nil
 }
@@ -213,25 +213,15 @@ func set(args map[string]any, path []string, value any) error {
 	return nil
 }
 
-// DiagnosticsError is a configuration that does not fit the provider's schema.
-type DiagnosticsError struct {
-	Diagnostics diag.Diagnostics
-	// field is where the arguments are written; empty for spec.config.
-	field string
-}
+// ConfigDiagnostics returns the *diag.Failure of a ProviderConfig whose arguments have errors.
+func ConfigDiagnostics(d diag.Diagnostics) error { return refused(configField, d) }
 
-// ConfigDiagnostics turns the diagnostics of a ProviderConfig's arguments into an error.
-func ConfigDiagnostics(d diag.Diagnostics) error { return &DiagnosticsError{Diagnostics: d} }
-
-func (e *DiagnosticsError) Error() string {
-	field := e.field
-	if field == "" {
-		field = configField
-	}
+// refused returns the *diag.Failure of arguments that have errors; field is where the arguments are written. Its text has all errors.
+func refused(field string, diags diag.Diagnostics) error {
 	var lines []string
-	for _, d := range e.Diagnostics {
+	for _, d := range diags {
 		if d.Severity == v1alpha1.SeverityError {
-			// The planner speaks of a resource's spec; these are the arguments under one of its fields.
+			// The parser speaks of a resource's spec; these are the arguments under one of its fields.
 			line := d.Summary
 			if d.Attribute != "" {
 				line = strings.Replace(d.Attribute, "spec", field, 1) + ": " + line
@@ -242,5 +232,5 @@ func (e *DiagnosticsError) Error() string {
 			lines = append(lines, line)
 		}
 	}
-	return strings.Join(lines, "; ")
+	return &diag.Failure{Cause: errors.New(strings.Join(lines, "; "))}
 }

@@ -25,8 +25,9 @@ const (
 
 // Hold is why one change is left out: because of another, which is itself left out.
 type Hold struct {
-	Reason  HeldReason
-	Because int
+	Reason HeldReason
+	// By is the index of the change that keeps this one out of the plan.
+	By int
 	// Also are others that it is left out for with the same reason, at most maxAlso, and More counts the rest.
 	Also []int
 	More int
@@ -37,7 +38,7 @@ const maxAlso = 3
 
 func (h *Hold) also(i int) {
 	switch {
-	case i == h.Because || slices.Contains(h.Also, i):
+	case i == h.By || slices.Contains(h.Also, i):
 	case len(h.Also) < maxAlso:
 		h.Also = append(h.Also, i)
 	default:
@@ -67,7 +68,7 @@ func Held(changes []Planned, stopped []int) []Hold {
 			return
 		}
 		if held[i].Reason == NotHeld {
-			held[i] = Hold{Reason: reason, Because: because}
+			held[i] = Hold{Reason: reason, By: because}
 		}
 		whole[i] = all
 		queue = append(queue, i)

@@ -110,8 +110,8 @@ func TestWhatIsNotHeldNeedsNothingThatIs(t *testing.T) {
 		stopped := rapid.SliceOfN(rapid.IntRange(0, len(refer)-1), 1, 2).Draw(rt, "stopped")
 		held := Held(changes, stopped)
 		for i, c := range changes {
-			if held[i].Reason != NotHeld && held[held[i].Because].Reason == NotHeld {
-				rt.Fatalf("%d is held because of %d, which is not", i, held[i].Because)
+			if held[i].Reason != NotHeld && held[held[i].By].Reason == NotHeld {
+				rt.Fatalf("%d is held because of %d, which is not", i, held[i].By)
 			}
 			for _, d := range c.DependsOn {
 				if held[d].Reason != NotHeld && held[i].Reason == NotHeld && c.applies() {

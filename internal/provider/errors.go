@@ -7,6 +7,7 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 
+	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/provider/plugin"
 )
 
@@ -19,22 +20,9 @@ type UnavailableError = plugin.UnavailableError
 // ErrClosed is what a pool returns once it has been closed.
 var ErrClosed = errors.New("the pool of provider processes is closed: the server is stopping")
 
-// ConfigError says that a provider refuses its configuration.
-type ConfigError struct {
-	// Provider is the source of the provider.
-	Provider string
-	// Diagnostics are all that the provider said, warnings included.
-	Diagnostics []*tfprotov6.Diagnostic
-}
-
-func (e *ConfigError) Error() string {
-	var said []string
-	for _, d := range e.Diagnostics {
-		if d.Severity == tfprotov6.DiagnosticSeverityError {
-			said = append(said, diagnosticText(d))
-		}
-	}
-	return fmt.Sprintf("configure provider %q: %s", e.Provider, strings.Join(said, "; "))
+// configRefused returns the *diag.Failure of a configuration that a provider refuses, with all that the provider said.
+func configRefused(source string, said []*tfprotov6.Diagnostic) error {
+	return &diag.Failure{Operation: fmt.Sprintf("configure provider %q", source), Diagnostics: diag.FromProto(said)}
 }
 
 func diagnosticText(d *tfprotov6.Diagnostic) string {

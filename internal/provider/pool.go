@@ -213,8 +213,8 @@ func (p *Pool) ValidateConfig(ctx context.Context, pkg Package, config cty.Value
 }
 
 // Acquire returns the process of a package under a configuration, and starts and configures it when there is none. It returns
-// a *ConfigError when the provider refuses the configuration, a *CrashError when it can't be started, a *ChecksumError when its
-// files were changed, and ErrClosed after Close.
+// a *diag.Failure with diagnostics when the provider refuses the configuration, a *CrashError when the process cannot be started,
+// a *ChecksumError when its files were changed, and ErrClosed after Close.
 func (p *Pool) Acquire(ctx context.Context, pkg Package, c Configuration) (*Lease, error) {
 	return p.acquire(ctx, pkg, processKey{checksum: pkg.Checksum, configured: true, key: c.Key, brief: c.Ephemeral}, c.Config)
 }

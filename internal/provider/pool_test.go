@@ -248,9 +248,9 @@ func TestPoolConfigurationRefused(t *testing.T) {
 	p := newPool(t, PoolConfig{ConfigureTimeout: 3 * time.Second})
 
 	_, err := p.Acquire(t.Context(), pkg, Configuration{Key: "k", Config: tinyConfig("nowhere")})
-	ce, ok := errors.AsType[*ConfigError](err)
-	if !ok {
-		t.Fatalf("got %v, want a ConfigError", err)
+	ce, ok := errors.AsType[*diag.Failure](err)
+	if !ok || len(ce.Diagnostics) == 0 {
+		t.Fatalf("got %v, want a *diag.Failure with diagnostics", err)
 	}
 	if got := ce.Diagnostics[0].Detail; got != `There is no region "nowhere".` {
 		t.Errorf("the provider's words were lost: %q", got)

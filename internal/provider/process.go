@@ -223,14 +223,14 @@ func (proc *process) configure(ctx context.Context) error {
 		return fmt.Errorf("configure provider %q: %w", name, err)
 	}
 	if hasErrors(v.Diagnostics) {
-		return &ConfigError{Provider: name, Diagnostics: v.Diagnostics}
+		return configRefused(name, v.Diagnostics)
 	}
 	c, err := proc.server.ConfigureProvider(ctx, &tfprotov6.ConfigureProviderRequest{TerraformVersion: terraformVersion, Config: config})
 	if err != nil {
 		return fmt.Errorf("configure provider %q: %w", name, err)
 	}
 	if hasErrors(c.Diagnostics) {
-		return &ConfigError{Provider: name, Diagnostics: append(v.Diagnostics, c.Diagnostics...)}
+		return configRefused(name, append(v.Diagnostics, c.Diagnostics...))
 	}
 	return nil
 }

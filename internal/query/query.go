@@ -66,7 +66,7 @@ func (a *Queries) Query(ctx context.Context, who v1alpha1.Identity, q *v1alpha1.
 		return err
 	}
 	defer configured.Release()
-	t := instance.NewType(r.Entry.Schema, r.Addr.Type)
+	t := instance.NewType(r.Entry.Schema, r.Address.Type)
 	t.Provider = configured.ProviderServer
 	if t.Meta, err = a.Catalog.Meta(r.Entry, configured.Config); err != nil {
 		return err
@@ -113,7 +113,7 @@ func (a *Queries) queried(ctx context.Context, q *v1alpha1.Query) (*resource.Res
 	case spec.Import == nil && e.Schema.ListResources[name] == nil:
 		return nil, badQuery("spec.type", "the provider %q cannot list %s; look for one resource with spec.import", e.Name, name)
 	}
-	r := &resource.Resource{Entry: e, Schema: e.Schema.Resources[name], Addr: lang.Address{Type: name}, Mode: v1alpha1.ModeManaged}
+	r := &resource.Resource{Entry: e, Schema: e.Schema.Resources[name], Address: lang.Address{Type: name}, Mode: v1alpha1.ModeManaged}
 	r.Ref.Namespace, r.Lifecycle.ProviderConfig = q.Namespace, spec.ProviderConfig
 	if spec.ProviderConfig == "" {
 		return r, nil

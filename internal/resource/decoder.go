@@ -46,7 +46,7 @@ func (d *Decoder) Decode(obj *unstructured.Unstructured) (*Resource, error) {
 
 // writtenAs reports whether two resources, of which r may be nil, have the same expressions and the same schema.
 func (r *Resource) writtenAs(other *Resource) bool {
-	return r != nil && r.Ref.Namespace == other.Ref.Namespace && r.Addr == other.Addr && r.Schema == other.Schema &&
+	return r != nil && r.Ref.Namespace == other.Ref.Namespace && r.Address == other.Address && r.Schema == other.Schema &&
 		reflect.DeepEqual(r.Object.Object["spec"], other.Object.Object["spec"]) &&
 		reflect.DeepEqual(r.Object.Object["lifecycle"], other.Object.Object["lifecycle"])
 }

@@ -87,7 +87,7 @@ func (r *Resource) parse() Expressions {
 		n.References = append(n.References, e.References()...)
 		n.LifecycleExpressions = append(n.LifecycleExpressions, e)
 	}
-	n.Invalid = append(lang.WithAddress(diags, r.Addr), n.resolveDependencies(r)...)
+	n.Invalid = append(lang.WithAddress(diags, r.Address), n.resolveDependencies(r)...)
 	n.DependsOn = slices.Clip(n.DependsOn)
 	return n
 }
@@ -100,10 +100,10 @@ func (n *Expressions) resolveDependencies(r *Resource) diag.Diagnostics {
 		switch {
 		case addr.Namespace != "" || addr.Type == lang.TypeConfigMap || addr.Type == lang.TypeSecret:
 			n.External = true
-		case addr == r.Addr:
+		case addr == r.Address:
 			if !seen[addr] {
-				diags = append(diags, lang.Problem(r.Addr, "", "Self-referential resource",
-					fmt.Sprintf("%s refers to itself, and cannot know its own values before it is planned. Remove the reference; a postcondition can speak of self.", r.Addr)))
+				diags = append(diags, lang.Problem(r.Address, "", "Self-referential resource",
+					fmt.Sprintf("%s refers to itself, and cannot know its own values before it is planned. Remove the reference; a postcondition can speak of self.", r.Address)))
 			}
 			seen[addr] = true
 		case !seen[addr]:
@@ -119,9 +119,9 @@ func (n *Expressions) resolveDependencies(r *Resource) diag.Diagnostics {
 		addr, err := lang.ParseAddress(s)
 		switch {
 		case err != nil:
-			diags = append(diags, lang.Problem(r.Addr, fmt.Sprintf("lifecycle.dependsOn[%d]", i), "Invalid address", err.Error()))
-		case addr == r.Addr:
-			diags = append(diags, lang.Problem(r.Addr, fmt.Sprintf("lifecycle.dependsOn[%d]", i), "Self-referential resource", "A resource cannot depend on itself."))
+			diags = append(diags, lang.Problem(r.Address, fmt.Sprintf("lifecycle.dependsOn[%d]", i), "Invalid address", err.Error()))
+		case addr == r.Address:
+			diags = append(diags, lang.Problem(r.Address, fmt.Sprintf("lifecycle.dependsOn[%d]", i), "Self-referential resource", "A resource cannot depend on itself."))
 		default:
 			depend(addr)
 		}

@@ -67,7 +67,7 @@ func (r *Resource) parseImport(options lang.ExpressionOptions) parsed[*lang.Expr
 // Importing returns the ID or the identity that lifecycle.import names, for the provider and as the plan shows it.
 func Importing(r *Resource, t *instance.Type, at lang.EvaluationContext, scope func(lang.Address) (cty.Value, bool)) (instance.ImportBy, *v1alpha1.PlanImport, error) {
 	fail := func(field, summary, format string, args ...any) error {
-		return &diag.Failure{Operation: "import", Diagnostics: diag.Diagnostics{lang.Problem(r.Addr, field, summary, fmt.Sprintf(format, args...))}}
+		return &diag.Failure{Operation: "import", Diagnostics: diag.Diagnostics{lang.Problem(r.Address, field, summary, fmt.Sprintf(format, args...))}}
 	}
 	imports := &r.Parse().imports
 	if err := imports.failure("import"); err != nil {
@@ -91,7 +91,7 @@ func Importing(r *Resource, t *instance.Type, at lang.EvaluationContext, scope f
 		return instance.ImportBy{ID: id.AsString()}, &v1alpha1.PlanImport{ID: id.AsString()}, nil
 	}
 	if t.Identity == nil {
-		return instance.ImportBy{}, nil, fail("lifecycle.import.identity", "No identity", "The provider has no identity for %s; import it by its ID.", r.Addr.Type)
+		return instance.ImportBy{}, nil, fail("lifecycle.import.identity", "No identity", "The provider has no identity for %s; import it by its ID.", r.Address.Type)
 	}
 	identity, err := t.ConformIdentity(v)
 	if err != nil {

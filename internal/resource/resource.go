@@ -54,7 +54,7 @@ type Resource struct {
 	Object    *unstructured.Unstructured
 	Ref       v1alpha1.ObjectReference
 	Mode      v1alpha1.Mode
-	Addr      lang.Address
+	Address   lang.Address
 	Entry     catalog.Entry
 	Schema    *schema.Schema
 	Lifecycle Lifecycle
@@ -83,10 +83,10 @@ func Of(obj *unstructured.Unstructured, c *catalog.Catalog) (*Resource, error) {
 	if r.Entry, ok = c.Get(name); !ok {
 		return nil, fmt.Errorf("%s %q: the provider %q is not ready; see kubectl describe provider %s", gvk.Kind, r.Ref.Name, name, name)
 	}
-	r.Mode, r.Addr, r.Schema = typeOf(r.Entry.Schema, gvk.Kind)
-	r.Addr.Name = obj.GetName()
+	r.Mode, r.Address, r.Schema = typeOf(r.Entry.Schema, gvk.Kind)
+	r.Address.Name = obj.GetName()
 	if r.Schema == nil {
-		return nil, fmt.Errorf("%s %q: version %s of the provider %q has no type %q", gvk.Kind, r.Ref.Name, r.Entry.Package.Version, name, r.Addr.Type)
+		return nil, fmt.Errorf("%s %q: version %s of the provider %q has no type %q", gvk.Kind, r.Ref.Name, r.Entry.Package.Version, name, r.Address.Type)
 	}
 	if lc, ok := obj.Object["lifecycle"].(map[string]any); ok {
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(lc, &r.Lifecycle); err != nil {

@@ -88,7 +88,7 @@ func (s *Scope) openResource(ctx context.Context, r *resource.Resource, addr lan
 			p.Release()
 		}
 	}()
-	e := &instance.Ephemeral{Name: r.Addr.Type, Schema: r.Schema, Provider: p.ProviderServer, Deferral: s.planned != nil}
+	e := &instance.Ephemeral{Name: r.Address.Type, Schema: r.Schema, Provider: p.ProviderServer, Deferral: s.planned != nil}
 	mark := func(v cty.Value) cty.Value { return lang.MarkSensitive(r.Schema.Block, v).Mark(lang.Ephemeral) }
 	later := mark(e.Unopened(config))
 	if !Known(config) {

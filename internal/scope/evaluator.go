@@ -78,7 +78,7 @@ func (l *Evaluator) Arguments(r *resource.Resource) (arguments cty.Value, open b
 		return cty.NilVal, open, err
 	}
 	if l.Scope.planned == nil && !Known(arguments) {
-		return cty.NilVal, open, fmt.Errorf("a value that %s refers to is still not known", r.Addr)
+		return cty.NilVal, open, fmt.Errorf("a value that %s refers to is still not known", r.Address)
 	}
 	return arguments, open, nil
 }
@@ -91,7 +91,7 @@ func Known(v cty.Value) bool {
 
 // Holds checks conditions of a resource; see the function of that name.
 func (l *Evaluator) Holds(r *resource.Resource, which string, self cty.Value) (open bool, err error) {
-	own := r.Addr
+	own := r.Address
 	own.Namespace = r.Ref.Namespace
 	if self, err = l.Scope.guarded(l.Ctx, own.In(l.Scope.namespace), self); err != nil {
 		return false, err

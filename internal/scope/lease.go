@@ -15,7 +15,7 @@ import (
 
 // DataSource returns the data source that an object stands for, with its provider.
 func (s *Scope) DataSource(l *session.Session, r *resource.Resource) (*instance.DataSource, error) {
-	d := &instance.DataSource{Name: r.Addr.Type, Schema: r.Schema, Provider: l.ProviderServer, Deferral: true}
+	d := &instance.DataSource{Name: r.Address.Type, Schema: r.Schema, Provider: l.ProviderServer, Deferral: true}
 	if r.Entry.Schema.Meta == nil {
 		return d, nil
 	}
@@ -80,7 +80,7 @@ func (s *Scope) Lease(ctx context.Context, r *resource.Resource, rec *ledger.Sta
 	if err != nil {
 		return nil, err
 	}
-	l := &Lease{entry: r.Entry, Type: instance.NewType(r.Entry.Schema, r.Addr.Type)}
+	l := &Lease{entry: r.Entry, Type: instance.NewType(r.Entry.Schema, r.Address.Type)}
 	l.Deferral = true
 	if l.MetaBlock != nil {
 		if l.Meta, err = s.Catalog.Meta(r.Entry, cfg); err != nil {

@@ -57,6 +57,6 @@ func checkArguments(r *resource.Resource, config cty.Value) error {
 	if r.Mode == v1alpha1.ModeEphemeral {
 		what = "An ephemeral resource that gets such an argument"
 	}
-	return &diag.Failure{Operation: "evaluate spec", Diagnostics: diag.Diagnostics{lang.Problem(r.Addr, "spec", lang.SummaryPassOnly,
+	return &diag.Failure{Operation: "evaluate spec", Diagnostics: diag.Diagnostics{lang.Problem(r.Address, "spec", lang.SummaryPassOnly,
 		lang.PassOnlyText(what, missing))}}
 }

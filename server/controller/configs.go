@@ -143,7 +143,7 @@ func (c *Configs) check(ctx context.Context, cfg *v1alpha1.ProviderConfig) (reas
 	}
 	diags := diag.FromProto(said)
 	if diag.HasErrors(diags) {
-		return v1alpha1.ReasonConfigRefused, (&catalog.DiagnosticsError{Diagnostics: diags}).Error()
+		return v1alpha1.ReasonConfigRefused, catalog.ConfigDiagnostics(diags).Error()
 	}
 	text := []string{fmt.Sprintf("%s accepts the configuration.", entry.Package)}
 	for _, d := range diags {
