@@ -472,7 +472,7 @@ func TestALostCreateIsFoundAgain(t *testing.T) {
 			id := fmt.Sprintf("id-%d", tn.cloud.last)
 			told := func(when string) {
 				ready := meta.FindStatusCondition(resource.StatusOf(tn.Stored["team:test-thing/a"]).Conditions, v1alpha1.ConditionReady)
-				if ready.Reason != v1alpha1.ReasonCreateUnknown || !strings.Contains(ready.Message, "It may exist") {
+				if ready.Reason != v1alpha1.ReasonCreateUnknown || !strings.Contains(ready.Message, "The resource may exist") {
 					t.Errorf("%s: %s: %s, want it to say that the create is unknown", when, ready.Reason, ready.Message)
 				}
 			}

@@ -44,7 +44,7 @@ func TestWhatMovedIsFoundBeforeAnythingIsApplied(t *testing.T) {
 		"the object was marked for deletion":         {func(tn *crashScenario) { tn.delete("test-thing/a") }, "marked for deletion"},
 		"the object is gone":                         {func(tn *crashScenario) { delete(tn.Stored, "team:test-thing/a") }, "the object was deleted"},
 		"the object is another one of the same name": {func(tn *crashScenario) { tn.Stored["team:test-thing/a"].SetUID("another") }, "the object was deleted"},
-		"the state moved":                            {state(func(rec *ledger.Instance) { rec.Tainted = true }, "test-thing/a"), "the recorded state moved"},
+		"the state moved":                            {state(func(rec *ledger.Instance) { rec.Tainted = true }, "test-thing/a"), "the recorded state changed"},
 		"another plan is at it":                      {state(func(rec *ledger.Instance) { rec.Intent = &ledger.Intent{Plan: "p0", Action: v1alpha1.ActionCreate} }, "test-thing/a"), "another plan is changing it"},
 		"the ProviderConfig says something else": {func(tn *crashScenario) {
 			tn.ProviderConfigs["team/default"].Spec.SecretRefs = []v1alpha1.SecretArgument{{}}

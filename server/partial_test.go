@@ -51,8 +51,8 @@ func TestApprovalOfWhatCannotBeApplied(t *testing.T) {
 		"nothing moved":      {registry.Verification{Left: 2}, nil, nil, ""},
 		"one change moved":   {registry.Verification{Stale: stale, Left: 2}, []string{"Stale sim_network.a"}, nil, "make a new plan, or approve the 2 other changes"},
 		"one is blocked":     {registry.Verification{Blocked: blocked, Left: 1}, []string{"Blocked sim_network.b"}, nil, "approve the other change"},
-		"others need it":     {registry.Verification{Blocked: blocked, Needing: 3, Left: 1}, []string{"Blocked sim_network.b"}, nil, "and 3 more need what is left as it is: make a new plan"},
-		"both":               {registry.Verification{Stale: stale, Blocked: blocked, Left: 1}, []string{"Stale sim_network.a", "Blocked sim_network.b"}, nil, "moved after it was made"},
+		"others need it":     {registry.Verification{Blocked: blocked, Needing: 3, Left: 1}, []string{"Blocked sim_network.b"}, nil, "and 3 more need one of these: make a new plan"},
+		"both":               {registry.Verification{Stale: stale, Blocked: blocked, Left: 1}, []string{"Stale sim_network.a", "Blocked sim_network.b"}, nil, "is stale"},
 		"every change moved": {registry.Verification{Stale: stale}, []string{"Stale sim_network.a", "NothingLeft"}, []string{"Stale sim_network.a", "NothingLeft"}, "nothing is left to apply"},
 		"very many moved":    {registry.Verification{Stale: many, Left: 1}, slices.Repeat([]string{"Stale sim_network.a"}, 5), nil, "and 2 more"},
 	} {

@@ -32,7 +32,7 @@ func (s *stepRun) checkApproved(r *resource.Resource, config cty.Value) error {
 	}
 	config = plan.WithoutWriteOnly(r.Schema.Block, config) // which may be another each time, and was not stored
 	if errs := plan.CheckCompatible(r.Schema.Block, promised, config); len(errs) > 0 {
-		return changes.Stale("with all values known its arguments are other than was approved: %v", errors.Join(errs...))
+		return changes.Stale("with all values known, its arguments differ from the approved ones: %v", errors.Join(errs...))
 	}
 	return nil
 }
@@ -84,7 +84,7 @@ func (s *stepRun) planAgain(v *scope.Evaluator, r *resource.Resource, l *scope.L
 		approved = v1alpha1.ActionCreate
 	}
 	if p.Action != approved && !(approved == v1alpha1.ActionUpdate && p.Action == v1alpha1.ActionNoOp) {
-		return nil, config, changes.Stale("with all values known the provider would %s, and %s was approved", p.Action, approved)
+		return nil, config, changes.Stale("with all values known, the provider would %s, and %s was approved", p.Action, approved)
 	}
 	ty := r.Schema.Block.ImpliedType()
 	promised, err := ctymsgpack.Unmarshal(c.Planned, ty)
@@ -92,7 +92,7 @@ func (s *stepRun) planAgain(v *scope.Evaluator, r *resource.Resource, l *scope.L
 		return nil, config, fmt.Errorf("decode planned value of %s: %w", c.Address, err)
 	}
 	if errs := plan.CheckCompatible(r.Schema.Block, promised, p.Value); len(errs) > 0 {
-		return nil, config, changes.Stale("with all values known the provider plans something other than was approved: %v", errors.Join(errs...))
+		return nil, config, changes.Stale("with all values known, the provider's plan differs from the approved one: %v", errors.Join(errs...))
 	}
 	return p, config, nil
 }

@@ -211,11 +211,11 @@ func (u *activePlan) waitingText(asked time.Time) string {
 	case len(u.leases) == 0:
 		return text
 	case !u.stopRequested:
-		return text + fmt.Sprintf(" What is not done at %s is asked to stop.", asked.UTC().Format(time.TimeOnly+"Z"))
+		return text + fmt.Sprintf(" At %s the server asks their providers to stop.", asked.UTC().Format(time.TimeOnly+"Z"))
 	case stopped == len(u.leases):
-		return text + " The provider was asked to stop, and its answer is waited for."
+		return text + " The server asked the provider to stop and waits for its answer."
 	default:
-		return text + " The provider's process works for another plan, too, and can be asked to stop only when that is done."
+		return text + " Another plan uses the provider's process, so the server asks it to stop later."
 	}
 }
 

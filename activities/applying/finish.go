@@ -222,7 +222,7 @@ func (a *Applier) skip(ctx context.Context, po *v1alpha1.Plan, c *ledger.Change,
 	case po.Status.Progress == nil:
 		c.Message = "nothing of the plan was applied"
 	default:
-		c.Message = "something that it depends on was not done"
+		c.Message = "a change that it depends on did not succeed"
 	}
 	text := "Not tried: " + c.Message + "."
 	if c.HalfDone {
@@ -263,13 +263,13 @@ func waitsFor(c *ledger.Change, blockers []*ledger.Change) string {
 	list := changes.List(names, more)
 	switch {
 	case first && len(names) == 1:
-		return list + " refers to it and must go first, and was not done"
+		return list + " refers to it, and its change must succeed first"
 	case first:
-		return list + " refer to it and must go first, and were not done"
+		return list + " refer to it, and their changes must succeed first"
 	case len(names) == 1:
-		return "it has to wait for " + list + ", which was not done"
+		return "it depends on " + list + ", whose change did not succeed"
 	default:
-		return "it has to wait for " + list + ", which were not done"
+		return "it depends on " + list + ", whose changes did not succeed"
 	}
 }
 

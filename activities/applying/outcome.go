@@ -114,7 +114,7 @@ func (s *stepRun) next() string {
 	if s.resource != nil && s.resource.Lifecycle.Import != nil {
 		return "The next plan imports what lifecycle.import names: remove that to have the resource created, or delete the object."
 	}
-	return "The next plan creates it again; delete the object if it shall not."
+	return "The next plan creates it again; to prevent that, delete the object."
 }
 
 // publishDeposed reports on the object that an old instance could not be destroyed. It leaves the current instance out.

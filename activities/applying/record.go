@@ -32,7 +32,7 @@ func (s *stepRun) takeOver(ctx context.Context, obj *unstructured.Unstructured, 
 		case rec.Intent != nil:
 			return changes.Stale("another plan is changing it")
 		case from.Digest() != c.Preconditions.FromState || from.Intent != nil:
-			return changes.Stale("the state of %s moved after the plan was made", c.PreviousAddress)
+			return changes.Stale("the state of %s changed after the plan was made", c.PreviousAddress)
 		}
 		if err := changes.CheckMovedFrom(ctx, s.Objects, c); err != nil {
 			return err

@@ -14,10 +14,10 @@ func TestASkippedChangeNamesItsBlockers(t *testing.T) {
 	}
 	c := change("n.main")
 	for want, blockers := range map[string][]*ledger.Change{
-		"it has to wait for a.a, which was not done":           {change("a.a")},
-		"it has to wait for a.a and a.b, which were not done":  {change("a.a"), change("a.b"), change("s.s", "n.main")},
-		"s.a refers to it and must go first, and was not done": {change("s.a", "n.main"), change("s.a", "n.main"), change("a.b")},
-		"s.a, s.b, s.c and 1 more refer to it and must go first, and were not done": {
+		"it depends on a.a, whose change did not succeed":          {change("a.a")},
+		"it depends on a.a and a.b, whose changes did not succeed": {change("a.a"), change("a.b"), change("s.s", "n.main")},
+		"s.a refers to it, and its change must succeed first":      {change("s.a", "n.main"), change("s.a", "n.main"), change("a.b")},
+		"s.a, s.b, s.c and 1 more refer to it, and their changes must succeed first": {
 			change("s.a", "n.main"), change("s.b", "n.main"), change("s.c", "n.main"), change("s.d", "n.main")},
 	} {
 		if got := waitsFor(c, blockers); got != want {

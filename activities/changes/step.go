@@ -51,7 +51,7 @@ func (s Step) CheckStale(r *resource.Resource, rec *ledger.Instance) error {
 		return Stale("the object was changed after the plan was made (generation %d, planned %d)", r.Ref.Generation, c.Object.Generation)
 	// Another plan may have recorded what this one read, and was made from.
 	case state != c.Preconditions.State && (c.Refreshed == nil || state != c.Refreshed.Digest() || c.Preconditions.From != nil):
-		return Stale("the recorded state moved after the plan was made")
+		return Stale("the recorded state changed after the plan was made")
 	case r.Entry.Package.Version != c.ProviderVersion:
 		return Stale("the provider is now version %s, and the plan was made with %s", r.Entry.Package.Version, c.ProviderVersion)
 	}

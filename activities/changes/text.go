@@ -38,7 +38,7 @@ func Counted(n int, one, many string) string {
 func LostRun(addr lang.Address, i *ledger.Intent) v1alpha1.Diagnostic {
 	return v1alpha1.Diagnostic{
 		Severity: v1alpha1.SeverityWarning, Summary: "Outcome of an action is unknown", Address: addr.String(),
-		Detail: fmt.Sprintf("At %s a run of %s was begun, and the provider's answer never came. It may have run. Look what it did; to run it again, name it in the plan's spec.invoke, or change its spec.",
+		Detail: fmt.Sprintf("At %s a run of %s started, and the provider did not answer. The action may have run. Check what it did. To run it again, name it in the plan's spec.invoke, or change its spec.",
 			i.At.Format(time.RFC3339), addr),
 	}
 }
@@ -52,7 +52,7 @@ func LostCreate(addr lang.Address, intent *ledger.Intent) error {
 }
 
 func lostCreate(addr string, intent *ledger.Intent) string {
-	return fmt.Sprintf("At %s a create of %s was begun, and the provider's answer never came. It may exist. Look for it. If it exists, name it in lifecycle.import. "+
+	return fmt.Sprintf("At %s a create of %s started, and the provider did not answer. The resource may exist: check that. If it exists, name it in lifecycle.import. "+
 		"If it does not, or you removed it, delete the object, apply a plan that forgets the record, and write it again.",
 		intent.At.Format(time.RFC3339), addr)
 }

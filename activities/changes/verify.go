@@ -268,7 +268,7 @@ func (v *verifier) verifyOld(ctx context.Context, c *ledger.Change, r *resource.
 	case old == nil:
 		return Stale("another plan destroyed it")
 	case old.Digest() != c.Preconditions.State:
-		return Stale("the recorded state moved after the plan was made")
+		return Stale("the recorded state changed after the plan was made")
 	case r.Entry.Package.Version != c.ProviderVersion:
 		return Stale("the provider is now version %s, and the plan was made with %s", r.Entry.Package.Version, c.ProviderVersion)
 	case c.Action == v1alpha1.ActionForget:
@@ -287,7 +287,7 @@ func (v *verifier) verifyFrom(ctx context.Context, c *ledger.Change) error {
 		return err
 	}
 	if from.Digest() != c.Preconditions.FromState || from.Intent != nil {
-		return Stale("the state of %s moved after the plan was made", c.PreviousAddress)
+		return Stale("the state of %s changed after the plan was made", c.PreviousAddress)
 	}
 	return CheckMovedFrom(ctx, v.Objects, c)
 }
@@ -346,7 +346,7 @@ func (v *verifier) verifyReferred(ctx context.Context, c *ledger.Change, refs ma
 		case err != nil:
 			return err
 		case now == "":
-			return Stale("%s, which it refers to, is not there any more", addr)
+			return Stale("%s, which it refers to, does not exist any more", addr)
 		case now != planned:
 			return Stale("%s, which it refers to, was changed after the plan was made", addr)
 		}

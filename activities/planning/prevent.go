@@ -33,7 +33,7 @@ func prevented(addr string) v1alpha1.Diagnostic {
 // blocking says why an error takes a change out of the plan instead of failing it; ok is false for every other error.
 func blocking(addr lang.Address, err error) (why string, d v1alpha1.Diagnostic, ok bool) {
 	if de, ok := errors.AsType[*instance.DeferredError](err); ok {
-		return "the provider put it off: " + de.Reason, v1alpha1.Diagnostic{
+		return "the provider deferred it: " + de.Reason, v1alpha1.Diagnostic{
 			Severity: v1alpha1.SeverityWarning, Summary: "Provider deferred the change", Address: addr.String(),
 			Detail: fmt.Sprintf("The provider cannot plan %s yet (%s). Apply the rest, then make another plan.", addr, de.Reason),
 		}, true

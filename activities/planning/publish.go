@@ -343,9 +343,9 @@ func summaryText(s *v1alpha1.PlanSummary) string {
 func noChanges(po *v1alpha1.Plan, s *v1alpha1.PlanSummary) string {
 	switch {
 	case s.Resources == 0:
-		return fmt.Sprintf("The namespace %q holds no resources.", po.Namespace)
+		return fmt.Sprintf("The namespace %q has no resources.", po.Namespace)
 	case s.NotRead == 0:
-		return "The infrastructure is what the objects ask for; there is nothing to do."
+		return "The infrastructure matches the objects; no changes are needed."
 	default:
 		return s.Unread()
 	}

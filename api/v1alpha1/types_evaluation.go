@@ -13,7 +13,7 @@ type Evaluation struct {
 	// Standard object's metadata. The namespace is that of references which name none.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
-	// What to evaluate.
+	// Expression to evaluate.
 	// +optional
 	Spec EvaluationSpec `json:"spec,omitempty"`
 	// The result.

@@ -17,10 +17,10 @@ type PlanObjects struct {
 	// Standard object's metadata.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
-	// What is uploaded.
+	// Chunk of the upload.
 	// +optional
 	Spec PlanObjectsSpec `json:"spec,omitempty"`
-	// What recording each object would do.
+	// Result of recording each object.
 	// +optional
 	Status PlanObjectsStatus `json:"status,omitempty"`
 }
@@ -37,13 +37,13 @@ type PlanObjectsSpec struct {
 	// +optional
 	// +listType=atomic
 	Prune []ObjectReference `json:"prune,omitempty"`
-	// Who would record the objects, as fieldManager of server-side apply.
+	// Field manager of server-side apply, under which the objects would be recorded.
 	// +optional
 	FieldManager string `json:"fieldManager,omitempty"`
 	// Take over fields that other managers own.
 	// +optional
 	ForceConflicts bool `json:"forceConflicts,omitempty"`
-	// The last chunk says so: the plan is made if no object of this chunk is refused.
+	// True for the last chunk. The server then makes the plan, unless it refuses an object of this chunk.
 	// +optional
 	Complete bool `json:"complete,omitempty"`
 	// Remove the plan and all that was uploaded with it. Nothing else of the spec counts then.
@@ -94,7 +94,7 @@ type PlanObjectResult struct {
 	// +optional
 	// +listType=atomic
 	Warnings []string `json:"warnings,omitempty"`
-	// Why it would be refused.
+	// Error of the refused object.
 	// +optional
 	Error *metav1.Status `json:"error,omitempty"`
 }

@@ -15,10 +15,10 @@ type Plan struct {
 	// Standard object's metadata.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
-	// What to look at, and how. It cannot be changed.
+	// Which resources to plan, and how. Immutable.
 	// +optional
 	Spec PlanSpec `json:"spec,omitempty"`
-	// What was found, who approved it, and how far it is.
+	// The planned changes, the approval and the progress.
 	// +optional
 	Status PlanStatus `json:"status,omitempty"`
 }
@@ -46,23 +46,23 @@ const (
 	ApprovalAutomatic ApprovalMode = "Automatic"
 )
 
-// PlanSpec is what a plan looks at, and how. Without a selector and targets that is every resource of the namespace.
+// PlanSpec selects the resources of a plan and how to plan them. Without selector and targets a plan selects every resource of the namespace.
 type PlanSpec struct {
-	// Only resources with these labels, and what they depend on.
+	// Plan only resources with these labels, and their dependencies.
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
-	// Only these resources, and what they depend on, each as a Terraform address such as "sim_network.main".
+	// Plan only these resources, and their dependencies, each as a Terraform address such as "sim_network.main".
 	// +optional
 	// +listType=set
 	Targets []string `json:"targets,omitempty"`
 	// Which resources to read from their provider first: None, Changed (the default) or All.
 	// +optional
 	Refresh RefreshMode `json:"refresh,omitempty"`
-	// Leave these resources, and what depends on them, as they are; each as a Terraform address.
+	// Leave out these resources, and all that depend on them, each as a Terraform address.
 	// +optional
 	// +listType=set
 	Exclude []string `json:"exclude,omitempty"`
-	// Only bring the recorded state up to date with the infrastructure; change nothing.
+	// Only update the recorded state from the infrastructure, and change no infrastructure.
 	// +optional
 	RefreshOnly bool `json:"refreshOnly,omitempty"`
 	// Resources to replace even when nothing about them changed, as Terraform addresses.
@@ -73,24 +73,24 @@ type PlanSpec struct {
 	// +optional
 	// +listType=set
 	Invoke []string `json:"invoke,omitempty"`
-	// Destroy what is looked at, and keep the objects.
+	// Destroy the infrastructure of the selected resources, and keep their objects.
 	// +optional
 	Destroy bool `json:"destroy,omitempty"`
 	// Who approves: Manual (the default) or Automatic.
 	// +optional
 	Approval ApprovalMode `json:"approval,omitempty"`
-	// Plan objects that are uploaded with the plan (subresource "objects") as if they were recorded. They are never stored as
-	// objects, and the plan can never be approved.
+	// Plan the objects of an upload (subresource "objects") as if they were recorded. The server never records them, and nobody can
+	// approve the plan.
 	// +optional
 	Speculative bool `json:"speculative,omitempty"`
-	// What the function plantimestamp gives in this plan; the time of its creation when it is left out.
+	// Value of the function plantimestamp in this plan. Defaults to the creation time of the plan.
 	// +optional
 	Timestamp *metav1.Time `json:"timestamp,omitempty"`
 }
 
 // PlanStatus is what was found, who approved it, and how far it is.
 type PlanStatus struct {
-	// Generation of the spec that this status speaks of.
+	// Generation of the spec that this status belongs to.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Planned, Approved, Applied, Stale, Ready, Reconciling and Stalled.
@@ -98,23 +98,23 @@ type PlanStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// Who asked for the plan. Set by the server.
+	// User who created the plan. Set by the server.
 	// +optional
 	RequestedBy *Identity `json:"requestedBy,omitempty"`
 	// Number of changes by kind.
 	// +optional
 	Summary *PlanSummary `json:"summary,omitempty"`
-	// Digest of the changes ("sha256:..."). An approval names it, so that what is applied is what was read.
+	// Digest of the changes ("sha256:..."). An approval names it, so that the server applies exactly the changes that the approver read.
 	// +optional
 	Digest string `json:"digest,omitempty"`
-	// Digest of what the changes do ("hmac-sha256:..."), without UIDs, generations and versions: two plans of one server with
-	// the same contents do the same. It is made with a key of the server, so that it tells nothing about secrets.
+	// Digest of the effect of the changes ("hmac-sha256:..."), without UIDs, generations and versions. Two plans of one server with
+	// the same contents have the same effect. The server computes it with a key of its own, so that it reveals no secrets.
 	// +optional
 	Contents string `json:"contents,omitempty"`
-	// Number of objects that were uploaded with a speculative plan. It is set when the upload is complete.
+	// Number of uploaded objects of a speculative plan. Set when the upload is complete.
 	// +optional
 	UploadedObjects *int32 `json:"uploadedObjects,omitempty"`
-	// Plans that are changing what this plan would change. Another plan can be made when they have ended.
+	// Plans that are changing the same resources. Make another plan when they have ended.
 	// +optional
 	// +listType=map
 	// +listMapKey=uid
@@ -122,11 +122,10 @@ type PlanStatus struct {
 	// The decision about the plan. Written through the subresource "approval" alone.
 	// +optional
 	Approval *PlanApproval `json:"approval,omitempty"`
-	// Set when spec.approval is Automatic: whether the plan approves itself. The server decides that once, at the creation of the
-	// plan, and nobody else writes it.
+	// Whether the plan approves itself; set when spec.approval is Automatic. The server decides that once, when the plan is created.
 	// +optional
 	AutomaticApproval *AutomaticApproval `json:"automaticApproval,omitempty"`
-	// Set when somebody asked to stop the plan. Written through the subresource "cancel" alone.
+	// Set when a user cancelled the plan. Only the subresource "cancel" writes it.
 	// +optional
 	Cancel *PlanCancel `json:"cancel,omitempty"`
 	// How far the work is.
@@ -158,9 +157,9 @@ type PlanReference struct {
 
 // AutomaticApproval is what the server decided about a plan with spec.approval Automatic when the plan was created.
 type AutomaticApproval struct {
-	// True when the plan is applied as soon as it is made; false when it waits for a person.
+	// True if the server applies the plan as soon as planning is done; false if it waits for an approval.
 	Granted bool `json:"granted"`
-	// Why it waits for a person.
+	// Reason why the plan waits for an approval.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
@@ -258,17 +257,17 @@ const (
 type PlanApproval struct {
 	// Approved or Discarded.
 	Decision Decision `json:"decision"`
-	// Digest of the changes that the decision is about; it must be the plan's.
+	// Digest of the changes that the decision is about. It must equal status.digest of the plan.
 	// +optional
 	Digest string `json:"digest,omitempty"`
-	// Apply what can be applied, and leave out the changes that are blocked or stale and those that depend on them. Without it, one
-	// such change keeps the whole plan from being applied.
+	// Leave out blocked and stale changes, and those that depend on them, and apply the rest. If false, one such change prevents
+	// the approval.
 	// +optional
 	Partial bool `json:"partial,omitempty"`
-	// Why, in the person's own words.
+	// Reason, as the user wrote it.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// Who decided. Set by the server.
+	// User who decided. Set by the server.
 	// +optional
 	By *Identity `json:"by,omitempty"`
 	// When. Set by the server.
@@ -278,7 +277,7 @@ type PlanApproval struct {
 
 // PlanCancel is a request to stop a plan between two changes.
 type PlanCancel struct {
-	// Who asked. Set by the server.
+	// User who cancelled the plan. Set by the server.
 	// +optional
 	By *Identity `json:"by,omitempty"`
 	// When. Set by the server.

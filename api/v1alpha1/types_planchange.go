@@ -43,7 +43,7 @@ const (
 	ChangeFailed ChangeState = "Failed"
 	// ChangeSkipped was not tried, because of what it depends on, or a cancel.
 	ChangeSkipped ChangeState = "Skipped"
-	// ChangeStale was not tried, because its object or state moved after the plan was made.
+	// ChangeStale was not tried, because its object or state changed after the plan was made.
 	ChangeStale ChangeState = "Stale"
 	// ChangeUnknown was begun, and its outcome was lost.
 	ChangeUnknown ChangeState = "Unknown"
@@ -122,8 +122,8 @@ type PlanChange struct {
 	// Paths of the attributes that force a replace.
 	// +optional
 	ReplacePaths *runtime.RawExtension `json:"replacePaths,omitempty"`
-	// Paths of the secret attributes whose values change, in the form of replacePaths. A secret that is not listed stays what it
-	// is. What is created or removed as a whole is not listed.
+	// Paths of the secret attributes whose values change, in the format of replacePaths. Other secrets stay unchanged. The list
+	// leaves out secrets of resources that are created or removed.
 	// +optional
 	SecretsChanged *runtime.RawExtension `json:"secretsChanged,omitempty"`
 	// Paths of attributes that were found changed by something other than Hykube, such as "tags.team".
@@ -136,8 +136,8 @@ type PlanChange struct {
 	// Which of the recorded values are secret.
 	// +optional
 	RecordedSensitive *runtime.RawExtension `json:"recordedSensitive,omitempty"`
-	// The resource needs no change, and the apply records what was read of it: the provider gave other values than were recorded,
-	// or the same ones in another form, such as an empty list for null.
+	// The resource needs no change, and the apply records the values that were read: the provider returned other values than the
+	// recorded ones, or the same values in another form, such as an empty list for null.
 	// +optional
 	UpdatesRecord bool `json:"updatesRecord,omitempty"`
 	// Indexes of the changes that must be done before this one.
@@ -148,9 +148,9 @@ type PlanChange struct {
 	// leaves it out.
 	// +optional
 	Blocked string `json:"blocked,omitempty"`
-	// How far it is.
+	// State of the change.
 	State ChangeState `json:"state"`
-	// The first half of a replace was made: the destroy, or the create if that comes first.
+	// The first half of a replace succeeded: the destroy, or the create if that comes first.
 	// +optional
 	HalfDone bool `json:"halfDone,omitempty"`
 	// What happened, in one line, when it failed, was skipped or is stale.

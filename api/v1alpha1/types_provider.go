@@ -14,9 +14,9 @@ type Provider struct {
 	// Standard object's metadata. The name becomes the first label of the API group of the provider's kinds.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
-	// What to install.
+	// Provider package to install.
 	Spec ProviderSpec `json:"spec"`
-	// What is installed.
+	// Installed package and its conditions.
 	// +optional
 	Status ProviderStatus `json:"status,omitempty"`
 }
@@ -76,34 +76,34 @@ type ProviderConfig struct {
 	// Standard object's metadata.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
-	// What the provider is configured with.
+	// Configuration of the provider.
 	Spec ProviderConfigSpec `json:"spec"`
 	// Whether the provider accepts it.
 	// +optional
 	Status ProviderConfigStatus `json:"status,omitempty"`
 }
 
-// ProviderConfigSpec is what a provider is configured with.
+// ProviderConfigSpec is the configuration of a provider.
 type ProviderConfigSpec struct {
 	// Name of the Provider object that this configures. It cannot be changed.
 	Provider string `json:"provider"`
 	// Arguments of the provider, under its own names, checked against its schema. Strings are templates, as in the spec of a
-	// resource: they may refer to resources, data sources, ConfigMaps, Secrets and ephemeral resources, which are then
-	// there before anything is made with this configuration. Each provider has its own arguments:
+	// resource: they may refer to resources, data sources, ConfigMaps, Secrets and ephemeral resources. Plans create those
+	// before the resources that use this configuration. Each provider has its own arguments:
 	// "kubectl hykube provider schema PROVIDER --config" lists them.
 	// +optional
 	Config *runtime.RawExtension `json:"config,omitempty"`
-	// Arguments whose values are taken from Secrets in the same namespace each time the provider is
-	// configured. They are never stored in a plan.
+	// Arguments with values from Secrets in the same namespace. The server reads the Secrets each time it configures the provider
+	// and never stores the values in a plan.
 	// +optional
 	// +listType=map
 	// +listMapKey=argument
 	SecretRefs []SecretArgument `json:"secretRefs,omitempty"`
-	// What Terraform's provider_meta blocks hold: arguments that the provider gets with every call about a resource. Few
-	// providers take any.
+	// Content of Terraform's provider_meta block: arguments that the provider gets with every call about a resource. Few
+	// providers accept any.
 	// +optional
 	Meta *runtime.RawExtension `json:"meta,omitempty"`
-	// What the provider may be asked for at once and per second.
+	// Limits on concurrent calls and on calls per second.
 	// +optional
 	Limits *Limits `json:"limits,omitempty"`
 }

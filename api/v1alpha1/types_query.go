@@ -14,10 +14,10 @@ type Query struct {
 	// Standard object's metadata. The namespace is that of the ProviderConfig.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
-	// What to look for.
+	// Type and arguments of the query.
 	// +optional
 	Spec QuerySpec `json:"spec,omitempty"`
-	// What was found.
+	// Results of the query.
 	// +optional
 	Status QueryStatus `json:"status,omitempty"`
 }
@@ -63,13 +63,13 @@ type QueryStatus struct {
 
 // QueryResult is a resource that exists.
 type QueryResult struct {
-	// What the provider calls it, for people.
+	// Display name that the provider returned.
 	// +optional
 	DisplayName string `json:"displayName,omitempty"`
-	// What an import finds it by.
+	// Identity for an import.
 	// +optional
 	Identity *runtime.RawExtension `json:"identity,omitempty"`
-	// ID that an import finds it by, when it has no identity.
+	// ID for an import, if the type has no identity.
 	// +optional
 	ID string `json:"id,omitempty"`
 	// Name of the object that has it already, as a Terraform address; empty when none does.

@@ -14,10 +14,10 @@ type Validation struct {
 	// Standard object's metadata. The namespace is that of objects which name none.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
-	// What to check.
+	// Objects to check.
 	// +optional
 	Spec ValidationSpec `json:"spec,omitempty"`
-	// What is wrong.
+	// Problems that were found.
 	// +optional
 	Status ValidationStatus `json:"status,omitempty"`
 }
@@ -47,6 +47,6 @@ type ValidationProblem struct {
 	// Field, such as "spec.name"; of an expression also its place in the value, such as "spec.name, column 3".
 	// +optional
 	Field string `json:"field,omitempty"`
-	// What is wrong, and what to do.
+	// Problem and remedy.
 	Message string `json:"message"`
 }

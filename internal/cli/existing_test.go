@@ -349,7 +349,7 @@ func TestEndAfterForget(t *testing.T) {
 		return changes
 	}
 	out, _, code := f.run("destroy", "sim_network.main", "sim_network.gone", "--auto-approve")
-	for _, want := range []string{"is still there, and is no longer managed", "\n  kubectl hykube import sim-network/main net-1 -n default\nThe objects stay: kubectl delete removes them.\n"} {
+	for _, want := range []string{"still exists and is no longer managed", "\n  kubectl hykube import sim-network/main net-1 -n default\nThe objects stay: kubectl delete removes them.\n"} {
 		if !strings.Contains(out, want) || code != 0 {
 			t.Errorf("code %d, %q is missing:\n%s", code, want, out)
 		}

@@ -291,7 +291,7 @@ func (f *follower) tell(ctx context.Context, c *v1alpha1.PlanChange) []string {
 		}
 		out = append(out, fmt.Sprintf("%s %s: %s", addr, f.style.Yellow("skipped"), oneLine(c)))
 	case v1alpha1.ChangeStale:
-		out = append(out, fmt.Sprintf("%s %s: %s", addr, f.style.Yellow("not applied, it has moved"), oneLine(c)))
+		out = append(out, fmt.Sprintf("%s %s: %s", addr, f.style.Yellow("not applied, it is stale"), oneLine(c)))
 	}
 	return out
 }
@@ -486,7 +486,7 @@ func (f *follower) interrupted(ctx context.Context, again <-chan struct{}) error
 	case s := <-answer:
 		switch strings.ToLower(strings.TrimSpace(s)) {
 		case "c", "cancel":
-			fmt.Fprintln(f.ErrOut, "Cancelling. Nothing new is begun; what is under way is waited for, and recorded.")
+			fmt.Fprintln(f.ErrOut, "Cancelling. The server starts no further change, waits for running calls and records their outcome.")
 			_, err := f.cancelPlan(ctx, f.plan)
 			return err
 		case "d", "detach":

@@ -41,9 +41,9 @@ func holdsNothing(p *v1alpha1.Plan) bool {
 	return nothingToDo(p) && s != nil && s.Resources == 0 && s.NoOp == 0 && s.NotRead == 0
 }
 
-// noResources says that a namespace holds no resources, and which others that the user may list hold some.
+// noResources says that a namespace has no resources, and which others that the user may list hold some.
 func (s *session) noResources(ctx context.Context, namespace string) string {
-	text := fmt.Sprintf("Namespace %q holds no resources", namespace)
+	text := fmt.Sprintf("Namespace %q has no resources", namespace)
 	var flags []string
 	for _, other := range s.namespacesInUse(ctx, namespace) {
 		flags = append(flags, "-n "+other)

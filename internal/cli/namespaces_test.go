@@ -28,7 +28,7 @@ func TestStatusOfNamespacesWithoutResources(t *testing.T) {
 		code              int
 		want              string
 	}{
-		{"empty", "default", ExitDone, `Namespace "default" holds no resources; did you mean -n prod?`},
+		{"empty", "default", ExitDone, `Namespace "default" has no resources; did you mean -n prod?`},
 		{"a typo", "porduction", ExitError, `namespace "porduction" not found: did you mean -n production?`},
 		{"unlike any", "zz", ExitError, `namespace "zz" not found`},
 	} {
@@ -38,7 +38,7 @@ func TestStatusOfNamespacesWithoutResources(t *testing.T) {
 			f.hasNamespace("prod", "main")
 			f.hasNamespace("production")
 			out, errOut, code := f.run("status", "-n", tc.namespace)
-			if code != tc.code || !strings.Contains(out+errOut, tc.want) || code != ExitDone && strings.Contains(out+errOut, "holds no resources") {
+			if code != tc.code || !strings.Contains(out+errOut, tc.want) || code != ExitDone && strings.Contains(out+errOut, "has no resources") {
 				t.Errorf("code %d:\n%s\n%s", code, out, errOut)
 			}
 		})
@@ -51,7 +51,7 @@ func TestStatusOfNamespacesWithoutResources(t *testing.T) {
 		}
 		return nil
 	}
-	if out, errOut, code := f.run("status", "-n", "zz"); code != ExitDone || !strings.Contains(out, `Namespace "zz" holds no resources.`) {
+	if out, errOut, code := f.run("status", "-n", "zz"); code != ExitDone || !strings.Contains(out, `Namespace "zz" has no resources.`) {
 		t.Errorf("code %d: %s\n%s", code, out, errOut)
 	}
 }

@@ -27,12 +27,12 @@ func TestApplyPlansAnew(t *testing.T) {
 	}{
 		{"without a person", "", []string{"--auto-approve"}, rival, true, ExitDone, `plan "theirs" was changing resources at the same time. Planning anew.`, 0},
 		{"without a person, and superseded", "", []string{"--auto-approve"}, later, false, ExitDone, "a later plan of the same resources took its place. Planning anew.", 0},
-		{"without a person, and edited", "", []string{"--auto-approve"}, edited, false, ExitStale, "moved after it was made", 0},
+		{"without a person, and edited", "", []string{"--auto-approve"}, edited, false, ExitStale, "is stale", 0},
 		{"without time to wait", "", []string{"--auto-approve", "--wait-timeout", "0"}, rival, false, ExitError, "was not applied, since plan", 0},
 		{"the same as confirmed", "yes\n", nil, rival, false, ExitDone, "Planning anew.", 1},
 		{"other than confirmed, and yes", "yes\nyes\n", nil, rival, true, ExitDone, "Planning anew.", 2},
 		{"other than confirmed, and no", "yes\nno\n", nil, rival, true, ExitError, "Discarded. Nothing was changed", 2},
-		{"edited while a person looked", "yes\n", nil, edited, false, ExitStale, "moved after it was made", 1},
+		{"edited while a person looked", "yes\n", nil, edited, false, ExitStale, "is stale", 1},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			f := newFakeServer(t)
@@ -51,7 +51,7 @@ func TestApplyPlansAnew(t *testing.T) {
 					return nil
 				}
 				refused = true
-				st := status(409, metav1.StatusReasonConflict, "1 of its changes moved after it was made")
+				st := status(409, metav1.StatusReasonConflict, "1 of its changes is stale")
 				st.Details = &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: v1alpha1.CauseStale, Field: "sim_network.main"}}}
 				f.mu.Lock()
 				defer f.mu.Unlock()

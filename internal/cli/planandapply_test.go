@@ -233,8 +233,8 @@ func TestApplyInHalves(t *testing.T) {
 		not    []string
 	}{
 		{"created first, and the destroy was skipped",
-			v1alpha1.PlanChange{CreateBeforeDestroy: true, HalfDone: true, State: v1alpha1.ChangeSkipped, Message: "the new instance was created; the old one is left until the next plan: it has to wait for sim_network.x, which was not done"},
-			[]string{"sim_subnet.a: replaced; the old instance is left until the next plan: it has to wait for sim_network.x", "Replaced, with the old instance left:\n  sim_subnet.a: it has to wait", "0 of 1 changes made (1 added, 0 changed, 0 destroyed), 1 replaced with the old instance left"},
+			v1alpha1.PlanChange{CreateBeforeDestroy: true, HalfDone: true, State: v1alpha1.ChangeSkipped, Message: "the new instance was created; the old one is left until the next plan: it depends on sim_network.x, whose change did not succeed"},
+			[]string{"sim_subnet.a: replaced; the old instance is left until the next plan: it depends on sim_network.x", "Replaced, with the old instance left:\n  sim_subnet.a: it depends on", "0 of 1 changes made (1 added, 0 changed, 0 destroyed), 1 replaced with the old instance left"},
 			[]string{"Not tried", "the new instance was created"}},
 		{"created first, and the destroy failed",
 			v1alpha1.PlanChange{CreateBeforeDestroy: true, HalfDone: true, State: v1alpha1.ChangeFailed, Message: "it is in use"},

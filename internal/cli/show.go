@@ -106,12 +106,12 @@ func (o *showOptions) Run(ctx context.Context) error {
 	approve := fmt.Sprintf("kubectl hykube approve %s -n %s --digest %s", p.Name, p.Namespace, p.Status.Digest)
 	switch {
 	case superseded(p), stale(p), cancelling(p):
-		hint = fmt.Sprintf("It can not be approved. A new plan looks at what is there now: kubectl hykube plan -n %s", p.Namespace)
+		hint = fmt.Sprintf("It cannot be approved. Make a new plan: kubectl hykube plan -n %s", p.Namespace)
 	case !o.mayApprove(ctx, p.Namespace):
 	case text != "":
-		hint = fmt.Sprintf("It can not be approved as a whole. A new plan looks at what is there now: kubectl hykube plan -n %s\nTo approve what is not stale: %s --partial", p.Namespace, approve)
+		hint = fmt.Sprintf("It cannot be approved as a whole. Make a new plan: kubectl hykube plan -n %s\nTo approve what is not stale: %s --partial", p.Namespace, approve)
 	case blocked(p):
-		hint = "It can not be approved as a whole, since changes of it are blocked. To approve the others: " + approve + " --partial"
+		hint = "It cannot be approved as a whole, since changes of it are blocked. To approve the others: " + approve + " --partial"
 	default:
 		hint = "It waits for approval: " + approve
 	}
@@ -151,7 +151,7 @@ func (o *showOptions) moved(ctx context.Context, p *v1alpha1.Plan) string {
 	if !apierrors.HasStatusCause(err, v1alpha1.CauseStale) {
 		return ""
 	}
-	return fmt.Sprintf("Plan %s is stale: what it looked at has moved since it was made.\n%s", p.Name, diff.Clean(apiStatus(err).Message, true))
+	return fmt.Sprintf("Plan %s is stale: something that it depends on changed after planning.\n%s", p.Name, diff.Clean(apiStatus(err).Message, true))
 }
 
 // object prints the plan with its changes as one document.

@@ -22,9 +22,9 @@ func TestShowSaysHowAPlanStands(t *testing.T) {
 			f.set(p, v1alpha1.ConditionStalled, true, v1alpha1.ReasonSuperseded, "Superseded by plan plan-new; approve that one.")
 		}, "Plan plan-x7k2d can no longer be approved. Superseded by plan plan-new; approve that one."},
 		{"what it looked at moved", func(f *fakeServer, _ *v1alpha1.Plan) {
-			f.movedSince = status(409, metav1.StatusReasonConflict, "1 of its changes moved after it was made (sim_network.main: the object was changed)")
+			f.movedSince = status(409, metav1.StatusReasonConflict, "1 of its changes is stale (sim_network.main: the object was changed)")
 			f.movedSince.Details = &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: v1alpha1.CauseStale, Field: "sim_network.main"}}}
-		}, "Plan plan-x7k2d is stale: what it looked at has moved since it was made."},
+		}, "Plan plan-x7k2d is stale: something that it depends on changed after planning."},
 		{"applied in part", func(f *fakeServer, p *v1alpha1.Plan) {
 			p.Status.Approval, p.Status.Progress = approved, &v1alpha1.PlanProgress{Total: 3, Done: 3, Blocked: 4}
 			f.set(p, v1alpha1.ConditionReady, true, v1alpha1.ReasonAppliedInPart, "")

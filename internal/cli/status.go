@@ -220,9 +220,9 @@ func (o *statusOptions) failures(ctx context.Context, p *v1alpha1.Plan) error {
 	}
 	o.list(o.Out, "\nUnder way:", byState[v1alpha1.ChangeRunning])
 	o.list(o.Out, "\nReplaced in half:", halves)
-	o.list(o.Out, "\nBlocked, and left as they are:", left)
+	o.list(o.Out, "\nBlocked, and not changed:", left)
 	o.list(o.Out, "\nNot tried:", byState[v1alpha1.ChangeSkipped])
-	o.list(o.Out, "\nNot applied, because they moved after the plan was made:", byState[v1alpha1.ChangeStale])
+	o.list(o.Out, "\nNot applied, because they changed after the plan was made:", byState[v1alpha1.ChangeStale])
 	return nil
 }
 

@@ -43,12 +43,12 @@ func (s *session) printSummary(ctx context.Context, p *v1alpha1.Plan, how *endin
 			fmt.Fprint(s.ErrOut, s.diagnostic(d))
 		}
 	}
-	s.list(s.ErrOut, "Blocked, and left as they are:", o.blocked)
+	s.list(s.ErrOut, "Blocked, and not changed:", o.blocked)
 	s.list(s.ErrOut, "Destroyed and not created again:", o.destroyed)
 	s.list(s.ErrOut, "Replaced, with the old instance left:", o.created)
 	s.list(s.ErrOut, "Not tried:", o.skipped)
-	s.list(s.ErrOut, "Not applied, because they moved after the plan was made:", o.stale)
-	s.list(s.ErrOut, "Begun, with a lost outcome; check whether these exist:", o.unknown)
+	s.list(s.ErrOut, "Not applied, because they changed after the plan was made:", o.stale)
+	s.list(s.ErrOut, "Started, and the outcome was lost; check whether these exist:", o.unknown)
 
 	where := fmt.Sprintf("Plan %s: kubectl hykube status %s -n %s, or kubectl hykube ui for the run itself.", p.Name, p.Name, p.Namespace)
 	if ready(p) {
@@ -99,12 +99,12 @@ func (s *session) printComplete(ctx context.Context, p *v1alpha1.Plan, sum v1alp
 	headline, forgotten := "Apply complete!", s.afterForget(ctx, p, sum)
 	switch blocked := len(o.blocked) > 0; {
 	case p.Spec.Destroy && blocked:
-		headline = "Destroy complete, but for what is blocked:"
+		headline = "Destroy complete, except for blocked changes:"
 	case p.Spec.Destroy:
 		headline = "Destroy complete!"
 		where = s.afterDestroy(ctx, p, forgotten != "") + "\n" + where
 	case blocked:
-		headline = "Apply complete, but for what is blocked:"
+		headline = "Apply complete, except for blocked changes:"
 	}
 	fmt.Fprintf(s.Out, "\n%s %s, in %s.\n%s%s\n", s.style.Bold(s.style.Green(headline)), counts(sum), elapsed(took), forgotten, s.style.Dim(where))
 	if len(o.blocked) > 0 {
@@ -120,7 +120,7 @@ func (s *session) printIncomplete(p *v1alpha1.Plan, sum v1alpha1.PlanSummary, o 
 	case discarded(p):
 		headline = "Discarded:"
 	case stale(p):
-		code, headline, next = ExitStale, "The plan is stale:", "a new plan looks at what is there now"
+		code, headline, next = ExitStale, "The plan is stale:", "make a new plan"
 	case p.Status.Cancel != nil:
 		headline = "Cancelled:"
 	}
@@ -144,14 +144,14 @@ func (s *session) printIncomplete(p *v1alpha1.Plan, sum v1alpha1.PlanSummary, o 
 	if m := why(p); m != "" && o.failed+len(o.stale)+len(o.destroyed)+len(o.created) == 0 {
 		fmt.Fprintln(s.ErrOut, diff.Clean(m, true))
 	}
-	fmt.Fprintf(s.ErrOut, "What was made is recorded; %s.\n%s\n", next, s.style.Dim(where))
+	fmt.Fprintf(s.ErrOut, "The changes that succeeded are recorded; %s.\n%s\n", next, s.style.Dim(where))
 	return silent(code)
 }
 
 // afterUnknown is how to go on after a create whose outcome was lost: no plan decides about it.
 func afterUnknown(p *v1alpha1.Plan) string {
-	return fmt.Sprintf("plans refuse what was begun with a lost outcome until you have looked for it.\n"+
-		"If it exists, take it over: kubectl hykube import KIND/NAME ID -n %[1]s\n"+
+	return fmt.Sprintf("plans refuse a resource with a lost outcome until you have checked whether it exists.\n"+
+		"If it exists, import it: kubectl hykube import KIND/NAME ID -n %[1]s\n"+
 		"If it does not, kubectl delete the object, apply the plan that forgets its record, and write it again", p.Namespace)
 }
 
@@ -175,8 +175,8 @@ func (s *session) afterForget(ctx context.Context, p *v1alpha1.Plan, sum v1alpha
 		return ""
 	}
 	lines = cut(lines, listedChanges, "  … and %d more")
-	return "The infrastructure of what was forgotten is still there, and is no longer managed. To apply the object again makes it a second time;\n" +
-		"this takes it over instead, with an ID in the form that the provider imports:\n" + strings.Join(lines, "\n") + "\n"
+	return "The forgotten infrastructure still exists and is no longer managed. To apply the object again creates it a second time;\n" +
+		"this imports it instead, with an ID in the provider's own format:\n" + strings.Join(lines, "\n") + "\n"
 }
 
 // importID is the ID that a resource had, as far as its record told.
@@ -209,7 +209,7 @@ func (s *session) afterDestroy(ctx context.Context, p *v1alpha1.Plan, forgotten 
 		return fmt.Sprintf("The objects stay, without infrastructure: kubectl delete removes them. They were made with ProviderConfigs that are deleted: %s.\n"+
 			"Record these again before you apply the objects: without them the provider may make the infrastructure in another place.", strings.Join(gone, ", "))
 	}
-	return "The objects stay, without infrastructure: kubectl hykube apply --all makes it again, kubectl delete removes them."
+	return "The objects stay, without infrastructure: kubectl hykube apply --all creates it again, kubectl delete removes them."
 }
 
 // configsLost are the ProviderConfigs that the destroyed resources of a plan were made with, and that are deleted or being deleted.

@@ -78,11 +78,11 @@ type DeferredError struct {
 func (e *DeferredError) Error() string {
 	switch e.Reason {
 	case "resource_config_unknown":
-		return "the provider puts it off until the configuration is known"
+		return "the provider defers it until the configuration is known"
 	case "provider_config_unknown":
-		return "the provider puts it off until its own configuration is known"
+		return "the provider defers it until its own configuration is known"
 	case "absent_prereq":
-		return "the provider puts it off until something that it needs exists"
+		return "the provider defers it until something that it needs exists"
 	}
-	return "the provider puts it off and does not say why"
+	return "the provider defers it without a reason"
 }

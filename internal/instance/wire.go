@@ -56,7 +56,7 @@ func deferred(operation, name string, d *tfprotov6.Deferred, allowed bool) error
 	}
 	reason := strings.ToLower(d.Reason.String())
 	if !allowed {
-		return fmt.Errorf("%s %s: the provider put the call off (%s) although it was not told that it may, which is a bug of the provider", operation, name, reason)
+		return fmt.Errorf("%s %s: the provider deferred the call (%s), although Hykube did not allow that; this is a bug of the provider", operation, name, reason)
 	}
 	return &DeferredError{Reason: reason}
 }

@@ -30,5 +30,5 @@ var (
 	// ErrNotFound says that there is no such record.
 	ErrNotFound = errors.New("not found")
 	// ErrConflict says that a record was written by somebody else since it was read.
-	ErrConflict = errors.New("written by somebody else in the meantime")
+	ErrConflict = errors.New("another writer changed it meanwhile")
 )

@@ -25,7 +25,7 @@ const closeTimeout = time.Minute
 // does not know its configuration.
 func (s *Scope) ephemeral(ctx context.Context, addr lang.Address) (cty.Value, bool, error) {
 	if slices.Contains(s.openChain, addr) {
-		return cty.NilVal, false, fmt.Errorf("ephemeral resources refer to each other in a circle: %s; remove one of the references", circle(s.openChain, addr))
+		return cty.NilVal, false, fmt.Errorf("ephemeral resources depend on each other in a cycle: %s; remove one of the references", circle(s.openChain, addr))
 	}
 	if len(s.openChain) == 0 { // otherwise the outermost call holds the lock
 		s.opening.Lock()
@@ -150,7 +150,7 @@ func within(addr lang.Address, err error) error {
 // Unclosed tells that something was left open, which somebody may have to end by hand.
 func Unclosed(err error) v1alpha1.Diagnostic {
 	return v1alpha1.Diagnostic{Severity: v1alpha1.SeverityWarning, Summary: "Ephemeral resource was not closed",
-		Detail: fmt.Sprintf("%v. It ends by itself if its provider sees to that; otherwise end it by hand.", err)}
+		Detail: fmt.Sprintf("%v. It may expire by itself; otherwise close it yourself.", err)}
 }
 
 // Close closes what was opened, last first, also after a failure and when ctx has ended. What is left open ends by itself

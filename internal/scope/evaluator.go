@@ -47,9 +47,9 @@ func (l *Evaluator) Resolve(addr lang.Address) (cty.Value, bool) {
 func (l *Evaluator) Unresolved(refs []lang.Reference) error {
 	var diags diag.Diagnostics
 	for _, f := range l.failed {
-		summary := "Reference to something that is not there"
+		summary := "Reference to a missing object"
 		if _, ok := errors.AsType[*ForbiddenError](f.err); ok {
-			summary = "Reference to something that may not be read"
+			summary = "Reference without the right to read"
 		} else if _, ok := errors.AsType[*AbsentError](f.err); !ok {
 			return l.Err
 		}

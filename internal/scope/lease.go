@@ -112,7 +112,7 @@ func BeingDeleted(what string) error {
 // MayUse refuses a ProviderConfig to somebody without the verb "use" on it.
 func (a *Sources) MayUse(ctx context.Context, who *v1alpha1.Identity, namespace, name string) error {
 	if who == nil {
-		return fmt.Errorf("nobody is recorded as having asked for the plan; make a new one")
+		return fmt.Errorf("the plan has no requester; make a new plan")
 	}
 	ok, err := a.Access.MayUse(ctx, *who, namespace, name)
 	if err != nil {

@@ -18,7 +18,7 @@ func (s *Scope) guarded(ctx context.Context, addr lang.Address, v cty.Value) (ct
 		return v, nil // whoever reads a Secret has the right to see it
 	}
 	if s.who == nil {
-		return lang.PassOnly(v, "nobody is recorded as having asked for the plan; make a new one")
+		return lang.PassOnly(v, "the plan has no requester; make a new plan")
 	}
 	namespace := addr.Namespace
 	if namespace == "" {
@@ -53,7 +53,7 @@ func checkArguments(r *resource.Resource, config cty.Value) error {
 	if !held || r.Mode != v1alpha1.ModeData && r.Mode != v1alpha1.ModeEphemeral {
 		return nil
 	}
-	what := "The answer of a data source that gets such an argument"
+	what := "The result of a data source with such an argument"
 	if r.Mode == v1alpha1.ModeEphemeral {
 		what = "An ephemeral resource that gets such an argument"
 	}

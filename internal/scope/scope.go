@@ -300,7 +300,7 @@ func IsForbidden(err error) bool {
 // MayRead returns a *ForbiddenError when whoever asked for the plan may not read an object.
 func (s *Scope) MayRead(ctx context.Context, what AccessTarget) error {
 	if s.who == nil {
-		return errors.New("nobody is recorded as having asked for the plan; make a new one")
+		return errors.New("the plan has no requester; make a new plan")
 	}
 	s.mu.Lock()
 	ok, known := s.allowed[what]

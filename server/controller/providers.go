@@ -235,7 +235,7 @@ func (p *Providers) installed(ctx context.Context, obj *v1alpha1.Provider) (prov
 		return provider.Package{}, nil, err
 	}
 	if pkg.Checksum != obj.Status.Checksum {
-		return provider.Package{}, nil, fmt.Errorf("verify provider %q: its checksum is %s, and %s was recorded when it was installed: somebody changed it. Find out who did, then remove its directory under the server's data directory to have it installed again",
+		return provider.Package{}, nil, fmt.Errorf("verify provider %q: its checksum is %s, and %s was recorded when it was installed: its files changed. Find out why, then remove its directory below the server's data directory, so that the server installs it again",
 			pkg, pkg.Checksum, obj.Status.Checksum)
 	}
 	return p.verified(ctx, pkg)

@@ -190,11 +190,11 @@ func (s *served) writeModel(j *jsonWriter) {
 		j.value("kind", map[string]any{"type": "string", "description": "Kind: " + s.GVK.Kind + "."})
 		j.object("metadata", func() { writeRef(j, modelOf(metav1.ObjectMeta{}), "Standard object's metadata.") })
 		j.object("spec", func() {
-			j.string("description", "Arguments of "+s.Type+", under the provider's own names. A string with an expression, such as ${sim_network.main.id}, may stand for any value.")
+			j.string("description", "Arguments of "+s.Type+", under the provider's own names. A string with an expression, such as ${sim_network.main.id}, may replace any value.")
 			writeBlock(j, s.Schema.Block, false)
 		})
 		j.object("lifecycle", func() {
-			writeRef(j, modelLifecycleOf(s.Mode), "How Hykube goes about changes: Terraform's meta-arguments.")
+			writeRef(j, modelLifecycleOf(s.Mode), "Terraform's meta-arguments.")
 		})
 		j.object("status", func() { s.writeStatus(j) })
 	})
@@ -202,7 +202,7 @@ func (s *served) writeModel(j *jsonWriter) {
 
 func (s *served) writeStatus(j *jsonWriter) {
 	j.string("type", "object")
-	j.string("description", "What the server and the provider know. Read-only.")
+	j.string("description", "Conditions, and the attributes that the provider returned. Read-only.")
 	j.object("properties", func() {
 		for name, model := range statusFields() {
 			j.value(name, model)
@@ -437,7 +437,7 @@ func writeLifecycle(j *jsonWriter, mode v1alpha1.Mode) {
 		return map[string]any{"type": "string", "description": description}
 	}
 	j.string("type", "object")
-	j.string("description", "How Hykube goes about changes: Terraform's meta-arguments.")
+	j.string("description", "Terraform's meta-arguments.")
 	j.object("properties", func() {
 		for _, f := range lifecycleFields() {
 			if !f.in(mode) {
@@ -457,7 +457,7 @@ func writeLifecycle(j *jsonWriter, mode v1alpha1.Mode) {
 					j.string("x-kubernetes-list-type", "atomic")
 					j.value("items", map[string]any{"type": "object", "required": []string{"condition", "errorMessage"}, "properties": map[string]any{
 						"condition":    text("Expression that is true or false, such as ${data.sim_image.base.size > 0}."),
-						"errorMessage": text("What to tell people when it is false, and what they can do. It may hold expressions."),
+						"errorMessage": text("Message for users if the condition is false, with the remedy. It may contain expressions."),
 					}})
 				case lifecycleImport:
 					j.string("type", "object")

@@ -229,7 +229,7 @@ func checkCondition(s *served, u *unstructured.Unstructured, path *field.Path, v
 	message, ok := m["errorMessage"].(string)
 	switch {
 	case m["errorMessage"] == nil || ok && message == "":
-		return append(errs, field.Required(at, "what to tell people when the condition does not hold, and what they can do"))
+		return append(errs, field.Required(at, "the message for users if the condition is false, with the remedy"))
 	case !ok:
 		return append(errs, invalid(at, m["errorMessage"], "must be a string, got %s", describe(m["errorMessage"]))...)
 	}
@@ -267,7 +267,7 @@ func checkImport(s *served, u *unstructured.Unstructured, path *field.Path, v an
 	id, identity := m["id"], m["identity"]
 	switch {
 	case id == nil && identity == nil:
-		return field.ErrorList{field.Required(path, "id or identity: what the provider finds the existing resource by")}
+		return field.ErrorList{field.Required(path, "id or identity of the existing resource")}
 	case id != nil && identity != nil:
 		return invalid(path, field.OmitValueType{}, "id and identity cannot go together; remove one of the two")
 	case identity != nil:

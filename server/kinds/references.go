@@ -171,7 +171,7 @@ func (k *Kinds) mayRead(ctx context.Context, who user.Info, namespace string, a 
 			resources = append(resources, kind.GVR)
 		}
 		if len(resources) == 0 {
-			return fmt.Sprintf("no installed provider has the type %q, so nobody can say who may read it; install the provider first", a.Type), nil
+			return fmt.Sprintf("no installed provider has the type %q, so the server cannot check the right to read it; install the provider first", a.Type), nil
 		}
 	}
 	for _, r := range resources {

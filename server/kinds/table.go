@@ -56,7 +56,7 @@ func (t table) ConvertToTable(_ context.Context, obj, options runtime.Object) (*
 
 func (t table) columns() []metav1.TableColumnDefinition {
 	ready := map[v1alpha1.Mode]string{
-		v1alpha1.ModeManaged:   "Whether the infrastructure is what the spec asks for.",
+		v1alpha1.ModeManaged:   "Whether the infrastructure matches the spec.",
 		v1alpha1.ModeData:      "Whether it was read as the spec asks for.",
 		v1alpha1.ModeEphemeral: "Whether plans can use it.",
 		v1alpha1.ModeAction:    "Whether it was run as the spec asks for.",
@@ -64,14 +64,14 @@ func (t table) columns() []metav1.TableColumnDefinition {
 	columns := []metav1.TableColumnDefinition{
 		{Name: "Name", Type: "string", Format: "name", Description: "Name of the object."},
 		{Name: "Ready", Type: "string", Description: ready},
-		{Name: "Reason", Type: "string", Description: "Why it is, or is not."},
+		{Name: "Reason", Type: "string", Description: "Reason of the condition Ready."},
 	}
 	if t.identified() {
-		columns = append(columns, metav1.TableColumnDefinition{Name: "ID", Type: "string", Description: "The provider's own name for it."})
+		columns = append(columns, metav1.TableColumnDefinition{Name: "ID", Type: "string", Description: "ID of the resource at the provider."})
 	}
 	return append(columns,
 		metav1.TableColumnDefinition{Name: "Age", Type: "date", Description: metav1.ObjectMeta{}.SwaggerDoc()["creationTimestamp"]},
-		metav1.TableColumnDefinition{Name: "Message", Type: "string", Priority: 1, Description: "What happened, and what to do."},
+		metav1.TableColumnDefinition{Name: "Message", Type: "string", Priority: 1, Description: "Message of the condition Ready."},
 	)
 }
 

@@ -46,7 +46,7 @@ func (r *approvalREST) Get(ctx context.Context, name string, opts *metav1.GetOpt
 func (r *approvalREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, _ bool, opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
 	info = rest.WrapUpdatedObjectInfo(info, func(ctx context.Context, obj, old runtime.Object) (runtime.Object, error) {
 		sent, p := obj.(*v1alpha1.Plan).Status.Approval, old.(*v1alpha1.Plan).DeepCopy()
-		if err := mayApprove(ctx, r.authorizer, p, "ask somebody who has it"); err != nil {
+		if err := mayApprove(ctx, r.authorizer, p, "ask a user who has it"); err != nil {
 			return nil, err
 		}
 		p.ManagedFields = obj.(*v1alpha1.Plan).ManagedFields
@@ -151,17 +151,21 @@ func obstructed(p *v1alpha1.Plan, found Verification, partial bool) error {
 			causes = append(causes, metav1.StatusCause{Type: kind, Field: o.Address, Message: o.Why})
 		}
 		if len(obstacles) > 0 {
-			texts = append(texts, fmt.Sprintf("%d of its changes %s (%s)", len(obstacles), what, strings.Join(named, "; ")))
+			verb := "are"
+			if len(obstacles) == 1 {
+				verb = "is"
+			}
+			texts = append(texts, fmt.Sprintf("%d of its changes %s %s (%s)", len(obstacles), verb, what, strings.Join(named, "; ")))
 		}
 	}
-	add(v1alpha1.CauseStale, "moved after it was made", found.Stale)
-	add(v1alpha1.CauseBlocked, "cannot be made", found.Blocked)
+	add(v1alpha1.CauseStale, "stale", found.Stale)
+	add(v1alpha1.CauseBlocked, "blocked", found.Blocked)
 	switch found.Needing {
 	case 0:
 	case 1:
-		texts = append(texts, "1 more needs what is left as it is")
+		texts = append(texts, "1 more needs one of these")
 	default:
-		texts = append(texts, fmt.Sprintf("%d more need what is left as it is", found.Needing))
+		texts = append(texts, fmt.Sprintf("%d more need one of these", found.Needing))
 	}
 	advice := fmt.Sprintf("make a new plan, or approve the %d other changes with status.approval.partial (--partial)", found.Left)
 	switch {
@@ -199,7 +203,7 @@ func recordDecision(p *v1alpha1.Plan, itself bool) {
 	}
 	reason, message := v1alpha1.ReasonApproved, fmt.Sprintf("Approved by %s.", by)
 	if approval.Partial {
-		message = fmt.Sprintf("Approved by %s, without what is blocked or stale.", by)
+		message = fmt.Sprintf("Approved by %s, without blocked and stale changes.", by)
 	}
 	if itself {
 		reason, message = v1alpha1.ReasonAutomatic, fmt.Sprintf("Approved by its own policy, which %s set.", by)
@@ -273,7 +277,7 @@ func cancel(ctx context.Context, p *v1alpha1.Plan, now metav1.Time) error {
 		return nil
 	}
 	condition.Reconciling(&p.Status.Conditions, p.Generation, v1alpha1.ReasonCancelling,
-		fmt.Sprintf("Cancelled by %s. Nothing new is begun, and what is under way is waited for.", nameOf(p.Status.Cancel.By)))
+		fmt.Sprintf("Cancelled by %s. No further change starts; the server waits for running calls.", nameOf(p.Status.Cancel.By)))
 	return nil
 }
 

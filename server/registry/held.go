@@ -204,7 +204,7 @@ func waitingFor(count int, example string) string {
 	if count == 1 {
 		needs = "a resource needs it: " + example
 	}
-	return "It is being deleted, and goes on working while " + needs + ". It goes when their infrastructure is destroyed or forgotten."
+	return "It is being deleted, but still works while " + needs + ". The server removes it when their infrastructure is destroyed or forgotten."
 }
 
 // write changes a marked object in the name of the server, unless it is another one by now, or its deletion was taken back.

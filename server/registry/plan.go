@@ -116,7 +116,7 @@ func (r *planREST) mayApproveItself(validate rest.ValidateObjectFunc) rest.Valid
 		if !p.ApprovesItself() {
 			return nil
 		}
-		return mayApprove(ctx, r.authorizer, p, `a plan with spec.approval "Automatic" needs it: leave that out, and have somebody approve the plan`)
+		return mayApprove(ctx, r.authorizer, p, `a plan with spec.approval "Automatic" needs it: leave that out, and let another user approve the plan`)
 	}
 }
 

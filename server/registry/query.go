@@ -200,7 +200,7 @@ func validateImport(q *v1alpha1.Query, found kinds.Kind) field.ErrorList {
 	identified := by.Identity != nil && len(by.Identity.Raw) > 0
 	switch {
 	case by.ID == "" && !identified:
-		return append(errs, field.Required(at, "id or identity: what the provider finds the resource by"))
+		return append(errs, field.Required(at, "id or identity of the resource"))
 	case by.ID != "" && identified:
 		return append(errs, field.Invalid(at, field.OmitValueType{}, "id and identity cannot go together; remove one of the two"))
 	case by.ID != "":

@@ -54,10 +54,10 @@ func column(name, kind, description string, priority int32) metav1.TableColumnDe
 
 var (
 	nameColumn   = column("Name", "string", "Name of the object.", 0)
-	readyColumn  = column("Ready", "string", "Whether what the spec asks for is what is there.", 0)
-	reasonColumn = column("Reason", "string", "Why.", 0)
+	readyColumn  = column("Ready", "string", "Status of the condition Ready.", 0)
+	reasonColumn = column("Reason", "string", "Reason of the condition Ready.", 0)
 	ageColumn    = column("Age", "string", "Time since the object was created.", 0)
-	whyColumn    = column("Message", "string", "What the object's condition Ready says.", 1)
+	whyColumn    = column("Message", "string", "Message of the condition Ready.", 1)
 )
 
 var providerTable = tableConvertor{
@@ -93,7 +93,7 @@ var planTable = tableConvertor{
 		nameColumn,
 		column("Summary", "string", "Number of changes, by kind.", 0),
 		column("Approved", "string", "Whether the plan was approved.", 0),
-		column("Status", "string", "What the plan is at.", 0),
+		column("Status", "string", "State of the plan: the reason of the condition Ready.", 0),
 		column("Progress", "string", "Changes made, of those to make.", 0),
 		ageColumn,
 		column("Requested By", "string", "Who asked for the plan.", 1),
@@ -118,7 +118,7 @@ var planRecordTable = tableConvertor{
 		column("Summary", "string", "Number of planned changes, by kind.", 0),
 		column("Outcome", "string", "How the plan ended.", 0),
 		ageColumn,
-		column("Message", "string", "What the person who decided said.", 1),
+		column("Message", "string", "Message of the decision.", 1),
 	},
 	cells: func(obj runtime.Object) []any {
 		r := obj.(*v1alpha1.PlanRecord)
@@ -187,7 +187,7 @@ func instanceText(c v1alpha1.PlanChange) string {
 // queryTable is the table of what a query found.
 func queryTable(q *v1alpha1.Query) *metav1.Table {
 	table := &metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{
-		column("Found", "string", "What the provider calls the resource.", 0),
+		column("Found", "string", "Display name of the resource.", 0),
 		column("Import By", "string", "ID, or identity, by which an import finds it.", 0),
 		column("Managed By", "string", "Object that has it already.", 0),
 	}}

@@ -125,7 +125,7 @@ func schema_hykube_hykube_api_v1alpha1_AutomaticApproval(ref common.ReferenceCal
 				Properties: map[string]spec.Schema{
 					"granted": {
 						SchemaProps: spec.SchemaProps{
-							Description: "True when the plan is applied as soon as it is made; false when it waits for a person.",
+							Description: "True if the server applies the plan as soon as planning is done; false if it waits for an approval.",
 							Default:     false,
 							Type:        []string{"boolean"},
 							Format:      "",
@@ -133,7 +133,7 @@ func schema_hykube_hykube_api_v1alpha1_AutomaticApproval(ref common.ReferenceCal
 					},
 					"message": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Why it waits for a person.",
+							Description: "Reason why the plan waits for an approval.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -226,7 +226,7 @@ func schema_hykube_hykube_api_v1alpha1_Evaluation(ref common.ReferenceCallback) 
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "What to evaluate.",
+							Description: "Expression to evaluate.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.EvaluationSpec{}.OpenAPIModelName()),
 						},
@@ -484,14 +484,14 @@ func schema_hykube_hykube_api_v1alpha1_Plan(ref common.ReferenceCallback) common
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "What to look at, and how. It cannot be changed.",
+							Description: "Which resources to plan, and how. Immutable.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.PlanSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
-							Description: "What was found, who approved it, and how far it is.",
+							Description: "The planned changes, the approval and the progress.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.PlanStatus{}.OpenAPIModelName()),
 						},
@@ -521,28 +521,28 @@ func schema_hykube_hykube_api_v1alpha1_PlanApproval(ref common.ReferenceCallback
 					},
 					"digest": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Digest of the changes that the decision is about; it must be the plan's.",
+							Description: "Digest of the changes that the decision is about. It must equal status.digest of the plan.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"partial": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Apply what can be applied, and leave out the changes that are blocked or stale and those that depend on them. Without it, one such change keeps the whole plan from being applied.",
+							Description: "Leave out blocked and stale changes, and those that depend on them, and apply the rest. If false, one such change prevents the approval.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"message": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Why, in the person's own words.",
+							Description: "Reason, as the user wrote it.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"by": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Who decided. Set by the server.",
+							Description: "User who decided. Set by the server.",
 							Ref:         ref(v1alpha1.Identity{}.OpenAPIModelName()),
 						},
 					},
@@ -570,7 +570,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanCancel(ref common.ReferenceCallback) 
 				Properties: map[string]spec.Schema{
 					"by": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Who asked. Set by the server.",
+							Description: "User who cancelled the plan. Set by the server.",
 							Ref:         ref(v1alpha1.Identity{}.OpenAPIModelName()),
 						},
 					},
@@ -742,7 +742,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanChange(ref common.ReferenceCallback) 
 					},
 					"secretsChanged": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Paths of the secret attributes whose values change, in the form of replacePaths. A secret that is not listed stays what it is. What is created or removed as a whole is not listed.",
+							Description: "Paths of the secret attributes whose values change, in the format of replacePaths. Other secrets stay unchanged. The list leaves out secrets of resources that are created or removed.",
 							Ref:         ref(runtime.RawExtension{}.OpenAPIModelName()),
 						},
 					},
@@ -780,7 +780,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanChange(ref common.ReferenceCallback) 
 					},
 					"updatesRecord": {
 						SchemaProps: spec.SchemaProps{
-							Description: "The resource needs no change, and the apply records what was read of it: the provider gave other values than were recorded, or the same ones in another form, such as an empty list for null.",
+							Description: "The resource needs no change, and the apply records the values that were read: the provider returned other values than the recorded ones, or the same values in another form, such as an empty list for null.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -814,7 +814,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanChange(ref common.ReferenceCallback) 
 					},
 					"state": {
 						SchemaProps: spec.SchemaProps{
-							Description: "How far it is.",
+							Description: "State of the change.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -822,7 +822,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanChange(ref common.ReferenceCallback) 
 					},
 					"halfDone": {
 						SchemaProps: spec.SchemaProps{
-							Description: "The first half of a replace was made: the destroy, or the create if that comes first.",
+							Description: "The first half of a replace succeeded: the destroy, or the create if that comes first.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -1090,7 +1090,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanObjectResult(ref common.ReferenceCall
 					},
 					"error": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Why it would be refused.",
+							Description: "Error of the refused object.",
 							Ref:         ref(v1.Status{}.OpenAPIModelName()),
 						},
 					},
@@ -1133,14 +1133,14 @@ func schema_hykube_hykube_api_v1alpha1_PlanObjects(ref common.ReferenceCallback)
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "What is uploaded.",
+							Description: "Chunk of the upload.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.PlanObjectsSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
-							Description: "What recording each object would do.",
+							Description: "Result of recording each object.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.PlanObjectsStatus{}.OpenAPIModelName()),
 						},
@@ -1207,7 +1207,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanObjectsSpec(ref common.ReferenceCallb
 					},
 					"fieldManager": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Who would record the objects, as fieldManager of server-side apply.",
+							Description: "Field manager of server-side apply, under which the objects would be recorded.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -1221,7 +1221,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanObjectsSpec(ref common.ReferenceCallb
 					},
 					"complete": {
 						SchemaProps: spec.SchemaProps{
-							Description: "The last chunk says so: the plan is made if no object of this chunk is refused.",
+							Description: "True for the last chunk. The server then makes the plan, unless it refuses an object of this chunk.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -1612,12 +1612,12 @@ func schema_hykube_hykube_api_v1alpha1_PlanSpec(ref common.ReferenceCallback) co
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "PlanSpec is what a plan looks at, and how. Without a selector and targets that is every resource of the namespace.",
+				Description: "PlanSpec selects the resources of a plan and how to plan them. Without selector and targets a plan selects every resource of the namespace.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"selector": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Only resources with these labels, and what they depend on.",
+							Description: "Plan only resources with these labels, and their dependencies.",
 							Ref:         ref(v1.LabelSelector{}.OpenAPIModelName()),
 						},
 					},
@@ -1628,7 +1628,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanSpec(ref common.ReferenceCallback) co
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Only these resources, and what they depend on, each as a Terraform address such as \"sim_network.main\".",
+							Description: "Plan only these resources, and their dependencies, each as a Terraform address such as \"sim_network.main\".",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -1655,7 +1655,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanSpec(ref common.ReferenceCallback) co
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Leave these resources, and what depends on them, as they are; each as a Terraform address.",
+							Description: "Leave out these resources, and all that depend on them, each as a Terraform address.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -1670,7 +1670,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanSpec(ref common.ReferenceCallback) co
 					},
 					"refreshOnly": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Only bring the recorded state up to date with the infrastructure; change nothing.",
+							Description: "Only update the recorded state from the infrastructure, and change no infrastructure.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -1717,7 +1717,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanSpec(ref common.ReferenceCallback) co
 					},
 					"destroy": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Destroy what is looked at, and keep the objects.",
+							Description: "Destroy the infrastructure of the selected resources, and keep their objects.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -1731,14 +1731,14 @@ func schema_hykube_hykube_api_v1alpha1_PlanSpec(ref common.ReferenceCallback) co
 					},
 					"speculative": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Plan objects that are uploaded with the plan (subresource \"objects\") as if they were recorded. They are never stored as objects, and the plan can never be approved.",
+							Description: "Plan the objects of an upload (subresource \"objects\") as if they were recorded. The server never records them, and nobody can approve the plan.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"timestamp": {
 						SchemaProps: spec.SchemaProps{
-							Description: "What the function plantimestamp gives in this plan; the time of its creation when it is left out.",
+							Description: "Value of the function plantimestamp in this plan. Defaults to the creation time of the plan.",
 							Ref:         ref(v1.Time{}.OpenAPIModelName()),
 						},
 					},
@@ -1759,7 +1759,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanStatus(ref common.ReferenceCallback) 
 				Properties: map[string]spec.Schema{
 					"observedGeneration": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Generation of the spec that this status speaks of.",
+							Description: "Generation of the spec that this status belongs to.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
@@ -1788,7 +1788,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanStatus(ref common.ReferenceCallback) 
 					},
 					"requestedBy": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Who asked for the plan. Set by the server.",
+							Description: "User who created the plan. Set by the server.",
 							Ref:         ref(v1alpha1.Identity{}.OpenAPIModelName()),
 						},
 					},
@@ -1800,21 +1800,21 @@ func schema_hykube_hykube_api_v1alpha1_PlanStatus(ref common.ReferenceCallback) 
 					},
 					"digest": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Digest of the changes (\"sha256:...\"). An approval names it, so that what is applied is what was read.",
+							Description: "Digest of the changes (\"sha256:...\"). An approval names it, so that the server applies exactly the changes that the approver read.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"contents": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Digest of what the changes do (\"hmac-sha256:...\"), without UIDs, generations and versions: two plans of one server with the same contents do the same. It is made with a key of the server, so that it tells nothing about secrets.",
+							Description: "Digest of the effect of the changes (\"hmac-sha256:...\"), without UIDs, generations and versions. Two plans of one server with the same contents have the same effect. The server computes it with a key of its own, so that it reveals no secrets.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"uploadedObjects": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Number of objects that were uploaded with a speculative plan. It is set when the upload is complete.",
+							Description: "Number of uploaded objects of a speculative plan. Set when the upload is complete.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -1829,7 +1829,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanStatus(ref common.ReferenceCallback) 
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Plans that are changing what this plan would change. Another plan can be made when they have ended.",
+							Description: "Plans that are changing the same resources. Make another plan when they have ended.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -1849,13 +1849,13 @@ func schema_hykube_hykube_api_v1alpha1_PlanStatus(ref common.ReferenceCallback) 
 					},
 					"automaticApproval": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Set when spec.approval is Automatic: whether the plan approves itself. The server decides that once, at the creation of the plan, and nobody else writes it.",
+							Description: "Whether the plan approves itself; set when spec.approval is Automatic. The server decides that once, when the plan is created.",
 							Ref:         ref(v1alpha1.AutomaticApproval{}.OpenAPIModelName()),
 						},
 					},
 					"cancel": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Set when somebody asked to stop the plan. Written through the subresource \"cancel\" alone.",
+							Description: "Set when a user cancelled the plan. Only the subresource \"cancel\" writes it.",
 							Ref:         ref(v1alpha1.PlanCancel{}.OpenAPIModelName()),
 						},
 					},
@@ -2072,14 +2072,14 @@ func schema_hykube_hykube_api_v1alpha1_Provider(ref common.ReferenceCallback) co
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "What to install.",
+							Description: "Provider package to install.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.ProviderSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
-							Description: "What is installed.",
+							Description: "Installed package and its conditions.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.ProviderStatus{}.OpenAPIModelName()),
 						},
@@ -2123,7 +2123,7 @@ func schema_hykube_hykube_api_v1alpha1_ProviderConfig(ref common.ReferenceCallba
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "What the provider is configured with.",
+							Description: "Configuration of the provider.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.ProviderConfigSpec{}.OpenAPIModelName()),
 						},
@@ -2197,7 +2197,7 @@ func schema_hykube_hykube_api_v1alpha1_ProviderConfigSpec(ref common.ReferenceCa
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ProviderConfigSpec is what a provider is configured with.",
+				Description: "ProviderConfigSpec is the configuration of a provider.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"provider": {
@@ -2210,7 +2210,7 @@ func schema_hykube_hykube_api_v1alpha1_ProviderConfigSpec(ref common.ReferenceCa
 					},
 					"config": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Arguments of the provider, under its own names, checked against its schema. Strings are templates, as in the spec of a resource: they may refer to resources, data sources, ConfigMaps, Secrets and ephemeral resources, which are then there before anything is made with this configuration. Each provider has its own arguments: \"kubectl hykube provider schema PROVIDER --config\" lists them.",
+							Description: "Arguments of the provider, under its own names, checked against its schema. Strings are templates, as in the spec of a resource: they may refer to resources, data sources, ConfigMaps, Secrets and ephemeral resources. Plans create those before the resources that use this configuration. Each provider has its own arguments: \"kubectl hykube provider schema PROVIDER --config\" lists them.",
 							Ref:         ref(runtime.RawExtension{}.OpenAPIModelName()),
 						},
 					},
@@ -2224,7 +2224,7 @@ func schema_hykube_hykube_api_v1alpha1_ProviderConfigSpec(ref common.ReferenceCa
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Arguments whose values are taken from Secrets in the same namespace each time the provider is configured. They are never stored in a plan.",
+							Description: "Arguments with values from Secrets in the same namespace. The server reads the Secrets each time it configures the provider and never stores the values in a plan.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -2238,13 +2238,13 @@ func schema_hykube_hykube_api_v1alpha1_ProviderConfigSpec(ref common.ReferenceCa
 					},
 					"meta": {
 						SchemaProps: spec.SchemaProps{
-							Description: "What Terraform's provider_meta blocks hold: arguments that the provider gets with every call about a resource. Few providers take any.",
+							Description: "Content of Terraform's provider_meta block: arguments that the provider gets with every call about a resource. Few providers accept any.",
 							Ref:         ref(runtime.RawExtension{}.OpenAPIModelName()),
 						},
 					},
 					"limits": {
 						SchemaProps: spec.SchemaProps{
-							Description: "What the provider may be asked for at once and per second.",
+							Description: "Limits on concurrent calls and on calls per second.",
 							Ref:         ref(v1alpha1.Limits{}.OpenAPIModelName()),
 						},
 					},
@@ -2481,14 +2481,14 @@ func schema_hykube_hykube_api_v1alpha1_Query(ref common.ReferenceCallback) commo
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "What to look for.",
+							Description: "Type and arguments of the query.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.QuerySpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
-							Description: "What was found.",
+							Description: "Results of the query.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.QueryStatus{}.OpenAPIModelName()),
 						},
@@ -2510,20 +2510,20 @@ func schema_hykube_hykube_api_v1alpha1_QueryResult(ref common.ReferenceCallback)
 				Properties: map[string]spec.Schema{
 					"displayName": {
 						SchemaProps: spec.SchemaProps{
-							Description: "What the provider calls it, for people.",
+							Description: "Display name that the provider returned.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"identity": {
 						SchemaProps: spec.SchemaProps{
-							Description: "What an import finds it by.",
+							Description: "Identity for an import.",
 							Ref:         ref(runtime.RawExtension{}.OpenAPIModelName()),
 						},
 					},
 					"id": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ID that an import finds it by, when it has no identity.",
+							Description: "ID for an import, if the type has no identity.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -2766,14 +2766,14 @@ func schema_hykube_hykube_api_v1alpha1_Validation(ref common.ReferenceCallback) 
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "What to check.",
+							Description: "Objects to check.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.ValidationSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
-							Description: "What is wrong.",
+							Description: "Problems that were found.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.ValidationStatus{}.OpenAPIModelName()),
 						},
@@ -2818,7 +2818,7 @@ func schema_hykube_hykube_api_v1alpha1_ValidationProblem(ref common.ReferenceCal
 					},
 					"message": {
 						SchemaProps: spec.SchemaProps{
-							Description: "What is wrong, and what to do.",
+							Description: "Problem and remedy.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",

@@ -39,7 +39,7 @@ func TestDataSource(t *testing.T) {
 		"4.2 null answer":        {"a data source that finds nothing says so", attrs{"behaviour": "data-null"}, "nothing"},
 		"4.2 another type":       {"it must fit", attrs{"behaviour": "data-misfit"}, "does not fit its schema"},
 		"4.2 unknown config":     {"it is read at apply then", attrs{"name": cty.UnknownVal(cty.String)}, "not known yet"},
-		"4.2 put off":            {"we did not say that we can handle it", attrs{"behaviour": "data-deferred"}, "was not told that it may"},
+		"4.2 put off":            {"we did not say that we can handle it", attrs{"behaviour": "data-deferred"}, "did not allow that"},
 		"4.2 value not as asked": {"config comes back as it went", attrs{"behaviour": "data-not-config"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -146,7 +146,7 @@ func TestAction(t *testing.T) {
 		_, err = a.Plan(t.Context(), config("plan-error"))
 		refused(t, err, "Can't plan")
 		_, err = a.Plan(t.Context(), config("action-deferred"))
-		refused(t, err, "was not told that it may")
+		refused(t, err, "did not allow that")
 	})
 	for name, tc := range map[string]struct{ reason, behaviour, refused string }{
 		"4.2 invoke":          {"progress, then the end", "", ""},

@@ -31,7 +31,7 @@ func TestEphemeral(t *testing.T) {
 		"4.2 unknown config": {"it must be known", attrs{"name": cty.UnknownVal(cty.String)}, "not known yet", 0},
 		"4.2 unknown result": {"it is open all the same, and closed", attrs{"behaviour": "open-unknown"}, "unknown values", 1},
 		"4.2 not as asked":   {"it is open all the same, and closed", attrs{"behaviour": "open-not-config"}, "does not match config value", 1},
-		"4.2 put off":        {"we did not say that we can handle it", attrs{"behaviour": "open-deferred"}, "was not told that it may", 0},
+		"4.2 put off":        {"we did not say that we can handle it", attrs{"behaviour": "open-deferred"}, "did not allow that", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := len(w.calls(t, "CloseEphemeralResource", ""))

@@ -48,7 +48,7 @@ func TestPlan(t *testing.T) {
 		"4.3/7 unknown blocks":                         {"blocks are never unknown themselves", create, nil, attrs{"rule": cty.ListVal([]cty.Value{rule(1)})}, "planned-unknown-blocks", "", "must not be unknown itself"},
 		"4.3/7 value of another type":                  {"always fatal", create, nil, nil, "planned-misfit", "", "does not fit its schema"},
 		"4.3/7 nothing planned":                        {"config wants existence", create, nil, nil, "planned-null", "", "planned for absence but config wants existence"},
-		"4.3/7 put off without our leave":              {"we did not say that we can handle it", create, nil, nil, "plan-deferred", "", "was not told that it may"},
+		"4.3/7 put off without our leave":              {"we did not say that we can handle it", create, nil, nil, "plan-deferred", "", "did not allow that"},
 
 		"4.3/8 replace path that does not change": {"the provider names more than what changes", update, nil, attrs{"note": "n"}, "replace-for-name", v1alpha1.ActionUpdate, ""},
 		"4.3/8 replace path that changes":         {"as the provider says", update, nil, attrs{"note": "n"}, "replace-for-note", v1alpha1.ActionReplace, ""},
@@ -219,7 +219,7 @@ func TestPlanDestroy(t *testing.T) {
 		}
 	})
 	for behaviour, why := range map[string]string{
-		"destroy-planned-to-stay": "planned to leave something", "plan-error": "Failed on command", "plan-deferred": "was not told that it may",
+		"destroy-planned-to-stay": "planned to leave something", "plan-error": "Failed on command", "plan-deferred": "did not allow that",
 	} {
 		t.Run(behaviour, func(t *testing.T) {
 			t.Parallel()
@@ -268,7 +268,7 @@ func TestDeferred(t *testing.T) {
 		"read":   second(s.Type.Read(t.Context(), prior)),
 		"import": second(s.Type.Import(t.Context(), instance.ImportBy{ID: "deferred!"})),
 	} {
-		t.Run(what, func(t *testing.T) { refused(t, err, "was not told that it may") })
+		t.Run(what, func(t *testing.T) { refused(t, err, "did not allow that") })
 	}
 }
 

@@ -62,7 +62,7 @@ var activityMutants = []mutant{
 	// What a change is bound to.
 	{"A change is applied although the object was edited after the plan was made.", "activities/changes/step.go",
 		"case r.Ref.Generation != c.Object.Generation:", "case false:", "activities:TestWhatMovedIsFoundBeforeAnythingIsApplied"},
-	{"A change is applied although the state moved after the plan was made.", "activities/changes/step.go",
+	{"A change is applied although the state changed after the plan was made.", "activities/changes/step.go",
 		"case state != c.Preconditions.State && (c", "case false && (c", "activities:TestWhatMovedIsFoundBeforeAnythingIsApplied"},
 	{"An object that was marked for deletion is updated instead.", "activities/changes/step.go",
 		"case r.Deleting != c.Preconditions.Deleting:", "case false:", "TestCheckStale"},
