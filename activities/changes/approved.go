@@ -24,7 +24,7 @@ func NotApproved(po *v1alpha1.Plan) string {
 	return ""
 }
 
-const otherChanges = "The approval is about other changes than those that are stored. Make a new plan."
+const otherChanges = "The digest of the approval does not match the stored changes. Make a new plan."
 
 // NotApproved says why nothing of a plan may be applied: its approval does not cover the changes that are stored.
 func (w *Stored) NotApproved(po *v1alpha1.Plan) string {

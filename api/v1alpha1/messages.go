@@ -1,7 +1,7 @@
 package v1alpha1
 
 // MessageApplied is the message of the condition Ready of a resource that is applied.
-const MessageApplied = "The infrastructure is what the spec asks for."
+const MessageApplied = "The infrastructure matches the spec."
 
 // Messages of the condition Ready of an object that is marked as deleted. The server and its workers write them.
 const (

@@ -38,7 +38,7 @@ var undeletedReady = map[Undeleted]struct {
 	reason, message string
 }{
 	UndeletedUnplanned: {v1alpha1.ReasonUndeleted, "%s took the deletion back; make a Plan to see whether the infrastructure is as it should be"},
-	UndeletedApplied:   {v1alpha1.ReasonApplied, "%s took the deletion back; the recorded infrastructure matches the spec"},
+	UndeletedApplied:   {v1alpha1.ReasonApplied, "%s took the deletion back; the infrastructure matches the spec, according to its recorded state"},
 	UndeletedUnknown:   {v1alpha1.ReasonCreateUnknown, "%s took the deletion back; a create was begun and its outcome is unknown: look for it, and name it in lifecycle.import if it exists"},
 }
 
