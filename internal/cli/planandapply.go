@@ -461,7 +461,7 @@ func noLongerWaits(p *v1alpha1.Plan) error {
 	case waiting(p):
 		return nil
 	case discarded(p):
-		text, code = "it was discarded by " + who, ExitError
+		text, code = "it was discarded by "+who, ExitError
 	case a != nil:
 		text, code = fmt.Sprintf("it was approved by %s. Watch it: kubectl hykube status %s -n %s --watch", who, p.Name, p.Namespace), ExitError
 	default:
