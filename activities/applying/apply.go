@@ -215,19 +215,19 @@ func (s *stepRun) recordAnswer(v *scope.Evaluator, l *scope.Lease, rec *ledger.I
 	cutOff := o.Err != nil && l.Stopped() && len(o.Quarantine) == 0
 	switch {
 	case lost && creating:
-		return &unknownError{fmt.Errorf("the provider did not answer: %w; look whether %s exists before anything else is done", o.Err, r.Address)}
+		return &unknownError{fmt.Errorf("the provider did not answer: %w; check whether %s exists before you do anything else", o.Err, r.Address)}
 	case lost || cutOff && !creating && !s.active.isCancelled():
 		// The next attempt reads what is there before it goes on. After a cancel there is none, and the answer counts.
 		return &RetryError{o.Err}
 	case cutOff && !o.State.Exists():
-		return &unknownError{fmt.Errorf("the provider was asked to stop, since the plan was cancelled or the server stopped: %w; look whether %s exists before anything else is done", o.Err, r.Address)}
+		return &unknownError{fmt.Errorf("the provider was asked to stop, since the plan was cancelled or the server stopped: %w; check whether %s exists before you do anything else", o.Err, r.Address)}
 	}
 	rec.Quarantine = o.Quarantine
 	if len(o.Quarantine) > 0 && creating {
 		if err := s.keep(ctx, rec); err != nil {
 			return errors.Join(o.Err, err)
 		}
-		return &unknownError{fmt.Errorf("%w; its answer is kept (kubectl hykube state show), and %s is left alone until a person has looked", o.Err, r.Address)}
+		return &unknownError{fmt.Errorf("%w; its answer is kept (kubectl hykube state show), and %s is not changed until a person has checked it", o.Err, r.Address)}
 	}
 	// Providers of the legacy SDK may make something other than they planned; dependants were planned without it.
 	rec.Unplanned = !s.Destroy && o.Err == nil && len(plan.CheckCompatible(r.Schema.Block, p.Value, o.State.Value)) > 0

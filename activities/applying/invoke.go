@@ -92,7 +92,7 @@ func (s *stepRun) run(ctx context.Context, action *instance.Action, configured *
 	diags, err := action.Invoke(ctx, config, s.reportProgress(ctx))
 	s.warnings = append(s.warnings, diag.Warnings(diags)...)
 	if err != nil && (configured.Stopped() || diag.IsFailure(err, diag.Lost)) {
-		return &unknownError{fmt.Errorf("the provider did not answer: %w; look what %s did before it is run again", err, s.resource.Address)}
+		return &unknownError{fmt.Errorf("the provider did not answer: %w; check what %s did before you run it again", err, s.resource.Address)}
 	}
 	rec.Intent = nil
 	if err != nil {

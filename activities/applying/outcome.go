@@ -92,12 +92,12 @@ func (s *stepRun) succeed(st *resource.Status) {
 	case c.Action == v1alpha1.ActionForget && c.ActionReason == plan.ReasonGone:
 		st.Remove(g, v1alpha1.ReasonDestroyed, "The infrastructure was removed outside of Hykube, and a plan removed its record. "+s.next())
 	case c.Action == v1alpha1.ActionForget:
-		st.Remove(g, v1alpha1.ReasonForgotten, "The infrastructure was left alone and is no longer managed. The next plan creates it anew, unless lifecycle.import names it; delete the object if it shall do neither.")
+		st.Remove(g, v1alpha1.ReasonForgotten, "Hykube no longer manages the infrastructure, which still exists. The next plan creates it again, unless lifecycle.import names it. To prevent both, delete the object.")
 	case c.Action == v1alpha1.ActionRead && gone:
 		st.Attributes, st.Applied = nil, 0
 		st.Stall(g, v1alpha1.ReasonGone, "The infrastructure was removed by something other than Hykube. "+s.next())
 	case gone:
-		st.Remove(g, v1alpha1.ReasonDestroyed, "The infrastructure was destroyed by a plan. "+s.next())
+		st.Remove(g, v1alpha1.ReasonDestroyed, "A plan destroyed the infrastructure. "+s.next())
 	case c.Action == v1alpha1.ActionRead && c.Mode == "":
 		st.Stall(g, v1alpha1.ReasonDrifted, fmt.Sprintf("A change made outside of Hykube was recorded: %s. The next plan changes it back if the spec says otherwise.", strings.Join(c.Drift, ", ")))
 	case c.Action == v1alpha1.ActionInvoke:

@@ -215,7 +215,7 @@ func (s *stepRun) checkOld(ctx context.Context, r *resource.Resource, rec *ledge
 	}
 	switch {
 	case c.Deposed != "" && old.Digest() != c.Preconditions.State && !s.Begun:
-		return false, changes.Stale("the recorded state moved after the plan was made")
+		return false, changes.Stale("the recorded state changed after the plan was made")
 	case r.Entry.Package.Version != c.ProviderVersion:
 		return false, changes.Stale("the provider is now version %s, and the plan was made with %s", r.Entry.Package.Version, c.ProviderVersion)
 	}

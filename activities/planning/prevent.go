@@ -95,9 +95,9 @@ func (pr *proposal) spread(ctx context.Context, all []*ledger.Change) error {
 			continue
 		}
 		because := all[h.By].Address
-		block(c, "it cannot be changed without "+because+", which is put off", v1alpha1.Diagnostic{
-			Severity: v1alpha1.SeverityWarning, Summary: "Change is put off", Address: c.Address,
-			Detail: fmt.Sprintf("%s is left as it is, because %s is.", c.Address, because),
+		block(c, "it cannot be changed without "+because+", which is deferred", v1alpha1.Diagnostic{
+			Severity: v1alpha1.SeverityWarning, Summary: "Change is deferred", Address: c.Address,
+			Detail: fmt.Sprintf("%s stays unchanged, because %s does.", c.Address, because),
 		})
 		if err := pr.Ledger.SaveChange(ctx, pr.plan.UID, c); err != nil {
 			return err

@@ -145,7 +145,7 @@ func (s *survey) visit(a *scope.Sources) []int {
 	if cycle != nil {
 		text := graph.CycleText(cycle, func(k int) string { return s.nodes[visited[k]].Address.String() })
 		s.diags = append(s.diags, lang.Problem(s.nodes[visited[cycle[0]]].Address, "", "Cycle",
-			fmt.Sprintf("These resources refer to each other in a circle, so none of them can come first: %s. %sRemove one of the references.", text, s.through(visited, cycle))))
+			fmt.Sprintf("These resources depend on each other in a cycle: %s. %sRemove one of the references.", text, s.through(visited, cycle))))
 		return nil
 	}
 	out := make([]int, len(order))
