@@ -33,7 +33,7 @@ func TestKubectl(t *testing.T) {
 		{"get hykube", "", []string{"plan.hykube.io/p", "providerconfig.hykube.io/default"}},
 		{"get plan p -o yaml", "", []string{"refresh: Changed", "username: hykube:admin"}},
 		{"describe plan p", "", []string{"Requested By"}},
-		{"explain plan.spec.targets", "", []string{"Only these resources"}},
+		{"explain plan.spec.targets", "", []string{"these resources, and their dependencies"}},
 		{"explain provider.spec", "", []string{"Version constraint"}},
 		{"patch plan p --type=merge -p {\"metadata\":{\"labels\":{\"c\":\"d\"}}}", "", []string{"patched"}},
 		{"patch pc default --type=json -p [{\"op\":\"add\",\"path\":\"/spec/limits\",\"value\":{\"concurrency\":3}}]", "", []string{"patched"}},
