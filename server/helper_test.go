@@ -25,11 +25,11 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/schema"
 	"github.com/hykube/hykube/server"
 	"github.com/hykube/hykube/server/kinds"
-	"github.com/hykube/hykube/server/registry"
 )
 
 const (
@@ -94,11 +94,11 @@ func testWiring(_ context.Context, h *server.Components) (server.Wiring, error) 
 	return server.Wiring{
 		Query:       answerQuery,
 		SaveObjects: kept.save,
-		Verify: func(_ context.Context, p *v1alpha1.Plan) (registry.Verification, error) {
+		Verify: func(_ context.Context, p *v1alpha1.Plan) (changes.Verification, error) {
 			if found, ok := verifications.Load(p.UID); ok {
-				return found.(registry.Verification), nil
+				return found.(changes.Verification), nil
 			}
-			return registry.Verification{Left: 1}, nil
+			return changes.Verification{Left: 1}, nil
 		},
 		InUse: func(_ context.Context, obj metav1.Object) (int, string, error) {
 			if obj.GetName() != "used" {

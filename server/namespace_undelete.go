@@ -14,7 +14,6 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/warning"
-	"k8s.io/client-go/util/retry"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/server/deletion"
@@ -91,7 +90,7 @@ func (r *undeleteNamespaceREST) request(ctx context.Context, ns *corev1.Namespac
 		who = u.GetName()
 	}
 	kept, err := r.server.deletions.keep(ns.Name, func() error {
-		return r.writeStatus(ctx, ns, func(ns *corev1.Namespace) error {
+		return r.server.writeNamespaceStatus(ctx, ns, func(ns *corev1.Namespace) error {
 			if ns.DeletionTimestamp == nil {
 				return namespaceConflict(ns.Name, "it is not being deleted")
 			}
@@ -115,27 +114,10 @@ func (r *undeleteNamespaceREST) drop(ctx context.Context, name string) error {
 		return err
 	}
 	return r.server.deletions.drop(name, func() error {
-		return r.writeStatus(ctx, ns, func(ns *corev1.Namespace) error {
+		return r.server.writeNamespaceStatus(ctx, ns, func(ns *corev1.Namespace) error {
 			ns.Status.Conditions = slices.DeleteFunc(ns.Status.Conditions, func(c corev1.NamespaceCondition) bool { return c.Type == v1alpha1.ConditionUndeleting })
 			return nil
 		})
-	})
-}
-
-func (r *undeleteNamespaceREST) writeStatus(ctx context.Context, read *corev1.Namespace, change func(*corev1.Namespace) error) error {
-	client := r.server.config.client.CoreV1().Namespaces()
-	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		ns, err := client.Get(ctx, read.Name, metav1.GetOptions{})
-		if err == nil && ns.UID != read.UID {
-			err = apierrors.NewNotFound(corev1.Resource(namespaces), read.Name)
-		}
-		if err == nil {
-			err = change(ns)
-		}
-		if err == nil {
-			_, err = client.UpdateStatus(ctx, ns, metav1.UpdateOptions{})
-		}
-		return err
 	})
 }
 
@@ -185,37 +167,28 @@ func activate(obj runtime.Object) {
 // none. Objects that were deleted before stay deleted, and so do those that an approved plan destroys, which a warning names.
 func (r *undeleteNamespaceREST) unmark(ctx context.Context, ns *corev1.Namespace) (waits string, err error) {
 	s := r.server
-	groups, err := s.config.store.Objects().Groups(ctx)
-	if err != nil {
-		return "", err
-	}
-	for _, group := range groups {
-		if _, ok := v1alpha1.ProviderOfGroup(group); !ok {
+	for u, err := range s.config.store.Objects().OfProviders(ctx, ns.Name) {
+		if err != nil {
+			return "", err
+		}
+		if marked := u.GetDeletionTimestamp(); marked == nil || marked.Before(ns.DeletionTimestamp) {
 			continue
 		}
-		for u, err := range s.config.store.Objects().List(ctx, group, ns.Name) {
-			if err != nil {
-				return "", err
-			}
-			if marked := u.GetDeletionTimestamp(); marked == nil || marked.Before(ns.DeletionTimestamp) {
-				continue
-			}
-			if !s.deletions.isUndeleting(ns.Name) {
-				return "", namespaceConflict(ns.Name, "it was deleted again meanwhile")
-			}
-			name := u.GetKind() + "/" + u.GetName()
-			kind, served := s.kinds.Kind(u.GroupVersionKind())
-			if !served {
-				waits = name
-				continue
-			}
-			switch err := s.kinds.Undelete(ctx, kind, u); {
-			case apierrors.IsConflict(err):
-				warning.AddWarning(ctx, "", fmt.Sprintf("%s stays deleted: %v", name, err))
-				s.log.Warn("the undelete of a namespace leaves an object deleted", "namespace", ns.Name, "object", name, "error", err)
-			case err != nil && !apierrors.IsNotFound(err):
-				return "", fmt.Errorf("undelete %s: %w", name, err)
-			}
+		if !s.deletions.isUndeleting(ns.Name) {
+			return "", namespaceConflict(ns.Name, "it was deleted again meanwhile")
+		}
+		name := u.GetKind() + "/" + u.GetName()
+		kind, served := s.kinds.Kind(u.GroupVersionKind())
+		if !served {
+			waits = name
+			continue
+		}
+		switch err := s.kinds.Undelete(ctx, kind, u); {
+		case apierrors.IsConflict(err):
+			warning.AddWarning(ctx, "", fmt.Sprintf("%s stays deleted: %v", name, err))
+			s.log.Warn("the undelete of a namespace leaves an object deleted", "namespace", ns.Name, "object", name, "error", err)
+		case err != nil && !apierrors.IsNotFound(err):
+			return "", fmt.Errorf("undelete %s: %w", name, err)
 		}
 	}
 	return waits, nil

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -53,7 +54,7 @@ func (s *Server) settleNamespace(ctx context.Context, name string) (waits bool, 
 	case err != nil:
 		return true, err
 	case len(left) > 0 || count > 0:
-		return true, s.tellNamespace(ctx, name, left, example)
+		return true, s.tellNamespace(ctx, ns, left, example)
 	}
 	if !s.deletions.close(name) {
 		return s.deletions.has(namespaces, "", name), nil
@@ -84,39 +85,30 @@ func (s *Server) emptied() ([]*metav1.APIResourceList, error) {
 func (s *Server) markResources(ctx context.Context, namespace string) (left map[kschema.GroupResource]int, err error) {
 	objects := s.config.store.Objects()
 	left = map[kschema.GroupResource]int{}
-	groups, err := objects.Groups(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, group := range groups {
-		if _, ok := v1alpha1.ProviderOfGroup(group); !ok {
+	for u, err := range objects.OfProviders(ctx, namespace) {
+		if err != nil {
+			return nil, err
+		}
+		kind, served := s.kinds.Kind(u.GroupVersionKind())
+		if !served {
+			left[kschema.GroupResource{Group: u.GroupVersionKind().Group, Resource: u.GetKind()}]++ // its provider is not ready
 			continue
 		}
-		for u, err := range objects.List(ctx, group, namespace) {
-			if err != nil {
+		if kind.Mode != v1alpha1.ModeManaged {
+			continue // a ProviderConfig may need it for a destroy; it has no infrastructure, and goes with all the rest
+		}
+		if u.GetDeletionTimestamp() == nil {
+			if err := s.mark(ctx, kind.GVR, u); err != nil {
 				return nil, err
 			}
-			kind, served := s.kinds.Kind(u.GroupVersionKind())
-			if !served {
-				left[kschema.GroupResource{Group: group, Resource: u.GetKind()}]++ // its provider is not ready
-				continue
-			}
-			if kind.Mode != v1alpha1.ModeManaged {
-				continue // a ProviderConfig may need it for a destroy; it has no infrastructure, and goes with all the rest
-			}
-			if u.GetDeletionTimestamp() == nil {
-				if err := s.mark(ctx, kind.GVR, u); err != nil {
+			if now, err := objects.Get(ctx, kind.Stored(), namespace, u.GetName()); err != nil || now == nil {
+				if err != nil {
 					return nil, err
 				}
-				if now, err := objects.Get(ctx, kind.Stored(), namespace, u.GetName()); err != nil || now == nil {
-					if err != nil {
-						return nil, err
-					}
-					continue
-				}
+				continue
 			}
-			left[kind.GVR.GroupResource()]++
 		}
+		left[kind.GVR.GroupResource()]++
 	}
 	return left, nil
 }
@@ -136,7 +128,7 @@ func (s *Server) mark(ctx context.Context, gvr kschema.GroupVersionResource, u *
 }
 
 // tellNamespace says in the conditions of a namespace what it waits for, in the words of Kubernetes.
-func (s *Server) tellNamespace(ctx context.Context, name string, left map[kschema.GroupResource]int, example string) error {
+func (s *Server) tellNamespace(ctx context.Context, ns *corev1.Namespace, left map[kschema.GroupResource]int, example string) error {
 	var parts []string
 	total := 0
 	for _, gr := range slices.SortedFunc(maps.Keys(left), func(a, b kschema.GroupResource) int { return strings.Compare(a.String(), b.String()) }) {
@@ -146,35 +138,47 @@ func (s *Server) tellNamespace(ctx context.Context, name string, left map[kschem
 	if len(parts) == 0 {
 		parts = append(parts, "there is infrastructure of "+example)
 	}
-	advice := fmt.Sprintf("Make a plan that destroys their infrastructure, and approve it: kubectl hykube destroy --all -n %s. Until then kubectl hykube undelete namespace/%s keeps it all", name, name)
+	advice := fmt.Sprintf("Make a plan that destroys their infrastructure, and approve it: kubectl hykube destroy --all -n %s. Until then kubectl hykube undelete namespace/%s keeps it all", ns.Name, ns.Name)
 	want := []corev1.NamespaceCondition{
 		{Type: corev1.NamespaceContentRemaining, Status: corev1.ConditionTrue, Reason: "SomeResourcesRemain", Message: "Some resources are remaining: " + strings.Join(parts, ", ") + ". " + advice},
 		{Type: corev1.NamespaceFinalizersRemaining, Status: corev1.ConditionTrue, Reason: "SomeFinalizersRemain",
 			Message: fmt.Sprintf("Some content in the namespace has finalizers remaining: %s in %d resource instances", v1alpha1.FinalizerState, total)},
 	}
-	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		ns, err := s.config.client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
+	return s.writeNamespaceStatus(ctx, ns, func(ns *corev1.Namespace) error {
 		if ns.DeletionTimestamp == nil || undeleteRequested(ns) {
 			return nil // the deletion was taken back meanwhile, or is being taken back
 		}
-		changed := false
 		for _, c := range want {
 			i := slices.IndexFunc(ns.Status.Conditions, func(old corev1.NamespaceCondition) bool { return old.Type == c.Type })
 			c.LastTransitionTime = metav1.Now()
 			switch {
 			case i < 0:
-				ns.Status.Conditions, changed = append(ns.Status.Conditions, c), true
+				ns.Status.Conditions = append(ns.Status.Conditions, c)
 			case ns.Status.Conditions[i].Message != c.Message || ns.Status.Conditions[i].Status != c.Status:
-				ns.Status.Conditions[i], changed = c, true
+				ns.Status.Conditions[i] = c
 			}
 		}
-		if !changed {
-			return nil
+		return nil
+	})
+}
+
+// writeNamespaceStatus changes the status of a namespace that was read, and does so again when another writer was first. It writes nothing
+// when nothing changes.
+func (s *Server) writeNamespaceStatus(ctx context.Context, read *corev1.Namespace, change func(*corev1.Namespace) error) error {
+	client := s.config.client.CoreV1().Namespaces()
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		ns, err := client.Get(ctx, read.Name, metav1.GetOptions{})
+		if err == nil && ns.UID != read.UID {
+			err = apierrors.NewNotFound(corev1.Resource(namespaces), read.Name)
 		}
-		_, err = s.config.client.CoreV1().Namespaces().UpdateStatus(ctx, ns, metav1.UpdateOptions{})
+		if err != nil {
+			return err
+		}
+		before := ns.DeepCopy()
+		if err := change(ns); err != nil || equality.Semantic.DeepEqual(before, ns) {
+			return err
+		}
+		_, err = client.UpdateStatus(ctx, ns, metav1.UpdateOptions{})
 		return err
 	})
 }

@@ -25,6 +25,7 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/util/responsewriter"
 	"k8s.io/apiserver/pkg/warning"
 
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -337,32 +338,21 @@ func (j *judge) ask(ctx context.Context, method string, at place, query url.Valu
 	if contentType != "" {
 		r.Header.Set("Content-Type", contentType)
 	}
-	w := &answer{header: http.Header{}, code: http.StatusOK}
+	w := responsewriter.NewInMemoryResponseWriter()
 	j.handler.ServeHTTP(w, r)
-	if w.code >= http.StatusBadRequest {
+	if w.RespCode() >= http.StatusBadRequest {
 		status := metav1.Status{}
-		if err := json.Unmarshal(w.body.Bytes(), &status); err != nil || status.Code == 0 {
-			return nil, fmt.Errorf("judge %s %q: the server answers %d", at.gvr.Resource, at.name, w.code)
+		if err := json.Unmarshal(w.Data(), &status); err != nil || status.Code == 0 {
+			return nil, fmt.Errorf("judge %s %q: the server answers %d", at.gvr.Resource, at.name, w.RespCode())
 		}
 		return nil, &apierrors.StatusError{ErrStatus: status}
 	}
 	obj := &unstructured.Unstructured{}
-	if err := obj.UnmarshalJSON(w.body.Bytes()); err != nil {
+	if err := obj.UnmarshalJSON(w.Data()); err != nil {
 		return nil, fmt.Errorf("judge %s %q: %w", at.gvr.Resource, at.name, err)
 	}
 	return obj, nil
 }
-
-// answer keeps what a handler answers.
-type answer struct {
-	header http.Header
-	code   int
-	body   bytes.Buffer
-}
-
-func (a *answer) Header() http.Header         { return a.header }
-func (a *answer) WriteHeader(code int)        { a.code = code }
-func (a *answer) Write(b []byte) (int, error) { return a.body.Write(b) }
 
 // warnings keeps what a handler warns of.
 type warnings struct {

@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
-	"github.com/hykube/hykube/server/registry"
 )
 
 // approvePartly sends an approval, partial or not.
@@ -40,21 +40,21 @@ func causes(err error) []string {
 // TestApprovalOfWhatCannotBeApplied asks for every approval of plans with blocked and stale changes.
 func TestApprovalOfWhatCannotBeApplied(t *testing.T) {
 	client := objects(t, shared.admin()).Resource(plans).Namespace(namespace(t, "partial"))
-	stale := []registry.Obstacle{{Address: "sim_network.a", Why: "the object was changed"}}
-	blocked := []registry.Obstacle{{Address: "sim_network.b", Why: "its lifecycle.preventDestroy forbids to destroy it"}}
+	stale := []changes.Obstacle{{Address: "sim_network.a", Why: "the object was changed"}}
+	blocked := []changes.Obstacle{{Address: "sim_network.b", Why: "its lifecycle.preventDestroy forbids to destroy it"}}
 	many := slices.Repeat(stale, 7)
 	for name, test := range map[string]struct {
-		found         registry.Verification
+		found         changes.Verification
 		whole, partly []string // the causes of the refusal; nil when it is approved
 		says          string
 	}{
-		"nothing moved":      {registry.Verification{Left: 2}, nil, nil, ""},
-		"one change moved":   {registry.Verification{Stale: stale, Left: 2}, []string{"Stale sim_network.a"}, nil, "make a new plan, or approve the 2 other changes"},
-		"one is blocked":     {registry.Verification{Blocked: blocked, Left: 1}, []string{"Blocked sim_network.b"}, nil, "approve the other change"},
-		"others need it":     {registry.Verification{Blocked: blocked, Needing: 3, Left: 1}, []string{"Blocked sim_network.b"}, nil, "and 3 more need one of these: make a new plan"},
-		"both":               {registry.Verification{Stale: stale, Blocked: blocked, Left: 1}, []string{"Stale sim_network.a", "Blocked sim_network.b"}, nil, "is stale"},
-		"every change moved": {registry.Verification{Stale: stale}, []string{"Stale sim_network.a", "NothingLeft"}, []string{"Stale sim_network.a", "NothingLeft"}, "nothing is left to apply"},
-		"very many moved":    {registry.Verification{Stale: many, Left: 1}, slices.Repeat([]string{"Stale sim_network.a"}, 5), nil, "and 2 more"},
+		"nothing moved":      {changes.Verification{Left: 2}, nil, nil, ""},
+		"one change moved":   {changes.Verification{Stale: stale, Left: 2}, []string{"Stale sim_network.a"}, nil, "make a new plan, or approve the 2 other changes"},
+		"one is blocked":     {changes.Verification{Blocked: blocked, Left: 1}, []string{"Blocked sim_network.b"}, nil, "approve the other change"},
+		"others need it":     {changes.Verification{Blocked: blocked, Needing: 3, Left: 1}, []string{"Blocked sim_network.b"}, nil, "and 3 more need one of these: make a new plan"},
+		"both":               {changes.Verification{Stale: stale, Blocked: blocked, Left: 1}, []string{"Stale sim_network.a", "Blocked sim_network.b"}, nil, "is stale"},
+		"every change moved": {changes.Verification{Stale: stale}, []string{"Stale sim_network.a", "NothingLeft"}, []string{"Stale sim_network.a", "NothingLeft"}, "nothing is left to apply"},
+		"very many moved":    {changes.Verification{Stale: many, Left: 1}, slices.Repeat([]string{"Stale sim_network.a"}, 5), nil, "and 2 more"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := planned(t, client, nil)

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/rest"
 
+	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/lang"
@@ -115,12 +116,12 @@ func (s *Server) changes(ctx context.Context, plan *v1alpha1.Plan, limit int, co
 	return s.wiring.Changes(ctx, plan, limit, cont)
 }
 
-func (s *Server) verify(ctx context.Context, plan *v1alpha1.Plan) (registry.Verification, error) {
+func (s *Server) verify(ctx context.Context, plan *v1alpha1.Plan) (changes.Verification, error) {
 	if s.wiring.Verify == nil {
-		return registry.Verification{}, errors.New("verify plan: this server makes no plans")
+		return changes.Verification{}, errors.New("verify plan: this server makes no plans")
 	}
 	if s.deletions.isUndeleting(plan.Namespace) {
-		return registry.Verification{}, apierrors.NewServiceUnavailable(messageUndeleting(plan.Namespace))
+		return changes.Verification{}, apierrors.NewServiceUnavailable(messageUndeleting(plan.Namespace))
 	}
 	return s.wiring.Verify(ctx, plan)
 }

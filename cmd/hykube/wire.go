@@ -115,7 +115,7 @@ func wire(_ context.Context, h *server.Components) (server.Wiring, error) {
 	}
 	answers := &loopback.Answers{Ledger: led, Stored: h.Objects, Client: fixed, Kinds: h.Kinds}
 	return server.Wiring{
-		InUse: answers.InUse, Named: answers.Named, Changes: answers.Changes, SaveObjects: answers.SaveObjects, Verify: loopback.Verify(verify),
+		InUse: answers.InUse, Named: answers.Named, Changes: answers.Changes, SaveObjects: answers.SaveObjects, Verify: verify,
 		State: answers.State, Taint: answers.Taint, Undelete: answers.Undelete, Deletion: answers.Deletion, Query: loopback.Query(queries.Query),
 		Evaluate: queries.Evaluate, Run: run, Ready: providers.Ready, Close: pool.Close,
 	}, nil

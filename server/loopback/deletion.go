@@ -67,28 +67,19 @@ func (a *Answers) referrers(ctx context.Context, obj metav1.Object, k kinds.Kind
 		return nil
 	}
 	to := lang.Address{Type: k.Type, Name: obj.GetName()} // a managed resource: nothing else is held
-	groups, err := a.Stored.Groups(ctx)
-	if err != nil {
-		return err
-	}
-	for _, group := range groups {
-		if _, ok := v1alpha1.ProviderOfGroup(group); !ok {
-			continue
+	for u, err := range a.Stored.OfProviders(ctx, obj.GetNamespace()) {
+		if err != nil {
+			return err
 		}
-		for u, err := range a.Stored.List(ctx, group, obj.GetNamespace()) {
-			if err != nil {
-				return err
-			}
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			text, err := json.Marshal([]any{u.Object["spec"], u.Object["lifecycle"]})
-			if err != nil || !bytes.Contains(text, []byte(to.Name)) {
-				continue // to parse expressions takes longest
-			}
-			if u.GetUID() != obj.GetUID() && (movesFrom(u, to) || a.Kinds.RefersTo(u, to)) {
-				found(u)
-			}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		text, err := json.Marshal([]any{u.Object["spec"], u.Object["lifecycle"]})
+		if err != nil || !bytes.Contains(text, []byte(to.Name)) {
+			continue // to parse expressions takes longest
+		}
+		if u.GetUID() != obj.GetUID() && (movesFrom(u, to) || a.Kinds.RefersTo(u, to)) {
+			found(u)
 		}
 	}
 	return nil

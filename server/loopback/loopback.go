@@ -100,23 +100,22 @@ func (o *Objects) patch(ctx context.Context, ref v1alpha1.ObjectReference, ops [
 	return err
 }
 
-// UpdateStatus implements activities.Objects.
-func (o *Objects) UpdateStatus(ctx context.Context, ref v1alpha1.ObjectReference, change func(*unstructured.Unstructured) map[string]any) error {
+// writeTries bounds how often a write is repeated when another writer was first.
+const writeTries = 10
+
+// rewrite patches an object as want says, nil meaning not at all, if nobody wrote the object in between.
+func (o *Objects) rewrite(ctx context.Context, ref v1alpha1.ObjectReference, what string, want func(*unstructured.Unstructured) (*patchOp, error), subresources ...string) error {
 	for try := 1; ; try++ {
 		obj, err := o.Get(ctx, ref)
 		if err != nil {
 			return err
 		}
-		was := obj.Object["status"]
-		status := change(obj.DeepCopy())
-		if equality.Semantic.DeepEqual(was, any(status)) {
-			return nil
+		op, err := want(obj)
+		if err != nil || op == nil {
+			return err
 		}
 		ref.UID = obj.GetUID()
-		err = o.patch(ctx, ref, []patchOp{
-			{"replace", "/metadata/resourceVersion", obj.GetResourceVersion()},
-			{"add", "/status", status},
-		}, "status")
+		err = o.patch(ctx, ref, []patchOp{{"replace", "/metadata/resourceVersion", obj.GetResourceVersion()}, *op}, subresources...)
 		switch {
 		case err == nil:
 			return nil
@@ -125,16 +124,24 @@ func (o *Objects) UpdateStatus(ctx context.Context, ref v1alpha1.ObjectReference
 		case apierrors.IsConflict(err) && try < writeTries:
 			continue
 		}
-		// A patch that tests the UID of another object of that name is refused, not told that there is none.
+		// A patch that tests the UID of another object of that name is refused as invalid.
 		if _, gerr := o.Get(ctx, ref); errors.Is(gerr, store.ErrGone) {
 			return store.ErrGone
 		}
-		return fmt.Errorf("write status of %s %q: %w", ref.Kind, ref.Name, err)
+		return fmt.Errorf("write %s of %s %q: %w", what, ref.Kind, ref.Name, err)
 	}
 }
 
-// writeTries bounds how often a write is repeated when another writer was first.
-const writeTries = 10
+// UpdateStatus implements activities.Objects.
+func (o *Objects) UpdateStatus(ctx context.Context, ref v1alpha1.ObjectReference, change func(*unstructured.Unstructured) map[string]any) error {
+	return o.rewrite(ctx, ref, "status", func(obj *unstructured.Unstructured) (*patchOp, error) {
+		status := change(obj.DeepCopy())
+		if equality.Semantic.DeepEqual(obj.Object["status"], any(status)) {
+			return nil, nil
+		}
+		return &patchOp{"add", "/status", status}, nil
+	}, "status")
+}
 
 // Hold implements activities.Objects. The object must still be of the generation that was read.
 func (o *Objects) Hold(ctx context.Context, read *unstructured.Unstructured) error {
@@ -165,30 +172,13 @@ func (o *Objects) Release(ctx context.Context, ref v1alpha1.ObjectReference) err
 	return err
 }
 
-// setFinalizers writes what want returns, unless it is nil, if nobody wrote the object in between.
+// setFinalizers writes what want returns, unless it is nil.
 func (o *Objects) setFinalizers(ctx context.Context, ref v1alpha1.ObjectReference, want func(*unstructured.Unstructured) ([]string, error)) error {
-	for try := 1; ; try++ {
-		obj, err := o.Get(ctx, ref)
-		if err != nil {
-			return err
-		}
+	return o.rewrite(ctx, ref, "finalizers", func(obj *unstructured.Unstructured) (*patchOp, error) {
 		finalizers, err := want(obj)
 		if err != nil || finalizers == nil {
-			return err
+			return nil, err
 		}
-		err = o.patch(ctx, ref, []patchOp{
-			{"replace", "/metadata/resourceVersion", obj.GetResourceVersion()},
-			{"add", "/metadata/finalizers", finalizers},
-		})
-		switch {
-		case err == nil:
-			return nil
-		case apierrors.IsNotFound(err):
-			return store.ErrGone
-		case apierrors.IsConflict(err) && try < writeTries:
-			continue
-		default:
-			return fmt.Errorf("write finalizers of %s %q: %w", ref.Kind, ref.Name, err)
-		}
-	}
+		return &patchOp{"add", "/metadata/finalizers", finalizers}, nil
+	})
 }

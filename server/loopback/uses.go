@@ -187,25 +187,16 @@ func (a *Answers) readers(ctx context.Context, what lang.Address) (map[types.UID
 	if a.Kinds == nil {
 		return nil, nil
 	}
-	groups, err := a.Stored.Groups(ctx)
-	if err != nil {
-		return nil, err
-	}
 	out := map[types.UID]bool{}
-	for _, group := range groups {
-		if _, ok := v1alpha1.ProviderOfGroup(group); !ok {
-			continue
+	for u, err := range a.Stored.OfProviders(ctx, what.Namespace) {
+		if err != nil {
+			return nil, err
 		}
-		for u, err := range a.Stored.List(ctx, group, what.Namespace) {
-			if err != nil {
-				return nil, err
-			}
-			if spec, err := json.Marshal([]any{u.Object["spec"], u.Object["lifecycle"]}); err != nil || !bytes.Contains(spec, []byte(what.Type+".")) {
-				continue // to parse expressions takes longest
-			}
-			if _, ok := a.Kinds.References(u)[what.In(what.Namespace)]; ok {
-				out[u.GetUID()] = true
-			}
+		if spec, err := json.Marshal([]any{u.Object["spec"], u.Object["lifecycle"]}); err != nil || !bytes.Contains(spec, []byte(what.Type+".")) {
+			continue // to parse expressions takes longest
+		}
+		if _, ok := a.Kinds.References(u)[what.In(what.Namespace)]; ok {
+			out[u.GetUID()] = true
 		}
 	}
 	return out, nil

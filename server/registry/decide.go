@@ -11,10 +11,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/apiserver/pkg/authorization/authorizer"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
 
+	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/condition"
 )
@@ -22,39 +22,50 @@ import (
 // maxMessage bounds what a person may say about a decision.
 const maxMessage = 4096
 
-// approvalREST serves the subresource "approval": a decision about a plan, bound to the digest of what was read.
-type approvalREST struct {
-	plans      *genericregistry.Store
-	authorizer authorizer.Authorizer
-	verify     VerifyFunc
+// decisionREST serves a subresource by which a person decides about a plan.
+type decisionREST struct {
+	plans *genericregistry.Store
+	// decide changes the stored plan as the plan that is sent says.
+	decide func(ctx context.Context, p, sent *v1alpha1.Plan) error
 }
 
-var _ rest.Patcher = (*approvalREST)(nil)
+var _ rest.Patcher = (*decisionREST)(nil)
 
 // New implements rest.Storage.
-func (r *approvalREST) New() runtime.Object { return new(v1alpha1.Plan) }
+func (r *decisionREST) New() runtime.Object { return new(v1alpha1.Plan) }
 
 // Destroy implements rest.Storage.
-func (r *approvalREST) Destroy() {}
+func (r *decisionREST) Destroy() {}
 
 // Get implements rest.Getter.
-func (r *approvalREST) Get(ctx context.Context, name string, opts *metav1.GetOptions) (runtime.Object, error) {
+func (r *decisionREST) Get(ctx context.Context, name string, opts *metav1.GetOptions) (runtime.Object, error) {
 	return r.plans.Get(ctx, name, opts)
 }
 
-// Update takes the decision in status.approval of the plan that is sent.
-func (r *approvalREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, _ bool, opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
+// Update implements rest.Updater.
+func (r *decisionREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, _ bool, opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
 	info = rest.WrapUpdatedObjectInfo(info, func(ctx context.Context, obj, old runtime.Object) (runtime.Object, error) {
-		sent, p := obj.(*v1alpha1.Plan).Status.Approval, old.(*v1alpha1.Plan).DeepCopy()
-		if err := mayApprove(ctx, r.authorizer, p, "ask a user who has it"); err != nil {
-			return nil, err
-		}
-		p.ManagedFields = obj.(*v1alpha1.Plan).ManagedFields
-		return p, decide(ctx, p, sent, r.verify, metav1.Now())
+		sent, p := obj.(*v1alpha1.Plan), old.(*v1alpha1.Plan).DeepCopy()
+		p.ManagedFields = sent.ManagedFields
+		return p, r.decide(ctx, p, sent)
 	})
-	store := *r.plans
-	store.UpdateStrategy = decidedStrategy{r.plans.UpdateStrategy}
+	return updateWhole(ctx, r.plans, name, info, create, update, opts)
+}
+
+// updateWhole writes what a subresource has made of a stored plan, the status included.
+func updateWhole(ctx context.Context, plans *genericregistry.Store, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
+	store := *plans
+	store.UpdateStrategy = decidedStrategy{plans.UpdateStrategy}
 	return store.Update(ctx, name, info, create, update, false, opts)
+}
+
+// approve is the subresource "approval": it takes the decision in status.approval of the plan that is sent. The decision is bound to the
+// digest of what was read.
+func (c Config) approve(ctx context.Context, p, sent *v1alpha1.Plan) error {
+	if err := mayApprove(ctx, c.Authorizer, p, "ask a user who has it"); err != nil {
+		return err
+	}
+	return decide(ctx, p, sent.Status.Approval, c.Verify, metav1.Now())
 }
 
 // decide writes a decision into a plan, if the plan is one that can be decided about. An approval is refused when a change of the plan
@@ -133,14 +144,14 @@ func isSuperseded(p *v1alpha1.Plan) bool {
 const maxCauses = 5
 
 // obstructed refuses an approval of what cannot be applied as it was planned; of a partial one, when nothing is left to apply.
-func obstructed(p *v1alpha1.Plan, found Verification, partial bool) error {
+func obstructed(p *v1alpha1.Plan, found changes.Verification, partial bool) error {
 	obstacles := len(found.Blocked) + len(found.Stale)
 	if obstacles == 0 || partial && found.Left > 0 {
 		return nil
 	}
 	var causes []metav1.StatusCause
 	var texts []string
-	add := func(kind metav1.CauseType, what string, obstacles []Obstacle) {
+	add := func(kind metav1.CauseType, what string, obstacles []changes.Obstacle) {
 		var named []string
 		for i, o := range obstacles {
 			if i == maxCauses {
@@ -234,42 +245,15 @@ func nameOf(who *v1alpha1.Identity) string {
 	return who.Username
 }
 
-// cancelREST serves the subresource "cancel": a plan begins nothing more.
-type cancelREST struct{ plans *genericregistry.Store }
-
-var _ rest.Patcher = (*cancelREST)(nil)
-
-// New implements rest.Storage.
-func (r *cancelREST) New() runtime.Object { return new(v1alpha1.Plan) }
-
-// Destroy implements rest.Storage.
-func (r *cancelREST) Destroy() {}
-
-// Get implements rest.Getter.
-func (r *cancelREST) Get(ctx context.Context, name string, opts *metav1.GetOptions) (runtime.Object, error) {
-	return r.plans.Get(ctx, name, opts)
-}
-
-// Update asks the plan to stop; of what is sent, the name alone matters.
-func (r *cancelREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, _ bool, opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
-	info = rest.WrapUpdatedObjectInfo(info, func(ctx context.Context, obj, old runtime.Object) (runtime.Object, error) {
-		p := old.(*v1alpha1.Plan).DeepCopy()
-		p.ManagedFields = obj.(*v1alpha1.Plan).ManagedFields
-		return p, cancel(ctx, p, metav1.Now())
-	})
-	store := *r.plans
-	store.UpdateStrategy = decidedStrategy{r.plans.UpdateStrategy}
-	return store.Update(ctx, name, info, create, update, false, opts)
-}
-
-func cancel(ctx context.Context, p *v1alpha1.Plan, now metav1.Time) error {
+// cancel is the subresource "cancel": the plan begins nothing more. Of what is sent, the name alone matters.
+func cancel(ctx context.Context, p, _ *v1alpha1.Plan) error {
 	switch {
 	case p.Status.Cancel != nil:
 		return nil // asked already
 	case p.Ended():
 		return apierrors.NewConflict(v1alpha1.Resource("plans"), p.Name, fmt.Errorf("it has ended, so there is nothing to stop"))
 	}
-	p.Status.Cancel = &v1alpha1.PlanCancel{By: requester(ctx), At: &now}
+	p.Status.Cancel = &v1alpha1.PlanCancel{By: requester(ctx), At: new(metav1.Now())}
 	if meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionPlanned) && p.Status.Approval == nil {
 		// Nothing is under way that could say how it ended.
 		condition.Stalled(&p.Status.Conditions, p.Generation, v1alpha1.ReasonCancelled,

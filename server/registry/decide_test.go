@@ -11,7 +11,9 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
 
+	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/condition"
 )
@@ -30,11 +32,11 @@ func waiting() *v1alpha1.Plan {
 
 // TestDecide approves plans that are, and are not, what the person read.
 func TestDecide(t *testing.T) {
-	type verification = func(context.Context, *v1alpha1.Plan) (Verification, error)
-	finds := func(v Verification) verification {
-		return func(context.Context, *v1alpha1.Plan) (Verification, error) { return v, nil }
+	type verification = func(context.Context, *v1alpha1.Plan) (changes.Verification, error)
+	finds := func(v changes.Verification) verification {
+		return func(context.Context, *v1alpha1.Plan) (changes.Verification, error) { return v, nil }
 	}
-	stale, blocked := []Obstacle{{"a.b", "moved"}}, []Obstacle{{"a.c", "protected"}}
+	stale, blocked := []changes.Obstacle{{Address: "a.b", Why: "moved"}}, []changes.Obstacle{{Address: "a.c", Why: "protected"}}
 	for reason, test := range map[string]struct {
 		who    string
 		change func(*v1alpha1.Plan)
@@ -63,12 +65,12 @@ func TestDecide(t *testing.T) {
 		"speculative":              {change: func(p *v1alpha1.Plan) { p.Spec.Speculative = true }},
 		"nothing to do":            {change: func(p *v1alpha1.Plan) { condition.Ready(&p.Status.Conditions, 1, v1alpha1.ReasonNoChanges, "") }},
 		"the server, unasked":      {who: user.APIServerUser},
-		"a change moved":           {verify: finds(Verification{Stale: stale, Left: 1})},
-		"a change is blocked":      {verify: finds(Verification{Blocked: blocked, Left: 1})},
-		"moved, and partial":       {sent: v1alpha1.PlanApproval{Partial: true}, verify: finds(Verification{Stale: stale, Left: 1}), taken: true},
-		"partial, nothing is left": {sent: v1alpha1.PlanApproval{Partial: true}, verify: finds(Verification{Blocked: blocked})},
-		"nobody can tell": {verify: func(context.Context, *v1alpha1.Plan) (Verification, error) {
-			return Verification{}, errors.New("no ledger")
+		"a change moved":           {verify: finds(changes.Verification{Stale: stale, Left: 1})},
+		"a change is blocked":      {verify: finds(changes.Verification{Blocked: blocked, Left: 1})},
+		"moved, and partial":       {sent: v1alpha1.PlanApproval{Partial: true}, verify: finds(changes.Verification{Stale: stale, Left: 1}), taken: true},
+		"partial, nothing is left": {sent: v1alpha1.PlanApproval{Partial: true}, verify: finds(changes.Verification{Blocked: blocked})},
+		"nobody can tell": {verify: func(context.Context, *v1alpha1.Plan) (changes.Verification, error) {
+			return changes.Verification{}, errors.New("no ledger")
 		}},
 	} {
 		p, sent := waiting(), test.sent
@@ -82,7 +84,7 @@ func TestDecide(t *testing.T) {
 			}
 		}
 		if test.verify == nil {
-			test.verify = finds(Verification{Left: 1})
+			test.verify = finds(changes.Verification{Left: 1})
 		}
 		if test.who == "" {
 			test.who = "ann"
@@ -138,7 +140,8 @@ func TestOnlyTheServerWrites(t *testing.T) {
 		t.Error("the status of a plan that is made is the server's own")
 	}
 	old.Finalizers = []string{v1alpha1.FinalizerRecord}
-	if keepsRecord(nil)(as(t, "ann"), waiting(), old) == nil || keepsRecord(nil)(as(t, user.APIServerUser), waiting(), old) != nil {
+	keeps := keepsRecord(rest.ValidateAllObjectUpdateFunc)
+	if keeps(as(t, "ann"), waiting(), old) == nil || keeps(as(t, user.APIServerUser), waiting(), old) != nil {
 		t.Error("the finalizer of a plan's record is the server's own")
 	}
 	if byServerAlone(as(t, "ann"), "r") == nil {

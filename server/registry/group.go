@@ -13,6 +13,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 
+	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/condition"
 	"github.com/hykube/hykube/internal/schema"
@@ -28,21 +29,7 @@ type NamedFunc func(ctx context.Context, obj metav1.Object) (bool, error)
 type ChangesFunc func(ctx context.Context, plan *v1alpha1.Plan, limit int, cont string) (*v1alpha1.PlanChangeList, error)
 
 // VerifyFunc looks what an approval of a plan would let happen now.
-type VerifyFunc func(ctx context.Context, plan *v1alpha1.Plan) (Verification, error)
-
-// Verification is what an approval of a plan would let happen.
-type Verification struct {
-	// Blocked are the changes that lifecycle.preventDestroy forbids, and Stale those that moved after the plan was made.
-	Blocked, Stale []Obstacle
-	// Needing is the number of other changes that need one of those, and Left that of the changes that can be made without them.
-	Needing, Left int
-}
-
-// Obstacle is a change that cannot be made.
-type Obstacle struct {
-	Address string
-	Why     string
-}
+type VerifyFunc func(ctx context.Context, plan *v1alpha1.Plan) (changes.Verification, error)
 
 // AuthorizeReferencesFunc says what of a ProviderConfig refers to something that its author may not read.
 type AuthorizeReferencesFunc func(ctx context.Context, who user.Info, cfg *v1alpha1.ProviderConfig) (problems []string, err error)
@@ -121,14 +108,14 @@ func NewGroup(c Config) (*genericapiserver.APIGroupInfo, map[string]*Held, error
 		"providerconfigs/undelete": NewUndelete(configs.held),
 		"plans":                    plans,
 		"plans/status":             planStatus,
-		"plans/approval":           &approvalREST{plans: plans.Store, authorizer: c.Authorizer, verify: c.Verify},
-		"plans/cancel":             &cancelREST{plans: plans.Store},
+		"plans/approval":           &decisionREST{plans.Store, c.approve},
+		"plans/cancel":             &decisionREST{plans.Store, cancel},
 		"plans/changes":            &changesREST{plans: plans.Store, changes: c.Changes},
 		"plans/objects":            &objectsREST{plans: plans.Store, objects: c.Objects},
 		"planrecords":              records,
-		"queries":                  &queryREST{configs: configs.Store, authorizer: c.Authorizer, types: c.Types, query: c.Query},
-		"validations":              &validationREST{check: c.Check, config: c.ConfigBlock},
-		"evaluations":              &evaluationREST{evaluate: c.Evaluate},
+		"queries":                  newQueries(c, configs.Store),
+		"validations":              newValidations(c),
+		"evaluations":              newEvaluations(c.Evaluate),
 	}
 	return &info, map[string]*Held{"providers": providers.held, "providerconfigs": configs.held}, nil
 }

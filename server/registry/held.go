@@ -277,10 +277,8 @@ func (r *undeleteREST) Destroy() {}
 
 // Create implements rest.NamedCreater.
 func (r *undeleteREST) Create(ctx context.Context, name string, obj runtime.Object, validate rest.ValidateObjectFunc, opts *metav1.CreateOptions) (runtime.Object, error) {
-	if validate != nil {
-		if err := validate(ctx, obj); err != nil {
-			return nil, err
-		}
+	if err := validate(ctx, obj); err != nil {
+		return nil, err
 	}
 	return r.held.Undelete(ctx, name, len(opts.DryRun) > 0)
 }

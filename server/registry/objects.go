@@ -54,10 +54,8 @@ func (r *objectsREST) Create(ctx context.Context, name string, obj runtime.Objec
 	if errs := validateChunk(&in.Spec); len(errs) > 0 {
 		return nil, apierrors.NewInvalid(v1alpha1.Kind("PlanObjects"), name, errs)
 	}
-	if validate != nil {
-		if err := validate(ctx, in.DeepCopy()); err != nil {
-			return nil, err
-		}
+	if err := validate(ctx, in.DeepCopy()); err != nil {
+		return nil, err
 	}
 	out := &v1alpha1.PlanObjects{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: p.Namespace}}
 	if len(opts.DryRun) > 0 {
@@ -131,9 +129,7 @@ func (r *objectsREST) complete(ctx context.Context, p *v1alpha1.Plan, count int3
 		condition.Reconciling(&next.Status.Conditions, next.Generation, v1alpha1.ReasonPlanning, "Waiting to be planned.")
 		return next, nil
 	})
-	store := *r.plans
-	store.UpdateStrategy = decidedStrategy{r.plans.UpdateStrategy}
-	_, _, err := store.Update(ctx, p.Name, info, rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{})
+	_, _, err := updateWhole(ctx, r.plans, p.Name, info, rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, &metav1.UpdateOptions{})
 	return err
 }
 

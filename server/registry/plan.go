@@ -91,10 +91,8 @@ func (r *planREST) Update(ctx context.Context, name string, info rest.UpdatedObj
 // keepsRecord lets nobody but the server take off the finalizer that keeps a plan until its record is complete.
 func keepsRecord(validate rest.ValidateObjectUpdateFunc) rest.ValidateObjectUpdateFunc {
 	return func(ctx context.Context, obj, old runtime.Object) error {
-		if validate != nil {
-			if err := validate(ctx, obj, old); err != nil {
-				return err
-			}
+		if err := validate(ctx, obj, old); err != nil {
+			return err
 		}
 		p := obj.(*v1alpha1.Plan)
 		if byServer(ctx) || slices.Contains(p.Finalizers, v1alpha1.FinalizerRecord) || !slices.Contains(old.(*v1alpha1.Plan).Finalizers, v1alpha1.FinalizerRecord) {
@@ -107,10 +105,8 @@ func keepsRecord(validate rest.ValidateObjectUpdateFunc) rest.ValidateObjectUpda
 
 func (r *planREST) mayApproveItself(validate rest.ValidateObjectFunc) rest.ValidateObjectFunc {
 	return func(ctx context.Context, obj runtime.Object) error {
-		if validate != nil {
-			if err := validate(ctx, obj); err != nil {
-				return err
-			}
+		if err := validate(ctx, obj); err != nil {
+			return err
 		}
 		p := obj.(*v1alpha1.Plan)
 		if !p.ApprovesItself() {

@@ -42,68 +42,34 @@ type QueryFunc func(ctx context.Context, who v1alpha1.Identity, q *v1alpha1.Quer
 // TypesFunc finds the kinds of a managed resource type; more than one when two providers have it.
 type TypesFunc func(terraformType string) []kinds.Kind
 
-// queryREST serves Queries, which are answered and never stored.
-type queryREST struct {
+// queries answers Queries.
+type queries struct {
 	configs    *genericregistry.Store
 	authorizer authorizer.Authorizer
 	types      TypesFunc
 	query      QueryFunc
 }
 
-var (
-	_ rest.Creater              = (*queryREST)(nil)
-	_ rest.Scoper               = (*queryREST)(nil)
-	_ rest.SingularNameProvider = (*queryREST)(nil)
-	_ rest.TableConvertor       = (*queryREST)(nil)
-)
-
-// New implements rest.Storage.
-func (r *queryREST) New() runtime.Object { return new(v1alpha1.Query) }
-
-// Destroy implements rest.Storage.
-func (r *queryREST) Destroy() {}
-
-// NamespaceScoped implements rest.Scoper.
-func (r *queryREST) NamespaceScoped() bool { return true }
-
-// GetSingularName implements rest.SingularNameProvider.
-func (r *queryREST) GetSingularName() string { return "query" }
-
-// ConvertToTable implements rest.TableConvertor.
-func (r *queryREST) ConvertToTable(_ context.Context, obj, _ runtime.Object) (*metav1.Table, error) {
-	q, ok := obj.(*v1alpha1.Query)
-	if !ok {
-		return nil, fmt.Errorf("make table of a query: unexpected type %T", obj)
-	}
-	return queryTable(q), nil
+// newQueries serves Queries.
+func newQueries(c Config, configs *genericregistry.Store) rest.Storage {
+	r := &queries{configs: configs, authorizer: c.Authorizer, types: c.Types, query: c.Query}
+	return answeredREST[*v1alpha1.Query]{queryTable{}, "query", func() *v1alpha1.Query { return new(v1alpha1.Query) }, r.answer}
 }
 
-// Create answers a query.
-func (r *queryREST) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc, opts *metav1.CreateOptions) (runtime.Object, error) {
-	q := obj.(*v1alpha1.Query)
-	namespace := genericapirequest.NamespaceValue(ctx)
-	if q.Namespace != "" && q.Namespace != namespace {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("the namespace of the query is %q, and that of the request %q", q.Namespace, namespace))
-	}
-	// Nothing is stored, so nobody owns a field.
-	q.Namespace, q.ManagedFields, q.Status = namespace, nil, v1alpha1.QueryStatus{}
+func (r *queries) answer(ctx context.Context, q *v1alpha1.Query, validate rest.ValidateObjectFunc, opts *metav1.CreateOptions) error {
+	q.Status = v1alpha1.QueryStatus{}
 	if errs := r.complete(q); len(errs) > 0 {
-		return nil, apierrors.NewInvalid(v1alpha1.Kind("Query"), q.Name, errs)
+		return apierrors.NewInvalid(v1alpha1.Kind("Query"), q.Name, errs)
 	}
-	if validate != nil {
-		if err := validate(ctx, q.DeepCopy()); err != nil {
-			return nil, err
-		}
+	if err := validate(ctx, q.DeepCopy()); err != nil {
+		return err
 	}
 	who := requester(ctx)
 	if who == nil {
-		return nil, apierrors.NewInternalError(errors.New("answer query: the request has no user"))
+		return apierrors.NewInternalError(errors.New("answer query: the request has no user"))
 	}
-	if err := r.configure(ctx, q); err != nil {
-		return nil, err
-	}
-	if len(opts.DryRun) > 0 {
-		return q, nil
+	if err := r.configure(ctx, q); err != nil || len(opts.DryRun) > 0 {
+		return err
 	}
 	if deadline, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
@@ -111,13 +77,13 @@ func (r *queryREST) Create(ctx context.Context, obj runtime.Object, validate res
 		defer cancel()
 	}
 	if err := r.query(ctx, *who, q); err != nil {
-		return nil, r.failure(ctx, q, err)
+		return r.failure(ctx, q, err)
 	}
-	return q, nil
+	return nil
 }
 
 // failure is an error of the query in the words of the API. What a provider says is not the server's own failure.
-func (r *queryREST) failure(ctx context.Context, q *v1alpha1.Query, err error) error {
+func (r *queries) failure(ctx context.Context, q *v1alpha1.Query, err error) error {
 	if _, ok := errors.AsType[*apierrors.StatusError](err); ok {
 		return err
 	}
@@ -128,7 +94,7 @@ func (r *queryREST) failure(ctx context.Context, q *v1alpha1.Query, err error) e
 }
 
 // complete checks a query and fills in what it leaves out.
-func (r *queryREST) complete(q *v1alpha1.Query) field.ErrorList {
+func (r *queries) complete(q *v1alpha1.Query) field.ErrorList {
 	spec := field.NewPath("spec")
 	if q.Spec.Type == "" {
 		return field.ErrorList{field.Required(spec.Child("type"), `Terraform resource type, such as "sim_instance"`)}
@@ -161,7 +127,7 @@ func (r *queryREST) complete(q *v1alpha1.Query) field.ErrorList {
 }
 
 // typeOf finds the resource type that a query is about.
-func (r *queryREST) typeOf(q *v1alpha1.Query) (kinds.Kind, field.ErrorList) {
+func (r *queries) typeOf(q *v1alpha1.Query) (kinds.Kind, field.ErrorList) {
 	spec := field.NewPath("spec")
 	types := r.types(q.Spec.Type)
 	var names []string
@@ -239,7 +205,7 @@ func validateArguments(raw *runtime.RawExtension, block *schema.Block, path *fie
 }
 
 // configure finds the ProviderConfig that a query uses, as for a resource of the type, and asks whether its author may use it.
-func (r *queryREST) configure(ctx context.Context, q *v1alpha1.Query) error {
+func (r *queries) configure(ctx context.Context, q *v1alpha1.Query) error {
 	named := q.Spec.ProviderConfig
 	candidates := []string{named}
 	if named == "" {
@@ -269,7 +235,7 @@ func (r *queryREST) configure(ctx context.Context, q *v1alpha1.Query) error {
 	return nil
 }
 
-func (r *queryREST) mayUse(ctx context.Context, namespace, name string) error {
+func (r *queries) mayUse(ctx context.Context, namespace, name string) error {
 	user, ok := genericapirequest.UserFrom(ctx)
 	if !ok {
 		return apierrors.NewInternalError(fmt.Errorf("authorize use of provider config %q: the request has no user", name))

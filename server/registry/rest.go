@@ -64,10 +64,8 @@ func (r *resourceREST) Create(ctx context.Context, obj runtime.Object, validate 
 		return r.Store.Create(ctx, obj, validate, opts)
 	}
 	return r.Store.Create(ctx, obj, func(ctx context.Context, obj runtime.Object) error {
-		if validate != nil {
-			if err := validate(ctx, obj); err != nil {
-				return err
-			}
+		if err := validate(ctx, obj); err != nil {
+			return err
 		}
 		return r.mayWrite(ctx, obj, nil)
 	}, opts)
@@ -82,17 +80,13 @@ func (r *resourceREST) Update(ctx context.Context, name string, info rest.Update
 		return r.Store.Update(ctx, name, info, create, update, forceCreate, opts)
 	}
 	return r.Store.Update(ctx, name, info, func(ctx context.Context, obj runtime.Object) error {
-		if create != nil {
-			if err := create(ctx, obj); err != nil {
-				return err
-			}
+		if err := create(ctx, obj); err != nil {
+			return err
 		}
 		return r.mayWrite(ctx, obj, nil)
 	}, func(ctx context.Context, obj, old runtime.Object) error {
-		if update != nil {
-			if err := update(ctx, obj, old); err != nil {
-				return err
-			}
+		if err := update(ctx, obj, old); err != nil {
+			return err
 		}
 		return r.mayWrite(ctx, obj, old)
 	}, forceCreate, opts)
@@ -117,10 +111,8 @@ func (r *resourceREST) DeleteCollection(ctx context.Context, validate rest.Valid
 // guard refuses the deletion of what is busy.
 func (r *resourceREST) guard(validate rest.ValidateObjectFunc) rest.ValidateObjectFunc {
 	return func(ctx context.Context, obj runtime.Object) error {
-		if validate != nil {
-			if err := validate(ctx, obj); err != nil {
-				return err
-			}
+		if err := validate(ctx, obj); err != nil {
+			return err
 		}
 		accessor, err := meta.Accessor(obj)
 		if err != nil {

@@ -184,8 +184,15 @@ func instanceText(c v1alpha1.PlanChange) string {
 	return c.Address
 }
 
-// queryTable is the table of what a query found.
-func queryTable(q *v1alpha1.Query) *metav1.Table {
+// queryTable makes the table of what a query found.
+type queryTable struct{}
+
+// ConvertToTable implements rest.TableConvertor.
+func (queryTable) ConvertToTable(_ context.Context, obj, _ runtime.Object) (*metav1.Table, error) {
+	q, ok := obj.(*v1alpha1.Query)
+	if !ok {
+		return nil, fmt.Errorf("make table of a query: unexpected type %T", obj)
+	}
 	table := &metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{
 		column("Found", "string", "Display name of the resource.", 0),
 		column("Import By", "string", "ID, or identity, by which an import finds it.", 0),
@@ -198,7 +205,7 @@ func queryTable(q *v1alpha1.Query) *metav1.Table {
 		}
 		table.Rows = append(table.Rows, metav1.TableRow{Cells: []any{r.DisplayName, by, r.ManagedBy}})
 	}
-	return table
+	return table, nil
 }
 
 // readiness is the condition Ready, in the words of a table.

@@ -59,10 +59,13 @@ func TestTablesOfWhatIsDeleted(t *testing.T) {
 }
 
 func TestQueryTable(t *testing.T) {
-	table := queryTable(&v1alpha1.Query{Status: v1alpha1.QueryStatus{Results: []v1alpha1.QueryResult{
+	table, err := queryTable{}.ConvertToTable(t.Context(), &v1alpha1.Query{Status: v1alpha1.QueryStatus{Results: []v1alpha1.QueryResult{
 		{DisplayName: "one", Identity: &runtime.RawExtension{Raw: []byte(`{"id":"1"}`)}, ManagedBy: "sim_network.main"},
 		{DisplayName: "two", ID: "2"},
-	}}})
+	}}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var got [][]any
 	for _, r := range table.Rows {
 		got = append(got, r.Cells)

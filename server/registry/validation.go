@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	"k8s.io/kubernetes/pkg/apis/core"
@@ -32,40 +31,28 @@ import (
 // CheckFunc judges objects of the providers' kinds as they are written. Those of other kinds are there to be referred to.
 type CheckFunc func(objects []*unstructured.Unstructured) []v1alpha1.ValidationProblem
 
-// validationREST serves Validations, which are answered and never stored.
-type validationREST struct {
+// validations answers Validations.
+type validations struct {
 	check CheckFunc
 	// config is the schema of a provider's own arguments; nil when it is not installed.
 	config func(provider string) *schema.Block
 }
 
-var (
-	_ rest.Creater              = (*validationREST)(nil)
-	_ rest.Scoper               = (*validationREST)(nil)
-	_ rest.SingularNameProvider = (*validationREST)(nil)
-)
+// newValidations serves Validations.
+func newValidations(c Config) rest.Storage {
+	r := &validations{check: c.Check, config: c.ConfigBlock}
+	return answeredREST[*v1alpha1.Validation]{
+		rest.NewDefaultTableConvertor(v1alpha1.Resource("validations")), "validation", func() *v1alpha1.Validation { return new(v1alpha1.Validation) }, r.answer,
+	}
+}
 
-// New implements rest.Storage.
-func (r *validationREST) New() runtime.Object { return new(v1alpha1.Validation) }
-
-// Destroy implements rest.Storage.
-func (r *validationREST) Destroy() {}
-
-// NamespaceScoped implements rest.Scoper.
-func (r *validationREST) NamespaceScoped() bool { return true }
-
-// GetSingularName implements rest.SingularNameProvider.
-func (r *validationREST) GetSingularName() string { return "validation" }
-
-// Create answers a validation.
-func (r *validationREST) Create(ctx context.Context, obj runtime.Object, _ rest.ValidateObjectFunc, _ *metav1.CreateOptions) (runtime.Object, error) {
-	v := obj.(*v1alpha1.Validation)
-	v.Namespace, v.ManagedFields, v.Status = genericapirequest.NamespaceValue(ctx), nil, v1alpha1.ValidationStatus{}
+func (r *validations) answer(_ context.Context, v *v1alpha1.Validation, _ rest.ValidateObjectFunc, _ *metav1.CreateOptions) error {
+	v.Status = v1alpha1.ValidationStatus{}
 	objects := make([]*unstructured.Unstructured, len(v.Spec.Objects))
 	for i, raw := range v.Spec.Objects {
 		u := &unstructured.Unstructured{}
 		if err := kjson.UnmarshalCaseSensitivePreserveInts(raw.Raw, &u.Object); err != nil || u.Object == nil {
-			return nil, apierrors.NewInvalid(v1alpha1.Kind("Validation"), v.Name, field.ErrorList{
+			return apierrors.NewInvalid(v1alpha1.Kind("Validation"), v.Name, field.ErrorList{
 				field.Invalid(field.NewPath("spec", "objects").Index(i), field.OmitValueType{}, "must be an object")})
 		}
 		if u.GetNamespace() == "" && !clusterScoped(u.GetKind()) {
@@ -82,7 +69,7 @@ func (r *validationREST) Create(ctx context.Context, obj runtime.Object, _ rest.
 	}
 	slices.SortStableFunc(problems, func(a, b v1alpha1.ValidationProblem) int { return int(a.Index - b.Index) })
 	v.Status.Problems = problems
-	return v, nil
+	return nil
 }
 
 // clusterScoped says whether objects of a fixed kind have no namespace. Dynamic kinds have names of their own, with a dash.
@@ -91,7 +78,7 @@ func clusterScoped(kind string) bool {
 }
 
 // fixed checks an object of a fixed kind; it has nothing to say about others.
-func (r *validationREST) fixed(u *unstructured.Unstructured) []v1alpha1.ValidationProblem {
+func (r *validations) fixed(u *unstructured.Unstructured) []v1alpha1.ValidationProblem {
 	var errs field.ErrorList
 	var out []v1alpha1.ValidationProblem
 	switch u.GroupVersionKind() {
@@ -176,7 +163,7 @@ func decodeStrictly(u *unstructured.Unstructured, into any) []v1alpha1.Validatio
 }
 
 // arguments checks a provider's own arguments against its schema. Those that come from Secrets are not there to be checked.
-func (r *validationREST) arguments(pc *v1alpha1.ProviderConfig) field.ErrorList {
+func (r *validations) arguments(pc *v1alpha1.ProviderConfig) field.ErrorList {
 	block := r.config(pc.Spec.Provider)
 	args, err := configArguments(pc.Spec.Config)
 	if block == nil || err != nil {

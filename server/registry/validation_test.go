@@ -7,9 +7,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/zclconf/go-cty/cty"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	_ "k8s.io/kubernetes/pkg/apis/core/install"
 	_ "k8s.io/kubernetes/pkg/apis/rbac/install"
@@ -25,7 +25,7 @@ func TestFixed(t *testing.T) {
 		Attributes: []*schema.Attribute{{Name: "id", Type: cty.String, Computed: true}, {Name: "password", Type: cty.String, Optional: true}},
 		Blocks:     []*schema.NestedBlock{{TypeName: "auth", Nesting: schema.NestingSingle, Block: &schema.Block{Attributes: []*schema.Attribute{{Name: "token", Type: cty.String, Optional: true}}}}},
 	}
-	r := &validationREST{config: func(provider string) *schema.Block {
+	r := &validations{config: func(provider string) *schema.Block {
 		if provider == "sim" {
 			return block
 		}
@@ -106,13 +106,13 @@ func TestHints(t *testing.T) {
 
 // TestValidationOfObjectsWithoutANamespace sends a Namespace and a ConfigMap as files hold them.
 func TestValidationOfObjectsWithoutANamespace(t *testing.T) {
-	r := &validationREST{check: func([]*unstructured.Unstructured) []v1alpha1.ValidationProblem { return nil }}
-	v := &v1alpha1.Validation{}
+	r := &validations{check: func([]*unstructured.Unstructured) []v1alpha1.ValidationProblem { return nil }}
+	v := &v1alpha1.Validation{ObjectMeta: metav1.ObjectMeta{Namespace: "team"}}
 	for _, text := range []string{`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"a"}}`, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}`} {
 		v.Spec.Objects = append(v.Spec.Objects, runtime.RawExtension{Raw: []byte(text)})
 	}
-	out, err := r.Create(genericapirequest.WithNamespace(t.Context(), "team"), v, nil, nil)
-	if err != nil || len(out.(*v1alpha1.Validation).Status.Problems) != 0 {
-		t.Errorf("%v, %v; want no problem", out, err)
+	err := r.answer(t.Context(), v, nil, nil)
+	if err != nil || len(v.Status.Problems) != 0 {
+		t.Errorf("%v, %v; want no problem", v, err)
 	}
 }

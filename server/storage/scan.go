@@ -12,6 +12,8 @@ import (
 	kschema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/apiserver/pkg/storage/value"
+
+	"github.com/hykube/hykube/api/v1alpha1"
 )
 
 // scanPage bounds what one read of a scan brings into memory.
@@ -70,8 +72,29 @@ func (o *Objects) List(ctx context.Context, group, namespace string) iter.Seq2[*
 	}
 }
 
-// Groups are the API groups of which there are objects.
-func (o *Objects) Groups(ctx context.Context) (groups []string, err error) {
+// OfProviders reads the objects of all providers in a namespace, also of those that are not ready.
+func (o *Objects) OfProviders(ctx context.Context, namespace string) iter.Seq2[*unstructured.Unstructured, error] {
+	return func(yield func(*unstructured.Unstructured, error) bool) {
+		groups, err := o.groups(ctx)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		for _, group := range groups {
+			if _, ok := v1alpha1.ProviderOfGroup(group); !ok {
+				continue
+			}
+			for obj, err := range o.List(ctx, group, namespace) {
+				if !yield(obj, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// groups are the API groups of which there are objects.
+func (o *Objects) groups(ctx context.Context) (groups []string, err error) {
 	prefix := objectPrefix + "/"
 	for from := prefix; ; {
 		key, err := o.next(ctx, prefix, from)
