@@ -196,10 +196,8 @@ func (k *Kinds) mayRead(ctx context.Context, who user.Info, namespace string, a 
 // authorizingCreate adds the question to what else is asked before an object is stored.
 func (s *served) authorizingCreate(validate rest.ValidateObjectFunc) rest.ValidateObjectFunc {
 	return func(ctx context.Context, obj runtime.Object) error {
-		if validate != nil {
-			if err := validate(ctx, obj); err != nil {
-				return err
-			}
+		if err := validate(ctx, obj); err != nil {
+			return err
 		}
 		return s.authorizeReferences(ctx, obj.(*unstructured.Unstructured), nil)
 	}
@@ -207,10 +205,8 @@ func (s *served) authorizingCreate(validate rest.ValidateObjectFunc) rest.Valida
 
 func (s *served) authorizingUpdate(validate rest.ValidateObjectUpdateFunc) rest.ValidateObjectUpdateFunc {
 	return func(ctx context.Context, obj, old runtime.Object) error {
-		if validate != nil {
-			if err := validate(ctx, obj, old); err != nil {
-				return err
-			}
+		if err := validate(ctx, obj, old); err != nil {
+			return err
 		}
 		return s.authorizeReferences(ctx, obj.(*unstructured.Unstructured), old.(*unstructured.Unstructured))
 	}

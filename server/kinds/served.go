@@ -212,22 +212,21 @@ func (r *objectREST) Create(ctx context.Context, obj runtime.Object, validate re
 }
 
 func (r *objectREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, forceCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
-	obj, created, err := r.Store.Update(ctx, name, speculation.Adopt(ctx, info), r.kind.authorizingCreate(create), r.kind.authorizingUpdate(update), forceCreate, options)
-	return obj, created, r.kind.clearly(name, err)
+	obj, created, err := r.Store.Update(ctx, name, readable{speculation.Adopt(ctx, info)}, r.kind.authorizingCreate(create), r.kind.authorizingUpdate(update), forceCreate, options)
+	return obj, created, r.kind.withoutPatched(name, err)
 }
 
-// blameClient turns what server-side apply says of metadata that it cannot take apart, such as a string for a list,
-// into the client's mistake. The handler would call it the server's.
-func blameClient(err error) error {
-	if err != nil && strings.HasPrefix(err.Error(), "failed to create typed patch object") {
-		return apierrors.NewBadRequest(err.Error())
+// readable is an update whose patched object the server could take apart. What server-side apply says of an object that it cannot take
+// apart, such as one with a string for a list in its metadata, has no API status, and the handler would call it the server's mistake. The
+// stored object was checked when it was written, so it is the client's.
+type readable struct{ rest.UpdatedObjectInfo }
+
+func (r readable) UpdatedObject(ctx context.Context, old runtime.Object) (runtime.Object, error) {
+	obj, err := r.UpdatedObjectInfo.UpdatedObject(ctx, old)
+	if _, status := errors.AsType[*apierrors.StatusError](err); err != nil && !status && ctx.Err() == nil {
+		err = apierrors.NewBadRequest(err.Error())
 	}
-	return err
-}
-
-// clearly makes an error of an update readable for the client that asked for it.
-func (s *served) clearly(name string, err error) error {
-	return s.withoutPatched(name, blameClient(err))
+	return obj, err
 }
 
 // withoutPatched leaves the patched object out of an error about a patch. The handler repeats all of it, with whatever is secret
@@ -275,8 +274,8 @@ func (r *statusREST) Get(ctx context.Context, name string, options *metav1.GetOp
 
 // Update never creates: a subresource has no object to make.
 func (r *statusREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, _ bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
-	obj, created, err := r.store.Update(ctx, name, info, create, update, false, options)
-	return obj, created, r.kind.clearly(name, err)
+	obj, created, err := r.store.Update(ctx, name, readable{info}, create, update, false, options)
+	return obj, created, r.kind.withoutPatched(name, err)
 }
 
 func (r *statusREST) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
