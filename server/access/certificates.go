@@ -101,12 +101,19 @@ func (c *Certificates) servingCertGood(cert *x509.Certificate, now time.Time) bo
 	return true
 }
 
+// adminName is the cluster, the user and the context of the administrator's kubeconfig.
+const adminName = "hykube"
+
 // WriteKubeconfig writes a kubeconfig (0600) for the first administrator, with a client certificate in the group
-// system:masters. It keeps the certificate of the file that is there when that is good for long enough.
+// system:masters. Of a file that is there it keeps the certificate, when that is good for long enough, and what people added or
+// chose, such as the namespace of the context.
 func (c *Certificates) WriteKubeconfig(path, serverURL string, now time.Time) error {
-	certPEM, keyPEM, ok := c.currentAdmin(path, now)
+	config, err := clientcmd.LoadFromFile(path)
+	if err != nil {
+		config = clientcmdapi.NewConfig()
+	}
+	certPEM, keyPEM, ok := c.currentAdmin(config.AuthInfos[adminName], now)
 	if !ok {
-		var err error
 		certPEM, keyPEM, err = issue(&x509.Certificate{
 			Subject:     pkix.Name{CommonName: "hykube:admin", Organization: []string{user.SystemPrivilegedGroup}},
 			NotBefore:   now.Add(-backdate),
@@ -118,13 +125,16 @@ func (c *Certificates) WriteKubeconfig(path, serverURL string, now time.Time) er
 			return fmt.Errorf("make administrator's certificate: %w", err)
 		}
 	}
-	const name = "hykube"
-	data, err := clientcmd.Write(clientcmdapi.Config{
-		Clusters:       map[string]*clientcmdapi.Cluster{name: {Server: serverURL, CertificateAuthorityData: c.serverCA.certPEM}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{name: {ClientCertificateData: certPEM, ClientKeyData: keyPEM}},
-		Contexts:       map[string]*clientcmdapi.Context{name: {Cluster: name, AuthInfo: name, Namespace: "default"}},
-		CurrentContext: name,
-	})
+	config.Clusters[adminName] = &clientcmdapi.Cluster{Server: serverURL, CertificateAuthorityData: c.serverCA.certPEM}
+	config.AuthInfos[adminName] = &clientcmdapi.AuthInfo{ClientCertificateData: certPEM, ClientKeyData: keyPEM}
+	if config.Contexts[adminName] == nil {
+		config.Contexts[adminName] = &clientcmdapi.Context{Namespace: "default"}
+	}
+	config.Contexts[adminName].Cluster, config.Contexts[adminName].AuthInfo = adminName, adminName
+	if config.CurrentContext == "" {
+		config.CurrentContext = adminName
+	}
+	data, err := clientcmd.Write(*config)
 	if err == nil {
 		err = replaceFile(path, data, 0o600)
 	}
@@ -134,17 +144,14 @@ func (c *Certificates) WriteKubeconfig(path, serverURL string, now time.Time) er
 	return nil
 }
 
-// currentAdmin returns the administrator's certificate of an existing kubeconfig, if it is good for long enough.
-func (c *Certificates) currentAdmin(path string, now time.Time) (certPEM, keyPEM []byte, ok bool) {
-	config, err := clientcmd.LoadFromFile(path)
-	if err != nil {
+// currentAdmin returns the certificate of the administrator in an existing kubeconfig, if it is good for long enough.
+func (c *Certificates) currentAdmin(admin *clientcmdapi.AuthInfo, now time.Time) (certPEM, keyPEM []byte, ok bool) {
+	if admin == nil {
 		return nil, nil, false
 	}
-	for _, info := range config.AuthInfos {
-		pair, err := parsePair(info.ClientCertificateData, info.ClientKeyData)
-		if err == nil && pair.cert.CheckSignatureFrom(c.clientCA.cert) == nil && now.Add(renewBefore).Before(pair.cert.NotAfter) {
-			return info.ClientCertificateData, info.ClientKeyData, true
-		}
+	pair, err := parsePair(admin.ClientCertificateData, admin.ClientKeyData)
+	if err != nil || pair.cert.CheckSignatureFrom(c.clientCA.cert) != nil || !now.Add(renewBefore).Before(pair.cert.NotAfter) {
+		return nil, nil, false
 	}
-	return nil, nil, false
+	return admin.ClientCertificateData, admin.ClientKeyData, true
 }

@@ -88,6 +88,34 @@ func TestKubeconfig(t *testing.T) {
 	if second.Host != "https://127.0.0.1:2" || !bytes.Equal(first.CertData, second.CertData) {
 		t.Errorf("at another port: host %s, same certificate %v", second.Host, bytes.Equal(first.CertData, second.CertData))
 	}
+	// People work with the file: they add users, with certificates of the same authority, and choose a namespace.
+	worked, err := clientcmd.LoadFromFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	carol, err := access.UserKubeconfig(dir, access.User{Name: "carol", Expires: time.Now().Add(time.Hour)}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	hers, err := clientcmd.Load(carol)
+	if err != nil {
+		t.Fatal(err)
+	}
+	worked.AuthInfos["carol"] = hers.AuthInfos["carol"]
+	worked.Contexts["hykube"].Namespace = "shop"
+	if err := clientcmd.WriteToFile(*worked, path); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.WriteKubeconfig(path, "https://127.0.0.1:3", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	kept, err := clientcmd.LoadFromFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if kept.Contexts["hykube"].Namespace != "shop" || kept.AuthInfos["carol"] == nil || !bytes.Equal(kept.AuthInfos["hykube"].ClientCertificateData, first.CertData) || kept.Clusters["hykube"].Server != "https://127.0.0.1:3" {
+		t.Errorf("a restart keeps namespace %q, carol %t", kept.Contexts["hykube"].Namespace, kept.AuthInfos["carol"] != nil)
+	}
 	if err := c.WriteKubeconfig(path, "https://127.0.0.1:2", time.Now().Add(300*24*time.Hour)); err != nil {
 		t.Fatal(err)
 	}

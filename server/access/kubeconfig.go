@@ -85,7 +85,7 @@ func userKubeconfig(dataDir string, u User, server, client *authority, now time.
 		if err != nil {
 			return nil, fmt.Errorf("read the server's address from admin.kubeconfig: %w; name it with --server", err)
 		}
-		for _, c := range admin.Clusters {
+		if c := admin.Clusters[adminName]; c != nil {
 			u.ServerURL = c.Server
 		}
 	}
