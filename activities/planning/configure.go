@@ -58,6 +58,10 @@ func (s *survey) resolveProviderConfig(n *node, c lang.Catalog) {
 		case ok && s.nodes[i].movedTo != nil:
 			s.diags = append(s.diags, set.Problem(ref, "Reference to a resource that was moved",
 				fmt.Sprintf("The ProviderConfig %q refers to %s, and %s takes over from that. Refer to %s.", set.Cfg.Name, ref.Address, s.nodes[i].movedTo.Address, s.nodes[i].movedTo.Address)))
+		case ok && s.nodes[i].Deleting && s.leftFiles(s.nodes[i].Ref):
+			s.diags = append(s.diags, set.Problem(ref, "Reference to a resource that left the files",
+				fmt.Sprintf("The ProviderConfig %q refers to %s, which left the files and would be deleted, and %s is made with it. Put it back, or take out the reference.",
+					set.Cfg.Name, ref.Address, n.Address)))
 		case ok && s.nodes[i].Deleting:
 			s.diags = append(s.diags, set.Problem(ref, "Reference to a resource that is being deleted",
 				fmt.Sprintf("The ProviderConfig %q refers to %s, which is marked for deletion, and %s is made with it. Remove the reference, or take the deletion back: kubectl hykube undelete %s/%s -n %s.",

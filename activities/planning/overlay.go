@@ -40,7 +40,7 @@ func (a *Planner) withOverlay(ctx context.Context, po *v1alpha1.Plan) (*Planner,
 		}
 		doc := &document{object: u, foreign: d.Foreign}
 		if d.Pruned {
-			if u.GetDeletionTimestamp() == nil {
+			if doc.left = u.GetDeletionTimestamp() == nil; doc.left {
 				u.SetDeletionTimestamp(&metav1.Time{Time: time.Now()})
 			}
 			doc.gone = len(u.GetFinalizers()) == 0
@@ -80,6 +80,8 @@ type document struct {
 	object *unstructured.Unstructured
 	// gone is true for what would not be there any more.
 	gone bool
+	// left is true for what left the files and is not marked for deletion yet.
+	left bool
 	// foreign is true for what the plan's maker has no right to record.
 	foreign bool
 }
@@ -126,6 +128,16 @@ func (o *overlay) Get(ctx context.Context, ref v1alpha1.ObjectReference) (*unstr
 		return nil, store.ErrGone
 	}
 	return doc.object.DeepCopy(), nil
+}
+
+// leftFiles says whether an object left the files of a speculative plan, and is not marked for deletion yet.
+func (a *Planner) leftFiles(ref v1alpha1.ObjectReference) bool {
+	o, ok := a.Objects.(*overlay)
+	if !ok {
+		return false
+	}
+	doc := o.documents[objectKey{kschema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).Group, ref.Kind, ref.Namespace, ref.Name}]
+	return doc != nil && doc.left
 }
 
 // Plural implements Objects.

@@ -127,6 +127,14 @@ func TestOverlayOfObjects(t *testing.T) {
 		}
 	}
 
+	already := view(w, uploaded(t, `{"apiVersion":"test.hykube.io/v1","kind":"test-thing","metadata":{"name":"left","namespace":"team","deletionTimestamp":"2026-01-01T00:00:00Z"},"spec":{}}`, pruned))
+	for name, got := range map[string]bool{"left": !a.leftFiles(ref("left", "")), "of the files": a.leftFiles(ref("new", "")), "marked before": already.leftFiles(ref("left", "")),
+		"no files": plannerOf(w).leftFiles(ref("left", ""))} {
+		if got {
+			t.Errorf("%s: whether it left the files is wrong", name)
+		}
+	}
+
 	// Nobody who changes an answer changes the document, and nothing is written.
 	u, _ := a.Objects.Get(t.Context(), ref("new", ""))
 	u.Object["spec"] = nil

@@ -42,7 +42,7 @@ func (a *Planner) Survey(ctx context.Context, p workflows.Plan) (workflows.Surve
 	if err != nil {
 		return workflows.Surveyed{}, err
 	}
-	s := &survey{spec: &po.Spec, nodes: nodes, diags: diags}
+	s := &survey{spec: &po.Spec, nodes: nodes, diags: diags, leftFiles: a.leftFiles}
 	s.index()
 	s.findMoves()
 	visited := s.visit(a.Sources)
@@ -71,6 +71,8 @@ type survey struct {
 	nodes  []*node
 	diags  diag.Diagnostics
 	byAddr map[lang.Address]int
+	// leftFiles says which objects the files of the plan no longer contain. They are planned as marked for deletion, and are not marked.
+	leftFiles func(v1alpha1.ObjectReference) bool
 	// inScope counts the nodes in scope, and recorded those of them that are resources whose infrastructure is recorded.
 	inScope, recorded int
 	// targets are the addresses of spec.targets.

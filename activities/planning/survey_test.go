@@ -25,11 +25,13 @@ import (
 )
 
 // estate is a namespace of test_thing objects. Each is written as "name", "name<other" (refers to other), with "!" behind
-// it when it was never applied, "~" when it was changed since, and "-" when it is marked for deletion.
+// it when it was never applied, "~" when it was changed since, "-" when it is marked for deletion, and "^" when it left the files.
 type estate struct {
 	t     *testing.T
 	hands *scope.Sources
 	nodes []*node
+	// left are the names of those that left the files.
+	left []string
 }
 
 func newEstate(t *testing.T, things ...string) *estate {
@@ -48,8 +50,8 @@ func newEstate(t *testing.T, things ...string) *estate {
 }
 
 func (e *estate) add(thing string) {
-	flags := thing[len(strings.TrimRight(thing, "!~-")):]
-	name, uses, _ := strings.Cut(strings.TrimRight(thing, "!~-"), "<")
+	flags := thing[len(strings.TrimRight(thing, "!~-^")):]
+	name, uses, _ := strings.Cut(strings.TrimRight(thing, "!~-^"), "<")
 	spec := map[string]any{}
 	if uses != "" {
 		spec["uses"] = "${test_thing." + uses + ".id}"
@@ -62,7 +64,7 @@ func (e *estate) add(thing string) {
 	obj.SetUID(types.UID(name))
 	obj.SetGeneration(2)
 	obj.SetLabels(map[string]string{"name": name})
-	if strings.Contains(flags, "-") {
+	if strings.ContainsAny(flags, "-^") {
 		obj.SetDeletionTimestamp(new(metav1.Now()))
 	}
 	r, err := resource.Of(obj, e.hands.Catalog)
@@ -80,11 +82,14 @@ func (e *estate) add(thing string) {
 		n.record.Object.Generation = 1
 	}
 	e.nodes = append(e.nodes, n)
+	if strings.Contains(flags, "^") {
+		e.left = append(e.left, name)
+	}
 }
 
 // survey is that of a plan, before it visits anything.
 func (e *estate) survey(spec v1alpha1.PlanSpec) *survey {
-	s := &survey{spec: &spec, nodes: e.nodes}
+	s := &survey{spec: &spec, nodes: e.nodes, leftFiles: func(ref v1alpha1.ObjectReference) bool { return slices.Contains(e.left, ref.Name) }}
 	for _, n := range e.nodes {
 		if n.wanted = !n.Deleting && !spec.Destroy; n.wanted {
 			n.Expressions = *n.Parse()
@@ -187,6 +192,7 @@ func TestSurveyRefuses(t *testing.T) {
 		"cycle":                     {things: []string{"a<b!", "b<c!", "c<a!"}, want: "test_thing.a -> test_thing.b -> test_thing.c -> test_thing.a"},
 		"reference to nothing":      {things: []string{"a<mian!", "main"}, want: "main"},
 		"reference to what goes":    {things: []string{"a<b", "b-"}, want: "marked for deletion"},
+		"reference to what left":    {things: []string{"a<b", "b^"}, want: "test_thing.a refers to test_thing.b, which left the files and would be deleted. Put it back, or take out the reference."},
 		"target that is not there":  {things: []string{"a"}, spec: v1alpha1.PlanSpec{Targets: []string{"test_thing.b"}}, want: `"b"`},
 		"selector of nothing":       {things: []string{"a"}, spec: v1alpha1.PlanSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"name": "b"}}}, want: "name=b"},
 		"target that is no address": {things: []string{"a"}, spec: v1alpha1.PlanSpec{Targets: []string{"what"}}, want: "TYPE.NAME"},
@@ -241,6 +247,7 @@ func TestWhatAProviderConfigRefersTo(t *testing.T) {
 		"inner":   config("inner", "${test_thing.a.id}${configmap.x.y}"),
 		"broken":  config("broken", "${test_thing.nothing.id}"),
 		"gone":    config("gone", "${test_thing.gone.id}"),
+		"left":    config("left", "${test_thing.left.id}"),
 		"itself":  config("itself", "${test_thing.c.id}"),
 		"circle":  config("circle", "${test_thing.d.id}"),
 	}
@@ -256,11 +263,12 @@ func TestWhatAProviderConfigRefersTo(t *testing.T) {
 		"it comes first":              {uses: map[string]string{"a": "", "b": "inner"}, want: []string{"a", "b", "c", "d"}},
 		"an object that there is not": {uses: map[string]string{"b": "broken"}, refusal: "spec.config.host, column 3: Reference to a missing resource"},
 		"one that goes":               {uses: map[string]string{"b": "gone"}, refusal: `The ProviderConfig "gone" refers to test_thing.gone, which is marked for deletion`},
+		"one that left the files":     {uses: map[string]string{"b": "left"}, refusal: `The ProviderConfig "left" refers to test_thing.left, which left the files and would be deleted, and test_thing.b is made with it. Put it back`},
 		"itself":                      {uses: map[string]string{"c": "itself"}, refusal: "is itself made with it"},
 		"a circle":                    {uses: map[string]string{"c": "circle", "d": "itself"}, refusal: `test_thing.c is made with the ProviderConfig "circle", which refers to test_thing.d`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := newEstate(t, "d!", "c!", "b!", "a!", "gone-")
+			e := newEstate(t, "d!", "c!", "b!", "a!", "gone-", "left^")
 			reads = 0
 			all := &scope.ProviderConfigs{Known: map[string]*scope.ProviderConfigRef{}, ExternalVersion: unread, Get: func(name string) (*v1alpha1.ProviderConfig, error) {
 				reads++
@@ -277,7 +285,7 @@ func TestWhatAProviderConfigRefersTo(t *testing.T) {
 			}
 			var got []string
 			for _, i := range s.visit(e.hands) {
-				if name := e.nodes[i].Ref.Name; name != "gone" {
+				if name := e.nodes[i].Ref.Name; name != "gone" && name != "left" {
 					got = append(got, name)
 				}
 			}

@@ -32,7 +32,6 @@ func (a *fileApply) run(ctx context.Context) error {
 		if moved = moves(err); len(moved) == 0 || a.waited >= a.waitTimeout {
 			return err
 		}
-		fmt.Fprintf(a.ErrOut, "%schanged after the plan was shown. Planning anew.\n", line(moved[0].object, ""))
 		a.stepAside(ctx)
 	}
 }
@@ -49,6 +48,9 @@ func (a *fileApply) once(ctx context.Context, moved []*movedError) (err error) {
 	}
 	if err := a.sp.overwrites(moved); err != nil {
 		return a.orStays(err)
+	}
+	if len(moved) > 0 {
+		fmt.Fprintf(a.ErrOut, "%schanged after the plan was shown. Planning anew.\n", line(moved[0].object, ""))
 	}
 	if a.set != nil {
 		err = a.set.tellReferrers(ctx)

@@ -169,7 +169,7 @@ func TestApplyKeepsWhatChangedMeanwhile(t *testing.T) {
 		return creates(p)
 	}
 	_, errOut, code := f.runIn(asking, "yes\n", "apply", "-f", write(t, twoFiles))
-	if code != ExitStale || !strings.Contains(errOut, `Secret "db": it changed after the plan was shown`) {
+	if code != ExitStale || !strings.Contains(errOut, `Secret "db": it changed after the plan was shown`) || strings.Contains(errOut, "Planning anew") {
 		t.Errorf("code %d: %s", code, errOut)
 	}
 	if data := f.objects["v1/secrets/default/db"]["data"].(map[string]any); data["password"] != "ZnJlc2g=" {
