@@ -19,10 +19,9 @@ import (
 const (
 	// shortestSecret is the length from which on a secret is looked for in what providers say. Shorter ones are part of too much.
 	shortestSecret = 4
-	// tellingSecret is the length from which on it is found within words, too.
+	// tellingSecret is the length from which on it is found within words, too, and from which on a line of a secret, such as a key, is one
+	// by itself.
 	tellingSecret = 8
-	// shortestLine is the length from which on a line of a secret, such as a key, is one by itself.
-	shortestLine = 16
 )
 
 // commonWords are what sensitive attributes may be set to that is not worth to make every message unreadable.
@@ -46,7 +45,7 @@ func (s *Secrets) Add(text string) {
 		forms = append(forms, trimmed)
 	}
 	for line := range strings.Lines(text) {
-		if line = strings.TrimSpace(line); len(line) >= shortestLine {
+		if line = strings.TrimSpace(line); len(line) >= tellingSecret {
 			forms = append(forms, line)
 		}
 	}

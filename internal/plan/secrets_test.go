@@ -21,6 +21,7 @@ func TestSecretsAreFoundAsTheyAre(t *testing.T) {
 		"in a path":                        {"a/b c=d", "GET /a%2Fb%20c=d", "GET /" + lang.Mask},
 		"a key, whole":                     {key, "bad key: " + key, "bad key: " + lang.Mask},
 		"a line of a key":                  {key, "bad line MIIEvQIBADANBgkqhkiG9w0B, short", "bad line " + lang.Mask + ", short"},
+		"a short line of a text":           {"user-one:hunter\nuser-two:hunter2\n", "line user-two:hunter2 is bad", "line " + lang.Mask + " is bad"},
 		"beside letters that are no ASCII": {"pässword", "größerpässword: pässword", "größer" + lang.Mask + ": " + lang.Mask},
 	} {
 		t.Run(name, func(t *testing.T) {
