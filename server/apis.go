@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -73,9 +74,11 @@ func (s *Server) installAPIs() error {
 		Objects:             s.objects,
 		Types:               func(terraformType string) []kinds.Kind { return s.kinds.ByType(v1alpha1.ModeManaged, terraformType) },
 		Query:               s.query,
-		Check:               func(objects []*unstructured.Unstructured) []v1alpha1.ValidationProblem { return s.kinds.Check(objects) },
-		ConfigBlock:         func(provider string) *schema.Block { return s.kinds.ProviderConfigBlock(provider) },
-		Evaluate:            s.evaluate,
+		Check: func(ctx context.Context, objects []*unstructured.Unstructured) ([]v1alpha1.ValidationProblem, error) {
+			return s.kinds.Check(ctx, objects)
+		},
+		ConfigBlock: func(provider string) *schema.Block { return s.kinds.ProviderConfigBlock(provider) },
+		Evaluate:    s.evaluate,
 	})
 	if err != nil {
 		return fmt.Errorf("make kinds of hykube.io: %w", err)

@@ -18,8 +18,8 @@ import (
 )
 
 // Check judges objects as they are written: as a create would, and their references to each other as a plan would. It reads
-// nothing that is stored. The objects must name their namespaces.
-func (k *Kinds) Check(objects []*unstructured.Unstructured) []v1alpha1.ValidationProblem {
+// nothing that is stored. The objects must name their namespaces. It stops between two objects when the context ends, and returns its error.
+func (k *Kinds) Check(ctx context.Context, objects []*unstructured.Unstructured) ([]v1alpha1.ValidationProblem, error) {
 	c := &check{Kinds: k, written: map[lang.Address]*unstructured.Unstructured{}, providers: map[string]bool{}, configs: map[types.NamespacedName]string{}}
 	for _, u := range objects {
 		switch u.GroupVersionKind().GroupKind() {
@@ -33,11 +33,14 @@ func (k *Kinds) Check(objects []*unstructured.Unstructured) []v1alpha1.Validatio
 		}
 	}
 	for i, u := range objects {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 		c.index = int32(i)
 		c.object(u)
 	}
 	c.cycles(objects)
-	return c.problems
+	return c.problems, nil
 }
 
 type check struct {

@@ -79,7 +79,11 @@ func TestCheck(t *testing.T) {
 				objects = append(objects, u)
 			}
 			var got []string
-			for _, p := range h.kinds.Check(objects) {
+			problems, err := h.kinds.Check(t.Context(), objects)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, p := range problems {
 				got = append(got, fmt.Sprintf("%d %s %s: %s", p.Index, p.Severity, p.Field, p.Message))
 			}
 			if len(got) != len(test.want) {

@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	goruntime "runtime"
 	"slices"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,11 +30,16 @@ import (
 	"github.com/hykube/hykube/internal/suggest"
 )
 
-// CheckFunc judges objects of the providers' kinds as they are written. Those of other kinds are there to be referred to.
-type CheckFunc func(objects []*unstructured.Unstructured) []v1alpha1.ValidationProblem
+// CheckFunc judges objects of the providers' kinds as they are written. Those of other kinds are there to be referred to. It returns the error
+// of the context when that ends before all objects were judged.
+type CheckFunc func(ctx context.Context, objects []*unstructured.Unstructured) ([]v1alpha1.ValidationProblem, error)
 
-// validations answers Validations.
+// longestCheck is how long the check of one Validation may take. Every user may ask for one, and expressions cost time.
+const longestCheck = 20 * time.Second
+
+// validations answers Validations, so many at once that they leave processors to other requests.
 type validations struct {
+	slots chan struct{}
 	check CheckFunc
 	// config is the schema of a provider's own arguments; nil when it is not installed.
 	config func(provider string) *schema.Block
@@ -40,13 +47,13 @@ type validations struct {
 
 // newValidations serves Validations.
 func newValidations(c Config) rest.Storage {
-	r := &validations{check: c.Check, config: c.ConfigBlock}
+	r := &validations{slots: make(chan struct{}, max(1, goruntime.GOMAXPROCS(0)/2)), check: c.Check, config: c.ConfigBlock}
 	return answeredREST[*v1alpha1.Validation]{
 		rest.NewDefaultTableConvertor(v1alpha1.Resource("validations")), "validation", func() *v1alpha1.Validation { return new(v1alpha1.Validation) }, r.answer,
 	}
 }
 
-func (r *validations) answer(_ context.Context, v *v1alpha1.Validation, _ rest.ValidateObjectFunc, _ *metav1.CreateOptions) error {
+func (r *validations) answer(ctx context.Context, v *v1alpha1.Validation, _ rest.ValidateObjectFunc, _ *metav1.CreateOptions) error {
 	v.Status = v1alpha1.ValidationStatus{}
 	objects := make([]*unstructured.Unstructured, len(v.Spec.Objects))
 	for i, raw := range v.Spec.Objects {
@@ -60,7 +67,10 @@ func (r *validations) answer(_ context.Context, v *v1alpha1.Validation, _ rest.V
 		}
 		objects[i] = u
 	}
-	problems := r.check(objects)
+	problems, err := r.checkInSlot(ctx, objects)
+	if err != nil {
+		return err
+	}
 	for i, u := range objects {
 		for _, p := range r.fixed(u) {
 			p.Index = int32(i)
@@ -70,6 +80,23 @@ func (r *validations) answer(_ context.Context, v *v1alpha1.Validation, _ rest.V
 	slices.SortStableFunc(problems, func(a, b v1alpha1.ValidationProblem) int { return int(a.Index - b.Index) })
 	v.Status.Problems = problems
 	return nil
+}
+
+// checkInSlot waits for a slot and judges objects.
+func (r *validations) checkInSlot(ctx context.Context, objects []*unstructured.Unstructured) ([]v1alpha1.ValidationProblem, error) {
+	select {
+	case r.slots <- struct{}{}:
+		defer func() { <-r.slots }()
+	case <-ctx.Done():
+		return nil, apierrors.NewTooManyRequests("other validations keep the server busy; try again", 10)
+	}
+	ctx, cancel := context.WithTimeout(ctx, longestCheck)
+	defer cancel()
+	problems, err := r.check(ctx, objects)
+	if err != nil {
+		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the check takes longer than %s; send fewer objects at once, or use fewer loops", longestCheck))
+	}
+	return problems, nil
 }
 
 // clusterScoped says whether objects of a fixed kind have no namespace. Dynamic kinds have names of their own, with a dash.

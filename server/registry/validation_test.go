@@ -1,12 +1,16 @@
 package registry
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/zclconf/go-cty/cty"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -106,7 +110,9 @@ func TestHints(t *testing.T) {
 
 // TestValidationOfObjectsWithoutANamespace sends a Namespace and a ConfigMap as files hold them.
 func TestValidationOfObjectsWithoutANamespace(t *testing.T) {
-	r := &validations{check: func([]*unstructured.Unstructured) []v1alpha1.ValidationProblem { return nil }}
+	r := &validations{slots: make(chan struct{}, 1), check: func(context.Context, []*unstructured.Unstructured) ([]v1alpha1.ValidationProblem, error) {
+		return nil, nil
+	}}
 	v := &v1alpha1.Validation{ObjectMeta: metav1.ObjectMeta{Namespace: "team"}}
 	for _, text := range []string{`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"a"}}`, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}`} {
 		v.Spec.Objects = append(v.Spec.Objects, runtime.RawExtension{Raw: []byte(text)})
@@ -115,4 +121,29 @@ func TestValidationOfObjectsWithoutANamespace(t *testing.T) {
 	if err != nil || len(v.Status.Problems) != 0 {
 		t.Errorf("%v, %v; want no problem", v, err)
 	}
+}
+
+// TestValidationsLeaveProcessorsFree has one check hold the only slot, and then exceed its time.
+func TestValidationsLeaveProcessorsFree(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		endless := func(ctx context.Context, _ []*unstructured.Unstructured) ([]v1alpha1.ValidationProblem, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		r := &validations{slots: make(chan struct{}, 1), check: endless}
+		ask := func(ctx context.Context) error {
+			return r.answer(ctx, &v1alpha1.Validation{ObjectMeta: metav1.ObjectMeta{Namespace: "team"}}, nil, nil)
+		}
+		first := make(chan error)
+		go func() { first <- ask(t.Context()) }()
+		synctest.Wait()
+		impatient, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := ask(impatient); !apierrors.IsTooManyRequests(err) {
+			t.Errorf("beside another check: %v", err)
+		}
+		if err := <-first; !apierrors.IsRequestEntityTooLargeError(err) {
+			t.Errorf("a check without end: %v", err)
+		}
+	})
 }
