@@ -193,7 +193,7 @@ type lifecycleAdmission struct {
 // Admit implements admission.MutationInterface.
 func (l lifecycleAdmission) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
 	if provider, ok := v1alpha1.ProviderOfGroup(a.GetResource().Group); ok && a.GetOperation() == admission.Create && a.GetSubresource() == "" && l.deletions.has("providers", "", provider) {
-		return admission.NewForbidden(a, fmt.Errorf("the provider %q is being deleted, so nothing new can be made with it", provider))
+		return admission.NewForbidden(a, fmt.Errorf("the provider %q is being deleted, so nothing new can be made with it; kubectl hykube undelete provider/%s takes that back", provider, provider))
 	}
 	err := l.Lifecycle.Admit(ctx, a, o)
 	if err == nil || !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {

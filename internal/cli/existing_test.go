@@ -316,6 +316,41 @@ func TestStateRm(t *testing.T) {
 	}
 }
 
+// The undelete of a namespace fails when a resource in it stays deleted, and counts those alone that were marked with the namespace.
+func TestUndeleteNamespaceCountsWhatStaysDeleted(t *testing.T) {
+	early, late := "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
+	for _, tc := range []struct {
+		reason string
+		back   []string
+		gone   string
+		code   int
+		want   string
+	}{
+		{"all are taken back", []string{"a", "b"}, "", 0, ""},
+		{"one stays", []string{"a"}, "", ExitError, `the namespace "default" stays, and 1 resource of it stays deleted, since an approved plan destroys that infrastructure: sim-network/b`},
+		{"none is taken back, and one is gone already", nil, "a", ExitError, "2 resources of it stay deleted, since an approved plan destroys that infrastructure: sim-network/a, sim-network/b"},
+	} {
+		f := newFakeServer(t)
+		f.put(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "default", "deletionTimestamp": late}}}, "namespaces")
+		for name, at := range map[string]string{"a": late, "b": late, "before": early} {
+			network(f, name, func(o map[string]any) { o["metadata"].(map[string]any)["deletionTimestamp"] = at })
+		}
+		f.refuse = func(r *http.Request) *metav1.Status {
+			if strings.HasSuffix(r.URL.Path, "/undelete") {
+				for _, name := range tc.back {
+					delete(f.object(name)["metadata"].(map[string]any), "deletionTimestamp")
+				}
+				delete(f.objects, "sim.hykube.io/v1/sim-networks/default/"+tc.gone)
+			}
+			return nil
+		}
+		out, errOut, code := f.run("undelete", "namespace/default")
+		if code != tc.code || !strings.Contains(errOut, tc.want) || tc.want == "" && errOut != "" || out != "namespace/default undeleted\n" {
+			t.Errorf("%s: code %d: %s\n%s", tc.reason, code, errOut, out)
+		}
+	}
+}
+
 // undelete takes back what state rm set, and leaves what a person wrote.
 func TestUndeleteAfterStateRm(t *testing.T) {
 	f := newFakeServer(t)

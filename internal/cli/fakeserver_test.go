@@ -195,7 +195,7 @@ func (f *fakeServer) resources(gv string) metav1.APIResourceList {
 
 func (f *fakeServer) resource(w http.ResponseWriter, r *http.Request, gv string, parts []string) {
 	ns := ""
-	if len(parts) >= 3 && parts[0] == "namespaces" {
+	if len(parts) >= 3 && parts[0] == "namespaces" && parts[2] != "undelete" {
 		ns, parts = parts[1], parts[2:]
 	}
 	if parts[0] == "plans" {

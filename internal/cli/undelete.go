@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diff"
 )
 
 // undeleteOptions takes deletions back.
@@ -115,7 +116,11 @@ func (o *undeleteOptions) Run(ctx context.Context) error {
 		if f.namespaced {
 			ns = o.namespace
 		}
-		if err := o.one(ctx, f.kind, ns, f.name); err != nil {
+		undelete := o.one
+		if f.gvr == namespaces {
+			undelete = o.withContents
+		}
+		if err := undelete(ctx, f.kind, ns, f.name); err != nil {
 			errs = append(errs, err)
 		}
 	}
@@ -140,6 +145,60 @@ func (o *undeleteOptions) one(ctx context.Context, k kind, namespace, name strin
 	}
 	o.said(k, name, "undeleted")
 	return nil
+}
+
+// withContents takes the deletion of a namespace back. It fails when not all deletions that came with it are taken back: an approved plan
+// destroys the others.
+func (o *undeleteOptions) withContents(ctx context.Context, k kind, _, name string) error {
+	before, unknown := o.marked(ctx, name)
+	if err := o.one(ctx, k, "", name); err != nil {
+		return err
+	}
+	if unknown != nil {
+		return fmt.Errorf("the namespace %q stays; whether all of its resources stay is not known: %w", name, unknown)
+	}
+	if len(before) == 0 {
+		return nil
+	}
+	kept, err := o.marked(ctx, name)
+	if err != nil {
+		return fmt.Errorf("the namespace %q stays; whether all of its resources stay is not known: %w", name, err)
+	}
+	var lost []string
+	for object, marked := range before {
+		if still, there := kept[object]; marked && (still || !there) {
+			lost = append(lost, object)
+		}
+	}
+	if len(lost) == 0 {
+		return nil
+	}
+	slices.Sort(lost)
+	verb := "stay"
+	if len(lost) == 1 {
+		verb = "stays"
+	}
+	return fmt.Errorf("the namespace %q stays, and %s of it %s deleted, since an approved plan destroys that infrastructure: %s", name,
+		diff.Plural(len(lost), "resource"), verb, strings.Join(cut(lost, listedChanges, "and %d more"), ", "))
+}
+
+// marked says of each resource of a namespace whether it is marked for deletion since the namespace is. What was marked before stays so.
+func (o *undeleteOptions) marked(ctx context.Context, namespace string) (map[string]bool, error) {
+	ns, err := o.get(ctx, kind{namespaces, "Namespace"}, "", namespace)
+	if err != nil {
+		return nil, explain(err, o.server())
+	}
+	kinds, err := o.resourceKinds(ctx)
+	if err != nil {
+		return nil, explain(err, o.server())
+	}
+	out := map[string]bool{}
+	since := ns.GetDeletionTimestamp()
+	_, err = o.eachObject(ctx, kinds, namespace, "", func(k kind, u *unstructured.Unstructured) {
+		at := u.GetDeletionTimestamp()
+		out[k.kind+"/"+u.GetName()] = at != nil && (since == nil || !at.Before(since))
+	})
+	return out, err
 }
 
 // manageAgain takes back the lifecycle.destroy of false that state rm and state mv set when they marked an object. One that a person set stays.

@@ -29,7 +29,7 @@ type Held struct {
 	config HeldConfig
 }
 
-// HeldConfig is what a Held needs. Every field is required.
+// HeldConfig is what a Held needs. Every field but Refused is required.
 type HeldConfig struct {
 	// As returns an object in the form that InUse knows.
 	As func(runtime.Object) metav1.Object
@@ -41,6 +41,8 @@ type HeldConfig struct {
 	Note func(obj runtime.Object, message string)
 	// Clear removes what Note wrote.
 	Clear func(obj runtime.Object)
+	// Refused says which requests are refused until the deletion is taken back, as a format of the name; empty means none.
+	Refused string
 	// Deleting is called before an object of the store is marked, and after it: whoever settles deletions has to look at it until it is gone.
 	Deleting func(resource, namespace, name string)
 }
@@ -118,6 +120,9 @@ func (h *Held) Delete(ctx context.Context, name string, validate rest.ValidateOb
 		// Whoever settles deletions may have looked before the object was marked.
 		h.config.Deleting(h.DefaultQualifiedResource.Resource, namespace, name)
 		if message != "" {
+			if h.config.Refused != "" {
+				message += " " + fmt.Sprintf(h.config.Refused, name)
+			}
 			warning.AddWarning(ctx, "", fmt.Sprintf("%s %q: %s", h.SingularQualifiedResource.Resource, name, message))
 		}
 		return waits, false, nil

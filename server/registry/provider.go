@@ -50,8 +50,9 @@ func newProviders(c Config) (*resourceREST, *statusREST, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	held := NewHeld(store, c.held(func(obj runtime.Object) *[]metav1.Condition { return &obj.(*v1alpha1.Provider).Status.Conditions }))
-	return &resourceREST{Store: store, short: "prov", held: held}, statusREST, nil
+	hold := c.held(func(obj runtime.Object) *[]metav1.Condition { return &obj.(*v1alpha1.Provider).Status.Conditions })
+	hold.Refused = "No new resources of it can be created until kubectl hykube undelete provider/%s takes the deletion back."
+	return &resourceREST{Store: store, short: "prov", held: NewHeld(store, hold)}, statusREST, nil
 }
 
 func validateProvider(p *v1alpha1.Provider) field.ErrorList {
