@@ -67,6 +67,19 @@ func TestTwoPlansImportTheSame(t *testing.T) {
 	if found, err := changes.Verify(t.Context(), tn.Sources, tn.plans[warned.Name]); err != nil || len(found.Stale) != 0 {
 		t.Errorf("verified: %+v, %v", found, err)
 	}
+	work, err := changes.Load(t.Context(), tn.Ledger, tn.plans[warned.Name].UID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := ""
+	for _, c := range work.Changes {
+		for _, d := range c.Diagnostics {
+			text += d.Detail
+		}
+	}
+	if !strings.Contains(text, "The resource to import belongs to test_thing.a. Two objects") {
+		t.Errorf("warned: %s", text)
+	}
 }
 
 // TestAnImportCountsAgainAfterADestroy destroys what was imported. The object does not promise that the next plan creates it: that plan

@@ -41,7 +41,7 @@ func causes(err error) []string {
 func TestApprovalOfWhatCannotBeApplied(t *testing.T) {
 	client := objects(t, shared.admin()).Resource(plans).Namespace(namespace(t, "partial"))
 	stale := []changes.Obstacle{{Address: "sim_network.a", Why: "the object was changed"}}
-	blocked := []changes.Obstacle{{Address: "sim_network.b", Why: "its lifecycle.preventDestroy forbids to destroy it"}}
+	blocked := []changes.Obstacle{{Address: "sim_network.b", Why: "its lifecycle.preventDestroy forbids destroying it"}}
 	many := slices.Repeat(stale, 7)
 	for name, test := range map[string]struct {
 		found         changes.Verification
@@ -53,7 +53,7 @@ func TestApprovalOfWhatCannotBeApplied(t *testing.T) {
 		"one is blocked":     {changes.Verification{Blocked: blocked, Left: 1}, []string{"Blocked sim_network.b"}, nil, "approve the other change"},
 		"others need it":     {changes.Verification{Blocked: blocked, Needing: 3, Left: 1}, []string{"Blocked sim_network.b"}, nil, "and 3 more need one of these: make a new plan"},
 		"both":               {changes.Verification{Stale: stale, Blocked: blocked, Left: 1}, []string{"Stale sim_network.a", "Blocked sim_network.b"}, nil, "is stale"},
-		"every change moved": {changes.Verification{Stale: stale}, []string{"Stale sim_network.a", "NothingLeft"}, []string{"Stale sim_network.a", "NothingLeft"}, "nothing is left to apply"},
+		"every change moved": {changes.Verification{Stale: stale}, []string{"Stale sim_network.a", "NothingLeft"}, []string{"Stale sim_network.a", "NothingLeft"}, "no other change can be applied"},
 		"very many moved":    {changes.Verification{Stale: many, Left: 1}, slices.Repeat([]string{"Stale sim_network.a"}, 5), nil, "and 2 more"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 // prevent marks a change that lifecycle.preventDestroy forbids. It stays in the plan, with all that follows from it, and keeps the
 // plan from being applied as a whole.
 func prevent(c *ledger.Change) {
-	c.Prevented, c.Blocked = true, "its lifecycle.preventDestroy forbids to destroy it"
+	c.Prevented, c.Blocked = true, "its lifecycle.preventDestroy forbids destroying it"
 }
 
 // prevented says what to do about a change that lifecycle.preventDestroy forbids.

@@ -126,7 +126,7 @@ func (pr *proposal) checkOwned(ctx context.Context, c *ledger.Change, r *resourc
 	c.Preconditions.Owner = own.Object.UID
 	who := own.Seen(r.Ref.Namespace, r.Address.Type)
 	d := lang.Problem(r.Address, "lifecycle.import", "Resource is managed already",
-		strings.ToUpper(who[:1])+who[1:]+" has what is to be imported. Two objects would fight over it: forget it there first (lifecycle.destroy: false, then delete), or take it over with lifecycle.moved.")
+		"The resource to import belongs to "+who+". Two objects would fight over it: forget it there first (lifecycle.destroy: false, then delete), or take it over with lifecycle.moved.")
 	d.Severity = v1alpha1.SeverityWarning
 	c.Diagnostics = append(c.Diagnostics, d)
 	return nil

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -463,37 +462,4 @@ func (f *follower) end(ctx context.Context) (*ending, error) {
 		}
 	}
 	return e, nil
-}
-
-// interrupted asks what Ctrl-C means: stop the plan, or only stop watching it.
-func (f *follower) interrupted(ctx context.Context, again <-chan struct{}) error {
-	if f.block != nil {
-		f.block.clear()
-	}
-	if !f.ask {
-		return errDetached
-	}
-	fmt.Fprintf(f.ErrOut, "\nThe server is applying plan %q. Stop it (c), leave it running and go (d), or go on watching (Enter)? ", f.plan.Name)
-	answer := make(chan string, 1)
-	go func() {
-		s, err := f.line()
-		if err != nil && err != io.EOF {
-			s = "d"
-		}
-		answer <- s
-	}()
-	select {
-	case s := <-answer:
-		switch strings.ToLower(strings.TrimSpace(s)) {
-		case "c", "cancel":
-			fmt.Fprintln(f.ErrOut, "Cancelling. The server starts no further change, waits for running calls and records their outcome.")
-			_, err := f.cancelPlan(ctx, f.plan)
-			return err
-		case "d", "detach":
-			return errDetached
-		}
-		return nil
-	case <-again:
-		return errDetached
-	}
 }

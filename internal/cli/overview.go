@@ -71,7 +71,7 @@ func (o *statusOptions) overview(ctx context.Context) error {
 		if n > 1 {
 			unread = diff.Count(n) + " resources were"
 		}
-		fmt.Fprintf(o.Out, "\nNo object changed since the last apply. %s not read. kubectl hykube plan looks for changes of the ConfigMaps, Secrets and providers that they use; --refresh=All looks for drift.\n",
+		fmt.Fprintf(o.Out, "\nNo object changed since the last apply. %s not read. kubectl hykube plan looks for changes of the ConfigMaps, Secrets, providers and other resources that they use; --refresh=All looks for drift.\n",
 			unread)
 	}
 	return o.lastPlans(plans)

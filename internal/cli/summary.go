@@ -13,6 +13,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diff"
@@ -102,7 +104,9 @@ func (s *session) printComplete(ctx context.Context, p *v1alpha1.Plan, sum v1alp
 		headline = "Destroy complete, except for blocked changes:"
 	case p.Spec.Destroy:
 		headline = "Destroy complete!"
-		where = s.afterDestroy(ctx, p, forgotten != "") + "\n" + where
+		if next := s.afterDestroy(ctx, p, forgotten != ""); next != "" {
+			where = next + "\n" + where
+		}
 	case blocked:
 		headline = "Apply complete, except for blocked changes:"
 	}
@@ -196,20 +200,62 @@ func importID(c *v1alpha1.PlanChange) string {
 	return shellWord(before.ID)
 }
 
-// afterDestroy tells how to go on with the objects whose infrastructure was destroyed.
+// afterDestroy tells how to go on with the objects whose infrastructure was destroyed; empty when none of them stays.
 func (s *session) afterDestroy(ctx context.Context, p *v1alpha1.Plan, forgotten bool) string {
 	ns, err := s.resource(namespaces, "").Get(ctx, p.Namespace, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && ns.GetDeletionTimestamp() != nil {
 		return fmt.Sprintf("Namespace %s is being deleted, and goes when none of its resources has infrastructure.", p.Namespace)
 	}
+	subject := s.staying(ctx, p)
+	if subject == "" {
+		return ""
+	}
 	if forgotten {
-		return "The objects stay: kubectl delete removes them."
+		return subject + " stay: kubectl delete removes them."
 	}
 	if gone := s.configsLost(ctx, p); len(gone) > 0 {
-		return fmt.Sprintf("The objects stay, without infrastructure: kubectl delete removes them. They were made with ProviderConfigs that are deleted: %s.\n"+
-			"Record these again before you apply the objects: without them the provider may make the infrastructure in another place.", strings.Join(gone, ", "))
+		return fmt.Sprintf("%s stay, without infrastructure: kubectl delete removes them. They were made with ProviderConfigs that are deleted: %s.\n"+
+			"Record these again before you apply the objects: without them the provider may make the infrastructure in another place.", subject, strings.Join(gone, ", "))
 	}
-	return "The objects stay, without infrastructure: kubectl hykube apply --all creates it again, kubectl delete removes them."
+	return subject + " stay, without infrastructure: kubectl hykube apply --all creates it again, kubectl delete removes them."
+}
+
+// staying names the objects that stay after a destroy; empty when none does. Those that were marked for deletion go with their
+// infrastructure. Errors make it name all of them: it only chooses the words of a hint.
+func (s *session) staying(ctx context.Context, p *v1alpha1.Plan) string {
+	const all = "The objects"
+	var kinds []kind
+	goes := map[[2]string]bool{} // by kind and name
+	for c, err := range s.changes(ctx, p) {
+		if err != nil {
+			return all
+		}
+		if c.State != v1alpha1.ChangeDone || c.Deposed != "" {
+			continue
+		}
+		goes[[2]string{c.Object.Kind, c.Object.Name}] = true
+		if slices.ContainsFunc(kinds, func(k kind) bool { return k.kind == c.Object.Kind }) {
+			continue
+		}
+		gvr, _, err := s.mapping(schema.FromAPIVersionAndKind(c.Object.APIVersion, c.Object.Kind))
+		if err != nil {
+			return all
+		}
+		kinds = append(kinds, kind{gvr, c.Object.Kind})
+	}
+	count := len(goes)
+	denied, err := s.eachObject(ctx, kinds, p.Namespace, "", func(k kind, u *unstructured.Unstructured) {
+		if u.GetDeletionTimestamp() == nil {
+			delete(goes, [2]string{k.kind, u.GetName()})
+		}
+	})
+	switch {
+	case err != nil || len(denied) > 0 || len(goes) == 0:
+		return all
+	case len(goes) == count:
+		return ""
+	}
+	return "The objects that were not marked for deletion"
 }
 
 // configsLost are the ProviderConfigs that the destroyed resources of a plan were made with, and that are deleted or being deleted.

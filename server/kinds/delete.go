@@ -41,7 +41,7 @@ const (
 		"The next approved plan removes its record and destroys nothing: look for it first. Until then kubectl hykube undelete %s/%s -n %s takes the deletion back."
 	// warningWaits is for people: a program that deletes does not wait.
 	warningWaits     = "kubectl delete waits until the object is gone. Ctrl-C ends the waiting and nothing else; with --wait=false it does not wait."
-	warningReferrers = "It is referred to by %s. A plan is refused as long as they do not go, too, or stop referring to it."
+	warningReferrers = "It is referred to by %s. Plans are refused until each of them is deleted, too, or no longer refers to it."
 )
 
 // Delete deletes an object, and says what that means when infrastructure stands behind it.

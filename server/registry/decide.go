@@ -181,8 +181,8 @@ func obstructed(p *v1alpha1.Plan, found changes.Verification, partial bool) erro
 	advice := fmt.Sprintf("make a new plan, or approve the %d other changes with status.approval.partial (--partial)", found.Left)
 	switch {
 	case found.Left == 0:
-		advice = "nothing is left to apply without them; make a new plan"
-		causes = append(causes, metav1.StatusCause{Type: v1alpha1.CauseNothingLeft, Message: "nothing is left to apply"})
+		advice = "no other change can be applied; make a new plan"
+		causes = append(causes, metav1.StatusCause{Type: v1alpha1.CauseNothingLeft, Message: "no other change can be applied"})
 	case found.Left == 1:
 		advice = "make a new plan, or approve the other change with status.approval.partial (--partial)"
 	}

@@ -1,0 +1,55 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+// The question at Ctrl-C is asked again after an unknown answer. An answer that comes after the end of the plan is no error.
+func TestQuestionAtInterrupt(t *testing.T) {
+	for _, tc := range []struct {
+		reason, answers  string
+		ended, cancelled bool
+		asked            int
+		refused          bool
+		err              error
+	}{
+		{reason: "go on", answers: "\n", asked: 1},
+		{reason: "leave", answers: "D\n", asked: 1, err: errDetached},
+		{reason: "unknown answers, then stop", answers: "stop\nn\nc\n", asked: 3, cancelled: true},
+		{reason: "unknown answer, and nobody there any more", answers: "stop\n", asked: 2},
+		{reason: "stop, after the end", answers: "c\n", asked: 1, refused: true, ended: true},
+	} {
+		f := newFakeServer(t)
+		p := &v1alpha1.Plan{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "default", UID: "uid-p"}}
+		f.plans["default/p"] = p
+		if tc.ended {
+			f.set(p, v1alpha1.ConditionReady, true, v1alpha1.ReasonApplied, "")
+		}
+		f.refuse = func(r *http.Request) *metav1.Status {
+			if tc.refused && strings.HasSuffix(r.URL.Path, "/cancel") {
+				return status(409, metav1.StatusReasonConflict, "it has ended, so there is nothing to stop")
+			}
+			return nil
+		}
+		var used *session
+		if _, errOut, code := f.runIn(func(s *session) { used, s.ask = s, true }, tc.answers, "status"); code != ExitDone {
+			t.Fatalf("%s: code %d: %s", tc.reason, code, errOut)
+		}
+		err := (&follower{session: used, plan: p.DeepCopy()}).interrupted(t.Context(), nil)
+		text := used.ErrOut.(*bytes.Buffer).String()
+		if !errors.Is(err, tc.err) || strings.Count(text, "Stop it (c)") != tc.asked || strings.Contains(text, "Cancelling.") != tc.cancelled || strings.Contains(text, "has ended") != tc.ended {
+			t.Errorf("%s: %v: %s", tc.reason, err, text)
+		}
+		if (p.Status.Cancel != nil) != tc.cancelled {
+			t.Errorf("%s: cancel %v", tc.reason, p.Status.Cancel)
+		}
+	}
+}

@@ -1,0 +1,64 @@
+package cli
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// The undelete of a namespace fails when a resource in it stays deleted, and counts those alone that were marked with the namespace.
+func TestUndeleteNamespaceCountsWhatStaysDeleted(t *testing.T) {
+	early, late := "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
+	for _, tc := range []struct {
+		reason string
+		back   []string
+		gone   string
+		code   int
+		want   string
+	}{
+		{"all are taken back", []string{"a", "b"}, "", 0, ""},
+		{"one stays", []string{"a"}, "", ExitError, `the namespace "default" stays, and 1 resource of it stays deleted, since an approved plan destroys that infrastructure: sim-network/b`},
+		{"none is taken back, and one is gone already", nil, "a", ExitError, "2 resources of it stay deleted, since an approved plan destroys that infrastructure: sim-network/a, sim-network/b"},
+	} {
+		f := newFakeServer(t)
+		f.put(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "default", "deletionTimestamp": late}}}, "namespaces")
+		for name, at := range map[string]string{"a": late, "b": late, "before": early} {
+			network(f, name, func(o map[string]any) { o["metadata"].(map[string]any)["deletionTimestamp"] = at })
+		}
+		f.refuse = func(r *http.Request) *metav1.Status {
+			if strings.HasSuffix(r.URL.Path, "/undelete") {
+				for _, name := range tc.back {
+					delete(f.object(name)["metadata"].(map[string]any), "deletionTimestamp")
+				}
+				delete(f.objects, "sim.hykube.io/v1/sim-networks/default/"+tc.gone)
+			}
+			return nil
+		}
+		out, errOut, code := f.run("undelete", "namespace/default")
+		if code != tc.code || !strings.Contains(errOut, tc.want) || tc.want == "" && errOut != "" || out != "namespace/default undeleted\n" {
+			t.Errorf("%s: code %d: %s\n%s", tc.reason, code, errOut, out)
+		}
+	}
+}
+
+// undelete takes back what state rm set, and leaves what a person wrote.
+func TestUndeleteAfterStateRm(t *testing.T) {
+	f := newFakeServer(t)
+	network(f, "main", nil)
+	network(f, "left", func(o map[string]any) { o["lifecycle"] = map[string]any{"destroy": false} })
+	f.run("state", "rm", "sim_network.main")
+	out, errOut, code := f.run("undelete", "sim-network/main")
+	u := &unstructured.Unstructured{Object: f.object("main")}
+	if _, found, _ := unstructured.NestedBool(u.Object, "lifecycle", "destroy"); found || u.GetDeletionTimestamp() != nil || code != 0 || !strings.Contains(errOut, "lifecycle.destroy is not false any more") {
+		t.Errorf("code %d: %s\n%s\n%v", code, errOut, out, u.Object)
+	}
+	if _, errOut, code = f.run("undelete", "sim-network/left"); code != 0 || errOut != "" {
+		t.Errorf("code %d: %s", code, errOut)
+	}
+	if destroy, found, _ := unstructured.NestedBool(f.object("left"), "lifecycle", "destroy"); !found || destroy {
+		t.Error("what a person wrote is taken back")
+	}
+}
