@@ -171,6 +171,10 @@ func TestAPartialPlanKilledAnywhere(t *testing.T) {
 			if !meta.IsStatusConditionTrue(po.Status.Conditions, v1alpha1.ConditionStale) || po.Status.Progress.Done != 1 {
 				t.Fatalf("killed at %d, lane %t: %+v", at, lane, po.Status)
 			}
+			message := meta.FindStatusCondition(po.Status.Conditions, v1alpha1.ConditionStalled).Message
+			if !strings.HasPrefix(message, "1 of 3 changes were made, 0 failed, 1 stale, 1 were not tried.") {
+				t.Fatalf("killed at %d, lane %t: %s", at, lane, message)
+			}
 			if at > 0 && !reached {
 				break
 			}

@@ -84,8 +84,12 @@ func (a *Applier) Finish(ctx context.Context, f workflows.Finish) (workflows.Fin
 		default:
 			finished.Outcome, reason = workflows.OutcomeFailed, v1alpha1.ReasonApplyFailed
 		}
-		message = fmt.Sprintf("%d of %d changes were made, %d failed, %d were not tried.%s%s Make a new plan for the rest.",
-			counts.Done, counts.Total, counts.Failed, counts.Skipped, halfReplaced(work), failures(work))
+		notMade := fmt.Sprintf("%d failed", int(counts.Failed)-len(stale))
+		if len(stale) > 0 {
+			notMade += fmt.Sprintf(", %d stale", len(stale))
+		}
+		message = fmt.Sprintf("%d of %d changes were made, %s, %d were not tried.%s%s Make a new plan for the rest.",
+			counts.Done, counts.Total, notMade, counts.Skipped, halfReplaced(work), failures(work))
 		if !begun && len(stale) > 0 {
 			message = fmt.Sprintf("Nothing was applied: %s. Make a new plan.", changes.ListObstacles(stale))
 		}

@@ -156,7 +156,7 @@ func (o *historyOptions) details(records []v1alpha1.PlanRecord) error {
 		row("Changes", summaryText(r.Summary))
 		row("Outcome", recordOutcome(&r))
 		if r.Progress != nil && r.Progress.Total > 0 {
-			row("Progress", progressText(r.Progress))
+			row("Progress", progressText(r.Progress, r.Outcome))
 		}
 		if r.FinishedAt != nil {
 			row("Ended", r.FinishedAt.UTC().Format(time.RFC3339))
@@ -199,7 +199,7 @@ func username(who *v1alpha1.Identity) string {
 // recordOutcome is how a plan ended, or that it has not.
 func recordOutcome(r *v1alpha1.PlanRecord) string {
 	if g := r.Progress; g != nil && (r.Outcome == v1alpha1.ReasonAppliedInPart || g.Done > 0 && r.Outcome != "" && r.Outcome != v1alpha1.ReasonApplied) {
-		return fmt.Sprintf("%s (%s)", r.Outcome, progressText(g))
+		return fmt.Sprintf("%s (%s)", r.Outcome, progressText(g, r.Outcome))
 	}
 	return cmp.Or(r.Outcome, v1alpha1.ReasonApplying)
 }

@@ -182,7 +182,7 @@ func TestExitCodes(t *testing.T) {
 		}, ExitError, []string{"Error: Quota exceeded", "on sim_subnet.a, spec.cidr", "Ask for more.", "sim_network.main: needs sim_subnet.a", "Apply incomplete: 0 of 2"}},
 		{"it was stale", []string{"apply", "--auto-approve"}, func(f *fakeServer) {
 			f.applying = condition(v1alpha1.ConditionStale, v1alpha1.ReasonStale, "sim_subnet.a moved")
-		}, ExitStale, []string{"sim_subnet.a: its object has moved to generation 3", "The plan is stale"}},
+		}, ExitStale, []string{"sim_subnet.a: its object has moved to generation 3", "The plan is stale", "destroyed), 1 stale, 1 not tried"}},
 		{"planning failed", []string{"apply", "--auto-approve"}, func(f *fakeServer) {
 			f.planning = func(p *v1alpha1.Plan) []v1alpha1.PlanChange {
 				p.Status.Diagnostics = []v1alpha1.Diagnostic{{Severity: v1alpha1.SeverityError, Summary: "Dependency cycle"}}

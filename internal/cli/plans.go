@@ -283,6 +283,14 @@ func stale(p *v1alpha1.Plan) bool {
 	return meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionStale)
 }
 
+// stalledReason is why a plan came to no good end; empty for any other.
+func stalledReason(p *v1alpha1.Plan) string {
+	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionStalled); c != nil && c.Status == metav1.ConditionTrue {
+		return c.Reason
+	}
+	return ""
+}
+
 func planFailed(p *v1alpha1.Plan) bool {
 	c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionPlanned)
 	return c != nil && c.Status == metav1.ConditionFalse && c.Reason == v1alpha1.ReasonPlanFailed

@@ -67,6 +67,9 @@ func TestPartsOfAPlan(t *testing.T) {
 		t.Errorf("a record says %q", got)
 	}
 	r.Progress.Done = 0
+	if got := recordOutcome(&v1alpha1.PlanRecord{Outcome: v1alpha1.ReasonStale, Progress: &v1alpha1.PlanProgress{Total: 3, Done: 2, Failed: 1}}); got != "Stale (2 of 3 made, 1 stale)" {
+		t.Errorf("outcome %q", got)
+	}
 	if got := recordOutcome(r); got != "Stale" {
 		t.Errorf("a record says %q", got)
 	}

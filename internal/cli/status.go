@@ -139,7 +139,7 @@ func (o *statusOptions) facts(ctx context.Context, p *v1alpha1.Plan) error {
 	row("Looks at", looksAt(p))
 	row("Changes", summaryText(p.Status.Summary))
 	if g := p.Status.Progress; g != nil && g.Total > 0 {
-		row("Progress", progressText(g))
+		row("Progress", progressText(g, stalledReason(p)))
 	}
 	if r := p.Status.RequestedBy; r != nil {
 		row("Asked for", "by "+r.Username+", "+age(p.CreationTimestamp.Time)+" ago")
@@ -240,7 +240,7 @@ func planState(p *v1alpha1.Plan) string {
 	case p.Spec.Speculative && ready(p):
 		return "speculative: it cannot be approved"
 	case appliedInPart(p):
-		return "applied in part: " + progressText(p.Status.Progress)
+		return "applied in part: " + progressText(p.Status.Progress, "")
 	case ready(p):
 		return "applied"
 	case planFailed(p):
@@ -351,12 +351,17 @@ func looksAt(p *v1alpha1.Plan) string {
 	return text
 }
 
-func progressText(g *v1alpha1.PlanProgress) string {
+// progressText counts the changes of a plan. The outcome Stale says that those counted as failed are stale.
+func progressText(g *v1alpha1.PlanProgress, outcome string) string {
+	failed := "failed"
+	if outcome == v1alpha1.ReasonStale {
+		failed = "stale"
+	}
 	text := fmt.Sprintf("%s of %s made", diff.Count(int(g.Done)), diff.Count(int(g.Total+g.Blocked)))
 	for _, x := range []struct {
 		n    int32
 		what string
-	}{{g.Running, "running"}, {g.Failed - g.HalfDone, "failed"}, {g.HalfDone, "half done"}, {g.Skipped, "not tried"}, {g.Blocked, "blocked"}} {
+	}{{g.Running, "running"}, {g.Failed - g.HalfDone, failed}, {g.HalfDone, "half done"}, {g.Skipped, "not tried"}, {g.Blocked, "blocked"}} {
 		if x.n > 0 {
 			text += fmt.Sprintf(", %s %s", diff.Count(int(x.n)), x.what)
 		}

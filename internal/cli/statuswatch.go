@@ -181,7 +181,7 @@ func stateOf(k kind, u *unstructured.Unstructured) string {
 		}
 		state := planState(p)
 		if g := p.Status.Progress; g != nil && state == "applying" {
-			state += ": " + progressText(g)
+			state += ": " + progressText(g, "")
 		}
 		return state
 	}

@@ -38,7 +38,7 @@ func (s *session) printSummary(ctx context.Context, p *v1alpha1.Plan, how *endin
 		s.addOutcome(&o, how.changes[i], ready(p))
 	}
 	if progress := p.Status.Progress; total(p) > eachChange && progress != nil {
-		o.made, o.failed = int(progress.Done), int(progress.Failed)
+		o.made, o.failed = int(progress.Done), int(progress.Failed)-len(o.stale)
 	}
 	if !ready(p) {
 		for _, d := range p.Status.Diagnostics {
@@ -136,7 +136,7 @@ func (s *session) printIncomplete(p *v1alpha1.Plan, sum v1alpha1.PlanSummary, o 
 		n    int
 		what string
 	}{
-		{o.failed, "failed"}, {len(o.destroyed), "destroyed and not created again"},
+		{o.failed, "failed"}, {len(o.stale), "stale"}, {len(o.destroyed), "destroyed and not created again"},
 		{len(o.created), "replaced with the old instance left"}, {len(o.skipped), "not tried"},
 	} {
 		if part.n > 0 {
