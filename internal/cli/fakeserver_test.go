@@ -341,7 +341,14 @@ func (f *fakeServer) modify(w http.ResponseWriter, r *http.Request, key string, 
 			f.answer(w, 400, status(400, metav1.StatusReasonBadRequest, "no strict merge patch"))
 			return
 		}
+		if version, _, _ := unstructured.NestedString(patch, "metadata", "resourceVersion"); version != "" && version != u.GetResourceVersion() {
+			f.answer(w, 409, status(409, metav1.StatusReasonConflict, "the object has been modified"))
+			return
+		}
 		mergeInto(old, patch)
+		f.version++
+		u.SetGeneration(u.GetGeneration() + 1)
+		u.SetResourceVersion(strconv.Itoa(f.version))
 		fields, _ := json.Marshal(fieldsOf(patch))
 		u.SetManagedFields(append(u.GetManagedFields(), metav1.ManagedFieldsEntry{Manager: r.URL.Query().Get("fieldManager"),
 			Operation: metav1.ManagedFieldsOperationUpdate, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(string(fields))}))

@@ -30,6 +30,8 @@ type importOptions struct {
 	generate bool
 
 	by v1alpha1.PlanImport
+	// written is what the command recorded; nil when the object asked for the import before.
+	written *importWritten
 }
 
 func newImport(s *session) *cobra.Command {
@@ -42,7 +44,10 @@ func newImport(s *session) *cobra.Command {
 If the object is recorded, the command sets its lifecycle.import. Otherwise it reads the resource from the provider,
 generates an object for it, shows it, writes it to --out and records it. The object has no secrets; add them yourself.
 Then the command makes a plan, which shows the import and the changes that the object needs. --generate-only only prints
-the object.`,
+the object.
+
+An import destroys nothing. If the plan would replace the resource, the command discards the plan and exits with 3. It
+then removes the lifecycle.import that it set, or the object that it generated; the same when you decline the plan.`,
 		Example: `  kubectl hykube import sim-instance/web-1 ins-0000002a
   kubectl hykube import sim_instance.web-1 --identity id=ins-0000002a --out web-1.yaml
   kubectl hykube import sim-instance/web-1 ins-0000002a --generate-only > web-1.yaml`,
@@ -133,8 +138,12 @@ func (o *importOptions) Run(ctx context.Context) error {
 			return err
 		}
 		rec := &recorder{session: o.session}
-		if _, err := rec.record(ctx, []manifest{*made}); err != nil {
+		done, err := rec.record(ctx, []manifest{*made})
+		if err != nil {
 			return err
+		}
+		if len(done) == 1 && done[0].verb == "created" {
+			o.written = &importWritten{kind: k, object: done[0].object}
 		}
 	case err != nil:
 		return fmt.Errorf("get %s %q: %w", k.kind, o.target.name, explain(err, o.server()))
@@ -155,12 +164,19 @@ func (o *importOptions) Run(ctx context.Context) error {
 		if o.config != "" {
 			lifecycle["providerConfig"] = o.config
 		}
-		if _, err := o.merge(ctx, k, ns, o.target.name, map[string]any{"lifecycle": lifecycle}); err != nil {
+		now, err := o.merge(ctx, k, ns, o.target.name, map[string]any{"lifecycle": lifecycle})
+		if err != nil {
+			return err
+		}
+		if o.written, err = importPatched(k, old, now); err != nil {
 			return err
 		}
 		fmt.Fprintln(o.Out, k.long(o.target.name)+" configured")
 	}
-	o.gap = true
+	o.gap, o.refuse = true, o.refuseReplacement
+	if o.written != nil {
+		o.takeBack = o.undo
+	}
 	return o.run(ctx, []wanted{{ns, "import", v1alpha1.PlanSpec{Targets: []string{o.target.address()}}}})
 }
 

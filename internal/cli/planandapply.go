@@ -35,6 +35,10 @@ type planAndApply struct {
 	left map[[2]string]bool
 	// question is asked before approving, with what an answer does.
 	question string
+	// refuse returns an error for a plan that was shown and that the verb does not apply; nil when the verb applies every plan.
+	refuse func(context.Context, *v1alpha1.Plan) error
+	// takeBack undoes what the verb recorded for plans that were declined; nil when the objects stay recorded.
+	takeBack func(context.Context) error
 	// gap sets the plan off from what was printed before it.
 	gap   bool
 	began time.Time
@@ -244,6 +248,12 @@ func (j *planAndApply) review(ctx context.Context, plans []*v1alpha1.Plan, each 
 		}
 		if err := j.show(ctx, p); err != nil {
 			return nil, err
+		}
+		if j.refuse != nil {
+			if err := j.refuse(ctx, p); err != nil {
+				failed = append(failed, err)
+				continue
+			}
 		}
 		switch {
 		case !j.partial && (blocked(p) || p.Spec.Speculative && hasBlocked(p)):
@@ -472,17 +482,31 @@ func noLongerWaits(p *v1alpha1.Plan) error {
 
 // declined discards plans that a person said no to, so that nobody approves them later by mistake.
 func (j *planAndApply) declined(ctx context.Context, plans []*v1alpha1.Plan) error {
+	if err := j.discardAll(ctx, plans, "declined at the prompt"); err != nil {
+		return err
+	}
+	if j.takeBack == nil {
+		fmt.Fprintln(j.Out, "Discarded. Nothing was changed; the objects stay recorded.")
+		return silent(ExitError)
+	}
+	fmt.Fprintln(j.Out, "Discarded. No infrastructure was changed.")
+	if err := j.takeBack(ctx); err != nil {
+		return err
+	}
+	return silent(ExitError)
+}
+
+// discardAll discards plans, and says so of those that the user may not decide about.
+func (j *planAndApply) discardAll(ctx context.Context, plans []*v1alpha1.Plan, message string) error {
 	for _, p := range plans {
-		if _, err := j.decide(ctx, p, v1alpha1.PlanApproval{Decision: v1alpha1.DecisionDiscarded, Digest: p.Status.Digest, Message: "declined at the prompt"}); err != nil {
-			if apierrors.IsForbidden(err) {
-				fmt.Fprintf(j.Out, "Plan %q was left waiting: you may not decide about it.\n", p.Name)
-				continue
+		if _, err := j.decide(ctx, p, v1alpha1.PlanApproval{Decision: v1alpha1.DecisionDiscarded, Digest: p.Status.Digest, Message: message}); err != nil {
+			if !apierrors.IsForbidden(err) {
+				return err
 			}
-			return err
+			fmt.Fprintf(j.Out, "Plan %q was left waiting: you may not decide about it.\n", p.Name)
 		}
 	}
-	fmt.Fprintln(j.Out, "Discarded. Nothing was changed; the objects stay recorded.")
-	return silent(ExitError)
+	return nil
 }
 
 func (s *session) detached(plans []*v1alpha1.Plan) error {

@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -66,6 +67,21 @@ func own(c *v1alpha1.PlanChange) (shape, text string) {
 		paths[i] = Clean(p, false)
 	}
 	return few(paths), few(values)
+}
+
+// ReplaceCause says why a change replaces or destroys its resource: by the attributes that force the replacement, all of them, or
+// by the reason of the action.
+func ReplaceCause(c *v1alpha1.PlanChange) string {
+	paths := slices.Sorted(maps.Keys(replacePaths(c)))
+	if len(paths) == 0 {
+		shape, _ := own(c)
+		return cmp.Or(shape, string(c.Action))
+	}
+	verb := " forces"
+	if len(paths) > 1 {
+		verb = " force"
+	}
+	return Clean(strings.Join(paths, ", "), false) + verb + " the replacement"
 }
 
 // unseen is the cause of an update without a known value that differs: one that is known only after apply, one that is empty

@@ -1,0 +1,173 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
+	"k8s.io/client-go/util/retry"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diff"
+)
+
+// importWritten is what import recorded before its plan.
+type importWritten struct {
+	kind kind
+	// object is the object right after the command wrote it.
+	object *unstructured.Unstructured
+	// undo is the merge patch that restores the object; nil when the command created it.
+	undo map[string]any
+}
+
+// importPatched is what a patch of an object wrote; nil when the object asked for this import before.
+func importPatched(k kind, old, now *unstructured.Unstructured) (*importWritten, error) {
+	was, err := importFields(old)
+	if err != nil {
+		return nil, err
+	}
+	is, err := importFields(now)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := jsonmergepatch.CreateThreeWayJSONMergePatch(is, was, is)
+	if err != nil {
+		return nil, fmt.Errorf("compare lifecycle: %w", err)
+	}
+	w := &importWritten{kind: k, object: now}
+	if err := json.Unmarshal(raw, &w.undo); err != nil {
+		return nil, fmt.Errorf("decode patch: %w", err)
+	}
+	if len(w.undo) == 0 {
+		return nil, nil
+	}
+	before, _, _ := unstructured.NestedMap(old.Object, "lifecycle")
+	after, _, _ := unstructured.NestedMap(now.Object, "lifecycle")
+	delete(after, "import")
+	delete(after, "providerConfig")
+	if len(before)+len(after) == 0 {
+		w.undo = map[string]any{"lifecycle": nil} // no empty block stays
+	}
+	return w, nil
+}
+
+// importFields are the fields of an object that import writes, in JSON.
+func importFields(u *unstructured.Unstructured) ([]byte, error) {
+	fields := map[string]any{}
+	for _, name := range []string{"import", "providerConfig"} {
+		if v, ok, _ := unstructured.NestedFieldNoCopy(u.Object, "lifecycle", name); ok {
+			fields[name] = v
+		}
+	}
+	raw, err := json.Marshal(map[string]any{"lifecycle": fields})
+	if err != nil {
+		return nil, fmt.Errorf("encode lifecycle: %w", err)
+	}
+	return raw, nil
+}
+
+// command is the kubectl command that undoes what import recorded.
+func (w *importWritten) command() (string, error) {
+	name, ns := w.kind.long(w.object.GetName()), shellWord(w.object.GetNamespace())
+	if w.undo == nil {
+		return fmt.Sprintf("kubectl delete %s -n %s --wait=false", name, ns), nil
+	}
+	patch, err := json.Marshal(w.undo)
+	if err != nil {
+		return "", fmt.Errorf("encode patch: %w", err)
+	}
+	return fmt.Sprintf("kubectl patch %s -n %s --type merge -p %s", name, ns, shellWord(string(patch))), nil
+}
+
+// errChangedMeanwhile says that an object has another spec or lifecycle than the command wrote.
+var errChangedMeanwhile = errors.New("it was changed after the command wrote it")
+
+// undo takes back what import recorded. An object that was changed meanwhile stays as it is.
+func (o *importOptions) undo(ctx context.Context) error {
+	w, name := o.written, o.written.kind.long(o.written.object.GetName())
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error { return o.undoOnce(ctx) })
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		command, cerr := w.command()
+		if cerr != nil {
+			return cerr
+		}
+		what := "keeps its lifecycle.import"
+		if w.undo == nil {
+			what = "stays"
+		}
+		return fmt.Errorf("%s %s: %w\nTo take back the import:\n  %s", name, what, explain(err, o.server()), command)
+	}
+	if w.undo == nil {
+		fmt.Fprintln(o.Out, name+" deleted, because this command created it")
+		if o.out != "" {
+			fmt.Fprintf(o.Out, "The file %s stays.\n", o.out)
+		}
+		return nil
+	}
+	fmt.Fprintln(o.Out, name+" configured: its lifecycle is as it was before the import")
+	return nil
+}
+
+// undoOnce undoes it on the object as it is now, whatever the server wrote to its status meanwhile.
+func (o *importOptions) undoOnce(ctx context.Context) error {
+	w := o.written
+	k, ns, name := w.kind, w.object.GetNamespace(), w.object.GetName()
+	now, err := o.resource(k.gvr, ns).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	if v1alpha1.ObjectVersion(now) != v1alpha1.ObjectVersion(w.object) {
+		return errChangedMeanwhile
+	}
+	uid, version := now.GetUID(), now.GetResourceVersion()
+	if w.undo == nil {
+		client, err := o.quiet()
+		if err != nil {
+			return err
+		}
+		return client.Resource(k.gvr).Namespace(ns).Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}})
+	}
+	patch := map[string]any{"metadata": map[string]any{"uid": uid, "resourceVersion": version}}
+	for key, v := range w.undo {
+		patch[key] = v
+	}
+	_, err = o.merge(ctx, k, ns, name, patch)
+	return err
+}
+
+// refuseReplacement refuses a plan that would replace or destroy a resource that it imports, and takes back what the command recorded.
+func (o *importOptions) refuseReplacement(ctx context.Context, p *v1alpha1.Plan) error {
+	var lines []string
+	for c, err := range o.changes(ctx, p) {
+		if err != nil {
+			return err
+		}
+		if c.Importing != nil && (c.Action == v1alpha1.ActionReplace || c.Action == v1alpha1.ActionDelete) {
+			lines = append(lines, "  "+diff.Name(c)+": "+diff.ReplaceCause(c))
+		}
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	fmt.Fprintln(o.Out)
+	if err := o.discardAll(ctx, []*v1alpha1.Plan{p}, "import destroys nothing"); err != nil {
+		return err
+	}
+	if o.takeBack != nil {
+		if err := o.takeBack(ctx); err != nil {
+			fmt.Fprintln(o.ErrOut, "Warning: "+err.Error())
+		}
+	}
+	return &exitError{ExitRefused, fmt.Errorf("plan %q would destroy a resource that it imports, and import destroys nothing:\n%s\n"+
+		"Make the spec match the real resource, and run the same command again. To replace the resource on purpose, set lifecycle.import in the file and run `kubectl hykube apply`.\n"+
+		"No infrastructure was changed", p.Name, strings.Join(lines, "\n"))}
+}

@@ -1,0 +1,174 @@
+package cli
+
+import (
+	"bufio"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+// importsReplacing plans an import of each target that replaces it.
+func importsReplacing(p *v1alpha1.Plan) []v1alpha1.PlanChange {
+	out := imports(p)
+	for i := range out {
+		out[i].Action, out[i].ActionReason = v1alpha1.ActionReplace, "replace_because_cannot_update"
+		out[i].Before, out[i].After = js(`{"cidr":"10.9.0.0/16","zone":"a"}`), js(`{"cidr":"10.1.0.0/16","zone":"b"}`)
+		out[i].ReplacePaths = js(`[["zone"],["cidr"]]`)
+	}
+	return out
+}
+
+// imported is the lifecycle that an import by an ID asks for.
+func imported(id string) map[string]any {
+	return map[string]any{"preventDestroy": true, "import": map[string]any{"id": id}}
+}
+
+// An import that would replace its resource is refused, and nothing of it stays recorded.
+func TestImportRefusesToReplace(t *testing.T) {
+	for reason, flags := range map[string][]string{"without a question": {"--auto-approve"}, "with one": nil} {
+		t.Run(reason, func(t *testing.T) {
+			f := newFakeServer(t)
+			f.planning = importsReplacing
+			network(f, "main", func(o map[string]any) {
+				delete(o, "status")
+				o["lifecycle"] = map[string]any{"preventDestroy": true}
+			})
+			out, errOut, code := f.runIn(asking, "yes\n", append([]string{"import", "sim-network/main", "net-9"}, flags...)...)
+			for _, want := range []string{
+				"# sim_network.main must be replaced",
+				`plan "import-x7k2d" would destroy a resource that it imports`,
+				"\n  sim_network.main: cidr, zone force the replacement\nMake the spec match the real resource",
+				"set lifecycle.import in the file and run `kubectl hykube apply`",
+				"sim-network.sim.hykube.io/main configured: its lifecycle is as it was before the import\n",
+			} {
+				if !strings.Contains(out+errOut, want) {
+					t.Errorf("missing %q in:\n%s\n%s", want, out, errOut)
+				}
+			}
+			if code != ExitRefused || strings.Contains(errOut, "Enter a value") {
+				t.Errorf("code %d: %s", code, errOut)
+			}
+			if a := f.plans["default/import-x7k2d"].Status.Approval; a == nil || a.Decision != v1alpha1.DecisionDiscarded {
+				t.Errorf("approval %+v", a)
+			}
+			if d := cmp.Diff(map[string]any{"preventDestroy": true}, f.object("main")["lifecycle"]); d != "" {
+				t.Errorf("lifecycle (-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+// An update in place is no reason to refuse an import.
+func TestImportUpdatesInPlace(t *testing.T) {
+	f := newFakeServer(t)
+	f.planning = func(p *v1alpha1.Plan) []v1alpha1.PlanChange {
+		out := importsReplacing(p)
+		out[0].Action, out[0].ActionReason, out[0].ReplacePaths = v1alpha1.ActionUpdate, "", nil
+		return out
+	}
+	network(f, "main", func(o map[string]any) { delete(o, "status") })
+	out, errOut, code := f.run("import", "sim-network/main", "net-9", "--auto-approve")
+	if code != ExitDone || !strings.Contains(out, "Apply complete! 1 imported, 0 added, 1 changed") || !cmp.Equal(f.object("main")["lifecycle"], any(imported("net-9"))) {
+		t.Errorf("code %d: %s\n%s", code, errOut, out)
+	}
+}
+
+func TestDeclinedImport(t *testing.T) {
+	undo := "\n  kubectl patch sim-network.sim.hykube.io/main -n default --type merge -p '{\"lifecycle\":{\"import\":{\"id\":\"net-0\"}}}'\n"
+	for _, tc := range []struct {
+		reason    string
+		lifecycle map[string]any
+		// edited is true when the object is changed before the answer.
+		edited bool
+		want   map[string]any
+		says   string
+	}{
+		{"the block goes", map[string]any{"preventDestroy": true}, false, map[string]any{"preventDestroy": true}, "its lifecycle is as it was before the import\n"},
+		{"no empty block stays", nil, false, nil, "its lifecycle is as it was before the import\n"},
+		{"another block comes back", imported("net-0"), false, imported("net-0"), "its lifecycle is as it was before the import\n"},
+		{"an identity comes back", map[string]any{"import": map[string]any{"identity": map[string]any{"id": "net-0"}}}, false,
+			map[string]any{"import": map[string]any{"identity": map[string]any{"id": "net-0"}}}, "its lifecycle is as it was before the import\n"},
+		{"the same block stays", imported("net-9"), false, imported("net-9"), "Nothing was changed; the objects stay recorded.\n"},
+		{"a change of another person stays", imported("net-0"), true, imported("net-9"), undo},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			f := newFakeServer(t)
+			f.planning = func(p *v1alpha1.Plan) []v1alpha1.PlanChange {
+				if tc.edited {
+					f.object("main")["metadata"].(map[string]any)["generation"] = int64(7)
+				}
+				return imports(p)
+			}
+			network(f, "main", func(o map[string]any) {
+				delete(o, "status")
+				delete(o, "lifecycle")
+				if tc.lifecycle != nil {
+					o["lifecycle"] = tc.lifecycle
+				}
+			})
+			out, errOut, code := f.runIn(asking, "no\n", "import", "sim-network/main", "net-9")
+			if code != ExitError || !strings.Contains(out+errOut, tc.says) {
+				t.Errorf("code %d, missing %q in:\n%s\n%s", code, tc.says, out, errOut)
+			}
+			if got, _, _ := unstructured.NestedMap(f.object("main"), "lifecycle"); !cmp.Equal(tc.want, got) {
+				d := cmp.Diff(tc.want, got)
+				t.Errorf("lifecycle (-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+func TestInterruptedImport(t *testing.T) {
+	f := newFakeServer(t)
+	f.planning = imports
+	network(f, "main", func(o map[string]any) { delete(o, "status"); o["lifecycle"] = map[string]any{"preventDestroy": true} })
+	stop := make(chan struct{}, 1)
+	stop <- struct{}{}
+	silence, hang := io.Pipe()
+	defer hang.Close()
+	_, errOut, code := f.runIn(func(s *session) {
+		s.ask, s.in = true, bufio.NewReader(silence)
+		calls := 0
+		s.interrupts = func() (<-chan struct{}, func()) {
+			if calls++; calls == 1 {
+				return nil, func() {} // while the plan is made
+			}
+			return stop, func() {}
+		}
+	}, "", "import", "sim-network/main", "net-9")
+	if d := cmp.Diff(any(map[string]any{"preventDestroy": true}), f.object("main")["lifecycle"]); d != "" || code != ExitError {
+		t.Errorf("code %d, %s, lifecycle (-want +got):\n%s", code, errOut, d)
+	}
+}
+
+// The object that a declined import generated is deleted, and stays when another person changed it.
+func TestDeclinedImportOfAnUnknownObject(t *testing.T) {
+	for reason, edited := range map[string]bool{"untouched": false, "changed meanwhile": true} {
+		t.Run(reason, func(t *testing.T) {
+			f := newFakeServer(t)
+			f.querying = func(q *v1alpha1.Query) {
+				q.Status.Results = []v1alpha1.QueryResult{{ID: "net-9", Manifest: &runtime.RawExtension{Raw: []byte(`{"apiVersion":"sim.hykube.io/v1","kind":"sim-network","metadata":{"name":"net-9"},"spec":{"mtu":1500}}`)}}}
+			}
+			f.planning = func(p *v1alpha1.Plan) []v1alpha1.PlanChange {
+				if edited {
+					f.object("main")["metadata"].(map[string]any)["generation"] = int64(7)
+				}
+				return imports(p)
+			}
+			out, errOut, code := f.runIn(asking, "no\n", "import", "sim-network/main", "net-9")
+			want := "sim-network.sim.hykube.io/main deleted, because this command created it\n"
+			if edited {
+				want = "\n  kubectl delete sim-network.sim.hykube.io/main -n default --wait=false\n"
+			}
+			if code != ExitError || !strings.Contains(out+errOut, want) || (f.object("main") != nil) != edited {
+				t.Errorf("code %d, object %v, missing %q in:\n%s\n%s", code, f.object("main"), want, out, errOut)
+			}
+		})
+	}
+}
