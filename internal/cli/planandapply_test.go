@@ -278,6 +278,55 @@ func TestApplyInHalves(t *testing.T) {
 	}
 }
 
+// The error of a failed create does not tell whether the cloud made the resource: the hint says what to check. A create whose state is
+// recorded needs no check.
+func TestHintAfterAFailedCreate(t *testing.T) {
+	const check = "Before you apply again, check with the cloud whether sim_network.main exists; if so, import it: kubectl hykube import sim-network/main ID -n default\n"
+	const second = "Before you apply again, check with the cloud whether sim_network.main has a second instance, which no plan knows; if so, delete it there\n"
+	for _, tc := range []struct {
+		reason string
+		change v1alpha1.PlanChange
+		state  bool // the object shows infrastructure
+		want   string
+	}{
+		{"a create", v1alpha1.PlanChange{Action: v1alpha1.ActionCreate}, false, check},
+		{"a create that left a state", v1alpha1.PlanChange{Action: v1alpha1.ActionCreate}, true, ""},
+		{"an update", v1alpha1.PlanChange{Action: v1alpha1.ActionUpdate}, false, ""},
+		{"the create of a replacement", v1alpha1.PlanChange{Action: v1alpha1.ActionReplace, HalfDone: true}, false, check},
+		{"the destroy of a replacement", v1alpha1.PlanChange{Action: v1alpha1.ActionReplace}, false, ""},
+		{"the create before the destroy", v1alpha1.PlanChange{Action: v1alpha1.ActionReplace, CreateBeforeDestroy: true}, true, second},
+		{"the destroy after the create", v1alpha1.PlanChange{Action: v1alpha1.ActionReplace, CreateBeforeDestroy: true, HalfDone: true}, false, ""},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			f := newFakeServer(t)
+			network(f, "main", func(o map[string]any) {
+				if !tc.state {
+					delete(o, "status")
+				}
+			})
+			f.planning = func(p *v1alpha1.Plan) []v1alpha1.PlanChange {
+				named := p.DeepCopy()
+				named.Spec.Targets = []string{"sim_network.main"}
+				cs := creates(named)[:1]
+				cs[0].Action, cs[0].CreateBeforeDestroy = tc.change.Action, tc.change.CreateBeforeDestroy
+				return cs
+			}
+			f.applying = func(f *fakeServer, p *v1alpha1.Plan) {
+				f.mu.Lock()
+				defer f.mu.Unlock()
+				c := &f.changes[p.Namespace+"/"+p.Name][0]
+				c.HalfDone, c.State, c.Message = tc.change.HalfDone, v1alpha1.ChangeFailed, "EOF"
+				p.Status.Progress = &v1alpha1.PlanProgress{Total: 1, Failed: 1}
+				f.set(p, v1alpha1.ConditionStalled, true, v1alpha1.ReasonApplyFailed, "1 change failed")
+			}
+			_, errOut, code := f.run("apply", "--all", "--auto-approve")
+			if code != ExitError || !strings.Contains(errOut, "goes on from there.\n"+tc.want) || strings.Contains(errOut, "check with the cloud") != (tc.want != "") {
+				t.Errorf("code %d:\n%s", code, errOut)
+			}
+		})
+	}
+}
+
 // A replace that forgets destroys nothing, and is never said to.
 func TestApplyForgettingReplace(t *testing.T) {
 	f := newFakeServer(t)

@@ -29,13 +29,19 @@ func planAnew(p *v1alpha1.Plan) string {
 type outcome struct {
 	blocked, destroyed, created, skipped, stale, unknown []string
 	made, failed                                         int
+	// notCreated are the changes of which a create failed and left no state.
+	notCreated []*v1alpha1.PlanChange
 }
 
 // printSummary prints every error of a plan in full, the changes that were not tried, the counts, how to go on, and where to look.
 func (s *session) printSummary(ctx context.Context, p *v1alpha1.Plan, how *ending, took time.Duration, next string) error {
 	var o outcome
 	for _, i := range slices.Sorted(maps.Keys(how.changes)) {
-		s.addOutcome(&o, how.changes[i], ready(p))
+		c := how.changes[i]
+		s.addOutcome(&o, c, ready(p))
+		if createFailed(c) && (replacesFirst(c) || !s.hasState(ctx, c)) {
+			o.notCreated = append(o.notCreated, c)
+		}
 	}
 	if progress := p.Status.Progress; total(p) > eachChange && progress != nil {
 		o.made, o.failed = int(progress.Done), int(progress.Failed)-len(o.stale)
@@ -148,8 +154,61 @@ func (s *session) printIncomplete(p *v1alpha1.Plan, sum v1alpha1.PlanSummary, o 
 	if m := why(p); m != "" && o.failed+len(o.stale)+len(o.destroyed)+len(o.created) == 0 {
 		fmt.Fprintln(s.ErrOut, diff.Clean(m, true))
 	}
-	fmt.Fprintf(s.ErrOut, "The changes that succeeded are recorded; %s.\n%s\n", next, s.style.Dim(where))
+	fmt.Fprintf(s.ErrOut, "The changes that succeeded are recorded; %s.\n%s%s\n", next, afterFailedCreate(p, o.notCreated), s.style.Dim(where))
 	return silent(code)
+}
+
+// createFailed is true when the create of a change failed, or the create half of a replace.
+func createFailed(c *v1alpha1.PlanChange) bool {
+	if c.State != v1alpha1.ChangeFailed {
+		return false
+	}
+	return c.Action == v1alpha1.ActionCreate || c.Action == v1alpha1.ActionReplace && (c.Forget || diff.HalfDone(c) != c.CreateBeforeDestroy)
+}
+
+// replacesFirst is true when a change creates the new instance while its object still shows the old one.
+func replacesFirst(c *v1alpha1.PlanChange) bool {
+	return c.Action == v1alpha1.ActionReplace && c.CreateBeforeDestroy
+}
+
+// hasState is true when the object of a change shows infrastructure: the failed create left a state.
+func (s *session) hasState(ctx context.Context, c *v1alpha1.PlanChange) bool {
+	gvr, _, err := s.mapping(schema.FromAPIVersionAndKind(c.Object.APIVersion, c.Object.Kind))
+	if err != nil {
+		return false // it only decides about a hint
+	}
+	u, err := s.resource(gvr, c.Object.Namespace).Get(ctx, c.Object.Name, metav1.GetOptions{})
+	return err == nil && managed(u)
+}
+
+// afterFailedCreate says what to check after creates that failed; empty when none did. The provider's error does not tell whether the
+// cloud made the resource.
+func afterFailedCreate(p *v1alpha1.Plan, failed []*v1alpha1.PlanChange) string {
+	const check = "Before you apply again, check with the cloud whether "
+	var gone, second []*v1alpha1.PlanChange
+	for _, c := range failed {
+		if replacesFirst(c) {
+			second = append(second, c)
+		} else {
+			gone = append(gone, c)
+		}
+	}
+	text := ""
+	switch len(gone) {
+	case 0:
+	case 1:
+		text = fmt.Sprintf(check+"%s exists; if so, import it: kubectl hykube import %s/%s ID -n %s\n", diff.Name(gone[0]), gone[0].Object.Kind, gone[0].Object.Name, p.Namespace)
+	default:
+		text = fmt.Sprintf(check+"the resources exist that failed to be created; if so, import them: kubectl hykube import KIND/NAME ID -n %s\n", p.Namespace)
+	}
+	if len(second) > 0 { // an import is refused while the old instance is recorded
+		var names []string
+		for _, c := range second {
+			names = append(names, diff.Name(c))
+		}
+		text += check + strings.Join(cut(names, listedChanges, "%d more"), " or ") + " has a second instance, which no plan knows; if so, delete it there\n"
+	}
+	return text
 }
 
 // afterUnknown is how to go on after a create whose outcome was lost: no plan decides about it.
