@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -483,21 +482,4 @@ func describeChange(c *ledger.Change, block *schema.Block, prior instance.State,
 		}
 	}
 	return nil
-}
-
-// again repeats a call that only asks while its failure is one that passes.
-func again(ctx context.Context, call func() error) error {
-	pause := 500 * time.Millisecond
-	for attempt := 1; ; attempt++ {
-		err := call()
-		if err == nil || attempt == session.Attempts || !session.Transient(err) {
-			return err
-		}
-		select {
-		case <-time.After(pause):
-			pause *= 2
-		case <-ctx.Done():
-			return err
-		}
-	}
 }

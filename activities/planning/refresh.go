@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diag"
@@ -191,4 +192,21 @@ func (pr *proposal) refresh(ctx context.Context, c *ledger.Change, l *scope.Leas
 	}
 	c.Refreshed = &refreshed
 	return found, nil
+}
+
+// again repeats a call that only asks while its failure is one that passes.
+func again(ctx context.Context, call func() error) error {
+	pause := 500 * time.Millisecond
+	for attempt := 1; ; attempt++ {
+		err := call()
+		if err == nil || attempt == session.Attempts || !session.Transient(err) {
+			return err
+		}
+		select {
+		case <-time.After(pause):
+			pause *= 2
+		case <-ctx.Done():
+			return err
+		}
+	}
 }

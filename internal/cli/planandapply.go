@@ -6,11 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -411,102 +409,6 @@ func joinExit(errs []error) error {
 		}
 	}
 	return &exitError{code, errors.Join(texts...)}
-}
-
-// confirm asks the question about plans. The question ends with an error when one of them does not wait for the answer any more.
-func (j *planAndApply) confirm(ctx context.Context, plans ...*v1alpha1.Plan) (bool, error) {
-	fmt.Fprintf(j.ErrOut, "%s\n  Only 'yes' will be accepted to approve.\n\n  %s ", j.style.Bold(j.question), j.style.Bold("Enter a value:"))
-	stop, done := j.interrupts()
-	defer done()
-	answers := make(chan string, 1)
-	go func() {
-		answer, err := j.line()
-		if err != nil {
-			answer = "" // end of input is no yes
-		}
-		answers <- answer
-	}()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	decided := j.decidedMeanwhile(ctx, plans)
-	answer := ""
-	select {
-	case answer = <-answers:
-	case <-stop: // nor is Ctrl-C
-	case err := <-decided:
-		fmt.Fprintln(j.ErrOut)
-		return false, err
-	}
-	fmt.Fprintln(j.ErrOut)
-	return strings.TrimSpace(answer) == "yes", nil
-}
-
-// decidedMeanwhile delivers an error when one of the plans does not wait for a decision any more: another one took its place, or another
-// person decided about it.
-func (j *planAndApply) decidedMeanwhile(ctx context.Context, plans []*v1alpha1.Plan) <-chan error {
-	decided := make(chan error, len(plans))
-	for _, p := range plans {
-		go func() {
-			for e := range j.watchPlan(ctx, p) {
-				if e.err != nil {
-					return // the approval finds out
-				}
-				if err := noLongerWaits(e.plan); err != nil {
-					decided <- err
-					return
-				}
-			}
-		}()
-	}
-	return decided
-}
-
-// noLongerWaits says why a plan that waited for a decision waits no more; nil when it still waits.
-func noLongerWaits(p *v1alpha1.Plan) error {
-	text, code, who := "", ExitStale, "another person"
-	if a := p.Status.Approval; a != nil && a.By != nil {
-		who = fmt.Sprintf("user %q", a.By.Username)
-	}
-	switch a := p.Status.Approval; {
-	case waiting(p):
-		return nil
-	case discarded(p):
-		text, code = "it was discarded by "+who, ExitError
-	case a != nil:
-		text, code = fmt.Sprintf("it was approved by %s. Watch it: kubectl hykube status %s -n %s --watch", who, p.Name, p.Namespace), ExitError
-	default:
-		text = diff.Clean(why(p), true)
-	}
-	return &exitError{code, fmt.Errorf("plan %q no longer waits for an answer: %s", p.Name, text)}
-}
-
-// declined discards plans that a person said no to, so that nobody approves them later by mistake.
-func (j *planAndApply) declined(ctx context.Context, plans []*v1alpha1.Plan) error {
-	if err := j.discardAll(ctx, plans, "declined at the prompt"); err != nil {
-		return err
-	}
-	if j.takeBack == nil {
-		fmt.Fprintln(j.Out, "Discarded. Nothing was changed; the objects stay recorded.")
-		return silent(ExitError)
-	}
-	fmt.Fprintln(j.Out, "Discarded. No infrastructure was changed.")
-	if err := j.takeBack(ctx); err != nil {
-		return err
-	}
-	return silent(ExitError)
-}
-
-// discardAll discards plans, and says so of those that the user may not decide about.
-func (j *planAndApply) discardAll(ctx context.Context, plans []*v1alpha1.Plan, message string) error {
-	for _, p := range plans {
-		if _, err := j.decide(ctx, p, v1alpha1.PlanApproval{Decision: v1alpha1.DecisionDiscarded, Digest: p.Status.Digest, Message: message}); err != nil {
-			if !apierrors.IsForbidden(err) {
-				return err
-			}
-			fmt.Fprintf(j.Out, "Plan %q was left waiting: you may not decide about it.\n", p.Name)
-		}
-	}
-	return nil
 }
 
 func (s *session) detached(plans []*v1alpha1.Plan) error {

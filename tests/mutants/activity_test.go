@@ -51,7 +51,7 @@ var activityMutants = []mutant{
 		"c.Message = s.scope.Mask(fmt.Sprintf(\"attempt %d: %v\", attempt, re))", "c.Message = fmt.Sprintf(\"attempt %d: %v\", attempt, re)", "activities:TestAFailedStepShowsNoSecret"},
 	{"A step that never works is tried for ever.", "activities/applying/step.go",
 		"ok && attempt < session.Attempts && !under.isCancelled() {", "ok && !under.isCancelled() {", "activities:TestAStepGivesUp"},
-	{"A plan that never works is asked for ever.", "activities/planning/propose.go",
+	{"A plan that never works is asked for ever.", "activities/planning/refresh.go",
 		"if err == nil || attempt == session.Attempts || !session.Transient(err) {", "if err == nil || !session.Transient(err) {", "TestAPlanGivesUpAsking"},
 
 	{"A plan evaluates the spec that an object had before it was edited.", "internal/resource/decoder.go",
