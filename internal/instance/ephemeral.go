@@ -165,6 +165,13 @@ func (o *Opened) renew() (next time.Time, err error) {
 	return resp.RenewAt, nil
 }
 
+// Err says whether a renewal failed, so that the value may not be good any more.
+func (o *Opened) Err() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.renewal
+}
+
 // Close ends the renewals and closes the resource, even when ctx is cancelled. It returns what went wrong since Open, a
 // renewal that failed included. More than once does nothing but return that again.
 func (o *Opened) Close(ctx context.Context) error {
