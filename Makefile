@@ -31,7 +31,7 @@ mirror: build ## Lay out a provider mirror with two real plugins in .cache/mirro
 	@SIM_VERSION=$(SIM_VERSION) hack/mirror.sh
 
 .PHONY: demo
-demo: build mirror ## Show the whole journey, from nothing to an applied plan and back.
+demo: build mirror ## Install providers, plan, apply, change and destroy against a simulated cloud.
 	@hack/demo.sh
 
 .PHONY: run
@@ -64,7 +64,7 @@ generate: ## Make the generated code and the CLI reference anew.
 	@hack/generate.sh
 
 .PHONY: bench
-bench: build mirror ## Measure start, memory, CPU, and the journey of 1, 100 and 1000 resources.
+bench: build mirror ## Measure start, memory, CPU, and the plan and apply of 1, 100 and 1000 resources.
 	@go run ./tests/bench -bin bin -mirror .cache/mirror
 
 .PHONY: bench-short

@@ -29,7 +29,7 @@ func (tn *crashScenario) forged(p workflows.Plan) map[string]func(context.Contex
 		},
 		"Step":               step(0, false),
 		"Step that destroys": step(0, true),
-		"Step out of turn":   step(1, false),
+		"Step out of order":  step(1, false),
 		"Lane":               func(ctx context.Context) error { return tn.applier.Lane(ctx, p) },
 		"Finish": func(ctx context.Context) error {
 			_, err := tn.applier.Finish(ctx, workflows.Finish{Plan: p})
@@ -45,7 +45,7 @@ func (tn *crashScenario) forged(p workflows.Plan) map[string]func(context.Contex
 // TestForgedActivities schedules activities that no workflow ordered, for a plan in each of its phases. None touches the cloud or the
 // plan, but for those that are the plan's next anyway.
 func TestForgedActivities(t *testing.T) {
-	approved := []string{"Survey", "Propose", "Fail", "Step that destroys", "Step out of turn"}
+	approved := []string{"Survey", "Propose", "Fail", "Step that destroys", "Step out of order"}
 	for _, phase := range []struct {
 		name    string
 		reach   int
@@ -68,7 +68,7 @@ func TestForgedActivities(t *testing.T) {
 			run := tn.newRun()
 			po := tn.until(run, phase.reach)
 			if phase.prepare != nil {
-				_ = tn.forged(run.Plan)["Step out of turn"](t.Context()) // after which the applier knows the order of the steps
+				_ = tn.forged(run.Plan)["Step out of order"](t.Context()) // after which the applier knows the order of the steps
 				phase.prepare(&po.Status)
 			}
 			status, calls := po.Status.DeepCopy(), slices.Clone(tn.cloud.log)

@@ -55,10 +55,10 @@ type Config struct {
 	// Compaction is the database's; its zero value means the defaults.
 	Compaction      storage.Compaction
 	TemporalAddress string
-	// TemporalNamespace holds the workflows of this server, and Temporal are the credentials for an external server.
-	TemporalNamespace string
-	Temporal          engine.Credentials
-	ProviderMirrors   []string
+	// TemporalNamespace holds the workflows of this server. TemporalCredentials are for the server at TemporalAddress.
+	TemporalNamespace   string
+	TemporalCredentials engine.Credentials
+	ProviderMirrors     []string
 	// NetworkMirror is the https:// address of a network mirror, asked after ProviderMirrors; empty means none.
 	NetworkMirror      string
 	TokenAuthFile      string

@@ -185,13 +185,13 @@ func TestBadOptions(t *testing.T) {
 		"address that is a name":       {func(o *server.Options) { o.BindAddress = "localhost" }, "--bind-address"},
 		"port out of range":            {func(o *server.Options) { o.SecurePort = 70000 }, "--secure-port"},
 		"temporal without a port":      {func(o *server.Options) { o.TemporalAddress = "host" }, "--temporal-address"},
-		"credentials without temporal": {func(o *server.Options) { o.Temporal.CAFile = "ca.pem" }, "need --temporal-address"},
+		"credentials without temporal": {func(o *server.Options) { o.TemporalCredentials.CAFile = "ca.pem" }, "need --temporal-address"},
 		"temporal without TLS, and a key": {func(o *server.Options) {
-			o.TemporalAddress, o.TemporalTLS, o.Temporal.APIKeyFile = "host:7233", false, os.DevNull
+			o.TemporalAddress, o.TemporalTLS, o.TemporalCredentials.APIKeyFile = "host:7233", false, os.DevNull
 		}, "leave --temporal-tls=false out"},
-		"temporal's key without a certificate": {func(o *server.Options) { o.TemporalAddress, o.Temporal.KeyFile = "host:7233", "key.pem" }, "--temporal-tls-cert-file"},
-		"temporal's authorities are no PEM":    {func(o *server.Options) { o.TemporalAddress, o.Temporal.CAFile = "host:7233", os.DevNull }, "no certificate in PEM form"},
-		"temporal's API key is empty":          {func(o *server.Options) { o.TemporalAddress, o.Temporal.APIKeyFile = "host:7233", os.DevNull }, "is empty"},
+		"temporal's key without a certificate": {func(o *server.Options) { o.TemporalAddress, o.TemporalCredentials.KeyFile = "host:7233", "key.pem" }, "--temporal-tls-cert-file"},
+		"temporal's authorities are no PEM":    {func(o *server.Options) { o.TemporalAddress, o.TemporalCredentials.CAFile = "host:7233", os.DevNull }, "no certificate in PEM form"},
+		"temporal's API key is empty":          {func(o *server.Options) { o.TemporalAddress, o.TemporalCredentials.APIKeyFile = "host:7233", os.DevNull }, "is empty"},
 		"no data directory":                    {func(o *server.Options) { o.DataDir = "" }, "--data-dir"},
 		"audit of an impossible batch":         {func(o *server.Options) { o.Audit.LogOptions.Path, o.Audit.LogOptions.Format = "x", "poem" }, "audit"},
 	} {

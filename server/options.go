@@ -17,24 +17,24 @@ import (
 
 // Options are the server's flags, with k3s's names where k3s has them.
 type Options struct {
-	DataDir            string
-	BindAddress        string
-	SecurePort         int
-	TLSSANs            []string
-	DatastoreEndpoint  string
-	EncryptionConfig   string
-	TemporalAddress    string
-	TemporalNamespace  string
-	TemporalTLS        bool
-	Temporal           engine.Credentials
-	ProviderMirrors    []string
-	TokenAuthFile      string
-	AuthenticationFile string
-	PlanHistoryLimit   int
-	PlanHistoryAge     time.Duration
-	LogLevel           string
-	LogFormat          string
-	Audit              *genericoptions.AuditOptions
+	DataDir             string
+	BindAddress         string
+	SecurePort          int
+	TLSSANs             []string
+	DatastoreEndpoint   string
+	EncryptionConfig    string
+	TemporalAddress     string
+	TemporalNamespace   string
+	TemporalTLS         bool
+	TemporalCredentials engine.Credentials
+	ProviderMirrors     []string
+	TokenAuthFile       string
+	AuthenticationFile  string
+	PlanHistoryLimit    int
+	PlanHistoryAge      time.Duration
+	LogLevel            string
+	LogFormat           string
+	Audit               *genericoptions.AuditOptions
 }
 
 // NewOptions returns the defaults.
@@ -66,11 +66,11 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.TemporalAddress, "temporal-address", o.TemporalAddress, "HOST:PORT of a Temporal server to use instead of the embedded one.")
 	fs.StringVar(&o.TemporalNamespace, "temporal-namespace", o.TemporalNamespace, "Namespace of the Temporal server that holds the workflows of this server; the server creates it if it is missing.")
 	fs.BoolVar(&o.TemporalTLS, "temporal-tls", o.TemporalTLS, "Connect by TLS to the Temporal server at --temporal-address.")
-	fs.StringVar(&o.Temporal.CAFile, "temporal-tls-ca-file", "", "PEM file with the certificate authorities of the Temporal server; by default those that the machine trusts.")
-	fs.StringVar(&o.Temporal.CertFile, "temporal-tls-cert-file", "", "PEM file with the client certificate for the Temporal server. The server reads it again for each connection.")
-	fs.StringVar(&o.Temporal.KeyFile, "temporal-tls-key-file", "", "PEM file with the key of --temporal-tls-cert-file.")
-	fs.StringVar(&o.Temporal.ServerName, "temporal-tls-server-name", "", "Name in the certificate of the Temporal server; by default the host of --temporal-address.")
-	fs.StringVar(&o.Temporal.APIKeyFile, "temporal-api-key-file", "", "File with an API key for the Temporal server. The server reads it again for each call.")
+	fs.StringVar(&o.TemporalCredentials.CAFile, "temporal-tls-ca-file", "", "PEM file with the certificate authorities of the Temporal server; by default those that the machine trusts.")
+	fs.StringVar(&o.TemporalCredentials.CertFile, "temporal-tls-cert-file", "", "PEM file with the client certificate for the Temporal server. The server reads it again for each connection.")
+	fs.StringVar(&o.TemporalCredentials.KeyFile, "temporal-tls-key-file", "", "PEM file with the key of --temporal-tls-cert-file.")
+	fs.StringVar(&o.TemporalCredentials.ServerName, "temporal-tls-server-name", "", "Name in the certificate of the Temporal server; by default the host of --temporal-address.")
+	fs.StringVar(&o.TemporalCredentials.APIKeyFile, "temporal-api-key-file", "", "File with an API key for the Temporal server. The server reads it again for each call.")
 	fs.StringArrayVar(&o.ProviderMirrors, "provider-mirror", o.ProviderMirrors, "Directory in the layout of Terraform's filesystem mirror, or the https:// address of a network mirror; searched before any registry; repeatable.")
 	fs.StringVar(&o.TokenAuthFile, "token-auth-file", o.TokenAuthFile, `File with tokens: lines of token,user,uid,"group1,group2". It is read again when it changes.`)
 	fs.StringVar(&o.AuthenticationFile, "authentication-config", o.AuthenticationFile, "File with a Kubernetes AuthenticationConfiguration, for OpenID Connect.")
@@ -117,7 +117,7 @@ func (o *Options) Validate() error {
 
 // temporalCredentials are for the server at --temporal-address.
 func (o *Options) temporalCredentials() engine.Credentials {
-	c := o.Temporal
+	c := o.TemporalCredentials
 	c.Plaintext = !o.TemporalTLS
 	return c
 }
@@ -153,22 +153,22 @@ func (o *Options) Config(logger *slog.Logger) (*Config, error) {
 		return nil, err
 	}
 	return &Config{
-		DataDir:            o.DataDir,
-		BindAddress:        net.ParseIP(o.BindAddress),
-		SecurePort:         o.SecurePort,
-		TLSSANs:            o.TLSSANs,
-		DatastoreEndpoint:  o.DatastoreEndpoint,
-		EncryptionConfig:   o.EncryptionConfig,
-		TemporalAddress:    o.TemporalAddress,
-		TemporalNamespace:  o.TemporalNamespace,
-		Temporal:           o.temporalCredentials(),
-		ProviderMirrors:    directories,
-		NetworkMirror:      network,
-		TokenAuthFile:      o.TokenAuthFile,
-		AuthenticationFile: o.AuthenticationFile,
-		PlanHistoryLimit:   o.PlanHistoryLimit,
-		PlanHistoryAge:     o.PlanHistoryAge,
-		Audit:              o.Audit,
-		Logger:             logger,
+		DataDir:             o.DataDir,
+		BindAddress:         net.ParseIP(o.BindAddress),
+		SecurePort:          o.SecurePort,
+		TLSSANs:             o.TLSSANs,
+		DatastoreEndpoint:   o.DatastoreEndpoint,
+		EncryptionConfig:    o.EncryptionConfig,
+		TemporalAddress:     o.TemporalAddress,
+		TemporalNamespace:   o.TemporalNamespace,
+		TemporalCredentials: o.temporalCredentials(),
+		ProviderMirrors:     directories,
+		NetworkMirror:       network,
+		TokenAuthFile:       o.TokenAuthFile,
+		AuthenticationFile:  o.AuthenticationFile,
+		PlanHistoryLimit:    o.PlanHistoryLimit,
+		PlanHistoryAge:      o.PlanHistoryAge,
+		Audit:               o.Audit,
+		Logger:              logger,
 	}, nil
 }

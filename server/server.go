@@ -132,7 +132,7 @@ func (s *Server) addEngine() error {
 	s.engine, err = engine.New(engine.Config{
 		DataDir:     s.config.DataDir,
 		Address:     s.config.TemporalAddress,
-		Credentials: s.config.Temporal,
+		Credentials: s.config.TemporalCredentials,
 		Namespace:   s.config.TemporalNamespace,
 		Logger:      s.config.Logger.With("component", "temporal"),
 	})

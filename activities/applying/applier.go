@@ -9,8 +9,6 @@ import (
 	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/internal/scope"
 	"github.com/hykube/hykube/internal/store"
-
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // Applier applies plans.
@@ -29,7 +27,6 @@ type Applier struct {
 // NewApplier returns an Applier. It tells the sources' sessions which plan each of them works for.
 func NewApplier(s *scope.Sources, plans store.Plans, cancels changes.CancelReader, logger *slog.Logger) *Applier {
 	a := &Applier{Sources: s, Plans: plans, Logger: logger, locks: newObjectLocks(), cancels: newCancelWatcher(cancels)}
-	a.orders.orders = map[types.UID]map[stepKey][]stepKey{}
 	a.progress = newProgress(a)
 	s.Sessions.Track = a.cancels.trackLease
 	return a

@@ -13,10 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// This file makes each step prove that it may be made. Who schedules an activity proves nothing: a process with access to the task queue
-// can name any plan and any step.
+// This file checks that each step may be made. That an activity was scheduled proves nothing: a process with access to the task queue can
+// name any plan and any step.
 
-// applyingPlan reads a plan of which steps are to be made. It refuses a plan that is not approved, that was not begun, or that has ended.
+// applyingPlan reads the plan of a step. It refuses a plan that is not approved, that was not begun, or that has ended.
 func (a *Applier) applyingPlan(ctx context.Context, p workflows.Plan) (*v1alpha1.Plan, error) {
 	po, err := changes.ReadPlan(ctx, a.Plans, p)
 	if err != nil {
@@ -45,15 +45,18 @@ type stepKey struct {
 	destroy bool
 }
 
-// stepOrders are the orders of the plans that this process makes steps of: for each step, the steps that must be done before it.
+// stepOrder has, for each step of a plan, the steps that must be done before it.
+type stepOrder map[stepKey][]stepKey
+
+// stepOrders are the orders of the plans that this process makes steps of. The zero value has none.
 type stepOrders struct {
 	mu     sync.Mutex
-	orders map[types.UID]map[stepKey][]stepKey
+	byPlan map[types.UID]stepOrder
 }
 
-// checkTurn refuses a step that the plan does not have, and one that comes before a step that it depends on. A step that has ended may be
+// checkOrder refuses a step that the plan does not have, and one that comes before a step that it depends on. A step that has ended may be
 // asked for again.
-func (a *Applier) checkTurn(ctx context.Context, po *v1alpha1.Plan, in workflows.StepInput) error {
+func (a *Applier) checkOrder(ctx context.Context, po *v1alpha1.Plan, in workflows.StepInput) error {
 	c, err := a.Ledger.Change(ctx, po.UID, int32(in.Change))
 	if err != nil || ended(c, in.Destroy) {
 		return err
@@ -79,10 +82,10 @@ func (a *Applier) checkTurn(ctx context.Context, po *v1alpha1.Plan, in workflows
 }
 
 // orderOf is the order of a plan's steps. It is read once from the ledger, and held to the digest that was approved.
-func (a *Applier) orderOf(ctx context.Context, po *v1alpha1.Plan) (map[stepKey][]stepKey, error) {
+func (a *Applier) orderOf(ctx context.Context, po *v1alpha1.Plan) (stepOrder, error) {
 	a.orders.mu.Lock()
 	defer a.orders.mu.Unlock()
-	if order, ok := a.orders.orders[po.UID]; ok {
+	if order, ok := a.orders.byPlan[po.UID]; ok {
 		return order, nil
 	}
 	work, err := changes.Load(ctx, a.Ledger, po.UID)
@@ -92,7 +95,7 @@ func (a *Applier) orderOf(ctx context.Context, po *v1alpha1.Plan) (map[stepKey][
 	if why := work.NotApproved(po); why != "" {
 		return nil, refused(workflows.Plan{Namespace: po.Namespace, Name: po.Name}, why)
 	}
-	order := make(map[stepKey][]stepKey, len(work.Steps))
+	order := make(stepOrder, len(work.Steps))
 	for _, s := range work.Steps {
 		var before []stepKey
 		for _, d := range s.DependsOn {
@@ -100,7 +103,10 @@ func (a *Applier) orderOf(ctx context.Context, po *v1alpha1.Plan) (map[stepKey][
 		}
 		order[stepKey{s.Change, s.Destroy}] = before
 	}
-	a.orders.orders[po.UID] = order
+	if a.orders.byPlan == nil {
+		a.orders.byPlan = map[types.UID]stepOrder{}
+	}
+	a.orders.byPlan[po.UID] = order
 	return order, nil
 }
 
@@ -108,7 +114,7 @@ func (a *Applier) orderOf(ctx context.Context, po *v1alpha1.Plan) (map[stepKey][
 func (s *stepOrders) forget(uid types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.orders, uid)
+	delete(s.byPlan, uid)
 }
 
 // errStepsUnderWay keeps a plan from being finished while this process makes steps of it.

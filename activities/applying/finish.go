@@ -260,7 +260,7 @@ func waitsFor(c *ledger.Change, blockers []*ledger.Change) string {
 		case refers(b) != first:
 		case len(names) == maxBlockers:
 			more++
-		case !slices.Contains(names, b.Address): // a replace and what it left have one address
+		case !slices.Contains(names, b.Address): // a replace and its deposed instance have one address
 			names = append(names, b.Address)
 		}
 	}

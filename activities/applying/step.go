@@ -33,7 +33,7 @@ func (a *Applier) Step(ctx context.Context, in workflows.StepInput, attempt int)
 	if err != nil {
 		return workflows.StepResult{}, err
 	}
-	if err := a.checkTurn(ctx, po, in); err != nil {
+	if err := a.checkOrder(ctx, po, in); err != nil {
 		return workflows.StepResult{}, err
 	}
 	return a.step(ctx, po, in, attempt)

@@ -54,8 +54,8 @@ func Settle(ctx context.Context, src *scope.Sources, p workflows.Plan) error {
 // its expressions refer to.
 const VersionOutside = "outside"
 
-// FoundOutsideChanged says whether a plan found that a resource is not what its spec asks for any more because of what the spec refers to
-// outside of the plans of its namespace. Nobody wrote the object anew, so the object itself does not show it.
+// FoundOutsideChanged reports whether a plan would change a resource because an object that no plan of the namespace manages changed, such
+// as a ConfigMap. The resource has its old generation, so its object does not show that.
 func FoundOutsideChanged(c *ledger.Change, rec *ledger.Instance) bool {
 	return c.Mode == "" && (c.Action == v1alpha1.ActionUpdate || c.Action == v1alpha1.ActionReplace) && rec.Exists() &&
 		c.DependencyVersions[VersionOutside] != rec.DependencyVersions[VersionOutside]

@@ -29,8 +29,9 @@ func New(sources *scope.Sources, plans store.Plans, cancels changes.CancelReader
 	return &Planner{Sources: sources, Plans: plans, Cancels: cancels, Logger: logger, surveyed: new(surveyed)}
 }
 
-// unmade reads a plan whose changes are still to be proposed. It refuses one whose changes are known: they may be approved, and being made.
-func (a *Planner) unmade(ctx context.Context, p workflows.Plan) (*v1alpha1.Plan, error) {
+// unpublished reads a plan whose changes are still to be proposed. It refuses one whose changes are published: they may be approved, and
+// under way.
+func (a *Planner) unpublished(ctx context.Context, p workflows.Plan) (*v1alpha1.Plan, error) {
 	po, err := a.planned(ctx, p)
 	if err == nil && (po.Status.Digest != "" || po.Ended() && !po.PlanFailed()) {
 		return nil, madeAlready(p)

@@ -39,7 +39,7 @@ var errMoved = errors.New("the object changed while the plan was being made")
 
 // Propose asks the providers what each open change of a plan would do. Changes that an earlier attempt closed are kept.
 func (a *Planner) Propose(ctx context.Context, p workflows.Plan) (result workflows.Proposed, err error) {
-	po, err := a.unmade(ctx, p)
+	po, err := a.unpublished(ctx, p)
 	if err != nil {
 		return workflows.Proposed{}, err
 	}

@@ -25,7 +25,7 @@ const maxDiagnostics = 100
 // Survey lists the objects in a plan's scope, resolves their references, decides which must be looked at, and
 // stores an open change for each of those, in the order of their dependencies.
 func (a *Planner) Survey(ctx context.Context, p workflows.Plan) (workflows.Surveyed, error) {
-	po, err := a.unmade(ctx, p)
+	po, err := a.unpublished(ctx, p)
 	if err != nil {
 		return workflows.Surveyed{}, err
 	}

@@ -57,7 +57,7 @@ Exit codes: 0 success, or no changes are needed; 1 error; 2 changes wait for app
 	cmd.SetOut(s.Out)
 	cmd.SetErr(s.ErrOut)
 	s.flags.add(cmd.PersistentFlags())
-	cmd.AddGroup(&cobra.Group{ID: "journey", Title: "Plan and apply:"}, &cobra.Group{ID: "existing", Title: "What exists:"}, &cobra.Group{ID: "look", Title: "Look:"}, &cobra.Group{ID: "other", Title: "Other:"})
+	cmd.AddGroup(&cobra.Group{ID: "plan", Title: "Plan and apply:"}, &cobra.Group{ID: "existing", Title: "What exists:"}, &cobra.Group{ID: "look", Title: "Look:"}, &cobra.Group{ID: "other", Title: "Other:"})
 	add := func(group string, cmds ...*cobra.Command) {
 		for _, c := range cmds {
 			c.GroupID = group
@@ -67,7 +67,7 @@ Exit codes: 0 success, or no changes are needed; 1 error; 2 changes wait for app
 	}
 	cmd.SetFlagErrorFunc(flagError)
 	cmd.SetUsageTemplate(usage(cmd.UsageTemplate()))
-	add("journey", newValidate(s), newApply(s), newPlan(s), newShow(s), newApprove(s), newDiscard(s), newCancel(s), newDestroy(s), newRefresh(s))
+	add("plan", newValidate(s), newApply(s), newPlan(s), newShow(s), newApprove(s), newDiscard(s), newCancel(s), newDestroy(s), newRefresh(s))
 	add("existing", newImport(s), newQuery(s), newState(s), newTaint(s), newUntaint(s), newUndelete(s))
 	add("look", newStatus(s), newGet(s), newProvider(s), newGraph(s), newConsole(s), newHistory(s), newUI(s))
 	add("other", newVersion(s), newCompletion(s))

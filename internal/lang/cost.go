@@ -43,9 +43,9 @@ type costBudget struct {
 }
 
 // costBudgetVariable holds the cost budget in an evaluation's context, where no expression can name it.
-const costBudgetVariable = " meter of this evaluation "
+const costBudgetVariable = " cost budget of this evaluation "
 
-var costBudgetType = cty.Capsule("meter", reflect.TypeFor[costBudget]())
+var costBudgetType = cty.Capsule("cost budget", reflect.TypeFor[costBudget]())
 
 func costBudgetOf(ctx *hcl.EvalContext) *costBudget {
 	for ; ctx != nil; ctx = ctx.Parent() {

@@ -49,20 +49,20 @@ type evaluation struct {
 	// catalog tells a dry run the types of what is referred to; nil when they are not known.
 	catalog *Catalog
 
-	ctx   *hcl.EvalContext
-	meter *costBudget
-	diags diag.Diagnostics
+	ctx    *hcl.EvalContext
+	budget *costBudget
+	diags  diag.Diagnostics
 }
 
 func (ev *evaluation) prepare() {
-	ev.meter = &costBudget{left: maxWork, functions: ev.functions}
+	ev.budget = &costBudget{left: maxWork, functions: ev.functions}
 	if !ev.static { // what can be told whatever the time will be, is told without it
-		ev.meter.context = ev.context
+		ev.budget.context = ev.context
 	}
 	ev.ctx = &hcl.EvalContext{Variables: ev.variables(), Functions: make(map[string]function.Function, len(ev.calls))}
-	ev.ctx.Variables[costBudgetVariable] = cty.CapsuleVal(costBudgetType, ev.meter)
+	ev.ctx.Variables[costBudgetVariable] = cty.CapsuleVal(costBudgetType, ev.budget)
 	for name, f := range ev.calls {
-		ev.ctx.Functions[name] = ev.meter.function(name, f)
+		ev.ctx.Functions[name] = ev.budget.function(name, f)
 	}
 }
 
@@ -167,10 +167,10 @@ func (ev *evaluation) eval(n *node) cty.Value {
 	case n.isLiteral():
 		return n.literal
 	case n.expr != nil:
-		ev.meter.field = n.field
+		ev.budget.field = n.field
 		v, diags := n.expr.Value(ev.ctx)
-		if refused := ev.meter.refused; refused != nil {
-			ev.meter.refused = nil
+		if refused := ev.budget.refused; refused != nil {
+			ev.budget.refused = nil
 			ev.diags = append(ev.diags, diag.Errorf(columnField(n.field, n.expr.Range()), SummaryPassOnly, "%s", refused.Error()))
 			return cty.DynamicVal
 		}

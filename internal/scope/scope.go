@@ -73,7 +73,7 @@ func (a *Sources) NewScope(po *v1alpha1.Plan, namespace string, planned func(lan
 	return s
 }
 
-// ScopeOf is NewScope for somebody who asks without a plan.
+// ScopeOf is NewScope for a user who asks without a plan.
 func (a *Sources) ScopeOf(who *v1alpha1.Identity, namespace string, planned func(lang.Address) (cty.Value, bool)) *Scope {
 	return &Scope{
 		Sources: a, who: who, namespace: namespace, planned: planned,

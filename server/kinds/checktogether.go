@@ -42,7 +42,7 @@ func (c *check) nearProvider(name string) string {
 	return "install it, or correct the name"
 }
 
-// configReferences checks what the arguments of a ProviderConfig refer to.
+// configReferences checks the references in the arguments of a ProviderConfig.
 func (c *check) configReferences(u *unstructured.Unstructured) {
 	args, ok, _ := unstructured.NestedMap(u.Object, "spec", "config")
 	if !ok {

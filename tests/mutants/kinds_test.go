@@ -13,7 +13,7 @@ var kindsMutants = []mutant{
 		"\tif status, ok := o.Object[\"status\"]; ok {\n\t\tn.Object[\"status\"] = status\n", "\tif status, ok := o.Object[\"status\"]; ok {\n\t\t_ = status\n", "TestStatusSubresource|TestGenerationFollowsSpecAndLifecycle"},
 	{"A change of lifecycle does not make a plan look at the object.", "server/kinds/strategy.go",
 		"if changed(n, o, \"spec\") || changed(n, o, \"lifecycle\") {", "if changed(n, o, \"spec\") {", "TestGenerationFollowsSpecAndLifecycle"},
-	{"An administrator writes over what the server found.", "server/kinds/strategy.go",
+	{"An administrator overwrites a status that the server wrote.", "server/kinds/strategy.go",
 		"if !byServer(ctx) && ctx.Value(ownStatus{}) == nil && changed(n, o, \"status\") {", "if false {", "TestStatusSubresource"},
 	{"A mistyped type is found only by a plan.", "server/kinds/unknown.go",
 		"if t.certain && !slices", "if false && !slices", "TestWriteLooksUpTypesAndProviderConfig"},

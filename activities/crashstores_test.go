@@ -1,0 +1,134 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/hykube/hykube/activities/activitiestest"
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/ledger/ledgertest"
+	"github.com/hykube/hykube/internal/store"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+type crashObjects struct {
+	activitiestest.FakeObjects
+	scenario *crashScenario
+}
+
+func (o crashObjects) List(_ context.Context, namespace string) iter.Seq2[*unstructured.Unstructured, error] {
+	return func(yield func(*unstructured.Unstructured, error) bool) {
+		for _, key := range slices.Sorted(maps.Keys(o.World.Stored)) {
+			if strings.HasPrefix(key, namespace+":") && !yield(o.World.Stored[key].DeepCopy(), o.scenario.injector.alive()) {
+				return
+			}
+		}
+	}
+}
+
+func (o crashObjects) Get(ctx context.Context, ref v1alpha1.ObjectReference) (*unstructured.Unstructured, error) {
+	if err := o.scenario.injector.alive(); err != nil {
+		return nil, err
+	}
+	return o.FakeObjects.Get(ctx, ref)
+}
+
+func (o crashObjects) UpdateStatus(ctx context.Context, ref v1alpha1.ObjectReference, change func(*unstructured.Unstructured) map[string]any) error {
+	return o.scenario.injector.does(func() error { return o.FakeObjects.UpdateStatus(ctx, ref, change) })
+}
+
+func (o crashObjects) Hold(_ context.Context, read *unstructured.Unstructured) error {
+	return o.scenario.injector.does(func() error {
+		o.World.Mu.Lock()
+		defer o.World.Mu.Unlock()
+		obj := o.World.Stored["team:"+read.GetKind()+"/"+read.GetName()]
+		if obj == nil || obj.GetUID() != read.GetUID() || obj.GetGeneration() != read.GetGeneration() || obj.GetDeletionTimestamp() != nil {
+			return store.ErrGone
+		}
+		obj.SetFinalizers([]string{v1alpha1.FinalizerState})
+		return nil
+	})
+}
+
+func (o crashObjects) Release(_ context.Context, ref v1alpha1.ObjectReference) error {
+	return o.scenario.injector.does(func() error {
+		o.World.Mu.Lock()
+		defer o.World.Mu.Unlock()
+		obj := o.World.Stored[o.Key(ref)]
+		if obj == nil || obj.GetUID() != ref.UID {
+			return nil
+		}
+		obj.SetFinalizers(nil)
+		if obj.GetDeletionTimestamp() != nil {
+			delete(o.World.Stored, o.Key(ref))
+		}
+		return nil
+	})
+}
+
+type crashPlans struct{ scenario *crashScenario }
+
+func (p crashPlans) Get(_ context.Context, _, name string, _ types.UID) (*v1alpha1.Plan, error) {
+	if err := p.scenario.injector.alive(); err != nil {
+		return nil, err
+	}
+	po := p.scenario.plans[name]
+	if po == nil {
+		return nil, store.ErrGone
+	}
+	return po.DeepCopy(), nil
+}
+
+func (p crashPlans) UpdateStatus(_ context.Context, _, name string, _ types.UID, change func(*v1alpha1.PlanStatus)) error {
+	return p.scenario.injector.does(func() error {
+		po := p.scenario.plans[name]
+		if po == nil {
+			return store.ErrGone
+		}
+		change(&po.Status)
+		return nil
+	})
+}
+
+func (p crashPlans) Approve(context.Context, string, string, types.UID, v1alpha1.PlanApproval) error {
+	return errors.New("nobody approves by itself here")
+}
+
+// crashStore is a store that dies with the server.
+type crashStore struct {
+	*ledgertest.KV
+	injector *crashInjector
+}
+
+func (s crashStore) Get(ctx context.Context, key string) ([]byte, int64, error) {
+	if err := s.injector.alive(); err != nil {
+		return nil, 0, err
+	}
+	return s.KV.Get(ctx, key)
+}
+
+func (s crashStore) Put(ctx context.Context, key string, value []byte, revision int64) (now int64, err error) {
+	err = s.injector.does(func() (err error) {
+		now, err = s.KV.Put(ctx, key, value, revision)
+		return err
+	})
+	return now, err
+}
+
+func (s crashStore) Delete(ctx context.Context, key string, revision int64) error {
+	return s.injector.does(func() error { return s.KV.Delete(ctx, key, revision) })
+}
+
+func (s crashStore) List(ctx context.Context, prefix, after string, limit int) ([]ledger.Entry, error) {
+	if err := s.injector.alive(); err != nil {
+		return nil, err
+	}
+	return s.KV.List(ctx, prefix, after, limit)
+}

@@ -1,0 +1,166 @@
+package activities
+
+import (
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+func things(names ...string) func(*crashScenario) {
+	return func(tn *crashScenario) {
+		for _, name := range names {
+			tn.put("test-thing/"+name, m{"name": name, "size": "1"}, nil)
+		}
+	}
+}
+
+func stories() map[string]story {
+	cbd := m{"createBeforeDestroy": true}
+	one := func(lifecycle m) func(*crashScenario) {
+		return func(tn *crashScenario) { tn.put("test-thing/a", m{"name": "a", "size": "1"}, lifecycle) }
+	}
+	again := func(name, size string, lifecycle m) func(*crashScenario) {
+		return func(tn *crashScenario) { tn.put("test-thing/a", m{"name": name, "size": size}, lifecycle) }
+	}
+	pair := func(name string, lifecycle m) func(*crashScenario) {
+		return func(tn *crashScenario) {
+			tn.put("test-thing/a", m{"name": name, "size": "1"}, lifecycle)
+			tn.put("test-thing/b", m{"name": "b", "uses": "${test_thing.a.id}"}, nil)
+		}
+	}
+	faulty := func(do func(*crashScenario), call string, faults ...string) func(*crashScenario) {
+		return func(tn *crashScenario) {
+			do(tn)
+			tn.cloud.faults[call] = faults
+		}
+	}
+	foreign := func(tn *crashScenario) { tn.cloud.put("", map[string]string{"name": "a", "size": "1"}) }
+	imported := func(name, size string, lifecycle m) func(*crashScenario) {
+		return func(tn *crashScenario) {
+			lc := m{"import": m{"id": "id-1"}}
+			for k, v := range lifecycle {
+				lc[k] = v
+			}
+			tn.put("test-thing/a", m{"name": name, "size": size}, lc)
+		}
+	}
+	moved := func(kind, name, size string, lifecycle m) func(*crashScenario) {
+		return func(tn *crashScenario) {
+			lc := m{"moved": m{"from": "test_thing.a"}}
+			for k, v := range lifecycle {
+				lc[k] = v
+			}
+			tn.put(kind, m{"name": name, "size": size}, lc)
+			tn.delete("test-thing/a")
+		}
+	}
+	// leftover makes an instance with a deposed one beside it.
+	leftover := func(tn *crashScenario) {
+		one(cbd)(tn)
+		tn.apply()
+		tn.cloud.faults["delete a"] = []string{"refused"}
+		again("a2", "1", cbd)(tn)
+	}
+	// inTheWay leaves an old instance on something that is replaced next.
+	on := func(tn *crashScenario, name string, lifecycle m) {
+		tn.put("test-thing/b", m{"name": name, "uses": "${test_thing.a.id}"}, lifecycle)
+	}
+	inTheWay := func(tn *crashScenario) {
+		tn.cloud.strict = true
+		one(nil)(tn)
+		on(tn, "b", cbd)
+		tn.apply()
+		tn.cloud.faults["delete b"] = []string{"refused"}
+		on(tn, "b2", cbd)
+	}
+	once := func(names ...string) map[string]int {
+		made := map[string]int{}
+		for _, n := range names {
+			made[n] = 1
+		}
+		return made
+	}
+	never := m{"postconditions": []any{m{"condition": "${self.id == \"none\"}", "errorMessage": "no"}}}
+	return map[string]story{
+		"create":                      {nil, things("a"), []string{"a 1"}, once("a"), nil},
+		"create that is refused once": {nil, faulty(things("a"), "create a", "refused"), []string{"a 1"}, once("a"), nil},
+		"create that is throttled":    {nil, faulty(things("a"), "create a", "throttled", "throttled"), []string{"a 1"}, once("a"), nil},
+		"create that breaks":          {nil, faulty(things("a"), "create a", "broken"), []string{"a 1"}, map[string]int{"a": 2}, nil},
+		"update":                      {one(nil), again("a", "2", nil), []string{"a 2"}, once("a"), nil},
+		"update that is refused once": {one(nil), faulty(again("a", "2", nil), "update a", "refused"), []string{"a 2"}, once("a"), nil},
+		"update that breaks":          {one(nil), faulty(again("a", "2", nil), "update a", "broken"), []string{"a 2"}, once("a"), nil},
+		"delete":                      {one(nil), func(tn *crashScenario) { tn.delete("test-thing/a") }, nil, once("a"), nil},
+		"gone, and deleted": {one(nil), func(tn *crashScenario) {
+			clear(tn.cloud.things)
+			tn.delete("test-thing/a")
+		}, nil, once("a"), nil},
+		"delete that is throttled":     {one(nil), faulty(func(tn *crashScenario) { tn.delete("test-thing/a") }, "delete a", "throttled"), nil, once("a"), nil},
+		"replace":                      {one(nil), again("a2", "1", nil), []string{"a2 1"}, once("a", "a2"), nil},
+		"replace, create refused once": {one(nil), faulty(again("a2", "1", nil), "create a2", "refused"), []string{"a2 1"}, once("a", "a2"), nil},
+		"replace, create throttled":    {one(nil), faulty(again("a2", "1", nil), "create a2", "throttled"), []string{"a2 1"}, once("a", "a2"), nil},
+		"replace, create breaks":       {one(nil), faulty(again("a2", "1", nil), "create a2", "broken"), []string{"a2 1"}, map[string]int{"a": 1, "a2": 2}, nil},
+		"replace of a pair":            {pair("a", nil), pair("a2", nil), []string{"a2 1", "b"}, once("a", "a2", "b"), nil},
+		"new first":                    {one(cbd), again("a2", "1", cbd), []string{"a2 1"}, once("a", "a2"), nil},
+		"new first, refused once":      {one(cbd), faulty(again("a2", "1", cbd), "create a2", "refused"), []string{"a2 1"}, once("a", "a2"), nil},
+		"new first, throttled":         {one(cbd), faulty(again("a2", "1", cbd), "create a2", "throttled"), []string{"a2 1"}, once("a", "a2"), nil},
+		"new first, breaks":            {one(cbd), faulty(again("a2", "1", cbd), "create a2", "broken"), []string{"a2 1"}, map[string]int{"a": 1, "a2": 2}, nil},
+		"new first, delete refused":    {one(cbd), faulty(again("a2", "1", cbd), "delete a", "refused"), []string{"a2 1"}, once("a", "a2"), nil},
+		"new first, of a pair":         {pair("a", cbd), pair("a2", cbd), []string{"a2 1", "b"}, once("a", "a2", "b"), nil},
+		"old one that was left over":   {leftover, nil, []string{"a2 1"}, once("a", "a2"), nil},
+		"old one left over, deleted":   {leftover, func(tn *crashScenario) { tn.delete("test-thing/a") }, nil, once("a", "a2"), nil},
+		"old one left over, replaced":  {leftover, again("a3", "1", cbd), []string{"a3 1"}, once("a", "a2", "a3"), nil},
+		"two old ones left over": {func(tn *crashScenario) {
+			leftover(tn)
+			tn.apply()
+			tn.cloud.faults["delete a"] = []string{"refused"}
+			tn.cloud.faults["delete a2"] = []string{"refused"}
+			again("a3", "1", cbd)(tn)
+		}, nil, []string{"a3 1"}, once("a", "a2", "a3"), nil},
+		"old one left over, in the way": {inTheWay, func(tn *crashScenario) {
+			on(tn, "b3", nil)
+			again("a2", "1", nil)(tn)
+		}, []string{"a2 1", "b3"}, once("a", "a2", "b", "b2", "b3"), nil},
+		"old one left over, moved":      {leftover, moved("test-thing/n", "a2", "1", nil), []string{"a2 1"}, once("a", "a2"), nil},
+		"taint":                         {one(nil), func(tn *crashScenario) { tn.taint("test-thing/a") }, []string{"a 1"}, map[string]int{"a": 2}, nil},
+		"taint, new first":              {one(cbd), func(tn *crashScenario) { tn.taint("test-thing/a") }, []string{"a 1"}, map[string]int{"a": 2}, nil},
+		"import":                        {foreign, imported("a", "1", nil), []string{"a 1"}, once("a"), []string{"a"}},
+		"import and update":             {foreign, imported("a", "2", nil), []string{"a 2"}, once("a"), []string{"a"}},
+		"import and replace":            {foreign, imported("a2", "1", nil), []string{"a2 1"}, once("a", "a2"), []string{"a"}},
+		"import and replace, new first": {foreign, imported("a2", "1", cbd), []string{"a2 1"}, once("a", "a2"), []string{"a"}},
+		"import, new first, refused":    {foreign, faulty(imported("a2", "1", cbd), "create a2", "refused"), []string{"a2 1"}, once("a", "a2"), []string{"a"}},
+		"move":                          {one(nil), moved("test-thing/n", "a", "1", nil), []string{"a 1"}, once("a"), nil},
+		"move and update":               {one(nil), moved("test-thing/n", "a", "2", nil), []string{"a 2"}, once("a"), nil},
+		"move to another type":          {one(nil), moved("test-box/n", "a", "1", nil), []string{"a 1"}, once("a"), nil},
+		"move and replace":              {one(nil), moved("test-box/n", "a2", "1", nil), []string{"a2 1"}, once("a", "a2"), nil},
+		"move and replace, new first":   {one(nil), moved("test-box/n", "a2", "1", cbd), []string{"a2 1"}, once("a", "a2"), nil},
+		"move that ended half-way and is not asked for any more": {one(nil), func(tn *crashScenario) {
+			moved("test-thing/n", "a", "1", nil)(tn)
+			tn.halfMoved("test-thing/a", "test-thing/n")
+			tn.put("test-thing/n", m{"name": "a", "size": "1"}, nil)
+		}, []string{"a 1"}, once("a"), nil},
+		"forget": {one(nil), func(tn *crashScenario) {
+			tn.put("test-thing/a", m{"name": "a", "size": "1"}, m{"destroy": false})
+			tn.delete("test-thing/a")
+		}, []string{"a 1"}, once("a"), []string{"a"}},
+		"forget one with an old one": {leftover, func(tn *crashScenario) {
+			tn.put("test-thing/a", m{"name": "a2", "size": "1"}, m{"destroy": false})
+			tn.apply()
+			tn.delete("test-thing/a")
+		}, []string{"a 1", "a2 1"}, once("a", "a2"), []string{"a", "a2"}},
+		"replace that forgets":                {one(m{"destroy": false}), again("a2", "1", m{"destroy": false}), []string{"a 1", "a2 1"}, once("a", "a2"), []string{"a"}},
+		"replace that forgets, refused":       {one(m{"destroy": false}), faulty(again("a2", "1", m{"destroy": false}), "create a2", "refused"), []string{"a 1", "a2 1"}, once("a", "a2"), []string{"a"}},
+		"replace that forgets, breaks":        {one(m{"destroy": false}), faulty(again("a2", "1", m{"destroy": false}), "create a2", "broken"), []string{"a 1", "a2 1", "a2 1"}, map[string]int{"a": 1, "a2": 2}, []string{"a", "a2"}},
+		"replace with a broken postcondition": {one(nil), again("a2", "1", never), []string{"a2 1"}, once("a", "a2"), nil},
+		"new first with a broken postcondition": {one(cbd), again("a2", "1", m{"createBeforeDestroy": true, "postconditions": never["postconditions"]}),
+			[]string{"a 1", "a2 1"}, once("a", "a2"), nil},
+	}
+}
+
+// halfMoved writes the record of one object under the name of another as well, as a server does that is killed in the middle
+// of a move.
+func (tn *crashScenario) halfMoved(from, to string) {
+	old, rec := tn.recordOf(from), tn.recordOf(to)
+	rec.State, rec.Deposed, rec.Provider, rec.MovedFrom = old.State, old.Deposed, old.Provider, old.Object.UID
+	if err := tn.Ledger.Save(tn.T.Context(), rec); err != nil {
+		tn.T.Fatal(err)
+	}
+	tn.Stored["team:"+to].SetFinalizers([]string{v1alpha1.FinalizerState})
+}
