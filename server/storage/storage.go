@@ -88,6 +88,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err == nil {
 		err = backend.Start(dbctx)
 	}
+	backend = snapshots{backend}
 	var watches *watches
 	if err == nil {
 		watches, err = newWatches(dbctx, backend, cfg.Logger)
