@@ -1,5 +1,5 @@
-// Package catalog holds the installed providers by the name of their Provider object: the plugin, its types, and a
-// lease of a configured process. Its callers read ProviderConfigs and Secrets and pass the values. It may import
+// Package catalog holds the installed providers by the name of their Provider object. It provides their schemas and
+// leases of configured processes. Its callers read ProviderConfigs and Secrets and pass the values. It may import
 // internal/provider, internal/instance, internal/lang, internal/schema and internal/diag.
 package catalog
 
@@ -17,21 +17,21 @@ import (
 
 // Entry is one installed provider.
 type Entry struct {
-	// Name of the Provider object.
+	// Name is the name of the Provider object.
 	Name    string
 	Package provider.Package
 	Schema  *schema.Provider
 }
 
-// Catalog knows the installed providers. Its methods may be called from many goroutines.
+// Catalog holds the installed providers. It is safe for concurrent use.
 type Catalog struct {
 	pool *provider.Pool
 
 	mu      sync.RWMutex
 	entries map[string]Entry
-	// types maps the Terraform type names of each mode to the names of the providers that have them.
+	// types maps each mode and Terraform type name to the names of the providers that have the type.
 	types map[v1alpha1.Mode]map[string][]string
-	// signatures are those of the functions of all entries; nil when they must be found anew.
+	// signatures caches the functions of all entries; nil if it must be rebuilt.
 	signatures lang.Functions
 }
 
@@ -58,7 +58,7 @@ func (c *Catalog) Put(e Entry) {
 	}
 }
 
-// Remove forgets a provider.
+// Remove removes a provider.
 func (c *Catalog) Remove(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -83,7 +83,7 @@ func (c *Catalog) remove(name string) {
 	}
 }
 
-// Get finds a provider by the name of its Provider object.
+// Get returns a provider by the name of its Provider object.
 func (c *Catalog) Get(name string) (Entry, bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -91,14 +91,14 @@ func (c *Catalog) Get(name string) (Entry, bool) {
 	return e, ok
 }
 
-// Names lists the installed providers, sorted.
+// Names returns the names of the installed providers, sorted.
 func (c *Catalog) Names() []string {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return slices.Sorted(maps.Keys(c.entries))
 }
 
-// Unconfigured returns a process of the provider that was not configured, for its functions.
+// Unconfigured returns a lease of an unconfigured process of the provider, for its functions.
 func (c *Catalog) Unconfigured(ctx context.Context, e Entry) (*provider.Lease, error) {
 	return c.pool.Unconfigured(ctx, e.Package)
 }

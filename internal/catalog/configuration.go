@@ -24,20 +24,20 @@ import (
 // Secret reads one key of a Secret.
 type Secret func(ctx context.Context, name, key string) ([]byte, error)
 
-// Sources are where the values of a ProviderConfig come from.
+// Sources supplies the values for a ProviderConfig.
 type Sources struct {
-	// Secret reads what spec.secretRefs name.
+	// Secret reads the Secrets in spec.secretRefs.
 	Secret Secret
 	// Functions are the provider-defined functions that expressions may call.
 	Functions lang.Functions
-	// Value is what an address in an expression names, as for plan.Config.Evaluate. When it is nil nothing is known yet.
+	// Value returns the value of an address, as for lang.Config.Evaluate. If it is nil, every reference is unknown.
 	Value func(lang.Address) (cty.Value, bool)
 }
 
-// References lists what the expressions of a ProviderConfig refer to. Fields are those of the ProviderConfig, such as
-// "spec.config.host:3".
+// References lists the references in the expressions of a ProviderConfig. Their fields are paths in the ProviderConfig,
+// such as "spec.config.host:3".
 func References(cfg *v1alpha1.ProviderConfig) []lang.Reference {
-	config := written(cfg, &schema.Block{}, nil) // what they are does not depend on the provider
+	config := written(cfg, &schema.Block{}, nil) // the references do not depend on the provider's schema
 	if config == nil {
 		return nil
 	}
@@ -48,8 +48,8 @@ func References(cfg *v1alpha1.ProviderConfig) []lang.Reference {
 	return refs
 }
 
-// CheckReferences reports references of a ProviderConfig to types and attributes that do not exist, and what cannot fit the
-// provider's schema whatever it will be.
+// CheckReferences reports references of a ProviderConfig to types and attributes that do not exist, and values whose
+// type cannot fit the provider's schema.
 func (c *Catalog) CheckReferences(e Entry, cfg *v1alpha1.ProviderConfig, fns lang.Functions) error {
 	config := written(cfg, e.Schema.Config.Block, fns)
 	if config == nil {
@@ -62,7 +62,7 @@ func (c *Catalog) CheckReferences(e Entry, cfg *v1alpha1.ProviderConfig, fns lan
 			}
 			return nil
 		},
-		Exists: func(lang.Address) bool { return true }, // a plan finds out
+		Exists: func(lang.Address) bool { return true }, // the plan checks whether the object exists
 		Types:  c.TypeNamesOf,
 	}
 	diags := append(lang.CheckReferences(config.References(), types), config.CheckTypes(types)...)
@@ -72,8 +72,8 @@ func (c *Catalog) CheckReferences(e Entry, cfg *v1alpha1.ProviderConfig, fns lan
 	return nil
 }
 
-// Configuration evaluates a ProviderConfig to what its provider is configured with, which is unknown where an expression is.
-// cfg may be nil: the provider is then used without arguments.
+// Configuration evaluates a ProviderConfig to a provider configuration, which may be partly unknown. A nil cfg gives a
+// configuration without arguments.
 func (c *Catalog) Configuration(ctx context.Context, e Entry, cfg *v1alpha1.ProviderConfig, from Sources) (provider.Configuration, error) {
 	block := e.Schema.Config.Block
 	args, err := arguments(cfg)
@@ -86,7 +86,7 @@ func (c *Catalog) Configuration(ctx context.Context, e Entry, cfg *v1alpha1.Prov
 			if err != nil {
 				return provider.Configuration{}, err
 			}
-			// The value is data, not a template.
+			// The value is data, not a template, so escape it.
 			if err := set(args, strings.Split(ref.Argument, "."), lang.EscapeTemplate(string(value))); err != nil {
 				return provider.Configuration{}, fmt.Errorf("spec.secretRefs: argument %q: %w", ref.Argument, err)
 			}
@@ -109,7 +109,8 @@ func (c *Catalog) Configuration(ctx context.Context, e Entry, cfg *v1alpha1.Prov
 		return provider.Configuration{}, err
 	}
 	if missing, held := lang.HoldsPassOnly(marked); held {
-		// A provider sends its configuration wherever the rest of it says, also while a plan is made, which nobody approves.
+		// A provider may send its configuration to any host that its other arguments name, even during a plan without
+		// approval.
 		return provider.Configuration{}, ConfigDiagnostics(diag.Diagnostics{diag.Errorf("spec", lang.SummaryPassOnly, "%s",
 			lang.PassOnlyText("A provider that gets such an argument", missing))})
 	}
@@ -123,7 +124,7 @@ func (c *Catalog) Configuration(ctx context.Context, e Entry, cfg *v1alpha1.Prov
 	return provider.Configuration{Key: hex.EncodeToString(sum[:]), Config: value, Ephemeral: ephemeral}, nil
 }
 
-// Acquire returns a process of the provider under a configuration.
+// Acquire returns a lease of a provider process with the configuration.
 func (c *Catalog) Acquire(ctx context.Context, e Entry, conf provider.Configuration) (*provider.Lease, error) {
 	lease, err := c.pool.Acquire(ctx, e.Package, conf)
 	if f, ok := errors.AsType[*diag.Failure](err); ok && len(f.Diagnostics) > 0 {
@@ -132,10 +133,10 @@ func (c *Catalog) Acquire(ctx context.Context, e Entry, conf provider.Configurat
 	return lease, err
 }
 
-// configField is where the arguments of a provider are written.
+// configField is the path of the provider's arguments.
 const configField = "spec.config"
 
-// arguments reads what a ProviderConfig, which may be nil, says itself.
+// arguments returns the arguments in a ProviderConfig, which may be nil, without those from Secrets.
 func arguments(cfg *v1alpha1.ProviderConfig) (map[string]any, error) {
 	args := map[string]any{}
 	if cfg == nil || cfg.Spec.Config == nil || len(cfg.Spec.Config.Raw) == 0 {
@@ -144,14 +145,14 @@ func arguments(cfg *v1alpha1.ProviderConfig) (map[string]any, error) {
 	if err := json.Unmarshal(cfg.Spec.Config.Raw, &args); err != nil {
 		return nil, fmt.Errorf("%s: must be an object of the provider's arguments: %w", configField, err)
 	}
-	if args == nil { // written as null
+	if args == nil { // the field is null
 		args = map[string]any{}
 	}
 	return args, nil
 }
 
-// written reads what a ProviderConfig says itself, for its references: it may lack what comes from Secrets. It is nil when that
-// is no object; whoever configures the provider hears of that and of all other errors.
+// written parses the arguments of a ProviderConfig for their references, without those from Secrets. It returns nil if
+// they are no object. It ignores errors, which Configuration reports.
 func written(cfg *v1alpha1.ProviderConfig, block *schema.Block, fns lang.Functions) *lang.Config {
 	args, err := arguments(cfg)
 	if err != nil {
@@ -161,7 +162,7 @@ func written(cfg *v1alpha1.ProviderConfig, block *schema.Block, fns lang.Functio
 	return config
 }
 
-// Signatures are the functions that the installed providers define, to parse expressions with: their results are unknown. Callers do not
+// Signatures returns the functions of all installed providers for parsing; their results are unknown. Callers must not
 // change the map.
 func (c *Catalog) Signatures() lang.Functions {
 	c.mu.Lock()
@@ -175,9 +176,10 @@ func (c *Catalog) Signatures() lang.Functions {
 	return c.signatures
 }
 
-// parse reads arguments of an object in a namespace; field is where they are written. What it returns beside an error is good for its references.
+// parse parses the arguments of an object in a namespace. field is the path of the arguments. After an error, the
+// returned Config is valid only for its References.
 func parse(field, namespace string, args map[string]any, block *schema.Block, fns lang.Functions) (*lang.Config, error) {
-	// A provider's configuration is never stored, so ephemeral values may stand anywhere in it.
+	// A provider's configuration is never stored, so all arguments accept ephemeral values.
 	config, diags := lang.ConfigOptions{Functions: fns, Ephemeral: true, Namespace: namespace, Settled: true}.Parse(args, block)
 	if diag.HasErrors(diags) {
 		return config, refused(field, diags)
@@ -185,7 +187,7 @@ func parse(field, namespace string, args map[string]any, block *schema.Block, fn
 	return config, nil
 }
 
-// evaluate returns the value of arguments, with its marks.
+// evaluate returns the value of the arguments, with its marks.
 func evaluate(field string, config *lang.Config, known func(lang.Address) (cty.Value, bool)) (cty.Value, error) {
 	value, diags := config.Evaluate(known)
 	if diag.HasErrors(diags) {
@@ -213,15 +215,15 @@ func set(args map[string]any, path []string, value any) error {
 	return nil
 }
 
-// ConfigDiagnostics returns the *diag.Failure of a ProviderConfig whose arguments have errors.
+// ConfigDiagnostics returns the diagnostics of a ProviderConfig's arguments as a *diag.Failure.
 func ConfigDiagnostics(d diag.Diagnostics) error { return refused(configField, d) }
 
-// refused returns the *diag.Failure of arguments that have errors; field is where the arguments are written. Its text has all errors.
+// refused returns the errors in diags as a *diag.Failure whose text lists them all. field is the path of the arguments.
 func refused(field string, diags diag.Diagnostics) error {
 	var lines []string
 	for _, d := range diags {
 		if d.Severity == v1alpha1.SeverityError {
-			// The parser speaks of a resource's spec; these are the arguments under one of its fields.
+			// The parser's paths begin with "spec"; the arguments are below field.
 			line := d.Summary
 			if d.Attribute != "" {
 				line = strings.Replace(d.Attribute, "spec", field, 1) + ": " + line

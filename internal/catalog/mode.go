@@ -13,7 +13,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// schemas are the types that the provider has, by what they stand for.
+// schemas returns the provider's types by mode.
 func (e Entry) schemas() map[v1alpha1.Mode]map[string]*schema.Schema {
 	if e.Schema == nil {
 		return nil
@@ -26,7 +26,7 @@ func (e Entry) schemas() map[v1alpha1.Mode]map[string]*schema.Schema {
 	}
 }
 
-// Type finds one of the provider's types; nil when it has none of that name and mode. An empty mode means managed.
+// Type returns the schema of one of the provider's types, or nil if the provider lacks it. An empty mode means managed.
 func (e Entry) Type(mode v1alpha1.Mode, terraformType string) *schema.Schema {
 	return e.schemas()[orManaged(mode)][terraformType]
 }
@@ -38,7 +38,7 @@ func orManaged(mode v1alpha1.Mode) v1alpha1.Mode {
 	return mode
 }
 
-// Schema finds the schema of a type, whichever provider has it; nil when none does. An empty mode means managed.
+// Schema returns the schema of a type from any provider that has it, or nil if none does. An empty mode means managed.
 func (c *Catalog) Schema(mode v1alpha1.Mode, terraformType string) *schema.Schema {
 	mode = orManaged(mode)
 	c.mu.RLock()
@@ -49,22 +49,22 @@ func (c *Catalog) Schema(mode v1alpha1.Mode, terraformType string) *schema.Schem
 	return nil
 }
 
-// ProvidersOf lists the names of the providers that have a type, sorted. An empty mode means managed.
+// ProvidersOf returns the names of the providers that have a type, sorted. An empty mode means managed.
 func (c *Catalog) ProvidersOf(mode v1alpha1.Mode, terraformType string) []string {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return slices.Clone(c.types[orManaged(mode)][terraformType])
 }
 
-// TypeNamesOf lists every type of a mode of every installed provider, sorted. An empty mode means managed.
+// TypeNamesOf returns all types of a mode of all installed providers, sorted. An empty mode means managed.
 func (c *Catalog) TypeNamesOf(mode v1alpha1.Mode) []string {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return slices.Sorted(maps.Keys(c.types[orManaged(mode)]))
 }
 
-// Meta evaluates the provider_meta of a ProviderConfig, which goes with every call about a resource: cty.NilVal when the
-// provider takes none, a null object when cfg, which may be nil, holds none.
+// Meta evaluates the provider_meta of a ProviderConfig. It returns cty.NilVal if the provider has no such schema. It
+// returns a null object if cfg is nil or has no meta.
 func (c *Catalog) Meta(e Entry, cfg *v1alpha1.ProviderConfig) (cty.Value, error) {
 	var args map[string]any
 	if cfg != nil && cfg.Spec.Meta != nil && len(cfg.Spec.Meta.Raw) > 0 {
