@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Edges is a directed graph over 0..n-1 in two flat slices, so that a hundred thousand nodes cost three
+// Edges is a directed graph over the nodes 0..n-1. It uses two flat slices, so that a hundred thousand nodes cost three
 // allocations: the neighbours of i are to[at[i]:at[i+1]].
 type Edges struct {
 	at []int
@@ -17,7 +17,7 @@ type Edges struct {
 
 func (e *Edges) Of(i int) []int { return e.to[e.at[i]:e.at[i+1]] }
 
-// Collect asks for everybody's dependencies once. What lies outside 0..n-1 is not part of the work and is left out.
+// Collect calls deps once for each node. It ignores dependencies outside 0..n-1.
 func Collect(n int, deps func(i int) []int) *Edges {
 	e := &Edges{at: make([]int, n+1)}
 	for i := range n {
@@ -31,7 +31,7 @@ func Collect(n int, deps func(i int) []int) *Edges {
 	return e
 }
 
-// Reverse turns every edge around.
+// Reverse returns the graph with each edge reversed.
 func (e *Edges) Reverse() *Edges {
 	n := len(e.at) - 1
 	r := &Edges{at: make([]int, n+1), to: make([]int, len(e.to))}
@@ -51,7 +51,7 @@ func (e *Edges) Reverse() *Edges {
 	return r
 }
 
-// Reach returns what can be reached from the roots, roots included, in ascending order.
+// Reach returns the nodes that are reachable from the roots, including the roots, in ascending order.
 func (e *Edges) Reach(roots []int) []int {
 	n := len(e.at) - 1
 	seen := make([]bool, n)
@@ -74,11 +74,11 @@ func (e *Edges) Reach(roots []int) []int {
 	return queue
 }
 
-// Components numbers the strongly connected components: two nodes have the same number if there is a way from each
-// to the other.
+// Components numbers the strongly connected components: two nodes have the same number if each is reachable from the
+// other.
 func (e *Edges) Components() []int {
 	n := len(e.at) - 1
-	// Nodes in the order in which a depth-first search leaves them, without recursion.
+	// The nodes in depth-first post-order, computed without recursion.
 	left := make([]int, 0, n)
 	next := make([]int, n)
 	for i := range n {
@@ -104,7 +104,7 @@ func (e *Edges) Components() []int {
 			}
 		}
 	}
-	// Against the edges, from the last that was left, nothing but its own component can be reached anew.
+	// In reverse post-order and against the edges, each search reaches exactly the rest of its component.
 	back := e.Reverse()
 	component := make([]int, n)
 	for _, root := range slices.Backward(left) {
@@ -124,10 +124,10 @@ func (e *Edges) Components() []int {
 	return component
 }
 
-// Order sorts 0..n-1 so that everything comes after what it depends on, in time linear in nodes and
-// dependencies. Equal input gives equal output, and without dependencies the order is 0..n-1. When there is a
-// cycle, order is nil and cycle holds the ids along a short one: each depends on the next, and the last on the first.
-// Dependencies outside 0..n-1 are ignored.
+// Order sorts 0..n-1 topologically, so that each node follows its dependencies. It takes time linear in nodes and
+// dependencies. Equal input gives equal output; without dependencies the order is 0..n-1. If there is a cycle, order is
+// nil and cycle holds the nodes of a short one: each depends on the next, and the last on the first. Order ignores
+// dependencies outside 0..n-1.
 func Order(n int, deps func(i int) []int) (order, cycle []int) {
 	forward := Collect(n, deps)
 	backward := forward.Reverse()
@@ -152,12 +152,13 @@ func Order(n int, deps func(i int) []int) (order, cycle []int) {
 	return nil, shortestCycle(forward, waiting)
 }
 
-// shortestCycle looks for a cycle among the nodes whose waiting count is above zero: there is at least one. The
-// shortest of all would take a search from every node, which is quadratic, so the searches share a budget that is
-// linear in the graph; it always suffices for the first one.
+// shortestCycle returns a short cycle among the nodes whose waiting count is above zero, which include at least one. An
+// exact search from every node would be quadratic. So the searches share a budget linear in the graph, which always
+// suffices for the first one.
 func shortestCycle(forward *Edges, waiting []int) []int {
 	n := len(waiting)
-	// Every waiting node depends on one that waits too, so a walk along those must come back to itself.
+	// Every waiting node depends on another waiting node, so a walk along such nodes must return to one that it has
+	// visited.
 	stuck := func(i int) bool { return waiting[i] > 0 }
 	start := slices.IndexFunc(waiting, func(w int) bool { return w > 0 })
 	at := make([]int, n)
@@ -204,12 +205,12 @@ func shortestCycle(forward *Edges, waiting []int) []int {
 			}
 		}
 	}
-	// Begin with the smallest id, so that the same cycle always reads the same.
+	// Begin with the smallest number, so that the same cycle always gives the same text.
 	k := slices.Index(best, slices.Min(best))
 	return slices.Concat(best[k:], best[:k])
 }
 
-// CycleText spells a cycle out: "sim_a.x -> sim_b.y -> sim_a.x".
+// CycleText formats a cycle: "sim_a.x -> sim_b.y -> sim_a.x".
 func CycleText(cycle []int, name func(i int) string) string {
 	if len(cycle) == 0 {
 		return ""
@@ -221,16 +222,16 @@ func CycleText(cycle []int, name func(i int) string) string {
 	return strings.Join(append(parts, parts[0]), " -> ")
 }
 
-// Node is what Select needs to know of a resource.
+// Node describes one resource to Select.
 type Node struct {
-	// Changed is true when the resource must be looked at for its own sake.
+	// Changed is true if the plan must visit the resource itself, and not only because of a dependency.
 	Changed bool
-	// Deps are the indexes of what the resource depends on.
+	// Deps are the indexes of the resource's dependencies.
 	Deps []int
 }
 
-// Select says which resources a plan visits: those that changed and everything that depends on them, directly
-// or not, in ascending order. It is linear in nodes and dependencies.
+// Select returns the resources that a plan visits, in ascending order: those that changed, and all their direct and
+// indirect dependents. It is linear in nodes and dependencies.
 func Select(nodes []Node) []int {
 	var roots []int
 	for i := range nodes {
@@ -244,8 +245,8 @@ func Select(nodes []Node) []int {
 	return collectNodes(nodes).Reverse().Reach(roots)
 }
 
-// WithDependencies returns the roots and everything that they depend on, directly or not, in ascending order: what a
-// plan with targets looks at.
+// WithDependencies returns the roots and all their direct and indirect dependencies, in ascending order. These are the
+// resources that a plan with targets visits.
 func WithDependencies(nodes []Node, roots []int) []int {
 	if len(roots) == 0 {
 		return nil

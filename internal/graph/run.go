@@ -5,9 +5,8 @@ import (
 	"sync"
 )
 
-// Run does the work that a tracker hands out, up to width items side by side, without barriers. work says whether
-// the item is done; what depends on one that is not is left out. An error stops the handing out and is returned once
-// everything under way has ended.
+// Run calls work for the items that a tracker returns, at most width at a time. If work returns false, Run skips the
+// dependents of the item. After an error, Run starts no more work, waits for the running calls, and returns the error.
 func Run(ctx context.Context, tracker *Tracker, width int, work func(ctx context.Context, i int) (ok bool, err error)) error {
 	type ended struct {
 		i   int

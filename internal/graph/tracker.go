@@ -1,7 +1,7 @@
 package graph
 
-// Tracker hands out work in dependency order, without barriers: an item is ready as soon as all that it depends
-// on is done. All calls together are linear in items and dependencies. It is not safe for concurrent use.
+// Tracker returns items in dependency order: an item is ready as soon as all its dependencies are done. All calls
+// together are linear in items and dependencies. It is not safe for concurrent use.
 type Tracker struct {
 	dependents *Edges
 	waiting    []int
@@ -21,8 +21,8 @@ const (
 	itemSkipped
 )
 
-// NewTracker tracks 0..n-1. The dependencies must have no cycle (see Order): what is on one is never ready.
-// Dependencies outside 0..n-1 count as done.
+// NewTracker tracks the items 0..n-1. The dependencies must have no cycle (see Order): an item on a cycle never becomes
+// ready. Dependencies outside 0..n-1 count as done.
 func NewTracker(n int, deps func(i int) []int) *Tracker {
 	forward := Collect(n, deps)
 	t := &Tracker{
@@ -38,12 +38,12 @@ func NewTracker(n int, deps func(i int) []int) *Tracker {
 	return t
 }
 
-// Ready hands out what became ready since the last call; each item is handed out once. Nil means that there is
-// nothing to do until the next Done or Fail.
+// Ready returns the items that became ready since the last call, each once. Nil means that no item is ready until the
+// next Done or Fail.
 func (t *Tracker) Ready() []int {
 	var out []int
 	for _, i := range t.ready {
-		// Done and Fail may have come from a journal, before the item was handed out.
+		// On resume, Done or Fail may have been called before Ready returned the item.
 		if t.state[i] == itemReady {
 			t.state[i] = itemTaken
 			out = append(out, i)
@@ -53,8 +53,8 @@ func (t *Tracker) Ready() []int {
 	return out
 }
 
-// Done records that an item was done. It may be called for items that were never handed out, to resume from what
-// is recorded; a second call, or a call after Fail, changes nothing.
+// Done records that an item is done. To resume from recorded progress, callers may call it for items that Ready never
+// returned. It has no effect on an item that has ended.
 func (t *Tracker) Done(i int) {
 	if t.ended(i) {
 		return
@@ -69,8 +69,8 @@ func (t *Tracker) Done(i int) {
 	}
 }
 
-// Fail records that an item failed, and returns what must be skipped because it depends on it, directly or not.
-// What ended before is left as it is.
+// Fail records that an item failed. It returns the direct and indirect dependents, which are now skipped. It has no
+// effect on an item that has ended.
 func (t *Tracker) Fail(i int) (skipped []int) {
 	if t.ended(i) {
 		return nil
@@ -90,7 +90,7 @@ func (t *Tracker) Fail(i int) (skipped []int) {
 	return queue[1:]
 }
 
-// Left is the number of items that have not ended: neither done, nor failed, nor skipped.
+// Left returns the number of items that have not ended: neither done, nor failed, nor skipped.
 func (t *Tracker) Left() int { return t.left }
 
 func (t *Tracker) ended(i int) bool { return t.state[i] >= itemDone }
