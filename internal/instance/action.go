@@ -12,14 +12,15 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Action is an action type together with a configured provider of it.
+// Action is an action type with a provider process for it.
 type Action struct {
 	// Name is the Terraform type name, such as "sim_reboot".
 	Name   string
 	Schema *schema.Schema
-	// Provider is configured, unless the configuration is not known yet, and implements tfprotov6.ActionServer.
+	// Provider is configured, unless its configuration is unknown. It implements tfprotov6.ActionServer.
 	Provider tfprotov6.ProviderServer
-	// Deferral is true when the caller can handle a *DeferredError; the provider is told so.
+	// Deferral is true if the caller handles a *DeferredError. The provider receives it as the capability
+	// DeferralAllowed.
 	Deferral bool
 }
 
@@ -31,7 +32,7 @@ func (a *Action) server() (tfprotov6.ActionServer, error) {
 	return s, nil
 }
 
-// Validate asks the provider whether it accepts the configuration, which may hold unknown values.
+// Validate makes the provider validate the configuration, which may hold unknown values.
 func (a *Action) Validate(ctx context.Context, config cty.Value) (diag.Diagnostics, error) {
 	s, err := a.server()
 	if err != nil {
@@ -48,7 +49,7 @@ func (a *Action) Validate(ctx context.Context, config cty.Value) (diag.Diagnosti
 	return diag.Answer("validate", resp.Diagnostics)
 }
 
-// Plan asks the provider to validate the configuration, which may hold unknown values, and whether the action can be run.
+// Plan makes the provider validate the configuration, which may hold unknown values, and plan the action.
 func (a *Action) Plan(ctx context.Context, config cty.Value) (diag.Diagnostics, error) {
 	diags, err := a.Validate(ctx, config)
 	if err != nil {
@@ -76,8 +77,8 @@ func (a *Action) Plan(ctx context.Context, config cty.Value) (diag.Diagnostics, 
 	return diags, deferred("plan action", a.Name, resp.Deferred, a.Deferral)
 }
 
-// Invoke runs the action; config is wholly known. progress, which may be nil, hears what the provider tells meanwhile. It is
-// not interrupted when ctx ends, since nobody would know then what it did.
+// Invoke runs the action. config must be wholly known. progress, which may be nil, receives the provider's progress
+// messages. The end of ctx does not interrupt the call, because the action's effect would then be unknown.
 func (a *Action) Invoke(ctx context.Context, config cty.Value, progress func(string)) (diag.Diagnostics, error) {
 	s, err := a.server()
 	if err != nil {
@@ -110,7 +111,7 @@ func (a *Action) Invoke(ctx context.Context, config cty.Value, progress func(str
 		case tfprotov6.CompletedInvokeActionEventType:
 			completed++
 			said = append(said, e.Diagnostics...)
-		case error: // the stream broke
+		case error: // the stream failed
 			return diag.FromProto(said), lost(e)
 		}
 	}

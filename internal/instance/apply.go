@@ -14,21 +14,22 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Outcome is what an apply left behind.
+// Outcome is the result of an apply.
 type Outcome struct {
-	// State is what is there now, as far as is known. It must be saved even when there is an error.
+	// State is the resulting state, as far as it is known. The caller must save it even if Err is set.
 	State State
-	// Err is what went wrong: a *diag.Failure when the provider said so, or when its answer never came.
+	// Err is the error of the apply: a *diag.Failure if the provider reported it, or if the provider did not answer.
 	Err         error
 	Diagnostics diag.Diagnostics
-	// Quarantine is the provider's answer when it could not be taken for a state, and State is the one from before; nil
-	// otherwise. It must be kept for a person to look at: after a create it is all that is known of what was made. It is byte for
-	// byte what came, but for write-only values, which are never stored.
+	// Quarantine is the provider's answer if it could not be decoded to a state; State is then the prior state.
+	// Otherwise it is nil. The caller must store it for the user: after a create, it is the only record of the new
+	// instance. It holds the original bytes, without write-only values, which are never stored.
 	Quarantine []byte
 }
 
-// Apply makes a planned change: a create when prior is null, a delete when the planned value is, else an update.
-// config is wholly known, and as it is written: what ignoreChanges takes back of it is taken back in the plan alone. The call is not interrupted when ctx ends, since nobody would know then what it did.
+// Apply applies a planned change: a create if prior is null, a delete if the planned value is null, else an update.
+// config must be wholly known and is the configuration as written, without ignoreChanges. The end of ctx does not
+// interrupt the call, because its effect would then be unknown.
 func (t *Type) Apply(ctx context.Context, prior State, p *Planned, config cty.Value) Outcome {
 	a := application{t: t, prior: prior, planned: p}
 	priorValue, plannedValue := unmarked(prior.Value), unmarked(p.Value)
@@ -48,18 +49,19 @@ func (t *Type) Apply(ctx context.Context, prior State, p *Planned, config cty.Va
 	return a.outcome(resp)
 }
 
-// onlyMarksDiffer says whether a change is about nothing but what is secret, so that the provider has no part in it.
+// onlyMarksDiffer reports whether a change concerns only which values are sensitive, so that the provider is not
+// called.
 func onlyMarksDiffer(prior, planned cty.Value) bool {
 	p, v := unmarked(prior), unmarked(planned)
 	return !p.IsNull() && v.IsWhollyKnown() && v.RawEquals(p) && !sameMarks(prior, planned)
 }
 
-// application is one call to apply.
+// application is one call of Apply.
 type application struct {
 	t       *Type
 	prior   State
 	planned *Planned
-	// marks are those of the planned value, which the result bears, too.
+	// marks are the marks of the planned value, which the result has, too.
 	marks              []cty.PathValueMarks
 	deleting, creating bool
 }
@@ -82,7 +84,8 @@ func (a *application) request(prior, planned, config cty.Value) (*tfprotov6.Appl
 	}
 	identity := a.planned.Identity
 	if a.deleting {
-		// The protocol has no field for it in this call, so providers look for the identity of what they destroy here.
+		// The protocol has no field for the prior identity in this call. Providers read the identity of a destroyed
+		// instance from PlannedIdentity.
 		identity = a.prior.Identity
 	}
 	if req.PlannedIdentity, err = t.encodeIdentity(identity); err != nil {
@@ -94,12 +97,12 @@ func (a *application) request(prior, planned, config cty.Value) (*tfprotov6.Appl
 	return req, nil
 }
 
-// outcome makes a state of the provider's answer, whatever it is.
+// outcome converts any answer of the provider to an Outcome.
 func (a *application) outcome(resp *tfprotov6.ApplyResourceChangeResponse) Outcome {
 	t := a.t
 	o := Outcome{State: a.prior}
 	o.Diagnostics, o.Err = diag.Answer("apply", resp.Diagnostics)
-	value, err := t.decode(resp.NewState) // without a state the value is null
+	value, err := t.decode(resp.NewState) // an answer without a state decodes to null
 	if err != nil {
 		o.Quarantine = rawBytes(resp.NewState)
 		o.Err = errors.Join(o.Err, fmt.Errorf("apply %s: the provider answered with a value that does not fit its schema; the state from before is kept: %w", t.Name, err))
@@ -130,12 +133,12 @@ func (a *application) outcome(resp *tfprotov6.ApplyResourceChangeResponse) Outco
 		o.Err = fmt.Errorf("apply %s: the provider says that it succeeded and returns nothing, which is a bug of the provider", t.Name)
 		return o
 	case value.IsNull():
-		// An error and no object: what was there is still there. For a create that is nothing.
+		// An error and a null state: the prior instance still exists. For a create there is none.
 		return o
 	}
 	o.State = State{Value: remark(value, a.marks), Private: resp.Private}
 	if a.deleting {
-		o.State.Value = remark(value, marksOf(a.prior.Value)) // there is no configuration any more
+		o.State.Value = remark(value, marksOf(a.prior.Value)) // a delete has no configuration, so the prior marks apply
 	}
 	if o.State.Identity, err = t.takeKnownIdentity("apply", resp.NewIdentity); err != nil {
 		o.State.Identity, o.Err = cty.NilVal, errors.Join(o.Err, err)
@@ -149,13 +152,13 @@ func (a *application) outcome(resp *tfprotov6.ApplyResourceChangeResponse) Outco
 		}
 	}
 	if o.Err != nil {
-		// What a failed create leaves behind is not to be relied on. What a failed update or destroy leaves is as good as before.
+		// A failed create taints the instance. A failed update or destroy does not change whether it is tainted.
 		o.State.Tainted = a.creating || a.prior.Tainted
 	}
 	return o
 }
 
-// rawBytes is a value as it came.
+// rawBytes returns the encoded value as received.
 func rawBytes(d *tfprotov6.DynamicValue) []byte {
 	switch {
 	case d == nil:
@@ -166,7 +169,7 @@ func rawBytes(d *tfprotov6.DynamicValue) []byte {
 	return d.JSON
 }
 
-// withoutPaths makes null what the errors, which are cty.PathErrors, are about.
+// withoutPaths sets the values at the paths of the errors, which are cty.PathErrors, to null.
 func withoutPaths(v cty.Value, errs []error) cty.Value {
 	drop := cty.NewPathSet()
 	for _, err := range errs {

@@ -12,26 +12,28 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// DataSource is a data source together with a configured provider of it.
+// DataSource is a data source with a provider process for it.
 type DataSource struct {
 	// Name is the Terraform type name, such as "sim_image".
 	Name   string
 	Schema *schema.Schema
-	// Provider is configured, unless the configuration is not known yet.
+	// Provider is configured, unless its configuration is unknown.
 	Provider tfprotov6.ProviderServer
 	// Meta and MetaBlock are as in Type.
 	Meta      cty.Value
 	MetaBlock *schema.Block
-	// Deferral is true when the caller can handle a *DeferredError; the provider is told so.
+	// Deferral is true if the caller handles a *DeferredError. The provider receives it as the capability
+	// DeferralAllowed.
 	Deferral bool
 }
 
-// NewDataSource is a data source of a provider, without what only a process of it has: Provider, Meta and Deferral.
+// NewDataSource returns a data source of a provider. The caller sets the fields that depend on a process: Provider,
+// Meta and Deferral.
 func NewDataSource(p *schema.Provider, name string) DataSource {
 	return DataSource{Name: name, Schema: p.DataSources[name], MetaBlock: metaBlock(p)}
 }
 
-// Validate asks the provider whether it accepts the configuration, which may hold unknown values.
+// Validate makes the provider validate the configuration, which may hold unknown values.
 func (d *DataSource) Validate(ctx context.Context, config cty.Value) (diag.Diagnostics, error) {
 	c, err := encodeFor(d.Name, d.Schema, config)
 	if err != nil {
@@ -44,8 +46,8 @@ func (d *DataSource) Validate(ctx context.Context, config cty.Value) (diag.Diagn
 	return diag.Answer("validate", resp.Diagnostics)
 }
 
-// Read asks the provider to validate the configuration, which must be wholly known, and for what it stands for. The
-// value bears the configuration's marks.
+// Read makes the provider validate the configuration, which must be wholly known, and read the data source. The result
+// has the configuration's marks.
 func (d *DataSource) Read(ctx context.Context, config cty.Value) (cty.Value, diag.Diagnostics, error) {
 	if !unmarked(config).IsWhollyKnown() {
 		return cty.NilVal, nil, fmt.Errorf("read data source %s: its configuration is not known yet", d.Name)
@@ -88,11 +90,11 @@ func (d *DataSource) Read(ctx context.Context, config cty.Value) (cty.Value, dia
 	return remark(v, marksOf(config)), diags, nil
 }
 
-// Unread is what is known of a data source that cannot be read yet: its configuration, and unknown values where the
-// provider decides.
+// Unread returns the value of a data source that cannot be read yet: its configuration, with computed attributes
+// unknown.
 func (d *DataSource) Unread(config cty.Value) cty.Value { return unread(d.Schema.Block, config) }
 
-// unread fills in unknown values where the provider decides. It keeps marks.
+// unread sets null computed attributes to unknown. It keeps the marks.
 func unread(b *schema.Block, config cty.Value) cty.Value {
 	v, marks := config.UnmarkDeepWithPaths()
 	if !v.IsKnown() || v.IsNull() {

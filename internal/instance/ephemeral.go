@@ -16,24 +16,25 @@ import (
 )
 
 const (
-	// renewEarly is how long before the time that a provider asks for a renewal is made, so that a slow one is not late.
+	// renewEarly is the time by which a renewal precedes the provider's deadline, so that a slow one is not late.
 	renewEarly = time.Minute
-	// ephemeralTimeout bounds a renewal, and a close that its caller's context does not bound.
+	// ephemeralTimeout limits a renewal, and a close whose context has no earlier deadline.
 	ephemeralTimeout = 2 * time.Minute
 )
 
-// Ephemeral is an ephemeral resource type together with a configured provider of it.
+// Ephemeral is an ephemeral resource type with a provider process for it.
 type Ephemeral struct {
 	// Name is the Terraform type name, such as "sim_token".
 	Name   string
 	Schema *schema.Schema
 	// Provider is configured.
 	Provider tfprotov6.ProviderServer
-	// Deferral is true when the caller can handle a *DeferredError; the provider is told so.
+	// Deferral is true if the caller handles a *DeferredError. The provider receives it as the capability
+	// DeferralAllowed.
 	Deferral bool
 }
 
-// Validate asks the provider whether it accepts the configuration, which may hold unknown values.
+// Validate makes the provider validate the configuration, which may hold unknown values.
 func (e *Ephemeral) Validate(ctx context.Context, config cty.Value) (diag.Diagnostics, error) {
 	c, err := encodeFor(e.Name, e.Schema, config)
 	if err != nil {
@@ -46,12 +47,12 @@ func (e *Ephemeral) Validate(ctx context.Context, config cty.Value) (diag.Diagno
 	return diag.Answer("validate", resp.Diagnostics)
 }
 
-// Unopened is what is known of an ephemeral resource that cannot be opened yet: its configuration, and unknown values
-// where the provider decides.
+// Unopened returns the value of an ephemeral resource that cannot be opened yet: its configuration, with computed
+// attributes unknown.
 func (e *Ephemeral) Unopened(config cty.Value) cty.Value { return unread(e.Schema.Block, config) }
 
-// Open asks the provider to validate the configuration, which must be wholly known, and to open the resource. Whatever
-// it returns besides an error must be closed.
+// Open makes the provider validate the configuration, which must be wholly known, and open the resource. If Open
+// returns an Opened, the caller must close it.
 func (e *Ephemeral) Open(ctx context.Context, config cty.Value) (*Opened, diag.Diagnostics, error) {
 	if !unmarked(config).IsWhollyKnown() {
 		return nil, nil, fmt.Errorf("open ephemeral resource %s: its configuration is not known yet", e.Name)
@@ -81,7 +82,7 @@ func (e *Ephemeral) Open(ctx context.Context, config cty.Value) (*Opened, diag.D
 	}
 	o := &Opened{of: *e, private: resp.Private, stop: make(chan struct{})}
 	if o.Value, err = e.result(config, resp.Result); err != nil {
-		// It is open all the same.
+		// The provider has opened it nevertheless.
 		return nil, diags, errors.Join(err, o.Close(ctx))
 	}
 	if !resp.RenewAt.IsZero() {
@@ -90,7 +91,7 @@ func (e *Ephemeral) Open(ctx context.Context, config cty.Value) (*Opened, diag.D
 	return o, diags, nil
 }
 
-// result is what the provider opened, with the marks of the configuration.
+// result decodes the provider's result and adds the marks of the configuration.
 func (e *Ephemeral) result(config cty.Value, d *tfprotov6.DynamicValue) (cty.Value, error) {
 	v, err := schema.Decode(d, e.Schema.Block.ImpliedType())
 	if err != nil {
@@ -105,9 +106,9 @@ func (e *Ephemeral) result(config cty.Value, d *tfprotov6.DynamicValue) (cty.Val
 	return remark(v, marksOf(config)), nil
 }
 
-// Opened is an ephemeral resource that is open. It renews itself until it is closed.
+// Opened is an open ephemeral resource. It renews itself until Close.
 type Opened struct {
-	// Value conforms to the type's schema. It must never be stored, nor leave the process.
+	// Value conforms to the type's schema. It must never be stored or leave the process.
 	Value cty.Value
 
 	of       Ephemeral
@@ -121,7 +122,7 @@ type Opened struct {
 	renewal error
 }
 
-// keepOpen renews the resource whenever the provider wants it to be renewed, until Close, or until a renewal fails.
+// keepOpen renews the resource at the times that the provider sets, until Close or until a renewal fails.
 func (o *Opened) keepOpen(at time.Time) {
 	for !at.IsZero() {
 		timer := time.NewTimer(renewIn(time.Until(at)))
@@ -141,7 +142,8 @@ func (o *Opened) keepOpen(at time.Time) {
 	}
 }
 
-// renewIn is when to renew what must be renewed within a time: a minute early, or at half of a short time.
+// renewIn returns the delay before a renewal that is due within left: a minute early, or half of left if left is short.
+// The minimum is a second.
 func renewIn(left time.Duration) time.Duration { return max(left-renewEarly, left/2, time.Second) }
 
 func (o *Opened) renew() (next time.Time, err error) {
@@ -165,15 +167,15 @@ func (o *Opened) renew() (next time.Time, err error) {
 	return resp.RenewAt, nil
 }
 
-// Err says whether a renewal failed, so that the value may not be good any more.
+// Err returns the error of a failed renewal, after which Value may be invalid; nil without one.
 func (o *Opened) Err() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.renewal
 }
 
-// Close ends the renewals and closes the resource, even when ctx is cancelled. It returns what went wrong since Open, a
-// renewal that failed included. More than once does nothing but return that again.
+// Close stops the renewals and closes the resource, even if ctx is cancelled. It returns all errors since Open,
+// including that of a failed renewal. Further calls only return the same errors.
 func (o *Opened) Close(ctx context.Context) error {
 	o.once.Do(func() {
 		close(o.stop)

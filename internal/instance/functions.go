@@ -13,13 +13,12 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 )
 
-// functionTimeout bounds a call of a provider's function, which computes and does nothing else.
+// functionTimeout limits a call of a provider-defined function, which only computes.
 const functionTimeout = time.Minute
 
-// Functions makes the functions of a provider callable in expressions, under their full names, such as
-// "provider::sim::upper", where providerName is that of the Provider object. call acquires a provider, which need not be
-// configured, and what it must be given back with. A nil call gives functions that can be checked and not called: every result
-// is unknown.
+// Functions returns the provider's functions for use in expressions, by names such as "provider::sim::upper".
+// providerName is the name of the Provider object. call acquires a provider process, which need not be configured, and
+// returns the function that releases it. With a nil call, functions can be type-checked but every result is unknown.
 func Functions(providerName string, s *schema.Provider, call func(context.Context) (tfprotov6.ProviderServer, func(), error)) lang.Functions {
 	out := make(lang.Functions, len(s.Functions))
 	for name, f := range s.Functions {
@@ -39,7 +38,8 @@ func newFunction(name string, f *schema.Function, call func(context.Context) (tf
 	}
 	spec.Impl = func(args []cty.Value, result cty.Type) (cty.Value, error) {
 		for i, arg := range args {
-			// cty sees to unknown arguments, and a provider that takes none takes no arguments with unknown parts either.
+			// cty handles wholly unknown arguments. A parameter without AllowUnknown does not accept partly unknown
+			// arguments either.
 			if !parameterAt(f, i).AllowUnknown && !arg.IsWhollyKnown() {
 				return cty.UnknownVal(result), nil
 			}
@@ -55,7 +55,7 @@ func newFunction(name string, f *schema.Function, call func(context.Context) (tf
 func parameter(p *schema.Parameter) function.Parameter {
 	return function.Parameter{
 		Name: p.Name, Description: p.Description, Type: p.Type, AllowNull: p.AllowNull, AllowUnknown: p.AllowUnknown,
-		AllowDynamicType: true, // the static result type needs no type of an argument
+		AllowDynamicType: true, // the static result type does not depend on the argument types
 	}
 }
 
@@ -75,7 +75,7 @@ func callFunction(name string, f *schema.Function, args []cty.Value, call func(c
 		}
 		req.Arguments = append(req.Arguments, d)
 	}
-	// Evaluating an expression has no context to end it by.
+	// The evaluation of an expression has no context.
 	ctx, cancel := context.WithTimeout(context.Background(), functionTimeout)
 	defer cancel()
 	server, release, err := call(ctx)

@@ -12,9 +12,9 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// GenerateConfig writes the configuration that would ask for what a state holds: the provider does, if it can, else what
-// every schema tells is left out, which is what only the provider sets, what is deprecated, and what is secret. Nulls in
-// what it returns need not be written.
+// GenerateConfig returns the configuration that would produce a state. A provider with the capability generates it
+// itself. Otherwise GenerateConfig omits computed, deprecated and secret attributes, as the schema declares them. A
+// null in the result may be omitted from a spec.
 func (t *Type) GenerateConfig(ctx context.Context, s State) (cty.Value, error) {
 	if !s.Exists() {
 		return cty.NullVal(t.Schema.Block.ImpliedType()), nil
@@ -44,7 +44,7 @@ func (t *Type) GenerateConfig(ctx context.Context, s State) (cty.Value, error) {
 	return withoutMarked(withoutSensitive(t.Schema.Block, config), marks), nil
 }
 
-// generate is the configuration that a state of the block could have come from.
+// generate returns a configuration that could have produced a state of the block.
 func generate(b *schema.Block, state cty.Value) cty.Value {
 	state = withoutDeprecated(b, withoutSensitive(b, plan.AsConfig(b, state)))
 	return eachAttribute(b, state, func(p cty.Path, a *schema.Attribute, v cty.Value) cty.Value {
@@ -53,16 +53,16 @@ func generate(b *schema.Block, state cty.Value) cty.Value {
 		case a.Deprecated:
 			return null
 		case len(p) == 1 && a.Name == "id" && a.Optional && a.Computed:
-			// The old SDK adds it to every type, and refuses it in a configuration.
+			// The legacy SDK adds id to every type, but refuses it in a configuration.
 			return null
 		case a.Optional && v.Type() == cty.String && v.AsString() == "":
-			return null // with the old SDK it means the same
+			return null // an empty string means the same to the legacy SDK
 		}
 		return v
 	})
 }
 
-// withoutDeprecated leaves out the outermost blocks that nobody should write any more, where they can be left out.
+// withoutDeprecated removes the outermost deprecated blocks, except those with MinItems.
 func withoutDeprecated(b *schema.Block, v cty.Value) cty.Value {
 	if v.IsNull() || !v.IsKnown() {
 		return v
@@ -92,7 +92,7 @@ func withoutDeprecated(b *schema.Block, v cty.Value) cty.Value {
 	return cty.ObjectVal(vals)
 }
 
-// withoutSensitive makes null what the schema calls secret.
+// withoutSensitive sets sensitive and write-only attributes to null.
 func withoutSensitive(b *schema.Block, v cty.Value) cty.Value {
 	return eachAttribute(b, v, func(_ cty.Path, a *schema.Attribute, v cty.Value) cty.Value {
 		if a.Sensitive || a.WriteOnly {
@@ -102,7 +102,7 @@ func withoutSensitive(b *schema.Block, v cty.Value) cty.Value {
 	})
 }
 
-// eachAttribute rebuilds a value from what f makes of every attribute in it that is not null, the innermost first.
+// eachAttribute rebuilds a value: it replaces each non-null attribute by the result of f, innermost first.
 func eachAttribute(b *schema.Block, v cty.Value, f func(cty.Path, *schema.Attribute, cty.Value) cty.Value) cty.Value {
 	out, err := cty.Transform(v, func(p cty.Path, v cty.Value) (cty.Value, error) {
 		if a := attributeAt(b, p); a != nil && v.IsKnown() && !v.IsNull() {
@@ -111,12 +111,12 @@ func eachAttribute(b *schema.Block, v cty.Value, f func(cty.Path, *schema.Attrib
 		return v, nil
 	})
 	if err != nil {
-		return cty.NullVal(v.Type()) // what cannot be sorted out is not shown
+		return cty.NullVal(v.Type()) // on an error, show nothing
 	}
 	return out
 }
 
-// attributeAt finds the attribute at the end of a path; nil when the path ends in something else.
+// attributeAt returns the attribute at the end of a path, or nil if the path ends elsewhere.
 func attributeAt(b *schema.Block, p cty.Path) *schema.Attribute {
 	if len(p) == 0 {
 		return nil
@@ -137,14 +137,14 @@ func attributeAt(b *schema.Block, p cty.Path) *schema.Attribute {
 		}
 		a := find(s.Name)
 		if a == nil || a.Nested == nil {
-			return nil // within the value of a plain attribute
+			return nil // within the value of an attribute without nested attributes
 		}
 		find, nested = a.Nested.Attribute, func(string) *schema.NestedBlock { return nil }
 	}
 	return find(last.Name)
 }
 
-// withoutMarked makes null what became secret on its way into the state.
+// withoutMarked sets the marked values to null: a reference made them secret.
 func withoutMarked(v cty.Value, marks []cty.PathValueMarks) cty.Value {
 	drop := cty.NewPathSet()
 	for _, m := range marks {

@@ -18,8 +18,8 @@ import (
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
 
-// DecodeIdentity reads an identity of the current version from JSON: one that EncodeIdentity wrote, or one that a person
-// did. Attributes that are left out are null. No text, and a type without identities, give cty.NilVal.
+// DecodeIdentity decodes an identity of the current version from JSON, as written by EncodeIdentity or by a user.
+// Omitted attributes are null. It returns cty.NilVal if raw is empty, and an error if the type has no identities.
 func (t *Type) DecodeIdentity(raw json.RawMessage) (cty.Value, error) {
 	if len(raw) == 0 {
 		return cty.NilVal, nil
@@ -37,7 +37,7 @@ func (t *Type) DecodeIdentity(raw json.RawMessage) (cty.Value, error) {
 	return v, nil
 }
 
-// EncodeIdentity writes an identity as JSON; nil when there is none.
+// EncodeIdentity encodes an identity as JSON. It returns nil if there is none.
 func (t *Type) EncodeIdentity(v cty.Value) (json.RawMessage, error) {
 	if none(v) || t.Identity == nil {
 		return nil, nil
@@ -49,8 +49,8 @@ func (t *Type) EncodeIdentity(v cty.Value) (json.RawMessage, error) {
 	return raw, nil
 }
 
-// loadIdentity turns what the ledger holds into an identity of the current version. The provider is asked only when the
-// versions differ, as Terraform does.
+// loadIdentity converts a recorded identity to the current version. As in Terraform, it calls the provider only if the
+// versions differ.
 func (t *Type) loadIdentity(ctx context.Context, rec *ledger.State) (cty.Value, error) {
 	if len(rec.Identity) == 0 || t.Identity == nil {
 		return cty.NilVal, nil
@@ -89,10 +89,10 @@ func (t *Type) encodeIdentity(v cty.Value) (*tfprotov6.ResourceIdentityData, err
 	return &tfprotov6.ResourceIdentityData{IdentityData: d}, nil
 }
 
-// nilMsgPack is null in MessagePack.
+// nilMsgPack is the MessagePack encoding of null.
 var nilMsgPack = []byte{0xc0}
 
-// takeIdentity reads the identity in a provider's answer; it is null or cty.NilVal when there is none.
+// takeIdentity decodes the identity in a provider's answer. It returns null or cty.NilVal if there is none.
 func (t *Type) takeIdentity(operation string, d *tfprotov6.ResourceIdentityData) (cty.Value, error) {
 	if d == nil || d.IdentityData == nil {
 		return cty.NilVal, nil
@@ -110,7 +110,7 @@ func (t *Type) takeIdentity(operation string, d *tfprotov6.ResourceIdentityData)
 	return v, nil
 }
 
-// takeKnownIdentity is takeIdentity where nothing may be left open.
+// takeKnownIdentity is takeIdentity, but fails if a part of the identity is unknown.
 func (t *Type) takeKnownIdentity(operation string, d *tfprotov6.ResourceIdentityData) (cty.Value, error) {
 	v, err := t.takeIdentity(operation, d)
 	if err != nil {
@@ -126,8 +126,8 @@ func (t *Type) checkIdentityKnown(operation string, v cty.Value) error {
 	return fmt.Errorf("%s %s: the provider answered with an identity that has unknown values, which is a bug of the provider", operation, t.Name)
 }
 
-// ConformIdentity makes an identity of what somebody wrote: attributes that are left out are null, and values are converted.
-// Its error names what is unknown, missing or of the wrong type.
+// ConformIdentity converts a user's value to the type's identity. Omitted attributes are null. The error names the
+// attribute that is unsupported, missing or of the wrong type.
 func (t *Type) ConformIdentity(written cty.Value) (cty.Value, error) {
 	ty := written.Type()
 	if written.IsNull() || !ty.IsObjectType() && !ty.IsMapType() {

@@ -12,11 +12,11 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// ImportBy names something that exists, by one of the two.
+// ImportBy identifies an existing instance, by exactly one of the two fields.
 type ImportBy struct {
-	// ID is in the provider's own form; empty when Identity is set.
+	// ID has the provider's own format; empty if Identity is set.
 	ID string
-	// Identity conforms to the type's identity schema; cty.NilVal or null when ID is set.
+	// Identity conforms to the type's identity schema; cty.NilVal or null if ID is set.
 	Identity cty.Value
 }
 
@@ -27,8 +27,8 @@ func (b ImportBy) String() string {
 	return "the given identity"
 }
 
-// Import takes over something that exists: the provider finds it, and then reads it, without which what it found is not
-// complete.
+// Import makes the provider import an existing instance and then read it, since the imported state alone may be
+// incomplete.
 func (t *Type) Import(ctx context.Context, by ImportBy) (State, diag.Diagnostics, error) {
 	req := &tfprotov6.ImportResourceStateRequest{
 		TypeName: t.Name, ID: by.ID,
@@ -88,7 +88,7 @@ func (t *Type) checkImportBy(by ImportBy) error {
 	return nil
 }
 
-// imported is the one instance that a provider found.
+// imported returns the state of the only instance in a provider's answer. Any other number of instances is an error.
 func (t *Type) imported(by ImportBy, all []*tfprotov6.ImportedResource) (State, error) {
 	if len(all) != 1 {
 		return State{}, fmt.Errorf("the provider found %d resources under %s, and it must be exactly one", len(all), by)
@@ -121,16 +121,17 @@ func (t *Type) imported(by ImportBy, all []*tfprotov6.ImportedResource) (State, 
 	return State{Value: v, Private: r.Private, Identity: identity}, nil
 }
 
-// MoveSource is the recorded state of an instance of another type, or of another provider's.
+// MoveSource is the recorded state of an instance of another type or provider.
 type MoveSource struct {
-	// ProviderAddress is the registry address of the provider that the state is from, such as "registry.terraform.io/hashicorp/null".
+	// ProviderAddress is the registry address of the state's provider, such as "registry.terraform.io/hashicorp/null".
 	ProviderAddress string
-	// TypeName is the Terraform type that the state is of.
+	// TypeName is the Terraform type of the state.
 	TypeName string
 	State    *ledger.State
 }
 
-// Move asks the provider to make a state of this type of another one. Nothing is done to the infrastructure.
+// Move makes the provider convert the state of another type or provider to this type. It does not change
+// infrastructure.
 func (t *Type) Move(ctx context.Context, from MoveSource) (State, diag.Diagnostics, error) {
 	if !from.State.Exists() {
 		return t.Null(), nil, nil
@@ -177,7 +178,7 @@ func (t *Type) moved(from *ledger.State, resp *tfprotov6.MoveResourceStateRespon
 	if err != nil {
 		return State{}, err
 	}
-	// What was secret stays so where the new type has the same attribute.
+	// A secret stays secret if the new type has the same attribute.
 	paths, err := decodePaths(from.Sensitive)
 	if err != nil {
 		return State{}, err

@@ -12,31 +12,33 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Type is a managed resource type together with a configured provider of it.
+// Type is a managed resource type with a provider process for it.
 type Type struct {
 	// Name is the Terraform type name, such as "sim_network".
 	Name string
 	// Schema is the type's current schema.
 	Schema *schema.Schema
-	// Identity is the type's identity schema; nil when its instances have none.
+	// Identity is the type's identity schema; nil if it has none.
 	Identity *schema.Identity
-	// PlanDestroy is true when the provider wants to be asked before a destroy.
+	// PlanDestroy is true if the provider plans destroys.
 	PlanDestroy bool
-	// MoveState is true when the provider can take over the state of another type or provider.
+	// MoveState is true if the provider converts states of other types or providers.
 	MoveState bool
-	// GeneratesConfig is true when the provider writes the configuration of what was imported itself.
+	// GeneratesConfig is true if the provider generates the configuration of an imported instance.
 	GeneratesConfig bool
-	// Deferral is true when the caller can handle a *DeferredError; the provider is told so.
+	// Deferral is true if the caller handles a *DeferredError. The provider receives it as the capability
+	// DeferralAllowed.
 	Deferral bool
-	// Provider is configured, unless the configuration is not known yet.
+	// Provider is configured, unless its configuration is unknown.
 	Provider tfprotov6.ProviderServer
-	// Meta is the provider_meta that goes with every call, and MetaBlock its schema; nil when the provider takes none.
-	// A Meta of cty.NilVal is null.
+	// Meta is the provider_meta value of each call; cty.NilVal means null. MetaBlock is its schema; nil if the provider
+	// has none.
 	Meta      cty.Value
 	MetaBlock *schema.Block
 }
 
-// NewType is a managed resource type of a provider, without what only a process of it has: Provider, Meta and Deferral.
+// NewType returns a managed resource type of a provider. The caller sets the fields that depend on a process: Provider,
+// Meta and Deferral.
 func NewType(p *schema.Provider, name string) Type {
 	return Type{
 		Name: name, Schema: p.Resources[name], Identity: p.Identities[name], MetaBlock: metaBlock(p),
@@ -51,27 +53,29 @@ func metaBlock(p *schema.Provider) *schema.Block {
 	return p.Meta.Block
 }
 
-// State is an instance as the provider knows it.
+// State is the state of an instance.
 type State struct {
-	// Value conforms to the type's schema and is wholly known; null when nothing exists. Secrets are marked.
+	// Value conforms to the type's schema and is wholly known. It is null if the instance does not exist. Secrets are
+	// marked.
 	Value cty.Value
-	// Private is the provider's own.
+	// Private is the provider's private data.
 	Private []byte
-	// Identity conforms to the type's identity schema and is wholly known; null or cty.NilVal when there is none.
+	// Identity conforms to the type's identity schema and is wholly known; null or cty.NilVal if there is none.
 	Identity cty.Value
 	// Tainted is true when the instance must be replaced.
 	Tainted bool
 }
 
-// Exists says whether there is anything.
+// Exists reports whether the instance exists.
 func (s State) Exists() bool { return s.Value != cty.NilVal && !s.Value.IsNull() }
 
-// Null is the state of nothing.
+// Null returns the state of an instance that does not exist.
 func (t *Type) Null() State { return State{Value: cty.NullVal(t.Schema.Block.ImpliedType())} }
 
-// DeferredError says that the provider puts a call off, and why. Only a caller that allows it ever gets one.
+// DeferredError is the error if the provider defers a call. The provider may only defer if the caller set Deferral.
 type DeferredError struct {
-	// Reason is Terraform's: "resource_config_unknown", "provider_config_unknown", "absent_prereq" or "unknown".
+	// Reason is the reason in Terraform's terms: "resource_config_unknown", "provider_config_unknown", "absent_prereq"
+	// or "unknown".
 	Reason string
 }
 

@@ -13,32 +13,32 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// List is what a provider can list of a managed resource type.
+// List lists the existing instances of a managed resource type.
 type List struct {
 	// Name is the Terraform type name, such as "sim_network".
 	Name string
 	// Type is the managed resource type of that name, which must have an identity schema.
 	Type *Type
-	// Schema is that of the listing's own configuration.
+	// Schema is the schema of the list configuration.
 	Schema *schema.Schema
 	// Provider is configured and implements tfprotov6.ListResourceServer.
 	Provider tfprotov6.ProviderServer
 }
 
-// Found is one thing that a listing found.
+// Found is one instance in a list result.
 type Found struct {
-	// DisplayName is what a person may know it by.
+	// DisplayName is a name for users.
 	DisplayName string
-	// Identity is what it can be imported by; cty.NilVal where the provider has nothing but Diagnostics to tell.
+	// Identity is the identity for an import; cty.NilVal if the result has only Diagnostics.
 	Identity cty.Value
-	// Resource conforms to the type's schema; cty.NilVal unless it was asked for.
+	// Resource conforms to the type's schema; cty.NilVal unless the caller requested it.
 	Resource cty.Value
-	// Diagnostics are warnings: an error ends the listing.
+	// Diagnostics are warnings; an error ends the list.
 	Diagnostics diag.Diagnostics
 }
 
-// Query asks the provider to validate the configuration, which must be wholly known, and lists what exists, up to limit
-// instances; 0 means all. Ending the loop ends the listing. An error is the last thing that comes.
+// Query makes the provider validate the configuration, which must be wholly known, and list up to limit instances; 0
+// means all. A break out of the loop ends the list. An error is the last result.
 func (l *List) Query(ctx context.Context, config cty.Value, limit int64, includeResource bool) iter.Seq2[Found, error] {
 	return func(yield func(Found, error) bool) {
 		results, diags, err := l.start(ctx, config, limit, includeResource)
@@ -59,7 +59,7 @@ func (l *List) Query(ctx context.Context, config cty.Value, limit int64, include
 				found++
 			}
 			if limit > 0 && found >= limit {
-				return // the provider need not know the limit
+				return // the provider may ignore the limit
 			}
 		}
 	}
@@ -114,7 +114,7 @@ func (l *List) take(r tfprotov6.ListResourceResult, includeResource bool) (Found
 	if none(f.Identity) {
 		f.Identity = cty.NilVal
 		if len(f.Diagnostics) > 0 {
-			return f, nil // a warning about the listing as a whole
+			return f, nil // a warning about the whole list
 		}
 		return f, fmt.Errorf("list %s: the provider found something and does not say what identifies it, which is a bug of the provider", l.Name)
 	}

@@ -15,8 +15,8 @@ import (
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
 
-// Load turns what the ledger holds into a state of the current schema. The provider upgrades it always, even when
-// the versions are equal, as the protocol demands.
+// Load converts a recorded state to the current schema. As the protocol requires, it makes the provider upgrade the
+// state even if the versions are equal.
 func (t *Type) Load(ctx context.Context, rec *ledger.State) (State, error) {
 	if !rec.Exists() {
 		return t.Null(), nil
@@ -64,7 +64,8 @@ func (t *Type) Load(ctx context.Context, rec *ledger.State) (State, error) {
 	return State{Value: markPaths(v, paths), Private: rec.Private, Identity: identity, Tainted: rec.Tainted}, nil
 }
 
-// Record writes a state into a ledger record. What is there beside the state, such as a quarantined answer, is left alone.
+// Record writes a state to a ledger record. It leaves the record's other fields, such as a quarantined answer,
+// unchanged.
 func (t *Type) Record(rec *ledger.State, s State) error {
 	if !s.Exists() {
 		rec.Attributes, rec.Private, rec.Sensitive, rec.Tainted = nil, nil, nil, false
@@ -93,12 +94,12 @@ func (t *Type) Record(rec *ledger.State, s State) error {
 	return nil
 }
 
-// stripUnknownAttributes removes attributes, nested ones too, that the schema no longer has: a provider may drop one
-// without a new schema version, and upgrading would fail on it.
+// stripUnknownAttributes removes attributes, also nested ones, that the schema no longer has. A provider may remove an
+// attribute without a new schema version, and the upgrade would fail on it.
 func stripUnknownAttributes(raw json.RawMessage, b *schema.Block) (json.RawMessage, error) {
 	var stored any
 	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber() // large numbers keep their digits
+	d.UseNumber() // keep the digits of large numbers
 	if err := d.Decode(&stored); err != nil {
 		return nil, fmt.Errorf("decode stored attributes: %w", err)
 	}
@@ -108,7 +109,7 @@ func stripUnknownAttributes(raw json.RawMessage, b *schema.Block) (json.RawMessa
 	return json.Marshal(stored)
 }
 
-// strip removes from objects what their type does not have, and says whether it removed anything.
+// strip removes attributes that the object types lack. It reports whether it removed any.
 func strip(v any, ty cty.Type) (stripped bool) {
 	switch v := v.(type) {
 	case []any:
@@ -138,7 +139,7 @@ func strip(v any, ty cty.Type) (stripped bool) {
 	return stripped
 }
 
-// Recorded is the value that a ledger record holds, without asking the provider; its schema must not have changed.
+// Recorded decodes the value of a ledger record without the provider. It fails if the schema version has changed.
 func Recorded(rec *ledger.State, s *schema.Schema) (cty.Value, error) {
 	if rec.SchemaVersion != s.Version {
 		return cty.NilVal, fmt.Errorf("the state of %s was written with schema version %d and the provider's is %d; plan it first", rec.Type, rec.SchemaVersion, s.Version)

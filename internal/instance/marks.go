@@ -20,9 +20,9 @@ func marksOf(v cty.Value) []cty.PathValueMarks {
 	return marks
 }
 
-// remark puts marks back on a value whose shape may have changed; marks on paths that it no longer has are dropped. Only
-// plan.Sensitive is put back: it is the one that a state is recorded with, and other marks, such as that of what must not be
-// stored, are about how a configuration came by a value.
+// remark restores marks on a value whose shape may have changed, and drops those on missing paths. It restores only
+// lang.Sensitive, which is the mark that a state records. Other marks, such as Ephemeral, concern only the
+// configuration.
 func remark(v cty.Value, marks []cty.PathValueMarks) cty.Value {
 	kept := make([]cty.PathValueMarks, 0, len(marks))
 	for _, m := range marks {
@@ -36,7 +36,7 @@ func remark(v cty.Value, marks []cty.PathValueMarks) cty.Value {
 	return v.MarkWithPaths(kept)
 }
 
-// sameMarks says whether two values, which are equal but for their marks, are marked at the same places.
+// sameMarks reports whether two values that are equal without their marks have marks at the same paths.
 func sameMarks(a, b cty.Value) bool {
 	paths := func(v cty.Value) cty.PathSet {
 		s := cty.NewPathSet()
@@ -56,13 +56,13 @@ func markPaths(v cty.Value, paths []cty.Path) cty.Value {
 	return remark(v, marks)
 }
 
-// SensitivePaths writes down where a value is marked, for Remark.
+// SensitivePaths encodes the paths of the marks in a value, for Remark.
 func SensitivePaths(v cty.Value) (json.RawMessage, error) {
 	_, marks := v.UnmarkDeepWithPaths()
 	return encodePaths(marks)
 }
 
-// Remark marks a value where SensitivePaths found marks.
+// Remark marks a value at the paths that SensitivePaths encoded.
 func Remark(v cty.Value, sensitive json.RawMessage) (cty.Value, error) {
 	paths, err := decodePaths(sensitive)
 	if err != nil {
@@ -71,7 +71,7 @@ func Remark(v cty.Value, sensitive json.RawMessage) (cty.Value, error) {
 	return markPaths(v, paths), nil
 }
 
-// pathStep is one step of a path in a ledger record: an attribute's name, or the key of an element.
+// pathStep is one step of a path in a ledger record: the name of an attribute or the key of an element.
 type pathStep struct {
 	Attr  string                   `json:"attr,omitempty"`
 	Index *ctyjson.SimpleJSONValue `json:"index,omitempty"`

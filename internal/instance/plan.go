@@ -17,44 +17,45 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Planned is what the provider promises to do.
+// Planned is the provider's planned change.
 type Planned struct {
 	Action v1alpha1.Action
-	// Reason is Terraform's, such as "replace_because_cannot_update".
+	// Reason is a reason from Terraform's JSON plan, such as "replace_because_cannot_update".
 	Reason string
-	// Value is what will be there, unknown where only the apply can tell; null for a delete. Secrets are marked.
+	// Value is the planned value, with unknown values that only the apply determines; null for a delete. Secrets are
+	// marked.
 	Value   cty.Value
 	Private []byte
-	// Identity is what the instance will be told from others by; it may be unknown, in part, where the instance is created.
-	// Null or cty.NilVal when there is none.
+	// Identity is the planned identity. It may be partly unknown if the instance is created. It is null or cty.NilVal
+	// if there is none.
 	Identity cty.Value
-	// Replace holds the paths that force a replace.
+	// Replace lists the paths whose changes force a replace.
 	Replace []cty.Path
-	// Legacy is true for providers that are allowed to break their word about values (terraform-plugin-sdk).
+	// Legacy is true for a provider whose SDK (terraform-plugin-sdk) may break the rules for planned values.
 	Legacy bool
 }
 
-// Config is what an instance should be. Both values may hold unknown values and marks.
+// Config is the configuration of an instance. Written and Effective may hold unknown values and marks.
 type Config struct {
-	// Written is what the spec says.
+	// Written is the configuration in the spec.
 	Written cty.Value
-	// Effective is Written with the changes that are to be ignored taken back.
+	// Effective is Written with the ignored changes reverted.
 	Effective cty.Value
-	// Ignored are the paths that Effective takes back, as lifecycle.ignoreChanges has them. They are taken back once more
-	// from what a provider on the old SDK plans, which may have changed them on its own.
+	// Ignored holds the paths in lifecycle.ignoreChanges, which Effective reverts. Plan reverts them again in the plan
+	// of a provider on the legacy SDK, which may have changed them on its own.
 	Ignored []string
-	// PlannedPrivate is the private data of the plan that was approved, when the change is planned again to be applied; nil while
-	// it is planned for the first time.
+	// PlannedPrivate is the private data of the approved plan, if the change is planned again for its apply; nil in the
+	// first plan.
 	PlannedPrivate []byte
 }
 
-// replanner is a provider that takes the private data of an earlier plan of the same change. terraform-plugin-go's
-// interface has no room for it; a provider that does without plans as if it were for the first time.
+// replanner is a provider that accepts the private data of an earlier plan of the same change. terraform-plugin-go's
+// interface has no such field. Another provider plans again without that data.
 type replanner interface {
 	PlanAgain(ctx context.Context, req *tfprotov6.PlanResourceChangeRequest, planned []byte) (*tfprotov6.PlanResourceChangeResponse, error)
 }
 
-// planChange makes the call. planned is what came with the plan that was approved.
+// planChange calls the provider. planned is the private data of the approved plan.
 func (t *Type) planChange(ctx context.Context, req *tfprotov6.PlanResourceChangeRequest, planned []byte) (*tfprotov6.PlanResourceChangeResponse, error) {
 	if p, ok := t.Provider.(replanner); ok && len(planned) > 0 {
 		return p.PlanAgain(ctx, req, planned)
@@ -62,14 +63,14 @@ func (t *Type) planChange(ctx context.Context, req *tfprotov6.PlanResourceChange
 	return t.Provider.PlanResourceChange(ctx, req)
 }
 
-// Plan asks the provider what it would do to bring the prior state to the configuration. forced asks for a replace.
+// Plan makes the provider plan the change from the prior state to the configuration. forced requests a replace.
 func (t *Type) Plan(ctx context.Context, prior State, config Config, forced bool) (*Planned, diag.Diagnostics, error) {
 	diags, err := t.Validate(ctx, config.Written)
 	if err != nil {
 		return nil, diags, err
 	}
 	if prior.Tainted {
-		// A tainted instance is planned as if it were not there, so nothing of it is kept, and replaced.
+		// Plan a tainted instance as if it did not exist, so that the plan keeps none of its values. Then replace it.
 		p, more, err := t.planOnce(ctx, t.Null(), nil, Config{Written: config.Written, Effective: config.Written, PlannedPrivate: config.PlannedPrivate}, true)
 		diags = append(diags, more...)
 		if err != nil {
@@ -88,8 +89,8 @@ func (t *Type) Plan(ctx context.Context, prior State, config Config, forced bool
 	case v1alpha1.ActionCreate:
 		return p, diags, nil
 	case v1alpha1.ActionReplace:
-		// A second plan, as for a create, says what the new instance will be. There is nothing left to ignore, its
-		// warnings repeat the first's, and of the checks only those of the wire are made.
+		// A second plan, as for a create, determines the values of the new instance. Nothing is left to ignore, its
+		// warnings repeat the first plan's, and only the checks of stored values apply.
 		anew, more, err := t.planOnce(ctx, t.Null(), p.Private, Config{Written: config.Written, Effective: config.Written}, false)
 		if err != nil {
 			return nil, append(diags, more...), err
@@ -101,19 +102,19 @@ func (t *Type) Plan(ctx context.Context, prior State, config Config, forced bool
 		return nil, diags, err
 	}
 	if p.Action == v1alpha1.ActionNoOp && prior.Exists() && !t.sameSecrets(prior.Value, p.Value) {
-		// What is secret changed, and nothing else. Apply records it without the provider.
+		// Only sensitivity changed. Apply records that without the provider.
 		p.Action = v1alpha1.ActionUpdate
 	}
 	return p, diags, nil
 }
 
-// sameSecrets says whether the same is secret in two values, by their marks or by the schema: what the schema calls secret is that
-// also where a secret was referred to.
+// sameSecrets reports whether two values have the same secrets. It compares their marks with and without those of the
+// schema, since an attribute may be secret for both reasons.
 func (t *Type) sameSecrets(a, b cty.Value) bool {
 	return sameMarks(a, b) || sameMarks(lang.MarkSensitive(t.Schema.Block, a), lang.MarkSensitive(t.Schema.Block, b))
 }
 
-// Validate asks the provider whether it accepts the configuration, which may hold unknown values.
+// Validate makes the provider validate the configuration, which may hold unknown values.
 func (t *Type) Validate(ctx context.Context, config cty.Value) (diag.Diagnostics, error) {
 	c, err := t.encode(config)
 	if err != nil {
@@ -129,8 +130,8 @@ func (t *Type) Validate(ctx context.Context, config cty.Value) (diag.Diagnostics
 	return diag.Answer("validate", resp.Diagnostics)
 }
 
-// planOnce makes one call to plan. private is what the provider gets as the prior private data. Without check only those
-// checks are made that what is stored must pass.
+// planOnce makes one plan call. private is the prior private data. Without check, it makes only the checks that stored
+// values must pass.
 func (t *Type) planOnce(ctx context.Context, prior State, private []byte, config Config, check bool) (*Planned, diag.Diagnostics, error) {
 	priorValue := unmarked(prior.Value)
 	configValue, marks := config.Effective.UnmarkDeepWithPaths()
@@ -160,7 +161,7 @@ func (t *Type) planOnce(ctx context.Context, prior State, private []byte, config
 	if p.Identity, err = t.takeIdentity("plan", resp.PlannedIdentity); err != nil {
 		return nil, diags, err
 	}
-	// The checks see the marks, so that no secret gets into what they say.
+	// The checks need the marks, so that their errors contain no secret.
 	if errs := plan.CheckPlanned(t.Schema.Block, prior.Value, config.Effective, value); check && len(errs) > 0 && !p.Legacy {
 		return nil, diags, brokenWord("plan", t.Name, "planned a value that the configuration does not allow", errs)
 	}
@@ -200,14 +201,14 @@ func (t *Type) planRequest(prior State, private []byte, proposed, config cty.Val
 	return req, nil
 }
 
-// ignoreAgain takes ignored changes back from what a provider on the old SDK planned: it may plan something else than the
-// configuration says, a hash of it for instance, and with it the change that was to be ignored.
+// ignoreAgain reverts ignored changes in the plan of a provider on the legacy SDK. Such a provider may plan another
+// value than the configured one, such as a hash, and so reintroduce an ignored change.
 func (t *Type) ignoreAgain(planned, prior cty.Value, ignored []string) (cty.Value, error) {
 	switch {
 	case len(ignored) == 0 || prior.IsNull() || planned.IsNull():
 		return planned, nil
 	case slices.Contains(ignored, "all"):
-		// Nothing changes then, computed attributes included.
+		// Nothing changes, including computed attributes.
 		return prior, nil
 	}
 	return plan.IgnoreChanges(t.Schema.Block, planned, prior, ignored)
@@ -215,7 +216,7 @@ func (t *Type) ignoreAgain(planned, prior cty.Value, ignored []string) (cty.Valu
 
 func (t *Type) requiredReplace(from []*tftypes.AttributePath, prior, planned cty.Value) ([]cty.Path, error) {
 	if prior.IsNull() || planned.IsNull() {
-		return nil, nil // nothing is replaced that does not exist, whatever the provider says
+		return nil, nil // an absent instance is never replaced
 	}
 	paths := make([]cty.Path, 0, len(from))
 	for _, ap := range from {
@@ -228,8 +229,8 @@ func (t *Type) requiredReplace(from []*tftypes.AttributePath, prior, planned cty
 	return plan.RequiredReplace(t.Schema.Block, paths, prior, planned)
 }
 
-// PlanDelete asks the provider before a destroy, if it wants to be asked. planned is the private data of the plan that was
-// approved; nil while it is planned for the first time.
+// PlanDelete makes the provider plan a destroy, if it has that capability. planned is the private data of the approved
+// plan; nil in the first plan.
 func (t *Type) PlanDelete(ctx context.Context, prior State, planned []byte) (*Planned, diag.Diagnostics, error) {
 	null := cty.NullVal(t.Schema.Block.ImpliedType())
 	p := &Planned{Action: v1alpha1.ActionDelete, Value: null, Private: prior.Private}

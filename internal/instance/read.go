@@ -9,8 +9,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 )
 
-// Read asks the provider what is there now. The state it returns is null when nothing is; with an error it is the one
-// from before, for what the provider says of it then cannot be relied on.
+// Read makes the provider read the current state. The state is null if the instance no longer exists. After an error,
+// Read returns the prior state, since the provider's answer is not reliable.
 func (t *Type) Read(ctx context.Context, s State) (State, diag.Diagnostics, error) {
 	if !s.Exists() {
 		return s, nil, nil
@@ -54,7 +54,8 @@ func (t *Type) Read(ctx context.Context, s State) (State, diag.Diagnostics, erro
 	if err := t.checkWriteOnly("read", now); err != nil {
 		return s, diags, err
 	}
-	// Some types have identities that change, so another one than before is no error; one that is left out is what it was.
+	// The identity of some types changes, so a different one is no error. An answer without an identity keeps the prior
+	// one.
 	identity, err := t.takeKnownIdentity("read", resp.NewIdentity)
 	if err != nil {
 		return s, diags, err

@@ -21,7 +21,7 @@ func (t *Type) decode(d *tfprotov6.DynamicValue) (cty.Value, error) {
 	return schema.Decode(d, t.Schema.Block.ImpliedType())
 }
 
-// encodeFor puts a value of a type on the wire, without its marks.
+// encodeFor encodes a value of a type for the protocol, without its marks.
 func encodeFor(name string, s *schema.Schema, v cty.Value) (*tfprotov6.DynamicValue, error) {
 	d, err := schema.Encode(unmarked(v), s.Block.ImpliedType())
 	if err != nil {
@@ -30,7 +30,7 @@ func encodeFor(name string, s *schema.Schema, v cty.Value) (*tfprotov6.DynamicVa
 	return d, nil
 }
 
-// encodeMeta puts the provider's metadata on the wire; nothing for a provider without a schema of it.
+// encodeMeta encodes the provider_meta value. It returns nil if the provider has no schema for it.
 func encodeMeta(meta cty.Value, block *schema.Block) (*tfprotov6.DynamicValue, error) {
 	if block == nil {
 		return nil, nil
@@ -46,10 +46,11 @@ func encodeMeta(meta cty.Value, block *schema.Block) (*tfprotov6.DynamicValue, e
 	return d, nil
 }
 
-// none says whether a value that may be left out was.
+// none reports whether an optional value is absent.
 func none(v cty.Value) bool { return v == cty.NilVal || v.IsNull() }
 
-// deferred is the error that a put off answer is: what the caller can handle, or a bug of the provider.
+// deferred returns the error for a deferred answer: a *DeferredError if the caller allows it, else a bug of the
+// provider. It returns nil if the answer is not deferred.
 func deferred(operation, name string, d *tfprotov6.Deferred, allowed bool) error {
 	if d == nil {
 		return nil
@@ -61,7 +62,7 @@ func deferred(operation, name string, d *tfprotov6.Deferred, allowed bool) error
 	return &DeferredError{Reason: reason}
 }
 
-// checkWriteOnly refuses a state that holds what must never be stored.
+// checkWriteOnly returns an error if a state holds write-only values, which must never be stored.
 func (t *Type) checkWriteOnly(operation string, state cty.Value) error {
 	if errs := plan.CheckWriteOnly(t.Schema.Block, state); len(errs) > 0 {
 		return brokenWord(operation, t.Name, "returned write-only values, which must never be stored,", errs)
