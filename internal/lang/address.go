@@ -12,12 +12,12 @@ import (
 	"github.com/hykube/hykube/internal/diag"
 )
 
-// Address names a resource, a data source, an ephemeral resource or an action, or a ConfigMap or Secret, that an
-// expression can refer to.
+// Address names an object that an expression can refer to: a resource, data source, ephemeral resource, action,
+// ConfigMap or Secret.
 type Address struct {
-	// Namespace is empty for the namespace of whoever names the address.
+	// Namespace is empty for an object in the same namespace as the object that holds the reference.
 	Namespace string
-	// Mode is empty for a managed resource; it is never ModeManaged, so that addresses can be compared.
+	// Mode is empty for a managed resource. It is never ModeManaged, so that == compares addresses.
 	Mode v1alpha1.Mode
 	// Type is the Terraform type, such as "sim_network", or TypeConfigMap or TypeSecret.
 	Type string
@@ -25,14 +25,15 @@ type Address struct {
 	Name string
 }
 
-// Types that stand for Kubernetes' own objects in expressions, as in ${configmap.app.region} and ${secret.app.password}.
+// Types that denote the Kubernetes kinds ConfigMap and Secret in expressions, as in ${configmap.app.region} and
+// ${secret.app.password}.
 const (
 	TypeConfigMap = "configmap"
 	TypeSecret    = "secret"
 )
 
-// String is the Terraform address, such as "sim_network.main" or "data.sim_image.base"; one of another namespace begins
-// with "namespace.NAME.".
+// String returns the Terraform address, such as "sim_network.main" or "data.sim_image.base". With a namespace, the
+// address begins with "namespace.NAME.".
 func (a Address) String() string {
 	s := a.Type + "." + a.Name
 	if a.Mode != "" {
@@ -44,8 +45,8 @@ func (a Address) String() string {
 	return s
 }
 
-// Expression is the address as it is written in a template: a name that is no identifier goes into brackets,
-// as in sim_network["my.name"].
+// Expression returns the address in template syntax. It quotes a name that is not an HCL identifier, as in
+// sim_network["my.name"].
 func (a Address) Expression() string {
 	s := a.Type + nameStep(a.Name)
 	if a.Mode != "" {
@@ -64,7 +65,7 @@ func nameStep(name string) string {
 	return fmt.Sprintf("[%q]", name)
 }
 
-// Kind is the kind of the object, such as "sim-network", "data-sim-image" or "ConfigMap".
+// Kind returns the kind of the object, such as "sim-network", "data-sim-image" or "ConfigMap".
 func (a Address) Kind() string {
 	if a.Mode == "" {
 		switch a.Type {
@@ -77,12 +78,12 @@ func (a Address) Kind() string {
 	return a.Mode.KindOf(a.Type)
 }
 
-// Stored says whether the address is that of a ConfigMap or a Secret: of an object that no provider knows.
+// Stored reports whether the address names a ConfigMap or a Secret, for which no provider has a schema.
 func (a Address) Stored() bool {
 	return a.Mode == "" && (a.Type == TypeConfigMap || a.Type == TypeSecret)
 }
 
-// In is the address as those who live in the namespace know it: without the namespace when it is theirs.
+// In returns the address relative to the namespace: it drops the address's namespace if the two are equal.
 func (a Address) In(namespace string) Address {
 	if a.Namespace == namespace {
 		a.Namespace = ""
@@ -96,8 +97,8 @@ func (a Address) Compare(b Address) int {
 		strings.Compare(a.Type, b.Type), strings.Compare(a.Name, b.Name))
 }
 
-// ParseAddress reads TYPE.NAME, TYPE["NAME"] or KIND/NAME. Before the type may stand "data.", "ephemeral." or "action.",
-// and before all "namespace.NS.".
+// ParseAddress reads TYPE.NAME, TYPE["NAME"] or KIND/NAME. The type may have the prefix "data.", "ephemeral." or
+// "action.". The whole may have the prefix "namespace.NS.".
 func ParseAddress(s string) (Address, error) {
 	a, ok := splitAddress(s)
 	if !ok || !validType(a.Type) || !validName(a.Name) || reservedRoots[a.Type] != "" && a.Mode == "" {
@@ -106,15 +107,16 @@ func ParseAddress(s string) (Address, error) {
 	return a, nil
 }
 
-// TriggerExpression is what lifecycle.replaceTriggeredBy names, as an expression refers to it: sim-network/main stands for
-// sim_network.main. Whatever is no KIND/NAME stays as it is.
+// TriggerExpression converts an entry of lifecycle.replaceTriggeredBy to an expression: sim-network/main becomes
+// sim_network.main. It returns other forms unchanged. It fails if an attribute follows KIND/NAME, since a name may hold
+// dots.
 func TriggerExpression(s string) (string, error) {
 	kind, name, ok := strings.Cut(s, "/")
 	if !ok || strings.ContainsAny(kind, "[(\" ") {
 		return s, nil
 	}
 	if at := strings.IndexAny(name, ".["); at >= 0 {
-		// Names may have dots, so an attribute could not be told from the rest of a name.
+		// A name may have dots, so it is ambiguous where a name ends and an attribute begins.
 		whole, err := ParseAddress(kind + "/" + strings.TrimRight(name, "."))
 		if part, partErr := ParseAddress(kind + "/" + name[:at]); partErr == nil {
 			if err != nil {
@@ -141,7 +143,7 @@ func splitAddress(s string) (Address, bool) {
 	}
 	if kind, name, ok := strings.Cut(s, "/"); ok {
 		switch kind {
-		case "ConfigMap", "Secret": // as kubectl prints them
+		case "ConfigMap", "Secret": // kubectl prints these names
 			kind = strings.ToLower(kind)
 		}
 		a.Mode, a.Type = v1alpha1.ParseKind(kind)
@@ -163,7 +165,7 @@ func splitAddress(s string) (Address, bool) {
 	}
 	a.Type = s[:end]
 	if s[end] == '.' {
-		// Names may hold dots, so the rest is the name.
+		// A name may hold dots, so everything after the slash is the name.
 		a.Name = s[end+1:]
 		return a, true
 	}
@@ -172,7 +174,7 @@ func splitAddress(s string) (Address, bool) {
 	return a, ok && after == ""
 }
 
-// cutName takes a step, .NAME or ["NAME"], and the dot after it off the text.
+// cutName removes a step, .NAME or ["NAME"], and the dot after it from the beginning of s.
 func cutName(s string) (name, after string, ok bool) {
 	if rest, bracket := strings.CutPrefix(s, `["`); bracket {
 		name, after, ok = strings.Cut(rest, `"]`)
@@ -194,12 +196,12 @@ func validType(s string) bool {
 	return true
 }
 
-// validNamespace says whether a namespace could have the name: a DNS label.
+// validNamespace reports whether s is a valid name of a namespace: a DNS label.
 func validNamespace(s string) bool {
 	return validName(s) && len(s) <= 63 && !strings.Contains(s, ".")
 }
 
-// validName says whether an object could have the name: a DNS subdomain.
+// validName reports whether s is a valid name of an object: a DNS subdomain.
 func validName(s string) bool {
 	if s == "" || len(s) > 253 {
 		return false
@@ -214,12 +216,13 @@ func validName(s string) bool {
 	return true
 }
 
-// Problem returns an error about a resource, or about one of its fields; attribute is empty for the whole of it.
+// Problem returns an error diagnostic about a resource or one of its attributes. If attribute is empty, the diagnostic
+// is about the whole resource.
 func Problem(a Address, attribute, summary, detail string) v1alpha1.Diagnostic {
 	return v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: summary, Detail: detail, Address: a.String(), Attribute: attribute}
 }
 
-// WithAddress says of each diagnostic which resource it is about, unless it names one already.
+// WithAddress returns copies of the diagnostics. It sets the address of each diagnostic that has none.
 func WithAddress(ds diag.Diagnostics, a Address) diag.Diagnostics {
 	out := slices.Clone(ds)
 	for i := range out {

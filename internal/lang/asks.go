@@ -12,21 +12,23 @@ import (
 	"github.com/hykube/hykube/internal/schema"
 )
 
-// ask is a way in which an expression makes something of a value visible, beside passing it on.
+// ask is a set of the ways in which an expression reveals something of a value, other than passing the value on.
 type ask uint8
 
 const (
-	// askValue looks at the value itself, such as how long a list is; askAll at what it holds, too.
+	// askValue reveals something of the value itself, such as the length of a list. askAll also reveals something of
+	// its elements.
 	askValue ask = 1 << iota
 	askAll
-	// askShown takes the mark of a sensitive value away.
+	// askShown removes the mark of a sensitive value, as nonsensitive() does.
 	askShown
 )
 
-// elements is how the elements are asked about of a collection that is written out.
+// elements returns how an expression reveals the elements of a collection constructor, given how it reveals the
+// collection.
 func (how ask) elements() ask { return how &^ askValue }
 
-// from is how a collection is asked about of whose elements one is.
+// from returns how an expression reveals a collection, given how it reveals one element of the collection.
 func (how ask) from() ask {
 	if how&askValue != 0 {
 		return how | askAll
@@ -36,26 +38,28 @@ func (how ask) from() ask {
 
 const nonsensitiveName = "nonsensitive"
 
-// Asks says whether the expression around a reference would show something of a sensitive value there: of what the schema calls
-// sensitive, or, with nonsensitive(), of any. It reads no values, so it says nothing of what is sensitive for another reason.
+// Asks reports whether the expression around the reference would reveal something of a sensitive value there. Without
+// nonsensitive(), it considers the attributes that the schema marks sensitive. With nonsensitive(), it always returns
+// true. Asks reads no values, so it does not know which values are sensitive because of other references.
 func (r Reference) Asks(block *schema.Block) bool {
 	at, within := sensitiveAt(block, r.steps)
 	return r.asks&askShown != 0 || r.asks&(askValue|askAll) != 0 && at || r.asks&askAll != 0 && within
 }
 
-// HoldsSensitive says whether the schema calls sensitive what the reference names, or something within.
+// HoldsSensitive reports whether the schema marks the referenced value, or a value within it, as sensitive.
 func (r Reference) HoldsSensitive(block *schema.Block) bool {
 	_, within := sensitiveAt(block, r.steps)
 	return within
 }
 
-// sensitiveAt says whether the schema calls sensitive where steps lead to, or something within.
+// sensitiveAt follows the steps into the schema. It reports whether the schema marks the value at their end, or a value
+// within it, as sensitive.
 func sensitiveAt(b *schema.Block, steps hcl.Traversal) (at, within bool) {
 	attrs, blocks := b.Attributes, b.Blocks
 	for i := range steps {
 		name, named := step(steps, i)
 		if !named {
-			continue // an element has the schema of all of them
+			continue // all elements have the same schema
 		}
 		a := slices.IndexFunc(attrs, func(a *schema.Attribute) bool { return a.Name == name })
 		nb := slices.IndexFunc(blocks, func(b *schema.NestedBlock) bool { return b.TypeName == name })
@@ -73,11 +77,11 @@ func sensitiveAt(b *schema.Block, steps hcl.Traversal) (at, within bool) {
 	return false, schema.HasSensitive(&schema.Block{Attributes: attrs, Blocks: blocks})
 }
 
-// asking finds the traversals of an expression that it asks about, by where they are written.
+// asking maps the source range of each traversal of an expression to how the expression reveals the traversal's value.
 type asking map[hcl.Range]ask
 
-// walk visits an expression whose own value is asked about as how says. locals are what the variables of the for expressions
-// around it go through.
+// walk visits an expression whose value is revealed as in how. locals maps each variable of an enclosing for expression
+// to the references in its collection.
 func (a asking) walk(e hclsyntax.Expression, how ask, locals map[string]places) {
 	all := func(es ...hclsyntax.Expression) {
 		for _, e := range es {
@@ -153,7 +157,7 @@ func (a asking) walk(e hclsyntax.Expression, how ask, locals map[string]places) 
 	}
 }
 
-// call is walk for the arguments of a function.
+// call visits the arguments of a function call.
 func (a asking) call(c *hclsyntax.FunctionCallExpr, how ask, locals map[string]places) {
 	name := strings.TrimPrefix(c.Name, corePrefix)
 	from, embeds := embedding[name]
@@ -191,10 +195,10 @@ func (a asking) note(t hcl.Traversal, how ask, locals map[string]places) {
 	}
 }
 
-// places are where references are written.
+// places is a set of the source ranges of references.
 type places map[hcl.Range]bool
 
-// add adds a reference, or all that the variable of a for expression goes through.
+// add adds a reference. For the variable of a for expression, it adds the references in its collection.
 func (p places) add(t hcl.Traversal, locals map[string]places) {
 	if through, local := locals[t.RootName()]; local {
 		maps.Copy(p, through)
@@ -203,7 +207,7 @@ func (p places) add(t hcl.Traversal, locals map[string]places) {
 	}
 }
 
-// textOf is the text of a template without expressions.
+// textOf returns the text of a template that has no expressions.
 func textOf(e *hclsyntax.TemplateExpr) cty.Value {
 	v, _ := e.Value(nil)
 	return v

@@ -12,8 +12,8 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 )
 
-// Functions are provider-defined functions by the name under which expressions call them, such as "provider::sim::upper",
-// where "sim" is the name of the Provider object.
+// Functions maps names such as "provider::sim::upper" to provider-defined functions. In the name, "sim" is the name of
+// the Provider object.
 type Functions map[string]function.Function
 
 // Prefixes of function names.
@@ -22,7 +22,7 @@ const (
 	providerPrefix = "provider::"
 )
 
-// call notes the function that an expression calls, or reports that there is none.
+// call records the function that an expression calls, or reports that there is no such function.
 func (p *parser) call(c *hclsyntax.FunctionCallExpr, field string) {
 	f, ok := builtins[strings.TrimPrefix(c.Name, corePrefix)]
 	if strings.HasPrefix(c.Name, providerPrefix) {
@@ -42,7 +42,7 @@ func (p *parser) call(c *hclsyntax.FunctionCallExpr, field string) {
 	p.calls[c.Name] = f
 }
 
-// in returns the program as it is evaluated in a context.
+// in returns a copy of the program that evaluates in the context.
 func (p program) in(at EvaluationContext) program {
 	p.context = at
 	if at.Functions != nil {
@@ -60,7 +60,7 @@ func (p program) in(at EvaluationContext) program {
 	return p
 }
 
-// callsProvider reports whether an expression calls a function of a provider.
+// callsProvider reports whether an expression calls a provider-defined function.
 func (p *program) callsProvider() bool {
 	for name := range p.calls {
 		if strings.HasPrefix(name, providerPrefix) {
@@ -81,7 +81,7 @@ func (p *parser) noFunction(name string) string {
 		}
 		hint := diag.DidYouMean(name, sortedKeys(builtins))
 		if hint == "" {
-			// Who leaves the provider away, gets told.
+			// The prefix "provider::NAME::" may be missing: suggest the full name.
 			for _, full := range sortedKeys(p.opts.Functions) {
 				if strings.HasSuffix(full, "::"+name) {
 					hint = fmt.Sprintf(" Did you mean %q?", full)
@@ -111,7 +111,7 @@ func (p *parser) noFunction(name string) string {
 	}
 }
 
-// few lists the first of some names.
+// few returns a list of the first ten names, and the number of the others.
 func few(names []string) string {
 	const most = 10
 	if len(names) > most {
@@ -120,7 +120,7 @@ func few(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// refused are functions of Terraform that a plan cannot have, and why.
+// refused maps the Terraform functions that Hykube does not support to the reason.
 var refused = map[string]string{
 	"abspath":          noFiles,
 	"file":             noFiles,

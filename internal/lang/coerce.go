@@ -14,23 +14,24 @@ import (
 	"github.com/hykube/hykube/internal/schema"
 )
 
-// coercion makes a value that conforms to a block of what the spec says, and reports what does not fit. It always
-// returns a value of the right type, so that one mistake does not hide the next.
+// coercion converts a spec to a value that conforms to a block's schema, and reports each mismatch. It always returns a
+// value of the right type, so that one mistake does not hide the next.
 type coercion struct {
-	// static is true when nothing is known but what was written, so that every value comes from the spec itself.
+	// static is true in a dry run, in which all references are unknown. Each known value is then a literal of the spec.
 	static bool
-	// dry is true when nothing that is referred to is known, so that there is no secret to tell.
+	// dry is true when all references are unknown, so that no value can be secret.
 	dry bool
-	// ephemeral lets ephemeral values stand anywhere.
+	// ephemeral allows ephemeral values in every attribute.
 	ephemeral bool
-	// hidden is the field that holds a secret while what is in it is looked at. The names of fields and keys may come from
-	// the secret, too.
+	// hidden is the path of the enclosing field whose value is sensitive; empty outside of one. Names and keys below
+	// this path may be secret, so diagnostics name the path instead.
 	hidden string
-	// refused is true within a value that may only be passed on. The refusal is reported, and nothing else is.
+	// refused is true within a value that may only be passed on. The coercion reports that refusal and no other problem
+	// within the value.
 	refused bool
-	// siblings are the attributes beside the one that is looked at.
+	// siblings are all attributes of the block or object that holds the current attribute.
 	siblings []*schema.Attribute
-	// unknownFields are the fields that the schema does not have, each with its hint.
+	// unknownFields maps the path of each field that the schema lacks to a hint.
 	unknownFields map[string]string
 	diags         diag.Diagnostics
 }
@@ -61,8 +62,8 @@ func (c *coercion) fail(field, summary, format string, args ...any) {
 	c.diags = append(c.diags, d)
 }
 
-// enter begins to look into a value with the marks. It reports an ephemeral value that would be stored with the whole. leave
-// ends it.
+// enter begins the conversion of the parts of a value with the given marks. It reports an ephemeral value where the
+// schema would store it. The caller must call leave at the end.
 func (c *coercion) enter(marks cty.ValueMarks, field string) (leave func()) {
 	outer, refused := c.hidden, c.refused
 	if _, ephemeral := marks[Ephemeral]; ephemeral && !c.ephemeral {
@@ -84,7 +85,8 @@ func (c *coercion) warn(field, summary, format string, args ...any) {
 	c.diags = append(c.diags, d)
 }
 
-// block makes one block. Null stands for a block without arguments: who may be absent is asked before.
+// block converts one block. It treats null as a block without arguments, since the caller has decided whether the block
+// may be absent.
 func (c *coercion) block(b *schema.Block, v cty.Value, field string) cty.Value {
 	v, marks := v.Unmark()
 	defer c.enter(marks, field)()
@@ -115,7 +117,7 @@ func (c *coercion) attributes(attrs []*schema.Attribute, vals, out map[string]ct
 	}
 }
 
-// attribute makes the value of an attribute; NilVal stands for one that is not set.
+// attribute converts the value of an attribute. NilVal means that the attribute is not set.
 func (c *coercion) attribute(a *schema.Attribute, v cty.Value, field string) cty.Value {
 	if v != cty.NilVal && a.Configurable() && !a.WriteOnly && !c.ephemeral && holdsEphemeral(a, v) {
 		c.fail(field, diag.SummaryEphemeral, "%q is stored, and an ephemeral value must not be. Only write-only arguments may use it.%s", a.Name, c.writeOnly(a))
@@ -153,7 +155,7 @@ func describe(a *schema.Attribute) string {
 	return " " + diag.Sentence(s)
 }
 
-// convert makes the value of an attribute without a schema of its own, by the conversion rules of the language.
+// convert converts the value of an attribute without nested attributes, by Terraform's conversion rules.
 func (c *coercion) convert(a *schema.Attribute, v cty.Value, field string) cty.Value {
 	if a.Type == cty.DynamicPseudoType {
 		if at, huge := findHuge(v); huge {
@@ -171,7 +173,7 @@ func (c *coercion) convert(a *schema.Attribute, v cty.Value, field string) cty.V
 	}
 	out, err := convertCollection(v, lenient(a.Type, false))
 	if err != nil {
-		// The keys of a map that holds a secret may be secret, too.
+		// If the value holds a secret, the keys of a map may be secret, too. The path must not show them.
 		if pe, ok := errors.AsType[cty.PathError](err); ok && (c.dry || !v.ContainsMarked()) {
 			field = diag.PathField(field, pe.Path)
 		}
@@ -185,8 +187,8 @@ func (c *coercion) convert(a *schema.Attribute, v cty.Value, field string) cty.V
 	return out
 }
 
-// holdsEphemeral says whether an ephemeral value would end in the attribute itself. What is inside of nested attributes is
-// looked at one by one, since some of it may be write-only.
+// holdsEphemeral reports whether the attribute itself would store an ephemeral value. It ignores the values of nested
+// attributes, since some of these may be write-only; their own conversion checks them.
 func holdsEphemeral(a *schema.Attribute, v cty.Value) bool {
 	if a.Nested != nil {
 		return v.HasMark(Ephemeral)
@@ -202,7 +204,8 @@ func holdsEphemeral(a *schema.Attribute, v cty.Value) bool {
 	return found
 }
 
-// writeOnly points to the write-only argument that goes with another by its name, as password_wo does with password.
+// writeOnly returns a hint at the write-only twin of an attribute, as password_wo is for password. It returns "" if
+// there is none.
 func (c *coercion) writeOnly(a *schema.Attribute) string {
 	if slices.ContainsFunc(c.siblings, func(s *schema.Attribute) bool { return s.WriteOnly && s.Name == a.Name+"_wo" }) {
 		return fmt.Sprintf(" Use %q instead.", a.Name+"_wo")
@@ -210,8 +213,8 @@ func (c *coercion) writeOnly(a *schema.Attribute) string {
 	return ""
 }
 
-// lenient lets the objects in lists and sets omit attributes, which are null then. Legacy providers declare what
-// people think of as nested blocks in this form; Terraform lets them be written as blocks:
+// lenient makes the attributes of objects in lists and sets optional; an omitted one is null. Legacy providers declare
+// what looks like a nested block in this form, and Terraform accepts block syntax for it:
 // https://developer.hashicorp.com/terraform/language/attr-as-blocks
 func lenient(ty cty.Type, inside bool) cty.Type {
 	switch {
@@ -237,7 +240,7 @@ func lenient(ty cty.Type, inside bool) cty.Type {
 	}
 }
 
-// extraFields reports fields of written objects that an object type lacks: the conversion would drop them silently.
+// extraFields reports fields of an object that the target type lacks. The conversion would drop them silently.
 func (c *coercion) extraFields(v cty.Value, ty cty.Type, field string) {
 	v, _ = v.Unmark()
 	if v.IsNull() || !v.IsKnown() {
@@ -292,7 +295,7 @@ func (c *coercion) nestedAttribute(a *schema.Attribute, v cty.Value, field strin
 	return c.nested(a.Nested.Nesting, elem, a.Type, v, field, one)
 }
 
-// nestedBlock makes all blocks of a type; NilVal stands for none.
+// nestedBlock converts all blocks of one type. NilVal means that there are none.
 func (c *coercion) nestedBlock(nb *schema.NestedBlock, v cty.Value, field string) cty.Value {
 	if v == cty.NilVal || v.IsNull() {
 		if nb.MinItems > 0 {
@@ -303,7 +306,7 @@ func (c *coercion) nestedBlock(nb *schema.NestedBlock, v cty.Value, field string
 	if nb.Block.Deprecated && c.static {
 		c.warn(field, "Block is deprecated", "The provider discourages the use of %q.", nb.TypeName)
 	}
-	// As in Terraform's JSON syntax, a single block needs no list around it, and may have one.
+	// As in Terraform's JSON syntax, a single block may be written with or without a list around it.
 	switch raw, marks := v.Unmark(); nb.Nesting {
 	case schema.NestingList, schema.NestingSet:
 		if raw.Type().IsObjectType() && !raw.IsNull() {
@@ -330,7 +333,8 @@ func (c *coercion) countBlocks(nb *schema.NestedBlock, v cty.Value, field string
 	if nb.Nesting != schema.NestingList && nb.Nesting != schema.NestingSet || !v.IsKnown() || v.IsNull() {
 		return
 	}
-	// Elements of a set that are unknown may turn out to be equal, so only what is certain counts.
+	// Unknown elements of a set may turn out to be equal. So MaxItems applies only to a list or to a wholly known
+	// value.
 	n := int64(v.LengthInt())
 	if n < nb.MinItems {
 		c.fail(field, "Too few blocks", "At least %d %q must be given, but there are %d.", nb.MinItems, nb.TypeName, n)
@@ -340,7 +344,7 @@ func (c *coercion) countBlocks(nb *schema.NestedBlock, v cty.Value, field string
 	}
 }
 
-// nested makes a nested value of whatever nesting, element by element.
+// nested converts a nested block or attribute of any nesting mode, element by element.
 func (c *coercion) nested(nesting schema.Nesting, elem, ty cty.Type, v cty.Value, field string, one func(cty.Value, string) cty.Value) cty.Value {
 	if nesting == schema.NestingSingle || nesting == schema.NestingGroup {
 		return one(v, field)
@@ -383,7 +387,7 @@ func (c *coercion) nested(nesting schema.Nesting, elem, ty cty.Type, v cty.Value
 	return out.WithMarks(marks)
 }
 
-// mayNest says whether an unknown value of the type may turn out to be a collection of objects.
+// mayNest reports whether an unknown value of the type may turn out to be a collection of objects.
 func mayNest(n schema.Nesting, ty cty.Type) bool {
 	switch {
 	case ty == cty.DynamicPseudoType:
@@ -397,7 +401,8 @@ func mayNest(n schema.Nesting, ty cty.Type) bool {
 	}
 }
 
-// entries are the elements of an object or a map by name. Null has none.
+// entries returns the elements of an object or a map by name. For null, it returns an empty map. It returns false for a
+// value of another type, and for an unknown map.
 func entries(v cty.Value) (map[string]cty.Value, bool) {
 	if v.IsNull() {
 		return map[string]cty.Value{}, true
@@ -408,7 +413,7 @@ func entries(v cty.Value) (map[string]cty.Value, bool) {
 	}
 	vals := map[string]cty.Value{}
 	if !v.IsKnown() {
-		// An object of known type with an unknown value: its attributes are there, and unknown.
+		// The attributes of an unknown object are known by name. Their values are unknown.
 		if ty.IsMapType() {
 			return nil, false
 		}
@@ -433,7 +438,7 @@ func (c *coercion) wrongType(field, want string, got cty.Type) {
 	c.fail(field, diag.SummaryWrongType, "%s is needed here, not %s.", sentenceStart(want), article(got.FriendlyName()))
 }
 
-// metaArguments are Terraform's, and where a Hykube object has them.
+// metaArguments maps Terraform's meta-arguments to the hint about their equivalent in a Hykube object.
 var metaArguments = map[string]string{
 	"count":       "There is no loop yet: write one object for each instance.",
 	"depends_on":  "It is lifecycle.dependsOn of the object.",
@@ -443,7 +448,8 @@ var metaArguments = map[string]string{
 	"provisioner": "There are no provisioners.",
 }
 
-// IsMetaArgument tells whether Terraform has a meta-argument of the name. Objects have those in lifecycle, not in spec.
+// IsMetaArgument reports whether Terraform has a meta-argument of that name. Hykube objects have these in lifecycle,
+// not in spec.
 func IsMetaArgument(name string) bool { return metaArguments[name] != "" }
 
 func (c *coercion) refuseUnknown(attrs []*schema.Attribute, blocks []*schema.NestedBlock, vals map[string]cty.Value, field string) {

@@ -9,15 +9,15 @@ import (
 	"github.com/zclconf/go-cty/cty/convert"
 )
 
-// maxTypes is how many types the elements of one value may have where they must become one. To find the type that all of them
-// can become takes time with the square of their number.
+// maxTypes is the maximum number of distinct element types when a conversion must unify them. Unification takes time
+// quadratic in their number.
 const maxTypes = 200
 
-// maxMixed is how many elements a written list may have where their types differ in themselves.
+// maxMixed is the maximum number of elements in a list whose elements have different types.
 const maxMixed = 5000
 
-// convertCollection converts a written list or object to a collection. It gives what convert.Convert does, which compares the elements' types
-// each with each, and takes minutes for a list of some ten thousand strings.
+// convertCollection converts a tuple or object to a collection. The result equals that of convert.Convert. But
+// convert.Convert compares the elements' types pairwise, which takes minutes for a list of ten thousand strings.
 func convertCollection(v cty.Value, want cty.Type) (cty.Value, error) {
 	bareValue, marks := v.Unmark()
 	ty := bareValue.Type()
@@ -63,7 +63,7 @@ func convertCollection(v cty.Value, want cty.Type) (cty.Value, error) {
 	return cty.ListVal(vals).WithMarks(marks), nil
 }
 
-// common is the type that all elements of a tuple or an object can become.
+// common returns the type to which all elements of a tuple or object can be converted.
 func common(ty cty.Type) (cty.Type, error) {
 	var types []cty.Type
 	add := func(t cty.Type) error {

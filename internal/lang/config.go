@@ -21,33 +21,34 @@ import (
 	"github.com/hykube/hykube/internal/schema"
 )
 
-// Config is a spec whose templates are parsed. It is immutable, and may be evaluated often and at once.
+// Config is a spec whose templates are parsed. It is immutable and safe for concurrent evaluation.
 type Config struct {
 	program
 	block *schema.Block
 	root  *node
-	// ephemeral lets ephemeral values stand anywhere.
+	// ephemeral allows ephemeral values in every attribute.
 	ephemeral bool
-	// broken is true when there were errors, so that it cannot be evaluated.
+	// broken is true when Parse reported errors. Then the Config cannot be evaluated.
 	broken bool
-	// constant is the configuration's value when it refers to nothing, calls no function of a provider and has no errors; otherwise NilVal.
+	// constant is the configuration's value if it has no references, no impure functions, no calls of provider-defined
+	// functions and no errors. Otherwise it is NilVal.
 	constant cty.Value
-	// unknownFields are the fields that the block does not have, each with its hint.
+	// unknownFields maps the path of each field that the block lacks to a hint.
 	unknownFields map[string]string
 }
 
-// UnknownFields returns the fields of the spec that the block does not have, by their paths. The value is a hint for the user, without a
-// period: "Did you mean \"name\"?". Parse reports each of them as an error, too.
+// UnknownFields maps the path of each field of the spec that the block lacks to a hint for the user. A hint ends
+// without a period: "Did you mean \"name\"?". Parse also reports each of these fields as an error.
 func (c *Config) UnknownFields() map[string]string { return c.unknownFields }
 
-// program is what all expressions of a text need to be evaluated.
+// program is the data that all expressions of one parsed text share for their evaluation.
 type program struct {
 	refs []Reference
-	// ownRefs are the references to the object's own result.
+	// ownRefs are the references to "self".
 	ownRefs []Reference
-	// calls are the functions that are called, by the name under which they are.
+	// calls maps the names of the called functions, as written, to the functions.
 	calls map[string]function.Function
-	// functions are the provider-defined ones.
+	// functions are the provider-defined functions.
 	functions Functions
 	context   EvaluationContext
 	self      bool
@@ -55,54 +56,55 @@ type program struct {
 
 // node is a part of a spec. Exactly one of literal, expr, attrs and items is set.
 type node struct {
-	// literal is a subtree without templates.
+	// literal is the value of a subtree without templates.
 	literal cty.Value
 	expr    hclsyntax.Expression
-	// vars are what expr refers to, found before it was rewritten.
+	// vars are the references of expr, collected before withBudget rewrote it.
 	vars  []hcl.Traversal
 	field string
 	attrs map[string]*node
-	// keys holds, by the keys of attrs, those of them that are templates.
+	// keys maps those keys of attrs that are templates to their parsed form.
 	keys  map[string]*node
 	items []*node
 }
 
-// Limits on templates: beyond them the parser's recursion could exhaust the stack. A long script belongs in an
-// attribute without templates, or in a file.
+// Limits on templates. Beyond them, the parser's recursion could exhaust the stack. Longer text must be in an attribute
+// without templates, or in a file.
 const (
 	maxTemplateBytes = 128 << 10
 	maxTemplateDepth = 200
 	maxOperators     = 40_000
 )
 
-// Parsed counts the templates that were parsed since the process began. Tests assert with it that no object is parsed twice.
+// Parsed counts the templates that the process has parsed. Tests use it to assert that no object is parsed twice.
 var Parsed atomic.Int64
 
-// ConfigOptions say how a spec is read. The zero value does for the spec of a managed resource without provider-defined
+// ConfigOptions configures Parse. The zero value fits the spec of a managed resource without provider-defined
 // functions.
 type ConfigOptions struct {
-	// Functions are the provider-defined functions that expressions may call. Their signatures do: With brings those that can be called.
+	// Functions are the provider-defined functions that expressions may call. For Parse, their signatures suffice:
+	// Config.With supplies callable ones.
 	Functions Functions
-	// Ephemeral lets ephemeral values stand anywhere, as in an ephemeral resource's own spec. Otherwise they may stand in
-	// write-only attributes alone.
+	// Ephemeral allows ephemeral values in every attribute, as in the spec of an ephemeral resource. Otherwise only
+	// write-only attributes may have them.
 	Ephemeral bool
-	// Namespace is the object's own. References that name it are then the same as references that name none.
+	// Namespace is the object's own namespace. A reference that names it is equal to a reference without a namespace.
 	Namespace string
 
-	// Settled refuses functions that read the clock or chance, for what must be known whenever it is looked at.
+	// Settled refuses impure functions (clock and random values), for results that must be the same in each evaluation.
 	Settled bool
 
-	// self is true where the object's own result may be referred to.
+	// self allows references to the object's own result.
 	self bool
-	// asks says what is made visible of the value itself, as that of a condition.
+	// asks says how the whole value is revealed. For a condition, the result itself is visible.
 	asks ask
-	// bare is true where a string is an expression without "${" and "}" around it.
+	// bare reads a string as an expression even without "${" and "}" around it.
 	bare bool
 }
 
-// Parse reads a spec: it parses the templates and reports what can be known without evaluating them, such as
-// unknown fields, wrong types, missing arguments and values that only the provider may set. The Config is never
-// nil; when there are errors it is good for References alone.
+// Parse parses the templates of a spec. It reports each error that it can find without values: unknown fields, wrong
+// types, missing arguments, and values that only the provider may set. The Config is never nil. After an error, only
+// its References are valid.
 func (o ConfigOptions) Parse(spec map[string]any, block *schema.Block) (*Config, diag.Diagnostics) {
 	p := newParser(o)
 	if spec == nil {
@@ -115,7 +117,7 @@ func (o ConfigOptions) Parse(spec map[string]any, block *schema.Block) (*Config,
 		c.broken = true
 		return c, p.diags
 	}
-	// A dry run in which every reference is unknown finds what is wrong whatever they will be.
+	// A dry run with all references unknown finds the errors that do not depend on their values.
 	dry := &evaluation{program: &c.program, static: true, warn: true}
 	v, found := c.run(dry)
 	c.unknownFields = dry.unknownFields
@@ -127,16 +129,15 @@ func (o ConfigOptions) Parse(spec map[string]any, block *schema.Block) (*Config,
 	return c, diags
 }
 
-// With returns the configuration as it is evaluated in a context.
+// With returns a copy of the configuration that evaluates in the context.
 func (c *Config) With(at EvaluationContext) *Config {
 	bound := *c
 	bound.program = c.in(at)
 	return &bound
 }
 
-// CheckTypes reports what cannot fit the spec's schema whatever it will be, given the types of what is referred to. It is
-// Parse's dry run with more knowledge, and repeats nothing that Parse or CheckReferences said: with errors of
-// theirs it says nothing.
+// CheckTypes reports each mismatch with the schema that the types of the references make certain. It is Parse's dry run
+// with typed references. It returns nil if Parse or CheckReferences reported an error.
 func (c *Config) CheckTypes(in Catalog) diag.Diagnostics {
 	if c.broken || len(c.refs) == 0 || diag.HasErrors(CheckReferences(c.refs, in.quiet())) {
 		return nil
@@ -145,10 +146,10 @@ func (c *Config) CheckTypes(in Catalog) diag.Diagnostics {
 	return diags
 }
 
-// References lists the places that refer to other resources, in the order of the fields.
+// References lists the references to other objects, in the order of the fields.
 func (c *Config) References() []Reference { return c.refs }
 
-// Addresses lists what is referred to, each once, in order.
+// Addresses lists the addresses of the references, sorted and without duplicates.
 func (c *Config) Addresses() []Address { return addresses(c.refs) }
 
 func addresses(refs []Reference) []Address {
@@ -192,7 +193,8 @@ func (p *parser) parse(raw any, field string) *node {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
 			return p.fail(field, "Invalid number", "The value is not a finite number. Write it as a decimal number.")
 		}
-		// As text, so that 0.1 is the decimal number that was written and not its nearest binary fraction.
+		// Format the number as text, so that 0.1 stays the decimal number in the spec and not its nearest binary
+		// fraction.
 		return p.number(strconv.FormatFloat(v, 'g', -1, 64), field)
 	case json.Number:
 		return p.number(v.String(), field)
@@ -208,7 +210,7 @@ func (p *parser) parse(raw any, field string) *node {
 }
 
 func (p *parser) number(s, field string) *node {
-	// The exponent is checked before the number is built: 1e999999999 would take gigabytes to write out.
+	// Check the exponent before building the number: 1e999999999 would take gigabytes to write out.
 	if _, exp, ok := strings.Cut(strings.ToLower(s), "e"); ok {
 		if n, err := strconv.Atoi(exp); err != nil || n > diag.MaxExponent/4 || n < -diag.MaxExponent/4 {
 			return p.fail(field, "Invalid number", "The number %.40s is out of range. Write one with an exponent between -1024 and 1024.", s)
@@ -251,7 +253,7 @@ func (p *parser) object(raw map[string]any, field string) *node {
 		if child.isLiteral() {
 			literals[k] = child.literal
 		}
-		// As in Terraform's JSON, a key is a template, too.
+		// As in Terraform's JSON syntax, a key is a template, too.
 		if key := p.template(k, diag.KeyField(field, k), askAll); !key.isLiteral() {
 			if n.keys == nil {
 				n.keys = map[string]*node{}
@@ -268,7 +270,7 @@ func (p *parser) object(raw map[string]any, field string) *node {
 
 func (n *node) isLiteral() bool { return n.literal != cty.NilVal }
 
-// template parses a string, whose value is asked about as how says. Without "${" and "%{" it stands for itself.
+// template parses a string; how says in which ways its value is revealed. A string without "${" and "%{" is a literal.
 func (p *parser) template(s, field string, how ask) *node {
 	failed := len(p.diags)
 	expr, ok := p.expression(s, field)
@@ -289,7 +291,7 @@ func (p *parser) template(s, field string, how ask) *node {
 	return &node{expr: withBudget(expr), vars: vars, field: field}
 }
 
-// expression parses a string and looks up its functions; nil when it is no template.
+// expression parses a string and resolves its function calls. It returns nil and true if the string is not a template.
 func (p *parser) expression(s, field string) (hclsyntax.Expression, bool) {
 	bare := p.opts.bare && !strings.HasPrefix(strings.TrimSpace(s), "${")
 	if !bare && !strings.Contains(s, "${") && !strings.Contains(s, "%{") {
@@ -331,14 +333,14 @@ func (p *parser) syntax(s string, bare bool) (hclsyntax.Expression, hcl.Diagnost
 	case bare:
 		return hclsyntax.ParseExpression([]byte(s), "", start)
 	case p.opts.bare:
-		// Blanks around "${" and "}" are no part of the value.
+		// Blanks around "${" and "}" are not part of the value.
 		start.Column += len(s) - len(strings.TrimLeft(s, " \t"))
 		s = strings.TrimSpace(s)
 	}
 	return hclsyntax.ParseTemplate([]byte(s), "", start)
 }
 
-// operators bounds what can be nested without brackets.
+// operators counts the operator characters, an upper bound for nesting without brackets.
 func operators(s string) int {
 	n := 0
 	for i := range len(s) {
@@ -349,7 +351,7 @@ func operators(s string) int {
 	return n
 }
 
-// templateDepth is the deepest nesting of brackets, quotes notwithstanding.
+// templateDepth returns the maximum depth of nested brackets. It also counts brackets within quotes.
 func templateDepth(s string) int {
 	depth, deepest := 0, 0
 	for i := range len(s) {
@@ -364,8 +366,8 @@ func templateDepth(s string) int {
 	return deepest
 }
 
-// columnField points into the template of a field: "spec.name, column 7", or "spec.script, line 3, column 7" below its first
-// line.
+// columnField returns the position in the template of a field: "spec.name, column 7", or "spec.script, line 3, column
+// 7" below the first line.
 func columnField(field string, r hcl.Range) string {
 	at := fmt.Sprintf("column %d", max(1, r.Start.Column))
 	if r.Start.Line > 1 {
@@ -377,11 +379,11 @@ func columnField(field string, r hcl.Range) string {
 	return field + ", " + at
 }
 
-// fromHCL converts what the expression language says. Its details may quote values, so they are left out when a
-// secret is near.
+// fromHCL converts HCL diagnostics. A detail may quote values, so fromHCL omits details if the expression uses a
+// secret.
 func fromHCL(ds hcl.Diagnostics, field string, secret bool) diag.Diagnostics {
 	out := make(diag.Diagnostics, 0, len(ds))
-	seen := map[v1alpha1.Diagnostic]bool{} // each turn of a loop says the same
+	seen := map[v1alpha1.Diagnostic]bool{} // each iteration of a loop reports the same problem
 	for _, d := range explain(ds) {
 		o := v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: d.Summary, Detail: diag.Clip(d.Detail), Attribute: field}
 		if d.Severity == hcl.DiagWarning {
@@ -406,5 +408,5 @@ func fromHCL(ds hcl.Diagnostics, field string, secret bool) diag.Diagnostics {
 	return out
 }
 
-// sortedKeys keeps diagnostics in the same order each time.
+// sortedKeys returns the keys in sorted order, so that diagnostics have a stable order.
 func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }

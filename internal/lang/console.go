@@ -14,11 +14,11 @@ import (
 	"github.com/hykube/hykube/internal/schema"
 )
 
-// withheld marks a sensitive value that whoever evaluates an expression has no right to see. No function takes this mark away.
+// withheld marks a sensitive value that the user may not read. No function removes this mark.
 const withheld = mark("withheld")
 
-// Withhold puts unknown values in the place of the sensitive ones. No result, error or limit of an expression can then depend on
-// them: not that of regex(), can() or try(), and nonsensitive() has nothing to reveal.
+// Withhold replaces each sensitive value by an unknown one. So no result, error or limit of an expression can depend on
+// a sensitive value, even with regex(), can() or try(). nonsensitive() reveals nothing.
 func Withhold(v cty.Value) (cty.Value, error) {
 	return cty.Transform(v, func(at cty.Path, v cty.Value) (cty.Value, error) {
 		if !v.HasMark(Sensitive) {
@@ -26,7 +26,8 @@ func Withhold(v cty.Value) (cty.Value, error) {
 		}
 		_, marks := v.Unmark()
 		ty := v.Type()
-		// The names of an object's attributes may be secret, too. An element of a collection has the type of all of them.
+		// The attribute names of an object may be secret, too, so its type is replaced as well. In a collection, all
+		// elements must keep the same type.
 		if (ty.IsObjectType() || ty.IsTupleType()) && !inCollection(at) {
 			ty = cty.DynamicPseudoType
 		}
@@ -43,20 +44,20 @@ func inCollection(at cty.Path) bool {
 	return false
 }
 
-// Unknown is the result of an object that no plan has applied yet: nothing is known but its types.
+// Unknown returns the result of an object before its first apply: a wholly unknown value of the schema's type.
 func Unknown(block *schema.Block) cty.Value { return MarkSensitive(block, schema.UnknownBlock(block)) }
 
-// Words for values that cannot be shown.
+// Texts for values that the formatter does not show.
 const (
 	knownAfterApply = "(known after apply)"
 	ephemeralValue  = "(ephemeral value)"
 )
 
-// ErrTooLong is the answer to a value that takes more text than it may.
+// ErrTooLong is the error for a value whose text exceeds the limit.
 var ErrTooLong = errors.New("the text of the value is too long")
 
-// FormatHCL writes a value as an expression that gives it, with what is sensitive masked, as the console of Terraform does. It
-// returns ErrTooLong where that takes more than limit bytes.
+// FormatHCL returns a value in HCL syntax and masks sensitive values, as Terraform's console does. It returns
+// ErrTooLong if the text exceeds limit bytes.
 func FormatHCL(v cty.Value, limit int) (string, error) {
 	f := &formatter{limit: limit}
 	f.value(v, 0)
@@ -66,7 +67,7 @@ func FormatHCL(v cty.Value, limit int) (string, error) {
 	return f.String(), nil
 }
 
-// TypeText is a type as Terraform writes it, such as list(string).
+// TypeText returns a type in Terraform's syntax, such as list(string).
 func TypeText(ty cty.Type) string { return typeexpr.TypeString(ty) }
 
 type formatter struct {
@@ -108,7 +109,7 @@ func (f *formatter) value(v cty.Value, indent int) {
 	}
 }
 
-// members writes the elements of a collection, an object or a tuple, one a line.
+// members writes the elements of a collection, object or tuple, one per line.
 func (f *formatter) members(v cty.Value, begin, end string, indent int) {
 	f.WriteString(begin)
 	if v.LengthInt() > 0 {
@@ -135,7 +136,7 @@ func (f *formatter) members(v cty.Value, begin, end string, indent int) {
 
 func (f *formatter) indent(n int) { f.WriteString(strings.Repeat(" ", n)) }
 
-// text writes a string: in quotes, or, when it has more than one line, as a heredoc.
+// text writes a string in quotes. It writes a string of several printable lines as a heredoc.
 func (f *formatter) text(s string, indent int) {
 	lines := strings.Split(s, "\n")
 	unprintable := func(r rune) bool { return !unicode.IsPrint(r) && r != '\n' && r != '\t' }
@@ -160,7 +161,7 @@ func (f *formatter) text(s string, indent int) {
 	f.WriteString(word)
 }
 
-// literal escapes the beginnings of templates.
+// literal escapes template sequences.
 var literal = strings.NewReplacer("${", "$${", "%{", "%%{")
 
 func quoted(s string) string {

@@ -12,9 +12,10 @@ import (
 	"github.com/hykube/hykube/internal/schema"
 )
 
-// This file says why a value does not convert to a type.
+// This file explains why a value does not convert to a type.
 
-// conversionText says which type what needs, and which value it has instead. Types of secrets are shown; their keys are not.
+// conversionText returns the text for a failed conversion: the name of the field, the wanted type and the actual value.
+// For a sensitive value, it shows the type, but neither value nor keys.
 func conversionText(what string, err error, v cty.Value, want cty.Type, dry bool) string {
 	if !dry && v.ContainsMarked() {
 		return fmt.Sprintf("%s needs %s, but its value is %s; it is sensitive, so it is not shown", what, article(want.FriendlyName()), article(v.Type().FriendlyName()))
@@ -33,7 +34,7 @@ func conversionText(what string, err error, v cty.Value, want cty.Type, dry bool
 	return fmt.Sprintf("%s needs %s, but its value is %s", what, article(want.FriendlyName()), valueText(v, want))
 }
 
-// typeAt is the type of a part of what has the type ty.
+// typeAt returns the type at a path within a value of the type ty.
 func typeAt(ty cty.Type, path cty.Path) (cty.Type, bool) {
 	for _, s := range path {
 		attr, isAttr := s.(cty.GetAttrStep)
@@ -49,8 +50,8 @@ func typeAt(ty cty.Type, path cty.Path) (cty.Type, bool) {
 	return ty, true
 }
 
-// valueText says of which type a value is that does not fit. It never says which value: an argument that comes from a Secret
-// bears no mark when it is read.
+// valueText describes a value by its type. It never shows the value: an argument from a Secret may have lost its mark
+// by this time.
 func valueText(v cty.Value, want cty.Type) string {
 	if v.Type().IsTupleType() {
 		return "a list"
@@ -64,7 +65,7 @@ func valueText(v cty.Value, want cty.Type) string {
 	return article(v.Type().FriendlyName())
 }
 
-// findHuge finds a number that is out of range; strings that became numbers have not been checked before.
+// findHuge returns the path of a number that is out of range. Strings converted to numbers were not checked earlier.
 func findHuge(v cty.Value) (cty.Path, bool) {
 	switch ty := v.Type(); {
 	case ty == cty.Number:

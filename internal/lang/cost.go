@@ -15,34 +15,37 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 )
 
-// Limits on what one evaluation of a spec may do. A few lines of nested for expressions could keep a server busy for years
-// and fill its memory, so each step pays for what it takes in and makes: one unit a value, and one for each bytesPerUnit of text.
+// Limits on one evaluation of a spec. A few lines of nested for expressions could otherwise occupy a server for years
+// and fill its memory. So each step is charged for its inputs and its result: one unit per value, and one per
+// bytesPerUnit of text.
 const (
 	maxWork      = 1 << 20
 	bytesPerUnit = 16
-	// maxText is the longest string that a step may make.
+	// maxText is the length of the longest string that a step may produce, in bytes.
 	maxText = 4 << 20
 )
 
-// errOverBudget is the answer once the limit is reached.
+// errOverBudget is the error for an evaluation that exceeds its cost budget.
 var errOverBudget = errors.New("the expressions of the spec exceed the evaluation limit; use fewer or smaller loops, or keep the result in a ConfigMap")
 
-// costBudget counts the work of one evaluation.
+// costBudget counts the remaining work units of one evaluation.
 type costBudget struct {
 	left int
-	// spent is true once the limit is reached, for good: try() must not make it undone.
+	// spent is true after the budget was exceeded. It never becomes false again, so that try() cannot hide the excess.
 	spent bool
-	// functions are the provider-defined ones, for templates that are found only when they are evaluated.
+	// functions are the provider-defined functions, for templates that templatestring() parses during the evaluation.
 	functions Functions
-	// context is when the evaluation takes place, field the one that is being evaluated, and drawn how often chance was asked in each.
+	// context is the context of the evaluation. field is the path of the field under evaluation. drawn counts the calls
+	// of impure functions by field.
 	context EvaluationContext
 	field   string
 	drawn   map[string]int
-	// refused is why the expression that is being evaluated asks too much of a sensitive value; nil when it does not.
+	// refused is the refusal of an operation on a sensitive value by the expression under evaluation; nil without one.
 	refused *passOnlyError
 }
 
-// costBudgetVariable holds the cost budget in an evaluation's context, where no expression can name it.
+// costBudgetVariable is the name of the cost budget in the evaluation context. The blanks keep expressions from
+// referring to it.
 const costBudgetVariable = " cost budget of this evaluation "
 
 var costBudgetType = cty.Capsule("cost budget", reflect.TypeFor[costBudget]())
@@ -65,7 +68,7 @@ func (m *costBudget) spend(n int) error {
 	return nil
 }
 
-// spendValue pays for a value, with all that is in it.
+// spendValue charges the budget for a value and everything within it.
 func (m *costBudget) spendValue(v cty.Value) error {
 	n, ok := size(v, m.left)
 	if !ok {
@@ -74,14 +77,14 @@ func (m *costBudget) spendValue(v cty.Value) error {
 	return m.spend(n)
 }
 
-// size is the work that a value is worth; false when it is more than the limit, which ends the count. Values share their
-// parts, so a small one in memory may be huge to walk.
+// size returns the work units of a value. It returns false, and stops counting, if they exceed the limit. Values can
+// share their parts, so a value that is small in memory may be huge to walk.
 func size(v cty.Value, limit int) (int, bool) {
 	v, _ = v.Unmark()
 	n := 1
 	switch ty := v.Type(); {
 	case !v.IsKnown() || v.IsNull():
-		// An unknown value is as complex as its type.
+		// An unknown value costs as much as its type.
 		return typeSize(ty, limit)
 	case ty == cty.String:
 		if s := v.AsString(); len(s) > maxText {
@@ -135,7 +138,7 @@ func typeSize(ty cty.Type, limit int) (int, bool) {
 	return n, n <= limit
 }
 
-// hugeNumber says whether a value is a number that is infinite or out of range.
+// hugeNumber reports whether a value is a number that is infinite or out of range.
 func hugeNumber(v cty.Value) bool {
 	v, _ = v.Unmark()
 	if v.Type() != cty.Number || !v.IsKnown() || v.IsNull() {
@@ -145,18 +148,18 @@ func hugeNumber(v cty.Value) bool {
 	return f.IsInf() || f.MantExp(nil) > diag.MaxExponent || f.MantExp(nil) < -diag.MaxExponent
 }
 
-// function makes a function pay for what it gets and gives.
+// function returns the function with its arguments and result charged to the budget.
 func (m *costBudget) function(name string, f function.Function) function.Function {
 	if name == templateString || name == corePrefix+templateString {
 		return templateStringFunc(m)
 	}
 	f = m.bindImpure(name, f)
 	params, rest := open(f.Params()), f.VarParam()
-	// What must become a collection is converted here, and not by the caller: see convertCollection.
+	// Convert arguments to collections here instead of in the caller: see convertCollection.
 	want := wantOf(name, f)
 	if rest != nil {
 		if customdecode.CustomExpressionDecoderForType(rest.Type) != nil {
-			return watched(f) // try and can: the expressions that they are given pay for themselves
+			return watched(f) // try and can: the expressions in their arguments are charged themselves
 		}
 		rest = &open([]function.Parameter{*rest})[0]
 	}
@@ -166,10 +169,10 @@ func (m *costBudget) function(name string, f function.Function) function.Functio
 		}
 	}
 	cost := costOf(name)
-	// Those that take one step into their argument are as cheap as an index, and are called as often.
+	// lookup and length take one step into their argument. They cost as little as an index and are called as often.
 	shallow := slices.Contains([]string{"lookup", "length"}, strings.TrimPrefix(name, corePrefix))
 	return function.New(&function.Spec{
-		// The function itself decides on unknown, null and marked arguments.
+		// The wrapped function handles unknown, null and marked arguments.
 		Params: params, VarParam: rest,
 		Type: func(args []cty.Value) (cty.Type, error) {
 			if err := m.mayPass(name, args); err != nil {
@@ -179,7 +182,8 @@ func (m *costBudget) function(name string, f function.Function) function.Functio
 			if err != nil {
 				return cty.NilType, err
 			}
-			// Some functions work everything out in order to know the type, so the arguments are paid for here.
+			// Some functions compute their whole result in order to determine its type, so charge for the arguments
+			// here.
 			for i, a := range args {
 				pay := m.spendValue
 				if shallow {
@@ -220,7 +224,8 @@ func (m *costBudget) function(name string, f function.Function) function.Functio
 	})
 }
 
-// wantOf is the type to convert the i-th argument to; NilType where the caller has done so.
+// wantOf returns a function that gives the type to which argument i is converted. It gives NilType if the caller has
+// already converted the argument.
 func wantOf(name string, f function.Function) func(i int) cty.Type {
 	types := make([]cty.Type, 0, len(f.Params()))
 	for _, p := range f.Params() {
@@ -267,7 +272,7 @@ func convertCollections(args []cty.Value, want func(int) cty.Type) ([]cty.Value,
 	return out, nil
 }
 
-// open are the parameters, made to take everything.
+// open returns copies of the parameters that accept every value.
 func open(params []function.Parameter) []function.Parameter {
 	out := make([]function.Parameter, len(params))
 	for i, p := range params {
@@ -280,7 +285,7 @@ func open(params []function.Parameter) []function.Parameter {
 	return out
 }
 
-// hasUnknown says whether an argument is null or unknown, so that a function will not get to work.
+// hasUnknown reports whether an argument is null or unknown. The function is then not run.
 func hasUnknown(args []cty.Value) bool {
 	for _, a := range args {
 		if !a.IsKnown() || a.IsNull() {
@@ -298,11 +303,11 @@ func bare(args []cty.Value) []cty.Value {
 	return out
 }
 
-// budgetedExpr pays for the result of an expression: for all of it, or for the step alone.
+// budgetedExpr charges the budget for the result of an expression: for the whole result, or for one step only.
 type budgetedExpr struct {
 	hclsyntax.Expression
 	step bool
-	// part is true for a part of a template, which must become a string.
+	// part is true for a part of a template, which must be convertible to a string.
 	part bool
 }
 
@@ -313,7 +318,7 @@ func (e *budgetedExpr) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) 
 	}
 	v, diags := e.Expression.Value(ctx)
 	if e.part && !diags.HasErrors() {
-		// The template itself looks at the type when the value is known, and that may be too late.
+		// The template checks the type only once the value is known, which may be too late.
 		if raw, _ := v.Unmark(); !raw.IsKnown() && raw.Type() != cty.DynamicPseudoType && !raw.Type().IsPrimitiveType() {
 			return cty.DynamicVal, append(diags, &hcl.Diagnostic{
 				Severity: hcl.DiagError, Summary: "Invalid template interpolation value", Subject: e.Range().Ptr(),
@@ -342,7 +347,7 @@ func (e *budgetedExpr) overBudget() hcl.Diagnostics {
 	return hcl.Diagnostics{{Severity: hcl.DiagError, Summary: "Expression too large", Detail: diag.Sentence(errOverBudget.Error()), Subject: e.Range().Ptr()}}
 }
 
-// withBudget rewrites an expression so that the steps which could multiply values pay.
+// withBudget rewrites an expression so that each step that can multiply values is charged to the cost budget.
 func withBudget(e hclsyntax.Expression) hclsyntax.Expression {
 	if e == nil {
 		return nil
@@ -352,7 +357,7 @@ func withBudget(e hclsyntax.Expression) hclsyntax.Expression {
 		if e == nil {
 			return nil
 		}
-		// The parentheses let the traversal inside be found, which is not looked for in the node itself.
+		// HCL finds traversals within parentheses, but not within a budgetedExpr.
 		return &budgetedExpr{Expression: &hclsyntax.ParenthesesExpr{Expression: withBudget(e), SrcRange: e.Range()}, step: true}
 	}
 	operand := func(e hclsyntax.Expression) hclsyntax.Expression {
@@ -363,7 +368,7 @@ func withBudget(e hclsyntax.Expression) hclsyntax.Expression {
 		return whole(&hclsyntax.ParenthesesExpr{Expression: withBudget(e), SrcRange: e.Range()})
 	}
 	switch e := e.(type) {
-	case *hclsyntax.FunctionCallExpr: // the function itself pays
+	case *hclsyntax.FunctionCallExpr: // the function charges the budget itself
 		for i := range e.Args {
 			e.Args[i] = withBudget(e.Args[i])
 		}

@@ -13,10 +13,10 @@ import (
 	"github.com/hykube/hykube/internal/schema"
 )
 
-// Evaluate works the expressions out and makes a value of the block's type of the spec. scope returns the value of
-// what an address names, which may be unknown in parts and bear marks (see MarkSensitive), or false when there is none. That
-// of a ConfigMap or a Secret is an object of its keys. Unknown values and marks propagate into what is made of them. When
-// there are errors the value is good for nothing.
+// Evaluate evaluates the expressions and converts the result to the block's type. scope returns the value of an
+// address, or false if there is no such object. The value of a ConfigMap or Secret is an object of its keys. Values may
+// be partly unknown and have marks (see MarkSensitive); both propagate to the results. If Evaluate returns errors, the
+// value must not be used.
 func (c *Config) Evaluate(scope func(Address) (cty.Value, bool)) (cty.Value, diag.Diagnostics) {
 	if c.constant != cty.NilVal {
 		return c.constant, nil
@@ -36,17 +36,18 @@ func (c *Config) run(ev *evaluation) (cty.Value, diag.Diagnostics) {
 	return v, append(ev.diags, co.diags...)
 }
 
-// evaluation is one run of a program.
+// evaluation is one evaluation of a program.
 type evaluation struct {
 	*program
 	scope func(Address) (cty.Value, bool)
-	// selfValue is what "self" stands for, if the program has one.
+	// selfValue is the value of "self"; NilVal if the program has none.
 	selfValue cty.Value
-	// static is true for a dry run, in which every reference is unknown; warn says whether it is the one that warns.
+	// static is true for a dry run, in which every reference is unknown. warn is true for the dry run that also reports
+	// warnings.
 	static, warn bool
-	// unknownFields are those that the coercion found, each with its hint.
+	// unknownFields maps the path of each field that the schema lacks to a hint.
 	unknownFields map[string]string
-	// catalog tells a dry run the types of what is referred to; nil when they are not known.
+	// catalog gives a dry run the types of the references; nil if they are not known.
 	catalog *Catalog
 
 	ctx    *hcl.EvalContext
@@ -56,7 +57,7 @@ type evaluation struct {
 
 func (ev *evaluation) prepare() {
 	ev.budget = &costBudget{left: maxWork, functions: ev.functions}
-	if !ev.static { // what can be told whatever the time will be, is told without it
+	if !ev.static { // a dry run finds problems that do not depend on the time
 		ev.budget.context = ev.context
 	}
 	ev.ctx = &hcl.EvalContext{Variables: ev.variables(), Functions: make(map[string]function.Function, len(ev.calls))}
@@ -66,7 +67,7 @@ func (ev *evaluation) prepare() {
 	}
 }
 
-// branch is a part of the tree of what is referred to.
+// branch is a node in the tree of referenced values.
 type branch struct {
 	value cty.Value
 	below map[string]*branch
@@ -93,7 +94,7 @@ func (b *branch) val() cty.Value {
 	return cty.ObjectVal(vals)
 }
 
-// variables holds what is referred to and nothing else, as a tree in the form of the addresses.
+// variables returns the referenced values, and no others, nested by the parts of their addresses.
 func (ev *evaluation) variables() map[string]cty.Value {
 	root := &branch{}
 	for _, r := range ev.refs {
@@ -123,8 +124,8 @@ func (ev *evaluation) variables() map[string]cty.Value {
 	return vars
 }
 
-// value is what a reference stands for. Secrets and ephemeral values are marked here, too, so that a scope which forgets it
-// gives nothing away.
+// value returns the value of a reference. It marks secrets and ephemeral values itself, so that a scope without these
+// marks reveals nothing.
 func (ev *evaluation) value(r Reference) cty.Value {
 	var v cty.Value
 	if ev.static {
@@ -145,7 +146,7 @@ func (ev *evaluation) value(r Reference) cty.Value {
 	return v
 }
 
-// guess is an unknown value of the most exact type that is known.
+// guess returns an unknown value of the most specific type that is known for the address.
 func (ev *evaluation) guess(a Address) cty.Value {
 	if a.Stored() {
 		return cty.UnknownVal(cty.Map(cty.String))
@@ -157,11 +158,11 @@ func (ev *evaluation) guess(a Address) cty.Value {
 	if block == nil {
 		return cty.DynamicVal
 	}
-	// What is sensitive bears its mark in a dry run, too, so that errors keep quiet about it.
+	// A dry run also marks sensitive values, so that errors do not show them.
 	return MarkSensitive(block, schema.UnknownBlock(block))
 }
 
-// eval makes a value of a part of the spec as it is written, before it meets the schema.
+// eval returns the value of a part of the spec, before it is converted to the schema's type.
 func (ev *evaluation) eval(n *node) cty.Value {
 	switch {
 	case n.isLiteral():
@@ -196,7 +197,7 @@ func (ev *evaluation) eval(n *node) cty.Value {
 	}
 }
 
-// object makes the value of an object whose keys may be templates. With a key that is not known nothing is known of it.
+// object evaluates an object whose keys may be templates. If a key is unknown, the whole object is unknown.
 func (ev *evaluation) object(n *node) cty.Value {
 	vals := make(map[string]cty.Value, len(n.attrs))
 	var marks []cty.ValueMarks
@@ -231,7 +232,7 @@ func (ev *evaluation) object(n *node) cty.Value {
 	return cty.ObjectVal(vals).WithMarks(marks...)
 }
 
-// usesSecret says whether a sensitive value is among what an expression refers to.
+// usesSecret reports whether an expression refers to a sensitive value.
 func (ev *evaluation) usesSecret(n *node) bool {
 	return slices.ContainsFunc(n.vars, func(t hcl.Traversal) bool {
 		v := ev.ctx.Variables[t.RootName()]
@@ -241,7 +242,7 @@ func (ev *evaluation) usesSecret(n *node) bool {
 				return true
 			}
 			if v, diags = s.TraversalStep(v); diags.HasErrors() {
-				// The error is about the step, which is written there for all to see.
+				// The error is about the step itself, whose text is in the spec and not secret.
 				return false
 			}
 		}

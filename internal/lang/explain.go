@@ -12,11 +12,12 @@ import (
 	"github.com/hykube/hykube/internal/suggest"
 )
 
-// explained is what to say instead of the expression language's own words: which part of the expression has no such attribute,
-// element or key, and what it has instead. It tells nothing of a value that is marked, so it may be said where details may not.
+// explained replaces the detail of an HCL diagnostic. It names the part of the expression that lacks an attribute,
+// element or key, and lists what the value has instead. It reveals nothing of marked values, so it is safe where
+// details are not.
 type explained struct{ text string }
 
-// explain looks at a step that leads nowhere. It changes no diagnostic that it cannot improve.
+// explain adds a better detail to each error about a step that does not exist. It leaves other diagnostics unchanged.
 func explain(ds hcl.Diagnostics) hcl.Diagnostics {
 	for _, d := range ds {
 		if d.Severity != hcl.DiagError || d.Extra != nil {
@@ -54,10 +55,10 @@ func wrongTurn(d *hcl.Diagnostic) string {
 	return ""
 }
 
-// anything is what something is called that has no name.
+// anything is the text for a value that has no name in the expression.
 const anything = "The value"
 
-// variable finds what a name stands for.
+// variable looks up a variable in the context and its parents.
 func variable(ctx *hcl.EvalContext, name string) (cty.Value, bool) {
 	for ; ctx != nil; ctx = ctx.Parent() {
 		if v, ok := ctx.Variables[name]; ok {
@@ -67,7 +68,7 @@ func variable(ctx *hcl.EvalContext, name string) (cty.Value, bool) {
 	return cty.NilVal, false
 }
 
-// noVariable says what is in reach of a for expression instead of a name.
+// noVariable returns the text for an unknown variable: it lists the variables in scope of the for expression.
 func noVariable(ctx *hcl.EvalContext, name string) string {
 	var names []string
 	for ; ctx != nil; ctx = ctx.Parent() {
@@ -83,7 +84,8 @@ func noVariable(ctx *hcl.EvalContext, name string) string {
 	return ""
 }
 
-// walk follows steps to the one that fails. whole is the traversal that ends in them, if it has a root.
+// walk follows the steps to the one that fails, and returns the text for it. whole is the complete traversal that ends
+// with these steps; nil if the steps start at an expression.
 func walk(v cty.Value, whole, steps hcl.Traversal) string {
 	for i, s := range steps {
 		next, diags := s.TraversalStep(v)
@@ -106,7 +108,8 @@ func walk(v cty.Value, whole, steps hcl.Traversal) string {
 	return ""
 }
 
-// storedAt is the ConfigMap or the Secret that a traversal names, as kubectl takes it; empty when it names neither.
+// storedAt returns kubectl's arguments for the ConfigMap or Secret that a traversal refers to. It returns "" if the
+// traversal refers to neither.
 func storedAt(t hcl.Traversal) string {
 	root, namespace := t.RootName(), ""
 	if root == rootNamespace && len(t) > 2 {
@@ -121,7 +124,7 @@ func storedAt(t hcl.Traversal) string {
 	return ""
 }
 
-// stepKey is the name or the index of a step.
+// stepKey returns the name or index of a step.
 func stepKey(s hcl.Traverser) (cty.Value, bool) {
 	switch s := s.(type) {
 	case hcl.TraverseAttr:
@@ -132,8 +135,8 @@ func stepKey(s hcl.Traverser) (cty.Value, bool) {
 	return cty.NilVal, false
 }
 
-// missing says that a value has no part of a name or index; stored is the ConfigMap or Secret that it is of, if any. What is written of the expression is no secret; the names of the
-// parts of a marked value are.
+// missing returns the text for a name or index that a value lacks. stored is the ConfigMap or Secret that holds the
+// value, if any. The text of the expression is not secret, but the attribute names of a marked value are.
 func missing(v, key cty.Value, what, stored string) string {
 	v, marks := v.Unmark()
 	ty := v.Type()
@@ -187,7 +190,7 @@ func missing(v, key cty.Value, what, stored string) string {
 	case stored != "":
 		part = "key"
 		if strings.HasPrefix(stored, TypeSecret) || len(marks) > 0 {
-			// Whoever reads the plan need not be one who may read the Secret.
+			// A reader of the plan may lack the right to read the Secret.
 			names = nil
 		}
 		hint = fmt.Sprintf(" See which it has with kubectl describe %s.", stored)
@@ -210,7 +213,7 @@ func keyText(key cty.Value) string {
 	return "of that name"
 }
 
-// written is a traversal as it stands in an expression.
+// written returns a traversal in expression syntax.
 func written(t hcl.Traversal) string {
 	var b strings.Builder
 	for _, s := range t {
@@ -226,7 +229,8 @@ func written(t hcl.Traversal) string {
 	return b.String()
 }
 
-// explainedExpr explains its errors while what it is part of, such as a splat, still knows its values.
+// explainedExpr explains the errors of its expression while the values of the enclosing expression, such as a splat,
+// are still in scope.
 type explainedExpr struct{ hclsyntax.Expression }
 
 func (e *explainedExpr) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {

@@ -10,8 +10,8 @@ import (
 	"github.com/hykube/hykube/internal/schema"
 )
 
-// Expression is a JSON value with templates that stands outside a spec, such as a condition, a message or the id of an
-// import. It is immutable, and may be evaluated often and at once.
+// Expression is a JSON value with templates outside a spec, such as a condition, a message or the id of an import. It
+// is immutable and safe for concurrent evaluation.
 type Expression struct {
 	program
 	root   *node
@@ -21,30 +21,31 @@ type Expression struct {
 	broken bool
 }
 
-// ExpressionOptions say what an expression may use and must give.
+// ExpressionOptions configures ParseExpression.
 type ExpressionOptions struct {
-	// Self is the schema of the object's own result, which the expression may refer to as "self"; nil where it may not.
+	// Self is the schema of the object's own result, which the expression may refer to as "self"; nil if it may not.
 	Self *schema.Block
-	// Functions are the provider-defined functions that it may call. Their signatures do: With brings those that can be called.
+	// Functions are the provider-defined functions that the expression may call. For parsing, their signatures suffice:
+	// Expression.With supplies callable ones.
 	Functions Functions
-	// Namespace is the object's own. References that name it are then the same as references that name none.
+	// Namespace is the object's own namespace. A reference that names it is equal to a reference without a namespace.
 	Namespace string
-	// Settled refuses functions that read the clock or chance, for what must be known whenever it is looked at.
+	// Settled refuses impure functions (clock and random values), for results that must be the same in each evaluation.
 	Settled bool
-	// Bare reads a string as an expression, also without "${" and "}" around it.
+	// Bare reads a string as an expression even without "${" and "}" around it.
 	Bare bool
-	// Type is what the result is converted to, and then it must not be null; NilType takes any result. A condition is of
-	// cty.Bool, a message and an id are of cty.String.
+	// Type is the type of the result, which then must not be null. NilType accepts any result. A condition has
+	// cty.Bool; a message and an id have cty.String.
 	Type cty.Type
 }
 
-// ParseExpression reads a JSON value with templates; field is where it stands, such as
-// "lifecycle.preconditions[0].condition". It reports what can be known without values. The Expression is never nil; when there
-// are errors it is good for References alone.
+// ParseExpression parses a JSON value with templates. field is its path, such as
+// "lifecycle.preconditions[0].condition". It reports each error that it can find without values. The Expression is
+// never nil. After an error, only its References are valid.
 func ParseExpression(v any, field string, o ExpressionOptions) (*Expression, diag.Diagnostics) {
 	options := ConfigOptions{Functions: o.Functions, Namespace: o.Namespace, Settled: o.Settled, self: o.Self != nil, bare: o.Bare}
 	if o.Type == cty.Bool {
-		options.asks = askAll // whether a condition holds can be seen
+		options.asks = askAll // the result of a condition is visible
 	}
 	p := newParser(options)
 	e := &Expression{field: field, want: o.Type, own: o.Self}
@@ -59,30 +60,31 @@ func ParseExpression(v any, field string, o ExpressionOptions) (*Expression, dia
 	return e, append(p.diags, diags...)
 }
 
-// References lists the places that refer to something. The object's own result is not among them.
+// References lists the references to other objects, without those to "self".
 func (e *Expression) References() []Reference { return e.refs }
 
-// Own lists the places that refer to the object's own result. Their addresses are empty.
+// Own lists the references to "self". Their addresses are empty.
 func (e *Expression) Own() []Reference { return e.ownRefs }
 
-// Addresses lists what is referred to, each once, in order.
+// Addresses lists the addresses of the references, sorted and without duplicates.
 func (e *Expression) Addresses() []Address { return addresses(e.refs) }
 
-// With returns the expression as it is evaluated in a context.
+// With returns a copy of the expression that evaluates in the context.
 func (e *Expression) With(at EvaluationContext) *Expression {
 	bound := *e
 	bound.program = e.in(at)
 	return &bound
 }
 
-// Evaluate works the expression out. scope is as for Config.Evaluate; self is the object's own result, and may be NilVal where
-// the options allow none. The result may be unknown, and keeps its marks. When there are errors it is good for nothing.
+// Evaluate evaluates the expression. scope is as for Config.Evaluate. self is the object's own result; it may be NilVal
+// if the options have no Self. The result may be unknown and keeps its marks. If Evaluate returns errors, the value
+// must not be used.
 func (e *Expression) Evaluate(scope func(Address) (cty.Value, bool), self cty.Value) (cty.Value, diag.Diagnostics) {
 	return e.run(&evaluation{program: &e.program, scope: scope, selfValue: self})
 }
 
-// CheckTypes reports what cannot work whatever the values will be, given the types of what is referred to. It repeats nothing
-// that ParseExpression or CheckReferences said.
+// CheckTypes reports each problem that the types of the references make certain. It returns nil if ParseExpression or
+// CheckReferences reported an error.
 func (e *Expression) CheckTypes(in Catalog) diag.Diagnostics {
 	if e.broken || len(e.refs) == 0 || diag.HasErrors(CheckReferences(e.refs, in.quiet())) {
 		return nil
@@ -91,7 +93,7 @@ func (e *Expression) CheckTypes(in Catalog) diag.Diagnostics {
 	return diags
 }
 
-// guessSelf is the object's own result as far as its schema tells; NilVal where there is none.
+// guessSelf returns an unknown value of the type of "self"; NilVal if the options have no Self.
 func (e *Expression) guessSelf() cty.Value {
 	if e.own == nil {
 		return cty.NilVal
@@ -121,7 +123,7 @@ func (e *Expression) run(ev *evaluation) (cty.Value, diag.Diagnostics) {
 	return out, ev.diags
 }
 
-// EscapeTemplate writes text so that a spec that holds it evaluates to the text itself.
+// EscapeTemplate escapes text so that it evaluates to itself in a spec.
 func EscapeTemplate(text string) string {
 	return strings.NewReplacer("${", "$${", "%{", "%%{").Replace(text)
 }

@@ -14,8 +14,8 @@ import (
 	yaml "go.yaml.in/yaml/v3"
 )
 
-// costs tell the price of a call before it is made, for functions that make much of little. The arguments are known and
-// without marks, but may be of other types than the function wants.
+// costs returns the price of a call before it is made, for functions whose result can be much larger than their
+// arguments. The arguments are known and unmarked, but may have other types than the parameters.
 var costs = map[string]func(args []cty.Value, left int) (int, error){
 	bcryptName:   bcryptCost,
 	"distinct":   pairCost(0, 0),
@@ -37,7 +37,7 @@ func costOf(name string) func(args []cty.Value, left int) (int, error) {
 	return costs[strings.TrimPrefix(name, corePrefix)]
 }
 
-// text is a known string; anything else gives an empty one.
+// text returns a value as a string, or "" if it is not a known string.
 func text(v cty.Value) string {
 	s, err := convert.Convert(v, cty.String)
 	if err != nil || !s.IsKnown() || s.IsNull() {
@@ -53,7 +53,7 @@ func textWork(n int) (int, error) {
 	return n / bytesPerUnit, nil
 }
 
-// count is the number of elements; 0 for what has none.
+// count returns the number of elements, or 0 for a value without elements.
 func count(v cty.Value) int {
 	if !v.CanIterateElements() {
 		return 0
@@ -61,7 +61,7 @@ func count(v cty.Value) int {
 	return v.LengthInt()
 }
 
-// pairCost is for functions that compare each element of one argument with each of another.
+// pairCost returns the cost of a function that compares each element of argument i with each element of argument j.
 func pairCost(i, j int) func([]cty.Value, int) (int, error) {
 	return func(args []cty.Value, left int) (int, error) {
 		if len(args) <= max(i, j) {
@@ -122,11 +122,11 @@ func indentCost(args []cty.Value, _ int) (int, error) {
 
 var (
 	wideVerb = regexp.MustCompile(`%[^%a-zA-Z]*[0-9]{4,}`)
-	// hugeText is a number that would be written with very many digits.
+	// hugeText matches numbers whose decimal form would have very many digits.
 	hugeText = regexp.MustCompile(`^\s*[-+]?[0-9a-fA-FxX._]*[eEpP][-+]?0*[0-9]{4,}\s*$`)
 )
 
-// formatCost bounds what the verbs of a format may make: each of them can be as long as the longest argument.
+// formatCost bounds the size of the result: each verb can produce as much as the longest argument.
 func formatCost(args []cty.Value, left int) (int, error) {
 	if len(args) == 0 {
 		return 0, nil
@@ -162,7 +162,7 @@ func formatCost(args []cty.Value, left int) (int, error) {
 	return 0, nil
 }
 
-// depthCost refuses what is nested so deeply that walking it takes too much of the stack, and of time.
+// depthCost refuses data that is nested so deeply that walking it takes too much stack and time.
 func depthCost(args []cty.Value, _ int) (int, error) {
 	if len(args) == 1 && templateDepth(text(args[0])) > maxDataDepth {
 		return 0, fmt.Errorf("more than %d levels are not supported", maxDataDepth)
@@ -170,10 +170,10 @@ func depthCost(args []cty.Value, _ int) (int, error) {
 	return 0, nil
 }
 
-// maxDataDepth is how deeply decoded data may be nested.
+// maxDataDepth is the maximum nesting depth of decoded data.
 const maxDataDepth = 500
 
-// yamlCost counts what a document would be if each of its aliases was written out.
+// yamlCost returns the size of a document after each alias is expanded.
 func yamlCost(args []cty.Value, left int) (int, error) {
 	if len(args) != 1 {
 		return 0, nil
@@ -187,7 +187,7 @@ func yamlCost(args []cty.Value, left int) (int, error) {
 	}
 	var root yaml.Node
 	if yaml.Unmarshal([]byte(doc), &root) != nil {
-		return 0, nil // the function itself says what is wrong
+		return 0, nil // yamldecode reports the error itself
 	}
 	seen := map[*yaml.Node]int{}
 	var walk func(n *yaml.Node) int
@@ -198,7 +198,7 @@ func yamlCost(args []cty.Value, left int) (int, error) {
 		if known, ok := seen[n]; ok {
 			return known
 		}
-		seen[n] = left + 1 // a node inside itself
+		seen[n] = left + 1 // an alias within its own node
 		sum := 1 + len(n.Value)/bytesPerUnit + walk(n.Alias)
 		for _, c := range n.Content {
 			sum = min(sum+walk(c), left+1)
@@ -213,7 +213,7 @@ func yamlCost(args []cty.Value, left int) (int, error) {
 	}
 }
 
-// yamlDepth is the most that indentation and dashes of one line can nest.
+// yamlDepth returns the deepest nesting that the indentation and dashes of a single line allow.
 func yamlDepth(doc string) int {
 	deepest := 0
 	for line := range strings.Lines(doc) {
@@ -223,7 +223,7 @@ func yamlDepth(doc string) int {
 	return deepest
 }
 
-// yamlEncodeCost counts the indentation.
+// yamlEncodeCost counts the bytes of indentation.
 func yamlEncodeCost(args []cty.Value, left int) (int, error) {
 	if len(args) != 1 {
 		return 0, nil
@@ -247,8 +247,8 @@ func yamlEncodeCost(args []cty.Value, left int) (int, error) {
 	return textWork(total)
 }
 
-// regexCost is the size of the expression times the length of the text. The matcher never needs more steps, but a short
-// expression may be large once its repetitions are written out.
+// regexCost is the size of the compiled expression times the length of the text, which bounds the matcher's steps. A
+// short expression may be large once its repetitions are expanded.
 func regexCost(args []cty.Value, left int) (int, error) {
 	if len(args) != 2 {
 		return 0, nil
@@ -261,7 +261,7 @@ const stepsPerUnit = 32
 func matchWork(pattern, s string, left int) (int, error) {
 	re, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
-		return 0, nil // the function itself says what is wrong
+		return 0, nil // the function reports the error itself
 	}
 	prog, err := syntax.Compile(re.Simplify())
 	if err != nil {
@@ -301,7 +301,7 @@ func replaceCost(args []cty.Value, left int) (int, error) {
 	return textWork(matches * len(with))
 }
 
-// slashed is the regular expression that stands between slashes.
+// slashed returns the regular expression between two slashes.
 func slashed(s string) (string, bool) {
 	if len(s) > 1 && s[0] == '/' && s[len(s)-1] == '/' {
 		return s[1 : len(s)-1], true

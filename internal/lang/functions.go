@@ -24,15 +24,15 @@ import (
 	"github.com/zclconf/go-cty/cty/function/stdlib"
 )
 
-// builtins are what an expression may call, under Terraform's names:
-// https://developer.hashicorp.com/terraform/language/functions Nothing here reads files or
-// the environment. What reads the clock or chance is unknown until the evaluation says what it gives: see EvaluationContext.
+// builtins maps names to the functions that an expression may call, with Terraform's names:
+// https://developer.hashicorp.com/terraform/language/functions No function reads files or the environment. The results
+// of impure functions (clock and random values) are unknown until the EvaluationContext defines them.
 var builtins = map[string]function.Function{
 	// Numbers.
 	"abs": stdlib.AbsoluteFunc, "ceil": stdlib.CeilFunc, "floor": stdlib.FloorFunc, "log": stdlib.LogFunc, "max": stdlib.MaxFunc,
 	"min": stdlib.MinFunc, "parseint": stdlib.ParseIntFunc, "pow": stdlib.PowFunc, "signum": stdlib.SignumFunc, "sum": sum,
 
-	// Strings. What templatestring does, and what it may use, is up to the evaluation: see costBudget.function.
+	// Strings. The implementation of templatestring depends on the evaluation: see costBudget.function.
 	"chomp": stdlib.ChompFunc, "endswith": stringTest(strings.HasSuffix, nil), "format": stdlib.FormatFunc, "formatlist": stdlib.FormatListFunc,
 	"indent": stdlib.IndentFunc, "join": stdlib.JoinFunc, "lower": stdlib.LowerFunc, "regex": stdlib.RegexFunc, "regexall": stdlib.RegexAllFunc,
 	"replace": replace, "split": stdlib.SplitFunc, "startswith": stringTest(strings.HasPrefix, startsWithPrefix), "strcontains": stringTest(strings.Contains, nil),
@@ -63,17 +63,17 @@ var builtins = map[string]function.Function{
 	"md5": digest(md5.New, hex.EncodeToString), "rsadecrypt": rsaDecrypt, "sha1": digest(sha1.New, hex.EncodeToString),
 	"sha256": digest(sha256.New, hex.EncodeToString), "sha512": digest(sha512.New, hex.EncodeToString), "uuidv5": uuidV5,
 
-	// The clock and chance.
+	// Impure functions: clock and random values.
 	bcryptName: function.Unpredictable(bcryptFunc(nil)), planTimestamp: function.Unpredictable(clock(time.Time{})),
 	timestamp: function.Unpredictable(clock(time.Time{})), newUUID: function.Unpredictable(uuidFunc(nil)),
 
-	// Times that are written.
+	// Times.
 	"formatdate": stdlib.FormatDateFunc, "timeadd": stdlib.TimeAddFunc, "timecmp": timeCompare,
 
-	// Addresses of networks.
+	// Network addresses.
 	"cidrcontains": cidrContains, "cidrhost": cidrHost, "cidrnetmask": cidrNetmask, "cidrsubnet": cidrSubnet, "cidrsubnets": cidrSubnets,
 
-	// Types and marks.
+	// Type conversions and marks.
 	"can": tryfunc.CanFunc, "ephemeralasnull": ephemeralAsNull, "issensitive": isSensitive, "nonsensitive": nonsensitive, "sensitive": sensitive,
 	"tobool": stdlib.MakeToFunc(cty.Bool), "tolist": stdlib.MakeToFunc(cty.List(cty.DynamicPseudoType)),
 	"tomap": stdlib.MakeToFunc(cty.Map(cty.DynamicPseudoType)), "tonumber": stdlib.MakeToFunc(cty.Number),
@@ -103,7 +103,8 @@ func digest(h func() hash.Hash, encode func([]byte) string) function.Function {
 	})
 }
 
-// stringTest looks for a part in a string; early decides, where it can, when only the beginning of the string is known, and may be nil.
+// stringTest returns a function that tests a string for a part. early, which may be nil, can decide if only a prefix of
+// the string is known.
 func stringTest(f func(s, part string) bool, early func(prefix, part string) cty.Value) function.Function {
 	return function.New(&function.Spec{
 		Params:       []function.Parameter{{Name: "str", Type: cty.String, AllowUnknown: true}, {Name: "part", Type: cty.String}},
@@ -121,7 +122,7 @@ func stringTest(f func(s, part string) bool, early func(prefix, part string) cty
 	})
 }
 
-// startsWithPrefix tells what a string begins with of which no more than that is known.
+// startsWithPrefix decides startswith for a string of which only a prefix is known.
 func startsWithPrefix(known, part string) cty.Value {
 	switch {
 	case strings.HasPrefix(known, part):
@@ -132,7 +133,7 @@ func startsWithPrefix(known, part string) cty.Value {
 	return cty.UnknownVal(cty.Bool)
 }
 
-// coalesce returns the first argument that is neither null nor an empty string, as Terraform's does.
+// coalesce returns the first argument that is neither null nor an empty string, as Terraform's function does.
 var coalesce = function.New(&function.Spec{
 	VarParam: &function.Parameter{
 		Name: "vals", Type: cty.DynamicPseudoType, AllowUnknown: true, AllowDynamicType: true, AllowNull: true,
@@ -167,7 +168,7 @@ var coalesce = function.New(&function.Spec{
 	},
 })
 
-// length counts characters of strings and elements of everything else.
+// length counts the characters of a string, or the elements of a collection, object or tuple.
 var length = function.New(&function.Spec{
 	Params: []function.Parameter{{
 		Name: "value", Type: cty.DynamicPseudoType, AllowDynamicType: true, AllowUnknown: true, AllowMarked: true,
@@ -198,7 +199,8 @@ var length = function.New(&function.Spec{
 	},
 })
 
-// lookup takes an element of a map or an object, or the default when there is none; without a default that is an error.
+// lookup returns an element of a map or object. Without such an element, it returns the default, or fails if there is
+// no default.
 var lookup = function.New(&function.Spec{
 	Params: []function.Parameter{
 		{Name: "map", Type: cty.DynamicPseudoType, AllowMarked: true},
@@ -254,7 +256,7 @@ var lookup = function.New(&function.Spec{
 	},
 })
 
-// indexOf finds the position of a value in a list.
+// indexOf returns the position of a value in a list.
 var indexOf = function.New(&function.Spec{
 	Params: []function.Parameter{
 		{Name: "list", Type: cty.DynamicPseudoType},
@@ -285,7 +287,7 @@ var indexOf = function.New(&function.Spec{
 	},
 })
 
-// replace substitutes a substring, or, when it is wrapped in slashes, a regular expression.
+// replace substitutes a substring, or a regular expression if the substring is enclosed in slashes.
 var replace = function.New(&function.Spec{
 	Params: []function.Parameter{{Name: "str", Type: cty.String}, {Name: "substr", Type: cty.String}, {Name: "replace", Type: cty.String}},
 	Type:   function.StaticReturnType(cty.String), RefineResult: notNull,
@@ -302,7 +304,8 @@ var replace = function.New(&function.Spec{
 	},
 })
 
-// fold runs over a list of booleans until one decides. Null decides for false, as in Terraform.
+// fold returns a function that evaluates a list of booleans until one decides the result. Null counts as false, as in
+// Terraform.
 func fold(neutral bool) function.Function {
 	return function.New(&function.Spec{
 		Params:       []function.Parameter{{Name: "list", Type: cty.List(cty.Bool)}},
@@ -359,7 +362,7 @@ var sum = function.New(&function.Spec{
 	},
 })
 
-// one takes the only element of a list or set, or null when it is empty.
+// one returns the only element of a list or set, or null for an empty one.
 var one = function.New(&function.Spec{
 	Params: []function.Parameter{{Name: "list", Type: cty.DynamicPseudoType}},
 	Type: func(args []cty.Value) (cty.Type, error) {

@@ -13,8 +13,8 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 )
 
-// parsePrefix reads an address prefix in CIDR notation. Octets may have leading zeros, and are decimal all the same, as they
-// always were in Terraform.
+// parsePrefix reads an address prefix in CIDR notation. As in Terraform, an octet may have leading zeros and is still
+// decimal.
 func parsePrefix(s string) (*net.IPNet, error) {
 	_, n, err := net.ParseCIDR(plainOctets(s))
 	if err != nil {
@@ -92,7 +92,7 @@ var cidrSubnet = function.New(&function.Spec{
 			return cty.UnknownVal(cty.String), function.NewArgError(0, err)
 		}
 		bits, err := whole(args[1])
-		// Less than nothing makes the prefix shorter, as long as something is left of it.
+		// A negative number shortens the prefix, down to length 0.
 		ones, _ := n.Mask.Size()
 		if err != nil || !bits.IsInt64() || bits.Int64() > 128 || bits.Int64() < int64(-ones) {
 			return cty.UnknownVal(cty.String), function.NewArgErrorf(1, "must be a whole number from %d to 128", -ones)
@@ -133,7 +133,7 @@ var cidrSubnets = function.New(&function.Spec{
 			case bits.Sign() < 1:
 				return cty.UnknownVal(ty), function.NewArgErrorf(i+1, "must extend prefix by at least one bit")
 			case !bits.IsInt64() || bits.Int64() > 32:
-				// Terraform's limit, from a time when the number of a network had to fit 32 bits.
+				// Terraform keeps this limit from the time when a network's number had to fit 32 bits.
 				return cty.UnknownVal(ty), function.NewArgErrorf(i+1, "may not extend prefix by more than 32 bits")
 			case start+int(bits.Int64()) > size:
 				return cty.UnknownVal(ty), function.NewArgErrorf(i+1, "would extend prefix to %d bits, which is too long for an address of %d bits", start+int(bits.Int64()), size)
@@ -156,7 +156,7 @@ var cidrSubnets = function.New(&function.Spec{
 	},
 })
 
-// cidrContains is OpenTofu's: whether a prefix holds an address or another prefix.
+// cidrContains is OpenTofu's cidrcontains: it reports whether a prefix contains an address or another prefix.
 var cidrContains = twoStrings("containing_prefix", "contained_ip_or_prefix", cty.Bool, func(outer, inner string) (cty.Value, error) {
 	n, err := parsePrefix(outer)
 	if err != nil {
@@ -177,7 +177,7 @@ var cidrContains = twoStrings("containing_prefix", "contained_ip_or_prefix", cty
 	return cty.BoolVal(n.Contains(first) && n.Contains(last)), nil
 })
 
-// whole is a number without a fraction.
+// whole returns a number as an integer. It fails if the number has a fraction.
 func whole(v cty.Value) (*big.Int, error) {
 	i, acc := v.AsBigFloat().Int(nil)
 	if acc != big.Exact {

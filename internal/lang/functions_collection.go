@@ -10,7 +10,7 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 )
 
-// transpose turns a map of lists of strings inside out.
+// transpose swaps the keys and the values of a map of lists of strings.
 var transpose = function.New(&function.Spec{
 	Params:       []function.Parameter{{Name: "values", Type: cty.Map(cty.List(cty.String))}},
 	Type:         function.StaticReturnType(cty.Map(cty.List(cty.String))),
@@ -45,7 +45,7 @@ var transpose = function.New(&function.Spec{
 	},
 })
 
-// matchKeys takes those values whose key, at the same place in another list, is among those searched for.
+// matchKeys returns the values whose key, at the same index of the second list, is in the search set.
 var matchKeys = function.New(&function.Spec{
 	Params: []function.Parameter{
 		{Name: "values", Type: cty.List(cty.DynamicPseudoType)},
@@ -57,7 +57,7 @@ var matchKeys = function.New(&function.Spec{
 		if ty, _ := convert.UnifyUnsafe([]cty.Type{args[1].Type(), args[2].Type()}); ty == cty.NilType {
 			return cty.NilType, errors.New("keys and searchset must be of the same type")
 		}
-		// Not of the elements' type alone: an empty list has none.
+		// Return the type of the whole list: the element type of an empty tuple is not known.
 		return args[0].Type(), nil
 	},
 	Impl: func(args []cty.Value, ty cty.Type) (cty.Value, error) {

@@ -47,7 +47,7 @@ var (
 	base64Gzip = stringFunc(func(s string) (string, error) {
 		var buf bytes.Buffer
 		w := gzip.NewWriter(&buf)
-		// Flushed before it is closed, as Terraform does it: the result is compared byte by byte.
+		// Flush before Close, as Terraform does, so that the result has the same bytes.
 		if _, err := w.Write([]byte(s)); err != nil {
 			return "", err
 		}
@@ -81,7 +81,7 @@ var (
 		}
 		out, err := enc.NewEncoder().Bytes([]byte(s))
 		if err != nil {
-			// Only an encoding that lacks a character fails, so there is no more to say.
+			// The only possible error is a character that the encoding lacks.
 			return cty.NilVal, function.NewArgErrorf(0, "the given string contains characters that cannot be represented in %s", name)
 		}
 		return cty.StringVal(base64.StdEncoding.EncodeToString(out)), nil
@@ -101,7 +101,7 @@ var (
 		}
 		return cty.StringVal(string(out)), nil
 	})
-	// timeCompare is -1, 0 or 1.
+	// timeCompare returns -1, 0 or 1.
 	timeCompare = twoStrings("timestamp_a", "timestamp_b", cty.Number, func(a, b string) (cty.Value, error) {
 		ta, err := parseTime(a)
 		if err != nil {
@@ -187,7 +187,8 @@ func rsaKey(text string) (*rsa.PrivateKey, error) {
 	return nil, errors.New("not an RSA private key in PKCS #1 or PKCS #8 without a password")
 }
 
-// twoStrings is a function of two strings. An error that names no argument is the function's own.
+// twoStrings returns a function of two string arguments. If f's error names no argument, the error applies to the whole
+// call.
 func twoStrings(a, b string, ret cty.Type, f func(a, b string) (cty.Value, error)) function.Function {
 	return function.New(&function.Spec{
 		Params:       []function.Parameter{{Name: a, Type: cty.String}, {Name: b, Type: cty.String}},
@@ -203,5 +204,5 @@ func twoStrings(a, b string, ret cty.Type, f func(a, b string) (cty.Value, error
 	})
 }
 
-// notNull lets conditions know that the result is never null, even while it is unknown.
+// notNull refines the result as not null, so that conditions know this even while the result is unknown.
 func notNull(b *cty.RefinementBuilder) *cty.RefinementBuilder { return b.NotNull() }

@@ -31,7 +31,7 @@ var (
 		}
 		return cty.False
 	})
-	// ephemeralAsNull keeps what may be stored, and puts null in the place of what may not.
+	// ephemeralAsNull replaces each ephemeral value by null, so that the result may be stored.
 	ephemeralAsNull = markFunc(cty.Value.Type, func(v cty.Value) cty.Value {
 		out, err := cty.Transform(v, func(_ cty.Path, v cty.Value) (cty.Value, error) {
 			if !v.HasMark(Ephemeral) {

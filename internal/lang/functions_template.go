@@ -13,7 +13,7 @@ import (
 
 const templateString = "templatestring"
 
-// templateStringFunc fills in a template that is itself a value, such as a key of a ConfigMap.
+// templateStringFunc renders a template that is itself a value, such as a key of a ConfigMap.
 func templateStringFunc(m *costBudget) function.Function {
 	return function.New(&function.Spec{
 		Params: []function.Parameter{
@@ -79,7 +79,7 @@ func (m *costBudget) render(template, vars cty.Value) (cty.Value, error) {
 	return v.WithMarks(marks, varMarks), nil
 }
 
-// describeTemplate is the first error, with its place in the template.
+// describeTemplate returns the text of the first error, with its position in the template.
 func describeTemplate(ds diag.Diagnostics) string {
 	for _, d := range ds {
 		if diag.HasErrors(diag.Diagnostics{d}) {

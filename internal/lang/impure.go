@@ -13,25 +13,26 @@ import (
 	"golang.org/x/crypto/bcrypt"
 )
 
-// EvaluationContext is when expressions are evaluated, and for which object. It decides what the functions give that read the clock or
-// chance; where it is zero, their results are unknown. Evaluations in equal contexts give equal results: a step of a plan is evaluated
-// again after a crash, and must come to the same.
+// EvaluationContext is the context in which an object's expressions are evaluated. It defines the results of the impure
+// functions; in the zero context, these are unknown. Evaluations in equal contexts give equal results, since a worker
+// evaluates a plan's step again after a crash.
 type EvaluationContext struct {
-	// Functions are the provider-defined functions that can be called. A function that is not among them is the one that the parser knew.
+	// Functions are the callable provider-defined functions. For a function that is not in the map, the parser's
+	// version applies.
 	Functions Functions
-	// Planned is when the plan was asked for, which plantimestamp tells; zero while there is no plan.
+	// Planned is the time at which the plan was created, the result of plantimestamp(); zero without a plan.
 	Planned time.Time
-	// Applied is when the plan was approved, which timestamp tells; zero while the plan is made.
+	// Applied is the time at which the plan was approved, the result of timestamp(); zero during planning.
 	Applied time.Time
-	// Seed is what UUIDs are made of: the same for all evaluations of one object's expressions in one plan, and another for any other.
-	// Empty while the plan is made.
+	// Seed is the seed of UUIDs. It is the same for all evaluations of one object in one plan and differs for all
+	// others. It is empty during planning.
 	Seed string
-	// Hashes keeps the results of bcrypt, by seed, field and number of the call. The caller stores them with the change, so that each
-	// attempt gets the same. While it is nil, bcrypt is unknown.
+	// Hashes holds the results of bcrypt() by seed, field and number of the call. The caller stores it with the change,
+	// so that each attempt gets the same hash. If it is nil, the result of bcrypt() is unknown.
 	Hashes map[string]string
 }
 
-// Functions that read the clock or chance.
+// The impure functions: their results depend on the clock or on random values.
 const (
 	planTimestamp = "plantimestamp"
 	timestamp     = "timestamp"
@@ -43,10 +44,10 @@ func isImpure(name string) bool {
 	return slices.Contains([]string{planTimestamp, timestamp, newUUID, bcryptName}, strings.TrimPrefix(name, corePrefix))
 }
 
-// Impure says whether the expressions may give something else each time although nothing that they refer to has changed.
+// Impure reports whether the expressions may give different results although no referenced value has changed.
 func (p *program) Impure() bool {
 	for name := range p.calls {
-		// What a template calls is found out when it is filled in.
+		// Only the evaluation knows the functions that a template calls.
 		if isImpure(name) || strings.TrimPrefix(name, corePrefix) == templateString {
 			return true
 		}
@@ -54,8 +55,8 @@ func (p *program) Impure() bool {
 	return false
 }
 
-// bindImpure is what a function that reads the clock or chance is in the context of the evaluation; f itself for all others, and while
-// nothing is known.
+// bindImpure returns an impure function with its result for the evaluation's context. It returns f for all other
+// functions, and if the context does not define the result.
 func (m *costBudget) bindImpure(name string, f function.Function) function.Function {
 	switch at := m.context; strings.TrimPrefix(name, corePrefix) {
 	case planTimestamp:
@@ -78,8 +79,8 @@ func (m *costBudget) bindImpure(name string, f function.Function) function.Funct
 	return f
 }
 
-// nextCall names the next call in the field that is evaluated. Each field counts its own calls, so that a change of one does not move
-// the others.
+// nextCall returns the identity of the next impure call in the current field. Each field counts its own calls, so that
+// a change of one field does not affect the others.
 func (m *costBudget) nextCall() string {
 	if m.drawn == nil {
 		m.drawn = map[string]int{}
@@ -89,13 +90,14 @@ func (m *costBudget) nextCall() string {
 	return fmt.Sprintf("%q %q %d", m.context.Seed, m.field, n)
 }
 
-// draw returns 16 bytes for the next call.
+// draw returns 16 bytes that are derived from the identity of the next call.
 func (m *costBudget) draw() [16]byte {
 	sum := sha256.Sum256([]byte(m.nextCall()))
 	return [16]byte(sum[:16])
 }
 
-// hash returns the bcrypt hash of the next call: the one that an earlier evaluation kept, if it is of this password and cost.
+// hash returns the bcrypt hash for the next call. It reuses the hash of an earlier evaluation if this has the same
+// password and cost.
 func (m *costBudget) hash(password string, cost int) (string, error) {
 	call := m.nextCall()
 	kept := []byte(m.context.Hashes[call])
@@ -123,7 +125,7 @@ func uuidFunc(draw func() [16]byte) function.Function {
 		Type: function.StaticReturnType(cty.String), RefineResult: notNull,
 		Impl: func([]cty.Value, cty.Type) (cty.Value, error) {
 			id := uuid.UUID(draw())
-			// Version 4 and the variant of RFC 9562, for those who look.
+			// Set version 4 and the variant of RFC 9562.
 			id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80
 			return cty.StringVal(id.String()), nil
 		},
@@ -149,7 +151,7 @@ func bcryptFunc(hash func(password string, cost int) (string, error)) function.F
 	})
 }
 
-// bcryptRounds reads the cost among the arguments of bcrypt.
+// bcryptRounds returns the cost argument of bcrypt().
 func bcryptRounds(args []cty.Value) (int, error) {
 	switch len(args) {
 	case 1:
@@ -164,15 +166,16 @@ func bcryptRounds(args []cty.Value) (int, error) {
 		return 0, function.NewArgErrorf(1, "the cost must be a whole number up to %d", bcrypt.MaxCost)
 	}
 	if cost < int64(bcrypt.MinCost) {
-		return bcrypt.DefaultCost, nil // as bcrypt's reference does it
+		return bcrypt.DefaultCost, nil // bcrypt's reference implementation does the same
 	}
 	return int(cost), nil
 }
 
-// bcryptCost pays for the rounds: they are made to take long. A cost of 10 takes some 50 ms, and each more doubles that.
+// bcryptCost charges for the rounds, which are slow by design. A cost of 10 takes some 50 ms, and each increment
+// doubles that.
 func bcryptCost(args []cty.Value, left int) (int, error) {
 	if len(args) > 1 && args[1].Type() != cty.Number {
-		return 0, nil // the call itself says what is wrong
+		return 0, nil // the call itself reports the error
 	}
 	cost, err := bcryptRounds(args)
 	if err != nil {

@@ -8,14 +8,14 @@ import (
 
 type mark string
 
-// Sensitive marks a value that must be masked wherever a person could see it. It follows the value through expressions.
+// Sensitive marks a value that must be masked wherever a user could see it. The mark propagates through expressions.
 const Sensitive = mark("sensitive")
 
-// Mask stands for a sensitive value in what people see.
+// Mask is the text that users see instead of a sensitive value.
 const Mask = "(sensitive value)"
 
-// MarkSensitive marks what the schema calls sensitive in a value of the block, such as the state of a resource
-// that an expression refers to. Marks that the value bears already are kept.
+// MarkSensitive marks the values that the block's schema declares sensitive, as in the state of a referenced resource.
+// It keeps existing marks.
 func MarkSensitive(block *schema.Block, v cty.Value) cty.Value {
 	if !schema.HasSensitive(block) {
 		return v
@@ -49,8 +49,8 @@ func markAttributes(attrs []*schema.Attribute, vals map[string]cty.Value) {
 	}
 }
 
-// Ephemeral marks a value that must not be stored: not in a state, a plan or a status. It follows the value through
-// expressions, and may end in write-only attributes alone.
+// Ephemeral marks a value that must not be stored in a state, plan or status. The mark propagates through expressions.
+// Only write-only attributes accept such a value.
 const Ephemeral = mark("ephemeral")
 
 func WithoutMarks(v cty.Value) cty.Value {

@@ -13,15 +13,15 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 )
 
-// passOnly marks a sensitive value that an expression may pass on, and may neither show nor ask about: whether an operation fails,
-// and whether a plan changes something, must not depend on a part of it. The mark says which right is missing for more.
+// passOnly marks a sensitive value that an expression may pass on, but not reveal: neither an operation's failure nor a
+// plan's changes may depend on a part of it. The mark's text names the right that the user lacks.
 type passOnly string
 
-// SummaryPassOnly is the summary of the refusal to show a sensitive value, or to ask about it.
+// SummaryPassOnly is the summary of the error for an operation that would reveal a sensitive value.
 const SummaryPassOnly = "Missing right to a sensitive value"
 
-// PassOnly lets expressions pass on what is marked as sensitive in a value, and nothing else. missing says which right would allow
-// more. Unlike Withhold, it keeps the value.
+// PassOnly returns the value with its sensitive parts marked so that expressions can only pass them on. missing names
+// the right that the user lacks. Unlike Withhold, PassOnly keeps the values.
 func PassOnly(v cty.Value, missing string) (cty.Value, error) {
 	return cty.Transform(v, func(_ cty.Path, v cty.Value) (cty.Value, error) {
 		if v.HasMark(Sensitive) {
@@ -31,7 +31,7 @@ func PassOnly(v cty.Value, missing string) (cty.Value, error) {
 	})
 }
 
-// HoldsSensitive says whether a value is marked as sensitive, or holds one that is.
+// HoldsSensitive reports whether a value, or a value within it, is marked as sensitive.
 func HoldsSensitive(v cty.Value) bool {
 	if !v.ContainsMarked() {
 		return false
@@ -41,7 +41,8 @@ func HoldsSensitive(v cty.Value) bool {
 	return sensitive
 }
 
-// HoldsPassOnly returns which right is missing for a value that may only be passed on, or that holds such values.
+// HoldsPassOnly reports whether a value, or a value within it, may only be passed on. It returns the right that the
+// user lacks.
 func HoldsPassOnly(v cty.Value) (missing string, held bool) {
 	if !v.ContainsMarked() {
 		return "", false
@@ -50,7 +51,7 @@ func HoldsPassOnly(v cty.Value) (missing string, held bool) {
 	return missingIn(marks)
 }
 
-// isPassOnly is HoldsPassOnly for the value itself, without its elements.
+// isPassOnly is HoldsPassOnly for the value itself, ignoring its elements.
 func isPassOnly(v cty.Value) (missing string, held bool) {
 	_, marks := v.Unmark()
 	return missingIn(marks)
@@ -65,18 +66,20 @@ func missingIn(marks cty.ValueMarks) (missing string, held bool) {
 	return missing, held
 }
 
-// PassOnlyText explains the refusal; what names the operation.
+// PassOnlyText returns the detail of the refusal. what names the operation; missing names the right that the user
+// lacks.
 func PassOnlyText(what, missing string) string {
 	return fmt.Sprintf("%s would show something of a sensitive value: %s. Without that right a sensitive value can only be passed on: as it is, in a template, "+
 		"or through functions such as format, join, jsonencode, base64encode and sha256.", what, missing)
 }
 
-// passOnlyError is the refusal of one operation.
+// passOnlyError is the error of a refused operation.
 type passOnlyError struct{ what, missing string }
 
 func (e *passOnlyError) Error() string { return PassOnlyText(e.what, e.missing) }
 
-// refuse notes that the evaluation asked about a value that it may only pass on: try() and can() must not make that undone.
+// refuse records that the evaluation refused an operation on a value that may only be passed on. The record remains
+// even if try() or can() hides the error.
 func (m *costBudget) refuse(what, missing string) error {
 	if m.refused == nil {
 		m.refused = &passOnlyError{what, missing}
@@ -84,11 +87,13 @@ func (m *costBudget) refuse(what, missing string) error {
 	return m.refused
 }
 
-// askedExpr is an operand whose value decides something that can be seen. One that may only be passed on is refused.
+// askedExpr is an operand whose value affects something visible. Its evaluation fails if the value may only be passed
+// on.
 type askedExpr struct {
 	hclsyntax.Expression
 	what string
-	// whole looks at all that the value holds. Otherwise only the value itself counts, such as how long a list is.
+	// whole considers everything that the value holds. Otherwise only the value itself counts, such as the length of a
+	// list.
 	whole bool
 }
 
@@ -105,7 +110,7 @@ func (e *askedExpr) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 	return v, diags
 }
 
-// asked wraps an operand. The parentheses let a traversal inside be found, which is not looked for in the node itself.
+// asked wraps an operand in an askedExpr. HCL finds traversals within parentheses, but not within an askedExpr.
 func asked(e hclsyntax.Expression, what string, whole bool) hclsyntax.Expression {
 	switch e.(type) {
 	case nil, *hclsyntax.LiteralValueExpr:
@@ -114,29 +119,30 @@ func asked(e hclsyntax.Expression, what string, whole bool) hclsyntax.Expression
 	return &askedExpr{Expression: &hclsyntax.ParenthesesExpr{Expression: e, SrcRange: e.Range()}, what: what, whole: whole}
 }
 
-// embedding are functions that put their arguments into their result as a whole. They do not fail, whatever the sensitive text is.
-// The number is the first argument that may be passed on.
+// embedding maps functions that embed whole arguments in their result and never fail because of a sensitive text. The
+// number is the index of the first argument that may be passed on.
 var embedding = map[string]int{
 	"base64encode": 0, "base64gzip": 0, "base64sha256": 0, "base64sha512": 0, "chomp": 0, "ephemeralasnull": 0, "format": 1, "indent": 1,
 	"issensitive": 0, "join": 0, "jsonencode": 0, "md5": 0, "sensitive": 0, "sha1": 0, "sha256": 0, "sha512": 0, "tostring": 0, "trimspace": 0,
 	"urlencode": 0, "yamlencode": 0,
 }
 
-// structural are functions that look at a collection and not at its elements, which may be passed on.
+// structural lists functions that use the structure of a collection but not its elements, so that the elements may be
+// passed on.
 var structural = []string{
 	"concat", "element", "keys", "length", "lookup", "merge", "reverse", "slice", "tolist", "tomap", templateString, "values",
 }
 
-// wholeVerbs are formats that write all of a value. A precision would cut a part out of it.
+// wholeVerbs matches formats that print whole arguments. A verb with a precision would cut out a part.
 var wholeVerbs = regexp.MustCompile(`^(?:[^%]|%%|%(?:\[\d+\])?(?:[svq]|#v))*$`)
 
-// wholly says whether a format writes all of its arguments.
+// wholly reports whether a format prints whole arguments only.
 func wholly(format cty.Value) bool {
 	format, _ = format.Unmark()
 	return format.Type() == cty.String && format.IsKnown() && !format.IsNull() && wholeVerbs.MatchString(format.AsString())
 }
 
-// mayPass refuses a call of a function with arguments that may only be passed on, unless it is one that passes them on.
+// mayPass refuses a call with arguments that may only be passed on, unless the function just passes them on.
 func (m *costBudget) mayPass(name string, args []cty.Value) error {
 	name = strings.TrimPrefix(name, corePrefix)
 	from, embeds := embedding[name]
@@ -158,8 +164,8 @@ func (m *costBudget) mayPass(name string, args []cty.Value) error {
 	return nil
 }
 
-// watched lets the result of try or can bear the marks of what its arguments refer to: whether one of them fails may tell something
-// of a value that may only be passed on.
+// watched adds the marks of all referenced values to the result of try or can: the failure of an argument may reveal
+// something of a value that may only be passed on.
 func watched(f function.Function) function.Function {
 	return function.New(&function.Spec{
 		Params: f.Params(), VarParam: f.VarParam(),
@@ -180,7 +186,7 @@ func watched(f function.Function) function.Function {
 	})
 }
 
-// passOnlyMarks are the marks of what a traversal leads to, as far as there is something.
+// passOnlyMarks returns the pass-only mark of a traversal's value, or of the longest prefix that exists.
 func passOnlyMarks(ctx *hcl.EvalContext, t hcl.Traversal) cty.ValueMarks {
 	for n := len(t); n > 0; n-- {
 		v, diags := t[:n].TraverseAbs(ctx)
@@ -188,7 +194,7 @@ func passOnlyMarks(ctx *hcl.EvalContext, t hcl.Traversal) cty.ValueMarks {
 			continue
 		}
 		held := HoldsPassOnly
-		if n < len(t) { // the step that fails asks about the value, and not about what it holds
+		if n < len(t) { // the failing step reveals something of the value itself, but not of its elements
 			held = isPassOnly
 		}
 		if missing, no := held(v); no {
@@ -199,7 +205,7 @@ func passOnlyMarks(ctx *hcl.EvalContext, t hcl.Traversal) cty.ValueMarks {
 	return nil
 }
 
-// keyOf wraps the key of an object that is written with an expression. A name alone stays one.
+// keyOf wraps a key expression of an object constructor. A bare name is a literal and is not wrapped.
 func keyOf(e *hclsyntax.ObjectConsKeyExpr) hclsyntax.Expression {
 	if _, name := e.Wrapped.(*hclsyntax.ScopeTraversalExpr); name && !e.ForceNonLiteral {
 		return withBudget(e.Wrapped)

@@ -14,33 +14,36 @@ import (
 	"github.com/hykube/hykube/internal/suggest"
 )
 
-// Reference is one place where an expression refers to something.
+// Reference is one reference of an expression to an object.
 type Reference struct {
 	Address
-	// Attribute is the first step after the address, such as "id"; empty when the whole object is meant.
+	// Attribute is the first step after the address, such as "id"; empty for a reference to the whole object.
 	Attribute string
-	// Field is where the reference stands, such as "spec.tags.net, column 3": the field's path and the column in its template.
+	// Field is the position of the reference, such as "spec.tags.net, column 3": the field's path and the column in its
+	// template.
 	Field string
-	// written is the address as it stands in the expression, where a namespace may be named that is the author's own.
+	// written is the address as written in the expression, which may name the object's own namespace.
 	written Address
-	// steps are all that follow the address.
+	// steps are all steps after the address.
 	steps hcl.Traversal
-	// asks says what the expression makes visible of the value.
+	// asks says how the expression reveals the value.
 	asks ask
 }
 
-// NewReference is the reference to an object that a field names without an expression, such as lifecycle.dependsOn.
+// NewReference returns the reference of a field that names an object without an expression, such as
+// lifecycle.dependsOn.
 func NewReference(a Address, field string) Reference {
 	return Reference{Address: a, written: a, Field: field}
 }
 
-// Roots of references that are no resource types.
+// Roots of references that are not resource types.
 const (
 	rootNamespace = "namespace"
 	rootSelf      = "self"
 )
 
-// reservedRoots are names that mean something in Terraform and have no meaning, or another place, in a spec.
+// reservedRoots maps names that have a meaning in Terraform, but not as the root of a reference here, to an
+// explanation.
 var reservedRoots = map[string]string{
 	"action":      "an action has no result that could be referred to",
 	"count":       "there is no loop yet; write one object for each instance",
@@ -57,7 +60,7 @@ var reservedRoots = map[string]string{
 	"var":         "there are no input variables; write the value itself, or keep it in a ConfigMap and write ${configmap.NAME.KEY}",
 }
 
-// reference reads the address that a traversal begins with, and notes it.
+// reference records the reference at the beginning of a traversal.
 func (p *parser) reference(t hcl.Traversal, field string, asks ask) {
 	at := columnField(field, t.SourceRange())
 	if t.RootName() == rootSelf && p.opts.self {
@@ -72,7 +75,7 @@ func (p *parser) reference(t hcl.Traversal, field string, asks ask) {
 	p.refs = append(p.refs, Reference{Address: a.In(p.opts.Namespace), written: a, Attribute: attr, steps: t[n:], Field: at, asks: asks})
 }
 
-// address reads [namespace.NS.][data.|ephemeral.]TYPE.NAME and says how many steps that takes.
+// address reads [namespace.NS.][data.|ephemeral.]TYPE.NAME. n is the number of steps that the address takes.
 func (p *parser) address(t hcl.Traversal, at string) (a Address, n int, ok bool) {
 	root := t.RootName()
 	if root == rootNamespace {
@@ -166,7 +169,7 @@ func typeHint(word string) string {
 	return fmt.Sprintf("References use Terraform's type names, so write %s instead of %s.", ty, word)
 }
 
-// step is the i-th step of a traversal when it is a name.
+// step returns the i-th step of a traversal if it is a name.
 func step(t hcl.Traversal, i int) (string, bool) {
 	if i >= len(t) {
 		return "", false
@@ -182,20 +185,20 @@ func step(t hcl.Traversal, i int) (string, bool) {
 	return "", false
 }
 
-// Catalog is what the checks of references ask about the world.
+// Catalog gives the checks of references access to schemas and existing objects.
 type Catalog struct {
-	// Block is the schema of what an address names, by its mode and type; nil when no provider has the type. For a
-	// ConfigMap or a Secret nil means that its keys are not known, and a block means that it has those attributes.
+	// Block returns the schema of the addressed object by its mode and type, or nil if no provider has the type. For a
+	// ConfigMap or Secret, the block has an attribute for each key; nil means that the keys are not known.
 	Block func(Address) *schema.Block
-	// Exists says whether there is such an object.
+	// Exists reports whether the object exists.
 	Exists func(Address) bool
-	// Types lists the known types of a mode; "" means managed. Names lists the names of the objects of the address's
-	// mode and type, in the author's own namespace. They are asked only to suggest something near, and may be nil.
+	// Types lists the known types of a mode; "" means managed. Names lists the objects of the address's mode and type
+	// in the referring object's namespace. Both may be nil; they only serve to suggest similar names.
 	Types func(v1alpha1.Mode) []string
 	Names func(Address) []string
 }
 
-// quiet is the catalog for whoever wants to know whether something is wrong, and not what was meant.
+// quiet returns the catalog without suggestions, for callers that ignore the text of the diagnostics.
 func (in Catalog) quiet() Catalog {
 	in.Types, in.Names = nil, nil
 	return in
@@ -208,12 +211,12 @@ func (in Catalog) types(m v1alpha1.Mode) []string {
 	return in.Types(m)
 }
 
-// maxHints is how many problems come with something near: to look for it among all names takes longer than all else, and nobody
-// reads so many.
+// maxHints is the number of problems with a suggestion. The search for similar names takes longer than all other
+// checks.
 const maxHints = 100
 
-// CheckReferences reports references to types, objects and attributes that do not exist, with something near if
-// there is. Config.CheckTypes and Expression.CheckTypes say more, where this finds nothing.
+// CheckReferences reports references to types, objects and attributes that do not exist, and suggests similar names. If
+// it reports nothing, Config.CheckTypes and Expression.CheckTypes check the types.
 func CheckReferences(refs []Reference, in Catalog) diag.Diagnostics {
 	var diags diag.Diagnostics
 	for _, r := range refs {
@@ -226,7 +229,7 @@ func CheckReferences(refs []Reference, in Catalog) diag.Diagnostics {
 			diags = append(diags, MissingType(r, in.types))
 		case !in.Exists(r.Address):
 			var names []string
-			// The names in another namespace are not the author's to see.
+			// The user may lack the right to list the objects of another namespace.
 			if in.Names != nil && r.Namespace == "" {
 				names = in.Names(r.Address)
 			}
@@ -240,15 +243,15 @@ func CheckReferences(refs []Reference, in Catalog) diag.Diagnostics {
 	return diags
 }
 
-// MissingType is the problem of a reference to a type that no installed provider has, with something near if there is. types lists the
-// known types of a mode; "" means managed.
+// MissingType returns the diagnostic for a reference to a type that no installed provider has, and suggests a similar
+// type. types lists the known types of a mode; "" means managed.
 func MissingType(r Reference, types func(v1alpha1.Mode) []string) v1alpha1.Diagnostic {
 	what := "resource"
 	if r.Mode != "" {
 		what = strings.TrimPrefix(strings.TrimPrefix(nounOf(r.Mode, r.Type), "an "), "a ")
 	}
 	hint := ""
-	// Who forgets "data.", or writes it once too often, gets told.
+	// The mode may be wrong: "data." missing or superfluous.
 	for _, m := range []v1alpha1.Mode{"", v1alpha1.ModeData, v1alpha1.ModeEphemeral} {
 		if m != r.Mode && slices.Contains(types(m), r.Type) {
 			other := r.written
@@ -285,7 +288,8 @@ func missingObject(r Reference, names []string) v1alpha1.Diagnostic {
 		"There is no %s named %q in %s.%s Create it, or correct the reference to %s.", r.Kind(), r.Name, where, near, r.written.Expression())
 }
 
-// missingAttribute follows the steps of a reference into the schema, as far as it tells what is there.
+// missingAttribute follows the steps of a reference into the schema. It stops without a problem where the schema does
+// not define the type.
 func missingAttribute(r Reference, block *schema.Block) (v1alpha1.Diagnostic, bool) {
 	ty, what := block.ImpliedType(), article(r.Kind())
 	for i, s := range r.steps {
@@ -315,7 +319,7 @@ func missingAttribute(r Reference, block *schema.Block) (v1alpha1.Diagnostic, bo
 		case ty.IsMapType(), ty.IsListType() && isIndex(s):
 			ty, what = ty.ElementType(), "an element of it"
 		default:
-			// A tuple, a dynamic value, or an index that only the evaluation can judge.
+			// Only the evaluation can check a tuple, a dynamic value or an index.
 			return v1alpha1.Diagnostic{}, false
 		}
 	}
