@@ -6,18 +6,19 @@ import (
 	"github.com/hykube/hykube/internal/schema"
 )
 
-// AsConfig is the configuration that would ask for what a state holds: the state without what only the provider
-// may set. It is what ignoring all changes means, and where the configuration of an imported resource begins.
+// AsConfig returns the configuration that would produce the state: the state without the attributes that only the
+// provider may set. It is the effective configuration when all changes are ignored, and the basis of a generated
+// configuration.
 func AsConfig(block *schema.Block, state cty.Value) cty.Value {
 	return without(block, state, func(a *schema.Attribute) bool { return !a.Configurable() })
 }
 
-// WithoutWriteOnly is a value without what must never be stored.
+// WithoutWriteOnly returns a value with its write-only attributes set to null, since these must never be stored.
 func WithoutWriteOnly(block *schema.Block, v cty.Value) cty.Value {
 	return without(block, v, func(a *schema.Attribute) bool { return a.WriteOnly })
 }
 
-// without makes attributes null, at any depth.
+// without sets the selected attributes to null, at any depth.
 func without(block *schema.Block, v cty.Value, drop func(*schema.Attribute) bool) cty.Value {
 	return schema.UpdateAttributes(v, func(vals map[string]cty.Value) {
 		withoutAttributes(block.Attributes, vals, drop)

@@ -13,11 +13,10 @@ import (
 	"github.com/hykube/hykube/internal/schema"
 )
 
-// CheckCompatible says in what an actual value is not a completion of the planned one: whatever was known must be
-// equal, and what was unknown may have become any value of its type. Sets may shrink, because unknown elements may
-// turn out to be equal, but never grow. It judges the result of an apply against its plan, and a plan made again
-// against the one that was approved. Both values conform to the block's type. Errors are cty.PathErrors and tell
-// no sensitive value.
+// CheckCompatible reports where an actual value does not complete the planned one. A known planned value must be equal;
+// an unknown one may become any value of its type. A set may shrink, since unknown elements may turn out to be equal,
+// but must not grow. It checks the result of an apply against its plan, and a repeated plan against the approved one.
+// Both values must conform to the block's type. The errors are cty.PathErrors and never contain a sensitive value.
 //
 // The rules are those of Terraform's objchange.AssertObjectCompatible.
 func CheckCompatible(block *schema.Block, planned, actual cty.Value) []error {
@@ -70,14 +69,14 @@ func (p *problems) compareNested(nb *schema.NestedBlock, planned, actual cty.Val
 	switch nb.Nesting {
 	case schema.NestingSingle, schema.NestingGroup:
 		if !planned.IsKnown() && actual.IsNull() {
-			return // an unknown block turned out to be none
+			return // an unknown block may turn out to be absent
 		}
 		p.compareBlock(nb.Block, planned, actual, at, secret)
 		return
 	}
 	switch {
 	case !planned.IsKnown() || planned.IsNull() || actual.IsNull():
-		// Providers mix empty and null for blocks; both mean none.
+		// Providers use empty and null interchangeably for absent blocks.
 		return
 	case !actual.IsKnown():
 		p.add(at, "was known, but now unknown")
@@ -188,8 +187,8 @@ func (p *problems) compareValue(planned, actual cty.Value, at *pathBuilder) {
 	}
 }
 
-// compareSets wants an equivalent in the other set for each element of both. Equal elements find each other by
-// their hash; only those that are left, because something in them was unknown, are compared with all.
+// compareSets requires an equivalent in the other set for each element of both sets. It pairs equal elements by their
+// hash. It compares only the remaining elements, which contained unknown values, with all others.
 func (p *problems) compareSets(planned, actual cty.Value, at *pathBuilder, noun string, quiet bool, equivalent func(x, y cty.Value) bool) {
 	xs, ys := planned.AsValueSlice(), actual.AsValueSlice()
 	xFound, yFound := make([]bool, len(xs)), make([]bool, len(ys))
@@ -242,7 +241,7 @@ func (p *problems) compareSets(planned, actual cty.Value, at *pathBuilder, noun 
 	}
 }
 
-// show writes a value in an error message, shortened.
+// show returns a shortened text of a value for an error message.
 func show(v cty.Value) string {
 	if !v.IsKnown() {
 		return "(known after apply)"

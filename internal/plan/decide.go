@@ -13,7 +13,7 @@ import (
 	"github.com/hykube/hykube/internal/schema"
 )
 
-// Reasons of actions, in the words of Terraform's JSON plan:
+// Reasons of actions, with the names of Terraform's JSON plan:
 // https://developer.hashicorp.com/terraform/internals/json-format#plan-representation
 const (
 	ReasonCannotUpdate     = "replace_because_cannot_update"
@@ -25,16 +25,17 @@ const (
 
 // Reasons to forget an instance, which Terraform's JSON plan does not have.
 const (
-	// ReasonGone is for what was found removed outside of Hykube, or was never there.
+	// ReasonGone is the reason if the instance was removed outside of Hykube, or never existed.
 	ReasonGone = "forget_because_gone"
-	// ReasonCreateUnknown is for what may exist: a create of it was begun, and its outcome is unknown.
+	// ReasonCreateUnknown is the reason if a create was begun but its outcome is unknown, so that the instance may
+	// exist.
 	ReasonCreateUnknown = "forget_because_create_unknown"
 )
 
-// Decide says what must be done to get from the prior state to the planned one, and why. replace is what
-// RequiredReplace kept; forced is true when somebody asked for a replace; tainted when the last create failed
-// half-way. A tainted resource is planned as if it did not exist, and prior is what is left of it. A prior or
-// planned value that is null is absent.
+// Decide returns the action that changes the prior state to the planned one, and its reason. replace is the result of
+// RequiredReplace. forced is true if the user requested a replace. tainted is true if the last create failed after it
+// had begun. A tainted resource is planned as if it did not exist; prior is then the recorded state. A null prior or
+// planned value means that the instance is absent.
 func Decide(prior, planned cty.Value, replace []cty.Path, forced, tainted bool) (action v1alpha1.Action, reason string) {
 	switch {
 	case absent(prior) && absent(planned):
@@ -56,12 +57,12 @@ func Decide(prior, planned cty.Value, replace []cty.Path, forced, tainted bool) 
 	}
 }
 
-// Differs says whether a value changes, or may: an unknown value may turn out to be another.
+// Differs reports whether a value changes or may change: an unknown value may turn out to be different.
 func Differs(before, after cty.Value) bool { return !equal(before, after) }
 
 func absent(v cty.Value) bool { return v == cty.NilVal || v.IsNull() }
 
-// equal is false as long as something is unknown: an unknown value may turn out to be a change.
+// equal returns false if any part is unknown, since an unknown value may turn out to be a change.
 func equal(a, b cty.Value) bool {
 	a, b = lang.WithoutMarks(a), lang.WithoutMarks(b)
 	if a.RawEquals(b) {
@@ -73,8 +74,8 @@ func equal(a, b cty.Value) bool {
 	return alike(a, b)
 }
 
-// alike compares known values. Nulls of different types, which dynamic attributes may hold, are equal all the same. Null and
-// empty are not, though drift between them is none worth telling.
+// alike compares known values. Nulls of different types, as in dynamic attributes, are equal. Null and an empty
+// collection are not.
 func alike(a, b cty.Value) bool {
 	keyed := func(v cty.Value) bool { return v.Type().IsObjectType() || v.Type().IsMapType() }
 	switch {
@@ -90,10 +91,10 @@ func alike(a, b cty.Value) bool {
 	return false
 }
 
-// RequiredReplace keeps those of the paths, of which a provider said that a change to them needs a replace, that
-// do change: the prior and the planned value there differ, or the planned one is not known yet, or the attribute
-// is write-only, so that no state tells. Nothing is replaced that does not exist. A path that leads nowhere in
-// both values is a bug of the provider and is told as an error, beside the paths that are kept.
+// RequiredReplace returns those of the provider's replace paths whose value changes: prior and planned differ, or the
+// planned value is unknown. A write-only attribute always counts as changed, since the state lacks it. Nothing is kept
+// if prior or planned is absent. A path that exists in neither value is a bug of the provider: RequiredReplace returns
+// an error together with the kept paths.
 func RequiredReplace(block *schema.Block, paths []cty.Path, prior, planned cty.Value) (kept []cty.Path, err error) {
 	if absent(prior) || absent(planned) {
 		return nil, nil
@@ -117,8 +118,8 @@ func RequiredReplace(block *schema.Block, paths []cty.Path, prior, planned cty.V
 	return kept, errors.Join(errs...)
 }
 
-// follow walks a path. Unlike cty's own, it takes the key of a map for the attribute of an object, because maps
-// with dynamic elements are objects.
+// follow applies a path to a value. Unlike cty.Path.Apply, it also applies a map key to an object, because a map with
+// dynamic elements is an object.
 func follow(v cty.Value, p cty.Path) (cty.Value, bool) {
 	for _, step := range p {
 		if v.IsNull() {
@@ -150,7 +151,7 @@ func follow(v cty.Value, p cty.Path) (cty.Value, bool) {
 	return v, true
 }
 
-// writeOnly says whether the path leads to, or into, a write-only attribute.
+// writeOnly reports whether the path leads to, or into, a write-only attribute.
 func writeOnly(b *schema.Block, p cty.Path) bool {
 	var at nestedSchema = nestedBlock{b}
 	for _, step := range p {

@@ -10,9 +10,9 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Drift lists the attributes that differ, such as "tags.team" or "rule[0].port", in the order of their names.
-// Elements of sets have no names, so a set is listed as a whole, and so is a list whose length changed. What does
-// not exist counts as all null. Of what bears a mark no more is told than that it differs.
+// Drift lists the attributes that differ, such as "tags.team" or "rule[0].port", sorted by name. It lists a set as a
+// whole, since its elements have no names, and also a list whose length changed. An absent value counts as all null.
+// For a marked value, it names the marked value but nothing within it.
 func Drift(before, after cty.Value) []string {
 	var out []string
 	drift(thereOrNull(before), thereOrNull(after), "", &out)
@@ -23,7 +23,7 @@ func thereOrNull(v cty.Value) cty.Value {
 	if v == cty.NilVal {
 		return cty.NullVal(cty.DynamicPseudoType)
 	}
-	v, _ = v.Unmark() // attributes are told of, whatever the whole is
+	v, _ = v.Unmark() // the list names attributes even if the whole object is marked
 	return v
 }
 
@@ -62,8 +62,8 @@ func drift(a, b cty.Value, field string, out *[]string) {
 	}
 }
 
-// nothing is true for null and for containers without content: providers of the old SDK read the one back as the other, and
-// nobody changed anything.
+// nothing reports whether a value is null or an empty collection. Providers on the legacy SDK read one back as the
+// other, which is not drift.
 func nothing(v cty.Value) bool {
 	if v.IsNull() {
 		return true

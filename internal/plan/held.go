@@ -7,33 +7,33 @@ import (
 	"github.com/hykube/hykube/internal/graph"
 )
 
-// HeldReason is why Held leaves a change out.
+// HeldReason is the reason why Held leaves a change out of the plan.
 type HeldReason int
 
 const (
-	// NotHeld changes can be made.
+	// NotHeld means that the change can be made.
 	NotHeld HeldReason = iota
-	// HeldItself is a change that cannot be made.
+	// HeldItself means that the change itself cannot be made.
 	HeldItself
-	// HeldByReference is a change whose configuration refers to what another would have made.
+	// HeldByReference means that the new configuration refers to a held change.
 	HeldByReference
-	// HeldUnder is the destroy of what another, which stays as it is, stands on.
+	// HeldUnder means that the change destroys an instance that a held change's recorded state refers to.
 	HeldUnder
-	// HeldWith is the destroy of what stands on another that is not destroyed.
+	// HeldWith means that the change destroys a dependent of an instance whose own destroy is held.
 	HeldWith
 )
 
-// Hold is why one change is left out: because of another, which is itself left out.
+// Hold is the reason why one change is left out, and the held changes that cause it.
 type Hold struct {
 	Reason HeldReason
-	// By is the index of the change that keeps this one out of the plan.
+	// By is the index of the held change that keeps this one out of the plan.
 	By int
-	// Also are others that it is left out for with the same reason, at most maxAlso, and More counts the rest.
+	// Also lists further held changes that cause it for the same reason, at most maxAlso. More counts the rest.
 	Also []int
 	More int
 }
 
-// maxAlso is how many others a Hold names.
+// maxAlso is the number of further changes that a Hold lists.
 const maxAlso = 3
 
 func (h *Hold) also(i int) {
@@ -46,21 +46,22 @@ func (h *Hold) also(i int) {
 	}
 }
 
-// Held says which changes must not be begun, in any half, when some cannot be made. What cannot be made stays as it is, so
+// Held decides which changes must not begin, in either half, when the stopped ones cannot be made. A held change leaves
+// its instance as it is. Therefore:
 //
-//   - what refers to its new values cannot be made either;
-//   - what it stands on, by the recorded references, must not be destroyed or replaced;
-//   - when it was to be destroyed, what stands on it is not destroyed: that would empty what stays. What stands on something that
-//     only has to stay for it is destroyed if somebody asked for that by itself, and stays otherwise.
+//   - a change whose configuration refers to the held change's new values is held, too;
+//   - an instance that its recorded state refers to must not be destroyed or replaced;
+//   - if the held change is a delete, the deletes of its dependents are held. If the delete is held only because another held instance depends on it, a dependent's delete still runs if the user requested it directly.
 //
-// The answer has one element for each change. The work is linear in changes and references.
+// The result has one element for each change. The work is linear in changes and references.
 func Held(changes []Planned, stopped []int) []Hold {
 	held := make([]Hold, len(changes))
 	refer := graph.Collect(len(changes), func(i int) []int { return changes[i].DependsOn }).Reverse()
 	stand := graph.Collect(len(changes), func(i int) []int { return changes[i].Requires }).Reverse()
-	// whole are the changes of which nothing that stands on them is destroyed, whoever asked for that.
+	// whole[i] is true if the deletes of all dependents of change i are held, even those that the user requested
+	// directly.
 	whole := make([]bool, len(changes))
-	// passed are the unchanged instances that were looked through.
+	// passed[i] is true for an unchanged instance whose own dependents are in the queue.
 	passed := make([]bool, len(changes))
 	var queue []int
 	hold := func(i int, reason HeldReason, because int, all bool) {
@@ -78,7 +79,7 @@ func Held(changes []Planned, stopped []int) []Hold {
 	}
 	for ; len(queue) > 0; queue = queue[1:] {
 		i := queue[0]
-		// What refers to it through an unchanged instance is left out, too, as Steps orders it.
+		// As in Steps, a reference through an unchanged instance counts, too.
 		for far := slices.Clone(refer.Of(i)); len(far) > 0; far = far[1:] {
 			switch d := far[0]; {
 			case changes[d].applies():

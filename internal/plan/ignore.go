@@ -10,9 +10,9 @@ import (
 	"github.com/hykube/hykube/internal/schema"
 )
 
-// IgnoreChanges puts the prior values in place of the configured ones at paths such as "tags", "tags.team" or
-// "rule[0].port", so that a change to them is no change; "all" stands for every argument. It works on the configuration, before the provider sees it:
-// https://developer.hashicorp.com/terraform/language/meta-arguments/lifecycle#ignore_changes
+// IgnoreChanges replaces the configured values at paths such as "tags", "tags.team" or "rule[0].port" by the prior
+// ones, so that they do not change. "all" denotes every argument. It works on the configuration, before the provider
+// plans: https://developer.hashicorp.com/terraform/language/meta-arguments/lifecycle#ignore_changes
 func IgnoreChanges(block *schema.Block, config, prior cty.Value, ignored []string) (cty.Value, error) {
 	if prior.IsNull() || config.IsNull() {
 		return config, nil
@@ -31,7 +31,7 @@ func IgnoreChanges(block *schema.Block, config, prior cty.Value, ignored []strin
 	return ignoreIn(config, prior, paths), nil
 }
 
-// ignorePath splits `tags["a.b"].c[0]` into its steps.
+// ignorePath splits a path such as `tags["a.b"].c[0]` into its steps.
 func ignorePath(text string) ([]string, error) {
 	var steps []string
 	rest := text
@@ -62,7 +62,7 @@ func ignorePath(text string) ([]string, error) {
 	return steps, nil
 }
 
-// ignoreIn takes prior's values at the paths, which are relative to the two values.
+// ignoreIn replaces the values at the paths, which are relative to the two values, by those of prior.
 func ignoreIn(config, prior cty.Value, paths [][]string) cty.Value {
 	if len(paths) == 0 {
 		return config
@@ -73,7 +73,7 @@ func ignoreIn(config, prior cty.Value, paths [][]string) cty.Value {
 	config, marks := config.Unmark()
 	prior, _ = prior.Unmark()
 	if config.IsKnown() && config.IsNull() && config.Type().IsMapType() {
-		// No map and an empty one are alike here: an ignored key that was there stays.
+		// A null map counts as empty here: a prior key that is ignored stays.
 		if v := ignoreIn(cty.MapValEmpty(config.Type().ElementType()), prior, paths); v.LengthInt() > 0 {
 			return v.WithMarks(marks)
 		}

@@ -8,7 +8,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// pathBuilder is a path as a list of steps back to the root. Walks extend it without copying; only an error builds the path.
+// pathBuilder is a path as a linked list of steps back to the root. A walk extends it without copying; only an error
+// builds the cty.Path.
 type pathBuilder struct {
 	up   *pathBuilder
 	step cty.PathStep
@@ -35,7 +36,7 @@ func (t *pathBuilder) path() cty.Path {
 	return p
 }
 
-// errorf makes a cty.PathError whose text names the place, too, so that nobody who prints it loses it.
+// errorf returns a cty.PathError. Its text names the path, too, so that printing the error alone shows it.
 func (t *pathBuilder) errorf(format string, args ...any) error {
 	p := t.path()
 	err := fmt.Errorf(format, args...)
@@ -45,7 +46,7 @@ func (t *pathBuilder) errorf(format string, args ...any) error {
 	return p.NewError(err)
 }
 
-// problems collects errors with their paths.
+// problems is a list of errors with their paths.
 type problems []error
 
 func (p *problems) add(at *pathBuilder, format string, args ...any) {

@@ -10,10 +10,10 @@ import (
 	"github.com/hykube/hykube/internal/schema"
 )
 
-// CheckPlanned says in what a provider's planned state breaks the rules: it must be what the configuration asks
-// for, or what was there before, or the provider's own choice where the configuration leaves it one. All values
-// conform to the block's type. Errors are cty.PathErrors and tell no sensitive value. That providers on the legacy
-// SDK are forgiven is the caller's decision.
+// CheckPlanned reports where a provider's planned state breaks the rules. A planned value must equal the configuration
+// or the prior state, or be the provider's choice where the configuration sets nothing. All values must conform to the
+// block's type. The errors are cty.PathErrors and never contain a sensitive value. The caller decides whether to ignore
+// them for providers on the legacy SDK.
 //
 // The rules are those of Terraform's objchange.AssertPlanValid.
 func CheckPlanned(block *schema.Block, prior, config, planned cty.Value) []error {
@@ -23,7 +23,7 @@ func CheckPlanned(block *schema.Block, prior, config, planned cty.Value) []error
 	return p
 }
 
-// secrets remembers where a value was marked as sensitive.
+// secrets are the paths of the values that are marked as sensitive.
 type secrets []cty.Path
 
 func unmarkNoting(v cty.Value) (cty.Value, secrets) {
@@ -35,7 +35,7 @@ func unmarkNoting(v cty.Value) (cty.Value, secrets) {
 	return v, out
 }
 
-// cover says whether the place is within a marked one, or has one within it.
+// cover reports whether a marked path contains this path, or this path contains a marked one.
 func (s secrets) cover(t *pathBuilder) bool {
 	if len(s) == 0 {
 		return false
@@ -60,7 +60,8 @@ func (p *problems) checkBlock(b *schema.Block, prior, config, planned cty.Value,
 	}
 }
 
-// bothPresent reports a plan that is null where the configuration is not, or the reverse; true when both are there.
+// bothPresent reports whether both the plan and the configuration are non-null. It adds a problem if only one of them
+// is null.
 func (p *problems) bothPresent(config, planned cty.Value, at *pathBuilder) bool {
 	switch {
 	case planned.IsNull() && !config.IsNull():
@@ -83,11 +84,11 @@ func (p *problems) checkAttribute(a *schema.Attribute, prior, config, planned ct
 	switch {
 	case same(planned, config):
 	case a.WriteOnly && planned.IsNull():
-		// The provider got the value; no state holds it.
+		// The provider has received the value; no state stores it.
 	case same(planned, prior) && !prior.IsNull() && !config.IsNull():
-		// The provider finds the configured value equivalent to what is there.
+		// The provider treats the configured value as equivalent to the prior one.
 	case a.Computed && !a.Optional, a.Computed && config.IsNull():
-		// The choice is the provider's.
+		// The provider chooses the value.
 	case config.IsNull() && quiet:
 		p.add(at, "sensitive planned value for a non-computed attribute")
 	case config.IsNull():
@@ -114,7 +115,7 @@ func (p *problems) checkNestedAttribute(a *schema.Attribute, prior, config, plan
 		p.add(at, "planned unknown for configured value")
 		return
 	case !config.IsKnown():
-		// Same as a leaf: what is not known yet must stay so.
+		// As for an attribute without nested ones, an unknown configuration must stay unknown in the plan.
 		p.add(at, "planned value does not match config value, which is not known yet")
 		return
 	}
@@ -160,7 +161,8 @@ func (p *problems) checkNestedBlock(nb *schema.NestedBlock, prior, config, plann
 			return
 		}
 		if nb.Nesting == schema.NestingSet {
-			// Elements have no identity to be found by, and may mix prior and config: only this much can be said.
+			// Elements of a set have no identity, and may combine prior and configured values. So there is only this
+			// check.
 			for it := planned.ElementIterator(); it.Next(); {
 				k, e := it.Element()
 				if !e.IsKnown() && config.IsWhollyKnown() {
@@ -173,8 +175,8 @@ func (p *problems) checkNestedBlock(nb *schema.NestedBlock, prior, config, plann
 	p.checkElements(nb.Nesting, prior, config, planned, at, "block", element)
 }
 
-// CheckWriteOnly says where a state, planned or real, holds a write-only value. No provider may return one, for
-// states are stored.
+// CheckWriteOnly reports where a planned or actual state holds a write-only value. A provider must not return one,
+// since states are stored.
 func CheckWriteOnly(block *schema.Block, state cty.Value) []error {
 	var p problems
 	p.checkWriteOnly(nestedBlock{block}, schema.NestingSingle, lang.WithoutMarks(state), nil)
@@ -206,7 +208,7 @@ func (p *problems) checkWriteOnly(n nestedSchema, nesting schema.Nesting, v cty.
 	}
 }
 
-// checkElements correlates elements by index or key and hands each triple on.
+// checkElements pairs the elements by index or key and calls element for each triple.
 func (p *problems) checkElements(nesting schema.Nesting, prior, config, planned cty.Value, at *pathBuilder, noun string, element func(prior, config, planned cty.Value, at *pathBuilder)) {
 	switch nesting {
 	case schema.NestingList:

@@ -7,9 +7,9 @@ import (
 	"github.com/hykube/hykube/internal/schema"
 )
 
-// ProposedNew merges a configuration into the prior state: what the configuration sets comes from it, and what
-// only the provider can know stays as it was. It is what a provider is asked to plan. Both values conform to the
-// block's type; prior is wholly known, and null for what does not exist yet. Marks are dropped.
+// ProposedNew merges a configuration into the prior state, as the provider's input for a plan. Configured values come
+// from the configuration; computed values keep their prior value. Both values must conform to the block's type. prior
+// must be wholly known; null means that the instance does not exist. The result has no marks.
 //
 // The rules are those of Terraform's objchange.ProposedNew.
 func ProposedNew(block *schema.Block, prior, config cty.Value) cty.Value {
@@ -38,7 +38,7 @@ func proposeAttributes(attrs []*schema.Attribute, prior, config cty.Value, out m
 		p, c := attr(prior, a.Name, a.Type), config.GetAttr(a.Name)
 		switch {
 		case a.Computed && c.IsNull():
-			// The provider's value stays, unless it can be seen to have come from a configuration that is gone.
+			// Keep the provider's value, unless it contains values that only a former configuration can have set.
 			out[a.Name] = p
 			if a.Optional && a.Nested != nil && cameFromConfig(a.Nested, p) {
 				out[a.Name] = c
@@ -51,7 +51,7 @@ func proposeAttributes(attrs []*schema.Attribute, prior, config cty.Value, out m
 	}
 }
 
-// attr is an attribute of an object, null when the object is.
+// attr returns an attribute of an object, or null if the object is null or lacks it.
 func attr(v cty.Value, name string, ty cty.Type) cty.Value {
 	if v.IsNull() || v.IsKnown() && !v.Type().HasAttribute(name) {
 		return cty.NullVal(ty)
@@ -59,7 +59,7 @@ func attr(v cty.Value, name string, ty cty.Type) cty.Value {
 	return v.GetAttr(name)
 }
 
-// cameFromConfig says whether a nested value holds something that only a configuration can set.
+// cameFromConfig reports whether a nested value holds a non-null value that only a configuration can set.
 func cameFromConfig(o *schema.Object, v cty.Value) bool {
 	found := false
 	eachElement(o.Nesting, v, func(e cty.Value) {
@@ -80,7 +80,7 @@ func cameFromConfig(o *schema.Object, v cty.Value) bool {
 	return found
 }
 
-// eachElement visits the objects of a nested value.
+// eachElement calls f for each object of a nested value.
 func eachElement(n schema.Nesting, v cty.Value, f func(cty.Value)) {
 	switch {
 	case v.IsNull() || !v.IsKnown():
@@ -94,7 +94,7 @@ func eachElement(n schema.Nesting, v cty.Value, f func(cty.Value)) {
 	}
 }
 
-// nestedSchema is what nested blocks and nested attributes have in common.
+// nestedSchema is the common interface of nested blocks and nested attributes.
 type nestedSchema interface {
 	propose(prior, config cty.Value) cty.Value
 	elementType() cty.Type
@@ -147,7 +147,7 @@ func proposeNested(n nestedSchema, nesting schema.Nesting, prior, config cty.Val
 	}
 }
 
-// proposeList correlates by index; what is new in the configuration is taken as it is.
+// proposeList pairs elements by index; additional elements of the configuration are unchanged.
 func proposeList(n nestedSchema, prior, config cty.Value) cty.Value {
 	vals := config.AsValueSlice()
 	if len(vals) == 0 {
@@ -168,7 +168,7 @@ func proposeList(n nestedSchema, prior, config cty.Value) cty.Value {
 	return cty.ListVal(vals)
 }
 
-// proposeMap correlates by key; what is new in the configuration is taken as it is.
+// proposeMap pairs elements by key; additional elements of the configuration are unchanged.
 func proposeMap(n nestedSchema, prior, config cty.Value) cty.Value {
 	vals := config.AsValueMap()
 	if len(vals) == 0 {
@@ -189,9 +189,8 @@ func proposeMap(n nestedSchema, prior, config cty.Value) cty.Value {
 	return cty.MapVal(vals)
 }
 
-// proposeSet takes, for each element of the configuration, the first unused prior element that it could have
-// become. To find it, the prior elements are grouped by those attributes that must be equal: comparing each with
-// each is quadratic.
+// proposeSet pairs each element of the configuration with the first unused prior element that could have become it. It
+// groups the prior elements by the attributes that must be equal, since comparing all pairs would take quadratic time.
 func proposeSet(n nestedSchema, prior, config cty.Value) cty.Value {
 	vals := config.AsValueSlice()
 	if len(vals) == 0 {
@@ -222,7 +221,7 @@ func proposeSet(n nestedSchema, prior, config cty.Value) cty.Value {
 	return cty.SetVal(vals)
 }
 
-// fixedHash hashes what a provider may not change: attributes that are not computed, without a schema of their own.
+// fixedHash hashes the attributes that a provider may not change: those that are neither computed nor nested.
 func fixedHash(n nestedSchema, v cty.Value) int {
 	if v.IsNull() || !v.IsKnown() {
 		return 0
@@ -236,13 +235,13 @@ func fixedHash(n nestedSchema, v cty.Value) int {
 	return h
 }
 
-// unrefined forgets what is known about unknown values, also about those within the value: "db-${unknown}" in a map is
-// known to begin with "db-", and providers need not repeat that.
+// unrefined removes the refinements of unknown values at any depth. The value of "db-${unknown}" is known to begin with
+// "db-", and providers need not repeat that.
 func unrefined(v cty.Value) cty.Value {
 	if v.IsWhollyKnown() {
 		return v
 	}
-	// The function below returns no error, so neither does Transform.
+	// The callback returns no error, so Transform returns none.
 	out, _ := cty.Transform(v, func(_ cty.Path, v cty.Value) (cty.Value, error) {
 		if !v.IsKnown() {
 			return cty.UnknownVal(v.Type()), nil
@@ -252,8 +251,8 @@ func unrefined(v cty.Value) cty.Value {
 	return out
 }
 
-// couldBecome says whether the prior element may have come from the configured one: it differs at most in computed
-// attributes that the configuration leaves to the provider. Nested sets must be equal.
+// couldBecome reports whether the prior element may have come from the configured one. They may differ only in computed
+// attributes that the configuration does not set. Nested sets must be equal.
 func couldBecome(n nestedSchema, prior, config cty.Value) bool {
 	if unrefined(config).RawEquals(unrefined(prior)) {
 		return true

@@ -13,21 +13,20 @@ import (
 	"github.com/hykube/hykube/internal/schema"
 )
 
-// Rendered is a change in the shapes of Terraform's JSON plan, with secrets masked. The fields are those of
-// v1alpha1.PlanChange:
-// https://developer.hashicorp.com/terraform/internals/json-format#change-representation
+// Rendered is a change in the format of Terraform's JSON plan, with secrets masked. The fields are those of
+// v1alpha1.PlanChange: https://developer.hashicorp.com/terraform/internals/json-format#change-representation
 type Rendered struct {
-	// Before and After are JSON null for what does not exist. Unknown values are absent from After.
+	// Before and After are JSON null if the instance does not exist. After omits unknown values.
 	Before, After *runtime.RawExtension
-	// AfterUnknown is true where After is not known yet.
+	// AfterUnknown is true where the value of After is unknown.
 	AfterUnknown *runtime.RawExtension
 	// BeforeSensitive and AfterSensitive are true where a value is masked.
 	BeforeSensitive, AfterSensitive *runtime.RawExtension
-	// SecretsChanged tells, in the form of RenderPaths, which of the masked values differ; nil when none does.
+	// SecretsChanged lists the masked values that differ, in the format of RenderPaths; nil if none differs.
 	SecretsChanged *runtime.RawExtension
 }
 
-// Render writes a change for people and policies. What the schema or a mark calls sensitive is masked.
+// Render renders a change for users and policies. It masks values that the schema or a mark declares sensitive.
 func Render(block *schema.Block, before, after cty.Value) (Rendered, error) {
 	var r Rendered
 	b, a := present(block, before), present(block, after)
@@ -56,7 +55,8 @@ func Render(block *schema.Block, before, after cty.Value) (Rendered, error) {
 	return r, err
 }
 
-// RenderPaths writes paths as Terraform's JSON plan does: [["network_id"],["rule",0,"port"]]; nil when there are none.
+// RenderPaths formats paths as Terraform's JSON plan does: [["network_id"],["rule",0,"port"]]. It returns nil for no
+// paths.
 func RenderPaths(paths []cty.Path) (*runtime.RawExtension, error) {
 	if len(paths) == 0 {
 		return nil, nil
@@ -80,8 +80,8 @@ func RenderPaths(paths []cty.Path) (*runtime.RawExtension, error) {
 	return &runtime.RawExtension{Raw: js}, nil
 }
 
-// Attributes is a resource's state for the status of its object: secrets masked, null and unknown values left out.
-// It holds only what unstructured objects may hold.
+// Attributes returns a resource's state for its object's status. It masks secrets and omits null and unknown values.
+// The result is valid content for an unstructured object.
 func Attributes(block *schema.Block, v cty.Value) map[string]any {
 	out, _ := unstructured(plain(present(block, v), nullOmitted)).(map[string]any)
 	if out == nil {
@@ -104,8 +104,8 @@ const (
 	nullOmitted  nulls = false
 )
 
-// plain makes JSON-like data of a value: secrets masked, numbers as json.Number, unknown attributes left out,
-// unknown elements null.
+// plain converts a value to JSON-like data. Secrets are masked, numbers are json.Number, unknown attributes are omitted
+// and unknown elements are null.
 func plain(v cty.Value, keep nulls) any {
 	v, marks := v.Unmark()
 	if v.IsNull() || !v.IsKnown() {
@@ -174,14 +174,14 @@ func isMarked(v cty.Value) flag {
 	case v.IsNull():
 		return flagFalse
 	case !v.IsKnown():
-		return flagEmpty // as in Terraform: nobody knows yet what is inside
+		return flagEmpty // as in Terraform: the content is not known yet
 	default:
 		return flagDescend
 	}
 }
 
-// flags makes the skeleton of a value with true where is says so. As in Terraform, objects and maps leave out what is
-// false; lists and sets keep it, so that positions match.
+// flags returns a structure like the value's, with true where is returns flagTrue. As in Terraform, objects and maps
+// omit false; lists and sets keep it, so that positions match.
 func flags(v cty.Value, is func(cty.Value) flag) any {
 	switch is(v) {
 	case flagTrue:
@@ -220,8 +220,8 @@ func flags(v cty.Value, is func(cty.Value) flag) any {
 	}
 }
 
-// unstructured replaces json.Number by what an unstructured object may hold: int64, float64 where it is exact to
-// the digit, else the digits as a string.
+// unstructured replaces json.Number by a type that unstructured objects may hold: int64, float64 if that is exact, or
+// else a string.
 func unstructured(v any) any {
 	switch v := v.(type) {
 	case json.Number:

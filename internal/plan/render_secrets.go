@@ -9,9 +9,9 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// secretChanges are the paths of the marked values that are not after what they were before, or may not be. What comes or goes as
-// a whole, such as a block, is seen without them. A path ends where a mark begins, so it names nothing that is masked: a map
-// with a secret key bears the mark itself. Indexes of lists are those of after.
+// secretChanges returns the paths of the marked values that differ, or may differ, after the change. It omits values
+// that are added or removed with their whole block. A path ends where a mark begins, so it names nothing masked: a map
+// with a secret key has the mark itself. Indexes of lists are those of after.
 func secretChanges(before, after cty.Value) []cty.Path {
 	var out []cty.Path
 	walkSecrets(before, after, nil, &out)
@@ -54,8 +54,8 @@ func walkSecrets(b, a cty.Value, at cty.Path, out *[]cty.Path) {
 	}
 }
 
-// walkSecretList compares what lies between the elements that stay at either end: one that comes or goes moves the rest, and
-// changes none of it.
+// walkSecretList skips the equal elements at both ends. An added or removed element shifts the others without changing
+// them.
 func walkSecretList(b, a []cty.Value, at cty.Path, out *[]cty.Path) {
 	lo, n, m := 0, len(b), len(a)
 	for lo < n && lo < m && lang.WithoutMarks(b[lo]).RawEquals(lang.WithoutMarks(a[lo])) {
@@ -73,5 +73,5 @@ func walkSecretList(b, a []cty.Value, at cty.Path, out *[]cty.Path) {
 	}
 }
 
-// sameSecret compares values, and not the types of what does not exist.
+// sameSecret compares two values. Nulls of different types are equal.
 func sameSecret(b, a cty.Value) bool { return b.IsNull() && a.IsNull() || b.RawEquals(a) }

@@ -17,24 +17,26 @@ import (
 )
 
 const (
-	// shortestSecret is the length from which on a secret is looked for in what providers say. Shorter ones are part of too much.
+	// shortestSecret is the minimum length, in bytes, of a secret that Hide replaces. Shorter texts occur too often by
+	// chance.
 	shortestSecret = 4
-	// tellingSecret is the length from which on it is found within words, too, and from which on a line of a secret, such as a key, is one
-	// by itself.
+	// tellingSecret is the length, in bytes, from which Hide also finds a secret within words. From this length, each
+	// line of a secret, such as a key, is a secret of its own.
 	tellingSecret = 8
 )
 
-// commonWords are what sensitive attributes may be set to that is not worth to make every message unreadable.
+// commonWords lists frequent values of sensitive attributes. Hiding them would make every message unreadable.
 var commonWords = []string{"true", "false", "null", "none", "default", "enabled", "disabled"}
 
-// Secrets are texts that nobody may read, found again in other texts in one pass, however many they are. The zero value has none.
+// Secrets hides a set of secret texts in other texts. Hide takes a single pass, however many secrets there are. The
+// zero value is an empty set. It is safe for concurrent use.
 type Secrets struct {
 	mu sync.Mutex
-	// byStart holds them by their first bytes, the longest first.
+	// byStart maps the first shortestSecret bytes to the secrets that begin with them, longest first.
 	byStart map[string][]string
 }
 
-// Add keeps a secret, also as it looks within quotes or an address.
+// Add adds a secret, and its quoted and URL-escaped forms. It ignores short texts and common words.
 func (s *Secrets) Add(text string) {
 	if len(text) < shortestSecret || slices.Contains(commonWords, strings.ToLower(text)) {
 		return
@@ -64,7 +66,7 @@ func (s *Secrets) Add(text string) {
 	}
 }
 
-// AddValue keeps what is marked as sensitive in a value.
+// AddValue adds the strings within a value that are marked as sensitive.
 func (s *Secrets) AddValue(v cty.Value) {
 	if v == cty.NilVal || !v.ContainsMarked() {
 		return
@@ -78,7 +80,7 @@ func (s *Secrets) AddValue(v cty.Value) {
 		if err != nil {
 			continue
 		}
-		// The function returns no error, so neither does the walk.
+		// The callback returns no error, so Walk returns none.
 		_ = cty.Walk(at, func(_ cty.Path, leaf cty.Value) (bool, error) {
 			if leaf.IsKnown() && !leaf.IsNull() && leaf.Type() == cty.String {
 				s.Add(leaf.AsString())
@@ -88,14 +90,14 @@ func (s *Secrets) AddValue(v cty.Value) {
 	}
 }
 
-// AddBlock keeps the secrets in a value of a block: what is marked, and what stands where the schema has them.
+// AddBlock adds the secrets of a block's value: those that are marked, and those that the schema declares sensitive.
 func (s *Secrets) AddBlock(block *schema.Block, v cty.Value) {
 	if v != cty.NilVal {
 		s.AddValue(lang.MarkSensitive(block, v))
 	}
 }
 
-// Hide replaces the secrets in a text.
+// Hide replaces each secret in the text by lang.Mask.
 func (s *Secrets) Hide(text string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,7 +117,7 @@ func (s *Secrets) Hide(text string) string {
 	return out.String()
 }
 
-// at is the length of the secret that begins at a place of a text; 0 when none does.
+// at returns the length of the secret that begins at index i of the text, or 0 if none does.
 func (s *Secrets) at(text string, i int) int {
 	if len(text)-i < shortestSecret {
 		return 0
@@ -128,7 +130,7 @@ func (s *Secrets) at(text string, i int) int {
 	return 0
 }
 
-// aWord says whether a part of a text is none of a longer word.
+// aWord reports whether text[from:to] is not part of a longer word.
 func aWord(text string, from, to int) bool {
 	before, _ := utf8.DecodeLastRuneInString(text[:from])
 	after, _ := utf8.DecodeRuneInString(text[to:])

@@ -7,45 +7,45 @@ import (
 	"github.com/hykube/hykube/internal/graph"
 )
 
-// Planned is what Steps needs to know of one change.
+// Planned describes one change to Steps and Held.
 type Planned struct {
 	Action v1alpha1.Action
-	// CreateBeforeDestroy turns the two halves of a replace around; a delete with it waits for the updates of what used to
-	// refer to it.
+	// CreateBeforeDestroy makes a replace create the new instance before it destroys the old one. A delete with it
+	// waits for the updates of its former dependents.
 	CreateBeforeDestroy bool
-	// Forget is true for a replace that forgets the old instance: it has no half that destroys.
+	// Forget is true for a replace that forgets the old instance, so that it has no destroy step.
 	Forget bool
-	// Record is true for a NoOp that leaves something to write down all the same: an import, a move, a condition that could
-	// not be checked yet.
+	// Record is true for a NoOp whose step must record something: an import, a move, or a condition that was not known
+	// during planning.
 	Record bool
-	// Deposed is true for the destroy of what an earlier replace left behind; Of is then the change of the current
-	// instance, or -1.
+	// Deposed is true for the destroy of an instance that an earlier replace left deposed. Of is then the change of the
+	// current instance, or -1.
 	Deposed bool
 	Of      int
-	// Requested is true for a delete that somebody asked for by itself, and not only because something that it stands on is deleted.
+	// Requested is true for a delete that the user requested directly, and not only because a dependency is deleted.
 	Requested bool
-	// DependsOn holds the changes that the new configuration refers to. They have no cycle (see Order).
+	// DependsOn holds the indexes of the changes that the new configuration refers to. They have no cycle (see Order).
 	DependsOn []int
-	// Requires holds the changes that the recorded state referred to.
+	// Requires holds the indexes of the changes that the recorded state referred to.
 	Requires []int
 }
 
-// Step is one call to a provider. A replace has two: the destroy of the old instance and the create of the new one.
+// Step is one operation of an apply. A replace has two: the destroy of the old instance and the create of the new one.
 type Step struct {
-	// Change is the number of the change that the step is part of.
+	// Change is the index of the step's change.
 	Change int `json:"change"`
-	// Destroy is true for a delete and for that half of a replace that destroys the old instance.
+	// Destroy is true for a delete, and for the half of a replace that destroys the old instance.
 	Destroy bool `json:"destroy,omitempty"`
-	// DependsOn holds the numbers of the steps that must be done before.
+	// DependsOn holds the indexes of the steps that must finish first.
 	DependsOn []int `json:"dependsOn,omitempty"`
 }
 
-// destroys says whether a change has a step that destroys something.
+// destroys reports whether a change has a destroy step.
 func (c *Planned) destroys() bool {
 	return c.Action == v1alpha1.ActionDelete || c.Action == v1alpha1.ActionReplace && !c.Forget
 }
 
-// applies says whether a change has a step that does something other than destroy.
+// applies reports whether a change has a step other than a destroy.
 func (c *Planned) applies() bool {
 	switch c.Action {
 	case v1alpha1.ActionCreate, v1alpha1.ActionUpdate, v1alpha1.ActionReplace, v1alpha1.ActionRead, v1alpha1.ActionForget, v1alpha1.ActionInvoke:
@@ -56,20 +56,22 @@ func (c *Planned) applies() bool {
 	return false
 }
 
-// createsFirst says whether the new instance of a replace is there before the old one goes.
+// createsFirst reports whether a replace creates the new instance before it destroys the old one.
 func (c *Planned) createsFirst() bool {
 	return c.Action == v1alpha1.ActionReplace && c.CreateBeforeDestroy && !c.Forget
 }
 
-// Steps puts changes into the order in which infrastructure allows them: creates and updates follow what they
-// refer to; destroys run in the reverse order of the references that were recorded when the instances were
-// applied; what is deleted goes after everything that used to refer to it has been destroyed, and before what used to
-// refer to it is updated, unless it was made with createBeforeDestroy; a replaced instance is destroyed after its dependants are, if those are destroyed too, and created again before
-// they are. With createBeforeDestroy the new instance comes first, then its dependants are changed, then the old instance
-// goes. A replaced instance is destroyed after all that its new one needs is there, as far as that does not wait for the destroy
-// itself, so that the old instance stays when something below it fails. The steps have no cycle. The work is linear in changes and
-// references, and in the pairs of changes between which only unchanged instances are.
-// https://github.com/hashicorp/terraform/blob/main/docs/destroying.md
+// Steps orders the steps of an apply by these rules:
+//
+//   - Creates and updates run after the changes that their configuration refers to.
+//   - Destroys run in the reverse order of the recorded references.
+//   - A delete runs after the destroys of its dependents, and before the updates of its former dependents. With createBeforeDestroy it runs after those updates.
+//   - A replace destroys its old instance after its dependents are destroyed, if they are. It creates the new one before they are created.
+//   - With createBeforeDestroy, a replace creates the new instance, then its dependents change, then it destroys the old instance.
+//   - A replace destroys its old instance only after the dependencies of the new one are ready, unless these wait for the destroy. So the old instance stays if a dependency fails.
+//
+// The steps have no cycle. The work is linear in changes and references, and in the pairs of changes that only
+// unchanged instances separate. https://github.com/hashicorp/terraform/blob/main/docs/destroying.md
 func Steps(changes []Planned) []Step {
 	s := newSequence(changes)
 	for i := range changes {
@@ -84,7 +86,7 @@ func Steps(changes []Planned) []Step {
 	return s.steps
 }
 
-// newSequence returns the steps of changes without an order.
+// newSequence returns the steps of the changes, without dependencies.
 func newSequence(changes []Planned) *sequence {
 	s := &sequence{changes: changes, destroy: make([]int, len(changes)), apply: make([]int, len(changes)), needed: map[int][]int{}}
 	for i := range changes {
@@ -103,7 +105,8 @@ func newSequence(changes []Planned) *sequence {
 	return s
 }
 
-// orderHalves orders the two steps of a replace, and the destroy of a deposed instance with those of the current one.
+// orderHalves orders the two steps of a replace, and the destroy of a deposed instance after the steps of the current
+// one.
 func (s *sequence) orderHalves(i int) {
 	c, destroy, apply := &s.changes[i], s.destroy, s.apply
 	switch {
@@ -112,16 +115,16 @@ func (s *sequence) orderHalves(i int) {
 	case apply[i] >= 0 && destroy[i] >= 0:
 		s.after(apply[i], destroy[i], required)
 	case c.Deposed && c.Of >= 0 && c.Of < len(s.changes):
-		// The dependents of a deposed instance move to the current instance before it goes.
+		// The dependents of a deposed instance must use the current instance before the deposed one is destroyed.
 		for _, own := range []int{apply[c.Of], destroy[c.Of]} {
-			if own >= 0 && destroy[i] >= 0 { // it may be forgotten, too, in any order
+			if own >= 0 && destroy[i] >= 0 { // a deposed instance may also be forgotten, in any order
 				s.after(destroy[i], own, afterCurrentInstance)
 			}
 		}
 	}
 }
 
-// orderReferences puts a change after the changes that its new configuration refers to.
+// orderReferences orders a change after the changes that its new configuration refers to.
 func (s *sequence) orderReferences(i int) {
 	if s.apply[i] < 0 || s.changes[i].Action == v1alpha1.ActionForget {
 		return
@@ -129,8 +132,9 @@ func (s *sequence) orderReferences(i int) {
 	s.needs(i, func(d int) { s.after(s.apply[i], s.apply[d], required) })
 }
 
-// needs calls each with the changes that the new configuration of a change refers to and that have a step to wait for. As in Terraform,
-// it refers through an unchanged instance to what that refers to: while a dependency of that fails, nobody knows that it stays unchanged.
+// needs calls each for the changes that the new configuration of change i refers to and that have an apply step. As in
+// Terraform, it follows references through unchanged instances: whether such an instance stays unchanged depends on the
+// success of its dependencies.
 func (s *sequence) needs(i int, each func(d int)) {
 	for _, d := range s.changes[i].DependsOn {
 		switch {
@@ -144,7 +148,7 @@ func (s *sequence) needs(i int, each func(d int)) {
 	}
 }
 
-// behind returns the changes that an unchanged one needs, each once, in ascending order.
+// behind returns the changes that an unchanged change depends on, in ascending order and without duplicates.
 func (s *sequence) behind(unchanged int) []int {
 	if found, ok := s.needed[unchanged]; ok {
 		return found
@@ -157,7 +161,7 @@ func (s *sequence) behind(unchanged int) []int {
 	return found
 }
 
-// orderRecorded orders change i with change d, which the recorded state of i referred to.
+// orderRecorded orders change i relative to change d, which the recorded state of i refers to.
 func (s *sequence) orderRecorded(i, d int) {
 	on, destroy, apply := &s.changes[d], s.destroy, s.apply
 	if destroy[i] >= 0 && destroy[d] >= 0 {
@@ -171,18 +175,19 @@ func (s *sequence) orderRecorded(i, d int) {
 	}
 	switch {
 	case on.createsFirst():
-		// A dependent of the old instance moves to the new one before the old one goes.
+		// A dependent must use the new instance before the old one is destroyed.
 		s.after(destroy[d], apply[i], dependentsMoveFirst)
 	case on.Action != v1alpha1.ActionDelete || destroy[i] >= 0:
 	case on.CreateBeforeDestroy || on.Deposed:
 		s.after(destroy[d], apply[i], deleteBeforeUpdate)
 	default:
-		// As in Terraform: createBeforeDestroy asks for the other order.
+		// As in Terraform, createBeforeDestroy reverses the order.
 		s.after(apply[i], destroy[d], deleteBeforeUpdate)
 	}
 }
 
-// destroyedBeforeChange says whether i is destroyed before d is changed, or created anew beside its old instance.
+// destroyedBeforeChange reports whether the destroy of i must precede the apply step of d, where d is not destroyed
+// first.
 func (s *sequence) destroyedBeforeChange(i, d int) bool {
 	c, on := &s.changes[i], &s.changes[d]
 	switch {
@@ -194,8 +199,9 @@ func (s *sequence) destroyedBeforeChange(i, d int) bool {
 	return s.apply[i] < 0 || !slices.Contains(c.DependsOn, d)
 }
 
-// delayReplaceDestroys puts the destroy of a replace after all that its create needs. What waits for that destroy itself, such as the create
-// of a dependency that is replaced, too, cannot come first; then what that needs does.
+// delayReplaceDestroys orders the destroy of a replace after the dependencies of the new instance. A dependency that
+// waits for that destroy, such as one that is replaced, too, cannot come first. Then the dependencies of that
+// dependency come first.
 func (s *sequence) delayReplaceDestroys() {
 	changes, destroy, apply := s.changes, s.destroy, s.apply
 	var late []int
@@ -212,8 +218,8 @@ func (s *sequence) delayReplaceDestroys() {
 		return
 	}
 	component := graph.Collect(len(s.steps), func(i int) []int { return slices.Concat(s.kept(deleteBeforeUpdate)(i), direct[i]) }).Components()
-	// A plan in which very many replaces stand on very many others would have an edge for each pair. The replaces share a budget
-	// that is linear in the plan; it suffices for all but such plans.
+	// If very many replaces depend on very many others, there would be an edge for each pair. The replaces share a
+	// budget that is linear in the plan, which suffices for all other plans.
 	budget := 8*(len(changes)+references) + 1<<16
 	seen := make([]int, len(changes))
 	for _, i := range late {
@@ -233,39 +239,41 @@ func (s *sequence) delayReplaceDestroys() {
 	}
 }
 
-// edgePriority says which of two contradicting orders gives way: the weaker.
+// edgePriority decides which of two contradicting edges is dropped: the one with the lower priority.
 type edgePriority int
 
 const (
-	// afterCurrentInstance is for what is left over of a replace: it goes after the current instance, unless that waits for its end.
+	// afterCurrentInstance: the destroy of a deposed instance follows the steps of the current instance, unless these
+	// wait for that destroy.
 	afterCurrentInstance edgePriority = iota
-	// dependentsDestroyedFirst is for what is updated or created first: what stood on it and is destroyed goes before, unless something that stands on that has to
-	// be created first, and that after the update, or is replaced, and needs the update.
+	// dependentsDestroyedFirst: the destroy of a dependent precedes an update, or a replace that creates first. It is
+	// dropped if something that depends on the dependent needs the result of that update or replace first.
 	dependentsDestroyedFirst
-	// dependenciesBeforeReplace is for the destroy of what is replaced: what the new instance needs is there before the old one goes, unless Terraform's
-	// own order is the other one.
+	// dependenciesBeforeReplace: the destroy of a replace follows the dependencies of the new instance, unless
+	// Terraform's order is the opposite.
 	dependenciesBeforeReplace
-	// deleteBeforeUpdate is for what is deleted: who referred to it is updated after that, or before, if it was made with createBeforeDestroy.
-	// New and recorded references can contradict each other: with a -> b -> c before and a -> c now, b deleted and c replaced, a
-	// waits for the new c, c for the end of b, and b, made with createBeforeDestroy, for the update of a. Then b goes first.
+	// deleteBeforeUpdate: a delete precedes the updates of its former dependents, or follows them with
+	// createBeforeDestroy. New and recorded references can contradict each other. Example: a -> b -> c before and a ->
+	// c now; b is deleted, c is replaced, and b has createBeforeDestroy. Then a waits for the new c, c for the destroy
+	// of b, and b for the update of a. The edge from b to a is dropped, so b is destroyed first.
 	deleteBeforeUpdate
-	// dependentsMoveFirst is for what is created first: who stands on the old instance moves over before that goes, unless it waits for
-	// something that can only be replaced after that.
+	// dependentsMoveFirst: with createBeforeDestroy, the dependents of a replace change before the old instance is
+	// destroyed. It is dropped if a dependent waits for something that can only be replaced after that destroy.
 	dependentsMoveFirst
-	// reverseDestroy is for destroys, which run in the reverse order of the recorded references. Those alone can contradict each other
-	// when an earlier apply ended half-way.
+	// reverseDestroy: destroys run in the reverse order of the recorded references. Recorded references contradict each
+	// other only if an earlier apply was interrupted.
 	reverseDestroy
 	required
 )
 
 type sequence struct {
 	changes []Planned
-	// destroy and apply are the numbers of the steps of each change; -1 where it has none.
+	// destroy and apply map each change to the index of its step; -1 if it has none.
 	destroy, apply []int
 	steps          []Step
-	// needed remembers the answers of behind.
+	// needed caches the results of behind.
 	needed map[int][]int
-	// strengths are those of each step's DependsOn.
+	// strengths[i] holds the priorities of the DependsOn of step i.
 	strengths [][]edgePriority
 }
 
@@ -283,8 +291,8 @@ func (s *sequence) after(step, dep int, how edgePriority) {
 	s.strengths[step] = append(s.strengths[step], how)
 }
 
-// breakCycles drops dependencies until there is no cycle: it puts them together again, the strong ones first, and leaves out those
-// that run along a cycle then.
+// breakCycles drops edges until there is no cycle. It considers the edges by descending priority and drops those that
+// complete a cycle.
 func (s *sequence) breakCycles() {
 	if order, _ := graph.Order(len(s.steps), s.kept(afterCurrentInstance)); order != nil {
 		return
@@ -296,7 +304,7 @@ func (s *sequence) breakCycles() {
 	}
 }
 
-// kept returns what lists the dependencies of a step that are of a strength or of a greater one.
+// kept returns a function that lists the dependencies of a step with at least the given priority.
 func (s *sequence) kept(weakest edgePriority) func(i int) []int {
 	return func(i int) []int {
 		var deps []int
@@ -309,7 +317,7 @@ func (s *sequence) kept(weakest edgePriority) func(i int) []int {
 	}
 }
 
-// drop leaves out the dependencies of a strength that run within a component.
+// drop removes the edges of one priority that connect two steps of the same component.
 func (s *sequence) drop(weak edgePriority, component []int) {
 	for i := range s.steps {
 		var keptDeps []int
