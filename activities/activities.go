@@ -20,6 +20,7 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/worker"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // Activities carries out what the workflows order.
@@ -40,51 +41,21 @@ func New(sources *scope.Sources, plans store.Plans, logger *slog.Logger) *Activi
 // Register makes the activities known to a worker.
 func (a *Activities) Register(w worker.Registry) {
 	for name, fn := range map[string]any{
-		workflows.ActivitySurvey:  a.Survey,
-		workflows.ActivityPropose: a.Propose,
-		workflows.ActivityPublish: a.Publish,
-		workflows.ActivityFail:    a.Fail,
-		workflows.ActivityBegin:   a.Begin,
-		workflows.ActivityStep:    a.Step,
-		workflows.ActivityLane:    a.Lane,
-		workflows.ActivityFinish:  a.Finish,
+		workflows.ActivitySurvey:  heartbeating(a.planner.Survey),
+		workflows.ActivityPropose: heartbeating(a.planner.Propose),
+		workflows.ActivityPublish: heartbeating(a.planner.Publish),
+		workflows.ActivityFail:    a.planner.Fail,
+		workflows.ActivityBegin:   heartbeating(a.applier.Begin),
+		workflows.ActivityStep:    heartbeating(a.step),
+		workflows.ActivityLane:    heartbeating(a.lane),
+		workflows.ActivityFinish:  heartbeating(a.applier.Finish),
 	} {
 		w.RegisterActivityWithOptions(fn, activity.RegisterOptions{Name: name})
 	}
 }
 
-// Survey decides what a plan visits; see planning.Planner.
-func (a *Activities) Survey(ctx context.Context, p workflows.Plan) (workflows.Surveyed, error) {
-	defer heartbeat(ctx)()
-	return a.planner.Survey(ctx, p)
-}
-
-// Propose asks the providers what a plan would change.
-func (a *Activities) Propose(ctx context.Context, p workflows.Plan) (workflows.Proposed, error) {
-	defer heartbeat(ctx)()
-	return a.planner.Propose(ctx, p)
-}
-
-// Publish sums a plan up in its Plan object.
-func (a *Activities) Publish(ctx context.Context, in workflows.Publish) (workflows.Published, error) {
-	defer heartbeat(ctx)()
-	return a.planner.Publish(ctx, in)
-}
-
-// Fail records why a plan could not be made at all.
-func (a *Activities) Fail(ctx context.Context, f workflows.Failure) error {
-	return a.planner.Fail(ctx, f)
-}
-
-// Begin checks that a plan may be applied as it stands, and puts its steps in order.
-func (a *Activities) Begin(ctx context.Context, p workflows.Plan) (workflows.Begun, error) {
-	defer heartbeat(ctx)()
-	return a.applier.Begin(ctx, p)
-}
-
-// Step makes one step of an approved plan. The Web UI shows a change that did not succeed as a failed activity.
-func (a *Activities) Step(ctx context.Context, in workflows.StepInput) (workflows.StepResult, error) {
-	defer heartbeat(ctx)()
+// step makes one step of an approved plan. The Web UI shows a change that did not succeed as a failed activity.
+func (a *Activities) step(ctx context.Context, in workflows.StepInput) (workflows.StepResult, error) {
 	result, err := a.applier.Step(ctx, in, int(activity.GetInfo(ctx).Attempt))
 	if _, ok := errors.AsType[*applying.RetryError](err); ok {
 		// The change holds the reason: a provider's words may contain what payloads must not.
@@ -97,35 +68,20 @@ func (a *Activities) Step(ctx context.Context, in workflows.StepInput) (workflow
 	return result, err
 }
 
-// Lane makes all steps of a large plan, in dependency order.
-func (a *Activities) Lane(ctx context.Context, p workflows.Plan) error {
-	defer heartbeat(ctx)()
-	return a.applier.Lane(ctx, p)
-}
-
-// Finish records how the apply of a plan ended.
-func (a *Activities) Finish(ctx context.Context, f workflows.Finish) (workflows.Finished, error) {
-	defer heartbeat(ctx)()
-	return a.applier.Finish(ctx, f)
+// lane makes all steps of a large plan, in dependency order. It has no result.
+func (a *Activities) lane(ctx context.Context, p workflows.Plan) (any, error) {
+	return nil, a.applier.Lane(ctx, p)
 }
 
 // heartbeatEvery must be well under the heartbeat timeout of the workflows.
 const heartbeatEvery = 5 * time.Second
 
-// heartbeat tells Temporal that the activity lives, until the returned function is called.
-func heartbeat(ctx context.Context) (stop func()) {
-	done := make(chan struct{})
-	go func() {
-		tick := time.NewTicker(heartbeatEvery)
-		defer tick.Stop()
-		for {
-			select {
-			case <-tick.C:
-				activity.RecordHeartbeat(ctx)
-			case <-done:
-				return
-			}
-		}
-	}()
-	return func() { close(done) }
+// heartbeating returns an activity that tells Temporal that it lives until do returns.
+func heartbeating[In, Out any](do func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
+	return func(ctx context.Context, in In) (Out, error) {
+		done := make(chan struct{})
+		defer close(done)
+		go wait.Until(func() { activity.RecordHeartbeat(ctx) }, heartbeatEvery, done)
+		return do(ctx, in)
+	}
 }
