@@ -26,16 +26,9 @@ var (
 	_ rest.SingularNameProvider = answeredREST[*v1alpha1.Query]{}
 )
 
-// New implements rest.Storage.
-func (r answeredREST[T]) New() runtime.Object { return r.empty() }
-
-// Destroy implements rest.Storage.
-func (answeredREST[T]) Destroy() {}
-
-// NamespaceScoped implements rest.Scoper.
-func (answeredREST[T]) NamespaceScoped() bool { return true }
-
-// GetSingularName implements rest.SingularNameProvider.
+func (r answeredREST[T]) New() runtime.Object     { return r.empty() }
+func (answeredREST[T]) Destroy()                  {}
+func (answeredREST[T]) NamespaceScoped() bool     { return true }
 func (r answeredREST[T]) GetSingularName() string { return r.singular }
 
 // Create implements rest.Creater. Nothing is stored, so nobody owns a field.

@@ -74,22 +74,12 @@ func NewAPIServices(hykube *genericapiserver.APIGroupInfo) (*genericapiserver.AP
 	return &info, nil
 }
 
-// New implements rest.Storage.
-func (r *apiServiceREST) New() runtime.Object { return new(apiregistration.APIService) }
-
-// NewList implements rest.Lister.
+func (r *apiServiceREST) New() runtime.Object     { return new(apiregistration.APIService) }
 func (r *apiServiceREST) NewList() runtime.Object { return new(apiregistration.APIServiceList) }
-
-// Destroy implements rest.Storage.
-func (r *apiServiceREST) Destroy() {}
-
-// NamespaceScoped implements rest.Scoper.
-func (r *apiServiceREST) NamespaceScoped() bool { return false }
-
-// GetSingularName implements rest.SingularNameProvider.
+func (r *apiServiceREST) Destroy()                {}
+func (r *apiServiceREST) NamespaceScoped() bool   { return false }
 func (r *apiServiceREST) GetSingularName() string { return "apiservice" }
 
-// Get implements rest.Getter.
 func (r *apiServiceREST) Get(ctx context.Context, name string, opts *metav1.GetOptions) (runtime.Object, error) {
 	provider, ok := providerOf(name)
 	if !ok {
@@ -105,7 +95,6 @@ func (r *apiServiceREST) Get(ctx context.Context, name string, opts *metav1.GetO
 	return apiService(obj.(*v1alpha1.Provider)), nil
 }
 
-// List implements rest.Lister.
 func (r *apiServiceREST) List(ctx context.Context, opts *metainternalversion.ListOptions) (runtime.Object, error) {
 	obj, err := r.providers.List(unnamed(ctx), unselected(opts))
 	if err != nil {
@@ -121,7 +110,6 @@ func (r *apiServiceREST) List(ctx context.Context, opts *metainternalversion.Lis
 	return out, nil
 }
 
-// Watch implements rest.Watcher.
 func (r *apiServiceREST) Watch(ctx context.Context, opts *metainternalversion.ListOptions) (watch.Interface, error) {
 	w, err := r.providers.Watch(unnamed(ctx), unselected(opts))
 	if err != nil {

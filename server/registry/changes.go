@@ -22,6 +22,7 @@ const (
 
 // changesREST serves the subresource "changes": what a plan would do, page by page.
 type changesREST struct {
+	subresource
 	plans   *genericregistry.Store
 	changes ChangesFunc
 }
@@ -31,13 +32,11 @@ var (
 	_ rest.TableConvertor    = (*changesREST)(nil)
 )
 
-// New implements rest.Storage.
-func (r *changesREST) New() runtime.Object { return new(v1alpha1.PlanChangeList) }
+func newChanges(plans *genericregistry.Store, changes ChangesFunc) rest.Storage {
+	return &changesREST{subresource{func() runtime.Object { return new(v1alpha1.PlanChangeList) }}, plans, changes}
+}
 
-// Destroy implements rest.Storage.
-func (r *changesREST) Destroy() {}
-
-// NewGetOptions implements rest.GetterWithOptions: limit and continue, as of any list.
+// NewGetOptions are limit and continue, as of any list.
 func (r *changesREST) NewGetOptions() (runtime.Object, bool, string) {
 	return new(metav1.ListOptions), false, ""
 }
@@ -69,7 +68,6 @@ func (r *changesREST) Get(ctx context.Context, name string, options runtime.Obje
 	return list, nil
 }
 
-// ConvertToTable implements rest.TableConvertor.
 func (r *changesREST) ConvertToTable(_ context.Context, obj, _ runtime.Object) (*metav1.Table, error) {
 	list, ok := obj.(*v1alpha1.PlanChangeList)
 	if !ok {

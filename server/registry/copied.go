@@ -37,7 +37,6 @@ func noteOrigin(obj runtime.Object) {
 // noting is a decoder of what clients send.
 type noting struct{ runtime.Decoder }
 
-// Decode implements runtime.Decoder.
 func (d noting) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	obj, gvk, err := d.Decoder.Decode(data, defaults, into)
 	if p, ok := obj.(*v1alpha1.Plan); ok {

@@ -24,6 +24,7 @@ const maxMessage = 4096
 
 // decisionREST serves a subresource by which a person decides about a plan.
 type decisionREST struct {
+	subresource
 	plans *genericregistry.Store
 	// decide changes the stored plan as the plan that is sent says.
 	decide func(ctx context.Context, p, sent *v1alpha1.Plan) error
@@ -31,18 +32,10 @@ type decisionREST struct {
 
 var _ rest.Patcher = (*decisionREST)(nil)
 
-// New implements rest.Storage.
-func (r *decisionREST) New() runtime.Object { return new(v1alpha1.Plan) }
-
-// Destroy implements rest.Storage.
-func (r *decisionREST) Destroy() {}
-
-// Get implements rest.Getter.
 func (r *decisionREST) Get(ctx context.Context, name string, opts *metav1.GetOptions) (runtime.Object, error) {
 	return r.plans.Get(ctx, name, opts)
 }
 
-// Update implements rest.Updater.
 func (r *decisionREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, _ bool, opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
 	info = rest.WrapUpdatedObjectInfo(info, func(ctx context.Context, obj, old runtime.Object) (runtime.Object, error) {
 		sent, p := obj.(*v1alpha1.Plan), old.(*v1alpha1.Plan).DeepCopy()

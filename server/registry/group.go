@@ -64,8 +64,9 @@ type Config struct {
 	Evaluate EvaluateFunc
 }
 
-// held is how the deleted objects of a kind with conditions are kept.
-func (c Config) held(conditions func(runtime.Object) *[]metav1.Condition) HeldConfig {
+// holdWith is how the deleted objects of a kind with conditions are kept.
+func holdWith[T copied[T], S any](c Config, strategy kindStrategy[T, S]) HeldConfig {
+	conditions := func(obj runtime.Object) *[]metav1.Condition { return strategy.conditions(strategy.status(obj.(T))) }
 	return HeldConfig{
 		As:    func(obj runtime.Object) metav1.Object { return obj.(metav1.Object) },
 		InUse: c.InUse, Named: c.Named, Deleting: c.Deleting,
@@ -108,10 +109,10 @@ func NewGroup(c Config) (*genericapiserver.APIGroupInfo, map[string]*Held, error
 		"providerconfigs/undelete": NewUndelete(configs.held),
 		"plans":                    plans,
 		"plans/status":             planStatus,
-		"plans/approval":           &decisionREST{plans.Store, c.approve},
-		"plans/cancel":             &decisionREST{plans.Store, cancel},
-		"plans/changes":            &changesREST{plans: plans.Store, changes: c.Changes},
-		"plans/objects":            &objectsREST{plans: plans.Store, objects: c.Objects},
+		"plans/approval":           &decisionREST{subresource{plans.New}, plans.Store, c.approve},
+		"plans/cancel":             &decisionREST{subresource{plans.New}, plans.Store, cancel},
+		"plans/changes":            newChanges(plans.Store, c.Changes),
+		"plans/objects":            newObjects(plans.Store, c.Objects),
 		"planrecords":              records,
 		"queries":                  newQueries(c, configs.Store),
 		"validations":              newValidations(c),

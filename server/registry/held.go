@@ -267,20 +267,16 @@ func (h *Held) Undelete(ctx context.Context, name string, dry bool) (runtime.Obj
 }
 
 // undeleteREST serves the subresource "undelete" of a held kind: a POST takes the deletion back. Of what is sent, the name matters.
-type undeleteREST struct{ held *Held }
+type undeleteREST struct {
+	subresource
+	held *Held
+}
 
 var _ rest.NamedCreater = (*undeleteREST)(nil)
 
 // NewUndelete returns what serves the subresource "undelete".
-func NewUndelete(held *Held) rest.Storage { return &undeleteREST{held} }
+func NewUndelete(held *Held) rest.Storage { return &undeleteREST{subresource{held.New}, held} }
 
-// New implements rest.Storage.
-func (r *undeleteREST) New() runtime.Object { return r.held.New() }
-
-// Destroy implements rest.Storage; the store is closed with the resource itself.
-func (r *undeleteREST) Destroy() {}
-
-// Create implements rest.NamedCreater.
 func (r *undeleteREST) Create(ctx context.Context, name string, obj runtime.Object, validate rest.ValidateObjectFunc, opts *metav1.CreateOptions) (runtime.Object, error) {
 	if err := validate(ctx, obj); err != nil {
 		return nil, err

@@ -31,7 +31,6 @@ type hinting struct {
 	scheme *runtime.Scheme
 }
 
-// Decode implements runtime.Decoder.
 func (d hinting) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	obj, gvk, err := d.Decoder.Decode(data, defaults, into)
 	strict, ok := runtime.AsStrictDecodingError(err)

@@ -28,19 +28,18 @@ type ObjectsFunc func(ctx context.Context, plan *v1alpha1.Plan, chunk v1alpha1.P
 
 // objectsREST serves the subresource "objects": the upload of what a speculative plan is made of. Nothing can be read from it.
 type objectsREST struct {
+	subresource
 	plans   *genericregistry.Store
 	objects ObjectsFunc
 }
 
 var _ rest.NamedCreater = (*objectsREST)(nil)
 
-// New implements rest.Storage.
-func (r *objectsREST) New() runtime.Object { return new(v1alpha1.PlanObjects) }
+func newObjects(plans *genericregistry.Store, objects ObjectsFunc) rest.Storage {
+	return &objectsREST{subresource{func() runtime.Object { return new(v1alpha1.PlanObjects) }}, plans, objects}
+}
 
-// Destroy implements rest.Storage.
-func (r *objectsREST) Destroy() {}
-
-// Create implements rest.NamedCreater: it takes a chunk.
+// Create takes a chunk.
 func (r *objectsREST) Create(ctx context.Context, name string, obj runtime.Object, validate rest.ValidateObjectFunc, opts *metav1.CreateOptions) (runtime.Object, error) {
 	in := obj.(*v1alpha1.PlanObjects)
 	stored, err := r.plans.Get(ctx, name, &metav1.GetOptions{})

@@ -31,34 +31,25 @@ type planREST struct {
 }
 
 func newPlans(c Config) (*planREST, *statusREST, error) {
-	main := kindStrategy[*v1alpha1.Plan]{
+	strategy := kindStrategy[*v1alpha1.Plan, v1alpha1.PlanStatus]{
 		ObjectTyper:    c.Codecs.Scheme,
 		NameGenerator:  names.SimpleNameGenerator,
 		namespaced:     true,
 		begin:          beginPlan,
-		keepStatus:     func(p, old *v1alpha1.Plan) { p.Status = old.Status },
-		sameSpec:       func(p, old *v1alpha1.Plan) bool { return sameSpec(p.Spec, old.Spec) },
+		spec:           func(p *v1alpha1.Plan) any { return p.Spec },
+		status:         func(p *v1alpha1.Plan) *v1alpha1.PlanStatus { return &p.Status },
+		conditions:     func(s *v1alpha1.PlanStatus) *[]metav1.Condition { return &s.Conditions },
 		validate:       validatePlan,
 		validateUpdate: validatePlanUpdate,
 		warn:           warnOfCopy,
-	}
-	status := statusStrategy[*v1alpha1.Plan]{
-		kindStrategy: main,
-		keepAllButStatus: func(p, old *v1alpha1.Plan) {
-			status := p.Status
-			old.DeepCopyInto(p)
+		keepOwn: func(s, old *v1alpha1.PlanStatus) {
 			// Who asked, who decided and who stopped it are written by the server alone, each in its own place.
-			status.RequestedBy, status.Approval, status.Cancel = p.Status.RequestedBy, p.Status.Approval, p.Status.Cancel
-			status.AutomaticApproval = p.Status.AutomaticApproval
-			status.UploadedObjects = p.Status.UploadedObjects
-			p.Status = status
+			s.RequestedBy, s.Approval, s.Cancel = old.RequestedBy, old.Approval, old.Cancel
+			s.AutomaticApproval, s.UploadedObjects = old.AutomaticApproval, old.UploadedObjects
 		},
-		conditions: func(p *v1alpha1.Plan) []metav1.Condition { return p.Status.Conditions },
-		mayWrite:   keepsPlanned,
+		mayWriteStatus: keepsPlanned,
 	}
-	store, statusREST, err := newStore(c, "plans", "plan",
-		func() runtime.Object { return new(v1alpha1.Plan) }, func() runtime.Object { return new(v1alpha1.PlanList) },
-		main, status, planTable)
+	store, statusREST, err := newStore(c, "plan", new(v1alpha1.Plan), new(v1alpha1.PlanList), strategy, planTable)
 	if err != nil {
 		return nil, nil, err
 	}

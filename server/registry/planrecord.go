@@ -35,13 +35,13 @@ var (
 )
 
 func newPlanRecords(c Config) (*recordREST, error) {
-	main := kindStrategy[*v1alpha1.PlanRecord]{
+	main := kindStrategy[*v1alpha1.PlanRecord, struct{}]{
 		ObjectTyper:    c.Codecs.Scheme,
 		NameGenerator:  names.SimpleNameGenerator,
 		namespaced:     true,
 		begin:          func(context.Context, *v1alpha1.PlanRecord) {},
-		keepStatus:     func(_, _ *v1alpha1.PlanRecord) {},
-		sameSpec:       func(_, _ *v1alpha1.PlanRecord) bool { return true },
+		spec:           func(*v1alpha1.PlanRecord) any { return nil },
+		status:         func(*v1alpha1.PlanRecord) *struct{} { return new(struct{}) },
 		validate:       func(r *v1alpha1.PlanRecord) field.ErrorList { return validateObjectName(r.Name) },
 		validateUpdate: func(_, _ *v1alpha1.PlanRecord) field.ErrorList { return nil },
 	}
@@ -76,7 +76,6 @@ func recordFieldLabel(label, value string) (string, string, error) {
 	return runtime.DefaultMetaV1FieldSelectorConversion(label, value)
 }
 
-// ShortNames implements rest.ShortNamesProvider.
 func (*recordREST) ShortNames() []string { return []string{"planrec"} }
 
 // Create writes a record, for the server alone.

@@ -5,7 +5,6 @@ import (
 
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/storage/names"
@@ -24,33 +23,23 @@ const (
 )
 
 func newProviders(c Config) (*resourceREST, *statusREST, error) {
-	main := kindStrategy[*v1alpha1.Provider]{
+	strategy := kindStrategy[*v1alpha1.Provider, v1alpha1.ProviderStatus]{
 		ObjectTyper:   c.Codecs.Scheme,
 		NameGenerator: names.SimpleNameGenerator,
 		begin: func(_ context.Context, p *v1alpha1.Provider) {
 			p.Status = v1alpha1.ProviderStatus{Conditions: begun(v1alpha1.ReasonInstalling, "Waiting to be installed.")}
 		},
-		keepStatus:     func(p, old *v1alpha1.Provider) { p.Status = old.Status },
-		sameSpec:       func(p, old *v1alpha1.Provider) bool { return sameSpec(p.Spec, old.Spec) },
+		spec:           func(p *v1alpha1.Provider) any { return p.Spec },
+		status:         func(p *v1alpha1.Provider) *v1alpha1.ProviderStatus { return &p.Status },
+		conditions:     func(s *v1alpha1.ProviderStatus) *[]metav1.Condition { return &s.Conditions },
 		validate:       validateProvider,
 		validateUpdate: validateProviderUpdate,
 	}
-	status := statusStrategy[*v1alpha1.Provider]{
-		kindStrategy: main,
-		keepAllButStatus: func(p, old *v1alpha1.Provider) {
-			status := p.Status
-			old.DeepCopyInto(p)
-			p.Status = status
-		},
-		conditions: func(p *v1alpha1.Provider) []metav1.Condition { return p.Status.Conditions },
-	}
-	store, statusREST, err := newStore(c, "providers", "provider",
-		func() runtime.Object { return new(v1alpha1.Provider) }, func() runtime.Object { return new(v1alpha1.ProviderList) },
-		main, status, providerTable)
+	store, statusREST, err := newStore(c, "provider", new(v1alpha1.Provider), new(v1alpha1.ProviderList), strategy, providerTable)
 	if err != nil {
 		return nil, nil, err
 	}
-	hold := c.held(func(obj runtime.Object) *[]metav1.Condition { return &obj.(*v1alpha1.Provider).Status.Conditions })
+	hold := holdWith(c, strategy)
 	hold.Refused = "No new resources of it can be created until kubectl hykube undelete provider/%s takes the deletion back."
 	return &resourceREST{Store: store, short: "prov", held: NewHeld(store, hold)}, statusREST, nil
 }

@@ -28,35 +28,24 @@ const (
 )
 
 func newProviderConfigs(c Config) (*resourceREST, *statusREST, error) {
-	main := kindStrategy[*v1alpha1.ProviderConfig]{
+	strategy := kindStrategy[*v1alpha1.ProviderConfig, v1alpha1.ProviderConfigStatus]{
 		ObjectTyper:   c.Codecs.Scheme,
 		NameGenerator: names.SimpleNameGenerator,
 		namespaced:    true,
 		begin: func(_ context.Context, pc *v1alpha1.ProviderConfig) {
 			pc.Status = v1alpha1.ProviderConfigStatus{Conditions: begun(v1alpha1.ReasonProviderNotReady, "The provider was not asked yet.")}
 		},
-		keepStatus:     func(pc, old *v1alpha1.ProviderConfig) { pc.Status = old.Status },
-		sameSpec:       func(pc, old *v1alpha1.ProviderConfig) bool { return sameSpec(pc.Spec, old.Spec) },
+		spec:           func(pc *v1alpha1.ProviderConfig) any { return pc.Spec },
+		status:         func(pc *v1alpha1.ProviderConfig) *v1alpha1.ProviderConfigStatus { return &pc.Status },
+		conditions:     func(s *v1alpha1.ProviderConfigStatus) *[]metav1.Condition { return &s.Conditions },
 		validate:       validateProviderConfig,
 		validateUpdate: validateProviderConfigUpdate,
 	}
-	status := statusStrategy[*v1alpha1.ProviderConfig]{
-		kindStrategy: main,
-		keepAllButStatus: func(pc, old *v1alpha1.ProviderConfig) {
-			status := pc.Status
-			old.DeepCopyInto(pc)
-			pc.Status = status
-		},
-		conditions: func(pc *v1alpha1.ProviderConfig) []metav1.Condition { return pc.Status.Conditions },
-	}
-	store, statusREST, err := newStore(c, "providerconfigs", "providerconfig",
-		func() runtime.Object { return new(v1alpha1.ProviderConfig) }, func() runtime.Object { return new(v1alpha1.ProviderConfigList) },
-		main, status, providerConfigTable)
+	store, statusREST, err := newStore(c, "providerconfig", new(v1alpha1.ProviderConfig), new(v1alpha1.ProviderConfigList), strategy, providerConfigTable)
 	if err != nil {
 		return nil, nil, err
 	}
-	held := NewHeld(store, c.held(func(obj runtime.Object) *[]metav1.Condition { return &obj.(*v1alpha1.ProviderConfig).Status.Conditions }))
-	return &resourceREST{Store: store, short: "pc", held: held, mayWrite: authorizeReferences(c.AuthorizeReferences)}, statusREST, nil
+	return &resourceREST{Store: store, short: "pc", held: NewHeld(store, holdWith(c, strategy)), mayWrite: authorizeReferences(c.AuthorizeReferences)}, statusREST, nil
 }
 
 // authorizeReferences refuses a ProviderConfig that refers to what its author may not read: who plans with it may well be allowed to, and
@@ -126,7 +115,7 @@ func configArguments(raw *runtime.RawExtension) (map[string]any, error) {
 	}
 	var config map[string]any
 	if err := json.Unmarshal(raw.Raw, &config); err != nil {
-		return nil, fmt.Errorf("must be a map of the provider's arguments")
+		return nil, errors.New("must be a map of the provider's arguments")
 	}
 	return config, nil
 }

@@ -5,16 +5,16 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apiserver/pkg/registry/generic"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/server/kinds"
 	"github.com/hykube/hykube/server/speculation"
 )
@@ -41,55 +41,42 @@ var (
 	_ rest.SingularNameProvider = (*resourceREST)(nil)
 )
 
-// ShortNames implements rest.ShortNamesProvider.
 func (r *resourceREST) ShortNames() []string { return []string{r.short} }
-
-// Categories implements rest.CategoriesProvider.
 func (r *resourceREST) Categories() []string { return []string{category} }
 
 // Create creates an object. A name of absurd length is refused here, where the error need not repeat it.
 func (r *resourceREST) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc, opts *metav1.CreateOptions) (runtime.Object, error) {
-	accessor, err := meta.Accessor(obj)
-	if err != nil {
-		return nil, err
-	}
-	if accessor.GetResourceVersion() != "" {
+	o := obj.(object)
+	if o.GetResourceVersion() != "" {
 		return nil, apierrors.NewBadRequest(kinds.MessageVersionAtCreate)
 	}
-	if name := accessor.GetName(); len(name) > validation.DNS1123SubdomainMaxLength {
+	if name := o.GetName(); len(name) > validation.DNS1123SubdomainMaxLength {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("create %s %q: metadata.name has %d characters, and the most is %d",
 			r.SingularQualifiedResource.Resource, shorten(name), len(name), validation.DNS1123SubdomainMaxLength))
 	}
-	if r.mayWrite == nil {
-		return r.Store.Create(ctx, obj, validate, opts)
-	}
-	return r.Store.Create(ctx, obj, func(ctx context.Context, obj runtime.Object) error {
-		if err := validate(ctx, obj); err != nil {
-			return err
-		}
-		return r.mayWrite(ctx, obj, nil)
-	}, opts)
+	return r.Store.Create(ctx, obj, r.authorizing(validate), opts)
 }
 
 // Update changes an object.
 func (r *resourceREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc,
 	update rest.ValidateObjectUpdateFunc, forceCreate bool, opts *metav1.UpdateOptions,
 ) (runtime.Object, bool, error) {
-	info = speculation.Adopt(ctx, info)
-	if r.mayWrite == nil {
-		return r.Store.Update(ctx, name, info, create, update, forceCreate, opts)
-	}
-	return r.Store.Update(ctx, name, info, func(ctx context.Context, obj runtime.Object) error {
-		if err := create(ctx, obj); err != nil {
-			return err
-		}
-		return r.mayWrite(ctx, obj, nil)
-	}, func(ctx context.Context, obj, old runtime.Object) error {
-		if err := update(ctx, obj, old); err != nil {
+	return r.Store.Update(ctx, name, speculation.Adopt(ctx, info), r.authorizing(create), func(ctx context.Context, obj, old runtime.Object) error {
+		if err := update(ctx, obj, old); err != nil || r.mayWrite == nil {
 			return err
 		}
 		return r.mayWrite(ctx, obj, old)
 	}, forceCreate, opts)
+}
+
+// authorizing also asks whether the author of a new object may write it.
+func (r *resourceREST) authorizing(validate rest.ValidateObjectFunc) rest.ValidateObjectFunc {
+	return func(ctx context.Context, obj runtime.Object) error {
+		if err := validate(ctx, obj); err != nil || r.mayWrite == nil {
+			return err
+		}
+		return r.mayWrite(ctx, obj, nil)
+	}
 }
 
 // Delete deletes an object that is not busy.
@@ -111,24 +98,27 @@ func (r *resourceREST) DeleteCollection(ctx context.Context, validate rest.Valid
 // guard refuses the deletion of what is busy.
 func (r *resourceREST) guard(validate rest.ValidateObjectFunc) rest.ValidateObjectFunc {
 	return func(ctx context.Context, obj runtime.Object) error {
-		if err := validate(ctx, obj); err != nil {
+		if err := validate(ctx, obj); err != nil || r.busy == nil {
 			return err
 		}
-		accessor, err := meta.Accessor(obj)
-		if err != nil {
-			return err
-		}
-		if r.busy != nil {
-			if err := r.busy(obj); err != nil {
-				return apierrors.NewConflict(r.DefaultQualifiedResource, accessor.GetName(), err)
-			}
+		if err := r.busy(obj); err != nil {
+			return apierrors.NewConflict(r.DefaultQualifiedResource, obj.(object).GetName(), err)
 		}
 		return nil
 	}
 }
 
+// subresource is what the storage of each subresource needs. The store itself is closed with the resource.
+type subresource struct{ empty func() runtime.Object }
+
+func (s subresource) New() runtime.Object { return s.empty() }
+func (s subresource) Destroy()            {}
+
 // statusREST serves the subresource "status".
-type statusREST struct{ store *genericregistry.Store }
+type statusREST struct {
+	subresource
+	store *genericregistry.Store
+}
 
 var (
 	_ rest.Patcher             = (*statusREST)(nil)
@@ -136,13 +126,6 @@ var (
 	_ rest.TableConvertor      = (*statusREST)(nil)
 )
 
-// New implements rest.Storage.
-func (r *statusREST) New() runtime.Object { return r.store.New() }
-
-// Destroy implements rest.Storage; the store is closed with the resource itself.
-func (r *statusREST) Destroy() {}
-
-// Get implements rest.Getter.
 func (r *statusREST) Get(ctx context.Context, name string, opts *metav1.GetOptions) (runtime.Object, error) {
 	return r.store.Get(ctx, name, opts)
 }
@@ -152,35 +135,34 @@ func (r *statusREST) Update(ctx context.Context, name string, info rest.UpdatedO
 	return r.store.Update(ctx, name, info, create, update, false, opts)
 }
 
-// GetResetFields implements rest.ResetFieldsStrategy.
 func (r *statusREST) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 	return r.store.GetResetFields()
 }
 
-// ConvertToTable implements rest.TableConvertor.
 func (r *statusREST) ConvertToTable(ctx context.Context, obj, opts runtime.Object) (*metav1.Table, error) {
 	return r.store.ConvertToTable(ctx, obj, opts)
 }
 
-// newStore makes the store of a kind, and a second face of it for its status.
-func newStore(c Config, plural, singular string, newObject, newList func() runtime.Object, main, status strategy, table tableConvertor) (*genericregistry.Store, *statusREST, error) {
+// newStore makes the store of a kind, and a second face of it for its status. The plural is regular.
+func newStore[T copied[T], S any](c Config, singular string, example, list runtime.Object, strategy kindStrategy[T, S], table tableConvertor) (*genericregistry.Store, *statusREST, error) {
 	store := &genericregistry.Store{
-		NewFunc:                   newObject,
-		NewListFunc:               newList,
-		DefaultQualifiedResource:  schema.GroupResource{Group: groupName, Resource: plural},
-		SingularQualifiedResource: schema.GroupResource{Group: groupName, Resource: singular},
-		CreateStrategy:            main,
-		UpdateStrategy:            main,
-		DeleteStrategy:            main,
-		ResetFieldsStrategy:       main,
+		NewFunc:                   func() runtime.Object { return example.DeepCopyObject() },
+		NewListFunc:               func() runtime.Object { return list.DeepCopyObject() },
+		DefaultQualifiedResource:  v1alpha1.Resource(singular + "s"),
+		SingularQualifiedResource: v1alpha1.Resource(singular),
+		CreateStrategy:            strategy,
+		UpdateStrategy:            strategy,
+		DeleteStrategy:            strategy,
+		ResetFieldsStrategy:       strategy,
 		TableConvertor:            table,
 		AfterUpdate:               func(runtime.Object, *metav1.UpdateOptions) { c.Changed() },
 		AfterDelete:               func(runtime.Object, *metav1.DeleteOptions) { c.Changed() },
 	}
-	if err := store.CompleteWithOptions(storeOptions(c)); err != nil {
+	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: c.RESTOptions, AttrFunc: attributes}); err != nil {
 		return nil, nil, err
 	}
 	statusStore := *store
+	status := statusStrategy[T, S]{strategy}
 	statusStore.UpdateStrategy, statusStore.ResetFieldsStrategy = status, status
-	return store, &statusREST{store: &statusStore}, nil
+	return store, &statusREST{subresource{store.New}, &statusStore}, nil
 }

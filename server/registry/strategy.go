@@ -11,20 +11,26 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/apiserver/pkg/registry/generic"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/storage/names"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/condition"
 )
 
 const groupName = v1alpha1.GroupName
 
-// object is what the three kinds have in common.
+// object is what all kinds have in common.
 type object interface {
 	runtime.Object
 	metav1.Object
+}
+
+// copied is an object that copies itself.
+type copied[T any] interface {
+	object
+	DeepCopyInto(T)
 }
 
 // strategy decides what the store does with objects of a kind.
@@ -34,92 +40,94 @@ type strategy interface {
 	rest.ResetFieldsStrategy
 }
 
-// kindStrategy is the strategy of one kind, put together from funcs that know its type.
-type kindStrategy[T object] struct {
+// kindStrategy is the strategy of a kind whose objects T have a status S, put together from functions that know the types.
+type kindStrategy[T copied[T], S any] struct {
 	runtime.ObjectTyper
 	names.NameGenerator
 	namespaced bool
 	// begin sets the status that an object has at its creation. Status and generation are still those that the client sent.
 	begin func(ctx context.Context, obj T)
-	// keepStatus copies the status of the old object into the new one; sameSpec tells whether their specs agree.
-	keepStatus func(obj, old T)
-	sameSpec   func(obj, old T) bool
+	// spec and status are parts of an object, and conditions a part of a status.
+	spec       func(obj T) any
+	status     func(obj T) *S
+	conditions func(status *S) *[]metav1.Condition
 	validate   func(obj T) field.ErrorList
 	// validateUpdate checks what must not change.
 	validateUpdate func(obj, old T) field.ErrorList
 	// warn is asked for warnings about a new object; nil has none.
 	warn func(obj T) []string
+	// keepOwn puts what the server alone writes back into a status that a client sent. A nil function keeps nothing.
+	keepOwn func(status, old *S)
+	// mayWriteStatus refuses a status that its author may not write. A nil function refuses nothing.
+	mayWriteStatus func(ctx context.Context, obj, old T) field.ErrorList
 }
 
-func (s kindStrategy[T]) NamespaceScoped() bool { return s.namespaced }
+func (s kindStrategy[T, S]) NamespaceScoped() bool { return s.namespaced }
 
-func (s kindStrategy[T]) PrepareForCreate(ctx context.Context, obj runtime.Object) {
+func (s kindStrategy[T, S]) PrepareForCreate(ctx context.Context, obj runtime.Object) {
 	o := obj.(T)
 	s.begin(ctx, o)
 	o.SetGeneration(1)
 }
 
-func (s kindStrategy[T]) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
+func (s kindStrategy[T, S]) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
 	o, before := obj.(T), old.(T)
-	s.keepStatus(o, before)
-	if !s.sameSpec(o, before) {
+	*s.status(o) = *s.status(before)
+	if !sameSpec(s.spec(o), s.spec(before)) {
 		o.SetGeneration(before.GetGeneration() + 1)
 	}
 }
 
-func (s kindStrategy[T]) Validate(_ context.Context, obj runtime.Object) field.ErrorList {
+func (s kindStrategy[T, S]) Validate(_ context.Context, obj runtime.Object) field.ErrorList {
 	return s.validate(obj.(T))
 }
 
-func (s kindStrategy[T]) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
+func (s kindStrategy[T, S]) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
 	return append(s.validate(obj.(T)), s.validateUpdate(obj.(T), old.(T))...)
 }
 
-func (s kindStrategy[T]) WarningsOnCreate(_ context.Context, obj runtime.Object) []string {
+func (s kindStrategy[T, S]) WarningsOnCreate(_ context.Context, obj runtime.Object) []string {
 	if s.warn == nil {
 		return nil
 	}
 	return s.warn(obj.(T))
 }
 
-func (kindStrategy[T]) WarningsOnUpdate(context.Context, runtime.Object, runtime.Object) []string {
+func (kindStrategy[T, S]) WarningsOnUpdate(context.Context, runtime.Object, runtime.Object) []string {
 	return nil
 }
-func (kindStrategy[T]) AllowCreateOnUpdate() bool      { return false }
-func (kindStrategy[T]) AllowUnconditionalUpdate() bool { return true }
-func (kindStrategy[T]) Canonicalize(runtime.Object)    {}
+func (kindStrategy[T, S]) AllowCreateOnUpdate() bool      { return false }
+func (kindStrategy[T, S]) AllowUnconditionalUpdate() bool { return true }
+func (kindStrategy[T, S]) Canonicalize(runtime.Object)    {}
 
-func (kindStrategy[T]) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
+func (kindStrategy[T, S]) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 	return resetFields("status")
 }
 
 // statusStrategy is the strategy of the subresource "status": it changes the status and nothing else.
-type statusStrategy[T object] struct {
-	kindStrategy[T]
-	// keepAllButStatus makes obj the old object with its own status, less what others own in it.
-	keepAllButStatus func(obj, old T)
-	conditions       func(obj T) []metav1.Condition
-	// mayWrite refuses a status that its author may not write. A nil function refuses nothing.
-	mayWrite func(ctx context.Context, obj, old T) field.ErrorList
-}
+type statusStrategy[T copied[T], S any] struct{ kindStrategy[T, S] }
 
-func (s statusStrategy[T]) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
+func (s statusStrategy[T, S]) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
 	o, before := obj.(T), old.(T)
-	managed, version := o.GetManagedFields(), o.GetResourceVersion()
-	s.keepAllButStatus(o, before)
+	managed, version, status := o.GetManagedFields(), o.GetResourceVersion(), *s.status(o)
+	before.DeepCopyInto(o)
+	if s.keepOwn != nil {
+		s.keepOwn(&status, s.status(o))
+	}
+	*s.status(o) = status
 	o.SetManagedFields(managed)
 	o.SetResourceVersion(version)
 }
 
-func (s statusStrategy[T]) ValidateUpdate(ctx context.Context, obj, old runtime.Object) field.ErrorList {
-	errs := metav1validation.ValidateConditions(s.conditions(obj.(T)), field.NewPath("status", "conditions"))
-	if s.mayWrite != nil {
-		errs = append(errs, s.mayWrite(ctx, obj.(T), old.(T))...)
+func (s statusStrategy[T, S]) ValidateUpdate(ctx context.Context, obj, old runtime.Object) field.ErrorList {
+	errs := metav1validation.ValidateConditions(*s.conditions(s.status(obj.(T))), field.NewPath("status", "conditions"))
+	if s.mayWriteStatus != nil {
+		errs = append(errs, s.mayWriteStatus(ctx, obj.(T), old.(T))...)
 	}
 	return errs
 }
 
-func (statusStrategy[T]) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
+func (statusStrategy[T, S]) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 	return resetFields("spec")
 }
 
@@ -127,10 +135,6 @@ func resetFields(top string) map[fieldpath.APIVersion]*fieldpath.Set {
 	return map[fieldpath.APIVersion]*fieldpath.Set{
 		fieldpath.APIVersion(v1alpha1.SchemeGroupVersion.String()): fieldpath.NewSet(fieldpath.MakePathOrDie(top)),
 	}
-}
-
-func storeOptions(c Config) *generic.StoreOptions {
-	return &generic.StoreOptions{RESTOptions: c.RESTOptions, AttrFunc: attributes}
 }
 
 // attributes are what selectors select by.
@@ -147,3 +151,9 @@ func attributes(obj runtime.Object) (labels.Set, fields.Set, error) {
 }
 
 func sameSpec[S any](obj, old S) bool { return equality.Semantic.DeepEqual(obj, old) }
+
+// begun are the conditions of an object at its creation: kstatus takes an object without any for ready.
+func begun(reason, message string) (conditions []metav1.Condition) {
+	condition.Reconciling(&conditions, 1, reason, message)
+	return conditions
+}

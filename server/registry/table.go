@@ -22,7 +22,6 @@ type tableConvertor struct {
 	cells   func(obj runtime.Object) []any
 }
 
-// ConvertToTable implements rest.TableConvertor.
 func (t tableConvertor) ConvertToTable(_ context.Context, obj, options runtime.Object) (*metav1.Table, error) {
 	table := new(metav1.Table)
 	if opts, ok := options.(*metav1.TableOptions); !ok || !opts.NoHeaders {
@@ -187,7 +186,6 @@ func instanceText(c v1alpha1.PlanChange) string {
 // queryTable makes the table of what a query found.
 type queryTable struct{}
 
-// ConvertToTable implements rest.TableConvertor.
 func (queryTable) ConvertToTable(_ context.Context, obj, _ runtime.Object) (*metav1.Table, error) {
 	q, ok := obj.(*v1alpha1.Query)
 	if !ok {
