@@ -1,5 +1,5 @@
-// Package applying applies approved plans. It begins a plan, runs each of its steps at most once, records the
-// outcomes, and ends the plan with a summary.
+// Package applying applies approved plans. It starts a plan, runs each of its steps, records the outcomes, and ends the
+// plan with a summary. A step that runs again continues from its record.
 package applying
 
 import (

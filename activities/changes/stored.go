@@ -1,6 +1,6 @@
 // Package changes reads and writes the stored changes of a plan. It orders their steps, finds stale changes, and
 // reports the outcome of a change on its object. The package planning stores the changes, and the package applying
-// makes them.
+// applies them.
 package changes
 
 import (

@@ -1,6 +1,6 @@
 // Package diag has diagnostics: errors and warnings for users. A diagnostic names the problem, the field and the
-// remedy. The package makes diagnostics of Go errors and of providers' answers, types the failures of providers, and
-// formats field paths.
+// remedy. The package converts Go errors and providers' answers to diagnostics, classifies the failures of providers,
+// and formats field paths.
 package diag
 
 import (

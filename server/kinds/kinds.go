@@ -1,6 +1,6 @@
 // Package kinds serves an API kind for each resource type, data source, ephemeral resource and action of each
-// installed Terraform provider, without CustomResourceDefinition objects: requests, discovery and OpenAPI. A kind
-// costs a few hundred bytes until its first request.
+// installed Terraform provider, without CustomResourceDefinition objects. It answers requests, discovery and OpenAPI.
+// A kind costs a few hundred bytes until its first request.
 //
 // It may import internal/schema, internal/lang, internal/diag, internal/condition, internal/instance for the
 // signatures of functions, and api. It uses the handlers and the registry of k8s.io/apiserver. It does not know

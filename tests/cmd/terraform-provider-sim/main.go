@@ -1,8 +1,8 @@
 // Command terraform-provider-sim is the Terraform provider of the simulated cloud. Terraform, OpenTofu and Hykube start
 // it as a plugin. It wires tests/simprovider to the plugin protocol and decides nothing itself.
 //
-// A file that is named as in a mirror, terraform-provider-sim_v0.0.9, is that version. So one build can stand for an older
-// one, which a story of an upgrade needs: see simprovider.New.
+// The name of the file sets the version: terraform-provider-sim_v0.0.9 reports 0.0.9. So one build can serve as an
+// older version, for the stories of upgrades: see simprovider.New.
 package main
 
 import (

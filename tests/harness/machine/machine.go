@@ -1,5 +1,5 @@
-// Package machine finds the tools that some tests need and a machine may lack. It imports the standard library alone, so that the
-// tests of a small package stay small.
+// Package machine finds tools that some tests need, such as terraform or a browser. It imports only the standard
+// library, so that the tests of a small package stay small.
 package machine
 
 import (

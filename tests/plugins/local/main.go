@@ -1,5 +1,5 @@
-// Command local builds the real provider hashicorp/local as a plugin. Its release cannot be installed with `go install`,
-// because its module declares an older path than the one that it is published under. The go.mod here pins it instead.
+// Command local builds the real provider hashicorp/local as a plugin. `go install` cannot install its release,
+// because the module declares another path than the one that it is published under. The go.mod here pins it instead.
 package main
 
 import (

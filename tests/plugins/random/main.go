@@ -1,5 +1,6 @@
-// Command random builds the real provider hashicorp/random as a plugin. Its release has no go.mod, so that `go install`
-// would build it with a Terraform that no longer holds the packages that it needs. The go.mod here pins one that does.
+// Command random builds the real provider hashicorp/random as a plugin. Its release has no go.mod, so `go install`
+// would build it with the newest Terraform, which lacks packages that it needs. The go.mod here pins a Terraform that
+// has them.
 package main
 
 import (

@@ -1,4 +1,5 @@
-// Command tiny is a provider for the tests of the pool, of protocol 6 unless TINY_MODE says 5. TINY_MODE also makes it misbehave.
+// Command tiny is a provider for the tests of the pool. The environment variable TINY_MODE selects protocol 5
+// instead of 6, or a way to misbehave.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Command terraform-provider-shape is the provider whose schemas are made from seeds, see tests/conformance/shape. Its file's name says
-// which protocol it speaks: terraform-provider-shape5 is one of protocol 5, terraform-provider-shape6 and all others of protocol 6.
+// Command terraform-provider-shape is the provider that generates its schemas from seeds, see tests/conformance/shape.
+// The name of the file selects the protocol: terraform-provider-shape5 speaks protocol 5, any other name protocol 6.
 package main
 
 import (
