@@ -4,22 +4,29 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/google/uuid"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/initializer"
 	"k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle"
 	"k8s.io/apiserver/pkg/endpoints/discovery/aggregated"
+	openapinamer "k8s.io/apiserver/pkg/endpoints/openapi"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 	"k8s.io/apiserver/pkg/server/healthz"
@@ -29,7 +36,11 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/component-base/metrics/legacyregistry"
+	aggregatorscheme "k8s.io/kube-aggregator/pkg/apiserver/scheme"
+	openapicommon "k8s.io/kube-openapi/pkg/common"
+	"k8s.io/kube-openapi/pkg/validation/spec"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
+	kubeopenapi "k8s.io/kubernetes/pkg/generated/openapi"
 
 	"github.com/hykube/hykube/server/access"
 	"github.com/hykube/hykube/server/engine"
@@ -273,4 +284,84 @@ func listen(ctx context.Context, ip net.IP, port int) (net.Listener, error) {
 		return nil, fmt.Errorf("listen on %s: %w", address, err)
 	}
 	return l, nil
+}
+
+// protobuf returns a copy of a client configuration that speaks protobuf, for the kinds of Kubernetes.
+func protobuf(c *rest.Config) *rest.Config {
+	c = rest.CopyConfig(c)
+	c.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	c.ContentType = runtime.ContentTypeProtobuf
+	return c
+}
+
+// withoutManagedFields drops what no informer of ours reads.
+func withoutManagedFields(obj any) (any, error) {
+	if accessor, err := meta.Accessor(obj); err == nil {
+		accessor.SetManagedFields(nil)
+	}
+	return obj, nil
+}
+
+// defaultAuditPolicy says who did what and when, and never what was in it: specs and Secrets may hold passwords.
+const defaultAuditPolicy = `# The audit policy of this server, unless --audit-policy-file names another. Written once; change it as you like.
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+# What the server asks itself, and what watches over it.
+- {level: None, users: ["system:apiserver"], verbs: [get, list, watch]}
+- {level: None, nonResourceURLs: ["/livez*", "/readyz*", "/healthz*", "/metrics", "/version", "/openapi*", "/api", "/apis"]}
+- {level: Metadata}
+`
+
+// applyAudit sets up the audit log. Kubernetes records nothing without a policy, which is not what one who asks for a log
+// expects.
+func applyAudit(o *genericoptions.AuditOptions, dataDir string, g *genericapiserver.Config) error {
+	asked := o.LogOptions.Path != "" || o.WebhookOptions.ConfigFile != ""
+	if asked && o.PolicyFile == "" {
+		path := filepath.Join(dataDir, "audit-policy.yaml")
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			if err := os.WriteFile(path, []byte(defaultAuditPolicy), 0o600); err != nil {
+				return fmt.Errorf("write audit policy: %w", err)
+			}
+		}
+		with := *o
+		with.PolicyFile = path
+		o = &with
+	}
+	if err := o.ApplyTo(g); err != nil {
+		return fmt.Errorf("set up audit: %w", err)
+	}
+	return nil
+}
+
+// openAPI sets up the documents of the fixed kinds. Providers' kinds bring their own, see package kinds.
+func (c *completedConfig) openAPI() {
+	definitions := func(ref openapicommon.ReferenceCallback) map[string]openapicommon.OpenAPIDefinition {
+		all := kubeopenapi.GetOpenAPIDefinitions(ref)
+		maps.Copy(all, registry.GetOpenAPIDefinitions(ref))
+		return all
+	}
+	namer := openapinamer.NewDefinitionNamer(legacyscheme.Scheme, registry.NewScheme(), aggregatorscheme.Scheme)
+	c.generic.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(definitions, namer)
+	c.generic.OpenAPIConfig.Info.Title = "Hykube"
+	c.generic.OpenAPIConfig.PostProcessSpec = withoutCustomResources
+	c.generic.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(definitions, namer)
+	c.generic.OpenAPIV3Config.Info.Title = "Hykube"
+}
+
+// withoutCustomResources takes the parameter fieldValidation away from what patches a namespace, in the second version of
+// the document alone, where kubectl looks for nothing else. It is how kubectl tells that a server has custom resources: it
+// would ask for their definitions when it meets a kind that nobody serves, and say that it could not list them instead of
+// that there is no such kind.
+func withoutCustomResources(doc *spec.Swagger) (*spec.Swagger, error) {
+	item, ok := doc.Paths.Paths["/api/v1/namespaces/{name}"]
+	if !ok || item.Patch == nil {
+		return doc, nil
+	}
+	const name = "fieldValidation"
+	item.Patch.Parameters = slices.DeleteFunc(item.Patch.Parameters, func(p spec.Parameter) bool {
+		return p.Name == name || strings.HasPrefix(p.Ref.String(), "#/parameters/"+name)
+	})
+	return doc, nil
 }

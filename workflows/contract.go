@@ -1,6 +1,11 @@
 package workflows
 
-import "github.com/hykube/hykube/internal/plan"
+import (
+	"go.temporal.io/sdk/temporal"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/hykube/hykube/internal/plan"
+)
 
 // TaskQueue is where the workflows and activities of Hykube run.
 const TaskQueue = "hykube"
@@ -164,3 +169,11 @@ type Finished struct {
 	Failed  int    `json:"failed"`
 	Skipped int    `json:"skipped"`
 }
+
+// Final marks an error that another attempt would only repeat.
+func Final(err error) error {
+	return temporal.NewNonRetryableApplicationError(err.Error(), ErrorFinal, err)
+}
+
+// ObjectUID is the UID of the Plan object.
+func ObjectUID(p Plan) types.UID { return types.UID(p.UID) }

@@ -1,5 +1,10 @@
 package v1alpha1
 
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
 // Condition types. Ready, Reconciling and Stalled follow kstatus, so that `kubectl wait`, Argo CD and Flux
 // understand every object: https://github.com/kubernetes-sigs/cli-utils/blob/master/pkg/kstatus/README.md
 const (
@@ -178,4 +183,28 @@ func OutdatedByEdit(reason string, ready bool) bool {
 		return true
 	}
 	return ready
+}
+
+// TrueReason is the reason of a condition that is true; empty when it is not.
+func TrueReason(conditions []metav1.Condition, conditionType string) string {
+	if c := meta.FindStatusCondition(conditions, conditionType); c != nil && c.Status == metav1.ConditionTrue {
+		return c.Reason
+	}
+	return ""
+}
+
+// MessageApplied is the message of the condition Ready of a resource that is applied.
+const MessageApplied = "The infrastructure matches the spec."
+
+// Messages of the condition Ready of an object that is marked as deleted. The server and its workers write them.
+const (
+	// MessageDeleting goes with ReasonDeleting.
+	MessageDeleting = "deleted; make a Plan to destroy the infrastructure and release the object"
+	// MessageForgetting goes with ReasonForgetting.
+	MessageForgetting = "deleted, and lifecycle.destroy is false; make a Plan to forget the infrastructure, which stays, and release the object"
+)
+
+// MessageMoving goes with ReasonMoving. It names the object that takes the infrastructure over.
+func MessageMoving(to string) string {
+	return "deleted, and " + to + " takes its infrastructure over (lifecycle.moved); make a Plan to move it and release the object"
 }

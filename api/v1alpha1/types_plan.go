@@ -176,10 +176,12 @@ func (p *Plan) Ended() bool { return p.Status.Ended() }
 // Ended is the Ended of the plan with the status. The finish time follows a moment later when a plan ends without being applied, since
 // the server writes to its objects first.
 func (s *PlanStatus) Ended() bool {
-	stalled := meta.FindStatusCondition(s.Conditions, ConditionStalled)
-	return s.FinishedAt != nil || meta.IsStatusConditionTrue(s.Conditions, ConditionReady) ||
-		stalled != nil && stalled.Status == metav1.ConditionTrue && stalled.Reason != ReasonBlocked
+	stalled := s.StalledFor()
+	return s.FinishedAt != nil || meta.IsStatusConditionTrue(s.Conditions, ConditionReady) || stalled != "" && stalled != ReasonBlocked
 }
+
+// StalledFor is the reason for which a plan is stalled; empty when it is not.
+func (s *PlanStatus) StalledFor() string { return TrueReason(s.Conditions, ConditionStalled) }
 
 // PlanFailed says whether the plan could not be made.
 func (p *Plan) PlanFailed() bool {

@@ -213,7 +213,7 @@ func (o *planOptions) runObject(ctx context.Context) error {
 		}
 		switch {
 		case nothingToDo(p):
-		case planFailed(p), stalled(p):
+		case p.PlanFailed(), stalled(p):
 			failed = append(failed, o.failure(ctx, p))
 		case hasBlocked(p):
 			failed = append(failed, isBlocked(p))

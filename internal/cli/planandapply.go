@@ -206,7 +206,7 @@ func (s *session) failure(ctx context.Context, p *v1alpha1.Plan) error {
 	}
 	text := fmt.Sprintf("plan %q %s", p.Name, what)
 	// The message of a plan that could not be made sums up the errors, which stand above.
-	if m := why(p); m != "" && !(told && planFailed(p)) {
+	if m := why(p); m != "" && !(told && p.PlanFailed()) {
 		text += ": " + diff.Clean(m, true)
 	}
 	return &exitError{code, errors.New(text + "\nNothing was changed.")}
@@ -240,7 +240,7 @@ func (j *planAndApply) review(ctx context.Context, plans []*v1alpha1.Plan, each 
 		if len(plans) > 1 {
 			fmt.Fprintln(j.Out, j.style.Bold("Namespace "+p.Namespace))
 		}
-		if !nothingToDo(p) && (planFailed(p) || stalled(p)) {
+		if !nothingToDo(p) && (p.PlanFailed() || stalled(p)) {
 			failed = append(failed, j.failure(ctx, p))
 			continue
 		}

@@ -245,8 +245,7 @@ func drain(ctx context.Context, w watch.Interface, version string, send func(pla
 
 // planned is true when a plan's changes are known, or when they never will be.
 func planned(p *v1alpha1.Plan) bool {
-	c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionPlanned)
-	return c != nil && c.Status == metav1.ConditionTrue || stalled(p) || ready(p) || c != nil && c.Reason == v1alpha1.ReasonPlanFailed
+	return meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionPlanned) || stalled(p) || ready(p) || p.PlanFailed()
 }
 
 // waiting is true when a plan waits for a decision.
@@ -269,10 +268,7 @@ func hasBlocked(p *v1alpha1.Plan) bool {
 }
 
 // blocked is true when a plan waits for a decision, and changes of it cannot be made.
-func blocked(p *v1alpha1.Plan) bool {
-	c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionStalled)
-	return c != nil && c.Status == metav1.ConditionTrue && c.Reason == v1alpha1.ReasonBlocked
-}
+func blocked(p *v1alpha1.Plan) bool { return p.Status.StalledFor() == v1alpha1.ReasonBlocked }
 
 // appliedInPart is true when a partial approval left out changes of a plan that was applied.
 func appliedInPart(p *v1alpha1.Plan) bool {
@@ -283,36 +279,19 @@ func stale(p *v1alpha1.Plan) bool {
 	return meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionStale)
 }
 
-// stalledReason is why a plan came to no good end; empty for any other.
-func stalledReason(p *v1alpha1.Plan) string {
-	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionStalled); c != nil && c.Status == metav1.ConditionTrue {
-		return c.Reason
-	}
-	return ""
-}
-
-func planFailed(p *v1alpha1.Plan) bool {
-	c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionPlanned)
-	return c != nil && c.Status == metav1.ConditionFalse && c.Reason == v1alpha1.ReasonPlanFailed
-}
-
 func applyFailed(p *v1alpha1.Plan) bool {
-	c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionApplied)
-	return c != nil && c.Status == metav1.ConditionFalse && p.Status.FinishedAt != nil
+	return p.Status.FinishedAt != nil && meta.IsStatusConditionFalse(p.Status.Conditions, v1alpha1.ConditionApplied)
 }
 
 func discarded(p *v1alpha1.Plan) bool {
 	return p.Status.Approval != nil && p.Status.Approval.Decision == v1alpha1.DecisionDiscarded
 }
 
-func superseded(p *v1alpha1.Plan) bool {
-	c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionStalled)
-	return c != nil && c.Status == metav1.ConditionTrue && c.Reason == v1alpha1.ReasonSuperseded
-}
+func superseded(p *v1alpha1.Plan) bool { return p.Status.StalledFor() == v1alpha1.ReasonSuperseded }
 
 func nothingToDo(p *v1alpha1.Plan) bool {
-	c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady)
-	return c != nil && c.Status == metav1.ConditionTrue && (c.Reason == v1alpha1.ReasonNoChanges || c.Reason == v1alpha1.ReasonDeferred)
+	reason := v1alpha1.TrueReason(p.Status.Conditions, v1alpha1.ConditionReady)
+	return reason == v1alpha1.ReasonNoChanges || reason == v1alpha1.ReasonDeferred
 }
 
 // why is the message of the condition that says most about a plan that stopped.

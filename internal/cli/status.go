@@ -139,7 +139,7 @@ func (o *statusOptions) facts(ctx context.Context, p *v1alpha1.Plan) error {
 	row("Looks at", looksAt(p))
 	row("Changes", summaryText(p.Status.Summary))
 	if g := p.Status.Progress; g != nil && g.Total > 0 {
-		row("Progress", progressText(g, stalledReason(p)))
+		row("Progress", progressText(g, p.Status.StalledFor()))
 	}
 	if r := p.Status.RequestedBy; r != nil {
 		row("Asked for", "by "+r.Username+", "+age(p.CreationTimestamp.Time)+" ago")
@@ -243,7 +243,7 @@ func planState(p *v1alpha1.Plan) string {
 		return "applied in part: " + progressText(p.Status.Progress, "")
 	case ready(p):
 		return "applied"
-	case planFailed(p):
+	case p.PlanFailed():
 		return "failed to plan"
 	case p.Status.Cancel != nil && (stalled(p) || applyFailed(p)):
 		return "cancelled"

@@ -1,3 +1,5 @@
+// Package query answers read-only questions: the existing infrastructure of a type, the object that manages it, and
+// the value of an expression.
 package query
 
 import (
@@ -19,6 +21,9 @@ import (
 	"github.com/zclconf/go-cty/cty"
 	"k8s.io/apimachinery/pkg/runtime"
 )
+
+// Queries answers what providers and the ledger know, and changes nothing.
+type Queries struct{ *scope.Sources }
 
 const (
 	// defaultFound and maxFound are what v1alpha1.QuerySpec documents.

@@ -1,10 +1,19 @@
+// Package session acquires configured providers. It waits for the rate and concurrency limits of their
+// ProviderConfigs, and classifies failed calls: throttled, unreachable, and others.
 package session
 
 import (
-	"github.com/hykube/hykube/api/v1alpha1"
-	"github.com/hykube/hykube/internal/diag"
+	"context"
+	"sync"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"golang.org/x/sync/semaphore"
+	"golang.org/x/time/rate"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/catalog"
+	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/provider"
 )
 
 // Stoppable is the lease of a provider's process that can be asked to stop, see provider.Lease.
@@ -49,3 +58,123 @@ const Width = 32
 
 // Attempts bounds how often a call is made when it may succeed later.
 const Attempts = 5
+
+// defaultConcurrency is what v1alpha1.Limits documents.
+const defaultConcurrency = 16
+
+// limits bounds what is asked of each provider configuration, over all plans of this server.
+type limits struct {
+	mu      sync.Mutex
+	buckets map[string]*bucket
+}
+
+type bucket struct {
+	spec  v1alpha1.Limits
+	slots *semaphore.Weighted
+	rate  *rate.Limiter
+}
+
+func newLimits() *limits { return &limits{buckets: map[string]*bucket{}} }
+
+// acquire waits until the configuration may be asked for one more call; the caller calls release when it ended.
+func (l *limits) acquire(ctx context.Context, key string, spec *v1alpha1.Limits) (release func(), err error) {
+	b := l.bucket(key, spec)
+	if err := b.slots.Acquire(ctx, 1); err != nil {
+		return nil, err
+	}
+	if err := b.rate.Wait(ctx); err != nil {
+		b.slots.Release(1)
+		return nil, err
+	}
+	return func() { b.slots.Release(1) }, nil
+}
+
+// waitForRate waits for the rate alone, for a call that must not wait for those under way.
+func (l *limits) waitForRate(ctx context.Context, key string, spec *v1alpha1.Limits) error {
+	return l.bucket(key, spec).rate.Wait(ctx)
+}
+
+func (l *limits) bucket(key string, spec *v1alpha1.Limits) *bucket {
+	var s v1alpha1.Limits
+	if spec != nil {
+		s = *spec
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b := l.buckets[key]
+	if b == nil || b.spec != s {
+		b = &bucket{spec: s, slots: semaphore.NewWeighted(defaultConcurrency), rate: rate.NewLimiter(rate.Inf, 1)}
+		if s.Concurrency > 0 {
+			b.slots = semaphore.NewWeighted(int64(s.Concurrency))
+		}
+		if s.RatePerSecond > 0 {
+			b.rate = rate.NewLimiter(rate.Limit(s.RatePerSecond), int(s.RatePerSecond))
+		}
+		l.buckets[key] = b
+	}
+	return b
+}
+
+// providerSource acquires a process of a provider under a configuration, until release is called.
+type providerSource func(ctx context.Context, e catalog.Entry, conf provider.Configuration) (p tfprotov6.ProviderServer, release func(), err error)
+
+// Pool acquires the processes of providers within the limits of their ProviderConfigs.
+type Pool struct {
+	// Source acquires a configured process, and Unconfigured one that was not configured. Tests replace them.
+	Source, Unconfigured providerSource
+	// Track notes that a process works for a plan, until back is called; nil notes nothing. The plan is nil for a query.
+	Track  func(*v1alpha1.Plan, tfprotov6.ProviderServer) (back func())
+	limits *limits
+}
+
+// NewPool returns a pool over the installed providers.
+func NewPool(c *catalog.Catalog) *Pool {
+	return &Pool{
+		limits: newLimits(),
+		Source: func(ctx context.Context, e catalog.Entry, conf provider.Configuration) (tfprotov6.ProviderServer, func(), error) {
+			p, err := c.Acquire(ctx, e, conf)
+			if err != nil {
+				return nil, nil, err
+			}
+			return p, p.Release, nil
+		},
+		Unconfigured: func(ctx context.Context, e catalog.Entry, _ provider.Configuration) (tfprotov6.ProviderServer, func(), error) {
+			p, err := c.Unconfigured(ctx, e)
+			if err != nil {
+				return nil, nil, err
+			}
+			return p, p.Release, nil
+		},
+	}
+}
+
+// Wait waits for the limits of a ProviderConfig, which key identifies. done must be called when the call has ended.
+func (p *Pool) Wait(ctx context.Context, key string, spec *v1alpha1.Limits, mode LimitMode) (done func(), err error) {
+	if mode == RateOnly {
+		return func() {}, p.limits.waitForRate(ctx, key, spec)
+	}
+	return p.limits.acquire(ctx, key, spec)
+}
+
+// Start acquires a configured process for a plan, which is nil for a query, until release is called.
+func (p *Pool) Start(ctx context.Context, e catalog.Entry, conf provider.Configuration, plan *v1alpha1.Plan) (tfprotov6.ProviderServer, func(), error) {
+	server, release, err := p.Source(ctx, e, conf)
+	if err != nil || p.Track == nil {
+		return server, release, err
+	}
+	back := p.Track(plan, server)
+	return server, func() {
+		back()
+		release()
+	}, nil
+}
+
+// LimitMode says how a caller waits for the limits of a ProviderConfig.
+type LimitMode bool
+
+const (
+	// SlotAndRate waits for one of the calls that may be under way at once.
+	SlotAndRate LimitMode = true
+	// RateOnly waits for the rate alone: a caller whose resource has a lease already must not wait for that one.
+	RateOnly LimitMode = false
+)

@@ -28,7 +28,7 @@ import (
 func waits(p *v1alpha1.Plan) bool {
 	s := &p.Status
 	return meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionPlanned) && s.Approval == nil && s.Cancel == nil && !p.Ended() &&
-		!p.Spec.Speculative && (!p.ApprovesItself() || stalledFor(s) == v1alpha1.ReasonBlocked) && p.DeletionTimestamp == nil
+		!p.Spec.Speculative && (!p.ApprovesItself() || s.StalledFor() == v1alpha1.ReasonBlocked) && p.DeletionTimestamp == nil
 }
 
 // overtakes says whether a plan takes the place of earlier ones with the same spec: it says what there is to do now.
@@ -107,7 +107,7 @@ func misdirected(plans []*v1alpha1.Plan, now time.Time) map[*v1alpha1.Plan]*v1al
 	latest := latestPlans(plans)
 	out := map[*v1alpha1.Plan]*v1alpha1.Plan{}
 	for _, p := range plans {
-		if stalledFor(&p.Status) != v1alpha1.ReasonSuperseded || p.Status.Approval != nil || p.Status.FinishedAt == nil || now.Sub(p.Status.FinishedAt.Time) > redirectFor {
+		if p.Status.StalledFor() != v1alpha1.ReasonSuperseded || p.Status.Approval != nil || p.Status.FinishedAt == nil || now.Sub(p.Status.FinishedAt.Time) > redirectFor {
 			continue
 		}
 		message := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionStalled).Message
@@ -372,7 +372,7 @@ func (p *Plans) supersede(ctx context.Context, obj *v1alpha1.Plan, message strin
 // redirect makes a plan that is over name another plan in its place.
 func (p *Plans) redirect(ctx context.Context, obj *v1alpha1.Plan, message string) error {
 	err := p.Status.UpdateStatus(ctx, obj.Namespace, obj.Name, obj.UID, func(s *v1alpha1.PlanStatus) {
-		if stalledFor(s) == v1alpha1.ReasonSuperseded && s.Approval == nil {
+		if s.StalledFor() == v1alpha1.ReasonSuperseded && s.Approval == nil {
 			condition.Stalled(&s.Conditions, obj.Generation, v1alpha1.ReasonSuperseded, message)
 		}
 	})

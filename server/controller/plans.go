@@ -240,14 +240,6 @@ func (p *Plans) signal(ctx context.Context, id string) error {
 	return nil
 }
 
-// stalledFor is the reason for which a plan is stalled; empty when it is not.
-func stalledFor(s *v1alpha1.PlanStatus) string {
-	if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionStalled); c != nil && c.Status == metav1.ConditionTrue {
-		return c.Reason
-	}
-	return ""
-}
-
 // end settles the objects of a plan that ended without being applied: it was discarded, or cancelled or superseded before it was
 // approved.
 func (p *Plans) end(ctx context.Context, ref workflows.Plan) error {

@@ -15,8 +15,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -286,8 +284,7 @@ func (p *Providers) orphans(ctx context.Context, obj *v1alpha1.Provider, pkg pro
 
 // upgradeRefused says whether the version that the spec asks for was refused for its types.
 func upgradeRefused(obj *v1alpha1.Provider) bool {
-	c := meta.FindStatusCondition(obj.Status.Conditions, v1alpha1.ConditionStalled)
-	return c != nil && c.Status == metav1.ConditionTrue && c.Reason == v1alpha1.ReasonUpgradeRefused
+	return v1alpha1.TrueReason(obj.Status.Conditions, v1alpha1.ConditionStalled) == v1alpha1.ReasonUpgradeRefused
 }
 
 func (p *Providers) remove(name string) {

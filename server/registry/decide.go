@@ -90,7 +90,7 @@ func decide(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApproval, 
 		return refuse("it was cancelled; make a new plan")
 	case byServer(ctx) && !p.ApprovesItself():
 		return refuse("it waits for a person")
-	case isSuperseded(p):
+	case p.Status.StalledFor() == v1alpha1.ReasonSuperseded:
 		return refuse("%s", meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionStalled).Message)
 	}
 	if ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady); ready != nil && ready.Status == metav1.ConditionTrue {
@@ -125,12 +125,6 @@ func decide(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApproval, 
 	}
 	recordDecision(p, byServer(ctx))
 	return nil
-}
-
-// isSuperseded says whether another plan took the place of a plan before anybody decided about it.
-func isSuperseded(p *v1alpha1.Plan) bool {
-	c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionStalled)
-	return c != nil && c.Status == metav1.ConditionTrue && c.Reason == v1alpha1.ReasonSuperseded
 }
 
 // maxCauses is how many changes an error names.

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/apiserver/pkg/storage/cacher"
 	"k8s.io/apiserver/pkg/storage/etcd3"
+	etcdfeature "k8s.io/apiserver/pkg/storage/feature"
 	"k8s.io/apiserver/pkg/storage/storagebackend"
 	"k8s.io/apiserver/pkg/storage/storagebackend/factory"
 	"k8s.io/apiserver/pkg/storage/value"
@@ -117,3 +118,16 @@ func (p progressing) Watch(ctx context.Context, key string, opts storage.ListOpt
 	}
 	return p.Interface.Watch(ctx, key, opts)
 }
+
+// featureChecker answers for the embedded kine. Upstream's asks the client's endpoints for their version, and ours has none,
+// so that consistent reads from the watch cache would silently be off.
+type featureChecker struct {
+	etcdfeature.FeatureSupportChecker
+}
+
+func (featureChecker) Supports(f storage.Feature) bool { return f == storage.RequestWatchProgress }
+
+// replaceFeatureChecker runs once: the checker is a variable of the whole process.
+var replaceFeatureChecker = sync.OnceFunc(func() {
+	etcdfeature.DefaultFeatureSupportChecker = featureChecker{etcdfeature.DefaultFeatureSupportChecker}
+})

@@ -54,7 +54,7 @@ var activityMutants = []mutant{
 	{"A plan that never works is asked for ever.", "activities/planning/refresh.go",
 		"if err == nil || attempt == session.Attempts || !session.Transient(err) {", "if err == nil || !session.Transient(err) {", "TestAPlanGivesUpAsking"},
 
-	{"A plan evaluates the spec that an object had before it was edited.", "internal/resource/decoder.go",
+	{"A plan evaluates the spec that an object had before it was edited.", "internal/resource/resource.go",
 		"reflect.DeepEqual(r.Object.Object[\"spec\"], other.Object.Object[\"spec\"]) &&", "true &&", "TestDecoderParsesOnce"},
 	{"A plan parses each object twice.", "activities/planning/surveyed.go",
 		"\ts.decoders.Store(plan, d)\n", "", "activities:TestObjectsAreParsedOncePerPlan"},
@@ -82,11 +82,11 @@ var activityMutants = []mutant{
 		"if over && (rec.Intent.Action != v1alpha1.ActionCreate || ", "if over && (true || ", "activities:TestWhatMovedIsFoundBeforeAnythingIsApplied"},
 
 	// Before anything of a plan is applied.
-	{"A plan is applied that nobody approved.", "activities/changes/approved.go",
+	{"A plan is applied that nobody approved.", "activities/changes/approval.go",
 		"&& approval != nil && approval.Decision == v1alpha1.DecisionApproved", "&& approval != nil", "activities:TestBeginRefuses"},
-	{"Other changes are applied than those that were approved.", "activities/changes/approved.go",
+	{"Other changes are applied than those that were approved.", "activities/changes/approval.go",
 		"if w.Digest != po.Status.Digest {", "if false {", "activities:TestBeginRefuses"},
-	{"An approval of an earlier digest counts.", "activities/changes/approved.go",
+	{"An approval of an earlier digest counts.", "activities/changes/approval.go",
 		"case po.Status.Digest == \"\" || approval.Digest != po.Status.Digest:", "case po.Status.Digest == \"\" || approval == nil:", "activities:TestBeginRefuses"},
 	{"What preventDestroy forbids is destroyed.", "activities/applying/begin.go",
 		"case !po.Status.Approval.Partial && slices.ContainsFunc(", "case false && slices.ContainsFunc(", "activities:TestBeginRefuses"},

@@ -14,7 +14,7 @@ var instanceMutants = []mutant{
 	{"A read stores a write-only value.", "internal/instance/read.go",
 		"\tif err := t.checkWriteOnly(\"read\", now); err != nil {\n\t\treturn s, diags, err\n\t}\n", "", "TestReadKeepsWhatItCannotReplace|TestReadKeepsWhatIsKnownBesideTheValue|TestNoAnswerMayHoldAWriteOnlyValue"},
 	{"A failed destroy forgets which values of the instance are secret.", "internal/instance/apply.go",
-		"remark(value, marksOf(a.prior.Value)) // there", "remark(value, a.marks) // there", "TestAFailedDestroyKeepsTheState"},
+		"remark(value, marksOf(a.prior.Value)) // a delete", "remark(value, a.marks) // a delete", "TestAFailedDestroyKeepsTheState"},
 	{"What a broken create left is relied on, and never replaced.", "internal/instance/apply.go",
 		"o.State.Tainted = a.creating || a.prior.Tainted", "o.State.Tainted = a.prior.Tainted", "TestApplyKeepsWhatTheProviderAnswers"},
 	{"The state that came with an error is dropped, and what was made becomes an orphan.", "internal/instance/apply.go",

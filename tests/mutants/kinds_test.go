@@ -1,7 +1,7 @@
 package mutants
 
 var kindsMutants = []mutant{
-	{"A write is checked as its object was before unknown fields were dropped.", "server/kinds/parsedspec.go",
+	{"A write is checked as its object was before unknown fields were dropped.", "server/kinds/spec.go",
 		"!reflect.DeepEqual(p.spec, spec) {", "!reflect.DeepEqual(p.spec, spec) && false {", "TestFieldValidation|TestReferencesNeedTheRightToRead"},
 	{"An object refers to a Secret that its author may not read.", "server/kinds/references.go",
 		"\tif len(problems) == 0 {\n\t\treturn nil\n\t}\n\treturn apierrors.NewForbidden", "\tif true || len(problems) == 0 {\n\t\treturn nil\n\t}\n\treturn apierrors.NewForbidden", "TestReferencesNeedTheRightToRead"},

@@ -37,7 +37,7 @@ var planMutants = []mutant{
 		"\tif len(marks) > 0 {\n\t\treturn lang.Mask\n\t}\n", "\t_ = marks\n", "TestRender|TestNoSecretIsRendered"},
 	{"A plan and a status show what the schema calls sensitive.", "internal/plan/render.go",
 		"return lang.MarkSensitive(block, v)", "return v", "TestRender|TestAttributes"},
-	{"Nobody sees that a secret is about to change.", "internal/plan/render_secrets.go",
+	{"Nobody sees that a secret is about to change.", "internal/plan/secrets.go",
 		"!a.IsWhollyKnown() || !sameSecret(b, a)", "!a.IsWhollyKnown()", "TestRenderSecretsChanged|TestEverySecretThatChangesIsTold"},
 	{"The drift of a sensitive map names its keys.", "internal/plan/drift.go",
 		"\tif hidden {\n\t\t*out = append(*out, field)\n\t\treturn\n\t}\n", "", "TestDrift"},

@@ -1,9 +1,15 @@
 package changes
 
 import (
-	"github.com/hykube/hykube/api/v1alpha1"
+	"context"
+	"errors"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/store"
+	"github.com/hykube/hykube/workflows"
 )
 
 // Approved says whether a plan was approved, whatever became of its changes since.
@@ -36,3 +42,15 @@ func (w *Stored) NotApproved(po *v1alpha1.Plan) string {
 	}
 	return ""
 }
+
+// ReadPlan reads the Plan object of a workflow. Its deletion ends the workflow.
+func ReadPlan(ctx context.Context, plans store.Plans, p workflows.Plan) (*v1alpha1.Plan, error) {
+	obj, err := plans.Get(ctx, p.Namespace, p.Name, workflows.ObjectUID(p))
+	if errors.Is(err, store.ErrGone) {
+		return nil, workflows.Final(errors.New("the Plan object was deleted"))
+	}
+	return obj, err
+}
+
+// Now is the time for a field of a status.
+func Now() *metav1.Time { return new(metav1.Now()) }
