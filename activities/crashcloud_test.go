@@ -25,7 +25,7 @@ func cloudSchema() *schema.Provider {
 	}
 	block := &schema.Block{Attributes: []*schema.Attribute{{Name: "id", Type: cty.String, Computed: true}, text("name"), text("size"), text("uses")}}
 	return &schema.Provider{
-		Config: &schema.Schema{Block: &schema.Block{}}, MoveState: true,
+		Config: &schema.Schema{Block: &schema.Block{Attributes: []*schema.Attribute{text("zone")}}}, MoveState: true,
 		Resources: map[string]*schema.Schema{"test_thing": {Block: block}, "test_box": {Block: block}},
 	}
 }

@@ -240,20 +240,20 @@ func (v *verifier) verifyImport(ctx context.Context, c *ledger.Change, r *resour
 			if err != nil {
 				return err
 			}
-			if key := ownedKey(rec.Provider, rec.ProviderConfig, &rec.State); key != "" {
+			if key := OwnedKey(rec.Provider, rec.ProviderConfig, &rec.State); key != "" {
 				v.owners[key] = rec.Object
 			}
 		}
 	}
-	own, ok := v.owners[ownedKey(r.Entry.Name, c.ProviderConfig, c.Refreshed)]
+	own, ok := v.owners[OwnedKey(r.Entry.Name, c.ProviderConfig, c.Refreshed)]
 	if !ok || own.UID == c.Object.UID || own.UID == c.Preconditions.Owner {
 		return nil
 	}
 	return Stale("%s took over what it imports after the plan was made", lang.Address{Type: r.Address.Type, Name: own.Name})
 }
 
-// ownedKey tells the resource of a state from others; empty when nothing does.
-func ownedKey(provider, config string, s *ledger.State) string {
+// OwnedKey tells the resource of a state from others; empty when nothing does.
+func OwnedKey(provider, config string, s *ledger.State) string {
 	identity, id := query.IdentityIn(s)
 	if !s.Exists() || identity == "" && id == "" {
 		return ""

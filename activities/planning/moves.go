@@ -1,6 +1,7 @@
 package planning
 
 import (
+	"encoding/json"
 	"fmt"
 
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -52,6 +53,54 @@ func (s *survey) findMoves() {
 func nothingMoved(r *resource.Resource) v1alpha1.Diagnostic {
 	d := lang.Problem(r.Address, "lifecycle.moved.from", "Nothing to take over",
 		fmt.Sprintf("This namespace has no record of %s, so the plan creates a new resource. To move an existing one, correct the name.", r.Lifecycle.Moved.From))
+	d.Severity = v1alpha1.SeverityWarning
+	return d
+}
+
+// renamed finds objects without infrastructure whose type and spec are those of one other object, which is marked for deletion. It
+// returns the address of the latter by that of the former.
+func (s *survey) renamed(visited []*node) map[lang.Address]string {
+	type pair struct{ gone, made []*node }
+	alike := map[string]*pair{}
+	note := func(n *node, list func(*pair) *[]*node) {
+		spec, err := json.Marshal(n.Spec())
+		if err != nil {
+			return // it only makes a hint
+		}
+		key := n.Address.Type + " " + string(spec)
+		if alike[key] == nil {
+			alike[key] = &pair{}
+		}
+		at := list(alike[key])
+		*at = append(*at, n)
+	}
+	for _, n := range visited {
+		if n.Deleting && n.record.Exists() && n.movedTo == nil && !n.Lifecycle.Forgets() {
+			note(n, func(p *pair) *[]*node { return &p.gone })
+		}
+	}
+	if len(alike) == 0 {
+		return nil
+	}
+	for _, n := range visited {
+		if n.wanted && n.Mode == v1alpha1.ModeManaged && !n.record.Living() && n.record.Intent == nil && n.Lifecycle.Moved == nil && n.Lifecycle.Import == nil {
+			note(n, func(p *pair) *[]*node { return &p.made })
+		}
+	}
+	out := map[lang.Address]string{}
+	for _, p := range alike {
+		if len(p.gone) == 1 && len(p.made) == 1 {
+			out[p.made[0].Address] = p.gone[0].Address.String()
+		}
+	}
+	return out
+}
+
+// looksRenamed warns of a create with the spec of a resource that the plan destroys: perhaps the object was renamed.
+func looksRenamed(r *resource.Resource, from string) v1alpha1.Diagnostic {
+	d := lang.Problem(r.Address, "lifecycle.moved.from", "Looks like a rename",
+		fmt.Sprintf("%s has the spec of %s, which the plan destroys. If the object was renamed, add lifecycle: {moved: {from: %s}} to %s: its infrastructure then stays, and nothing is created.",
+			r.Address, from, from, r.Address))
 	d.Severity = v1alpha1.SeverityWarning
 	return d
 }

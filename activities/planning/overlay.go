@@ -237,9 +237,9 @@ func (o configsOverlay) Secret(ctx context.Context, namespace, name, key string)
 	value, ok := data[key]
 	switch {
 	case data == nil:
-		return nil, fmt.Errorf("there is no Secret %q in the namespace %q", name, namespace)
+		return nil, &store.SecretError{Namespace: namespace, Name: name}
 	case !ok:
-		return nil, fmt.Errorf("the Secret %q in the namespace %q has no key %q", name, namespace, key)
+		return nil, &store.SecretError{Namespace: namespace, Name: name, Key: key}
 	}
 	return value, nil
 }

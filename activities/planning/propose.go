@@ -100,10 +100,12 @@ type proposal struct {
 	// scope sees what the plan will have made, past what is recorded: the world that what is destroyed is destroyed in.
 	scope, past *scope.Scope
 
-	// owning guards owners and imports.
+	// owning guards owners, imports and managed.
 	owning  sync.Mutex
 	owners  query.OwnersByType
 	imports imports
+	// managed are the objects of the namespace by what they manage; see changes.OwnedKey. They are read when the plan first destroys something.
+	managed map[string][]v1alpha1.ObjectReference
 
 	// configuring guards configs, the ProviderConfigs as the plan finds them, made when they are first needed.
 	configuring sync.Mutex
@@ -185,6 +187,7 @@ func (pr *proposal) change(ctx context.Context, c *ledger.Change) (ok bool, err 
 		return false, pr.Ledger.SaveChange(ctx, pr.plan.UID, c)
 	}
 	pr.expect(c, addr, e.prior, e.planned)
+	c.Referrers = affected(c, e)
 	c.Diagnostics = pr.scope.MaskAll(c.Diagnostics)
 	pr.noteDependencyVersions(c)
 	c.UpdatesRecord = changes.RecordsRefresh(c)
@@ -353,6 +356,9 @@ func (pr *proposal) askManaged(ctx context.Context, c *ledger.Change, r *resourc
 		if p, diags, err = l.PlanDelete(ctx, prior, nil); err == nil && r.Deleting && c.Deposed == "" {
 			p.Reason = plan.ReasonNoConfig
 		}
+		if err == nil {
+			err = pr.warnOtherManagers(ctx, c, r, state, l)
+		}
 	default:
 		if !prior.Exists() && !rec.Exists() && r.Lifecycle.Import != nil {
 			if prior, err = pr.adopt(ctx, c, r, l); err != nil {
@@ -362,6 +368,12 @@ func (pr *proposal) askManaged(ctx context.Context, c *ledger.Change, r *resourc
 		p, diags, err = pr.askWanted(ctx, c, r, l, prior)
 		if err == nil && p.Action == v1alpha1.ActionCreate && r.Lifecycle.Moved != nil && c.Preconditions.From == nil {
 			diags = append(diags, nothingMoved(r))
+		}
+		if err == nil && p.Action == v1alpha1.ActionReplace && !c.Forget && c.Importing == nil {
+			err = pr.warnOtherManagers(ctx, c, r, state, l)
+		}
+		if err == nil && p.Action == v1alpha1.ActionCreate && c.LooksLike != "" {
+			diags = append(diags, looksRenamed(r, c.LooksLike))
 		}
 	}
 	c.Diagnostics = append(c.Diagnostics, lang.WithAddress(diags, r.Address)...)

@@ -15,7 +15,6 @@ import (
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/plan"
-	"github.com/hykube/hykube/internal/query"
 	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/internal/scope"
 	"github.com/hykube/hykube/internal/session"
@@ -103,54 +102,6 @@ func importRefused(err error) error {
 	last := &refused.Diagnostics[len(refused.Diagnostics)-1]
 	last.Detail = strings.TrimSpace(last.Detail + "\nIf nothing is to be imported, remove lifecycle.import. The plan then creates the resource.")
 	return &refused
-}
-
-// checkOwned refuses an import of what another change of the plan imports with the same ProviderConfig. It warns of one that an object has
-// already.
-func (pr *proposal) checkOwned(ctx context.Context, c *ledger.Change, r *resource.Resource, l *scope.Lease) error {
-	pr.owning.Lock()
-	defer pr.owning.Unlock()
-	if other := pr.imports.claim(c); other != "" {
-		both := []string{c.Address, other}
-		slices.Sort(both)
-		return &diag.Failure{Operation: "import", Diagnostics: diag.Diagnostics{lang.Problem(r.Address, "lifecycle.import", "Resource is imported twice",
-			fmt.Sprintf("%s and %s import the same resource. Two objects would fight over it: remove lifecycle.import from one of them, or the object.", both[0], both[1]))}}
-	}
-	owners, err := pr.owners.Of(ctx, pr.Ledger, r.Entry.Name, &l.Type)
-	if err != nil {
-		return err
-	}
-	own, ok := owners.Find(query.IdentityIn(c.Refreshed))
-	if !ok || own.Object.UID == r.Ref.UID {
-		return nil
-	}
-	c.Preconditions.Owner = own.Object.UID
-	who := own.Seen(r.Ref.Namespace, r.Address.Type)
-	d := lang.Problem(r.Address, "lifecycle.import", "Resource is managed already",
-		"The resource to import belongs to "+who+". Two objects would fight over it: forget it there first (lifecycle.destroy: false, then delete), or take it over with lifecycle.moved.")
-	d.Severity = v1alpha1.SeverityWarning
-	c.Diagnostics = append(c.Diagnostics, d)
-	return nil
-}
-
-// imports holds the addresses of a plan that import something, by what that is.
-type imports map[string]string
-
-// claim notes what a change imports. It returns the address of another change that imports the same; empty means none.
-func (i imports) claim(c *ledger.Change) (other string) {
-	if c.Importing == nil || !c.Refreshed.Exists() {
-		return ""
-	}
-	identity, id := query.IdentityIn(c.Refreshed)
-	if identity == "" && id == "" {
-		return ""
-	}
-	key := strings.Join([]string{c.Provider, c.Type, c.ProviderConfig, cmp.Or(identity, id)}, "\x00")
-	if has := i[key]; has != "" && has != c.Address {
-		return has
-	}
-	i[key] = c.Address
-	return ""
 }
 
 // refresh reads the resource if the plan asks for it, and records the differences in the change.

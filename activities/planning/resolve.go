@@ -32,6 +32,9 @@ func (s *survey) resolve(n *node, a *scope.Sources) {
 	for _, e := range n.LifecycleExpressions {
 		diags = append(diags, e.CheckTypes(catalog)...)
 	}
+	if s.missing != nil {
+		s.diags = append(s.diags, lang.WithAddress(s.missing(n), n.Address)...)
+	}
 	s.diags = append(s.diags, lang.WithAddress(diags, n.Address)...)
 	declared := map[lang.Address]bool{}
 	for _, text := range n.Lifecycle.DependsOn {

@@ -42,7 +42,8 @@ func (a *Planner) Survey(ctx context.Context, p workflows.Plan) (workflows.Surve
 	if err != nil {
 		return workflows.Surveyed{}, err
 	}
-	s := &survey{spec: &po.Spec, nodes: nodes, diags: diags, leftFiles: a.leftFiles}
+	lookup := a.Lookup(ctx, po)
+	s := &survey{spec: &po.Spec, nodes: nodes, diags: diags, leftFiles: a.leftFiles, missing: func(n *node) diag.Diagnostics { return lookup.Missing(ctx, n.Resource) }}
 	s.index()
 	s.findMoves()
 	visited := s.visit(a.Sources)
@@ -75,6 +76,10 @@ type survey struct {
 	leftFiles func(v1alpha1.ObjectReference) bool
 	// inScope counts the nodes in scope, and recorded those of them that are resources whose infrastructure is recorded.
 	inScope, recorded int
+	// member says which nodes are in scope.
+	member []bool
+	// missing checks what a node refers to outside of the namespace's plans; nil checks nothing.
+	missing func(*node) diag.Diagnostics
 	// targets are the addresses of spec.targets.
 	targets map[lang.Address]bool
 	// picked says whether the spec names a node, or everything. The rest of the scope goes along with what is named.
@@ -112,10 +117,10 @@ func (s *survey) visit(a *scope.Sources) []int {
 	forced := setOf(append(s.addresses("spec.replace", s.spec.Replace), s.addresses("spec.invoke", s.spec.Invoke)...))
 
 	edges := make([]graph.Node, len(s.nodes))
-	member := make([]bool, len(s.nodes))
+	s.member = make([]bool, len(s.nodes))
 	for _, i := range scope {
 		n := s.nodes[i]
-		member[i] = true
+		s.member[i] = true
 		if n.Mode == v1alpha1.ModeManaged && n.record.Exists() {
 			s.recorded++
 		}
@@ -127,7 +132,7 @@ func (s *survey) visit(a *scope.Sources) []int {
 			edges[i].Deps = nil
 		}
 	}
-	visited := slices.DeleteFunc(graph.Select(edges), func(i int) bool { return !member[i] || !s.takesPart(s.nodes[i]) })
+	visited := slices.DeleteFunc(graph.Select(edges), func(i int) bool { return !s.member[i] || !s.takesPart(s.nodes[i]) })
 	if diag.HasErrors(s.diags) {
 		return nil
 	}
@@ -313,6 +318,7 @@ func (s *survey) changes(visited []int) []*ledger.Change {
 		}
 	}
 	keepsOld := s.leavesDeposed(position)
+	referrers, renamed := s.referrers(), s.renamed(nodes)
 	var out []*ledger.Change
 	add := func(n *node, state *ledger.State, requires []string) *ledger.Change {
 		c := &ledger.Change{Preconditions: ledger.Preconditions{State: state.Digest(), Deleting: n.Deleting, Destroys: s.spec.Destroy}, Requires: requires}
@@ -334,6 +340,10 @@ func (s *survey) changes(visited []int) []*ledger.Change {
 		c.Requested = n.Deleting || s.picked(n)
 		c.CreatesFirst = n.createsFirst || !n.wanted && n.record.CreateBeforeDestroy
 		c.LeaveDeposed = keepsOld(n)
+		c.Referrers, c.LooksLike = referrers[n.Address], renamed[n.Address]
+		if !c.Requested {
+			c.DestroyedWith = s.destroyedWith(n, position)
+		}
 		if n.movedFrom != nil {
 			c.PreviousAddress = n.movedFrom.Address.String()
 			c.Preconditions.From, c.Preconditions.FromState = &n.movedFrom.Ref, n.movedFrom.record.Digest()

@@ -2,6 +2,7 @@ package planning
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/hykube/hykube/activities/changes"
@@ -17,6 +18,8 @@ type totals struct {
 	summary  v1alpha1.PlanSummary
 	digest   changes.Digest
 	contents *contents
+	// referrers are the resources outside of the plan that refer to what it changes.
+	referrers map[string]bool
 	// steps counts the changes that an apply would make, and read the resources that the plan read.
 	steps, read int
 	waitsFor    []v1alpha1.PlanReference
@@ -27,7 +30,7 @@ type totals struct {
 }
 
 func newTotals(key []byte) *totals {
-	return &totals{digest: changes.NewDigest(), contents: &contents{key: key}}
+	return &totals{digest: changes.NewDigest(), contents: &contents{key: key}, referrers: map[string]bool{}}
 }
 
 // add counts one change.
@@ -49,6 +52,9 @@ func (t *totals) add(c *ledger.Change) {
 		return
 	}
 	t.summary.Count(&c.PlanChange)
+	for _, r := range c.Referrers {
+		t.referrers[r.Address] = true
+	}
 	if !changes.HasNoSteps(c) {
 		t.steps++
 	}
@@ -72,6 +78,7 @@ func (t *totals) summarize(in workflows.Publish) {
 		t.summary.RecordUpdates = 0 // nothing of it is applied
 	}
 	t.summary.Resources, t.summary.NotRead = int32(in.Resources), int32(max(0, in.Recorded-t.read))
+	t.summary.Referrers = int32(len(t.referrers))
 	t.summary.Text = summaryText(&t.summary)
 }
 
@@ -80,7 +87,11 @@ func (t *totals) writeStatus(po *v1alpha1.Plan, s *v1alpha1.PlanStatus) {
 	g := po.Generation
 	s.ObservedGeneration, s.Summary, s.Digest, s.PlannedAt = g, &t.summary, t.digest.String(), changes.Now()
 	s.Contents, s.WaitsFor = t.contents.String(), t.waitsFor
-	s.Diagnostics = first(t.diagnostics())
+	diags := t.diagnostics()
+	if t.summary.Referrers > 0 {
+		diags = append(diag.Diagnostics{leftOut(po, slices.Sorted(maps.Keys(t.referrers)))}, diags...)
+	}
+	s.Diagnostics = first(diags)
 	condition.Set(&s.Conditions, g, v1alpha1.ConditionPlanned, true, v1alpha1.ReasonPlanned, t.summary.Text)
 	end := func(reason, message string) {
 		s.FinishedAt = changes.Now()

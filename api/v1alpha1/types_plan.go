@@ -240,6 +240,9 @@ type PlanSummary struct {
 	// Resources that exist, as far as is recorded, and that the plan did not read from their provider.
 	// +optional
 	NotRead int32 `json:"notRead,omitempty"`
+	// Resources that the plan leaves out and that refer to values that it changes. At most 1000 of them are counted for each change.
+	// +optional
+	Referrers int32 `json:"referrers,omitempty"`
 	// The counts in one line, such as "+3 ~1 -/+0 -0"; "no changes" when there is nothing to do.
 	// +optional
 	Text string `json:"text,omitempty"`

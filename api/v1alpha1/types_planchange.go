@@ -104,6 +104,10 @@ type PlanChange struct {
 	// Why, in the terms of Terraform's JSON plan, such as "replace_because_cannot_update".
 	// +optional
 	ActionReason string `json:"actionReason,omitempty"`
+	// Address of the resource without which this one cannot stay, because it refers to that. Set when the plan destroys a resource that
+	// neither its spec nor a deletion names.
+	// +optional
+	DestroyedWith string `json:"destroyedWith,omitempty"`
 	// Values before. Secrets are masked.
 	// +optional
 	Before *runtime.RawExtension `json:"before,omitempty"`

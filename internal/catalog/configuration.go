@@ -81,15 +81,20 @@ func (c *Catalog) Configuration(ctx context.Context, e Entry, cfg *v1alpha1.Prov
 		return provider.Configuration{}, err
 	}
 	if cfg != nil {
+		var missing []error
 		for _, ref := range cfg.Spec.SecretRefs {
 			value, err := from.Secret(ctx, ref.Name, ref.Key)
 			if err != nil {
-				return provider.Configuration{}, err
+				missing = append(missing, err)
+				continue
 			}
 			// The value is data, not a template, so escape it.
 			if err := set(args, strings.Split(ref.Argument, "."), lang.EscapeTemplate(string(value))); err != nil {
 				return provider.Configuration{}, fmt.Errorf("spec.secretRefs: argument %q: %w", ref.Argument, err)
 			}
+		}
+		if err := errors.Join(missing...); err != nil {
+			return provider.Configuration{}, err
 		}
 	}
 	namespace := ""

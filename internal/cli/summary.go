@@ -116,11 +116,23 @@ func (s *session) printComplete(ctx context.Context, p *v1alpha1.Plan, sum v1alp
 	case blocked:
 		headline = "Apply complete, except for blocked changes:"
 	}
-	fmt.Fprintf(s.Out, "\n%s %s, in %s.\n%s%s\n", s.style.Bold(s.style.Green(headline)), counts(sum), elapsed(took), forgotten, s.style.Dim(where))
+	fmt.Fprintf(s.Out, "\n%s %s, in %s.\n%s%s%s\n", s.style.Bold(s.style.Green(headline)), counts(sum), elapsed(took), forgotten, leftOut(p), s.style.Dim(where))
 	if len(o.blocked) > 0 {
 		return silent(ExitRefused)
 	}
 	return nil
+}
+
+// leftOut says how to plan the resources that a plan left out and that refer to what it changed; empty when there are none.
+func leftOut(p *v1alpha1.Plan) string {
+	if p.Status.Summary == nil || p.Status.Summary.Referrers == 0 {
+		return ""
+	}
+	what := "1 resource that the plan left out refers"
+	if n := p.Status.Summary.Referrers; n > 1 {
+		what = diff.Count(int(n)) + " resources that the plan left out refer"
+	}
+	return fmt.Sprintf("%s to what changed. To plan them: kubectl hykube plan -n %s\n", what, p.Namespace)
 }
 
 // printIncomplete prints the end of any other plan, and returns its exit code.

@@ -52,7 +52,10 @@ func own(c *v1alpha1.PlanChange) (shape, text string) {
 			return parenthesised(c.ActionReason), parenthesised(c.ActionReason)
 		}
 	case v1alpha1.ActionDelete:
-		return parenthesised(c.ActionReason), parenthesised(c.ActionReason)
+		if why := reason(c); why != "" {
+			return "(" + why + ")", "(" + why + ")"
+		}
+		return "", ""
 	case v1alpha1.ActionUpdate, v1alpha1.ActionRead:
 		if readsData(c) {
 			return parenthesised(c.ActionReason), parenthesised(c.ActionReason)

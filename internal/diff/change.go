@@ -175,7 +175,7 @@ func heading(c *v1alpha1.PlanChange, style Style) []string {
 		}
 	}
 	if why == "" {
-		why = reasonText(c.ActionReason)
+		why = reason(c)
 	}
 	note(why)
 	if c.Blocked != "" {
@@ -232,6 +232,14 @@ func importedFrom(i *v1alpha1.PlanImport) string {
 
 // LeftFiles is the reason of a delete that a prune brings, for which nothing was deleted yet. Terraform has no such reason.
 const LeftFiles = "delete_because_left_files"
+
+// reason is why a change is made, as far as its action reason or another change tells it.
+func reason(c *v1alpha1.PlanChange) string {
+	if why := reasonText(c.ActionReason); why != "" || c.DestroyedWith == "" || c.Action != v1alpha1.ActionDelete {
+		return why
+	}
+	return "because it refers to " + Clean(c.DestroyedWith, false) + ", which is destroyed"
+}
 
 // reasonText puts a reason of Terraform's JSON plan into words, where the heading doesn't say it already.
 func reasonText(reason string) string {

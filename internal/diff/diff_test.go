@@ -317,3 +317,14 @@ func TestListsOfRepeatedElements(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+func TestADestroySaysWhatItRefersTo(t *testing.T) {
+	c := v1alpha1.PlanChange{Action: v1alpha1.ActionDelete, Type: "sim_subnet", Address: "sim_subnet.front", DestroyedWith: "sim_network.main"}
+	const want = "because it refers to sim_network.main, which is destroyed"
+	if got := Change(&c, Style{}); !strings.Contains(got, "# ("+want+")\n") {
+		t.Error(got)
+	}
+	if _, text := cause(&c); text != "("+want+")" {
+		t.Error(text)
+	}
+}

@@ -307,6 +307,11 @@ type Change struct {
 	ReadAfter []int32 `json:"awaits,omitempty"`
 	// DependencyVersions are the versions of what the configuration refers to that the change is planned with; see Instance.
 	DependencyVersions map[string]string `json:"seen,omitempty"`
+	// LooksLike is the address of a resource that the plan destroys and whose spec is that of the one to create; empty when there is none.
+	LooksLike string `json:"looksLike,omitempty"`
+	// Referrers are resources outside of the plan that refer to the one that changes. Once the change is planned, they are those that
+	// refer to an attribute that the plan changes.
+	Referrers []Referrer `json:"referrers,omitempty"`
 	// Referred are digests of the values that the configuration refers to and that the plan does not change, by address.
 	Referred map[string]string `json:"referred,omitempty"`
 	// Requires are the addresses that the recorded state referred to: destroys run in their reverse order.
@@ -322,6 +327,13 @@ type Change struct {
 	revision int64
 }
 
+// Referrer is a resource that refers to another one.
+type Referrer struct {
+	Address string `json:"address"`
+	// Attributes are those that it refers to; empty means the whole resource.
+	Attributes []string `json:"attributes,omitempty"`
+}
+
 // Revision is that of the last write of the change. Revisions grow with every write of the ledger.
 func (c *Change) Revision() int64 { return c.revision }
 
@@ -333,7 +345,7 @@ type Preconditions struct {
 	Deleting bool `json:"deleting,omitempty"`
 	// Destroys is true when the plan destroys whatever it looks at: its spec, or the deletion of the namespace, asked for that.
 	Destroys bool `json:"destroys,omitempty"`
-	// Owner is the object that had what the change imports when it was planned; empty when none had.
+	// Owner is the object that had what the change imports when it was planned, and that the same plan makes forget it; empty when none had.
 	Owner types.UID `json:"owner,omitempty"`
 	// From is the object whose record is moved, and FromState the digest of that.
 	From      *v1alpha1.ObjectReference `json:"from,omitempty"`

@@ -15,19 +15,21 @@ import (
 
 // Owners are the objects that have a resource of some type already.
 type Owners struct {
-	byIdentity map[string]owner
-	byID       map[string]owner
+	byIdentity map[string][]owner
+	byID       map[string][]owner
 }
 
 // owner is an object and what tells its resource from others.
 type owner struct {
-	Object   v1alpha1.ObjectReference
+	Object v1alpha1.ObjectReference
+	// Config is the name of the ProviderConfig that it is made with; empty when there is none.
+	Config   string
 	identity string
 }
 
 // OwnersOf reads what is recorded of a type, in all namespaces: nothing should be managed twice.
 func ownersOf(ctx context.Context, l *ledger.Ledger, provider string, t *instance.Type) (*Owners, error) {
-	o := &Owners{byIdentity: map[string]owner{}, byID: map[string]owner{}}
+	o := &Owners{byIdentity: map[string][]owner{}, byID: map[string][]owner{}}
 	for rec, err := range l.Instances(ctx, "") {
 		if err != nil {
 			return nil, err
@@ -47,22 +49,14 @@ func (o *Owners) add(object v1alpha1.ObjectReference, s *ledger.State, t *instan
 	if s.Type != t.Name || !s.Exists() {
 		return
 	}
-	own := owner{Object: object}
+	own := owner{Object: object, Config: s.ProviderConfig}
 	if t.Identity != nil && s.IdentityVersion == t.Identity.Version && len(s.Identity) > 0 {
 		own.identity = Canonical(s.Identity)
-		o.byIdentity[own.identity] = own
+		o.byIdentity[own.identity] = append(o.byIdentity[own.identity], own)
 	}
 	if id := IdIn(s.Attributes); id != "" {
-		o.byID[id] = own
+		o.byID[id] = append(o.byID[id], own)
 	}
-}
-
-// Seen names the object of an owner for a reader of a namespace. Of an object of another namespace it says no more than that.
-func (o owner) Seen(namespace, terraformType string) string {
-	if o.Object.Namespace != namespace {
-		return "an object of another namespace"
-	}
-	return lang.Address{Type: terraformType, Name: o.Object.Name}.String()
 }
 
 // OwnersByType are the owners of types, by provider and type. They are read when they are first needed.
@@ -105,16 +99,21 @@ func IdIn(attributes json.RawMessage) string {
 	return id
 }
 
-// Find finds the owner of a resource by its identity, or, where one of the two has none, by its ID.
-func (o *Owners) Find(identity, id string) (owner, bool) {
-	if own, ok := o.byIdentity[identity]; ok && identity != "" {
-		return own, true
+// Find finds the owners of a resource by its identity, or, where one of the two has none, by its ID.
+func (o *Owners) Find(identity, id string) []owner {
+	if own := o.byIdentity[identity]; len(own) > 0 && identity != "" {
+		return own
 	}
-	own, ok := o.byID[id]
-	if !ok || id == "" || identity != "" && own.identity != "" {
-		return owner{}, false
+	if id == "" {
+		return nil
 	}
-	return own, true
+	var out []owner
+	for _, own := range o.byID[id] {
+		if identity == "" || own.identity == "" {
+			out = append(out, own)
+		}
+	}
+	return out
 }
 
 // Canonical writes a JSON object so that equal ones are equal texts.
@@ -146,10 +145,11 @@ func (s *search) owned(ctx context.Context, result *v1alpha1.QueryResult, found 
 			id = idOf(found.Identity)
 		}
 	}
-	own, ok := s.owners.Find(text, id)
-	if !ok {
+	owners := s.owners.Find(text, id)
+	if len(owners) == 0 {
 		return nil
 	}
+	own := owners[0]
 	addr := lang.Address{Namespace: own.Object.Namespace, Type: s.of.Name, Name: own.Object.Name}.In(s.query.Namespace)
 	if addr.Namespace != "" {
 		plural, err := s.scope.Objects.Plural(own.Object)

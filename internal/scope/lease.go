@@ -58,7 +58,7 @@ func configOf(r *resource.Resource, get func(name string) (*v1alpha1.ProviderCon
 		}
 	}
 	if named != "" {
-		return nil, fmt.Errorf("lifecycle.providerConfig: there is no ProviderConfig %q in the namespace %q", named, r.Ref.Namespace)
+		return nil, &AbsentError{fmt.Sprintf("lifecycle.providerConfig: there is no ProviderConfig %q in the namespace %q", named, r.Ref.Namespace)}
 	}
 	return nil, nil
 }

@@ -4,6 +4,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -46,7 +47,7 @@ type Plans interface {
 type Configs interface {
 	// Get reads a ProviderConfig; nil when there is none of that name.
 	Get(ctx context.Context, namespace, name string) (*v1alpha1.ProviderConfig, error)
-	// Secret reads one key of a Secret.
+	// Secret reads one key of a Secret. It returns a *SecretError when there is no such Secret or key.
 	Secret(ctx context.Context, namespace, name, key string) ([]byte, error)
 	// ConfigMap reads all keys of a ConfigMap, those of binaryData among them; nil when there is none of that name.
 	ConfigMap(ctx context.Context, namespace, name string) (map[string][]byte, error)
@@ -59,6 +60,16 @@ type Configs interface {
 	Leaving(ctx context.Context, cfg *v1alpha1.ProviderConfig) (what string, err error)
 	// Terminating says whether a namespace is being deleted. It fails while that deletion is being taken back.
 	Terminating(ctx context.Context, namespace string) (bool, error)
+}
+
+// SecretError says that a Secret, or a key in one, does not exist.
+type SecretError struct{ Namespace, Name, Key string }
+
+func (e *SecretError) Error() string {
+	if e.Key == "" {
+		return fmt.Sprintf("there is no Secret %q in the namespace %q", e.Name, e.Namespace)
+	}
+	return fmt.Sprintf("the Secret %q in the namespace %q has no key %q", e.Name, e.Namespace, e.Key)
 }
 
 // Access answers what somebody may do.

@@ -20,6 +20,7 @@ import (
 	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/internal/provider"
+	"github.com/hykube/hykube/internal/store"
 	"github.com/hykube/hykube/server/loopback"
 )
 
@@ -128,8 +129,8 @@ func (c *Configs) check(ctx context.Context, cfg *v1alpha1.ProviderConfig) (reas
 		return value, err
 	}})
 	secrets.AddBlock(entry.Schema.Config.Block, conf.Config)
-	if se, ok := errors.AsType[*loopback.SecretError](err); ok {
-		return v1alpha1.ReasonSecretNotFound, se.Error()
+	if _, ok := errors.AsType[*store.SecretError](err); ok {
+		return v1alpha1.ReasonSecretNotFound, strings.ReplaceAll(err.Error(), "\n", "; ")
 	}
 	if err != nil {
 		return v1alpha1.ReasonConfigRefused, err.Error()

@@ -157,28 +157,18 @@ func (c *Configs) Terminating(ctx context.Context, namespace string) (bool, erro
 	return ns != nil && ns.GetDeletionTimestamp() != nil, err
 }
 
-// SecretError says that a Secret, or a key in one, does not exist.
-type SecretError struct{ Namespace, Name, Key string }
-
-func (e *SecretError) Error() string {
-	if e.Key == "" {
-		return fmt.Sprintf("there is no Secret %q in the namespace %q", e.Name, e.Namespace)
-	}
-	return fmt.Sprintf("the Secret %q in the namespace %q has no key %q", e.Name, e.Namespace, e.Key)
-}
-
-// Secret implements store.Configs. It returns a *SecretError when there is no such Secret or key.
+// Secret implements store.Configs. It returns a *store.SecretError when there is no such Secret or key.
 func (c *Configs) Secret(ctx context.Context, namespace, name, key string) ([]byte, error) {
 	secret, err := c.Core.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return nil, &SecretError{Namespace: namespace, Name: name}
+		return nil, &store.SecretError{Namespace: namespace, Name: name}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read secret %q: %w", name, err)
 	}
 	value, ok := secret.Data[key]
 	if !ok {
-		return nil, &SecretError{Namespace: namespace, Name: name, Key: key}
+		return nil, &store.SecretError{Namespace: namespace, Name: name, Key: key}
 	}
 	return value, nil
 }

@@ -98,14 +98,14 @@ func TestSecret(t *testing.T) {
 	for name, test := range map[string]struct {
 		name, key string
 		want      string
-		missing   *SecretError
+		missing   *store.SecretError
 	}{
 		"there":          {"credentials", "token", "t", nil},
-		"no such key":    {"credentials", "tokn", "", &SecretError{"team", "credentials", "tokn"}},
-		"no such secret": {"absent", "token", "", &SecretError{"team", "absent", ""}},
+		"no such key":    {"credentials", "tokn", "", &store.SecretError{Namespace: "team", Name: "credentials", Key: "tokn"}},
+		"no such secret": {"absent", "token", "", &store.SecretError{Namespace: "team", Name: "absent"}},
 	} {
 		value, err := c.Secret(t.Context(), "team", test.name, test.key)
-		missing, _ := errors.AsType[*SecretError](err)
+		missing, _ := errors.AsType[*store.SecretError](err)
 		if diff := cmp.Diff(test.missing, missing); diff != "" || string(value) != test.want {
 			t.Errorf("%s: %q (-want +got):\n%s", name, value, diff)
 		}

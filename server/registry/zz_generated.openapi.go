@@ -704,6 +704,13 @@ func schema_hykube_hykube_api_v1alpha1_PlanChange(ref common.ReferenceCallback) 
 							Format:      "",
 						},
 					},
+					"destroyedWith": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Address of the resource without which this one cannot stay, because it refers to that. Set when the plan destroys a resource that neither its spec nor a deletion names.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 					"before": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Values before. Secrets are masked.",
@@ -2024,6 +2031,13 @@ func schema_hykube_hykube_api_v1alpha1_PlanSummary(ref common.ReferenceCallback)
 					"notRead": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Resources that exist, as far as is recorded, and that the plan did not read from their provider.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"referrers": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Resources that the plan leaves out and that refer to values that it changes. At most 1000 of them are counted for each change.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},

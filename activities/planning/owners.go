@@ -1,0 +1,216 @@
+package planning
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/hykube/hykube/activities/changes"
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/catalog"
+	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/query"
+	"github.com/hykube/hykube/internal/resource"
+	"github.com/hykube/hykube/internal/scope"
+)
+
+// This file keeps two objects from managing the same infrastructure, and warns where two already do.
+
+// checkOwned refuses an import of infrastructure that another change of the plan imports, or that another object manages. It warns when the
+// other object is made with another configuration, since the same ID may name something else there.
+func (pr *proposal) checkOwned(ctx context.Context, c *ledger.Change, r *resource.Resource, l *scope.Lease) error {
+	pr.owning.Lock()
+	defer pr.owning.Unlock()
+	if other := pr.imports.claim(c); other != "" {
+		both := []string{c.Address, other}
+		slices.Sort(both)
+		return &diag.Failure{Operation: "import", Diagnostics: diag.Diagnostics{lang.Problem(r.Address, "lifecycle.import", "Resource is imported twice",
+			fmt.Sprintf("%s and %s import the same resource. Two objects would fight over it: remove lifecycle.import from one of them, or the object.", both[0], both[1]))}}
+	}
+	owners, err := pr.owners.Of(ctx, pr.Ledger, r.Entry.Name, &l.Type)
+	if err != nil {
+		return err
+	}
+	for _, own := range owners.Find(query.IdentityIn(c.Refreshed)) {
+		if own.Object.UID == r.Ref.UID {
+			continue
+		}
+		forgets, err := pr.forgets(ctx, own.Object)
+		if err != nil {
+			return err
+		}
+		if forgets {
+			c.Preconditions.Owner = own.Object.UID
+			continue
+		}
+		who, err := pr.seen(ctx, own.Object, r)
+		if err != nil {
+			return err
+		}
+		same, err := pr.sameConfiguration(ctx, own.Object.Namespace, own.Config, l.Config)
+		if err != nil {
+			return err
+		}
+		d := lang.Problem(r.Address, "lifecycle.import", "Resource is managed already", fmt.Sprintf(
+			"%s manages the resource to import, and one resource belongs to one object. Forget it there first (lifecycle.destroy: false, then delete), or take it over with lifecycle.moved. "+
+				"If there is nothing to import, remove lifecycle.import.", who))
+		if same {
+			return &diag.Failure{Operation: "import", Diagnostics: diag.Diagnostics{d}}
+		}
+		d.Severity, d.Detail = v1alpha1.SeverityWarning, fmt.Sprintf(
+			"%s manages a resource with the same ID or identity, and is made with another configuration. If both are the same resource, two objects would fight over it: do not apply this plan, and forget it there first (lifecycle.destroy: false, then delete).", who)
+		c.Diagnostics = append(c.Diagnostics, d)
+	}
+	return nil
+}
+
+// forgets says whether the plan makes an object forget its infrastructure.
+func (pr *proposal) forgets(ctx context.Context, object v1alpha1.ObjectReference) (bool, error) {
+	i := slices.IndexFunc(pr.all, func(c *ledger.Change) bool { return c.Object.UID == object.UID && c.Deposed == "" })
+	if i < 0 || !pr.all[i].Preconditions.Deleting {
+		return false, nil
+	}
+	r, err := pr.resource(ctx, pr.all[i])
+	return err == nil && r.Lifecycle.Forgets(), err
+}
+
+// seen names an object for the maker of the plan. Of one that they may not read it says no more than that there is one.
+func (pr *proposal) seen(ctx context.Context, object v1alpha1.ObjectReference, like *resource.Resource) (string, error) {
+	plural, err := pr.Objects.Plural(object)
+	if err != nil {
+		return "", err
+	}
+	err = pr.scope.MayRead(ctx, scope.AccessTarget{Namespace: object.Namespace, Group: v1alpha1.ProviderGroup(like.Entry.Name), Resource: plural, Name: object.Name})
+	switch {
+	case scope.IsForbidden(err) && object.Namespace != pr.plan.Namespace:
+		return "An object of another namespace, which you may not read,", nil
+	case scope.IsForbidden(err):
+		return "An object that you may not read", nil
+	case err != nil:
+		return "", err
+	}
+	return lang.Address{Namespace: object.Namespace, Type: like.Address.Type, Name: object.Name}.In(pr.plan.Namespace).String(), nil
+}
+
+// sameConfiguration says whether the ProviderConfig of a namespace and one of the plan's namespace reach the same infrastructure, as far as
+// their arguments tell. An empty name and nil mean the provider without a ProviderConfig.
+func (pr *proposal) sameConfiguration(ctx context.Context, namespace, name string, cfg *v1alpha1.ProviderConfig) (bool, error) {
+	switch {
+	case name == "" || cfg == nil:
+		return name == "" && cfg == nil, nil
+	case namespace == pr.plan.Namespace:
+		return name == cfg.Name, nil
+	}
+	other, err := pr.Configs.Get(ctx, namespace, name)
+	if err != nil || other == nil {
+		return false, err
+	}
+	// What an expression gives is another value in each namespace.
+	if len(catalog.References(cfg)) > 0 || !reflect.DeepEqual(arguments(other), arguments(cfg)) || len(other.Spec.SecretRefs) != len(cfg.Spec.SecretRefs) {
+		return false, nil
+	}
+	for i, ref := range cfg.Spec.SecretRefs {
+		theirs := other.Spec.SecretRefs[i]
+		if ref.Argument != theirs.Argument {
+			return false, nil
+		}
+		a, errOurs := pr.Configs.Secret(ctx, cfg.Namespace, ref.Name, ref.Key)
+		b, errTheirs := pr.Configs.Secret(ctx, namespace, theirs.Name, theirs.Key)
+		if errOurs != nil || errTheirs != nil || string(a) != string(b) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// arguments are those of a ProviderConfig.
+func arguments(cfg *v1alpha1.ProviderConfig) any {
+	var args any
+	if cfg.Spec.Config != nil {
+		_ = json.Unmarshal(cfg.Spec.Config.Raw, &args) // what is no JSON is equal to nothing that a provider takes
+	}
+	return args
+}
+
+// warnOtherManagers warns of a destroy of infrastructure that another object manages, too.
+func (pr *proposal) warnOtherManagers(ctx context.Context, c *ledger.Change, r *resource.Resource, state *ledger.State, l *scope.Lease) error {
+	pr.owning.Lock()
+	defer pr.owning.Unlock()
+	if err := pr.readManaged(ctx); err != nil {
+		return err
+	}
+	others := slices.Clone(pr.managed[changes.OwnedKey(r.Entry.Name, state.ProviderConfig, state)])
+	if r.Lifecycle.Import != nil { // an object of another namespace may have it, from before such imports were refused
+		owners, err := pr.owners.Of(ctx, pr.Ledger, r.Entry.Name, &l.Type)
+		if err != nil {
+			return err
+		}
+		for _, own := range owners.Find(query.IdentityIn(state)) {
+			same, err := pr.sameConfiguration(ctx, own.Object.Namespace, own.Config, l.Config)
+			if err != nil {
+				return err
+			}
+			if same && own.Object.Namespace != pr.plan.Namespace {
+				others = append(others, own.Object)
+			}
+		}
+	}
+	for _, object := range others {
+		if object.UID == r.Ref.UID {
+			continue
+		}
+		who, err := pr.seen(ctx, object, r)
+		if err != nil {
+			return err
+		}
+		d := lang.Problem(r.Address, "", "Another object manages the same infrastructure", fmt.Sprintf(
+			"%s manages the infrastructure that this plan destroys. To keep it there, set lifecycle.destroy: false on %s and then delete the object: the plan forgets the resource and destroys nothing.", who, r.Address))
+		d.Severity = v1alpha1.SeverityWarning
+		c.Diagnostics = append(c.Diagnostics, d)
+	}
+	return nil
+}
+
+// readManaged reads what the objects of the namespace manage.
+func (pr *proposal) readManaged(ctx context.Context) error {
+	if pr.managed != nil {
+		return nil
+	}
+	managed := map[string][]v1alpha1.ObjectReference{}
+	for rec, err := range pr.Ledger.Instances(ctx, pr.plan.Namespace) {
+		if err != nil {
+			return err
+		}
+		if key := changes.OwnedKey(rec.Provider, rec.ProviderConfig, &rec.State); key != "" {
+			managed[key] = append(managed[key], rec.Object)
+		}
+	}
+	pr.managed = managed
+	return nil
+}
+
+// imports holds the addresses of a plan that import something, by what that is.
+type imports map[string]string
+
+// claim notes what a change imports. It returns the address of another change that imports the same; empty means none.
+func (i imports) claim(c *ledger.Change) (other string) {
+	if c.Importing == nil || !c.Refreshed.Exists() {
+		return ""
+	}
+	identity, id := query.IdentityIn(c.Refreshed)
+	if identity == "" && id == "" {
+		return ""
+	}
+	key := strings.Join([]string{c.Provider, c.Type, c.ProviderConfig, cmp.Or(identity, id)}, "\x00")
+	if has := i[key]; has != "" && has != c.Address {
+		return has
+	}
+	i[key] = c.Address
+	return ""
+}

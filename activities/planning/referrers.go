@@ -1,0 +1,127 @@
+package planning
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hykube/hykube/activities/changes"
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/plan"
+
+	"github.com/zclconf/go-cty/cty"
+)
+
+// This file finds the resources that a plan of a part of the namespace leaves out, and that refer to what it changes. It also finds why a
+// plan destroys what nobody named.
+
+// maxReferrers bounds the referrers that a change stores.
+const maxReferrers = 1000
+
+// referrers are the resources with infrastructure that the plan leaves out, by the address that they refer to.
+func (s *survey) referrers() map[lang.Address][]ledger.Referrer {
+	out := map[lang.Address][]ledger.Referrer{}
+	if s.spec.Destroy || s.spec.RefreshOnly || s.inScope == len(s.nodes) {
+		return out
+	}
+	for i, n := range s.nodes {
+		if s.member[i] || !n.wanted || n.Mode != v1alpha1.ModeManaged || !n.record.Living() {
+			continue
+		}
+		refs := map[lang.Address][]lang.Reference{}
+		for _, ref := range n.References {
+			if j, ok := s.byAddr[ref.Address]; ok && s.member[j] {
+				refs[ref.Address] = append(refs[ref.Address], ref)
+			}
+		}
+		for addr, of := range refs {
+			if len(out[addr]) < maxReferrers {
+				out[addr] = append(out[addr], referrer(n.Address, of))
+			}
+		}
+	}
+	return out
+}
+
+// referrer is the resource at an address with what it refers to of another one.
+func referrer(addr lang.Address, refs []lang.Reference) ledger.Referrer {
+	r := ledger.Referrer{Address: addr.String()}
+	for _, ref := range refs {
+		if ref.Attribute == "" {
+			return ledger.Referrer{Address: r.Address}
+		}
+		r.Attributes = append(r.Attributes, ref.Attribute)
+	}
+	slices.Sort(r.Attributes)
+	r.Attributes = slices.Compact(r.Attributes)
+	return r
+}
+
+// affected keeps those of the referrers of a planned change that refer to a value which the change makes another one.
+func affected(c *ledger.Change, e expected) []ledger.Referrer {
+	if changes.HasNoSteps(c) || c.Deposed != "" {
+		return nil
+	}
+	differs := map[string]bool{}
+	for _, r := range c.Referrers {
+		for _, name := range r.Attributes {
+			if _, known := differs[name]; !known {
+				differs[name] = plan.Differs(attribute(e.prior, name), attribute(e.planned, name))
+			}
+		}
+	}
+	whole := plan.Differs(e.prior, e.planned)
+	return slices.DeleteFunc(c.Referrers, func(r ledger.Referrer) bool {
+		if len(r.Attributes) == 0 {
+			return !whole
+		}
+		return !slices.ContainsFunc(r.Attributes, func(name string) bool { return differs[name] })
+	})
+}
+
+// attribute is one of a value, or the value itself when it has none of that name: it may be null, or unknown.
+func attribute(v cty.Value, name string) cty.Value {
+	if v == cty.NilVal {
+		return cty.NullVal(cty.DynamicPseudoType)
+	}
+	v, _ = v.Unmark()
+	if v.IsNull() || !v.IsKnown() || !v.Type().IsObjectType() || !v.Type().HasAttribute(name) {
+		return v
+	}
+	return v.GetAttr(name)
+}
+
+// leftOut warns of the resources that a plan leaves out and that refer to what it changes.
+func leftOut(po *v1alpha1.Plan, referrers []string) v1alpha1.Diagnostic {
+	total := len(referrers)
+	subject := changes.Counted(total, "resource that the plan leaves out refers", "resources that the plan leaves out refer")
+	return v1alpha1.Diagnostic{
+		Severity: v1alpha1.SeverityWarning, Summary: "Resources that refer to the changes are left out",
+		Detail: fmt.Sprintf("%s to what it changes: %s. When this plan is applied, plan them with kubectl hykube plan -n %s, or apply with kubectl hykube apply --all -n %s.",
+			subject, some(referrers), po.Namespace, po.Namespace),
+	}
+}
+
+// some lists the first of some names.
+func some(names []string) string {
+	const most = 3
+	if more := len(names) - most; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), more)
+	}
+	return strings.Join(names, ", ")
+}
+
+// destroyedWith is the address of a resource that a node refers to and that the plan destroys; empty when there is none.
+func (s *survey) destroyedWith(n *node, position map[lang.Address]int32) string {
+	if !s.spec.Destroy || n.Mode != v1alpha1.ModeManaged {
+		return ""
+	}
+	for _, addr := range n.requires {
+		if _, ok := position[addr]; ok && addr.Mode == "" {
+			return addr.String()
+		}
+	}
+	return ""
+}
