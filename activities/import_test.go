@@ -67,6 +67,16 @@ func TestTwoPlansImportTheSame(t *testing.T) {
 	}
 }
 
+// TestAnImportThatFindsNothing plans an import to which the provider answers with nothing. The plan says what to remove.
+func TestAnImportThatFindsNothing(t *testing.T) {
+	tn := newCrashScenario(t)
+	tn.put("test-thing/a", m{"name": "x"}, imports("x"))
+	po := tn.until(tn.newRun(), approving)
+	if said := tn.said(po); !po.PlanFailed() || !strings.Contains(said, "If nothing is to be imported, remove lifecycle.import. The plan then creates the resource.") {
+		t.Errorf("said %q", said)
+	}
+}
+
 // TestAnImportCountsAgainAfterADestroy destroys what was imported. The object does not promise that the next plan creates it: that plan
 // imports, as Terraform does with an import block.
 func TestAnImportCountsAgainAfterADestroy(t *testing.T) {

@@ -80,7 +80,7 @@ func (pr *proposal) adopt(ctx context.Context, c *ledger.Change, r *resource.Res
 	}
 	found, diags, err := l.Import(ctx, by)
 	if err != nil {
-		return instance.State{}, importRefused(err)
+		return instance.State{}, importRefused(r.Address, err)
 	}
 	c.Diagnostics = append(c.Diagnostics, lang.WithAddress(diags, r.Address)...)
 	c.Importing, c.Refreshed = shown, &ledger.State{}
@@ -92,8 +92,11 @@ func (pr *proposal) adopt(ctx context.Context, c *ledger.Change, r *resource.Res
 
 // importRefused adds to a refused import what to do when nothing is to be imported. A lifecycle.import that was applied long ago counts
 // again once its resource is destroyed.
-func importRefused(err error) error {
+func importRefused(addr lang.Address, err error) error {
 	f, ok := errors.AsType[*diag.Failure](err)
+	if _, nothing := errors.AsType[*instance.NothingFoundError](err); nothing {
+		f, ok = &diag.Failure{Kind: diag.Refused, Operation: "import", Diagnostics: diag.Diagnostics{lang.Problem(addr, "lifecycle.import", "There is nothing to import", err.Error())}}, true
+	}
 	if !ok || f.Kind != diag.Refused || len(f.Diagnostics) == 0 {
 		return err
 	}

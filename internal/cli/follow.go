@@ -100,6 +100,14 @@ func (s *session) watch(ctx context.Context, plan *v1alpha1.Plan, w watching) er
 	}
 }
 
+// interruptedError says that Ctrl-C ended the wait for a plan that the server goes on making.
+type interruptedError struct{ plan *v1alpha1.Plan }
+
+func (e *interruptedError) Error() string {
+	return fmt.Sprintf("interrupted: plan %q is still being made on the server, and changes nothing until it is approved: kubectl hykube show %s -n %s",
+		e.plan.Name, e.plan.Name, e.plan.Namespace)
+}
+
 // awaitPlanned waits until a plan's changes are known.
 func (s *session) awaitPlanned(ctx context.Context, plan *v1alpha1.Plan) (*v1alpha1.Plan, error) {
 	b, began := &block{w: s.ErrOut}, time.Now()
@@ -123,8 +131,7 @@ func (s *session) awaitPlanned(ctx context.Context, plan *v1alpha1.Plan) (*v1alp
 			if plan.Spec.Speculative {
 				return errors.New("interrupted; nothing was recorded")
 			}
-			return fmt.Errorf("interrupted: plan %q is still being made on the server, and changes nothing until it is approved: kubectl hykube show %s -n %s",
-				plan.Name, plan.Name, plan.Namespace)
+			return &interruptedError{plan}
 		},
 	})
 	return plan, err

@@ -147,6 +147,27 @@ func TestInterruptedImport(t *testing.T) {
 	}
 }
 
+// Ctrl-C while the plan is made takes the import back, as a no does, and cancels the plan.
+func TestInterruptedPlanOfAnImport(t *testing.T) {
+	f := newFakeServer(t)
+	pressed := make(chan struct{}, 1)
+	f.planning = func(*v1alpha1.Plan) []v1alpha1.PlanChange {
+		pressed <- struct{}{}
+		return nil // it is never made
+	}
+	network(f, "main", func(o map[string]any) { delete(o, "status"); o["lifecycle"] = map[string]any{"preventDestroy": true} })
+	out, errOut, code := f.runIn(func(s *session) {
+		s.ask = true
+		s.interrupts = func() (<-chan struct{}, func()) { return pressed, func() {} }
+	}, "", "import", "sim-network/main", "net-9")
+	if d := cmp.Diff(any(map[string]any{"preventDestroy": true}), f.object("main")["lifecycle"]); d != "" || code != ExitError || !strings.Contains(errOut, "interrupted; no infrastructure was changed") {
+		t.Errorf("code %d, %s%s, lifecycle (-want +got):\n%s", code, out, errOut, d)
+	}
+	if p := f.plans["default/import-x7k2d"]; p == nil || p.Status.Cancel == nil {
+		t.Errorf("the plan was not cancelled: %+v", p)
+	}
+}
+
 // The object that a declined import generated is deleted, and stays when another person changed it.
 func TestDeclinedImportOfAnUnknownObject(t *testing.T) {
 	for reason, edited := range map[string]bool{"untouched": false, "changed meanwhile": true} {

@@ -218,7 +218,7 @@ func (j *planAndApply) run(ctx context.Context, want []wanted) error {
 	for {
 		plans, err := j.planInTurn(ctx, want)
 		if err != nil {
-			return err
+			return j.interruptedPlanning(ctx, err)
 		}
 		lost, err := j.offer(ctx, plans)
 		if err != nil || len(lost) == 0 {
@@ -228,6 +228,23 @@ func (j *planAndApply) run(ctx context.Context, want []wanted) error {
 			return err
 		}
 	}
+}
+
+// interruptedPlanning cancels the plan whose making Ctrl-C interrupted, and undoes what the verb recorded for it. Any other error stays
+// what it is.
+func (j *planAndApply) interruptedPlanning(ctx context.Context, err error) error {
+	interrupted, ok := errors.AsType[*interruptedError](err)
+	if !ok || j.takeBack == nil {
+		return err
+	}
+	p := interrupted.plan
+	if _, err := j.cancelPlan(ctx, p); err != nil {
+		fmt.Fprintf(j.ErrOut, "Warning: %v\nIt changes nothing until it is approved: kubectl hykube discard %s -n %s\n", err, p.Name, p.Namespace)
+	}
+	if err := j.takeBack(ctx); err != nil {
+		return err
+	}
+	return errors.New("interrupted; no infrastructure was changed")
 }
 
 // review shows plans, and calls each with every plan that has changes which can be made. It returns an error for every other plan that has

@@ -62,10 +62,16 @@ func (t *Type) Import(ctx context.Context, by ImportBy) (State, diag.Diagnostics
 		return State{}, diags, err
 	}
 	if !now.Exists() {
-		return State{}, diags, fmt.Errorf("import %s: cannot import non-existent remote object: nothing exists under %s; check that it is right and belongs to what the provider is configured for, or leave lifecycle.import out to create a new one", t.Name, by)
+		return State{}, diags, fmt.Errorf("import %s: %w", t.Name, &NothingFoundError{fmt.Sprintf(
+			"cannot import non-existent remote object: nothing exists under %s; check that it is right and belongs to what the provider is configured for", by)})
 	}
 	return now, diags, nil
 }
+
+// NothingFoundError says that a provider found nothing to import.
+type NothingFoundError struct{ text string }
+
+func (e *NothingFoundError) Error() string { return e.text }
 
 func (t *Type) checkImportBy(by ImportBy) error {
 	switch {
@@ -90,6 +96,9 @@ func (t *Type) checkImportBy(by ImportBy) error {
 
 // imported returns the state of the only instance in a provider's answer. Any other number of instances is an error.
 func (t *Type) imported(by ImportBy, all []*tfprotov6.ImportedResource) (State, error) {
+	if len(all) == 0 {
+		return State{}, &NothingFoundError{fmt.Sprintf("the provider found nothing under %s", by)}
+	}
 	if len(all) != 1 {
 		return State{}, fmt.Errorf("the provider found %d resources under %s, and it must be exactly one", len(all), by)
 	}
@@ -106,7 +115,7 @@ func (t *Type) imported(by ImportBy, all []*tfprotov6.ImportedResource) (State, 
 		return State{}, fmt.Errorf("the provider answered with a value that does not fit its schema: %w", err)
 	}
 	if v.IsNull() {
-		return State{}, fmt.Errorf("the provider found nothing under %s and did not say so, which is a bug of the provider", by)
+		return State{}, &NothingFoundError{fmt.Sprintf("the provider found nothing under %s and did not say so, which is a bug of the provider", by)}
 	}
 	if !v.IsWhollyKnown() {
 		return State{}, errors.New("the provider answered with unknown values, which is a bug of the provider")

@@ -34,7 +34,7 @@ func TestImport(t *testing.T) {
 		"by half an identity": {"the schema says what is needed", ImportBy{Identity: identity(null)}, nil, nil, nothing, `"name" is required`},
 		"by what is unknown":  {"it must be known", ImportBy{Identity: identity(cty.UnknownVal(cty.String))}, nil, nil, nothing, "not known yet"},
 		"refused":             {"the provider says why", ImportBy{ID: "1"}, nil, failure("no access"), nothing, "no access"},
-		"none":                {"exactly one", ImportBy{ID: "1"}, nil, nil, nothing, "found 0 resources"},
+		"none":                {"exactly one", ImportBy{ID: "1"}, nil, nil, nothing, "the provider found nothing under"},
 		"two":                 {"exactly one", ImportBy{ID: "1"}, []*tfprotov6.ImportedResource{one("test_thing", sketch), one("test_rule", sketch)}, nil, nothing, "found 2 resources"},
 		"another type":        {"it must be what was asked for", ImportBy{ID: "1"}, []*tfprotov6.ImportedResource{one("test_rule", sketch)}, nil, nothing, `type "test_rule"`},
 		"no type":             {"it must be what was asked for", ImportBy{ID: "1"}, []*tfprotov6.ImportedResource{one("", sketch)}, nil, nothing, `type ""`},
