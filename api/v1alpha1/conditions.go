@@ -8,175 +8,183 @@ import (
 // Condition types. Ready, Reconciling and Stalled follow kstatus, so that `kubectl wait`, Argo CD and Flux
 // understand every object: https://github.com/kubernetes-sigs/cli-utils/blob/master/pkg/kstatus/README.md
 const (
-	// ConditionReady is True when what the spec asks for is what is there.
+	// ConditionReady is True if the infrastructure or object matches its spec.
 	ConditionReady = "Ready"
-	// ConditionReconciling is True while work is under way, and absent or False otherwise.
+	// ConditionReconciling is True while work is in progress, and absent or False otherwise.
 	ConditionReconciling = "Reconciling"
-	// ConditionStalled is True when nothing will happen until somebody acts; its message says what to do.
+	// ConditionStalled is True if nothing will happen until a user acts. Its message says what to do.
 	ConditionStalled = "Stalled"
 
-	// ConditionDrifted is True on a resource whose infrastructure a plan found changed or removed by something other than Hykube;
-	// its message names the attributes. It goes when a later read finds no drift, or a plan that records or corrects it is applied.
+	// ConditionDrifted is True on a resource whose infrastructure was changed or removed outside of Hykube, as a plan
+	// found. Its message names the attributes. A later read without drift, or the apply of a plan that records or
+	// corrects the drift, removes the condition.
 	ConditionDrifted = "Drifted"
 
-	// ConditionInstalled is True on a Provider whose plugin is on the server's disk and was verified.
+	// ConditionInstalled is True on a Provider whose plugin is on the server's disk and verified.
 	ConditionInstalled = "Installed"
 
-	// ConditionInUse is True on a Provider or ProviderConfig that is being deleted, as long as living resources need it.
+	// ConditionInUse is True on a Provider or ProviderConfig that is being deleted while existing resources still need
+	// it.
 	ConditionInUse = "InUse"
 
-	// ConditionUndeleting is True on a namespace while the server takes its deletion back.
+	// ConditionUndeleting is True on a namespace while the server reverts its deletion.
 	ConditionUndeleting = "Undeleting"
 
 	// ConditionPlanned is True on a Plan whose changes are computed and stored.
 	ConditionPlanned = "Planned"
-	// ConditionApproved is True on a Plan that somebody with the right to, or its policy, approved; False when it was discarded.
+	// ConditionApproved is True on a Plan that a user or its own policy approved. It is False on a discarded Plan.
 	ConditionApproved = "Approved"
-	// ConditionApplied is True on a Plan whose every change is done, and False when some failed, were skipped or were cancelled.
+	// ConditionApplied is True on a Plan if every change is done. It is False if changes failed, were skipped or were
+	// cancelled.
 	ConditionApplied = "Applied"
-	// ConditionStale is True on a Plan some of whose objects or states moved after it was made; its message names them.
+	// ConditionStale is True on a Plan if an object or a recorded state changed after planning. Its message names them.
 	ConditionStale = "Stale"
 )
 
 // Reasons of conditions. They are part of the API: scripts may match them.
 const (
-	// ReasonAwaitingPlan says that an object was recorded and that no plan has looked at this generation of it.
+	// ReasonAwaitingPlan: no plan has visited this generation of the object.
 	ReasonAwaitingPlan = "AwaitingPlan"
-	// ReasonAwaitingApproval says that a plan waits for a person; on a resource, that the plan in status.pendingPlan does.
+	// ReasonAwaitingApproval: a plan waits for a user's approval. On a resource, this is the plan in
+	// status.pendingPlan.
 	ReasonAwaitingApproval = "AwaitingApproval"
-	// ReasonPlanning says that a plan is being computed.
+	// ReasonPlanning: planning is in progress.
 	ReasonPlanning = "Planning"
-	// ReasonAwaitingObjects says that a speculative plan waits for the objects that are uploaded with it.
+	// ReasonAwaitingObjects: a speculative plan waits for the upload of its objects.
 	ReasonAwaitingObjects = "AwaitingObjects"
-	// ReasonSpeculative says that a speculative plan is made. Its objects were never recorded, so it cannot be approved.
+	// ReasonSpeculative: the speculative plan is complete. It cannot be approved, because its objects were never
+	// recorded.
 	ReasonSpeculative = "Speculative"
-	// ReasonPlanned says that a plan's changes are computed and stored.
+	// ReasonPlanned: the changes of a plan are computed and stored.
 	ReasonPlanned = "Planned"
-	// ReasonPlanFailed says that a plan could not be computed; the message and the diagnostics say why.
+	// ReasonPlanFailed: planning failed; the message and the diagnostics say why.
 	ReasonPlanFailed = "PlanFailed"
-	// ReasonNoChanges says that a plan found nothing to do.
+	// ReasonNoChanges: the plan has no changes.
 	ReasonNoChanges = "NoChanges"
-	// ReasonDeferred says that a plan can do nothing now, and that providers put changes off which it would have made.
+	// ReasonDeferred: the plan can change nothing now, because providers deferred changes.
 	ReasonDeferred = "Deferred"
-	// ReasonApproved says that a person approved the plan.
+	// ReasonApproved: a user approved the plan.
 	ReasonApproved = "Approved"
-	// ReasonAutomatic says that the plan's own policy (approval: Automatic) approved it.
+	// ReasonAutomatic: the plan's own policy (approval: Automatic) approved it.
 	ReasonAutomatic = "Automatic"
-	// ReasonDiscarded says that a person decided against the plan.
+	// ReasonDiscarded: a user discarded the plan.
 	ReasonDiscarded = "Discarded"
-	// ReasonSuperseded says that a later plan with the same spec was made, or that an applied plan changed something that this plan
-	// would change, before anybody decided about it; the message names that plan.
+	// ReasonSuperseded: before a decision about this plan, a later plan with the same spec was made, or an applied plan
+	// changed one of its objects. The message names that plan.
 	ReasonSuperseded = "Superseded"
-	// ReasonApplying says that changes are being made.
+	// ReasonApplying: the apply is in progress.
 	ReasonApplying = "Applying"
-	// ReasonApplied says that the change was made.
+	// ReasonApplied: the change was applied.
 	ReasonApplied = "Applied"
-	// ReasonAppliedInPart says that every change was made but for those that are blocked, which a partial approval left out.
+	// ReasonAppliedInPart: a partial approval left blocked changes out, and all other changes were applied.
 	ReasonAppliedInPart = "AppliedInPart"
-	// ReasonApplyFailed says that a provider, or Hykube, refused or failed a change.
+	// ReasonApplyFailed: a provider or Hykube refused a change, or the change failed.
 	ReasonApplyFailed = "ApplyFailed"
-	// ReasonSkipped says that a change was not tried because one that it depends on failed.
+	// ReasonSkipped: the change was not attempted, because one of its dependencies failed.
 	ReasonSkipped = "Skipped"
-	// ReasonCancelling says that somebody stopped the plan, and that changes which were under way are waited for.
+	// ReasonCancelling: a user cancelled the plan, and the server waits for the running changes.
 	ReasonCancelling = "Cancelling"
-	// ReasonCancelled says that somebody stopped the plan before this change.
+	// ReasonCancelled: a user cancelled the plan before this change.
 	ReasonCancelled = "Cancelled"
-	// ReasonStale says that the object, or its state, moved after the plan was made.
+	// ReasonStale: the object or its recorded state changed after planning.
 	ReasonStale = "Stale"
-	// ReasonBlocked says that lifecycle.preventDestroy forbids changes of a plan; the message names them.
+	// ReasonBlocked: lifecycle.preventDestroy forbids changes of the plan; the message names them.
 	ReasonBlocked = "Blocked"
-	// ReasonReplaceIncomplete says that a replacement ended between its destroy and its create, in whichever order they are made.
+	// ReasonReplaceIncomplete: a replacement stopped between its destroy and its create, in either order.
 	ReasonReplaceIncomplete = "ReplaceIncomplete"
-	// ReasonInvalid says that the provider, or an expression, refuses the spec.
+	// ReasonInvalid: the spec is invalid for the provider, or an expression fails.
 	ReasonInvalid = "Invalid"
-	// ReasonDestroyed says that a plan destroyed the infrastructure and that the object stays.
+	// ReasonDestroyed: a plan destroyed the infrastructure and kept the object.
 	ReasonDestroyed = "Destroyed"
-	// ReasonForgotten says that a plan stopped managing the infrastructure, which exists on, and that the object stays.
+	// ReasonForgotten: a plan stopped managing the infrastructure, which still exists, and kept the object.
 	ReasonForgotten = "Forgotten"
-	// ReasonDrifted says that the infrastructure was changed by something other than Hykube.
+	// ReasonDrifted: the infrastructure was changed outside of Hykube.
 	ReasonDrifted = "Drifted"
-	// ReasonGone says that the infrastructure behind the object no longer exists.
+	// ReasonGone: the object's infrastructure no longer exists.
 	ReasonGone = "Gone"
-	// ReasonCreateUnknown says that a create was begun and its outcome was lost: a person must look.
+	// ReasonCreateUnknown: a create began and its outcome is unknown; a user must check the infrastructure.
 	ReasonCreateUnknown = "CreateUnknown"
-	// ReasonTainted says that the infrastructure behind the object is marked to be replaced by the next plan.
+	// ReasonTainted: the next plan will replace the object's infrastructure.
 	ReasonTainted = "Tainted"
-	// ReasonDeclared says that an ephemeral resource was recorded: plans that need it open it, and nothing of it is kept.
+	// ReasonDeclared: the ephemeral resource is recorded. Plans that need it open it, and store nothing of it.
 	ReasonDeclared = "Declared"
-	// ReasonDeleting says that the object waits for a plan that destroys its infrastructure.
+	// ReasonDeleting: the object waits for a plan that destroys its infrastructure.
 	ReasonDeleting = "AwaitingDestroy"
-	// ReasonForgetting says that the object waits for a plan that forgets its infrastructure and leaves it alone.
+	// ReasonForgetting: the object waits for a plan that removes its record and keeps the infrastructure.
 	ReasonForgetting = "AwaitingForget"
-	// ReasonMoving says that the object waits for a plan that gives its infrastructure to another object, which names it in lifecycle.moved.
+	// ReasonMoving: the object waits for a plan that moves its infrastructure to another object, whose lifecycle.moved
+	// names it.
 	ReasonMoving = "AwaitingMove"
 
-	// ReasonSomeResourcesRemain says that resources still need what is being deleted; the message counts them and names one.
+	// ReasonSomeResourcesRemain: resources still need the object that is being deleted. The message has their number
+	// and names one.
 	ReasonSomeResourcesRemain = "SomeResourcesRemain"
-	// ReasonTerminating is what kubectl get shows as the reason of a Provider or ProviderConfig that is being deleted. No condition has it.
+	// ReasonTerminating: kubectl get shows this reason for a Provider or ProviderConfig that is being deleted. No
+	// condition has it.
 	ReasonTerminating = "Terminating"
-	// ReasonUndeleteRequested says that a user asked to take the deletion of a namespace back.
+	// ReasonUndeleteRequested: a user requested to revert the deletion of a namespace.
 	ReasonUndeleteRequested = "UndeleteRequested"
-	// ReasonUndeleted says that the deletion of an object was taken back.
+	// ReasonUndeleted: the deletion of the object was reverted.
 	ReasonUndeleted = "Undeleted"
 
-	// ReasonInstalling says that a provider is being resolved, fetched or verified.
+	// ReasonInstalling: the server resolves, fetches or verifies a provider.
 	ReasonInstalling = "Installing"
-	// ReasonInstalled says that a provider's plugin was verified and its kinds are served.
+	// ReasonInstalled: the provider's plugin is verified and its kinds are served.
 	ReasonInstalled = "Installed"
-	// ReasonInstallFailed says that a provider could not be resolved, fetched or verified.
+	// ReasonInstallFailed: the server could not resolve, fetch or verify a provider.
 	ReasonInstallFailed = "InstallFailed"
-	// ReasonSchemaFailed says that an installed provider did not answer with a usable schema.
+	// ReasonSchemaFailed: an installed provider returned no usable schema.
 	ReasonSchemaFailed = "SchemaFailed"
-	// ReasonUpgradeRefused says that the version which is asked for lacks types that objects are of, so that the old one stays.
+	// ReasonUpgradeRefused: the requested version lacks types of existing objects, so the old version stays.
 	ReasonUpgradeRefused = "UpgradeRefused"
-	// ReasonConfigured says that the provider accepted a ProviderConfig.
+	// ReasonConfigured: the provider accepted the ProviderConfig.
 	ReasonConfigured = "Configured"
-	// ReasonConfigRefused says that the provider refused a ProviderConfig.
+	// ReasonConfigRefused: the provider refused the ProviderConfig.
 	ReasonConfigRefused = "ConfigRefused"
-	// ReasonProviderNotReady says that the provider of a configuration is missing or not ready.
+	// ReasonProviderNotReady: the provider of the ProviderConfig is missing or not ready.
 	ReasonProviderNotReady = "ProviderNotReady"
-	// ReasonSecretNotFound says that a Secret, or a key in one, that a configuration refers to does not exist.
+	// ReasonSecretNotFound: the ProviderConfig refers to a Secret, or a key in one, that does not exist.
 	ReasonSecretNotFound = "SecretNotFound"
 )
 
-// Types of the causes in the answer to an approval that is refused. They are part of the API, as reasons are.
+// Types of the causes in the response to a refused approval. They are part of the API, as reasons are.
 const (
-	// CauseBlocked says that the field, a change of the plan, is blocked.
+	// CauseBlocked: the change that the field names is blocked.
 	CauseBlocked = "Blocked"
-	// CauseStale says that the field, a change of the plan, moved after the plan was made.
+	// CauseStale: the object or state of the change that the field names changed after planning.
 	CauseStale = "Stale"
-	// CauseNothingLeft says that the plan has no change that is neither blocked nor stale nor depends on one that is.
+	// CauseNothingLeft: every change of the plan is blocked or stale, or depends on such a change.
 	CauseNothingLeft = "NothingLeft"
 )
 
-// CauseBeingDeleted is the type of a cause in the answer to an upload of objects to plan. It says that the object is marked for deletion,
-// so that the next plan would destroy it, or its last user takes it along, although the upload declares it.
+// CauseBeingDeleted is the type of a cause in the response to an upload of objects. The object is marked for deletion
+// although the upload declares it. It will go with the next plan, which would destroy it, or with its last user.
 const CauseBeingDeleted = "BeingDeleted"
 
-// FinalizerState keeps an object until what it stands for is destroyed. The server adds it before the
-// external create and removes it after the destroy; nobody else may remove it.
+// FinalizerState keeps an object until its infrastructure is destroyed. The server adds it before the create and
+// removes it after the destroy. No other client may remove it.
 const FinalizerState = "hykube.io/state"
 
-// FinalizerRecord keeps a Plan that was decided about until its PlanRecord says how it ended. The server adds it with the decision
-// and removes it; nobody else may.
+// FinalizerRecord keeps an approved or discarded Plan until its PlanRecord has the outcome. The server adds it with the
+// decision and removes it. No other client may remove it.
 const FinalizerRecord = "hykube.io/record"
 
-// FinalizerInUse keeps a deleted Provider, ProviderConfig, Secret or ConfigMap until no living resource needs it. The server adds it when
-// the object is deleted, and removes it; nobody else may.
+// FinalizerInUse keeps a deleted Provider, ProviderConfig, Secret or ConfigMap until no existing resource needs it. The
+// server adds it on deletion and removes it. No other client may remove it.
 const FinalizerInUse = "hykube.io/in-use"
 
-// AnnotationInUseBy says on a Secret or ConfigMap that is being deleted which resources still need it.
+// AnnotationInUseBy lists, on a Secret or ConfigMap that is being deleted, the resources that still need it.
 const AnnotationInUseBy = "hykube.io/in-use-by"
 
-// AnnotationCreatedAs is put by the server on each Plan that asks for automatic approval, with the UID of the Plan. A manifest that
-// has it already is a copy, and waits for a person.
+// AnnotationCreatedAs holds the UID of a Plan with automatic approval; the server sets it on creation. A manifest that
+// already has it is a copy, and the Plan then waits for approval.
 const AnnotationCreatedAs = "hykube.io/created-as"
 
-// DefaultProviderConfig is the ProviderConfig that a resource uses when it names none.
+// DefaultProviderConfig is the ProviderConfig of a resource that names none.
 const DefaultProviderConfig = "default"
 
-// OutdatedByEdit says whether the condition Ready of a resource says nothing any more once its spec or lifecycle was edited. A reason that
-// is about the infrastructure, such as CreateUnknown, or about the edit itself, such as Stale, lasts.
+// OutdatedByEdit reports whether an edit of the spec or lifecycle makes a resource's condition Ready obsolete. A reason
+// about the infrastructure, such as CreateUnknown, or about the edit, such as Stale, stays valid.
 func OutdatedByEdit(reason string, ready bool) bool {
 	switch reason {
 	case ReasonAwaitingApproval, ReasonBlocked, ReasonInvalid:

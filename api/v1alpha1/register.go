@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// GroupName is the API group of the fixed kinds. A provider's own kinds live in "<provider>.hykube.io".
+// GroupName is the API group of the fixed kinds. A provider's own kinds are in "<provider>.hykube.io".
 const GroupName = "hykube.io"
 
 // SchemeGroupVersion is the group and version of the types in this package.
@@ -18,10 +18,10 @@ var (
 	AddToScheme = schemeBuilder.AddToScheme
 )
 
-// Kind qualifies a kind of this group.
+// Kind returns the kind qualified with this group.
 func Kind(kind string) schema.GroupKind { return SchemeGroupVersion.WithKind(kind).GroupKind() }
 
-// Resource qualifies a resource of this group.
+// Resource returns the resource qualified with this group.
 func Resource(resource string) schema.GroupResource {
 	return SchemeGroupVersion.WithResource(resource).GroupResource()
 }

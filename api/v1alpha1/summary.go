@@ -2,7 +2,8 @@ package v1alpha1
 
 import "fmt"
 
-// Count counts a change that is planned, or was made. A replace that forgets the old instance is a create and a forget.
+// Count adds a planned or applied change to the counts. A replace that forgets the old instance counts as a create and
+// a forget.
 func (s *PlanSummary) Count(c *PlanChange) {
 	switch c.Action {
 	case ActionCreate:
@@ -10,7 +11,7 @@ func (s *PlanSummary) Count(c *PlanChange) {
 	case ActionUpdate:
 		s.Update++
 	case ActionReplace:
-		if c.Forget { // nothing is destroyed
+		if c.Forget { // the old instance is not destroyed
 			s.Create++
 			s.Forget++
 			break
@@ -43,7 +44,8 @@ func (s *PlanSummary) Count(c *PlanChange) {
 	}
 }
 
-// Unread says that nothing is to be done as far as is recorded, and how many resources were not read for that.
+// Unread returns the text for a plan without changes: nothing changed according to the recorded state, and how many
+// resources were not read.
 func (s *PlanSummary) Unread() string {
 	known := "Nothing changed since the last apply."
 	if s.NoOp > 0 {

@@ -7,9 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// PlanObjects is what the subresource "objects" of a speculative Plan takes: a chunk of the objects to plan. Each is judged as
-// if it were recorded by server-side apply, and kept, encrypted, until the plan is made. Only who made the plan can upload,
-// and nobody can read an upload back.
+// PlanObjects is a chunk of the objects of a speculative Plan, for its subresource "objects". The server checks each
+// object as in a server-side apply, and keeps it, encrypted, until planning is done. Only the creator of the plan can
+// upload objects, and no user can read an upload back.
 //
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type PlanObjects struct {
@@ -20,77 +20,78 @@ type PlanObjects struct {
 	// Chunk of the upload.
 	// +optional
 	Spec PlanObjectsSpec `json:"spec,omitempty"`
-	// Result of recording each object.
+	// Result for each object.
 	// +optional
 	Status PlanObjectsStatus `json:"status,omitempty"`
 }
 
 // PlanObjectsSpec is a chunk of an upload.
 type PlanObjectsSpec struct {
-	// Number of the chunk, from 0. A chunk that is sent again replaces the one of the same number.
+	// Number of the chunk, from 0. It replaces an earlier chunk of the same number.
 	Chunk int32 `json:"chunk"`
-	// Objects, as server-side apply takes them.
+	// Objects in the format of server-side apply.
 	// +optional
 	// +listType=atomic
 	Objects []runtime.RawExtension `json:"objects,omitempty"`
-	// Objects to plan as if they were deleted; the UID must be theirs.
+	// Objects that the plan treats as deleted. The UID must match.
 	// +optional
 	// +listType=atomic
 	Prune []ObjectReference `json:"prune,omitempty"`
-	// Field manager of server-side apply, under which the objects would be recorded.
+	// Field manager of the server-side apply.
 	// +optional
 	FieldManager string `json:"fieldManager,omitempty"`
-	// Take over fields that other managers own.
+	// Take ownership of fields that other managers own.
 	// +optional
 	ForceConflicts bool `json:"forceConflicts,omitempty"`
-	// True for the last chunk. The server then makes the plan, unless it refuses an object of this chunk.
+	// True for the last chunk. The server then starts planning, unless it refuses an object of this chunk.
 	// +optional
 	Complete bool `json:"complete,omitempty"`
-	// Remove the plan and all that was uploaded with it. Nothing else of the spec counts then.
+	// Remove the plan and its uploaded objects. The server ignores all other fields of the spec.
 	// +optional
 	Discard bool `json:"discard,omitempty"`
 }
 
-// PlanObjectsStatus is what recording the objects of a chunk would do.
+// PlanObjectsStatus is the result for the objects of a chunk.
 type PlanObjectsStatus struct {
-	// One result for each of spec.objects, and after them one for each of spec.prune.
+	// One result for each of spec.objects, followed by one for each of spec.prune.
 	// +optional
 	// +listType=atomic
 	Results []PlanObjectResult `json:"results,omitempty"`
 }
 
-// ObjectOutcome is what recording an object would do to it.
+// ObjectOutcome is the effect that recording an object would have.
 type ObjectOutcome string
 
 const (
-	// ObjectCreated makes an object that is not there.
+	// ObjectCreated: the object would be created.
 	ObjectCreated ObjectOutcome = "Created"
-	// ObjectConfigured changes an object.
+	// ObjectConfigured: the object would change.
 	ObjectConfigured ObjectOutcome = "Configured"
-	// ObjectUnchanged leaves an object as it is.
+	// ObjectUnchanged: the object would not change.
 	ObjectUnchanged ObjectOutcome = "Unchanged"
-	// ObjectPruned deletes an object.
+	// ObjectPruned: the object would be deleted.
 	ObjectPruned ObjectOutcome = "Pruned"
-	// ObjectRefused would fail; the error says why.
+	// ObjectRefused: the request would fail; the error has the reason.
 	ObjectRefused ObjectOutcome = "Refused"
 )
 
-// PlanObjectResult is what recording one object would do.
+// PlanObjectResult is the result for one object.
 type PlanObjectResult struct {
 	// Created, Configured, Unchanged, Pruned or Refused.
 	Outcome ObjectOutcome `json:"outcome"`
-	// Keys of the data of a Secret or a ConfigMap, or fields of another object, that would change; never a value.
+	// Keys of a Secret's or ConfigMap's data, or fields of another object, that would change. Values are never listed.
 	// +optional
 	// +listType=atomic
 	Keys []string `json:"keys,omitempty"`
-	// Fields that other managers own: recording the object needs forceConflicts. The object is planned as if they were taken over.
+	// Fields that other managers own. Recording the object requires forceConflicts. The plan treats the object as if it
+	// had taken ownership.
 	// +optional
 	// +listType=atomic
 	Conflicts []metav1.StatusCause `json:"conflicts,omitempty"`
-	// Version of the object that was compared with; see ObjectVersion. Empty when there is none.
+	// Version of the existing object that was compared; see ObjectVersion. Empty if there is none.
 	// +optional
 	Version string `json:"version,omitempty"`
-	// Warnings that recording it would answer with.
+	// Warnings of the recording.
 	// +optional
 	// +listType=atomic
 	Warnings []string `json:"warnings,omitempty"`
@@ -99,8 +100,8 @@ type PlanObjectResult struct {
 	Error *metav1.Status `json:"error,omitempty"`
 }
 
-// ObjectVersion is another one whenever somebody else writes what an object asks for. A status does not count where the kind
-// counts generations.
+// ObjectVersion returns a text that changes whenever an object's desired state is written. For a kind with generations,
+// a write of the status does not change it.
 func ObjectVersion(obj metav1.Object) string {
 	if g := obj.GetGeneration(); g > 0 {
 		return string(obj.GetUID()) + "/" + strconv.FormatInt(g, 10)

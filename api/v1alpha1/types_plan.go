@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Plan works out what would have to be created, updated, replaced, deleted and read to make the
-// infrastructure of a namespace what its objects ask for, and, once it is approved, does exactly that.
+// Plan computes the changes that make the infrastructure of a namespace match its objects: creates, updates,
+// replacements, deletes and reads. After approval, the server applies exactly these changes.
 //
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type Plan struct {
@@ -23,30 +23,32 @@ type Plan struct {
 	Status PlanStatus `json:"status,omitempty"`
 }
 
-// RefreshMode says which resources are read from their provider before they are planned.
+// RefreshMode selects the resources that planning reads from their provider.
 type RefreshMode string
 
 const (
-	// RefreshNone plans from what is recorded and reads nothing.
+	// RefreshNone plans from the recorded state and reads nothing.
 	RefreshNone RefreshMode = "None"
 	// RefreshChanged reads the resources that the plan is about to change. This is the default.
 	RefreshChanged RefreshMode = "Changed"
-	// RefreshAll reads every resource that the plan looks at, and so finds drift.
+	// RefreshAll reads every resource that the plan visits, and so detects drift.
 	RefreshAll RefreshMode = "All"
 )
 
-// ApprovalMode says who approves a plan.
+// ApprovalMode selects the approval of a plan.
 type ApprovalMode string
 
 const (
-	// ApprovalManual waits for somebody with the verb "approve" on the plan. This is the default.
+	// ApprovalManual waits for the approval of a user with the verb "approve" on the plan. This is the default.
 	ApprovalManual ApprovalMode = "Manual"
-	// ApprovalAutomatic applies the plan as soon as it is made. Creating such a plan needs the verb "approve". A copy of a plan, such
-	// as one from a backup, waits for a person all the same; see status.automaticApproval.
+	// ApprovalAutomatic applies the plan as soon as planning is done. To create such a plan, a user needs the verb
+	// "approve". A copy of a plan, such as one from a backup, still waits for an approval; see
+	// status.automaticApproval.
 	ApprovalAutomatic ApprovalMode = "Automatic"
 )
 
-// PlanSpec selects the resources of a plan and how to plan them. Without selector and targets a plan selects every resource of the namespace.
+// PlanSpec selects the resources of a plan and how to plan them. Without selector and targets a plan selects every
+// resource of the namespace.
 type PlanSpec struct {
 	// Plan only resources with these labels, and their dependencies.
 	// +optional
@@ -79,8 +81,8 @@ type PlanSpec struct {
 	// Who approves: Manual (the default) or Automatic.
 	// +optional
 	Approval ApprovalMode `json:"approval,omitempty"`
-	// Plan the objects of an upload (subresource "objects") as if they were recorded. The server never records them, and nobody can
-	// approve the plan.
+	// Plan the objects of an upload (subresource "objects") as if they were recorded. The server never records them,
+	// and no user can approve the plan.
 	// +optional
 	Speculative bool `json:"speculative,omitempty"`
 	// Value of the function plantimestamp in this plan. Defaults to the creation time of the plan.
@@ -88,7 +90,7 @@ type PlanSpec struct {
 	Timestamp *metav1.Time `json:"timestamp,omitempty"`
 }
 
-// PlanStatus is what was found, who approved it, and how far it is.
+// PlanStatus has the changes of a plan, its approval and its progress.
 type PlanStatus struct {
 	// Generation of the spec that this status belongs to.
 	// +optional
@@ -104,34 +106,37 @@ type PlanStatus struct {
 	// Number of changes by kind.
 	// +optional
 	Summary *PlanSummary `json:"summary,omitempty"`
-	// Digest of the changes ("sha256:..."). An approval names it, so that the server applies exactly the changes that the approver read.
+	// Digest of the changes ("sha256:..."). An approval names it, so that the server applies exactly the changes that
+	// the approver read.
 	// +optional
 	Digest string `json:"digest,omitempty"`
-	// Digest of the effect of the changes ("hmac-sha256:..."), without UIDs, generations and versions. Two plans of one server with
-	// the same contents have the same effect. The server computes it with a key of its own, so that it reveals no secrets.
+	// Digest of the effect of the changes ("hmac-sha256:..."), without UIDs, generations and versions. Two plans of one
+	// server with the same contents have the same effect. The server computes it with a key of its own, so that it
+	// reveals no secrets.
 	// +optional
 	Contents string `json:"contents,omitempty"`
 	// Number of uploaded objects of a speculative plan. Set when the upload is complete.
 	// +optional
 	UploadedObjects *int32 `json:"uploadedObjects,omitempty"`
-	// Plans that are changing the same resources. Make another plan when they have ended.
+	// Plans that are currently changing the same resources. Create a new plan after they have ended.
 	// +optional
 	// +listType=map
 	// +listMapKey=uid
 	WaitsFor []PlanReference `json:"waitsFor,omitempty"`
-	// The decision about the plan. Written through the subresource "approval" alone.
+	// The decision about the plan. Only the subresource "approval" writes it.
 	// +optional
 	Approval *PlanApproval `json:"approval,omitempty"`
-	// Whether the plan approves itself; set when spec.approval is Automatic. The server decides that once, when the plan is created.
+	// Whether the plan approves itself; set when spec.approval is Automatic. The server decides that once, when the
+	// plan is created.
 	// +optional
 	AutomaticApproval *AutomaticApproval `json:"automaticApproval,omitempty"`
 	// Set when a user cancelled the plan. Only the subresource "cancel" writes it.
 	// +optional
 	Cancel *PlanCancel `json:"cancel,omitempty"`
-	// How far the work is.
+	// Progress of the planning and the apply.
 	// +optional
 	Progress *PlanProgress `json:"progress,omitempty"`
-	// Errors and warnings of the plan, at most 100; those of single changes stand with them (subresource "changes").
+	// Errors and warnings of the plan, at most 100. The subresource "changes" has those of single changes.
 	// +optional
 	// +listType=atomic
 	Diagnostics []Diagnostic `json:"diagnostics,omitempty"`
@@ -148,14 +153,14 @@ type PlanStatus struct {
 
 // PlanReference names a plan.
 type PlanReference struct {
-	// Name; empty when the plan does not exist any more.
+	// Name. Empty if the plan no longer exists.
 	// +optional
 	Name string `json:"name,omitempty"`
 	// UID.
 	UID types.UID `json:"uid"`
 }
 
-// AutomaticApproval is what the server decided about a plan with spec.approval Automatic when the plan was created.
+// AutomaticApproval is the server's decision about a plan with spec.approval Automatic, made when the plan is created.
 type AutomaticApproval struct {
 	// True if the server applies the plan as soon as planning is done; false if it waits for an approval.
 	Granted bool `json:"granted"`
@@ -164,17 +169,17 @@ type AutomaticApproval struct {
 	Message string `json:"message,omitempty"`
 }
 
-// ApprovesItself says whether a plan is applied as soon as it is made.
+// ApprovesItself reports whether the server applies the plan as soon as planning is done.
 func (p *Plan) ApprovesItself() bool {
 	return p.Status.AutomaticApproval != nil && p.Status.AutomaticApproval.Granted
 }
 
-// Ended says whether nothing will be done for a plan any more: it was applied, it failed, there was nothing to do, or it was discarded,
-// cancelled or superseded. A plan with blocked changes waits for a decision.
+// Ended reports whether the plan has ended: it was applied, failed, had no changes, or was discarded, cancelled or
+// superseded. A plan with blocked changes has not ended, since it waits for a decision.
 func (p *Plan) Ended() bool { return p.Status.Ended() }
 
-// Ended is the Ended of the plan with the status. The finish time follows a moment later when a plan ends without being applied, since
-// the server writes to its objects first.
+// Ended reports whether the plan with this status has ended. For a plan that ends without an apply, the finish time is
+// set a moment later, since the server first writes its objects.
 func (s *PlanStatus) Ended() bool {
 	stalled := s.StalledFor()
 	return s.FinishedAt != nil || meta.IsStatusConditionTrue(s.Conditions, ConditionReady) || stalled != "" && stalled != ReasonBlocked
@@ -183,13 +188,13 @@ func (s *PlanStatus) Ended() bool {
 // StalledFor is the reason for which a plan is stalled; empty when it is not.
 func (s *PlanStatus) StalledFor() string { return TrueReason(s.Conditions, ConditionStalled) }
 
-// PlanFailed says whether the plan could not be made.
+// PlanFailed reports whether planning failed.
 func (p *Plan) PlanFailed() bool {
 	planned := meta.FindStatusCondition(p.Status.Conditions, ConditionPlanned)
 	return planned != nil && planned.Reason == ReasonPlanFailed
 }
 
-// Identity is who did something, as the server's authentication saw them.
+// Identity is the user of a request, as the server authenticated it.
 type Identity struct {
 	// User name.
 	Username string `json:"username"`
@@ -209,16 +214,16 @@ type PlanSummary struct {
 	Replace int32 `json:"replace"`
 	// Resources to destroy.
 	Delete int32 `json:"delete"`
-	// Resources to take over that exist already; each counts under what else happens to it, too.
+	// Existing resources to import. Each also counts under its other change.
 	// +optional
 	Import int32 `json:"import,omitempty"`
-	// Resources whose record goes to another object; each counts under what else happens to it, too.
+	// Resources whose record moves to another object. Each also counts under its other change.
 	// +optional
 	Move int32 `json:"move,omitempty"`
 	// Resources to forget without destroying them.
 	// +optional
 	Forget int32 `json:"forget,omitempty"`
-	// Data sources that can be read only while the plan is applied.
+	// Data sources that are read during the apply.
 	// +optional
 	Read int32 `json:"read,omitempty"`
 	// Actions to run.
@@ -226,35 +231,35 @@ type PlanSummary struct {
 	Invoke int32 `json:"invoke,omitempty"`
 	// Resources that need no change.
 	NoOp int32 `json:"noOp"`
-	// Resources that something other than Hykube changed or removed.
+	// Resources that were changed or removed outside of Hykube.
 	Drifted int32 `json:"drifted"`
-	// Changes among the others that cannot be made, because lifecycle.preventDestroy forbids them or a change that they need.
+	// Changes among the others that lifecycle.preventDestroy forbids, directly or for one of their dependencies.
 	// +optional
 	Blocked int32 `json:"blocked,omitempty"`
-	// Resources of which nothing but the recorded state is brought up to date with what was read; each counts under noOp, too.
+	// Resources whose recorded state alone is updated with the values that were read. Each also counts under noOp.
 	// +optional
 	RecordUpdates int32 `json:"recordUpdates,omitempty"`
 	// Objects in the plan's scope.
 	// +optional
 	Resources int32 `json:"resources,omitempty"`
-	// Resources that exist, as far as is recorded, and that the plan did not read from their provider.
+	// Resources that exist according to the recorded state, and that planning did not read from their provider.
 	// +optional
 	NotRead int32 `json:"notRead,omitempty"`
 	// Resources that the plan leaves out and that refer to values that it changes. At most 1000 of them are counted for each change.
 	// +optional
 	Referrers int32 `json:"referrers,omitempty"`
-	// The counts in one line, such as "+3 ~1 -/+0 -0"; "no changes" when there is nothing to do.
+	// The counts in one line, such as "+3 ~1 -/+0 -0", or "no changes".
 	// +optional
 	Text string `json:"text,omitempty"`
 }
 
-// Decision is what was decided about a plan.
+// Decision is a decision about a plan.
 type Decision string
 
 const (
-	// DecisionApproved lets the plan be applied.
+	// DecisionApproved permits the apply of the plan.
 	DecisionApproved Decision = "Approved"
-	// DecisionDiscarded ends the plan without applying it.
+	// DecisionDiscarded ends the plan without an apply.
 	DecisionDiscarded Decision = "Discarded"
 )
 
@@ -262,50 +267,50 @@ const (
 type PlanApproval struct {
 	// Approved or Discarded.
 	Decision Decision `json:"decision"`
-	// Digest of the changes that the decision is about. It must equal status.digest of the plan.
+	// Digest of the changes that were decided on. It must equal status.digest of the plan.
 	// +optional
 	Digest string `json:"digest,omitempty"`
-	// Leave out blocked and stale changes, and those that depend on them, and apply the rest. If false, one such change prevents
-	// the approval.
+	// Leave out blocked and stale changes, and those that depend on them, and apply the rest. If false, one such change
+	// prevents the approval.
 	// +optional
 	Partial bool `json:"partial,omitempty"`
-	// Reason, as the user wrote it.
+	// Reason for the decision, as text.
 	// +optional
 	Message string `json:"message,omitempty"`
 	// User who decided. Set by the server.
 	// +optional
 	By *Identity `json:"by,omitempty"`
-	// When. Set by the server.
+	// Time of the decision. Set by the server.
 	// +optional
 	At *metav1.Time `json:"at,omitempty"`
 }
 
-// PlanCancel is a request to stop a plan between two changes.
+// PlanCancel is a request to stop a plan before its next change.
 type PlanCancel struct {
 	// User who cancelled the plan. Set by the server.
 	// +optional
 	By *Identity `json:"by,omitempty"`
-	// When. Set by the server.
+	// Time of the request. Set by the server.
 	// +optional
 	At *metav1.Time `json:"at,omitempty"`
 }
 
-// PlanProgress is how far the applying of a plan is.
+// PlanProgress counts the changes of an apply by their progress.
 type PlanProgress struct {
-	// Changes to make.
+	// Changes in the apply.
 	Total int32 `json:"total"`
-	// Changes made.
+	// Changes that are done.
 	Done int32 `json:"done"`
-	// Changes being made.
+	// Changes in progress.
 	Running int32 `json:"running"`
 	// Changes that failed.
 	Failed int32 `json:"failed"`
-	// Changes that were not tried, because something that they depend on failed, was stale or was cancelled.
+	// Changes that were not attempted, because a dependency failed, was stale or was cancelled.
 	Skipped int32 `json:"skipped"`
-	// Changes that a partial approval left out because they are blocked. They are not among the total.
+	// Blocked changes that a partial approval left out. The total does not include them.
 	// +optional
 	Blocked int32 `json:"blocked,omitempty"`
-	// Replacements among the failed changes that ended between their destroy and their create.
+	// Replacements among the failed changes that stopped between their destroy and their create.
 	// +optional
 	HalfDone int32 `json:"halfDone,omitempty"`
 }
@@ -324,19 +329,19 @@ type PlanRuns struct {
 type Severity string
 
 const (
-	// SeverityError stops the change that it is about.
+	// SeverityError stops the change that it concerns.
 	SeverityError Severity = "Error"
 	// SeverityWarning stops nothing.
 	SeverityWarning Severity = "Warning"
 )
 
-// Diagnostic is an error or a warning, from a provider or from Hykube, whole.
+// Diagnostic is an error or a warning from a provider or from Hykube.
 type Diagnostic struct {
 	// Error or Warning.
 	Severity Severity `json:"severity"`
-	// What is wrong, in a short sentence that does not change from case to case.
+	// The problem in a short sentence that is the same in all cases.
 	Summary string `json:"summary"`
-	// What, why it matters, and what to do.
+	// Details of the problem, its effect, and the remedy.
 	// +optional
 	Detail string `json:"detail,omitempty"`
 	// Terraform address of the resource, such as "sim_network.main".

@@ -6,22 +6,21 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Action is what a change does.
+// Action is the action of a change.
 type Action string
 
 const (
-	// ActionCreate makes what does not exist.
+	// ActionCreate creates the instance.
 	ActionCreate Action = "Create"
-	// ActionUpdate changes what exists, in place.
+	// ActionUpdate updates the instance in place.
 	ActionUpdate Action = "Update"
-	// ActionReplace destroys what exists and makes it anew; the change says in which order.
+	// ActionReplace destroys the instance and creates a new one. The change defines the order.
 	ActionReplace Action = "Replace"
-	// ActionDelete destroys what exists.
+	// ActionDelete destroys the instance.
 	ActionDelete Action = "Delete"
-	// ActionForget removes the record of what exists, and leaves the infrastructure alone.
+	// ActionForget removes the record of the instance and keeps the infrastructure.
 	ActionForget Action = "Forget"
-	// ActionRead brings the recorded state up to date: drift accepted by a refresh-only plan, or a data source that can be
-	// read only while the plan is applied.
+	// ActionRead updates the recorded state: a refresh-only plan accepts drift, or the apply reads a data source.
 	ActionRead Action = "Read"
 	// ActionInvoke runs an action.
 	ActionInvoke Action = "Invoke"
@@ -29,28 +28,28 @@ const (
 	ActionNoOp Action = "NoOp"
 )
 
-// ChangeState is how far one change is.
+// ChangeState is the progress of one change.
 type ChangeState string
 
 const (
-	// ChangePending waits for approval, or for what it depends on.
+	// ChangePending: the change waits for approval or for its dependencies.
 	ChangePending ChangeState = "Pending"
-	// ChangeRunning is being made.
+	// ChangeRunning: the change is in progress.
 	ChangeRunning ChangeState = "Running"
-	// ChangeDone was made.
+	// ChangeDone: the change is done.
 	ChangeDone ChangeState = "Done"
-	// ChangeFailed was tried and failed.
+	// ChangeFailed: the change failed.
 	ChangeFailed ChangeState = "Failed"
-	// ChangeSkipped was not tried, because of what it depends on, or a cancel.
+	// ChangeSkipped: the change was not attempted, because of a dependency or a cancel.
 	ChangeSkipped ChangeState = "Skipped"
-	// ChangeStale was not tried, because its object or state changed after the plan was made.
+	// ChangeStale: the change was not attempted, because its object or state changed after planning.
 	ChangeStale ChangeState = "Stale"
-	// ChangeUnknown was begun, and its outcome was lost.
+	// ChangeUnknown: the change began, and its outcome is unknown.
 	ChangeUnknown ChangeState = "Unknown"
 )
 
-// PlanChangeList is what the subresource "changes" of a Plan answers: its changes in the order of their
-// indexes, secrets masked. It is paged by the query parameters limit and continue.
+// PlanChangeList is the response of the subresource "changes" of a Plan: its changes by index, with secrets masked. The
+// query parameters limit and continue page it.
 //
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type PlanChangeList struct {
@@ -60,48 +59,48 @@ type PlanChangeList struct {
 	Items           []PlanChange `json:"items"`
 }
 
-// PlanChange is one change of a plan. Before, After, AfterUnknown, BeforeSensitive, AfterSensitive and
-// ReplacePaths have the shapes of the same fields in Terraform's JSON plan:
+// PlanChange is one change of a plan. Before, After, AfterUnknown, BeforeSensitive, AfterSensitive and ReplacePaths
+// have the format of these fields in Terraform's JSON plan:
 // https://developer.hashicorp.com/terraform/internals/json-format#change-representation
 type PlanChange struct {
-	// Number of the change in its plan, from 0; dependencies come before what depends on them.
+	// Index of the change in its plan, from 0. A change follows its dependencies.
 	Index int32 `json:"index"`
 	// Terraform address, such as "sim_network.main" or "data.sim_image.base".
 	Address string `json:"address"`
-	// managed (also when it is left out), data or action.
+	// managed (also if omitted), data or action.
 	// +optional
 	Mode Mode `json:"mode,omitempty"`
-	// Key of the old instance that the change destroys, which a replace with createBeforeDestroy left behind; the address
-	// has a current instance beside it.
+	// Key of the deposed instance that the change destroys. An earlier replace with createBeforeDestroy left it. The
+	// address also has a current instance.
 	// +optional
 	Deposed string `json:"deposed,omitempty"`
-	// Address that the record comes from, when the resource was moved.
+	// Former address of the record, if the resource moved.
 	// +optional
 	PreviousAddress string `json:"previousAddress,omitempty"`
-	// Set when the change takes over something that exists already.
+	// Set if the change imports an existing instance.
 	// +optional
 	Importing *PlanImport `json:"importing,omitempty"`
 	// Terraform resource type, such as "sim_network".
 	Type string `json:"type"`
-	// The object that the change is about.
+	// Object of the change.
 	Object ObjectReference `json:"object"`
 	// Source address of the provider, such as "registry.terraform.io/hashicorp/time".
 	Provider string `json:"provider"`
-	// Version of the provider that planned it.
+	// Version of the provider during planning.
 	// +optional
 	ProviderVersion string `json:"providerVersion,omitempty"`
-	// Name of the ProviderConfig that is used.
+	// Name of the ProviderConfig.
 	// +optional
 	ProviderConfig string `json:"providerConfig,omitempty"`
-	// What it does.
+	// Action of the change.
 	Action Action `json:"action"`
-	// A replace creates the new instance before it destroys the old one.
+	// True if a replace creates the new instance before it destroys the old one.
 	// +optional
 	CreateBeforeDestroy bool `json:"createBeforeDestroy,omitempty"`
-	// A replace forgets the old instance and does not destroy it.
+	// True if a replace forgets the old instance instead of destroying it.
 	// +optional
 	Forget bool `json:"forget,omitempty"`
-	// Why, in the terms of Terraform's JSON plan, such as "replace_because_cannot_update".
+	// Reason of the action in the terms of Terraform's JSON plan, such as "replace_because_cannot_update".
 	// +optional
 	ActionReason string `json:"actionReason,omitempty"`
 	// Address of the resource without which this one cannot stay, because it refers to that. Set when the plan destroys a resource that
@@ -126,61 +125,62 @@ type PlanChange struct {
 	// Paths of the attributes that force a replace.
 	// +optional
 	ReplacePaths *runtime.RawExtension `json:"replacePaths,omitempty"`
-	// Paths of the secret attributes whose values change, in the format of replacePaths. Other secrets stay unchanged. The list
-	// leaves out secrets of resources that are created or removed.
+	// Paths of the secret attributes whose values change, in the format of replacePaths. Other secrets stay unchanged.
+	// The list leaves out secrets of resources that are created or removed.
 	// +optional
 	SecretsChanged *runtime.RawExtension `json:"secretsChanged,omitempty"`
-	// Paths of attributes that were found changed by something other than Hykube, such as "tags.team".
+	// Paths of attributes that changed outside of Hykube, such as "tags.team".
 	// +optional
 	// +listType=atomic
 	Drift []string `json:"drift,omitempty"`
-	// Values as they were recorded, when they were found changed; before holds those that were found. Secrets are masked.
+	// Recorded values, if they differ from the ones that were read, which are in before. Secrets are masked.
 	// +optional
 	Recorded *runtime.RawExtension `json:"recorded,omitempty"`
-	// Which of the recorded values are secret.
+	// Which recorded values are secret.
 	// +optional
 	RecordedSensitive *runtime.RawExtension `json:"recordedSensitive,omitempty"`
-	// The resource needs no change, and the apply records the values that were read: the provider returned other values than the
-	// recorded ones, or the same values in another form, such as an empty list for null.
+	// True if the resource needs no change, but the apply records the values that were read. The provider returned
+	// other values than the recorded ones, or the same values in another form, such as an empty list for null.
 	// +optional
 	UpdatesRecord bool `json:"updatesRecord,omitempty"`
-	// Indexes of the changes that must be done before this one.
+	// Indexes of the changes that must be done first.
 	// +optional
 	// +listType=atomic
 	DependsOn []int32 `json:"dependsOn,omitempty"`
-	// Why the change cannot be made: lifecycle.preventDestroy forbids it, or forbids a change that it needs. An approval with partial
-	// leaves it out.
+	// Reason why the change cannot be made: lifecycle.preventDestroy forbids it, or forbids one of its dependencies. A
+	// partial approval leaves it out.
 	// +optional
 	Blocked string `json:"blocked,omitempty"`
 	// State of the change.
 	State ChangeState `json:"state"`
-	// The first half of a replace succeeded: the destroy, or the create if that comes first.
+	// True if only the first half of a replace succeeded: the destroy, or the create if that comes first.
 	// +optional
 	HalfDone bool `json:"halfDone,omitempty"`
-	// What happened, in one line, when it failed, was skipped or is stale.
+	// Reason in one line, if the change failed, was skipped or is stale.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// Errors and warnings about it.
+	// Errors and warnings about the change.
 	// +optional
 	// +listType=atomic
 	Diagnostics []Diagnostic `json:"diagnostics,omitempty"`
-	// When it was begun.
+	// Time at which the change began.
 	// +optional
 	StartedAt *metav1.Time `json:"startedAt,omitempty"`
-	// When it ended.
+	// Time at which the change ended.
 	// +optional
 	FinishedAt *metav1.Time `json:"finishedAt,omitempty"`
-	// Grows with every write of a change: of two changes that ended, the one with the smaller number ended first. Set by the server.
+	// Increases with every write of a change. Of two changes that ended, the one with the smaller number ended first.
+	// Set by the server.
 	// +optional
 	Sequence int64 `json:"sequence,omitempty"`
 }
 
 // PlanImport identifies an existing instance: by its ID, or by its identity.
 type PlanImport struct {
-	// ID in the provider's own form.
+	// ID in the provider's format.
 	// +optional
 	ID string `json:"id,omitempty"`
-	// Identity, by the attributes of the type's identity schema.
+	// Identity with the attributes of the type's identity schema.
 	// +optional
 	Identity *runtime.RawExtension `json:"identity,omitempty"`
 }

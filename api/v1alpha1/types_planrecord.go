@@ -4,8 +4,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// PlanRecord says who asked for a plan, who decided about it, what it changed and how it ended. The server alone writes it: when
-// the plan is approved or discarded, and when it ends. It outlives its Plan, holds no values of resources, and cannot be changed.
+// PlanRecord records who created a plan, who decided on it, what it changed and its outcome. Only the server writes it:
+// when the plan is approved or discarded, and when it ends. It outlives its Plan, holds no values of resources, and
+// cannot be changed.
 //
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type PlanRecord struct {
@@ -13,50 +14,52 @@ type PlanRecord struct {
 	// Standard object's metadata. The name is the plan's name and the beginning of its UID.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
-	// The plan that the record is about. It may not exist any more.
+	// The plan of the record. It may no longer exist.
 	Plan PlanReference `json:"plan"`
-	// Who asked for the plan.
+	// User who created the plan.
 	// +optional
 	RequestedBy *Identity `json:"requestedBy,omitempty"`
-	// When the plan was asked for.
+	// Time at which the plan was created.
 	// +optional
 	RequestedAt *metav1.Time `json:"requestedAt,omitempty"`
-	// The decision about the plan: who, when, with which words, and the digest of the changes that were decided about.
+	// The decision about the plan: the user, the time, the reason, and the digest of the changes.
 	Approval PlanApproval `json:"approval"`
 	// Number of planned changes by kind.
 	// +optional
 	Summary *PlanSummary `json:"summary,omitempty"`
-	// How the plan ended: Applied, AppliedInPart, ApplyFailed, Stale, Cancelled or Discarded; empty until then.
+	// Outcome of the plan: Applied, AppliedInPart, ApplyFailed, Stale, Cancelled or Discarded. Empty until the plan
+	// ends.
 	// +optional
 	Outcome string `json:"outcome,omitempty"`
-	// Number of changes by how they ended.
+	// Number of changes by outcome.
 	// +optional
 	Progress *PlanProgress `json:"progress,omitempty"`
-	// When the plan ended.
+	// Time at which the plan ended.
 	// +optional
 	FinishedAt *metav1.Time `json:"finishedAt,omitempty"`
-	// The changes of the plan, at most 300. Of a plan with more, those that were not made come before those that were.
+	// The changes of the plan, at most 300. If there are more, changes that were not applied come before those that
+	// were.
 	// +optional
 	// +listType=atomic
 	Changes []PlanRecordChange `json:"changes,omitempty"`
-	// Number of changes that are not listed.
+	// Number of changes that are not in the list.
 	// +optional
 	MoreChanges int32 `json:"moreChanges,omitempty"`
 }
 
-// MaxRecordedChanges is the largest number of changes that a PlanRecord lists.
+// MaxRecordedChanges is the maximum number of changes in a PlanRecord.
 const MaxRecordedChanges = 300
 
 // PlanRecordChange is one change of a plan, without its values.
 type PlanRecordChange struct {
 	// Terraform address, such as "sim_network.main".
 	Address string `json:"address"`
-	// Key of the old instance that the change destroys, which a replace with createBeforeDestroy left behind.
+	// Key of the deposed instance that the change destroys. An earlier replace with createBeforeDestroy left it.
 	// +optional
 	Deposed string `json:"deposed,omitempty"`
-	// What the change does.
+	// Action of the change.
 	Action Action `json:"action"`
-	// How the change ended; Pending and Running until then.
+	// Outcome of the change; Pending or Running until it ends.
 	Outcome ChangeState `json:"outcome"`
 }
 

@@ -5,8 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Provider asks the server to install a Terraform provider plugin and to serve a kind for each of its
-// resource types, in the group "<name>.hykube.io".
+// Provider makes the server install a Terraform provider plugin and serve a kind for each of its types. The group of
+// the kinds is "<name>.hykube.io".
 //
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type Provider struct {
@@ -21,30 +21,30 @@ type Provider struct {
 	Status ProviderStatus `json:"status,omitempty"`
 }
 
-// ProviderSpec is what to install.
+// ProviderSpec defines the package to install.
 type ProviderSpec struct {
-	// Address of the provider: "[HOST/]NAMESPACE/TYPE", as in Terraform's required_providers. HOST is
-	// registry.terraform.io when it is left out.
+	// Address of the provider: "[HOST/]NAMESPACE/TYPE", as in Terraform's required_providers. HOST defaults to
+	// registry.terraform.io.
 	Source string `json:"source"`
-	// Version constraint in Terraform's syntax, such as "~> 6.0" or ">= 1.2, < 2.0". The newest version
-	// that meets it and that this platform can run is taken; empty means any release.
+	// Version constraint in Terraform's syntax, such as "~> 6.0" or ">= 1.2, < 2.0". The server installs the newest
+	// version that matches and supports its platform. Empty matches any release.
 	// +optional
 	Version string `json:"version,omitempty"`
 }
 
-// ProviderStatus is what is installed.
+// ProviderStatus describes the installed package.
 type ProviderStatus struct {
-	// Generation of the spec that this status speaks of.
+	// Generation of the spec that this status belongs to.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Version that was installed, such as "0.14.2".
+	// Installed version, such as "0.14.2".
 	// +optional
 	Version string `json:"version,omitempty"`
-	// Checksum of the installed plugin's files, in the "h1:" form of Terraform's dependency lock file.
-	// A plugin that no longer has it is refused.
+	// Checksum of the installed plugin's files, in the "h1:" format of Terraform's dependency lock file. The server
+	// refuses a plugin with another checksum.
 	// +optional
 	Checksum string `json:"checksum,omitempty"`
-	// Protocol that the plugin speaks, such as "5" or "6".
+	// Protocol version of the plugin, "5" or "6".
 	// +optional
 	Protocol string `json:"protocol,omitempty"`
 	// Number of kinds that the provider serves.
@@ -67,8 +67,8 @@ type ProviderList struct {
 	Items           []Provider `json:"items"`
 }
 
-// ProviderConfig is one configuration of a provider: region, endpoints, credentials. Resources in its
-// namespace use the one named "default" unless their lifecycle.providerConfig names another.
+// ProviderConfig is one configuration of a provider: region, endpoints, credentials. Resources in its namespace use the
+// one with the name "default" unless their lifecycle.providerConfig names another.
 //
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type ProviderConfig struct {
@@ -85,22 +85,22 @@ type ProviderConfig struct {
 
 // ProviderConfigSpec is the configuration of a provider.
 type ProviderConfigSpec struct {
-	// Name of the Provider object that this configures. It cannot be changed.
+	// Name of the Provider object. Immutable.
 	Provider string `json:"provider"`
-	// Arguments of the provider, under its own names, checked against its schema. Strings are templates, as in the spec of a
-	// resource: they may refer to resources, data sources, ConfigMaps, Secrets and ephemeral resources. Plans create those
-	// before the resources that use this configuration. Each provider has its own arguments:
-	// "kubectl hykube provider schema PROVIDER --config" lists them.
+	// Arguments of the provider, under its own names, checked against its schema. Strings are templates, as in the spec
+	// of a resource: they may refer to resources, data sources, ConfigMaps, Secrets and ephemeral resources. Plans
+	// create those before the resources that use this configuration. Each provider has its own arguments: "kubectl
+	// hykube provider schema PROVIDER --config" lists them.
 	// +optional
 	Config *runtime.RawExtension `json:"config,omitempty"`
-	// Arguments with values from Secrets in the same namespace. The server reads the Secrets each time it configures the provider
-	// and never stores the values in a plan.
+	// Arguments with values from Secrets in the same namespace. The server reads the Secrets each time it configures
+	// the provider and never stores the values in a plan.
 	// +optional
 	// +listType=map
 	// +listMapKey=argument
 	SecretRefs []SecretArgument `json:"secretRefs,omitempty"`
-	// Content of Terraform's provider_meta block: arguments that the provider gets with every call about a resource. Few
-	// providers accept any.
+	// Content of Terraform's provider_meta block: arguments that the provider receives with every call about a
+	// resource. Few providers accept any.
 	// +optional
 	Meta *runtime.RawExtension `json:"meta,omitempty"`
 	// Limits on concurrent calls and on calls per second.
@@ -110,7 +110,7 @@ type ProviderConfigSpec struct {
 
 // SecretArgument sets one argument of the provider from a key of a Secret.
 type SecretArgument struct {
-	// Argument of the provider's configuration; a nested one is spelled with dots, such as "auth.password".
+	// Argument of the provider's configuration. Dots separate the parts of a nested one, as in "auth.password".
 	Argument string `json:"argument"`
 	// Name of the Secret.
 	Name string `json:"name"`
@@ -118,19 +118,19 @@ type SecretArgument struct {
 	Key string `json:"key"`
 }
 
-// Limits bound the load that one configuration puts on the provider's API.
+// Limits limits the load of one configuration on the provider's API.
 type Limits struct {
-	// Calls that may be under way at once; 0 means 16, and the most is 1024.
+	// Maximum number of concurrent calls. 0 means 16; the maximum is 1024.
 	// +optional
 	Concurrency int32 `json:"concurrency,omitempty"`
-	// Calls per second, averaged over a second; 0 means no limit.
+	// Maximum number of calls per second, averaged over a second. 0 means no limit.
 	// +optional
 	RatePerSecond int32 `json:"ratePerSecond,omitempty"`
 }
 
-// ProviderConfigStatus says whether the provider accepts the configuration.
+// ProviderConfigStatus is the result of the validation by the provider.
 type ProviderConfigStatus struct {
-	// Generation of the spec that this status speaks of.
+	// Generation of the spec that this status belongs to.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Ready, Reconciling and Stalled.

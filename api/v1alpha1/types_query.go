@@ -5,8 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Query asks a provider what exists, and answers in its own status; it is never stored. It finds what could be imported:
-// all resources of a type that the provider can list, or one that is named by its ID or identity.
+// Query lists existing resources that could be imported: all resources of a type that the provider can list, or the one
+// with an ID or identity. The response has the result in its status; the server never stores a Query.
 //
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type Query struct {
@@ -22,37 +22,37 @@ type Query struct {
 	Status QueryStatus `json:"status,omitempty"`
 }
 
-// QuerySpec is what to look for.
+// QuerySpec defines which resources to find.
 type QuerySpec struct {
 	// Terraform resource type, such as "sim_instance".
 	Type string `json:"type"`
-	// Name of the Provider object, when more than one has the type.
+	// Name of the Provider object. Required if more than one provider has the type.
 	// +optional
 	Provider string `json:"provider,omitempty"`
-	// Name of the ProviderConfig to use. When it is left out it is found as for a resource of the type.
+	// Name of the ProviderConfig. The default is that of a resource of the type.
 	// +optional
 	ProviderConfig string `json:"providerConfig,omitempty"`
 	// Arguments of the list resource, such as a region or a filter; validated against its schema.
 	// +optional
 	Config *runtime.RawExtension `json:"config,omitempty"`
-	// Largest number of resources to return; 100 when it is left out, 10000 at most.
+	// Maximum number of resources to return. The default is 100; the maximum is 10000.
 	// +optional
 	Limit int64 `json:"limit,omitempty"`
-	// Look for the one resource that would be imported with this ID or identity, and list nothing.
+	// Find only the resource with this ID or identity, and list no others.
 	// +optional
 	Import *PlanImport `json:"import,omitempty"`
-	// Read each resource, too, and make a manifest that imports it.
+	// Also read each resource, and return a manifest that imports it.
 	// +optional
 	Manifests bool `json:"manifests,omitempty"`
 }
 
-// QueryStatus is what was found.
+// QueryStatus is the result of a query.
 type QueryStatus struct {
-	// Resources that were found, in the provider's order.
+	// Found resources, in the provider's order.
 	// +optional
 	// +listType=atomic
 	Results []QueryResult `json:"results,omitempty"`
-	// There is more than the limit let through.
+	// True if there are more resources than the limit.
 	// +optional
 	Truncated bool `json:"truncated,omitempty"`
 	// Errors and warnings of the provider.
@@ -61,7 +61,7 @@ type QueryStatus struct {
 	Diagnostics []Diagnostic `json:"diagnostics,omitempty"`
 }
 
-// QueryResult is a resource that exists.
+// QueryResult is an existing resource.
 type QueryResult struct {
 	// Display name that the provider returned.
 	// +optional
@@ -72,16 +72,16 @@ type QueryResult struct {
 	// ID for an import, if the type has no identity.
 	// +optional
 	ID string `json:"id,omitempty"`
-	// Name of the object that has it already, as a Terraform address; empty when none does.
+	// Terraform address of the object that already manages the resource. Empty if there is none.
 	// +optional
 	ManagedBy string `json:"managedBy,omitempty"`
-	// Values of the resource, secrets masked; set when the query asks for manifests.
+	// Values of the resource, with secrets masked. Set if the query requests manifests.
 	// +optional
 	Attributes *runtime.RawExtension `json:"attributes,omitempty"`
-	// An object that imports the resource and asks for what is there; secrets are left out.
+	// Object that imports the resource with its current values. Secrets are omitted.
 	// +optional
 	Manifest *runtime.RawExtension `json:"manifest,omitempty"`
-	// Errors and warnings about it.
+	// Errors and warnings about the resource.
 	// +optional
 	// +listType=atomic
 	Diagnostics []Diagnostic `json:"diagnostics,omitempty"`

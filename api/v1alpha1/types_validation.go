@@ -5,13 +5,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Validation checks objects as they are written, and answers in its own status; it is never stored. It reads no object and no
-// state: a reference to an object that is not among those of the validation is no error.
+// Validation checks objects without recording them. The response has the result in its status; the server never stores
+// a Validation. It reads no other object and no state: a reference to an object outside of the validation is no error.
 //
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type Validation struct {
 	metav1.TypeMeta `json:",inline"`
-	// Standard object's metadata. The namespace is that of objects which name none.
+	// Standard object's metadata. The namespace applies to objects without one.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 	// Objects to check.
@@ -22,15 +22,16 @@ type Validation struct {
 	Status ValidationStatus `json:"status,omitempty"`
 }
 
-// ValidationSpec is what to check.
+// ValidationSpec defines the objects to check.
 type ValidationSpec struct {
-	// Objects of the kinds of hykube.io and of the providers. Of ConfigMaps and Secrets the keys are used, for what refers to them.
+	// Objects of the kinds of hykube.io and of the providers. The keys of ConfigMaps and Secrets serve to check
+	// references to them.
 	// +optional
 	// +listType=atomic
 	Objects []runtime.RawExtension `json:"objects,omitempty"`
 }
 
-// ValidationStatus is what is wrong.
+// ValidationStatus is the result of a validation.
 type ValidationStatus struct {
 	// Errors and warnings, in the order of the objects.
 	// +optional
@@ -40,11 +41,12 @@ type ValidationStatus struct {
 
 // ValidationProblem is an error or a warning about an object.
 type ValidationProblem struct {
-	// Number of the object in spec.objects, from 0.
+	// Index of the object in spec.objects, from 0.
 	Index int32 `json:"index"`
 	// Error or Warning.
 	Severity Severity `json:"severity"`
-	// Field, such as "spec.name"; of an expression also its place in the value, such as "spec.name, column 3".
+	// Field, such as "spec.name". For an expression, it includes the position in the value, such as "spec.name, column
+	// 3".
 	// +optional
 	Field string `json:"field,omitempty"`
 	// Problem and remedy.

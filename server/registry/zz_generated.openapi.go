@@ -120,7 +120,7 @@ func schema_hykube_hykube_api_v1alpha1_AutomaticApproval(ref common.ReferenceCal
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "AutomaticApproval is what the server decided about a plan with spec.approval Automatic when the plan was created.",
+				Description: "AutomaticApproval is the server's decision about a plan with spec.approval Automatic, made when the plan is created.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"granted": {
@@ -149,7 +149,7 @@ func schema_hykube_hykube_api_v1alpha1_Diagnostic(ref common.ReferenceCallback) 
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Diagnostic is an error or a warning, from a provider or from Hykube, whole.",
+				Description: "Diagnostic is an error or a warning from a provider or from Hykube.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"severity": {
@@ -162,7 +162,7 @@ func schema_hykube_hykube_api_v1alpha1_Diagnostic(ref common.ReferenceCallback) 
 					},
 					"summary": {
 						SchemaProps: spec.SchemaProps{
-							Description: "What is wrong, in a short sentence that does not change from case to case.",
+							Description: "The problem in a short sentence that is the same in all cases.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -170,7 +170,7 @@ func schema_hykube_hykube_api_v1alpha1_Diagnostic(ref common.ReferenceCallback) 
 					},
 					"detail": {
 						SchemaProps: spec.SchemaProps{
-							Description: "What, why it matters, and what to do.",
+							Description: "Details of the problem, its effect, and the remedy.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -200,7 +200,7 @@ func schema_hykube_hykube_api_v1alpha1_Evaluation(ref common.ReferenceCallback) 
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Evaluation evaluates one expression over the recorded values, and answers in its own status; it is never stored. It reads each object that the expression refers to with the rights of its author.",
+				Description: "Evaluation evaluates one expression over the recorded values. The response has the result in its status; the server never stores an Evaluation. It reads each object that the expression refers to with the rights of its author.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -219,7 +219,7 @@ func schema_hykube_hykube_api_v1alpha1_Evaluation(ref common.ReferenceCallback) 
 					},
 					"metadata": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Standard object's metadata. The namespace is that of references which name none.",
+							Description: "Standard object's metadata. The namespace applies to references without one.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
 						},
@@ -277,21 +277,21 @@ func schema_hykube_hykube_api_v1alpha1_EvaluationStatus(ref common.ReferenceCall
 				Properties: map[string]spec.Schema{
 					"value": {
 						SchemaProps: spec.SchemaProps{
-							Description: "The value in HCL syntax. \"(sensitive value)\" is in the place of what is sensitive, and \"(known after apply)\" in that of what no plan has applied yet. It is empty when there are errors.",
+							Description: "The value in HCL syntax. Sensitive values are replaced by \"(sensitive value)\", and values before the first apply by \"(known after apply)\". Empty if there are errors.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"type": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Type of the value, such as \"list(string)\"; empty when it is not known, or when a part of the value is sensitive.",
+							Description: "Type of the value, such as \"list(string)\". Empty if it is unknown, or if a part of the value is sensitive.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"sensitive": {
 						SchemaProps: spec.SchemaProps{
-							Description: "A part of the value, or all of it, is sensitive and left out.",
+							Description: "True if the value contains sensitive parts, which are masked.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -303,7 +303,7 @@ func schema_hykube_hykube_api_v1alpha1_EvaluationStatus(ref common.ReferenceCall
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Errors and warnings. The attribute is the place in the expression, such as \"column 3\".",
+							Description: "Errors and warnings. The attribute is the position in the expression, such as \"column 3\".",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -327,7 +327,7 @@ func schema_hykube_hykube_api_v1alpha1_Identity(ref common.ReferenceCallback) co
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Identity is who did something, as the server's authentication saw them.",
+				Description: "Identity is the user of a request, as the server authenticated it.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"username": {
@@ -369,19 +369,19 @@ func schema_hykube_hykube_api_v1alpha1_Limits(ref common.ReferenceCallback) comm
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Limits bound the load that one configuration puts on the provider's API.",
+				Description: "Limits limits the load of one configuration on the provider's API.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"concurrency": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Calls that may be under way at once; 0 means 16, and the most is 1024.",
+							Description: "Maximum number of concurrent calls. 0 means 16; the maximum is 1024.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
 					},
 					"ratePerSecond": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Calls per second, averaged over a second; 0 means no limit.",
+							Description: "Maximum number of calls per second, averaged over a second. 0 means no limit.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -458,7 +458,7 @@ func schema_hykube_hykube_api_v1alpha1_Plan(ref common.ReferenceCallback) common
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Plan works out what would have to be created, updated, replaced, deleted and read to make the infrastructure of a namespace what its objects ask for, and, once it is approved, does exactly that.",
+				Description: "Plan computes the changes that make the infrastructure of a namespace match its objects: creates, updates, replacements, deletes and reads. After approval, the server applies exactly these changes.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -521,7 +521,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanApproval(ref common.ReferenceCallback
 					},
 					"digest": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Digest of the changes that the decision is about. It must equal status.digest of the plan.",
+							Description: "Digest of the changes that were decided on. It must equal status.digest of the plan.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -535,7 +535,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanApproval(ref common.ReferenceCallback
 					},
 					"message": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Reason, as the user wrote it.",
+							Description: "Reason for the decision, as text.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -548,7 +548,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanApproval(ref common.ReferenceCallback
 					},
 					"at": {
 						SchemaProps: spec.SchemaProps{
-							Description: "When. Set by the server.",
+							Description: "Time of the decision. Set by the server.",
 							Ref:         ref(v1.Time{}.OpenAPIModelName()),
 						},
 					},
@@ -565,7 +565,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanCancel(ref common.ReferenceCallback) 
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "PlanCancel is a request to stop a plan between two changes.",
+				Description: "PlanCancel is a request to stop a plan before its next change.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"by": {
@@ -576,7 +576,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanCancel(ref common.ReferenceCallback) 
 					},
 					"at": {
 						SchemaProps: spec.SchemaProps{
-							Description: "When. Set by the server.",
+							Description: "Time of the request. Set by the server.",
 							Ref:         ref(v1.Time{}.OpenAPIModelName()),
 						},
 					},
@@ -592,12 +592,12 @@ func schema_hykube_hykube_api_v1alpha1_PlanChange(ref common.ReferenceCallback) 
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "PlanChange is one change of a plan. Before, After, AfterUnknown, BeforeSensitive, AfterSensitive and ReplacePaths have the shapes of the same fields in Terraform's JSON plan: https://developer.hashicorp.com/terraform/internals/json-format#change-representation",
+				Description: "PlanChange is one change of a plan. Before, After, AfterUnknown, BeforeSensitive, AfterSensitive and ReplacePaths have the format of these fields in Terraform's JSON plan: https://developer.hashicorp.com/terraform/internals/json-format#change-representation",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"index": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Number of the change in its plan, from 0; dependencies come before what depends on them.",
+							Description: "Index of the change in its plan, from 0. A change follows its dependencies.",
 							Default:     0,
 							Type:        []string{"integer"},
 							Format:      "int32",
@@ -613,28 +613,28 @@ func schema_hykube_hykube_api_v1alpha1_PlanChange(ref common.ReferenceCallback) 
 					},
 					"mode": {
 						SchemaProps: spec.SchemaProps{
-							Description: "managed (also when it is left out), data or action.",
+							Description: "managed (also if omitted), data or action.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"deposed": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Key of the old instance that the change destroys, which a replace with createBeforeDestroy left behind; the address has a current instance beside it.",
+							Description: "Key of the deposed instance that the change destroys. An earlier replace with createBeforeDestroy left it. The address also has a current instance.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"previousAddress": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Address that the record comes from, when the resource was moved.",
+							Description: "Former address of the record, if the resource moved.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"importing": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Set when the change takes over something that exists already.",
+							Description: "Set if the change imports an existing instance.",
 							Ref:         ref(v1alpha1.PlanImport{}.OpenAPIModelName()),
 						},
 					},
@@ -648,7 +648,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanChange(ref common.ReferenceCallback) 
 					},
 					"object": {
 						SchemaProps: spec.SchemaProps{
-							Description: "The object that the change is about.",
+							Description: "Object of the change.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.ObjectReference{}.OpenAPIModelName()),
 						},
@@ -663,21 +663,21 @@ func schema_hykube_hykube_api_v1alpha1_PlanChange(ref common.ReferenceCallback) 
 					},
 					"providerVersion": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Version of the provider that planned it.",
+							Description: "Version of the provider during planning.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"providerConfig": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Name of the ProviderConfig that is used.",
+							Description: "Name of the ProviderConfig.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"action": {
 						SchemaProps: spec.SchemaProps{
-							Description: "What it does.",
+							Description: "Action of the change.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -685,21 +685,21 @@ func schema_hykube_hykube_api_v1alpha1_PlanChange(ref common.ReferenceCallback) 
 					},
 					"createBeforeDestroy": {
 						SchemaProps: spec.SchemaProps{
-							Description: "A replace creates the new instance before it destroys the old one.",
+							Description: "True if a replace creates the new instance before it destroys the old one.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"forget": {
 						SchemaProps: spec.SchemaProps{
-							Description: "A replace forgets the old instance and does not destroy it.",
+							Description: "True if a replace forgets the old instance instead of destroying it.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"actionReason": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Why, in the terms of Terraform's JSON plan, such as \"replace_because_cannot_update\".",
+							Description: "Reason of the action in the terms of Terraform's JSON plan, such as \"replace_because_cannot_update\".",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -760,7 +760,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanChange(ref common.ReferenceCallback) 
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Paths of attributes that were found changed by something other than Hykube, such as \"tags.team\".",
+							Description: "Paths of attributes that changed outside of Hykube, such as \"tags.team\".",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -775,19 +775,19 @@ func schema_hykube_hykube_api_v1alpha1_PlanChange(ref common.ReferenceCallback) 
 					},
 					"recorded": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Values as they were recorded, when they were found changed; before holds those that were found. Secrets are masked.",
+							Description: "Recorded values, if they differ from the ones that were read, which are in before. Secrets are masked.",
 							Ref:         ref(runtime.RawExtension{}.OpenAPIModelName()),
 						},
 					},
 					"recordedSensitive": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Which of the recorded values are secret.",
+							Description: "Which recorded values are secret.",
 							Ref:         ref(runtime.RawExtension{}.OpenAPIModelName()),
 						},
 					},
 					"updatesRecord": {
 						SchemaProps: spec.SchemaProps{
-							Description: "The resource needs no change, and the apply records the values that were read: the provider returned other values than the recorded ones, or the same values in another form, such as an empty list for null.",
+							Description: "True if the resource needs no change, but the apply records the values that were read. The provider returned other values than the recorded ones, or the same values in another form, such as an empty list for null.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -799,7 +799,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanChange(ref common.ReferenceCallback) 
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Indexes of the changes that must be done before this one.",
+							Description: "Indexes of the changes that must be done first.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -814,7 +814,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanChange(ref common.ReferenceCallback) 
 					},
 					"blocked": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Why the change cannot be made: lifecycle.preventDestroy forbids it, or forbids a change that it needs. An approval with partial leaves it out.",
+							Description: "Reason why the change cannot be made: lifecycle.preventDestroy forbids it, or forbids one of its dependencies. A partial approval leaves it out.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -829,14 +829,14 @@ func schema_hykube_hykube_api_v1alpha1_PlanChange(ref common.ReferenceCallback) 
 					},
 					"halfDone": {
 						SchemaProps: spec.SchemaProps{
-							Description: "The first half of a replace succeeded: the destroy, or the create if that comes first.",
+							Description: "True if only the first half of a replace succeeded: the destroy, or the create if that comes first.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"message": {
 						SchemaProps: spec.SchemaProps{
-							Description: "What happened, in one line, when it failed, was skipped or is stale.",
+							Description: "Reason in one line, if the change failed, was skipped or is stale.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -848,7 +848,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanChange(ref common.ReferenceCallback) 
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Errors and warnings about it.",
+							Description: "Errors and warnings about the change.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -862,19 +862,19 @@ func schema_hykube_hykube_api_v1alpha1_PlanChange(ref common.ReferenceCallback) 
 					},
 					"startedAt": {
 						SchemaProps: spec.SchemaProps{
-							Description: "When it was begun.",
+							Description: "Time at which the change began.",
 							Ref:         ref(v1.Time{}.OpenAPIModelName()),
 						},
 					},
 					"finishedAt": {
 						SchemaProps: spec.SchemaProps{
-							Description: "When it ended.",
+							Description: "Time at which the change ended.",
 							Ref:         ref(v1.Time{}.OpenAPIModelName()),
 						},
 					},
 					"sequence": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Grows with every write of a change: of two changes that ended, the one with the smaller number ended first. Set by the server.",
+							Description: "Increases with every write of a change. Of two changes that ended, the one with the smaller number ended first. Set by the server.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
@@ -892,7 +892,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanChangeList(ref common.ReferenceCallba
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "PlanChangeList is what the subresource \"changes\" of a Plan answers: its changes in the order of their indexes, secrets masked. It is paged by the query parameters limit and continue.",
+				Description: "PlanChangeList is the response of the subresource \"changes\" of a Plan: its changes by index, with secrets masked. The query parameters limit and continue page it.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -946,14 +946,14 @@ func schema_hykube_hykube_api_v1alpha1_PlanImport(ref common.ReferenceCallback) 
 				Properties: map[string]spec.Schema{
 					"id": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ID in the provider's own form.",
+							Description: "ID in the provider's format.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"identity": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Identity, by the attributes of the type's identity schema.",
+							Description: "Identity with the attributes of the type's identity schema.",
 							Ref:         ref(runtime.RawExtension{}.OpenAPIModelName()),
 						},
 					},
@@ -1018,7 +1018,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanObjectResult(ref common.ReferenceCall
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "PlanObjectResult is what recording one object would do.",
+				Description: "PlanObjectResult is the result for one object.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"outcome": {
@@ -1036,7 +1036,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanObjectResult(ref common.ReferenceCall
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Keys of the data of a Secret or a ConfigMap, or fields of another object, that would change; never a value.",
+							Description: "Keys of a Secret's or ConfigMap's data, or fields of another object, that would change. Values are never listed.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -1056,7 +1056,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanObjectResult(ref common.ReferenceCall
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Fields that other managers own: recording the object needs forceConflicts. The object is planned as if they were taken over.",
+							Description: "Fields that other managers own. Recording the object requires forceConflicts. The plan treats the object as if it had taken ownership.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -1070,7 +1070,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanObjectResult(ref common.ReferenceCall
 					},
 					"version": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Version of the object that was compared with; see ObjectVersion. Empty when there is none.",
+							Description: "Version of the existing object that was compared; see ObjectVersion. Empty if there is none.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -1082,7 +1082,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanObjectResult(ref common.ReferenceCall
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Warnings that recording it would answer with.",
+							Description: "Warnings of the recording.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -1114,7 +1114,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanObjects(ref common.ReferenceCallback)
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "PlanObjects is what the subresource \"objects\" of a speculative Plan takes: a chunk of the objects to plan. Each is judged as if it were recorded by server-side apply, and kept, encrypted, until the plan is made. Only who made the plan can upload, and nobody can read an upload back.",
+				Description: "PlanObjects is a chunk of the objects of a speculative Plan, for its subresource \"objects\". The server checks each object as in a server-side apply, and keeps it, encrypted, until planning is done. Only the creator of the plan can upload objects, and no user can read an upload back.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -1147,7 +1147,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanObjects(ref common.ReferenceCallback)
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Result of recording each object.",
+							Description: "Result for each object.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.PlanObjectsStatus{}.OpenAPIModelName()),
 						},
@@ -1169,7 +1169,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanObjectsSpec(ref common.ReferenceCallb
 				Properties: map[string]spec.Schema{
 					"chunk": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Number of the chunk, from 0. A chunk that is sent again replaces the one of the same number.",
+							Description: "Number of the chunk, from 0. It replaces an earlier chunk of the same number.",
 							Default:     0,
 							Type:        []string{"integer"},
 							Format:      "int32",
@@ -1182,7 +1182,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanObjectsSpec(ref common.ReferenceCallb
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Objects, as server-side apply takes them.",
+							Description: "Objects in the format of server-side apply.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -1200,7 +1200,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanObjectsSpec(ref common.ReferenceCallb
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Objects to plan as if they were deleted; the UID must be theirs.",
+							Description: "Objects that the plan treats as deleted. The UID must match.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -1214,28 +1214,28 @@ func schema_hykube_hykube_api_v1alpha1_PlanObjectsSpec(ref common.ReferenceCallb
 					},
 					"fieldManager": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Field manager of server-side apply, under which the objects would be recorded.",
+							Description: "Field manager of the server-side apply.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"forceConflicts": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Take over fields that other managers own.",
+							Description: "Take ownership of fields that other managers own.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"complete": {
 						SchemaProps: spec.SchemaProps{
-							Description: "True for the last chunk. The server then makes the plan, unless it refuses an object of this chunk.",
+							Description: "True for the last chunk. The server then starts planning, unless it refuses an object of this chunk.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"discard": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Remove the plan and all that was uploaded with it. Nothing else of the spec counts then.",
+							Description: "Remove the plan and its uploaded objects. The server ignores all other fields of the spec.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -1253,7 +1253,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanObjectsStatus(ref common.ReferenceCal
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "PlanObjectsStatus is what recording the objects of a chunk would do.",
+				Description: "PlanObjectsStatus is the result for the objects of a chunk.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"results": {
@@ -1263,7 +1263,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanObjectsStatus(ref common.ReferenceCal
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "One result for each of spec.objects, and after them one for each of spec.prune.",
+							Description: "One result for each of spec.objects, followed by one for each of spec.prune.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -1287,12 +1287,12 @@ func schema_hykube_hykube_api_v1alpha1_PlanProgress(ref common.ReferenceCallback
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "PlanProgress is how far the applying of a plan is.",
+				Description: "PlanProgress counts the changes of an apply by their progress.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"total": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Changes to make.",
+							Description: "Changes in the apply.",
 							Default:     0,
 							Type:        []string{"integer"},
 							Format:      "int32",
@@ -1300,7 +1300,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanProgress(ref common.ReferenceCallback
 					},
 					"done": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Changes made.",
+							Description: "Changes that are done.",
 							Default:     0,
 							Type:        []string{"integer"},
 							Format:      "int32",
@@ -1308,7 +1308,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanProgress(ref common.ReferenceCallback
 					},
 					"running": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Changes being made.",
+							Description: "Changes in progress.",
 							Default:     0,
 							Type:        []string{"integer"},
 							Format:      "int32",
@@ -1324,7 +1324,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanProgress(ref common.ReferenceCallback
 					},
 					"skipped": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Changes that were not tried, because something that they depend on failed, was stale or was cancelled.",
+							Description: "Changes that were not attempted, because a dependency failed, was stale or was cancelled.",
 							Default:     0,
 							Type:        []string{"integer"},
 							Format:      "int32",
@@ -1332,14 +1332,14 @@ func schema_hykube_hykube_api_v1alpha1_PlanProgress(ref common.ReferenceCallback
 					},
 					"blocked": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Changes that a partial approval left out because they are blocked. They are not among the total.",
+							Description: "Blocked changes that a partial approval left out. The total does not include them.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
 					},
 					"halfDone": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Replacements among the failed changes that ended between their destroy and their create.",
+							Description: "Replacements among the failed changes that stopped between their destroy and their create.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -1355,7 +1355,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanRecord(ref common.ReferenceCallback) 
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "PlanRecord says who asked for a plan, who decided about it, what it changed and how it ended. The server alone writes it: when the plan is approved or discarded, and when it ends. It outlives its Plan, holds no values of resources, and cannot be changed.",
+				Description: "PlanRecord records who created a plan, who decided on it, what it changed and its outcome. Only the server writes it: when the plan is approved or discarded, and when it ends. It outlives its Plan, holds no values of resources, and cannot be changed.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -1381,26 +1381,26 @@ func schema_hykube_hykube_api_v1alpha1_PlanRecord(ref common.ReferenceCallback) 
 					},
 					"plan": {
 						SchemaProps: spec.SchemaProps{
-							Description: "The plan that the record is about. It may not exist any more.",
+							Description: "The plan of the record. It may no longer exist.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.PlanReference{}.OpenAPIModelName()),
 						},
 					},
 					"requestedBy": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Who asked for the plan.",
+							Description: "User who created the plan.",
 							Ref:         ref(v1alpha1.Identity{}.OpenAPIModelName()),
 						},
 					},
 					"requestedAt": {
 						SchemaProps: spec.SchemaProps{
-							Description: "When the plan was asked for.",
+							Description: "Time at which the plan was created.",
 							Ref:         ref(v1.Time{}.OpenAPIModelName()),
 						},
 					},
 					"approval": {
 						SchemaProps: spec.SchemaProps{
-							Description: "The decision about the plan: who, when, with which words, and the digest of the changes that were decided about.",
+							Description: "The decision about the plan: the user, the time, the reason, and the digest of the changes.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.PlanApproval{}.OpenAPIModelName()),
 						},
@@ -1413,20 +1413,20 @@ func schema_hykube_hykube_api_v1alpha1_PlanRecord(ref common.ReferenceCallback) 
 					},
 					"outcome": {
 						SchemaProps: spec.SchemaProps{
-							Description: "How the plan ended: Applied, AppliedInPart, ApplyFailed, Stale, Cancelled or Discarded; empty until then.",
+							Description: "Outcome of the plan: Applied, AppliedInPart, ApplyFailed, Stale, Cancelled or Discarded. Empty until the plan ends.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"progress": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Number of changes by how they ended.",
+							Description: "Number of changes by outcome.",
 							Ref:         ref(v1alpha1.PlanProgress{}.OpenAPIModelName()),
 						},
 					},
 					"finishedAt": {
 						SchemaProps: spec.SchemaProps{
-							Description: "When the plan ended.",
+							Description: "Time at which the plan ended.",
 							Ref:         ref(v1.Time{}.OpenAPIModelName()),
 						},
 					},
@@ -1437,7 +1437,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanRecord(ref common.ReferenceCallback) 
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "The changes of the plan, at most 300. Of a plan with more, those that were not made come before those that were.",
+							Description: "The changes of the plan, at most 300. If there are more, changes that were not applied come before those that were.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -1451,7 +1451,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanRecord(ref common.ReferenceCallback) 
 					},
 					"moreChanges": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Number of changes that are not listed.",
+							Description: "Number of changes that are not in the list.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -1482,14 +1482,14 @@ func schema_hykube_hykube_api_v1alpha1_PlanRecordChange(ref common.ReferenceCall
 					},
 					"deposed": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Key of the old instance that the change destroys, which a replace with createBeforeDestroy left behind.",
+							Description: "Key of the deposed instance that the change destroys. An earlier replace with createBeforeDestroy left it.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"action": {
 						SchemaProps: spec.SchemaProps{
-							Description: "What the change does.",
+							Description: "Action of the change.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -1497,7 +1497,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanRecordChange(ref common.ReferenceCall
 					},
 					"outcome": {
 						SchemaProps: spec.SchemaProps{
-							Description: "How the change ended; Pending and Running until then.",
+							Description: "Outcome of the change; Pending or Running until it ends.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -1568,7 +1568,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanReference(ref common.ReferenceCallbac
 				Properties: map[string]spec.Schema{
 					"name": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Name; empty when the plan does not exist any more.",
+							Description: "Name. Empty if the plan no longer exists.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -1738,7 +1738,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanSpec(ref common.ReferenceCallback) co
 					},
 					"speculative": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Plan the objects of an upload (subresource \"objects\") as if they were recorded. The server never records them, and nobody can approve the plan.",
+							Description: "Plan the objects of an upload (subresource \"objects\") as if they were recorded. The server never records them, and no user can approve the plan.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -1761,7 +1761,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanStatus(ref common.ReferenceCallback) 
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "PlanStatus is what was found, who approved it, and how far it is.",
+				Description: "PlanStatus has the changes of a plan, its approval and its progress.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"observedGeneration": {
@@ -1836,7 +1836,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanStatus(ref common.ReferenceCallback) 
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Plans that are changing the same resources. Make another plan when they have ended.",
+							Description: "Plans that are currently changing the same resources. Create a new plan after they have ended.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -1850,7 +1850,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanStatus(ref common.ReferenceCallback) 
 					},
 					"approval": {
 						SchemaProps: spec.SchemaProps{
-							Description: "The decision about the plan. Written through the subresource \"approval\" alone.",
+							Description: "The decision about the plan. Only the subresource \"approval\" writes it.",
 							Ref:         ref(v1alpha1.PlanApproval{}.OpenAPIModelName()),
 						},
 					},
@@ -1868,7 +1868,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanStatus(ref common.ReferenceCallback) 
 					},
 					"progress": {
 						SchemaProps: spec.SchemaProps{
-							Description: "How far the work is.",
+							Description: "Progress of the planning and the apply.",
 							Ref:         ref(v1alpha1.PlanProgress{}.OpenAPIModelName()),
 						},
 					},
@@ -1879,7 +1879,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanStatus(ref common.ReferenceCallback) 
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Errors and warnings of the plan, at most 100; those of single changes stand with them (subresource \"changes\").",
+							Description: "Errors and warnings of the plan, at most 100. The subresource \"changes\" has those of single changes.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -1958,14 +1958,14 @@ func schema_hykube_hykube_api_v1alpha1_PlanSummary(ref common.ReferenceCallback)
 					},
 					"import": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Resources to take over that exist already; each counts under what else happens to it, too.",
+							Description: "Existing resources to import. Each also counts under its other change.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
 					},
 					"move": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Resources whose record goes to another object; each counts under what else happens to it, too.",
+							Description: "Resources whose record moves to another object. Each also counts under its other change.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -1979,7 +1979,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanSummary(ref common.ReferenceCallback)
 					},
 					"read": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Data sources that can be read only while the plan is applied.",
+							Description: "Data sources that are read during the apply.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -2001,7 +2001,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanSummary(ref common.ReferenceCallback)
 					},
 					"drifted": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Resources that something other than Hykube changed or removed.",
+							Description: "Resources that were changed or removed outside of Hykube.",
 							Default:     0,
 							Type:        []string{"integer"},
 							Format:      "int32",
@@ -2009,14 +2009,14 @@ func schema_hykube_hykube_api_v1alpha1_PlanSummary(ref common.ReferenceCallback)
 					},
 					"blocked": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Changes among the others that cannot be made, because lifecycle.preventDestroy forbids them or a change that they need.",
+							Description: "Changes among the others that lifecycle.preventDestroy forbids, directly or for one of their dependencies.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
 					},
 					"recordUpdates": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Resources of which nothing but the recorded state is brought up to date with what was read; each counts under noOp, too.",
+							Description: "Resources whose recorded state alone is updated with the values that were read. Each also counts under noOp.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -2030,7 +2030,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanSummary(ref common.ReferenceCallback)
 					},
 					"notRead": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Resources that exist, as far as is recorded, and that the plan did not read from their provider.",
+							Description: "Resources that exist according to the recorded state, and that planning did not read from their provider.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -2044,7 +2044,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanSummary(ref common.ReferenceCallback)
 					},
 					"text": {
 						SchemaProps: spec.SchemaProps{
-							Description: "The counts in one line, such as \"+3 ~1 -/+0 -0\"; \"no changes\" when there is nothing to do.",
+							Description: "The counts in one line, such as \"+3 ~1 -/+0 -0\", or \"no changes\".",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -2060,7 +2060,7 @@ func schema_hykube_hykube_api_v1alpha1_Provider(ref common.ReferenceCallback) co
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Provider asks the server to install a Terraform provider plugin and to serve a kind for each of its resource types, in the group \"<name>.hykube.io\".",
+				Description: "Provider makes the server install a Terraform provider plugin and serve a kind for each of its types. The group of the kinds is \"<name>.hykube.io\".",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -2111,7 +2111,7 @@ func schema_hykube_hykube_api_v1alpha1_ProviderConfig(ref common.ReferenceCallba
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ProviderConfig is one configuration of a provider: region, endpoints, credentials. Resources in its namespace use the one named \"default\" unless their lifecycle.providerConfig names another.",
+				Description: "ProviderConfig is one configuration of a provider: region, endpoints, credentials. Resources in its namespace use the one with the name \"default\" unless their lifecycle.providerConfig names another.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -2216,7 +2216,7 @@ func schema_hykube_hykube_api_v1alpha1_ProviderConfigSpec(ref common.ReferenceCa
 				Properties: map[string]spec.Schema{
 					"provider": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Name of the Provider object that this configures. It cannot be changed.",
+							Description: "Name of the Provider object. Immutable.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -2252,7 +2252,7 @@ func schema_hykube_hykube_api_v1alpha1_ProviderConfigSpec(ref common.ReferenceCa
 					},
 					"meta": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Content of Terraform's provider_meta block: arguments that the provider gets with every call about a resource. Few providers accept any.",
+							Description: "Content of Terraform's provider_meta block: arguments that the provider receives with every call about a resource. Few providers accept any.",
 							Ref:         ref(runtime.RawExtension{}.OpenAPIModelName()),
 						},
 					},
@@ -2275,12 +2275,12 @@ func schema_hykube_hykube_api_v1alpha1_ProviderConfigStatus(ref common.Reference
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ProviderConfigStatus says whether the provider accepts the configuration.",
+				Description: "ProviderConfigStatus is the result of the validation by the provider.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"observedGeneration": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Generation of the spec that this status speaks of.",
+							Description: "Generation of the spec that this status belongs to.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
@@ -2368,12 +2368,12 @@ func schema_hykube_hykube_api_v1alpha1_ProviderSpec(ref common.ReferenceCallback
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ProviderSpec is what to install.",
+				Description: "ProviderSpec defines the package to install.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"source": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Address of the provider: \"[HOST/]NAMESPACE/TYPE\", as in Terraform's required_providers. HOST is registry.terraform.io when it is left out.",
+							Description: "Address of the provider: \"[HOST/]NAMESPACE/TYPE\", as in Terraform's required_providers. HOST defaults to registry.terraform.io.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -2381,7 +2381,7 @@ func schema_hykube_hykube_api_v1alpha1_ProviderSpec(ref common.ReferenceCallback
 					},
 					"version": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Version constraint in Terraform's syntax, such as \"~> 6.0\" or \">= 1.2, < 2.0\". The newest version that meets it and that this platform can run is taken; empty means any release.",
+							Description: "Version constraint in Terraform's syntax, such as \"~> 6.0\" or \">= 1.2, < 2.0\". The server installs the newest version that matches and supports its platform. Empty matches any release.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -2397,33 +2397,33 @@ func schema_hykube_hykube_api_v1alpha1_ProviderStatus(ref common.ReferenceCallba
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ProviderStatus is what is installed.",
+				Description: "ProviderStatus describes the installed package.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"observedGeneration": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Generation of the spec that this status speaks of.",
+							Description: "Generation of the spec that this status belongs to.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
 					},
 					"version": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Version that was installed, such as \"0.14.2\".",
+							Description: "Installed version, such as \"0.14.2\".",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"checksum": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Checksum of the installed plugin's files, in the \"h1:\" form of Terraform's dependency lock file. A plugin that no longer has it is refused.",
+							Description: "Checksum of the installed plugin's files, in the \"h1:\" format of Terraform's dependency lock file. The server refuses a plugin with another checksum.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"protocol": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Protocol that the plugin speaks, such as \"5\" or \"6\".",
+							Description: "Protocol version of the plugin, \"5\" or \"6\".",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -2469,7 +2469,7 @@ func schema_hykube_hykube_api_v1alpha1_Query(ref common.ReferenceCallback) commo
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Query asks a provider what exists, and answers in its own status; it is never stored. It finds what could be imported: all resources of a type that the provider can list, or one that is named by its ID or identity.",
+				Description: "Query lists existing resources that could be imported: all resources of a type that the provider can list, or the one with an ID or identity. The response has the result in its status; the server never stores a Query.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -2519,7 +2519,7 @@ func schema_hykube_hykube_api_v1alpha1_QueryResult(ref common.ReferenceCallback)
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "QueryResult is a resource that exists.",
+				Description: "QueryResult is an existing resource.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"displayName": {
@@ -2544,20 +2544,20 @@ func schema_hykube_hykube_api_v1alpha1_QueryResult(ref common.ReferenceCallback)
 					},
 					"managedBy": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Name of the object that has it already, as a Terraform address; empty when none does.",
+							Description: "Terraform address of the object that already manages the resource. Empty if there is none.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"attributes": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Values of the resource, secrets masked; set when the query asks for manifests.",
+							Description: "Values of the resource, with secrets masked. Set if the query requests manifests.",
 							Ref:         ref(runtime.RawExtension{}.OpenAPIModelName()),
 						},
 					},
 					"manifest": {
 						SchemaProps: spec.SchemaProps{
-							Description: "An object that imports the resource and asks for what is there; secrets are left out.",
+							Description: "Object that imports the resource with its current values. Secrets are omitted.",
 							Ref:         ref(runtime.RawExtension{}.OpenAPIModelName()),
 						},
 					},
@@ -2568,7 +2568,7 @@ func schema_hykube_hykube_api_v1alpha1_QueryResult(ref common.ReferenceCallback)
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Errors and warnings about it.",
+							Description: "Errors and warnings about the resource.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -2592,7 +2592,7 @@ func schema_hykube_hykube_api_v1alpha1_QuerySpec(ref common.ReferenceCallback) c
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "QuerySpec is what to look for.",
+				Description: "QuerySpec defines which resources to find.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"type": {
@@ -2605,14 +2605,14 @@ func schema_hykube_hykube_api_v1alpha1_QuerySpec(ref common.ReferenceCallback) c
 					},
 					"provider": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Name of the Provider object, when more than one has the type.",
+							Description: "Name of the Provider object. Required if more than one provider has the type.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"providerConfig": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Name of the ProviderConfig to use. When it is left out it is found as for a resource of the type.",
+							Description: "Name of the ProviderConfig. The default is that of a resource of the type.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -2625,20 +2625,20 @@ func schema_hykube_hykube_api_v1alpha1_QuerySpec(ref common.ReferenceCallback) c
 					},
 					"limit": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Largest number of resources to return; 100 when it is left out, 10000 at most.",
+							Description: "Maximum number of resources to return. The default is 100; the maximum is 10000.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
 					},
 					"import": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Look for the one resource that would be imported with this ID or identity, and list nothing.",
+							Description: "Find only the resource with this ID or identity, and list no others.",
 							Ref:         ref(v1alpha1.PlanImport{}.OpenAPIModelName()),
 						},
 					},
 					"manifests": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Read each resource, too, and make a manifest that imports it.",
+							Description: "Also read each resource, and return a manifest that imports it.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -2656,7 +2656,7 @@ func schema_hykube_hykube_api_v1alpha1_QueryStatus(ref common.ReferenceCallback)
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "QueryStatus is what was found.",
+				Description: "QueryStatus is the result of a query.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"results": {
@@ -2666,7 +2666,7 @@ func schema_hykube_hykube_api_v1alpha1_QueryStatus(ref common.ReferenceCallback)
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Resources that were found, in the provider's order.",
+							Description: "Found resources, in the provider's order.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -2680,7 +2680,7 @@ func schema_hykube_hykube_api_v1alpha1_QueryStatus(ref common.ReferenceCallback)
 					},
 					"truncated": {
 						SchemaProps: spec.SchemaProps{
-							Description: "There is more than the limit let through.",
+							Description: "True if there are more resources than the limit.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -2721,7 +2721,7 @@ func schema_hykube_hykube_api_v1alpha1_SecretArgument(ref common.ReferenceCallba
 				Properties: map[string]spec.Schema{
 					"argument": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Argument of the provider's configuration; a nested one is spelled with dots, such as \"auth.password\".",
+							Description: "Argument of the provider's configuration. Dots separate the parts of a nested one, as in \"auth.password\".",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -2754,7 +2754,7 @@ func schema_hykube_hykube_api_v1alpha1_Validation(ref common.ReferenceCallback) 
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Validation checks objects as they are written, and answers in its own status; it is never stored. It reads no object and no state: a reference to an object that is not among those of the validation is no error.",
+				Description: "Validation checks objects without recording them. The response has the result in its status; the server never stores a Validation. It reads no other object and no state: a reference to an object outside of the validation is no error.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -2773,7 +2773,7 @@ func schema_hykube_hykube_api_v1alpha1_Validation(ref common.ReferenceCallback) 
 					},
 					"metadata": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Standard object's metadata. The namespace is that of objects which name none.",
+							Description: "Standard object's metadata. The namespace applies to objects without one.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
 						},
@@ -2809,7 +2809,7 @@ func schema_hykube_hykube_api_v1alpha1_ValidationProblem(ref common.ReferenceCal
 				Properties: map[string]spec.Schema{
 					"index": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Number of the object in spec.objects, from 0.",
+							Description: "Index of the object in spec.objects, from 0.",
 							Default:     0,
 							Type:        []string{"integer"},
 							Format:      "int32",
@@ -2825,7 +2825,7 @@ func schema_hykube_hykube_api_v1alpha1_ValidationProblem(ref common.ReferenceCal
 					},
 					"field": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Field, such as \"spec.name\"; of an expression also its place in the value, such as \"spec.name, column 3\".",
+							Description: "Field, such as \"spec.name\". For an expression, it includes the position in the value, such as \"spec.name, column 3\".",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -2849,7 +2849,7 @@ func schema_hykube_hykube_api_v1alpha1_ValidationSpec(ref common.ReferenceCallba
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ValidationSpec is what to check.",
+				Description: "ValidationSpec defines the objects to check.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"objects": {
@@ -2859,7 +2859,7 @@ func schema_hykube_hykube_api_v1alpha1_ValidationSpec(ref common.ReferenceCallba
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Objects of the kinds of hykube.io and of the providers. Of ConfigMaps and Secrets the keys are used, for what refers to them.",
+							Description: "Objects of the kinds of hykube.io and of the providers. The keys of ConfigMaps and Secrets serve to check references to them.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -2882,7 +2882,7 @@ func schema_hykube_hykube_api_v1alpha1_ValidationStatus(ref common.ReferenceCall
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ValidationStatus is what is wrong.",
+				Description: "ValidationStatus is the result of a validation.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"problems": {
