@@ -15,7 +15,7 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// maxMessage is what metav1.Condition allows.
+// maxMessage is the maximum length of a message in metav1.Condition.
 const maxMessage = 32768
 
 // Set sets one condition.
@@ -25,35 +25,35 @@ func Set(conditions *[]metav1.Condition, generation int64, conditionType string,
 		status = metav1.ConditionTrue
 	}
 	if len(message) > maxMessage {
-		message = strings.ToValidUTF8(message[:maxMessage-3], "") + "..." // the cut may go through a character
+		message = strings.ToValidUTF8(message[:maxMessage-3], "") + "..." // the cut may split a character
 	}
 	meta.SetStatusCondition(conditions, metav1.Condition{
 		Type: conditionType, Status: status, Reason: reason, Message: message, ObservedGeneration: generation,
 	})
 }
 
-// Ready says that what is asked for is what is there.
+// Ready sets the conditions of an object whose desired state is reached.
 func Ready(conditions *[]metav1.Condition, generation int64, reason, message string) {
 	Set(conditions, generation, v1alpha1.ConditionReady, true, reason, message)
 	meta.RemoveStatusCondition(conditions, v1alpha1.ConditionReconciling)
 	meta.RemoveStatusCondition(conditions, v1alpha1.ConditionStalled)
 }
 
-// Reconciling says that work is under way.
+// Reconciling sets the conditions of an object on which work is in progress.
 func Reconciling(conditions *[]metav1.Condition, generation int64, reason, message string) {
 	Set(conditions, generation, v1alpha1.ConditionReady, false, reason, message)
 	Set(conditions, generation, v1alpha1.ConditionReconciling, true, reason, message)
 	meta.RemoveStatusCondition(conditions, v1alpha1.ConditionStalled)
 }
 
-// Waiting says that a person is to decide; nothing is wrong.
+// Waiting sets the conditions of an object that waits for a user's decision, without an error.
 func Waiting(conditions *[]metav1.Condition, generation int64, reason, message string) {
 	Set(conditions, generation, v1alpha1.ConditionReady, false, reason, message)
 	meta.RemoveStatusCondition(conditions, v1alpha1.ConditionReconciling)
 	meta.RemoveStatusCondition(conditions, v1alpha1.ConditionStalled)
 }
 
-// Stalled says that nothing will happen until somebody acts; the message says what to do.
+// Stalled sets the conditions of an object that makes no progress until a user acts. The message says what to do.
 func Stalled(conditions *[]metav1.Condition, generation int64, reason, message string) {
 	Set(conditions, generation, v1alpha1.ConditionReady, false, reason, message)
 	Set(conditions, generation, v1alpha1.ConditionStalled, true, reason, message)
