@@ -18,7 +18,7 @@ import (
 	"github.com/hykube/hykube/internal/suggest"
 )
 
-// Summaries of diagnostics about a spec that callers tell apart.
+// Summaries of diagnostics about a spec that callers compare.
 const (
 	SummaryUnknownField    = "Unknown field"
 	SummaryMissingArgument = "Missing required argument"
@@ -28,21 +28,21 @@ const (
 	SummaryEphemeral       = "Invalid use of ephemeral value"
 )
 
-// Diagnostics are errors and warnings for people: what is wrong, where, and what to do about it.
+// Diagnostics is a list of errors and warnings for users: the problem, the field and the remedy.
 type Diagnostics = []v1alpha1.Diagnostic
 
-// HasErrors says whether one of the diagnostics is an error.
+// HasErrors reports whether one of the diagnostics is an error.
 func HasErrors(ds Diagnostics) bool {
 	return slices.ContainsFunc(ds, isError)
 }
 
-// FromErrors turns the answers of CheckPlanned and CheckCompatible into diagnostics with the given summary.
+// FromErrors converts the errors of CheckPlanned and CheckCompatible to diagnostics with the given summary.
 func FromErrors(severity v1alpha1.Severity, summary string, errs []error) Diagnostics {
 	var out Diagnostics
 	for _, err := range errs {
 		d := v1alpha1.Diagnostic{Severity: severity, Summary: summary, Detail: Sentence(err.Error())}
 		if pe, ok := errors.AsType[cty.PathError](err); ok && len(pe.Path) > 0 {
-			// The text begins with the path, as written, so it does not begin with a capital.
+			// The text begins with the path, so keep its first letter.
 			d.Attribute, d.Detail = PathField("spec", pe.Path), err.Error()+"."
 		}
 		out = append(out, d)
@@ -50,7 +50,7 @@ func FromErrors(severity v1alpha1.Severity, summary string, errs []error) Diagno
 	return out
 }
 
-// FromProto turns what a provider said into diagnostics, whole.
+// FromProto converts a provider's diagnostics without shortening them.
 func FromProto(ds []*tfprotov6.Diagnostic) Diagnostics {
 	var out Diagnostics
 	for _, d := range ds {
@@ -75,7 +75,7 @@ func Errorf(field, summary, format string, args ...any) v1alpha1.Diagnostic {
 	}
 }
 
-// maxDetail bounds what an error repeats of what was written.
+// maxDetail is the maximum length of a detail in bytes, because a detail may quote the user's text.
 const maxDetail = 1500
 
 func Clip(s string) string {
@@ -85,7 +85,7 @@ func Clip(s string) string {
 	return strings.ToValidUTF8(s[:maxDetail], "") + " ..."
 }
 
-// KeyField appends a field's or map's key to a field path: "spec.tags.team", or spec.tags["a b"].
+// KeyField appends the name of a field or a map key to a field path: "spec.tags.team", or spec.tags["a b"].
 func KeyField(field, key string) string {
 	switch {
 	case !plainKey(key):
@@ -97,7 +97,7 @@ func KeyField(field, key string) string {
 	}
 }
 
-// plainKey says whether a key can stand after a dot.
+// plainKey reports whether a key can follow a dot without quotes.
 func plainKey(s string) bool {
 	for i := range len(s) {
 		c := s[i] | 0x20
@@ -124,7 +124,7 @@ func PathField(field string, p cty.Path) string {
 			case key.IsKnown() && !key.IsNull() && key.Type() == cty.Number:
 				field = fmt.Sprintf("%s[%s]", field, NumberText(key.AsBigFloat()))
 			default:
-				// An element of a set has no name but its own value.
+				// An element of a set has no key.
 				field += "[*]"
 			}
 		}
@@ -132,7 +132,7 @@ func PathField(field string, p cty.Path) string {
 	return field
 }
 
-// Sentence makes a sentence of an error's text.
+// Sentence converts an error's text to a sentence.
 func Sentence(s string) string {
 	if s == "" {
 		return s
@@ -144,7 +144,7 @@ func Sentence(s string) string {
 	return s
 }
 
-// DidYouMean ends a sentence about a name that does not exist; empty when nothing is near.
+// DidYouMean returns a sentence that suggests a similar name, or "" if there is none.
 func DidYouMean(name string, known []string) string {
 	if near := suggest.Nearest(name, known); near != "" {
 		return fmt.Sprintf(" Did you mean %q?", near)
@@ -152,8 +152,8 @@ func DidYouMean(name string, known []string) string {
 	return ""
 }
 
-// FromProtoPath converts a path of the provider protocol. Elements of sets, which the protocol can name by their
-// value only, are an error.
+// FromProtoPath converts a path of the provider protocol. It fails for an element of a set, which the protocol names by
+// its value.
 func FromProtoPath(p *tftypes.AttributePath) (cty.Path, error) {
 	var out cty.Path
 	for _, step := range p.Steps() {
@@ -171,7 +171,7 @@ func FromProtoPath(p *tftypes.AttributePath) (cty.Path, error) {
 	return out, nil
 }
 
-// NumberText writes a number with all its digits; one that would be absurdly long takes an exponent.
+// NumberText formats a number with all its digits, or with an exponent if it would be extremely long.
 func NumberText(f *big.Float) string {
 	if e := f.MantExp(nil); e > MaxExponent || e < -MaxExponent {
 		return f.Text('g', -1)
@@ -179,5 +179,5 @@ func NumberText(f *big.Float) string {
 	return f.Text('f', -1)
 }
 
-// MaxExponent bounds numbers, in bits: one with more digits would take gigabytes to write out.
+// MaxExponent limits the binary exponent of numbers. A number with more digits would take gigabytes to write out.
 const MaxExponent = 4096

@@ -10,29 +10,30 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 )
 
-// FailureKind says how a call failed. Callers decide by the kind, never by the text.
+// FailureKind is the way in which a provider call failed. Callers decide by the kind, never by the text.
 type FailureKind int
 
 const (
-	// Refused is a call that was answered with errors, or that a check stopped before it was made. The same call fails again.
+	// Refused means that the provider answered with errors, or that a check prevented the call. The same call would
+	// fail again.
 	Refused FailureKind = iota
-	// Throttled is a call that the provider's API turned away before doing anything. The same call may succeed later.
+	// Throttled means that the provider's API rejected the call before doing anything. The same call may succeed later.
 	Throttled
-	// Unreachable is a call during which the provider's process, or the connection to it, ended. A call that changes nothing may be
-	// made again, with a new process.
+	// Unreachable means that the provider's process or the connection to it ended during the call. A call without side
+	// effects may be repeated with a new process.
 	Unreachable
-	// Lost is a call that may have changed infrastructure, and whose answer never came.
+	// Lost means that the answer of a call that may have changed infrastructure never arrived.
 	Lost
 )
 
-// Failure is how a call to a provider failed. It is made where the provider is called.
+// Failure is the error of a provider call. The package that calls the provider creates it.
 type Failure struct {
 	Kind FailureKind
-	// Operation is the call, such as "read"; it may be empty.
+	// Operation is the name of the call, such as "read"; it may be empty.
 	Operation string
-	// Diagnostics hold at least one error, unless Cause is set.
+	// Diagnostics contains at least one error, unless Cause is set.
 	Diagnostics Diagnostics
-	// Cause is the error of a call that was not answered.
+	// Cause is the error of a call that got no answer.
 	Cause error
 }
 
@@ -54,13 +55,13 @@ func (f *Failure) Error() string {
 
 func (f *Failure) Unwrap() error { return f.Cause }
 
-// IsFailure says whether an error is a failure of one of the kinds.
+// IsFailure reports whether err is a Failure of one of the kinds.
 func IsFailure(err error, kinds ...FailureKind) bool {
 	f, ok := errors.AsType[*Failure](err)
 	return ok && slices.Contains(kinds, f.Kind)
 }
 
-// Answer is what a provider answered to an operation: its diagnostics, and a *Failure if one of them is an error.
+// Answer converts the diagnostics in a provider's answer. It returns a *Failure if one of them is an error.
 func Answer(operation string, ds []*tfprotov6.Diagnostic) (Diagnostics, error) {
 	diags := FromProto(ds)
 	if !HasErrors(diags) {
@@ -73,9 +74,10 @@ func Answer(operation string, ds []*tfprotov6.Diagnostic) (Diagnostics, error) {
 	return diags, f
 }
 
-// throttled says whether all errors of an answer say that the provider's API turned the call away before doing anything. The
-// protocol has no field for it, so this is the one place that reads a provider's words. It must not take a refusal for a throttled
-// call: a create that was throttled is made again. Plain timeouts and server errors do not count, since the API may have acted.
+// throttled reports whether every error in an answer says that the provider's API rejected the call before doing
+// anything. The protocol has no field for this, so this is the only place that matches a provider's text. It must not
+// match a refused call, because a throttled create is repeated. Plain timeouts and server errors do not match, since
+// the API may have acted.
 func throttled(diags Diagnostics) bool {
 	for _, d := range diags {
 		if isError(d) && !throttling.MatchString(d.Summary+"\n"+d.Detail) {
@@ -85,7 +87,7 @@ func throttled(diags Diagnostics) bool {
 	return true
 }
 
-// throttling has the words of the large APIs and of the libraries that providers call them with:
+// throttling matches the messages of the large APIs and of the client libraries that providers use:
 //
 //	api error ThrottlingException: Rate exceeded (AWS)
 //	StatusCode=429 -- Original Error: Code="TooManyRequests" (Azure)
@@ -93,7 +95,7 @@ func throttled(diags Diagnostics) bool {
 //	Expected HTTP response code [201], but got 429 instead (OpenStack)
 //	429 API Rate limit exceeded (DigitalOcean), rate_limit_exceeded (Hetzner)
 //
-// A number counts only as a status, and a word only as a whole: "net-74291" and "throttling_rate_limit" are names of something.
+// A number matches only as a status, and a word only as a whole: "net-74291" and "throttling_rate_limit" may be names.
 var throttling = regexp.MustCompile(`(?i)` +
 	`\b(?:status(?:[ _]?code)?|http(?:/[0-9.]+)?|error|got)["']?[\s:=]*\(?429\b` +
 	`|\b429 too many requests\b|\btoo ?many ?requests(?:exception)?\b` +

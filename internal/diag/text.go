@@ -9,10 +9,10 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// SummaryUnmade is the summary of an error that is no *Failure with diagnostics of its own.
+// SummaryUnmade is the summary of an error that is not a *Failure with diagnostics.
 const SummaryUnmade = "Change could not be made"
 
-// Of returns the diagnostics of a *Failure whole, and one diagnostic for any other error.
+// Of returns all diagnostics of a *Failure, and one diagnostic for any other error.
 func Of(err error) Diagnostics {
 	if f, ok := errors.AsType[*Failure](err); ok && len(f.Diagnostics) > 0 {
 		return f.Diagnostics
@@ -20,7 +20,8 @@ func Of(err error) Diagnostics {
 	return Diagnostics{{Severity: v1alpha1.SeverityError, Summary: SummaryUnmade, Detail: err.Error()}}
 }
 
-// Brief returns one line about an error: the summary of a *Failure's first error diagnostic, or the text of any other error.
+// Brief returns a short text for an error: the summary of a *Failure's first error diagnostic, or the text of any other
+// error.
 func Brief(err error) string {
 	if f, ok := errors.AsType[*Failure](err); ok {
 		if i := slices.IndexFunc(f.Diagnostics, isError); i >= 0 {
@@ -30,10 +31,10 @@ func Brief(err error) string {
 	return err.Error()
 }
 
-// Warnings returns the diagnostics that are no errors.
+// Warnings returns the diagnostics that are not errors.
 func Warnings(ds Diagnostics) Diagnostics { return slices.DeleteFunc(slices.Clone(ds), isError) }
 
-// Describe writes the errors in full, one after the other: "field: summary: detail".
+// Describe formats all errors in full, one per line: "field: summary: detail".
 func Describe(ds Diagnostics) string {
 	var parts []string
 	for _, d := range ds {
@@ -55,7 +56,7 @@ func describe(d v1alpha1.Diagnostic) string {
 	return text
 }
 
-// Summarize writes the first error with its address, and counts the others; empty when there is none.
+// Summarize formats the first error with its address and the number of further errors. It returns "" without errors.
 func Summarize(ds Diagnostics) string {
 	i := slices.IndexFunc(ds, isError)
 	if i < 0 {
