@@ -10,11 +10,12 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// cause says in a few words why a change is what it is: the attribute that forces a replace, the attributes of an
-// update, the reason of a destroy. Changes of the same shape are folded into one line; text also has the values.
+// cause returns a short reason for a change: the attribute that forces a replace, the attributes of an update, or the
+// reason of a destroy. shape omits the values, so that changes with equal shapes can share one line. text has the
+// values.
 func cause(c *v1alpha1.PlanChange) (shape, text string) {
 	shape, text = own(c)
-	// What comes with the change, and is not its cause.
+	// A move or an import accompanies the change and is not its cause.
 	if moves(c) {
 		shape, text = beside(shape, "(moved)"), beside(text, "(moved from "+Clean(c.PreviousAddress, false)+")")
 	}
@@ -26,7 +27,7 @@ func cause(c *v1alpha1.PlanChange) (shape, text string) {
 
 func beside(text, note string) string { return strings.TrimSpace(text + " " + note) }
 
-// own is the cause of a change without what comes with it.
+// own returns the cause of a change, without a note about a move or an import.
 func own(c *v1alpha1.PlanChange) (shape, text string) {
 	b, a := before(c), after(c)
 	var paths []string
@@ -72,8 +73,8 @@ func own(c *v1alpha1.PlanChange) (shape, text string) {
 	return few(paths), few(values)
 }
 
-// ReplaceCause says why a change replaces or destroys its resource: by the attributes that force the replacement, all of them, or
-// by the reason of the action.
+// ReplaceCause returns why a change replaces or destroys its resource: all attributes that force the replacement, or
+// the reason of the action.
 func ReplaceCause(c *v1alpha1.PlanChange) string {
 	paths := slices.Sorted(maps.Keys(replacePaths(c)))
 	if len(paths) == 0 {
@@ -87,8 +88,8 @@ func ReplaceCause(c *v1alpha1.PlanChange) string {
 	return Clean(strings.Join(paths, ", "), false) + verb + " the replacement"
 }
 
-// unseen is the cause of an update without a known value that differs: one that is known only after apply, one that is empty
-// in another way, or the provider's own reasons, which it keeps to itself.
+// unseen returns the cause of an update in which no known value differs. A value is known only after apply, or null
+// became empty, or the provider does not show its reason.
 func unseen(b, a map[string]any) (shape, text string) {
 	var unknown, empty []string
 	for _, k := range unionKeys(b, a) {
@@ -110,8 +111,8 @@ func unseen(b, a map[string]any) (shape, text string) {
 	return text, text
 }
 
-// differing are the paths at which two objects differ, down to the entries of maps. A computed value that may
-// change follows from the rest; it is no cause.
+// differing returns the paths at which two objects differ, down to the entries of maps. It omits a computed value that
+// is unknown, because that is an effect of another change.
 func differing(b, a map[string]any, path string) []string {
 	var out []string
 	for _, k := range unionKeys(b, a) {
@@ -129,7 +130,7 @@ func differing(b, a map[string]any, path string) []string {
 	return out
 }
 
-// isUnknown is true for what is known only after apply.
+// isUnknown reports whether a value is known only after apply.
 func isUnknown(v any) bool {
 	if s, ok := v.(sensitive); ok {
 		return s.unknown
@@ -138,7 +139,7 @@ func isUnknown(v any) bool {
 	return ok
 }
 
-// arrow is "path: old -> new" for short values, and the path alone for others.
+// arrow returns "path: old -> new" for short values, and only the path for others.
 func arrow(path string, b, a any) string {
 	path = Clean(path, false)
 	if isContainer(b) || isContainer(a) || isSecret(b) || isSecret(a) {
@@ -165,7 +166,7 @@ func parenthesised(reason string) string {
 	return ""
 }
 
-// lookup finds a value by the key that join made.
+// lookup returns the value at a path that join built.
 func lookup(v any, path string) any {
 	m, ok := v.(map[string]any)
 	if !ok {
@@ -205,7 +206,7 @@ func lookupIndex(v any, path string) any {
 	return lookup(l[i], strings.TrimPrefix(rest, "."))
 }
 
-// driftNote says what something other than Hykube did to a resource, with the sign of it.
+// driftNote describes how a resource changed outside of Hykube, with the symbol for it.
 func driftNote(c *v1alpha1.PlanChange) (sym, note string) {
 	name := Name(c)
 	switch {
@@ -221,12 +222,12 @@ func driftNote(c *v1alpha1.PlanChange) (sym, note string) {
 	return "~", name + ": " + few(paths)
 }
 
-// drift collects what changed outside of Hykube, up to a number of lines.
+// drift collects a limited number of lines about changes outside of Hykube.
 type drift struct {
 	style Style
 	lines []string
 	total int
-	// records are the first resources of which nothing but the record is brought up to date.
+	// records holds the names of the first resources whose record alone changes.
 	records []string
 }
 
@@ -244,11 +245,11 @@ func (d *drift) add(c *v1alpha1.PlanChange, most int) {
 	}
 }
 
-// mostRecords is how many resources are named of which nothing but the record is brought up to date.
+// mostRecords is the number of resources whose record alone changes that the text names.
 const mostRecords = 3
 
-// recorded says of how many resources the apply brings the record up to date, and does nothing else. Terraform records a refresh
-// like that without a word.
+// recorded returns a line about the n resources whose record the apply updates without any other effect. Terraform
+// refreshes such records silently.
 func (d *drift) recorded(n int32) []string {
 	if n == 0 {
 		return nil

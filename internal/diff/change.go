@@ -9,20 +9,20 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// gone stands in the drift of a change for infrastructure that is not there any more.
+// gone is the entry in a change's drift if the infrastructure no longer exists.
 const gone = "(removed)"
 
-// Quiet is true for a change that there is nothing to say about.
+// Quiet reports whether a change has no effect and is not rendered.
 func Quiet(c *v1alpha1.PlanChange) bool {
 	return c.Action == v1alpha1.ActionNoOp && !moves(c) && c.Importing == nil
 }
 
-// moves is true when the record of the resource comes from another object.
+// moves reports whether the change moves the record of another object to the resource.
 func moves(c *v1alpha1.PlanChange) bool {
 	return c.PreviousAddress != "" && c.PreviousAddress != c.Address
 }
 
-// Change writes one change in full, with a blank line after it; a change that does nothing is written as nothing.
+// Change renders one change in full, with a blank line after it. It returns "" for a quiet change.
 func Change(c *v1alpha1.PlanChange, style Style) string {
 	if Quiet(c) {
 		return ""
@@ -32,7 +32,7 @@ func Change(c *v1alpha1.PlanChange, style Style) string {
 		p.raw("  " + line)
 	}
 	if c.Action == "" {
-		p.raw("") // nobody knows what would become of it
+		p.raw("") // a change that could not be planned has no values
 		return p.b.String()
 	}
 	p.raw(fmt.Sprintf("%s %s %q %q {", padSymbol(style, Symbol(c)), block(c.Mode), c.Type, c.Object.Name))
@@ -54,7 +54,7 @@ func Change(c *v1alpha1.PlanChange, style Style) string {
 	return p.b.String()
 }
 
-// block is the word that a block of the mode begins with.
+// block returns the keyword of a block of the mode.
 func block(m v1alpha1.Mode) string {
 	if m == "" || m == v1alpha1.ModeManaged {
 		return "resource"
@@ -62,12 +62,12 @@ func block(m v1alpha1.Mode) string {
 	return string(m)
 }
 
-// readsData is true for a data source that can be read only while the plan is applied.
+// readsData reports whether the apply reads a data source.
 func readsData(c *v1alpha1.PlanChange) bool {
 	return c.Action == v1alpha1.ActionRead && c.Mode == v1alpha1.ModeData
 }
 
-// Symbol is the sign of a change, as in Terraform's legend.
+// Symbol returns the symbol of a change, as in Terraform's legend.
 func Symbol(c *v1alpha1.PlanChange) string {
 	switch c.Action {
 	case v1alpha1.ActionCreate:
@@ -100,12 +100,12 @@ func Symbol(c *v1alpha1.PlanChange) string {
 	return " "
 }
 
-// padSymbol puts a symbol into the first three columns, right aligned, as Terraform does.
+// padSymbol right-aligns a symbol in the first three columns, as Terraform does.
 func padSymbol(style Style, sym string) string {
 	return strings.Repeat(" ", max(0, 3-len(sym))) + style.symbol(sym)
 }
 
-// Name is the address of a change, and which old instance it is about if it is about one.
+// Name returns the address of a change, with the key of the deposed instance if it concerns one.
 func Name(c *v1alpha1.PlanChange) string {
 	name := Clean(c.Address, false)
 	if c.Deposed != "" {
@@ -114,9 +114,9 @@ func Name(c *v1alpha1.PlanChange) string {
 	return name
 }
 
-// heading is the comment above a change: what will happen and, when it is not plain from the diff, why.
+// heading returns the comment above a change: the action and, if the diff does not show it, the reason.
 func heading(c *v1alpha1.PlanChange, style Style) []string {
-	// word is the part of the sentence that must not be overlooked.
+	// word is the highlighted part of the sentence.
 	name := Name(c)
 	var verb, word, rest, why string
 	switch c.Action {
@@ -196,15 +196,15 @@ func heading(c *v1alpha1.PlanChange, style Style) []string {
 	return lines
 }
 
-// foundGone is the action reason of a record that a plan drops because the resource was not found.
+// foundGone is the action reason if a plan removes the record of a resource that it did not find.
 const foundGone = "forget_because_gone"
 
-// FoundGone reports whether a change only drops the record of a resource that was not found.
+// FoundGone reports whether a change only removes the record of a resource that was not found.
 func FoundGone(c *v1alpha1.PlanChange) bool {
 	return c.Action == v1alpha1.ActionForget && c.ActionReason == foundGone
 }
 
-// forgets is why a record is removed, and what becomes of the infrastructure.
+// forgets returns the phrase for the removal of a record and its reason.
 func forgets(c *v1alpha1.PlanChange) (verb, why string) {
 	switch c.ActionReason {
 	case foundGone:
@@ -215,7 +215,7 @@ func forgets(c *v1alpha1.PlanChange) (verb, why string) {
 	return "will no longer be managed by Hykube, but will not be destroyed", "lifecycle.destroy is false"
 }
 
-// importedFrom is what an import finds its resource by, in one line.
+// importedFrom returns the ID or identity of an import in one line.
 func importedFrom(i *v1alpha1.PlanImport) string {
 	if i.ID != "" {
 		return fmt.Sprintf("%q", Clean(i.ID, false))
@@ -230,7 +230,8 @@ func importedFrom(i *v1alpha1.PlanImport) string {
 	return "an ID that is known after apply"
 }
 
-// LeftFiles is the reason of a delete that a prune brings, for which nothing was deleted yet. Terraform has no such reason.
+// LeftFiles is the reason of a delete because of prune, before the object itself is deleted. Terraform has no such
+// reason.
 const LeftFiles = "delete_because_left_files"
 
 // reason is why a change is made, as far as its action reason or another change tells it.
@@ -241,7 +242,7 @@ func reason(c *v1alpha1.PlanChange) string {
 	return "because it refers to " + Clean(c.DestroyedWith, false) + ", which is destroyed"
 }
 
-// reasonText puts a reason of Terraform's JSON plan into words, where the heading doesn't say it already.
+// reasonText returns the phrase for a reason of Terraform's JSON plan, or "" if the heading already says it.
 func reasonText(reason string) string {
 	switch reason {
 	case "", "replace_because_cannot_update", "replace_by_request", "replace_because_tainted", "replace_by_triggers", "delete_because_requested":
@@ -262,7 +263,7 @@ func reasonText(reason string) string {
 	return strings.ReplaceAll(Clean(reason, false), "_", " ")
 }
 
-// Resource writes the attributes of one resource as they are, as `terraform state show` does.
+// Resource renders the attributes of one resource, as `terraform state show` does.
 func Resource(mode v1alpha1.Mode, typ, name string, attributes map[string]any, style Style) string {
 	p := &printer{style: style}
 	p.raw(fmt.Sprintf("%s %q %q {", block(mode), typ, name))

@@ -9,7 +9,7 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// TallyMade counts what was made of a change: all, nothing, or the first half of a replace.
+// TallyMade counts the applied part of a change: all, nothing, or the first half of a replace.
 func TallyMade(sum *v1alpha1.PlanSummary, c *v1alpha1.PlanChange) {
 	switch {
 	case c.State == v1alpha1.ChangeDone:
@@ -22,24 +22,25 @@ func TallyMade(sum *v1alpha1.PlanSummary, c *v1alpha1.PlanChange) {
 	}
 }
 
-// HalfDone is true when a replace ended between its destroy and its create, in whichever order they are made.
+// HalfDone reports whether a replace stopped between its destroy and its create, in either order.
 func HalfDone(c *v1alpha1.PlanChange) bool {
 	return c.HalfDone && c.State != v1alpha1.ChangeDone && c.State != v1alpha1.ChangeRunning
 }
 
-// Changes is how many changes of a summary do something; what is imported or moved and needs nothing else is in NoOp, too.
+// Changes returns the number of changes in a summary that have an action. A change that only imports or moves counts as
+// NoOp.
 func Changes(s v1alpha1.PlanSummary) int {
 	return int(s.Create + s.Update + s.Replace + s.Delete + s.Forget + s.Read + s.Invoke)
 }
 
-// empty is true when a plan does nothing.
+// empty reports whether a plan does nothing.
 func empty(s v1alpha1.PlanSummary) bool { return Changes(s) == 0 && s.Import+s.Move == 0 }
 
-// counts are a summary, and which signs its changes have.
+// counts is a summary with the symbols of its changes.
 type counts struct {
 	v1alpha1.PlanSummary
 	signs map[string]bool
-	// kept are the replaces that forget: they count as a create and a forget.
+	// kept is the number of replaces that forget the old instance. Each counts as a create and a forget.
 	kept int32
 }
 
@@ -52,7 +53,7 @@ func (n *counts) add(c *v1alpha1.PlanChange) {
 		n.kept++
 	}
 	if c.Action != v1alpha1.ActionRead || c.Mode == v1alpha1.ModeData {
-		n.signs[Symbol(c)] = true // a record that is brought up to date is none of these
+		n.signs[Symbol(c)] = true // a change that only updates a record has no symbol
 	}
 }
 
@@ -74,7 +75,7 @@ func (n *counts) legend(style Style) []string {
 	return []string{"Symbols: " + strings.Join(items, ", "), ""}
 }
 
-// replaceRow is the sign of the plan's replacements, and what happens in them.
+// replaceRow returns the symbol of the plan's replacements and their description.
 func (n *counts) replaceRow() (sym, what string) {
 	switch {
 	case n.signs["-/+"] && n.signs["+/-"]:
@@ -85,7 +86,7 @@ func (n *counts) replaceRow() (sym, what string) {
 	return "-/+", "to replace: destroyed, then created again"
 }
 
-// Verdict is the line that says what a plan would do.
+// Verdict returns the line that summarizes what a plan would do.
 func Verdict(plan *v1alpha1.Plan, sum v1alpha1.PlanSummary, style Style) string {
 	if meta.IsStatusConditionFalse(plan.Status.Conditions, v1alpha1.ConditionPlanned) {
 		return style.Bold(style.Red("The plan could not be made.")) + " Nothing was changed."
@@ -109,7 +110,7 @@ func Verdict(plan *v1alpha1.Plan, sum v1alpha1.PlanSummary, style Style) string 
 	}
 	line += fmt.Sprintf(" %s to add, %s to change, %s to destroy.",
 		Count(int(sum.Create+sum.Replace)), Count(int(sum.Update)), Count(int(sum.Delete+sum.Replace)))
-	// The sentence is Terraform's; what it doesn't count stands behind it.
+	// The sentence is Terraform's. The counts that it lacks follow it.
 	var also []string
 	for _, x := range []struct {
 		n    int32

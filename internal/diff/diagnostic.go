@@ -8,7 +8,7 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// Diagnostic writes an error or a warning whole, in a frame like Terraform's.
+// Diagnostic renders an error or a warning in full, in a frame like Terraform's.
 func Diagnostic(d v1alpha1.Diagnostic, style Style) string {
 	paint, word := style.Red, "Error"
 	if d.Severity == v1alpha1.SeverityWarning {

@@ -8,11 +8,11 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// legendWithin is how much text of a plan is looked at before its legend is written: the signs that come later explain
-// themselves.
+// legendWithin is the size of the text, in bytes, after which Full writes the legend. The legend omits symbols that
+// occur only later.
 const legendWithin = 64 << 10
 
-// Full writes every change of a plan as it comes, page after page, and keeps few.
+// Full renders every change of a plan page by page, and keeps little in memory.
 type Full struct {
 	w       *bufio.Writer
 	style   Style
@@ -23,7 +23,7 @@ type Full struct {
 	plan    *v1alpha1.Plan
 }
 
-// NewFull begins the text of a plan.
+// NewFull returns a Full that writes to w.
 func NewFull(w io.Writer, plan *v1alpha1.Plan, style Style) *Full {
 	return &Full{w: bufio.NewWriter(w), style: style, plan: plan, drift: drift{style: style}}
 }
@@ -44,7 +44,7 @@ func (f *Full) Add(c *v1alpha1.PlanChange) error {
 	return nil
 }
 
-// start writes the legend and what was held back for it.
+// start writes the legend and the buffered text.
 func (f *Full) start() error {
 	f.started = true
 	if f.held.Len() > 0 {
@@ -55,7 +55,7 @@ func (f *Full) start() error {
 	return err
 }
 
-// Close writes what stands below the changes: the drift and the verdict.
+// Close writes the drift and the verdict below the changes, and flushes.
 func (f *Full) Close() error {
 	if !f.started {
 		if err := f.start(); err != nil {

@@ -8,14 +8,14 @@ import (
 	"github.com/pmezard/go-difflib/difflib"
 )
 
-// printer writes the attributes of one change. Columns follow Terraform: a symbol, a space, the text; what
-// is inside a container stands four columns further right.
+// printer renders the attributes of one change. The columns are Terraform's: a symbol, a space, the text. The content
+// of a container is indented by four columns.
 type printer struct {
 	style   Style
 	replace map[string]bool
-	// whole shows also what stays as it is.
+	// whole also renders unchanged attributes.
 	whole bool
-	// record shows also where null becomes an empty container, which is all that a refresh may find to record.
+	// record also renders a change from null to an empty container, which may be a refresh's only change.
 	record bool
 	b      strings.Builder
 }
@@ -36,7 +36,8 @@ func (p *printer) line(indent int, sym, text string) {
 	p.b.WriteByte('\n')
 }
 
-// attributes writes the differences between two objects. In an object that is created (+), removed (-) or only shown (=) as a whole, what is empty says nothing and is left out.
+// attributes renders the differences between two objects. It omits empty values in an object that is created (+),
+// removed (-) or shown as a whole (=).
 func (p *printer) attributes(indent int, sym string, b, a map[string]any, path string, root bool) {
 	type row struct{ key, sym string }
 	var rows []row
@@ -88,7 +89,7 @@ func (p *printer) attributes(indent int, sym string, b, a map[string]any, path s
 	}
 }
 
-// attribute writes one difference. end is "," inside a list.
+// attribute renders one difference. end is "," inside a list.
 func (p *printer) attribute(indent int, sym, prefix string, b, a any, path, end string) {
 	forces := ""
 	if p.replace[path] {
@@ -114,7 +115,7 @@ func (p *printer) attribute(indent int, sym, prefix string, b, a any, path, end 
 	ad, aIsDoc := document(a)
 	switch {
 	case isSecret(b) || isSecret(a):
-		p.line(indent, sym, prefix+Masked+tail) // the other side may be the same value, not yet called secret
+		p.line(indent, sym, prefix+Masked+tail) // both sides may be equal, with only one of them marked sensitive
 	case bIsMap && aIsMap:
 		p.line(indent, sym, prefix+"{"+forces)
 		p.attributes(indent+4, "~", bm, am, path, false)
@@ -136,7 +137,7 @@ func (p *printer) attribute(indent int, sym, prefix string, b, a any, path, end 
 		p.text(indent+4, b.(string), a.(string))
 		p.line(indent, "", "EOT"+end)
 	case isContainer(b) || multiline(b) || bIsDoc:
-		// From something long to something else: what goes, then an arrow to what comes.
+		// From a long value to another one: first the old value, then an arrow and the new one.
 		if isContainer(a) || multiline(a) {
 			p.value(indent, "-", prefix, b, end)
 			p.value(indent, "+", prefix, a, tail)
@@ -159,7 +160,7 @@ func (p *printer) maybeDim(v any) string {
 
 func isString(v any) bool { _, ok := v.(string); return ok }
 
-// value writes a whole value under one symbol.
+// value renders a whole value under one symbol.
 func (p *printer) value(indent int, sym, prefix string, v any, tail string) {
 	inner := sym
 	if sym == "~" {
@@ -210,8 +211,8 @@ func (p *printer) value(indent int, sym, prefix string, v any, tail string) {
 	p.line(indent, sym, prefix+p.maybeDim(v)+tail)
 }
 
-// list writes the differences between two lists. An element that goes where an element of the same kind comes is written as one
-// that changes.
+// list renders the differences between two lists. A removed element and an added one of the same kind at the same place
+// are rendered as a change.
 func (p *printer) list(indent int, b, a []any, path string) {
 	for _, op := range matcher(fingerprints(b), fingerprints(a)).GetOpCodes() {
 		i, j := op.I1, op.J1
@@ -231,21 +232,22 @@ func (p *printer) list(indent int, b, a []any, path string) {
 	}
 }
 
-// alignLimit bounds the pairs that are compared before lines and elements that occur often are no longer matched alone.
+// alignLimit is the number of pairs up to which the matcher compares all lines or elements. Above it, the matcher
+// ignores those that occur often.
 const alignLimit = 4 << 20
 
 func matcher(b, a []string) *difflib.SequenceMatcher {
 	return difflib.NewMatcherWithJunk(b, a, len(b)*len(a) > alignLimit, nil)
 }
 
-// hidden says how many lines or elements are not shown.
+// hidden renders the number of lines or elements that are not shown.
 func (p *printer) hidden(indent, n int, noun string) {
 	if n > 0 {
 		p.line(indent, "", p.style.Dim(fmt.Sprintf("# (%s hidden)", Plural(n, noun))))
 	}
 }
 
-// pairs is true for two objects, two secrets, or a value that becomes unknown: one changes into the other.
+// pairs reports whether b changes into a: both are objects, both are secrets, or a is unknown.
 func pairs(b, a any) bool {
 	if _, ok := a.(unknown); ok {
 		return true
@@ -255,10 +257,10 @@ func pairs(b, a any) bool {
 	return bm && am || isSecret(b) && isSecret(a)
 }
 
-// context is how many unchanged lines of a text are shown around a changed one.
+// context is the number of unchanged lines around a changed line of a text.
 const context = 3
 
-// text writes two texts line by line.
+// text renders the differences between two texts line by line.
 func (p *printer) text(indent int, b, a string) {
 	bl := strings.Split(strings.TrimSuffix(b, "\n"), "\n")
 	al := strings.Split(strings.TrimSuffix(a, "\n"), "\n")

@@ -12,16 +12,16 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// FirstScreen is how many lines the first screen of a plan may have, whatever the plan's size.
+// FirstScreen is the default maximum number of lines of a Screen.
 const FirstScreen = 40
 
-// Screen collects the changes of a plan, page by page, and writes the first thing that a person sees of it:
-// the whole diff when that fits, and otherwise the verdict, the counts, what is destroyed or replaced and why,
-// and the rest folded. It keeps no change, so a plan of a million costs it little.
+// Screen collects the changes of a plan page by page and renders a summary that fits one screen. It renders the whole
+// diff if that fits. Otherwise it renders the verdict, the counts, the destroys and replaces with their causes, and the
+// other changes in groups. It does not keep the changes, so a plan of a million changes needs little memory.
 type Screen struct {
-	// Temporary plans are removed before a person could ask for them: the screen does not say how to show every change.
+	// Temporary is true for a plan that is deleted at once, so that the screen names no command to show every change.
 	Temporary bool
-	// Folded is true after Write when the screen did not show every change in full.
+	// Folded is true after Write if the screen did not render every change in full.
 	Folded bool
 
 	style Style
@@ -33,27 +33,27 @@ type Screen struct {
 	drift  drift
 	groups map[string]*group
 	order  []*group
-	soft   int // groups that neither destroy nor replace
+	soft   int // number of groups that neither destroy nor replace
 	counts counts
 }
 
-// group is a number of changes of the same shape: same action, type and attributes that cause it.
+// group is a set of changes with the same action, type and causing attributes.
 type group struct {
 	action v1alpha1.Action
 	symbol string
-	single string // the name of the first
+	single string // the name of the first change
 	typ    string
-	shape  string // the attributes that cause it
-	text   string // the same with their values, while all have the same
+	shape  string // the attributes that cause the changes
+	text   string // the same with values, if all changes have the same values
 	count  int
 	names  []string
 }
 
-// maxGroups bounds the shapes of creates and updates that a Screen remembers; more don't fit a screen anyway. Those
-// of destroys and replaces are never lumped together.
+// maxGroups limits the groups of creates and updates in a Screen, which has no room for more. Groups of destroys and
+// replaces have no limit.
 const maxGroups = 2000
 
-// NewScreen makes a Screen of at most so many lines; 0 means FirstScreen.
+// NewScreen returns a Screen of at most the given number of lines; 0 means FirstScreen.
 func NewScreen(style Style, lines int) *Screen {
 	if lines <= 0 {
 		lines = FirstScreen
@@ -61,7 +61,7 @@ func NewScreen(style Style, lines int) *Screen {
 	return &Screen{style: style, lines: lines, whole: true, groups: map[string]*group{}, drift: drift{style: style}}
 }
 
-// Add takes the next change.
+// Add adds the next change.
 func (s *Screen) Add(c *v1alpha1.PlanChange) {
 	s.counts.add(c)
 	s.drift.add(c, s.lines)
@@ -107,7 +107,7 @@ func (s *Screen) Add(c *v1alpha1.PlanChange) {
 	}
 }
 
-// height is how many rows a text takes on the page, where long lines wrap: what will be done is never cut.
+// height returns the number of rows of a text after long lines wrap. Lines about changes are never cut.
 func (s *Screen) height(text string) int {
 	rows := 0
 	for l := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
@@ -119,10 +119,10 @@ func (s *Screen) height(text string) int {
 	return rows
 }
 
-// frame is how many lines a Screen needs around the changes themselves: legend, blank lines and the last line.
+// frame is the number of lines around the changes: the legend, blank lines and the last line.
 const frame = 9
 
-// Write writes the screen. The plan's own summary wins over what was counted.
+// Write renders the screen. It prefers the plan's own summary to its counts.
 func (s *Screen) Write(w io.Writer, plan *v1alpha1.Plan) error {
 	sum := s.counts.PlanSummary
 	if plan.Status.Summary != nil {
@@ -152,7 +152,7 @@ func (s *Screen) Write(w io.Writer, plan *v1alpha1.Plan) error {
 	return nil
 }
 
-// fold is the screen of a plan that is too long to be shown.
+// fold renders a plan that is too long to be rendered in full.
 func (s *Screen) fold(plan *v1alpha1.Plan, sum v1alpha1.PlanSummary) []string {
 	out := []string{Verdict(plan, sum, s.style), ""}
 	row := func(sym string, n int32, what string) {
@@ -184,13 +184,13 @@ func (s *Screen) fold(plan *v1alpha1.Plan, sum v1alpha1.PlanSummary) []string {
 			soft = append(soft, g)
 		}
 	}
-	// Destroys before replaces, and within each the single ones, which are the surprising ones, first.
+	// Destroys come before replaces. Among these, single changes come first, since they are the unexpected ones.
 	slices.SortStableFunc(hard, func(a, b *group) int {
 		return cmp.Or(cmp.Compare(b2i(a.action != v1alpha1.ActionDelete), b2i(b.action != v1alpha1.ActionDelete)), cmp.Compare(b2i(a.count > 1), b2i(b.count > 1)))
 	})
 	slices.SortStableFunc(soft, func(a, b *group) int { return cmp.Compare(b.count, a.count) })
 
-	room := s.lines - len(out) - 3 // a blank line and the hint at the end, one to spare
+	room := s.lines - len(out) - 3 // reserve a blank line, the hint at the end, and one more
 	titles := 2 * (b2i(len(hard) > 0) + b2i(len(soft) > 0))
 	room -= titles
 	forSoft := min(len(soft), max(room/3, room-len(hard)))
@@ -248,7 +248,7 @@ func (s *Screen) section(out []string, title string, groups []*group, room int) 
 	return out
 }
 
-// title is the address of a change that stands alone, or the type and the number of many.
+// title returns the address of a single change, or the type and the number of several.
 func (g *group) title() string {
 	if g.count == 1 {
 		return g.single
@@ -256,7 +256,7 @@ func (g *group) title() string {
 	return g.typ + " × " + Count(g.count)
 }
 
-// EveryChange says which command shows every change of a plan.
+// EveryChange returns the hint with the command that shows every change of a plan.
 func EveryChange(plan *v1alpha1.Plan, style Style) string {
 	cmd := style.Dim("Every change in full: ") + "kubectl hykube show " + plan.Name
 	if plan.Namespace != "" {

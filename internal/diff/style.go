@@ -8,15 +8,15 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// Style says what the page can show.
+// Style describes the output device.
 type Style struct {
-	// Color is true when the page understands ANSI colours.
+	// Color is true if the device supports ANSI colours.
 	Color bool
-	// Width cuts lines to a number of columns; 0 leaves them whole, as in a pipe.
+	// Width is the number of columns to which lines are cut; 0 does not cut them, as in a pipe.
 	Width int
 }
 
-// Colour codes are the 16 basic ones, so that the reader's own terminal theme decides how they look.
+// The codes are those of the 16 basic colours, so that the user's terminal theme applies.
 const (
 	sgrBold   = "1"
 	sgrDim    = "2"
@@ -33,7 +33,7 @@ func (s Style) paint(code, text string) string {
 	return "\x1b[" + code + "m" + text + "\x1b[0m"
 }
 
-// Bold, Dim, Red, Green, Yellow and Cyan paint a text, or leave it alone on a page without colours.
+// Bold, Dim, Red, Green, Yellow and Cyan style a text. Without colours they return it unchanged.
 func (s Style) Bold(text string) string   { return s.paint(sgrBold, text) }
 func (s Style) Dim(text string) string    { return s.paint(sgrDim, text) }
 func (s Style) Red(text string) string    { return s.paint(sgrRed, text) }
@@ -41,7 +41,7 @@ func (s Style) Green(text string) string  { return s.paint(sgrGreen, text) }
 func (s Style) Yellow(text string) string { return s.paint(sgrYellow, text) }
 func (s Style) Cyan(text string) string   { return s.paint(sgrCyan, text) }
 
-// Fit cuts a line to the width of the page.
+// Fit cuts a line to the width.
 func (s Style) Fit(line string) string {
 	if s.Width <= 0 || ansi.StringWidth(line) <= s.Width {
 		return line
@@ -49,7 +49,7 @@ func (s Style) Fit(line string) string {
 	return ansi.Truncate(line, s.Width, "…")
 }
 
-// symbol paints the signs of changes and leaves anything else alone.
+// symbol colours the symbol of a change and returns other text unchanged.
 func (s Style) symbol(sym string) string {
 	switch sym {
 	case "+":
@@ -70,8 +70,8 @@ func (s Style) symbol(sym string) string {
 	return sym
 }
 
-// Clean makes a text from elsewhere safe to print: control characters, which could move the cursor or change
-// colours, are spelled out; tabs and, when lines is true, line breaks stay.
+// Clean makes a text from an external source safe to print. It escapes control characters, which could move the cursor
+// or change colours. It keeps tabs and, if lines is true, line breaks.
 func Clean(text string, lines bool) string {
 	bad := func(r rune) bool {
 		return r != '\t' && (r != '\n' || !lines) && (unicode.IsControl(r) || isBidi(r))
@@ -91,12 +91,12 @@ func Clean(text string, lines bool) string {
 	return b.String()
 }
 
-// isBidi is true for the marks that reorder text on the screen, so that what is read is not what is there.
+// isBidi reports whether r is a bidirectional control character, which can make a text look different from its content.
 func isBidi(r rune) bool {
 	return r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069
 }
 
-// Count writes a number with separators, such as 11,997.
+// Count formats a number with thousands separators, such as 11,997.
 func Count(n int) string {
 	s := strconv.Itoa(n)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
@@ -105,7 +105,7 @@ func Count(n int) string {
 	return s
 }
 
-// Plural is "1 change", "2 changes".
+// Plural formats a count with its noun: "1 change", "2 changes".
 func Plural(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun

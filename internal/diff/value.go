@@ -16,18 +16,18 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// Masked is what the server puts in the place of a secret value.
+// Masked is the text with which the server replaces a secret value.
 const Masked = "(sensitive value)"
 
 // A value is nil, bool, json.Number, string, map[string]any, []any, or one of these two.
 type (
 	unknown struct{}
-	// sensitive is a secret. Both sides of a change are masked, so it stays what it is unless changes says that it does not, or
-	// unknown that nobody can tell before apply.
+	// sensitive is a secret. The server masks both sides of a change, so they count as equal. changes is true if the
+	// values differ. unknown is true if the new value is known only after apply.
 	sensitive struct{ changes, unknown bool }
 )
 
-// decode reads raw JSON; what is missing or unreadable is nil.
+// decode decodes raw JSON. It returns nil if there is none or it is invalid.
 func decode(raw *runtime.RawExtension) any {
 	if raw == nil || len(raw.Raw) == 0 {
 		return nil
@@ -41,9 +41,9 @@ func decode(raw *runtime.RawExtension) any {
 	return v
 }
 
-// combine lays the marks of Terraform's JSON plan (true where a value is unknown, or secret) over a value.
+// combine applies the marks of Terraform's JSON plan (true where a value is unknown or secret) to a value.
 func combine(v, unk, sens any) any {
-	if sens == true && (v != nil || unk == true) { // nothing is no secret
+	if sens == true && (v != nil || unk == true) { // null is not a secret
 		return sensitive{unknown: unk == true}
 	}
 	if unk == true {
@@ -58,7 +58,7 @@ func combine(v, unk, sens any) any {
 	case []any:
 		return combineList(v, unk, sens)
 	case nil:
-		// What is known only after apply is left out of the value, so a container may exist in the marks alone.
+		// The value omits unknown parts, so a container may exist in the marks alone.
 		switch u := unk.(type) {
 		case map[string]any:
 			if hasTrue(u) {
@@ -120,7 +120,7 @@ func hasTrue(marks any) bool {
 	return false
 }
 
-// before and after are a change's two values with their marks.
+// before and after return a change's two values with their marks.
 func before(c *v1alpha1.PlanChange) map[string]any {
 	m, _ := combine(decode(c.Before), nil, decode(c.BeforeSensitive)).(map[string]any)
 	return m
@@ -134,7 +134,7 @@ func after(c *v1alpha1.PlanChange) map[string]any {
 	return m
 }
 
-// change says of the secret at a path that it changes.
+// change sets changes on the secret at a path.
 func change(v any, path []any) {
 	at := func(inner any, set func(any)) {
 		if len(path) > 1 {
@@ -154,10 +154,10 @@ func change(v any, path []any) {
 	}
 }
 
-// isSecret is true for a value that is a secret as a whole.
+// isSecret reports whether the whole value is a secret.
 func isSecret(v any) bool { _, ok := v.(sensitive); return ok }
 
-// steps are the paths of a change that are not empty, step by step.
+// steps decodes a list of paths and omits empty ones.
 func steps(raw *runtime.RawExtension) [][]any {
 	paths, _ := decode(raw).([]any)
 	var out [][]any
@@ -169,7 +169,7 @@ func steps(raw *runtime.RawExtension) [][]any {
 	return out
 }
 
-// replacePaths are the paths that force a replace, in the form of join.
+// replacePaths returns the paths that force a replace, in the format of join.
 func replacePaths(c *v1alpha1.PlanChange) map[string]bool {
 	out := map[string]bool{}
 	for _, path := range steps(c.ReplacePaths) {
@@ -182,7 +182,7 @@ func replacePaths(c *v1alpha1.PlanChange) map[string]bool {
 	return out
 }
 
-// join adds a step to a path: `rule` + `0` + `port` is `rule[0].port`.
+// join appends a step to a path: `rule` + `0` + `port` is `rule[0].port`.
 func join(path, step string) string {
 	switch {
 	case path == "":
@@ -196,7 +196,7 @@ func join(path, step string) string {
 
 func equal(a, b any) bool { return fingerprint(a) == fingerprint(b) }
 
-// fingerprint returns the same text for values that are equal, and another for each unknown one.
+// fingerprint returns equal texts for equal values. Unknown values are never equal.
 func fingerprint(v any) string {
 	switch x := v.(type) {
 	case json.Number:
@@ -238,7 +238,7 @@ func unionKeys(a, b map[string]any) []string {
 	return keys
 }
 
-// isEmpty is true for null and for containers without content: an unset nested block is an empty list.
+// isEmpty reports whether a value is null or an empty container. An unset nested block is an empty list.
 func isEmpty(v any) bool {
 	switch v := v.(type) {
 	case nil:
@@ -251,7 +251,7 @@ func isEmpty(v any) bool {
 	return false
 }
 
-// scalar writes a value that fits one line.
+// scalar formats a value in one line.
 func scalar(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -290,7 +290,7 @@ func isContainer(v any) bool {
 	return false
 }
 
-// document is the content of a string that holds a JSON object or array.
+// document decodes a string that holds a JSON object or array.
 func document(v any) (any, bool) {
 	s, ok := v.(string)
 	if !ok {
@@ -314,7 +314,7 @@ func multiline(v any) bool {
 	return ok && strings.Contains(strings.TrimSuffix(s, "\n"), "\n")
 }
 
-// label is a key as it is written: bare where it can be, quoted where it must.
+// label returns a key as written in HCL: quoted only if necessary.
 func label(key string) string {
 	for i, r := range key {
 		letter := r == '_' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
@@ -328,7 +328,7 @@ func label(key string) string {
 	return key
 }
 
-// Attribute is a top-level string or number of a change's value, or "".
+// Attribute returns a top-level string or number of a change's value, or "".
 func Attribute(raw *runtime.RawExtension, name string) string {
 	m, _ := decode(raw).(map[string]any)
 	switch v := m[name].(type) {
