@@ -1,5 +1,5 @@
-// Package drawing renders graphs of resources as Graphviz and as Mermaid. It imports internal/graph and knows no
-// objects and no clients.
+// Package drawing renders dependency graphs of resources in Graphviz and Mermaid format. It imports internal/graph and
+// knows no objects and no clients.
 package drawing
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/hykube/hykube/internal/graph"
 )
 
-// Graph is resources and their dependencies. An edge points at the resource that is needed first.
+// Graph is a set of resources and their dependencies. An edge points from a resource to its dependency.
 type Graph struct {
 	Title string
 	nodes []Node
@@ -23,11 +23,11 @@ type Graph struct {
 // Node is one resource of a Graph.
 type Node struct {
 	Address string
-	// Symbol is the change of the resource, as a plan shows it.
+	// Symbol is the symbol of the resource's change, as in a plan.
 	Symbol string
-	// Missing is true for a resource that others refer to and that is not among the objects.
+	// Missing is true for a referenced resource that does not exist.
 	Missing bool
-	// cyclic is true for a resource that depends on itself through others. No plan can be made of it.
+	// cyclic is true for a resource on a dependency cycle. Planning it fails.
 	cyclic bool
 }
 
@@ -40,7 +40,7 @@ func (g *Graph) Add(n Node) int {
 	return len(g.nodes) - 1
 }
 
-// Edge adds an edge between two nodes, once.
+// Edge adds an edge between two nodes. It does nothing if the edge exists.
 func (g *Graph) Edge(from, to int) {
 	if g.edges == nil {
 		g.edges = map[[2]int]bool{}
@@ -52,7 +52,8 @@ func (g *Graph) sorted() [][2]int {
 	return slices.SortedFunc(maps.Keys(g.edges), func(a, b [2]int) int { return slices.Compare(a[:], b[:]) })
 }
 
-// Cycles marks the nodes that depend on themselves through others. It returns the addresses of each such group in one text.
+// Cycles marks the nodes on dependency cycles. It returns one text per strongly connected group, with the addresses in
+// the group.
 func (g *Graph) Cycles() []string {
 	deps := make([][]int, len(g.nodes))
 	for _, e := range g.sorted() {
@@ -79,7 +80,7 @@ func (g *Graph) Cycles() []string {
 	return cycles
 }
 
-// colour is the colour of a node's border, by its change.
+// colour returns the colour of a node's border, by its change.
 func (n Node) colour() string {
 	if n.cyclic {
 		return "#8250df"
@@ -106,7 +107,7 @@ func (n Node) text() string {
 	return n.Address
 }
 
-// DOT writes the graph for Graphviz.
+// DOT writes the graph in Graphviz's DOT format.
 func (g *Graph) DOT(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	fmt.Fprintf(b, "digraph %s {\n  rankdir = \"RL\"\n  node [shape = box, style = rounded, fontname = \"sans-serif\"]\n", dotQuote(g.Title))
@@ -128,7 +129,7 @@ func dotQuote(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", " ").Replace(s) + `"`
 }
 
-// Mermaid writes a Mermaid flowchart, as GitHub and GitLab show it in Markdown.
+// Mermaid writes a Mermaid flowchart, which GitHub and GitLab render in Markdown.
 func (g *Graph) Mermaid(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	fmt.Fprintln(b, "flowchart RL")
