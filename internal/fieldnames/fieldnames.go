@@ -1,5 +1,5 @@
-// Package fieldnames finds the fields of an object that its Go type does not have, and suggests the nearest known
-// names. It imports internal/suggest alone.
+// Package fieldnames finds the fields of an object that its Go type lacks, and suggests similar names. It imports only
+// internal/suggest.
 package fieldnames
 
 import (
@@ -13,15 +13,15 @@ import (
 	"github.com/hykube/hykube/internal/suggest"
 )
 
-// Unknown is a field that a type does not have.
+// Unknown is a field that a type lacks.
 type Unknown struct {
-	// Path is the field's place, as Kubernetes spells it: spec.secretRefs[0].nmae.
+	// Path is the path of the field in Kubernetes' format: spec.secretRefs[0].nmae.
 	Path string
-	// Meant is the field that may have been meant; it may be empty.
+	// Meant is a similar known name, or empty.
 	Meant string
 }
 
-// Error is Kubernetes' wording, and the field that may have been meant.
+// Error returns Kubernetes' message with the suggestion.
 func (u Unknown) Error() string {
 	if u.Meant == "" {
 		return fmt.Sprintf("unknown field %q", u.Path)
@@ -29,10 +29,10 @@ func (u Unknown) Error() string {
 	return fmt.Sprintf("unknown field %q (did you mean %q?)", u.Path, u.Meant)
 }
 
-// Check returns the fields of an object that a type does not have.
+// Check returns the fields of an object that a type lacks.
 func Check(object map[string]any, t reflect.Type) []Unknown { return check(object, t, "", nil) }
 
-// Of are the names of the fields of a type, as JSON has them.
+// Of returns the JSON names of the fields of a type, sorted.
 func Of(t reflect.Type) []string { return slices.Sorted(maps.Keys(fields(t))) }
 
 var unmarshaler = reflect.TypeFor[json.Unmarshaler]()
@@ -87,7 +87,7 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// fields are the fields of a struct, those of embedded ones among them, by their names in JSON.
+// fields maps the JSON names of a struct's fields, including those of embedded structs, to their types.
 func fields(t reflect.Type) map[string]reflect.Type {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
