@@ -12,19 +12,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Document is an object of a speculative plan as it would be recorded.
+// Document is an object in a speculative plan.
 type Document struct {
-	// Object is the object, as JSON.
+	// Object is the object as JSON.
 	Object json.RawMessage `json:"object"`
-	// Pruned is true for an object that is planned as if it were deleted.
+	// Pruned is true for an object that the plan treats as deleted.
 	Pruned bool `json:"pruned,omitempty"`
-	// Foreign is true for a change that who made the plan has no right to record.
+	// Foreign is true for a change that the plan's creator has no right to record.
 	Foreign bool `json:"foreign,omitempty"`
 }
 
 func documentPrefix(plan types.UID) string { return "documents/" + string(plan) + "/" }
 
-// SaveDocuments writes a chunk of the documents of a speculative plan. It replaces the chunk of the same number.
+// SaveDocuments writes a chunk of the documents of a speculative plan. It replaces an existing chunk of that number.
 func (l *Ledger) SaveDocuments(ctx context.Context, plan types.UID, chunk int32, docs []Document) error {
 	value, err := json.Marshal(docs)
 	if err != nil {
@@ -33,7 +33,7 @@ func (l *Ledger) SaveDocuments(ctx context.Context, plan types.UID, chunk int32,
 	key := fmt.Sprintf("%s%08d", documentPrefix(plan), chunk)
 	_, err = l.kv.Put(ctx, key, value, 0)
 	if errors.Is(err, ErrConflict) {
-		// The client sends it again: the answer was lost.
+		// The client retries because it lost the response.
 		if _, stored, gerr := l.kv.Get(ctx, key); gerr == nil {
 			_, err = l.kv.Put(ctx, key, value, stored)
 		}
@@ -44,7 +44,7 @@ func (l *Ledger) SaveDocuments(ctx context.Context, plan types.UID, chunk int32,
 	return nil
 }
 
-// Documents reads the documents of a speculative plan, in the order of their upload.
+// Documents returns the documents of a speculative plan in upload order.
 func (l *Ledger) Documents(ctx context.Context, plan types.UID) iter.Seq2[*Document, error] {
 	return func(yield func(*Document, error) bool) {
 		for e, err := range l.scan(ctx, documentPrefix(plan), "") {
@@ -65,7 +65,7 @@ func (l *Ledger) Documents(ctx context.Context, plan types.UID) iter.Seq2[*Docum
 	}
 }
 
-// DropDocuments removes the documents of a speculative plan.
+// DropDocuments deletes the documents of a speculative plan.
 func (l *Ledger) DropDocuments(ctx context.Context, plan types.UID) error {
 	for e, err := range l.scan(ctx, documentPrefix(plan), "") {
 		if err == nil {
@@ -78,10 +78,10 @@ func (l *Ledger) DropDocuments(ctx context.Context, plan types.UID) error {
 	return nil
 }
 
-// contentsKey is where the key of the contents of plans is kept.
+// contentsKey is the storage key of the HMAC key for the contents of plans.
 const contentsKey = "keys/contents"
 
-// ContentsKey is the key that the contents of plans are hashed with. It is made when it is first asked for, and never leaves the
+// ContentsKey returns the key that hashes the contents of plans. The first call generates it. It never leaves the
 // server.
 func (l *Ledger) ContentsKey(ctx context.Context) ([]byte, error) {
 	for {
@@ -93,20 +93,20 @@ func (l *Ledger) ContentsKey(ctx context.Context) ([]byte, error) {
 			return nil, fmt.Errorf("read key of contents: %w", err)
 		}
 		key = make([]byte, 32)
-		_, _ = rand.Read(key) // it never fails
+		_, _ = rand.Read(key) // rand.Read never fails
 		if _, err = l.kv.Put(ctx, contentsKey, key, 0); err != nil && !errors.Is(err, ErrConflict) {
 			return nil, fmt.Errorf("save key of contents: %w", err)
 		}
 	}
 }
 
-// Speculative returns the ledger as a speculative plan may use it: it writes the plan's own changes, and every other write is
-// dropped.
+// Speculative returns a ledger for a speculative plan: it writes the plan's own changes and documents, and drops every
+// other write.
 func (l *Ledger) Speculative(plan types.UID) *Ledger {
 	return New(speculativeKV{l.kv, []string{planPrefix(plan), documentPrefix(plan), contentsKey}})
 }
 
-// speculativeKV drops the writes of all keys but some.
+// speculativeKV drops the writes of keys that have none of the writable prefixes.
 type speculativeKV struct {
 	KV
 	writable []string

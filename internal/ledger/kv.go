@@ -5,17 +5,17 @@ import (
 	"errors"
 )
 
-// KV is the ordered key-value store that the ledger is written in. Values are encrypted by whoever implements it.
+// KV is the ordered key-value store of the ledger. Implementations encrypt the values.
 type KV interface {
-	// Get reads a key. It returns ErrNotFound when there is none.
+	// Get returns the value and revision of a key. It returns ErrNotFound if the key does not exist.
 	Get(ctx context.Context, key string) (value []byte, revision int64, err error)
-	// Put writes a key if its revision is still the given one, 0 meaning that the key must not exist, and returns
-	// the new revision. It returns ErrConflict when somebody else was first.
+	// Put writes a key if its revision is still the given one, and returns the new revision. Revision 0 means that the
+	// key must not exist. Put returns ErrConflict if the revision differs.
 	Put(ctx context.Context, key string, value []byte, revision int64) (int64, error)
-	// Delete removes a key if its revision is still the given one. It returns ErrConflict when it is not,
-	// and nil when there is no such key.
+	// Delete deletes a key if its revision is still the given one, and returns ErrConflict if it differs. It returns
+	// nil if the key does not exist.
 	Delete(ctx context.Context, key string, revision int64) error
-	// List reads up to limit entries whose keys begin with prefix and sort after the key after, in the order of keys.
+	// List returns up to limit entries whose keys begin with prefix and sort after the key after, sorted by key.
 	List(ctx context.Context, prefix, after string, limit int) ([]Entry, error)
 }
 
@@ -27,8 +27,8 @@ type Entry struct {
 }
 
 var (
-	// ErrNotFound says that there is no such record.
+	// ErrNotFound is the error if a record does not exist.
 	ErrNotFound = errors.New("not found")
-	// ErrConflict says that a record was written by somebody else since it was read.
+	// ErrConflict is the error if another writer changed a record since it was read.
 	ErrConflict = errors.New("another writer changed it meanwhile")
 )

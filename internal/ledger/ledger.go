@@ -1,6 +1,6 @@
-// Package ledger stores the recorded infrastructure: the last known state of each instance, the intent of a change
-// before its call, and the changes of each plan. All of it may contain secrets, so nobody may show it unmasked. The
-// package imports api/v1alpha1 and knows no provider and no Kubernetes client.
+// Package ledger stores the recorded infrastructure. It holds the last known state of each instance, the intent of a
+// change before its provider call, and the changes of each plan. The content may include secrets, so callers must mask
+// it before showing it. The package imports api/v1alpha1 and knows no provider and no Kubernetes client.
 package ledger
 
 import (
@@ -19,103 +19,104 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// pageSize bounds what one read from the store brings into memory.
+// pageSize is the number of entries that one read of the store loads into memory.
 const pageSize = 500
 
-// keepAttempts bounds how often Keep tries again when others write, too.
+// keepAttempts is the number of attempts of Keep when other writers conflict.
 const keepAttempts = 10
 
 // Ledger reads and writes records through a KV.
 type Ledger struct{ kv KV }
 
-// New returns the ledger that is kept in kv.
+// New returns a ledger stored in kv.
 func New(kv KV) *Ledger { return &Ledger{kv: kv} }
 
-// Instance is what is known about the infrastructure behind one object. It outlives the configuration, so it
-// names everything that a destroy needs.
+// Instance is the record of the infrastructure of one object. It outlives the configuration, so it holds everything
+// that a destroy needs.
 type Instance struct {
-	// Object is the object that the instance belongs to; Generation in it is the one that was last applied.
+	// Object is the instance's object. Its Generation is the last applied one.
 	Object v1alpha1.ObjectReference `json:"object"`
-	// Mode is managed (also when empty) or data.
+	// Mode is managed (or empty) or data.
 	Mode v1alpha1.Mode `json:"mode,omitempty"`
 	// Provider is the name of the Provider object.
 	Provider string `json:"provider"`
 	// State is the current instance.
 	State
-	// Deposed are the old instances that replaces with createBeforeDestroy left behind, oldest first. They are destroyed
-	// by the plan that deposed them, or by a later one.
+	// Deposed lists the old instances that replaces with createBeforeDestroy left, oldest first. The plan that deposed
+	// them, or a later one, destroys them.
 	Deposed []Deposed `json:"deposed,omitempty"`
-	// MovedFrom is the UID of the object that the record came from. While that has a record, too, a move ended half-way: both
-	// speak of the same infrastructure, and this one counts.
+	// MovedFrom is the UID of the object whose record moved here. If that object still has a record, the move was
+	// interrupted: both records describe the same infrastructure, and this one is valid.
 	MovedFrom types.UID `json:"movedFrom,omitempty"`
-	// Intent is set while a change is under way. One found after a crash is a change whose outcome was lost.
+	// Intent is set during a change. An intent that remains after a crash belongs to a change whose outcome is lost.
 	Intent *Intent `json:"intent,omitempty"`
-	// Plan is the UID of the plan that wrote the record last.
+	// Plan is the UID of the plan that last wrote the record.
 	Plan types.UID `json:"plan,omitempty"`
-	// LastOutcome is the step whose outcome the record holds, so that an attempt that comes after it makes nothing twice. Nil when the
-	// last step left things as they were.
+	// LastOutcome identifies the step whose outcome the record holds, so that a retry does not repeat the change. It is
+	// nil if the last step changed nothing.
 	LastOutcome *Outcome `json:"made,omitempty"`
-	// Version tells dependants whether the attributes, and what of them is secret, are still as they know them; see VersionOf. Save
-	// keeps it.
+	// Version changes whenever the attributes or their sensitive paths change, for dependants to detect; see VersionOf.
+	// Save maintains it.
 	Version string `json:"version,omitempty"`
-	// DependencyVersions are the versions of what the object follows, by address, with which it was last found or made as it should be: what it
-	// refers to, its provider, that one's configuration. With others the next plan has to look at it, though nothing of it was
-	// written anew.
+	// DependencyVersions holds, by address, the versions of the dependencies with which the instance was last found up
+	// to date or applied. The dependencies include references, the provider and its configuration. If a version
+	// differs, the next plan visits the object.
 	DependencyVersions map[string]string `json:"seen,omitempty"`
 
-	// Unplanned is set before a Save when what the provider made is not what dependants were planned with.
+	// Unplanned must be set before Save if the provider's result differs from the one that dependants were planned
+	// with.
 	Unplanned bool `json:"-"`
 
 	revision int64
-	// read are the attributes as they are stored, and readSensitive which of them are secret.
+	// read and readSensitive are the stored attributes and sensitive paths.
 	read, readSensitive json.RawMessage
 }
 
-// VersionOf is the version of attributes that a plan changed, as planned.
+// VersionOf returns the version of attributes that a plan changed as planned.
 func VersionOf(plan types.UID) string {
-	const enough = 13 // it need only differ from those of other plans that change the same instance
+	const enough = 13 // it must only differ from those of other plans that change the same instance
 	return string(plan[:min(len(plan), enough)])
 }
 
-// State is one instance as its provider knows it, and what a destroy of it needs.
+// State is the recorded state of one instance, with everything that its destroy needs.
 type State struct {
 	// Type is the Terraform type.
 	Type string `json:"type"`
-	// ProviderConfig is the name of the ProviderConfig; empty means that the provider was used without one.
+	// ProviderConfig is the name of the ProviderConfig; empty for a provider without one.
 	ProviderConfig string `json:"providerConfig,omitempty"`
 	// ProviderVersion is the version of the provider that wrote the attributes.
 	ProviderVersion string `json:"providerVersion,omitempty"`
-	// SchemaVersion is the version of the type's schema that the attributes follow.
+	// SchemaVersion is the schema version of the attributes.
 	SchemaVersion int64 `json:"schemaVersion"`
-	// Attributes are the provider's values as JSON; nil when nothing exists (yet, or any more).
+	// Attributes are the provider's values as JSON; nil if the instance does not exist (yet, or any more).
 	Attributes json.RawMessage `json:"attributes,omitempty"`
-	// Sensitive holds the paths of attributes that are secret because secrets went into them, beside those that the schema says are.
+	// Sensitive holds the paths of attributes that are secret because a reference made them so. The schema declares
+	// further ones.
 	Sensitive json.RawMessage `json:"sensitive,omitempty"`
-	// Private is the provider's own, returned to it byte for byte.
+	// Private is the provider's private data, which it gets back unchanged.
 	Private []byte `json:"private,omitempty"`
-	// Identity is what the provider tells the instance from all others by, as JSON; nil for types without one.
+	// Identity is the instance's identity as JSON; nil for types without one.
 	Identity json.RawMessage `json:"identity,omitempty"`
-	// IdentityVersion is the version of the type's identity schema that Identity follows.
+	// IdentityVersion is the version of the identity schema of Identity.
 	IdentityVersion int64 `json:"identityVersion,omitempty"`
-	// Quarantine is the last answer of the provider that could not be taken for a state, byte for byte, for a person to look at.
+	// Quarantine holds the bytes of the provider's last answer that could not be decoded to a state, for the user.
 	Quarantine []byte `json:"quarantine,omitempty"`
-	// Tainted is true when the next plan must replace the instance: a create ended in an error with something left behind, or
-	// somebody said so.
+	// Tainted is true if the next plan must replace the instance: a create failed halfway, or the user requested it.
 	Tainted bool `json:"tainted,omitempty"`
-	// CreateBeforeDestroy is true when the instance was applied with it, or something that depends on it was.
+	// CreateBeforeDestroy is true if the instance, or one that depends on it, was applied with createBeforeDestroy.
 	CreateBeforeDestroy bool `json:"createBeforeDestroy,omitempty"`
-	// Dependencies are the addresses that the configuration referred to when it was applied.
+	// Dependencies are the addresses in the configuration at the time of the apply.
 	Dependencies []string `json:"dependencies,omitempty"`
 }
 
-// Deposed is an old instance beside the current one.
+// Deposed is a deposed instance of an object.
 type Deposed struct {
-	// Key tells it from others of the same object: 8 hexadecimal digits.
+	// Key is unique among the object's deposed instances: 8 hexadecimal digits.
 	Key string `json:"key"`
 	State
 }
 
-// FindDeposed finds an old instance by its key; nil when there is none.
+// FindDeposed returns a deposed instance by its key, or nil.
 func (i *Instance) FindDeposed(key string) *Deposed {
 	for k := range i.Deposed {
 		if i.Deposed[k].Key == key {
@@ -125,47 +126,47 @@ func (i *Instance) FindDeposed(key string) *Deposed {
 	return nil
 }
 
-// Intent is a change that is about to be made.
+// Intent records a change that is about to begin.
 type Intent struct {
 	Plan types.UID `json:"plan"`
 	// PlanName is the name of the plan; empty in records of older versions.
 	PlanName string `json:"planName,omitempty"`
 	Change   int32  `json:"change"`
-	// Action is what the call to the provider does: Create, Update or Delete.
+	// Action is the action of the provider call: Create, Update or Delete.
 	Action v1alpha1.Action `json:"action"`
-	// Deposed is the key of the old instance that it is about; empty for the current one.
+	// Deposed is the key of the deposed instance that it concerns; empty for the current instance.
 	Deposed string    `json:"deposed,omitempty"`
 	At      time.Time `json:"at"`
 }
 
-// Outcome is a step of a plan that a provider has answered.
+// Outcome identifies a step of a plan that has ended.
 type Outcome struct {
 	Plan   types.UID `json:"plan"`
 	Change int32     `json:"change"`
-	// Destroy tells the step of a replace that destroys from the one that creates.
+	// Destroy is true for the destroy step of a replace and false for its create step.
 	Destroy bool `json:"destroy,omitempty"`
-	// Failed is true when a create ended in an error, and what the record holds is what it left.
+	// Failed is true if a create failed and the record holds the remainder.
 	Failed bool `json:"broken,omitempty"`
 }
 
-// Of says whether it is about a step.
+// Of reports whether the outcome is that of a step.
 func (m *Outcome) Of(plan types.UID, change int32, destroy bool) bool {
 	return m != nil && m.Plan == plan && m.Change == change && m.Destroy == destroy
 }
 
-// Of says whether it is about a change.
+// Of reports whether the intent is that of a change.
 func (i *Intent) Of(plan types.UID, change int32) bool {
 	return i != nil && i.Plan == plan && i.Change == change
 }
 
-// Exists says whether there is something, as far as is known.
+// Exists reports whether the instance exists, as far as is known.
 func (s *State) Exists() bool { return s != nil && len(s.Attributes) > 0 }
 
-// Living says whether there is infrastructure behind the instance or left behind by it.
+// Living reports whether the current instance or a deposed one exists.
 func (i *Instance) Living() bool { return i != nil && (i.Exists() || len(i.Deposed) > 0) }
 
-// Digest identifies what is known of the infrastructure. It does not change while only the intent does, nor when a provider writes
-// the same in another way: null or an empty list, JSON with other spaces, private data of its own.
+// Digest returns a hash of the recorded state. It does not depend on the intent, on private data, or on the form of
+// equal values: null or an empty list, whitespace in JSON.
 func (s *State) Digest() string {
 	if !s.Exists() {
 		return "none"
@@ -180,7 +181,7 @@ func instanceKey(namespace string, uid types.UID) string {
 	return "instances/" + namespace + "/" + string(uid)
 }
 
-// Instance reads the record of an object; it returns an empty, unsaved record when there is none.
+// Instance returns the record of an object, or an empty, unsaved record if there is none.
 func (l *Ledger) Instance(ctx context.Context, ref v1alpha1.ObjectReference) (*Instance, error) {
 	value, rev, err := l.kv.Get(ctx, instanceKey(ref.Namespace, ref.UID))
 	if errors.Is(err, ErrNotFound) {
@@ -201,11 +202,11 @@ func decodeInstance(value []byte, rev int64) (*Instance, error) {
 	return i, nil
 }
 
-// Save writes the record. It returns ErrConflict when it was written by somebody else since it was read.
+// Save writes the record. It returns ErrConflict if another writer changed the record since it was read.
 func (l *Ledger) Save(ctx context.Context, i *Instance) error {
 	switch version := VersionOf(i.Plan); {
 	case i.Unplanned && strings.HasPrefix(i.Version, version+"~"):
-		i.Version += "~" // a second attempt may have made something else again
+		i.Version += "~" // a further attempt may have had another result
 	case i.Unplanned:
 		i.Version = version + "~"
 	case !bytes.Equal(i.read, i.Attributes) || !bytes.Equal(i.readSensitive, i.Sensitive):
@@ -223,7 +224,8 @@ func (l *Ledger) Save(ctx context.Context, i *Instance) error {
 	return nil
 }
 
-// Keep writes the record whatever is stored by now. It is for what a provider said, which must not be lost.
+// Keep writes the record and overwrites concurrent changes. Callers use it for a provider's answer, which must not be
+// lost.
 func (l *Ledger) Keep(ctx context.Context, i *Instance) error {
 	for attempt := 1; ; attempt++ {
 		stored, err := l.Instance(ctx, i.Object)
@@ -237,7 +239,7 @@ func (l *Ledger) Keep(ctx context.Context, i *Instance) error {
 	}
 }
 
-// Forget removes the record of an instance that no longer exists.
+// Forget deletes the record of an instance that no longer exists.
 func (l *Ledger) Forget(ctx context.Context, i *Instance) error {
 	if i.revision == 0 {
 		return nil
@@ -249,7 +251,7 @@ func (l *Ledger) Forget(ctx context.Context, i *Instance) error {
 	return nil
 }
 
-// Instances reads every record of a namespace; all namespaces when it is empty.
+// Instances returns all records of a namespace, or of all namespaces if namespace is empty.
 func (l *Ledger) Instances(ctx context.Context, namespace string) iter.Seq2[*Instance, error] {
 	prefix := "instances/"
 	if namespace != "" {
@@ -268,60 +270,61 @@ func (l *Ledger) Instances(ctx context.Context, namespace string) iter.Seq2[*Ins
 	}
 }
 
-// Change is one stored change of a plan: what a person may see, and what applying it needs.
+// Change is one stored change of a plan: the public part, and the data for its apply.
 type Change struct {
 	v1alpha1.PlanChange
 	// Preconditions must still hold when the change is applied.
 	Preconditions Preconditions `json:"bound"`
-	// WaitsFor is the plan that is making another change of the same object, which takes this one out of the plan.
+	// WaitsFor is the plan that is currently changing the same object, because of which this plan leaves the change
+	// out.
 	WaitsFor *v1alpha1.PlanReference `json:"waitsFor,omitempty"`
-	// Planned is the value that the provider promised, in MessagePack, unknown values included.
+	// Planned is the planned value in MessagePack, including unknown values.
 	Planned []byte `json:"planned,omitempty"`
-	// PlannedSensitive holds the paths in Planned that are secret because secrets went into them.
+	// PlannedSensitive holds the paths in Planned that are secret because a reference made them so.
 	PlannedSensitive json.RawMessage `json:"plannedSensitive,omitempty"`
-	// PlannedPrivate belongs to Planned.
+	// PlannedPrivate is the provider's private data for Planned.
 	PlannedPrivate []byte `json:"plannedPrivate,omitempty"`
-	// Refreshed is the state as it was read while planning, when it differs from what was recorded: by drift, because it is
-	// to be imported, or because the provider made it of a resource of another type.
+	// Refreshed is the state that planning read, if it differs from the recorded one: because of drift, an import, or a
+	// move from another type.
 	Refreshed *State `json:"refreshed,omitempty"`
-	// Read is true when the provider was asked for what is there while planning.
+	// Read is true if planning made the provider read the state.
 	Read bool `json:"read,omitempty"`
-	// CreatesFirst is true when a replace, if there is to be one, creates before it destroys.
+	// CreatesFirst is true if a replace of the object creates before it destroys.
 	CreatesFirst bool `json:"createsFirst,omitempty"`
-	// LeaveDeposed is true when a replace that creates first has to leave the old instance deposed: something that stands on it takes
-	// no part in the plan.
+	// LeaveDeposed is true if a replace that creates first must leave the old instance deposed, because one of its
+	// dependants is not in the plan.
 	LeaveDeposed bool `json:"keepsOld,omitempty"`
-	// Checks is true when conditions could not be checked while planning, and must be by the apply, also of a NoOp.
+	// Checks is true if planning could not evaluate a condition, so that the apply must, even for a NoOp.
 	Checks bool `json:"checks,omitempty"`
-	// DeposedKey is the key under which a replace that creates first keeps the old instance.
+	// DeposedKey is the key of the old instance of a replace that creates first.
 	DeposedKey string `json:"deposedKey,omitempty"`
-	// Hashes are the results of bcrypt in the expressions of the object, which each attempt to apply it uses again.
+	// Hashes are the results of bcrypt() in the object's expressions. Each attempt of the apply reuses them.
 	Hashes map[string]string `json:"hashes,omitempty"`
-	// Dependencies are the addresses that the configuration refers to.
+	// Dependencies are the addresses in the configuration.
 	Dependencies []string `json:"dependencies,omitempty"`
-	// ConfigVersion tells whether the ProviderConfig still says what it said when the change was planned; empty when it has none, or
-	// nobody can tell.
+	// ConfigVersion is the version of the ProviderConfig during planning. It is empty if there is none, or if its
+	// version is unknown.
 	ConfigVersion string `json:"configVersion,omitempty"`
-	// ReadAfter are, of a data source, those of the changes it depends on that have to be made before it can be read: not those that
-	// only its ProviderConfig refers to.
+	// ReadAfter lists, for a data source, the changes that must be applied before it can be read. It omits dependencies
+	// of its ProviderConfig alone.
 	ReadAfter []int32 `json:"awaits,omitempty"`
-	// DependencyVersions are the versions of what the configuration refers to that the change is planned with; see Instance.
+	// DependencyVersions holds the versions of the dependencies during planning; see Instance.
 	DependencyVersions map[string]string `json:"seen,omitempty"`
 	// LooksLike is the address of a resource that the plan destroys and whose spec is that of the one to create; empty when there is none.
 	LooksLike string `json:"looksLike,omitempty"`
 	// Referrers are resources outside of the plan that refer to the one that changes. Once the change is planned, they are those that
 	// refer to an attribute that the plan changes.
 	Referrers []Referrer `json:"referrers,omitempty"`
-	// Referred are digests of the values that the configuration refers to and that the plan does not change, by address.
+	// Referred holds digests, by address, of the referenced values that the plan does not change.
 	Referred map[string]string `json:"referred,omitempty"`
-	// Requires are the addresses that the recorded state referred to: destroys run in their reverse order.
+	// Requires are the addresses that the recorded state referred to. Destroys run in their reverse order.
 	Requires []string `json:"requires,omitempty"`
-	// Requested is true when whoever made the plan named the object, or everything; it is false for what is destroyed only because
-	// something that it depends on is.
+	// Requested is true if the plan's creator named the object or everything. It is false for an object that is
+	// destroyed only because of its dependency.
 	Requested bool `json:"asked,omitempty"`
-	// Prevented is true when lifecycle.preventDestroy forbids the change; the changes that need it are blocked, too.
+	// Prevented is true if lifecycle.preventDestroy forbids the change. Changes that depend on it are blocked, too.
 	Prevented bool `json:"prevented,omitempty"`
-	// Held is true when the apply leaves the change out: it is blocked or stale, or needs one that is.
+	// Held is true if the apply leaves the change out: it is blocked or stale, or depends on such a change.
 	Held bool `json:"held,omitempty"`
 
 	revision int64
@@ -334,20 +337,21 @@ type Referrer struct {
 	Attributes []string `json:"attributes,omitempty"`
 }
 
-// Revision is that of the last write of the change. Revisions grow with every write of the ledger.
+// Revision returns the revision of the change's last write. Each write to the ledger increases the revision.
 func (c *Change) Revision() int64 { return c.revision }
 
-// Preconditions must hold from planning until the change is applied.
+// Preconditions must hold from planning until the apply of the change.
 type Preconditions struct {
 	// State is the digest of the recorded state.
 	State string `json:"state"`
-	// Deleting is true when the object was marked for deletion.
+	// Deleting is true if the object was marked for deletion.
 	Deleting bool `json:"deleting,omitempty"`
-	// Destroys is true when the plan destroys whatever it looks at: its spec, or the deletion of the namespace, asked for that.
+	// Destroys is true if the plan destroys everything that it visits, because of its spec or the deletion of the
+	// namespace.
 	Destroys bool `json:"destroys,omitempty"`
 	// Owner is the object that had what the change imports when it was planned, and that the same plan makes forget it; empty when none had.
 	Owner types.UID `json:"owner,omitempty"`
-	// From is the object whose record is moved, and FromState the digest of that.
+	// From is the object whose record moves, and FromState is the digest of that record.
 	From      *v1alpha1.ObjectReference `json:"from,omitempty"`
 	FromState string                    `json:"fromState,omitempty"`
 }
@@ -358,7 +362,7 @@ func changeKey(plan types.UID, index int32) string {
 	return fmt.Sprintf("%s%08d", planPrefix(plan), index)
 }
 
-// Change reads one change of a plan. It returns ErrNotFound when there is none.
+// Change returns one change of a plan. It returns ErrNotFound if there is none.
 func (l *Ledger) Change(ctx context.Context, plan types.UID, index int32) (*Change, error) {
 	value, rev, err := l.kv.Get(ctx, changeKey(plan, index))
 	if err != nil {
@@ -371,7 +375,7 @@ func (l *Ledger) Change(ctx context.Context, plan types.UID, index int32) (*Chan
 	return c, nil
 }
 
-// SaveChange writes a change. A change that was made anew replaces what is stored under its index.
+// SaveChange writes a change. A change that was planned again replaces the one stored under its index.
 func (l *Ledger) SaveChange(ctx context.Context, plan types.UID, c *Change) error {
 	value, err := json.Marshal(c)
 	if err != nil {
@@ -392,7 +396,7 @@ func (l *Ledger) SaveChange(ctx context.Context, plan types.UID, c *Change) erro
 	return nil
 }
 
-// Changes reads the changes of a plan from an index on, in order.
+// Changes returns the changes of a plan in order, beginning with the index from.
 func (l *Ledger) Changes(ctx context.Context, plan types.UID, from int32) iter.Seq2[*Change, error] {
 	after := ""
 	if from > 0 {
@@ -416,7 +420,7 @@ func (l *Ledger) Changes(ctx context.Context, plan types.UID, from int32) iter.S
 	}
 }
 
-// DropPlan removes the changes of a plan.
+// DropPlan deletes the changes of a plan.
 func (l *Ledger) DropPlan(ctx context.Context, plan types.UID) error {
 	for e, err := range l.scan(ctx, planPrefix(plan), "") {
 		if err == nil {
@@ -429,8 +433,8 @@ func (l *Ledger) DropPlan(ctx context.Context, plan types.UID) error {
 	return nil
 }
 
-// Plans reads the UIDs of the plans that have changes or documents, one read of the store for each of the two. A plan that has both
-// comes twice.
+// Plans returns the UIDs of the plans that have changes or documents. It reads the store once per plan for each of the
+// two. It returns a plan with both twice.
 func (l *Ledger) Plans(ctx context.Context) iter.Seq2[types.UID, error] {
 	return func(yield func(types.UID, error) bool) {
 		for _, prefix := range []string{planPrefix(""), documentPrefix("")} {
@@ -448,7 +452,7 @@ func (l *Ledger) Plans(ctx context.Context) iter.Seq2[types.UID, error] {
 				if !yield(types.UID(uid), nil) {
 					return
 				}
-				after = prefix + uid + "/\xff" // no key of the plan sorts after it
+				after = prefix + uid + "/\xff" // this sorts after all keys of the plan
 			}
 		}
 	}

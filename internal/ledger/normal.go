@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// normal writes attributes so that two forms of the same values are the same text: without members that are null or empty, with
-// JSON in strings written in one way. Text that is not JSON is returned as it is.
+// normal formats attributes so that equal values have equal texts: it omits null and empty members and normalizes JSON
+// in strings. It returns text that is not JSON unchanged.
 func normal(attributes json.RawMessage) []byte {
 	v, ok := decode(string(attributes))
 	if !ok {
@@ -46,7 +46,7 @@ func normalValue(v any) any {
 	case string:
 		if inner := strings.TrimSpace(v); strings.HasPrefix(inner, "{") || strings.HasPrefix(inner, "[") {
 			if document, ok := decode(inner); ok {
-				return []any{"json", document} // as it is: whoever wrote it may mean a null in it
+				return []any{"json", document} // keep it unchanged: a null in the document may have a meaning
 			}
 		}
 		return v
@@ -55,7 +55,7 @@ func normalValue(v any) any {
 	}
 }
 
-// decode reads one JSON value, and keeps its numbers as they are written.
+// decode decodes one JSON value and keeps the digits of its numbers.
 func decode(text string) (any, bool) {
 	d := json.NewDecoder(bytes.NewReader([]byte(text)))
 	d.UseNumber()
