@@ -22,7 +22,7 @@ type Schema struct {
 	Items       *Schema            `json:"items"`
 	Additional  json.RawMessage    `json:"additionalProperties"`
 	IntOrString bool               `json:"x-kubernetes-int-or-string"`
-	// What the server says beside OpenAPI's own words: see server/kinds.
+	// Hykube's extensions of OpenAPI: see server/kinds.
 	SchemaVersion uint64 `json:"x-hykube-schema-version"`
 	Listed        bool   `json:"x-hykube-listed"`
 	Block         bool   `json:"x-hykube-block"`
@@ -41,7 +41,7 @@ type Document struct {
 	} `json:"components"`
 }
 
-// Property returns the schema of a field; nil when there is none.
+// Property returns the schema of a field, or nil.
 func (s *Schema) Property(name string) *Schema {
 	if s == nil {
 		return nil
@@ -56,7 +56,7 @@ func (s *Schema) Property(name string) *Schema {
 	return &elem
 }
 
-// Element returns the schema of the elements of a list; nil when there is none.
+// Element returns the schema of the elements of a list, or nil.
 func (s *Schema) Element() *Schema {
 	if s == nil {
 		return nil
@@ -77,7 +77,7 @@ func (d *Document) Kinds(provider string) map[string]*Schema {
 	return out
 }
 
-// Resolve follows references, and the allOf of one that carries a description of its own.
+// Resolve follows $ref, and an allOf with one element, which adds a description to a $ref.
 func (d *Document) Resolve(s *Schema) *Schema {
 	for range 16 {
 		switch {
