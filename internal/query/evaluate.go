@@ -15,16 +15,17 @@ import (
 )
 
 const (
-	// maxEvaluated bounds the text of the value of an Evaluation.
+	// maxEvaluated is the maximum size, in bytes, of the value of an Evaluation.
 	maxEvaluated = 1 << 20
-	// maxAddresses bounds to how many objects its expression refers: each is one question about rights.
+	// maxAddresses is the maximum number of objects that the expression may refer to. Each object needs an access
+	// check.
 	maxAddresses = 200
 )
 
-// Evaluate evaluates an expression over the recorded values with the rights of who, and writes the answer into the status of e. An
-// error is one of the server; what is wrong with the expression is among the diagnostics of the status.
+// Evaluate evaluates an expression over the recorded values with the rights of who, and writes the result to e.Status.
+// Errors in the expression are diagnostics in that status. Evaluate returns an error only if the server fails.
 func (a *Queries) Evaluate(ctx context.Context, who v1alpha1.Identity, e *v1alpha1.Evaluation) error {
-	// The scope of no namespace asks about each object, also about those of the evaluation's own namespace.
+	// A scope without a namespace checks access to each object, including objects in the evaluation's own namespace.
 	s := a.ScopeOf(&who, "", nil)
 	s.Home = e.Namespace
 	ev := &consoleEvaluator{Scope: s, values: map[lang.Address]cty.Value{}}
@@ -52,7 +53,7 @@ func (a *Queries) Evaluate(ctx context.Context, who v1alpha1.Identity, e *v1alph
 // consoleEvaluator evaluates one expression.
 type consoleEvaluator struct {
 	*scope.Scope
-	// values are what is referred to, by the addresses of the expression.
+	// values maps the addresses in the expression to their values.
 	values map[lang.Address]cty.Value
 	diags  diag.Diagnostics
 }
@@ -78,7 +79,7 @@ func (ev *consoleEvaluator) evaluate(ctx context.Context, text string) (cty.Valu
 	return v, append(diags, more...), nil
 }
 
-// read reads what a reference names, or reports why there is no value.
+// read reads the object of a reference, or reports why it has no value.
 func (ev *consoleEvaluator) read(ctx context.Context, r lang.Reference) error {
 	if _, done := ev.values[r.Address]; done {
 		return ev.check(ctx, r, true)
@@ -94,7 +95,7 @@ func (ev *consoleEvaluator) read(ctx context.Context, r lang.Reference) error {
 		err = &ephemeralError{}
 	case full.Stored():
 		v, err = ev.Keys(ctx, full)
-		// Without the address, which the reference shows.
+		// Omit the address, which the reference already shows.
 		if absent, ok := errors.AsType[*scope.AbsentError](err); ok {
 			err = absent
 		}
@@ -118,10 +119,10 @@ func (ev *consoleEvaluator) read(ctx context.Context, r lang.Reference) error {
 	return ev.check(ctx, r, v != cty.NilVal)
 }
 
-// unreadableError is a record that the schema of the installed provider does not fit.
+// unreadableError is the error for a record that does not fit the installed provider's schema.
 type unreadableError struct{ error }
 
-// problemOf is the summary of what is wrong with a reference; empty for an error of the server.
+// problemOf returns the summary for an error about a reference, or "" for an error of the server.
 func problemOf(err error) string {
 	switch {
 	case scope.IsForbidden(err):
@@ -141,7 +142,7 @@ func is[E error](err error) bool {
 	return ok
 }
 
-// ephemeralError is a reference to an ephemeral resource.
+// ephemeralError is the error for a reference to an ephemeral resource.
 type ephemeralError struct{}
 
 func (*ephemeralError) Error() string {
@@ -155,8 +156,8 @@ func (ev *consoleEvaluator) report(r lang.Reference, summary string, err error) 
 	}
 }
 
-// resource is the recorded value of a resource or a data source, unknown when no plan has applied it yet; NilVal when there is no
-// such object. What is sensitive is withheld from who may not read the state.
+// resource returns the recorded value of a resource or data source. It returns an unknown value before the first apply,
+// and NilVal if the object does not exist. It withholds sensitive values from a user who may not read the state.
 func (ev *consoleEvaluator) resource(ctx context.Context, addr lang.Address) (cty.Value, error) {
 	v := cty.NilVal
 	for r, err := range ev.Resources(ctx, addr) {
@@ -193,7 +194,7 @@ func (ev *consoleEvaluator) resource(ctx context.Context, addr lang.Address) (ct
 	return v, nil
 }
 
-// check reports a type, an object or an attribute that there is not, with something near.
+// check reports a type, object or attribute that does not exist, and suggests a similar name.
 func (ev *consoleEvaluator) check(ctx context.Context, r lang.Reference, exists bool) error {
 	var failed error
 	ev.diags = append(ev.diags, lang.CheckReferences([]lang.Reference{r}, lang.Catalog{
@@ -209,7 +210,7 @@ func (ev *consoleEvaluator) check(ctx context.Context, r lang.Reference, exists 
 	return failed
 }
 
-// names lists the names of the objects of a type, for who may read all of them.
+// names lists the objects of a type, if the user may read all of them.
 func (ev *consoleEvaluator) names(ctx context.Context, of lang.Address) ([]string, error) {
 	for _, provider := range ev.Catalog.ProvidersOf(of.Mode, of.Type) {
 		group := v1alpha1.ProviderGroup(provider)

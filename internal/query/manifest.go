@@ -19,10 +19,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// maxName is the length of a DNS label.
+// maxName is the maximum length of a DNS label.
 const maxName = 63
 
-// describe says what a resource is, and makes the object that would import it.
+// describe adds the attributes of a found resource to the result, and a manifest that imports it.
 func (s *search) describe(ctx context.Context, result *v1alpha1.QueryResult, found instance.Found) error {
 	block := s.Schema.Block
 	attributes, err := json.Marshal(plan.Attributes(block, found.Resource))
@@ -72,7 +72,7 @@ func (s *search) describe(ctx context.Context, result *v1alpha1.QueryResult, fou
 	return nil
 }
 
-// importOf is what the manifest imports a resource by: what it was looked for by, else its identity.
+// importOf returns the manifest's lifecycle.import: the ID or identity in the query, else the resource's identity.
 func (s *search) importOf(result *v1alpha1.QueryResult) (map[string]any, error) {
 	by := s.query.Spec.Import
 	if by != nil && by.ID != "" {
@@ -80,7 +80,7 @@ func (s *search) importOf(result *v1alpha1.QueryResult) (map[string]any, error) 
 	}
 	raw := result.Identity
 	if raw == nil && by != nil {
-		raw = by.Identity // the provider did not repeat it
+		raw = by.Identity // the provider did not return an identity
 	}
 	if raw == nil {
 		return map[string]any{"id": lang.EscapeTemplate(result.ID)}, nil
@@ -89,7 +89,7 @@ func (s *search) importOf(result *v1alpha1.QueryResult) (map[string]any, error) 
 	return map[string]any{"identity": escape(identity)}, err
 }
 
-// name is a name for the object of a resource that no other object of its kind has, here or in the answer.
+// name returns an object name for the resource that no other object of its kind has, on the server or in the result.
 func (s *search) name(ctx context.Context, found instance.Found) (string, error) {
 	base := label(found.DisplayName)
 	if base == "" {
@@ -121,7 +121,7 @@ func (s *search) name(ctx context.Context, found instance.Found) (string, error)
 	}
 }
 
-// label makes a DNS label of a text; empty when nothing of the text can stand in one.
+// label converts a text to a DNS label. It returns "" if no character of the text is allowed in one.
 func label(text string) string {
 	var b strings.Builder
 	for _, c := range strings.ToLower(text) {
@@ -138,10 +138,10 @@ func label(text string) string {
 	return strings.TrimRight(b.String(), "-")
 }
 
-// manifest writes a configuration as a spec: without what is null, unknown or secret, and so that what looks like an
-// expression stays text.
+// manifest converts a configuration to a spec. It omits null, unknown and secret values, and escapes text that looks
+// like a template.
 type manifest struct {
-	// secrets are the fields that were left out.
+	// secrets lists the fields that were omitted because they are secret.
 	secrets []string
 }
 
@@ -152,7 +152,7 @@ func (m *manifest) block(b *schema.Block, v cty.Value, field string) map[string]
 	}
 	for _, nb := range b.Blocks {
 		if list, ok := spec[nb.TypeName].([]any); ok && len(list) == 0 {
-			delete(spec, nb.TypeName) // no block and an empty list of blocks are the same
+			delete(spec, nb.TypeName) // an empty list of blocks is equivalent to none
 		}
 	}
 	return spec
@@ -199,7 +199,7 @@ func (m *manifest) write(v cty.Value, field string) any {
 	return nil
 }
 
-// decodeJSON keeps numbers as they are written.
+// decodeJSON decodes JSON and keeps the digits of numbers.
 func decodeJSON(raw []byte) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
@@ -207,7 +207,7 @@ func decodeJSON(raw []byte) (any, error) {
 	return v, d.Decode(&v)
 }
 
-// escape writes the strings of a JSON value so that they are no templates.
+// escape escapes the strings of a JSON value so that they are not templates.
 func escape(v any) any {
 	switch v := v.(type) {
 	case string:

@@ -13,13 +13,13 @@ import (
 	"github.com/hykube/hykube/internal/scope"
 )
 
-// Owners are the objects that have a resource of some type already.
+// Owners maps the existing resources of a type to the objects that manage them.
 type Owners struct {
 	byIdentity map[string][]owner
 	byID       map[string][]owner
 }
 
-// owner is an object and what tells its resource from others.
+// owner is an object and the identity of its resource.
 type owner struct {
 	Object v1alpha1.ObjectReference
 	// Config is the name of the ProviderConfig that it is made with; empty when there is none.
@@ -27,7 +27,7 @@ type owner struct {
 	identity string
 }
 
-// OwnersOf reads what is recorded of a type, in all namespaces: nothing should be managed twice.
+// ownersOf reads the records of a type in all namespaces, since no resource should have two owners.
 func ownersOf(ctx context.Context, l *ledger.Ledger, provider string, t *instance.Type) (*Owners, error) {
 	o := &Owners{byIdentity: map[string][]owner{}, byID: map[string][]owner{}}
 	for rec, err := range l.Instances(ctx, "") {
@@ -59,7 +59,7 @@ func (o *Owners) add(object v1alpha1.ObjectReference, s *ledger.State, t *instan
 	}
 }
 
-// OwnersByType are the owners of types, by provider and type. They are read when they are first needed.
+// OwnersByType caches the owners by provider and type.
 type OwnersByType map[[2]string]*Owners
 
 // Of returns the owners of a type.
@@ -79,7 +79,7 @@ func (m *OwnersByType) Of(ctx context.Context, l *ledger.Ledger, provider string
 	return found, nil
 }
 
-// IdentityIn is what tells the resource of a state from others: its identity, and its id; each is empty when there is none.
+// IdentityIn returns the identity and the ID in a state; each is empty if the state has none.
 func IdentityIn(s *ledger.State) (identity, id string) {
 	if len(s.Identity) > 0 {
 		identity = Canonical(s.Identity)
@@ -87,7 +87,7 @@ func IdentityIn(s *ledger.State) (identity, id string) {
 	return identity, IdIn(s.Attributes)
 }
 
-// IdIn is the id among recorded attributes; empty when there is none. One that is no string tells nothing.
+// IdIn returns the ID in recorded attributes. It returns "" if there is none or it is not a string.
 func IdIn(attributes json.RawMessage) string {
 	var recorded struct {
 		ID any `json:"id"`
@@ -116,21 +116,20 @@ func (o *Owners) Find(identity, id string) []owner {
 	return out
 }
 
-// Canonical writes a JSON object so that equal ones are equal texts.
+// Canonical normalizes a JSON object so that equal objects have equal texts.
 func Canonical(raw json.RawMessage) string {
 	v, err := decodeJSON(resource.WithoutNulls(raw))
 	if err != nil {
 		return string(raw)
 	}
-	out, err := json.Marshal(v) // which sorts keys
+	out, err := json.Marshal(v) // json.Marshal sorts keys
 	if err != nil {
 		return string(raw)
 	}
 	return string(out)
 }
 
-// owned says which object has a resource already. Of an object that whoever asks may not read it says no more than that
-// there is one.
+// owned sets the object that already manages a resource. It does not name an object that the user may not read.
 func (s *search) owned(ctx context.Context, result *v1alpha1.QueryResult, found instance.Found) error {
 	if s.owners == nil {
 		var err error

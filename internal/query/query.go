@@ -26,16 +26,16 @@ import (
 type Queries struct{ *scope.Sources }
 
 const (
-	// defaultFound and maxFound are what v1alpha1.QuerySpec documents.
+	// defaultFound and maxFound are the default and the maximum that v1alpha1.QuerySpec documents.
 	defaultFound = 100
 	maxFound     = 10_000
 )
 
-// QueryError says why a query cannot be answered as it is written.
+// QueryError is the error for an invalid query.
 type QueryError struct {
-	// Field is the path of the field that is wrong, such as "spec.type".
+	// Field is the path of the invalid field, such as "spec.type".
 	Field string
-	// Detail says what is wrong and what to do.
+	// Detail describes the problem and the remedy.
 	Detail string
 }
 
@@ -45,9 +45,9 @@ func badQuery(field, format string, args ...any) error {
 	return &QueryError{field, fmt.Sprintf(format, args...)}
 }
 
-// Query asks a provider what exists, with the rights of who, and writes the answer into the status of q. What the
-// provider objects to stands there, too. It returns a *QueryError when the query itself is wrong, and a
-// *ForbiddenError when who may not use the ProviderConfig.
+// Query makes a provider list the existing resources, with the rights of who, and writes the result to q.Status. Errors
+// of the provider are diagnostics in that status. Query returns a *QueryError if the query is invalid. It returns a
+// *ForbiddenError if the user may not use the ProviderConfig.
 func (a *Queries) Query(ctx context.Context, who v1alpha1.Identity, q *v1alpha1.Query) error {
 	q.Status = v1alpha1.QueryStatus{}
 	r, err := a.queried(ctx, q)
@@ -55,7 +55,7 @@ func (a *Queries) Query(ctx context.Context, who v1alpha1.Identity, q *v1alpha1.
 		return err
 	}
 	visible := a.ScopeOf(&who, q.Namespace, nil)
-	defer func() { // what its provider's configuration opened
+	defer func() { // close the ephemeral resources of the provider's configuration
 		if err := visible.Close(context.WithoutCancel(ctx)); err != nil {
 			q.Status.Diagnostics = append(q.Status.Diagnostics, scope.Unclosed(err))
 		}
@@ -89,12 +89,12 @@ func (a *Queries) Query(ctx context.Context, who v1alpha1.Identity, q *v1alpha1.
 	return err
 }
 
-// providerError is what went wrong between Hykube and a provider while it was asked what exists.
+// providerError is an error in the communication with a provider.
 type providerError struct{ error }
 
 func (e *providerError) Unwrap() error { return e.error }
 
-// said is what a provider said, or what went wrong when it was asked.
+// said returns the diagnostics of a provider's failure, or one diagnostic for any other error.
 func said(err error) diag.Diagnostics {
 	if f, ok := errors.AsType[*diag.Failure](err); ok && len(f.Diagnostics) > 0 {
 		return f.Diagnostics
@@ -102,7 +102,7 @@ func said(err error) diag.Diagnostics {
 	return diag.Diagnostics{{Severity: v1alpha1.SeverityError, Summary: "Provider could not answer", Detail: err.Error()}}
 }
 
-// queried finds the type that a query is about, and checks what can be checked without the provider.
+// queried returns the resource type of a query. It makes the checks that do not need the provider.
 func (a *Queries) queried(ctx context.Context, q *v1alpha1.Query) (*resource.Resource, error) {
 	spec := &q.Spec
 	name := v1alpha1.TypeOf(spec.Type)
@@ -152,21 +152,21 @@ func (a *Queries) queriedProvider(spec *v1alpha1.QuerySpec, name string) (catalo
 	return e, nil
 }
 
-// search is the answering of one query.
+// search is the processing of one query.
 type search struct {
 	*scope.Sources
 	*resource.Resource
 	query *v1alpha1.Query
 	of    *instance.Type
-	// scope knows what whoever asks may read.
+	// scope checks the rights of the user.
 	scope *scope.Scope
-	// names are those that manifests of the answer have.
+	// names holds the names of the manifests in the result.
 	names map[string]bool
-	// owners is read when the first resource was found.
+	// owners is loaded when the first resource is found.
 	owners *Owners
 }
 
-// one looks for the resource that an import would find.
+// one finds the resource that an import would find.
 func (s *search) one(ctx context.Context) error {
 	by := instance.ImportBy{ID: s.query.Spec.Import.ID}
 	if raw := s.query.Spec.Import.Identity; raw != nil {
@@ -189,7 +189,7 @@ func (s *search) one(ctx context.Context) error {
 	return s.add(ctx, instance.Found{DisplayName: name, Identity: state.Identity, Resource: state.Value, Diagnostics: diags}, by.ID)
 }
 
-// all lists what there is, up to the limit.
+// all lists the existing resources up to the limit.
 func (s *search) all(ctx context.Context, p *session.Session) error {
 	spec := &s.query.Spec
 	config, err := s.arguments()
@@ -201,7 +201,7 @@ func (s *search) all(ctx context.Context, p *session.Session) error {
 		limit = defaultFound
 	}
 	list := &instance.List{Name: s.of.Name, Type: s.of, Schema: s.Entry.Schema.ListResources[s.of.Name], Provider: p.ProviderServer}
-	// One more tells whether there are more.
+	// One more result shows whether there are more than the limit.
 	for found, err := range list.Query(ctx, config, limit+1, spec.Manifests) {
 		switch {
 		case err != nil:
@@ -220,7 +220,7 @@ func (s *search) all(ctx context.Context, p *session.Session) error {
 	return nil
 }
 
-// arguments are those of the list resource, which may refer to nothing.
+// arguments evaluates the arguments of the list resource, which must not have references.
 func (s *search) arguments() (cty.Value, error) {
 	args := map[string]any{}
 	if raw := s.query.Spec.Config; raw != nil && len(raw.Raw) > 0 {
@@ -248,7 +248,7 @@ func (s *search) arguments() (cty.Value, error) {
 	return v, nil
 }
 
-// add puts a resource that was found into the answer. id is what it was looked for by, if that was an ID.
+// add adds a found resource to the result. id is the ID in the query, if any.
 func (s *search) add(ctx context.Context, found instance.Found, id string) error {
 	result := v1alpha1.QueryResult{DisplayName: found.DisplayName, ID: id, Diagnostics: found.Diagnostics}
 	if !absent(found.Identity) {
@@ -286,7 +286,7 @@ func (s *search) add(ctx context.Context, found instance.Found, id string) error
 
 func absent(v cty.Value) bool { return v == cty.NilVal || v.IsNull() }
 
-// idOf is the attribute "id" of a value; empty when it has none.
+// idOf returns the attribute "id" of a value, or "" if it has none.
 func idOf(v cty.Value) string {
 	if absent(v) || !v.Type().IsObjectType() || !v.Type().HasAttribute("id") {
 		return ""
