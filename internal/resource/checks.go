@@ -11,20 +11,21 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Which of the conditions of a lifecycle are meant.
+// The two lists of conditions in a lifecycle.
 const (
 	Preconditions  = "preconditions"
 	Postconditions = "postconditions"
 )
 
-// check is a pre- or postcondition, parsed.
+// check is a parsed precondition or postcondition.
 type check struct {
 	field     string
 	condition *lang.Expression
 	message   *lang.Expression
 }
 
-// parseChecks parses the conditions of a resource. Only postconditions may refer to the resource itself.
+// parseChecks parses the preconditions or postconditions of a resource. Only postconditions may refer to the resource
+// itself.
 func (r *Resource) parseChecks(which string, options lang.ExpressionOptions) parsed[*check] {
 	written := r.Lifecycle.Preconditions
 	if which == Postconditions {
@@ -51,7 +52,7 @@ func (r *Resource) checks(which string) *parsed[*check] {
 	return &r.Parse().preconditions
 }
 
-// CheckReferences lists the places where conditions of a resource refer to other objects.
+// CheckReferences lists the references of a resource's conditions to other objects.
 func CheckReferences(r *Resource, which string) []lang.Reference {
 	var refs []lang.Reference
 	for _, c := range r.checks(which).list {
@@ -64,8 +65,8 @@ func (c *check) references() []lang.Reference {
 	return slices.Concat(c.condition.References(), c.message.References())
 }
 
-// Holds evaluates the conditions of a resource. open is true when the result of one is not known yet. The error names all conditions that
-// are false.
+// Holds evaluates the conditions of a resource. open is true if a result is not known yet. The error names all
+// conditions that are false.
 func Holds(r *Resource, which string, at lang.EvaluationContext, scope func(lang.Address) (cty.Value, bool), self cty.Value) (open bool, err error) {
 	checks := r.checks(which)
 	if err := checks.failure("check"); err != nil {
@@ -95,13 +96,13 @@ func Holds(r *Resource, which string, at lang.EvaluationContext, scope func(lang
 	return open, nil
 }
 
-// failedCheck is Terraform's summary of a condition that is false.
+// failedCheck holds Terraform's summary of a false condition.
 var failedCheck = map[string]string{
 	Preconditions:  "Resource precondition failed",
 	Postconditions: "Resource postcondition failed",
 }
 
-// text is the error message of a condition. Sensitive values are not shown.
+// text returns the error message of a condition. It does not show sensitive values.
 func (c *check) text(at lang.EvaluationContext, scope func(lang.Address) (cty.Value, bool), self cty.Value) string {
 	v, diags := c.message.With(at).Evaluate(scope, self)
 	switch {

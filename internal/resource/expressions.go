@@ -11,35 +11,37 @@ import (
 	"github.com/hykube/hykube/internal/lang"
 )
 
-// Expressions are those of a resource's spec and lifecycle, parsed, and the addresses that they refer to. Those who share a resource
-// share them, and do not change them.
+// Expressions holds the parsed expressions of a resource's spec and lifecycle, and the addresses that they refer to.
+// All copies of a resource share it and must not change it.
 type Expressions struct {
-	// Config is the spec. ConfigDiagnostics are its errors and warnings.
+	// Config is the parsed spec. ConfigDiagnostics are its errors and warnings.
 	Config            *lang.Config
 	ConfigDiagnostics diag.Diagnostics
-	// LifecycleExpressions are the conditions, their messages, and the ID or the identity of an import.
+	// LifecycleExpressions are the conditions, their messages, and the ID or identity of an import.
 	LifecycleExpressions []*lang.Expression
-	// References are those of all expressions. DependsOn are the addresses in this namespace that they and lifecycle.dependsOn name.
+	// References are the references of all expressions. DependsOn lists the addresses in this namespace in the
+	// references and in lifecycle.dependsOn.
 	References []lang.Reference
 	DependsOn  []lang.Address
-	// External is true when expressions refer to an object that no plan of this namespace changes, such as a ConfigMap.
+	// External is true if an expression refers to an object that no plan of this namespace changes, such as a
+	// ConfigMap.
 	External bool
-	// Impure is true when expressions may give another value each time: they read the clock, for example.
+	// Impure is true if an expression may give another value in each evaluation, as with the clock.
 	Impure bool
-	// Invalid are all errors and warnings, with the address of the resource.
+	// Invalid lists all errors and warnings, with the address of the resource.
 	Invalid diag.Diagnostics
 
 	preconditions, postconditions parsed[*check]
 	triggers, imports             parsed[*lang.Expression]
 }
 
-// parsed are parts of a lifecycle, with the errors of their parsing.
+// parsed holds the parsed entries of one lifecycle field, with their parse errors.
 type parsed[T any] struct {
 	list  []T
 	diags diag.Diagnostics
 }
 
-// failure is nil when the parts have no errors.
+// failure returns the parse errors as a *diag.Failure, or nil without errors.
 func (p *parsed[T]) failure(operation string) error {
 	if !diag.HasErrors(p.diags) {
 		return nil
@@ -47,14 +49,14 @@ func (p *parsed[T]) failure(operation string) error {
 	return &diag.Failure{Operation: operation, Diagnostics: slices.Clone(p.diags)}
 }
 
-// parseOnce holds the expressions of a resource from the first time that they are asked for.
+// parseOnce caches the expressions of a resource.
 type parseOnce struct {
 	sync.Once
 	Expressions
 }
 
-// Parse returns the expressions of the spec and of the lifecycle, with their errors. The first call parses them. Functions of providers are
-// known by their signatures alone; Config.With brings those that can be called.
+// Parse returns the expressions of the spec and the lifecycle, with their errors. The first call parses them.
+// Provider-defined functions have signatures only; Config.With supplies callable ones.
 func (r *Resource) Parse() *Expressions {
 	r.expressions.Do(func() { r.expressions.Expressions = r.parse() })
 	return &r.expressions.Expressions
@@ -79,7 +81,8 @@ func (r *Resource) parse() Expressions {
 	}
 	for _, t := range n.triggers.list {
 		for _, ref := range t.References() {
-			ref.Field, _, _ = strings.Cut(ref.Field, ", ") // the column counts the "${" that the parser was given, and the author did not write
+			// the parser's column counts a "${" that the user did not write
+			ref.Field, _, _ = strings.Cut(ref.Field, ", ")
 			n.References = append(n.References, ref)
 		}
 	}
@@ -92,7 +95,8 @@ func (r *Resource) parse() Expressions {
 	return n
 }
 
-// resolveDependencies finds the resources that the expressions and lifecycle.dependsOn name, and returns what is wrong with those.
+// resolveDependencies sets the dependencies of the expressions and of lifecycle.dependsOn. It returns the diagnostics
+// about them.
 func (n *Expressions) resolveDependencies(r *Resource) diag.Diagnostics {
 	var diags diag.Diagnostics
 	seen := map[lang.Address]bool{}

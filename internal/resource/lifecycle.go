@@ -20,7 +20,7 @@ func TriggersOf(r *Resource) ([]*lang.Expression, error) {
 	return triggers.list, triggers.failure("read lifecycle.replaceTriggeredBy")
 }
 
-// parseTriggers parses lifecycle.replaceTriggeredBy: each is a reference without the ${...} around it.
+// parseTriggers parses lifecycle.replaceTriggeredBy: each entry is a reference without the enclosing ${...}.
 func (r *Resource) parseTriggers() parsed[*lang.Expression] {
 	var out parsed[*lang.Expression]
 	for i, text := range r.Lifecycle.ReplaceTriggeredBy {
@@ -32,7 +32,7 @@ func (r *Resource) parseTriggers() parsed[*lang.Expression] {
 		}
 		e, more := lang.ParseExpression("${"+expression+"}", field, lang.ExpressionOptions{})
 		for k := range more {
-			more[k].Attribute = field // the column would count the "${" that the author did not write
+			more[k].Attribute = field // the column would count a "${" that the user did not write
 		}
 		out.diags = append(out.diags, more...)
 		if diag.HasErrors(more) {
@@ -48,7 +48,7 @@ func (r *Resource) parseTriggers() parsed[*lang.Expression] {
 	return out
 }
 
-// parseImport parses lifecycle.import: its identity or its ID.
+// parseImport parses the identity or the ID in lifecycle.import.
 func (r *Resource) parseImport(options lang.ExpressionOptions) parsed[*lang.Expression] {
 	by := r.Lifecycle.Import
 	if by == nil {
@@ -64,7 +64,8 @@ func (r *Resource) parseImport(options lang.ExpressionOptions) parsed[*lang.Expr
 	return parsed[*lang.Expression]{[]*lang.Expression{e}, diags}
 }
 
-// Importing returns the ID or the identity that lifecycle.import names, for the provider and as the plan shows it.
+// Importing evaluates the ID or identity in lifecycle.import. It returns it for the provider and in the form that the
+// plan shows.
 func Importing(r *Resource, t *instance.Type, at lang.EvaluationContext, scope func(lang.Address) (cty.Value, bool)) (instance.ImportBy, *v1alpha1.PlanImport, error) {
 	fail := func(field, summary, format string, args ...any) error {
 		return &diag.Failure{Operation: "import", Diagnostics: diag.Diagnostics{lang.Problem(r.Address, field, summary, fmt.Sprintf(format, args...))}}
@@ -104,7 +105,7 @@ func Importing(r *Resource, t *instance.Type, at lang.EvaluationContext, scope f
 	return instance.ImportBy{Identity: identity}, &v1alpha1.PlanImport{Identity: &runtime.RawExtension{Raw: WithoutNulls(raw)}}, nil
 }
 
-// WithoutNulls drops the attributes of a JSON object that are null.
+// WithoutNulls removes the null attributes of a JSON object.
 func WithoutNulls(raw json.RawMessage) json.RawMessage {
 	var m map[string]json.RawMessage
 	if json.Unmarshal(raw, &m) != nil {
@@ -122,7 +123,7 @@ func WithoutNulls(raw json.RawMessage) json.RawMessage {
 	return out
 }
 
-// AddressOf is the address of an object whose provider may not be known.
+// AddressOf returns the address of an object without looking up its provider.
 func AddressOf(kind, name string) lang.Address {
 	mode, terraformType := v1alpha1.ParseKind(kind)
 	if mode == v1alpha1.ModeManaged {

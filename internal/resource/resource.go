@@ -17,7 +17,7 @@ import (
 	"github.com/hykube/hykube/internal/schema"
 )
 
-// Lifecycle is the object's own share of Terraform's meta-arguments.
+// Lifecycle is the lifecycle field of an object: its counterpart of Terraform's meta-arguments.
 type Lifecycle struct {
 	ProviderConfig      string     `json:"providerConfig"`
 	DependsOn           []string   `json:"dependsOn"`
@@ -32,27 +32,27 @@ type Lifecycle struct {
 	Moved               *MovedFrom `json:"moved"`
 }
 
-// Check is a condition as it is written.
+// Check is a precondition or postcondition as written.
 type Check struct {
 	Condition    any    `json:"condition"`
 	ErrorMessage string `json:"errorMessage"`
 }
 
-// importBy is what an existing instance is found by, as it is written.
+// importBy is the ID or identity of an import as written.
 type importBy struct {
 	ID       string `json:"id"`
 	Identity any    `json:"identity"`
 }
 
-// MovedFrom says where an instance's record is to be taken from.
+// MovedFrom names the object whose record moves to this one.
 type MovedFrom struct {
 	From string `json:"from"`
 }
 
-// Forgets says whether the infrastructure is left alone when its object goes.
+// Forgets reports whether the infrastructure stays when the object is deleted.
 func (l *Lifecycle) Forgets() bool { return l.Destroy != nil && !*l.Destroy }
 
-// Resource is an object of a dynamic kind, decoded.
+// Resource is a decoded object of a dynamic kind.
 type Resource struct {
 	Object    *unstructured.Unstructured
 	Ref       v1alpha1.ObjectReference
@@ -67,7 +67,7 @@ type Resource struct {
 	expressions *parseOnce
 }
 
-// Of decodes an object. It fails when the object's provider is not installed.
+// Of decodes an object. It fails if the object's provider is not installed.
 func Of(obj *unstructured.Unstructured, c *catalog.Catalog) (*Resource, error) {
 	gvk := obj.GroupVersionKind()
 	r := &Resource{
@@ -99,7 +99,7 @@ func Of(obj *unstructured.Unstructured, c *catalog.Catalog) (*Resource, error) {
 	return r, nil
 }
 
-// typeOf finds what a kind stands for; the schema is nil when the provider has no such type.
+// typeOf returns the mode, address and schema of a kind. The schema is nil if the provider has no such type.
 func typeOf(p *schema.Provider, kind string) (v1alpha1.Mode, lang.Address, *schema.Schema) {
 	managed := v1alpha1.TypeOf(kind)
 	if s := p.Resources[managed]; s != nil {
@@ -119,7 +119,7 @@ func typeOf(p *schema.Provider, kind string) (v1alpha1.Mode, lang.Address, *sche
 	}
 }
 
-// Spec is what the user wrote.
+// Spec returns the object's spec.
 func (r *Resource) Spec() map[string]any {
 	spec, _ := r.Object.Object["spec"].(map[string]any)
 	return spec

@@ -22,7 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// HasRun says whether this generation of an action was run. The record knows it also when the object could not be told.
+// HasRun reports whether this generation of an action has run. It also reads the ledger record, because the status
+// write may have failed.
 func HasRun(r *Resource, rec *ledger.Instance) bool {
 	recorded := rec.Plan != "" && rec.Intent == nil && rec.Object.Generation == r.Ref.Generation
 	return recorded || StatusOf(r.Object).Good()
@@ -31,10 +32,10 @@ func HasRun(r *Resource, rec *ledger.Instance) bool {
 // Status is the status of an object of a dynamic kind.
 type Status struct {
 	Attributes map[string]any
-	// Judged is the generation that a plan judged last: it was planned, refused, failed or applied. applied is the generation
-	// that was applied last; 0 when there is none, or what was made is destroyed.
+	// Judged is the last generation that a plan planned, refused, failed or applied. Applied is the last applied
+	// generation; 0 before the first apply and after a destroy.
 	Judged, Applied int64
-	// Pending is the name of the plan that waits for approval and changes the object; empty when none does.
+	// Pending is the name of the plan that changes the object and waits for approval; empty without one.
 	Pending    string
 	Generation int64
 	deleting   bool
@@ -42,7 +43,7 @@ type Status struct {
 	Conditions []metav1.Condition
 }
 
-// StatusOf starts from the status that the object has.
+// StatusOf reads the status of an object.
 func StatusOf(obj *unstructured.Unstructured) *Status {
 	s := &Status{Generation: obj.GetGeneration(), deleting: obj.GetDeletionTimestamp() != nil}
 	destroy, set, _ := unstructured.NestedBool(obj.Object, "lifecycle", "destroy")
@@ -53,59 +54,59 @@ func StatusOf(obj *unstructured.Unstructured) *Status {
 	s.Pending, _, _ = unstructured.NestedString(old, "pendingPlan")
 	var found bool
 	if s.Applied, found, _ = unstructured.NestedInt64(old, "appliedGeneration"); !found {
-		s.Applied = s.Judged // earlier versions wrote the one field, when something was applied
+		s.Applied = s.Judged // earlier versions wrote only this field, and only after an apply
 	}
 	if list, ok := old["conditions"]; ok {
 		if raw, err := json.Marshal(list); err == nil {
-			// Conditions that cannot be read are written anew.
+			// Invalid conditions are replaced.
 			_ = json.Unmarshal(raw, &s.Conditions)
 		}
 	}
 	return s
 }
 
-// Good says whether the object is what its spec asks for, as far as is known. The outcome of a plan that left it alone does not
-// change that.
+// Good reports whether the object's current generation is applied and the object is ready. A plan that does not change
+// the object does not affect this.
 func (s *Status) Good() bool {
 	return s.Applied == s.Generation && meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionReady)
 }
 
-// Drifted says whether a plan found the infrastructure changed, and nobody accepted or corrected that.
+// Drifted reports whether a plan found a change outside of Hykube that is neither accepted nor corrected.
 func (s *Status) Drifted() bool {
 	return meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionDrifted)
 }
 
-// judge records that a plan judged a generation. No plan waits for approval to change the object any more, unless the caller says so.
+// judge records that a plan judged a generation. It clears Pending; the caller may set it again.
 func (s *Status) judge(generation int64) {
 	s.Judged, s.Pending = max(s.Judged, generation), ""
 }
 
-// Ready says that a generation is applied.
+// Ready records that a generation is applied.
 func (s *Status) Ready(generation int64, message string) {
 	s.judge(generation)
 	s.Applied = generation
 	condition.Ready(&s.Conditions, generation, v1alpha1.ReasonApplied, message)
 }
 
-// Stall says that nothing will happen until a person acts.
+// Stall records that nothing will happen until the user acts.
 func (s *Status) Stall(generation int64, reason, message string) {
 	s.judge(generation)
 	condition.Stalled(&s.Conditions, generation, reason, message)
 }
 
-// Wait says that the object waits for a plan or for a person, and that nothing is wrong.
+// Wait records that the object waits for a plan or a user, without an error.
 func (s *Status) Wait(generation int64, reason, message string) {
 	s.judge(generation)
 	condition.Waiting(&s.Conditions, generation, reason, message)
 }
 
-// Reconcile says that a change is being made.
+// Reconcile records that a change is in progress.
 func (s *Status) Reconcile(generation int64, message string) {
 	s.judge(generation)
 	condition.Reconciling(&s.Conditions, generation, v1alpha1.ReasonApplying, message)
 }
 
-// StallDeposed says that a replacement left old instances behind, which the next plan destroys.
+// StallDeposed records that a replacement left deposed instances, which the next plan destroys.
 func (s *Status) StallDeposed(generation int64, rec *ledger.Instance) {
 	keys := make([]string, 0, len(rec.Deposed))
 	for _, d := range rec.Deposed {
@@ -115,10 +116,10 @@ func (s *Status) StallDeposed(generation int64, rec *ledger.Instance) {
 		fmt.Sprintf("The new instance was created, and the old one (deposed %s) is still there; the next plan destroys it.", strings.Join(keys, ", ")))
 }
 
-// ReplaceIncomplete says whether the object says that a replacement left an old instance behind.
+// ReplaceIncomplete reports whether the status says that a replacement left a deposed instance.
 func (s *Status) ReplaceIncomplete() bool { return s.notReady(v1alpha1.ReasonReplaceIncomplete) }
 
-// CreateUnknown says whether the object says that a create of it was begun and that its outcome is unknown.
+// CreateUnknown reports whether the status says that the outcome of a create is unknown.
 func (s *Status) CreateUnknown() bool { return s.notReady(v1alpha1.ReasonCreateUnknown) }
 
 func (s *Status) notReady(reason string) bool {
@@ -126,20 +127,20 @@ func (s *Status) notReady(reason string) bool {
 	return ready != nil && ready.Reason == reason
 }
 
-// AwaitMove says of an object that is marked as deleted which object takes its infrastructure over.
+// AwaitMove records, for an object that is marked for deletion, that its infrastructure moves to another object.
 func (s *Status) AwaitMove(generation int64, to string) {
 	if s.deleting {
 		s.Wait(generation, v1alpha1.ReasonMoving, v1alpha1.MessageMoving(to))
 	}
 }
 
-// Remove says that nothing is left of what was applied.
+// Remove records that nothing of the applied infrastructure remains.
 func (s *Status) Remove(generation int64, reason, message string) {
 	s.Wait(generation, reason, message)
 	s.Applied, s.Attributes = 0, nil
 }
 
-// ToMap is the status as it is stored.
+// ToMap returns the status in its stored form.
 func (s *Status) ToMap() map[string]any {
 	list := make([]any, 0, len(s.Conditions))
 	for i := range s.Conditions {
@@ -157,7 +158,7 @@ func (s *Status) ToMap() map[string]any {
 	return m
 }
 
-// WriteStatus changes the status of an object, if the object is still there.
+// WriteStatus changes the status of an object. It does nothing if the object no longer exists.
 func WriteStatus(ctx context.Context, objects store.Objects, ref v1alpha1.ObjectReference, change func(*Status)) error {
 	write := func(change func(*Status)) error {
 		return objects.UpdateStatus(ctx, ref, func(obj *unstructured.Unstructured) map[string]any {
@@ -168,7 +169,7 @@ func WriteStatus(ctx context.Context, objects store.Objects, ref v1alpha1.Object
 	}
 	err := write(change)
 	if apierrors.IsRequestEntityTooLargeError(err) {
-		// The spec alone fills the object. Its outcome must be written all the same.
+		// The object is too large because of its spec. Write the outcome without the attributes.
 		err = write(func(s *Status) {
 			change(s)
 			s.Attributes = nil
@@ -180,11 +181,11 @@ func WriteStatus(ctx context.Context, objects store.Objects, ref v1alpha1.Object
 	return nil
 }
 
-// maxAttributes bounds, in bytes of JSON, what a status shows of the attributes: with a spec as large as an object may be, and
-// conditions, the object has to stay within what the store takes. The state has all of them.
+// maxAttributes is the maximum size of the attributes in a status, in bytes of JSON. Together with the largest spec and
+// the conditions, the object must fit into the store. The recorded state holds all attributes.
 const maxAttributes = 256 << 10
 
-// fitting leaves the largest attributes out until the rest fits.
+// fitting omits the largest attributes until the rest fits.
 func fitting(attributes map[string]any) map[string]any {
 	type sized struct {
 		name  string
@@ -215,13 +216,13 @@ func fitting(attributes map[string]any) map[string]any {
 	return out
 }
 
-// StallDrifted says that the infrastructure is not what the spec asks for, because it was changed outside of Hykube.
+// StallDrifted records that the infrastructure differs from the spec because of a change outside of Hykube.
 func (s *Status) StallDrifted(generation int64) {
 	d := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionDrifted)
 	s.Stall(generation, d.Reason, d.Message+" The next plan shows how to change it back.")
 }
 
-// Settle writes the condition of an object that no plan changes.
+// Settle sets the condition of an object that no plan changes.
 func (s *Status) Settle(rec *ledger.Instance) {
 	g := s.Judged
 	switch applied := rec.Plan != "" && rec.Object.Generation == s.Generation && rec.Intent == nil; {
