@@ -5,18 +5,18 @@ import (
 	"errors"
 )
 
-// errAnnounced is told of a message that is shorter than it says.
+// errAnnounced is the error for a message that is shorter than its headers declare.
 var errAnnounced = errors.New("the message announces more than it holds")
 
-// checkAnnounced reads the headers of a MessagePack message and sees that what they announce can be there. The decoder reserves
-// memory for all of it at once, so nine bytes could ask for a hundred gigabytes:
+// checkAnnounced checks that a MessagePack message is long enough for the lengths that its headers declare. The decoder
+// allocates the declared size at once, so nine bytes could request a hundred gigabytes:
 // https://github.com/msgpack/msgpack/blob/master/spec.md
 func checkAnnounced(b []byte) error {
 	for len(b) > 0 {
 		code := b[0]
 		b = b[1:]
-		// size is the number of bytes in which a length stands, skip what follows without a header of its own, and items the
-		// number of values to come, each of at least one byte.
+		// size is the number of bytes of the length field. skip is the number of payload bytes without headers. items
+		// is the number of values that follow, each of at least one byte.
 		size, skip, items := 0, 0, 0
 		switch {
 		case code <= 0x7f || code >= 0xe0 || code >= 0xc0 && code <= 0xc3: // small numbers, nil, booleans

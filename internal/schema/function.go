@@ -7,16 +7,16 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Function is the signature of a function that a provider has.
+// Function is the signature of a provider-defined function.
 type Function struct {
 	// Parameters, in order.
 	Parameters []*Parameter
-	// Variadic takes all arguments beyond Parameters; nil when there may be none.
+	// Variadic is the parameter for all arguments after Parameters; nil if there are none.
 	Variadic *Parameter
 	// Return is the type of the result.
 	Return               cty.Type
 	Summary, Description string
-	// Deprecation says what to use instead; empty for a function that may be used.
+	// Deprecation names the replacement of a deprecated function; empty for others.
 	Deprecation string
 }
 
@@ -24,12 +24,12 @@ type Function struct {
 type Parameter struct {
 	Name, Description string
 	Type              cty.Type
-	// AllowNull and AllowUnknown say which arguments the provider wants to see. Without AllowUnknown the result of
-	// anything unknown is unknown, and the provider is not asked.
+	// AllowNull and AllowUnknown permit such arguments. Without AllowUnknown, a call with an unknown argument has an
+	// unknown result and does not reach the provider.
 	AllowNull, AllowUnknown bool
 }
 
-// FunctionsFromProto converts signatures. Errors name the function and the parameter.
+// FunctionsFromProto converts signatures from the protocol. Errors name the function and the parameter.
 func FunctionsFromProto(in map[string]*tfprotov6.Function) (map[string]*Function, error) {
 	out := make(map[string]*Function, len(in))
 	for name, f := range in {

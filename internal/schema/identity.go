@@ -9,24 +9,24 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Identity is the schema of what tells an instance of a resource type from all others.
+// Identity is the schema of the identity of a resource type, which is unique for each instance.
 type Identity struct {
-	// Version counts up when the stored form of the identity changes. It is independent of the type's own version.
+	// Version increases when the stored form of the identity changes. It is independent of the type's schema version.
 	Version int64
 	// Attributes, sorted by name.
 	Attributes []*IdentityAttribute
 }
 
-// IdentityAttribute is one part of an identity.
+// IdentityAttribute is one attribute of an identity.
 type IdentityAttribute struct {
 	Name        string
 	Type        cty.Type
 	Description string
-	// RequiredForImport: an import by identity must say it. OptionalForImport: it may.
+	// RequiredForImport: an import by identity must set it. OptionalForImport: an import may set it.
 	RequiredForImport, OptionalForImport bool
 }
 
-// ImpliedType is the object type of the identity's values.
+// ImpliedType returns the object type of the identity's values.
 func (i *Identity) ImpliedType() cty.Type {
 	atys := make(map[string]cty.Type, len(i.Attributes))
 	for _, a := range i.Attributes {
@@ -35,7 +35,7 @@ func (i *Identity) ImpliedType() cty.Type {
 	return cty.Object(atys)
 }
 
-// AddIdentities takes the answer to GetResourceIdentitySchemas. Errors name the type and the attribute.
+// AddIdentities adds the schemas of a GetResourceIdentitySchemas response. Errors name the type and the attribute.
 func (p *Provider) AddIdentities(r *tfprotov6.GetResourceIdentitySchemasResponse) error {
 	all := make(map[string]*Identity, len(r.IdentitySchemas))
 	for name, s := range r.IdentitySchemas {

@@ -4,7 +4,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// ListVal is a list, or a tuple when its elements may differ in type (see schema.NestedBlock.ImpliedType).
+// ListVal returns a list, or a tuple if the element type is dynamic (see NestedBlock.ImpliedType).
 func ListVal(vals []cty.Value, elem cty.Type) cty.Value {
 	switch {
 	case elem.HasDynamicTypes():
@@ -16,7 +16,7 @@ func ListVal(vals []cty.Value, elem cty.Type) cty.Value {
 	}
 }
 
-// MapVal is a map, or an object when its elements may differ in type.
+// MapVal returns a map, or an object if the element type is dynamic.
 func MapVal(vals map[string]cty.Value, elem cty.Type) cty.Value {
 	switch {
 	case elem.HasDynamicTypes():
@@ -28,7 +28,7 @@ func MapVal(vals map[string]cty.Value, elem cty.Type) cty.Value {
 	}
 }
 
-// SetVal is a set; false when the elements differ in type, which a set cannot hold.
+// SetVal returns a set. It returns false if the elements have different types, which a set cannot hold.
 func SetVal(vals []cty.Value, elem cty.Type) (cty.Value, bool) {
 	if len(vals) == 0 {
 		return cty.SetValEmpty(elem), true
@@ -47,7 +47,7 @@ func AttributeTypes(attrs []*Attribute) map[string]cty.Type {
 	return atys
 }
 
-// EmptyNested is the value of a block type of which there is none.
+// EmptyNested returns the value of a nested block type without blocks.
 func EmptyNested(nb *NestedBlock) cty.Value {
 	switch nb.Nesting {
 	case NestingGroup:
@@ -63,7 +63,7 @@ func EmptyNested(nb *NestedBlock) cty.Value {
 	}
 }
 
-// EmptyBlock is a block without arguments.
+// EmptyBlock returns a block without arguments.
 func EmptyBlock(b *Block) cty.Value {
 	vals := make(map[string]cty.Value, len(b.Attributes)+len(b.Blocks))
 	for _, a := range b.Attributes {
@@ -75,7 +75,7 @@ func EmptyBlock(b *Block) cty.Value {
 	return cty.ObjectVal(vals)
 }
 
-// UnknownBlock is a block of which nothing is known but the types.
+// UnknownBlock returns a block whose attributes and nested blocks are all unknown.
 func UnknownBlock(b *Block) cty.Value {
 	vals := make(map[string]cty.Value, len(b.Attributes)+len(b.Blocks))
 	for _, a := range b.Attributes {
@@ -87,7 +87,8 @@ func UnknownBlock(b *Block) cty.Value {
 	return cty.ObjectVal(vals)
 }
 
-// UpdateAttributes rebuilds an object after f changed its attributes; null and unknown objects are left alone.
+// UpdateAttributes rebuilds an object after f has changed its attributes. It returns null and unknown objects
+// unchanged.
 func UpdateAttributes(v cty.Value, f func(vals map[string]cty.Value)) cty.Value {
 	v, marks := v.Unmark()
 	if v.IsNull() || !v.IsKnown() || !v.Type().IsObjectType() {
@@ -101,7 +102,8 @@ func UpdateAttributes(v cty.Value, f func(vals map[string]cty.Value)) cty.Value 
 	return cty.ObjectVal(vals).WithMarks(marks)
 }
 
-// UpdateElements rebuilds a nested value, whatever its nesting, from what f makes of each element. f must not change types.
+// UpdateElements rebuilds a nested value of any nesting mode with the result of f for each element. f must not change
+// types.
 func UpdateElements(nesting Nesting, v cty.Value, f func(cty.Value) cty.Value) cty.Value {
 	if nesting == NestingSingle || nesting == NestingGroup {
 		return f(v)

@@ -1,6 +1,5 @@
-// Package schema represents a Terraform provider's schema for all other packages: blocks, attributes and their cty
-// types, and the wire encoding of values. It converts the messages of the provider protocol and knows no processes,
-// objects or plans.
+// Package schema represents a Terraform provider's schema: blocks, attributes and their cty types, and the wire
+// encoding of values. It converts the messages of the provider protocol. It does not know processes, objects or plans.
 package schema
 
 //lint:file-ignore SA1019 types cross the wire as JSON, and there is no other way to write them
@@ -17,11 +16,11 @@ import (
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
 
-// Provider is everything that a provider says about itself in GetProviderSchema.
+// Provider is the content of a provider's GetProviderSchema response.
 type Provider struct {
 	// Config is the schema of the provider's own configuration.
 	Config *Schema
-	// Meta is the schema of the module-level provider metadata; nil when the provider has none.
+	// Meta is the schema of the module-level provider metadata; nil if the provider has none.
 	Meta *Schema
 	// Resources are the managed resource types, by Terraform type name.
 	Resources map[string]*Schema
@@ -29,29 +28,29 @@ type Provider struct {
 	DataSources map[string]*Schema
 	// Ephemerals are the ephemeral resource types, by Terraform type name.
 	Ephemerals map[string]*Schema
-	// ListResources are what a listing of a managed resource type can be told, by the name of that type.
+	// ListResources are the schemas of list configurations, by the name of the managed resource type.
 	ListResources map[string]*Schema
 	// Actions are the action types, by Terraform type name.
 	Actions map[string]*Schema
-	// Identities are the identity schemas of those managed resource types that have one.
+	// Identities are the identity schemas of those managed resource types that have one, by Terraform type name.
 	Identities map[string]*Identity
 	// Functions are the provider's functions, by name.
 	Functions map[string]*Function
-	// PlanDestroy is true when the provider wants to be asked before a destroy.
+	// PlanDestroy is true if the provider plans destroys.
 	PlanDestroy bool
-	// MoveState is true when the provider can take over the state of another type or provider.
+	// MoveState is true if the provider converts states of other types or providers.
 	MoveState bool
-	// GenerateConfig is true when the provider writes the configuration of what was imported itself.
+	// GenerateConfig is true if the provider generates the configuration of an imported instance.
 	GenerateConfig bool
-	// Protocol is the major version of the plugin protocol, 5 or 6; 0 for a provider that is no plugin.
+	// Protocol is the major version of the plugin protocol, 5 or 6; 0 for a provider that is not a plugin.
 	Protocol int
-	// SchemaOptional is true when a process may be used without asking it for its schema first.
+	// SchemaOptional is true if a process can be used without a GetProviderSchema call.
 	SchemaOptional bool
 }
 
-// Schema is one version of the schema of a resource type, a data source or a provider's configuration.
+// Schema is one version of the schema of a resource type, data source or provider configuration.
 type Schema struct {
-	// Version counts up when the stored form of the type changes.
+	// Version increases when the stored form of the type changes.
 	Version int64
 	// Block is the outermost block; never nil.
 	Block *Block
@@ -65,28 +64,29 @@ type Block struct {
 	Blocks []*NestedBlock
 	// Description, in plain text or Markdown; may be empty.
 	Description string
-	// Deprecated is true when the provider discourages the use of the block.
+	// Deprecated is true if the provider discourages the use of the block.
 	Deprecated bool
 }
 
-// Attribute is one argument or one exported value.
+// Attribute is one argument or one computed value.
 type Attribute struct {
 	Name string
-	// Type is the attribute's type; when Nested is set, it is the type that follows from it.
+	// Type is the attribute's type. If Nested is set, Type is Nested.ImpliedType().
 	Type cty.Type
-	// Nested is set for attributes whose value is one or many objects with a schema of their own.
+	// Nested is the schema of a nested attribute, whose value is one or several objects; otherwise nil.
 	Nested      *Object
 	Description string
-	// Required: the configuration must set it. Optional: it may. Computed: the provider may.
+	// Required: the configuration must set it. Optional: the configuration may set it. Computed: the provider may set
+	// it.
 	Required, Optional, Computed bool
-	// Sensitive values are masked wherever a person could see them.
+	// Sensitive is true if the value must be masked wherever a user could see it.
 	Sensitive bool
-	// WriteOnly values are sent to the provider and never stored.
+	// WriteOnly is true if the value is sent to the provider but never stored.
 	WriteOnly  bool
 	Deprecated bool
 }
 
-// Configurable says whether a configuration may set the attribute.
+// Configurable reports whether a configuration may set the attribute.
 func (a *Attribute) Configurable() bool { return a.Required || a.Optional }
 
 // Object is the schema of a nested attribute.
@@ -103,24 +103,24 @@ type NestedBlock struct {
 	// Nesting is Single, Group, List, Set or Map.
 	Nesting Nesting
 	Block   *Block
-	// MinItems and MaxItems bound the number of blocks; 0 in MaxItems means no bound.
+	// MinItems and MaxItems limit the number of blocks; a MaxItems of 0 means no limit.
 	MinItems, MaxItems int64
 }
 
-// Nesting is how many there are of a nested thing, and how one is told from another.
+// Nesting is the nesting mode of a nested block or attribute.
 type Nesting int
 
 // The nesting modes of the provider protocol.
 const (
 	NestingSingle Nesting = iota + 1
-	// NestingGroup is a single block that is there, empty, even when it is not written.
+	// NestingGroup is a single block whose value is an empty block if it is not written.
 	NestingGroup
 	NestingList
 	NestingSet
 	NestingMap
 )
 
-// FromProto converts the answer to GetProviderSchema. Errors name the type and the attribute.
+// FromProto converts a GetProviderSchema response. Errors name the type and the attribute.
 func FromProto(r *tfprotov6.GetProviderSchemaResponse) (*Provider, error) {
 	p := &Provider{
 		Actions:    make(map[string]*Schema, len(r.ActionSchemas)),
@@ -277,10 +277,10 @@ func fromType(t tftypes.Type) (cty.Type, error) {
 	return out, nil
 }
 
-// Attribute finds an attribute of the block by name; nil when there is none.
+// Attribute returns an attribute of the block by name, or nil.
 func (b *Block) Attribute(name string) *Attribute { return findAttribute(b.Attributes, name) }
 
-// Attribute finds an attribute of the object by name; nil when there is none.
+// Attribute returns an attribute of the object by name, or nil.
 func (o *Object) Attribute(name string) *Attribute { return findAttribute(o.Attributes, name) }
 
 func findAttribute(attrs []*Attribute, name string) *Attribute {
@@ -291,7 +291,7 @@ func findAttribute(attrs []*Attribute, name string) *Attribute {
 	return attrs[i]
 }
 
-// NestedBlock finds a nested block by type name; nil when there is none.
+// NestedBlock returns a nested block by type name, or nil.
 func (b *Block) NestedBlock(name string) *NestedBlock {
 	i, ok := slices.BinarySearchFunc(b.Blocks, name, func(n *NestedBlock, s string) int { return strings.Compare(n.TypeName, s) })
 	if !ok {
@@ -300,7 +300,7 @@ func (b *Block) NestedBlock(name string) *NestedBlock {
 	return b.Blocks[i]
 }
 
-// ImpliedType is the object type of the block's values.
+// ImpliedType returns the object type of the block's values.
 func (b *Block) ImpliedType() cty.Type {
 	atys := make(map[string]cty.Type, len(b.Attributes)+len(b.Blocks))
 	for _, a := range b.Attributes {
@@ -312,12 +312,12 @@ func (b *Block) ImpliedType() cty.Type {
 	return cty.Object(atys)
 }
 
-// ImpliedType is the type of the value that stands for all blocks of the type. A list or map whose
-// element type holds a dynamic attribute is a tuple or an object of its own, which only the value can tell, so it is dynamic:
+// ImpliedType returns the type of the value that holds all blocks of the type. A list or map whose element type
+// contains a dynamic attribute is dynamic itself. Its value is then a tuple or object of its own type:
 // https://github.com/hashicorp/terraform/blob/main/docs/plugin-protocol/object-wire-format.md
 func (nb *NestedBlock) ImpliedType() cty.Type { return nestedType(nb.Nesting, nb.Block.ImpliedType()) }
 
-// ImpliedType is the type of a nested attribute's value.
+// ImpliedType returns the type of a nested attribute's value.
 func (o *Object) ImpliedType() cty.Type {
 	atys := make(map[string]cty.Type, len(o.Attributes))
 	for _, a := range o.Attributes {

@@ -10,7 +10,7 @@ import (
 	ctymsgpack "github.com/zclconf/go-cty/cty/msgpack"
 )
 
-// Encode puts a value on the wire. Marks must have been removed.
+// Encode encodes a value for the protocol. The value must not have marks.
 func Encode(v cty.Value, ty cty.Type) (*tfprotov6.DynamicValue, error) {
 	b, err := ctymsgpack.Marshal(v, ty)
 	if err != nil {
@@ -19,10 +19,10 @@ func Encode(v cty.Value, ty cty.Type) (*tfprotov6.DynamicValue, error) {
 	return &tfprotov6.DynamicValue{MsgPack: b}, nil
 }
 
-// Decode takes a value off the wire, in MessagePack or JSON. A nil or empty message is the null value.
+// Decode decodes a value in MessagePack or JSON. A nil or empty message is the null value.
 func Decode(d *tfprotov6.DynamicValue, ty cty.Type) (v cty.Value, err error) {
 	defer func() {
-		// go-cty panics at what no provider should send, such as a float that is no number.
+		// go-cty panics on some invalid values, such as a float that is NaN.
 		if r := recover(); r != nil {
 			v, err = cty.NilVal, fmt.Errorf("decode value: %v", r)
 		}
@@ -38,7 +38,7 @@ func Decode(d *tfprotov6.DynamicValue, ty cty.Type) (v cty.Value, err error) {
 		if err != nil {
 			return cty.NilVal, fmt.Errorf("decode value: %w", pathError(err))
 		}
-		// An object that names one attribute twice passes for one with all of them.
+		// go-cty accepts an object that has one attribute twice and lacks another.
 		if errs := v.Type().TestConformance(ty); len(errs) > 0 {
 			return cty.NilVal, fmt.Errorf("decode value: %w", pathError(errs[0]))
 		}
@@ -52,7 +52,7 @@ func Decode(d *tfprotov6.DynamicValue, ty cty.Type) (v cty.Value, err error) {
 	}
 }
 
-// pathError spells out the path that a cty error carries beside its message.
+// pathError prefixes a cty error with its path.
 func pathError(err error) error {
 	if pe, ok := errors.AsType[cty.PathError](err); ok && len(pe.Path) > 0 {
 		return fmt.Errorf("%s: %w", FormatPath(pe.Path), err)
@@ -60,7 +60,7 @@ func pathError(err error) error {
 	return err
 }
 
-// FormatPath writes a path as a person would, such as `rule[0].port` or `tags["team"]`.
+// FormatPath formats a path as in `rule[0].port` or `tags["team"]`.
 func FormatPath(p cty.Path) string {
 	var s []byte
 	for _, step := range p {
