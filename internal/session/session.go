@@ -16,23 +16,23 @@ import (
 	"github.com/hykube/hykube/internal/provider"
 )
 
-// Stoppable is the lease of a provider's process that can be asked to stop, see provider.Lease.
+// Stoppable is the lease of a provider process that can be stopped; see provider.Lease.
 type Stoppable interface {
 	Stop()
 	Stopped() bool
 }
 
-// Session is a configured provider, with the permission to make a call.
+// Session is a configured provider that may be called within its limits.
 type Session struct {
 	tfprotov6.ProviderServer
-	// Config is nil when the provider is used without a ProviderConfig.
+	// Config is nil if the provider is used without a ProviderConfig.
 	Config *v1alpha1.ProviderConfig
-	// Known is false while the plan does not know all that the provider is configured with.
+	// Known is false if the provider's configuration has values that the plan does not know yet.
 	Known   bool
 	Release func()
 }
 
-// ConfigName is the name of the ProviderConfig; empty when there is none.
+// ConfigName returns the name of the ProviderConfig, or "" if there is none.
 func (l *Session) ConfigName() string {
 	if l.Config == nil {
 		return ""
@@ -40,23 +40,23 @@ func (l *Session) ConfigName() string {
 	return l.Config.Name
 }
 
-// Stopped says whether the provider was asked to stop what it does.
+// Stopped reports whether the provider was told to stop its calls.
 func (l *Session) Stopped() bool {
 	p, ok := l.ProviderServer.(Stoppable)
 	return ok && p.Stopped()
 }
 
-// Transient says whether the same call may succeed a little later. For a call that changes infrastructure that is not enough to
-// make it again.
+// Transient reports whether the same call may succeed later. That alone does not make it safe to repeat a call that
+// changes infrastructure.
 func Transient(err error) bool { return diag.IsFailure(err, diag.Throttled, diag.Unreachable) }
 
-// Throttled says whether a provider's API turned a call away before doing anything.
+// Throttled reports whether the provider's API rejected a call before doing anything.
 func Throttled(err error) bool { return diag.IsFailure(err, diag.Throttled) }
 
-// Width bounds the calls of one plan that are under way at once, over all provider configurations.
+// Width is the maximum number of concurrent calls of one plan, over all provider configurations.
 const Width = 32
 
-// Attempts bounds how often a call is made when it may succeed later.
+// Attempts is the maximum number of attempts of a call that may succeed later.
 const Attempts = 5
 
 // defaultConcurrency is what v1alpha1.Limits documents.
