@@ -1,16 +1,17 @@
-// Package suggest finds the known name that is nearest to a misspelled one.
+// Package suggest finds the known name that is most similar to a misspelled one.
 package suggest
 
 import "github.com/agext/levenshtein"
 
-// maxLength bounds the names that are looked at, in bytes, and maxCandidates how many of the known ones: a hint is not worth
-// the time that a namespace of a million names would take.
+// maxLength is the maximum length of a name in bytes. maxCandidates is the number of known names that Nearest compares.
+// They bound the time for a namespace with a million names.
 const (
 	maxLength     = 128
 	maxCandidates = 10_000
 )
 
-// Nearest is the known name with the least edit distance, the first of them in the alphabet; empty when all are too far.
+// Nearest returns the known name with the smallest edit distance, the first of several in alphabetical order. It
+// returns "" if no name is similar enough.
 func Nearest(name string, known []string) string {
 	if len(name) > maxLength {
 		return ""
