@@ -16,13 +16,13 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// Reference is a traversal in an expression: the object that it refers to, and the steps into that.
+// Reference is a traversal in an expression. subject is the part that names the object; steps is the rest.
 type Reference struct {
 	subject hcl.Traversal
 	steps   hcl.Traversal
 }
 
-// traversed splits a traversal where its address ends: sim_network.main, data.sim_image.base, configmap.app, and any of
+// traversed splits a traversal after its address: sim_network.main, data.sim_image.base, configmap.app, and any of
 // these in another namespace.
 func traversed(t hcl.Traversal) Reference {
 	n := 0
@@ -46,7 +46,8 @@ func traversed(t hcl.Traversal) Reference {
 	return Reference{t[:n], t[n:]}
 }
 
-// Subject returns the names of the steps to the object, such as "data", "sim_image" and "base". An index is an empty name.
+// Subject returns the names in the address, such as "data", "sim_image" and "base". A numeric index gives an empty
+// name.
 func (r Reference) Subject() []string {
 	var names []string
 	for _, step := range r.subject {
@@ -55,7 +56,7 @@ func (r Reference) Subject() []string {
 	return names
 }
 
-// Parse reads a reference that is written without a template; ok is false when it is none.
+// Parse parses a reference without the enclosing template. ok is false if s is not a reference.
 func Parse(s string) (r Reference, ok bool) {
 	traversal, diags := hclsyntax.ParseTraversalAbs([]byte(s), "", hcl.InitialPos)
 	if diags.HasErrors() {
@@ -64,7 +65,7 @@ func Parse(s string) (r Reference, ok bool) {
 	return traversed(traversal), true
 }
 
-// Names are the names of a reference as Terraform's JSON lists them, from the whole of it to the resource alone.
+// Names returns the reference and its prefixes down to the resource, as Terraform's JSON lists them.
 func (r Reference) Names() []string {
 	var out []string
 	for n := len(r.steps); n >= 0; n-- {
@@ -93,7 +94,7 @@ func written(t hcl.Traversal) string {
 	return b.String()
 }
 
-// stepName is the name of a step; empty for a number.
+// stepName returns the name of a step, or "" for a number.
 func stepName(step hcl.Traverser) string {
 	switch s := step.(type) {
 	case hcl.TraverseRoot:
@@ -108,8 +109,8 @@ func stepName(step hcl.Traverser) string {
 	return ""
 }
 
-// Evaluate returns the references of a value with templates, in their order, or the constant that it is; ok is false when it is no
-// constant.
+// Evaluate returns the references in a value with templates, in order, or its constant value. ok is false if the value
+// is not constant.
 func Evaluate(v any) (refs []Reference, constant any, ok bool) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -134,7 +135,7 @@ func Evaluate(v any) (refs []Reference, constant any, ok bool) {
 	return nil, v, true
 }
 
-// largestTemplate is the largest text that the server takes for a template.
+// largestTemplate is the maximum length of a template in bytes, as in the server.
 const largestTemplate = 128 << 10
 
 func evaluateTemplate(s string) (refs []Reference, constant any, ok bool) {
@@ -143,7 +144,7 @@ func evaluateTemplate(s string) (refs []Reference, constant any, ok bool) {
 	}
 	expr, diags := hclsyntax.ParseTemplate([]byte(s), "", hcl.InitialPos)
 	if diags.HasErrors() {
-		return nil, nil, false // the server says what is wrong with it
+		return nil, nil, false // the server reports the error
 	}
 	for _, t := range expr.Variables() {
 		refs = append(refs, traversed(t))
