@@ -14,7 +14,8 @@ import (
 	"github.com/hykube/hykube/internal/template"
 )
 
-// configJSON is Terraform's "configuration". tfjson reads expressions and cannot write them, hence types of our own.
+// configJSON is the "configuration" member of Terraform's JSON plan. tfjson can decode expressions but not encode them,
+// so this package has its own types.
 type configJSON struct {
 	ProviderConfigs map[string]*configProvider `json:"provider_config,omitempty"`
 	RootModule      configModule               `json:"root_module"`
@@ -30,18 +31,18 @@ type configResource struct {
 	Type              string              `json:"type"`
 	Name              string              `json:"name"`
 	ProviderConfigKey string              `json:"provider_config_key"`
-	// Expressions are nil when the object cannot be read, or is not the one any more that was planned.
+	// Expressions is nil if the object cannot be read or has changed since it was planned.
 	Expressions   map[string]any `json:"expressions,omitempty"`
 	SchemaVersion uint64         `json:"schema_version"`
 	DependsOn     []string       `json:"depends_on,omitempty"`
 
 	object v1alpha1.ObjectReference
-	// provider and config are the provider's source address and its ProviderConfig.
+	// provider is the provider's source address, and config is the name of the ProviderConfig.
 	provider, config string
 	marks, values    *runtime.RawExtension
 }
 
-// configure adds what the plan says of the configuration: which resources there are, and with which provider.
+// configure adds the resource of a change, and its provider, to the configuration.
 func (t *Plan) configure(c *v1alpha1.PlanChange) {
 	if c.Deposed != "" || c.Action == v1alpha1.ActionForget || c.ActionReason == string(tfjson.ActionReasonDeleteBecauseNoResourceConfig) {
 		return
@@ -54,7 +55,7 @@ func (t *Plan) configure(c *v1alpha1.PlanChange) {
 	t.config.RootModule.Resources = append(t.config.RootModule.Resources, r)
 }
 
-// describe adds what the objects and the providers' schemas tell beside the changes.
+// describe adds data from the objects and the providers' schemas, which the changes lack.
 func (t *Plan) describe(ctx context.Context) error {
 	var objects []v1alpha1.ObjectReference
 	for _, r := range t.config.RootModule.Resources {
@@ -108,8 +109,8 @@ func providerOf(ref v1alpha1.ObjectReference) string {
 	return provider
 }
 
-// blockExpressions are the arguments and blocks of a body, by name. The schema is nil when nobody knows it: then no value
-// that may be secret is shown.
+// blockExpressions returns the arguments and blocks of a body by name. Without a schema, it shows only values that the
+// plan shows, since any other value may be secret.
 func blockExpressions(body map[string]any, s *openapi.Schema, marks, values any) map[string]any {
 	out := map[string]any{}
 	for name, v := range body {
@@ -155,8 +156,8 @@ func nested(v any, s *openapi.Schema, marks, values any) any {
 	return expression(v, s, marks, true)
 }
 
-// expression is one argument: its value when it is constant, the references when it has any, and nothing when it is a
-// function of constants. show is false when nobody can tell whether it is secret.
+// expression returns one argument: its references if it has any, else its constant value. It returns neither for a
+// function of constants. show is false if the argument may be secret.
 func expression(v any, s *openapi.Schema, marks any, show bool) map[string]any {
 	refs, constant, ok := template.Evaluate(v)
 	switch {
@@ -172,7 +173,7 @@ func expression(v any, s *openapi.Schema, marks any, show bool) map[string]any {
 	return map[string]any{"constant_value": concealed(constant, s, marks)}
 }
 
-// concealed is a value without what its schema or the marks of the change call secret.
+// concealed returns a value with its secrets masked, as the schema and the marks of the change declare them.
 func concealed(v any, s *openapi.Schema, marks any) any {
 	if v == nil {
 		return nil
@@ -205,7 +206,7 @@ func decodeRaw(r *runtime.RawExtension) any {
 	return v
 }
 
-// field and element look into a value of any shape; a mark of the whole counts for each part.
+// field and element return a part of a value of any shape. A true mark applies to every part.
 func field(v any, name string) any {
 	if m, ok := v.(map[string]any); ok {
 		return m[name]

@@ -13,7 +13,7 @@ import (
 	"github.com/hykube/hykube/internal/diff"
 )
 
-// configProvider is a configuration of a provider in Terraform's "configuration".
+// configProvider is one provider configuration in Terraform's "configuration".
 type configProvider struct {
 	Name              string         `json:"name"`
 	FullName          string         `json:"full_name"`
@@ -22,7 +22,7 @@ type configProvider struct {
 	Expressions       map[string]any `json:"expressions,omitempty"`
 }
 
-// providers names the configurations of providers as Terraform does: that of resources which name none has no alias.
+// providers names the provider configurations as Terraform does: the default configuration has no alias.
 func (t *Plan) providers(ctx context.Context) {
 	resources := t.config.RootModule.Resources
 	unnamed := map[string]string{}
@@ -49,7 +49,7 @@ func (t *Plan) providers(ctx context.Context) {
 	})
 }
 
-// readProvider adds what the Provider and the ProviderConfig say.
+// readProvider adds data from the Provider and the ProviderConfig.
 func (t *Plan) readProvider(ctx context.Context, p *configProvider, provider, config string) {
 	of, cfg := t.source.Provider(ctx, provider, t.plan.Namespace, config)
 	p.VersionConstraint = of.Version
@@ -59,16 +59,17 @@ func (t *Plan) readProvider(ctx context.Context, p *configProvider, provider, co
 	}
 	p.Expressions = argumentExpressions(args)
 	for _, ref := range cfg.SecretRefs {
-		if !strings.Contains(ref.Argument, ".") { // a nested one is part of what Terraform would show
+		if !strings.Contains(ref.Argument, ".") { // Terraform shows a nested argument as part of its parent
 			p.Expressions[ref.Argument] = map[string]any{"references": []string{"secret." + ref.Name + "." + ref.Key, "secret." + ref.Name}}
 		}
 	}
 }
 
-// confidential are the names of arguments that hold credentials. The schema of a provider's configuration is not published.
+// confidential matches names of arguments that hold credentials, because the schema of a provider's configuration is
+// not published.
 var confidential = regexp.MustCompile(`(?i)password|passphrase|secret|token|credential|private|(^|_)key$`)
 
-// argumentExpressions are the arguments of a provider. A list of objects is taken for blocks.
+// argumentExpressions returns the arguments of a provider. It treats a list of objects as blocks.
 func argumentExpressions(args map[string]any) map[string]any {
 	out := map[string]any{}
 	for name, v := range args {
@@ -89,7 +90,7 @@ func argumentExpressions(args map[string]any) map[string]any {
 	return out
 }
 
-// hidden is a value without the credentials in the objects within it.
+// hidden returns a value with the credentials in its nested objects masked.
 func hidden(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

@@ -1,4 +1,4 @@
-// Package terraformjson writes a plan as `terraform show -json` prints it. docs/scripts.md lists the differences.
+// Package terraformjson writes a plan in the format of `terraform show -json`. docs/scripts.md lists the differences.
 package terraformjson
 
 import (
@@ -20,16 +20,16 @@ import (
 )
 
 const (
-	// planFormat and stateFormat are the versions of Terraform's JSON that are printed:
+	// planFormat and stateFormat are the versions of Terraform's JSON formats:
 	// https://developer.hashicorp.com/terraform/internals/json-format
 	planFormat  = "1.2"
 	stateFormat = "1.0"
-	// terraformVersion is the Terraform whose format that is; readers of plans want to see one.
+	// terraformVersion is the Terraform version with these formats. Readers of plans expect one.
 	terraformVersion = "1.11.4"
 )
 
-// planJSON is a plan as `terraform show -json` prints it. terraform-json reads no applyable and errored, and so has no
-// fields for them; and it cannot write expressions.
+// planJSON is a plan in the format of `terraform show -json`. tfjson.Plan lacks the fields applyable and errored, and
+// cannot encode expressions.
 type planJSON struct {
 	*tfjson.Plan
 	Config    *configJSON `json:"configuration"`
@@ -37,14 +37,15 @@ type planJSON struct {
 	Errored   bool        `json:"errored"`
 }
 
-// Source reads what the changes of a plan do not tell. What the caller may not read is left out: who may read a plan need not be
-// allowed to read every object.
+// Source reads data that the changes of a plan lack. It omits data that the caller may not read: the right to read a
+// plan does not include all its objects.
 type Source interface {
-	// Read reads objects, for the other methods. Only the end of ctx is an error.
+	// Read reads the objects for the other methods. It fails only if ctx ends.
 	Read(ctx context.Context, objects []v1alpha1.ObjectReference) error
-	// Spec returns the spec of an object and the addresses in its dependsOn; nil unless the object is as it was planned.
+	// Spec returns the spec of an object and the addresses in its dependsOn. It returns nil if the object has changed
+	// since it was planned.
 	Spec(object v1alpha1.ObjectReference) (spec map[string]any, dependsOn []string)
-	// Dependencies returns the addresses of everything that an object refers to, directly or not.
+	// Dependencies returns the addresses of an object's direct and indirect dependencies.
 	Dependencies(ctx context.Context, object v1alpha1.ObjectReference) ([]string, error)
 	// Schemas returns the schemas of a provider's kinds.
 	Schemas(ctx context.Context, provider string) map[string]*openapi.Schema
@@ -52,7 +53,7 @@ type Source interface {
 	Provider(ctx context.Context, provider, namespace, config string) (v1alpha1.ProviderSpec, v1alpha1.ProviderConfigSpec)
 }
 
-// Plan collects what Terraform's JSON of a plan has.
+// Plan collects the content of a plan for Terraform's JSON format.
 type Plan struct {
 	source         Source
 	plan           *v1alpha1.Plan
@@ -63,8 +64,8 @@ type Plan struct {
 	entries        []entry
 	config         *configJSON
 	invocations    []*tfjson.ActionInvocation
-	effects        bool // something is left to be done
-	unfinished     bool // something could not be planned
+	effects        bool // the plan has changes to apply
+	unfinished     bool // a change could not be planned
 }
 
 // New returns the JSON of a plan without changes.
@@ -73,7 +74,7 @@ func New(p *v1alpha1.Plan, failed bool, source Source) *Plan {
 		config: &configJSON{ProviderConfigs: map[string]*configProvider{}}}
 }
 
-// Write reads what the changes do not tell, and writes the plan.
+// Write reads the data that the changes lack, and writes the plan.
 func (t *Plan) Write(ctx context.Context, w io.Writer) error {
 	if err := t.describe(ctx); err != nil {
 		return err
@@ -86,7 +87,7 @@ func (t *Plan) Write(ctx context.Context, w io.Writer) error {
 	return nil
 }
 
-// entry is a resource of the planned values or of the prior state, and the object that it belongs to.
+// entry is a resource of the planned values or of the prior state, with its object.
 type entry struct {
 	state  *tfjson.StateResource
 	object v1alpha1.ObjectReference
@@ -96,7 +97,8 @@ type entry struct {
 // Add adds a change.
 func (t *Plan) Add(c *v1alpha1.PlanChange) {
 	switch {
-	case c.Action == "", c.Action == v1alpha1.ActionNoOp && c.State == v1alpha1.ChangeSkipped: // it could not be planned, or was blocked
+	// it could not be planned, or is blocked
+	case c.Action == "", c.Action == v1alpha1.ActionNoOp && c.State == v1alpha1.ChangeSkipped:
 		t.unfinished = true
 		return
 	case c.Action == v1alpha1.ActionInvoke:
@@ -109,12 +111,12 @@ func (t *Plan) Add(c *v1alpha1.PlanChange) {
 		return
 	}
 	if c.Mode == v1alpha1.ModeAction {
-		return // it ran before
+		return // the action has run already
 	}
 	data := c.Mode == v1alpha1.ModeData
 	t.configure(c)
 	if c.Action == v1alpha1.ActionRead && !data {
-		// A refresh changes records alone: Terraform calls that drift, and what it found the prior state.
+		// A refresh only changes the record. Terraform reports that as drift, and the new values as the prior state.
 		t.effects = true
 		if !t.plan.Spec.Destroy {
 			t.drift = append(t.drift, driftChange(c, c.Before, c.BeforeSensitive, c.After, c.AfterSensitive))
@@ -123,7 +125,7 @@ func (t *Plan) Add(c *v1alpha1.PlanChange) {
 		return
 	}
 	if diff.FoundGone(c) {
-		// Terraform drops such a record without a change, and calls it drift.
+		// Terraform removes such a record without a change, and reports it as drift.
 		t.effects = true
 		if !t.plan.Spec.Destroy {
 			t.drift = append(t.drift, driftChange(c, cmp.Or(c.Recorded, c.Before), cmp.Or(c.RecordedSensitive, c.BeforeSensitive), nil, nil))
@@ -131,15 +133,15 @@ func (t *Plan) Add(c *v1alpha1.PlanChange) {
 		return
 	}
 	t.addPrior(c, c.Before, c.BeforeSensitive)
-	// Of what is to be destroyed, Terraform does not tell how it drifted.
+	// Terraform reports no drift for resources that the plan destroys.
 	if !isNull(c.Recorded) && !data && !t.plan.Spec.Destroy {
 		t.drift = append(t.drift, driftChange(c, c.Recorded, c.RecordedSensitive, c.Before, c.BeforeSensitive))
 	}
 	switch {
 	case data && c.Action == v1alpha1.ActionNoOp:
-		return // it was read while the plan was made, and is in the prior state
+		return // planning read it, and it is in the prior state
 	case isNull(c.Before) && isNull(c.After):
-		return // an object without infrastructure is nothing to Terraform
+		return // Terraform does not know objects without infrastructure
 	case t.plan.Spec.RefreshOnly:
 		return
 	}
@@ -180,8 +182,8 @@ func (t *Plan) document() planJSON {
 	return out
 }
 
-// sortChanges puts changes into Terraform's order: data sources first, then by type and name, the current instance before
-// deposed ones.
+// sortChanges sorts changes in Terraform's order: data sources first, then by type and name, and the current instance
+// before deposed ones.
 func sortChanges(changes []*tfjson.ResourceChange) []*tfjson.ResourceChange {
 	slices.SortStableFunc(changes, func(a, b *tfjson.ResourceChange) int {
 		return cmp.Or(strings.Compare(string(a.Mode), string(b.Mode)), strings.Compare(a.Type, b.Type), strings.Compare(a.Name, b.Name), strings.Compare(a.DeposedKey, b.DeposedKey))
@@ -195,7 +197,7 @@ func sortResources(m *tfjson.StateModule) {
 	})
 }
 
-// addPrior adds what is there before the plan is applied.
+// addPrior adds a resource to the prior state.
 func (t *Plan) addPrior(c *v1alpha1.PlanChange, values, marks *runtime.RawExtension) {
 	if isNull(values) {
 		return
@@ -206,7 +208,7 @@ func (t *Plan) addPrior(c *v1alpha1.PlanChange, values, marks *runtime.RawExtens
 	t.entries = append(t.entries, entry{state: r, object: c.Object, prior: true})
 }
 
-// driftChange is what was found beside what was recorded.
+// driftChange returns the change from the recorded to the actual values.
 func driftChange(c *v1alpha1.PlanChange, recorded, recordedMarks, found, foundMarks *runtime.RawExtension) *tfjson.ResourceChange {
 	d := &tfjson.ResourceChange{
 		Address: c.Address, PreviousAddress: previous(c), Mode: tfMode(c), Type: c.Type, Name: c.Object.Name, ProviderName: c.Provider, DeposedKey: c.Deposed,
@@ -223,7 +225,7 @@ func driftChange(c *v1alpha1.PlanChange, recorded, recordedMarks, found, foundMa
 
 func (t *Plan) change(c *v1alpha1.PlanChange) *tfjson.ResourceChange {
 	change := &tfjson.Change{
-		// Raw JSON, so that numbers stay what they are, and null where Terraform writes null.
+		// Use raw JSON, so that numbers keep their digits, and null where Terraform writes null.
 		Actions:         actions(c),
 		Before:          rawOr(c.Before, "null"),
 		After:           rawOr(c.After, "null"),
@@ -251,7 +253,7 @@ func (t *Plan) change(c *v1alpha1.PlanChange) *tfjson.ResourceChange {
 	}
 }
 
-// actions are what Terraform calls a change, in the order in which it is made.
+// actions returns Terraform's actions for a change, in the order of their execution.
 func actions(c *v1alpha1.PlanChange) tfjson.Actions {
 	switch c.Action {
 	case v1alpha1.ActionCreate:
@@ -276,8 +278,8 @@ func actions(c *v1alpha1.PlanChange) tfjson.Actions {
 	return tfjson.Actions{tfjson.ActionNoop}
 }
 
-// actionReason is the reason in Terraform's terms. There, a plan to destroy has none; in any other one, what is destroyed
-// or forgotten has no configuration any more.
+// actionReason returns the reason in Terraform's terms. In a destroy plan, Terraform gives no reason. In other plans,
+// it gives the missing configuration as the reason of a delete or forget.
 func (t *Plan) actionReason(c *v1alpha1.PlanChange) tfjson.ActionReason {
 	ends := c.Deposed == "" && (c.Action == v1alpha1.ActionDelete || c.Action == v1alpha1.ActionForget)
 	switch {
@@ -309,7 +311,7 @@ func stateResource(c *v1alpha1.PlanChange, values, marks *runtime.RawExtension) 
 		r.SensitiveValues = json.RawMessage("false")
 		return r
 	}
-	var fields map[string]json.RawMessage // so that numbers keep their digits
+	var fields map[string]json.RawMessage // keep the digits of numbers
 	if json.Unmarshal(values.Raw, &fields) == nil {
 		r.AttributeValues = make(map[string]any, len(fields))
 		for k, v := range fields {
@@ -326,7 +328,7 @@ func rawOr(r *runtime.RawExtension, empty string) json.RawMessage {
 	return json.RawMessage(r.Raw)
 }
 
-// isNull is true for a value that isn't there.
+// isNull reports whether a value is absent or null.
 func isNull(r *runtime.RawExtension) bool {
 	return r == nil || len(r.Raw) == 0 || string(r.Raw) == "null"
 }
