@@ -10,11 +10,11 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// sideBySide bounds the steps of one plan that are under way at once; a ProviderConfig's limits bound them further.
+// sideBySide is the maximum number of concurrent steps of one plan. The limits of a ProviderConfig also apply.
 const sideBySide = 32
 
-// ApplyPlan applies an approved plan: each step as soon as those before it are done, independent ones side by side. A
-// step that fails stops what depends on it and nothing else.
+// ApplyPlan applies an approved plan. It runs each step as soon as its dependencies are done, and independent steps
+// concurrently. A failed step skips only the steps that depend on it.
 func ApplyPlan(ctx workflow.Context, p Plan) (Finished, error) {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: 24 * time.Hour,
@@ -58,7 +58,8 @@ func ApplyPlan(ctx workflow.Context, p Plan) (Finished, error) {
 func applySteps(ctx workflow.Context, p Plan, begun Begun) (cancelled bool, err error) {
 	cancel := workflow.GetSignalChannel(ctx, SignalCancel)
 	if len(begun.Steps) == 0 && begun.Total > 0 {
-		// Too many for one history: a lane takes them from the ledger. It hears of a cancel through the Plan object.
+		// Too many steps for one history: the Lane activity reads them from the ledger. It learns of a cancel through
+		// the Plan object.
 		title := fmt.Sprintf("apply %d steps", begun.Total)
 		if err := workflow.ExecuteActivity(titled(ctx, title), ActivityLane, p).Get(ctx, nil); err != nil {
 			return false, err

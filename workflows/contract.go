@@ -7,7 +7,7 @@ import (
 	"github.com/hykube/hykube/internal/plan"
 )
 
-// TaskQueue is where the workflows and activities of Hykube run.
+// TaskQueue is the task queue of Hykube's workflows and activities.
 const TaskQueue = "hykube"
 
 // Names of the workflows, as the Web UI shows them.
@@ -28,16 +28,16 @@ const (
 	ActivityFinish  = "Finish"
 )
 
-// SignalCancel asks an Apply workflow to stop between two changes.
+// SignalCancel makes an Apply workflow stop before the next change.
 const SignalCancel = "cancel"
 
-// ErrorMoved is the type of the error of an activity that found an object changed since the survey.
+// ErrorMoved is the error type of an activity that found an object changed since the survey.
 const ErrorMoved = "Moved"
 
-// ErrorStep is the type of the error of a step that failed. The ledger says why.
+// ErrorStep is the error type of a failed step. The ledger holds the cause.
 const ErrorStep = "StepFailed"
 
-// ErrorFinal is the type of the error of an activity that must not be tried again.
+// ErrorFinal is the error type of an activity that must not be retried.
 const ErrorFinal = "Final"
 
 // SearchAttributes of every run, by name.
@@ -48,21 +48,21 @@ const (
 	SearchOutcome   = "HykubeOutcome"
 )
 
-// Plan names the Plan object that a workflow works for.
+// Plan names the Plan object of a workflow.
 type Plan struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	UID       string `json:"uid"`
 }
 
-// PlanID is the ID of the workflow that makes the plan. Names of objects are DNS names, so they are safe in an ID; the UID tells plans
-// of one name apart.
+// PlanID returns the ID of the workflow that makes the plan. Object names are DNS names, so they are safe in an ID. The
+// UID distinguishes plans with the same name.
 func (p Plan) PlanID() string { return "plan." + p.Namespace + "." + p.Name + "." + p.UID }
 
-// ApplyID is the ID of the workflow that applies the plan.
+// ApplyID returns the ID of the workflow that applies the plan.
 func (p Plan) ApplyID() string { return "apply." + p.Namespace + "." + p.Name + "." + p.UID }
 
-// FormerID is the ID that earlier versions gave to the workflow with this ID.
+// FormerID returns the ID that earlier versions gave to the workflow with this ID.
 func (p Plan) FormerID(id string) string {
 	if id == p.PlanID() {
 		return "plan-" + p.UID
@@ -70,83 +70,83 @@ func (p Plan) FormerID(id string) string {
 	return "apply-" + p.UID
 }
 
-// Surveyed is what a survey found.
+// Surveyed is the result of a survey.
 type Surveyed struct {
-	// Resources is the number of objects in the plan's scope; Visited of those are planned.
+	// Resources is the number of objects in the plan's scope. Visited is the number of those that are planned.
 	Resources int `json:"resources"`
 	Visited   int `json:"visited"`
 	// Recorded is the number of resources in the plan's scope whose infrastructure is recorded.
 	Recorded int `json:"recorded"`
-	// Providers are the names of the providers that take part, sorted.
+	// Providers lists the names of the plan's providers, sorted.
 	Providers []string `json:"providers,omitempty"`
-	// Invalid is true when the survey found errors, which stand in the plan's diagnostics.
+	// Invalid is true if the survey found errors; the plan's diagnostics list them.
 	Invalid bool `json:"invalid,omitempty"`
 }
 
-// Publish is what the end of the planning has to write down.
+// Publish is the input of the Publish activity.
 type Publish struct {
 	Plan
-	// Resources and Recorded are those of Surveyed.
+	// Resources and Recorded have the values of Surveyed.
 	Resources int `json:"resources"`
 	Recorded  int `json:"recorded"`
 }
 
-// Proposed is what the providers answered.
+// Proposed is the result of the Propose activity.
 type Proposed struct {
 	// Errors is the number of changes that could not be planned.
 	Errors int `json:"errors"`
 }
 
-// Published is the plan in one line.
+// Published is the result of the Publish activity. Summary describes the plan in one line.
 type Published struct {
 	Summary string `json:"summary"`
-	// Empty is true when there is nothing to do.
+	// Empty is true if the plan has no changes.
 	Empty bool `json:"empty"`
-	// Failed is true when the plan could not be made; its conditions and diagnostics say why.
+	// Failed is true if planning failed; the plan's conditions and diagnostics have the reason.
 	Failed bool `json:"failed,omitempty"`
 }
 
-// Failure is why a plan could not be made.
+// Failure is the input of the Fail activity, for a plan that could not be made.
 type Failure struct {
 	Plan    Plan   `json:"plan"`
 	Message string `json:"message"`
 }
 
-// Begun is what there is to do for an approved plan.
+// Begun is the result of the Begin activity: the steps of an approved plan.
 type Begun struct {
-	// Steps in the order of their numbers; empty when Total is larger than what one history should hold.
+	// Steps is sorted by index. It is empty if Total is too large for one history.
 	Steps []Step `json:"steps,omitempty"`
 	Total int    `json:"total"`
-	// Refused is set when the plan may not be applied at all.
+	// Refused has the reason if the plan must not be applied.
 	Refused string `json:"refused,omitempty"`
-	// Providers are the names of the providers that take part, sorted.
+	// Providers lists the names of the plan's providers, sorted.
 	Providers []string `json:"providers,omitempty"`
 }
 
-// Step is one call to a provider, with the title that the Web UI shows.
+// Step is one step of a plan, with the title that the Web UI shows.
 type Step struct {
 	plan.Step
 	Title string `json:"title"`
 }
 
-// StepInput names one step of a plan.
+// StepInput identifies one step of a plan.
 type StepInput struct {
 	Plan    Plan `json:"plan"`
 	Change  int  `json:"change"`
 	Destroy bool `json:"destroy,omitempty"`
 }
 
-// StepResult is how a step ended. Why stands with the change, in the ledger.
+// StepResult is the result of a step. The ledger holds the cause of a failure with the change.
 type StepResult struct {
 	OK bool `json:"ok"`
-	// State is the state of the change that the step is part of.
+	// State is the state of the step's change.
 	State string `json:"state"`
 }
 
-// Finish is what the end of an apply has to write down.
+// Finish is the input of the activity that ends an apply.
 type Finish struct {
 	Plan Plan `json:"plan"`
-	// Cancelled is true when somebody asked to stop.
+	// Cancelled is true if a user cancelled the plan.
 	Cancelled bool `json:"cancelled,omitempty"`
 }
 
@@ -159,10 +159,10 @@ const (
 	OutcomeCancelled = "Cancelled"
 )
 
-// OutcomePlanFailed is the outcome of a plan that could not be made.
+// OutcomePlanFailed is the outcome of a plan whose planning failed.
 const OutcomePlanFailed = "PlanFailed"
 
-// Finished is how an apply ended; Outcome is one of the constants above.
+// Finished is the result of an apply. Outcome is one of the constants above.
 type Finished struct {
 	Outcome string `json:"outcome"`
 	Done    int    `json:"done"`

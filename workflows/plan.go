@@ -9,11 +9,11 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// surveys bounds how often a plan starts again because objects moved under it.
+// surveys is the maximum number of surveys of a plan whose objects change during planning.
 const surveys = 5
 
-// MakePlan makes a plan: it surveys the objects, asks the providers what they would do, and publishes the result.
-// A failure ends in the Plan's conditions, and in a failed run.
+// MakePlan makes a plan: it surveys the objects, plans the changes with the providers, and publishes the result. A
+// failure sets the Plan's conditions and fails the run.
 func MakePlan(ctx workflow.Context, p Plan) (Published, error) {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: 6 * time.Hour,
@@ -45,8 +45,9 @@ func MakePlan(ctx workflow.Context, p Plan) (Published, error) {
 	return published, nil
 }
 
-// failRun is the error with which a run ends, so that the Web UI shows it as failed. Why it failed is on the Plan object: what a
-// provider says may hold what payloads must not. Histories of earlier versions, which ended as completed, still replay.
+// failRun returns the error that fails a run, so that the Web UI shows it as failed. It omits the cause, which is on
+// the Plan object, because a provider's message may be unfit for payloads. Histories of earlier versions ended as
+// completed; they still replay.
 func failRun(ctx workflow.Context, p Plan, outcome, message string) error {
 	if workflow.GetVersion(ctx, "failed-runs-fail", workflow.DefaultVersion, 1) == workflow.DefaultVersion {
 		return nil
@@ -80,14 +81,14 @@ func makePlan(ctx workflow.Context, p Plan) (Published, error) {
 	return published, err
 }
 
-// titled gives an activity the text that the Web UI shows beside its name.
+// titled sets the summary of an activity, which the Web UI shows beside its name.
 func titled(ctx workflow.Context, summary string) workflow.Context {
 	options := workflow.GetActivityOptions(ctx)
 	options.Summary = summary
 	return workflow.WithActivityOptions(ctx, options)
 }
 
-// reason strips what Temporal wraps around an activity's error.
+// reason returns the message of an activity's error without Temporal's wrapping.
 func reason(err error) string {
 	if ae, ok := errors.AsType[*temporal.ApplicationError](err); ok {
 		return ae.Message()
@@ -100,7 +101,7 @@ var (
 	searchOutcome  = temporal.NewSearchAttributeKeyKeyword(SearchOutcome)
 )
 
-// upsert records search attributes of the run; empty ones are left as they are.
+// upsert sets search attributes of the run. It leaves those with empty arguments unchanged.
 func upsert(ctx workflow.Context, providers []string, outcome string) error {
 	var updates []temporal.SearchAttributeUpdate
 	if len(providers) > 0 {
