@@ -170,10 +170,10 @@ type Finished struct {
 	Skipped int    `json:"skipped"`
 }
 
-// Final marks an error that another attempt would only repeat.
+// Final returns a non-retryable error, for an error that would recur on each attempt.
 func Final(err error) error {
 	return temporal.NewNonRetryableApplicationError(err.Error(), ErrorFinal, err)
 }
 
-// ObjectUID is the UID of the Plan object.
+// ObjectUID returns the UID of the Plan object.
 func ObjectUID(p Plan) types.UID { return types.UID(p.UID) }

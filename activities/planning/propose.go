@@ -31,7 +31,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// gone stands in the drift of a change for infrastructure that is not there any more.
+// gone is the entry in a change's drift if the infrastructure no longer exists.
 const gone = "(removed)"
 
 // errMoved says that an object changed after the survey.

@@ -21,7 +21,7 @@ import (
 	ctymsgpack "github.com/zclconf/go-cty/cty/msgpack"
 )
 
-// Secret reads one key of a Secret.
+// Secret returns the value of one key of a Secret.
 type Secret func(ctx context.Context, name, key string) ([]byte, error)
 
 // Sources supplies the values for a ProviderConfig.

@@ -60,7 +60,7 @@ func Stalled(conditions *[]metav1.Condition, generation int64, reason, message s
 	meta.RemoveStatusCondition(conditions, v1alpha1.ConditionReconciling)
 }
 
-// Find returns a condition of an unstructured object; nil when it has none of that type.
+// Find returns a condition of an unstructured object, or nil if it has none of that type.
 func Find(u *unstructured.Unstructured, conditionType string) map[string]any {
 	status, _ := u.Object["status"].(map[string]any)
 	list, _ := status["conditions"].([]any)
@@ -72,18 +72,18 @@ func Find(u *unstructured.Unstructured, conditionType string) map[string]any {
 	return nil
 }
 
-// IsTrue says whether an unstructured object has a condition with the status True.
+// IsTrue reports whether an unstructured object has the condition with status True.
 func IsTrue(u *unstructured.Unstructured, conditionType string) bool {
 	return Find(u, conditionType)["status"] == string(metav1.ConditionTrue)
 }
 
-// holder has the conditions as a status has them.
+// holder decodes and encodes the conditions of a status.
 type holder struct {
 	Conditions []metav1.Condition `json:"conditions"`
 }
 
-// Edit changes the conditions of an unstructured object. Conditions that cannot be read are dropped. The status may be shared with
-// another copy of the object, so that Edit replaces it and leaves the old one as it is.
+// Edit changes the conditions of an unstructured object. It drops conditions that it cannot decode. It replaces the
+// status map, because other copies of the object may share it.
 func Edit(u *unstructured.Unstructured, change func(*[]metav1.Condition)) {
 	old, _ := u.Object["status"].(map[string]any)
 	var h holder

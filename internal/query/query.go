@@ -1,5 +1,5 @@
-// Package query answers read-only questions: the existing infrastructure of a type, the object that manages it, and
-// the value of an expression.
+// Package query answers read-only questions about the infrastructure: which resources of a type exist, which object
+// manages a resource, and what an expression evaluates to.
 package query
 
 import (
@@ -22,7 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Queries answers what providers and the ledger know, and changes nothing.
+// Queries answers queries and evaluations. It changes nothing.
 type Queries struct{ *scope.Sources }
 
 const (

@@ -125,7 +125,8 @@ func (r *Resource) Spec() map[string]any {
 	return spec
 }
 
-// Decoder decodes the objects of one plan. The expressions of the resources that it knows, and of ephemeral resources, are parsed once.
+// Decoder decodes the objects of one plan. It parses the expressions of known resources and of ephemeral resources only
+// once.
 type Decoder struct {
 	catalog *catalog.Catalog
 
@@ -133,7 +134,7 @@ type Decoder struct {
 	known map[types.UID]*Resource
 }
 
-// NewDecoder returns a decoder that knows some resources already.
+// NewDecoder returns a decoder with some known resources.
 func NewDecoder(c *catalog.Catalog, known ...*Resource) *Decoder {
 	d := &Decoder{catalog: c, known: make(map[types.UID]*Resource, len(known))}
 	for _, r := range known {
@@ -142,7 +143,7 @@ func NewDecoder(c *catalog.Catalog, known ...*Resource) *Decoder {
 	return d
 }
 
-// Decode decodes an object, as Of does.
+// Decode decodes an object, as Of does. For an unchanged known resource, it reuses the parsed expressions.
 func (d *Decoder) Decode(obj *unstructured.Unstructured) (*Resource, error) {
 	r, err := Of(obj, d.catalog)
 	if err != nil {
@@ -158,7 +159,7 @@ func (d *Decoder) Decode(obj *unstructured.Unstructured) (*Resource, error) {
 	return r, nil
 }
 
-// writtenAs reports whether two resources, of which r may be nil, have the same expressions and the same schema.
+// writtenAs reports whether two resources have the same expressions and the same schema. r may be nil.
 func (r *Resource) writtenAs(other *Resource) bool {
 	return r != nil && r.Ref.Namespace == other.Ref.Namespace && r.Address == other.Address && r.Schema == other.Schema &&
 		reflect.DeepEqual(r.Object.Object["spec"], other.Object.Object["spec"]) &&

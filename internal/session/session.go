@@ -59,10 +59,10 @@ const Width = 32
 // Attempts is the maximum number of attempts of a call that may succeed later.
 const Attempts = 5
 
-// defaultConcurrency is what v1alpha1.Limits documents.
+// defaultConcurrency is the default that v1alpha1.Limits documents.
 const defaultConcurrency = 16
 
-// limits bounds what is asked of each provider configuration, over all plans of this server.
+// limits holds the limits of each provider configuration. They apply to all plans of this server together.
 type limits struct {
 	mu      sync.Mutex
 	buckets map[string]*bucket
@@ -76,7 +76,7 @@ type bucket struct {
 
 func newLimits() *limits { return &limits{buckets: map[string]*bucket{}} }
 
-// acquire waits until the configuration may be asked for one more call; the caller calls release when it ended.
+// acquire waits for a concurrency slot and for the rate limit. The caller calls release after its provider call.
 func (l *limits) acquire(ctx context.Context, key string, spec *v1alpha1.Limits) (release func(), err error) {
 	b := l.bucket(key, spec)
 	if err := b.slots.Acquire(ctx, 1); err != nil {
@@ -89,7 +89,7 @@ func (l *limits) acquire(ctx context.Context, key string, spec *v1alpha1.Limits)
 	return func() { b.slots.Release(1) }, nil
 }
 
-// waitForRate waits for the rate alone, for a call that must not wait for those under way.
+// waitForRate waits only for the rate limit, for a call that must not wait for running calls.
 func (l *limits) waitForRate(ctx context.Context, key string, spec *v1alpha1.Limits) error {
 	return l.bucket(key, spec).rate.Wait(ctx)
 }
@@ -115,14 +115,15 @@ func (l *limits) bucket(key string, spec *v1alpha1.Limits) *bucket {
 	return b
 }
 
-// providerSource acquires a process of a provider under a configuration, until release is called.
+// providerSource acquires a provider process with a configuration. The caller must call release.
 type providerSource func(ctx context.Context, e catalog.Entry, conf provider.Configuration) (p tfprotov6.ProviderServer, release func(), err error)
 
-// Pool acquires the processes of providers within the limits of their ProviderConfigs.
+// Pool acquires provider processes within the limits of their ProviderConfigs.
 type Pool struct {
-	// Source acquires a configured process, and Unconfigured one that was not configured. Tests replace them.
+	// Source acquires a configured process, and Unconfigured an unconfigured one. Tests replace them.
 	Source, Unconfigured providerSource
-	// Track notes that a process works for a plan, until back is called; nil notes nothing. The plan is nil for a query.
+	// Track records that a process works for a plan, until back is called. The plan is nil for a query. A nil Track
+	// records nothing.
 	Track  func(*v1alpha1.Plan, tfprotov6.ProviderServer) (back func())
 	limits *limits
 }
@@ -148,7 +149,8 @@ func NewPool(c *catalog.Catalog) *Pool {
 	}
 }
 
-// Wait waits for the limits of a ProviderConfig, which key identifies. done must be called when the call has ended.
+// Wait waits for the limits of the ProviderConfig that key identifies. The caller must call done after its provider
+// call.
 func (p *Pool) Wait(ctx context.Context, key string, spec *v1alpha1.Limits, mode LimitMode) (done func(), err error) {
 	if mode == RateOnly {
 		return func() {}, p.limits.waitForRate(ctx, key, spec)
@@ -156,7 +158,8 @@ func (p *Pool) Wait(ctx context.Context, key string, spec *v1alpha1.Limits, mode
 	return p.limits.acquire(ctx, key, spec)
 }
 
-// Start acquires a configured process for a plan, which is nil for a query, until release is called.
+// Start acquires a configured process for a plan. plan is nil for a query. The caller must call the returned release
+// function.
 func (p *Pool) Start(ctx context.Context, e catalog.Entry, conf provider.Configuration, plan *v1alpha1.Plan) (tfprotov6.ProviderServer, func(), error) {
 	server, release, err := p.Source(ctx, e, conf)
 	if err != nil || p.Track == nil {
@@ -169,12 +172,13 @@ func (p *Pool) Start(ctx context.Context, e catalog.Entry, conf provider.Configu
 	}, nil
 }
 
-// LimitMode says how a caller waits for the limits of a ProviderConfig.
+// LimitMode selects the limits of a ProviderConfig for which a caller waits.
 type LimitMode bool
 
 const (
-	// SlotAndRate waits for one of the calls that may be under way at once.
+	// SlotAndRate waits for a concurrency slot and for the rate limit.
 	SlotAndRate LimitMode = true
-	// RateOnly waits for the rate alone: a caller whose resource has a lease already must not wait for that one.
+	// RateOnly waits only for the rate limit. A caller uses it if its resource already holds a slot, since waiting for
+	// a second one could block forever.
 	RateOnly LimitMode = false
 )

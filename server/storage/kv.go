@@ -79,7 +79,7 @@ func (k *KV) Delete(ctx context.Context, key string, revision int64) error {
 	return ledger.ErrConflict
 }
 
-// List reads up to limit entries whose keys begin with prefix and sort after the key after, in the order of keys.
+// List returns up to limit entries whose keys begin with prefix and sort after the key after, sorted by key.
 func (k *KV) List(ctx context.Context, prefix, after string, limit int) ([]ledger.Entry, error) {
 	start := ledgerPrefix + prefix
 	if after != "" {
