@@ -59,7 +59,7 @@ func (a *Activities) step(ctx context.Context, in workflows.StepInput) (workflow
 	result, err := a.applier.Step(ctx, in, int(activity.GetInfo(ctx).Attempt))
 	if _, ok := errors.AsType[*applying.RetryError](err); ok {
 		// The change holds the reason: a provider's words may contain what payloads must not.
-		return result, temporal.NewApplicationError("the provider could not be reached, or asked to be called later", "Transient")
+		return result, temporal.NewApplicationError("the provider could not be reached, or the API throttled the call", "Transient")
 	}
 	if err == nil && !result.OK && result.State != string(v1alpha1.ChangePending) {
 		return result, temporal.NewNonRetryableApplicationError(fmt.Sprintf("the change is %s; kubectl hykube status %s -n %s says why",

@@ -54,7 +54,7 @@ func TestTwoPlansImportTheSame(t *testing.T) {
 		t.Errorf("verified: %+v, %v", found, err)
 	}
 	tn.resume(one)
-	if found, err := changes.Verify(t.Context(), tn.Sources, tn.plans[other.Name]); err != nil || len(found.Stale) != 1 || !strings.Contains(found.Stale[0].Why, "test_thing.a took over what it imports") {
+	if found, err := changes.Verify(t.Context(), tn.Sources, tn.plans[other.Name]); err != nil || len(found.Stale) != 1 || !strings.Contains(found.Stale[0].Why, "test_thing.a imported the same resource") {
 		t.Errorf("verified: %+v, %v", found, err)
 	}
 	tn.resume(other)
@@ -72,7 +72,7 @@ func TestAnImportThatFindsNothing(t *testing.T) {
 	tn := newCrashScenario(t)
 	tn.put("test-thing/a", m{"name": "x"}, imports("x"))
 	po := tn.until(tn.newRun(), approving)
-	if said := tn.said(po); !po.PlanFailed() || !strings.Contains(said, "If nothing is to be imported, remove lifecycle.import. The plan then creates the resource.") {
+	if said := tn.said(po); !po.PlanFailed() || !strings.Contains(said, "To create the resource instead, remove lifecycle.import and plan again.") {
 		t.Errorf("said %q", said)
 	}
 }

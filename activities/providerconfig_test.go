@@ -19,7 +19,7 @@ func TestARefusedProviderConfigIsOneError(t *testing.T) {
 	if len(d) != 1 || d[0].Severity != v1alpha1.SeverityError || d[0].Address != "ProviderConfig/default" {
 		t.Fatalf("diagnostics: %+v", d)
 	}
-	for _, want := range []string{`may not use the ProviderConfig "default"`, "3 resources of the plan are made with it."} {
+	for _, want := range []string{`may not use the ProviderConfig "default"`, "3 resources of the plan use it."} {
 		if !strings.Contains(d[0].Detail, want) {
 			t.Errorf("%q does not say %q", d[0].Detail, want)
 		}

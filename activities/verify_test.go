@@ -45,11 +45,11 @@ func TestWhatMovedIsFoundBeforeAnythingIsApplied(t *testing.T) {
 		"the object is gone":                         {func(tn *crashScenario) { delete(tn.Stored, "team:test-thing/a") }, "the object was deleted"},
 		"the object is another one of the same name": {func(tn *crashScenario) { tn.Stored["team:test-thing/a"].SetUID("another") }, "the object was deleted"},
 		"the state moved":                            {state(func(rec *ledger.Instance) { rec.Tainted = true }, "test-thing/a"), "the recorded state changed"},
-		"another plan is at it":                      {state(func(rec *ledger.Instance) { rec.Intent = &ledger.Intent{Plan: "p0", Action: v1alpha1.ActionCreate} }, "test-thing/a"), "another plan is changing it"},
+		"another plan is at it":                      {state(func(rec *ledger.Instance) { rec.Intent = &ledger.Intent{Plan: "p0", Action: v1alpha1.ActionCreate} }, "test-thing/a"), "another plan left the outcome of its create unknown"},
 		"the ProviderConfig says something else": {func(tn *crashScenario) {
 			tn.ProviderConfigs["team/default"].Spec.SecretRefs = []v1alpha1.SecretArgument{{}}
 		}, "was changed after the plan was made"},
-		"the ProviderConfig is gone": {func(tn *crashScenario) { delete(tn.ProviderConfigs, "team/default") }, "does not exist any more"},
+		"the ProviderConfig is gone": {func(tn *crashScenario) { delete(tn.ProviderConfigs, "team/default") }, "no longer exists"},
 		"the provider is of another version": {func(tn *crashScenario) {
 			tn.Catalog.Put(catalog.Entry{Name: "test", Schema: cloudSchema(), Package: provider.Package{Version: "2.0.0"}})
 		}, "version 2.0.0"},

@@ -92,7 +92,7 @@ func (s *stepRun) resume(ctx context.Context, rec *ledger.Instance) (resumed boo
 	case s.FailureRecorded(rec):
 		s.loadRecorded(rec)
 		return false, &diag.Failure{Operation: "apply", Diagnostics: diag.Diagnostics{lang.Problem(s.resource.Address, "", "Create failed",
-			"The create ended in an error, which was lost when the server stopped, and left something behind. The next plan replaces it.")}}
+			"The create failed and left a resource. The server stopped before it recorded the error. The next plan replaces the resource.")}}
 	case resumed && rec.Intent.Action == v1alpha1.ActionCreate:
 		return false, &unknownError{changes.LostCreate(s.resource.Address, rec.Intent)}
 	case rec.Intent != nil && !resumed:
@@ -220,14 +220,14 @@ func (s *stepRun) recordAnswer(v *scope.Evaluator, l *scope.Lease, rec *ledger.I
 		// The next attempt reads what is there before it goes on. After a cancel there is none, and the answer counts.
 		return &RetryError{o.Err}
 	case cutOff && !o.State.Exists():
-		return &unknownError{fmt.Errorf("the provider was asked to stop, since the plan was cancelled or the server stopped: %w; check whether %s exists before you do anything else", o.Err, r.Address)}
+		return &unknownError{fmt.Errorf("the server asked the provider to stop, because the plan was cancelled or the server stopped: %w; check whether %s exists before you do anything else", o.Err, r.Address)}
 	}
 	rec.Quarantine = o.Quarantine
 	if len(o.Quarantine) > 0 && creating {
 		if err := s.keep(ctx, rec); err != nil {
 			return errors.Join(o.Err, err)
 		}
-		return &unknownError{fmt.Errorf("%w; its answer is kept (kubectl hykube state show), and %s is not changed until a person has checked it", o.Err, r.Address)}
+		return &unknownError{fmt.Errorf("%w; Hykube keeps the answer (kubectl hykube state show); check whether %s exists before you do anything else", o.Err, r.Address)}
 	}
 	// Providers of the legacy SDK may make something other than they planned; dependants were planned without it.
 	rec.Unplanned = !s.Destroy && o.Err == nil && len(plan.CheckCompatible(r.Schema.Block, p.Value, o.State.Value)) > 0
@@ -341,7 +341,7 @@ func (s *stepRun) save(ctx context.Context, l *scope.Lease, rec *ledger.Instance
 
 func (s *stepRun) conflict(err error) error {
 	if errors.Is(err, ledger.ErrConflict) {
-		return changes.Stale("another plan changed it at the same time")
+		return changes.Stale("another plan changed this resource at the same time")
 	}
 	return err
 }

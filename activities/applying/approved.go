@@ -32,7 +32,7 @@ func (s *stepRun) checkApproved(r *resource.Resource, config cty.Value) error {
 	}
 	config = plan.WithoutWriteOnly(r.Schema.Block, config) // which may be another each time, and was not stored
 	if errs := plan.CheckCompatible(r.Schema.Block, promised, config); len(errs) > 0 {
-		return changes.Stale("with all values known, its arguments differ from the approved ones: %v", errors.Join(errs...))
+		return changes.Stale("with all values known, the arguments differ from the approved ones: %v", errors.Join(errs...))
 	}
 	return nil
 }
@@ -102,7 +102,7 @@ func (s *stepRun) planAgain(v *scope.Evaluator, r *resource.Resource, l *scope.L
 func (s *stepRun) checkSession(ctx context.Context, p *session.Session) error {
 	c := s.Change
 	if p.ConfigName() != c.ProviderConfig {
-		return changes.Stale("it would be made with the ProviderConfig %q, and the plan was made with %q", p.ConfigName(), c.ProviderConfig)
+		return changes.Stale("it would use the ProviderConfig %q, but the plan uses %q", p.ConfigName(), c.ProviderConfig)
 	}
 	if p.Config == nil || c.ConfigVersion == "" {
 		return nil

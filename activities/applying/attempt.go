@@ -47,7 +47,7 @@ func (s *stepRun) existsDespiteThrottle(ctx context.Context, l *scope.Lease, p *
 	_, _, err = l.Import(ctx, instance.ImportBy{Identity: p.Identity})
 	switch {
 	case err == nil:
-		return &unknownError{fmt.Errorf("the provider said that its create was turned away (%s), and yet something with that identity exists; check whether it is %s before you do anything else",
+		return &unknownError{fmt.Errorf("the API throttled the create (%s), but a resource with the planned identity exists; check whether it is %s before you do anything else",
 			s.Change.Message, s.Change.Address)}, nil
 	case session.Transient(err):
 		return nil, &RetryError{err}

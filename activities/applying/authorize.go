@@ -26,7 +26,7 @@ func (a *Applier) applyingPlan(ctx context.Context, p workflows.Plan) (*v1alpha1
 	switch {
 	case why != "":
 	case po.Status.Progress == nil:
-		why = "The apply of the plan was not begun."
+		why = "The apply of the plan has not started."
 	case po.Status.FinishedAt != nil:
 		why = "The apply of the plan has ended."
 	default:
@@ -36,7 +36,7 @@ func (a *Applier) applyingPlan(ctx context.Context, p workflows.Plan) (*v1alpha1
 }
 
 func refused(p workflows.Plan, why string) error {
-	return workflows.Final(fmt.Errorf("plan %s/%s: nothing was done. %s", p.Namespace, p.Name, why))
+	return workflows.Final(fmt.Errorf("plan %s/%s: refused, and nothing was changed. %s", p.Namespace, p.Name, why))
 }
 
 // stepKey names a step of a plan.
@@ -75,7 +75,7 @@ func (a *Applier) checkOrder(ctx context.Context, po *v1alpha1.Plan, in workflow
 			return err
 		}
 		if !ended(c, k.destroy) || c.State != v1alpha1.ChangeDone && c.State != v1alpha1.ChangeRunning {
-			return refused(in.Plan, fmt.Sprintf("The step depends on %s, which is not done.", c.Address))
+			return refused(in.Plan, fmt.Sprintf("The step depends on %s, which has not succeeded.", c.Address))
 		}
 	}
 	return nil
@@ -118,4 +118,4 @@ func (s *stepOrders) forget(uid types.UID) {
 }
 
 // errStepsUnderWay keeps a plan from being finished while this process makes steps of it.
-var errStepsUnderWay = errors.New("steps of the plan are being made; it is finished when they have ended")
+var errStepsUnderWay = errors.New("steps of the plan are still running; the plan can end after them")

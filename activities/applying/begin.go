@@ -51,7 +51,7 @@ func (a *Applier) Begin(ctx context.Context, p workflows.Plan) (workflows.Begun,
 	}
 	if po.Status.Progress == nil { // otherwise an earlier run began, and checked this already
 		if po.Status.Cancel != nil {
-			return workflows.Begun{Refused: "The plan was cancelled before it was begun."}, nil
+			return workflows.Begun{Refused: "The plan was cancelled before its apply started."}, nil
 		}
 		stale, err := a.hold(ctx, po, work)
 		if err != nil {

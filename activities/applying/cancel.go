@@ -173,7 +173,7 @@ func (s *cancelWatcher) reportWaiting(u *activePlan, asked time.Time) {
 		}
 	})
 	if err != nil && !errors.Is(err, store.ErrGone) {
-		s.Logger.Warn("write what a cancelled plan waits for", "namespace", u.plan.Namespace, "plan", u.plan.Name, "error", err)
+		s.Logger.Warn("report the running calls of a cancelled plan", "namespace", u.plan.Namespace, "plan", u.plan.Name, "error", err)
 	}
 }
 
@@ -196,11 +196,11 @@ func (u *activePlan) waitingText(asked time.Time) string {
 		}
 		names = append(names, fmt.Sprintf("%s (since %s)", c.Address, u.steps[c].UTC().Format(time.TimeOnly+"Z")))
 	}
-	calls := "1 call"
+	calls := "1 running call"
 	if len(order) > 1 {
-		calls = fmt.Sprintf("%d calls", len(order))
+		calls = fmt.Sprintf("%d running calls", len(order))
 	}
-	text := fmt.Sprintf("Cancelling: waiting for %s under way: %s.", calls, strings.Join(names, ", "))
+	text := fmt.Sprintf("Cancelling: waiting for %s: %s.", calls, strings.Join(names, ", "))
 	stopped := 0
 	for l := range u.leases {
 		if l.Stopped() {

@@ -65,7 +65,7 @@ func TestCancelledPlanIsWaitedFor(t *testing.T) {
 		if !u.isCancelled() || !errors.Is(context.Cause(before), changes.ErrCancelled) || alone.wanted {
 			t.Errorf("cancelled %t, %v, asked to stop %t", u.isCancelled(), context.Cause(before), alone.wanted)
 		}
-		if got := plans.Says(); !strings.HasPrefix(got, "Cancelling: Cancelling: waiting for 1 call under way: test_thing.a (since ") || !strings.Contains(got, "the server asks their providers to stop.") {
+		if got := plans.Says(); !strings.HasPrefix(got, "Cancelling: Cancelling: waiting for 1 running call: test_thing.a (since ") || !strings.Contains(got, "the server asks their providers to stop.") {
 			t.Error(got)
 		}
 		time.Sleep(stopGracePeriod + changes.CancelPollInterval)
@@ -79,7 +79,7 @@ func TestCancelledPlanIsWaitedFor(t *testing.T) {
 		backToo := s.trackLease(po, shared)
 		time.Sleep(changes.CancelPollInterval)
 		synctest.Wait()
-		if got := plans.Says(); !shared.wanted || !strings.Contains(got, "2 calls under way: test_thing.a (since ") || !strings.Contains(got, "Another plan uses the provider's process") {
+		if got := plans.Says(); !shared.wanted || !strings.Contains(got, "2 running calls: test_thing.a (since ") || !strings.Contains(got, "Another plan uses the provider's process") {
 			t.Error(got)
 		}
 		back()

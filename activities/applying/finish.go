@@ -190,7 +190,7 @@ func halfReplaced(w *changes.Stored) string {
 		text += fmt.Sprintf(" %d destroyed and not created again: %s; the next plan creates %s.", n, changes.ListObstacles(destroyed), pronoun(n))
 	}
 	if n := len(created); n > 0 {
-		text += fmt.Sprintf(" %d replaced with the old instance left: %s; the next plan destroys %s.", n, changes.ListObstacles(created), pronoun(n))
+		text += fmt.Sprintf(" %d replaced, but the old instance still exists: %s; the next plan destroys %s.", n, changes.ListObstacles(created), pronoun(n))
 	}
 	return text
 }
@@ -224,7 +224,7 @@ func (a *Applier) skip(ctx context.Context, po *v1alpha1.Plan, c *ledger.Change,
 	case len(blockers) > 0:
 		c.Message = waitsFor(c, blockers)
 	case po.Status.Progress == nil:
-		c.Message = "nothing of the plan was applied"
+		c.Message = "no change of the plan was applied"
 	default:
 		c.Message = "a change that it depends on did not succeed"
 	}

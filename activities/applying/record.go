@@ -30,7 +30,7 @@ func (s *stepRun) takeOver(ctx context.Context, obj *unstructured.Unstructured, 
 	if began := rec.MovedFrom == c.Preconditions.From.UID && rec.Plan == s.Plan.UID; !began && !rec.Living() {
 		switch {
 		case rec.Intent != nil:
-			return changes.Stale("another plan is changing it")
+			return changes.Stale("another plan is changing this resource")
 		case from.Digest() != c.Preconditions.FromState || from.Intent != nil:
 			return changes.Stale("the state of %s changed after the plan was made", c.PreviousAddress)
 		}
@@ -57,9 +57,9 @@ func (s *stepRun) takeOver(ctx context.Context, obj *unstructured.Unstructured, 
 	}
 	switch {
 	case rec.MovedFrom != c.Preconditions.From.UID:
-		return changes.Stale("it has got infrastructure of its own after the plan was made")
+		return changes.Stale("the object got infrastructure of its own after the plan was made")
 	case from.Intent != nil:
-		return changes.Stale("another plan is changing %s, or was when the server stopped", c.PreviousAddress)
+		return changes.Stale("another plan is changing %s, or left the outcome of a change unknown", c.PreviousAddress)
 	}
 	if err := s.Ledger.Forget(ctx, from); err != nil {
 		return s.conflict(err)
@@ -71,7 +71,7 @@ func (s *stepRun) takeOver(ctx context.Context, obj *unstructured.Unstructured, 
 func (s *stepRun) adopt(ctx context.Context, obj *unstructured.Unstructured, r *resource.Resource, rec *ledger.Instance) error {
 	c := s.Change
 	if c.Refreshed == nil {
-		return changes.Stale("what was to be imported is not recorded with the plan")
+		return changes.Stale("the plan has no recorded state of the resource to import")
 	}
 	if err := s.Objects.Hold(ctx, obj); err != nil {
 		if errors.Is(err, store.ErrGone) {
@@ -107,7 +107,7 @@ func (s *stepRun) depose(rec *ledger.Instance) error {
 		return nil
 	}
 	if rec.FindDeposed(c.DeposedKey) != nil {
-		return changes.Stale("an old instance is recorded as %s already", c.DeposedKey)
+		return changes.Stale("the record already has a deposed instance with the key %s", c.DeposedKey)
 	}
 	old := rec.State
 	if c.Refreshed != nil {
@@ -208,8 +208,11 @@ func (s *stepRun) checkOld(ctx context.Context, r *resource.Resource, rec *ledge
 		if err != nil {
 			return false, err
 		}
-		if !over || rec.Intent.Action == v1alpha1.ActionCreate {
-			return false, changes.Stale("another plan is changing it, or was when the server stopped")
+		switch {
+		case !over:
+			return false, changes.Stale("another plan is changing this resource")
+		case rec.Intent.Action == v1alpha1.ActionCreate:
+			return false, changes.Stale("another plan left the outcome of its create unknown; see the conditions of the object")
 		}
 		resumed = true
 	}
@@ -239,7 +242,7 @@ func (s *stepRun) saveOld(ctx context.Context, rec *ledger.Instance, key string)
 func (s *stepRun) keep(ctx context.Context, rec *ledger.Instance) error {
 	err := s.Ledger.Save(ctx, rec)
 	if s.answered && errors.Is(err, ledger.ErrConflict) {
-		s.Logger.ErrorContext(ctx, "a record was written while a change of it was under way; what the provider said replaces it",
+		s.Logger.ErrorContext(ctx, "the provider's answer overwrites a record that changed during the call",
 			"plan", s.Plan.Name, "namespace", s.Plan.Namespace, "address", s.Change.Address)
 		err = s.Ledger.Keep(ctx, rec)
 	}

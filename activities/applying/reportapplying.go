@@ -3,7 +3,6 @@ package applying
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -22,14 +21,13 @@ func (a *Applier) reportApplying(ctx context.Context, c *ledger.Change) (end fun
 	over := make(chan struct{})
 	say := time.AfterFunc(applyingAfter, func() {
 		defer close(over)
-		verb := strings.TrimSuffix(changes.PlanVerbs[c.Action], " it")
 		err := resource.WriteStatus(ctx, a.Objects, c.Object, func(s *resource.Status) {
 			if s.Generation == c.Object.Generation && ctx.Err() == nil {
-				s.Reconcile(c.Object.Generation, fmt.Sprintf("A plan was approved, and its %s is under way.", verb))
+				s.Reconcile(c.Object.Generation, fmt.Sprintf("An approved plan has started to %s.", changes.PlanVerbs[c.Action]))
 			}
 		})
 		if err != nil && ctx.Err() == nil {
-			a.Logger.WarnContext(ctx, "say that a change is under way", "address", c.Address, "error", err)
+			a.Logger.WarnContext(ctx, "report a running change on its object", "address", c.Address, "error", err)
 		}
 	})
 	return sync.OnceFunc(func() {

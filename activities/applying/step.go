@@ -132,7 +132,7 @@ func (a *Applier) step(ctx context.Context, po *v1alpha1.Plan, in workflows.Step
 	case ctx.Err() != nil && err != nil:
 		return workflows.StepResult{}, ctx.Err()
 	case s.interrupted(err) && !c.HalfDone && begun:
-		err = fmt.Errorf("the plan was cancelled before it was tried again: %s", cmp.Or(c.Message, "an earlier attempt was cut off"))
+		err = fmt.Errorf("the plan was cancelled before the change was tried again: %s", cmp.Or(c.Message, "an earlier attempt was interrupted"))
 	case s.interrupted(err):
 		return a.resetPending(ctx, in, c)
 	}

@@ -57,7 +57,7 @@ func (s CancelReader) IsCancelled(p workflows.Plan) bool {
 	po, err := s.Plans.Get(ctx, p.Namespace, p.Name, workflows.ObjectUID(p))
 	if err != nil {
 		if !errors.Is(err, store.ErrGone) {
-			s.Logger.Warn("look whether a plan was cancelled", "namespace", p.Namespace, "plan", p.Name, "error", err)
+			s.Logger.Warn("check whether a plan was cancelled", "namespace", p.Namespace, "plan", p.Name, "error", err)
 		}
 		return false // it is looked at again
 	}

@@ -87,7 +87,10 @@ func (s Step) TakesOverIntent(ctx context.Context, l *ledger.Ledger, rec *ledger
 	if over && (rec.Intent.Action != v1alpha1.ActionCreate || s.Change.Importing != nil || s.Change.Action == v1alpha1.ActionDelete || s.Change.Action == v1alpha1.ActionForget) {
 		return true, nil
 	}
-	return false, Stale("another plan is changing it, or was when the server stopped")
+	if over {
+		return false, Stale("another plan left the outcome of its create unknown; see the conditions of the object")
+	}
+	return false, Stale("another plan is changing this resource")
 }
 
 // IntentAbandoned reports whether the plan that left an intent behind has ended: its outcome is unknown, and no step works on it.

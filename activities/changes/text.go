@@ -68,7 +68,7 @@ func WhyStalled(ctx context.Context, l *ledger.Ledger, ref v1alpha1.ObjectRefere
 	if err != nil || !over {
 		return reason, message, err
 	}
-	return v1alpha1.ReasonCreateUnknown, lostCreate(addr, rec.Intent) + " The latest plan changed nothing about that: " + message, nil
+	return v1alpha1.ReasonCreateUnknown, lostCreate(addr, rec.Intent) + " The latest plan did not resolve this: " + message, nil
 }
 
 // PlanVerbs say what a plan would do to an object, by the action of its change.

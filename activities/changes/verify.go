@@ -249,7 +249,7 @@ func (v *verifier) verifyImport(ctx context.Context, c *ledger.Change, r *resour
 	if !ok || own.UID == c.Object.UID || own.UID == c.Preconditions.Owner {
 		return nil
 	}
-	return Stale("%s took over what it imports after the plan was made", lang.Address{Type: r.Address.Type, Name: own.Name})
+	return Stale("%s imported the same resource after the plan was made", lang.Address{Type: r.Address.Type, Name: own.Name})
 }
 
 // OwnedKey tells the resource of a state from others; empty when nothing does.
@@ -299,7 +299,7 @@ func (v *verifier) configured(ctx context.Context, name string) error {
 	}
 	cfg, err := v.Configs.Get(ctx, v.plan.Namespace, name)
 	if err == nil && cfg == nil {
-		err = Stale("the ProviderConfig %q, which it was made with, does not exist any more", name)
+		err = Stale("the ProviderConfig %q, which the resource was applied with, no longer exists", name)
 	}
 	return err
 }
@@ -319,9 +319,9 @@ func (v *verifier) verifyConfig(ctx context.Context, c *ledger.Change, r *resour
 	}
 	switch {
 	case name == "" && c.ProviderConfig != "":
-		return nil, Stale("the ProviderConfig %q, which the plan was made with, does not exist any more", c.ProviderConfig)
+		return nil, Stale("the ProviderConfig %q, which the plan uses, no longer exists", c.ProviderConfig)
 	case name != c.ProviderConfig:
-		return nil, Stale("it would be made with the ProviderConfig %q, and the plan was made with %q", name, c.ProviderConfig)
+		return nil, Stale("it would use the ProviderConfig %q, but the plan uses %q", name, c.ProviderConfig)
 	case found != nil && found.VersionKnown && c.ConfigVersion != "" && found.Version != c.ConfigVersion:
 		return nil, ConfigChanged(name)
 	case c.Action == v1alpha1.ActionReplace && rec.Exists():
@@ -346,7 +346,7 @@ func (v *verifier) verifyReferred(ctx context.Context, c *ledger.Change, refs ma
 		case err != nil:
 			return err
 		case now == "":
-			return Stale("%s, which it refers to, does not exist any more", addr)
+			return Stale("%s, which it refers to, no longer exists", addr)
 		case now != planned:
 			return Stale("%s, which it refers to, was changed after the plan was made", addr)
 		}

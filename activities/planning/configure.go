@@ -29,7 +29,7 @@ func (n *node) configure(s *scope.ProviderConfigs) error {
 		case ref.Namespace != "" || ref.Stored(): // no plan of this namespace makes it
 		case ref.Address == n.Address:
 			n.Invalid = append(n.Invalid, found.Problem(ref, "Cycle", fmt.Sprintf(
-				"The ProviderConfig %q refers to %s, which is itself made with it. Give %s another one with lifecycle.providerConfig.", found.Cfg.Name, n.Address, n.Address)))
+				"The ProviderConfig %q refers to %s, which uses this ProviderConfig. Set another one in lifecycle.providerConfig of %s.", found.Cfg.Name, n.Address, n.Address)))
 		case n.wanted && !slices.Contains(n.DependsOn, ref.Address):
 			n.DependsOn, n.inherited = append(n.DependsOn, ref.Address), append(n.inherited, ref.Address)
 		case n.wanted: // the node refers to it itself
@@ -57,14 +57,14 @@ func (s *survey) resolveProviderConfig(n *node, c lang.Catalog) {
 		switch {
 		case ok && s.nodes[i].movedTo != nil:
 			s.diags = append(s.diags, set.Problem(ref, "Reference to a resource that was moved",
-				fmt.Sprintf("The ProviderConfig %q refers to %s, and %s takes over from that. Refer to %s.", set.Cfg.Name, ref.Address, s.nodes[i].movedTo.Address, s.nodes[i].movedTo.Address)))
+				fmt.Sprintf("The ProviderConfig %q refers to %s, which moves to %s. Refer to %s instead.", set.Cfg.Name, ref.Address, s.nodes[i].movedTo.Address, s.nodes[i].movedTo.Address)))
 		case ok && s.nodes[i].Deleting && s.leftFiles(s.nodes[i].Ref):
-			s.diags = append(s.diags, set.Problem(ref, "Reference to a resource that left the files",
-				fmt.Sprintf("The ProviderConfig %q refers to %s, which left the files and would be deleted, and %s is made with it. Put it back, or take out the reference.",
+			s.diags = append(s.diags, set.Problem(ref, "Reference to a resource that is no longer in the files",
+				fmt.Sprintf("The ProviderConfig %q refers to %s, which is no longer in the files and would be deleted. %s uses this ProviderConfig. Put the resource back into the files, or remove the reference.",
 					set.Cfg.Name, ref.Address, n.Address)))
 		case ok && s.nodes[i].Deleting:
 			s.diags = append(s.diags, set.Problem(ref, "Reference to a resource that is being deleted",
-				fmt.Sprintf("The ProviderConfig %q refers to %s, which is marked for deletion, and %s is made with it. Remove the reference, or take the deletion back: kubectl hykube undelete %s/%s -n %s.",
+				fmt.Sprintf("The ProviderConfig %q refers to %s, which is marked for deletion. %s uses this ProviderConfig. Remove the reference, or take the deletion back: kubectl hykube undelete %s/%s -n %s.",
 					set.Cfg.Name, ref.Address, n.Address, s.nodes[i].Ref.Kind, s.nodes[i].Ref.Name, s.nodes[i].Ref.Namespace)))
 		}
 	}
@@ -76,7 +76,7 @@ func (s *survey) through(visited, cycle []int) string {
 	for k, i := range cycle {
 		n, next := s.nodes[visited[i]], s.nodes[visited[cycle[(k+1)%len(cycle)]]]
 		if n.providerConfig.Names(next.Address) {
-			text += fmt.Sprintf("%s is made with the ProviderConfig %q, which refers to %s. ", n.Address, n.providerConfig.Cfg.Name, next.Address)
+			text += fmt.Sprintf("%s uses the ProviderConfig %q, which refers to %s. ", n.Address, n.providerConfig.Cfg.Name, next.Address)
 		}
 	}
 	return text

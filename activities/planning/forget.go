@@ -31,9 +31,9 @@ func (pr *proposal) forget(c *ledger.Change, r *resource.Resource, state *ledger
 // nobody has found, so the plan says that the resource may exist, and how to find and keep it.
 func (pr *proposal) forgetLost(c *ledger.Change, r *resource.Resource, rec *ledger.Instance) (expected, error) {
 	d := lang.Problem(r.Address, "", "The resource may exist", fmt.Sprintf(
-		"At %s a create of %s was begun%s, and its outcome is unknown. This plan removes the record of it and destroys nothing. If the resource exists, "+
-			"nothing manages it afterwards. Look for it by its name or tags, where %s makes things. "+
-			"If it exists and must go, delete it there. If it exists and must stay, discard this plan, run kubectl hykube undelete %s/%s -n %s, and name it in lifecycle.import.",
+		"At %s a create of %s started%s, and its outcome is unknown. This plan removes the record of it and destroys nothing. If the resource exists, "+
+			"nothing manages it afterwards. Search for it by name or tags, where %s creates resources. "+
+			"To remove it, delete it there. To keep it, discard this plan, run kubectl hykube undelete %s/%s -n %s, and name it in lifecycle.import.",
 		rec.Intent.At.Format(time.RFC3339), r.Address, byPlan(rec.Intent), madeWith(rec, r),
 		r.Ref.Kind, r.Ref.Name, r.Ref.Namespace))
 	d.Severity = v1alpha1.SeverityWarning

@@ -38,10 +38,10 @@ func (s *survey) findMoves() {
 		case n.record.Living() && n.record.MovedFrom != s.nodes[i].Ref.UID:
 			// It has infrastructure of its own: whatever is behind the other object stays there.
 		case !s.nodes[i].Deleting:
-			fail("Moved object still exists", "%s is to take over from %s, which is not marked for deletion. Two objects cannot manage one resource: delete the old one (kubectl delete %s %s --wait=false); its infrastructure stays.",
+			fail("Moved object still exists", "lifecycle.moved of %s names %s, which is not marked for deletion. Two objects cannot manage one resource: delete the old one (kubectl delete %s %s --wait=false); its infrastructure stays.",
 				n.Address, from, s.nodes[i].Ref.Kind, s.nodes[i].Ref.Name)
 		case s.nodes[i].movedTo != nil:
-			fail("Ambiguous move", "Another object takes over from %s already. Remove lifecycle.moved from one of the two.", from)
+			fail("Ambiguous move", "Another object also names %s in lifecycle.moved. Remove lifecycle.moved from one of the two.", from)
 		default:
 			n.takesOver(s.nodes[i])
 		}
@@ -51,7 +51,7 @@ func (s *survey) findMoves() {
 // nothingMoved warns of a create by an object that was to take over from something: perhaps its name is misspelled, and what it
 // means goes on beside the new one.
 func nothingMoved(r *resource.Resource) v1alpha1.Diagnostic {
-	d := lang.Problem(r.Address, "lifecycle.moved.from", "Nothing to take over",
+	d := lang.Problem(r.Address, "lifecycle.moved.from", "No resource to move",
 		fmt.Sprintf("This namespace has no record of %s, so the plan creates a new resource. To move an existing one, correct the name.", r.Lifecycle.Moved.From))
 	d.Severity = v1alpha1.SeverityWarning
 	return d

@@ -187,7 +187,7 @@ func (o configsOverlay) Get(ctx context.Context, namespace, name string) (*v1alp
 // send credentials wherever those say.
 func (o configsOverlay) mayConfigure(cfg *v1alpha1.ProviderConfig) error {
 	refuse := func(what string) error {
-		return workflows.Final(&scope.ForbiddenError{Text: fmt.Sprintf("the ProviderConfig %q refers to %s, which the plan's objects change and its maker may not write; record that first, or ask for the verb \"patch\" on it", cfg.Name, what)})
+		return workflows.Final(&scope.ForbiddenError{Text: fmt.Sprintf("the ProviderConfig %q refers to %s, which the files change, but the requester of the plan may not write it; record that change first, or ask for the verb \"patch\" on it", cfg.Name, what)})
 	}
 	for _, ref := range cfg.Spec.SecretRefs {
 		if doc := o.find("", "Secret", cfg.Namespace, ref.Name); doc != nil && doc.foreign {

@@ -46,7 +46,7 @@ func (a *Planner) reportAwaitingApproval(ctx context.Context, po *v1alpha1.Plan)
 				return
 			}
 			s.Wait(c.Object.Generation, v1alpha1.ReasonAwaitingApproval,
-				fmt.Sprintf("The plan %s, which would %s, waits for approval: kubectl hykube show %s -n %s", po.Name, changes.PlanVerbs[c.Action], po.Name, po.Namespace))
+				fmt.Sprintf("The plan %s would %s and waits for approval: kubectl hykube show %s -n %s", po.Name, changes.PlanVerbs[c.Action], po.Name, po.Namespace))
 			s.Pending = po.Name
 		})
 	})

@@ -40,7 +40,7 @@ func (a *Planner) unpublished(ctx context.Context, p workflows.Plan) (*v1alpha1.
 }
 
 func madeAlready(p workflows.Plan) error {
-	return workflows.Final(fmt.Errorf("plan %s/%s is made already; nothing was done", p.Namespace, p.Name))
+	return workflows.Final(fmt.Errorf("plan %s/%s has already been made; nothing was changed", p.Namespace, p.Name))
 }
 
 // planned reads a plan that is being made. In a namespace that is being deleted every plan that changes something destroys: what is

@@ -41,7 +41,7 @@ func blocking(addr lang.Address, err error) (why string, d v1alpha1.Diagnostic, 
 	if be, ok := errors.AsType[*busyError](err); ok {
 		return "another plan is changing it", v1alpha1.Diagnostic{
 			Severity: v1alpha1.SeverityWarning, Summary: "Resource is being changed", Address: addr.String(),
-			Detail: fmt.Sprintf("Another plan is changing this resource: %v. This plan leaves it alone, and what depends on it. Plan again when the other is done (kubectl get plans).", be),
+			Detail: fmt.Sprintf("Another plan is changing this resource: %v. This plan leaves out the resource and all that depend on it. Plan again when the other plan has ended (kubectl get plans).", be),
 		}, true
 	}
 	return "", v1alpha1.Diagnostic{}, false
@@ -55,7 +55,7 @@ func (e *busyError) Error() string {
 	if e.intent.Action == v1alpha1.ActionUpdate {
 		article = "an"
 	}
-	return fmt.Sprintf("%s %s was begun at %s", article, strings.ToLower(string(e.intent.Action)), e.intent.At.Format(time.RFC3339))
+	return fmt.Sprintf("%s %s started at %s", article, strings.ToLower(string(e.intent.Action)), e.intent.At.Format(time.RFC3339))
 }
 
 // block takes a change out of the plan, and says why.

@@ -106,7 +106,7 @@ func (a *Planner) report(ctx context.Context, po *v1alpha1.Plan, c *ledger.Chang
 // approve approves a plan in the name of whoever made it so that it approves itself. What moved since it was surveyed ends it.
 func (a *Planner) approve(ctx context.Context, p workflows.Plan, po *v1alpha1.Plan, digest string) error {
 	err := a.Plans.Approve(ctx, p.Namespace, p.Name, workflows.ObjectUID(p), v1alpha1.PlanApproval{
-		Decision: v1alpha1.DecisionApproved, Digest: digest, By: po.Status.RequestedBy, Message: "approved by the plan's own policy",
+		Decision: v1alpha1.DecisionApproved, Digest: digest, By: po.Status.RequestedBy, Message: "approved automatically: spec.approval is Automatic",
 	})
 	if !apierrors.IsConflict(err) {
 		return err
@@ -177,7 +177,7 @@ func once(diags diag.Diagnostics) diag.Diagnostics {
 			continue
 		}
 		users[d] = 0
-		d.Detail = strings.TrimSpace(d.Detail + "\n" + changes.Counted(n, "resource of the plan is made with it.", "resources of the plan are made with it."))
+		d.Detail = strings.TrimSpace(d.Detail + "\n" + changes.Counted(n, "resource of the plan uses it.", "resources of the plan use it."))
 		out = append(out, d)
 	}
 	return out
@@ -194,7 +194,7 @@ func (a *Planner) abandon(ctx context.Context, p workflows.Plan, generation int6
 
 func abandoned(s *v1alpha1.PlanStatus, generation int64) {
 	s.ObservedGeneration, s.FinishedAt = generation, changes.Now()
-	condition.Stalled(&s.Conditions, generation, v1alpha1.ReasonCancelled, "It was cancelled while it was being made. Make a new plan.")
+	condition.Stalled(&s.Conditions, generation, v1alpha1.ReasonCancelled, "The plan was cancelled during planning. Make a new plan.")
 }
 
 func publishedOf(po *v1alpha1.Plan) workflows.Published {

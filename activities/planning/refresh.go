@@ -53,7 +53,7 @@ func (pr *proposal) recorded(ctx context.Context, c *ledger.Change, r *resource.
 	}
 	if from.Intent != nil {
 		return instance.State{}, &diag.Failure{Operation: "move", Diagnostics: diag.Diagnostics{lang.Problem(r.Address, "lifecycle.moved.from", "Resource is being changed",
-			fmt.Sprintf("A change of %s was begun and its outcome is not known. Plan again when it is.", c.PreviousAddress))}}
+			fmt.Sprintf("A change of %s is running, or its outcome is unknown. See the conditions of that object, and plan again when the change has ended.", c.PreviousAddress))}}
 	}
 	if from.Type == r.Address.Type {
 		return l.Load(ctx, &from.State)
@@ -103,7 +103,7 @@ func importRefused(addr lang.Address, err error) error {
 	refused := *f
 	refused.Diagnostics = slices.Clone(f.Diagnostics)
 	last := &refused.Diagnostics[len(refused.Diagnostics)-1]
-	last.Detail = strings.TrimSpace(last.Detail + "\nIf nothing is to be imported, remove lifecycle.import. The plan then creates the resource.")
+	last.Detail = strings.TrimSpace(last.Detail + "\nTo create the resource instead, remove lifecycle.import and plan again.")
 	return &refused
 }
 

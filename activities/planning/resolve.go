@@ -53,10 +53,10 @@ func (s *survey) resolve(n *node, a *scope.Sources) {
 				fmt.Sprintf("There is no %s named %q in this namespace%s.", addr.Mode.KindOf(addr.Type), addr.Name, s.others(addr))))
 		case ok && s.nodes[i].movedTo != nil:
 			s.diags = append(s.diags, lang.Problem(n.Address, "", "Reference to a resource that was moved",
-				fmt.Sprintf("%s refers to %s, and %s takes over from that. Refer to %s.", n.Address, addr, s.nodes[i].movedTo.Address, s.nodes[i].movedTo.Address)))
+				fmt.Sprintf("%s refers to %s, which moves to %s. Refer to %s instead.", n.Address, addr, s.nodes[i].movedTo.Address, s.nodes[i].movedTo.Address)))
 		case ok && s.nodes[i].Deleting && s.leftFiles(s.nodes[i].Ref):
-			s.diags = append(s.diags, lang.Problem(n.Address, "", "Reference to a resource that left the files",
-				fmt.Sprintf("%s refers to %s, which left the files and would be deleted. Put it back, or take out the reference.", n.Address, addr)))
+			s.diags = append(s.diags, lang.Problem(n.Address, "", "Reference to a resource that is no longer in the files",
+				fmt.Sprintf("%s refers to %s, which is no longer in the files and would be deleted. Put the resource back into the files, or remove the reference.", n.Address, addr)))
 		case ok && s.nodes[i].Deleting:
 			s.diags = append(s.diags, lang.Problem(n.Address, "", "Reference to a resource that is being deleted",
 				fmt.Sprintf("%s refers to %s, which is marked for deletion. Remove the reference, delete %s, too, or take the deletion back: kubectl hykube undelete %s/%s -n %s.",

@@ -192,7 +192,7 @@ func TestSurveyRefuses(t *testing.T) {
 		"cycle":                     {things: []string{"a<b!", "b<c!", "c<a!"}, want: "test_thing.a -> test_thing.b -> test_thing.c -> test_thing.a"},
 		"reference to nothing":      {things: []string{"a<mian!", "main"}, want: "main"},
 		"reference to what goes":    {things: []string{"a<b", "b-"}, want: "marked for deletion"},
-		"reference to what left":    {things: []string{"a<b", "b^"}, want: "test_thing.a refers to test_thing.b, which left the files and would be deleted. Put it back, or take out the reference."},
+		"reference to what left":    {things: []string{"a<b", "b^"}, want: "test_thing.a refers to test_thing.b, which is no longer in the files and would be deleted. Put the resource back into the files, or remove the reference."},
 		"target that is not there":  {things: []string{"a"}, spec: v1alpha1.PlanSpec{Targets: []string{"test_thing.b"}}, want: `"b"`},
 		"selector of nothing":       {things: []string{"a"}, spec: v1alpha1.PlanSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"name": "b"}}}, want: "name=b"},
 		"target that is no address": {things: []string{"a"}, spec: v1alpha1.PlanSpec{Targets: []string{"what"}}, want: "TYPE.NAME"},
@@ -263,9 +263,9 @@ func TestWhatAProviderConfigRefersTo(t *testing.T) {
 		"it comes first":              {uses: map[string]string{"a": "", "b": "inner"}, want: []string{"a", "b", "c", "d"}},
 		"an object that there is not": {uses: map[string]string{"b": "broken"}, refusal: "spec.config.host, column 3: Reference to a missing resource"},
 		"one that goes":               {uses: map[string]string{"b": "gone"}, refusal: `The ProviderConfig "gone" refers to test_thing.gone, which is marked for deletion`},
-		"one that left the files":     {uses: map[string]string{"b": "left"}, refusal: `The ProviderConfig "left" refers to test_thing.left, which left the files and would be deleted, and test_thing.b is made with it. Put it back`},
-		"itself":                      {uses: map[string]string{"c": "itself"}, refusal: "is itself made with it"},
-		"a circle":                    {uses: map[string]string{"c": "circle", "d": "itself"}, refusal: `test_thing.c is made with the ProviderConfig "circle", which refers to test_thing.d`},
+		"one that left the files":     {uses: map[string]string{"b": "left"}, refusal: `The ProviderConfig "left" refers to test_thing.left, which is no longer in the files and would be deleted. test_thing.b uses this ProviderConfig. Put the resource back`},
+		"itself":                      {uses: map[string]string{"c": "itself"}, refusal: "which uses this ProviderConfig"},
+		"a circle":                    {uses: map[string]string{"c": "circle", "d": "itself"}, refusal: `test_thing.c uses the ProviderConfig "circle", which refers to test_thing.d`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := newEstate(t, "d!", "c!", "b!", "a!", "gone-", "left^")

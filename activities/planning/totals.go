@@ -103,7 +103,7 @@ func (t *totals) writeStatus(po *v1alpha1.Plan, s *v1alpha1.PlanStatus) {
 	case t.summary.Blocked > 0 && !po.Spec.Speculative:
 		condition.Stalled(&s.Conditions, g, v1alpha1.ReasonBlocked, blockedText(po, t.obstacles, int(t.summary.Blocked), t.steps))
 	case t.steps == 0 && len(t.postponed) > 0:
-		end(v1alpha1.ReasonDeferred, "Nothing can be done now: providers deferred the changes, or another plan is changing the resources. See status.diagnostics; make another plan later.")
+		end(v1alpha1.ReasonDeferred, "No change can be applied now: providers deferred the changes, or another plan is changing the resources. See status.diagnostics; make another plan later.")
 	case t.steps == 0:
 		end(v1alpha1.ReasonNoChanges, noChanges(po, &t.summary))
 	case po.Spec.Speculative:

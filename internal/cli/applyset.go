@@ -233,7 +233,7 @@ func (a *applySet) dangling(ms []manifest) []error {
 		for _, key := range slices.Sorted(maps.Keys(reads(m.object))) {
 			if kind, gone := left[key]; gone {
 				name := key[strings.LastIndexByte(key, '/')+1:]
-				bad = append(bad, fmt.Errorf("%s: %s %q refers to the %s %q, which left the files and would be deleted. Put it back, or take out the reference",
+				bad = append(bad, fmt.Errorf("%s: %s %q refers to the %s %q, which is no longer in the files and would be deleted. Put it back into the files, or remove the reference",
 					m.where(), m.object.GetKind(), m.object.GetName(), kind, name))
 			}
 		}

@@ -20,12 +20,12 @@ func TestWhatACancelledPlanWaitsFor(t *testing.T) {
 		want     string
 	}{
 		"nothing":  {nil, nil, "cancelling"},
-		"one call": {nil, []*v1alpha1.PlanChange{running("sim_instance.web", 40*time.Second)}, "cancelling: waiting for 1 call under way (sim_instance.web, 40s)"},
+		"one call": {nil, []*v1alpha1.PlanChange{running("sim_instance.web", 40*time.Second)}, "cancelling: waiting for 1 running call (sim_instance.web, 40s)"},
 		"two calls": {&v1alpha1.PlanProgress{Running: 2}, []*v1alpha1.PlanChange{running("a.a", 3*time.Second), running("b.b", 2*time.Minute)},
-			"cancelling: waiting for 2 calls under way (a.a, 3s; b.b, 2m0s)"},
+			"cancelling: waiting for 2 running calls (a.a, 3s; b.b, 2m0s)"},
 		"many calls": {&v1alpha1.PlanProgress{Running: 5}, []*v1alpha1.PlanChange{running("a.a", 0), running("b.b", 0), running("c.c", 0), running("d.d", 0), running("e.e", 0)},
-			"cancelling: waiting for 5 calls under way (a.a, 0s; b.b, 0s; c.c, 0s; and 2 more)"},
-		"a large plan, of which the counts alone are known": {&v1alpha1.PlanProgress{Running: 7}, nil, "cancelling: waiting for 7 calls under way"},
+			"cancelling: waiting for 5 running calls (a.a, 0s; b.b, 0s; c.c, 0s; and 2 more)"},
+		"a large plan, of which the counts alone are known": {&v1alpha1.PlanProgress{Running: 7}, nil, "cancelling: waiting for 7 running calls"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := &v1alpha1.Plan{Status: v1alpha1.PlanStatus{Progress: tc.progress}}

@@ -177,7 +177,7 @@ func TestPruneRefuses(t *testing.T) {
 		{"no parent", twoFiles, []string{"--prune", "--applyset", "old"}, nil, ExitError, "it is not the parent of an applyset"},
 		{"a label in the file", strings.Replace(twoFiles, "name: main", "name: main, labels: {"+partOfLabel+": x}", 1), []string{"--prune", "--applyset", "web"}, nil, ExitError, "take it out of the file"},
 		{"no right", twoFiles, []string{"--prune", "--applyset", "web"}, []string{"delete sim-networks"}, ExitRefused, `that needs the verb "delete" on sim-networks.sim.hykube.io in namespace default`},
-		{"a reference to what left", strings.Replace(twoFiles, "10.0.0.0/16", "'${secret.old.cidr}'", 1), []string{"--prune", "--applyset", "web"}, nil, ExitError, `refers to the Secret "old", which left the files`},
+		{"a reference to what left", strings.Replace(twoFiles, "10.0.0.0/16", "'${secret.old.cidr}'", 1), []string{"--prune", "--applyset", "web"}, nil, ExitError, `refers to the Secret "old", which is no longer in the files`},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			f := newFakeServer(t)

@@ -296,14 +296,14 @@ func waitsFor(p *v1alpha1.Plan, running []*v1alpha1.PlanChange) string {
 	if g := p.Status.Progress; g != nil {
 		n = max(n, int(g.Running))
 	}
-	calls := "1 call"
+	calls := "1 running call"
 	switch {
 	case n == 0:
 		return "cancelling"
 	case n > 1:
-		calls = diff.Count(n) + " calls"
+		calls = diff.Count(n) + " running calls"
 	}
-	text := "cancelling: waiting for " + calls + " under way"
+	text := "cancelling: waiting for " + calls
 	var names []string
 	for i, c := range running {
 		if i == 3 {

@@ -96,7 +96,7 @@ func Verdict(plan *v1alpha1.Plan, sum v1alpha1.PlanSummary, style Style) string 
 			return style.Bold("Plan:") + fmt.Sprintf(" %s to bring up to date; the infrastructure stays as it is.", Plural(int(sum.Drifted), "record"))
 		}
 		if ready := meta.FindStatusCondition(plan.Status.Conditions, v1alpha1.ConditionReady); ready != nil && ready.Reason == v1alpha1.ReasonDeferred {
-			return style.Bold("Nothing can be done now.") + " Providers deferred the changes, or another plan is changing the resources; make another plan later."
+			return style.Bold("No change can be applied now.") + " Providers deferred the changes, or another plan is changing the resources; make another plan later."
 		}
 		line := style.Bold(style.Green("No changes.")) + " "
 		if sum.NotRead > 0 {

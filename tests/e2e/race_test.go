@@ -54,7 +54,7 @@ func TestAppliesAtOnce(t *testing.T) {
 						t.Fatal(err)
 					}
 					both.Go(func() {
-						if err := cmd.Wait(); err != nil || strings.Contains(out.String(), "Nothing can be done now") {
+						if err := cmd.Wait(); err != nil || strings.Contains(out.String(), "No change can be applied now") {
 							t.Errorf("%s: %v\n%s", strings.Join(cmd.Args[1:], " "), err, out.String())
 						}
 					})
