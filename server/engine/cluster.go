@@ -15,10 +15,10 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// startTimeout bounds how long Start waits for a frontend, be it ours or another's.
+// startTimeout is the maximum time that Start waits for a frontend, embedded or external.
 const startTimeout = 10 * time.Second
 
-// searchAttribute is a field by which the runs of this server can be found, in the Web UI and in list queries.
+// searchAttribute is a search attribute of this server's workflow runs, for the Web UI and list queries.
 type searchAttribute struct {
 	name string
 	kind enumspb.IndexedValueType
@@ -31,7 +31,7 @@ var searchAttributes = []searchAttribute{
 	{"HykubeOutcome", enumspb.INDEXED_VALUE_TYPE_KEYWORD},
 }
 
-// dial waits until the frontend answers.
+// dial connects to the frontend. It retries until the frontend answers or startTimeout has passed.
 func dial(ctx context.Context, options client.Options) (client.Client, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -51,7 +51,7 @@ func dial(ctx context.Context, options client.Options) (client.Client, error) {
 	}
 }
 
-// tlsAdvice says what to check when a cluster and this server may differ about TLS.
+// tlsAdvice returns what to check if a cluster and this server may disagree about TLS.
 func tlsAdvice(config *tls.Config) string {
 	if config == nil {
 		return "--temporal-tls=false connects without TLS; does it expect TLS?"
@@ -59,7 +59,7 @@ func tlsAdvice(config *tls.Config) string {
 	return "If it serves without TLS, add --temporal-tls=false"
 }
 
-// ensureNamespace registers the namespace when it is missing.
+// ensureNamespace registers the namespace if it does not exist.
 func ensureNamespace(ctx context.Context, c client.Client, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -76,12 +76,12 @@ func ensureNamespace(ctx context.Context, c client.Client, name string) error {
 		WorkflowExecutionRetentionPeriod: durationpb.New(retention),
 	})
 	if _, ok := errors.AsType[*serviceerror.NamespaceAlreadyExists](err); ok {
-		return nil // another replica was quicker
+		return nil // another replica has registered it
 	}
 	if err != nil {
 		return fmt.Errorf("register Temporal namespace %q: %w: register it yourself with `temporal operator namespace create -n %s`", name, err, name)
 	}
-	// A frontend learns of a new namespace by and by.
+	// A frontend learns of a new namespace with a delay.
 	for {
 		_, err := c.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{Namespace: name, PageSize: 1})
 		if _, ok := errors.AsType[*serviceerror.NamespaceNotFound](err); !ok {
@@ -95,8 +95,8 @@ func ensureNamespace(ctx context.Context, c client.Client, name string) error {
 	}
 }
 
-// ensureSearchAttributes adds those that are missing. One that exists with another type is an error: queries on it
-// would silently find nothing.
+// ensureSearchAttributes adds missing search attributes. It returns an error if one exists with another type, because
+// queries on it would silently find nothing.
 func ensureSearchAttributes(ctx context.Context, c client.Client, namespace string) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -120,7 +120,7 @@ func ensureSearchAttributes(ctx context.Context, c client.Client, namespace stri
 	if err := addSearchAttributes(ctx, c, namespace, missing); err != nil {
 		return err
 	}
-	// A frontend learns of them by and by, and would refuse workflows that carry them.
+	// A frontend learns of new search attributes with a delay. Until then, it rejects workflows that have them.
 	for {
 		_, err := c.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{Namespace: namespace, PageSize: 1,
 			Query: "HykubePlan IS NULL AND HykubeNamespace IS NULL AND HykubeProvider IS NULL AND HykubeOutcome IS NULL"})

@@ -16,22 +16,22 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// Credentials say how this server and an external Temporal cluster know each other. The zero value is TLS with the authorities that the
-// machine trusts, and no proof of who this server is. The names are those of Temporal's own CLI.
+// Credentials configures the TLS and the authentication for an external Temporal cluster. The zero value uses TLS with
+// the system's certificate authorities and no client authentication. The names are those of Temporal's CLI.
 type Credentials struct {
-	// Plaintext does without TLS.
+	// Plaintext disables TLS.
 	Plaintext bool
-	// CAFile is a PEM file with the authorities that vouch for the cluster; empty means those that the machine trusts.
+	// CAFile is a PEM file with the certificate authorities of the cluster; empty means those of the system.
 	CAFile string
-	// CertFile and KeyFile are PEM files with the client certificate of this server. They are read again for each connection.
+	// CertFile and KeyFile are PEM files with this server's client certificate. Each connection reads them again.
 	CertFile, KeyFile string
-	// ServerName is the name in the cluster's certificate; empty means the host of its address.
+	// ServerName is the name in the cluster's certificate; empty means the host in the address.
 	ServerName string
-	// APIKeyFile is a file with an API key. It is read again for each call.
+	// APIKeyFile is a file with an API key. Each call reads it again.
 	APIKeyFile string
 }
 
-// Validate reads the files, and refuses settings that contradict each other.
+// Validate reads the files and returns an error for contradicting settings.
 func (c Credentials) Validate() error {
 	var errs []error
 	if c.Plaintext && c != (Credentials{Plaintext: true}) {
@@ -53,7 +53,7 @@ func (c Credentials) Validate() error {
 	return errors.Join(errs...)
 }
 
-// tls is nil for plain text.
+// tls returns the TLS configuration; nil for plain text.
 func (c Credentials) tls(address string) (*tls.Config, error) {
 	if c.Plaintext {
 		return nil, nil
@@ -112,15 +112,15 @@ func (c Credentials) apiKey(context.Context) (string, error) {
 	return key, nil
 }
 
-// frontend is where and how the frontend of a Temporal server is reached.
+// frontend defines the connection to the frontend of a Temporal server.
 type frontend struct {
 	address, namespace string
 	tls                *tls.Config // nil for plain text
-	// apiKey returns the API key of a call; nil when calls have none.
+	// apiKey returns the API key for a call; nil if calls need none.
 	apiKey func(context.Context) (string, error)
 }
 
-// connect makes a connection for the Web UI; the SDK makes its own. It does not wait until the frontend answers.
+// connect opens a connection for the Web UI; the SDK opens its own. It does not wait for the frontend.
 func (f frontend) connect() (*grpc.ClientConn, error) {
 	transport := insecure.NewCredentials()
 	if f.tls != nil {
@@ -133,7 +133,7 @@ func (f frontend) connect() (*grpc.ClientConn, error) {
 	return grpc.NewClient(f.address, options...)
 }
 
-// authenticate sets the headers that the SDK sets, too.
+// authenticate sets the same headers as the SDK.
 func (f frontend) authenticate(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
 	key, err := f.apiKey(ctx)
 	if err != nil {

@@ -29,17 +29,18 @@ import (
 
 const (
 	loopback    = "127.0.0.1"
-	clusterName = "active" // Temporal's own name for the only cluster
+	clusterName = "active" // Temporal's name for the only cluster
 
-	// retention is how long a finished workflow stays to be looked at.
+	// retention is the time for which Temporal keeps a finished workflow.
 	retention = 7 * 24 * time.Hour
 )
 
-// services that run. Temporal's fourth, "worker", hosts system workflows that keep polling: scanners, batch
-// operations, worker deployments. Nothing here needs them: schedules run in the history service (see tuning).
+// services are the Temporal services that run. The fourth, "worker", hosts system workflows that poll constantly:
+// scanners, batch operations, worker deployments. Hykube does not need it: schedules run in the history service (see
+// tuning).
 var services = []primitives.ServiceName{primitives.MatchingService, primitives.HistoryService, primitives.FrontendService}
 
-// embedded is a Temporal server in this process, on loopback ports that take mutual TLS alone.
+// embedded is a Temporal server in this process. Its loopback ports accept only mutual TLS.
 type embedded struct {
 	server   temporal.Server
 	frontend string // HOST:PORT
@@ -49,8 +50,8 @@ type embedded struct {
 	logger   *bridge
 }
 
-// startEmbedded prepares the files and starts the server. A port that was free may be taken a moment later, so it
-// tries again with others.
+// startEmbedded prepares the files and starts the server. Another process may take a free port before the server
+// listens, so startEmbedded retries with other ports.
 func startEmbedded(ctx context.Context, dir, namespace string, logger *slog.Logger) (*embedded, error) {
 	main, visibility := databases(dir)
 	for _, d := range []database{main, visibility} {
@@ -87,7 +88,7 @@ func startOn(ports []int, main, visibility database, keys *mutualTLS, logger *sl
 	cfg := serverConfig(ports, main, visibility)
 	e := &embedded{logger: b, main: sqlConfig(main), frontend: cfg.PublicClient.HostPort, keys: keys}
 
-	// Static hosts instead of gossip. The worker service must be named, though it does not run.
+	// Use static hosts instead of gossip. The worker service needs an entry although it does not run.
 	hosts := map[primitives.ServiceName]static.Hosts{primitives.WorkerService: static.SingleLocalHost(loopback + ":0")}
 	names := make([]string, 0, len(services))
 	for i, name := range services {
@@ -124,7 +125,7 @@ func startOn(ports []int, main, visibility database, keys *mutualTLS, logger *sl
 	return e, nil
 }
 
-// failed is the reason for which a part of the server gave up, or nil.
+// failed returns the error that stopped a part of the server, or nil.
 func (e *embedded) failed() error {
 	e.logger.state.mu.Lock()
 	defer e.logger.state.mu.Unlock()
@@ -148,13 +149,13 @@ func (e *embedded) stop(ctx context.Context) error {
 		}
 		return nil
 	case <-ctx.Done():
-		// Nothing is lost: every step was committed before it was acknowledged.
+		// No data is lost: the server commits every step before it acknowledges it.
 		return fmt.Errorf("stop embedded Temporal server: %w", context.Cause(ctx))
 	}
 }
 
-// checkpoint folds the write-ahead log into the file, so that a stopped server leaves one whole file to copy.
-// Temporal's plugin keeps its connection for the life of the process.
+// checkpoint merges the write-ahead log into the database file, so that a backup of a stopped server needs only one
+// file. Temporal's plugin keeps its connection until the process ends.
 func (e *embedded) checkpoint() error {
 	db, err := persistence.NewSQLAdminDB(sqlplugin.DbKindMain, e.main, resolver.NewNoopResolver(), log.NewNoopLogger(), metrics.NoopMetricsHandler)
 	if err != nil {
@@ -163,7 +164,7 @@ func (e *embedded) checkpoint() error {
 	return errors.Join(db.Exec("PRAGMA wal_checkpoint(TRUNCATE)"), db.Close())
 }
 
-// onGoroutine runs f on a goroutine of its own, which Fatal of the bridge may end, and tells when it did.
+// onGoroutine runs f on a separate goroutine, which the bridge's Fatal may end. It then returns an error.
 func onGoroutine(f func() error) error {
 	err := errors.New("gave up")
 	var wg sync.WaitGroup
@@ -190,7 +191,7 @@ func freePorts(n int) (ports []int, err error) {
 	return ports, nil
 }
 
-// sqlConfig has one connection for a file: with more of them SQLite answers "busy" under load.
+// sqlConfig uses one connection per file, because SQLite returns "busy" under load with more.
 func sqlConfig(d database) *config.SQL {
 	return &config.SQL{
 		PluginName:   sqliteplugin.PluginName,
@@ -198,9 +199,10 @@ func sqlConfig(d database) *config.SQL {
 		MaxConns:     1,
 		MaxIdleConns: 1,
 		ConnectAttributes: map[string]string{
-			"mode":               "rw",
-			"journal_mode":       "wal",
-			"synchronous":        "normal", // may lose the last moments on power failure, never consistency; the journal in our own store has them
+			"mode":         "rw",
+			"journal_mode": "wal",
+			// may lose the last writes on power failure, but stays consistent; the ledger has the outcomes
+			"synchronous":        "normal",
 			"busy_timeout":       "5000",
 			"cache_size":         "-8192", // KiB
 			"journal_size_limit": "16777216",
@@ -250,7 +252,8 @@ func serverConfig(ports []int, main, visibility database) *config.Config {
 	}
 }
 
-// createNamespace writes the namespace straight into the file. Over the API a new one takes seconds to be seen.
+// createNamespace writes the namespace directly to the file. A namespace that is registered through the API becomes
+// visible only after seconds.
 func createNamespace(db *config.SQL, name string) error {
 	types := map[string]enumspb.IndexedValueType{}
 	for _, a := range searchAttributes {

@@ -16,32 +16,33 @@ import (
 	sdklog "go.temporal.io/sdk/log"
 )
 
-// Config says where the engine lives. Its zero value, but for DataDir, is an embedded server.
+// Config configures an Engine. With only DataDir set, it runs an embedded server.
 type Config struct {
-	// DataDir is the server's data directory, which this process has locked; the engine owns its folder "temporal".
+	// DataDir is the server's data directory, which this process has locked. The engine owns its subdirectory
+	// "temporal".
 	DataDir string
-	// Address is HOST:PORT of the frontend of an external Temporal cluster; empty runs one in this process.
+	// Address is HOST:PORT of the frontend of an external Temporal cluster; empty means an embedded server.
 	Address string
-	// Credentials are for an external cluster.
+	// Credentials applies to an external cluster.
 	Credentials Credentials
-	// Namespace holds every workflow of this server; empty means "hykube".
+	// Namespace is the Temporal namespace of all workflows; empty means "hykube".
 	Namespace string
-	// Logger receives Temporal's logs a level lower than Temporal meant them; nil discards them.
+	// Logger receives Temporal's log, each entry one level lower than Temporal's level; nil discards it.
 	Logger *slog.Logger
 }
 
-// UIPath is the path under which UIHandler is mounted.
+// UIPath is the URL path of UIHandler.
 const UIPath = "/temporal"
 
-// Engine is a running Temporal server and one client of it, or one client of an external cluster.
-// It is started once and stopped once.
+// Engine is a running Temporal server with a client, or only a client of an external cluster. It can be started once
+// and stopped once.
 type Engine struct {
 	config   Config
 	logger   *slog.Logger
 	dir      string
 	identity string
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the following fields
 	started  bool
 	stopped  bool
 	embedded *embedded
@@ -50,10 +51,10 @@ type Engine struct {
 
 	background sync.WaitGroup
 	cancel     context.CancelFunc
-	recovered  chan struct{} // closed when the activities of earlier runs were looked for
+	recovered  chan struct{} // closed after the search for activities of earlier runs
 }
 
-// New checks the configuration. Nothing is started or written yet.
+// New checks the configuration. It starts and writes nothing.
 func New(config Config) (*Engine, error) {
 	if config.DataDir == "" {
 		return nil, errors.New("configure engine: no data directory is set")
@@ -73,7 +74,7 @@ func New(config Config) (*Engine, error) {
 	}, nil
 }
 
-// Start returns when workflows can be started. What it had begun is stopped again when it fails.
+// Start starts the engine and returns when it accepts workflows. If it fails, it stops everything that it has started.
 func (e *Engine) Start(ctx context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -125,7 +126,7 @@ func (e *Engine) start(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	// The caller's context ends with its start-up; the search for abandoned activities ends with the engine.
+	// The caller's context ends after startup, but the search for abandoned activities ends with the engine.
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	e.cancel = cancel
 	e.background.Go(func() {
@@ -137,7 +138,7 @@ func (e *Engine) start(ctx context.Context) (err error) {
 	return nil
 }
 
-// frontend is that of the external cluster, or of an embedded server, which it starts.
+// frontend returns the frontend of the external cluster, or starts an embedded server and returns its frontend.
 func (e *Engine) frontend(ctx context.Context) (frontend, error) {
 	f := frontend{address: e.config.Address, namespace: e.config.Namespace}
 	var err error
@@ -155,15 +156,15 @@ func (e *Engine) frontend(ctx context.Context) (frontend, error) {
 	return f, nil
 }
 
-// Client is the one client of the engine, nil before Start. Stop closes it: stop workers first.
+// Client returns the engine's client, or nil before Start. Stop closes it, so stop the workers first.
 func (e *Engine) Client() client.Client {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.client
 }
 
-// UIHandler serves Temporal's Web UI, read-only, below UIPath. It knows no login: whoever mounts it
-// must have authenticated and authorized the request. It answers 503 while the engine is not running.
+// UIHandler serves Temporal's Web UI, read-only, below UIPath. It has no authentication: the caller must authenticate
+// and authorize each request. It returns status 503 while the engine does not run.
 func (e *Engine) UIHandler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ui := e.webUI.Load()
@@ -175,7 +176,7 @@ func (e *Engine) UIHandler() http.Handler {
 	})
 }
 
-// Healthy tells why work cannot go on, or nil. It is quick enough for a readiness probe.
+// Healthy returns an error if the engine cannot process workflows. It is fast enough for a readiness probe.
 func (e *Engine) Healthy() error {
 	e.mu.Lock()
 	c, server, stopped := e.client, e.embedded, e.stopped
@@ -196,8 +197,8 @@ func (e *Engine) Healthy() error {
 	return nil
 }
 
-// Stop ends the Web UI, the client and the embedded server, in this order. Workers must have been stopped.
-// A second Stop does nothing.
+// Stop stops the Web UI, the client and the embedded server, in this order. The caller must stop the workers first.
+// Further calls do nothing.
 func (e *Engine) Stop(ctx context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

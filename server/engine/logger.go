@@ -14,16 +14,16 @@ import (
 	"go.temporal.io/server/common/log/tag"
 )
 
-// bridge writes Temporal's log to ours. Temporal tells of its inner life at "info", so that becomes our debug.
+// bridge writes Temporal's log to slog. It logs Temporal's "info" entries, which describe internals, at level debug.
 type bridge struct {
 	slog  *slog.Logger
 	state *bridgeState
 }
 
-// bridgeState is shared by a bridge and all that were made of it with With.
+// bridgeState is the shared state of a bridge and all bridges that With derived from it.
 type bridgeState struct {
-	constructing atomic.Bool // Temporal's parts are being made, on one goroutine
-	stopping     atomic.Bool // what goes wrong while everything is being stopped is no news
+	constructing atomic.Bool // one goroutine constructs Temporal's components
+	stopping     atomic.Bool // errors during the shutdown are expected
 
 	mu    sync.Mutex
 	fatal error
@@ -38,13 +38,13 @@ func (b *bridge) Info(msg string, tags ...tag.Tag)  { b.log(slog.LevelDebug, msg
 func (b *bridge) Warn(msg string, tags ...tag.Tag) {
 	level := slog.LevelInfo
 	if strings.HasPrefix(msg, "HTTP API port has not been set") {
-		level = slog.LevelDebug // so we want it
+		level = slog.LevelDebug // Hykube needs no HTTP API
 	}
 	b.log(level, msg, tags)
 }
 func (b *bridge) Error(msg string, tags ...tag.Tag) { b.log(slog.LevelError, msg, tags) }
 
-// DPanic panics in development builds only, says Temporal.
+// DPanic logs an error. Temporal defines that it panics only in development builds.
 func (b *bridge) DPanic(msg string, tags ...tag.Tag) { b.log(slog.LevelError, msg, tags) }
 
 func (b *bridge) Panic(msg string, tags ...tag.Tag) {
@@ -52,10 +52,9 @@ func (b *bridge) Panic(msg string, tags ...tag.Tag) {
 	panic(msg)
 }
 
-// Fatal ends the calling goroutine instead of the process: Temporal would exit when a port is taken, but whether
-// this server lives is not its decision. The failure is kept for Start, which tries other ports, and for Healthy.
-// While the server is being made it panics with the failure, for construct to catch: Goexit does not pass through
-// the sync.OnceValue in which Temporal listens.
+// Fatal ends the calling goroutine instead of the process: Temporal would exit if a port is in use, but Hykube must
+// not. It records the error for Start, which tries other ports, and for Healthy. During construction it panics with the
+// error, which construct recovers. Goexit would not pass through the sync.OnceValue in which Temporal listens.
 func (b *bridge) Fatal(msg string, tags ...tag.Tag) {
 	err := errors.New(msg)
 	for _, t := range tags {
@@ -81,7 +80,7 @@ func (b *bridge) Fatal(msg string, tags ...tag.Tag) {
 
 type gaveUp struct{ error }
 
-// construct calls f and returns the failure with which Fatal ended it.
+// construct calls f and returns its error, or the error with which Fatal ended it.
 func (b *bridge) construct(f func() error) (err error) {
 	b.state.constructing.Store(true)
 	defer b.state.constructing.Store(false)
@@ -105,7 +104,7 @@ func (b *bridge) With(tags ...tag.Tag) log.Logger {
 	return &bridge{slog: b.slog.With(args...), state: b.state}
 }
 
-// SLog gives our logger to the parts of Temporal that speak slog.
+// SLog returns a logger for the components of Temporal that use slog.
 func (b *bridge) SLog() *slog.Logger { return slog.New(quiet(b.slog.Handler())) }
 
 func (b *bridge) log(level slog.Level, msg string, tags []tag.Tag) {
@@ -123,7 +122,7 @@ func (b *bridge) log(level slog.Level, msg string, tags []tag.Tag) {
 	b.slog.LogAttrs(ctx, level, msg, attrs...)
 }
 
-// hungUp says whether an entry is about a call whose caller went away, as a worker's poll does when the worker stops.
+// hungUp reports whether an entry is about a cancelled call, such as a worker's poll when the worker stops.
 func hungUp(tags []tag.Tag) bool {
 	for _, t := range tags {
 		if t.Key() != "error" {
@@ -139,7 +138,7 @@ func hungUp(tags []tag.Tag) bool {
 
 func attr(t tag.Tag) slog.Attr { return slog.Any(t.Key(), t.Value()) }
 
-// tagValue finds the value that a tag carries, before zap turns an error into its text.
+// tagValue returns the value of a tag, before zap converts an error to text.
 func tagValue(t tag.Tag) any {
 	if z, ok := t.(tag.ZapTag); ok {
 		return z.Field().Interface
@@ -147,7 +146,7 @@ func tagValue(t tag.Tag) any {
 	return t.Value()
 }
 
-// quiet passes on what a Temporal library says at "info" as debug, and the rest as it is.
+// quiet logs a Temporal library's "info" entries at level debug. Warnings and errors keep their level.
 func quiet(h slog.Handler) slog.Handler { return quietHandler{h} }
 
 type quietHandler struct{ slog.Handler }

@@ -14,11 +14,12 @@ import (
 	"go.temporal.io/server/common/rpc/encryption"
 )
 
-// serverName is the name in the certificate of an embedded server.
+// serverName is the name in the certificate of the embedded server.
 const serverName = "temporal.hykube"
 
-// mutualTLS is how the services of an embedded Temporal server, and the client in this process, know each other: all of them hold one
-// key, which is made at each start and stays in memory. Another process of the machine can reach the ports, and has no key to get in.
+// mutualTLS authenticates the services of the embedded Temporal server and the client in this process. All of them
+// share one key, which is generated at each start and stays in memory. Other processes on the machine can reach the
+// ports but lack the key.
 type mutualTLS struct {
 	server, client *tls.Config
 }
@@ -36,7 +37,7 @@ func newMutualTLS() (*mutualTLS, error) {
 		Subject:               pkix.Name{CommonName: serverName},
 		DNSNames:              []string{serverName},
 		NotBefore:             now.Add(-time.Hour),
-		NotAfter:              now.AddDate(100, 0, 0), // the process ends before
+		NotAfter:              now.AddDate(100, 0, 0), // longer than any process runs
 		KeyUsage:              x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 		BasicConstraintsValid: true,

@@ -22,14 +22,15 @@ import (
 )
 
 const (
-	recoveryTimeout   = time.Minute
-	recoveryWorkflows = 10_000 // running workflows looked at, newest first; beyond that heartbeats have to expire
+	recoveryTimeout = time.Minute
+	// maximum number of running workflows to examine, newest first; for others, the heartbeats must expire
+	recoveryWorkflows = 10_000
 	recoveryParallel  = 8
 	identityFile      = "identities"
 	identitiesKept    = 16
 )
 
-// newIdentity names this run of this server among the workers that Temporal knows.
+// newIdentity returns the worker identity of this run of the server.
 func newIdentity() string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -38,8 +39,8 @@ func newIdentity() string {
 	return fmt.Sprintf("hykube@%s/%s", host, strings.ToLower(rand.Text()[:10]))
 }
 
-// rememberIdentity adds our identity to those kept in the data directory and returns the earlier ones. It must be
-// durable before the first activity starts under it.
+// rememberIdentity adds the identity to those in the data directory and returns the earlier ones. It must be durable
+// before the first activity starts with this identity.
 func rememberIdentity(dir, identity string) (previous []string, err error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -54,7 +55,7 @@ func rememberIdentity(dir, identity string) (previous []string, err error) {
 		}
 		_ = file.Close()
 	}
-	// A run that died while it recovered left its predecessors' activities behind, so several are kept.
+	// Keep several identities: a run that died during its recovery has left the activities of its predecessors.
 	previous = previous[max(0, len(previous)-identitiesKept):]
 	return previous, writeIdentities(dir, append(slices.Clone(previous), identity))
 }
@@ -75,9 +76,9 @@ func writeIdentities(dir string, identities []string) error {
 	return nil
 }
 
-// recover fails the activities that earlier runs of this server had started and can no longer finish, so that their
-// retry policies take over now and not when a heartbeat expires. It looks twice: a workflow that began right before
-// a crash becomes visible only once the server's own queues caught up.
+// recover fails the activities that earlier runs of this server started and cannot finish. So their retry policies
+// apply at once and not after the heartbeat timeout. It searches twice, because a workflow that began right before a
+// crash becomes visible only later.
 func (e *Engine) recover(ctx context.Context, previous []string) {
 	if len(previous) == 0 {
 		return
@@ -105,13 +106,13 @@ func (e *Engine) recover(ctx context.Context, previous []string) {
 		e.logger.Info("activities of an earlier run were failed, to be retried", "activities", failed,
 			"workflows", looked, "took", time.Since(begin).Round(time.Millisecond))
 	}
-	// Only now may the dead be forgotten.
+	// Only now may the earlier identities be removed.
 	if err := writeIdentities(e.dir, []string{e.identity}); err != nil {
 		e.logger.Warn("earlier runs could not be forgotten", "error", err)
 	}
 }
 
-// failAbandoned goes once over the running workflows.
+// failAbandoned examines the running workflows once.
 func (e *Engine) failAbandoned(ctx context.Context, previous []string) (failed, looked int, err error) {
 	var (
 		wg     sync.WaitGroup
@@ -167,7 +168,7 @@ func (e *Engine) failActivities(ctx context.Context, execution *commonpb.Workflo
 			temporal.NewApplicationErrorWithOptions("the server that ran this was stopped or died", "ServerStopped",
 				temporal.ApplicationErrorOptions{NextRetryDelay: time.Millisecond}))
 		if isNotFound(err) {
-			continue // it timed out, or ended, in the meantime
+			continue // it timed out or ended in the meantime
 		}
 		if err != nil {
 			return failed, fmt.Errorf("fail activity %q of workflow %q: %w", activity.GetActivityId(), execution.GetWorkflowId(), err)

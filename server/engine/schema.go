@@ -21,10 +21,11 @@ import (
 	"go.temporal.io/server/common/persistence"
 	"go.temporal.io/server/schema"
 	sqliteschema "go.temporal.io/server/schema/sqlite"
-	_ "modernc.org/sqlite" // the driver "sqlite", the same that Temporal's plugin uses
+	_ "modernc.org/sqlite" // the driver "sqlite", which Temporal's plugin uses, too
 )
 
-// A database of Temporal's: its file, its schema among Temporal's embedded ones, and the version this build wants.
+// database is one of Temporal's databases: its file, the directory of its schema in Temporal's embedded files, and the
+// schema version of this build.
 type database struct {
 	file    string
 	schema  string
@@ -36,12 +37,12 @@ func databases(dir string) (main, visibility database) {
 		database{filepath.Join(dir, "visibility.db"), "sqlite/v3/visibility", sqliteschema.VisibilityVersion}
 }
 
-// escaped is the file's path as SQLite wants it in a URI.
+// escaped returns the file's path as SQLite requires it in a URI.
 func (d database) escaped() string { return (&url.URL{Path: d.file}).EscapedPath() }
 
-// ensureSchema sets up an empty file and brings an older one up to date, each in one transaction, so that a kill in
-// the middle leaves nothing half done. Temporal itself never migrates a SQLite file, and its schema tool is for the
-// command line; the tables that keep the version are the tool's.
+// ensureSchema creates the schema in an empty file and upgrades an older one. Each runs in one transaction, so that a
+// crash leaves the old state. Temporal never migrates a SQLite file, and its schema tool is a command. The tables with
+// the version are those of that tool.
 func ensureSchema(ctx context.Context, d database, logger *slog.Logger) (err error) {
 	defer func() {
 		if err != nil {
@@ -59,7 +60,7 @@ func ensureSchema(ctx context.Context, d database, logger *slog.Logger) (err err
 	if err != nil {
 		return err
 	}
-	defer func() { _ = tx.Rollback() }() // does nothing after Commit
+	defer func() { _ = tx.Rollback() }() // no effect after Commit
 	var tables int
 	if err := tx.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_master WHERE type='table'").Scan(&tables); err != nil {
 		return err
@@ -97,7 +98,7 @@ CREATE TABLE schema_update_history(version_partition INT not null, year int not 
 	return recordVersion(ctx, tx, "0", d.version, "initial version")
 }
 
-// updateSchema takes the steps that lie between the version of the file, which it returns, and ours.
+// updateSchema applies the schema steps from the file's version, which it returns, to the version of this build.
 func updateSchema(ctx context.Context, tx *sql.Tx, d database) (found string, err error) {
 	if err := tx.QueryRowContext(ctx, "SELECT curr_version FROM schema_version WHERE version_partition=0 AND db_name=?", schemaRow).Scan(&found); err != nil {
 		return "", fmt.Errorf("read its schema version: %w", err)
@@ -132,7 +133,7 @@ func updateSchema(ctx context.Context, tx *sql.Tx, d database) (found string, er
 	return found, nil
 }
 
-// A schemaStep is upstream's manifest of one version.
+// schemaStep is upstream's manifest of one schema version.
 type schemaStep struct {
 	CurrVersion          string
 	Description          string
@@ -168,7 +169,7 @@ func schemaSteps(name string, after, to *version.Version) ([]schemaStep, error) 
 	return steps, nil
 }
 
-// runFile executes the statements of one of Temporal's embedded files.
+// runFile executes the SQL statements of one of Temporal's embedded files.
 func runFile(ctx context.Context, tx *sql.Tx, name string) error {
 	data, err := fs.ReadFile(schema.Assets(), name)
 	if err != nil {
@@ -186,7 +187,8 @@ func runFile(ctx context.Context, tx *sql.Tx, name string) error {
 	return nil
 }
 
-// schemaRow names the version's row: not the file's path, as the tool has it, since a directory may be moved.
+// schemaRow is the database name in the version tables. Temporal's tool uses the file's path, but a data directory may
+// be moved.
 const schemaRow = "hykube"
 
 func recordVersion(ctx context.Context, tx *sql.Tx, from, to, description string) error {

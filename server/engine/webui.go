@@ -20,9 +20,9 @@ import (
 	"google.golang.org/grpc"
 )
 
-// webUI serves Temporal's Web UI without a port of its own. It is put together from the parts of ui-server instead
-// of its Server, which listens, exits the process on a busy port, keeps its connection for ever, and drops the
-// content security policy when it is not mounted at the root.
+// webUI serves Temporal's Web UI without its own port. It combines components of ui-server instead of using ui-server's
+// Server. That Server listens, exits the process if the port is in use, and never closes its connection. It also drops
+// the content security policy unless it is mounted at the root.
 type webUI struct {
 	http.Handler
 	conn *grpc.ClientConn
@@ -62,8 +62,7 @@ func readOnlyConfig(address, namespace string) *config.Config {
 		EnableUI:            true,
 		PublicPath:          UIPath,
 		DefaultNamespace:    namespace,
-		// Terminating or resetting a run there would act behind the back of the plan that it applies; a plan is
-		// cancelled through the API.
+		// Terminating or resetting a run would bypass its plan. Users cancel a plan through the API.
 		DisableWriteActions:       true,
 		WorkflowTerminateDisabled: true,
 		WorkflowCancelDisabled:    true,
@@ -79,12 +78,12 @@ func readOnlyConfig(address, namespace string) *config.Config {
 	}
 }
 
-// routeAPI serves what the pages ask for.
+// routeAPI adds the API routes that the pages call.
 func routeAPI(group *echo.Group, provider *config.ConfigProviderWithRefresh, conn *grpc.ClientConn) {
 	group.GET("/settings", api.GetSettings(provider))
 	group.GET("/ui-extensions", api.GetUIExtensions(provider, nil))
 	group.GET(api.WorkflowRawHistoryUrl, api.WorkflowRawHistoryHandler(workflowservice.NewWorkflowServiceClient(conn)))
-	// It would ask GitHub for the latest release.
+	// The original handler would request the latest release from GitHub.
 	group.GET("/releases", func(c echo.Context) error {
 		return c.JSON(http.StatusOK, api.LatestReleasesResponse{Releases: map[string]string{}})
 	})
@@ -92,7 +91,7 @@ func routeAPI(group *echo.Group, provider *config.ConfigProviderWithRefresh, con
 		api.TemporalAPIHandler(provider, nil, conn), readOnly)
 }
 
-// pageHandler serves the assets, and the index page for every path of the application.
+// pageHandler serves the assets. For every other path of the application, it serves the index page.
 func pageHandler(files fs.FS) (echo.HandlerFunc, error) {
 	index, policy, err := indexPage(files)
 	if err != nil {
@@ -119,7 +118,7 @@ func pageHandler(files fs.FS) (echo.HandlerFunc, error) {
 	}, nil
 }
 
-// mounted serves a handler below UIPath, without the credentials of the callers.
+// mounted serves a handler below UIPath and removes the callers' credentials from the requests.
 func mounted(inner http.Handler) http.Handler {
 	strip := http.StripPrefix(UIPath, inner)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -127,7 +126,7 @@ func mounted(inner http.Handler) http.Handler {
 			http.Redirect(w, r, UIPath+"/", http.StatusPermanentRedirect)
 			return
 		}
-		// The caller's credentials are for us. The gateway inside would pass them on to Temporal.
+		// The caller's credentials are for Hykube. The handler would pass them on to Temporal.
 		r = r.Clone(r.Context())
 		for _, name := range []string{"Authorization", "Authorization-Extras", "Cookie"} {
 			r.Header.Del(name)
@@ -136,10 +135,10 @@ func mounted(inner http.Handler) http.Handler {
 	})
 }
 
-// workflowQuery asks a workflow's worker and changes nothing, though it is a POST.
+// workflowQuery matches the path of a workflow query, a POST that changes nothing.
 var workflowQuery = regexp.MustCompile(`^/api/v1/namespaces/[^/]+/workflows/[^/]+/query/[^/]+$`)
 
-// readOnly is stricter than upstream's own, which lets every POST pass that has "/query/" anywhere in its path.
+// readOnly permits only reads. Upstream's middleware permits every POST with "/query/" anywhere in its path.
 func readOnly(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()
@@ -153,7 +152,7 @@ func readOnly(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// Close ends the connection to the frontend.
+// Close closes the connection to the frontend.
 func (u *webUI) Close() error { return u.conn.Close() }
 
 var (
@@ -161,8 +160,8 @@ var (
 	inlineScript = regexp.MustCompile(`(?s)<script>(.*?)</script>`)
 )
 
-// indexPage is the page of the single-page application, told where it is mounted. Its inline script changes by that,
-// so the hash that the content security policy allows is computed anew.
+// indexPage returns the page of the single-page application with its base path, and its content security policy. The
+// base path changes the inline script, so indexPage recomputes the script's hash in the policy.
 func indexPage(files fs.FS) (page []byte, policy string, err error) {
 	page, err = fs.ReadFile(files, "index.html")
 	if err != nil {
@@ -171,7 +170,7 @@ func indexPage(files fs.FS) (page []byte, policy string, err error) {
 	page = policyTag.ReplaceAll(page, nil)
 	page = bytes.ReplaceAll(page, []byte(`base: ""`), fmt.Appendf(nil, `base: %q`, UIPath))
 	page = bytes.ReplaceAll(page, []byte(`"/_app/`), fmt.Appendf(nil, `"%s/_app/`, UIPath))
-	// Or the browser looks for one at the root, before the application has named its own.
+	// Without this link, the browser would request a favicon from the root path.
 	page = bytes.Replace(page, []byte("</head>"), fmt.Appendf(nil, `<link rel="icon" href="%s/favicon.ico">`+"\n</head>", UIPath), 1)
 	script := inlineScript.FindSubmatch(page)
 	if script == nil || !bytes.Contains(script[1], []byte(UIPath)) {
