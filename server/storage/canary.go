@@ -10,13 +10,14 @@ import (
 )
 
 const (
-	// canaryKey is written to see whether watches deliver. It is outside of what the API and the ledger use.
+	// canaryKey is the key that the canary writes. The API and the ledger do not use this prefix.
 	canaryKey = "/hykube.io-canary"
-	// canaryInterval is how often it is written, and how long a watch may take to see it.
+	// canaryInterval is the time between two writes, and the maximum delay until the watch delivers one.
 	canaryInterval = 10 * time.Second
 )
 
-// canary proves that watches deliver: it writes a key at an interval and watches it as every other client of the store does.
+// canary checks that watches deliver events: it writes a key at an interval and watches the key like any other client
+// of the store.
 type canary struct {
 	client   *clientv3.Client
 	interval time.Duration
@@ -24,22 +25,22 @@ type canary struct {
 	done     sync.WaitGroup
 
 	mu sync.Mutex
-	// written is the last revision of the key.
+	// written is the revision of the key's last write.
 	written int64
 	// seen is the last revision that the watch delivered.
 	seen int64
-	// since is when the first write that was not delivered yet was made; it means nothing while seen is not behind written.
+	// since is the time of the first write that is not delivered yet. It has no meaning while seen equals written.
 	since time.Time
 }
 
-// newCanary starts a canary that runs until close.
+// newCanary starts a canary, which runs until close. An interval of 0 means canaryInterval.
 func newCanary(ctx context.Context, client *clientv3.Client, interval time.Duration) *canary {
 	if interval == 0 {
 		interval = canaryInterval
 	}
 	c := &canary{client: client, interval: interval}
 	ctx, c.stop = context.WithCancel(ctx)
-	delivered := client.Watch(ctx, canaryKey) // it is open before the first write
+	delivered := client.Watch(ctx, canaryKey) // open the watch before the first write
 	c.done.Go(func() { c.follow(ctx, delivered) })
 	c.done.Go(func() {
 		ticker := time.NewTicker(interval)
@@ -60,7 +61,7 @@ func (c *canary) close() {
 	c.done.Wait()
 }
 
-// follow notes which revisions arrive, and watches again when a watch ends.
+// follow records the revisions that the watch delivers. When a watch ends, it starts another one.
 func (c *canary) follow(ctx context.Context, delivered clientv3.WatchChan) {
 	for {
 		for response := range delivered {
@@ -83,7 +84,7 @@ func (c *canary) note(revision int64) {
 	c.seen = max(c.seen, revision)
 }
 
-// write writes the key. A database that refuses it says nothing about watches: the check of readiness asks it.
+// write writes the key. It ignores errors, because Store.Ready checks the database itself.
 func (c *canary) write(ctx context.Context) {
 	c.mu.Lock()
 	last := c.written
@@ -110,7 +111,7 @@ func (c *canary) write(ctx context.Context) {
 	c.written = response.Header.Revision
 }
 
-// resume continues from the revision that this server wrote before it was restarted.
+// resume reads the revision that this server wrote before its restart.
 func (c *canary) resume(ctx context.Context) {
 	current, err := c.client.Get(ctx, canaryKey)
 	if err != nil || len(current.Kvs) == 0 {
@@ -122,7 +123,7 @@ func (c *canary) resume(ctx context.Context) {
 	c.seen = c.written
 }
 
-// healthy returns an error when the last write has not arrived within the interval.
+// healthy returns an error if a write was not delivered within the interval.
 func (c *canary) healthy(now time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -19,20 +19,20 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// keyFile holds the server's own key, below the data directory.
+// keyFile is the name of the file with the server's own key, in the data directory.
 const keyFile = "encryption.key"
 
-// ownPrefix marks what is encrypted with the server's own key.
+// ownPrefix is the prefix of data that is encrypted with the server's own key.
 var ownPrefix = []byte("hykube:enc:aesgcm:v1:")
 
-// ledgerResource is the name under which a user's EncryptionConfiguration can name the ledger.
+// ledgerResource is the name of the ledger in a user's EncryptionConfiguration.
 var ledgerResource = schema.GroupResource{Group: "ledger." + v1alpha1.GroupName, Resource: "records"}
 
-// encryption chooses how a resource is encrypted: as the user's EncryptionConfiguration says, else, where it may hold
-// secrets, with the server's own key.
+// encryption chooses the encryption of each resource. The user's EncryptionConfiguration applies if it names the
+// resource. Otherwise the server's own key encrypts resources that may hold secrets.
 type encryption struct {
 	own  value.Transformer
-	user value.ResourceTransformers // nil when there is no such file
+	user value.ResourceTransformers // nil without an EncryptionConfiguration
 	has  map[schema.GroupResource]value.Transformer
 }
 
@@ -60,7 +60,7 @@ func openEncryption(ctx context.Context, cfg Config) (*encryption, error) {
 	return e, nil
 }
 
-// transformer returns how a resource is written, nil meaning in the clear.
+// transformer returns the encryption of a resource; nil means plain text.
 func (e *encryption) transformer(gr schema.GroupResource) value.Transformer {
 	var own value.Transformer
 	if secret(gr) {
@@ -69,7 +69,7 @@ func (e *encryption) transformer(gr schema.GroupResource) value.Transformer {
 	if !e.named(gr) {
 		return own
 	}
-	// What was written before the user brought a configuration stays readable.
+	// Data that was written before the user added a configuration must stay readable.
 	return fallback{Transformer: e.user.TransformerForResource(gr), own: e.own}
 }
 
@@ -82,14 +82,14 @@ func (e *encryption) named(gr schema.GroupResource) bool {
 	return false
 }
 
-// secret tells whether objects of a resource may hold secrets: Secrets, and everything of Hykube, since a provider's
-// arguments may be passwords.
+// secret reports whether objects of a resource may hold secrets. These are Secrets and all resources of Hykube, since a
+// provider's arguments may be passwords.
 func secret(gr schema.GroupResource) bool {
 	return gr == schema.GroupResource{Resource: "secrets"} ||
 		gr.Group == v1alpha1.GroupName || strings.HasSuffix(gr.Group, "."+v1alpha1.GroupName)
 }
 
-// fallback reads with the server's own key what carries its mark.
+// fallback decrypts data with ownPrefix with the server's own key, and other data with the Transformer.
 type fallback struct {
 	value.Transformer
 	own value.Transformer
@@ -103,7 +103,7 @@ func (f fallback) TransformFromStorage(ctx context.Context, data []byte, dataCtx
 	return f.Transformer.TransformFromStorage(ctx, data, dataCtx)
 }
 
-// ownKey reads the server's key, and makes it at first start.
+// ownKey reads the server's key. It generates the key if the file does not exist.
 func ownKey(dataDir string) ([]byte, error) {
 	path := filepath.Join(dataDir, keyFile)
 	key, err := os.ReadFile(path)
@@ -119,14 +119,15 @@ func ownKey(dataDir string) ([]byte, error) {
 		return nil, fmt.Errorf("read encryption key %q: it is gone, and without it the data beside it cannot be read; restore it from a backup", path)
 	}
 	key = make([]byte, 32)
-	rand.Read(key) // never fails: https://pkg.go.dev/crypto/rand#Read
+	rand.Read(key) // rand.Read never fails: https://pkg.go.dev/crypto/rand#Read
 	if err := writeDurably(path, key); err != nil {
 		return nil, fmt.Errorf("write encryption key: %w", err)
 	}
 	return key, nil
 }
 
-// writeDurably writes a new file that is whole or absent after a crash: a key that is lost takes the data with it.
+// writeDurably writes a new file that is complete or absent after a crash. Without the key, all encrypted data would be
+// lost.
 func writeDurably(path string, data []byte) error {
 	tmp := path + ".tmp"
 	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)

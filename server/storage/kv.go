@@ -11,21 +11,21 @@ import (
 	"github.com/hykube/hykube/internal/ledger"
 )
 
-// ledgerPrefix keeps the ledger away from the objects, which live below /registry.
+// ledgerPrefix separates the ledger from the objects, whose keys begin with /registry.
 const ledgerPrefix = "/hykube.io-ledger/"
 
-// KV is the ledger's place in the store. It implements ledger.KV; values are encrypted, and bound to their keys.
+// KV stores the ledger. It implements ledger.KV. It encrypts the values and binds them to their keys.
 type KV struct {
 	client      clientv3.KV
 	transformer value.Transformer
 }
 
-// KV returns the ledger's place in the store.
+// KV returns the key-value store of the ledger.
 func (s *Store) KV() *KV {
 	return &KV{client: s.client.KV, transformer: s.encryption.transformer(ledgerResource)}
 }
 
-// Get reads a key. It returns ledger.ErrNotFound when there is none.
+// Get returns the value and revision of a key. It returns ledger.ErrNotFound if the key does not exist.
 func (k *KV) Get(ctx context.Context, key string) ([]byte, int64, error) {
 	resp, err := k.client.Get(ctx, ledgerPrefix+key)
 	if err != nil {
@@ -38,15 +38,15 @@ func (k *KV) Get(ctx context.Context, key string) ([]byte, int64, error) {
 	return entry.Value, entry.Revision, err
 }
 
-// Put writes a key if its revision is still the given one, 0 meaning that the key must not exist.
-// It returns ledger.ErrConflict when it is not.
+// Put writes a key if its revision is still the given one; 0 means that the key must not exist. It returns
+// ledger.ErrConflict if the revision differs.
 func (k *KV) Put(ctx context.Context, key string, data []byte, revision int64) (int64, error) {
 	full := ledgerPrefix + key
 	sealed, err := k.transformer.TransformToStorage(ctx, data, value.DefaultContext(full))
 	if err != nil {
 		return 0, fmt.Errorf("encrypt record %q: %w", key, err)
 	}
-	// kine takes these two shapes of a transaction and no other.
+	// kine supports only these two forms of a transaction.
 	txn := k.client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(full), "=", revision)).Then(clientv3.OpPut(full, string(sealed)))
 	if revision != 0 {
 		txn = txn.Else(clientv3.OpGet(full))
@@ -61,8 +61,8 @@ func (k *KV) Put(ctx context.Context, key string, data []byte, revision int64) (
 	return resp.Header.Revision, nil
 }
 
-// Delete removes a key if its revision is still the given one. It returns ledger.ErrConflict when it is not, and nil when
-// there is no such key.
+// Delete deletes a key if its revision is still the given one, and returns ledger.ErrConflict if it differs. It returns
+// nil if the key does not exist.
 func (k *KV) Delete(ctx context.Context, key string, revision int64) error {
 	full := ledgerPrefix + key
 	resp, err := k.client.Txn(ctx).

@@ -7,22 +7,23 @@ import (
 )
 
 const (
-	// maxQueuedEvents and maxQueuedBytes bound the events that wait for one watch.
+	// maxQueuedEvents and maxQueuedBytes limit the queue of one watch.
 	maxQueuedEvents = 10_000
 	maxQueuedBytes  = 32 << 20
-	// maxHeldBytes bounds the events that wait for all watches.
+	// maxHeldBytes limits the events in the queues of all watches, in bytes.
 	maxHeldBytes = 128 << 20
-	// maxTakenBytes bounds what a watch takes out of its queue at once; one event may be larger.
+	// maxTakenBytes limits the events that a watch takes from its queue at once, in bytes. A single event may be
+	// larger.
 	maxTakenBytes = 256 << 10
-	// maxReading bounds the watches that read the past at once.
+	// maxReading limits the watches that read past events concurrently.
 	maxReading = 4
 )
 
-// event is one revision of one key. The queues of all watches that want it share it.
+// event is one revision of one key. The queues of all watches for the key share it.
 type event struct {
 	*clientv3.Event
 	size int
-	// holders is the number of queues that hold the event. It is guarded by watches.mu.
+	// holders is the number of queues that hold the event. watches.mu guards it.
 	holders int
 }
 
@@ -47,8 +48,8 @@ func toKeyValue(kv *server.KeyValue) *mvccpb.KeyValue {
 	}
 }
 
-// enqueue appends events to the queues of the watches that want them. It returns the watches that it ended: those whose queues are
-// full, and the longest while all of them hold too much.
+// enqueue appends events to the queues of the watches for their keys. It ends a watch whose queue is full. While all
+// queues together hold too much, it ends the watch with the largest queue. It returns the ended watches.
 func (w *watches) enqueue(events []*server.Event) (slow []*watcher) {
 	shared := make([]*event, len(events))
 	w.mu.Lock()
@@ -85,7 +86,8 @@ func (w *watches) enqueue(events []*server.Event) (slow []*watcher) {
 	return slow
 }
 
-// prepend puts events in front of a queue. It returns false, and changes nothing, when that would be too much.
+// prepend inserts events at the front of a queue. It returns false, and changes nothing, if the queue would exceed a
+// limit.
 func (w *watches) prepend(one *watcher, events []*event) bool {
 	size := 0
 	for _, e := range events {
@@ -94,7 +96,7 @@ func (w *watches) prepend(one *watcher, events []*event) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if _, open := w.open[one]; !open {
-		return true // its channel is closed next
+		return true // the watch has ended, and its channel closes next
 	}
 	if len(one.queue)+len(events) > maxQueuedEvents || one.bytes+size > maxQueuedBytes || w.held+size > maxHeldBytes {
 		return false
@@ -106,8 +108,8 @@ func (w *watches) prepend(one *watcher, events []*event) bool {
 	return true
 }
 
-// take removes the first events of a queue. When it leaves none behind, it also returns the revision up to which the caller should
-// know that there are no other events.
+// take removes the first events of a queue. If it empties the queue, it also returns the revision up to which there are
+// no other events, or 0.
 func (w *watches) take(one *watcher) (events []*clientv3.Event, more bool, passed int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -128,7 +130,7 @@ func (w *watches) take(one *watcher) (events []*clientv3.Event, more bool, passe
 	return events, false, passed
 }
 
-// end ends a watch. Its caller holds watches.mu.
+// end ends a watch. The caller holds watches.mu.
 func (w *watches) end(one *watcher) {
 	one.cancel()
 	delete(w.open, one)
@@ -152,7 +154,7 @@ func (w *watches) release(one *watcher, e *event) {
 	}
 }
 
-// longest returns the watch whose queue holds the most bytes.
+// longest returns the watch whose queue has the most bytes.
 func (w *watches) longest() (most *watcher) {
 	for one := range w.open {
 		if most == nil || one.bytes > most.bytes {

@@ -21,18 +21,19 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// objectPrefix is where objects live, as in Kubernetes.
+// objectPrefix is the prefix of the keys of objects, as in Kubernetes.
 const objectPrefix = "/registry"
 
-// RESTOptions tells the generic registry how to store each resource. It implements generic.RESTOptionsGetter.
+// RESTOptions defines the storage of each resource for the generic registry. It implements generic.RESTOptionsGetter.
 type RESTOptions struct {
 	store  *Store
 	codec  func(schema.GroupResource) runtime.Codec
 	cached bool
 }
 
-// RESTOptions returns the options for resources that codec knows how to write; nil means unstructured objects as they are.
-// The watch cache costs some 13 KB an object and 17 goroutines a resource, so it is for few and small resources.
+// RESTOptions returns the options for resources that codec can encode. A nil codec stores unstructured objects as JSON.
+// The watch cache needs some 13 KB per object and 17 goroutines per resource. So use it only for resources with few
+// objects.
 func (s *Store) RESTOptions(codec func(schema.GroupResource) runtime.Codec, watchCache bool) *RESTOptions {
 	if codec == nil {
 		codec = func(schema.GroupResource) runtime.Codec { return unstructured.UnstructuredJSONScheme }
@@ -44,7 +45,7 @@ func (s *Store) RESTOptions(codec func(schema.GroupResource) runtime.Codec, watc
 func (o *RESTOptions) GetRESTOptions(resource schema.GroupResource, _ runtime.Object) (generic.RESTOptions, error) {
 	cfg := storagebackend.NewDefaultConfig(objectPrefix, o.codec(resource))
 	cfg.Transformer = o.store.encryption.transformer(resource)
-	// Zero: a COUNT a resource a minute is what an idle server would be busy with.
+	// Zero disables the metric: its COUNT per resource and minute would be an idle server's main load.
 	cfg.CountMetricPollPeriod = 0
 	group := resource.Group
 	if group == "" {
@@ -55,12 +56,13 @@ func (o *RESTOptions) GetRESTOptions(resource schema.GroupResource, _ runtime.Ob
 		Decorator:               o.decorate,
 		DeleteCollectionWorkers: 1,
 		ResourcePrefix:          "/" + group + "/" + resource.Resource,
-		// No garbage collector runs, so its finalizers would never be removed.
+		// There is no garbage collector that would remove these finalizers.
 		EnableGarbageCollection: false,
 	}, nil
 }
 
-// decorate makes the store of one resource over the shared client. Upstream's opens a gRPC client of its own for each.
+// decorate creates the store of one resource on the shared client. Upstream's decorator opens a gRPC client for each
+// resource.
 func (o *RESTOptions) decorate(
 	cfg *storagebackend.ConfigForResource, resourcePrefix string, keyFunc func(runtime.Object) (string, error),
 	newFunc, newListFunc func() runtime.Object, attrs storage.AttrFunc, triggers storage.IndexerFuncs, indexers *cache.Indexers,
@@ -108,8 +110,9 @@ func (o *RESTOptions) decorate(
 	}), nil
 }
 
-// progressing gives bookmarks to the watch cache, and to clients that allow them where the cache passes their watch on. A client
-// that watches an idle kind then resumes from a recent revision instead of listing again after a compaction.
+// progressing requests bookmarks for the watch cache, and for clients that allow them when the cache passes their watch
+// on. A client that watches an idle kind can then resume from a recent revision after a compaction, instead of listing
+// again.
 type progressing struct{ storage.Interface }
 
 func (p progressing) Watch(ctx context.Context, key string, opts storage.ListOptions) (watch.Interface, error) {
@@ -119,15 +122,15 @@ func (p progressing) Watch(ctx context.Context, key string, opts storage.ListOpt
 	return p.Interface.Watch(ctx, key, opts)
 }
 
-// featureChecker answers for the embedded kine. Upstream's asks the client's endpoints for their version, and ours has none,
-// so that consistent reads from the watch cache would silently be off.
+// featureChecker reports the features of the embedded kine. Upstream's checker asks the client's endpoints for their
+// version, but this client has none. Consistent reads from the watch cache would silently be disabled.
 type featureChecker struct {
 	etcdfeature.FeatureSupportChecker
 }
 
 func (featureChecker) Supports(f storage.Feature) bool { return f == storage.RequestWatchProgress }
 
-// replaceFeatureChecker runs once: the checker is a variable of the whole process.
+// replaceFeatureChecker runs once, because the checker is a global variable.
 var replaceFeatureChecker = sync.OnceFunc(func() {
 	etcdfeature.DefaultFeatureSupportChecker = featureChecker{etcdfeature.DefaultFeatureSupportChecker}
 })

@@ -16,20 +16,20 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// scanPage bounds what one read of a scan brings into memory.
+// scanPage is the maximum number of objects that one read of a scan loads into memory.
 const scanPage = 500
 
-// Objects reads objects as they are stored, past the API, for the server's own workers: all kinds of a group at once, and
-// no kind costs anything while it is not used.
+// Objects reads stored objects directly, without the API, for the server's own workers. One scan reads all kinds of a
+// group, and an unused kind costs nothing.
 type Objects struct {
 	client     clientv3.KV
 	encryption *encryption
 }
 
-// Objects returns the objects as they are stored.
+// Objects returns the reader of stored objects.
 func (s *Store) Objects() *Objects { return &Objects{client: s.client.KV, encryption: s.encryption} }
 
-// Get reads one object; nil when there is none. No namespace means that objects of its kind are in none.
+// Get returns one object, or nil if it does not exist. For a cluster-scoped kind, namespace is empty.
 func (o *Objects) Get(ctx context.Context, gr kschema.GroupResource, namespace, name string) (*unstructured.Unstructured, error) {
 	key := groupPrefix(gr.Group) + gr.Resource + "/" + name
 	if namespace != "" {
@@ -45,7 +45,7 @@ func (o *Objects) Get(ctx context.Context, gr kschema.GroupResource, namespace, 
 	return o.decode(ctx, gr, key, resp.Kvs[0].Value, resp.Kvs[0].ModRevision)
 }
 
-// List reads the objects of a group in a namespace, or in all of them when it is empty, in the order of their keys.
+// List returns the objects of a group in a namespace, or in all namespaces if namespace is empty, sorted by key.
 func (o *Objects) List(ctx context.Context, group, namespace string) iter.Seq2[*unstructured.Unstructured, error] {
 	return func(yield func(*unstructured.Unstructured, error) bool) {
 		prefix := groupPrefix(group)
@@ -53,7 +53,7 @@ func (o *Objects) List(ctx context.Context, group, namespace string) iter.Seq2[*
 			o.scan(ctx, group, prefix, prefix, yield)
 			return
 		}
-		// The namespace comes after the resource in a key, so leap from one used resource to the next.
+		// In a key, the resource precedes the namespace. So skip from one existing resource to the next.
 		for after := prefix; ; {
 			key, err := o.next(ctx, prefix, after)
 			if err != nil || key == "" {
@@ -72,7 +72,7 @@ func (o *Objects) List(ctx context.Context, group, namespace string) iter.Seq2[*
 	}
 }
 
-// OfProviders reads the objects of all providers in a namespace, also of those that are not ready.
+// OfProviders returns the objects of all providers in a namespace, including providers that are not ready.
 func (o *Objects) OfProviders(ctx context.Context, namespace string) iter.Seq2[*unstructured.Unstructured, error] {
 	return func(yield func(*unstructured.Unstructured, error) bool) {
 		groups, err := o.groups(ctx)
@@ -93,7 +93,7 @@ func (o *Objects) OfProviders(ctx context.Context, namespace string) iter.Seq2[*
 	}
 }
 
-// groups are the API groups of which there are objects.
+// groups returns the API groups that have objects.
 func (o *Objects) groups(ctx context.Context) (groups []string, err error) {
 	prefix := objectPrefix + "/"
 	for from := prefix; ; {
@@ -107,10 +107,10 @@ func (o *Objects) groups(ctx context.Context) (groups []string, err error) {
 	}
 }
 
-// groupPrefix is where the objects of a group live; those of Kubernetes' core, whose group has no name, live under "core".
+// groupPrefix returns the key prefix of a group's objects. The core group, whose name is empty, has the prefix "core".
 func groupPrefix(group string) string { return objectPrefix + "/" + cmp.Or(group, "core") + "/" }
 
-// next finds the first key below prefix that is not before from; empty when there is none.
+// next returns the first key with the prefix that is not before from, or "" if there is none.
 func (o *Objects) next(ctx context.Context, prefix, from string) (string, error) {
 	resp, err := o.client.Get(ctx, from, clientv3.WithRange(clientv3.GetPrefixRangeEnd(prefix)), clientv3.WithLimit(1))
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// sharedObject is the object of an event. It is decoded once for all watches that want it, and encoded once for each form that
-// their clients want. Without sharing, the watches of one kind would each hold a copy of every event.
+// sharedObject is the object of an event, shared by all watches of it. It is decoded once, and encoded once for each
+// requested encoding. Otherwise each watch of a kind would hold a copy of every event.
 type sharedObject struct {
 	decode sync.Once
 	object runtime.Object
@@ -58,7 +58,7 @@ func (o *sharedObject) form(id runtime.Identifier) *encoding {
 	return o.encoded[id]
 }
 
-// GetObject implements runtime.CacheableObject. It returns a copy: encoders may change what they encode.
+// GetObject implements runtime.CacheableObject. It returns a copy, because encoders may change the object.
 func (o *sharedObject) GetObject() runtime.Object { return o.object.DeepCopyObject() }
 
 // GetObjectKind implements runtime.Object.
@@ -67,20 +67,21 @@ func (o *sharedObject) GetObjectKind() schema.ObjectKind { return o.object.GetOb
 // DeepCopyObject implements runtime.Object.
 func (o *sharedObject) DeepCopyObject() runtime.Object { return o.GetObject() }
 
-// objectKey names the object of an event: what a key of a store held at a revision, or before it.
+// objectKey identifies the object of an event: the value of a store's key at a revision, or its previous value.
 type objectKey struct {
 	store    *uncached
 	revision int64
 	previous bool
 }
 
-// sharedObjects are the objects that watches use now. The garbage collector takes an object when no watch uses it any more.
+// sharedObjects holds the objects that watches currently use. Weak pointers let the garbage collector free an object
+// that no watch uses.
 type sharedObjects struct {
 	mu    sync.Mutex
 	known map[objectKey]weak.Pointer[sharedObject]
 }
 
-// forgotten is an entry of sharedObjects whose object nobody uses.
+// forgotten is an entry of sharedObjects whose object was freed.
 type forgotten struct {
 	key    objectKey
 	object weak.Pointer[sharedObject]
@@ -90,7 +91,7 @@ func newSharedObjects() *sharedObjects {
 	return &sharedObjects{known: map[objectKey]weak.Pointer[sharedObject]{}}
 }
 
-// get returns an object that another watch uses, or decodes it.
+// get returns the shared object, and decodes it if no other watch has.
 func (s *sharedObjects) get(key objectKey, decode func() (runtime.Object, error)) (*sharedObject, error) {
 	one := s.find(key)
 	one.decode.Do(func() { one.object, one.err = decode() })

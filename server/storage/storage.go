@@ -27,34 +27,36 @@ import (
 )
 
 const (
-	// connectTimeout bounds how long a database may take to answer at start; kine alone would try for five minutes.
+	// connectTimeout is the maximum time until the database answers at startup. kine's own limit is five minutes.
 	connectTimeout = 15 * time.Second
-	// notifyInterval is for kine's own watch server, which nothing here uses.
+	// notifyInterval is an option of kine's watch server, which this package does not use.
 	notifyInterval = time.Minute
-	// etcdVersion is what kine says it is: new enough for every feature that the watch cache asks for.
+	// etcdVersion is the version that kine reports. It has every feature that the watch cache requires.
 	etcdVersion = "3.6.11"
 )
 
-// Config is where and how to keep data.
+// Config configures a Store.
 type Config struct {
-	// DataDir is the server's directory: the SQLite files and the encryption key live below it. It exists.
+	// DataDir is the server's data directory, which must exist. It contains the SQLite files and the encryption key.
 	DataDir string
-	// Endpoint names another database, as a kine DSN ("postgres://...", "mysql://..."). Empty means SQLite in DataDir.
+	// Endpoint is the kine DSN of another database ("postgres://...", "mysql://..."). Empty means SQLite in DataDir.
 	Endpoint string
-	// EncryptionConfig is the path of a user's own Kubernetes EncryptionConfiguration. Empty means the server's own key alone.
+	// EncryptionConfig is the path of a user's EncryptionConfiguration. If it is empty, only the server's own key
+	// encrypts data.
 	EncryptionConfig string
-	// Metrics receives the database's metrics; nil means none.
+	// Metrics registers the database's metrics; nil disables them.
 	Metrics prometheus.Registerer
-	// CanaryInterval is how often a canary key is written to prove that watches deliver; 0 means 10 seconds. See Store.Delivers.
+	// CanaryInterval is the time between two writes of the canary key; 0 means 10 seconds. See Store.Delivers.
 	CanaryInterval time.Duration
-	// Compaction says when old revisions are forgotten. The zero value keeps five minutes and a thousand revisions.
+	// Compaction sets the compaction of old revisions. The zero value means an interval of five minutes and 1000
+	// retained revisions.
 	Compaction Compaction
-	// Logger; nil discards.
+	// Logger receives the log; nil discards it.
 	Logger *slog.Logger
 }
 
-// Compaction is when old revisions are forgotten: every Interval those that were there one Interval before, but for the last
-// Retain of all. A field that is 0 means its default.
+// Compaction configures the compaction. Every Interval, the database removes the revisions that are older than one
+// Interval, except the last Retain revisions. A zero field means its default.
 type Compaction struct {
 	Interval time.Duration
 	Retain   int64
@@ -71,9 +73,9 @@ type Store struct {
 	drained    *sync.WaitGroup
 }
 
-// Open opens, and where needed creates, the database. Close releases it.
+// Open opens the database and creates it if necessary. The caller must call Close.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
-	// The database outlives ctx: requests that are being drained still need it.
+	// The database outlives ctx, because requests need it while the server drains them.
 	dbctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	encryption, err := openEncryption(dbctx, cfg)
 	if err != nil {
@@ -96,7 +98,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		stop()
 		wg.Wait()
-		// Never the DSN: it may hold a password.
+		// Omit the DSN, which may hold a password.
 		return nil, fmt.Errorf("open %s: %w", describe(cfg), err)
 	}
 	replaceFeatureChecker()
@@ -105,7 +107,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	return &Store{client: client, watches: watches, canary: canary, encryption: encryption, objects: newSharedObjects(), stop: stop, drained: wg}, nil
 }
 
-// Close ends every watch and closes the database.
+// Close ends all watches and closes the database.
 func (s *Store) Close() error {
 	s.canary.close()
 	err := s.client.Close()
@@ -117,7 +119,7 @@ func (s *Store) Close() error {
 	return err
 }
 
-// Ready tells whether the database answers.
+// Ready returns an error if the database does not answer within 2 seconds.
 func (s *Store) Ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -127,7 +129,7 @@ func (s *Store) Ready(ctx context.Context) error {
 	return nil
 }
 
-// Delivers returns an error when watches have stopped delivering: a key that was written is not seen by a watch in time.
+// Delivers returns an error if watches no longer deliver events: a watch did not deliver a write of the canary in time.
 func (s *Store) Delivers() error { return s.canary.healthy(time.Now()) }
 
 func openBackend(ctx context.Context, wg *sync.WaitGroup, cfg Config) (server.Backend, error) {
@@ -183,13 +185,12 @@ func openSQLite(ctx context.Context, wg *sync.WaitGroup, dc *drivers.Config, dir
 	if err != nil {
 		return nil, err
 	}
-	// SQLite has one writer; a mutex in front of it keeps writers from sleeping on SQLITE_BUSY.
+	// SQLite allows one writer. With a mutex, writers do not have to sleep on SQLITE_BUSY.
 	dialect.LockWrites = true
 	return backend, nil
 }
 
-// newClient makes an etcd client whose calls are function calls into kine. Its watches do not go through kine's watch server:
-// see watches.
+// newClient returns an etcd client that calls kine directly. Its watches do not use kine's watch server: see watches.
 func newClient(ctx context.Context, backend server.Backend, watches *watches) *kubernetes.Client {
 	bridge := server.New(backend, "http", notifyInterval, etcdVersion)
 	c := clientv3.NewCtxClient(ctx)
@@ -213,7 +214,8 @@ func describe(cfg Config) string {
 	return fmt.Sprintf("datastore endpoint %q", scheme+"://...")
 }
 
-// tolerantRegisterer lets a second server in one process (as in tests) keep the first one's collectors.
+// tolerantRegisterer ignores collectors that are already registered, so that one process can run several servers, as
+// tests do.
 type tolerantRegisterer struct{ prometheus.Registerer }
 
 func (r tolerantRegisterer) MustRegister(cs ...prometheus.Collector) {

@@ -16,8 +16,9 @@ import (
 	utilflowcontrol "k8s.io/apiserver/pkg/util/flowcontrol"
 )
 
-// uncached is the store of a resource without a watch cache: etcd3's, but for its watches. Those of etcd3 decode every event for
-// every watch, and hold up to 100 decoded events for a client that reads none. These share the decoded objects, and hold one.
+// uncached is the store of a resource without a watch cache: etcd3's store with other watches. etcd3's watches decode
+// every event for every watch, and buffer up to 100 decoded events for a client that does not read. The watches of
+// uncached share decoded objects and buffer one.
 type uncached struct {
 	storage.Interface
 	client         *clientv3.Client
@@ -29,8 +30,8 @@ type uncached struct {
 	objects        *sharedObjects
 }
 
-// Watch implements storage.Interface, with the meanings of etcd3's: without a version it begins with the objects that there are,
-// and clients that allow bookmarks get them.
+// Watch implements storage.Interface like etcd3's store. Without a resource version it begins with the existing
+// objects. It sends bookmarks to clients that allow them.
 func (u *uncached) Watch(ctx context.Context, key string, opts storage.ListOptions) (watch.Interface, error) {
 	key, err := storage.PrepareKey(u.resourcePrefix, key, opts.Recursive)
 	if err != nil {
@@ -65,10 +66,10 @@ func (u *uncached) Watch(ctx context.Context, key string, opts storage.ListOptio
 	return w, nil
 }
 
-// object returns what a key held at a revision, or before it.
+// object returns the object of a key at a revision, or its previous value.
 func (u *uncached) object(ctx context.Context, key, data []byte, revision int64, previous bool) (*sharedObject, error) {
 	return u.objects.get(objectKey{u, revision, previous}, func() (runtime.Object, error) {
-		// All watches that share the object depend on it, so the end of one must not end the decoding.
+		// All watches of the object depend on the decoding, so the end of one watch must not cancel it.
 		clear, _, err := u.transformer.TransformFromStorage(context.WithoutCancel(ctx), data, value.DefaultContext(key))
 		if err != nil {
 			return nil, fmt.Errorf("decrypt object %q: %w", key, err)
@@ -90,11 +91,11 @@ type objectWatch struct {
 	key       string
 	recursive bool
 	predicate storage.SelectionPredicate
-	// endOfInitial says that the client wants a bookmark behind the objects that there are at first.
+	// endOfInitial is true if the client requests a bookmark after the initial objects.
 	endOfInitial bool
 	ctx          context.Context
 	stop         context.CancelFunc
-	// events holds nothing: what a slow client does not take waits in the queue of the store's watch, which is bounded.
+	// events is unbuffered. Events for a slow client wait in the queue of the store's watch, which is bounded.
 	events chan watch.Event
 }
 
@@ -121,7 +122,7 @@ func (w *objectWatch) run(from int64, initial bool) {
 	_ = w.send(watch.Error, &status.ErrStatus)
 }
 
-// follow sends events until the store ends its watch, which is no error, or the client leaves.
+// follow sends events until the client stops or the store ends its watch. Neither is an error.
 func (w *objectWatch) follow(from int64, initial bool) (err error) {
 	if initial {
 		if from, err = w.list(); err != nil {
@@ -147,7 +148,7 @@ func (w *objectWatch) follow(from int64, initial bool) (err error) {
 			}
 		}
 		for i, e := range r.Events {
-			r.Events[i] = nil // a client may take the others late
+			r.Events[i] = nil // a slow client may take the other events much later
 			if err := w.pass(e); err != nil {
 				return err
 			}
@@ -156,7 +157,7 @@ func (w *objectWatch) follow(from int64, initial bool) (err error) {
 	return nil
 }
 
-// list sends the objects that there are, and returns the revision at which they were.
+// list sends the existing objects and returns their revision.
 func (w *objectWatch) list() (revision int64, err error) {
 	opts := []clientv3.OpOption{}
 	if w.recursive {
@@ -173,7 +174,7 @@ func (w *objectWatch) list() (revision int64, err error) {
 		}
 		for i, kv := range page.Kvs {
 			from = string(kv.Key) + "\x00"
-			page.Kvs[i] = nil // a client may take the others late
+			page.Kvs[i] = nil // a slow client may take the other objects much later
 			if err := w.pass(&clientv3.Event{Type: mvccpb.PUT, Kv: &mvccpb.KeyValue{
 				Key: kv.Key, Value: kv.Value, CreateRevision: kv.ModRevision, ModRevision: kv.ModRevision,
 			}}); err != nil {
@@ -186,7 +187,7 @@ func (w *objectWatch) list() (revision int64, err error) {
 	}
 }
 
-// pass sends an event if the client selects its object, or selected the one before.
+// pass sends an event if the client's selector matches the object or its previous value.
 func (w *objectWatch) pass(e *clientv3.Event) error {
 	deleted, all := e.Type == clientv3.EventTypeDelete, w.predicate.Empty()
 	var now, before *sharedObject
@@ -227,7 +228,7 @@ func (w *objectWatch) selects(o *sharedObject) bool {
 	return err == nil && matches
 }
 
-// bookmark tells the client that it has seen all events up to a revision.
+// bookmark sends a bookmark: the client has received all events up to the revision.
 func (w *objectWatch) bookmark(revision int64, initial bool) error {
 	object := w.store.newFunc()
 	if err := w.store.versioner.UpdateObject(object, uint64(revision)); err != nil {

@@ -14,31 +14,29 @@ import (
 )
 
 const (
-	// progressInterval is how often an idle watch that asked for progress gets the current revision.
+	// progressInterval is the time after which an idle watch with progress receives the current revision.
 	progressInterval = 30 * time.Second
-	// followRetry is the pause before watches ask a database again that did not answer.
+	// followRetry is the delay before the next attempt to read from a database that did not answer.
 	followRetry = time.Second
 )
 
-// watches is the clientv3.Watcher of the store. One goroutine follows kine's log for all watches, and each watch has a queue
-// and a goroutine of its own.
+// watches is the clientv3.Watcher of the store. One goroutine follows kine's log for all watches. Each watch has its
+// own queue and goroutine.
 //
-// It replaces clientv3's watcher, kine's server.Watch and the pipe between them, which can wait for each other for ever: kine
-// answers a cancelled watch while it holds the lock of its stream, the pipe holds one answer, and clientv3 reads no answer
-// while it sends the next cancellation.
+// It replaces clientv3's watcher, kine's server.Watch and the pipe between them, which can deadlock. kine answers a
+// cancelled watch while it holds the lock of its stream, and the pipe holds one answer. clientv3 reads no answer while
+// it sends the next cancellation.
 //
-// Nothing here can block the store, nor one watch another:
-//   - kine hands events to follow through channels. Its broadcaster never waits for a full one; it ends that subscription, and follow
-//     subscribes again from the last revision that it saw.
-//   - follow takes each batch at once: dispatch appends to queues under watches.mu and waits for nobody.
+// No part can block the store, and no watch can block another:
+//   - kine hands events to follow through channels. Its broadcaster never waits for a full channel but ends that subscription. follow then subscribes again from the last revision that it saw.
+//   - follow takes each batch at once: dispatch appends to queues under watches.mu and never waits.
 //   - No goroutine sends to a channel, reads the database or writes to the log while it holds watches.mu.
-//   - A queue that is full ends its own watch: its channel is closed, and the client watches again from the last revision that
-//     it saw, or lists again when that revision is compacted. When all queues hold too much, the longest ends its watch.
-//   - A cancelled watch leaves by itself. Nobody waits for it.
+//   - A full queue ends its own watch and closes the channel. The client watches again from the last revision that it saw, or lists again if that revision is compacted. If all queues together hold too much, the watch with the largest queue ends.
+//   - A cancelled watch removes itself. No goroutine waits for it.
 //
-// No event is lost or out of order: dispatch sees every revision once, in order, and holds the lock for a whole batch. A watch that
-// starts in the past reads what is older than its registration from the database, and gets what is newer from dispatch.
-// Progress says the last revision that dispatch passed on, so all events up to it are in the queue before it.
+// No event is lost or reordered: dispatch sees every revision once, in order, and holds the lock for a whole batch. A
+// watch with a past start reads the events before its registration from the database. dispatch delivers the later ones.
+// A progress response has the last revision that dispatch processed, so all events up to it are in the queue before it.
 type watches struct {
 	backend server.Backend
 	log     *slog.Logger
@@ -47,15 +45,15 @@ type watches struct {
 	done    sync.WaitGroup
 
 	mu sync.Mutex
-	// revision is the last one that dispatch passed on.
+	// revision is the last revision that dispatch processed.
 	revision int64
 	open     map[*watcher]struct{}
-	// held is the number of bytes of the events in all queues. An event in several queues counts once.
+	// held is the size of the events in all queues, in bytes. An event in several queues counts once.
 	held int
-	// closed watches accept nobody.
+	// closed is true after Close. Watch then fails.
 	closed bool
 
-	// reading has room for as many watches as may read the past at once.
+	// reading is a semaphore for watches that read past events.
 	reading chan struct{}
 }
 
@@ -64,31 +62,32 @@ var _ clientv3.Watcher = (*watches)(nil)
 // watcher is one call of Watch.
 type watcher struct {
 	key, end string
-	// start is the first revision that the caller wants.
+	// start is the first revision to deliver.
 	start int64
-	// progress says that the caller wants to know the revision while there are no events.
+	// progress is true if the caller requests the current revision while there are no events.
 	progress bool
 	// cancel ends the watch: its goroutine returns and closes its channel.
 	cancel context.CancelFunc
-	// wake has room for one: it says that there is something to send.
+	// wake has a capacity of one. It signals the goroutine that there is something to send.
 	wake chan struct{}
 
-	// What follows is guarded by watches.mu.
+	// watches.mu guards the following fields.
 	queue []*event
 	// bytes is the size of the events in the queue.
 	bytes int
-	// passed is the revision up to which the caller should know that there are no other events; 0 when nothing is to be said.
+	// passed is the revision to send to the caller once the queue is empty; 0 for none.
 	passed int64
 }
 
 type progressKey struct{}
 
-// withProgress marks the context of a watch that wants progress. clientv3's own option for it cannot be read from outside.
+// withProgress marks the context of a watch that requests progress, because clientv3's own option is not readable
+// outside of its package.
 func withProgress(ctx context.Context) context.Context {
 	return context.WithValue(ctx, progressKey{}, true)
 }
 
-// newWatches follows the log from now on, until Close.
+// newWatches follows the log from the current revision until Close.
 func newWatches(ctx context.Context, backend server.Backend, log *slog.Logger) (*watches, error) {
 	revision, err := currentRevision(ctx, backend)
 	if err != nil {
@@ -100,7 +99,7 @@ func newWatches(ctx context.Context, backend server.Backend, log *slog.Logger) (
 		for w.ctx.Err() == nil {
 			err := w.follow()
 			if err == nil {
-				continue // kine ended the subscription: this goroutine was too slow
+				continue // kine ended the subscription because this goroutine was too slow
 			}
 			w.log.Warn("watches wait for the database", "error", err)
 			select {
@@ -112,7 +111,8 @@ func newWatches(ctx context.Context, backend server.Backend, log *slog.Logger) (
 	return w, nil
 }
 
-// currentRevision asks the database. Kine's CurrentRevision remembers, and may lag behind when two write at once.
+// currentRevision reads the revision from the database. Kine's CurrentRevision returns a cached value, which may lag
+// behind concurrent writes.
 func currentRevision(ctx context.Context, backend server.Backend) (int64, error) {
 	revision, _, err := backend.Get(ctx, server.HealthKey, 0, true)
 	if err != nil {
@@ -121,9 +121,9 @@ func currentRevision(ctx context.Context, backend server.Backend) (int64, error)
 	return revision, nil
 }
 
-// Watch implements clientv3.Watcher. The channel is closed when the context ends, when the caller is too slow, when the database
-// does not answer and when the store closes; a caller who wants more watches again. Before the end for a start that is
-// compacted, the channel has a response whose Err is ErrCompacted.
+// Watch implements clientv3.Watcher. The channel closes when the context ends, the caller is too slow, the database
+// does not answer, or the store closes. The caller must watch again to continue. If the start is compacted, the
+// channel's last response has the Err ErrCompacted.
 func (w *watches) Watch(ctx context.Context, key string, opts ...clientv3.OpOption) clientv3.WatchChan {
 	op := clientv3.OpGet(key, opts...)
 	one := &watcher{key: string(op.KeyBytes()), end: string(op.RangeBytes()), start: op.Rev(), wake: make(chan struct{}, 1)}
@@ -148,7 +148,7 @@ func (w *watches) Watch(ctx context.Context, key string, opts ...clientv3.OpOpti
 	return out
 }
 
-// RequestProgress implements clientv3.Watcher: watches that want progress get the revision that they have passed.
+// RequestProgress implements clientv3.Watcher: watches with progress receive the current revision.
 func (w *watches) RequestProgress(context.Context) error {
 	w.tell()
 	return nil
@@ -167,8 +167,8 @@ func (w *watches) Close() error {
 	return nil
 }
 
-// follow passes kine's log on from the last revision that was passed on, until kine ends the subscription. It returns an error
-// when the database does not answer.
+// follow dispatches kine's log after the last processed revision, until kine ends the subscription. It returns an error
+// if the database does not answer.
 func (w *watches) follow() error {
 	ctx, cancel := context.WithCancel(w.ctx)
 	defer cancel()
@@ -200,7 +200,7 @@ func (w *watches) follow() error {
 	}
 }
 
-// skip ends all watches after the database was away for so long that it has compacted what follow did not see. Clients list again.
+// skip ends all watches, because the database compacted events that follow had not read. Clients list again.
 func (w *watches) skip(ctx context.Context) error {
 	revision, err := currentRevision(ctx, w.backend)
 	if err != nil {
@@ -216,14 +216,14 @@ func (w *watches) skip(ctx context.Context) error {
 	return nil
 }
 
-// dispatch appends events to the queues of the watches that want them.
+// dispatch appends events to the queues of the watches for their keys.
 func (w *watches) dispatch(events []*server.Event) {
 	for _, one := range w.enqueue(events) {
 		w.log.Warn("a watch ended: its client was too slow, and has to watch again", "key", one.key)
 	}
 }
 
-// tell makes the watches that want progress say the current revision.
+// tell sends the current revision to all watches with progress.
 func (w *watches) tell() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -248,9 +248,9 @@ func (w *watches) remove(one *watcher) {
 	w.end(one)
 }
 
-// serve sends one watch what it wants until its context ends.
+// serve sends one watch its events until its context ends.
 func (w *watches) serve(ctx context.Context, one *watcher, registered int64, out chan<- clientv3.WatchResponse) {
-	sent := int64(0) // the last revision that the caller knows about
+	sent := int64(0) // the last revision that the caller has received
 	send := func(r clientv3.WatchResponse) bool {
 		select {
 		case out <- r:
@@ -293,21 +293,22 @@ func (w *watches) serve(ctx context.Context, one *watcher, registered int64, out
 	}
 }
 
-// compactedError says that events from the start of a watch on are no longer there.
+// compactedError is the error if events after the start of a watch were compacted.
 type compactedError struct{ revision int64 }
 
 func (e compactedError) Error() string {
 	return fmt.Sprintf("the log is compacted up to revision %d", e.revision)
 }
 
-// past reads the events from the start of a watch up to the revision at which it was registered; dispatch has those that follow.
-// It returns a compactedError when some are no longer there. Kine reads all of them at once, so few watches do this at a time.
+// past returns the events from the start of a watch up to the revision of its registration; dispatch delivers the later
+// ones. It returns a compactedError if some of them were compacted. Kine reads all of them at once, so only few watches
+// may read concurrently.
 func (w *watches) past(ctx context.Context, one *watcher, registered int64) ([]*event, error) {
 	if one.start == 0 || one.start == registered+1 {
 		return nil, nil
 	}
 	if one.start > registered {
-		// The caller has read what dispatch has not seen yet, or what the database never had: it was restored from an older backup.
+		// The start is ahead of dispatch, or the database was restored from an older backup and never had it.
 		current, err := currentRevision(ctx, w.backend)
 		if err == nil && one.start > current+1 {
 			err = compactedError{current}
@@ -322,7 +323,7 @@ func (w *watches) past(ctx context.Context, one *watcher, registered int64) ([]*
 	}
 	reading, cancel := context.WithCancel(ctx)
 	log := w.backend.Watch(reading, one.key, one.end, one.start)
-	// Everything up to the registration is read by now. The end of the subscription closes the channel behind it.
+	// All events up to the registration are read. The end of the subscription closes the channel after them.
 	cancel()
 	if log.CompactRevision != 0 {
 		return nil, compactedError{log.CompactRevision}
