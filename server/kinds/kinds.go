@@ -71,7 +71,7 @@ type Config struct {
 	ProviderConfigs func(ctx context.Context, namespace, name string) (map[string]string, error)
 	// Changed is called after an object was changed or removed; nil calls nothing. It must return at once.
 	Changed func()
-	// Logger; nil discards.
+	// Logger receives the log; nil discards it.
 	Logger *slog.Logger
 }
 
