@@ -80,7 +80,7 @@ type Config struct {
 	// Audit nil means no audit.
 	Audit  *genericoptions.AuditOptions
 	Logger *slog.Logger
-	// Wire connects the packages that this one does not import; see wire.go. Nil leaves the Wiring empty.
+	// Wire connects the packages that this one does not import; see wire.go. It is required.
 	Wire func(context.Context, *Components) (Wiring, error)
 }
 

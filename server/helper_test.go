@@ -114,6 +114,69 @@ func testWiring(_ context.Context, h *server.Components) (server.Wiring, error) 
 	}, nil
 }
 
+// completed fills in what a test leaves out: nothing is in use, has a state or is answered, and no controllers run.
+func completed(wire func(context.Context, *server.Components) (server.Wiring, error)) func(context.Context, *server.Components) (server.Wiring, error) {
+	return func(ctx context.Context, h *server.Components) (w server.Wiring, err error) {
+		if wire != nil {
+			w, err = wire(ctx, h)
+		}
+		unanswered := errors.New("this test does not answer it")
+		if w.InUse == nil {
+			w.InUse = func(context.Context, metav1.Object) (int, string, error) { return 0, "", nil }
+		}
+		if w.Named == nil {
+			inUse := w.InUse
+			w.Named = func(ctx context.Context, obj metav1.Object) (bool, error) {
+				count, _, err := inUse(ctx, obj)
+				return count > 0, err
+			}
+		}
+		if w.Changes == nil {
+			w.Changes = func(context.Context, *v1alpha1.Plan, int, string) (*v1alpha1.PlanChangeList, error) {
+				return nil, unanswered
+			}
+		}
+		if w.Verify == nil {
+			w.Verify = func(context.Context, *v1alpha1.Plan) (changes.Verification, error) {
+				return changes.Verification{}, unanswered
+			}
+		}
+		if w.State == nil {
+			w.State = func(context.Context, metav1.Object, kinds.Kind) ([]byte, error) { return nil, nil }
+		}
+		if w.Taint == nil {
+			w.Taint = func(context.Context, metav1.Object, kinds.Kind, bool) (bool, error) { return false, unanswered }
+		}
+		if w.Undelete == nil {
+			w.Undelete = func(_ context.Context, _ metav1.Object, _ kinds.Kind, clear func(kinds.Undeleted) error, _ func() error) error {
+				return clear(kinds.UndeletedUnplanned)
+			}
+		}
+		if w.Deletion == nil {
+			w.Deletion = func(context.Context, metav1.Object, kinds.Kind) (kinds.Deletion, error) { return kinds.Deletion{}, nil }
+		}
+		if w.Query == nil {
+			w.Query = func(context.Context, v1alpha1.Identity, *v1alpha1.Query) error { return unanswered }
+		}
+		if w.Evaluate == nil {
+			w.Evaluate = func(context.Context, v1alpha1.Identity, *v1alpha1.Evaluation) error { return unanswered }
+		}
+		if w.Run == nil {
+			w.Run = func(ctx context.Context) error {
+				<-ctx.Done()
+				return nil
+			}
+		}
+		if w.Ready == nil {
+			w.Ready = func() error { return nil }
+		}
+		if w.Close == nil {
+			w.Close = func(context.Context) error { return nil }
+		}
+		return w, err
+	}
+}
+
 func start(ctx context.Context, c server.Config) (*instance, error) {
 	i, err := launch(ctx, c)
 	if err != nil {
@@ -132,11 +195,12 @@ func launch(ctx context.Context, c server.Config) (*instance, error) {
 		c.BindAddress = net.IPv4(127, 0, 0, 1)
 	}
 	c.Logger = slog.New(slog.NewTextHandler(&lockedWriter{w: i.log}, nil))
-	completed, err := c.Complete(ctx)
+	c.Wire = completed(c.Wire)
+	config, err := c.Complete(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if i.Server, err = completed.New(ctx); err != nil {
+	if i.Server, err = config.New(ctx); err != nil {
 		return nil, err
 	}
 	ctx, i.cancel = context.WithCancel(ctx)

@@ -93,30 +93,24 @@ func (c CompletedConfig) New(ctx context.Context) (_ *Server, err error) {
 	if err := s.addEngine(); err != nil {
 		return nil, err
 	}
-	if c.Wire != nil {
-		s.wiring, err = c.Wire(ctx, &Components{
-			DataDir:          c.DataDir,
-			ProviderMirrors:  c.ProviderMirrors,
-			NetworkMirror:    c.NetworkMirror,
-			PlanHistoryLimit: c.PlanHistoryLimit,
-			PlanHistoryAge:   c.PlanHistoryAge,
-			Loopback:         rest.CopyConfig(s.generic.LoopbackClientConfig),
-			KV:               c.store.KV(),
-			Objects:          c.store.Objects(),
-			Kinds:            s.kinds,
-			Engine:           s.engine,
-			Logger:           c.Logger,
-		})
-		if err != nil {
-			return nil, err
-		}
+	s.wiring, err = c.Wire(ctx, &Components{
+		DataDir:          c.DataDir,
+		ProviderMirrors:  c.ProviderMirrors,
+		NetworkMirror:    c.NetworkMirror,
+		PlanHistoryLimit: c.PlanHistoryLimit,
+		PlanHistoryAge:   c.PlanHistoryAge,
+		Loopback:         rest.CopyConfig(s.generic.LoopbackClientConfig),
+		KV:               c.store.KV(),
+		Objects:          c.store.Objects(),
+		Kinds:            s.kinds,
+		Engine:           s.engine,
+		Logger:           c.Logger,
+	})
+	if err != nil {
+		return nil, err
 	}
-	if s.wiring.Ready != nil {
-		if err := s.generic.AddReadyzChecks(healthz.NamedCheck("kinds", func(*http.Request) error { return s.wiring.Ready() })); err != nil {
-			return nil, fmt.Errorf("add readiness check: %w", err)
-		}
-	}
-	if err := s.generic.AddReadyzChecks(healthz.NamedCheck(gateCheck, s.gate.check)); err != nil {
+	wired := healthz.NamedCheck("kinds", func(*http.Request) error { return s.wiring.Ready() })
+	if err := s.generic.AddReadyzChecks(wired, healthz.NamedCheck(gateCheck, s.gate.check)); err != nil {
 		return nil, fmt.Errorf("add readiness check: %w", err)
 	}
 	if err := s.addHooks(); err != nil {
@@ -220,10 +214,6 @@ func (s *Server) work(ctx context.Context) error {
 		return fmt.Errorf("start engine: %w", err)
 	}
 	s.running.Store(true)
-	if s.wiring.Run == nil {
-		<-ctx.Done()
-		return nil
-	}
 	if err := s.wiring.Run(ctx); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("run controllers: %w", err)
 	}
@@ -232,11 +222,9 @@ func (s *Server) work(ctx context.Context) error {
 
 func (s *Server) close() error {
 	var errs []error
-	if s.wiring.Close != nil {
-		if err := within(closeTimeout, s.wiring.Close); err != nil {
-			// The calls that were cut off are recorded as such, so the stop itself went well.
-			s.log.Warn("providers did not stop cleanly", "error", err)
-		}
+	if err := within(closeTimeout, s.wiring.Close); err != nil {
+		// The calls that were cut off are recorded as such, so the stop itself went well.
+		s.log.Warn("providers did not stop cleanly", "error", err)
 	}
 	errs = append(errs, within(closeTimeout, s.engine.Stop))
 	s.kinds.Close()

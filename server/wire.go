@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -48,11 +47,11 @@ type Components struct {
 	Logger *slog.Logger
 }
 
-// Wiring is what Config.Wire connects. Every field may be nil.
+// Wiring is what Config.Wire connects. Every field is required.
 type Wiring struct {
 	// InUse says how many living resources need a Namespace, a Provider, a ProviderConfig, a Secret or a ConfigMap, and names one.
 	InUse registry.InUseFunc
-	// Named says whether anything names such an object; nil asks InUse.
+	// Named says whether anything names such an object.
 	Named registry.NamedFunc
 	// Changes pages through the changes of a plan.
 	Changes registry.ChangesFunc
@@ -86,17 +85,10 @@ type Wiring struct {
 // The functions below ask the wiring at the time of the request: Config.Wire runs after the handlers are made.
 
 func (s *Server) inUse(ctx context.Context, obj metav1.Object) (int, string, error) {
-	if s.wiring.InUse == nil {
-		return 0, "", nil
-	}
 	return s.wiring.InUse(ctx, obj)
 }
 
 func (s *Server) named(ctx context.Context, obj metav1.Object) (bool, error) {
-	if s.wiring.Named == nil {
-		count, _, err := s.inUse(ctx, obj)
-		return count > 0, err
-	}
 	return s.wiring.Named(ctx, obj)
 }
 
@@ -111,16 +103,10 @@ func (s *Server) authorizeReferences(ctx context.Context, who user.Info, cfg *v1
 }
 
 func (s *Server) changes(ctx context.Context, plan *v1alpha1.Plan, limit int, cont string) (*v1alpha1.PlanChangeList, error) {
-	if s.wiring.Changes == nil {
-		return nil, errors.New("list changes of plan: this server makes no plans")
-	}
 	return s.wiring.Changes(ctx, plan, limit, cont)
 }
 
 func (s *Server) verify(ctx context.Context, plan *v1alpha1.Plan) (changes.Verification, error) {
-	if s.wiring.Verify == nil {
-		return changes.Verification{}, errors.New("verify plan: this server makes no plans")
-	}
 	if s.deletions.isUndeleting(plan.Namespace) {
 		return changes.Verification{}, apierrors.NewServiceUnavailable(messageUndeleting(plan.Namespace))
 	}
@@ -128,44 +114,26 @@ func (s *Server) verify(ctx context.Context, plan *v1alpha1.Plan) (changes.Verif
 }
 
 func (s *Server) state(ctx context.Context, obj metav1.Object, kind kinds.Kind) ([]byte, error) {
-	if s.wiring.State == nil {
-		return nil, nil
-	}
 	return s.wiring.State(ctx, obj, kind)
 }
 
 func (s *Server) taint(ctx context.Context, obj metav1.Object, kind kinds.Kind, tainted bool) (applied bool, err error) {
-	if s.wiring.Taint == nil {
-		return false, errors.New("taint: this server keeps no states")
-	}
 	return s.wiring.Taint(ctx, obj, kind, tainted)
 }
 
 func (s *Server) deletion(ctx context.Context, obj metav1.Object, kind kinds.Kind) (kinds.Deletion, error) {
-	if s.wiring.Deletion == nil {
-		return kinds.Deletion{}, nil
-	}
 	return s.wiring.Deletion(ctx, obj, kind)
 }
 
 func (s *Server) undelete(ctx context.Context, obj metav1.Object, kind kinds.Kind, clear func(kinds.Undeleted) error, mark func() error) error {
-	if s.wiring.Undelete == nil {
-		return clear(kinds.UndeletedUnplanned)
-	}
 	return s.wiring.Undelete(ctx, obj, kind, clear, mark)
 }
 
 func (s *Server) query(ctx context.Context, who v1alpha1.Identity, q *v1alpha1.Query) error {
-	if s.wiring.Query == nil {
-		return errors.New("this server asks no providers")
-	}
 	return s.wiring.Query(ctx, who, q)
 }
 
 func (s *Server) evaluate(ctx context.Context, who v1alpha1.Identity, e *v1alpha1.Evaluation) error {
-	if s.wiring.Evaluate == nil {
-		return errors.New("this server keeps no records")
-	}
 	return s.wiring.Evaluate(ctx, who, e)
 }
 

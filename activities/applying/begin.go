@@ -203,8 +203,5 @@ func (a *Applier) refuseApply(ctx context.Context, p workflows.Plan, why string)
 		condition.Set(c, 1, v1alpha1.ConditionApplied, false, v1alpha1.ReasonApplyFailed, why)
 		condition.Stalled(c, 1, v1alpha1.ReasonApplyFailed, why)
 	})
-	if errors.Is(err, store.ErrGone) {
-		return nil
-	}
-	return err
+	return store.IgnoreGone(err)
 }

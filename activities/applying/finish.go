@@ -137,10 +137,7 @@ func (a *Applier) keepRefreshed(ctx context.Context, planUID types.UID, c *ledge
 	}
 	obj, err := a.Objects.Get(ctx, c.Object)
 	if err != nil {
-		if errors.Is(err, store.ErrGone) {
-			return nil
-		}
-		return err
+		return store.IgnoreGone(err)
 	}
 	r, err := resource.Of(obj, a.Catalog)
 	if err != nil {

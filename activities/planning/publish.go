@@ -186,10 +186,7 @@ func once(diags diag.Diagnostics) diag.Diagnostics {
 // abandon ends a plan that was cancelled while it was being made.
 func (a *Planner) abandon(ctx context.Context, p workflows.Plan, generation int64) error {
 	err := a.Plans.UpdateStatus(ctx, p.Namespace, p.Name, workflows.ObjectUID(p), func(s *v1alpha1.PlanStatus) { abandoned(s, generation) })
-	if errors.Is(err, store.ErrGone) {
-		return nil
-	}
-	return err
+	return store.IgnoreGone(err)
 }
 
 func abandoned(s *v1alpha1.PlanStatus, generation int64) {
@@ -256,10 +253,7 @@ func (a *Planner) confirm(ctx context.Context, planUID types.UID, c *ledger.Chan
 			return err
 		}
 	} else if obj, err := a.Objects.Get(ctx, c.Object); err != nil || resource.StatusOf(obj).Good() {
-		if errors.Is(err, store.ErrGone) {
-			return nil
-		}
-		return err
+		return store.IgnoreGone(err)
 	}
 	return resource.WriteStatus(ctx, a.Objects, c.Object, func(s *resource.Status) {
 		switch {
@@ -295,10 +289,7 @@ func (a *Planner) failPlan(ctx context.Context, p workflows.Plan, message string
 		condition.Set(c, 1, v1alpha1.ConditionPlanned, false, v1alpha1.ReasonPlanFailed, message)
 		condition.Stalled(c, 1, v1alpha1.ReasonPlanFailed, message)
 	})
-	if errors.Is(err, store.ErrGone) {
-		return nil
-	}
-	return err
+	return store.IgnoreGone(err)
 }
 
 // first bounds what a Plan object carries, errors before warnings.

@@ -363,10 +363,7 @@ func (p *Plans) supersede(ctx context.Context, obj *v1alpha1.Plan, message strin
 		}
 		condition.Stalled(&s.Conditions, obj.Generation, v1alpha1.ReasonSuperseded, message)
 	})
-	if errors.Is(err, store.ErrGone) {
-		return nil
-	}
-	return err
+	return store.IgnoreGone(err)
 }
 
 // redirect makes a plan that is over name another plan in its place.
@@ -376,8 +373,5 @@ func (p *Plans) redirect(ctx context.Context, obj *v1alpha1.Plan, message string
 			condition.Stalled(&s.Conditions, obj.Generation, v1alpha1.ReasonSuperseded, message)
 		}
 	})
-	if errors.Is(err, store.ErrGone) {
-		return nil
-	}
-	return err
+	return store.IgnoreGone(err)
 }

@@ -251,10 +251,7 @@ func (p *Plans) end(ctx context.Context, ref workflows.Plan) error {
 			s.FinishedAt = new(metav1.Now())
 		}
 	})
-	if errors.Is(err, store.ErrGone) {
-		return nil
-	}
-	return err
+	return store.IgnoreGone(err)
 }
 
 // stage is what other plans of the namespace have to know of a plan.

@@ -166,10 +166,7 @@ func (o *Objects) Release(ctx context.Context, ref v1alpha1.ObjectReference) err
 		rest := slices.DeleteFunc(obj.GetFinalizers(), func(f string) bool { return f == v1alpha1.FinalizerState })
 		return append([]string{}, rest...), nil
 	})
-	if errors.Is(err, store.ErrGone) {
-		return nil
-	}
-	return err
+	return store.IgnoreGone(err)
 }
 
 // setFinalizers writes what want returns, unless it is nil.
