@@ -66,10 +66,10 @@ func (s *session) namespacesInUse(ctx context.Context, but string) []string {
 	if err != nil {
 		return nil
 	}
-	planned := map[string]bool{}
+	planned := map[string]int{}
 	if plans, err := s.listPlans(ctx, ""); err == nil {
 		for i := range plans {
-			planned[plans[i].Namespace] = true
+			planned[plans[i].Namespace]++
 		}
 	}
 	var names []string
@@ -78,7 +78,7 @@ func (s *session) namespacesInUse(ctx context.Context, but string) []string {
 			names = append(names, name)
 		}
 	}
-	slices.SortStableFunc(names, func(a, b string) int { return b2i(planned[b]) - b2i(planned[a]) })
+	slices.SortStableFunc(names, func(a, b string) int { return planned[b] - planned[a] })
 	var found []string
 	for _, name := range names[:min(len(names), lookedInto)] {
 		if len(found) < suggestions && time.Since(began) < suggestWithin && s.holdsResources(ctx, kinds, name) {
@@ -87,13 +87,6 @@ func (s *session) namespacesInUse(ctx context.Context, but string) []string {
 	}
 	slices.Sort(found)
 	return found
-}
-
-func b2i(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // holdsResources says whether a namespace holds an object that the user may list. No read is cut off: a read that is cancelled is an
@@ -121,7 +114,7 @@ func (s *session) holdsResources(ctx context.Context, kinds []kind, namespace st
 
 // noSuchNamespace is the error of a namespace that does not exist, with the nearest name that does; nil when it does or nobody tells.
 func (s *session) noSuchNamespace(ctx context.Context, name string) error {
-	namespaces := s.resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, "")
+	namespaces := s.resource(namespaces, "")
 	if _, err := namespaces.Get(ctx, name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		return nil
 	}

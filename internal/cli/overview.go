@@ -9,9 +9,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"text/tabwriter"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -231,47 +233,33 @@ func flat(text string) string {
 // not list are passed over and returned.
 func (s *session) eachObject(ctx context.Context, kinds []kind, namespace, selector string, visit func(kind, *unstructured.Unstructured)) (denied []kind, err error) {
 	var mu sync.Mutex
-	var first error // no further read begins after it; those under way end by themselves
-	var wg sync.WaitGroup
-	slots := make(chan struct{}, listAtOnce)
+	var failed atomic.Bool // no further read begins after an error; those under way end by themselves
+	var group errgroup.Group
+	group.SetLimit(listAtOnce)
 	for _, k := range kinds {
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			next := ""
-			for {
-				mu.Lock()
-				failed := first != nil
-				mu.Unlock()
-				if failed {
-					return
+		group.Go(func() error {
+			opts := metav1.ListOptions{Limit: listPage, LabelSelector: selector}
+			for more := true; more && !failed.Load(); more = opts.Continue != "" {
+				list, err := s.resource(k.gvr, namespace).List(ctx, opts)
+				if err != nil && !apierrors.IsForbidden(err) {
+					failed.Store(true)
+					return fmt.Errorf("list %s: %w", k.gvr.GroupResource(), explain(err, s.server()))
 				}
-				l, err := s.resource(k.gvr, namespace).List(ctx, metav1.ListOptions{Limit: listPage, Continue: next, LabelSelector: selector})
 				mu.Lock()
-				if apierrors.IsForbidden(err) {
-					denied = append(denied, k)
-					mu.Unlock()
-					return
-				}
 				if err != nil {
-					if first == nil {
-						first = fmt.Errorf("list %s: %w", k.gvr.GroupResource(), explain(err, s.server()))
-					}
-					mu.Unlock()
-					return
+					denied, list = append(denied, k), &unstructured.UnstructuredList{}
 				}
-				for i := range l.Items {
-					visit(k, &l.Items[i])
+				for i := range list.Items {
+					visit(k, &list.Items[i])
 				}
 				mu.Unlock()
-				if next = l.GetContinue(); next == "" {
-					return
-				}
+				opts.Continue = list.GetContinue()
 			}
+			return nil
 		})
 	}
-	wg.Wait()
-	return denied, first
+	err = group.Wait()
+	return denied, err
 }
 
 // tellDenied says which kinds a text is not about, since the user may not list them.

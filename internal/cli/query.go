@@ -208,10 +208,9 @@ func (s *session) refusedQuery(ctx context.Context, spec v1alpha1.QuerySpec, err
 		return fmt.Errorf("%s %s: %s", verb, spec.Type, cmp.Or(strings.Join(what, "; "), err.Error()))
 	}
 	switch {
-	case apierrors.IsNotFound(err):
-	case strings.HasPrefix(err.Error(), verb+" "):
-		return err // the server says it already
-	default:
+	case apierrors.IsBadRequest(err):
+		return err // it says which query failed
+	case !apierrors.IsNotFound(err):
 		err = explain(err, s.server())
 	}
 	return fmt.Errorf("%s %s: %w", verb, spec.Type, err)

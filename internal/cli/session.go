@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -131,23 +132,30 @@ func newHykubeClient(cfg *rest.Config, client *http.Client) (rest.Interface, err
 	return out, nil
 }
 
-// fixed are kinds whose resources are the same on every server, so that recording them needs no discovery.
-var fixed = map[schema.GroupKind]struct {
-	resource   string
+// fixedKind is a kind that is the same on every server.
+type fixedKind struct {
+	kind
 	namespaced bool
-}{
-	{Kind: "Namespace"}: {"namespaces", false},
-	{Kind: "Secret"}:    {"secrets", true},
-	{Kind: "ConfigMap"}: {"configmaps", true},
-	{Group: v1alpha1.GroupName, Kind: "Provider"}:       {"providers", false},
-	{Group: v1alpha1.GroupName, Kind: "ProviderConfig"}: {"providerconfigs", true},
-	{Group: v1alpha1.GroupName, Kind: "Plan"}:           {"plans", true},
+	// short is the short name of the kind; empty when it has none.
+	short string
+}
+
+// fixedKinds need no discovery.
+var fixedKinds = []fixedKind{
+	{kind{namespaces, "Namespace"}, false, "ns"},
+	{kind{corev1.SchemeGroupVersion.WithResource("secrets"), "Secret"}, true, ""},
+	{kind{corev1.SchemeGroupVersion.WithResource("configmaps"), "ConfigMap"}, true, "cm"},
+	{kind{v1alpha1.SchemeGroupVersion.WithResource("providers"), "Provider"}, false, "prov"},
+	{kind{v1alpha1.SchemeGroupVersion.WithResource("providerconfigs"), "ProviderConfig"}, true, "pc"},
+	{kind{v1alpha1.SchemeGroupVersion.WithResource("plans"), "Plan"}, true, ""},
 }
 
 // mapping finds the resource of a kind. errors are those of the mapper: meta.IsNoMatchError tells an unknown kind.
 func (s *session) mapping(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
-	if f, ok := fixed[gvk.GroupKind()]; ok {
-		return gvk.GroupVersion().WithResource(f.resource), f.namespaced, nil
+	for _, f := range fixedKinds {
+		if f.gvr.Group == gvk.Group && f.kind.kind == gvk.Kind {
+			return gvk.GroupVersion().WithResource(f.gvr.Resource), f.namespaced, nil
+		}
 	}
 	m, err := s.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if err != nil {
@@ -197,8 +205,7 @@ type kind struct {
 
 var errNoName = errors.New("name a plan; `kubectl get plans` lists them, and `kubectl hykube state list` what is recorded")
 
-// clientFlags are kubectl's own flags that choose a server and a user. They are bound with client-go alone:
-// cli-runtime's ConfigFlags would do the same and bring kustomize into a binary that should start at once.
+// clientFlags are kubectl's own flags that choose a server and a user.
 type clientFlags struct {
 	kubeconfig string
 	cacheDir   string

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -24,29 +23,18 @@ type undeleteOptions struct {
 
 // fixedTarget is an object of a kind that every server has.
 type fixedTarget struct {
-	kind
-	name       string
-	namespaced bool
+	fixedKind
+	name string
 }
 
 // parseFixed reads KIND/NAME of a kind that every server has, under each name that kubectl knows it by.
 func parseFixed(s string) (fixedTarget, bool) {
 	word, name, _ := strings.Cut(strings.ToLower(s), "/")
 	word, group, _ := strings.Cut(word, ".")
-	own, core := v1alpha1.SchemeGroupVersion, corev1.SchemeGroupVersion
-	for _, k := range []struct {
-		names []string
-		fixedTarget
-	}{
-		{[]string{"namespace", "namespaces", "ns"}, fixedTarget{kind: kind{namespaces, "Namespace"}}},
-		{[]string{"provider", "providers", "prov"}, fixedTarget{kind: kind{own.WithResource("providers"), "Provider"}}},
-		{[]string{"providerconfig", "providerconfigs", "pc"}, fixedTarget{kind: kind{own.WithResource("providerconfigs"), "ProviderConfig"}, namespaced: true}},
-		{[]string{"secret", "secrets"}, fixedTarget{kind: kind{core.WithResource("secrets"), "Secret"}, namespaced: true}},
-		{[]string{"configmap", "configmaps", "cm"}, fixedTarget{kind: kind{core.WithResource("configmaps"), "ConfigMap"}, namespaced: true}},
-	} {
-		if slices.Contains(k.names, word) && name != "" && (group == "" || group == k.gvr.Group) {
-			k.name = name
-			return k.fixedTarget, true
+	for _, k := range fixedKinds {
+		named := slices.Contains([]string{strings.ToLower(k.kind.kind), k.gvr.Resource, k.short}, word)
+		if named && k.kind.kind != "Plan" && name != "" && (group == "" || group == k.gvr.Group) {
+			return fixedTarget{k, name}, true
 		}
 	}
 	return fixedTarget{}, false

@@ -90,7 +90,11 @@ func (r *queries) failure(ctx context.Context, q *v1alpha1.Query, err error) err
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return apierrors.NewTimeoutError(fmt.Sprintf("the provider did not answer in time when it was asked for %s; narrow the query with spec.config, or with a smaller spec.limit", q.Spec.Type), 0)
 	}
-	return apierrors.NewBadRequest(fmt.Sprintf("query %s: %v", q.Spec.Type, err))
+	verb := "query"
+	if q.Spec.Import != nil {
+		verb = "import"
+	}
+	return apierrors.NewBadRequest(fmt.Sprintf("%s %s: %v", verb, q.Spec.Type, err))
 }
 
 // complete checks a query and fills in what it leaves out.
