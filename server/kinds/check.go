@@ -17,8 +17,9 @@ import (
 	"github.com/hykube/hykube/internal/suggest"
 )
 
-// Check judges objects as they are written: as a create would, and their references to each other as a plan would. It reads
-// nothing that is stored. The objects must name their namespaces. It stops between two objects when the context ends, and returns its error.
+// Check validates objects without recording them: each as in a create, and their references to each other as in a plan.
+// It reads no stored objects. Each object must have its namespace. If ctx ends, Check stops before the next object and
+// returns the error of ctx.
 func (k *Kinds) Check(ctx context.Context, objects []*unstructured.Unstructured) ([]v1alpha1.ValidationProblem, error) {
 	c := &check{Kinds: k, written: map[lang.Address]*unstructured.Unstructured{}, providers: map[string]bool{}, configs: map[types.NamespacedName]string{}}
 	for _, u := range objects {
@@ -45,17 +46,17 @@ func (k *Kinds) Check(ctx context.Context, objects []*unstructured.Unstructured)
 
 type check struct {
 	*Kinds
-	// written are the objects by their addresses, all with a namespace.
+	// written maps addresses, all with a namespace, to the objects.
 	written map[lang.Address]*unstructured.Unstructured
-	// providers are the names of the Providers among the objects.
+	// providers is the set of names of the Providers among the objects.
 	providers map[string]bool
-	// configs are the providers that the ProviderConfigs among the objects configure.
+	// configs maps the ProviderConfigs among the objects to their providers.
 	configs  map[types.NamespacedName]string
 	index    int32
 	problems []v1alpha1.ValidationProblem
 }
 
-// addressed is what expressions in other namespaces call an object.
+// addressed returns the address of an object, with its namespace.
 func addressed(u *unstructured.Unstructured) (lang.Address, bool) {
 	a := lang.Address{Namespace: u.GetNamespace(), Name: u.GetName()}
 	gvk := u.GroupVersionKind()
@@ -131,8 +132,8 @@ func (c *check) object(u *unstructured.Unstructured) {
 	}
 }
 
-// references checks what an object refers to: types and attributes of all, and whether one that looks like a misspelled name of
-// another object of the validation is there.
+// references checks an object's references: the types and attributes of all of them. It reports a missing object only
+// if its name is similar to that of another object in the validation.
 func (c *check) references(ctx context.Context, s *served, u *unstructured.Unstructured) {
 	spec, _ := u.Object["spec"].(map[string]any)
 	config, _ := s.parseSpec(ctx, u.GetNamespace(), spec)
@@ -163,12 +164,13 @@ func (c *check) references(ctx context.Context, s *served, u *unstructured.Unstr
 	}
 }
 
-// catalog says what the objects of a namespace may refer to. Whether an object is there, a plan finds out.
+// catalog returns the catalog for references of a namespace's objects. It treats every object as existing, since only a
+// plan checks that.
 func (c *check) catalog(namespace string) lang.Catalog {
 	return lang.Catalog{Block: c.block(namespace), Exists: func(lang.Address) bool { return true }, Types: c.types}
 }
 
-// full is an address with its namespace.
+// full returns an address with its namespace.
 func full(a lang.Address, namespace string) lang.Address {
 	if a.Namespace == "" {
 		a.Namespace = namespace
@@ -176,7 +178,8 @@ func full(a lang.Address, namespace string) lang.Address {
 	return a
 }
 
-// block is the schema of what an address names: of its type, or of the keys that a ConfigMap or a Secret is written with.
+// block returns a function that gives the schema of an address: that of its type, or one with the keys of a ConfigMap
+// or Secret in the validation.
 func (c *check) block(namespace string) func(lang.Address) *schema.Block {
 	return func(a lang.Address) *schema.Block {
 		if a.Stored() {
@@ -190,7 +193,8 @@ func (c *check) block(namespace string) func(lang.Address) *schema.Block {
 	}
 }
 
-// keysOf has an attribute for each key of a ConfigMap or a Secret; nil when its keys are not known.
+// keysOf returns a schema with an attribute for each key of a ConfigMap or Secret. It returns nil if the keys are not
+// known.
 func keysOf(u *unstructured.Unstructured) *schema.Block {
 	if u == nil {
 		return nil
@@ -205,7 +209,8 @@ func keysOf(u *unstructured.Unstructured) *schema.Block {
 	return out
 }
 
-// ProviderConfigBlock is the schema of the arguments of an installed provider; nil when there is no such provider.
+// ProviderConfigBlock returns the schema of an installed provider's configuration, or nil if the provider is not
+// installed.
 func (k *Kinds) ProviderConfigBlock(provider string) *schema.Block {
 	g := k.snapshot.Load().groups[v1alpha1.ProviderGroup(provider)]
 	if g == nil {

@@ -16,9 +16,9 @@ import (
 	"github.com/hykube/hykube/internal/suggest"
 )
 
-// This file holds the checks that look at more than one of the objects of a validation.
+// This file has the checks that involve several objects of a validation.
 
-// providerOf wants the provider of a ProviderConfig to be installed, or to be among the objects.
+// providerOf reports a ProviderConfig whose provider is neither installed nor among the objects.
 func (c *check) providerOf(u *unstructured.Unstructured) {
 	name, _, _ := unstructured.NestedString(u.Object, "spec", "provider")
 	if name == "" || c.providers[name] || c.snapshot.Load().groups[v1alpha1.ProviderGroup(name)] != nil {
@@ -28,7 +28,7 @@ func (c *check) providerOf(u *unstructured.Unstructured) {
 		fmt.Sprintf("no provider %q is installed, and no Provider among these objects has that name; %s", name, c.nearProvider(name)))
 }
 
-// nearProvider says what to do about a provider that is nowhere.
+// nearProvider returns the remedy for a missing provider.
 func (c *check) nearProvider(name string) string {
 	known := slices.Collect(maps.Keys(c.providers))
 	for group := range c.snapshot.Load().groups {
@@ -48,7 +48,7 @@ func (c *check) configReferences(u *unstructured.Unstructured) {
 	if !ok {
 		return
 	}
-	// What an expression refers to does not depend on the arguments that the provider has.
+	// The references do not depend on the provider's schema.
 	config, _ := lang.ConfigOptions{Ephemeral: true, Functions: c.snapshot.Load().functions, Namespace: u.GetNamespace()}.Parse(args, &schema.Block{})
 	refs := config.References()
 	for i := range refs {
@@ -60,7 +60,8 @@ func (c *check) configReferences(u *unstructured.Unstructured) {
 	}
 }
 
-// unknown reports references to types that no installed provider has. Those of a Provider among the objects cannot be checked.
+// unknown reports references to types that no installed provider has. It cannot check the types of a Provider among the
+// objects.
 func (c *check) unknown(found []unknownType) {
 	pending := slices.DeleteFunc(slices.Collect(maps.Keys(c.providers)), func(name string) bool {
 		return c.snapshot.Load().groups[v1alpha1.ProviderGroup(name)] != nil
@@ -71,20 +72,20 @@ func (c *check) unknown(found []unknownType) {
 		switch {
 		case slices.Contains(pending, provider):
 			continue
-		case !t.certain && len(pending) > 0: // a type's name need not begin with the name of its provider
+		case !t.certain && len(pending) > 0: // the name of a type need not begin with the name of its provider
 			severity = v1alpha1.SeverityWarning
 		}
 		c.add(severity, t.Attribute, t.Summary+": "+t.Detail)
 	}
 }
 
-// ofKnownTypes are the references to what an installed provider has, and to ConfigMaps and Secrets.
+// ofKnownTypes returns the references to types of installed providers, ConfigMaps and Secrets.
 func (c *check) ofKnownTypes(refs []lang.Reference) []lang.Reference {
 	return slices.DeleteFunc(slices.Clone(refs), func(r lang.Reference) bool { return !r.Stored() && len(c.ByType(r.Mode, r.Type)) == 0 })
 }
 
-// providerConfigOf checks the ProviderConfig that an object names. One that is not among the objects may be on the server, unless its
-// name is almost that of one that is.
+// providerConfigOf checks the ProviderConfig that an object names. One that is not among the objects may exist on the
+// server. So it reports the name only if it is similar to that of a ProviderConfig among the objects.
 func (c *check) providerConfigOf(s *served, u *unstructured.Unstructured) {
 	const at = "lifecycle.providerConfig"
 	named, _, _ := unstructured.NestedString(u.Object, "lifecycle", "providerConfig")
@@ -109,7 +110,7 @@ func (c *check) providerConfigOf(s *served, u *unstructured.Unstructured) {
 	}
 }
 
-// cycles reports the objects that refer to each other in a circle, each circle once.
+// cycles reports each reference cycle among the objects once.
 func (c *check) cycles(objects []*unstructured.Unstructured) {
 	index := map[lang.Address]int{}
 	for i, u := range objects {
@@ -150,7 +151,7 @@ func (c *check) cycles(objects []*unstructured.Unstructured) {
 	}
 }
 
-// nameIn is the address of an object as another one writes it.
+// nameIn returns the address of an object as an expression of another object writes it.
 func nameIn(u, from *unstructured.Unstructured) string {
 	a, _ := addressed(u)
 	if a.Namespace == from.GetNamespace() {
@@ -159,7 +160,8 @@ func nameIn(u, from *unstructured.Unstructured) string {
 	return a.String()
 }
 
-// dependencies are what an object refers to in expressions and in lifecycle.dependsOn, in a stable order and all with a namespace.
+// dependencies returns the addresses in an object's expressions and in lifecycle.dependsOn, in a stable order and with
+// their namespaces.
 func (c *check) dependencies(u *unstructured.Unstructured) []lang.Address {
 	g := c.snapshot.Load().groups[u.GroupVersionKind().Group]
 	if g == nil || g.byKind[u.GetKind()] == nil {

@@ -18,16 +18,16 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// codecs are the parts of encoding and decoding that all kinds share.
+// codecs holds the parts of encoding and decoding that all kinds share.
 type codecs struct {
-	// scheme knows the types that are no kind of ours but appear in answers: Status, WatchEvent, options.
+	// scheme has the types of responses and options that are not kinds of a provider: Status, WatchEvent, options.
 	scheme *runtime.Scheme
-	// meta encodes errors and discovery.
+	// meta encodes errors and discovery documents.
 	meta serializer.CodecFactory
-	// media are the encodings that a client may use. Protobuf is there for Status, Table and metadata only: our
-	// objects have no protobuf form.
+	// media lists the supported encodings. Protobuf supports only Status, Table and metadata, because the providers'
+	// kinds have no protobuf form.
 	media []runtime.SerializerInfo
-	// standard are the encodings of our own objects.
+	// standard lists the encodings of the providers' kinds.
 	standard []runtime.SerializerInfo
 }
 
@@ -69,7 +69,7 @@ func newCodecs() codecs {
 	}
 }
 
-// creater makes empty objects.
+// creater creates empty objects.
 type creater struct{}
 
 func (creater) New(kind kschema.GroupVersionKind) (runtime.Object, error) {
@@ -78,7 +78,7 @@ func (creater) New(kind kschema.GroupVersionKind) (runtime.Object, error) {
 	return u, nil
 }
 
-// typer tells the kind of our own objects from what they say, and of all others from the scheme.
+// typer reads the kind of a provider's object from the object itself, and that of other objects from the scheme.
 type typer struct{ scheme *runtime.Scheme }
 
 func (t typer) ObjectKinds(obj runtime.Object) ([]kschema.GroupVersionKind, bool, error) {
@@ -97,8 +97,8 @@ func (t typer) ObjectKinds(obj runtime.Object) ([]kschema.GroupVersionKind, bool
 
 func (t typer) Recognizes(gvk kschema.GroupVersionKind) bool { return t.scheme.Recognizes(gvk) }
 
-// converter converts between versions, of which there is one. copies makes it answer with a copy, as those who
-// change the answer need.
+// converter converts between versions, of which there is only one. If copies is true, it returns copies, for callers
+// that change the result.
 type converter struct{ copies bool }
 
 func (converter) ConvertFieldLabel(_ kschema.GroupVersionKind, label, value string) (string, string, error) {
@@ -127,12 +127,12 @@ func (c converter) ConvertToVersion(in runtime.Object, _ runtime.GroupVersioner)
 	return in, nil
 }
 
-// noDefaults is the defaulter of kinds whose defaults are the provider's own business.
+// noDefaults is an empty defaulter: the provider sets the defaults.
 type noDefaults struct{}
 
 func (noDefaults) Default(runtime.Object) {}
 
-// negotiated encodes answers and decodes requests of one kind.
+// negotiated encodes responses and decodes requests of one kind.
 type negotiated struct {
 	kind *served
 	// write is the request whose body is decoded; nil for requests that change nothing.
@@ -150,13 +150,13 @@ func (n negotiated) DecoderToVersion(decoder runtime.Decoder, gv runtime.GroupVe
 	return requestDecoder{delegate: decoder, kind: n.kind, write: n.write, gv: gv}
 }
 
-// bodies are the encodings in which a client may send an object.
+// bodies lists the encodings that a request body may have.
 type bodies struct{ negotiated }
 
 func (b bodies) SupportedMediaTypes() []runtime.SerializerInfo { return b.kind.kinds.codecs.standard }
 
-// storageCodec is how an object is stored: JSON, as it is. What is stored was checked when it was written, so
-// reading it back needs no schema, which is most of the cost of a list.
+// storageCodec stores an object as JSON without conversion. Objects are validated when they are written, so decoding
+// needs no schema, which would be the main cost of a list.
 type storageCodec struct {
 	kind     kschema.GroupVersionKind
 	resource kschema.GroupResource

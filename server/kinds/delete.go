@@ -16,18 +16,18 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// Deletion describes the infrastructure behind an object, for the user who deletes the object.
+// Deletion describes the infrastructure of an object to the user who deletes the object.
 type Deletion struct {
-	// CreateUnknown is true when a create was begun and its outcome is unknown.
+	// CreateUnknown is true if a create was begun and its outcome is unknown.
 	CreateUnknown bool
-	// Referrers are objects that refer to it, as KIND/NAME, and More counts those that are not named.
+	// Referrers lists objects that refer to it, as KIND/NAME. More is the number of further ones.
 	Referrers []string
 	More      int
-	// MovedTo is the address of an object that names it in lifecycle.moved; empty when there is none.
+	// MovedTo is the address of the object whose lifecycle.moved names it; empty without one.
 	MovedTo string
 }
 
-// deletionKey is the key of the Deletion of the object that a request deletes, in its context.
+// deletionKey is the context key of the Deletion of a request's object.
 type deletionKey struct{}
 
 const (
@@ -39,12 +39,12 @@ const (
 		"Until then kubectl hykube undelete %s/%s -n %s takes the deletion back."
 	warningUnknown = "%s %q is marked for deletion. A create of it was begun and its outcome is unknown, so it may exist. " +
 		"The next approved plan removes its record and destroys nothing: look for it first. Until then kubectl hykube undelete %s/%s -n %s takes the deletion back."
-	// warningWaits is for people: a program that deletes does not wait.
+	// warningWaits is for interactive users: other clients do not wait.
 	warningWaits     = "kubectl delete waits until the object is gone. Ctrl-C ends the waiting and nothing else; with --wait=false it does not wait."
 	warningReferrers = "It is referred to by %s. Plans are refused until each of them is deleted, too, or no longer refers to it."
 )
 
-// Delete deletes an object, and says what that means when infrastructure stands behind it.
+// Delete deletes an object. If the object has infrastructure, it adds warnings about the consequences.
 func (r *objectREST) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions) (runtime.Object, bool, error) {
 	var d Deletion
 	if !byServer(ctx) {
@@ -61,7 +61,7 @@ func (r *objectREST) Delete(ctx context.Context, name string, validate rest.Vali
 	return obj, gone, err
 }
 
-// DeleteCollection deletes the objects of a list, and says once what that means.
+// DeleteCollection deletes the objects of a list. It adds the warnings once.
 func (r *objectREST) DeleteCollection(ctx context.Context, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions, list *metainternalversion.ListOptions) (runtime.Object, error) {
 	out, err := r.Store.DeleteCollection(ctx, validate, options, list)
 	if l, ok := out.(*unstructured.UnstructuredList); ok && err == nil && !byServer(ctx) {
@@ -75,19 +75,19 @@ func (r *objectREST) DeleteCollection(ctx context.Context, validate rest.Validat
 	return out, err
 }
 
-// held says whether the server keeps an object until nothing stands behind it.
+// held reports whether the object has the finalizer that keeps it until its infrastructure is destroyed.
 func held(u *unstructured.Unstructured) bool {
 	return slices.Contains(u.GetFinalizers(), v1alpha1.FinalizerState)
 }
 
-// deletion finds out what the deletion of an object means.
+// deletion returns the consequences of an object's deletion.
 func (r *objectREST) deletion(ctx context.Context, u *unstructured.Unstructured) (d Deletion) {
 	ask := r.kind.kinds.config.Deletion
 	if ask == nil {
 		return d
 	}
 	d, err := ask(ctx, u, r.kind.Kind)
-	if err != nil { // the object is deleted all the same
+	if err != nil { // an error does not prevent the deletion
 		r.kind.kinds.log.WarnContext(ctx, "find out what a deletion means", "kind", u.GetKind(), "namespace", u.GetNamespace(), "name", u.GetName(), "error", err)
 	}
 	return d

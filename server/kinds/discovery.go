@@ -11,28 +11,28 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// Priorities among groups, as those of custom resources: after the built-in kinds.
+// Priorities of the groups: those of custom resources, after the built-in kinds.
 const (
 	groupPriority   = 1000
 	versionPriority = 100
 )
 
-// category is what `kubectl get hykube` lists.
+// category is the category of `kubectl get hykube`.
 const category = "hykube"
 
 // Subresources of an object.
 const (
-	// stateSubresource has the raw provider state.
+	// stateSubresource returns the raw provider state.
 	stateSubresource  = "state"
 	statusSubresource = "status"
-	// taintSubresource marks what stands behind the object to be replaced.
+	// taintSubresource marks the object's infrastructure for replacement.
 	taintSubresource = "taint"
-	// undeleteSubresource takes a deletion back.
+	// undeleteSubresource reverts a deletion.
 	undeleteSubresource = "undelete"
 )
 
-// subresources of the kinds of a mode, in the order of their names. An ephemeral resource and an action leave no state, and
-// what Hykube did not make it does not replace.
+// subresources returns the subresources of the kinds of a mode, sorted by name. Ephemeral resources and actions have no
+// state. Only managed resources can be replaced and undeleted.
 func subresources(mode v1alpha1.Mode) []string {
 	switch mode {
 	case v1alpha1.ModeManaged:
@@ -44,11 +44,11 @@ func subresources(mode v1alpha1.Mode) []string {
 	}
 }
 
-// announce adds the group to the lists of groups and kinds.
+// announce adds the group to discovery.
 func (k *Kinds) announce(g *group) { k.list(g.version, g.aggregated()) }
 
-// announceStale lists a group whose kinds are not served now. Kubernetes marks the group of an aggregated server that does not
-// answer in the same way, so that clients keep what they know of it.
+// announceStale adds a group whose kinds are not served now to discovery. Kubernetes marks the group of an unavailable
+// aggregated server in the same way, so that clients keep their cached data.
 func (k *Kinds) announceStale(gv kschema.GroupVersion) {
 	k.list(gv, apidiscoveryv2.APIVersionDiscovery{Version: gv.Version, Freshness: apidiscoveryv2.DiscoveryFreshnessStale})
 }
@@ -63,7 +63,7 @@ func (k *Kinds) list(gv kschema.GroupVersion, version apidiscoveryv2.APIVersionD
 	}
 }
 
-// retract takes a group out of the lists of groups and kinds.
+// retract removes a group from discovery.
 func (k *Kinds) retract(gv kschema.GroupVersion) {
 	if d := k.config.Discovery; d != nil {
 		d.RemoveGroup(gv.Group)
@@ -82,7 +82,7 @@ func verbs() []string {
 	return []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
 }
 
-// subresourceVerbs are shared by all kinds.
+// subresourceVerbs returns the verbs of all subresources.
 func subresourceVerbs() map[string][]string {
 	return map[string][]string{
 		stateSubresource: {"get"}, statusSubresource: {"get", "patch", "update"}, taintSubresource: {"create", "delete"},
@@ -90,7 +90,8 @@ func subresourceVerbs() map[string][]string {
 	}
 }
 
-// categories that list the provider's kinds, of whatever mode: "hykube", and the provider's name where no kind has it.
+// categories returns the categories of the provider's kinds of all modes: "hykube", and the provider's name unless a
+// kind has that name.
 func (g *group) categories() []string {
 	name := g.provider.Name
 	if g.byKind[name] != nil || g.byResource[name] != nil || name == category {
@@ -99,8 +100,8 @@ func (g *group) categories() []string {
 	return []string{category, name}
 }
 
-// aggregated is the group version in aggregated discovery. Kinds share what is the same for all, since the server
-// keeps it for as long as the provider is installed.
+// aggregated returns the group version for aggregated discovery. All kinds share equal parts, since the server keeps
+// the document while the provider is installed.
 func (g *group) aggregated() apidiscoveryv2.APIVersionDiscovery {
 	all, sub, categories := verbs(), subresourceVerbs(), g.categories()
 	out := apidiscoveryv2.APIVersionDiscovery{
@@ -121,7 +122,7 @@ func (g *group) aggregated() apidiscoveryv2.APIVersionDiscovery {
 	return out
 }
 
-// resources is the group version in legacy discovery.
+// resources returns the group version for legacy discovery.
 func (g *group) resources() []metav1.APIResource {
 	all, sub, categories := verbs(), subresourceVerbs(), g.categories()
 	out := make([]metav1.APIResource, 0, 4*len(g.kinds))
@@ -136,7 +137,7 @@ func (g *group) resources() []metav1.APIResource {
 	return out
 }
 
-// serveDiscovery answers /apis/GROUP and /apis/GROUP/VERSION.
+// serveDiscovery serves /apis/GROUP and /apis/GROUP/VERSION.
 func (k *Kinds) serveDiscovery(w http.ResponseWriter, r *http.Request, parts []string) {
 	g := k.snapshot.Load().groups[parts[1]]
 	switch {

@@ -17,20 +17,20 @@ import (
 	"github.com/hykube/hykube/internal/schema"
 )
 
-// documentVersion is part of every document's hash. Clients keep a document for as long as its hash stays, so the number
-// must grow when the way in which documents are written changes.
+// documentVersion is part of every document's hash. Clients cache a document while its hash stays the same. So
+// increment it when the format of the documents changes.
 const documentVersion = 3
 
-// refPrefix leads to the models of a document.
+// refPrefix is the prefix of a reference to a model.
 const refPrefix = "#/components/schemas/"
 
-// Models that the documents of all groups share.
+// Models that the documents of all groups contain.
 const (
 	modelLifecycle  = "io.hykube.meta.v1.Lifecycle"
 	modelConditions = "io.hykube.meta.v1.Conditions"
 )
 
-// modelLifecycleOf is the lifecycle of the kinds of a mode.
+// modelLifecycleOf returns the name of the lifecycle model of a mode.
 func modelLifecycleOf(mode v1alpha1.Mode) string {
 	switch mode {
 	case v1alpha1.ModeData:
@@ -44,17 +44,18 @@ func modelLifecycleOf(mode v1alpha1.Mode) string {
 	}
 }
 
-// modelName is the name of a kind's model. It stays the same from version to version.
+// modelName returns the name of a kind's model. It does not depend on the provider's version.
 func (s *served) modelName() string {
 	return "io.hykube." + s.Provider + "." + s.GVK.Version + "." + s.GVK.Kind
 }
 
-// configurationModel is the name of the model of the provider's own arguments. It is no kind's: the plugin shows it.
+// configurationModel returns the name of the model of the provider's configuration. It is not the model of a kind;
+// kubectl hykube shows it.
 func (g *group) configurationModel() string {
 	return "io.hykube." + g.provider.Name + "." + g.version.Version + ".Configuration"
 }
 
-// configuration is the schema of the provider's own arguments; nil when it said nothing of them.
+// configuration returns the schema of the provider's configuration, or nil if the provider has none.
 func (g *group) configuration() *schema.Block {
 	if g.provider.Schema.Config == nil {
 		return nil
@@ -62,9 +63,9 @@ func (g *group) configuration() *schema.Block {
 	return g.provider.Schema.Config.Block
 }
 
-// writeDocument writes the OpenAPI v3 document of a group. It is light on purpose: the models, and of the operations
-// the one that kubectl looks for (PATCH, to see that the server validates fields and dry-runs). The generator for
-// custom resources makes six times as much, which kubectl would fetch and parse at each create.
+// writeDocument writes the OpenAPI v3 document of a group. To stay small, it has the models, and of the operations only
+// PATCH. kubectl reads PATCH to detect field validation and dry run. The generator for custom resources writes six
+// times as much, which kubectl would fetch and parse at each create.
 func (g *group) writeDocument(w io.Writer) error {
 	j := newJSONWriter(w)
 	j.open("{")
@@ -103,7 +104,7 @@ func (s *served) writeGVK(j *jsonWriter) {
 	j.string("kind", s.GVK.Kind)
 }
 
-// writeGVKs writes the extension by which clients find the model of a kind.
+// writeGVKs writes the extension from which clients find the model of a kind.
 func (s *served) writeGVKs(j *jsonWriter) {
 	j.key("x-kubernetes-group-version-kind")
 	j.open("[")
@@ -114,7 +115,7 @@ func (s *served) writeGVKs(j *jsonWriter) {
 	j.close("]")
 }
 
-// description is the provider's own, or says which of its types the kind is.
+// description returns the provider's description, or the Terraform type of the kind.
 func (s *served) description() string {
 	if d := s.Schema.Block.Description; d != "" {
 		return d
@@ -125,13 +126,13 @@ func (s *served) description() string {
 	}[s.Mode], s.Type, s.Provider)
 }
 
-// writeOperation writes what kubectl reads of a PATCH: the kind, the parameters, and that there is no strategic merge
-// among the bodies. There may be thousands of it, so it says no more.
+// writeOperation writes the parts of a PATCH that kubectl reads: the kind, the parameters, and request bodies without
+// strategic merge. A document may contain thousands of them, so it omits the rest.
 func (s *served) writeOperation(j *jsonWriter) {
 	j.value("parameters", []any{ref("parameters", "namespace"), ref("parameters", "name")})
 	j.object("patch", func() {
 		j.object("x-kubernetes-group-version-kind", func() { s.writeGVK(j) })
-		// kubectl follows no reference here.
+		// kubectl does not follow references here.
 		j.value("parameters", []any{parameter("dryRun", "query"), parameter("fieldValidation", "query")})
 		j.value("requestBody", ref("requestBodies", "patch"))
 		j.object("responses", func() {
@@ -152,7 +153,7 @@ func parameter(name, in string) map[string]any {
 	return p
 }
 
-// writeSharedOperations writes what all operations refer to.
+// writeSharedOperations writes the parameters and bodies to which all operations refer.
 func writeSharedOperations(j *jsonWriter) {
 	j.value("parameters", map[string]any{"name": parameter("name", "path"), "namespace": parameter("namespace", "path")})
 	content := map[string]any{}
@@ -163,13 +164,13 @@ func writeSharedOperations(j *jsonWriter) {
 }
 
 const (
-	// extensionVersion is the version of the type's schema; 0 when it is left out.
+	// extensionVersion is the schema version of the type; 0 if omitted.
 	extensionVersion = "x-hykube-schema-version"
-	// extensionListed marks types of which the provider can list what exists.
+	// extensionListed marks types whose existing resources the provider can list.
 	extensionListed = "x-hykube-listed"
-	// extensionBlock marks what is a nested block, and no argument.
+	// extensionBlock marks a nested block, as opposed to an argument.
 	extensionBlock = "x-hykube-block"
-	// extensionSensitive marks arguments that are secret.
+	// extensionSensitive marks secret arguments.
 	extensionSensitive = "x-hykube-sensitive"
 )
 
@@ -177,8 +178,8 @@ func (s *served) writeModel(j *jsonWriter) {
 	j.string("type", "object")
 	j.string("description", s.description())
 	s.writeGVKs(j)
-	// What Terraform's JSON of a plan says of a configuration, and OpenAPI has no words for: this, extensionBlock and
-	// extensionSensitive. What can be listed is what a query may ask for.
+	// These extensions have the parts of a configuration in Terraform's JSON plan that OpenAPI lacks. extensionListed
+	// shows the types that a query can list.
 	if s.Schema.Version > 0 {
 		j.number(extensionVersion, s.Schema.Version)
 	}
@@ -219,7 +220,7 @@ func (s *served) writeStatus(j *jsonWriter) {
 	})
 }
 
-// statusFields are the models of the fields of a status beside its conditions and attributes, sorted by name.
+// statusFields returns the models of the fields of a status except conditions and attributes, sorted by name.
 func statusFields() iter.Seq2[string, map[string]any] {
 	generation := func(description string) map[string]any {
 		return map[string]any{"type": "integer", "format": "int64", "description": description}
@@ -231,14 +232,14 @@ func statusFields() iter.Seq2[string, map[string]any] {
 	}
 }
 
-// writeRef refers to a model. A reference cannot have siblings in OpenAPI 3.0, hence allOf.
+// writeRef writes a reference to a model. In OpenAPI 3.0 a reference cannot have siblings, so it uses allOf.
 func writeRef(j *jsonWriter, model, description string) {
 	j.string("description", description)
 	j.value("allOf", []any{map[string]any{"$ref": refPrefix + model}})
 }
 
-// writeBlock writes the body of an object schema. In spec it has the arguments; in status the attributes that the
-// provider decides: the arguments are there, too, but writing them twice would double the document.
+// writeBlock writes the body of an object schema. For spec, it writes the arguments. For status, it writes only the
+// computed attributes. A status has the arguments, too, but these would double the size of the document.
 func writeBlock(j *jsonWriter, b *schema.Block, status bool) {
 	j.string("type", "object")
 	required := writeProperties(j, b.Attributes, b.Blocks, status)
@@ -271,7 +272,7 @@ func writeProperties(j *jsonWriter, attrs []*schema.Attribute, blocks []*schema.
 	return required
 }
 
-// decided says whether the provider may decide the attribute, or a part of it.
+// decided reports whether the provider computes the attribute or a part of it.
 func decided(a *schema.Attribute) bool {
 	return a.Computed || a.Nested != nil && slices.ContainsFunc(a.Nested.Attributes, decided)
 }
@@ -303,7 +304,7 @@ func writeAttribute(j *jsonWriter, a *schema.Attribute, status bool) {
 	})
 }
 
-// attributeDescription is the provider's own, and what else a user should know.
+// attributeDescription returns the provider's description with notes about the attribute.
 func attributeDescription(a *schema.Attribute, status bool) string {
 	var parts []string
 	if d := strings.TrimSpace(a.Description); d != "" && (!status || !a.Configurable()) {
@@ -337,7 +338,7 @@ func writeNestedBlock(j *jsonWriter, nb *schema.NestedBlock, status bool) {
 	writeNesting(j, nb.Nesting, low, high, func() { writeBlock(j, nb.Block, status) })
 }
 
-// writeNesting puts the schema of one element into that of all.
+// writeNesting writes the schema of a collection, given the schema of one element.
 func writeNesting(j *jsonWriter, n schema.Nesting, low, high int64, elem func()) {
 	switch n {
 	case schema.NestingList, schema.NestingSet:
@@ -358,7 +359,7 @@ func writeNesting(j *jsonWriter, n schema.Nesting, low, high int64, elem func())
 	}
 }
 
-// writeType writes the schema of a cty type. A value of any type has no type in OpenAPI either.
+// writeType writes the schema of a cty type. A dynamic type has no type in OpenAPI.
 func writeType(j *jsonWriter, ty cty.Type) {
 	switch {
 	case ty == cty.String:
@@ -391,8 +392,8 @@ func writeType(j *jsonWriter, ty cty.Type) {
 	}
 }
 
-// writeSharedModels writes what every kind refers to, and what that refers to: every reference of a document must
-// lead somewhere within it.
+// writeSharedModels writes the models to which every kind refers, and the models to which these refer. Every reference
+// in a document must resolve within it.
 func (g *group) writeSharedModels(j *jsonWriter) {
 	for _, mode := range modes() {
 		if slices.ContainsFunc(g.kinds, func(s *served) bool { return s.Mode == mode }) {
@@ -410,7 +411,7 @@ func (g *group) writeSharedModels(j *jsonWriter) {
 	}
 }
 
-// metaModels are Kubernetes' own models of what every object has, and what those refer to.
+// metaModels returns Kubernetes' models of ObjectMeta and Condition, and the models to which these refer.
 func metaModels(prefix string) iter.Seq2[string, *spec.Schema] {
 	return func(yield func(string, *spec.Schema) bool) {
 		definitions := apiextensions.GetOpenAPIDefinitions(func(name string) spec.Ref { return spec.MustCreateRef(prefix + name) })
@@ -480,5 +481,5 @@ func writeLifecycle(j *jsonWriter, mode v1alpha1.Mode) {
 	})
 }
 
-// modelOf is the name under which the generated definitions have a type.
+// modelOf returns the model name of a type in the generated definitions.
 func modelOf(t interface{ OpenAPIModelName() string }) string { return t.OpenAPIModelName() }

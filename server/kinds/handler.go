@@ -21,13 +21,14 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// patchTypes that a kind without Go types can take, as for custom resources: no strategic merge.
+// patchTypes returns the patch types that a kind without Go types supports: as for custom resources, no strategic
+// merge.
 func patchTypes() []string {
 	return []string{string(types.JSONPatchType), string(types.MergePatchType), string(types.ApplyYAMLPatchType)}
 }
 
-// ServeHTTP answers everything below /apis/PROVIDER.hykube.io, after authentication and authorization, and passes on
-// what is for other groups.
+// ServeHTTP serves all requests below /apis/PROVIDER.hykube.io, after authentication and authorization. It returns 404
+// for other paths.
 func (k *Kinds) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	if len(parts) < 2 || parts[0] != "apis" || !ours(parts[1]) {
@@ -45,7 +46,7 @@ func (k *Kinds) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// ours says whether a group is a provider's, installed or not.
+// ours reports whether a group is a provider's, installed or not.
 func ours(group string) bool {
 	p, ok := v1alpha1.ProviderOfGroup(group)
 	return ok && p != "" && !strings.Contains(p, ".")
@@ -80,8 +81,8 @@ func (k *Kinds) serveResource(w http.ResponseWriter, r *http.Request, info *requ
 		metrics.CleanScope(info), metrics.APIServerComponent, false, "", h)(w, r)
 }
 
-// acquire finds the kind of a request and what serves it. A kind that was replaced just now is looked for again; the
-// new one is in place before the old one ends.
+// acquire returns the kind of a request and its handlers. If the kind was just replaced, it looks again: the new kind
+// is in place before the old one ends.
 func (k *Kinds) acquire(info *request.RequestInfo) (*served, *serving, func(), error) {
 	for {
 		s, err := k.find(info)
@@ -100,7 +101,7 @@ func (k *Kinds) acquire(info *request.RequestInfo) (*served, *serving, func(), e
 	}
 }
 
-// find looks up the kind of a request.
+// find returns the kind of a request.
 func (k *Kinds) find(info *request.RequestInfo) (*served, error) {
 	g := k.snapshot.Load().groups[info.APIGroup]
 	if g == nil {
@@ -115,7 +116,7 @@ func (k *Kinds) find(info *request.RequestInfo) (*served, error) {
 	if info.Subresource != "" && !slices.Contains(subresources(s.Mode), info.Subresource) {
 		return nil, notFound(info.APIGroup, info.Resource, fmt.Sprintf("%s have no subresource %q", info.Resource, info.Subresource))
 	}
-	// Kubernetes' own kinds have no such path and verb either.
+	// As for Kubernetes' own kinds, this combination of path and verb does not exist.
 	if onCollection := info.Name == ""; info.Subresource == "" && (info.Verb == "create" && !onCollection || (info.Verb == "update" || info.Verb == "patch") && onCollection) {
 		return nil, apierrors.NewMethodNotSupported(s.GVR.GroupResource(), info.Verb)
 	}
@@ -124,7 +125,7 @@ func (k *Kinds) find(info *request.RequestInfo) (*served, error) {
 		if info.Name != "" {
 			return nil, notFound(info.APIGroup, info.Resource, message)
 		}
-		// As for Kubernetes' own kinds: the path is there, for list and watch alone.
+		// As for Kubernetes' own kinds, the path exists only for list and watch.
 		err := apierrors.NewMethodNotSupported(s.GVR.GroupResource(), info.Verb)
 		err.ErrStatus.Message = message
 		return nil, err
@@ -146,7 +147,7 @@ func notFound(group, resource, message string) error {
 	return err
 }
 
-// handler returns what answers the request; nil when the verb means nothing here.
+// handler returns the handler of a request, or nil if the verb is not supported.
 func (k *Kinds) handler(s *served, use *serving, info *request.RequestInfo, r *http.Request) (http.HandlerFunc, error) {
 	if info.Subresource == stateSubresource || info.Subresource == taintSubresource || !writes(info.Verb) {
 		return k.answer(s, use, info), nil
@@ -156,16 +157,16 @@ func (k *Kinds) handler(s *served, use *serving, info *request.RequestInfo, r *h
 			return nil, err
 		}
 	}
-	// The fields that a body may have depend on the request, and a decoder gets no request.
+	// The decoder of a body depends on the request but does not receive it. So make one for this request.
 	own := *use
 	own.decodeFor(s, newWrite(s, use.object, info, r))
 	return k.answer(s, &own, info), nil
 }
 
-// writes says whether requests of a verb bring an object, or a part of one.
+// writes reports whether requests of a verb have an object, or a part of one, in the body.
 func writes(verb string) bool { return verb == "create" || verb == "update" || verb == "patch" }
 
-// answer returns what answers a verb; nil when it means nothing here.
+// answer returns the handler of a verb, or nil if the verb is not supported.
 func (k *Kinds) answer(s *served, use *serving, info *request.RequestInfo) http.HandlerFunc {
 	admit := k.config.Admission
 	switch info.Subresource {
@@ -216,8 +217,7 @@ func (k *Kinds) answer(s *served, use *serving, info *request.RequestInfo) http.
 	return nil
 }
 
-// serveState answers with the raw state that the provider gave, secrets and all. Who may see it is decided by the
-// permission for the subresource.
+// serveState returns the raw provider state, including secrets. The permission for the subresource protects it.
 func (k *Kinds) serveState(s *served, use *serving, name string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		info, _ := request.RequestInfoFrom(r.Context())
@@ -247,7 +247,7 @@ func (k *Kinds) serveState(s *served, use *serving, name string) http.HandlerFun
 	}
 }
 
-// fail answers with an error in the form and encoding that clients expect.
+// fail writes an error response in the format that the client accepts.
 func (k *Kinds) fail(w http.ResponseWriter, r *http.Request, err error) {
 	responsewriters.ErrorNegotiated(err, k.codecs.meta, kschema.GroupVersion{}, w, r)
 }

@@ -7,11 +7,11 @@ import (
 	"strconv"
 )
 
-// jsonWriter writes JSON as it goes. The document of a large provider is some 10 MB, which as a tree of Go values
-// would be ten times that.
+// jsonWriter writes JSON as a stream. The document of a large provider is some 10 MB, and would need ten times that as
+// a tree of Go values.
 type jsonWriter struct {
 	w *bufio.Writer
-	// first is whether the next element is the first one, per open object or list.
+	// first has an entry per open object or list: is the next element the first one?
 	first []bool
 	err   error
 }
@@ -24,7 +24,7 @@ func (j *jsonWriter) raw(s string) {
 	}
 }
 
-// next separates elements.
+// next writes the comma before an element unless it is the first.
 func (j *jsonWriter) next() {
 	if n := len(j.first); n > 0 {
 		if !j.first[n-1] {
@@ -44,7 +44,7 @@ func (j *jsonWriter) close(bracket string) {
 	j.raw(bracket)
 }
 
-// key begins a member of the open object; its value follows.
+// key writes the key of a member of the open object. The value must follow.
 func (j *jsonWriter) key(name string) {
 	j.next()
 	j.quote(name)
@@ -59,7 +59,7 @@ func (j *jsonWriter) quote(s string) {
 	j.raw(string(b))
 }
 
-// object writes a member that is an object.
+// object writes a member whose value is an object.
 func (j *jsonWriter) object(name string, body func()) {
 	j.key(name)
 	j.open("{")
@@ -67,7 +67,7 @@ func (j *jsonWriter) object(name string, body func()) {
 	j.close("}")
 }
 
-// value writes a member that is any JSON value.
+// value writes a member with any JSON value.
 func (j *jsonWriter) value(name string, v any) {
 	b, err := json.Marshal(v)
 	if err != nil && j.err == nil {
@@ -92,7 +92,7 @@ func (j *jsonWriter) true(name string) {
 	j.raw("true")
 }
 
-// flush returns the first error of all.
+// flush flushes the output and returns the first error of all writes.
 func (j *jsonWriter) flush() error {
 	if err := j.w.Flush(); err != nil && j.err == nil {
 		j.err = err

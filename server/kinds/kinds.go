@@ -34,114 +34,115 @@ import (
 	"github.com/hykube/hykube/internal/schema"
 )
 
-// MaxRequestBodyBytes bounds a request, and an object once it is encoded: kine's rows and watch events are held in memory whole.
+// MaxRequestBodyBytes is the maximum size of a request body and of an encoded object. The server holds kine's rows and
+// watch events in memory.
 const MaxRequestBodyBytes = 2 << 20
 
-// minRequestTimeout is the shortest time after which the server ends a watch of its own accord.
+// minRequestTimeout is the minimum time after which the server ends a watch.
 const minRequestTimeout = 30 * time.Minute
 
-// Config is what the kinds need from the server around them.
+// Config configures Kinds and supplies functions of the server.
 type Config struct {
-	// RESTOptions gives the storage of each kind. It must accept any group and resource, and should come
-	// without a watch cache: a million objects do not fit in one.
+	// RESTOptions returns the storage options of each kind. It must accept any group and resource. It should not use a
+	// watch cache, which cannot hold a million objects.
 	RESTOptions generic.RESTOptionsGetter
-	// Authorizer is asked again when an apply turns out to be a create, and when an object refers to what its author may
-	// not be allowed to read; nil allows both.
+	// Authorizer also authorizes an apply that turns out to be a create, and the references of an object. A nil
+	// Authorizer allows both.
 	Authorizer authorizer.Authorizer
-	// Admission runs on every write; nil admits everything.
+	// Admission checks every write; nil admits everything.
 	Admission admission.Interface
-	// Discovery lists groups under /apis; nil leaves them out.
+	// Discovery lists groups under /apis; nil omits them.
 	Discovery discovery.GroupManager
-	// AggregatedDiscovery lists groups and kinds for clients that ask for everything at once; nil leaves them out.
+	// AggregatedDiscovery lists groups and kinds for clients of aggregated discovery; nil omits them.
 	AggregatedDiscovery aggregated.ResourceManager
-	// State reads the raw provider state behind an object for the subresource "state". A nil answer without
-	// an error means that there is none, which is a 404; so is a nil State.
+	// State returns the raw provider state of an object, for the subresource "state". If State is nil, or returns nil
+	// without an error, the response is 404.
 	State func(ctx context.Context, obj metav1.Object, kind Kind) ([]byte, error)
-	// Taint marks what stands behind an object to be replaced by the next plan, or takes the mark away, for the
-	// subresource "taint". It returns whether the object is as it was applied, so that no plan has to look at it.
-	// An *apierrors.StatusError is answered as it is.
+	// Taint marks an object's infrastructure for replacement by the next plan, or removes the mark, for the subresource
+	// "taint". applied is true if the current generation is applied, so that no plan has to visit the object. An
+	// *apierrors.StatusError becomes the response.
 	Taint func(ctx context.Context, obj metav1.Object, kind Kind, tainted bool) (applied bool, err error)
-	// Undelete takes the deletion of an object back for the subresource "undelete": clear clears the mark, and mark sets it again. An
-	// *apierrors.StatusError is answered as it is.
+	// Undelete reverts the deletion of an object, for the subresource "undelete". clear removes the deletion mark, and
+	// mark sets it again. An *apierrors.StatusError becomes the response.
 	Undelete func(ctx context.Context, obj metav1.Object, kind Kind, clear func(Undeleted) error, mark func() error) error
-	// Deletion says what there is to know for whoever deleted an object that infrastructure stands behind; nil knows nothing.
+	// Deletion returns the consequences of deleting an object with infrastructure; nil returns none.
 	Deletion func(ctx context.Context, obj metav1.Object, kind Kind) (Deletion, error)
-	// ProviderConfigs returns the provider of the named ProviderConfig of a namespace, by its name. Where there is none of the name, it returns
-	// all of the namespace. Nil means that nobody knows them.
+	// ProviderConfigs returns the providers of a namespace's ProviderConfigs by name: the one of the given name, or all
+	// if there is no such one. It may be nil.
 	ProviderConfigs func(ctx context.Context, namespace, name string) (map[string]string, error)
-	// Changed is called after an object was changed or removed; nil calls nothing. It must return at once.
+	// Changed is called after an object was changed or removed, unless it is nil. It must not block.
 	Changed func()
 	// Logger receives the log; nil discards it.
 	Logger *slog.Logger
 }
 
-// Provider is an installed provider whose types become kinds.
+// Provider is an installed provider, whose types become kinds.
 type Provider struct {
-	// Name of the Provider object; the first label of the API group.
+	// Name is the name of the Provider object and the first label of the API group.
 	Name string
-	// Source and Version tell people where a kind comes from.
+	// Source and Version describe the origin of a kind to users.
 	Source, Version string
-	// Schema is what the provider said about itself. It is read, never changed.
+	// Schema is the provider's schema. It must not change.
 	Schema *schema.Provider
 }
 
-// Kind is one served kind.
+// Kind is a served kind.
 type Kind struct {
 	// Provider is the name of the Provider object.
 	Provider string
-	// Mode is what the type stands for; it is never empty.
+	// Mode is the mode of the type; it is never empty.
 	Mode v1alpha1.Mode
 	// Type is the Terraform type, such as "sim_network".
 	Type string
 	GVK  kschema.GroupVersionKind
 	GVR  kschema.GroupVersionResource
-	// ShortNames are other names by which kubectl finds the kind.
+	// ShortNames are the short names for kubectl.
 	ShortNames []string
-	// Schema of the type.
+	// Schema is the schema of the type.
 	Schema *schema.Schema
-	// Identity is what instances of a managed type are told apart by; nil for types without one.
+	// Identity is the identity schema of a managed type; nil for types without one.
 	Identity *schema.Identity
-	// List is the schema of the arguments with which a provider lists what exists of a managed type; nil when it cannot.
+	// List is the schema of the list configuration of a managed type; nil if the provider cannot list it.
 	List *schema.Schema
 }
 
-// Stored is where the store keeps the objects of the kind.
+// Stored returns the group and resource under which the store keeps the objects of the kind.
 func (k Kind) Stored() kschema.GroupResource {
 	return kschema.GroupResource{Group: k.GVR.Group, Resource: storedAs(k.Mode, k.Type)}
 }
 
-// typeKey names a Terraform type; two modes may have types of the same name.
+// typeKey is a mode and a Terraform type. Types of two modes may have the same name.
 type typeKey struct {
 	mode v1alpha1.Mode
 	name string
 }
 
-// Kinds serves the kinds of all installed providers. The zero value is of no use; see New.
+// Kinds serves the kinds of all installed providers. Create it with New.
 type Kinds struct {
 	config Config
 	log    *slog.Logger
 	codecs codecs
 	merge  typeConverter
-	// swagger is the document /openapi/v2.
+	// swagger is the OpenAPI v2 document.
 	swagger swagger
 
-	// expected holds the names of providers whose kinds should be served and are not.
+	// expected is the set of names of providers whose kinds should be served but are not.
 	expected sync.Map
-	// mu is held while providers come and go; readers use the snapshot.
+	// mu serializes changes of the providers. Readers use snapshot without it.
 	mu       sync.Mutex
 	snapshot atomic.Pointer[snapshot]
 }
 
-// snapshot is the set of installed providers at one time. It is never changed, only replaced.
+// snapshot is an immutable set of installed providers.
 type snapshot struct {
 	groups map[string]*group
-	// byType has the kinds of a Terraform type, in the order of provider names.
+	// byType maps a Terraform type to its kinds, sorted by provider name.
 	byType map[typeKey][]Kind
-	// functions are the signatures of all functions that providers bring, for expressions.
+	// functions are the signatures of the functions of all providers.
 	functions lang.Functions
 }
 
-// sorted are the groups in the order of their names.
+// sorted returns the groups sorted by name.
 func (s *snapshot) sorted() []*group {
 	out := make([]*group, 0, len(s.groups))
 	for _, name := range slices.Sorted(maps.Keys(s.groups)) {
@@ -154,18 +155,18 @@ func (s *snapshot) sorted() []*group {
 type group struct {
 	provider Provider
 	version  kschema.GroupVersion
-	// kinds, in the order of their names.
+	// kinds is sorted by name.
 	kinds      []*served
 	byResource map[string]*served
 	byKind     map[string]*served
 	document   document
 	functions  lang.Functions
-	// ctx ends when the group is no longer served, and with it every watch.
+	// ctx ends when the group is no longer served, and ends all its watches.
 	ctx    context.Context
 	cancel context.CancelFunc
 }
 
-// New returns an empty set of kinds.
+// New returns a Kinds without providers.
 func New(c Config) (*Kinds, error) {
 	if c.RESTOptions == nil {
 		return nil, errors.New("new kinds: no storage")
@@ -186,8 +187,8 @@ func New(c Config) (*Kinds, error) {
 	return k, nil
 }
 
-// Set serves the kinds of a provider, or replaces them when another schema of it was served. Watches of kinds that
-// were replaced end, and clients that ask again get the new ones.
+// Set serves the kinds of a provider. If the provider's schema changes, Set replaces the kinds and ends their watches;
+// clients that watch again get the new kinds.
 func (k *Kinds) Set(p Provider) error {
 	if errs := validation.IsDNS1123Label(p.Name); len(errs) > 0 {
 		return fmt.Errorf("serve kinds of provider %q: invalid name: %s", p.Name, errs[0])
@@ -216,9 +217,8 @@ func (k *Kinds) Set(p Provider) error {
 	return nil
 }
 
-// Expect makes requests for the kinds of a provider fail with 503 instead of 404 while they are not served, and lists its group as
-// stale: objects of the kinds may exist, and clients take 404 or a missing group to mean that a kind is gone for good. Set and
-// Remove end it.
+// Expect makes requests for the kinds of a provider fail with 503 instead of 404, and lists its group as stale, until
+// Set or Remove. Objects of the kinds may exist, and clients take a 404 or a missing group as the removal of a kind.
 func (k *Kinds) Expect(name string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -228,7 +228,7 @@ func (k *Kinds) Expect(name string) {
 	}
 }
 
-// Providers are the names of the providers whose kinds are served or expected, sorted.
+// Providers returns the names of the providers whose kinds are served or expected, sorted.
 func (k *Kinds) Providers() []string {
 	var out []string
 	for _, g := range k.snapshot.Load().groups {
@@ -242,8 +242,8 @@ func (k *Kinds) Providers() []string {
 	return slices.Compact(out)
 }
 
-// Remove stops serving the kinds of a provider and ends their watches. Stored objects stay where they are. It is
-// no error when the provider is not there.
+// Remove stops serving the kinds of a provider and ends their watches. Stored objects remain. It does nothing if the
+// provider does not exist.
 func (k *Kinds) Remove(name string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -259,14 +259,14 @@ func (k *Kinds) Remove(name string) {
 	k.log.Info("kinds are no longer served", "provider", name)
 }
 
-// Close ends every watch and lets go of all storage.
+// Close ends all watches and releases the storage.
 func (k *Kinds) Close() {
 	for _, g := range k.snapshot.Load().groups {
 		k.Remove(g.provider.Name)
 	}
 }
 
-// replace puts a group into the snapshot, or takes it out when g is nil.
+// replace sets a group in the snapshot, or removes it if g is nil.
 func (k *Kinds) replace(name string, g *group) {
 	groups := maps.Clone(k.snapshot.Load().groups)
 	if groups == nil {
@@ -287,7 +287,7 @@ func (k *Kinds) replace(name string, g *group) {
 	k.snapshot.Store(next)
 }
 
-// groupVersion is the group of a provider in its one version.
+// groupVersion returns the group of a provider with its only version.
 func groupVersion(provider string) kschema.GroupVersion {
 	return kschema.GroupVersion{Group: v1alpha1.ProviderGroup(provider), Version: v1alpha1.ResourceVersion}
 }
@@ -337,7 +337,7 @@ func (k *Kinds) newGroup(p Provider) (*group, error) {
 	return g, nil
 }
 
-// end ends the watches of a group at once, and lets go of its storage when no request uses it.
+// end ends the watches of a group at once. It releases the storage when no request uses it.
 func (g *group) end() {
 	g.cancel()
 	go func() {
@@ -347,7 +347,7 @@ func (g *group) end() {
 	}()
 }
 
-// Kind finds a kind by group and kind; the version, when there is one, must be the served one.
+// Kind returns a kind by group and kind. A non-empty version must be the served one.
 func (k *Kinds) Kind(gvk kschema.GroupVersionKind) (Kind, bool) {
 	g := k.snapshot.Load().groups[gvk.Group]
 	if g == nil || gvk.Version != "" && gvk.Version != g.version.Version {
@@ -360,12 +360,13 @@ func (k *Kinds) Kind(gvk kschema.GroupVersionKind) (Kind, bool) {
 	return s.Kind, true
 }
 
-// ByType finds the kinds of a Terraform type: more than one when two installed providers have it. No mode means managed.
+// ByType returns the kinds of a Terraform type: several if several installed providers have it. An empty mode means
+// managed.
 func (k *Kinds) ByType(mode v1alpha1.Mode, terraformType string) []Kind {
 	return slices.Clone(k.snapshot.Load().byType[typeKey{cmp.Or(mode, v1alpha1.ModeManaged), terraformType}])
 }
 
-// managedTypes are the Terraform types of all managed resources, sorted.
+// managedTypes returns the Terraform types of all managed resources, sorted.
 func (k *Kinds) managedTypes() []string {
 	var out []string
 	for key := range k.snapshot.Load().byType {
@@ -377,7 +378,7 @@ func (k *Kinds) managedTypes() []string {
 	return out
 }
 
-// Kinds lists the kinds of a provider in the order of their names; of all providers when the name is empty.
+// Kinds returns the kinds of a provider, sorted by name. An empty name means all providers.
 func (k *Kinds) Kinds(provider string) []Kind {
 	var out []Kind
 	groups := k.snapshot.Load().groups

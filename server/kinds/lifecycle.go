@@ -14,14 +14,14 @@ import (
 	"github.com/hykube/hykube/internal/suggest"
 )
 
-// lifecycleField is one of the meta-arguments.
+// lifecycleField is a field of lifecycle.
 type lifecycleField struct {
 	name        string
 	description string
 	typ         lifecycleType
-	// modes whose objects have the field.
+	// modes lists the modes whose objects have the field.
 	modes []v1alpha1.Mode
-	// check looks at one string, or at the whole value of a structured type; nil accepts any.
+	// check validates one string, or the whole value of a structured type; nil accepts any value.
 	check func(s *served, u *unstructured.Unstructured, path *field.Path, value any) field.ErrorList
 }
 
@@ -36,7 +36,7 @@ const (
 	lifecycleMoved
 )
 
-// Names of the fields that other fields, or what is around the kinds, have to do with.
+// Names of fields that code outside of lifecycleFields uses.
 const (
 	fieldImport         = "import"
 	fieldMoved          = "moved"
@@ -44,7 +44,7 @@ const (
 	fieldPostconditions = "postconditions"
 )
 
-// lifecycleFields are Terraform's meta-arguments, in the order of their names.
+// lifecycleFields returns the fields of lifecycle, Terraform's meta-arguments, sorted by name.
 func lifecycleFields() []lifecycleField {
 	managed := []v1alpha1.Mode{v1alpha1.ModeManaged}
 	all := modes()
@@ -84,7 +84,8 @@ func checkConfigName(_ *served, _ *unstructured.Unstructured, path *field.Path, 
 	return nil
 }
 
-// validateLifecycle checks names and types, and what can be known of values.
+// validateLifecycle checks the names and types of the fields, and their values as far as possible without other
+// objects.
 func (s *served) validateLifecycle(u *unstructured.Unstructured) field.ErrorList {
 	raw, ok := u.Object["lifecycle"]
 	if !ok || raw == nil {
@@ -153,10 +154,10 @@ func (f lifecycleField) validate(s *served, u *unstructured.Unstructured, path *
 	}
 }
 
-// maxLifecycleItems bounds each list of a lifecycle.
+// maxLifecycleItems is the maximum length of each list in a lifecycle.
 const maxLifecycleItems = 1000
 
-// unknownLifecycle names the unknown fields of lifecycle.
+// unknownLifecycle returns the unknown fields of lifecycle.
 func (s *served) unknownLifecycle(u *unstructured.Unstructured) []unknownField {
 	m, _ := u.Object["lifecycle"].(map[string]any)
 	var out []unknownField
@@ -168,7 +169,7 @@ func (s *served) unknownLifecycle(u *unstructured.Unstructured) []unknownField {
 	return out
 }
 
-// unknownLifecycleField also tells of a field that other kinds have.
+// unknownLifecycleField returns the error for an unknown field. It has a hint if other modes have the field.
 func (s *served) unknownLifecycleField(name string) unknownField {
 	for _, f := range lifecycleFields() {
 		if f.name == name {
@@ -182,7 +183,7 @@ func (s *served) unknownLifecycleField(name string) unknownField {
 	return unknownField{"lifecycle." + name, meant(s.lifecycleHint(name))}
 }
 
-// lifecycleHint finds the field that somebody meant who wrote it as in Terraform ("prevent_destroy", "precondition").
+// lifecycleHint returns the field for a name in Terraform's spelling ("prevent_destroy", "precondition").
 func (s *served) lifecycleHint(name string) string {
 	plain := func(s string) string {
 		return strings.TrimSuffix(strings.ToLower(strings.ReplaceAll(s, "_", "")), "s")

@@ -22,7 +22,7 @@ func invalid(path *field.Path, value any, format string, args ...any) field.Erro
 	return field.ErrorList{field.Invalid(path, value, fmt.Sprintf(format, args...))}
 }
 
-// localAddress reads the address of something in the object's own namespace.
+// localAddress parses the address of an object in the object's own namespace.
 func localAddress(u *unstructured.Unstructured, path *field.Path, s string) (lang.Address, field.ErrorList) {
 	a, err := lang.ParseAddress(s)
 	switch {
@@ -65,8 +65,8 @@ func checkIgnored(s *served, _ *unstructured.Unstructured, path *field.Path, v a
 	return nil
 }
 
-// checkTrigger looks at TYPE.NAME or KIND/NAME, or TYPE.NAME.ATTRIBUTE and whatever is within that. Unlike elsewhere a name with dots stands
-// in brackets, since an attribute may follow it.
+// checkTrigger checks an entry of replaceTriggeredBy: TYPE.NAME or KIND/NAME, or TYPE.NAME.ATTRIBUTE with further
+// steps. Since an attribute may follow, a name with dots must be in brackets.
 func checkTrigger(s *served, u *unstructured.Unstructured, path *field.Path, v any) field.ErrorList {
 	text := v.(string)
 	bad := func() field.ErrorList {
@@ -97,7 +97,7 @@ func checkTrigger(s *served, u *unstructured.Unstructured, path *field.Path, v a
 	if !ok {
 		return bad()
 	}
-	// A type that no provider has yet may come with one later.
+	// A provider for an unknown type may be installed later.
 	for i, k := range s.kinds.ByType("", a.Type) {
 		switch block := k.Schema.Block; {
 		case block.Attribute(attribute) != nil || block.NestedBlock(attribute) != nil:
@@ -113,7 +113,7 @@ func checkTrigger(s *served, u *unstructured.Unstructured, path *field.Path, v a
 	return errs
 }
 
-// reservedWords begin addresses that are not those of managed resources.
+// reservedWords returns the first words of addresses of other objects than managed resources.
 func reservedWords() []string {
 	return []string{string(v1alpha1.ModeData), string(v1alpha1.ModeEphemeral), string(v1alpha1.ModeAction), "namespace"}
 }
@@ -154,7 +154,7 @@ func checkMoved(s *served, u *unstructured.Unstructured, path *field.Path, v any
 	case len(s.kinds.ByType("", a.Type)) > 0:
 		return nil
 	}
-	// Nothing is recorded under such an address, and the plan would make anew what is there already.
+	// No record has such an address. The plan would create a resource that already exists.
 	hint := "install the provider that has it, or correct the type"
 	if near := suggest.Nearest(a.Type, s.kinds.managedTypes()); near != "" {
 		a.Type = near
@@ -163,7 +163,8 @@ func checkMoved(s *served, u *unstructured.Unstructured, path *field.Path, v any
 	return invalid(at, from, "no installed provider has resources of this type; %s", hint)
 }
 
-// fieldsOf is an object that has the named fields and no others; nil when it is none.
+// fieldsOf returns an object that may have only the named fields, with errors for others. It returns nil if v is not an
+// object.
 func fieldsOf(path *field.Path, v any, names ...string) (map[string]any, field.ErrorList) {
 	m, ok := v.(map[string]any)
 	if !ok {
@@ -188,14 +189,14 @@ func fieldsOf(path *field.Path, v any, names ...string) (map[string]any, field.E
 	return m, errs
 }
 
-// expression parses a value with templates, and says what is wrong with it. The result must be of the type, unless that is
+// expression parses a value with templates and returns its errors. The result must have the type, unless that is
 // cty.NilType.
 func (s *served) expression(u *unstructured.Unstructured, path *field.Path, v any, self bool, want cty.Type) (*lang.Expression, field.ErrorList) {
 	options := lang.ExpressionOptions{Functions: s.functions(), Namespace: u.GetNamespace(), Type: want}
 	if self {
 		options.Self = s.Schema.Block
 	}
-	// What is imported is asked for while the plan is made.
+	// Planning evaluates the ID or identity of an import.
 	options.Settled = strings.HasPrefix(path.String(), "lifecycle."+fieldImport)
 	e, diags := lang.ParseExpression(v, path.String(), options)
 	var errs field.ErrorList
@@ -207,7 +208,7 @@ func (s *served) expression(u *unstructured.Unstructured, path *field.Path, v an
 	return e, errs
 }
 
-// diagnosticText is the detail of a diagnostic, or its summary where there is no more to say.
+// diagnosticText returns the detail of a diagnostic, or its summary if there is no detail.
 func diagnosticText(d v1alpha1.Diagnostic) string {
 	if d.Detail == "" {
 		return d.Summary
@@ -215,7 +216,7 @@ func diagnosticText(d v1alpha1.Diagnostic) string {
 	return d.Detail
 }
 
-// functions are the signatures of the functions that expressions may call beside the built-in ones.
+// functions returns the signatures of the provider-defined functions.
 func (s *served) functions() lang.Functions { return s.kinds.snapshot.Load().functions }
 
 func checkCondition(s *served, u *unstructured.Unstructured, path *field.Path, v any) field.ErrorList {
@@ -237,7 +238,7 @@ func checkCondition(s *served, u *unstructured.Unstructured, path *field.Path, v
 	return append(errs, more...)
 }
 
-// checkTruth looks at a condition: one expression that speaks of something and is true or false.
+// checkTruth checks a condition: a single expression with a reference and a boolean result.
 func (s *served) checkTruth(u *unstructured.Unstructured, path *field.Path, v any, self bool) field.ErrorList {
 	example := "${data.sim_image.base.size > 0}"
 	if self {
@@ -285,7 +286,7 @@ func checkImport(s *served, u *unstructured.Unstructured, path *field.Path, v an
 	return errs
 }
 
-// checkIdentity looks at an identity that is written with expressions.
+// checkIdentity checks an identity with expressions.
 func (s *served) checkIdentity(u *unstructured.Unstructured, path *field.Path, v any) field.ErrorList {
 	m, ok := v.(map[string]any)
 	if !ok {
@@ -303,7 +304,7 @@ func (s *served) checkIdentity(u *unstructured.Unstructured, path *field.Path, v
 	return errs
 }
 
-// ValidateIdentity compares the names of an identity's values with the identity schema of the type, for an import.
+// ValidateIdentity checks the attribute names of an identity for an import against the type's identity schema.
 func (k Kind) ValidateIdentity(path *field.Path, m map[string]any) field.ErrorList {
 	if k.Identity == nil {
 		return field.ErrorList{field.Forbidden(path, fmt.Sprintf("the provider gives a %s no identity; use id instead", k.Type))}
@@ -339,7 +340,7 @@ func identityAttribute(i *schema.Identity, name string) *schema.IdentityAttribut
 	return nil
 }
 
-// lifecycleExpressions are the parsed expressions of a lifecycle, whatever else is wrong with it.
+// lifecycleExpressions returns the parsed expressions of a lifecycle, even if other fields are invalid.
 func (s *served) lifecycleExpressions(u *unstructured.Unstructured) []*lang.Expression {
 	m, _ := u.Object["lifecycle"].(map[string]any)
 	var out []*lang.Expression
@@ -368,7 +369,7 @@ func (s *served) lifecycleExpressions(u *unstructured.Unstructured) []*lang.Expr
 	return out
 }
 
-// hasTemplate says whether a string in a value may be more than itself.
+// hasTemplate reports whether a string in a value contains a template.
 func hasTemplate(v any) bool {
 	switch v := v.(type) {
 	case string:

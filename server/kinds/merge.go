@@ -23,9 +23,9 @@ const (
 	typeConds   = "conditions"
 )
 
-// newParseableType is how server-side apply takes objects apart, and it is the same for every kind. It is not the
-// schema that clients see, because a string with an expression may stand for any value there: in it maps are owned
-// by key, and lists (of blocks, too) as a whole. What an object must look like is for validation to say.
+// newParseableType returns the merge schema of server-side apply, which is the same for every kind. It differs from the
+// schema that clients see, because a string with an expression may replace any value. Maps are owned by key. Lists,
+// including lists of blocks, are atomic. Validation checks the objects.
 func newParseableType() typed.ParseableType {
 	named := func(name string) smd.TypeRef { return smd.TypeRef{NamedType: &name} }
 	untyped := new(smd.Untyped)
@@ -78,8 +78,8 @@ func (c typeConverter) ObjectToTyped(obj runtime.Object, opts ...typed.Validatio
 	return c.object.FromUnstructured(content, opts...)
 }
 
-// withoutNulls leaves out arguments that are null: those are not set, and a merge would make an empty map of them. What is
-// null within an argument is part of its value.
+// withoutNulls removes null arguments, because these are not set, and a merge would make empty maps of them. Nulls
+// within an argument are part of its value.
 func withoutNulls(spec map[string]any) map[string]any {
 	spec = maps.Clone(spec)
 	maps.DeleteFunc(spec, func(_ string, v any) bool { return v == nil })

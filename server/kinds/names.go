@@ -14,29 +14,29 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// maxPlural is the length of a DNS label, beyond which clients refuse a resource.
+// maxPlural is the maximum length of a plural, that of a DNS label. Clients reject longer ones.
 const maxPlural = 63
 
-// kindNames are the names of one Terraform type in the API.
+// kindNames holds the API names of one Terraform type.
 type kindNames struct {
 	mode                        v1alpha1.Mode
 	terraformType, kind, plural string
-	// alias is the plural of an earlier release; empty when that was the same, or is another kind's name now.
+	// alias is the plural in an earlier release; empty if it is the same, or is now a name of another kind.
 	alias string
 }
 
-// modes in the order in which types take their names: managed ones first, so that what a provider adds in another mode
-// never renames them.
+// modes returns the modes in the order in which their types get names. Managed types come first, so that a provider's
+// new types of other modes never rename them.
 func modes() []v1alpha1.Mode {
 	return []v1alpha1.Mode{v1alpha1.ModeManaged, v1alpha1.ModeData, v1alpha1.ModeEphemeral, v1alpha1.ModeAction}
 }
 
 var typeName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]*$`)
 
-// nameKinds names the kinds of a provider. The kind is what its mode makes of the type, and the plural is the
-// English one. A plural that is taken gives way to the kind itself, as where providers have both "aws_subnet" and
-// "aws_subnets". Where that is taken, or too long, a hash of the type ends the name, so that it does not depend on the order in
-// which types are seen.
+// nameKinds returns the names of a provider's kinds. The kind is derived from the type and mode, and the plural is
+// English. If the plural is taken, as where providers have both "aws_subnet" and "aws_subnets", the kind is used as the
+// plural. If that is taken or too long, a hash of the type is appended. So the names do not depend on the order of the
+// types.
 func nameKinds(types map[v1alpha1.Mode][]string) ([]kindNames, error) {
 	taken := map[string]bool{}
 	var out []kindNames
@@ -52,7 +52,7 @@ func nameKinds(types map[v1alpha1.Mode][]string) ([]kindNames, error) {
 
 func nameMode(mode v1alpha1.Mode, types []string, taken map[string]bool) ([]kindNames, error) {
 	slices.Sort(types)
-	// A type that comes back from its kind keeps it ("a_b"); one that does not ("a-b") gives way.
+	// A type that TypeOf(KindOf(type)) restores ("a_b") has priority over one that it does not ("a-b").
 	slices.SortStableFunc(types, func(a, b string) int { return boolOrder(faithful(b), faithful(a)) })
 	out := make([]kindNames, 0, len(types))
 	for _, t := range types {
@@ -66,13 +66,13 @@ func nameMode(mode v1alpha1.Mode, types []string, taken map[string]bool) ([]kind
 		taken[n.kind] = true
 		out = append(out, n)
 	}
-	// Plurals come after all kinds are known: "aws-foos" can be the plural of one and the singular of another, and a
-	// client could not tell which is meant.
+	// Assign plurals after all kinds: "aws-foos" can be the plural of one kind and the name of another, which would be
+	// ambiguous for clients.
 	for i, n := range out {
 		plural := pluralOf(n.kind)
 		p := plural
 		if p != n.kind && (len(p) > maxPlural || taken[p]) {
-			p = n.kind // nobody else has it
+			p = n.kind // kinds are unique
 		}
 		if len(p) > maxPlural {
 			p = n.hashed(plural)
@@ -88,7 +88,7 @@ func nameMode(mode v1alpha1.Mode, types []string, taken map[string]bool) ([]kind
 	return out, nil
 }
 
-// pluralOf is the English plural of a kind. A vowel before the y keeps it: keys, and not keies, which Kubernetes guesses.
+// pluralOf returns the English plural of a kind. A y after a vowel stays: keys, where Kubernetes guesses keies.
 func pluralOf(kind string) string {
 	if stem, ok := strings.CutSuffix(kind, "y"); ok && stem != "" && strings.ContainsAny(stem[len(stem)-1:], "aeiou") {
 		return kind + "s"
@@ -96,7 +96,7 @@ func pluralOf(kind string) string {
 	return guessedPlural(kind)
 }
 
-// guessedPlural is the plural that Kubernetes guesses, by which kinds were served until 0.1.
+// guessedPlural returns the plural that Kubernetes guesses, which releases until 0.1 used.
 func guessedPlural(kind string) string {
 	plural, _ := meta.UnsafeGuessKindToResource(kschema.GroupVersionKind{Kind: kind})
 	return plural.Resource
@@ -117,7 +117,7 @@ func boolOrder(a, b bool) int {
 	}
 }
 
-// hashed shortens a name and ends it with a hash of the type, which is another one in each mode.
+// hashed shortens a name and appends a hash of the mode and type.
 func (n kindNames) hashed(name string) string {
 	sum := sha256.Sum256([]byte(storedAs(n.mode, n.terraformType)))
 	const hashLen = 8
@@ -125,8 +125,8 @@ func (n kindNames) hashed(name string) string {
 	return name + "-" + hex.EncodeToString(sum[:])[:hashLen]
 }
 
-// storedAs is the place of a type's objects in the store, below their group. Unlike the plural it never changes, whatever types
-// a later version of the provider brings. No type has a dot in its name, so modes do not meet.
+// storedAs returns the key segment of a type's objects in the store, below their group. Unlike the plural, it never
+// changes when the provider gets new types. Type names have no dots, so the modes do not collide.
 func storedAs(mode v1alpha1.Mode, terraformType string) string {
 	if mode == v1alpha1.ModeManaged {
 		return terraformType

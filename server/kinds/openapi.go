@@ -24,21 +24,21 @@ import (
 
 const openAPIPath = "/openapi/v3"
 
-// document is the OpenAPI document of a group. It is made when somebody asks, and kept compressed: a large provider's
-// is some 10 MB as text and a tenth of that as gzip.
+// document is the OpenAPI document of a group. It is built on the first request and kept compressed. That of a large
+// provider is some 10 MB as text and a tenth of that as gzip.
 type document struct {
 	hashOnce sync.Once
 	hash     string
 
 	mu sync.Mutex
-	// json and protobuf are compressed; nil until somebody asks.
+	// json and protobuf are compressed; nil until the first request.
 	json, protobuf []byte
 }
 
-// WithOpenAPI answers for the documents of providers' groups, adds them to the index of documents and to /openapi/v2, and
-// passes all else on to next, which serves the documents of the fixed kinds. It belongs behind authorization, so it goes around what
-// genericapiserver.Config.BuildHandlerChainFunc is given. The service of the generic server cannot do it: it makes every
-// document in full to answer for the index, which each kubectl command reads.
+// WithOpenAPI serves the documents of the providers' groups, and adds them to the index and to /openapi/v2. It passes
+// other requests to next, which serves the documents of the fixed kinds. It must run after authorization, so wrap it
+// around the handler that genericapiserver.Config.BuildHandlerChainFunc receives. The generic server's own service
+// would build every document for the index, which each kubectl command reads.
 func (k *Kinds) WithOpenAPI(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path, ok := strings.CutPrefix(r.URL.Path, openAPIPath)
@@ -61,7 +61,7 @@ func (k *Kinds) WithOpenAPI(next http.Handler) http.Handler {
 	})
 }
 
-// serveIndex adds our groups to the index that next makes.
+// serveIndex adds the providers' groups to the index from next.
 func (k *Kinds) serveIndex(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	rec := &recorder{header: http.Header{}, code: http.StatusOK}
 	next.ServeHTTP(rec, unconditional(r))
@@ -97,7 +97,8 @@ func (k *Kinds) serveIndex(w http.ResponseWriter, r *http.Request, next http.Han
 	_, _ = w.Write(body)
 }
 
-// unconditional is a request for the whole answer, as plain bytes, whatever the client has already.
+// unconditional returns a copy of a request without conditions and compression, so that the response is complete and
+// plain.
 func unconditional(r *http.Request) *http.Request {
 	plain := r.Clone(r.Context())
 	for _, name := range []string{"If-None-Match", "If-Match", "If-Modified-Since", "If-Unmodified-Since", "Accept-Encoding", "Range", "If-Range"} {
@@ -106,7 +107,7 @@ func unconditional(r *http.Request) *http.Request {
 	return plain
 }
 
-// recorder keeps an answer instead of sending it.
+// recorder records a response instead of sending it.
 type recorder struct {
 	header http.Header
 	code   int
@@ -157,7 +158,7 @@ func (k *Kinds) serveDocument(w http.ResponseWriter, r *http.Request, g *group) 
 	k.writePacked(w, r, contentType, packed)
 }
 
-// readOnly refuses methods that a document does not have.
+// readOnly rejects methods other than GET and HEAD.
 func readOnly(w http.ResponseWriter, r *http.Request) bool {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		return true
@@ -167,7 +168,7 @@ func readOnly(w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-// writePacked answers with a compressed document, unpacked for clients that cannot do it themselves.
+// writePacked writes a compressed document. It decompresses the document for clients that do not accept gzip.
 func (k *Kinds) writePacked(w http.ResponseWriter, r *http.Request, contentType string, packed []byte) {
 	w.Header().Set("Content-Type", contentType)
 	zipped := strings.Contains(r.Header.Get("Accept-Encoding"), "gzip")
@@ -190,7 +191,7 @@ func (k *Kinds) writePacked(w http.ResponseWriter, r *http.Request, contentType 
 	_, _ = io.Copy(w, z)
 }
 
-// Content types of a document. The name of each protobuf form has two spellings.
+// Content types of a document. Each protobuf type has two spellings.
 const (
 	documentJSON        = "application/json"
 	documentProtobuf    = "application/com.github.proto-openapi.spec.v3.v1.0+protobuf"
@@ -199,7 +200,8 @@ const (
 	swaggerProtobufOld  = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 )
 
-// negotiateDocument takes the first of the accepted types that there is; binary and old name the protobuf form.
+// negotiateDocument returns the first supported type in an Accept header. binary and old are the two spellings of the
+// protobuf type.
 func negotiateDocument(accept, binary, old string) (string, bool) {
 	if accept == "" {
 		return documentJSON, true
@@ -216,7 +218,7 @@ func negotiateDocument(accept, binary, old string) (string, bool) {
 	return "", false
 }
 
-// packed returns the document, compressed.
+// packed returns the compressed document.
 func (g *group) packed(contentType string) ([]byte, error) {
 	d := &g.document
 	d.mu.Lock()
@@ -265,8 +267,8 @@ func compress(write func(io.Writer) error) ([]byte, error) {
 	return slices.Clip(buf.Bytes()), nil
 }
 
-// documentHash stands for the content of the document. It is made from the schema, so that the index, which
-// every kubectl command reads, does not need the document itself.
+// documentHash returns the hash of the document. It hashes the schema, so that the index, which every kubectl command
+// reads, does not need the document.
 func (g *group) documentHash() string {
 	g.document.hashOnce.Do(func() {
 		h := sha256.New()

@@ -20,17 +20,17 @@ import (
 // topFields are the fields of every object.
 var topFields = []string{"apiVersion", "kind", "metadata", "spec", "lifecycle", "status"}
 
-// topField says whether objects have a field of the name.
+// topField reports whether objects have the top-level field.
 func topField(name string) bool { return slices.Contains(topFields, name) }
 
-// unknownField is a field that an object does not have.
+// unknownField is a field that the object's kind lacks.
 type unknownField struct {
 	path string
-	// hint says which field was meant, or why there is none; it may be empty.
+	// hint suggests another field, or explains why there is none; it may be empty.
 	hint string
 }
 
-// Error is Kubernetes' wording, and the hint.
+// Error returns Kubernetes' message with the hint.
 func (e unknownField) Error() string {
 	if e.hint == "" {
 		return fmt.Sprintf("unknown field %q", e.path)
@@ -38,7 +38,7 @@ func (e unknownField) Error() string {
 	return fmt.Sprintf("unknown field %q (%s)", e.path, e.hint)
 }
 
-// meant is the hint that names another field.
+// meant returns a hint that suggests a field.
 func meant(path string) string {
 	if path == "" {
 		return ""
@@ -46,7 +46,7 @@ func meant(path string) string {
 	return fmt.Sprintf("did you mean %q?", path)
 }
 
-// refuse makes validation errors of unknown fields.
+// refuse converts unknown fields to validation errors.
 func refuse(unknown []unknownField) field.ErrorList {
 	var errs field.ErrorList
 	for _, e := range unknown {
@@ -55,8 +55,8 @@ func refuse(unknown []unknownField) field.ErrorList {
 	return errs
 }
 
-// prune drops the fields that no object has from a request and names them, and brings metadata into its canonical
-// form, as decoding into Go types would.
+// prune removes unknown fields outside of spec and lifecycle from an object and returns them. It also normalizes
+// metadata, as decoding into Go types would.
 func (s *served) prune(u *unstructured.Unstructured) ([]unknownField, error) {
 	unknown := s.unknownTop(u)
 	for _, name := range slices.Sorted(maps.Keys(u.Object)) {
@@ -68,7 +68,7 @@ func (s *served) prune(u *unstructured.Unstructured) ([]unknownField, error) {
 	return append(unknown, inMeta...), err
 }
 
-// unknownTop names the unknown fields beside metadata and spec.
+// unknownTop returns the unknown top-level fields.
 func (s *served) unknownTop(u *unstructured.Unstructured) []unknownField {
 	var out []unknownField
 	for _, name := range slices.Sorted(maps.Keys(u.Object)) {
@@ -88,7 +88,7 @@ func (s *served) unknownTop(u *unstructured.Unstructured) []unknownField {
 	return out
 }
 
-// pruneMetadata brings metadata into its canonical form and names the fields that it did not know.
+// pruneMetadata normalizes metadata and returns its unknown fields.
 func pruneMetadata(u *unstructured.Unstructured) ([]unknownField, error) {
 	raw, ok := u.Object["metadata"]
 	if !ok || raw == nil {
@@ -99,7 +99,7 @@ func pruneMetadata(u *unstructured.Unstructured) ([]unknownField, error) {
 	if err != nil {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("decode metadata: %v", err))
 	}
-	// GetFinalizers and its kind read the map, so it must say what the struct says.
+	// GetFinalizers and similar methods read the map, so it must equal the struct.
 	canonical, err := runtime.DefaultUnstructuredConverter.ToUnstructured(m)
 	if err != nil {
 		return nil, fmt.Errorf("encode metadata: %w", err)
@@ -111,7 +111,7 @@ func pruneMetadata(u *unstructured.Unstructured) ([]unknownField, error) {
 	return unknown, nil
 }
 
-// decodeMetadata also names the unknown fields.
+// decodeMetadata decodes metadata and returns its unknown fields.
 func decodeMetadata(raw any) (*metav1.ObjectMeta, []unknownField, error) {
 	m, ok := raw.(map[string]any)
 	if !ok {
@@ -125,7 +125,7 @@ func decodeMetadata(raw any) (*metav1.ObjectMeta, []unknownField, error) {
 			return nil, nil, err
 		}
 		for _, e := range strict.Errors() {
-			// The converter says `unknown field "foo"`, and does not know that it is in metadata.
+			// The converter's error is `unknown field "foo"`, without the path of metadata.
 			_, quoted, _ := strings.Cut(e.Error(), `"`)
 			name := strings.TrimSuffix(quoted, `"`)
 			unknown = append(unknown, unknownField{"metadata." + name, meant(suggest.Nearest(name, fieldnames.Of(reflect.TypeFor[metav1.ObjectMeta]())))})
@@ -134,7 +134,7 @@ func decodeMetadata(raw any) (*metav1.ObjectMeta, []unknownField, error) {
 	return &out, unknown, nil
 }
 
-// describe says what a JSON value is, in the words of JSON.
+// describe returns the JSON type of a value.
 func describe(v any) string {
 	switch v.(type) {
 	case nil:

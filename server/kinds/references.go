@@ -22,7 +22,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 )
 
-// references are the places where an object's expressions refer to something, and own those where they refer to its own result.
+// references returns the references of an object's expressions. own are those to the object's own result.
 func (s *served) references(ctx context.Context, u *unstructured.Unstructured) (refs, own []lang.Reference) {
 	if spec, ok := u.Object["spec"].(map[string]any); ok && hasTemplate(spec) {
 		config, _ := s.parseSpec(ctx, u.GetNamespace(), spec)
@@ -34,7 +34,8 @@ func (s *served) references(ctx context.Context, u *unstructured.Unstructured) (
 	return refs, own
 }
 
-// RefersTo says whether an object refers to another one of its namespace, in an expression or in lifecycle.dependsOn.
+// RefersTo reports whether an object refers to another object of its namespace, in an expression or in
+// lifecycle.dependsOn.
 func (k *Kinds) RefersTo(u *unstructured.Unstructured, to lang.Address) bool {
 	g := k.snapshot.Load().groups[u.GroupVersionKind().Group]
 	if g == nil || g.byKind[u.GetKind()] == nil {
@@ -51,8 +52,8 @@ func (k *Kinds) RefersTo(u *unstructured.Unstructured, to lang.Address) bool {
 	})
 }
 
-// References are the ConfigMaps, Secrets and objects of other namespaces that the expressions of an object read; each with a field that
-// refers to it.
+// References returns the ConfigMaps, Secrets and objects of other namespaces that an object's expressions read, each
+// with a field that refers to it.
 func (k *Kinds) References(u *unstructured.Unstructured) map[lang.Address]string {
 	g := k.snapshot.Load().groups[u.GroupVersionKind().Group]
 	if g == nil || g.byKind[u.GetKind()] == nil {
@@ -62,9 +63,9 @@ func (k *Kinds) References(u *unstructured.Unstructured) map[lang.Address]string
 	return ForeignReferences(refs)
 }
 
-// authorizeReferences refuses an object that refers to what its author may not read: whoever plans it later may well be allowed to, and
-// would hand it over. A change asks for all of it, also for what the object referred to before: where that goes may be what
-// changes. old is nil for a new object.
+// authorizeReferences rejects an object whose references its author may not read. The user who plans it may have that
+// right, and would reveal the values. A change of spec or lifecycle requires the right for all references, including
+// old ones, because it may change the destination of their values. old is nil for a new object.
 func (s *served) authorizeReferences(ctx context.Context, u, old *unstructured.Unstructured) error {
 	if old != nil && !changed(u, old, "spec") && !changed(u, old, "lifecycle") {
 		return nil
@@ -94,8 +95,8 @@ func (s *served) authorizeReferences(ctx context.Context, u, old *unstructured.U
 	return apierrors.NewForbidden(s.GVR.GroupResource(), u.GetName(), errors.New(strings.Join(problems, "; ")))
 }
 
-// ForeignReferences are those of references that reach outside of what a plan of their namespace manages, as authorizeReferences means it; each
-// with a field that refers to it. It is nil when there are none.
+// ForeignReferences returns the references to ConfigMaps, Secrets and objects of other namespaces, each with a field
+// that refers to it. It returns nil if there are none.
 func ForeignReferences(refs []lang.Reference) map[lang.Address]string {
 	var out map[lang.Address]string
 	for _, r := range refs {
@@ -112,9 +113,9 @@ func ForeignReferences(refs []lang.Reference) map[lang.Address]string {
 	return out
 }
 
-// MayRefer says what of an object of a namespace refers to something that its author may not read, or would show something of a
-// sensitive value that its author may not read. sent is true for an object whose spec a provider gets while a plan is made, which nobody
-// approves: such an object cannot pass a sensitive value on either.
+// MayRefer returns the problems of a namespace's references: those that their author may not read, and those that would
+// reveal a sensitive value that the author may not read. sent is true if a provider receives the spec during planning,
+// before any approval. Such an object cannot pass a sensitive value on either.
 func (k *Kinds) MayRefer(ctx context.Context, who user.Info, namespace string, refs []lang.Reference, sent bool) (problems []string, err error) {
 	foreign, asked := ForeignReferences(refs), k.asked(refs, sent)
 	for _, a := range slices.SortedFunc(maps.Keys(foreign), lang.Address.Compare) {
@@ -138,8 +139,9 @@ func (k *Kinds) MayRefer(ctx context.Context, who user.Info, namespace string, r
 	return problems, nil
 }
 
-// asked are the objects of which expressions would show something sensitive, each with a field that does. A Secret is none of them:
-// whoever may read it may show it. With sent, expressions of the spec show what they pass on.
+// asked returns the objects of whose sensitive values the expressions would reveal something, each with a field that
+// does. It omits Secrets, because a user who may read a Secret may reveal it. If sent is true, expressions in spec
+// reveal the values that they pass on.
 func (k *Kinds) asked(refs []lang.Reference, sent bool) map[lang.Address]string {
 	out := map[lang.Address]string{}
 	for _, r := range refs {
@@ -156,7 +158,7 @@ func (k *Kinds) asked(refs []lang.Reference, sent bool) map[lang.Address]string 
 	return out
 }
 
-// mayRead says what keeps a user from reading what an address names, or a subresource of it; empty when nothing does.
+// mayRead returns the reason why a user may not read the addressed object or its subresource, or "" if the user may.
 func (k *Kinds) mayRead(ctx context.Context, who user.Info, namespace string, a lang.Address, subresource string) (problem string, err error) {
 	if a.Namespace != "" {
 		namespace = a.Namespace
@@ -166,7 +168,7 @@ func (k *Kinds) mayRead(ctx context.Context, who user.Info, namespace string, a 
 	case a.Stored():
 		resources = append(resources, corev1.SchemeGroupVersion.WithResource(a.Type+"s"))
 	default:
-		// Where two providers have the type, a plan may find the object of either.
+		// If two providers have the type, a plan may find the object of either.
 		for _, kind := range k.ByType(a.Mode, a.Type) {
 			resources = append(resources, kind.GVR)
 		}
@@ -193,7 +195,7 @@ func (k *Kinds) mayRead(ctx context.Context, who user.Info, namespace string, a 
 	return "", nil
 }
 
-// authorizingCreate adds the question to what else is asked before an object is stored.
+// authorizingCreate adds the check of references to the validation of a create.
 func (s *served) authorizingCreate(validate rest.ValidateObjectFunc) rest.ValidateObjectFunc {
 	return func(ctx context.Context, obj runtime.Object) error {
 		if err := validate(ctx, obj); err != nil {

@@ -11,14 +11,14 @@ import (
 	"github.com/hykube/hykube/internal/schema"
 )
 
-// maxExact is the least whole number beyond which a float has no room for all.
+// maxExact is the limit below which a float64 represents every whole number.
 const maxExact = 1 << 53
 
-// maxScalarWarnings bounds what one write is told about scalars.
+// maxScalarWarnings is the maximum number of warnings about scalars per write.
 const maxScalarWarnings = 5
 
-// scalarWarnings names numbers and booleans that stand where the schema wants strings. Terraform converts them, and so does a
-// plan; but YAML reads 1.10, 0012 and no as something other than what is written there. It also names numbers that lost digits.
+// scalarWarnings returns warnings about numbers and booleans where the schema has strings. A plan converts them, as
+// Terraform does, but YAML changes values such as 1.10, 0012 and no. It also warns about numbers that lost digits.
 func scalarWarnings(spec map[string]any, block *schema.Block) []string {
 	var w scalars
 	w.block("spec", spec, block)

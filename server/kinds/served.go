@@ -27,20 +27,20 @@ import (
 	"github.com/hykube/hykube/server/speculation"
 )
 
-// served is a kind and, once it was asked for, what serves it.
+// served is a kind with its handlers, which the first request creates.
 type served struct {
 	Kind
 	kinds *Kinds
 	// ctx ends when the kind is no longer served.
 	ctx context.Context
-	// requests under way, but for watches.
+	// requests counts the running requests except watches.
 	requests waitgroup.SafeWaitGroup
 
 	mu      sync.Mutex
 	serving *serving
 }
 
-// serving is what answers the requests for one kind. It is made on first use.
+// serving holds the handlers for the requests of one kind.
 type serving struct {
 	object *objectREST
 	status *statusREST
@@ -48,7 +48,7 @@ type serving struct {
 	objectScope, statusScope *handlers.RequestScope
 }
 
-// decodeFor makes the serving, which is a copy for one request, decode the body of that request.
+// decodeFor sets the decoder of a request's body. The serving must be a copy for that request.
 func (u *serving) decodeFor(s *served, w *write) {
 	for _, scope := range []**handlers.RequestScope{&u.objectScope, &u.statusScope} {
 		own := **scope
@@ -57,14 +57,14 @@ func (u *serving) decodeFor(s *served, w *write) {
 	}
 }
 
-// errEnded says that a kind went away, or was replaced, while a request looked for it.
+// errEnded is the error if a kind was removed or replaced while a request looked it up.
 var errEnded = errors.New("kind is no longer served")
 
-// acquire returns what answers a request, and makes it when this is the first. done must be called when the request
-// is over. It returns errEnded when the kind is no longer served.
+// acquire returns the handlers of the kind, and creates them for the first request. The caller must call done after the
+// request. It returns errEnded if the kind is no longer served.
 func (s *served) acquire(watch bool) (use *serving, done func(), err error) {
 	done = func() {}
-	// A watch lasts until the kind goes; all else gets the time to end.
+	// A watch lasts until the kind is removed. Other requests may finish.
 	if !watch {
 		if s.requests.Add(1) != nil {
 			return nil, nil, errEnded
@@ -85,7 +85,7 @@ func (s *served) acquire(watch bool) (use *serving, done func(), err error) {
 	return s.serving, done, nil
 }
 
-// release lets go of the storage when the requests under way are done.
+// release releases the storage after the running requests.
 func (s *served) release() {
 	s.requests.Wait()
 	s.mu.Lock()
@@ -173,7 +173,7 @@ func (s *served) scope(subresource string, reset map[fieldpath.APIVersion]*field
 	return scope, nil
 }
 
-// restOptions stores objects as they are, in the place that Kind.Stored names.
+// restOptions stores objects as JSON, under the key that Kind.Stored returns.
 type restOptions struct{ kind *served }
 
 func (o restOptions) GetRESTOptions(resource kschema.GroupResource, _ runtime.Object) (generic.RESTOptions, error) {
@@ -183,7 +183,7 @@ func (o restOptions) GetRESTOptions(resource kschema.GroupResource, _ runtime.Ob
 	}
 	cfg := *opts.StorageConfig
 	cfg.Codec = storageCodec{kind: o.kind.GVK, resource: resource}
-	// Metrics of storage bear the resource's name, and there may be thousands.
+	// Storage metrics have a label with the resource's name, of which there may be thousands.
 	cfg.GroupResource.Resource = metricsResource
 	opts.StorageConfig = &cfg
 	stored := o.kind.Stored()
@@ -192,13 +192,15 @@ func (o restOptions) GetRESTOptions(resource kschema.GroupResource, _ runtime.Ob
 	return opts, nil
 }
 
-// metricsResource stands for every kind of a provider in metrics, so that series do not grow with the kinds in use.
+// metricsResource is the label of all providers' kinds in metrics, so that the number of series does not grow with the
+// kinds.
 const metricsResource = "resources"
 
-// MessageVersionAtCreate refuses an object that is a copy of a stored one; the store would call it the server's mistake.
+// MessageVersionAtCreate rejects a create with a resourceVersion, as in a copy of a stored object. The store would
+// report an internal error.
 const MessageVersionAtCreate = "metadata.resourceVersion must not be set on an object that is created: remove it, as from any copy of a stored object"
 
-// objectREST serves the object itself.
+// objectREST serves the objects of a kind.
 type objectREST struct {
 	*genericregistry.Store
 	kind *served
@@ -216,9 +218,9 @@ func (r *objectREST) Update(ctx context.Context, name string, info rest.UpdatedO
 	return obj, created, r.kind.withoutPatched(name, err)
 }
 
-// readable is an update whose patched object the server could take apart. What server-side apply says of an object that it cannot take
-// apart, such as one with a string for a list in its metadata, has no API status, and the handler would call it the server's mistake. The
-// stored object was checked when it was written, so it is the client's.
+// readable is an update whose errors from server-side apply become a BadRequest. Server-side apply returns an error
+// without an API status for an invalid object, such as one with a string for a list in its metadata. The handler would
+// report an internal error, but the error is the client's, since the stored object is valid.
 type readable struct{ rest.UpdatedObjectInfo }
 
 func (r readable) UpdatedObject(ctx context.Context, old runtime.Object) (runtime.Object, error) {
@@ -229,8 +231,8 @@ func (r readable) UpdatedObject(ctx context.Context, old runtime.Object) (runtim
 	return obj, err
 }
 
-// withoutPatched leaves the patched object out of an error about a patch. The handler repeats all of it, with whatever is secret
-// in it, in front of the reason.
+// withoutPatched removes the patched object from an error about a patch. The handler would put the object, including
+// secrets, before the reason.
 func (s *served) withoutPatched(name string, err error) error {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	if !ok || status.ErrStatus.Details == nil || status.ErrStatus.Details.Kind != "" {
@@ -265,14 +267,14 @@ var _ rest.Patcher = &statusREST{}
 
 func (r *statusREST) New() runtime.Object { return r.store.New() }
 
-// Destroy does nothing: the storage belongs to the object itself.
+// Destroy does nothing: objectREST owns the storage.
 func (r *statusREST) Destroy() {}
 
 func (r *statusREST) Get(ctx context.Context, name string, options *metav1.GetOptions) (runtime.Object, error) {
 	return r.store.Get(ctx, name, options)
 }
 
-// Update never creates: a subresource has no object to make.
+// Update never creates an object.
 func (r *statusREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, _ bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
 	obj, created, err := r.store.Update(ctx, name, readable{info}, create, update, false, options)
 	return obj, created, r.kind.withoutPatched(name, err)

@@ -20,8 +20,8 @@ import (
 	"github.com/hykube/hykube/internal/schema"
 )
 
-// validateSpec checks the arguments against the provider's schema, and their expressions as far as they can be known
-// without values.
+// validateSpec validates the arguments against the provider's schema, and the expressions as far as possible without
+// values.
 func (s *served) validateSpec(ctx context.Context, u *unstructured.Unstructured) field.ErrorList {
 	spec, ok := u.Object["spec"].(map[string]any)
 	if raw := u.Object["spec"]; !ok && raw != nil {
@@ -50,7 +50,7 @@ func (s *served) validateSpec(ctx context.Context, u *unstructured.Unstructured)
 	return errs
 }
 
-// warnings are about the arguments that the schema deprecates.
+// warnings returns warnings about deprecated arguments.
 func (s *served) warnings(ctx context.Context, u *unstructured.Unstructured) []string {
 	spec, _ := u.Object["spec"].(map[string]any)
 	_, diags := s.parseSpec(ctx, u.GetNamespace(), spec)
@@ -63,7 +63,7 @@ func (s *served) warnings(ctx context.Context, u *unstructured.Unstructured) []s
 	return out
 }
 
-// discourages says whether a block, or a part of it, is deprecated.
+// discourages reports whether a block, or a part of it, is deprecated.
 func discourages(b *schema.Block) bool {
 	return b.Deprecated || discouragesAny(b.Attributes) ||
 		slices.ContainsFunc(b.Blocks, func(nb *schema.NestedBlock) bool { return discourages(nb.Block) })
@@ -75,7 +75,8 @@ func discouragesAny(attrs []*schema.Attribute) bool {
 	})
 }
 
-// unknownSpec names the unknown fields of the spec of an object in a namespace, which the object may leave out.
+// unknownSpec returns the unknown fields of an object's spec. namespace is the object's namespace, which the object
+// itself may omit.
 func (s *served) unknownSpec(ctx context.Context, namespace string, u *unstructured.Unstructured) []unknownField {
 	spec, ok := u.Object["spec"].(map[string]any)
 	if !ok {
@@ -91,7 +92,8 @@ func (s *served) unknownSpec(ctx context.Context, namespace string, u *unstructu
 	return out
 }
 
-// unknownSpecField is `unknown field "spec.nmae" (did you mean "name"?)`: Kubernetes' words and the hint of the parser.
+// unknownSpecField returns an error such as `unknown field "spec.nmae" (did you mean "name"?)`: Kubernetes' message
+// with the parser's hint.
 func unknownSpecField(path string, config *lang.Config) unknownField {
 	hint := config.UnknownFields()[path]
 	if hint != "" {
@@ -100,13 +102,13 @@ func unknownSpecField(path string, config *lang.Config) unknownField {
 	return unknownField{path, hint}
 }
 
-// maxShownValue is the longest string that an error repeats.
+// maxShownValue is the maximum length of a string that an error quotes.
 const maxShownValue = 200
 
-// pathStep is one step of a path in a diagnostic: .name, ["any name"], [0], and at the end the position in a template.
+// pathStep matches one step of a path in a diagnostic: .name, ["any name"], [0], or the final position in a template.
 var pathStep = regexp.MustCompile(`^(?:\.?([A-Za-z_][A-Za-z0-9_-]*)|\["((?:[^"\\]|\\.)*)"\]|\[([0-9]+)\]|\[\*\]|(?:, line [0-9]+)?, column [0-9]+$)`)
 
-// pathSteps takes the path of a diagnostic about spec apart: names as strings, positions in lists as numbers.
+// pathSteps splits the path of a diagnostic about spec: names are strings, indexes are numbers.
 func pathSteps(path string) (steps []any, ok bool) {
 	path, ok = strings.CutPrefix(path, "spec")
 	if !ok {
@@ -138,7 +140,7 @@ func pathSteps(path string) (steps []any, ok bool) {
 	return steps, true
 }
 
-// at finds what steps lead to below a value.
+// at returns the value at a path.
 func at(v any, steps []any) (any, bool) {
 	for _, step := range steps {
 		switch step := step.(type) {
@@ -160,8 +162,7 @@ func at(v any, steps []any) (any, bool) {
 	return v, true
 }
 
-// badValue finds the value that a diagnostic is about, to show it. Objects, lists and whatever may be secret are
-// not shown.
+// badValue returns the value for a validation error. It omits objects, lists and values that may be secret.
 func badValue(spec map[string]any, block *schema.Block, path string) any {
 	steps, ok := pathSteps(path)
 	if !ok {
@@ -191,7 +192,7 @@ func badValue(spec map[string]any, block *schema.Block, path string) any {
 	return field.OmitValueType{}
 }
 
-// place is a place in a schema.
+// place is a position in a schema.
 type place struct {
 	block  *schema.Block
 	object *schema.Object
@@ -209,24 +210,24 @@ func (p place) step(name string) place {
 	case p.object != nil:
 		a = p.object.Attribute(name)
 	default:
-		// Inside a value without a schema of its own, such as a map.
+		// Within a value that has no nested schema, such as a map.
 		return p
 	}
 	if a == nil {
-		// The key of a map of blocks or objects, or a field that does not exist.
+		// A key of a map of blocks or objects, or an unknown field.
 		return p
 	}
 	return place{object: a.Nested, secret: p.secret || a.Sensitive || a.WriteOnly}
 }
 
-// parsedSpec keeps the spec that a request writes, parsed, so that decoding, validation, warnings and the check of the author's rights
-// parse it once.
+// parsedSpec caches the parsed spec of a write request. Decoding, validation, warnings and the check of references then
+// parse the spec once.
 type parsedSpec struct {
 	mu        sync.Mutex
 	kind      *served
 	snapshot  *snapshot
 	namespace string
-	// spec is a copy: decoding drops unknown fields from the original.
+	// spec is a copy, because decoding removes unknown fields from the original.
 	spec   map[string]any
 	config *lang.Config
 	diags  diag.Diagnostics
@@ -234,13 +235,13 @@ type parsedSpec struct {
 
 type parsedSpecKey struct{}
 
-// withParsedSpec returns a context in which the spec of one object is parsed once.
+// withParsedSpec returns a context in which the spec of one object is parsed only once.
 func withParsedSpec(ctx context.Context) context.Context {
 	return context.WithValue(ctx, parsedSpecKey{}, new(parsedSpec))
 }
 
-// parseSpec parses arguments with the signatures of the functions that providers define. An ephemeral resource may have ephemeral values in
-// any argument. Callers do not change the result: all of a request share it.
+// parseSpec parses arguments with the signatures of provider-defined functions. All arguments of an ephemeral resource
+// accept ephemeral values. Callers must not change the result, which a request shares.
 func (s *served) parseSpec(ctx context.Context, namespace string, spec map[string]any) (*lang.Config, diag.Diagnostics) {
 	options := lang.ConfigOptions{Functions: s.functions(), Ephemeral: s.Mode == v1alpha1.ModeEphemeral, Namespace: namespace}
 	p, ok := ctx.Value(parsedSpecKey{}).(*parsedSpec)

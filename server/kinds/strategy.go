@@ -25,8 +25,8 @@ import (
 	"github.com/hykube/hykube/internal/condition"
 )
 
-// awaitEnd says on an object that was marked as deleted which plan it waits for. movedTo is the address of the object that takes its
-// infrastructure over; empty when there is none. An object whose create was lost goes on to say that the resource may exist.
+// awaitEnd sets the condition of an object that is marked for deletion and waits for a plan. movedTo is the address of
+// the object that gets the infrastructure; empty without one. The condition CreateUnknown stays.
 func awaitEnd(u *unstructured.Unstructured, movedTo string) {
 	destroy, set, _ := unstructured.NestedBool(u.Object, "lifecycle", "destroy")
 	switch {
@@ -40,7 +40,7 @@ func awaitEnd(u *unstructured.Unstructured, movedTo string) {
 	}
 }
 
-// begin sets the Ready condition of a new object: it is there from the first moment.
+// begin sets the condition Ready of a new object.
 func begin(u *unstructured.Unstructured, mode v1alpha1.Mode) {
 	message := "recorded; make a Plan to apply it"
 	switch mode {
@@ -57,12 +57,12 @@ func begin(u *unstructured.Unstructured, mode v1alpha1.Mode) {
 	notReady(u, v1alpha1.ReasonAwaitingPlan, message)
 }
 
-// notReady sets the condition Ready, and leaves the others.
+// notReady sets the condition Ready to False and keeps the others.
 func notReady(u *unstructured.Unstructured, reason, message string) {
 	condition.Edit(u, func(c *[]metav1.Condition) { condition.Set(c, 0, v1alpha1.ConditionReady, false, reason, message) })
 }
 
-// messageChanged is what is said of an object whose Ready condition speaks of an earlier spec.
+// messageChanged returns the message for an object whose condition Ready is about an earlier spec.
 func messageChanged(mode v1alpha1.Mode, status map[string]any) string {
 	if applied, found, _ := unstructured.NestedInt64(status, "appliedGeneration"); found && applied == 0 {
 		return "The spec was changed after it was planned; make a new Plan."
@@ -77,12 +77,12 @@ func messageChanged(mode v1alpha1.Mode, status map[string]any) string {
 	}
 }
 
-// strategy is how objects of one kind are made, changed and deleted.
+// strategy creates, updates and deletes the objects of one kind.
 type strategy struct {
 	typer
 	names.NameGenerator
 	kind *served
-	// warns is whether the schema has anything to warn of. Most have not, and are spared a reading of the spec.
+	// warns is true if the schema has deprecated parts. Otherwise the warnings need not parse the spec.
 	warns bool
 }
 
@@ -123,15 +123,15 @@ func (s strategy) WarningsOnUpdate(ctx context.Context, obj, old runtime.Object)
 	return nil
 }
 
-// GetResetFields tells server-side apply what a client cannot own through the object itself.
+// GetResetFields returns the fields that a client cannot own through the object itself.
 func (s strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 	return map[fieldpath.APIVersion]*fieldpath.Set{
 		fieldpath.APIVersion(s.kind.GVK.GroupVersion().String()): fieldpath.NewSet(fieldpath.MakePathOrDie("status")),
 	}
 }
 
-// PrepareForCreate replaces whatever status a client sent: conditions are there from the first moment. Nothing stands behind a new
-// object, so that the finalizer of a manifest from a backup goes, too.
+// PrepareForCreate replaces the client's status by the initial conditions. A new object has no infrastructure, so it
+// also removes the finalizer, as in a manifest from a backup.
 func (s strategy) PrepareForCreate(_ context.Context, obj runtime.Object) {
 	u := obj.(*unstructured.Unstructured)
 	if finalizers := u.GetFinalizers(); slices.Contains(finalizers, v1alpha1.FinalizerState) {
@@ -139,14 +139,14 @@ func (s strategy) PrepareForCreate(_ context.Context, obj runtime.Object) {
 	}
 	observed := int64(0)
 	if s.kind.Mode == v1alpha1.ModeEphemeral {
-		observed = 1 // no plan has to look at it first
+		observed = 1 // no plan has to visit it
 	}
 	u.Object["status"] = map[string]any{"observedGeneration": observed}
 	begin(u, s.kind.Mode)
 	u.SetGeneration(1)
 }
 
-// PrepareForUpdate keeps the status and counts the generation.
+// PrepareForUpdate keeps the status and increments the generation if spec or lifecycle change.
 func (s strategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) {
 	n, o := obj.(*unstructured.Unstructured), old.(*unstructured.Unstructured)
 	keepHold(ctx, n, o)
@@ -163,7 +163,7 @@ func (s strategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Object)
 	}
 }
 
-// declareAgain makes the status of an ephemeral resource speak of its new spec, which nobody has to apply.
+// declareAgain sets the status of an ephemeral resource for its new spec, which needs no apply.
 func (strategy) declareAgain(u *unstructured.Unstructured) {
 	begin(u, v1alpha1.ModeEphemeral)
 	u.Object["status"].(map[string]any)["observedGeneration"] = u.GetGeneration()
@@ -178,7 +178,7 @@ func (s strategy) Validate(ctx context.Context, obj runtime.Object) field.ErrorL
 	return append(s.validate(ctx, u), s.kind.refuseUnknownTypes(ctx, u, nil)...)
 }
 
-// validate checks all of a new object but what it refers to.
+// validate validates a new object except for its references.
 func (s strategy) validate(ctx context.Context, u *unstructured.Unstructured) field.ErrorList {
 	errs := s.validateObject(u)
 	errs = append(errs, s.kind.validateSpec(ctx, u)...)
@@ -186,8 +186,8 @@ func (s strategy) validate(ctx context.Context, u *unstructured.Unstructured) fi
 	return append(errs, s.validateHold(u, nil)...)
 }
 
-// ValidateUpdate checks spec and lifecycle where they change: an object that an upgraded provider no longer likes can
-// still be labelled, released and deleted.
+// ValidateUpdate validates spec and lifecycle only if they change. So an object that is invalid after an upgrade of its
+// provider can still be labelled, released and deleted.
 func (s strategy) ValidateUpdate(ctx context.Context, obj, old runtime.Object) field.ErrorList {
 	n, o := obj.(*unstructured.Unstructured), old.(*unstructured.Unstructured)
 	errs := s.validateObject(n)
@@ -203,7 +203,7 @@ func (s strategy) ValidateUpdate(ctx context.Context, obj, old runtime.Object) f
 	return append(errs, validateFinalizers(ctx, n, o)...)
 }
 
-// validateHold keeps the finalizer off what stands for no infrastructure: no plan would ever take it off again.
+// validateHold rejects the finalizer on an object without infrastructure, because no plan would ever remove it.
 func (s strategy) validateHold(n, o *unstructured.Unstructured) field.ErrorList {
 	if s.kind.Mode == v1alpha1.ModeManaged || !slices.Contains(n.GetFinalizers(), v1alpha1.FinalizerState) ||
 		o != nil && slices.Contains(o.GetFinalizers(), v1alpha1.FinalizerState) {
@@ -213,8 +213,8 @@ func (s strategy) validateHold(n, o *unstructured.Unstructured) field.ErrorList 
 		fmt.Sprintf("%s is for managed resources: nothing has to be destroyed before a %s goes", v1alpha1.FinalizerState, s.kind.GVK.Kind))}
 }
 
-// validateObject checks what all objects have. Fields that nobody knows were dropped from other requests; an apply
-// brings them here.
+// validateObject validates the parts that all kinds share. It rejects unknown fields: those of an apply reach it, while
+// other requests drop them earlier.
 func (s strategy) validateObject(u *unstructured.Unstructured) field.ErrorList {
 	var errs field.ErrorList
 	if got, want := u.GetAPIVersion(), s.kind.GVK.GroupVersion().String(); got != want {
@@ -233,8 +233,8 @@ func (s strategy) validateObject(u *unstructured.Unstructured) field.ErrorList {
 	return append(errs, apivalidation.ValidateObjectMetaAccessor(m, true, apivalidation.NameIsDNSSubdomain, path)...)
 }
 
-// keepHold puts the finalizer back into an object that is replaced as a whole by one that names no finalizers: a manifest holds
-// what its author wrote, as `kubectl replace` sends it. Who names some, or takes them away with a patch, means it.
+// keepHold restores the finalizer if `kubectl replace` sends a manifest without finalizers. It does not if the request
+// names other finalizers, or if a patch removes it.
 func keepHold(ctx context.Context, n, o *unstructured.Unstructured) {
 	info, ok := request.RequestInfoFrom(ctx)
 	if !ok || info.Verb != "update" || byServer(ctx) || n.GetFinalizers() != nil || !slices.Contains(o.GetFinalizers(), v1alpha1.FinalizerState) {
@@ -243,13 +243,13 @@ func keepHold(ctx context.Context, n, o *unstructured.Unstructured) {
 	n.SetFinalizers([]string{v1alpha1.FinalizerState})
 }
 
-// byServer is true for what the API server itself asks for.
+// byServer reports whether the API server itself made the request.
 func byServer(ctx context.Context) bool {
 	u, ok := request.UserFrom(ctx)
 	return ok && u.GetName() == user.APIServerUser
 }
 
-// validateFinalizers lets the server alone release an object that stands for infrastructure.
+// validateFinalizers lets only the server remove the finalizer of an object with infrastructure.
 func validateFinalizers(ctx context.Context, n, o *unstructured.Unstructured) field.ErrorList {
 	if !slices.Contains(o.GetFinalizers(), v1alpha1.FinalizerState) || slices.Contains(n.GetFinalizers(), v1alpha1.FinalizerState) {
 		return nil
@@ -262,8 +262,8 @@ func validateFinalizers(ctx context.Context, n, o *unstructured.Unstructured) fi
 			"and the server removes the finalizer")}
 }
 
-// CheckGracefulDelete is asked, once, with the object that is about to be marked as deleted and stored. No object
-// lingers for grace, so the answer is no; what it is for here is to tell in the same write what happens next.
+// CheckGracefulDelete sets the condition for the deletion in the write that marks the object for deletion. It always
+// returns false, because no object has a grace period.
 func (strategy) CheckGracefulDelete(ctx context.Context, obj runtime.Object, _ *metav1.DeleteOptions) bool {
 	u, ok := obj.(*unstructured.Unstructured)
 	if ok && slices.Contains(u.GetFinalizers(), v1alpha1.FinalizerState) {
@@ -273,7 +273,7 @@ func (strategy) CheckGracefulDelete(ctx context.Context, obj runtime.Object, _ *
 	return false
 }
 
-// attributes are what selectors can select by.
+// attributes returns the labels and fields for selectors.
 func attributes(obj runtime.Object) (labels.Set, fields.Set, error) {
 	u := obj.(*unstructured.Unstructured)
 	return u.GetLabels(), fields.Set{"metadata.name": u.GetName(), "metadata.namespace": u.GetNamespace()}, nil
@@ -283,10 +283,10 @@ func match(label labels.Selector, field fields.Selector) storage.SelectionPredic
 	return storage.SelectionPredicate{Label: label, Field: field, GetAttrs: attributes}
 }
 
-// ownStatus is the key of a context in which the server itself writes a status for a user, as for a taint.
+// ownStatus is the context key for a status that the server writes on behalf of a user, as for a taint.
 type ownStatus struct{}
 
-// statusStrategy is how the subresource "status" changes an object: status, and nothing else.
+// statusStrategy is the strategy of the subresource "status", which changes only the status.
 type statusStrategy struct{ strategy }
 
 func (s statusStrategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {

@@ -19,33 +19,33 @@ import (
 
 const swaggerPath = "/openapi/v2"
 
-// swaggerVersion is part of the hash of the document; it grows when the models below change.
+// swaggerVersion is part of the document's hash. Increment it when the models below change.
 const swaggerVersion = 2
 
-// swaggerPrefix leads to the models of a document of version 2.
+// swaggerPrefix is the prefix of a reference to a model in an OpenAPI v2 document.
 const swaggerPrefix = "#/definitions/"
 
-// Models of /openapi/v2 that all kinds share.
+// Models of /openapi/v2 that all kinds use.
 const (
 	swaggerSpec      = "io.hykube.meta.v1.Spec"
 	swaggerLifecycle = "io.hykube.meta.v1.Lifecycle"
 	swaggerStatus    = "io.hykube.meta.v1.Status"
 )
 
-// swagger is /openapi/v2: the document of the fixed kinds, and a model of each provider's kind. It is built when a client asks
-// for it, and kept compressed.
+// swagger is /openapi/v2: the document of the fixed kinds with a model of each provider's kind. It is built on the
+// first request and kept compressed.
 //
-// Clients that compute what server-side apply would do, such as Argo CD, build their merge types from this document alone. The
-// models must therefore merge as newParseableType does: a string with an expression may be any argument's value, so spec and
-// lifecycle are free-form. That is also why the document stays small: the arguments are in /openapi/v3.
+// Clients that compute the result of a server-side apply, such as Argo CD, derive their merge types from this document
+// alone. So the models must merge as newParseableType does. An expression may replace the value of any argument, so
+// spec and lifecycle are free-form. This also keeps the document small; /openapi/v3 has the arguments.
 type swagger struct {
 	mu   sync.Mutex
 	etag string
-	// json and protobuf are compressed; nil until a client asks.
+	// json and protobuf are compressed; nil until the first request.
 	json, protobuf []byte
 }
 
-// serveSwagger answers with the document that next has, and the models of our kinds.
+// serveSwagger serves the document from next with the models of the providers' kinds.
 func (k *Kinds) serveSwagger(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	if !readOnly(w, r) {
 		return
@@ -83,7 +83,7 @@ func (k *Kinds) serveSwagger(w http.ResponseWriter, r *http.Request, next http.H
 	k.writePacked(w, r, contentType, packed)
 }
 
-// fixedDocument asks next for its document, as plain bytes, whatever the client has already.
+// fixedDocument requests the document from next, complete and uncompressed.
 func fixedDocument(r *http.Request, next http.Handler, method, accept string) *recorder {
 	rec := &recorder{header: http.Header{}, code: http.StatusOK}
 	plain := unconditional(r)
@@ -93,7 +93,7 @@ func fixedDocument(r *http.Request, next http.Handler, method, accept string) *r
 	return rec
 }
 
-// swaggerHash stands for the content of the document.
+// swaggerHash returns the hash of the document.
 func swaggerHash(fixed string, groups []*group) string {
 	h := sha256.New()
 	_, _ = fmt.Fprintf(h, "%d %s\n", swaggerVersion, fixed)
@@ -103,7 +103,7 @@ func swaggerHash(fixed string, groups []*group) string {
 	return strings.ToUpper(hex.EncodeToString(h.Sum(nil)))
 }
 
-// packed returns the document, compressed. fixed reads the document of the fixed kinds in a content type.
+// packed returns the compressed document. fixed returns the document of the fixed kinds in a content type.
 func (s *swagger) packed(etag, contentType string, groups []*group, fixed func(accept string) ([]byte, error)) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,7 +133,7 @@ func (s *swagger) packed(etag, contentType string, groups []*group, fixed func(a
 	return *kept, err
 }
 
-// swaggerJSON adds the models of groups to a document.
+// swaggerJSON adds the models of the groups to a JSON document.
 func swaggerJSON(base []byte, groups []*group) ([]byte, error) {
 	var doc, models map[string]json.RawMessage
 	if err := json.Unmarshal(base, &doc); err != nil {
@@ -160,8 +160,8 @@ func swaggerJSON(base []byte, groups []*group) ([]byte, error) {
 	return json.Marshal(doc)
 }
 
-// swaggerBinary is swaggerJSON for the protobuf form. Protobuf merges messages that follow each other, so the models are
-// appended to the document as a document of their own.
+// swaggerBinary adds the models of the groups to a protobuf document. Protobuf merges concatenated messages, so it
+// appends the models as another document.
 func swaggerBinary(base []byte, groups []*group) ([]byte, error) {
 	var fixed openapi_v2.Document
 	if err := proto.Unmarshal(base, &fixed); err != nil {
@@ -187,7 +187,8 @@ func swaggerBinary(base []byte, groups []*group) ([]byte, error) {
 	return append(bytes.Clone(base), more...), nil
 }
 
-// swaggerModels are the models of the groups' kinds, and what those refer to unless it is there already.
+// swaggerModels returns the models of the groups' kinds, and the models to which these refer unless the document has
+// them.
 func swaggerModels(groups []*group, there func(name string) bool) ([]byte, error) {
 	var buf bytes.Buffer
 	j := newJSONWriter(&buf)

@@ -14,11 +14,10 @@ import (
 	"github.com/hykube/hykube/internal/condition"
 )
 
-// table prints what a person wants to know of an object: is it there, what is it called at the provider, and what
-// is the matter.
+// table prints an object for kubectl get: its readiness, its ID at the provider, and the reason.
 type table struct{ mode v1alpha1.Mode }
 
-// identified says whether objects of the mode have attributes, among them an ID.
+// identified reports whether objects of the mode have an ID attribute.
 func (t table) identified() bool {
 	return t.mode == v1alpha1.ModeManaged || t.mode == v1alpha1.ModeData
 }
@@ -41,7 +40,7 @@ func (t table) ConvertToTable(_ context.Context, obj, options runtime.Object) (*
 		status, _ := u.Object["status"].(map[string]any)
 		ready := condition.Find(u, v1alpha1.ConditionReady)
 		if observed, _, _ := unstructured.NestedInt64(status, "observedGeneration"); observed != u.GetGeneration() && v1alpha1.OutdatedByEdit(text(ready["reason"]), ready["status"] == "True") {
-			// The condition is about an earlier spec; kstatus and kubectl wait look at it in the same way.
+			// The condition is about an earlier spec. kstatus and kubectl wait treat it in the same way.
 			ready = map[string]any{"status": "False", "reason": v1alpha1.ReasonAwaitingPlan, "message": messageChanged(t.mode, status)}
 		}
 		row := []any{name, text(ready["status"]), text(ready["reason"])}

@@ -20,14 +20,14 @@ import (
 	"github.com/hykube/hykube/internal/condition"
 )
 
-// Messages of the Ready condition after a taint, and after it was taken away.
+// Messages of the condition Ready after a taint and after its removal.
 const (
 	messageTainted   = "marked by %s: the next plan replaces it"
 	messageUntainted = "no longer marked to be replaced; make a Plan to see whether it is as it should be"
 )
 
-// serveTaint marks what stands behind an object to be replaced by the next plan (POST), or takes the mark away (DELETE), and
-// answers with the object. Of what is sent, the options alone matter.
+// serveTaint marks an object's infrastructure for replacement by the next plan (POST), or removes the mark (DELETE). It
+// returns the object. Of the request body, it uses only the options.
 func (k *Kinds) serveTaint(s *served, use *serving, info *request.RequestInfo) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx := request.WithNamespace(r.Context(), info.Namespace)
@@ -45,7 +45,7 @@ func (k *Kinds) serveTaint(s *served, use *serving, info *request.RequestInfo) h
 	}
 }
 
-// taintOptions reads the options of a request: from the query, and for a delete from the body too, where clients put them.
+// taintOptions returns the options in the query and, if inBody is true, in the body of a delete.
 func (k *Kinds) taintOptions(w http.ResponseWriter, r *http.Request, inBody bool) (metav1.DeleteOptions, error) {
 	options := metav1.DeleteOptions{DryRun: r.URL.Query()["dryRun"]}
 	if inBody {
@@ -83,7 +83,7 @@ func (k *Kinds) taint(ctx context.Context, s *served, use *serving, name string,
 	if err != nil {
 		return nil, err
 	}
-	// The state is what plans go by; the conditions tell people.
+	// Plans use the state; the conditions are for users.
 	who := "somebody"
 	if u, ok := request.UserFrom(ctx); ok {
 		who = u.GetName()

@@ -21,19 +21,20 @@ import (
 	"github.com/hykube/hykube/server/deletion"
 )
 
-// Undeleted is the condition of an object whose deletion was taken back.
+// Undeleted is the state of an object after its deletion was reverted.
 type Undeleted int
 
 const (
-	// UndeletedUnplanned needs a plan: its spec or its infrastructure may have changed before it was deleted.
+	// UndeletedUnplanned means that the object needs a plan: its spec or infrastructure may have changed before the
+	// deletion.
 	UndeletedUnplanned Undeleted = iota
-	// UndeletedApplied is as it was applied.
+	// UndeletedApplied means that the current generation is applied.
 	UndeletedApplied
-	// UndeletedUnknown had a create whose outcome is unknown.
+	// UndeletedUnknown means that the outcome of a create is unknown.
 	UndeletedUnknown
 )
 
-// undeletedReady are the Ready conditions of objects whose deletion was taken back.
+// undeletedReady holds the condition Ready for each Undeleted.
 var undeletedReady = map[Undeleted]struct {
 	reason, message string
 }{
@@ -42,7 +43,7 @@ var undeletedReady = map[Undeleted]struct {
 	UndeletedUnknown:   {v1alpha1.ReasonCreateUnknown, "%s took the deletion back; a create was begun and its outcome is unknown: look for it, and name it in lifecycle.import if it exists"},
 }
 
-// undeleted writes into an object that its deletion was taken back, in the generation that is written next.
+// undeleted sets the condition of an object whose deletion is reverted, for its next generation.
 func undeleted(u *unstructured.Unstructured, how Undeleted, who string) {
 	r := undeletedReady[how]
 	if how != UndeletedApplied {
@@ -54,7 +55,8 @@ func undeleted(u *unstructured.Unstructured, how Undeleted, who string) {
 	status["observedGeneration"], status["appliedGeneration"] = u.GetGeneration()+1, u.GetGeneration()+1
 }
 
-// serveUndelete takes the deletion of an object back (POST), and answers with the object. Of what is sent, the options alone matter.
+// serveUndelete reverts the deletion of an object (POST) and returns the object. Of the request body, it uses only the
+// options.
 func (k *Kinds) serveUndelete(s *served, use *serving, info *request.RequestInfo) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		options, err := k.taintOptions(w, r, false)
@@ -80,7 +82,7 @@ func (k *Kinds) undelete(ctx context.Context, s *served, use *serving, info *req
 	if obj.GetDeletionTimestamp() == nil {
 		return nil, apierrors.NewConflict(s.GVR.GroupResource(), info.Name, errors.New("it is not being deleted"))
 	}
-	// A namespace that is being deleted keeps nothing.
+	// An object cannot stay in a namespace that is being deleted.
 	if admit, ok := k.config.Admission.(admission.MutationInterface); ok && admit.Handles(admission.Create) {
 		a := admission.NewAttributesRecord(obj, nil, s.GVK, info.Namespace, info.Name, s.GVR, undeleteSubresource, admission.Create, &metav1.CreateOptions{}, dry, userOf(ctx))
 		if err := admit.Admit(ctx, a, use.objectScope); err != nil {
@@ -90,7 +92,8 @@ func (k *Kinds) undelete(ctx context.Context, s *served, use *serving, info *req
 	return k.takeBack(ctx, s, use, obj, dry)
 }
 
-// Undelete takes the deletion of an object back in the name of the user of ctx, who was asked for the right before.
+// Undelete reverts the deletion of an object on behalf of the user of ctx. The caller must have checked the user's
+// right.
 func (k *Kinds) Undelete(ctx context.Context, kind Kind, obj *unstructured.Unstructured) error {
 	s, use, done, err := k.acquire(&request.RequestInfo{APIGroup: kind.GVR.Group, APIVersion: kind.GVR.Version, Resource: kind.GVR.Resource,
 		Namespace: obj.GetNamespace(), Name: obj.GetName(), Verb: "create", Subresource: undeleteSubresource})

@@ -17,14 +17,14 @@ import (
 	"github.com/hykube/hykube/internal/suggest"
 )
 
-// This file judges what an object names and the server does not have: a type, or a ProviderConfig. An object that is not there is the
-// plan's to judge, since objects may be written in any order.
+// This file checks references to types and ProviderConfigs that do not exist. Plans check whether the objects exist,
+// since users may create objects in any order.
 
-// followedByPlan is the key of a context in which a plan judges the same object next.
+// followedByPlan is the context key for a write whose object a plan checks next.
 type followedByPlan struct{}
 
-// FollowedByPlan returns a context for a write whose object a plan judges next, together with all that is written with it. Such a
-// write does not warn of what may be among those.
+// FollowedByPlan returns a context for a write of one of several objects that a plan checks together next. In it, there
+// are no warnings about references that the other objects may satisfy.
 func FollowedByPlan(ctx context.Context) context.Context {
 	return context.WithValue(ctx, followedByPlan{}, true)
 }
@@ -33,12 +33,12 @@ func FollowedByPlan(ctx context.Context) context.Context {
 type unknownType struct {
 	v1alpha1.Diagnostic
 	typ string
-	// certain is true when the provider of the type is installed. Otherwise the type may come with a provider.
+	// certain is true if the provider of the type is installed. Otherwise another provider may have the type.
 	certain bool
 }
 
-// unknownTypes are the references of an object, also those of lifecycle.dependsOn and lifecycle.replaceTriggeredBy, to types that no
-// installed provider has.
+// unknownTypes returns the references to types that no installed provider has, in expressions, lifecycle.dependsOn and
+// lifecycle.replaceTriggeredBy.
 func (s *served) unknownTypes(ctx context.Context, u *unstructured.Unstructured) []unknownType {
 	refs, _ := s.references(ctx, u)
 	path := field.NewPath("lifecycle")
@@ -54,7 +54,7 @@ func (s *served) unknownTypes(ctx context.Context, u *unstructured.Unstructured)
 			at := path.Child("replaceTriggeredBy").Index(i).String()
 			e, _ := lang.ParseExpression("${"+text+"}", at, lang.ExpressionOptions{Namespace: u.GetNamespace()})
 			for _, r := range e.References() {
-				r.Field = at // the column is that of the text with braces
+				r.Field = at // the column counts the added braces
 				refs = append(refs, r)
 			}
 		}
@@ -73,8 +73,8 @@ func (k *Kinds) unknownTypes(refs []lang.Reference) []unknownType {
 	return out
 }
 
-// providerInstalled says whether a provider is installed that should have a type. As in Terraform, the type's name begins with that of
-// its provider. A provider that has another name here is known by its other types.
+// providerInstalled reports whether the provider of a type is installed. As in Terraform, a type's name begins with
+// that of its provider. If the Provider object has another name, its other types identify it.
 func (k *Kinds) providerInstalled(typ string) bool {
 	provider, _, _ := strings.Cut(typ, "_")
 	now := k.snapshot.Load()
@@ -89,7 +89,7 @@ func (k *Kinds) providerInstalled(typ string) bool {
 	return false
 }
 
-// types are the types of a mode; "" means managed.
+// types returns the types of a mode; "" means managed.
 func (k *Kinds) types(mode v1alpha1.Mode) []string {
 	if mode == "" {
 		return k.managedTypes()
@@ -103,8 +103,8 @@ func (k *Kinds) types(mode v1alpha1.Mode) []string {
 	return out
 }
 
-// refuseUnknownTypes refuses references to types that the installed providers do not have. old is nil for a new object; what it
-// referred to before may stay, so that another version of a provider does not keep people from changing the object.
+// refuseUnknownTypes rejects references to types that the installed providers lack. old is nil for a new object.
+// Existing references may stay, so that users can still change the object after the provider's version changed.
 func (s *served) refuseUnknownTypes(ctx context.Context, u, old *unstructured.Unstructured) field.ErrorList {
 	if old != nil && !changed(u, old, "spec") && !changed(u, old, "lifecycle") {
 		return nil
@@ -124,7 +124,7 @@ func (s *served) refuseUnknownTypes(ctx context.Context, u, old *unstructured.Un
 	return errs
 }
 
-// warnUnknown warns of types and of a ProviderConfig that may be there before the next plan.
+// warnUnknown warns about types and a ProviderConfig that do not exist yet.
 func (s *served) warnUnknown(ctx context.Context, u *unstructured.Unstructured) []string {
 	if ctx.Value(followedByPlan{}) != nil {
 		return nil
@@ -141,7 +141,7 @@ func (s *served) warnUnknown(ctx context.Context, u *unstructured.Unstructured) 
 	return out
 }
 
-// warnProviderConfig warns when the ProviderConfig that an object names is not there, or is one of another provider.
+// warnProviderConfig warns if the object's ProviderConfig does not exist or belongs to another provider.
 func (s *served) warnProviderConfig(ctx context.Context, u *unstructured.Unstructured) string {
 	named, _, _ := unstructured.NestedString(u.Object, "lifecycle", "providerConfig")
 	namespace := request.NamespaceValue(ctx)
@@ -174,7 +174,7 @@ func (s *served) warnProviderConfig(ctx context.Context, u *unstructured.Unstruc
 	return text
 }
 
-// mayListConfigs says whether the author of a request may know the names of a namespace's ProviderConfigs.
+// mayListConfigs reports whether the author of a request may list the ProviderConfigs of a namespace.
 func (s *served) mayListConfigs(ctx context.Context, namespace string) bool {
 	who, ok := request.UserFrom(ctx)
 	if !ok {

@@ -15,21 +15,21 @@ import (
 	"github.com/hykube/hykube/internal/lang"
 )
 
-// write is a request that brings an object, or a part of one. It decides about fields that the object's kind does not have, as
-// Kubernetes does for custom resources: Strict refuses them, Warn drops them and says so, Ignore drops them.
+// write is a request with an object, or a part of one, in its body. As for custom resources, it handles unknown fields
+// by fieldValidation: Strict rejects them, Warn drops them with a warning, Ignore drops them.
 //
-// Two kinds of unknown fields are never dropped, and validation refuses them in every mode. Those of lifecycle, and Terraform's
-// meta-arguments in spec, because they are guards: without a misspelled preventDestroy, a plan may destroy. And arguments that
-// the stored object has already, because another version of the provider knows them: who changes another argument did not ask to
-// unset them.
+// It never drops two kinds of unknown fields, which validation rejects in every mode. The first are those of lifecycle,
+// and Terraform's meta-arguments in spec, because they are safeguards: with a misspelled preventDestroy, a plan might
+// destroy. The second are arguments that the stored object already has, because another version of the provider knows
+// them. A user who changes another argument does not mean to unset them.
 type write struct {
 	kind *served
-	// ctx is that of the request, and namespace the one that its path names.
+	// ctx is the context of the request, and namespace is the namespace in its path.
 	ctx       context.Context //nolint:containedctx // a decoder gets none
 	namespace string
 	// validation is the query parameter fieldValidation.
 	validation string
-	// stored reads the object as it is; nil when the request creates one.
+	// stored returns the stored object; nil if the request creates one.
 	stored func() (*unstructured.Unstructured, error)
 }
 
@@ -52,7 +52,7 @@ func newWrite(s *served, objects *objectREST, info *request.RequestInfo, r *http
 	return w
 }
 
-// pruneSpec drops unknown arguments, and names those that it dropped.
+// pruneSpec removes unknown arguments and returns those that it removed.
 func (w *write) pruneSpec(u *unstructured.Unstructured) ([]unknownField, error) {
 	unknown := w.kind.unknownSpec(w.ctx, w.namespace, u)
 	if len(unknown) == 0 {
@@ -77,7 +77,7 @@ func (w *write) pruneSpec(u *unstructured.Unstructured) ([]unknownField, error) 
 		if _, there := at(before, steps); there {
 			continue
 		}
-		// What an expression gives is nowhere in the object, so that it cannot be dropped.
+		// The result of an expression is not part of the object, so there is nothing to drop.
 		last := len(steps) - 1
 		name, named := steps[last].(string)
 		if last == 0 && lang.IsMetaArgument(name) {
@@ -93,8 +93,8 @@ func (w *write) pruneSpec(u *unstructured.Unstructured) ([]unknownField, error) 
 	return dropped, nil
 }
 
-// requestDecoder decodes what a client sent. It drops the fields that no object has, and names them in an error when the client
-// asked to be strict or to be warned.
+// requestDecoder decodes a request body. It drops unknown fields, and returns them in an error if the client uses
+// Strict or Warn.
 type requestDecoder struct {
 	delegate runtime.Decoder
 	kind     *served
@@ -107,7 +107,7 @@ func (d requestDecoder) Decode(data []byte, defaults *kschema.GroupVersionKind, 
 	if !ok {
 		return metainternalversionscheme.Codecs.DecoderToVersion(d.delegate, d.gv).Decode(data, defaults, into)
 	}
-	// The kind and version that a client left out must be told from those it got wrong.
+	// A missing kind and version must be distinguishable from a wrong one.
 	decoded := &unstructured.Unstructured{}
 	obj, gvk, err := d.delegate.Decode(data, defaults, decoded)
 	var problems []error
@@ -139,13 +139,13 @@ func (d requestDecoder) Decode(data []byte, defaults *kschema.GroupVersionKind, 
 	return u, gvk, runtime.NewStrictDecodingError(problems)
 }
 
-// unknown names the unknown fields of spec and lifecycle, and drops those of spec unless the client asked to be strict.
+// unknown returns the unknown fields of spec and lifecycle. Unless the client uses Strict, it removes those of spec.
 func (d requestDecoder) unknown(u *unstructured.Unstructured, patched bool) ([]unknownField, error) {
 	if d.write.validation != metav1.FieldValidationStrict {
 		return d.write.pruneSpec(u)
 	}
-	// The handler would wrap an error about a patch in the whole patched object; what validation says of the same fields is
-	// clear by itself.
+	// The handler would put the whole patched object into an error about a patch. Validation reports the same fields
+	// without it.
 	if patched {
 		return nil, nil
 	}
