@@ -27,7 +27,7 @@ import (
 // needs ProviderConfigs and Secrets, and RoleBindings say who may approve it. When nothing of a provider's kinds is left, Kubernetes'
 // own deleter empties the namespace of the rest.
 
-// undeleteSubresource takes a deletion back.
+// undeleteSubresource reverts a deletion.
 const undeleteSubresource = "undelete"
 
 // emptyingDelay is how long a namespace without resources stays after its deletion: a create may be under way that was admitted before.

@@ -19,7 +19,7 @@ import (
 	"github.com/hykube/hykube/server/speculation"
 )
 
-// category is what `kubectl get hykube` lists.
+// category is the category of `kubectl get hykube`.
 const category = "hykube"
 
 // resourceREST serves one kind: the generic store, with the names that people type.
