@@ -31,7 +31,7 @@ func (pr *proposal) checkOwned(ctx context.Context, c *ledger.Change, r *resourc
 		both := []string{c.Address, other}
 		slices.Sort(both)
 		return &diag.Failure{Operation: "import", Diagnostics: diag.Diagnostics{lang.Problem(r.Address, "lifecycle.import", "Resource is imported twice",
-			fmt.Sprintf("%s and %s import the same resource. Two objects would fight over it: remove lifecycle.import from one of them, or the object.", both[0], both[1]))}}
+			fmt.Sprintf("%s and %s import the same resource. Each plan would undo the other's changes: remove lifecycle.import from one of the objects, or delete one.", both[0], both[1]))}}
 	}
 	owners, err := pr.owners.Of(ctx, pr.Ledger, r.Entry.Name, &l.Type)
 	if err != nil {
@@ -64,7 +64,7 @@ func (pr *proposal) checkOwned(ctx context.Context, c *ledger.Change, r *resourc
 			return &diag.Failure{Operation: "import", Diagnostics: diag.Diagnostics{d}}
 		}
 		d.Severity, d.Detail = v1alpha1.SeverityWarning, fmt.Sprintf(
-			"%s manages a resource with the same ID or identity, and is made with another configuration. If both are the same resource, two objects would fight over it: do not apply this plan, and forget it there first (lifecycle.destroy: false, then delete).", who)
+			"%s manages a resource with the same ID or identity, with another provider configuration. If both are the same resource, do not apply this plan, because each plan would undo the other's changes. Forget the resource there first (lifecycle.destroy: false, then delete).", who)
 		c.Diagnostics = append(c.Diagnostics, d)
 	}
 	return nil

@@ -22,7 +22,7 @@ type target struct {
 // parseTarget reads a Terraform address (sim_network.main, data.sim_image.base, namespace.shared.sim_network.main),
 // KIND/NAME as kubectl has it (sim-network/main, data-sim-image/base), and kubectl's long sim-network.sim.hykube.io/main.
 func parseTarget(s string) (target, error) {
-	bad := fmt.Errorf("%q names no resource: write TYPE.NAME such as sim_network.main, or KIND/NAME such as sim-network/main", s)
+	bad := fmt.Errorf("%q is not the address of a resource: write TYPE.NAME such as sim_network.main, or KIND/NAME such as sim-network/main", s)
 	t, rest := target{mode: v1alpha1.ModeManaged}, s
 	if after, ok := strings.CutPrefix(rest, "namespace."); ok {
 		t.namespace, rest, ok = strings.Cut(after, ".")
@@ -95,7 +95,7 @@ func addresses(flag string, in []string, only ...v1alpha1.Mode) ([]string, error
 			err = t.only(only...)
 		}
 		if err == nil && t.namespace != "" {
-			err = errors.New("a plan looks at one namespace; choose it with -n")
+			err = errors.New("a plan covers one namespace; choose it with -n")
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", flag, err)

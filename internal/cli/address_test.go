@@ -43,7 +43,7 @@ func TestAddressesOfOneMode(t *testing.T) {
 	}{
 		{"a data source can't be replaced", "data.sim_image.base", []v1alpha1.Mode{v1alpha1.ModeManaged}, "--x: data.sim_image.base is a data source, and only resources can be named here"},
 		{"a resource can't be invoked", "sim_network.main", []v1alpha1.Mode{v1alpha1.ModeAction}, "--x: sim_network.main is a resource, and only actions can be named here"},
-		{"a plan has one namespace", "namespace.a.sim_network.main", nil, "--x: a plan looks at one namespace; choose it with -n"},
+		{"a plan has one namespace", "namespace.a.sim_network.main", nil, "--x: a plan covers one namespace; choose it with -n"},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			if _, err := addresses("--x", []string{tc.in}, tc.only...); err == nil || err.Error() != tc.want {

@@ -84,7 +84,7 @@ func (o *planOptions) cannotBeApproved() string {
 	case o.destroy && (len(o.planning.targets) > 0 || o.planning.refresh != "" || o.planning.selector != "" || o.all || o.files.force):
 		return insteadOfApproval("record the files, and leave such a plan for approval", "plan --record --destroy"+flags)
 	case o.destroy:
-		return insteadOfApproval("destroy what the files ask for", "destroy"+flags)
+		return insteadOfApproval("destroy the resources of the files", "destroy"+flags)
 	}
 	return insteadOfApproval("record the files and apply them", "apply"+flags)
 }
@@ -119,7 +119,7 @@ func cannotBeApproved(p *v1alpha1.Plan) string {
 	case p.Spec.RefreshOnly:
 		what, command = "record the files, and leave such a plan for approval", "plan --record --refresh-only -f PATH"
 	case p.Spec.Destroy:
-		what, command = "destroy what the files ask for", "plan --record --destroy -f PATH"
+		what, command = "destroy the resources of the files", "plan --record --destroy -f PATH"
 	}
 	return insteadOfApproval(what, command+flagsOf(&p.Spec).again()+" -n "+p.Namespace)
 }

@@ -51,7 +51,7 @@ ends only the command.`,
 
   # plan and apply the recorded objects of a namespace
   kubectl hykube apply --all -n prod`,
-		Args: noNames("-f PATH records files, --target TYPE.NAME chooses, and `kubectl hykube approve PLAN` applies a plan that was made"),
+		Args: noNames("use -f PATH to record files, --target TYPE.NAME to plan some resources, or `kubectl hykube approve PLAN` to apply an existing plan"),
 		RunE: run(o),
 	}
 	fs := cmd.Flags()
@@ -66,7 +66,7 @@ ends only the command.`,
 
 func (o *applyOptions) Validate() error {
 	if !o.files.given() && !o.all && o.planning.unsaid() {
-		return errors.New("say what to apply: -f PATH for files, --target, -l or --invoke for some, or --all for everything that is recorded in the namespace; --replace alone means --all")
+		return errors.New("no objects are named: use -f PATH for files, --target, -l or --invoke for some, or --all for all recorded objects of the namespace; --replace alone means --all")
 	}
 	if err := o.planning.validate(); err != nil {
 		return err

@@ -50,7 +50,7 @@ func (a *fileApply) once(ctx context.Context, moved []*movedError) (err error) {
 		return a.orStays(err)
 	}
 	if len(moved) > 0 {
-		fmt.Fprintf(a.ErrOut, "%schanged after the plan was shown. Planning anew.\n", line(moved[0].object, ""))
+		fmt.Fprintf(a.ErrOut, "%schanged after the plan was shown. Planning again.\n", line(moved[0].object, ""))
 	}
 	if a.set != nil {
 		err = a.set.tellReferrers(ctx)
@@ -107,7 +107,7 @@ func (a *fileApply) once(ctx context.Context, moved []*movedError) (err error) {
 // recordQuestion asks for what is done when no infrastructure changes.
 func (a *fileApply) recordQuestion() string {
 	if a.set != nil {
-		return "No infrastructure changes. Do you want to record the files, and delete what left them?"
+		return "No infrastructure changes. Do you want to record the files, and delete the objects that you removed from them?"
 	}
 	return fmt.Sprintf("No infrastructure changes. Do you want to record the %s of the files that differ?", diff.Plural(a.sp.changed(), "object"))
 }
@@ -115,7 +115,7 @@ func (a *fileApply) recordQuestion() string {
 // orMarked adds to an error that what left the files may be marked for deletion already.
 func (a *fileApply) orMarked(err error) error {
 	if a.set != nil && len(a.set.left) > 0 && len(moves(err)) == 0 {
-		fmt.Fprintln(a.ErrOut, "What left the files stays in the applyset until it is deleted; resources listed as pruned are marked for deletion. The same command goes on from there.")
+		fmt.Fprintln(a.ErrOut, "Objects that you removed from the files stay in the applyset until they are deleted. Resources that are listed as pruned are marked for deletion. To continue, run the same command again.")
 	}
 	return err
 }
@@ -190,7 +190,7 @@ func (a *fileApply) orStays(err error) error {
 		name := strings.ToLower(m.object.GetKind()) + "/" + m.object.GetName()
 		names, remove = append(names, name), append(remove, "kubectl delete "+name)
 	}
-	fmt.Fprintf(a.ErrOut, "These were recorded before the plan was made, and stay: %s. If nothing uses them, remove what was not there before:\n  %s\n",
+	fmt.Fprintf(a.ErrOut, "The command recorded these before planning, and they stay: %s. To remove those that did not exist before:\n  %s\n",
 		strings.Join(names, ", "), strings.Join(remove, "\n  "))
 	return err
 }
@@ -284,7 +284,7 @@ func (a *fileApply) offerOther(ctx context.Context, plans []*v1alpha1.Plan) ([]o
 			return nil, notAsShown(plans, differ)
 		}
 	}
-	fmt.Fprintf(a.Out, "%s The files are recorded. These differ:\n%s\nThis is what would be done now:\n", a.style.Bold("Something changed after the plan was shown."), differ)
+	fmt.Fprintf(a.Out, "%s The files are recorded. These differ:\n%s\nThe new plan:\n", a.style.Bold("Something changed after the plan was shown."), differ)
 	a.question = "Do you want to perform these actions?"
 	a.gap = true
 	return a.offer(ctx, plans)
@@ -302,7 +302,7 @@ func (a *fileApply) changedByOthers(ctx context.Context) (bool, error) {
 
 // notAsShown is the error of plans that do something else than what was shown.
 func notAsShown(plans []*v1alpha1.Plan, differ string) error {
-	text := "what would be done now is not what was shown:\n" + differ + "\nThe files are recorded, and nothing was applied. Look at the new plan and approve it:"
+	text := "the new plan differs from the one that was shown:\n" + differ + "\nThe files are recorded, and nothing was applied. Read the new plan and approve it:"
 	for _, p := range plans {
 		if !nothingToDo(p) {
 			text += fmt.Sprintf("\n  kubectl hykube show %s -n %s\n  kubectl hykube approve %s -n %s", p.Name, p.Namespace, p.Name, p.Namespace)

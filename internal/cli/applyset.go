@@ -304,7 +304,7 @@ func (r *recorder) tellLeftSets(done []recorded) {
 		}
 	}
 	if n > 0 {
-		fmt.Fprintf(r.ErrOut, "%s %s, such as %s, left an applyset, since this command has no --prune. No later --prune deletes what left; the same files with --prune --applyset NAME bring it back.\n",
+		fmt.Fprintf(r.ErrOut, "%s %s, such as %s, left an applyset, because this command has no --prune. A later --prune does not delete them. To add them again, apply the same files with --prune --applyset NAME.\n",
 			r.style.Yellow("Warning:"), diff.Plural(n, "object"), strings.TrimSpace(example))
 	}
 }

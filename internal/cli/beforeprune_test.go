@@ -17,7 +17,7 @@ func TestPruneNamesReferrers(t *testing.T) {
 	reader.SetNamespace("default")
 	f.put(reader, "sim-networks")
 	_, errOut, _ := f.runIn(asking, "no\n", "apply", "-f", write(t, twoFiles), "--prune", "--applyset", "web")
-	warning := strings.Index(errOut, `Warning: Secret "old" left the files and will be deleted, and objects outside the files refer to it: sim-network/reader in namespace default`)
+	warning := strings.Index(errOut, `Warning: Secret "old" is no longer in the files and will be deleted, but objects outside the files refer to it: sim-network/reader in namespace default`)
 	if asked := strings.Index(errOut, "Do you want"); warning < 0 || asked < warning {
 		t.Error(errOut)
 	}
@@ -25,7 +25,7 @@ func TestPruneNamesReferrers(t *testing.T) {
 		t.Error(writes)
 	}
 	_, errOut, code := f.run("plan", "-f", write(t, twoFiles), "--prune", "--applyset", "web")
-	if code != ExitDone || !strings.Contains(errOut, `Warning: Secret "old" left the files and will be deleted, and objects outside the files refer to it: sim-network/reader in namespace default`) {
+	if code != ExitDone || !strings.Contains(errOut, `Warning: Secret "old" is no longer in the files and will be deleted, but objects outside the files refer to it: sim-network/reader in namespace default`) {
 		t.Errorf("plan: code %d: %s", code, errOut)
 	}
 }

@@ -101,7 +101,7 @@ func (j *planAndApply) discardAll(ctx context.Context, plans []*v1alpha1.Plan, m
 			if !apierrors.IsForbidden(err) {
 				return err
 			}
-			fmt.Fprintf(j.Out, "Plan %q was left waiting: you may not decide about it.\n", p.Name)
+			fmt.Fprintf(j.Out, "Plan %q still waits for approval: you may not discard it.\n", p.Name)
 		}
 	}
 	return nil

@@ -81,7 +81,7 @@ func (sp *speculation) tellRecorded() {
 	}
 	names = cut(names, listedChanges, "and %d more")
 	if len(names) > 0 {
-		fmt.Fprintln(sp.Out, sp.style.Dim("Recorded beside the resources: "+strings.Join(names, ", ")+"."))
+		fmt.Fprintln(sp.Out, sp.style.Dim("Other recorded objects: "+strings.Join(names, ", ")+"."))
 	}
 }
 

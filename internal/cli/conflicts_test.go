@@ -73,7 +73,7 @@ func TestApplyTellsWhatItRecorded(t *testing.T) {
 			f.planning = func(*v1alpha1.Plan) []v1alpha1.PlanChange { return []v1alpha1.PlanChange{} }
 		}
 		out, errOut, code := f.run("apply", "-f", write(t, twoFiles), "--auto-approve")
-		if code != ExitDone || !strings.HasSuffix(out, "Recorded beside the resources: secret/db changed (password).\n") {
+		if code != ExitDone || !strings.HasSuffix(out, "Other recorded objects: secret/db changed (password).\n") {
 			t.Errorf("code %d: %s\n%s", code, errOut, out)
 		}
 	}

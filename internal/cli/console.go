@@ -44,7 +44,7 @@ with 1 if an expression has an error. It ignores empty lines and lines that begi
 
   # in a pipe
   echo 'length(sim_network.main.tags)' | kubectl hykube console`,
-		Args: noNames("-e EXPRESSION gives an expression"),
+		Args: noNames("use -e EXPRESSION to evaluate one expression"),
 		RunE: run(o),
 	}
 	cmd.Flags().StringArrayVarP(&o.expressions, "expression", "e", nil, "Expression to evaluate instead of lines; repeatable")

@@ -62,9 +62,9 @@ func (s *session) beingDeleted(ctx context.Context, ms []manifest) error {
 		}
 	}
 	say("To keep them, take the deletion back, then run the same command again:", "undelete", undelete)
-	say("To have new ones in their place, destroy these first, then run the same command again:", "destroy", destroy)
+	say("To create new ones, destroy these first, then run the same command again:", "destroy", destroy)
 	if other {
-		b.WriteString("Other kinds are gone once their finalizers are removed: wait for that, then run the same command again.\n")
+		b.WriteString("Objects of other kinds are removed when their finalizers are removed: wait for that, then run the same command again.\n")
 	}
 	return errors.New(strings.TrimSuffix(b.String(), "\n"))
 }
@@ -141,6 +141,6 @@ func (s *session) noteLeaving(ctx context.Context, p *v1alpha1.Plan) {
 	for i, l := range lines {
 		names[i], _, _ = strings.Cut(l, ":")
 	}
-	fmt.Fprintf(s.Out, "\n%s These are being deleted, too, and go once no resource needs them: %s\nTo keep them: kubectl hykube undelete %s -n %s\n",
+	fmt.Fprintf(s.Out, "\n%s These are being deleted, too. The server removes them when no resource needs them: %s\nTo keep them: kubectl hykube undelete %s -n %s\n",
 		s.style.Yellow("Note:"), strings.Join(names, ", "), strings.Join(names, " "), p.Namespace)
 }

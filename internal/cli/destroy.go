@@ -58,13 +58,13 @@ func (o *destroyOptions) Validate() error {
 		}
 	}
 	if ways != 1 {
-		return errors.New("say what to destroy, in one way: -f PATH, TYPE.NAME ..., -l SELECTOR, or --all for the whole namespace")
+		return errors.New("use exactly one of -f PATH, TYPE.NAME ..., -l SELECTOR, and --all for the whole namespace")
 	}
 	if _, err := addresses("destroy", o.planning.targets, v1alpha1.ModeManaged); err != nil {
 		return fmt.Errorf("%w: only resources have infrastructure to destroy; kubectl delete removes other objects", err)
 	}
 	if len(o.planning.exclude) > 0 && !o.all && o.planning.selector == "" {
-		return errors.New("--exclude goes with --all or -l: name either what to destroy, or what to leave out")
+		return errors.New("--exclude needs --all or -l: name either the resources to destroy, or those to leave out")
 	}
 	if err := o.planning.validate(); err != nil {
 		return err
@@ -96,7 +96,7 @@ func (o *destroyOptions) want(ctx context.Context) ([]wanted, error) {
 	for _, m := range ms {
 		ns := cmp.Or(m.object.GetNamespace(), o.namespace)
 		if o.enforce && ns != o.namespace {
-			return nil, fmt.Errorf("%s: %s %q says namespace %q, and -n says %q", m.where(), m.object.GetKind(), m.object.GetName(), ns, o.namespace)
+			return nil, fmt.Errorf("%s: %s %q has namespace %q, and -n is %q", m.where(), m.object.GetKind(), m.object.GetName(), ns, o.namespace)
 		}
 		rs = append(rs, recorded{manifest: m, namespace: ns})
 	}

@@ -48,10 +48,10 @@ func (sp *speculation) differences(ctx context.Context, plans []*v1alpha1.Plan) 
 			}
 		}
 		if found == 0 {
-			lines = append(lines, "  a value that is masked in namespace "+p.Namespace)
+			lines = append(lines, "  a masked value in namespace "+p.Namespace)
 		}
 	}
-	return strings.Join(cut(lines, listedChanges, "  … and %d more"), "\n") + "\nEither another user changed something, or the provider gives other values to each plan.", nil
+	return strings.Join(cut(lines, listedChanges, "  … and %d more"), "\n") + "\nEither another user changed something, or the provider plans other values each time.", nil
 }
 
 // differs says how a change is another one than the one that was shown, which is nil when there was none; empty when it is not.
@@ -62,7 +62,7 @@ func differs(shown, c *v1alpha1.PlanChange) string {
 	case shown == nil:
 		return "it was not in the plan that was shown"
 	case shown.Action != c.Action:
-		return fmt.Sprintf("%s was shown, and it would be %s", shown.Action, c.Action)
+		return fmt.Sprintf("the plan showed %s, and the new plan has %s", shown.Action, c.Action)
 	}
 	var names []string
 	for _, pair := range [][2]*runtime.RawExtension{{shown.Before, c.Before}, {shown.After, c.After}, {shown.AfterUnknown, c.AfterUnknown}} {

@@ -29,14 +29,14 @@ func explain(err error, server string) error {
 	case apierrors.IsUnauthorized(err):
 		return fmt.Errorf("%w\nThe server doesn't know who you are: the token or certificate in the kubeconfig is wrong or has expired", err)
 	case apierrors.IsNotFound(err) && notServed(err):
-		return fmt.Errorf("%w\n%s answers, but doesn't serve Hykube's API: is it a Hykube server? `kubectl hykube version` tells", err, server)
+		return fmt.Errorf("%w\n%s answers, but doesn't serve Hykube's API: is it a Hykube server? Check with `kubectl hykube version`", err, server)
 	}
 	if apiStatus(err) != nil {
 		return err
 	}
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
-		return fmt.Errorf("the server at %s can't be reached: %w\nIs it running, and is it the server of this kubeconfig? What it was doing goes on when it is back: `kubectl hykube status`", server, rootCause(err))
+		return fmt.Errorf("the server at %s can't be reached: %w\nIs it running, and is it the server of this kubeconfig? When it runs again, it continues its plans: `kubectl hykube status`", server, rootCause(err))
 	case os.IsTimeout(err):
 		return fmt.Errorf("the server at %s doesn't answer in time: %w", server, rootCause(err))
 	}

@@ -52,11 +52,11 @@ func TestTaint(t *testing.T) {
 		args   []string
 		want   string
 	}{
-		{"nothing is named", []string{"taint"}, "say what to taint"},
+		{"nothing is named", []string{"taint"}, "no resources are named to taint"},
 		{"a data source is never broken", []string{"taint", "data.sim_image.base"}, "only resources can be named here"},
 		{"no such kind", []string{"taint", "sim-netwrk/main"}, `did you mean "sim-network"?`},
 		{"no such object", []string{"taint", "sim-network/other"}, "taint sim_network.other"},
-		{"another namespace than -n", []string{"taint", "namespace.a.sim_network.main", "-n", "default"}, `names namespace "a", and -n says "default"`},
+		{"another namespace than -n", []string{"taint", "namespace.a.sim_network.main", "-n", "default"}, `is in namespace "a", and -n is "default"`},
 	} {
 		if _, errOut, code := f.run(tc.args...); code != ExitError || !strings.Contains(errOut, tc.want) {
 			t.Errorf("%s: code %d: %s", tc.reason, code, errOut)
@@ -95,7 +95,7 @@ func TestQuery(t *testing.T) {
 		t.Errorf("asked for %+v %s", asked, d)
 	}
 	out, errOut, _ = f.run("query", "sim_network", "--manifests")
-	if out != "---\napiVersion: sim.hykube.io/v1\nkind: sim-network\nmetadata:\n  name: second\nspec:\n  mtu: 1500\n" || !strings.Contains(errOut, "Left out, since they have an object already: 1.") {
+	if out != "---\napiVersion: sim.hykube.io/v1\nkind: sim-network\nmetadata:\n  name: second\nspec:\n  mtu: 1500\n" || !strings.Contains(errOut, "Left out, because objects manage them already: 1.") {
 		t.Errorf("%s\n%s", errOut, out)
 	}
 	if out, _, _ = f.run("query", "sim_network", "--manifests", "-o", "json"); !strings.Contains(out, `"kind": "List"`) || strings.Count(out, `"sim-network"`) != 1 {
@@ -155,7 +155,7 @@ func TestQuery(t *testing.T) {
 	}{
 		{"a limit has bounds", []string{"--limit", "0"}, "from 1 to 10000"},
 		{"an argument has a value", []string{"--arg", "x"}, "write KEY=VALUE"},
-		{"what begins like JSON is JSON", []string{"--arg", "x=[1"}, "begins like JSON and is none"},
+		{"what begins like JSON is JSON", []string{"--arg", "x=[1"}, "begins like JSON, but is not valid JSON"},
 		{"a file of arguments is a mapping", []string{"-f", write(t, "- a\n")}, "one mapping of names to values"},
 	} {
 		if _, errOut, code := f.run(append([]string{"query", "sim_network"}, tc.args...)...); code != ExitError || !strings.Contains(errOut, tc.want) {
@@ -197,10 +197,10 @@ func TestImportOfARecordedObject(t *testing.T) {
 		change func(map[string]any)
 		want   string
 	}{
-		{"two ways", []string{"net-1", "--identity", "id=net-1"}, nil, "in one way"},
-		{"no way", nil, nil, "in one way"},
-		{"it has infrastructure", []string{"net-1", "--auto-approve"}, nil, "there is infrastructure behind"},
-		{"no object is made of one that is there", []string{"net-1", "--generate-only"}, nil, "is recorded already"},
+		{"two ways", []string{"net-1", "--identity", "id=net-1"}, nil, "use exactly one of"},
+		{"no way", nil, nil, "use exactly one of"},
+		{"it has infrastructure", []string{"net-1", "--auto-approve"}, nil, "already has infrastructure"},
+		{"no object is made of one that is there", []string{"net-1", "--generate-only"}, nil, "generates no object"},
 		{"nobody can be asked", []string{"net-1"}, nil, "add --auto-approve"},
 	} {
 		network(f, "main", tc.change)
@@ -248,7 +248,7 @@ func TestImportOfAnUnknownObject(t *testing.T) {
 	if text, err := os.ReadFile(file); err != nil || "---\n"+string(text) != want {
 		t.Errorf("%v: %s", err, text)
 	}
-	if _, errOut, code = f.run("import", "sim_network.other", "net-9", "--out", file, "--auto-approve"); code != ExitError || !strings.Contains(errOut, "overwrites no file") {
+	if _, errOut, code = f.run("import", "sim_network.other", "net-9", "--out", file, "--auto-approve"); code != ExitError || !strings.Contains(errOut, "does not overwrite files") {
 		t.Errorf("code %d: %s", code, errOut)
 	}
 	for _, tc := range []struct {
@@ -257,7 +257,7 @@ func TestImportOfAnUnknownObject(t *testing.T) {
 		want   string
 	}{
 		{"nothing there", v1alpha1.QueryStatus{}, `provider "sim" finds no sim_network with this ID or identity`},
-		{"somebody has it", v1alpha1.QueryStatus{Results: []v1alpha1.QueryResult{{ManagedBy: "sim_network.x", Manifest: &runtime.RawExtension{Raw: []byte("{}")}}}}, "sim_network.x has it already"},
+		{"somebody has it", v1alpha1.QueryStatus{Results: []v1alpha1.QueryResult{{ManagedBy: "sim_network.x", Manifest: &runtime.RawExtension{Raw: []byte("{}")}}}}, "sim_network.x already manages the resource"},
 		{"the provider refuses", v1alpha1.QueryStatus{Diagnostics: []v1alpha1.Diagnostic{{Severity: v1alpha1.SeverityError, Summary: "Bad ID"}}}, "could not read the resource"},
 	} {
 		f.querying = func(q *v1alpha1.Query) { q.Status = tc.status }
@@ -387,7 +387,7 @@ func TestStateOfPlurals(t *testing.T) {
 	if from, _, _ := unstructured.NestedString(f.object("new"), "lifecycle", "moved", "from"); from != "sim_network.old" {
 		t.Errorf("the new object takes over from %q, which is no address", from)
 	}
-	if _, errOut, code := f.run("state", "mv", "sim-networks/gone", "sim_network.gone"); code != ExitError || !strings.Contains(errOut, "sim_network.gone is the same on both sides") {
+	if _, errOut, code := f.run("state", "mv", "sim-networks/gone", "sim_network.gone"); code != ExitError || !strings.Contains(errOut, "sim_network.gone is both the old and the new name") {
 		t.Errorf("code %d: %s", code, errOut)
 	}
 	if _, errOut, code := f.run("state", "rm", "sim-networks/gone"); code != 0 || !strings.Contains(errOut, "kubectl hykube apply --target sim_network.gone -n default\n") {
@@ -429,11 +429,11 @@ func TestStateMv(t *testing.T) {
 		args   []string
 		want   string
 	}{
-		{"the same", []string{"sim_network.old", "sim-network/old"}, "is the same on both sides"},
+		{"the same", []string{"sim_network.old", "sim-network/old"}, "is both the old and the new name"},
 		{"twice", []string{"sim_network.old", "sim_network.other"}, "is marked for deletion already"},
-		{"onto infrastructure", []string{"sim_network.old", "sim_network.full"}, "there is infrastructure behind sim_network.full already"},
-		{"onto what takes another one over", []string{"sim_network.full", "sim_network.new"}, "sim_network.new takes over from sim_network.old already"},
-		{"without infrastructure", []string{"sim_network.bare", "sim_network.other"}, "there is no infrastructure behind sim_network.bare"},
+		{"onto infrastructure", []string{"sim_network.old", "sim_network.full"}, "sim_network.full already has infrastructure"},
+		{"onto what takes another one over", []string{"sim_network.full", "sim_network.new"}, "lifecycle.moved of sim_network.new already names sim_network.old"},
+		{"without infrastructure", []string{"sim_network.bare", "sim_network.other"}, "sim_network.bare has no infrastructure"},
 		{"no such object", []string{"sim_network.x", "sim_network.y"}, `get sim-network "x" in namespace "default"`},
 	} {
 		before := len(f.calls)
@@ -467,8 +467,8 @@ func TestStateMvInterrupted(t *testing.T) {
 		created        bool
 	}{
 		{"the new object is refused", http.MethodPost, []string{"Nothing was changed"}, false},
-		{"the old one cannot be changed", http.MethodPatch, []string{"new is recorded, and takes over once", "Go on with the same command", "kubectl delete sim-network.sim.hykube.io/new -n default"}, true},
-		{"the old one cannot be deleted", http.MethodDelete, []string{"Go on with the same command"}, true},
+		{"the old one cannot be changed", http.MethodPatch, []string{"new is recorded, but", "run the same command again", "kubectl delete sim-network.sim.hykube.io/new -n default"}, true},
+		{"the old one cannot be deleted", http.MethodDelete, []string{"run the same command again"}, true},
 	} {
 		f.refuse = func(r *http.Request) *metav1.Status {
 			if r.Method == tc.method {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -312,7 +311,7 @@ func elapsedSeconds(d time.Duration) string {
 // halfText says what there is after a replace that was made in half.
 func halfText(c *v1alpha1.PlanChange) string {
 	if c.CreateBeforeDestroy {
-		return "replaced; the old instance is left until the next plan"
+		return "replaced; the old instance still exists until the next plan"
 	}
 	return "destroyed and not created again"
 }
@@ -320,11 +319,7 @@ func halfText(c *v1alpha1.PlanChange) string {
 // oneLine is the shortest thing that says why a change is where it is.
 func oneLine(c *v1alpha1.PlanChange) string {
 	if c.Message != "" {
-		text := flat(c.Message)
-		if diff.HalfDone(c) { // what the server says of it before the reason stands there already
-			text = strings.TrimPrefix(text, "the new instance was created; the old one is left until the next plan: ")
-		}
-		return text
+		return flat(c.Message)
 	}
 	for _, d := range c.Diagnostics {
 		if d.Severity == v1alpha1.SeverityError {

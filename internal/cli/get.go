@@ -50,7 +50,7 @@ func getAll(_ *cobra.Command, args []string) error {
 	if len(args) == 0 || len(args) == 1 && args[0] == "all" {
 		return nil
 	}
-	return fmt.Errorf("it lists the objects of all kinds: kubectl hykube get all. For one kind, kubectl does that itself: kubectl get %s", strings.Join(args, " "))
+	return fmt.Errorf("the command lists objects of all kinds: kubectl hykube get all. For one kind use kubectl: kubectl get %s", strings.Join(args, " "))
 }
 
 func (o *getOptions) Complete([]string) error {

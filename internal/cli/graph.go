@@ -70,10 +70,10 @@ func (o *graphOptions) Run(ctx context.Context) error {
 		return err
 	}
 	if g.Len() > maxGraph {
-		return fmt.Errorf("%s resources are more than anybody can look at: draw one plan, or the files of a part of them", diff.Count(g.Len()))
+		return fmt.Errorf("the graph has %s resources, and the limit is %s: draw a plan, or some of the files with -f", diff.Count(g.Len()), diff.Count(maxGraph))
 	}
 	for _, names := range g.Cycles() {
-		fmt.Fprintf(o.ErrOut, "Warning: these depend on each other in a circle, and no plan can be made of them: %s\n", names)
+		fmt.Fprintf(o.ErrOut, "Warning: these depend on each other in a cycle, so no plan can order them: %s\n", names)
 	}
 	if o.output == "mermaid" {
 		return g.Mermaid(o.Out)

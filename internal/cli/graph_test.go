@@ -62,7 +62,7 @@ metadata: {name: c}
 spec: {name: "${sim_network.a.id}"}
 `)
 	out, errOut, code := f.run("graph", "-f", file)
-	if code != 0 || !strings.Contains(errOut, "circle, and no plan can be made of them: sim_network.a, sim_network.b\n") {
+	if code != 0 || !strings.Contains(errOut, "cycle, so no plan can order them: sim_network.a, sim_network.b\n") {
 		t.Errorf("code %d: %s", code, errOut)
 	}
 	if n := strings.Count(out, `color = "#8250df"`); n != 2 {

@@ -79,7 +79,7 @@ func (o *importOptions) Complete(args []string) (err error) {
 
 func (o *importOptions) Validate() error {
 	if (o.id == "") == (len(o.identity) == 0) {
-		return errors.New("say what to import, in one way: its ID after the name, or --identity KEY=VALUE")
+		return errors.New("use exactly one of an ID after the name and --identity KEY=VALUE")
 	}
 	o.by = v1alpha1.PlanImport{ID: o.id}
 	if len(o.identity) > 0 {
@@ -103,7 +103,7 @@ func (o *importOptions) Validate() error {
 	}
 	if o.out != "" {
 		if _, err := os.Lstat(o.out); !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("--out %s: there is something with this name already; import overwrites no file", o.out)
+			return fmt.Errorf("--out %s: the file exists, and import does not overwrite files; choose another name", o.out)
 		}
 	}
 	if o.generate {
@@ -148,10 +148,10 @@ func (o *importOptions) Run(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("get %s %q: %w", k.kind, o.target.name, explain(err, o.server()))
 	case o.generate || o.out != "":
-		return fmt.Errorf("import: %s is recorded already, so there is no object to make: leave out --generate-only and --out, or choose another name", k.long(o.target.name))
+		return fmt.Errorf("import: %s exists already, so the command generates no object: leave out --generate-only and --out, or choose another name", k.long(o.target.name))
 	// What is known of a replacement whose create was lost is the old instance. The new one is what the import finds.
 	case managed(old) && reason != v1alpha1.ReasonCreateUnknown:
-		return fmt.Errorf("import: there is infrastructure behind %s already: kubectl hykube state show %s/%s -n %s", k.long(o.target.name), k.kind, o.target.name, ns)
+		return fmt.Errorf("import: %s already has infrastructure: kubectl hykube state show %s/%s -n %s", k.long(o.target.name), k.kind, o.target.name, ns)
 	case old.GetDeletionTimestamp() != nil:
 		return fmt.Errorf("import: %s is marked for deletion", k.long(o.target.name))
 	default:
@@ -195,7 +195,7 @@ func (o *importOptions) generated(ctx context.Context, k kind, ns string) (*mani
 	}
 	r := q.Status.Results[0]
 	if r.ManagedBy != "" {
-		return nil, fmt.Errorf("import: %s has it already; one resource belongs to one object. Nothing was recorded", r.ManagedBy)
+		return nil, fmt.Errorf("import: %s already manages the resource, and one resource belongs to one object. Nothing was recorded", r.ManagedBy)
 	}
 	u, err := readManifest(r.Manifest)
 	if err != nil {

@@ -167,7 +167,7 @@ func (o *importOptions) refuseReplacement(ctx context.Context, p *v1alpha1.Plan)
 			fmt.Fprintln(o.ErrOut, "Warning: "+err.Error())
 		}
 	}
-	return &exitError{ExitRefused, fmt.Errorf("plan %q would destroy a resource that it imports, and import destroys nothing:\n%s\n"+
+	return &exitError{ExitRefused, fmt.Errorf("plan %q would destroy a resource that it imports, and the command never does that:\n%s\n"+
 		"Make the spec match the real resource, and run the same command again. To replace the resource on purpose, set lifecycle.import in the file and run `kubectl hykube apply`.\n"+
 		"No infrastructure was changed", p.Name, strings.Join(lines, "\n"))}
 }

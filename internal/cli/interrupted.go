@@ -18,7 +18,7 @@ func (f *follower) interrupted(ctx context.Context, again <-chan struct{}) error
 		return errDetached
 	}
 	for {
-		fmt.Fprintf(f.ErrOut, "\nThe server is applying plan %q. Stop it (c), leave it running and go (d), or go on watching (Enter)? ", f.plan.Name)
+		fmt.Fprintf(f.ErrOut, "\nThe server is applying plan %q. Cancel the plan (c), detach and leave it running (d), or continue to watch (Enter)? ", f.plan.Name)
 		answer := make(chan string, 1)
 		go func() {
 			s, err := f.line()

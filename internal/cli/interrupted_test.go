@@ -45,7 +45,7 @@ func TestQuestionAtInterrupt(t *testing.T) {
 		}
 		err := (&follower{session: used, plan: p.DeepCopy()}).interrupted(t.Context(), nil)
 		text := used.ErrOut.(*bytes.Buffer).String()
-		if !errors.Is(err, tc.err) || strings.Count(text, "Stop it (c)") != tc.asked || strings.Contains(text, "Cancelling.") != tc.cancelled || strings.Contains(text, "has ended") != tc.ended {
+		if !errors.Is(err, tc.err) || strings.Count(text, "Cancel the plan (c)") != tc.asked || strings.Contains(text, "Cancelling.") != tc.cancelled || strings.Contains(text, "has ended") != tc.ended {
 			t.Errorf("%s: %v: %s", tc.reason, err, text)
 		}
 		if (p.Status.Cancel != nil) != tc.cancelled {

@@ -71,7 +71,7 @@ func TestPlanObject(t *testing.T) {
 	}{
 		{"what to plan and what to leave out", []string{"--target", "sim_network.a", "--exclude", "sim_network.b"}, "--target and --exclude exclude each other"},
 		{"files say what to plan", []string{"-f", "x.yaml", "--exclude", "sim_network.b"}, "add --all, or leave out the files"},
-		{"nothing is replaced where all is destroyed", []string{"--destroy", "--replace", "sim_network.main"}, "--destroy leaves nothing to replace"},
+		{"nothing is replaced where all is destroyed", []string{"--destroy", "--replace", "sim_network.main"}, "--destroy neither replaces"},
 		{"a refresh invokes nothing", []string{"--refresh-only", "--invoke", "action.sim_reboot.now"}, "--refresh-only changes nothing"},
 		{"only actions are invoked", []string{"--invoke", "sim_network.main"}, "only actions can be named here"},
 		{"nothing is asked for and excluded", []string{"--target", "sim_network.main", "--exclude", "sim-network/main"}, "exclude each other"},
@@ -124,7 +124,7 @@ func TestVersionAndHelp(t *testing.T) {
 	if _, errOut, code := f.run("aply"); code != ExitError || !strings.Contains(errOut, `did you mean "apply"?`) {
 		t.Errorf("code %d: %s", code, errOut)
 	}
-	if _, errOut, _ := f.run("get", "pods"); !strings.Contains(errOut, "kubectl does that itself") {
+	if _, errOut, _ := f.run("get", "pods"); !strings.Contains(errOut, "use kubectl: kubectl get pods") {
 		t.Error(errOut)
 	}
 	if out, _, _ := f.run("completion", "kubectl"); !strings.Contains(out, "exec kubectl-hykube __complete") {

@@ -206,7 +206,7 @@ func parseManifest(file string, data []byte) ([]manifest, error) {
 		}
 		m, ok := raw.(map[string]any)
 		if !ok {
-			bad = append(bad, fmt.Errorf("%s:%d: the document is no object: it needs apiVersion, kind and metadata", name, doc.line))
+			bad = append(bad, fmt.Errorf("%s:%d: the document is not a Kubernetes object: it needs apiVersion, kind and metadata", name, doc.line))
 			continue
 		}
 		objects, list := []any{m}, false
@@ -216,7 +216,7 @@ func parseManifest(file string, data []byte) ([]manifest, error) {
 		for i, o := range objects {
 			om, ok := o.(map[string]any)
 			if !ok {
-				bad = append(bad, fmt.Errorf("%s:%d: an item of the list is no object", name, doc.line))
+				bad = append(bad, fmt.Errorf("%s:%d: an item of the list is not a Kubernetes object", name, doc.line))
 				continue
 			}
 			u := &unstructured.Unstructured{Object: om}

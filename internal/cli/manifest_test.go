@@ -16,7 +16,7 @@ func TestBadFiles(t *testing.T) {
 		{"a tab names its line", "apiVersion: v1\nkind: Namespace\nmetadata:\n\tname: a\n", "first.yaml:4: malformed YAML"},
 		{"a key twice", "apiVersion: v1\nkind: A\nkind: B\n", `first.yaml:3: malformed YAML: key "kind" already set in map`},
 		{"no kind and no name", "apiVersion: v1\n", "first.yaml:1: kind and metadata.name must be set"},
-		{"not an object", "# c\n\n- a\n", "first.yaml:3: the document is no object"},
+		{"not an object", "# c\n\n- a\n", "first.yaml:3: the document is not a Kubernetes object"},
 		{"nothing at all", "# only a comment\n---\n", "no objects in"},
 		{"a name that no object can have", "apiVersion: sim.hykube.io/v1\nkind: sim-bucket\nmetadata:\n  name: Z_z\n", `first.yaml:4:3: sim-bucket "Z_z": metadata.name: Invalid value: a lowercase RFC 1123 subdomain`},
 		{"the same object twice", "apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n", `first.yaml:5: Namespace "a" is already in`},
@@ -24,7 +24,7 @@ func TestBadFiles(t *testing.T) {
 		{"a kind that the provider hasn't", "apiVersion: sim.hykube.io/v1\nkind: sim-netwrk\nmetadata: {name: a}\n", `did you mean "sim-network"?`},
 		{"a wrong version", "apiVersion: sim.hykube.io/v2\nkind: sim-network\nmetadata: {name: a}\n", "write apiVersion: sim.hykube.io/v1"},
 		{"a kind that nobody serves", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\n", "this server serves no such kind"},
-		{"another namespace than -n", "apiVersion: sim.hykube.io/v1\nkind: sim-network\nmetadata: {name: a, namespace: b}\n", `says namespace "b", and -n says "default"`},
+		{"another namespace than -n", "apiVersion: sim.hykube.io/v1\nkind: sim-network\nmetadata: {name: a, namespace: b}\n", `has namespace "b", and -n is "default"`},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			f := newFakeServer(t)

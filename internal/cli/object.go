@@ -81,7 +81,7 @@ func (s *session) namespaceOf(t target) (string, error) {
 		return s.namespace, nil
 	}
 	if s.enforce && t.namespace != s.namespace {
-		return "", fmt.Errorf("%s names namespace %q, and -n says %q", t.full(), t.namespace, s.namespace)
+		return "", fmt.Errorf("%s is in namespace %q, and -n is %q", t.full(), t.namespace, s.namespace)
 	}
 	return t.namespace, nil
 }

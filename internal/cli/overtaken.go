@@ -27,7 +27,7 @@ type overtaken struct {
 
 func (o overtaken) why() string {
 	if len(o.by) == 0 {
-		return "a later plan of the same resources took its place"
+		return "a later plan of the same resources superseded it"
 	}
 	return fmt.Sprintf("plan %q was changing resources at the same time", o.by[len(o.by)-1].Name)
 }
@@ -84,9 +84,9 @@ func (j *planAndApply) giveWay(ctx context.Context, plans []*v1alpha1.Plan, want
 			continue
 		}
 		if j.waited >= j.waitTimeout {
-			return nil, fmt.Errorf("plan %q was not applied, since %s. Run the same command again; --wait-timeout says how long it waits for other plans", o.plan.Name, o.why())
+			return nil, fmt.Errorf("plan %q was not applied, because %s. Run the same command again; --wait-timeout sets how long it waits for other plans", o.plan.Name, o.why())
 		}
-		fmt.Fprintf(j.ErrOut, "Plan %q was not applied, since %s. Planning anew.\n", o.plan.Name, o.why())
+		fmt.Fprintf(j.ErrOut, "Plan %q was not applied, because %s. Planning again.\n", o.plan.Name, o.why())
 		for _, other := range o.by {
 			if other.Ended() {
 				continue
@@ -205,11 +205,11 @@ func (j *planAndApply) busy(ctx context.Context, plans []*v1alpha1.Plan) (bool, 
 // await waits for the end of a plan that is in the way, as long as the command may wait.
 func (j *planAndApply) await(ctx context.Context, namespace string, other v1alpha1.PlanReference) error {
 	if j.waitTimeout > 0 && !j.awaited[other.UID] {
-		fmt.Fprintf(j.ErrOut, "Waiting for plan %q in namespace %q: it is changing what this plan would change.\n", other.Name, namespace)
+		fmt.Fprintf(j.ErrOut, "Waiting for plan %q in namespace %q: both change the same resources.\n", other.Name, namespace)
 	}
 	left := j.waitTimeout - j.waited
 	if left <= 0 {
-		return fmt.Errorf("plan %q is still changing what this plan would change, so nothing was applied. Wait for its end and run the same command again: kubectl hykube status %s -n %s; --wait-timeout says how long to wait",
+		return fmt.Errorf("plan %q is still changing the same resources, so nothing was applied. When it has ended, run the same command again: kubectl hykube status %s -n %s; --wait-timeout sets how long to wait",
 			other.Name, other.Name, namespace)
 	}
 	if j.awaited == nil {

@@ -25,12 +25,12 @@ func TestApplyPlansAnew(t *testing.T) {
 		want  string
 		asked int
 	}{
-		{"without a person", "", []string{"--auto-approve"}, rival, true, ExitDone, `plan "theirs" was changing resources at the same time. Planning anew.`, 0},
-		{"without a person, and superseded", "", []string{"--auto-approve"}, later, false, ExitDone, "a later plan of the same resources took its place. Planning anew.", 0},
+		{"without a person", "", []string{"--auto-approve"}, rival, true, ExitDone, `plan "theirs" was changing resources at the same time. Planning again.`, 0},
+		{"without a person, and superseded", "", []string{"--auto-approve"}, later, false, ExitDone, "a later plan of the same resources superseded it. Planning again.", 0},
 		{"without a person, and edited", "", []string{"--auto-approve"}, edited, false, ExitStale, "is stale", 0},
-		{"without time to wait", "", []string{"--auto-approve", "--wait-timeout", "0"}, rival, false, ExitError, "was not applied, since plan", 0},
-		{"the same as confirmed", "yes\n", nil, rival, false, ExitDone, "Planning anew.", 1},
-		{"other than confirmed, and yes", "yes\nyes\n", nil, rival, true, ExitDone, "Planning anew.", 2},
+		{"without time to wait", "", []string{"--auto-approve", "--wait-timeout", "0"}, rival, false, ExitError, "was not applied, because plan", 0},
+		{"the same as confirmed", "yes\n", nil, rival, false, ExitDone, "Planning again.", 1},
+		{"other than confirmed, and yes", "yes\nyes\n", nil, rival, true, ExitDone, "Planning again.", 2},
 		{"other than confirmed, and no", "yes\nno\n", nil, rival, true, ExitError, "Discarded. Nothing was changed", 2},
 		{"edited while a person looked", "yes\n", nil, edited, false, ExitStale, "is stale", 1},
 	} {

@@ -62,11 +62,11 @@ func (o *statusOptions) overview(ctx context.Context) error {
 	slices.Sort(c.attention)
 	slices.Sort(c.drifted)
 	o.list(o.Out, "\nNeed attention:", c.attention)
-	o.list(o.Out, "\nDrifted when they were last read; kubectl hykube plan shows what it takes to correct that:", c.drifted)
-	o.list(o.Out, "\nDeleted beside the resources, and gone once no resource needs them; kubectl hykube undelete keeps them:", o.leaving(ctx, o.namespace))
+	o.list(o.Out, "\nDrifted at the last read; kubectl hykube plan shows the changes that correct the drift:", c.drifted)
+	o.list(o.Out, "\nOther objects that are being deleted; the server removes them when no resource needs them, and kubectl hykube undelete keeps them:", o.leaving(ctx, o.namespace))
 	if o.namespaceTerminates(ctx, o.namespace) {
 		fmt.Fprintf(o.Out, "\nThe namespace is being deleted. To keep it with all that is in it: kubectl hykube undelete namespace/%s\n"+
-			"To destroy its infrastructure, after which it goes: kubectl hykube destroy --all -n %s\n", o.namespace, o.namespace)
+			"To destroy its infrastructure, and then the namespace: kubectl hykube destroy --all -n %s\n", o.namespace, o.namespace)
 	}
 	if n := c.modes[v1alpha1.ModeManaged]; n > 0 && c.allApplied() {
 		unread := "1 resource was"
@@ -180,7 +180,7 @@ func reasonWords(reason string) string {
 		v1alpha1.ReasonMoving:           "deleted, and not moved to another object yet: kubectl hykube plan",
 		v1alpha1.ReasonDestroyed:        "destroyed by a plan; the objects stay",
 		v1alpha1.ReasonForgotten:        "no longer managed; the objects stay",
-		v1alpha1.ReasonApplied:          "no change is known to be needed",
+		v1alpha1.ReasonApplied:          "no change is needed, as far as is known",
 		v1alpha1.ReasonDrifted:          "changed outside of Hykube",
 		v1alpha1.ReasonGone:             "removed outside of Hykube",
 		v1alpha1.ReasonApplying:         "being applied",
@@ -191,7 +191,7 @@ func reasonWords(reason string) string {
 		v1alpha1.ReasonCancelled:        "not tried, because the plan was cancelled",
 		v1alpha1.ReasonTainted:          "marked to be replaced by the next plan",
 		v1alpha1.ReasonDeclared:         "opened by the plans that need them",
-		v1alpha1.ReasonCreateUnknown:    "may have been created: look before you do anything else",
+		v1alpha1.ReasonCreateUnknown:    "may have been created: check whether they exist, then import or delete them",
 	}
 	if w := words[reason]; w != "" {
 		return reason + " (" + w + ")"

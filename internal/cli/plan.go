@@ -89,7 +89,7 @@ func (o *planOptions) Validate() error {
 		return errors.New("--refresh-only changes nothing: it excludes --replace and --invoke")
 	}
 	if o.destroy && (len(o.planning.invoke) > 0 || len(o.planning.replace) > 0) {
-		return errors.New("--destroy leaves nothing to replace or to act on: it excludes --replace and --invoke")
+		return errors.New("--destroy neither replaces resources nor runs actions: it excludes --replace and --invoke")
 	}
 	if err := o.planning.checkExclude(o.files.given(), o.all); err != nil {
 		return err

@@ -301,7 +301,7 @@ func (j *planAndApply) offer(ctx context.Context, plans []*v1alpha1.Plan) ([]ove
 	}
 	if len(failed) > 0 {
 		for _, p := range todo {
-			failed = append(failed, fmt.Errorf("plan %q waits: one of the others could not be made, or is blocked. kubectl hykube approve %s -n %s", p.Name, p.Name, p.Namespace))
+			failed = append(failed, fmt.Errorf("plan %q waits for approval, because another plan of this command failed or is blocked. kubectl hykube approve %s -n %s", p.Name, p.Name, p.Namespace))
 		}
 		return nil, joinExit(failed)
 	}
@@ -373,13 +373,13 @@ func (j *planAndApply) approveAll(ctx context.Context, todo []*v1alpha1.Plan) ([
 				continue
 			}
 		}
-		if err := j.printSummary(ctx, end, how, time.Since(j.began), "running the same command again goes on from there"); err != nil {
+		if err := j.printSummary(ctx, end, how, time.Since(j.began), "to continue, run the same command again"); err != nil {
 			ends = append(ends, err)
 		}
 	}
 	if len(ends) > 0 {
 		for _, o := range lost {
-			ends = append(ends, fmt.Errorf("plan %q was not applied either, since %s", o.plan.Name, o.why()))
+			ends = append(ends, fmt.Errorf("plan %q was not applied either, because %s", o.plan.Name, o.why()))
 		}
 		return nil, joinExit(ends)
 	}

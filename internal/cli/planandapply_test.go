@@ -60,7 +60,7 @@ func TestApply(t *testing.T) {
 	want := `namespace/default created
 provider.hykube.io/sim created
 
-Objects beside the resources that the files create or change:
+Other objects that the files create or change:
   + providerconfig.hykube.io/default
 
 Symbols: + create
@@ -92,7 +92,7 @@ sim_network.main: Creation complete after 1s
 
 Apply complete! 2 added, 0 changed, 0 destroyed, in TIME.
 Plan apply-x7k2d: kubectl hykube status apply-x7k2d -n default, or kubectl hykube ui for the run itself.
-Recorded beside the resources: providerconfig.hykube.io/default created.
+Other recorded objects: providerconfig.hykube.io/default created.
 `
 	if d := cmp.Diff(want, timing.ReplaceAllString(out, "in TIME.")); d != "" || code != ExitDone {
 		t.Errorf("code %d, stderr %q, stdout (-want +got):\n%s", code, errOut, d)
@@ -233,12 +233,12 @@ func TestApplyInHalves(t *testing.T) {
 		not    []string
 	}{
 		{"created first, and the destroy was skipped",
-			v1alpha1.PlanChange{CreateBeforeDestroy: true, HalfDone: true, State: v1alpha1.ChangeSkipped, Message: "the new instance was created; the old one is left until the next plan: it depends on sim_network.x, whose change did not succeed"},
-			[]string{"sim_subnet.a: replaced; the old instance is left until the next plan: it depends on sim_network.x", "Replaced, with the old instance left:\n  sim_subnet.a: it depends on", "0 of 1 changes made (1 added, 0 changed, 0 destroyed), 1 replaced with the old instance left"},
+			v1alpha1.PlanChange{CreateBeforeDestroy: true, HalfDone: true, State: v1alpha1.ChangeSkipped, Message: "it depends on sim_network.x, whose change did not succeed"},
+			[]string{"sim_subnet.a: replaced; the old instance still exists until the next plan: it depends on sim_network.x", "Replaced, but the old instance still exists:\n  sim_subnet.a: it depends on", "0 of 1 changes made (1 added, 0 changed, 0 destroyed), 1 replaced, but the old instance still exists"},
 			[]string{"Not tried", "the new instance was created"}},
 		{"created first, and the destroy failed",
 			v1alpha1.PlanChange{CreateBeforeDestroy: true, HalfDone: true, State: v1alpha1.ChangeFailed, Message: "it is in use"},
-			[]string{"sim_subnet.a: replaced; the old instance is left until the next plan: it is in use", "(1 added, 0 changed, 0 destroyed), 1 replaced with the old instance left"}, nil},
+			[]string{"sim_subnet.a: replaced; the old instance still exists until the next plan: it is in use", "(1 added, 0 changed, 0 destroyed), 1 replaced, but the old instance still exists"}, nil},
 		{"destroyed, and the create failed",
 			v1alpha1.PlanChange{HalfDone: true, State: v1alpha1.ChangeFailed, Message: "quota exceeded"},
 			[]string{"sim_subnet.a: destroyed and not created again: quota exceeded", "Destroyed and not created again:\n  sim_subnet.a: quota exceeded; the next plan creates it", "(0 added, 0 changed, 1 destroyed), 1 destroyed and not created again"}, nil},
@@ -282,7 +282,7 @@ func TestApplyInHalves(t *testing.T) {
 // recorded needs no check.
 func TestHintAfterAFailedCreate(t *testing.T) {
 	const check = "Before you apply again, check with the cloud whether sim_network.main exists; if so, import it: kubectl hykube import sim-network/main ID -n default\n"
-	const second = "Before you apply again, check with the cloud whether sim_network.main has a second instance, which no plan knows; if so, delete it there\n"
+	const second = "Before you apply again, check with the cloud whether sim_network.main has a second instance, which Hykube did not record; if so, delete it there\n"
 	for _, tc := range []struct {
 		reason string
 		change v1alpha1.PlanChange
@@ -320,7 +320,7 @@ func TestHintAfterAFailedCreate(t *testing.T) {
 				f.set(p, v1alpha1.ConditionStalled, true, v1alpha1.ReasonApplyFailed, "1 change failed")
 			}
 			_, errOut, code := f.run("apply", "--all", "--auto-approve")
-			if code != ExitError || !strings.Contains(errOut, "goes on from there.\n"+tc.want) || strings.Contains(errOut, "check with the cloud") != (tc.want != "") {
+			if code != ExitError || !strings.Contains(errOut, "run the same command again.\n"+tc.want) || strings.Contains(errOut, "check with the cloud") != (tc.want != "") {
 				t.Errorf("code %d:\n%s", code, errOut)
 			}
 		})
@@ -400,7 +400,7 @@ func TestDestroy(t *testing.T) {
 	f := newFakeServer(t)
 	f.planning = creates
 	file := write(t, firstFiles)
-	if _, errOut, code := f.run("destroy", "--auto-approve"); code != ExitError || !strings.Contains(errOut, "say what to destroy") {
+	if _, errOut, code := f.run("destroy", "--auto-approve"); code != ExitError || !strings.Contains(errOut, "use exactly one of") {
 		t.Errorf("code %d: %s", code, errOut)
 	}
 	f.run("destroy", "-f", file, "--auto-approve")

@@ -43,11 +43,11 @@ func (f *pruneFlags) validate(files *fileFlags, planning *planFlags) error {
 	case !f.prune:
 		return nil
 	case !files.given():
-		return errors.New("--prune deletes what left the files: name them with -f PATH")
+		return errors.New("--prune deletes objects that you removed from the files: name the files with -f PATH")
 	case f.applySet == "":
-		return errors.New("--prune needs the name of the set that the files make up, the same each time: add --applyset NAME. A Secret of that name records the set")
+		return errors.New("--prune needs the name of the set of these files, the same name each time: add --applyset NAME. A Secret of that name records the set")
 	case !planning.empty() || len(planning.exclude) > 0:
-		return errors.New("--prune plans all of the files, and all that left them: it excludes --target, -l and --exclude")
+		return errors.New("--prune plans all objects of the files, and all that you removed from them: it excludes --target, -l and --exclude")
 	}
 	return nil
 }
@@ -61,7 +61,7 @@ func (f *pruneFlags) manifests(ctx context.Context, s *session, files *fileFlags
 	case !f.prune || !ok:
 		return ms, err
 	case empty.files == 0:
-		return nil, fmt.Errorf("%w. With --prune that would delete all of the applyset %q: if you mean that, leave a file there that holds a comment alone", err, f.applySet)
+		return nil, fmt.Errorf("%w. With --prune that would delete all members of the applyset %q. To delete them all, keep a file that contains only a comment", err, f.applySet)
 	}
 	return nil, nil
 }
@@ -108,7 +108,7 @@ func (a *applySet) mayPrune(ctx context.Context) error {
 		}
 	}
 	if len(refused) > 0 {
-		return &exitError{ExitRefused, fmt.Errorf("you may not delete what left the files:\n%s\nNothing was recorded", strings.Join(refused, "\n"))}
+		return &exitError{ExitRefused, fmt.Errorf("you may not delete objects that you removed from the files:\n%s\nNothing was recorded", strings.Join(refused, "\n"))}
 	}
 	return nil
 }
@@ -162,7 +162,7 @@ func (a *applySet) finish(ctx context.Context, ms []manifest) error {
 	}
 	stay := a.remaining(ctx, resources, releaseWait)
 	if len(stay) > 0 && len(others) > 0 {
-		fmt.Fprintf(a.ErrOut, "%s is still there, so that these stay, too. The same command deletes them later:\n", line(stay[0].object, "was not destroyed and"))
+		fmt.Fprintf(a.ErrOut, "%s still exists, so these stay, too. To delete them later, run the same command again:\n", line(stay[0].object, "was not destroyed and"))
 		for _, m := range others {
 			fmt.Fprintln(a.ErrOut, "  "+line(m.object, ""))
 		}
@@ -276,7 +276,7 @@ func (a *applySet) tellReferrers(ctx context.Context) error {
 	for _, key := range slices.Sorted(maps.Keys(by)) {
 		names := by[key]
 		slices.Sort(names)
-		fmt.Fprintf(a.ErrOut, "%s %s %q left the files and will be deleted, and objects outside the files refer to it: %s\n",
+		fmt.Fprintf(a.ErrOut, "%s %s %q is no longer in the files and will be deleted, but objects outside the files refer to it: %s\n",
 			a.style.Yellow("Warning:"), left[key], key[strings.LastIndexByte(key, '/')+1:], strings.Join(cut(names, listedChanges, "%d more"), ", "))
 	}
 	return nil
@@ -316,7 +316,7 @@ func (sp *speculation) tellLeavingSets(ctx context.Context) {
 	}
 	if len(leaving) > 0 {
 		slices.Sort(leaving)
-		fmt.Fprintf(sp.ErrOut, "%s recording the files without --prune takes %s, such as %s, out of an applyset. No later --prune deletes what left; the same files with --prune --applyset NAME bring it back.\n",
+		fmt.Fprintf(sp.ErrOut, "%s recording the files without --prune takes %s, such as %s, out of an applyset. A later --prune does not delete them. To keep them in the set, apply the same files with --prune --applyset NAME.\n",
 			sp.style.Yellow("Warning:"), diff.Plural(len(leaving), "object"), leaving[0])
 	}
 }

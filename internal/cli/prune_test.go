@@ -117,7 +117,7 @@ func TestPruneWithoutPlan(t *testing.T) {
 	delete(f.objects, "sim.hykube.io/v1/sim-networks/default/old")
 	_, secret, _ := strings.Cut(twoFiles, "---\n")
 	out, errOut, code := f.runIn(asking, "yes\n", "apply", "-f", write(t, secret), "--prune", "--applyset", "web")
-	if code != ExitDone || !strings.Contains(errOut, "record the files, and delete what left them?") || !strings.Contains(out, "secret/old pruned") || len(f.plans) > 0 {
+	if code != ExitDone || !strings.Contains(errOut, "delete the objects that you removed from them?") || !strings.Contains(out, "secret/old pruned") || len(f.plans) > 0 {
 		t.Errorf("code %d, %d plans:\n%s\n%s", code, len(f.plans), out, errOut)
 	}
 	if got, want := slices.Sorted(maps.Keys(f.objects)), []string{"v1/secrets/default/db", "v1/secrets/default/web"}; !cmp.Equal(got, want) {
@@ -130,7 +130,7 @@ func TestPruneWithoutObjects(t *testing.T) {
 	f := newFakeServer(t)
 	f.hasSet(ofWeb)
 	if _, errOut, code := f.run("apply", "-f", t.TempDir(), "--prune", "--applyset", "web", "--auto-approve"); code != ExitError ||
-		!strings.Contains(errOut, `would delete all of the applyset "web"`) || len(f.writes()) > 0 {
+		!strings.Contains(errOut, `would delete all members of the applyset "web"`) || len(f.writes()) > 0 {
 		t.Errorf("code %d, writes %v: %s", code, f.writes(), errOut)
 	}
 	f.planning = func(p *v1alpha1.Plan) []v1alpha1.PlanChange {
@@ -141,7 +141,7 @@ func TestPruneWithoutObjects(t *testing.T) {
 		return out
 	}
 	out, errOut, code := f.run("plan", "-f", write(t, "# nothing is left\n"), "--prune", "--applyset", "web")
-	for _, want := range []string{"sim_network.old will be destroyed", "because its object left the files", "- secret/old: deleted"} {
+	for _, want := range []string{"sim_network.old will be destroyed", "because its object is no longer in the files", "- secret/old: deleted"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("code %d, missing %q in:\n%s\n%s", code, want, out, errOut)
 		}

@@ -91,7 +91,7 @@ func (o *queryOptions) Validate() error {
 		return fmt.Errorf("--limit=%d: write a number from 1 to 10000", o.limit)
 	}
 	if strings.ContainsAny(o.typ, "./ ") {
-		return fmt.Errorf("%q is no resource type: write one such as sim_instance", o.typ)
+		return fmt.Errorf("%q is not a resource type: write one such as sim_instance", o.typ)
 	}
 	return checkOutput(o.output, "table", "yaml", "json", "name")
 }
@@ -136,7 +136,7 @@ func flagValue(text string) (any, error) {
 	d.UseNumber()
 	var v any
 	if err := d.Decode(&v); err != nil || d.More() {
-		return nil, fmt.Errorf("%q begins like JSON and is none", text)
+		return nil, fmt.Errorf("%q begins like JSON, but is not valid JSON", text)
 	}
 	return v, nil
 }
@@ -371,7 +371,7 @@ func (o *queryOptions) print(q *v1alpha1.Query) error {
 		return nil
 	}
 	if len(q.Status.Results) == 0 {
-		fmt.Fprintf(o.ErrOut, "The provider has no %s that this query finds.\n", o.typ)
+		fmt.Fprintf(o.ErrOut, "The query found no %s.\n", o.typ)
 		return nil
 	}
 	w := tabwriter.NewWriter(o.Out, 0, 0, 3, ' ', 0)
@@ -422,7 +422,7 @@ func (o *queryOptions) printManifests(q *v1alpha1.Query) error {
 		}
 	}
 	if has > 0 {
-		fmt.Fprintf(o.ErrOut, "Left out, since they have an object already: %s.\n", diff.Count(has))
+		fmt.Fprintf(o.ErrOut, "Left out, because objects manage them already: %s.\n", diff.Count(has))
 	}
 	return nil
 }

@@ -123,7 +123,7 @@ func (r *recorder) record(ctx context.Context, ms []manifest) ([]recorded, error
 		out = append(out, done...)
 		if err != nil {
 			if len(out) > 0 {
-				err = fmt.Errorf("%w\nNothing was planned. What is listed above as created or configured stays recorded; mend the files and run the same command again", err)
+				err = fmt.Errorf("%w\nNothing was planned. The objects that are listed above as created or configured stay recorded; correct the files and run the same command again", err)
 			}
 			return out, err
 		}
@@ -193,7 +193,7 @@ func (r *recorder) prepare(ctx context.Context, m manifest) (gvr schema.GroupVer
 			m.object.SetNamespace(namespace)
 		}
 		if r.enforce && namespace != r.namespace {
-			return gvr, "", fmt.Errorf("%s: %s %q says namespace %q, and -n says %q", m.where(), gvk.Kind, m.object.GetName(), namespace, r.namespace)
+			return gvr, "", fmt.Errorf("%s: %s %q has namespace %q, and -n is %q", m.where(), gvk.Kind, m.object.GetName(), namespace, r.namespace)
 		}
 	} else {
 		m.object.SetNamespace("")
@@ -225,7 +225,7 @@ func (r *recorder) recordOnce(ctx context.Context, m manifest) (recorded, error)
 	res := r.resource(gvr, out.namespace)
 	before, err := res.Get(ctx, m.object.GetName(), metav1.GetOptions{})
 	if m.version != nil && (err == nil && v1alpha1.ObjectVersion(before) != *m.version || apierrors.IsNotFound(err) && *m.version != "") {
-		return out, &exitError{ExitStale, &movedError{m.object, fmt.Errorf("%s: record %s %q: it changed after the plan was shown; run the same command again to see what it is now", m.where(), gvk.Kind, m.object.GetName())}}
+		return out, &exitError{ExitStale, &movedError{m.object, fmt.Errorf("%s: record %s %q: it changed after the plan was shown; run the same command again to plan the new version", m.where(), gvk.Kind, m.object.GetName())}}
 	}
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
@@ -317,7 +317,7 @@ func (r *recorder) refused(m manifest, namespace string, err error) error {
 	case apierrors.IsInvalid(err) && len(causes(err)) > 0:
 		return m.objections(causes(err))
 	case apierrors.IsRequestEntityTooLargeError(err):
-		return fmt.Errorf("%s: %w\nAn object may have about 1.5 MB; large contents belong into a file or a bucket that the object names", what, err)
+		return fmt.Errorf("%s: %w\nAn object may have 2 MB; store large values elsewhere and refer to them", what, err)
 	}
 	return fmt.Errorf("%s: %w", what, explain(err, r.server()))
 }
@@ -405,7 +405,7 @@ func (r *recorder) unknownKind(ctx context.Context, m manifest, cause error) err
 	if len(names) > 0 {
 		installed = "installed are " + strings.Join(names, ", ")
 	}
-	return fmt.Errorf("%s: no provider is named %q (%s). Put this in front of it:\n  apiVersion: %s\n  kind: Provider\n  metadata: {name: %s}\n  spec: {source: NAMESPACE/%s}",
+	return fmt.Errorf("%s: no provider is named %q (%s). Add this document before it:\n  apiVersion: %s\n  kind: Provider\n  metadata: {name: %s}\n  spec: {source: NAMESPACE/%s}",
 		head, provider, installed, v1alpha1.SchemeGroupVersion, provider, provider)
 }
 
@@ -429,7 +429,7 @@ func (r *recorder) awaitProvider(ctx context.Context, name string) error {
 		p := &v1alpha1.Provider{}
 		if err := r.hykube.Get().Resource("providers").Name(name).Do(ctx).Into(p); err != nil {
 			if ctx.Err() != nil {
-				return fmt.Errorf("provider %q isn't ready after %s: `kubectl describe provider %s` says how far it is", name, elapsed(time.Since(began)), name)
+				return fmt.Errorf("provider %q isn't ready after %s: `kubectl describe provider %s` shows why", name, elapsed(time.Since(began)), name)
 			}
 			return fmt.Errorf("get provider %q: %w", name, explain(err, r.server()))
 		}
@@ -477,5 +477,5 @@ func conditionText(conditions []metav1.Condition) string {
 			return c.Message
 		}
 	}
-	return "it has only just been recorded"
+	return "the server has not processed it yet"
 }

@@ -26,7 +26,7 @@ func TestShowSomeChanges(t *testing.T) {
 	}
 	for _, tc := range []struct{ args, want string }{
 		{"sim_subnet.a sim_netwrok.main", `plan "plan-x7k2d" has no change of sim_netwrok.main; did you mean "sim_network.main"?`},
-		{"nonsense", `"nonsense" names no resource`},
+		{"nonsense", `"nonsense" is not the address of a resource`},
 		{"sim_subnet.a -o terraform-json", "is about a whole plan"},
 	} {
 		out, errOut, code := f.run(append([]string{"show", "plan-x7k2d"}, strings.Fields(tc.args)...)...)

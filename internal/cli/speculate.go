@@ -413,9 +413,9 @@ func (sp *speculation) list() {
 	if len(lines) == 0 {
 		return
 	}
-	head := "Objects beside the resources that the files create or change:"
+	head := "Other objects that the files create or change:"
 	if sp.set != nil {
-		head = "Objects beside the resources that are created, changed or deleted:"
+		head = "Other objects that are created, changed or deleted:"
 	}
 	fmt.Fprintln(sp.Out, sp.style.Bold(head))
 	fmt.Fprintln(sp.Out, strings.Join(cut(lines, listedChanges, "  … and %d more"), "\n"))
@@ -425,11 +425,11 @@ func (sp *speculation) list() {
 // needed is the error of a plan that cannot be made before some objects are recorded.
 func (s *session) needed(ps []prerequisite) error {
 	var b strings.Builder
-	b.WriteString("no plan can be made of these files yet:\n")
+	b.WriteString("these files cannot be planned yet:\n")
 	for _, p := range ps {
 		fmt.Fprintf(&b, "  %s: %s %q %s\n", p.where(), p.object.GetKind(), p.object.GetName(), p.why)
 	}
-	b.WriteString("Record that first, or let `kubectl hykube apply -f` ask whether to:\n")
+	b.WriteString("Record these first, or run `kubectl hykube apply -f`, which asks whether to record them:\n")
 	for _, p := range ps {
 		if p.object.GetKind() == "Namespace" {
 			fmt.Fprintf(&b, "  kubectl create namespace %s\n", p.object.GetName())

@@ -120,7 +120,7 @@ func TestApplyWhatWasShown(t *testing.T) {
 	}{
 		{"equal", "yes\n", nil, creates, ExitDone, "Apply complete!", "Something changed", true},
 		{"other, and yes again", "yes\nyes\n", nil, moving, ExitDone, "Something changed after the plan was shown", "", true},
-		{"other, and which attribute", "", []string{"--auto-approve"}, moving, ExitStale, "sim_network.main: name\nEither another user changed something, or the provider gives other values to each plan.", "Apply complete!", false},
+		{"other, and which attribute", "", []string{"--auto-approve"}, moving, ExitStale, "sim_network.main: name\nEither another user changed something, or the provider plans other values each time.", "Apply complete!", false},
 		{"other, and no", "yes\nno\n", nil, moving, ExitError, "the objects stay recorded", "Apply complete!", false},
 		{"other, and nobody to ask", "", []string{"--auto-approve"}, moving, ExitStale, "kubectl hykube approve apply-x7k2d", "Apply complete!", false},
 	} {
@@ -169,7 +169,7 @@ func TestApplyKeepsWhatChangedMeanwhile(t *testing.T) {
 		return creates(p)
 	}
 	_, errOut, code := f.runIn(asking, "yes\n", "apply", "-f", write(t, twoFiles))
-	if code != ExitStale || !strings.Contains(errOut, `Secret "db": it changed after the plan was shown`) || strings.Contains(errOut, "Planning anew") {
+	if code != ExitStale || !strings.Contains(errOut, `Secret "db": it changed after the plan was shown`) || strings.Contains(errOut, "Planning again") {
 		t.Errorf("code %d: %s", code, errOut)
 	}
 	if data := f.objects["v1/secrets/default/db"]["data"].(map[string]any); data["password"] != "ZnJlc2g=" {

@@ -187,7 +187,7 @@ func (o *stateShowOptions) Run(ctx context.Context) error {
 	}
 	attributes, _, _ := unstructured.NestedMap(u.Object, "status", "attributes")
 	if len(attributes) == 0 {
-		return fmt.Errorf("%s has no state: nothing was made or read for it yet; plan and apply it", t.address())
+		return fmt.Errorf("%s has no state: no plan has created or read it yet; plan and apply it", t.address())
 	}
 	plain, err := jsonMap(attributes)
 	if err != nil {
@@ -240,7 +240,7 @@ the records and the objects. Until then "kubectl hykube undelete" takes both bac
 
 func (o *stateRmOptions) Complete(args []string) error {
 	if len(args) == 0 {
-		return errors.New("say what to forget: TYPE.NAME such as sim_network.main, or KIND/NAME such as sim-network/main")
+		return errors.New("no resources are named: write TYPE.NAME such as sim_network.main, or KIND/NAME such as sim-network/main")
 	}
 	return o.read("state rm", args, v1alpha1.ModeManaged)
 }
@@ -263,7 +263,7 @@ func (o *stateRmOptions) Run(ctx context.Context) error {
 			line += " --target " + t.address()
 			back += " " + t.kind() + "/" + t.name
 		}
-		fmt.Fprintf(o.ErrOut, "The next plan that is applied forgets what is marked, and destroys nothing of it:\n  %s -n %s\nUntil then this takes it back:\n  %s -n %s\n", line, ns, back, ns)
+		fmt.Fprintf(o.ErrOut, "The next applied plan forgets the marked objects and keeps their infrastructure:\n  %s -n %s\nUntil then you can take that back:\n  %s -n %s\n", line, ns, back, ns)
 	}
 	return err
 }
@@ -323,11 +323,11 @@ func (o *stateMvOptions) Run(ctx context.Context) error {
 		return err
 	}
 	if other != ns {
-		return fmt.Errorf("state mv: %s and %s are in different namespaces; a record stays in its own", from.full(), to.full())
+		return fmt.Errorf("state mv: %s and %s are in different namespaces, and a record cannot move to another one", from.full(), to.full())
 	}
 	o.targets = []target{from, to}
 	if from.address() == to.address() {
-		return fmt.Errorf("state mv: %s is the same on both sides", from.address())
+		return fmt.Errorf("state mv: %s is both the old and the new name", from.address())
 	}
 	if err := o.oneProvider(ctx, oldKind, newKind); err != nil {
 		return err
@@ -350,7 +350,7 @@ func (o *stateMvOptions) Run(ctx context.Context) error {
 		waits, err = o.mark(ctx, oldKind, ns, old)
 	}
 	if err != nil {
-		return fmt.Errorf("%w\n%s is recorded, and takes over once %s is deleted. Until then plans of the two fail, and change nothing. Go on with the same command, or take it back: kubectl delete %s -n %s",
+		return fmt.Errorf("%w\n%s is recorded, but %s must be deleted before a plan can move the record. Until then plans of the two fail. To continue, run the same command again; to undo, run kubectl delete %s -n %s",
 			err, newKind.long(to.name), oldKind.long(from.name), newKind.long(to.name), ns)
 	}
 	if o.output != "" {
@@ -361,7 +361,7 @@ func (o *stateMvOptions) Run(ctx context.Context) error {
 		return nil
 	}
 	fmt.Fprintf(o.Out, "%s marked to be moved\n", oldKind.long(from.name))
-	fmt.Fprintf(o.ErrOut, "The next plan that is applied moves the record, and changes no infrastructure for it: kubectl hykube apply --target %s -n %s\nWhat refers to %s must name %s from now on, in other objects and in files.\n",
+	fmt.Fprintf(o.ErrOut, "The next applied plan moves the record and keeps the infrastructure: kubectl hykube apply --target %s -n %s\nIn other objects and in files, change references from %s to %s.\n",
 		to.address(), ns, from.address(), to.address())
 	return nil
 }
@@ -383,7 +383,7 @@ func (o *stateMvOptions) oneProvider(ctx context.Context, from, to kind) error {
 	if sources[0] == sources[1] {
 		return nil // one provider, in two versions
 	}
-	return fmt.Errorf("state mv: %s is of the provider %s, and %s of %s: a record stays with its provider. Where the new one says that it takes over from the old one, write lifecycle.moved into the new object yourself. Nothing was changed",
+	return fmt.Errorf("state mv: %s belongs to the provider %s, and %s to %s. If the new provider can take over the other's state, set lifecycle.moved in the new object yourself. Nothing was changed",
 		from.kind, sources[0], to.kind, sources[1])
 }
 
@@ -402,15 +402,15 @@ func (o *stateMvOptions) receive(ctx context.Context, old *unstructured.Unstruct
 	underWay := movedFrom == from.address()
 	switch {
 	case exists && managed(current):
-		return "", fmt.Errorf("state mv: there is infrastructure behind %s already: kubectl hykube state show %s -n %s. Nothing was changed", to.address(), to.address(), ns)
+		return "", fmt.Errorf("state mv: %s already has infrastructure: kubectl hykube state show %s -n %s. Nothing was changed", to.address(), to.address(), ns)
 	case exists && current.GetDeletionTimestamp() != nil:
 		return "", fmt.Errorf("state mv: %s is marked for deletion. Nothing was changed", k.long(to.name))
 	case old.GetDeletionTimestamp() != nil && !underWay:
 		return "", fmt.Errorf("state mv: %s is marked for deletion already. Nothing was changed", from.address())
 	case !managed(old) && !slices.Contains(old.GetFinalizers(), v1alpha1.FinalizerState):
-		return "", fmt.Errorf("state mv: there is no infrastructure behind %s, so there is no record to move: kubectl delete it, and record %s. Nothing was changed", from.address(), to.address())
+		return "", fmt.Errorf("state mv: %s has no infrastructure, so there is no record to move: delete it with kubectl, and record %s. Nothing was changed", from.address(), to.address())
 	case exists && movedFrom != "" && !underWay:
-		return "", fmt.Errorf("state mv: %s takes over from %s already, see its lifecycle.moved. Nothing was changed", to.address(), movedFrom)
+		return "", fmt.Errorf("state mv: lifecycle.moved of %s already names %s. Nothing was changed", to.address(), movedFrom)
 	case underWay:
 		return "", nil
 	case exists:

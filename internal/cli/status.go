@@ -54,7 +54,7 @@ The command exits with 0 even if something needs attention, and with 1 if it can
 func (o *statusOptions) Validate() error {
 	switch {
 	case o.all && o.name != "":
-		return errors.New("-A shows all namespaces, and a plan is in one: leave one of the two out")
+		return errors.New("-A shows all namespaces, and a plan is in one namespace: leave out -A or the plan")
 	case o.all && o.watch:
 		return errors.New("--watch shows one namespace: name it with -n in place of -A")
 	}
@@ -218,8 +218,8 @@ func (o *statusOptions) failures(ctx context.Context, p *v1alpha1.Plan) error {
 			byState[c.State] = append(byState[c.State], c.Address+": "+oneLine(c))
 		}
 	}
-	o.list(o.Out, "\nUnder way:", byState[v1alpha1.ChangeRunning])
-	o.list(o.Out, "\nReplaced in half:", halves)
+	o.list(o.Out, "\nRunning:", byState[v1alpha1.ChangeRunning])
+	o.list(o.Out, "\nIncompletely replaced:", halves)
 	o.list(o.Out, "\nBlocked, and not changed:", left)
 	o.list(o.Out, "\nNot tried:", byState[v1alpha1.ChangeSkipped])
 	o.list(o.Out, "\nNot applied, because they changed after the plan was made:", byState[v1alpha1.ChangeStale])

@@ -22,7 +22,7 @@ import (
 
 // planAnew is how to go on after a plan that was not applied whole: a plan is applied once.
 func planAnew(p *v1alpha1.Plan) string {
-	return fmt.Sprintf("make a new plan to go on from there: kubectl hykube plan -n %s", p.Namespace)
+	return fmt.Sprintf("make a new plan for the rest: kubectl hykube plan -n %s", p.Namespace)
 }
 
 // outcome is what became of the changes of a plan, one line for each that needs a word.
@@ -53,7 +53,7 @@ func (s *session) printSummary(ctx context.Context, p *v1alpha1.Plan, how *endin
 	}
 	s.list(s.ErrOut, "Blocked, and not changed:", o.blocked)
 	s.list(s.ErrOut, "Destroyed and not created again:", o.destroyed)
-	s.list(s.ErrOut, "Replaced, with the old instance left:", o.created)
+	s.list(s.ErrOut, "Replaced, but the old instance still exists:", o.created)
 	s.list(s.ErrOut, "Not tried:", o.skipped)
 	s.list(s.ErrOut, "Not applied, because they changed after the plan was made:", o.stale)
 	s.list(s.ErrOut, "Started, and the outcome was lost; check whether these exist:", o.unknown)
@@ -155,7 +155,7 @@ func (s *session) printIncomplete(p *v1alpha1.Plan, sum v1alpha1.PlanSummary, o 
 		what string
 	}{
 		{o.failed, "failed"}, {len(o.stale), "stale"}, {len(o.destroyed), "destroyed and not created again"},
-		{len(o.created), "replaced with the old instance left"}, {len(o.skipped), "not tried"},
+		{len(o.created), "replaced, but the old instance still exists"}, {len(o.skipped), "not tried"},
 	} {
 		if part.n > 0 {
 			text += fmt.Sprintf(", %s %s", diff.Count(part.n), part.what)
@@ -211,23 +211,23 @@ func afterFailedCreate(p *v1alpha1.Plan, failed []*v1alpha1.PlanChange) string {
 	case 1:
 		text = fmt.Sprintf(check+"%s exists; if so, import it: kubectl hykube import %s/%s ID -n %s\n", diff.Name(gone[0]), gone[0].Object.Kind, gone[0].Object.Name, p.Namespace)
 	default:
-		text = fmt.Sprintf(check+"the resources exist that failed to be created; if so, import them: kubectl hykube import KIND/NAME ID -n %s\n", p.Namespace)
+		text = fmt.Sprintf(check+"the resources whose create failed exist; if so, import them: kubectl hykube import KIND/NAME ID -n %s\n", p.Namespace)
 	}
 	if len(second) > 0 { // an import is refused while the old instance is recorded
 		var names []string
 		for _, c := range second {
 			names = append(names, diff.Name(c))
 		}
-		text += check + strings.Join(cut(names, listedChanges, "%d more"), " or ") + " has a second instance, which no plan knows; if so, delete it there\n"
+		text += check + strings.Join(cut(names, listedChanges, "%d more"), " or ") + " has a second instance, which Hykube did not record; if so, delete it there\n"
 	}
 	return text
 }
 
 // afterUnknown is how to go on after a create whose outcome was lost: no plan decides about it.
 func afterUnknown(p *v1alpha1.Plan) string {
-	return fmt.Sprintf("plans refuse a resource with a lost outcome until you have checked whether it exists.\n"+
-		"If it exists, import it: kubectl hykube import KIND/NAME ID -n %[1]s\n"+
-		"If it does not, kubectl delete the object, apply the plan that forgets its record, and write it again", p.Namespace)
+	return fmt.Sprintf("check whether the resources with an unknown outcome exist. Until you import or delete them, plans refuse them.\n"+
+		"If one exists, import it: kubectl hykube import KIND/NAME ID -n %[1]s\n"+
+		"If it does not exist, delete the object with kubectl, apply a plan that forgets its record, and write it again", p.Namespace)
 }
 
 // afterForget says how to take back what was forgotten and is still there; empty when nothing was.
@@ -250,8 +250,8 @@ func (s *session) afterForget(ctx context.Context, p *v1alpha1.Plan, sum v1alpha
 		return ""
 	}
 	lines = cut(lines, listedChanges, "  … and %d more")
-	return "The forgotten infrastructure still exists and is no longer managed. To apply the object again creates it a second time;\n" +
-		"this imports it instead, with an ID in the provider's own format:\n" + strings.Join(lines, "\n") + "\n"
+	return "The forgotten infrastructure still exists and is no longer managed. If you apply the object again, Hykube creates it a second time.\n" +
+		"To import it instead, use an ID in the provider's own format:\n" + strings.Join(lines, "\n") + "\n"
 }
 
 // importID is the ID that a resource had, as far as its record told.
@@ -275,7 +275,7 @@ func importID(c *v1alpha1.PlanChange) string {
 func (s *session) afterDestroy(ctx context.Context, p *v1alpha1.Plan, forgotten bool) string {
 	ns, err := s.resource(namespaces, "").Get(ctx, p.Namespace, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && ns.GetDeletionTimestamp() != nil {
-		return fmt.Sprintf("Namespace %s is being deleted, and goes when none of its resources has infrastructure.", p.Namespace)
+		return fmt.Sprintf("Namespace %s is being deleted. The server removes it when none of its resources has infrastructure.", p.Namespace)
 	}
 	subject := s.staying(ctx, p)
 	if subject == "" {
@@ -285,8 +285,8 @@ func (s *session) afterDestroy(ctx context.Context, p *v1alpha1.Plan, forgotten 
 		return subject + " stay: kubectl delete removes them."
 	}
 	if gone := s.configsLost(ctx, p); len(gone) > 0 {
-		return fmt.Sprintf("%s stay, without infrastructure: kubectl delete removes them. They were made with ProviderConfigs that are deleted: %s.\n"+
-			"Record these again before you apply the objects: without them the provider may make the infrastructure in another place.", subject, strings.Join(gone, ", "))
+		return fmt.Sprintf("%s stay, without infrastructure: kubectl delete removes them. They used ProviderConfigs that are deleted: %s.\n"+
+			"Record these again before you apply the objects: without them the provider may create the infrastructure in another account or region.", subject, strings.Join(gone, ", "))
 	}
 	return subject + " stay, without infrastructure: kubectl hykube apply --all creates it again, kubectl delete removes them."
 }
@@ -353,7 +353,7 @@ func (s *session) configsLost(ctx context.Context, p *v1alpha1.Plan) []string {
 // skipReason is why a change wasn't tried.
 func skipReason(c *v1alpha1.PlanChange) string {
 	if c.Message == "" && c.State == v1alpha1.ChangePending {
-		return "the plan ended before its turn"
+		return "the plan ended before it was tried"
 	}
 	return oneLine(c)
 }

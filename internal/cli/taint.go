@@ -50,7 +50,7 @@ func taintCommand(o *taintOptions, cmd *cobra.Command) *cobra.Command {
 
 func (o *taintOptions) Complete(args []string) error {
 	if len(args) == 0 {
-		return fmt.Errorf("say what to %s: TYPE.NAME such as sim_network.main, or KIND/NAME such as sim-network/main", o.verb)
+		return fmt.Errorf("no resources are named to %s: write TYPE.NAME such as sim_network.main, or KIND/NAME such as sim-network/main", o.verb)
 	}
 	return o.read(o.verb, args, v1alpha1.ModeManaged)
 }
@@ -68,7 +68,7 @@ func (o *taintOptions) Run(ctx context.Context) error {
 	})
 	if o.verb == "taint" && len(done) > 0 && o.output == "" {
 		ns, _ := o.namespaceOf(done[0])
-		fmt.Fprintf(o.ErrOut, "The next plan replaces what is tainted: kubectl hykube plan -n %s\n", ns)
+		fmt.Fprintf(o.ErrOut, "The next plan replaces the tainted resources: kubectl hykube plan -n %s\n", ns)
 	}
 	return err
 }

@@ -16,19 +16,19 @@ import (
 
 // terraformVerb has hints for Terraform's verbs that this command does not have.
 var terraformVerb = map[string]string{
-	"init":         "nothing has to be initialised: a Provider object installs its provider, see `kubectl explain provider.spec`",
+	"init":         "there is no init: a Provider object installs its provider, see `kubectl explain provider.spec`",
 	"output":       "values are in the status of objects: kubectl get KIND NAME -o jsonpath={.status.attributes.ATTRIBUTE}",
-	"workspace":    "a namespace keeps one estate: kubectl create namespace NAME, and -n NAME",
-	"force-unlock": "there is no lock to take away: plans of one namespace that touch the same resources take turns",
-	"login":        "the kubeconfig says who you are",
-	"logout":       "the kubeconfig says who you are",
+	"workspace":    "use a namespace for each workspace: kubectl create namespace NAME, then -n NAME",
+	"force-unlock": "plans need no state lock: apply waits while another plan changes the same resources",
+	"login":        "the kubeconfig has your credentials",
+	"logout":       "the kubeconfig has your credentials",
 	"providers":    "kubectl hykube provider list",
 }
 
 // terraformState has hints for verbs of `terraform state` that `state` does not have.
 var terraformState = map[string]string{
-	"pull":             "one resource's raw state is kubectl hykube state show KIND/NAME -o json",
-	"push":             "records are written by the server alone; kubectl hykube import takes over what exists",
+	"pull":             "for the raw state of one resource, use kubectl hykube state show KIND/NAME -o json",
+	"push":             "only the server writes records; to import existing resources, use kubectl hykube import",
 	"replace-provider": "change spec.source of the Provider object",
 	"get":              "kubectl hykube state show KIND/NAME",
 	"describe":         "kubectl hykube state show KIND/NAME",
@@ -41,19 +41,19 @@ var terraformState = map[string]string{
 
 // terraformFlag has hints for Terraform's flags that no verb here has.
 var terraformFlag = map[string]string{
-	"out":                 "the server keeps the plan, under the name that is printed: kubectl hykube approve PLAN applies it",
+	"out":                 "the server stores the plan and prints its name: kubectl hykube approve PLAN applies it",
 	"var":                 "there are no variables: refer to a ConfigMap or a Secret, such as ${configmap.NAME.KEY}",
 	"var-file":            "there are no variables: refer to a ConfigMap or a Secret, such as ${configmap.NAME.KEY}",
-	"lock":                "there is no lock: plans of one namespace that touch the same resources take turns",
-	"lock-timeout":        "there is no lock: plans of one namespace that touch the same resources take turns",
-	"input":               "without a terminal nothing is asked; --auto-approve applies without asking",
-	"target":              "name resources behind the verb, such as TYPE.NAME",
-	"parallelism":         "limits.concurrency of a ProviderConfig is the bound",
-	"state":               "the server keeps the state; -n chooses the namespace",
-	"state-out":           "the server keeps the state; -n chooses the namespace",
-	"backup":              "the server keeps the state; -n chooses the namespace",
-	"chdir":               "the server keeps the state; -n chooses the namespace",
-	"no-color":            "set NO_COLOR=1, or print into a pipe",
+	"lock":                "plans need no state lock: apply waits while another plan changes the same resources",
+	"lock-timeout":        "plans need no state lock: apply waits while another plan changes the same resources",
+	"input":               "without a terminal the command does not ask; --auto-approve applies without asking",
+	"target":              "name resources after the command, such as TYPE.NAME",
+	"parallelism":         "set limits.concurrency of a ProviderConfig",
+	"state":               "the server stores the state; -n chooses the namespace",
+	"state-out":           "the server stores the state; -n chooses the namespace",
+	"backup":              "the server stores the state; -n chooses the namespace",
+	"chdir":               "the server stores the state; -n chooses the namespace",
+	"no-color":            "set NO_COLOR=1, or pipe the output",
 	"json":                "write -o json",
 	"generate-config-out": "kubectl hykube query --manifests and kubectl hykube import --generate-only write objects",
 	"force":               "write --auto-approve",
@@ -122,7 +122,7 @@ func noNames(hint string) cobra.PositionalArgs {
 		if err := misread(cmd); err != nil || len(args) == 0 {
 			return err
 		}
-		return fmt.Errorf("%s takes no names, and %q is one: %s\nSee `%s --help`", cmd.Name(), args[0], hint, cmd.CommandPath())
+		return fmt.Errorf("%s takes no arguments such as %q: %s\nSee `%s --help`", cmd.Name(), args[0], hint, cmd.CommandPath())
 	}
 }
 

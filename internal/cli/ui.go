@@ -234,7 +234,7 @@ func (p *uiProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if key, ok := strings.CutPrefix(r.URL.Path, "/enter/"); ok && r.Method == http.MethodGet {
 		if subtle.ConstantTimeCompare([]byte(key), []byte(p.key)) != 1 {
-			http.Error(w, "this address is not of this run of `kubectl hykube ui`", http.StatusForbidden)
+			http.Error(w, "this address belongs to another run of `kubectl hykube ui`: open the address that it printed last", http.StatusForbidden)
 			return
 		}
 		http.SetCookie(w, &http.Cookie{Name: p.cookie(), Value: p.key, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})

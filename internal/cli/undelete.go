@@ -67,7 +67,7 @@ and namespaces.`,
 // Complete reads the names.
 func (o *undeleteOptions) Complete(args []string) error {
 	if len(args) == 0 {
-		return fmt.Errorf("say what to undelete: KIND/NAME such as sim-network/main or secret/credentials")
+		return fmt.Errorf("no objects are named: write KIND/NAME such as sim-network/main or secret/credentials")
 	}
 	var rest []string
 	for _, a := range slashed(args) {
@@ -143,14 +143,14 @@ func (o *undeleteOptions) withContents(ctx context.Context, k kind, _, name stri
 		return err
 	}
 	if unknown != nil {
-		return fmt.Errorf("the namespace %q stays; whether all of its resources stay is not known: %w", name, unknown)
+		return fmt.Errorf("the namespace %q stays, but the command could not check whether all of its resources stay: %w", name, unknown)
 	}
 	if len(before) == 0 {
 		return nil
 	}
 	kept, err := o.marked(ctx, name)
 	if err != nil {
-		return fmt.Errorf("the namespace %q stays; whether all of its resources stay is not known: %w", name, err)
+		return fmt.Errorf("the namespace %q stays, but the command could not check whether all of its resources stay: %w", name, err)
 	}
 	var lost []string
 	for object, marked := range before {
@@ -166,7 +166,7 @@ func (o *undeleteOptions) withContents(ctx context.Context, k kind, _, name stri
 	if len(lost) == 1 {
 		verb = "stays"
 	}
-	return fmt.Errorf("the namespace %q stays, and %s of it %s deleted, since an approved plan destroys that infrastructure: %s", name,
+	return fmt.Errorf("the namespace %q stays, but %s of it %s deleted, because an approved plan destroys their infrastructure: %s", name,
 		diff.Plural(len(lost), "resource"), verb, strings.Join(cut(lost, listedChanges, "and %d more"), ", "))
 }
 
@@ -193,7 +193,7 @@ func (o *undeleteOptions) marked(ctx context.Context, namespace string) (map[str
 func (o *undeleteOptions) manageAgain(ctx context.Context, k kind, namespace, name string) error {
 	u, err := o.get(ctx, k, namespace, name)
 	if err != nil {
-		return fmt.Errorf("%w\nWhether lifecycle.destroy is false since `kubectl hykube state rm` is not known: a destroy would forget the object then", err)
+		return fmt.Errorf("%w\nIf `kubectl hykube state rm` set lifecycle.destroy to false, it is still false, and a destroy would forget the object", err)
 	}
 	if destroy, set, _ := unstructured.NestedBool(u.Object, "lifecycle", "destroy"); destroy || !set || !setByState(u) {
 		return nil
@@ -202,7 +202,7 @@ func (o *undeleteOptions) manageAgain(ctx context.Context, k kind, namespace, na
 		return fmt.Errorf("%w\nlifecycle.destroy of %s stays false, as `kubectl hykube state rm` set it: a destroy forgets the object", err, k.long(name))
 	}
 	if o.output == "" {
-		fmt.Fprintf(o.ErrOut, "lifecycle.destroy is not false any more: a destroy of %s destroys its infrastructure again.\n", k.long(name))
+		fmt.Fprintf(o.ErrOut, "lifecycle.destroy is no longer false, so a destroy of %s destroys its infrastructure.\n", k.long(name))
 	}
 	return nil
 }

@@ -20,8 +20,8 @@ func TestUndeleteNamespaceCountsWhatStaysDeleted(t *testing.T) {
 		want   string
 	}{
 		{"all are taken back", []string{"a", "b"}, "", 0, ""},
-		{"one stays", []string{"a"}, "", ExitError, `the namespace "default" stays, and 1 resource of it stays deleted, since an approved plan destroys that infrastructure: sim-network/b`},
-		{"none is taken back, and one is gone already", nil, "a", ExitError, "2 resources of it stay deleted, since an approved plan destroys that infrastructure: sim-network/a, sim-network/b"},
+		{"one stays", []string{"a"}, "", ExitError, `the namespace "default" stays, but 1 resource of it stays deleted, because an approved plan destroys their infrastructure: sim-network/b`},
+		{"none is taken back, and one is gone already", nil, "a", ExitError, "2 resources of it stay deleted, because an approved plan destroys their infrastructure: sim-network/a, sim-network/b"},
 	} {
 		f := newFakeServer(t)
 		f.put(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "default", "deletionTimestamp": late}}}, "namespaces")
@@ -52,7 +52,7 @@ func TestUndeleteAfterStateRm(t *testing.T) {
 	f.run("state", "rm", "sim_network.main")
 	out, errOut, code := f.run("undelete", "sim-network/main")
 	u := &unstructured.Unstructured{Object: f.object("main")}
-	if _, found, _ := unstructured.NestedBool(u.Object, "lifecycle", "destroy"); found || u.GetDeletionTimestamp() != nil || code != 0 || !strings.Contains(errOut, "lifecycle.destroy is not false any more") {
+	if _, found, _ := unstructured.NestedBool(u.Object, "lifecycle", "destroy"); found || u.GetDeletionTimestamp() != nil || code != 0 || !strings.Contains(errOut, "lifecycle.destroy is no longer false") {
 		t.Errorf("code %d: %s\n%s\n%v", code, errOut, out, u.Object)
 	}
 	if _, errOut, code = f.run("undelete", "sim-network/left"); code != 0 || errOut != "" {

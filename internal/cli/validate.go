@@ -54,7 +54,7 @@ The command reports all errors at once, each with file, line and column, and exi
 
 func (o *validateOptions) Validate() error {
 	if !o.files.given() {
-		return errors.New("say what to check: -f PATH")
+		return errors.New("no files are named: use -f PATH")
 	}
 	return checkOutput(o.output, "text", "json")
 }
@@ -220,7 +220,7 @@ func (s *session) notChecked(ms []manifest) []string {
 	if names := s.elsewhere(ms); len(names) > 0 {
 		out = append(out, "references to objects that are not in the files ("+strings.Join(cut(names, 3, "%d more"), ", ")+")")
 	}
-	return append(out, "what is recorded, your rights, and what only a provider can tell, which `kubectl hykube plan -f` looks at")
+	return append(out, "the recorded objects, your rights, and the provider's own checks: `kubectl hykube plan -f` checks these")
 }
 
 // withoutSchema are the providers among the objects that have no kinds on the server yet.

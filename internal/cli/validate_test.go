@@ -24,7 +24,7 @@ func TestValidate(t *testing.T) {
 			t.Errorf("missing %q in:\n%s", want, errOut)
 		}
 	}
-	if code != ExitError || !strings.HasPrefix(out, "Not valid: 1 error. 2 objects checked, 1 warning.\nNot checked: what is recorded") {
+	if code != ExitError || !strings.HasPrefix(out, "Not valid: 1 error. 2 objects checked, 1 warning.\nNot checked: the recorded objects") {
 		t.Errorf("code %d: %s", code, out)
 	}
 	if s := string(sent.Spec.Objects[0].Raw); strings.Contains(s, "aHVu") || !strings.Contains(s, `"k":""`) {
@@ -74,7 +74,7 @@ func TestValidateSaysWhatWasNotChecked(t *testing.T) {
 {apiVersion: sim.hykube.io/v1, kind: sim-subnet, metadata: {name: front}, spec: {name: "${sim_network.main.id}${sim_network.gone.id}"}}
 `)
 	out, errOut, code := f.run("validate", "-f", files)
-	want := "Not checked: the objects of providers that are not installed yet (aws); references to objects that are not in the files (secret.db, sim_network.gone); what is recorded"
+	want := "Not checked: the objects of providers that are not installed yet (aws); references to objects that are not in the files (secret.db, sim_network.gone); the recorded objects"
 	if code != ExitDone || !strings.Contains(out, want) {
 		t.Errorf("code %d: %s%s", code, out, errOut)
 	}

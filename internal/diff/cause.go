@@ -106,7 +106,7 @@ func unseen(b, a map[string]any) (shape, text string) {
 	case len(empty) > 0:
 		text = few(empty)
 	default:
-		text = "(the provider asks for it, and no value that can be shown differs)"
+		text = "(the provider plans an update, but no visible value differs)"
 	}
 	return text, text
 }
@@ -258,7 +258,7 @@ func (d *drift) recorded(n int32) []string {
 	if int(n) > mostRecords {
 		names += ", …"
 	}
-	return []string{d.style.Dim(fmt.Sprintf("%s: recorded state brought up to date, nothing else to do (%s)", Plural(int(n), "resource"), names)), ""}
+	return []string{d.style.Dim(fmt.Sprintf("%s: only the recorded state is updated (%s)", Plural(int(n), "resource"), names)), ""}
 }
 
 func (d *drift) section() []string {

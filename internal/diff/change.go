@@ -146,7 +146,7 @@ func heading(c *v1alpha1.PlanChange, style Style) []string {
 	case v1alpha1.ActionDelete:
 		verb, word = "will be ", "destroyed"
 		if c.Deposed != "" {
-			why = "left over from a replacement of this resource"
+			why = "an earlier replacement did not destroy it"
 		}
 	case v1alpha1.ActionForget:
 		verb, why = forgets(c)
@@ -159,7 +159,7 @@ func heading(c *v1alpha1.PlanChange, style Style) []string {
 		case decode(c.After) == nil:
 			verb = "is gone; its record will be removed"
 		default:
-			verb = "has changed; its record will be brought up to date"
+			verb = "has changed; its record will be updated"
 		}
 	case v1alpha1.ActionNoOp:
 		if moves(c) {
@@ -250,7 +250,7 @@ func reasonText(reason string) string {
 	case "delete_because_no_resource_config":
 		return "because its object was deleted"
 	case LeftFiles:
-		return "because its object left the files"
+		return "because its object is no longer in the files"
 	case "delete_because_no_move_target":
 		return "because the object that it was moved to does not exist"
 	case "invoke_because_requested":

@@ -62,8 +62,8 @@ func (n *counts) legend(style Style) []string {
 	var items []string
 	for _, i := range [][2]string{
 		{"+", "create"}, {"~", "update in-place"}, {"-", "destroy"}, {"-/+", "destroy and then create replacement"},
-		{"+/-", "create replacement and then destroy"}, {"+/.", "create replacement and forget what it replaces"},
-		{".", "forget, and not destroy"}, {"<=", "read (data sources)"}, {">", "invoke (actions)"},
+		{"+/-", "create replacement and then destroy"}, {"+/.", "create replacement and forget the old instance"},
+		{".", "forget without destroying"}, {"<=", "read (data sources)"}, {">", "invoke (actions)"},
 	} {
 		if n.signs[i[0]] {
 			items = append(items, style.symbol(i[0])+" "+i[1])
@@ -81,7 +81,7 @@ func (n *counts) replaceRow() (sym, what string) {
 	case n.signs["-/+"] && n.signs["+/-"]:
 		return "-/+", "to replace"
 	case n.signs["+/-"]:
-		return "+/-", "to replace: created again, then destroyed"
+		return "+/-", "to replace: the new instance is created before the old one is destroyed"
 	}
 	return "-/+", "to replace: destroyed, then created again"
 }
@@ -93,7 +93,7 @@ func Verdict(plan *v1alpha1.Plan, sum v1alpha1.PlanSummary, style Style) string 
 	}
 	if empty(sum) {
 		if plan.Spec.RefreshOnly && sum.Drifted > 0 {
-			return style.Bold("Plan:") + fmt.Sprintf(" %s to bring up to date; the infrastructure stays as it is.", Plural(int(sum.Drifted), "record"))
+			return style.Bold("Plan:") + fmt.Sprintf(" %s to update; the infrastructure stays as it is.", Plural(int(sum.Drifted), "record"))
 		}
 		if ready := meta.FindStatusCondition(plan.Status.Conditions, v1alpha1.ConditionReady); ready != nil && ready.Reason == v1alpha1.ReasonDeferred {
 			return style.Bold("No change can be applied now.") + " Providers deferred the changes, or another plan is changing the resources; make another plan later."

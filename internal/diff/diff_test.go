@@ -256,7 +256,7 @@ func TestSecretsThatChange(t *testing.T) {
 		}, []string{"~ size"}, "size (known after apply)"},
 		{"none, in an update without a visible reason", v1alpha1.PlanChange{
 			Action: v1alpha1.ActionUpdate, Before: values(1), After: values(1),
-		}, nil, "(the provider asks for it, and no value that can be shown differs)"},
+		}, nil, "(the provider plans an update, but no visible value differs)"},
 		{"none, in an update that only empties", v1alpha1.PlanChange{
 			Action: v1alpha1.ActionUpdate, Before: raw(map[string]any{"id": "x", "roles": nil}), After: raw(map[string]any{"id": "x", "roles": []any{}}),
 		}, nil, "roles"},
