@@ -36,10 +36,10 @@ import (
 	"github.com/hykube/hykube/server/registry"
 )
 
-// eventLifetime is how long an event is kept, as in Kubernetes.
+// eventLifetime is the time after which the store removes an event, as in Kubernetes.
 const eventLifetime = time.Hour
 
-// groupProvider is how Kubernetes' registries offer an API group.
+// groupProvider is the interface through which Kubernetes' registries provide an API group.
 type groupProvider interface {
 	GroupName() string
 	NewRESTStorage(serverstorage.APIResourceConfigSource, generic.RESTOptionsGetter) (genericapiserver.APIGroupInfo, error)
@@ -61,7 +61,7 @@ func (s *Server) installAPIs() error {
 	hykube, held, err := registry.NewGroup(registry.Config{
 		Codecs:      s.config.codecs,
 		RESTOptions: g.RESTOptionsGetter,
-		// A watch cache would hold every record in memory, and nothing watches them.
+		// A watch cache would hold every record in memory, and no client watches them.
 		UncachedOptions:     s.config.store.RESTOptions(s.config.codecs.ForStorage, false),
 		Authorizer:          g.Authorization.Authorizer,
 		InUse:               s.inUse,
@@ -90,7 +90,7 @@ func (s *Server) installAPIs() error {
 	if err != nil {
 		return err
 	}
-	// kubectl prefers groups in this order where names collide.
+	// If names collide, kubectl prefers groups in this order.
 	groups := []*genericapiserver.APIGroupInfo{hykube, events, apiServices}
 	for _, p := range []groupProvider{
 		rbacrest.RESTStorageProvider{Authorizer: g.Authorization.Authorizer},
@@ -109,8 +109,8 @@ func (s *Server) installAPIs() error {
 	return nil
 }
 
-// coreGroups are namespaces, secrets, config maps and events: of the core, what is of use without machines. Kubernetes'
-// own assembly of the group would make, and keep caches for, all the rest.
+// coreGroups returns the kinds of the core group that are useful without nodes: namespaces, secrets, config maps and
+// events. Kubernetes' own function would also create the other kinds and their caches.
 func (s *Server) coreGroups(opts generic.RESTOptionsGetter) (core, events *genericapiserver.APIGroupInfo, err error) {
 	namespaces, namespaceStatus, namespaceFinalize, err := namespacestore.NewREST(opts)
 	if err != nil {
@@ -150,13 +150,14 @@ func (s *Server) coreGroups(opts generic.RESTOptionsGetter) (core, events *gener
 		"configmaps/undelete": registry.NewUndelete(heldConfigMaps),
 		"events":              event,
 	}
-	// One store, and one cache, for both of the faces that events have.
+	// Both versions of events share one store and one cache.
 	eventsInfo := genericapiserver.NewDefaultAPIGroupInfo("events.k8s.io", legacyscheme.Scheme, legacyscheme.ParameterCodec, legacyscheme.Codecs)
 	eventsInfo.VersionedResourcesStorageMap["v1"] = map[string]rest.Storage{"events": event}
 	return &coreInfo, &eventsInfo, nil
 }
 
-// heldCore is how the deleted objects of a kind of Kubernetes are kept. They have no conditions, so an annotation says what they wait for.
+// heldCore configures the deletion of a core kind that resources may need. These kinds have no conditions, so an
+// annotation says what a deleted object waits for.
 func (s *Server) heldCore(as func(metav1.ObjectMeta) metav1.Object) registry.HeldConfig {
 	return registry.HeldConfig{
 		As: func(obj runtime.Object) metav1.Object {
@@ -171,7 +172,7 @@ func (s *Server) heldCore(as func(metav1.ObjectMeta) metav1.Object) registry.Hel
 	}
 }
 
-// objectMeta is that of a kind of Kubernetes.
+// objectMeta returns the metadata of a Kubernetes object.
 func objectMeta(obj runtime.Object) *metav1.ObjectMeta {
 	return obj.(metav1.ObjectMetaAccessor).GetObjectMeta().(*metav1.ObjectMeta)
 }

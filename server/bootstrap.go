@@ -19,10 +19,10 @@ import (
 	"github.com/hykube/hykube/server/access"
 )
 
-// certificateCheck is how often a running server looks whether its certificate nears its end.
+// certificateCheck is the interval at which a running server checks the expiry of its certificates.
 const certificateCheck = 12 * time.Hour
 
-// addHooks registers what starts once the server answers, and without which it is not ready.
+// addHooks registers the post-start hooks. The server is not ready until they have finished.
 func (s *Server) addHooks() error {
 	client := s.config.client
 	hooks := map[string]genericapiserver.PostStartHookFunc{
@@ -54,8 +54,8 @@ func ensureNamespace(ctx context.Context, client kubernetes.Interface, name stri
 	return nil
 }
 
-// startKubernetesControllers runs what an API server is incomplete without: the removal of what is deleted, namespaces among it, and
-// Kubernetes' controller that collects the rules of aggregated roles.
+// startKubernetesControllers starts the controllers that an API server requires: the deletion of namespaces and their
+// content, and the aggregation of cluster roles.
 func (s *Server) startKubernetesControllers(ctx genericapiserver.PostStartHookContext) error {
 	metadataClient, err := metadata.NewForConfig(s.config.generic.LoopbackClientConfig)
 	if err != nil {
@@ -64,7 +64,7 @@ func (s *Server) startKubernetesControllers(ctx genericapiserver.PostStartHookCo
 	s.emptier = deletion.NewNamespacedResourcesDeleter(ctx, s.config.client.CoreV1().Namespaces(), metadataClient, s.config.client.CoreV1(),
 		s.emptied, corev1.FinalizerKubernetes)
 	quiet := rest.CopyConfig(s.config.generic.LoopbackClientConfig)
-	quiet.WarningHandler = rest.NoWarnings{} // of what a delete means, which is for people
+	quiet.WarningHandler = rest.NoWarnings{} // the warnings about a delete are for users
 	if s.dynamic, err = dynamic.NewForConfig(quiet); err != nil {
 		return fmt.Errorf("make dynamic client: %w", err)
 	}
@@ -74,8 +74,8 @@ func (s *Server) startKubernetesControllers(ctx genericapiserver.PostStartHookCo
 	return nil
 }
 
-// renewCertificates keeps a server that runs for months from serving a certificate that ended. The new files are taken up
-// by the server by itself.
+// renewCertificates renews the certificates of a server that runs for months before they expire. The server reloads the
+// files by itself.
 func (s *Server) renewCertificates(ctx context.Context) {
 	ticker := time.NewTicker(certificateCheck)
 	defer ticker.Stop()

@@ -50,41 +50,44 @@ import (
 	"github.com/hykube/hykube/server/storage"
 )
 
-// Config is what a server is made of. The zero value of a field that is not said to be required means its default.
+// Config configures a Server. A zero field means its default unless the field is required.
 type Config struct {
-	// DataDir is required.
+	// DataDir is the data directory. It is required.
 	DataDir string
-	// BindAddress is required.
+	// BindAddress is the address to listen on. It is required.
 	BindAddress net.IP
-	// SecurePort 0 takes a free port.
+	// SecurePort is the port; 0 means any free port.
 	SecurePort int
-	// TLSSANs are further names for the serving certificate.
+	// TLSSANs are additional names in the serving certificate.
 	TLSSANs []string
-	// DatastoreEndpoint empty means SQLite in DataDir.
+	// DatastoreEndpoint is the database; empty means SQLite in DataDir.
 	DatastoreEndpoint string
 	EncryptionConfig  string
-	// Compaction is the database's; its zero value means the defaults.
+	// Compaction configures the database; the zero value means its defaults.
 	Compaction      storage.Compaction
 	TemporalAddress string
-	// TemporalNamespace holds the workflows of this server. TemporalCredentials are for the server at TemporalAddress.
+	// TemporalNamespace is the Temporal namespace of this server's workflows. TemporalCredentials apply to the server
+	// at TemporalAddress.
 	TemporalNamespace   string
 	TemporalCredentials engine.Credentials
 	ProviderMirrors     []string
-	// NetworkMirror is the https:// address of a network mirror, asked after ProviderMirrors; empty means none.
+	// NetworkMirror is the https:// address of a network mirror, which the server uses after ProviderMirrors; empty
+	// means none.
 	NetworkMirror      string
 	TokenAuthFile      string
 	AuthenticationFile string
-	// PlanHistoryLimit is the number of finished plans that a namespace keeps, and PlanHistoryAge how long it keeps them; 0 is no bound.
+	// PlanHistoryLimit is the number of finished plans to keep per namespace. PlanHistoryAge is the time to keep them.
+	// 0 means no limit.
 	PlanHistoryLimit int
 	PlanHistoryAge   time.Duration
-	// Audit nil means no audit.
+	// Audit configures the audit log; nil disables it.
 	Audit  *genericoptions.AuditOptions
 	Logger *slog.Logger
-	// Wire connects the packages that this one does not import; see wire.go. It is required.
+	// Wire connects the packages that this package does not import; see wire.go. It is required.
 	Wire func(context.Context, *Components) (Wiring, error)
 }
 
-// completedConfig holds what is open: New takes it over, and a failed New closes it.
+// completedConfig holds open resources. New takes ownership of them and closes them if it fails.
 type completedConfig struct {
 	*Config
 	dir       *dataDir
@@ -102,7 +105,7 @@ type completedConfig struct {
 // CompletedConfig is a Config whose data directory, port, certificates and database are open.
 type CompletedConfig struct{ *completedConfig }
 
-// Complete opens what the server stands on, cheapest first, so that a mistake is told at once and leaves nothing behind.
+// Complete opens the server's resources, the cheapest first. So it reports a mistake quickly and cleans up after it.
 func (c *Config) Complete(ctx context.Context) (_ CompletedConfig, err error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -151,7 +154,7 @@ func (c *completedConfig) completeGeneric(ctx context.Context) error {
 	g.RequestInfoResolver = undeleteResolver{genericapiserver.NewRequestInfoResolver(g)}
 	g.ExternalAddress = c.listener.Addr().String()
 	g.PublicAddress = c.BindAddress
-	// Watches are told to go; without it their connections would hold the shutdown up.
+	// End watches at shutdown, since their connections would delay it.
 	g.ShutdownWatchTerminationGracePeriod = time.Second
 	g.AggregatedDiscoveryGroupManager = aggregated.NewResourceManager("apis")
 	g.RESTOptionsGetter = c.store.RESTOptions(c.codecs.ForStorage, true)
@@ -169,7 +172,7 @@ func (c *completedConfig) completeGeneric(ctx context.Context) error {
 		Host:            c.url(),
 		TLSClientConfig: rest.TLSClientConfig{CAData: c.certs.ServerCA()},
 		BearerToken:     uuid.NewString(),
-		// The server does not throttle itself.
+		// Do not throttle the server's own client.
 		QPS:                -1,
 		DisableCompression: true,
 		UserAgent:          "hykube/" + Version,
@@ -206,7 +209,8 @@ func (c *completedConfig) completeGeneric(ctx context.Context) error {
 	return nil
 }
 
-// admission refuses objects in a namespace that is missing or, but for plans, going away, and the deletion of "default".
+// admission rejects objects in a namespace that does not exist or is being deleted, except plans. It also rejects the
+// deletion of the namespace "default".
 func (c *completedConfig) admission() (admission.Interface, error) {
 	plugin, err := lifecycle.NewLifecycle(sets.New(metav1.NamespaceDefault))
 	if err != nil {
@@ -242,7 +246,7 @@ func (c *completedConfig) kubeconfigPath() string {
 	return filepath.Join(c.DataDir, "admin.kubeconfig")
 }
 
-// url is how a client on this machine reaches the server.
+// url returns the server's URL for clients on this machine.
 func (c *completedConfig) url() string {
 	addr := c.listener.Addr().(*net.TCPAddr)
 	ip := addr.IP
@@ -252,7 +256,7 @@ func (c *completedConfig) url() string {
 	return "https://" + net.JoinHostPort(ip.String(), strconv.Itoa(addr.Port))
 }
 
-// hosts are the names and addresses at which clients may reach the server.
+// hosts returns the names and addresses for the serving certificate.
 func (c *Config) hosts() []string {
 	hosts := append([]string{"localhost", "127.0.0.1", "::1"}, c.TLSSANs...)
 	if name, err := os.Hostname(); err == nil {
@@ -286,7 +290,7 @@ func listen(ctx context.Context, ip net.IP, port int) (net.Listener, error) {
 	return l, nil
 }
 
-// protobuf returns a copy of a client configuration that speaks protobuf, for the kinds of Kubernetes.
+// protobuf returns a copy of a client configuration that uses protobuf, for the Kubernetes kinds.
 func protobuf(c *rest.Config) *rest.Config {
 	c = rest.CopyConfig(c)
 	c.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
@@ -294,7 +298,7 @@ func protobuf(c *rest.Config) *rest.Config {
 	return c
 }
 
-// withoutManagedFields drops what no informer of ours reads.
+// withoutManagedFields removes the managed fields, which the server's informers do not use.
 func withoutManagedFields(obj any) (any, error) {
 	if accessor, err := meta.Accessor(obj); err == nil {
 		accessor.SetManagedFields(nil)
@@ -302,7 +306,8 @@ func withoutManagedFields(obj any) (any, error) {
 	return obj, nil
 }
 
-// defaultAuditPolicy says who did what and when, and never what was in it: specs and Secrets may hold passwords.
+// defaultAuditPolicy logs the user, the request and the time, but never the content: specs and Secrets may hold
+// passwords.
 const defaultAuditPolicy = `# The audit policy of this server, unless --audit-policy-file names another. Written once; change it as you like.
 apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -314,8 +319,8 @@ rules:
 - {level: Metadata}
 `
 
-// applyAudit sets up the audit log. Kubernetes records nothing without a policy, which is not what one who asks for a log
-// expects.
+// applyAudit configures the audit log. Without a policy, Kubernetes would log nothing, so applyAudit adds the default
+// policy.
 func applyAudit(o *genericoptions.AuditOptions, dataDir string, g *genericapiserver.Config) error {
 	asked := o.LogOptions.Path != "" || o.WebhookOptions.ConfigFile != ""
 	if asked && o.PolicyFile == "" {
@@ -335,7 +340,7 @@ func applyAudit(o *genericoptions.AuditOptions, dataDir string, g *genericapiser
 	return nil
 }
 
-// openAPI sets up the documents of the fixed kinds. Providers' kinds bring their own, see package kinds.
+// openAPI configures the documents of the fixed kinds. Package kinds serves those of the providers' kinds.
 func (c *completedConfig) openAPI() {
 	definitions := func(ref openapicommon.ReferenceCallback) map[string]openapicommon.OpenAPIDefinition {
 		all := kubeopenapi.GetOpenAPIDefinitions(ref)
@@ -350,10 +355,9 @@ func (c *completedConfig) openAPI() {
 	c.generic.OpenAPIV3Config.Info.Title = "Hykube"
 }
 
-// withoutCustomResources takes the parameter fieldValidation away from what patches a namespace, in the second version of
-// the document alone, where kubectl looks for nothing else. It is how kubectl tells that a server has custom resources: it
-// would ask for their definitions when it meets a kind that nobody serves, and say that it could not list them instead of
-// that there is no such kind.
+// withoutCustomResources removes the parameter fieldValidation from the PATCH of a namespace, only in the OpenAPI v2
+// document. From this parameter, kubectl infers that a server has custom resources. For an unknown kind, it would then
+// fail to list their definitions instead of reporting the unknown kind.
 func withoutCustomResources(doc *spec.Swagger) (*spec.Swagger, error) {
 	item, ok := doc.Paths.Paths["/api/v1/namespaces/{name}"]
 	if !ok || item.Patch == nil {

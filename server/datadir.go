@@ -11,10 +11,10 @@ import (
 	"syscall"
 )
 
-// dataFormat is the layout of the data directory that this version writes. A server refuses a newer one.
+// dataFormat is the version of the data directory's layout. A server rejects a newer one.
 const dataFormat = 1
 
-// DefaultDataDir is where a server keeps its data when it is not told: below /var/lib for root, else below the home directory.
+// DefaultDataDir returns the default data directory: below /var/lib for root, else below the home directory.
 func DefaultDataDir() string {
 	if os.Geteuid() == 0 {
 		return "/var/lib/hykube"
@@ -26,13 +26,13 @@ func DefaultDataDir() string {
 	return filepath.Join(home, ".hykube")
 }
 
-// dataDir is a data directory that this process holds.
+// dataDir is a data directory that this process has locked.
 type dataDir struct {
 	path string
 	lock *os.File
 }
 
-// openDataDir makes the directory if need be, takes it for this process, and checks that this version can read it.
+// openDataDir creates the directory if necessary, locks it, and checks that this version can read it.
 func openDataDir(path string) (_ *dataDir, err error) {
 	defer func() {
 		if err != nil {
@@ -59,10 +59,10 @@ func openDataDir(path string) (_ *dataDir, err error) {
 	return d, nil
 }
 
-// Close gives the directory up.
+// Close unlocks the directory.
 func (d *dataDir) Close() error { return d.lock.Close() }
 
-// take locks the directory: two servers on one database would each believe to be alone.
+// take locks the directory, so that two servers never use the same database.
 func (d *dataDir) take() error {
 	err := syscall.Flock(int(d.lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
@@ -98,7 +98,7 @@ func (d *dataDir) checkFormat() error {
 	return nil
 }
 
-// cause strips the operation and the path from an error of the os package: the caller says which directory it was.
+// cause returns an error of the os package without operation and path, since the caller adds the directory.
 func cause(err error) error {
 	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
 		return pathErr.Err

@@ -19,37 +19,38 @@ import (
 const namespaces = "namespaces"
 
 const (
-	// settlePause bounds how often deletions are checked while things change, and joins changes that come together.
+	// settlePause is the minimum time between two checks of the deletions. It combines changes that occur together.
 	settlePause = 200 * time.Millisecond
-	// settleRetry is when a look that failed is repeated.
+	// settleRetry is the time after which a failed check is repeated.
 	settleRetry = 5 * time.Second
 )
 
-// deletions follows the objects that are being deleted and stay because something needs them: namespaces, Providers, ProviderConfigs,
-// Secrets and ConfigMaps. It looks at them whenever something changed, and does nothing while nothing is being deleted.
+// deletions tracks objects that are marked for deletion but still needed: namespaces, Providers, ProviderConfigs,
+// Secrets and ConfigMaps. It checks them after each change, and does nothing while there are none.
 type deletions struct {
 	log  *slog.Logger
 	held map[string]*registry.Held
 	kick chan struct{}
-	// any is true while pending is not empty.
+	// any is true if pending is not empty.
 	any atomic.Bool
 
-	// phase is held for reading while an object of a deleted namespace is marked, and for writing when the namespace is closed or its
-	// deletion is taken back.
+	// phase is read-locked while a resource of a deleted namespace is marked. It is write-locked while a namespace is
+	// closed or its deletion is reverted.
 	phase sync.RWMutex
 
 	mu sync.Mutex
 	// pending counts how often an object was added.
 	pending map[deleted]int
-	// undeleting are the namespaces whose deletion is being taken back: nothing of them is marked, and no plan may be made in them.
+	// undeleting holds the namespaces whose deletion is being reverted. None of their objects may be marked, and no
+	// plan may be created.
 	undeleting map[string]bool
-	// undeletes are closed when the undelete of a namespace ends that works now.
+	// undeletes maps a namespace to a channel that closes when the running undelete of the namespace ends.
 	undeletes map[string]chan struct{}
-	// closed are the namespaces that are being emptied: no plan may be made in them any more.
+	// closed holds the namespaces whose content is being deleted, so that no plan may be created.
 	closed map[string]bool
 }
 
-// deleted is an object that is being deleted.
+// deleted is an object that is marked for deletion.
 type deleted struct{ resource, namespace, name string }
 
 func newDeletions(log *slog.Logger) *deletions {
@@ -57,10 +58,10 @@ func newDeletions(log *slog.Logger) *deletions {
 		undeleting: map[string]bool{}, undeletes: map[string]chan struct{}{}}
 }
 
-// hold names what settles the objects of a resource. It is called before the first request.
+// hold sets the handler for the deleted objects of a resource. It must be called before the first request.
 func (d *deletions) hold(resource string, h *registry.Held) { d.held[resource] = h }
 
-// add has an object looked at until it is gone, or its deletion is taken back.
+// add tracks an object until it no longer exists or its deletion is reverted.
 func (d *deletions) add(resource, namespace, name string) {
 	d.mu.Lock()
 	d.pending[deleted{resource, namespace, name}]++
@@ -69,7 +70,7 @@ func (d *deletions) add(resource, namespace, name string) {
 	d.wake()
 }
 
-// changed has everything looked at that is being deleted.
+// changed schedules a check of all tracked objects.
 func (d *deletions) changed() {
 	if d.any.Load() {
 		d.wake()
@@ -89,14 +90,15 @@ func (d *deletions) has(resource, namespace, name string) bool {
 	return d.pending[deleted{resource, namespace, name}] > 0
 }
 
-// open says whether plans can be made in a namespace that is being deleted.
+// open reports whether plans may be created in a namespace that is marked for deletion.
 func (d *deletions) open(namespace string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.pending[deleted{namespaces, "", namespace}] > 0 && !d.closed[namespace] && !d.undeleting[namespace]
 }
 
-// close says that a namespace is emptied from here on, unless its deletion was taken back, or is being taken back.
+// close marks a namespace as closed before its content is deleted. It returns false, and does nothing, if the deletion
+// was reverted or is being reverted.
 func (d *deletions) close(namespace string) (closed bool) {
 	d.phase.Lock()
 	defer d.phase.Unlock()
@@ -106,8 +108,8 @@ func (d *deletions) close(namespace string) (closed bool) {
 	return d.closed[namespace]
 }
 
-// keep records by a write that the deletion of a namespace is taken back, unless the namespace is being emptied. The server marks nothing of
-// the namespace afterwards.
+// keep calls write, which records that the deletion of a namespace is being reverted. It returns false without a write
+// if the namespace is closed. After keep, the server marks none of the namespace's resources.
 func (d *deletions) keep(namespace string, write func() error) (kept bool, err error) {
 	d.phase.Lock()
 	defer d.phase.Unlock()
@@ -124,7 +126,7 @@ func (d *deletions) keep(namespace string, write func() error) (kept bool, err e
 	return true, nil
 }
 
-// drop records by a write that a namespace is deleted after all, whose deletion was being taken back.
+// drop calls write, which records that a namespace whose deletion was being reverted is deleted after all.
 func (d *deletions) drop(namespace string, write func() error) error {
 	d.phase.Lock()
 	defer d.phase.Unlock()
@@ -135,7 +137,7 @@ func (d *deletions) drop(namespace string, write func() error) error {
 	return nil
 }
 
-// finish makes a namespace active again by a write.
+// finish calls write, which makes a namespace active again.
 func (d *deletions) finish(namespace string, write func() error) error {
 	d.phase.Lock()
 	defer d.phase.Unlock()
@@ -160,15 +162,15 @@ func (d *deletions) setUndeleting(namespace string, undeleting bool) {
 	delete(d.undeleting, namespace)
 }
 
-// isUndeleting says whether the deletion of a namespace is being taken back.
+// isUndeleting reports whether the deletion of a namespace is being reverted.
 func (d *deletions) isUndeleting(namespace string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.undeleting[namespace]
 }
 
-// beginUndelete lets one caller at a time work on the undelete of a namespace. end is nil while another caller works, and working is then
-// closed when that caller ends.
+// beginUndelete allows one caller at a time to undelete a namespace. If another caller is active, end is nil and
+// working closes when that caller ends.
 func (d *deletions) beginUndelete(namespace string) (end func(), working <-chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -185,14 +187,14 @@ func (d *deletions) beginUndelete(namespace string) (end func(), working <-chan 
 	}, nil
 }
 
-// list returns what is being deleted, and how often each was added.
+// list returns the tracked objects and how often each was added.
 func (d *deletions) list() map[deleted]int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return maps.Clone(d.pending)
 }
 
-// done ends the looking at an object, unless it was added again meanwhile: it was deleted anew.
+// done stops tracking an object, unless it was deleted and added again in the meantime.
 func (d *deletions) done(x deleted, added int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -207,12 +209,12 @@ func (d *deletions) done(x deleted, added int) {
 	d.any.Store(len(d.pending) > 0)
 }
 
-// laterError asks for another look after a time.
+// laterError requests another check after a delay.
 type laterError struct{ after time.Duration }
 
 func (e *laterError) Error() string { return fmt.Sprintf("look again after %s", e.after) }
 
-// runDeletions settles what is being deleted until ctx ends.
+// runDeletions processes the tracked deletions until ctx ends.
 func (s *Server) runDeletions(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -236,14 +238,14 @@ func (s *Server) runDeletions(ctx context.Context) {
 		if next > 0 {
 			timer.Reset(next)
 		}
-		select { // a look takes its time where there is much to look at; it must not take all of a core
+		select { // pause: with many objects a check takes long, and must not occupy a core continuously
 		case <-ctx.Done():
 		case <-time.After(max(settlePause, 4*time.Since(began))):
 		}
 	}
 }
 
-// settleAll looks at everything once, and returns when to look again although nothing changed; 0 means never.
+// settleAll checks all tracked objects once. It returns the time until the next check without a change; 0 means never.
 func (s *Server) settleAll(ctx context.Context) (next time.Duration) {
 	for x, added := range s.deletions.list() {
 		waits, err := s.settle(ctx, x)
@@ -275,7 +277,7 @@ func (s *Server) settle(ctx context.Context, x deleted) (waits bool, err error) 
 	return s.deletions.held[x.resource].Settle(ctx, x.namespace, x.name)
 }
 
-// findDeleted finds what was being deleted when the server stopped.
+// findDeleted adds the objects that were marked for deletion when the server stopped.
 func (s *Server) findDeleted(ctx context.Context) error {
 	list, err := s.config.client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
 	if err != nil {

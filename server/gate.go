@@ -18,23 +18,23 @@ import (
 )
 
 const (
-	// retryAfter is how many seconds a client should wait that comes too early or too late.
+	// retryAfter is the value of the Retry-After header in seconds.
 	retryAfter = 1
-	// gatePoll is how often a starting server asks itself whether it is ready.
+	// gatePoll is the interval at which a starting server checks its own readiness.
 	gatePoll = 20 * time.Millisecond
 	// gateCheck is the name of the readiness check that fails until the gate is open.
 	gateCheck = "requests"
 )
 
-// gate answers 503 until the server is ready for the first time, and from the moment on that it stops. Before, some kinds are
-// not served and some rights not known yet: clients would take 404 to mean that a kind was removed, and 403 that a right was.
-// Probes pass, and so does the server itself.
+// gate responds with 503 until the server is ready for the first time, and again when it stops. Until then, some kinds
+// and rights are not loaded. Clients would take a 404 as a removed kind, and a 403 as a removed right. The gate does
+// not apply to probes and to the server's own requests.
 type gate struct {
 	token string
 	open  atomic.Bool
 }
 
-// wrap puts the gate in front of a handler.
+// wrap returns a handler with the gate before inner.
 func (g *gate) wrap(inner http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if g.open.Load() || probe(r.URL.Path) || g.own(r) {
@@ -43,7 +43,7 @@ func (g *gate) wrap(inner http.Handler) http.Handler {
 		}
 		err := apierrors.NewServiceUnavailable("The server is starting or stopping, and does not serve all kinds now. Try again in a moment.")
 		err.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: retryAfter}
-		w.Header().Set("Cache-Control", "no-cache, private") // kubectl keeps an answer on its disk otherwise
+		w.Header().Set("Cache-Control", "no-cache, private") // otherwise kubectl caches the response on disk
 		responsewriters.ErrorNegotiated(err, legacyscheme.Codecs, schema.GroupVersion{}, w, r)
 	})
 }
@@ -53,7 +53,7 @@ func probe(path string) bool {
 	return first == "livez" || first == "readyz" || first == "healthz"
 }
 
-// own tells whether the server asks itself.
+// own reports whether the server itself sent the request.
 func (g *gate) own(r *http.Request) bool {
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	return ok && subtle.ConstantTimeCompare([]byte(token), []byte(g.token)) == 1
@@ -66,7 +66,7 @@ func (g *gate) check(*http.Request) error {
 	return nil
 }
 
-// openWhenReady opens the gate once every other readiness check passes. It returns false when ctx ends before.
+// openWhenReady opens the gate when every other readiness check passes. It returns false if ctx ends first.
 func (g *gate) openWhenReady(ctx context.Context, client kubernetes.Interface) bool {
 	ticker := time.NewTicker(gatePoll)
 	defer ticker.Stop()

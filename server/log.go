@@ -11,7 +11,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// NewLogger returns a logger that writes to w. Level is debug, info, warn or error; format is text or json.
+// NewLogger returns a logger that writes to w. level is debug, info, warn or error; format is text or json. It returns
+// an error for other values.
 func NewLogger(w io.Writer, level, format string) (*slog.Logger, error) {
 	var l slog.Level
 	if err := l.UnmarshalText([]byte(level)); err != nil {
@@ -27,8 +28,8 @@ func NewLogger(w io.Writer, level, format string) (*slog.Logger, error) {
 	return nil, fmt.Errorf("use --log-format %q: choose text or json", format)
 }
 
-// BridgeLogs sends what libraries log through loggers of the whole process (Kubernetes' klog and kine's logrus) to
-// logger. It is for main, once.
+// BridgeLogs redirects the global loggers of libraries (Kubernetes' klog and kine's logrus) to logger. Only main may
+// call it, once.
 func BridgeLogs(logger *slog.Logger) {
 	klog.SetSlogLogger(slog.New(quieter{logger.With("component", "kubernetes").Handler()}))
 	logrus.SetOutput(io.Discard)
@@ -41,7 +42,7 @@ type logrusBridge struct{ logger *slog.Logger }
 func (logrusBridge) Levels() []logrus.Level { return logrus.AllLevels }
 
 func (b logrusBridge) Fire(e *logrus.Entry) error {
-	// kine's own info is about its inner life: debug, for us.
+	// kine's info entries describe internals, so log them at level debug.
 	level := slog.LevelDebug
 	switch e.Level {
 	case logrus.WarnLevel:
@@ -50,7 +51,7 @@ func (b logrusBridge) Fire(e *logrus.Entry) error {
 		level = slog.LevelError
 	}
 	if strings.Contains(e.Message, "sql: database is closed") || strings.Contains(e.Message, context.Canceled.Error()) {
-		// Work in the background that learns a moment later that the server has stopped.
+		// A background task that notices the server's stop a moment later.
 		level = slog.LevelDebug
 	}
 	attrs := make([]slog.Attr, 0, len(e.Data))
@@ -61,7 +62,7 @@ func (b logrusBridge) Fire(e *logrus.Entry) error {
 	return nil
 }
 
-// quieter takes the info of a library for debug: it is about the library's inner life.
+// quieter logs a library's info entries at level debug, because they describe internals.
 type quieter struct{ slog.Handler }
 
 func (h quieter) Enabled(ctx context.Context, level slog.Level) bool {

@@ -20,7 +20,7 @@ import (
 	namespacestore "k8s.io/kubernetes/pkg/registry/core/namespace/storage"
 )
 
-// countLimit is how long the delete of a namespace waits for the number of its resources, which its warning says.
+// countLimit is the maximum time that the delete of a namespace spends on counting its resources for the warning.
 const countLimit = time.Second
 
 const (
@@ -31,7 +31,7 @@ const (
 	warningNamespaceWaits = "kubectl delete waits until the namespace is gone. Ctrl-C ends the waiting and nothing else; with --wait=false it does not wait."
 )
 
-// namespaceREST tells the server's deletions of every namespace that is deleted.
+// namespaceREST serves namespaces and adds each deleted one to the server's deletions.
 type namespaceREST struct {
 	*namespacestore.REST
 	server *Server
@@ -39,7 +39,8 @@ type namespaceREST struct {
 
 var _ rest.GracefulDeleter = (*namespaceREST)(nil)
 
-// Delete marks a namespace, and says what that means when there is infrastructure in it.
+// Delete marks a namespace for deletion. If it contains resources with infrastructure, Delete adds warnings about the
+// consequences.
 func (r *namespaceREST) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc, opts *metav1.DeleteOptions) (runtime.Object, bool, error) {
 	obj, gone, err := r.REST.Delete(ctx, name, validate, opts)
 	if err != nil || gone || opts != nil && len(opts.DryRun) > 0 {
@@ -59,7 +60,7 @@ func (s *Server) warnNamespace(ctx context.Context, name string) {
 	count, example, err := s.inUse(counting, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	holds := resources(count, example)
 	switch {
-	case err != nil: // there are too many to be counted soon
+	case err != nil: // counting would take too long
 		holds = "Resources in it have infrastructure"
 	case count == 0:
 		return
@@ -75,8 +76,8 @@ type finalizeNamespaceREST struct {
 	server *Server
 }
 
-// Update refuses to remove the finalizers of a deleted namespace in which there is infrastructure: the namespace would go, and nothing would
-// manage that infrastructure any more.
+// Update rejects the removal of a deleted namespace's finalizers while the namespace contains resources with
+// infrastructure. Otherwise no object would manage that infrastructure.
 func (r *finalizeNamespaceREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, _ bool, opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
 	info = rest.WrapUpdatedObjectInfo(info, func(ctx context.Context, obj, old runtime.Object) (runtime.Object, error) {
 		if len(obj.(*core.Namespace).Spec.Finalizers) >= len(old.(*core.Namespace).Spec.Finalizers) {
@@ -91,7 +92,8 @@ func (r *finalizeNamespaceREST) Update(ctx context.Context, name string, info re
 	return r.FinalizeREST.Update(ctx, name, info, create, update, false, opts)
 }
 
-// undeleteNamespaceREST serves the subresource "undelete" of namespaces: a POST takes the deletion back. Of what is sent, the name matters.
+// undeleteNamespaceREST serves the subresource "undelete" of namespaces: a POST reverts the deletion. It ignores the
+// request body.
 type undeleteNamespaceREST struct {
 	store  *genericregistry.Store
 	server *Server
@@ -99,7 +101,7 @@ type undeleteNamespaceREST struct {
 
 var _ rest.NamedCreater = (*undeleteNamespaceREST)(nil)
 
-// resources says how many resources of a namespace have infrastructure.
+// resources returns the sentence with the number of a namespace's resources with infrastructure.
 func resources(count int, example string) string {
 	if count == 1 {
 		return "A resource in it has infrastructure, " + example
@@ -107,8 +109,8 @@ func resources(count int, example string) string {
 	return fmt.Sprintf("%d resources in it have infrastructure, such as %s", count, example)
 }
 
-// undeleteResolver knows the subresource "undelete" of namespaces. Kubernetes' own resolver takes what follows a namespace in a path for a
-// resource in that namespace, but for the subresources that it knows.
+// undeleteResolver adds the subresource "undelete" of namespaces. Kubernetes' resolver takes the part after a namespace
+// in a path as a resource in that namespace, except for subresources that it knows.
 type undeleteResolver struct{ request.RequestInfoResolver }
 
 // NewRequestInfo implements request.RequestInfoResolver.
@@ -121,7 +123,8 @@ func (r undeleteResolver) NewRequestInfo(req *http.Request) (*request.RequestInf
 	return info, err
 }
 
-// newUndeleteNamespace makes a store of its own, without a cache: Kubernetes' own has no way to write a namespace whole.
+// newUndeleteNamespace creates a separate store without a cache, because Kubernetes' store cannot write a whole
+// namespace.
 func newUndeleteNamespace(opts generic.RESTOptionsGetter, s *Server) (*undeleteNamespaceREST, error) {
 	store := &genericregistry.Store{
 		NewFunc:                   func() runtime.Object { return &corev1.Namespace{} },

@@ -19,11 +19,13 @@ import (
 	"github.com/hykube/hykube/server/deletion"
 )
 
-// The undelete of a namespace has three steps. First a condition of the namespace records the request, and from then on nothing more is
-// marked. Then the server takes the marks of the resources away. The namespace becomes active last. Until then the request and the settling of
-// deletions go on with it, so that neither a lost client nor a restart ends it half way.
+// The undelete of a namespace has three steps. First, a condition of the namespace records the request; after that, the
+// server marks no more resources. Second, the server removes the marks of the resources. Last, the namespace becomes
+// active. Until then, both the request and the processing of deletions continue the undelete, so that neither a
+// disconnected client nor a restart leaves it incomplete.
 
-// undeleteLimit bounds how long a request works on an undelete. Afterwards the settling of deletions goes on with it.
+// undeleteLimit is the maximum time that a request spends on an undelete. Afterwards, the processing of deletions
+// continues it.
 const undeleteLimit = time.Minute
 
 func undeleteRequested(ns *corev1.Namespace) bool {
@@ -36,8 +38,8 @@ func messageUndeleting(namespace string) string {
 	return fmt.Sprintf("the deletion of the namespace %q is being taken back; try again when kubectl get namespace %s says Active", namespace, namespace)
 }
 
-// undelete takes the deletion of a namespace back, and of the resources that were marked with it. It can as long as something in it has
-// infrastructure: afterwards the namespace is being emptied. A second call goes on with what the first began.
+// undelete reverts the deletion of a namespace and of the resources that were marked with it. It fails if no resource
+// in the namespace has infrastructure, since the content is then being deleted. A second call continues the first.
 func (r *undeleteNamespaceREST) undelete(ctx context.Context, name string, dry bool) (runtime.Object, error) {
 	ns, err := r.server.config.client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
 	switch {
@@ -73,7 +75,7 @@ func (r *undeleteNamespaceREST) undelete(ctx context.Context, name string, dry b
 	}
 }
 
-// request records in a namespace that its deletion is to be taken back.
+// request records in a namespace's condition that its deletion is to be reverted.
 func (r *undeleteNamespaceREST) request(ctx context.Context, ns *corev1.Namespace, dry bool) error {
 	emptied := namespaceConflict(ns.Name, "nothing in it has infrastructure any more, so that it is being emptied; its deletion cannot be taken back")
 	count, _, err := r.server.inUse(ctx, ns)
@@ -107,7 +109,7 @@ func (r *undeleteNamespaceREST) request(ctx context.Context, ns *corev1.Namespac
 	return err
 }
 
-// drop takes the request back: the namespace was deleted once more.
+// drop removes the request, because the namespace was deleted again.
 func (r *undeleteNamespaceREST) drop(ctx context.Context, name string) error {
 	ns, err := r.server.config.client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -121,7 +123,7 @@ func (r *undeleteNamespaceREST) drop(ctx context.Context, name string) error {
 	})
 }
 
-// resume goes on with the undelete of a namespace, in the name of nobody: who asked for it may be gone.
+// resume continues the undelete of a namespace with an internal user, because the original request may have ended.
 func (r *undeleteNamespaceREST) resume(ctx context.Context, ns *corev1.Namespace) (waits bool, err error) {
 	end, working := r.server.deletions.beginUndelete(ns.Name)
 	if working != nil {
@@ -132,7 +134,7 @@ func (r *undeleteNamespaceREST) resume(ctx context.Context, ns *corev1.Namespace
 	return err != nil, err
 }
 
-// finish takes the marks of the resources away, and makes the namespace active.
+// finish removes the deletion marks of the resources and makes the namespace active.
 func (r *undeleteNamespaceREST) finish(ctx context.Context, ns *corev1.Namespace) (out runtime.Object, err error) {
 	waits, err := r.unmark(ctx, ns)
 	if err == nil && waits != "" {
@@ -147,7 +149,7 @@ func (r *undeleteNamespaceREST) finish(ctx context.Context, ns *corev1.Namespace
 		case err != nil:
 			return err
 		case now.UID == ns.UID && now.DeletionTimestamp == nil:
-			out = now // another caller was first
+			out = now // another caller has finished it
 			return nil
 		case !undeleteRequested(now):
 			return namespaceConflict(ns.Name, "it was deleted again meanwhile")
@@ -163,8 +165,9 @@ func activate(obj runtime.Object) {
 	ns.Status.Phase, ns.Status.Conditions = corev1.NamespaceActive, nil
 }
 
-// unmark takes the deletions back that came with the deletion of a namespace, and returns an object whose provider is not ready; empty means
-// none. Objects that were deleted before stay deleted, and so do those that an approved plan destroys, which a warning names.
+// unmark reverts the deletions of the resources that were marked with their namespace. It returns a resource whose
+// provider is not ready, or "". Resources that were deleted earlier stay deleted. So do those that an approved plan
+// destroys; a warning names these.
 func (r *undeleteNamespaceREST) unmark(ctx context.Context, ns *corev1.Namespace) (waits string, err error) {
 	s := r.server
 	for u, err := range s.config.store.Objects().OfProviders(ctx, ns.Name) {
@@ -194,7 +197,7 @@ func (r *undeleteNamespaceREST) unmark(ctx context.Context, ns *corev1.Namespace
 	return waits, nil
 }
 
-// unfinished says that the server goes on with an undelete.
+// unfinished schedules the continuation of an undelete and returns the error that says so.
 func (r *undeleteNamespaceREST) unfinished(name string, err error) error {
 	r.server.deletions.wake()
 	return apierrors.NewServiceUnavailable(fmt.Sprintf("The deletion of namespace %q is not taken back yet, and the server tries again: %v. Until then no plan can be made in it.", name, err))

@@ -23,17 +23,18 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// A deleted namespace goes in two phases. First its resources are marked for deletion, and all else stays: a plan that destroys them
-// needs ProviderConfigs and Secrets, and RoleBindings say who may approve it. When nothing of a provider's kinds is left, Kubernetes'
-// own deleter empties the namespace of the rest.
+// A namespace is deleted in two phases. First, the server marks its resources for deletion and keeps everything else: a
+// plan that destroys the resources needs ProviderConfigs and Secrets, and RoleBindings determine who may approve it.
+// When no resource is left, Kubernetes' namespace deleter deletes the rest.
 
 // undeleteSubresource reverts a deletion.
 const undeleteSubresource = "undelete"
 
-// emptyingDelay is how long a namespace without resources stays after its deletion: a create may be under way that was admitted before.
+// emptyingDelay is the time after the deletion before a namespace without resources is closed, because an admitted
+// create may still be in progress.
 const emptyingDelay = 2 * time.Second
 
-// settleNamespace takes a deleted namespace one step further; waits is true while the namespace is there.
+// settleNamespace performs the next step for a deleted namespace. waits is true while the namespace exists.
 func (s *Server) settleNamespace(ctx context.Context, name string) (waits bool, err error) {
 	ns, err := s.config.client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && ns.DeletionTimestamp == nil {
@@ -69,8 +70,8 @@ func (s *Server) settleNamespace(ctx context.Context, name string) (waits bool, 
 	return err != nil, err
 }
 
-// emptied are the resources that go with their namespace: all but PlanRecords. Who approved the destroy of a whole namespace is the
-// record that matters most, so it outlives the namespace.
+// emptied returns the resources that are deleted with their namespace: all except PlanRecords. The record of who
+// approved the destroy of a whole namespace is the most important one, so it outlives the namespace.
 func (s *Server) emptied() ([]*metav1.APIResourceList, error) {
 	lists, err := s.config.client.Discovery().ServerPreferredNamespacedResources()
 	for _, l := range lists {
@@ -81,7 +82,7 @@ func (s *Server) emptied() ([]*metav1.APIResourceList, error) {
 	return lists, err
 }
 
-// markResources deletes all resources of a namespace, and counts those that stay, by kind.
+// markResources marks all resources of a namespace for deletion. It returns the number of those that remain, by kind.
 func (s *Server) markResources(ctx context.Context, namespace string) (left map[kschema.GroupResource]int, err error) {
 	objects := s.config.store.Objects()
 	left = map[kschema.GroupResource]int{}
@@ -91,11 +92,13 @@ func (s *Server) markResources(ctx context.Context, namespace string) (left map[
 		}
 		kind, served := s.kinds.Kind(u.GroupVersionKind())
 		if !served {
-			left[kschema.GroupResource{Group: u.GroupVersionKind().Group, Resource: u.GetKind()}]++ // its provider is not ready
+			// its provider is not ready
+			left[kschema.GroupResource{Group: u.GroupVersionKind().Group, Resource: u.GetKind()}]++
 			continue
 		}
 		if kind.Mode != v1alpha1.ModeManaged {
-			continue // a ProviderConfig may need it for a destroy; it has no infrastructure, and goes with all the rest
+			// a ProviderConfig may need it for a destroy; it has no infrastructure and is deleted with the rest
+			continue
 		}
 		if u.GetDeletionTimestamp() == nil {
 			if err := s.mark(ctx, kind.GVR, u); err != nil {
@@ -117,7 +120,7 @@ func (s *Server) mark(ctx context.Context, gvr kschema.GroupVersionResource, u *
 	s.deletions.phase.RLock()
 	defer s.deletions.phase.RUnlock()
 	if ns := u.GetNamespace(); !s.deletions.has(namespaces, "", ns) || s.deletions.isUndeleting(ns) {
-		return nil // the deletion of the namespace was taken back, or is being taken back
+		return nil // the deletion of the namespace was reverted or is being reverted
 	}
 	uid := u.GetUID()
 	err := s.dynamic.Resource(gvr).Namespace(u.GetNamespace()).Delete(ctx, u.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
@@ -127,7 +130,7 @@ func (s *Server) mark(ctx context.Context, gvr kschema.GroupVersionResource, u *
 	return nil
 }
 
-// tellNamespace says in the conditions of a namespace what it waits for, in the words of Kubernetes.
+// tellNamespace sets the conditions of a namespace that say what its deletion waits for, in Kubernetes' format.
 func (s *Server) tellNamespace(ctx context.Context, ns *corev1.Namespace, left map[kschema.GroupResource]int, example string) error {
 	var parts []string
 	total := 0
@@ -146,7 +149,7 @@ func (s *Server) tellNamespace(ctx context.Context, ns *corev1.Namespace, left m
 	}
 	return s.writeNamespaceStatus(ctx, ns, func(ns *corev1.Namespace) error {
 		if ns.DeletionTimestamp == nil || undeleteRequested(ns) {
-			return nil // the deletion was taken back meanwhile, or is being taken back
+			return nil // the deletion was reverted or is being reverted
 		}
 		for _, c := range want {
 			i := slices.IndexFunc(ns.Status.Conditions, func(old corev1.NamespaceCondition) bool { return old.Type == c.Type })
@@ -162,8 +165,8 @@ func (s *Server) tellNamespace(ctx context.Context, ns *corev1.Namespace, left m
 	})
 }
 
-// writeNamespaceStatus changes the status of a namespace that was read, and does so again when another writer was first. It writes nothing
-// when nothing changes.
+// writeNamespaceStatus changes the status of a namespace. It retries after a conflict and writes nothing if nothing
+// changes.
 func (s *Server) writeNamespaceStatus(ctx context.Context, read *corev1.Namespace, change func(*corev1.Namespace) error) error {
 	client := s.config.client.CoreV1().Namespaces()
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
@@ -183,8 +186,8 @@ func (s *Server) writeNamespaceStatus(ctx context.Context, read *corev1.Namespac
 	})
 }
 
-// lifecycleAdmission is Kubernetes' admission of what is written in namespaces, which lets plans into a namespace that is being deleted
-// as long as resources are left there.
+// lifecycleAdmission is Kubernetes' namespace admission, but allows plans in a namespace that is being deleted while
+// resources remain in it.
 type lifecycleAdmission struct {
 	*lifecycle.Lifecycle
 	deletions *deletions
@@ -204,12 +207,12 @@ func (l lifecycleAdmission) Admit(ctx context.Context, a admission.Attributes, o
 			a.GetNamespace(), a.GetNamespace()))
 	}
 	switch a.GetResource().GroupResource() {
-	case v1alpha1.Resource("planrecords"): // which the server alone creates, for a plan that is still there
+	case v1alpha1.Resource("planrecords"): // only the server creates these, for a plan that still exists
 		return nil
-	case v1alpha1.Resource("evaluations"), v1alpha1.Resource("queries"): // which are answered, and not stored
+	case v1alpha1.Resource("evaluations"), v1alpha1.Resource("queries"): // these are not stored
 		return nil
 	case v1alpha1.Resource("plans"):
-		if a.GetSubresource() == "objects" { // each object is judged by itself, and the plan can be discarded
+		if a.GetSubresource() == "objects" { // each object is checked separately, and the plan can be discarded
 			return nil
 		}
 		if a.GetSubresource() == "" && l.deletions.isUndeleting(a.GetNamespace()) {

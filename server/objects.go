@@ -35,10 +35,11 @@ import (
 	"github.com/hykube/hykube/server/speculation"
 )
 
-// judgeAtOnce is how many objects of one upload are judged at the same time.
+// judgeAtOnce is the number of objects of one upload that are checked concurrently.
 const judgeAtOnce = 8
 
-// objects judges a chunk of the objects of a speculative plan as if its author recorded them, and keeps them for the plan.
+// objects checks a chunk of the objects of a speculative plan as if its author recorded them. It stores them for the
+// plan.
 func (s *Server) objects(ctx context.Context, p *v1alpha1.Plan, chunk v1alpha1.PlanObjectsSpec) ([]v1alpha1.PlanObjectResult, int, error) {
 	who, ok := request.UserFrom(ctx)
 	if !ok {
@@ -88,7 +89,7 @@ func statusOf(err error) *metav1.Status {
 	return new(apierrors.NewInternalError(err).Status())
 }
 
-// resourceOf finds the resource of a kind, as RBAC and URLs know it.
+// resourceOf returns the resource of a kind for RBAC and URLs.
 func (s *Server) resourceOf(gvk kschema.GroupVersionKind) (gvr kschema.GroupVersionResource, namespaced, ok bool) {
 	if kind, ok := s.kinds.Kind(gvk); ok {
 		return kind.GVR, true, true
@@ -101,7 +102,7 @@ func (s *Server) resourceOf(gvk kschema.GroupVersionKind) (gvr kschema.GroupVers
 	return kschema.GroupVersionResource{}, false, false
 }
 
-// fixedResources are the kinds that can stand in files, beside the providers'.
+// fixedResources lists the kinds that files may contain in addition to the providers' kinds.
 var fixedResources = []struct {
 	kind       kschema.GroupVersionKind
 	resource   string
@@ -119,20 +120,20 @@ var fixedResources = []struct {
 	{kschema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "RoleBinding"}, "rolebindings", true},
 }
 
-// judge asks the server what it would make of the objects of one upload.
+// judge checks the objects of one upload with dry-run requests.
 type judge struct {
-	// handler answers requests that are authenticated and authorized.
+	// handler serves requests that are already authenticated and authorized.
 	handler    http.Handler
 	authorizer authorizer.Authorizer
 	resource   func(kschema.GroupVersionKind) (gvr kschema.GroupVersionResource, namespaced, ok bool)
 	who        user.Info
 	plan       *v1alpha1.Plan
 	chunk      *v1alpha1.PlanObjectsSpec
-	// terminating is true when the plan's namespace is being deleted, and with it all that is in it, marked already or not.
+	// terminating is true if the plan's namespace is being deleted, which deletes all its objects.
 	terminating bool
 }
 
-// place is where an object is, or would be.
+// place is the resource, namespace and name of an object, which need not exist.
 type place struct {
 	gvr             kschema.GroupVersionResource
 	namespace, name string
@@ -164,7 +165,7 @@ func (j *judge) place(gvk kschema.GroupVersionKind, namespace, name string) (pla
 	return place{gvr, namespace, name}, nil
 }
 
-// apply judges an object as server-side apply would.
+// apply returns the result that a server-side apply of an object would have.
 func (j *judge) apply(ctx context.Context, raw []byte) (result v1alpha1.PlanObjectResult, doc *ledger.Document, err error) {
 	sent := &unstructured.Unstructured{}
 	if err := sent.UnmarshalJSON(raw); err != nil {
@@ -190,7 +191,7 @@ func (j *judge) apply(ctx context.Context, raw []byte) (result v1alpha1.PlanObje
 		return result, nil, beingDeleted(at)
 	}
 	if before == nil && writable {
-		// An apply that creates needs both.
+		// An apply that creates an object needs both verbs.
 		if writable, err = j.may(ctx, at, "create"); err != nil {
 			return result, nil, err
 		}
@@ -207,7 +208,7 @@ func (j *judge) apply(ctx context.Context, raw []byte) (result v1alpha1.PlanObje
 	after, told, err := patch()
 	owned := fieldConflicts(err)
 	if len(owned) > 0 {
-		// A plan shows what taking the fields over would do. Recording them is another question.
+		// The plan treats the fields as taken over. Recording them needs forceConflicts.
 		query.Set("force", "true")
 		after, told, err = patch()
 	}
@@ -238,20 +239,22 @@ func (j *judge) apply(ctx context.Context, raw []byte) (result v1alpha1.PlanObje
 	return result, &ledger.Document{Object: object, Foreign: foreign}, nil
 }
 
-// beingDeleted refuses to plan an object as declared while the server deletes it: recording it would not keep it.
+// beingDeleted returns the error for an object that is declared but marked for deletion: recording it would not keep
+// it.
 func beingDeleted(at place) error {
 	err := apierrors.NewConflict(at.gvr.GroupResource(), at.name, errors.New("it is being deleted, and recording it does not keep it"))
 	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: v1alpha1.CauseBeingDeleted, Field: "metadata.deletionTimestamp", Message: "it is being deleted"}}
 	return err
 }
 
-// isResource says whether a place is one of a provider's objects.
+// isResource reports whether a place is that of a provider's object.
 func isResource(at place) bool {
 	_, ok := v1alpha1.ProviderOfGroup(at.gvr.Group)
 	return ok
 }
 
-// fieldConflicts are the fields of an apply that other managers own; none when it failed for another reason, or did not fail.
+// fieldConflicts returns the fields of an apply that other managers own. It returns nil if the error has another
+// reason.
 func fieldConflicts(err error) []metav1.StatusCause {
 	refused, ok := errors.AsType[*apierrors.StatusError](err)
 	if !ok || !apierrors.IsConflict(err) || refused.ErrStatus.Details == nil {
@@ -262,7 +265,7 @@ func fieldConflicts(err error) []metav1.StatusCause {
 	})
 }
 
-// remove judges the deletion of an object.
+// remove returns the result that the deletion of an object would have.
 func (j *judge) remove(ctx context.Context, ref v1alpha1.ObjectReference) (result v1alpha1.PlanObjectResult, doc *ledger.Document, err error) {
 	at, err := j.place(kschema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind), ref.Namespace, ref.Name)
 	if err != nil {
@@ -287,7 +290,8 @@ func (j *judge) remove(ctx context.Context, ref v1alpha1.ObjectReference) (resul
 		&ledger.Document{Object: object, Pruned: true, Foreign: !writable}, nil
 }
 
-// mayWrite says whether who uploads has the right to write an object. It refuses who may not even read it.
+// mayWrite reports whether the user has the right to write an object. It returns an error if the user may not read it
+// either.
 func (j *judge) mayWrite(ctx context.Context, at place, verb string) (bool, error) {
 	if ok, err := j.may(ctx, at, verb); ok || err != nil {
 		return ok, err
@@ -309,7 +313,7 @@ func (j *judge) may(ctx context.Context, at place, verb string) (bool, error) {
 	return false, err
 }
 
-// get reads an object; nil when there is none.
+// get returns an object, or nil if it does not exist.
 func (j *judge) get(ctx context.Context, at place) (*unstructured.Unstructured, error) {
 	obj, err := j.ask(ctx, http.MethodGet, at, nil, "", nil)
 	if apierrors.IsNotFound(err) {
@@ -318,7 +322,7 @@ func (j *judge) get(ctx context.Context, at place) (*unstructured.Unstructured, 
 	return obj, err
 }
 
-// ask makes a request of the server's own handlers, as they answer who uploads.
+// ask sends a request to the server's own handlers on behalf of the user.
 func (j *judge) ask(ctx context.Context, method string, at place, query url.Values, contentType string, body []byte) (*unstructured.Unstructured, error) {
 	ctx = speculation.With(ctx, j.chunk.FieldManager)
 	ctx = request.WithRequestInfo(ctx, &request.RequestInfo{
@@ -351,7 +355,7 @@ func (j *judge) ask(ctx context.Context, method string, at place, query url.Valu
 	return obj, nil
 }
 
-// warnings keeps what a handler warns of.
+// warnings records the warnings of a handler.
 type warnings struct {
 	mu    sync.Mutex
 	texts []string
@@ -364,14 +368,15 @@ func (w *warnings) AddWarning(_, text string) {
 	w.texts = append(w.texts, text)
 }
 
-// content is what a person wrote of an object, without the server's bookkeeping.
+// content returns the parts of an object that users write, without the fields that the server sets.
 func content(u *unstructured.Unstructured) map[string]any {
 	c := u.DeepCopy()
 	c.SetManagedFields(nil)
 	c.SetResourceVersion("")
 	c.SetGeneration(0)
 	unstructured.RemoveNestedField(c.Object, "status")
-	if annotations := c.GetAnnotations(); annotations[corev1.LastAppliedConfigAnnotation] != "" { // kubectl apply's own copy of its file
+	// kubectl apply's copy of its file
+	if annotations := c.GetAnnotations(); annotations[corev1.LastAppliedConfigAnnotation] != "" {
 		delete(annotations, corev1.LastAppliedConfigAnnotation)
 		c.SetAnnotations(annotations)
 		if len(annotations) == 0 {
@@ -381,7 +386,7 @@ func content(u *unstructured.Unstructured) map[string]any {
 	return c.Object
 }
 
-// changedKeys names what differs between two versions of an object: the keys of data, or fields; before may be nil.
+// changedKeys returns the differences between two versions of an object: keys of data, or fields. before may be nil.
 func changedKeys(before, after *unstructured.Unstructured) []string {
 	old := map[string]any{}
 	if before != nil {
@@ -411,7 +416,7 @@ func changedKeys(before, after *unstructured.Unstructured) []string {
 	}
 	next := content(after)
 	if before == nil {
-		delete(next, "type") // of a Secret; it says nothing that its keys do not
+		delete(next, "type") // the type of a Secret, which its keys imply
 	}
 	for _, m := range []map[string]any{old, next} {
 		delete(m, "apiVersion")
@@ -430,7 +435,8 @@ func changedKeys(before, after *unstructured.Unstructured) []string {
 	return out
 }
 
-// adopting lets speculative plans see Secrets and ConfigMaps as `kubectl hykube apply` would find them.
+// adopting makes speculative updates of Secrets and ConfigMaps see the field ownership that `kubectl hykube apply`
+// would set.
 type adopting struct{ *registry.Held }
 
 // Update implements rest.Updater.
@@ -438,7 +444,7 @@ func (r adopting) Update(ctx context.Context, name string, info rest.UpdatedObje
 	return r.Held.Update(ctx, name, speculation.Adopt(ctx, info), create, update, force, opts)
 }
 
-// adoptingConfigMaps serves ConfigMaps under the short name that people type.
+// adoptingConfigMaps serves ConfigMaps with their short name.
 type adoptingConfigMaps struct{ adopting }
 
 // ShortNames implements rest.ShortNamesProvider.

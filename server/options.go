@@ -15,7 +15,7 @@ import (
 	"github.com/hykube/hykube/server/engine"
 )
 
-// Options are the server's flags, with k3s's names where k3s has them.
+// Options holds the values of the server's flags, with k3s' names where k3s has such flags.
 type Options struct {
 	DataDir             string
 	BindAddress         string
@@ -55,7 +55,7 @@ func NewOptions() *Options {
 	}
 }
 
-// AddFlags makes flags of the options.
+// AddFlags adds the flags for the options.
 func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVarP(&o.DataDir, "data-dir", "d", o.DataDir, "Directory for all of the server's data; the server creates it.")
 	fs.StringVar(&o.BindAddress, "bind-address", o.BindAddress, "IP address to serve on.")
@@ -81,7 +81,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	o.Audit.AddFlags(fs)
 }
 
-// Validate checks what can be checked without touching anything.
+// Validate checks the options without side effects.
 func (o *Options) Validate() error {
 	var errs []error
 	if net.ParseIP(o.BindAddress) == nil {
@@ -115,14 +115,15 @@ func (o *Options) Validate() error {
 	return errors.Join(append(errs, o.Audit.Validate()...)...)
 }
 
-// temporalCredentials are for the server at --temporal-address.
+// temporalCredentials returns the credentials for the server at --temporal-address.
 func (o *Options) temporalCredentials() engine.Credentials {
 	c := o.TemporalCredentials
 	c.Plaintext = !o.TemporalTLS
 	return c
 }
 
-// mirrors tells the mirror directories, which must be there, from the one network mirror that there may be.
+// mirrors separates the mirror directories from the network mirror, of which there may be one. It returns an error if a
+// directory does not exist.
 func (o *Options) mirrors() (directories []string, network string, err error) {
 	for _, place := range o.ProviderMirrors {
 		switch info, err := os.Stat(place); {
@@ -143,7 +144,7 @@ func (o *Options) mirrors() (directories []string, network string, err error) {
 	return directories, network, nil
 }
 
-// Config turns valid options into a Config.
+// Config converts valid options to a Config.
 func (o *Options) Config(logger *slog.Logger) (*Config, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err

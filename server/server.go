@@ -22,11 +22,11 @@ import (
 )
 
 const (
-	// drainTimeout bounds how long requests under way may take to finish at a shutdown.
+	// drainTimeout is the maximum time for running requests at a shutdown.
 	drainTimeout = 4 * time.Second
-	// workTimeout bounds how long controllers and workers may take.
+	// workTimeout is the maximum time for controllers and workers to stop.
 	workTimeout = 3 * time.Second
-	// closeTimeout bounds how long the providers, and then the engine, may take each.
+	// closeTimeout is the maximum time for the providers to stop, and then for the engine.
 	closeTimeout = 2 * time.Second
 )
 
@@ -41,16 +41,17 @@ type Server struct {
 	gate      *gate
 	wiring    Wiring
 	deletions *deletions
-	// namespaceUndelete takes the deletions of namespaces back.
+	// namespaceUndelete serves the undelete of namespaces.
 	namespaceUndelete *undeleteNamespaceREST
-	// emptier empties a deleted namespace that has no resources any more, and dynamic reaches resources; both are made at the start.
+	// emptier deletes the content of a deleted namespace without resources. dynamic is a client for resources. Both are
+	// set at startup.
 	emptier    namespacedeletion.NamespacedResourcesDeleterInterface
 	dynamic    dynamic.Interface
-	running    atomic.Bool // Wiring.Run was called
+	running    atomic.Bool // true after Wiring.Run was called
 	background sync.WaitGroup
 }
 
-// New makes a server of what is open. It takes over the config, and closes it when it fails.
+// New creates a server from the open resources. It takes ownership of the config and closes it if it fails.
 func (c CompletedConfig) New(ctx context.Context) (_ *Server, err error) {
 	s := &Server{config: c.completedConfig, log: c.Logger, deletions: c.deletions, gate: &gate{token: c.generic.LoopbackClientConfig.BearerToken}}
 	defer func() {
@@ -58,7 +59,8 @@ func (c CompletedConfig) New(ctx context.Context) (_ *Server, err error) {
 			err = errors.Join(err, c.close())
 		}
 	}()
-	// What no fixed kind answers goes to the providers' kinds, which are made after the server that they announce themselves in.
+	// Requests for other paths go to the providers' kinds. These are created after the server, because they register
+	// their discovery with it.
 	late, documents := new(lateHandler), new(lateHandler)
 	buildChain := c.generic.BuildHandlerChainFunc
 	c.generic.BuildHandlerChainFunc = func(inner http.Handler, g *genericapiserver.Config) http.Handler {
@@ -120,7 +122,7 @@ func (c CompletedConfig) New(ctx context.Context) (_ *Server, err error) {
 	return s, nil
 }
 
-// addEngine makes Temporal, and shows its Web UI to those who may see it.
+// addEngine creates the Temporal engine and serves its Web UI to authorized users.
 func (s *Server) addEngine() error {
 	var err error
 	s.engine, err = engine.New(engine.Config{
@@ -151,16 +153,16 @@ func (s *Server) addEngine() error {
 	}))
 }
 
-// URL is where the server serves.
+// URL returns the URL of the server.
 func (s *Server) URL() string { return s.config.url() }
 
-// Kubeconfig is the path of the administrator's kubeconfig.
+// Kubeconfig returns the path of the administrator's kubeconfig.
 func (s *Server) Kubeconfig() string { return s.config.kubeconfigPath() }
 
-// Run serves until ctx ends, then drains and closes everything, within ten seconds. It returns nil after such an end.
+// Run serves until ctx ends, then drains and closes everything within ten seconds. It returns nil after such an end.
 func (s *Server) Run(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, s.close()) }()
-	// A part that fails takes the whole server down: half a server is worse than a restart.
+	// If one part fails, stop the whole server: a restart is better than a partial server.
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	serveCtx, stopServing := context.WithCancel(context.WithoutCancel(ctx))
@@ -205,7 +207,8 @@ func (s *Server) Run(ctx context.Context) (err error) {
 	return nil
 }
 
-// work starts the engine beside the API server, and the controllers when both are there. It returns nil when ctx ends.
+// work starts the engine in parallel to the API server, and the controllers after both run. It returns nil when ctx
+// ends.
 func (s *Server) work(ctx context.Context) error {
 	if err := s.engine.Start(ctx); err != nil {
 		if ctx.Err() != nil {
@@ -223,7 +226,7 @@ func (s *Server) work(ctx context.Context) error {
 func (s *Server) close() error {
 	var errs []error
 	if err := within(closeTimeout, s.wiring.Close); err != nil {
-		// The calls that were cut off are recorded as such, so the stop itself went well.
+		// The interrupted calls are recorded as such, so the shutdown itself succeeded.
 		s.log.Warn("providers did not stop cleanly", "error", err)
 	}
 	errs = append(errs, within(closeTimeout, s.engine.Stop))
@@ -252,5 +255,5 @@ func wait(done <-chan error, limit time.Duration) error {
 	}
 }
 
-// lateHandler is a handler that is known later than the place where it goes.
+// lateHandler is a handler that is set after its installation.
 type lateHandler struct{ http.Handler }

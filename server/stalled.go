@@ -8,12 +8,12 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/responsewriter"
 )
 
-// writeLimit bounds how long a client may leave unread what the server writes to it. A connection ends when it takes no byte for so
-// long, and a watch when it does not take one event.
+// writeLimit is the maximum time that a client may leave the server's output unread. The server closes a connection
+// that accepts no byte for this time, and ends a watch that accepts no event.
 const writeLimit = 30 * time.Second
 
-// impatient is a listener whose connections end when a client stops reading. Without it each would hold its requests, their goroutines
-// and their buffers for as long as the client exists.
+// impatient is a listener that closes the connections of clients that stop reading. Otherwise each would hold its
+// requests, goroutines and buffers until the client ends.
 type impatient struct {
 	net.Listener
 	limit time.Duration
@@ -33,7 +33,7 @@ type impatientConn struct {
 	limit time.Duration
 }
 
-// Write implements net.Conn. TLS writes records of at most 16 KiB, so a slow client has enough time for each.
+// Write implements net.Conn. TLS writes records of at most 16 KiB, so even a slow client has enough time for each.
 func (c impatientConn) Write(p []byte) (int, error) {
 	if err := c.SetWriteDeadline(time.Now().Add(c.limit)); err != nil {
 		return 0, err
@@ -41,7 +41,8 @@ func (c impatientConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// endStalled ends a watch over HTTP/2 whose client does not read it, while the client may read the others of its connection.
+// endStalled ends a watch over HTTP/2 that its client does not read, even if the client reads other streams of the
+// connection.
 func endStalled(inner http.Handler, limit time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ProtoMajor == 2 && r.URL.Query().Has("watch") {
@@ -51,7 +52,7 @@ func endStalled(inner http.Handler, limit time.Duration) http.Handler {
 	})
 }
 
-// stalling is a response whose writes take no longer than the limit. Between them there is no limit: a watch may be idle.
+// stalling is a response with a time limit for each write. A watch may be idle between writes.
 type stalling struct {
 	http.ResponseWriter
 	control *http.ResponseController
@@ -72,10 +73,10 @@ func (s *stalling) Write(p []byte) (int, error) {
 // Flush implements http.Flusher.
 func (s *stalling) Flush() {
 	defer s.within()()
-	_ = s.control.Flush() // the handler learns from the request's context that the client is gone
+	_ = s.control.Flush() // the handler notices the closed connection from the request's context
 }
 
-// within sets the limit, and returns what lifts it.
+// within sets the write deadline and returns a function that removes it.
 func (s *stalling) within() func() {
 	_ = s.control.SetWriteDeadline(time.Now().Add(s.limit))
 	return func() { _ = s.control.SetWriteDeadline(time.Time{}) }

@@ -9,14 +9,14 @@ import (
 	basecompatibility "k8s.io/component-base/compatibility"
 )
 
-// kubernetesVersion is the version of the Kubernetes API machinery that is built in; /version tells it, so that
-// clients know which API conventions to expect.
+// kubernetesVersion is the version of the built-in Kubernetes API machinery. /version returns it, so that clients know
+// the API conventions.
 const kubernetesVersion = "v1.36.3"
 
-// Version is Hykube's own version, set by the linker for a release.
+// Version is Hykube's version, which the linker sets for a release.
 var Version = "0.1.0-dev"
 
-// effectiveVersion is Kubernetes' for behaviour, and ours for what /version says.
+// effectiveVersion uses Kubernetes' version for behaviour and Hykube's version for /version.
 type effectiveVersion struct {
 	basecompatibility.EffectiveVersion
 }

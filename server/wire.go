@@ -24,65 +24,69 @@ import (
 	"github.com/hykube/hykube/server/storage"
 )
 
-// Components is what the server offers to the packages that Config.Wire connects.
+// Components holds the server's components for Config.Wire.
 type Components struct {
-	// DataDir is the server's directory.
+	// DataDir is the server's data directory.
 	DataDir string
-	// ProviderMirrors and then NetworkMirror, if it is set, are looked at before any registry.
+	// The server searches ProviderMirrors, and then NetworkMirror if it is set, before any registry.
 	ProviderMirrors []string
 	NetworkMirror   string
-	// PlanHistoryLimit and PlanHistoryAge bound which finished plans are kept; 0 is no bound.
+	// PlanHistoryLimit and PlanHistoryAge limit the number and age of finished plans; 0 means no limit.
 	PlanHistoryLimit int
 	PlanHistoryAge   time.Duration
-	// Loopback reaches this server as system:apiserver. It serves once Wiring.Run is called, not before.
+	// Loopback is a client configuration for this server as system:apiserver. The server serves when Wiring.Run is
+	// called, not before.
 	Loopback *rest.Config
-	// KV is where the ledger is kept.
+	// KV is the store of the ledger.
 	KV *storage.KV
-	// Objects reads objects as they are stored.
+	// Objects reads stored objects.
 	Objects *storage.Objects
 	// Kinds serves the providers' kinds.
 	Kinds *kinds.Kinds
-	// Engine is Temporal; its Client is there once Wiring.Run is called.
+	// Engine is the Temporal engine. Its Client is set when Wiring.Run is called.
 	Engine *engine.Engine
 	Logger *slog.Logger
 }
 
-// Wiring is what Config.Wire connects. Every field is required.
+// Wiring holds the functions that Config.Wire returns. Every field is required.
 type Wiring struct {
-	// InUse says how many living resources need a Namespace, a Provider, a ProviderConfig, a Secret or a ConfigMap, and names one.
+	// InUse returns the number of existing resources that need a Namespace, Provider, ProviderConfig, Secret or
+	// ConfigMap, and the name of one.
 	InUse registry.InUseFunc
-	// Named says whether anything names such an object.
+	// Named reports whether any object refers to such an object.
 	Named registry.NamedFunc
-	// Changes pages through the changes of a plan.
+	// Changes returns a page of the changes of a plan.
 	Changes registry.ChangesFunc
-	// SaveObjects keeps a chunk of the objects of a speculative plan, and says after the last one how many objects the upload has.
+	// SaveObjects stores a chunk of the objects of a speculative plan. After the last chunk, it returns the number of
+	// uploaded objects.
 	SaveObjects func(ctx context.Context, plan types.UID, chunk int32, docs []ledger.Document, last bool) (uploaded int, err error)
-	// Verify looks what an approval of a plan would let happen now.
+	// Verify checks which changes an approval of a plan would permit now.
 	Verify registry.VerifyFunc
-	// State reads the raw provider state behind an object of a provider's kind.
+	// State returns the raw provider state of a provider's object.
 	State func(context.Context, metav1.Object, kinds.Kind) ([]byte, error)
-	// Taint marks the infrastructure behind an object of a provider's kind to be replaced by the next plan, or takes the mark away. It
-	// returns whether the object is as it was applied.
+	// Taint marks the infrastructure of a provider's object for replacement by the next plan, or removes the mark.
+	// applied is true if the current generation is applied.
 	Taint func(ctx context.Context, obj metav1.Object, kind kinds.Kind, tainted bool) (applied bool, err error)
-	// Undelete takes the deletion of an object of a provider's kind back; see kinds.Config.
+	// Undelete reverts the deletion of a provider's object; see kinds.Config.
 	Undelete func(ctx context.Context, obj metav1.Object, kind kinds.Kind, clear func(kinds.Undeleted) error, mark func() error) error
-	// Deletion says what there is to know for whoever deleted an object of a provider's kind.
+	// Deletion returns the consequences of deleting a provider's object.
 	Deletion func(ctx context.Context, obj metav1.Object, kind kinds.Kind) (kinds.Deletion, error)
-	// Query asks a provider what exists.
+	// Query makes a provider list existing resources.
 	Query registry.QueryFunc
 	// Evaluate evaluates an expression over the recorded values.
 	Evaluate registry.EvaluateFunc
-	// Run is the controllers and workers. It is called when the server answers and the engine runs, and returns when its
-	// context ends, within a few seconds: the server and the engine are still there for it to finish with.
+	// Run runs the controllers and workers. The server calls it after both the server and the engine have started. It
+	// must return within a few seconds after its context ends; until then, the server and the engine keep running.
 	Run func(context.Context) error
-	// Ready tells why the server should not get requests yet, such as that the kinds of installed providers are not served
-	// again after a restart.
+	// Ready returns the reason why the server is not ready, such as kinds of installed providers that are not served
+	// yet after a restart.
 	Ready func() error
-	// Close is called last, however the server ends: it leaves no provider process behind.
+	// Close is called last in every case. It must stop all provider processes.
 	Close func(context.Context) error
 }
 
-// The functions below ask the wiring at the time of the request: Config.Wire runs after the handlers are made.
+// The functions below call the wiring at the time of the request, because Config.Wire runs after the handlers are
+// created.
 
 func (s *Server) inUse(ctx context.Context, obj metav1.Object) (int, string, error) {
 	return s.wiring.InUse(ctx, obj)
@@ -92,8 +96,8 @@ func (s *Server) named(ctx context.Context, obj metav1.Object) (bool, error) {
 	return s.wiring.Named(ctx, obj)
 }
 
-// authorizeReferences asks about the references of a ProviderConfig that reach out of its namespace, or to ConfigMaps and Secrets. A
-// secretRef sends a Secret to the provider as an expression does.
+// authorizeReferences checks the references of a ProviderConfig to other namespaces, ConfigMaps and Secrets. A
+// secretRef sends a Secret to the provider, as an expression does.
 func (s *Server) authorizeReferences(ctx context.Context, who user.Info, cfg *v1alpha1.ProviderConfig) ([]string, error) {
 	refs := catalog.References(cfg)
 	for i, ref := range cfg.Spec.SecretRefs {
@@ -137,8 +141,8 @@ func (s *Server) evaluate(ctx context.Context, who v1alpha1.Identity, e *v1alpha
 	return s.wiring.Evaluate(ctx, who, e)
 }
 
-// providerConfigs returns the provider of the named ProviderConfig of a namespace, by its name. Where there is none of the name, it
-// returns all of the namespace.
+// providerConfigs returns a function for kinds.Config.ProviderConfigs: it returns the provider of the named
+// ProviderConfig, or those of all ProviderConfigs in the namespace if there is no such one.
 func providerConfigs(stored *storage.Objects) func(ctx context.Context, namespace, name string) (map[string]string, error) {
 	return func(ctx context.Context, namespace, name string) (map[string]string, error) {
 		providers := map[string]string{}
