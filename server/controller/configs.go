@@ -24,7 +24,7 @@ import (
 	"github.com/hykube/hykube/server/loopback"
 )
 
-// Configs asks providers whether they accept the ProviderConfigs.
+// Configs validates ProviderConfigs with their providers.
 type Configs struct {
 	Client  rest.Interface
 	Core    rest.Interface
@@ -40,7 +40,7 @@ type Configs struct {
 func (c *Configs) start() {
 	c.queue = newQueue("provider configuration", c.Logger, c.reconcile)
 	c.informer = informer(c.Client, "providerconfigs", &v1alpha1.ProviderConfig{}, c.queue)
-	// Only the names of Secrets matter here; their values are read when they are needed.
+	// Only the names of Secrets matter here; check reads their values when needed.
 	lw := cache.NewListWatchFromClient(c.Core, "secrets", metav1.NamespaceAll, fields.Everything())
 	c.secrets = cache.NewSharedIndexInformer(lw, &corev1.Secret{}, 0, nil)
 	_ = c.secrets.SetTransform(func(obj any) (any, error) {
@@ -57,7 +57,7 @@ func (c *Configs) start() {
 	_, _ = c.secrets.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: touch, UpdateFunc: func(_, obj any) { touch(obj) }, DeleteFunc: touch})
 }
 
-// providerChanged looks again at the configurations of a provider.
+// providerChanged validates the configurations of a provider again.
 func (c *Configs) providerChanged(name string) {
 	c.again(func(cfg *v1alpha1.ProviderConfig) bool { return cfg.Spec.Provider == name })
 }
@@ -107,10 +107,10 @@ func (c *Configs) reconcile(ctx context.Context, name cache.ObjectName) error {
 	})
 }
 
-// check asks the provider's schema, then the provider, and touches nothing else.
+// check validates a ProviderConfig against the provider's schema, then with the provider. It has no other effect.
 func (c *Configs) check(ctx context.Context, cfg *v1alpha1.ProviderConfig) (reason, message string) {
 	var secrets plan.Secrets
-	defer func() { message = secrets.Hide(message) }() // providers repeat what they refuse
+	defer func() { message = secrets.Hide(message) }() // providers quote the values that they reject
 	entry, ok := c.Catalog.Get(cfg.Spec.Provider)
 	if !ok && c.installing(ctx, cfg.Spec.Provider) {
 		return v1alpha1.ReasonInstalling, fmt.Sprintf("The provider %q is being installed.", cfg.Spec.Provider)
@@ -122,7 +122,7 @@ func (c *Configs) check(ctx context.Context, cfg *v1alpha1.ProviderConfig) (reas
 	if err := c.Catalog.CheckReferences(entry, cfg, functions); err != nil {
 		return v1alpha1.ReasonConfigRefused, err.Error()
 	}
-	// What expressions refer to is not known yet; plans know it.
+	// The values of references are unknown here; only plans know them.
 	conf, err := c.Catalog.Configuration(ctx, entry, cfg, catalog.Sources{Functions: functions, Secret: func(ctx context.Context, name, key string) ([]byte, error) {
 		value, err := c.Secrets.Secret(ctx, cfg.Namespace, name, key)
 		secrets.Add(string(value))
@@ -153,8 +153,8 @@ func (c *Configs) check(ctx context.Context, cfg *v1alpha1.ProviderConfig) (reas
 	return v1alpha1.ReasonConfigured, strings.Join(text, "\n")
 }
 
-// installing says whether a provider is on its way, so that nobody has to act. When it arrives, or fails, the configuration is
-// looked at again.
+// installing reports whether a provider is being installed. When it is ready or fails, its configurations are checked
+// again.
 func (c *Configs) installing(ctx context.Context, name string) bool {
 	p := &v1alpha1.Provider{}
 	err := c.Client.Get().Resource("providers").Name(name).Do(ctx).Into(p)

@@ -23,17 +23,17 @@ import (
 	"github.com/hykube/hykube/workflows"
 )
 
-// pause bounds how long a failing reconciliation waits until it is repeated. It is never given up: nothing else would look at the
-// object again before it changes.
+// pause is the maximum delay before a failed reconciliation is retried. There is no limit to the retries, because only
+// a change would trigger another reconciliation.
 const pause = time.Minute
 
-// queueKey identifies a unit of work; its text is for the log.
+// queueKey identifies a unit of work. String is for the log.
 type queueKey interface {
 	comparable
 	fmt.Stringer
 }
 
-// queue calls reconcile for keys, one call a key at a time.
+// queue calls reconcile for keys, with at most one concurrent call per key.
 type queue[K queueKey] struct {
 	name      string
 	work      workqueue.TypedRateLimitingInterface[K]
@@ -49,7 +49,7 @@ func newQueue[K queueKey](name string, logger *slog.Logger, reconcile func(conte
 	}
 }
 
-// run works until ctx ends, with so many names at once.
+// run processes keys with the given number of workers until ctx ends.
 func (q *queue[K]) run(ctx context.Context, workers int) {
 	go func() {
 		<-ctx.Done()
@@ -84,7 +84,7 @@ func (q *queue[K]) next(ctx context.Context) bool {
 	return true
 }
 
-// informer watches a kind of hykube.io, and puts what changes in the queue.
+// informer watches a kind of hykube.io and adds changed objects to the queue.
 func informer(client rest.Interface, resource string, example runtime.Object, q *queue[cache.ObjectName]) cache.SharedIndexInformer {
 	lw := cache.NewListWatchFromClient(client, resource, metav1.NamespaceAll, fields.Everything())
 	inf := cache.NewSharedIndexInformer(lw, example, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
@@ -93,14 +93,15 @@ func informer(client rest.Interface, resource string, example runtime.Object, q 
 			q.work.Add(name)
 		}
 	}
-	// Adding a handler fails on a stopped informer only.
+	// AddEventHandler fails only on a stopped informer.
 	_, _ = inf.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: enqueue, UpdateFunc: func(_, obj any) { enqueue(obj) }, DeleteFunc: enqueue,
 	})
 	return inf
 }
 
-// lookup reads an object from an informer's cache; nil when it is not there. The object must not be changed.
+// lookup returns an object from an informer's cache; ok is false if it is not there. Callers must not change the
+// object.
 func lookup[T runtime.Object](inf cache.SharedIndexInformer, name cache.ObjectName) (obj T, ok bool, err error) {
 	found, exists, err := inf.GetStore().GetByKey(name.String())
 	if err != nil || !exists {
@@ -114,18 +115,19 @@ func lookup[T runtime.Object](inf cache.SharedIndexInformer, name cache.ObjectNa
 }
 
 const (
-	// workers bounds how many objects of one kind are looked at at once.
+	// workers is the number of concurrent reconciliations per kind.
 	workers = 4
-	// namespaceWorkers bounds in how many namespaces plans are superseded and removed at once.
+	// namespaceWorkers is the number of namespaces in which plans are superseded and removed concurrently.
 	namespaceWorkers = 2
-	// installs bounds how many providers are installed at once: one that hangs at its start holds a worker for a minute.
+	// installs is the number of concurrent installations. A provider that hangs at its start occupies a worker for a
+	// minute.
 	installs = 16
 )
 
 func uid(ref workflows.Plan) types.UID { return types.UID(ref.UID) }
 
-// Run watches and acts until ctx ends. Plans, and the worker that work starts, wait until every Provider was looked at once, so that a
-// server that starts again does not plan without the kinds that it had.
+// Run runs the controllers until ctx ends. Plans, and the worker that work starts, wait until every Provider was
+// reconciled once. So a restarted server does not plan without the kinds that it served before.
 func Run(ctx context.Context, providers *Providers, configs *Configs, plans *Plans, work func() error) error {
 	providers.Changed = configs.providerChanged
 	providers.start()

@@ -17,19 +17,19 @@ import (
 	"github.com/hykube/hykube/workflows"
 )
 
-// History bounds how many finished plans are kept.
+// History configures how many finished plans are kept.
 type History struct {
 	// Limit is the number of finished plans that a namespace keeps; 0 keeps all.
 	Limit int
-	// Age is how long a finished plan is kept; 0 keeps it for ever.
+	// Age is the time for which a finished plan is kept; 0 means no limit.
 	Age time.Duration
 }
 
-// prunedAtOnce bounds how many plans of a namespace are removed before other namespaces have their turn.
+// prunedAtOnce is the number of plans of a namespace that are removed before other namespaces are processed.
 const prunedAtOnce = 20
 
-// outdated are the finished plans that are to be removed, the oldest first, and the time until the next one gets too old; 0 when
-// that does not happen.
+// outdated returns the finished plans to remove, oldest first. next is the time until another plan becomes too old, or
+// 0.
 func (h History) outdated(plans []*v1alpha1.Plan, now time.Time) (remove []*v1alpha1.Plan, next time.Duration) {
 	var finished []*v1alpha1.Plan
 	for _, p := range plans {
@@ -50,13 +50,13 @@ func (h History) outdated(plans []*v1alpha1.Plan, now time.Time) (remove []*v1al
 	return remove, next
 }
 
-// prune removes finished plans that are too many or too old. Their records stay.
+// prune removes finished plans that exceed the limits. Their records remain.
 func (p *Plans) prune(ctx context.Context, b *bindings, namespace string, plans []*v1alpha1.Plan) error {
 	remove, next := p.History.outdated(plans, time.Now())
 	removed := 0
 	for _, obj := range remove {
 		if slices.Contains(obj.Finalizers, v1alpha1.FinalizerRecord) {
-			continue // it comes again when its record is complete
+			continue // its update will trigger another check when the record is complete
 		}
 		if open, err := p.uncertain(ctx, b, obj.UID); err != nil {
 			return err
@@ -70,7 +70,7 @@ func (p *Plans) prune(ctx context.Context, b *bindings, namespace string, plans 
 		opts := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: new(obj.UID), ResourceVersion: new(obj.ResourceVersion)}}
 		err := p.Client.Delete().Namespace(namespace).Resource("plans").Name(obj.Name).Body(&opts).Do(ctx).Error()
 		if apierrors.IsConflict(err) {
-			next = time.Second // the plan was written since, which need not wake anybody
+			next = time.Second // the plan was written in the meantime, which need not trigger a check
 			continue
 		}
 		if err != nil && !apierrors.IsNotFound(err) {
@@ -83,10 +83,10 @@ func (p *Plans) prune(ctx context.Context, b *bindings, namespace string, plans 
 	return nil
 }
 
-// uncertain says whether a change of a plan was begun and its outcome was lost: the plan is what explains that, so it stays until
-// a person has looked.
+// uncertain reports whether the outcome of a plan's change is unknown. Such a plan explains the change, so it stays
+// until a user has checked the infrastructure.
 func (p *Plans) uncertain(ctx context.Context, b *bindings, plan types.UID) (bool, error) {
-	from := b.uncertain[plan] // where it was found the last time
+	from := b.uncertain[plan] // the index at which it was found last time
 	for c, err := range p.Ledger.Changes(ctx, plan, from) {
 		if err != nil {
 			return false, err
@@ -107,8 +107,8 @@ func (p *Plans) uncertain(ctx context.Context, b *bindings, plan types.UID) (boo
 	return false, nil
 }
 
-// dropOrphans queues the changes of plans that were deleted while the server was down. It is called before a plan is begun, so that
-// each plan with changes is in the cache, or does not exist.
+// dropOrphans queues the removal of the changes of plans that were deleted while the server was down. It must run
+// before a plan begins, so that each plan with changes is either in the cache or deleted.
 func (p *Plans) dropOrphans(ctx context.Context) error {
 	known := map[types.UID]bool{}
 	for _, obj := range p.informer.GetStore().List() {
@@ -125,7 +125,8 @@ func (p *Plans) dropOrphans(ctx context.Context) error {
 	return nil
 }
 
-// deletedPlan identifies a Plan that does not exist any more. The name is empty of a plan that was deleted while the server was down.
+// deletedPlan identifies a Plan that no longer exists. The name is empty if the plan was deleted while the server was
+// down.
 type deletedPlan struct {
 	uid  types.UID
 	name string
@@ -143,7 +144,8 @@ func (p *Plans) drop(ctx context.Context, plan deletedPlan) error {
 	return errors.Join(p.Ledger.DropPlan(ctx, plan.uid), p.Ledger.DropDocuments(ctx, plan.uid))
 }
 
-// recordedChanges are those changes of a plan that its record lists, and the number of the others. What was not made comes first.
+// recordedChanges returns the changes of a plan for its record, and the number of the others. Changes that were not
+// applied come first.
 func recordedChanges(ctx context.Context, l *ledger.Ledger, plan types.UID) (list []v1alpha1.PlanRecordChange, more int32, err error) {
 	type numbered struct {
 		index int32

@@ -20,10 +20,10 @@ import (
 	"github.com/hykube/hykube/internal/store"
 )
 
-// This file ends plans that wait for approval and were overtaken: by a later plan with the same spec, or by an applied plan that
-// changed something that they are bound to.
+// This file ends plans that wait for approval and were superseded. A later plan with the same spec supersedes a plan,
+// and so does an applied plan that changed one of its objects.
 
-// waits says whether a plan waits for a person to decide about it. A plan that approves itself waits for nobody, unless changes of it
+// waits reports whether a plan waits for a user's decision. A plan with automatic approval waits only if changes of it
 // are blocked.
 func waits(p *v1alpha1.Plan) bool {
 	s := &p.Status
@@ -31,32 +31,32 @@ func waits(p *v1alpha1.Plan) bool {
 		!p.Spec.Speculative && (!p.ApprovesItself() || s.StalledFor() == v1alpha1.ReasonBlocked) && p.DeletionTimestamp == nil
 }
 
-// overtakes says whether a plan takes the place of earlier ones with the same spec: it says what there is to do now.
+// overtakes reports whether a plan supersedes earlier ones with the same spec, because it has the current changes.
 func overtakes(p *v1alpha1.Plan) bool {
 	ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady)
 	return meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionPlanned) && !p.Spec.Speculative &&
 		(p.Status.Cancel == nil || p.Status.Approval != nil) && (ready == nil || ready.Reason != v1alpha1.ReasonDeferred)
 }
 
-// applied says whether a plan was applied to its end, however that was.
+// applied reports whether the apply of a plan has ended, with any outcome.
 func applied(p *v1alpha1.Plan) bool {
 	return p.Status.FinishedAt != nil && meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionApplied) != nil
 }
 
-// scope is the same for plans that look at the same resources in the same way. Who approves them, and which time they take for now,
-// makes no difference.
+// scope returns a key that is equal for plans of the same resources with the same options. It ignores approval and
+// timestamp.
 func scope(p *v1alpha1.Plan) string {
 	spec := p.Spec
 	spec.Approval, spec.Timestamp = "", nil
 	for _, set := range []*[]string{&spec.Targets, &spec.Exclude, &spec.Replace, &spec.Invoke} {
 		*set = slices.Sorted(slices.Values(*set))
 	}
-	key, _ := json.Marshal(spec) // plain strings, lists and maps
+	key, _ := json.Marshal(spec) // the spec has only strings, lists and maps
 	return string(key)
 }
 
-// later says whether plan a was made after plan b. Times are whole seconds: of two plans that wait, and were created in the same
-// second, the one that was written last was planned last.
+// later reports whether plan a was created after plan b. Times have a precision of a second. Of two waiting plans from
+// the same second, the one with the higher resourceVersion was planned later.
 func later(a, b *v1alpha1.Plan) bool {
 	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
 		return b.CreationTimestamp.Before(&a.CreationTimestamp)
@@ -69,7 +69,7 @@ func later(a, b *v1alpha1.Plan) bool {
 	return aerr == nil && berr == nil && va > vb
 }
 
-// superseded returns the plans that wait and were overtaken by a later one with the same spec, each with the latest of those.
+// superseded maps each waiting plan that a later plan with the same spec superseded to the latest such plan.
 func superseded(plans []*v1alpha1.Plan) map[*v1alpha1.Plan]*v1alpha1.Plan {
 	latest := latestPlans(plans)
 	out := map[*v1alpha1.Plan]*v1alpha1.Plan{}
@@ -84,7 +84,7 @@ func superseded(plans []*v1alpha1.Plan) map[*v1alpha1.Plan]*v1alpha1.Plan {
 	return out
 }
 
-// latestPlans are the latest plans of each scope that say what there is to do now.
+// latestPlans returns the latest plan of each scope that supersedes others.
 func latestPlans(plans []*v1alpha1.Plan) map[string]*v1alpha1.Plan {
 	latest := map[string]*v1alpha1.Plan{} // by scope
 	for _, p := range plans {
@@ -98,11 +98,12 @@ func latestPlans(plans []*v1alpha1.Plan) map[string]*v1alpha1.Plan {
 	return latest
 }
 
-// redirectFor is how long after its end a superseded plan names the plan that waits now. Who was slower than another person reads it then.
+// redirectFor is the time after the end of a superseded plan during which its message is updated to name the current
+// plan. Users may still work with the superseded plan.
 const redirectFor = 10 * time.Minute
 
-// misdirected returns the plans that were superseded a short while ago and name a plan which is itself superseded, each with the plan that
-// waits now.
+// misdirected maps each recently superseded plan whose message names a plan that is superseded itself to the current
+// plan.
 func misdirected(plans []*v1alpha1.Plan, now time.Time) map[*v1alpha1.Plan]*v1alpha1.Plan {
 	latest := latestPlans(plans)
 	out := map[*v1alpha1.Plan]*v1alpha1.Plan{}
@@ -118,7 +119,7 @@ func misdirected(plans []*v1alpha1.Plan, now time.Time) map[*v1alpha1.Plan]*v1al
 	return out
 }
 
-// supersededBy is the message of a plan that a later one with the same spec overtook.
+// supersededBy returns the message of a plan that p superseded.
 func supersededBy(p *v1alpha1.Plan) string {
 	switch {
 	case waits(p), p.Status.Approval == nil && !p.Ended():
@@ -131,29 +132,29 @@ func supersededBy(p *v1alpha1.Plan) string {
 	return fmt.Sprintf("Superseded by plan %s, which has ended; make a new plan.", p.Name)
 }
 
-// bindings knows what the waiting plans of one namespace are bound to. It is built when it is first needed, from one read of each
-// waiting plan's changes, so that an apply costs a look-up for each of its own changes, however many plans wait.
+// bindings indexes the objects that the waiting plans of one namespace change. It is built on first use, from one read
+// of each waiting plan's changes. An apply then needs one lookup per change, however many plans wait.
 type bindings struct {
 	seed     maphash.Seed
-	byObject map[uint64][]binding // by the hash of an object's UID
+	byObject map[uint64][]binding // by the hash of the object's UID
 	plans    map[types.UID]*bound
-	gone     int // bindings of plans that no longer wait
-	// done are the applied plans whose changes were looked up.
+	gone     int // number of bindings of plans that no longer wait
+	// done holds the applied plans whose changes were processed.
 	done map[types.UID]bool
-	// uncertain are finished plans that are kept since the outcome of a change was lost, each with the index of that change.
+	// uncertain maps finished plans with a change of unknown outcome to the index of that change.
 	uncertain map[types.UID]int32
 }
 
-// binding is one change of a waiting plan that is bound to an object.
+// binding is one change of a waiting plan to an object.
 type binding struct {
 	plan   *bound
 	change int32
 }
 
-// bound is a plan that waits.
+// bound is a waiting plan.
 type bound struct {
 	uid  types.UID
-	n    int // its bindings
+	n    int // number of its bindings
 	gone bool
 }
 
@@ -161,7 +162,7 @@ func newBindings() *bindings {
 	return &bindings{seed: maphash.MakeSeed(), byObject: map[uint64][]binding{}, plans: map[types.UID]*bound{}, done: map[types.UID]bool{}, uncertain: map[types.UID]int32{}}
 }
 
-// keep forgets the plans that do not exist any more.
+// keep removes plans that no longer exist.
 func (b *bindings) keep(plans []*v1alpha1.Plan) {
 	exists := map[types.UID]bool{}
 	for _, p := range plans {
@@ -174,7 +175,7 @@ func (b *bindings) keep(plans []*v1alpha1.Plan) {
 
 func (b *bindings) hash(uid types.UID) uint64 { return maphash.String(b.seed, string(uid)) }
 
-// add reads what a waiting plan is bound to.
+// add reads the changes of a waiting plan.
 func (b *bindings) add(ctx context.Context, l *ledger.Ledger, plan types.UID) error {
 	if b.plans[plan] != nil {
 		return nil
@@ -198,7 +199,8 @@ func (b *bindings) add(ctx context.Context, l *ledger.Ledger, plan types.UID) er
 	return nil
 }
 
-// remove forgets a plan that no longer waits. Its bindings go when they are the greater part.
+// remove removes a plan that no longer waits. Its bindings are removed once more than half of all bindings are
+// obsolete.
 func (b *bindings) remove(plan types.UID) {
 	to := b.plans[plan]
 	if to == nil {
@@ -224,13 +226,13 @@ func (b *bindings) remove(plan types.UID) {
 	}
 }
 
-// binds says whether a change does something to an object with a recorded state.
+// binds reports whether a change affects an object with a recorded state.
 func binds(c *ledger.Change) bool {
 	return (c.Mode == "" || c.Mode == v1alpha1.ModeManaged) &&
 		(c.Action != v1alpha1.ActionNoOp || c.Importing != nil || c.PreviousAddress != "" || c.Checks)
 }
 
-// touched says whether an applied change may have moved the recorded state of its object.
+// touched reports whether an applied change may have changed the recorded state of its object.
 func touched(c *ledger.Change) bool {
 	switch {
 	case c.State == v1alpha1.ChangeSkipped, c.State == v1alpha1.ChangeStale:
@@ -238,10 +240,10 @@ func touched(c *ledger.Change) bool {
 	case binds(c):
 		return true
 	}
-	return c.Refreshed != nil // what was read is recorded
+	return c.Refreshed != nil // the apply recorded the values that were read
 }
 
-// objects are the UIDs of the objects whose records a change is bound to.
+// objects returns the UIDs of the objects whose records a change depends on.
 func objects(c *ledger.Change) []types.UID {
 	if c.Preconditions.From != nil {
 		return []types.UID{c.Object.UID, c.Preconditions.From.UID}
@@ -249,7 +251,7 @@ func objects(c *ledger.Change) []types.UID {
 	return []types.UID{c.Object.UID}
 }
 
-// moved says whether the recorded state that a change is bound to is another one by now.
+// moved reports whether the recorded state that a change depends on has changed since planning.
 func moved(ctx context.Context, l *ledger.Ledger, c *ledger.Change) (bool, error) {
 	rec, err := l.Instance(ctx, c.Object)
 	if err != nil {
@@ -269,7 +271,7 @@ func moved(ctx context.Context, l *ledger.Ledger, c *ledger.Change) (bool, error
 	return err == nil && from.Digest() != c.Preconditions.FromState, err
 }
 
-// overtake looks up the changes of an applied plan, and calls end for each waiting plan that is bound to something that they moved.
+// overtake calls end for each waiting plan that depends on a recorded state which the applied plan changed.
 func (b *bindings) overtake(ctx context.Context, l *ledger.Ledger, plan types.UID, end func(plan types.UID, address string) error) error {
 	for c, err := range l.Changes(ctx, plan, 0) {
 		if err != nil {
@@ -305,7 +307,7 @@ func (b *bindings) overtake(ctx context.Context, l *ledger.Ledger, plan types.UI
 	return nil
 }
 
-// endOvertaken ends the waiting plans of a namespace that were overtaken.
+// endOvertaken ends the superseded waiting plans of a namespace.
 func (p *Plans) endOvertaken(ctx context.Context, b *bindings, plans []*v1alpha1.Plan) error {
 	waiting := map[types.UID]*v1alpha1.Plan{}
 	over := superseded(plans)
@@ -334,7 +336,7 @@ func (p *Plans) endOvertaken(ctx context.Context, b *bindings, plans []*v1alpha1
 		}
 		concerned := 0
 		for uid, w := range waiting {
-			// Times are whole seconds. Whether a state really moved is read from the ledger.
+			// Times have a precision of a second. The ledger shows whether a state really changed.
 			if w.Status.PlannedAt == nil || !w.Status.PlannedAt.After(obj.Status.FinishedAt.Time) {
 				if err := b.add(ctx, p.Ledger, uid); err != nil {
 					return err
@@ -355,7 +357,8 @@ func (p *Plans) endOvertaken(ctx context.Context, b *bindings, plans []*v1alpha1
 	return nil
 }
 
-// supersede says on a plan that it is over, unless a person decided about it in the meantime. Its own reconciliation ends it.
+// supersede marks a plan as superseded, unless a user has decided on it in the meantime. The plan's own reconciliation
+// ends it.
 func (p *Plans) supersede(ctx context.Context, obj *v1alpha1.Plan, message string) error {
 	err := p.Status.UpdateStatus(ctx, obj.Namespace, obj.Name, obj.UID, func(s *v1alpha1.PlanStatus) {
 		if s.Approval != nil || s.Cancel != nil || s.Ended() {
@@ -366,7 +369,7 @@ func (p *Plans) supersede(ctx context.Context, obj *v1alpha1.Plan, message strin
 	return store.IgnoreGone(err)
 }
 
-// redirect makes a plan that is over name another plan in its place.
+// redirect changes the message of a superseded plan so that it names another plan.
 func (p *Plans) redirect(ctx context.Context, obj *v1alpha1.Plan, message string) error {
 	err := p.Status.UpdateStatus(ctx, obj.Namespace, obj.Name, obj.UID, func(s *v1alpha1.PlanStatus) {
 		if s.StalledFor() == v1alpha1.ReasonSuperseded && s.Approval == nil {

@@ -26,34 +26,34 @@ import (
 	"github.com/hykube/hykube/workflows"
 )
 
-// Plans starts the workflows of Plan objects. What is under way is in the objects, so that a Temporal that lost its database, or
-// never heard of a plan, is told again at the next start.
+// Plans starts the workflows of Plan objects. The objects hold the progress. So if Temporal has lost its database, the
+// next start of the server starts the workflows again.
 type Plans struct {
 	Client   rest.Interface
 	Status   store.Plans
 	Temporal client.Client
 	Ledger   *ledger.Ledger
-	// Settle takes back on the objects of a plan that it waits for approval.
+	// Settle removes a plan's pending approval from the status of its objects.
 	Settle  func(context.Context, workflows.Plan) error
 	Logger  *slog.Logger
 	History History
 
 	informer cache.SharedIndexInformer
 	queue    *queue[cache.ObjectName]
-	// namespaces are those in which plans were made or ended.
+	// namespaces queues the namespaces in which a plan was created or ended.
 	namespaces *queue[cache.ObjectName]
 	dropped    *queue[deletedPlan]
 
 	started time.Time
 
 	mu sync.Mutex
-	// bindings are what waiting plans are bound to, by namespace.
+	// bindings holds the objects of waiting plans, by namespace.
 	bindings map[string]*bindings
-	// stages holds what was last known of each plan, as far as the other plans of its namespace are concerned.
+	// stages holds the last known stage of each plan.
 	stages map[types.UID]stage
-	// begun holds what this process has asked Temporal for, by workflow ID.
+	// begun holds the workflow IDs that this process has started, and the keys of its other requests.
 	begun map[string]bool
-	// plans holds the plans that this process has seen: an object of the same name may be another plan.
+	// plans holds the plans that this process has seen, since a new plan may have the name of a deleted one.
 	plans map[cache.ObjectName]workflows.Plan
 }
 
@@ -117,10 +117,10 @@ func (p *Plans) reconcile(ctx context.Context, name cache.ObjectName) error {
 	return nil
 }
 
-// uploadTimeout bounds how long a speculative plan waits for its objects.
+// uploadTimeout is the maximum time that a speculative plan waits for its objects.
 const uploadTimeout = 15 * time.Minute
 
-// awaitObjects ends a speculative plan whose objects never came: the client was interrupted, say.
+// awaitObjects fails a speculative plan whose upload was never completed, as after an interrupted client.
 func (p *Plans) awaitObjects(ctx context.Context, name cache.ObjectName, obj *v1alpha1.Plan) error {
 	if left := time.Until(obj.CreationTimestamp.Add(uploadTimeout)); left > 0 {
 		p.queue.work.AddAfter(name, left)
@@ -141,7 +141,7 @@ func (p *Plans) awaitObjects(ctx context.Context, name cache.ObjectName, obj *v1
 	return p.Ledger.DropDocuments(ctx, obj.UID)
 }
 
-// begin starts a workflow, unless it runs already, and returns its ID.
+// begin starts a workflow unless it runs already, and returns its ID.
 func (p *Plans) begin(ctx context.Context, obj *v1alpha1.Plan, ref workflows.Plan, id, name string) (string, error) {
 	p.mu.Lock()
 	begun := p.begun[id]
@@ -154,7 +154,7 @@ func (p *Plans) begin(ctx context.Context, obj *v1alpha1.Plan, ref workflows.Pla
 	if err != nil {
 		return "", err
 	}
-	// The cache may be behind, and Temporal starts a run again that ended as failed: the plan itself says whether that was the end.
+	// The cache may be stale, and Temporal would restart a failed run. So read from the API whether the plan has ended.
 	fresh, err := p.Status.Get(ctx, ref.Namespace, ref.Name, uid(ref))
 	if errors.Is(err, store.ErrGone) || err == nil && fresh.Ended() {
 		return id, nil
@@ -194,7 +194,7 @@ func (p *Plans) begin(ctx context.Context, obj *v1alpha1.Plan, ref workflows.Pla
 	return id, nil
 }
 
-// runID is the ID under which a workflow was begun, which an earlier version may have done; id if it was not.
+// runID returns the ID of a workflow that was started earlier, perhaps by an earlier version; id if it was not started.
 func (p *Plans) runID(obj *v1alpha1.Plan, ref workflows.Plan, id string) string {
 	switch runs := obj.Status.Runs; {
 	case runs == nil:
@@ -206,7 +206,8 @@ func (p *Plans) runID(obj *v1alpha1.Plan, ref workflows.Plan, id string) string 
 	return id
 }
 
-// findRun is runID, of a workflow that may have been begun before this process started without a word of it on the Plan.
+// findRun is runID, but also asks Temporal about a workflow that an earlier process may have started without recording
+// it on the Plan.
 func (p *Plans) findRun(ctx context.Context, obj *v1alpha1.Plan, ref workflows.Plan, id string) (string, error) {
 	if known := p.runID(obj, ref, id); known != id || obj.CreationTimestamp.After(p.started) {
 		return known, nil
@@ -240,8 +241,8 @@ func (p *Plans) signal(ctx context.Context, id string) error {
 	return nil
 }
 
-// end settles the objects of a plan that ended without being applied: it was discarded, or cancelled or superseded before it was
-// approved.
+// end settles the objects of a plan that ended without an apply: it was discarded, or was cancelled or superseded
+// before its approval.
 func (p *Plans) end(ctx context.Context, ref workflows.Plan) error {
 	if err := p.Settle(ctx, ref); err != nil {
 		return fmt.Errorf("settle the objects of plan %q: %w", ref.Name, err)
@@ -254,11 +255,10 @@ func (p *Plans) end(ctx context.Context, ref workflows.Plan) error {
 	return store.IgnoreGone(err)
 }
 
-// stage is what other plans of the namespace have to know of a plan.
+// stage holds the properties of a plan that matter to other plans of its namespace.
 type stage struct{ waits, overtakes, finished, recorded bool }
 
-// noteStage looks at the plans of a namespace again when one of them was made, decided about or ended. How far an apply is makes no
-// difference to the others.
+// noteStage queues the namespace of a plan if the plan's stage has changed. The progress of an apply does not matter.
 func (p *Plans) noteStage(obj *v1alpha1.Plan) {
 	now := stage{waits(obj), overtakes(obj), obj.Status.FinishedAt != nil, !slices.Contains(obj.Finalizers, v1alpha1.FinalizerRecord)}
 	p.mu.Lock()
@@ -270,7 +270,8 @@ func (p *Plans) noteStage(obj *v1alpha1.Plan) {
 	}
 }
 
-// reconcileNamespace ends the waiting plans of a namespace that were overtaken, and removes finished ones that are no longer kept.
+// reconcileNamespace ends the superseded waiting plans of a namespace and removes finished plans that exceed the
+// history limits.
 func (p *Plans) reconcileNamespace(ctx context.Context, name cache.ObjectName) error {
 	found, err := p.informer.GetIndexer().ByIndex(cache.NamespaceIndex, name.Name)
 	if err != nil {
@@ -297,7 +298,7 @@ func (p *Plans) reconcileNamespace(ctx context.Context, name cache.ObjectName) e
 	return p.prune(ctx, b, name.Name, plans)
 }
 
-// forget removes what is stored of a plan whose object is gone.
+// forget queues the removal of a deleted plan's data.
 func (p *Plans) forget(name cache.ObjectName, ref workflows.Plan) {
 	p.dropped.work.Add(deletedPlan{types.UID(ref.UID), ref.Name})
 	p.namespaces.work.Add(cache.ObjectName{Name: ref.Namespace})

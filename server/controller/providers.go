@@ -28,8 +28,8 @@ import (
 	"github.com/hykube/hykube/server/loopback"
 )
 
-// settleLimit bounds how long a server that starts again waits for the kinds that it served before. A plugin that hangs is refused
-// after a minute.
+// settleLimit is the maximum time that a restarted server waits for the kinds that it served before. A plugin that
+// hangs fails after a minute.
 const settleLimit = 90 * time.Second
 
 // Providers installs the plugins of Provider objects and serves their kinds.
@@ -41,11 +41,11 @@ type Providers struct {
 	Kinds     *kinds.Kinds
 	Schemas   Schemas
 	Logger    *slog.Logger
-	// Grant lets the roles view, edit and admin reach the resources of a provider's API group.
+	// Grant adds the resources of a provider's API group to the roles view, edit and admin.
 	Grant func(ctx context.Context, name string, resources []string) error
-	// Objects lists the objects of a provider's kinds, in all namespaces.
+	// Objects returns the objects of a provider's kinds in all namespaces.
 	Objects func(ctx context.Context, provider string) iter.Seq2[*unstructured.Unstructured, error]
-	// Changed is called with the name of a provider that came, changed or went.
+	// Changed is called with the name of a provider that was added, changed or removed.
 	Changed func(name string)
 
 	informer cache.SharedIndexInformer
@@ -53,8 +53,8 @@ type Providers struct {
 	ready    atomic.Bool
 
 	mu sync.Mutex
-	// tried holds the spec of each provider that this process installed or refused: a refused one is tried again after a
-	// change or a restart.
+	// tried holds the spec of each provider that this process has installed or rejected. A rejected one is tried again
+	// after a change or a restart.
 	tried map[string]v1alpha1.ProviderSpec
 }
 
@@ -106,7 +106,7 @@ func (p *Providers) reconcile(ctx context.Context, name cache.ObjectName) error 
 	return p.serve(ctx, obj, pkg, sch, refused)
 }
 
-// fail records why a provider could not be installed, and serves the kinds that it had.
+// fail records why a provider could not be installed, and serves the kinds of its recorded schema.
 func (p *Providers) fail(ctx context.Context, obj *v1alpha1.Provider, pkg provider.Package, why error) error {
 	p.Logger.Warn("install provider", "provider", obj.Name, "error", why)
 	message := why.Error()
@@ -127,7 +127,8 @@ func (p *Providers) fail(ctx context.Context, obj *v1alpha1.Provider, pkg provid
 	})
 }
 
-// serve serves the kinds of an installed provider. refused says why a newer version is not used; empty when there is none.
+// serve serves the kinds of an installed provider. refused is the reason why a newer version is not used; empty without
+// one.
 func (p *Providers) serve(ctx context.Context, obj *v1alpha1.Provider, pkg provider.Package, sch *schema.Provider, refused string) error {
 	if obj.Status.Checksum != pkg.Checksum || !p.Schemas.has(obj.Name) {
 		if err := p.Schemas.write(obj.Name, record{Checksum: pkg.Checksum, Source: pkg.Source.String(), Version: pkg.Version, Schema: sch}); err != nil {
@@ -142,7 +143,7 @@ func (p *Providers) serve(ctx context.Context, obj *v1alpha1.Provider, pkg provi
 	for _, k := range p.Kinds.Kinds(obj.Name) {
 		resources = append(resources, k.GVR.Resource)
 	}
-	if len(resources) > 0 { // a provider of functions alone has nothing to grant
+	if len(resources) > 0 { // a provider with functions only has no resources
 		if err := p.Grant(ctx, obj.Name, resources); err != nil {
 			return err
 		}
@@ -162,12 +163,13 @@ func (p *Providers) serve(ctx context.Context, obj *v1alpha1.Provider, pkg provi
 	})
 }
 
-// observed says whether the status is about the spec. A deletion raises the generation, and changes no spec.
+// observed reports whether the status belongs to the current spec. A deletion increments the generation without
+// changing the spec.
 func observed(obj *v1alpha1.Provider) bool {
 	return obj.Status.ObservedGeneration == obj.Generation || obj.DeletionTimestamp != nil
 }
 
-// observe notes the generation of a provider whose spec is as before: it was deleted, or its deletion was taken back.
+// observe records the generation of a provider whose spec is unchanged, as after a deletion or its reversal.
 func (p *Providers) observe(ctx context.Context, obj *v1alpha1.Provider) error {
 	if obj.Status.ObservedGeneration == obj.Generation {
 		return nil
@@ -180,8 +182,8 @@ func (p *Providers) observe(ctx context.Context, obj *v1alpha1.Provider) error {
 	})
 }
 
-// serveRecorded serves the kinds of a provider that cannot be installed from the schema that was recorded when it was, unless they
-// are served. Nothing puts it into the catalog, so nothing is planned with it. It returns a sentence that says so.
+// serveRecorded serves the kinds of a provider that cannot be installed from its recorded schema, unless they are
+// served already. The provider is not in the catalog, so no plan uses it. It returns a sentence for the message.
 func (p *Providers) serveRecorded(obj *v1alpha1.Provider) string {
 	if obj.Status.Checksum == "" || len(p.Kinds.Kinds(obj.Name)) > 0 {
 		return ""
@@ -197,22 +199,22 @@ func (p *Providers) serveRecorded(obj *v1alpha1.Provider) string {
 	return fmt.Sprintf("The server serves its kinds as version %s had them. Nothing of them can be planned or applied until the provider is installed.", r.Version)
 }
 
-// settle remembers that this spec of the provider was installed or refused.
+// settle records that this spec was installed or rejected.
 func (p *Providers) settle(obj *v1alpha1.Provider) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.tried[obj.Name] = obj.Spec
 }
 
-// install resolves, fetches and verifies a provider, and asks it for its schema. A package whose version is set was installed,
-// whatever the error says.
+// install resolves, fetches and verifies a provider, and reads its schema. If the returned package has a version, it
+// was installed even if there is an error.
 func (p *Providers) install(ctx context.Context, obj *v1alpha1.Provider) (provider.Package, *schema.Provider, error) {
 	source, err := provider.ParseSource(obj.Spec.Source)
 	if err != nil {
 		return provider.Package{}, nil, err
 	}
 	if observed(obj) && obj.Status.Checksum != "" && !upgradeRefused(obj) {
-		// What was installed once stays, whatever newer versions there are now.
+		// An installed version stays, even if there are newer versions now.
 		return p.installed(ctx, obj)
 	}
 	pkg, err := p.Installer.Install(ctx, source, obj.Spec.Version)
@@ -222,7 +224,7 @@ func (p *Providers) install(ctx context.Context, obj *v1alpha1.Provider) (provid
 	return p.verified(ctx, pkg)
 }
 
-// installed is the version that the status says, which must be what it was then.
+// installed returns the package of the version in the status. It fails if the checksum differs.
 func (p *Providers) installed(ctx context.Context, obj *v1alpha1.Provider) (provider.Package, *schema.Provider, error) {
 	source, err := provider.ParseSource(obj.Spec.Source)
 	if err != nil {
@@ -239,7 +241,7 @@ func (p *Providers) installed(ctx context.Context, obj *v1alpha1.Provider) (prov
 	return p.verified(ctx, pkg)
 }
 
-// verified asks a package for its schema once its files are what was fetched.
+// verified verifies the files of a package and reads its schema from the plugin.
 func (p *Providers) verified(ctx context.Context, pkg provider.Package) (provider.Package, *schema.Provider, error) {
 	if err := pkg.Verify(); err != nil {
 		return provider.Package{}, nil, err
@@ -248,8 +250,8 @@ func (p *Providers) verified(ctx context.Context, pkg provider.Package) (provide
 	return pkg, sch, err
 }
 
-// orphans says why another version of a provider cannot take the place of the one that is installed: it lacks types that there
-// are objects of, which nobody could see, plan or delete any more. It is empty when nothing speaks against it.
+// orphans returns the reason why another version must not replace the installed one: it lacks types of existing
+// objects, which would become inaccessible. It returns "" if there is none.
 func (p *Providers) orphans(ctx context.Context, obj *v1alpha1.Provider, pkg provider.Package, sch *schema.Provider) (string, error) {
 	if obj.Status.Version == "" || pkg.Version == obj.Status.Version {
 		return "", nil
@@ -261,7 +263,7 @@ func (p *Providers) orphans(ctx context.Context, obj *v1alpha1.Provider, pkg pro
 		if err != nil {
 			return "", fmt.Errorf("look for objects of types that %s has not: %w", pkg, err)
 		}
-		// A managed type of a provider that is called like a mode, such as "data", looks like one of that mode.
+		// A managed type may look like a type of another mode if its provider's name is a mode, such as "data".
 		mode, t := v1alpha1.ParseKind(u.GetKind())
 		if next.Type(mode, t) != nil || next.Type(v1alpha1.ModeManaged, v1alpha1.TypeOf(u.GetKind())) != nil {
 			continue
@@ -282,7 +284,7 @@ func (p *Providers) orphans(ctx context.Context, obj *v1alpha1.Provider, pkg pro
 		pkg.Version, strings.Join(slices.Sorted(maps.Keys(types)), ", "), example, obj.Status.Version, obj.Status.Version), nil
 }
 
-// upgradeRefused says whether the version that the spec asks for was refused for its types.
+// upgradeRefused reports whether the version in the spec was rejected because of missing types.
 func upgradeRefused(obj *v1alpha1.Provider) bool {
 	return v1alpha1.TrueReason(obj.Status.Conditions, v1alpha1.ConditionStalled) == v1alpha1.ReasonUpgradeRefused
 }
@@ -306,7 +308,7 @@ func (p *Providers) status(ctx context.Context, obj *v1alpha1.Provider, change f
 	}))
 }
 
-// ignoreNotFound returns nil for an object that is gone.
+// ignoreNotFound returns nil if the object does not exist, else err.
 func ignoreNotFound(err error) error {
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -314,7 +316,7 @@ func ignoreNotFound(err error) error {
 	return err
 }
 
-// Ready says which providers' kinds are not served again yet after a start.
+// Ready returns an error until the kinds of the providers are served again after a start.
 func (p *Providers) Ready() error {
 	if p.ready.Load() {
 		return nil
@@ -322,8 +324,8 @@ func (p *Providers) Ready() error {
 	return errors.New("the providers' kinds are not served yet")
 }
 
-// settled waits until every provider that served kinds before the start was installed or refused, but no longer than settleLimit.
-// One that never served any keeps nobody waiting. Requests for kinds that are not served after that get 503, not 404.
+// settled waits until every provider that served kinds before the start was installed or rejected, at most settleLimit.
+// It does not wait for other providers. Afterwards, requests for kinds that are not served get 503 instead of 404.
 func (p *Providers) settled(ctx context.Context) {
 	limit, cancel := context.WithTimeout(ctx, settleLimit)
 	defer cancel()

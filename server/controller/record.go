@@ -15,14 +15,14 @@ import (
 	"github.com/hykube/hykube/server/loopback"
 )
 
-// recordName is the name of the record of a plan. The beginning of the UID tells plans of one name apart.
+// recordName returns the name of a plan's record. The beginning of the UID distinguishes plans with the same name.
 func recordName(p *v1alpha1.Plan) string {
 	const unique = 8
 	suffix := "-" + string(p.UID[:min(len(p.UID), unique)])
 	return strings.TrimRight(p.Name[:min(len(p.Name), validation.DNS1123SubdomainMaxLength-len(suffix))], "-.") + suffix
 }
 
-// outcome is how a plan that was decided about ended; empty until it has.
+// outcome returns the outcome of an approved or discarded plan, or "" before its end.
 func outcome(p *v1alpha1.Plan) string {
 	if p.Status.FinishedAt == nil {
 		return ""
@@ -36,10 +36,10 @@ func outcome(p *v1alpha1.Plan) string {
 	return ""
 }
 
-// record writes the PlanRecord of a plan that was decided about, and writes it anew when the plan has ended. The finalizer on the
-// plan says that there is something to write yet, so no plan goes before its record is complete.
+// record writes the PlanRecord of an approved or discarded plan, and updates it when the plan has ended. A finalizer
+// keeps the plan until its record is complete.
 func (p *Plans) record(ctx context.Context, obj *v1alpha1.Plan) error {
-	if obj.Status.Approval == nil { // a finalizer that somebody else put there
+	if obj.Status.Approval == nil { // another client added the finalizer
 		return p.releaseRecord(ctx, obj)
 	}
 	ended := obj.Status.FinishedAt != nil
@@ -92,7 +92,7 @@ func (p *Plans) writeRecord(ctx context.Context, obj *v1alpha1.Plan) error {
 	})
 }
 
-// releaseRecord takes the finalizer off a plan whose record is complete.
+// releaseRecord removes the finalizer of a plan whose record is complete.
 func (p *Plans) releaseRecord(ctx context.Context, obj *v1alpha1.Plan) error {
 	return ignoreNotFound(loopback.Update(ctx, p.Client, "plans", obj.Namespace, obj.Name, "", func(fresh *v1alpha1.Plan) error {
 		if fresh.UID == obj.UID {

@@ -12,12 +12,12 @@ import (
 	"github.com/hykube/hykube/internal/schema"
 )
 
-// Schemas records the schema of each provider that was installed, one file a Provider object, in a directory. With it the server
-// serves the provider's kinds also when the provider cannot be installed or started again: clients that cache a cluster take a
-// kind that is missing for removed.
+// Schemas is a directory with the schema of each installed provider, one file per Provider object. From it, the server
+// can serve the provider's kinds even if it cannot install or start the provider. Otherwise, clients that cache a
+// cluster would treat the missing kinds as removed.
 type Schemas string
 
-// record is the content of a file.
+// record is the content of one file.
 type record struct {
 	Checksum, Source, Version string
 	Schema                    *schema.Provider
@@ -25,7 +25,7 @@ type record struct {
 
 func (s Schemas) file(name string) string { return name + ".json.gz" }
 
-// write records a schema, in place of the one before.
+// write writes a schema and replaces an earlier one.
 func (s Schemas) write(name string, r record) error {
 	err := s.try(name, r)
 	if err != nil {
@@ -55,13 +55,13 @@ func (s Schemas) try(name string, r record) (err error) {
 	return root.Rename(temporary, s.file(name))
 }
 
-// has says whether a schema of the provider is recorded.
+// has reports whether a schema of the provider is recorded.
 func (s Schemas) has(name string) bool {
 	_, err := os.Stat(filepath.Join(string(s), s.file(name)))
 	return err == nil
 }
 
-// read returns the schema that was recorded of the package with a checksum. The error wraps fs.ErrNotExist when there is none.
+// read returns the recorded schema of the package with the checksum. The error wraps fs.ErrNotExist if there is none.
 func (s Schemas) read(name, checksum string) (r record, err error) {
 	defer func() {
 		if err != nil {
@@ -86,7 +86,7 @@ func (s Schemas) read(name, checksum string) (r record, err error) {
 	return r, nil
 }
 
-// remove forgets a provider.
+// remove removes the schema of a provider.
 func (s Schemas) remove(name string) error {
 	if err := os.Remove(filepath.Join(string(s), s.file(name))); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove recorded schema of provider %q: %w", name, err)
