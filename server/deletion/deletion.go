@@ -1,5 +1,5 @@
-// Package deletion clears the deletion mark of an object, and restores it, in the store below the API, because the API
-// machinery cannot do that. docs/decisions/0006-undelete.md has the reasons. It imports k8s.io/apiserver alone.
+// Package deletion clears the deletion mark of an object, and restores it, directly in the store, because the API
+// machinery cannot do that. docs/decisions/0006-undelete.md has the reasons. It imports only k8s.io/apiserver.
 package deletion
 
 import (
@@ -15,9 +15,9 @@ import (
 	"k8s.io/apiserver/pkg/storage"
 )
 
-// Undo clears the mark of an object in one write, together with what change does. Watchers see a MODIFIED event with a new generation, so
-// that a plan which was made of the marked object is stale. The UID guards against another object of that name; empty means any. It
-// returns a conflict when the object is not being deleted.
+// Undo clears the deletion mark of an object and applies change in the same write. Watchers receive a MODIFIED event
+// with a new generation, so that a plan of the marked object becomes stale. A non-empty UID must match. Undo returns a
+// conflict if the object is not marked.
 func Undo(ctx context.Context, store *genericregistry.Store, name string, uid types.UID, dry bool, change func(runtime.Object)) (runtime.Object, error) {
 	return write(ctx, store, name, uid, dry, func(obj runtime.Object, m metav1.Object) error {
 		if m.GetDeletionTimestamp() == nil {
@@ -30,7 +30,7 @@ func Undo(ctx context.Context, store *genericregistry.Store, name string, uid ty
 	})
 }
 
-// Redo marks an object again whose mark was cleared too late.
+// Redo restores a deletion mark that was cleared too late.
 func Redo(ctx context.Context, store *genericregistry.Store, name string, uid types.UID, change func(runtime.Object)) error {
 	_, err := write(ctx, store, name, uid, false, func(obj runtime.Object, m metav1.Object) error {
 		m.SetDeletionTimestamp(new(metav1.Now()))
