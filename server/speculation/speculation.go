@@ -15,13 +15,13 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// clientSideManager wrote what `kubectl apply` without --server-side applied.
+// clientSideManager is the field manager of `kubectl apply` without --server-side.
 const clientSideManager = "kubectl-client-side-apply"
 
 type contextKey struct{}
 
-// With marks a context: what is asked in it is a dry run for a speculative plan, in the name of a field manager. No request from
-// outside can carry the mark.
+// With returns a context for dry-run requests of a speculative plan with a field manager. External requests cannot have
+// such a context.
 func With(ctx context.Context, fieldManager string) context.Context {
 	return context.WithValue(ctx, contextKey{}, fieldManager)
 }
@@ -31,8 +31,8 @@ func from(ctx context.Context) (fieldManager string, ok bool) {
 	return fieldManager, ok
 }
 
-// Authorizer answers as another one does, and knows two exceptions: who may read an object may speculate about it, and who
-// may create plans may upload the objects of a plan.
+// Authorizer adds two permissions to another authorizer. A user who may read an object may use it in a speculative
+// plan. A user who may create plans may upload a plan's objects.
 type Authorizer struct{ authorizer.Authorizer }
 
 // Authorize implements authorizer.Authorizer.
@@ -48,7 +48,7 @@ func (a Authorizer) Authorize(ctx context.Context, asked authorizer.Attributes) 
 	case speculative && (asked.GetVerb() == "create" || asked.GetVerb() == "patch" || asked.GetVerb() == "delete") && asked.GetSubresource() == "":
 		instead.Verb = "get"
 	case asked.GetAPIGroup() == v1alpha1.GroupName && asked.GetResource() == "plans" && asked.GetSubresource() == "objects" && asked.GetVerb() == "create":
-		// The subresource itself lets nobody near the plan of somebody else.
+		// The subresource itself checks that the plan is the user's own.
 		instead.Subresource, instead.Name = "", ""
 	default:
 		return decision, reason, err
@@ -63,8 +63,8 @@ func attributes(a authorizer.Attributes) authorizer.AttributesRecord {
 	}
 }
 
-// Adopt makes a speculative update see the object as it is after `kubectl hykube apply` has taken over the fields that
-// `kubectl apply` wrote client-side. Every other update it leaves alone.
+// Adopt makes a speculative update see the object with the field ownership that `kubectl hykube apply` sets when it
+// takes over client-side applied fields. It does not change other updates.
 func Adopt(ctx context.Context, info rest.UpdatedObjectInfo) rest.UpdatedObjectInfo {
 	manager, ok := from(ctx)
 	if !ok {
