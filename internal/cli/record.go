@@ -31,7 +31,7 @@ const (
 	fieldManager = "kubectl"
 	// stateManager sets lifecycle.destroy for state rm and state mv, so that undelete knows what to take back.
 	stateManager = "kubectl-hykube-state"
-	// clientSideManager wrote what `kubectl apply` without --server-side applied.
+	// clientSideManager is the field manager of `kubectl apply` without --server-side.
 	clientSideManager = "kubectl-client-side-apply"
 	// recordAtOnce is how many objects are recorded at the same time.
 	recordAtOnce = 16

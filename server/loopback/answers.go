@@ -30,7 +30,8 @@ type Answers struct {
 	Kinds *kinds.Kinds
 }
 
-// SaveObjects keeps a chunk of the objects of a speculative plan, and says after the last one how many objects the upload has.
+// SaveObjects stores a chunk of the objects of a speculative plan. After the last chunk, it returns the number of
+// uploaded objects.
 func (a *Answers) SaveObjects(ctx context.Context, plan types.UID, chunk int32, docs []ledger.Document, last bool) (uploaded int, err error) {
 	if err := a.Ledger.SaveDocuments(ctx, plan, chunk, docs); err != nil || !last {
 		return 0, err
