@@ -17,7 +17,7 @@ import (
 	"github.com/hykube/hykube/server/access"
 )
 
-// certificateLife is short, since a certificate cannot be taken back before it ends.
+// certificateLife is short, because a certificate cannot be revoked before it expires.
 const certificateLife = "90d"
 
 type kubeconfigOptions struct {
@@ -58,7 +58,7 @@ revoked: to end access earlier, remove the bindings of its name and groups.`,
 	return cmd
 }
 
-// fileName are the names of users that do for the name of a file.
+// fileName matches user names that are valid file names.
 var fileName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.@+-]*$`)
 
 func (o *kubeconfigOptions) run(cmd *cobra.Command, now time.Time) error {
@@ -104,7 +104,8 @@ func inGroups(groups []string) string {
 	return " in groups " + strings.Join(groups, ", ")
 }
 
-// createFile writes a new file that its owner alone can read. It replaces none: that would lose a key.
+// createFile writes a new file that only its owner can read. It fails if the file exists, because overwriting would
+// lose a key.
 func createFile(path string, data []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
@@ -122,7 +123,7 @@ func createFile(path string, data []byte) error {
 	return nil
 }
 
-// lifetime reads a duration in Go's form, or in whole days.
+// lifetime parses a duration in Go's format or in whole days.
 func lifetime(s string) (time.Duration, error) {
 	if days, ok := strings.CutSuffix(s, "d"); ok {
 		if n, err := strconv.Atoi(days); err == nil && n > 0 && n < 36_500 {

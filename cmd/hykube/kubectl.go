@@ -16,14 +16,14 @@ import (
 	"github.com/hykube/hykube/internal/cli"
 )
 
-// newKubectlCommand is kubectl itself with Hykube's verbs built in, so that a machine needs nothing but this binary.
+// newKubectlCommand returns kubectl with Hykube's verbs built in, so that a machine needs only this binary.
 func newKubectlCommand() *cobra.Command {
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
 	verbs := cli.NewCommand(streams)
 	options := cmd.KubectlOptions{Arguments: os.Args[1:], IOStreams: streams}
-	// Other plugins work as they do in kubectl; a kubectl-hykube on the PATH does not stand in for what is built in. Kubectl
-	// takes no flags before the name of a plugin, and would refuse those before ours.
-	// And only for this command: the word after another one is no plugin's name.
+	// Other plugins work as in kubectl, but a kubectl-hykube in PATH does not replace the built-in one. kubectl rejects
+	// flags before the name of a plugin, which must not affect Hykube's verbs. The handler applies only to this
+	// command, since the first word after another command is not a plugin's name.
 	if len(os.Args) > 2 && os.Args[1] == "kubectl" && os.Args[2] != verbs.Name() && !strings.HasPrefix(os.Args[2], "-") {
 		options.PluginHandler = cmd.NewDefaultPluginHandler(plugin.ValidPluginFilenamePrefixes)
 	}
@@ -41,11 +41,11 @@ func newKubectlCommand() *cobra.Command {
 
 var (
 	unknownKind = regexp.MustCompile(`no matches for kind "[^"]*" in version "([^"/]*)[^"]*"`)
-	// customKinds are what kubectl says about custom resources, of which a server of Hykube has none.
+	// customKinds matches kubectl's hints about custom resources, which a Hykube server does not have.
 	customKinds = regexp.MustCompile(`\nensure CRDs are installed first|; if you choose to ignore these errors, turn validation off with --validate=false`)
 )
 
-// advise says after an error of kubectl's about an unknown kind where the kinds of this server come from.
+// advise adds to kubectl's error about an unknown kind how this server gets its kinds.
 func advise(message string) string {
 	found := unknownKind.FindStringSubmatch(message)
 	if found == nil {

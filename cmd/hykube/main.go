@@ -19,7 +19,7 @@ import (
 
 func main() { os.Exit(run()) }
 
-// run decides the exit code, in one place.
+// run runs the command and returns the exit code.
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -41,7 +41,7 @@ func run() int {
 	return 1
 }
 
-// isVerb says whether a command is below `hykube kubectl hykube`, whose errors and exit codes are those of the plugin.
+// isVerb reports whether a command is below `hykube kubectl hykube`. Its errors and exit codes are those of the plugin.
 func isVerb(cmd *cobra.Command) bool {
 	for ; cmd != nil; cmd = cmd.Parent() {
 		if cmd.Name() == "hykube" {
@@ -72,7 +72,7 @@ Start "hykube server"; then, in another terminal:
 	return root
 }
 
-// oneLine joins the lines of an error: what reads stderr reads it by line.
+// oneLine joins the lines of an error, because log readers process stderr by line.
 func oneLine(err error) string {
 	lines := strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' })
 	for i, line := range lines {

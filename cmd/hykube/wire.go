@@ -29,10 +29,10 @@ import (
 	"github.com/hykube/hykube/workflows"
 )
 
-// concurrentActivities bounds the activities of this process; most of their time they wait for a provider.
+// concurrentActivities is the maximum number of concurrent activities in this process, which mostly wait for providers.
 const concurrentActivities = 256
 
-// stopTimeout is what calls to providers that are under way get to end by themselves when the server stops.
+// stopTimeout is the time that running provider calls have to finish when the server stops.
 const stopTimeout = 2 * time.Second
 
 // wire connects the packages: the providers, the ledger, the controllers and the workers.
