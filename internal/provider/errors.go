@@ -11,16 +11,18 @@ import (
 	"github.com/hykube/hykube/internal/provider/plugin"
 )
 
-// CrashError says that a provider died, or hung, before it could be used.
+// CrashError is the error if a provider process died or hung before it could be used.
 type CrashError = plugin.CrashError
 
-// UnavailableError says that a provider's process was lost during a call; the caller may retry what is safe to retry.
+// UnavailableError is the error if a provider process was lost during a call. The caller may retry a call that is safe
+// to repeat.
 type UnavailableError = plugin.UnavailableError
 
-// ErrClosed is what a pool returns once it has been closed.
+// ErrClosed is the error of a closed pool.
 var ErrClosed = errors.New("the pool of provider processes is closed: the server is stopping")
 
-// configRefused returns the *diag.Failure of a configuration that a provider refuses, with all that the provider said.
+// configRefused returns the *diag.Failure of a configuration that the provider rejects, with all of the provider's
+// diagnostics.
 func configRefused(source string, said []*tfprotov6.Diagnostic) error {
 	return &diag.Failure{Operation: fmt.Sprintf("configure provider %q", source), Diagnostics: diag.FromProto(said)}
 }
@@ -45,13 +47,13 @@ func hasErrors(ds []*tfprotov6.Diagnostic) bool {
 	return false
 }
 
-// ChecksumError says that a file is not the one that it should be.
+// ChecksumError is the error for a file with a wrong checksum.
 type ChecksumError struct {
-	// What has the wrong checksum.
+	// What describes the file or package.
 	What string
-	// Want and Got are the checksums.
+	// Want is the expected checksum, and Got is the actual one.
 	Want, Got string
-	// Remedy is what a person can do about it.
+	// Remedy says what the user can do.
 	Remedy string
 }
 
@@ -59,9 +61,9 @@ func (e *ChecksumError) Error() string {
 	return fmt.Sprintf("verify %s: checksum mismatch: it should be %s and is %s; %s", e.What, e.Want, e.Got, e.Remedy)
 }
 
-// NotFoundError says that nobody knows a provider.
+// NotFoundError is the error if no mirror or registry has a provider.
 type NotFoundError struct {
-	// Searched are the places that were asked.
+	// Searched lists the mirrors and registries that were searched.
 	Searched []string
 }
 
@@ -72,12 +74,12 @@ func (e *NotFoundError) Error() string {
 	return fmt.Sprintf("no such provider in %s; check how its source is written, or add it to a mirror", strings.Join(e.Searched, " or "))
 }
 
-// VersionError says that a provider has no version that meets a constraint.
+// VersionError is the error if no version of a provider meets a constraint.
 type VersionError struct {
 	Constraint string
-	// Available are the versions that there are, newest first.
+	// Available lists the existing versions, newest first.
 	Available []string
-	// Searched are the places that were asked.
+	// Searched lists the mirrors and registries that were searched.
 	Searched []string
 }
 
@@ -97,14 +99,14 @@ func (e *VersionError) Error() string {
 		wanted, strings.Join(e.Searched, " or "), strings.Join(list, ", "), more)
 }
 
-// PlatformError says that a version is not there for this machine.
+// PlatformError is the error if a version has no package for this platform.
 type PlatformError struct {
 	Version string
-	// Platform is ours, such as "linux_amd64".
+	// Platform is this machine's platform, such as "linux_amd64".
 	Platform string
-	// Available are the platforms that there are.
+	// Available lists the platforms with a package.
 	Available []string
-	// Searched is the place that has them.
+	// Searched names the mirror or registry with these packages.
 	Searched string
 }
 

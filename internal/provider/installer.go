@@ -25,23 +25,24 @@ import (
 
 // InstallerConfig configures an Installer.
 type InstallerConfig struct {
-	// Dir is where packages are installed, in the layout of an unpacked mirror; it is made when it is missing.
+	// Dir is the directory of installed packages, with the layout of an unpacked mirror. It is created if it does not
+	// exist.
 	Dir string
-	// MirrorDirs are searched first, in this order.
+	// MirrorDirs are mirror directories, searched first and in this order.
 	MirrorDirs []string
-	// NetworkMirror is searched next; empty means there is none.
+	// NetworkMirror is the URL of a network mirror, searched next; empty means none.
 	NetworkMirror string
-	// DirectRegistry allows to ask the registry that a provider's address names.
+	// DirectRegistry permits requests to the registry in a provider's address.
 	DirectRegistry bool
-	// HTTPClient makes the requests; nil means a client with sane timeouts.
+	// HTTPClient sends the requests; nil means a client with default timeouts.
 	HTTPClient *http.Client
-	// Token returns the token for a host; nil means Terraform's environment variables, TF_TOKEN_<host>.
+	// Token returns the token for a host; nil means Terraform's environment variables TF_TOKEN_<host>.
 	Token func(host string) string
-	// Logger gets what was installed, and retries; nil means nobody does.
+	// Logger logs installations and retries; nil discards them.
 	Logger *slog.Logger
 }
 
-// unpackTimeout bounds the time that unpacking a package may take.
+// unpackTimeout is the maximum time for unpacking a package.
 const unpackTimeout = 10 * time.Minute
 
 // Installer finds, verifies and installs packages. It is safe for concurrent use.
@@ -55,7 +56,7 @@ type Installer struct {
 	locks map[Source]*sync.Mutex
 }
 
-// NewInstaller returns an installer.
+// NewInstaller returns an installer with the configuration.
 func NewInstaller(c InstallerConfig) *Installer {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -64,7 +65,7 @@ func NewInstaller(c InstallerConfig) *Installer {
 		c.Token = environmentToken
 	}
 	if abs, err := filepath.Abs(c.Dir); err == nil {
-		c.Dir = abs // a package's path is handed to others
+		c.Dir = abs // other packages receive a package's path
 	}
 	return &Installer{
 		config: c, platform: runtime.GOOS + "_" + runtime.GOARCH, log: c.Logger, locks: map[Source]*sync.Mutex{},
@@ -72,17 +73,18 @@ func NewInstaller(c InstallerConfig) *Installer {
 	}
 }
 
-// environmentToken reads Terraform's variables for tokens: dots become underscores, and dashes two of them.
+// environmentToken reads Terraform's environment variable with the token of a host. In its name, dots become
+// underscores, and dashes become two.
 func environmentToken(host string) string {
 	return os.Getenv("TF_TOKEN_" + strings.NewReplacer(".", "_", "-", "__", ":", "_").Replace(host))
 }
 
-// Install returns the package of the newest version that meets a constraint, and installs it when it is not there yet. The first
-// place that has a version that fits is the one that counts: mirror directories, network mirror, registry. An exact version that is
-// already installed needs none of them, unless a mirror directory holds the same version.
+// Install returns the package of the newest version that meets the constraint. It installs the package if necessary. It
+// searches mirror directories, the network mirror and the registry, in this order, and uses the first with a matching
+// version. An exact version that is already installed needs no search, unless a mirror directory has the same version.
 //
-// It returns a *NotFoundError, a *VersionError, a *PlatformError, a *ChecksumError, a *registry.SignatureError or an
-// *archive.Error when that is what is wrong.
+// It returns a *NotFoundError, *VersionError, *PlatformError, *ChecksumError, *registry.SignatureError or
+// *archive.Error for these problems.
 func (in *Installer) Install(ctx context.Context, s Source, constraint string) (Package, error) {
 	wanted, err := parseConstraint(constraint)
 	if err != nil {
@@ -107,7 +109,7 @@ func (in *Installer) lock(s Source) *sync.Mutex {
 	return in.locks[s]
 }
 
-// parseConstraint reads a constraint as Terraform does; nothing means any release.
+// parseConstraint parses a constraint with Terraform's syntax. An empty one matches any release.
 func parseConstraint(c string) (versions.Set, error) {
 	if strings.TrimSpace(c) == "" {
 		return versions.Released, nil
@@ -178,7 +180,8 @@ func (in *Installer) install(ctx context.Context, s Source, wanted versions.Set,
 	}
 }
 
-// compareVersions orders versions, and among builds of one version by name, so that the choice is always the same.
+// compareVersions compares versions. It compares builds of the same version by name, so that the choice is
+// deterministic.
 func compareVersions(a, b versions.Version) int {
 	switch {
 	case a.LessThan(b):
@@ -200,15 +203,15 @@ func dedupe(in []string) []string {
 	return out
 }
 
-// record is what is remembered of an installed package, beside its directory.
+// record is the file with data about an installed package, beside its directory.
 type record struct {
-	// Checksum is the h1 hash of the directory when it was installed.
+	// Checksum is the h1 hash of the directory after the installation.
 	Checksum string `json:"checksum"`
-	// Archive is the SHA-256 sum of the zip file it came from; empty when it came unpacked.
+	// Archive is the SHA-256 checksum of the zip file; empty for an unpacked package.
 	Archive string `json:"archive,omitempty"`
-	// From says where it came from.
+	// From names the mirror or registry of the package.
 	From string `json:"from"`
-	// Stamp is what the mirror's file looked like, so that an unchanged one isn't read again.
+	// Stamp identifies the mirror's file, so that an unchanged one is not read again.
 	Stamp string `json:"stamp,omitempty"`
 }
 
@@ -216,7 +219,8 @@ func (in *Installer) packageDir(s Source, version string) string {
 	return filepath.Join(in.config.Dir, s.Hostname, s.Namespace, s.Type, version, in.platform)
 }
 
-// installed finds the installed versions that have a record. A directory without one is a leftover of an interrupted install.
+// installed returns the installed versions with their records. A directory without a record remains from an interrupted
+// installation.
 func (in *Installer) installed(s Source) (map[string]record, error) {
 	found, err := mirror.Packages(in.config.Dir, s.Hostname, s.Namespace, s.Type)
 	if err != nil {
@@ -259,7 +263,7 @@ func (in *Installer) newestInstalled(s Source, installed map[string]record, want
 	return pkg, err == nil, err
 }
 
-// open returns an installed package after it has verified it.
+// open verifies an installed package and returns it.
 func (in *Installer) open(s Source, version string, r record) (Package, error) {
 	exe, err := mirror.Executable(in.packageDir(s, version), s.Type)
 	if err != nil {
@@ -269,7 +273,7 @@ func (in *Installer) open(s Source, version string, r record) (Package, error) {
 	return pkg, pkg.Verify()
 }
 
-// take returns the package that a place offers, from what is installed or by installing it.
+// take returns the package of an offer. It installs the package unless it is installed already.
 func (in *Installer) take(ctx context.Context, s Source, p place, o offer, installed map[string]record) (Package, error) {
 	version := o.version.String()
 	dir := in.packageDir(s, version)
@@ -322,9 +326,10 @@ func withPrefix(hashes []string, prefix string) []string {
 	return slices.DeleteFunc(slices.Clone(hashes), func(h string) bool { return !strings.HasPrefix(h, prefix) })
 }
 
-// commit moves a verified package to its place. The record comes last: only with it a directory counts.
+// commit moves a verified package to its directory. It writes the record last, because a directory without a record is
+// ignored.
 func (in *Installer) commit(incoming, content, dir string, r record) error {
-	if err := os.RemoveAll(dir); err != nil { // of an interrupted install
+	if err := os.RemoveAll(dir); err != nil { // remove the rest of an interrupted installation
 		return err
 	}
 	if err := os.Rename(content, dir); err != nil {

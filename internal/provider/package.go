@@ -13,16 +13,16 @@ type Package struct {
 	Version string
 	// Executable is the absolute path of the plugin.
 	Executable string
-	// Checksum is Terraform's h1 hash over the directory of the executable, as found when it was installed.
+	// Checksum is Terraform's h1 hash of the executable's directory, computed at the installation.
 	Checksum string
 }
 
-// String names the package in messages.
+// String returns the package's name for messages.
 func (p Package) String() string { return p.Source.String() + " " + p.Version }
 
 func (p Package) dir() string { return filepath.Dir(p.Executable) }
 
-// Verify refuses a package whose files are not those that were installed, with a *ChecksumError.
+// Verify returns a *ChecksumError if the package's files changed after the installation.
 func (p Package) Verify() error {
 	got, err := hashDir(p.dir())
 	if err != nil {
@@ -35,5 +35,5 @@ func (p Package) Verify() error {
 	return nil
 }
 
-// hashDir is the h1 hash of Terraform's lock file.
+// hashDir returns the h1 hash of Terraform's lock file.
 func hashDir(dir string) (string, error) { return dirhash.HashDir(dir, "", dirhash.Hash1) }

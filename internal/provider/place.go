@@ -17,22 +17,23 @@ import (
 	"github.com/hykube/hykube/internal/provider/registry"
 )
 
-// place is somewhere that a provider may be found.
+// place is a mirror or registry that may have a provider.
 type place struct {
 	name string
-	// local is true when looking there costs nothing.
+	// local is true for a mirror directory, which costs little to search.
 	local  bool
 	offers func(context.Context) ([]offer, error)
 }
 
-// offer is a version that a place has.
+// offer is a version in a place.
 type offer struct {
 	version   versions.Version
 	platforms []string
-	// put writes the verified content into a directory, and returns the SHA-256 sum of the archive if there was one. It may
-	// leave files in scratch.
+	// put writes the verified content to a directory. It returns the SHA-256 checksum of the archive, or "" if there
+	// was none. It may leave files in scratch.
 	put func(ctx context.Context, scratch, content string) (string, error)
-	// hash and stamp are for local places: the h1 hash of the content, and what changes when that may have changed.
+	// hash and stamp are set for mirror directories. hash returns the h1 hash of the content. stamp changes whenever
+	// the content may have changed.
 	hash  func() (string, error)
 	stamp string
 }
@@ -62,7 +63,8 @@ func (in *Installer) mirrorOffers(dir string, s Source) ([]offer, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A version is one offer for all platforms; where our platform's package is there both ways, the unpacked one counts.
+	// Each version has one offer for all platforms. If this platform has both a packed and an unpacked package, the
+	// unpacked one is used.
 	slices.SortStableFunc(found, func(a, b mirror.Package) int { return boolOrder(a.Packed, b.Packed) })
 	var out []offer
 	for _, p := range found {
@@ -116,7 +118,7 @@ func (in *Installer) fromMirror(o *offer, p mirror.Package, s Source) {
 	o.put = func(_ context.Context, _, content string) (string, error) { return "", mirror.Copy(p.Path, content) }
 }
 
-// stamp tells a file from what it was before, without reading it.
+// stamp identifies the content of a file by its size and time, without reading it.
 func stamp(path string) string {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -146,7 +148,7 @@ func (in *Installer) networkOffers(ctx context.Context, base string, s Source) (
 		if err != nil {
 			continue
 		}
-		// Which platforms there are is known only once a version is looked at; ours is taken to be among them until then.
+		// A network mirror lists platforms only per version. Until then, assume that it has this platform.
 		out = append(out, offer{version: v, platforms: []string{in.platform}, put: func(ctx context.Context, scratch, content string) (string, error) {
 			return in.fromNetworkMirror(ctx, m, name, s, scratch, content)
 		}})
@@ -213,14 +215,14 @@ func (in *Installer) originOffers(ctx context.Context, s Source) ([]offer, error
 	return out, nil
 }
 
-// speaksOurs says whether one of the protocols is 5 or 6. A registry that doesn't tell is believed.
+// speaksOurs reports whether one of the protocols is 5 or 6. It returns true if the registry does not list protocols.
 func speaksOurs(protocols []string) bool {
 	return len(protocols) == 0 || slices.ContainsFunc(protocols, func(p string) bool {
 		return p == "5" || p == "6" || strings.HasPrefix(p, "5.") || strings.HasPrefix(p, "6.")
 	})
 }
 
-// fetch downloads a verified archive and unpacks that very file.
+// fetch downloads an archive, verifies it, and unpacks the same open file.
 func (in *Installer) fetch(ctx context.Context, s Source, scratch, content string, download func(*os.File) (string, error)) (string, error) {
 	f, err := os.OpenFile(filepath.Join(scratch, "package.zip"), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

@@ -18,69 +18,72 @@ import (
 
 // PoolConfig configures a Pool.
 type PoolConfig struct {
-	// Logger gets what happens to processes, and their own log lines; nil means nobody does.
+	// Logger logs events of processes and their own log lines; nil discards them.
 	Logger *slog.Logger
-	// IdleTimeout is how long a configured process lives on unused; 0 means five minutes.
+	// IdleTimeout is the time after which an idle configured process is stopped; 0 means five minutes.
 	IdleTimeout time.Duration
-	// StartTimeout bounds a start, up to the finished handshake; 0 means a minute.
+	// StartTimeout is the maximum time for a start with its handshake; 0 means a minute.
 	StartTimeout time.Duration
-	// ConfigureTimeout bounds the configuration of a process, in which many providers log in; 0 means two minutes.
+	// ConfigureTimeout is the maximum time for the configuration of a process, during which many providers log in; 0
+	// means two minutes.
 	ConfigureTimeout time.Duration
-	// StopTimeout is how long Close waits for calls in flight, once the providers have been asked to stop; 0 means five seconds.
+	// StopTimeout is the time that Close waits for running calls after it told the providers to stop; 0 means five
+	// seconds.
 	StopTimeout time.Duration
-	// MaxProcesses bounds the processes that exist at once; 0 means 64. Who needs one more waits for one to become idle, so a
+	// MaxProcesses is the maximum number of processes; 0 means 64. Further callers wait for an idle process, so a
 	// caller must not hold a lease while it waits for another.
 	MaxProcesses int
-	// MaxCalls is the number of calls after which a process is replaced by a fresh one, once its leases are released; 0 means
-	// 10,000. Plugins built on HashiCorp's framework keep some 11 KiB of every call for as long as they live.
+	// MaxCalls is the number of calls after which a process is replaced once its leases are released; 0 means 10,000.
+	// Plugins built with HashiCorp's framework leak some 11 KiB per call.
 	MaxCalls int
-	// Environ is the environment that plugins get a part of, see plugin.Environment; nil means our own.
+	// Environ is the environment from which plugins get a part, see plugin.Environment; nil means that of this process.
 	Environ []string
-	// Debug turns the providers' own logging on. It is slow, and what they log may hold secrets.
+	// Debug enables the providers' own logging. It is slow, and the log may contain secrets.
 	Debug bool
 }
 
-// briefIdle is how long a process lives on unused that was started for a schema or a validation, or under an ephemeral configuration.
+// briefIdle is the idle timeout of a process for a schema or validation, or with an ephemeral configuration.
 const briefIdle = 15 * time.Second
 
-// Pool runs providers: one process for each package and configuration, shared by all who need it, started on first use,
-// stopped when idle, started again when it has died. It is safe for concurrent use.
+// Pool runs provider processes. It has one process per package and configuration, which all callers share. A process
+// starts on first use, stops when it is idle, and is restarted after it died. It is safe for concurrent use.
 type Pool struct {
 	config   PoolConfig
 	launcher *plugin.Launcher
-	// starts is cancelled by Close, so that nothing waits for a slow start.
+	// starts is the context of all starts. Close cancels it, so that nothing waits for a slow start.
 	starts     context.Context
 	stopStarts context.CancelFunc
-	running    sync.WaitGroup // the goroutines of all processes
+	running    sync.WaitGroup // goroutines of all processes
 
 	mu sync.Mutex
-	// changed is closed, and replaced, whenever a process ends or falls idle.
+	// changed is closed and replaced when a process ends or becomes idle.
 	changed chan struct{}
-	// current are the processes that Acquire may return, by key; all also holds those that are ending.
+	// current maps keys to the processes that Acquire may return. all also contains processes that are ending.
 	current map[processKey]*process
 	all     map[*process]struct{}
-	// schemas are kept by package checksum; a schema never changes under the same checksum.
+	// schemas caches the schemas by package checksum.
 	schemas map[string]*schema.Provider
 	closed  bool
 }
 
-// processKey says which process can serve whom.
+// processKey identifies the process that serves a request.
 type processKey struct {
 	checksum   string
 	configured bool
 	key        string
-	// brief processes are not kept for long.
+	// brief selects the short idle timeout.
 	brief bool
 }
 
-// Configuration is a provider's configuration and its name.
+// Configuration is a provider's configuration with a key.
 type Configuration struct {
-	// Key names the configuration; equal keys share a process as long as their values are equal.
+	// Key identifies the configuration. Requests with equal keys share a process while their values are equal.
 	Key string
-	// Config conforms to the schema of the provider's configuration; cty.NilVal sets nothing. Marks are removed.
+	// Config conforms to the schema of the provider's configuration; cty.NilVal means an empty configuration. Acquire
+	// removes the marks.
 	Config cty.Value
-	// Ephemeral is true when nobody will ask for it again, as it holds a value that is another each time. Its process does not
-	// wait for long when it is idle.
+	// Ephemeral is true if the configuration contains ephemeral values, so that no later request has the same values.
+	// Its process has a short idle timeout.
 	Ephemeral bool
 }
 
@@ -118,18 +121,18 @@ func NewPool(c PoolConfig) *Pool {
 	return p
 }
 
-// Server is a provider with all that the protocol has: terraform-plugin-go keeps lists and actions apart for now, and lacks a
-// field.
+// Server is the complete protocol: terraform-plugin-go has separate interfaces for lists and actions, and lacks a field
+// of PlanResourceChange.
 type Server interface {
 	tfprotov6.ProviderServer
 	tfprotov6.ListResourceServer
 	tfprotov6.ActionServer
-	// PlanAgain is PlanResourceChange of a change that was planned before; planned is the private data of that plan.
+	// PlanAgain is PlanResourceChange for a change that was planned before. planned is the private data of that plan.
 	PlanAgain(ctx context.Context, req *tfprotov6.PlanResourceChangeRequest, planned []byte) (*tfprotov6.PlanResourceChangeResponse, error)
 }
 
-// Lease is the right to use a provider until Release. Calls that fail because the process was lost return an
-// *UnavailableError; the next Acquire starts it again.
+// Lease is the right to use a provider process until Release. Calls that fail because the process was lost return an
+// *UnavailableError. The next Acquire starts another process.
 type Lease struct {
 	Server
 	// Schema is the provider's schema.
@@ -138,11 +141,11 @@ type Lease struct {
 	pool    *Pool
 	process *process
 	once    sync.Once
-	// unwanted is set by Stop, released by Release; the pool's mutex guards them.
+	// Stop sets unwanted, and Release sets released. The pool's mutex guards them.
 	unwanted, released bool
 }
 
-// Release gives the process back. More than once does nothing.
+// Release releases the process. Further calls do nothing.
 func (l *Lease) Release() {
 	l.once.Do(func() {
 		l.pool.mu.Lock()
@@ -155,9 +158,9 @@ func (l *Lease) Release() {
 	})
 }
 
-// Stop says that nobody wants any more what is done under the lease. A stop concerns everything that runs in a process, so
-// the provider is asked to stop only once that holds for every lease of its process; until then, and from then on, calls
-// under way return what they return. The process gets no other lease: some providers work no more after a stop.
+// Stop declares that the lease's calls are no longer wanted. A provider's stop affects all calls of its process, so the
+// pool stops the provider only when all leases of the process are unwanted. Running calls still return their results.
+// The process gets no further lease, because some providers do not work after a stop.
 func (l *Lease) Stop() {
 	l.pool.mu.Lock()
 	defer l.pool.mu.Unlock()
@@ -170,14 +173,14 @@ func (l *Lease) Stop() {
 	l.pool.stopUnwanted(l.process)
 }
 
-// Stopped says whether the provider was asked to stop what it does: by Stop, or because the pool closes.
+// Stopped reports whether the provider was told to stop, because of Stop or because the pool closes.
 func (l *Lease) Stopped() bool {
 	l.pool.mu.Lock()
 	defer l.pool.mu.Unlock()
 	return l.process.stopped
 }
 
-// Schema returns the schema of a package, from memory when it is known.
+// Schema returns the schema of a package, from the cache if possible.
 func (p *Pool) Schema(ctx context.Context, pkg Package) (*schema.Provider, error) {
 	p.mu.Lock()
 	known := p.schemas[pkg.Checksum]
@@ -193,8 +196,8 @@ func (p *Pool) Schema(ctx context.Context, pkg Package) (*schema.Provider, error
 	return l.Schema, nil
 }
 
-// ValidateConfig asks the provider what it thinks of a configuration, without configuring it. The error is about the
-// asking; what the provider objects to are the diagnostics.
+// ValidateConfig makes the provider validate a configuration without configuring the provider. The diagnostics are the
+// provider's; err means that the validation itself failed.
 func (p *Pool) ValidateConfig(ctx context.Context, pkg Package, config cty.Value) ([]*tfprotov6.Diagnostic, error) {
 	l, err := p.acquire(ctx, pkg, processKey{checksum: pkg.Checksum}, cty.NilVal)
 	if err != nil {
@@ -212,14 +215,14 @@ func (p *Pool) ValidateConfig(ctx context.Context, pkg Package, config cty.Value
 	return r.Diagnostics, nil
 }
 
-// Acquire returns the process of a package under a configuration, and starts and configures it when there is none. It returns
-// a *diag.Failure with diagnostics when the provider refuses the configuration, a *CrashError when the process cannot be started,
-// a *ChecksumError when its files were changed, and ErrClosed after Close.
+// Acquire returns a lease of the process with a package and configuration, and starts and configures a process if there
+// is none. It returns a *diag.Failure with diagnostics if the provider rejects the configuration. It returns a
+// *CrashError if the process cannot be started, a *ChecksumError if its files changed, and ErrClosed after Close.
 func (p *Pool) Acquire(ctx context.Context, pkg Package, c Configuration) (*Lease, error) {
 	return p.acquire(ctx, pkg, processKey{checksum: pkg.Checksum, configured: true, key: c.Key, brief: c.Ephemeral}, c.Config)
 }
 
-// Unconfigured returns a process of a package that was not configured: enough for a schema, a validation or a function. It
+// Unconfigured returns a lease of an unconfigured process, which suffices for schemas, validation and functions. It
 // returns the errors of Acquire.
 func (p *Pool) Unconfigured(ctx context.Context, pkg Package) (*Lease, error) {
 	return p.acquire(ctx, pkg, processKey{checksum: pkg.Checksum}, cty.NilVal)
@@ -253,7 +256,7 @@ func (p *Pool) acquire(ctx context.Context, pkg Package, key processKey, config 
 			return nil, proc.err
 		}
 		select {
-		case <-proc.plugin.Exited(): // its own goroutine may not have noticed yet
+		case <-proc.plugin.Exited(): // the process's goroutine may not have noticed it yet
 			p.mu.Lock()
 			p.retire(proc)
 			p.release(proc)
@@ -265,8 +268,8 @@ func (p *Pool) acquire(ctx context.Context, pkg Package, key processKey, config 
 	}
 }
 
-// take finds the process for a key, or starts it, and counts one more lease. Without room for another it returns nil and a
-// channel that tells when to try again.
+// take returns the process for a key, starting it if necessary, and adds a lease. If the pool is full, it returns nil
+// and a channel that closes when the caller should try again.
 func (p *Pool) take(pkg Package, key processKey, config cty.Value) (*process, <-chan struct{}, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -279,7 +282,7 @@ func (p *Pool) take(pkg Package, key processKey, config cty.Value) (*process, <-
 			proc.idleSince++
 			return proc, nil, nil
 		}
-		p.retire(proc) // it ends when those who have it release it; the next is started beside it
+		p.retire(proc) // it ends when its leases are released; the next process starts in parallel
 	}
 	if len(p.all) >= p.config.MaxProcesses {
 		p.evict()
@@ -292,7 +295,7 @@ func (p *Pool) take(pkg Package, key processKey, config cty.Value) (*process, <-
 	return proc, nil, nil
 }
 
-// worn says whether a process has done its share of calls.
+// worn reports whether a process has made its maximum number of calls.
 func (p *Pool) worn(proc *process) bool {
 	select {
 	case <-proc.ready:
@@ -309,7 +312,7 @@ func sameConfig(a, b cty.Value) bool {
 	return a.RawEquals(b)
 }
 
-// evict ends the process that has been idle for longest, if there is one.
+// evict ends the process with the longest idle time, if there is one.
 func (p *Pool) evict() {
 	var oldest *process
 	for _, proc := range p.current {
@@ -322,7 +325,7 @@ func (p *Pool) evict() {
 	}
 }
 
-// retire takes a process out of circulation; it ends with its last lease.
+// retire removes a process from the current ones. It ends with its last lease.
 func (p *Pool) retire(proc *process) {
 	if p.current[proc.key] == proc {
 		delete(p.current, proc.key)
@@ -333,7 +336,7 @@ func (p *Pool) retire(proc *process) {
 	}
 }
 
-// stopUnwanted asks a provider to stop when nothing of what it does is wanted any more.
+// stopUnwanted tells a provider to stop if all its leases are unwanted.
 func (p *Pool) stopUnwanted(proc *process) {
 	if proc.stopped || proc.unwanted == 0 || proc.unwanted < proc.leases {
 		return
@@ -353,7 +356,7 @@ func (p *Pool) giveBack(proc *process) {
 	p.release(proc)
 }
 
-// release counts one lease less.
+// release removes a lease.
 func (p *Pool) release(proc *process) {
 	proc.leases--
 	if proc.leases > 0 {
@@ -372,7 +375,7 @@ func (p *Pool) release(proc *process) {
 		after = min(after, briefIdle)
 	}
 	if proc.timer != nil {
-		proc.timer.Stop() // calls that follow each other must not pile timers up
+		proc.timer.Stop() // successive calls must not accumulate timers
 	}
 	proc.timer = time.AfterFunc(after, func() {
 		p.mu.Lock()
@@ -388,8 +391,8 @@ func (p *Pool) notify() {
 	p.changed = make(chan struct{})
 }
 
-// Close ends all processes and waits for that: providers are asked to stop, calls in flight get until the stop timeout or
-// the end of ctx to answer, and then every process group is killed. No child is left when it returns.
+// Close stops all providers and ends their processes. Running calls may finish until the stop timeout or the end of
+// ctx. Then Close kills every process group. No child process remains when it returns.
 func (p *Pool) Close(ctx context.Context) error {
 	p.mu.Lock()
 	already := p.closed
@@ -397,7 +400,8 @@ func (p *Pool) Close(ctx context.Context) error {
 	var open []*process
 	for proc := range p.all {
 		open = append(open, proc)
-		// From here on an error may only say that the call was cut off. Who makes the call must see that before the answer comes.
+		// From now on, an error may only mean that the stop interrupted the call. The caller must see stopped before
+		// the answer.
 		proc.stopped = true
 		p.retire(proc)
 	}

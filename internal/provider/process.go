@@ -17,23 +17,23 @@ import (
 	"github.com/hykube/hykube/internal/schema"
 )
 
-// terraformVersion is what providers are told about who calls them. Some refuse to work below a version, some put it into
-// the user agent; this is the Terraform whose behaviour we follow.
+// terraformVersion is the Terraform version that providers receive. Some require a minimum version, and some put it
+// into the user agent. Hykube implements the behaviour of this version.
 const terraformVersion = "1.11.4"
 
-// stopGrace is how long an idle process gets to end by itself.
+// stopGrace is the time that an idle process has to end by itself.
 const stopGrace = 2 * time.Second
 
-// stopPatience bounds a call that asks a provider to stop.
+// stopPatience is the maximum time of a StopProvider call.
 const stopPatience = 10 * time.Second
 
-// process is a provider process as the pool sees it. The pool's mutex guards the fields below mu.
+// process is a provider process in the pool. The pool's mutex guards the fields from leases on.
 type process struct {
 	pkg    Package
 	key    processKey
 	config cty.Value
 
-	// ready is closed when the start has succeeded or failed; the fields after it may be read from then on.
+	// ready is closed when the start has succeeded or failed. The following fields may be read only after that.
 	ready  chan struct{}
 	err    error
 	plugin *plugin.Process
@@ -45,19 +45,19 @@ type process struct {
 	retireOnce sync.Once
 
 	leases int
-	// unwanted counts those leases whose holders want no more of what is done under them.
+	// unwanted is the number of leases whose calls are no longer wanted.
 	unwanted int
-	// stopped is true once the provider was asked to stop.
+	// stopped is true after the provider was told to stop.
 	stopped  bool
 	retiring bool
 	idle     time.Time
-	// idleSince changes with each lease, so that a timer knows whether it is still meant.
+	// idleSince changes with each lease, so that a timer can detect that it is obsolete.
 	idleSince int
-	// timer ends the process when it stays idle; nil until it falls idle for the first time.
+	// timer ends an idle process; nil until the process is idle for the first time.
 	timer *time.Timer
 }
 
-// run is the life of a process.
+// run starts a process and waits until it ends.
 func (p *Pool) run(proc *process) {
 	log := p.config.Logger.With("provider", proc.pkg.Source.String(), "version", proc.pkg.Version)
 	proc.err = p.start(p.starts, proc)
@@ -92,7 +92,7 @@ func (p *Pool) forget(proc *process) {
 	p.notify()
 }
 
-// start brings a process to the point where it can be leased.
+// start starts and configures a process.
 func (p *Pool) start(ctx context.Context, proc *process) error {
 	if err := proc.pkg.Verify(); err != nil {
 		return err
@@ -126,7 +126,7 @@ func (p *Pool) start(ctx context.Context, proc *process) error {
 	return nil
 }
 
-// startError says ErrClosed when the pool's end is why a start failed.
+// startError returns ErrClosed if the start failed because the pool was closed.
 func (p *Pool) startError(err error) error {
 	if p.starts.Err() != nil {
 		return ErrClosed
@@ -134,14 +134,14 @@ func (p *Pool) startError(err error) error {
 	return err
 }
 
-// crashed turns the loss, or the silence, of a process into a *CrashError: it never became ready.
+// crashed converts the loss or timeout of a process during its start to a *CrashError.
 func (proc *process) crashed(ctx context.Context, doing string, err error) error {
 	crash := &CrashError{Provider: proc.pkg.Source.String()}
 	if lost, ok := errors.AsType[*UnavailableError](err); ok {
 		crash.Reason, crash.Stderr = fmt.Sprintf("it ended when asked to %s (%s)", doing, lost.Reason), lost.Stderr
 		return crash
 	}
-	// The plugin keeps the same deadline, and may be the first to notice that it has passed.
+	// The plugin has the same deadline and may notice its end first.
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) || status.Code(err) == codes.DeadlineExceeded {
 		crash.Reason, crash.Stderr = "it did not answer in time when asked to "+doing, proc.plugin.LastLines()
 		return crash
@@ -149,8 +149,8 @@ func (proc *process) crashed(ctx context.Context, doing string, err error) error
 	return err
 }
 
-// readSchema asks for the schema unless it is known and the plugin can do without being asked: older plugins set
-// themselves up in that call.
+// readSchema calls GetProviderSchema, unless the schema is cached and the plugin has the capability SchemaOptional.
+// Other plugins initialize themselves in that call.
 func (p *Pool) readSchema(ctx context.Context, proc *process) error {
 	p.mu.Lock()
 	proc.schema = p.schemas[proc.pkg.Checksum]
@@ -185,7 +185,7 @@ func (p *Pool) readSchema(ctx context.Context, proc *process) error {
 	return nil
 }
 
-// readRest asks for what GetProviderSchema does not tell: the schemas of identities, and functions where that has none.
+// readRest reads what GetProviderSchema lacks: the identity schemas, and the functions if functions is true.
 func readRest(ctx context.Context, server Server, s *schema.Provider, functions bool) error {
 	ids, err := server.GetResourceIdentitySchemas(ctx, &tfprotov6.GetResourceIdentitySchemasRequest{})
 	if err != nil {
@@ -211,7 +211,7 @@ func readRest(ctx context.Context, server Server, s *schema.Provider, functions 
 	return err
 }
 
-// configure validates the configuration and hands it over, which Terraform does once in the life of a process.
+// configure validates and sets the configuration, once per process, as Terraform does.
 func (proc *process) configure(ctx context.Context) error {
 	name := proc.pkg.Source.String()
 	config, err := encodeConfig(proc.schema, proc.config)
@@ -235,7 +235,7 @@ func (proc *process) configure(ctx context.Context) error {
 	return nil
 }
 
-// stopGracefully asks a provider that is in use to end what it is doing.
+// stopGracefully tells a provider in use to stop its calls.
 func (proc *process) stopGracefully(ctx context.Context) {
 	select {
 	case <-proc.ready:
@@ -243,11 +243,12 @@ func (proc *process) stopGracefully(ctx context.Context) {
 		return
 	}
 	if proc.err == nil {
-		_, _ = proc.server.StopProvider(ctx, &tfprotov6.StopProviderRequest{}) // the kill that follows doesn't depend on it
+		// the kill that follows does not depend on it
+		_, _ = proc.server.StopProvider(ctx, &tfprotov6.StopProviderRequest{})
 	}
 }
 
-// encodeConfig puts a configuration on the wire; cty.NilVal is a configuration that sets nothing.
+// encodeConfig encodes a configuration for the protocol; cty.NilVal means an empty configuration.
 func encodeConfig(s *schema.Provider, config cty.Value) (*tfprotov6.DynamicValue, error) {
 	if config == cty.NilVal {
 		config = emptyConfig(s.Config.Block)
@@ -256,8 +257,7 @@ func encodeConfig(s *schema.Provider, config cty.Value) (*tfprotov6.DynamicValue
 	return schema.Encode(config, s.Config.Block.ImpliedType())
 }
 
-// emptyConfig is what a configuration without a single line means: attributes are null, and blocks that come in collections
-// are empty collections.
+// emptyConfig returns a configuration without arguments: attributes are null, and nested block collections are empty.
 func emptyConfig(b *schema.Block) cty.Value {
 	values := make(map[string]cty.Value, len(b.Attributes)+len(b.Blocks))
 	for _, a := range b.Attributes {

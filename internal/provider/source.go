@@ -8,9 +8,9 @@ import (
 	regaddr "github.com/hashicorp/terraform-registry-address"
 )
 
-// Source is the address of a provider: which registry, whose, and which.
+// Source is the address of a provider: registry host, namespace and type.
 type Source struct {
-	// Hostname of the registry, with a port if it has one; in the form for comparison, so punycode.
+	// Hostname is the registry's host, with its port if any, in punycode.
 	Hostname string
 	// Namespace within the registry.
 	Namespace string
@@ -18,14 +18,14 @@ type Source struct {
 	Type string
 }
 
-// String is the full address, such as "registry.terraform.io/hashicorp/time".
+// String returns the full address, such as "registry.terraform.io/hashicorp/time".
 func (s Source) String() string { return s.Hostname + "/" + s.Namespace + "/" + s.Type }
 
-// maxSource is longer than any address that a registry could serve.
+// maxSource is the maximum length of an address.
 const maxSource = 512
 
-// ParseSource reads an address by Terraform's rules: TYPE, NAMESPACE/TYPE or HOSTNAME/NAMESPACE/TYPE, where the hostname
-// is registry.terraform.io and the namespace hashicorp when they are left out.
+// ParseSource parses an address by Terraform's rules: TYPE, NAMESPACE/TYPE or HOSTNAME/NAMESPACE/TYPE. The hostname
+// defaults to registry.terraform.io, and the namespace to hashicorp.
 func ParseSource(s string) (Source, error) {
 	const want = `; write it as "hashicorp/aws" or "registry.example.com/team/cloud"`
 	if len(s) > maxSource {
