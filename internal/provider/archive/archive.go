@@ -1,7 +1,7 @@
-// Package archive unpacks the zip file of a provider, which may be hostile. It writes only below the target directory,
-// creates only plain files and directories, and limits bytes, entries and compression ratio.
+// Package archive unpacks the zip file of a provider, which may be malicious. It writes only below the target
+// directory, creates only regular files and directories, and limits bytes, entries and compression ratio.
 //
-// It imports the standard library alone. The caller verifies the digest of the archive first.
+// It imports only the standard library. The caller verifies the digest of the archive first.
 package archive
 
 import (
@@ -18,20 +18,20 @@ import (
 	"unicode"
 )
 
-// Limits bounds what an archive may hold. The zero value of a field means its default.
+// Limits limits the content of an archive. A zero field means its default.
 type Limits struct {
-	// Bytes is the size of all files together, unpacked; 4 GiB by default.
+	// Bytes is the maximum unpacked size of all files; the default is 4 GiB.
 	Bytes int64
-	// Entries is the number of files and directories; 4096 by default.
+	// Entries is the maximum number of files and directories; the default is 4096.
 	Entries int
-	// Ratio is how many times larger than the archive its content may be, once that is above a few megabytes; 100 by default.
-	// An executable shrinks to a third or a fifth.
+	// Ratio is the maximum compression ratio for content above 16 MiB; the default is 100. Executables have a ratio of
+	// three to five.
 	Ratio int64
-	// Depth is how many directories a file may lie in; 16 by default.
+	// Depth is the maximum number of nested directories; the default is 16.
 	Depth int
 }
 
-// ratioFloor is the unpacked size below which the ratio is of no interest.
+// ratioFloor is the unpacked size up to which the ratio does not matter.
 const ratioFloor = 16 << 20
 
 func (l Limits) withDefaults() Limits {
@@ -50,9 +50,9 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// Error says why an archive is refused.
+// Error is the error for a rejected archive.
 type Error struct {
-	// Entry is the name of the entry at fault; empty when it is the archive as a whole.
+	// Entry is the name of the invalid entry; empty if the whole archive is invalid.
 	Entry string
 	// Reason completes "the archive is refused:".
 	Reason string
@@ -66,8 +66,9 @@ func (e *Error) Error() string {
 	return s + "; get it from its publisher again"
 }
 
-// Unpack writes the content of a zip file into an existing, empty directory. Files whose name starts with executable become
-// executable, whatever the archive says. It stops when ctx ends, and leaves what it has written to the caller to remove.
+// Unpack writes the content of a zip file to an existing, empty directory. Files whose name begins with executable
+// become executable, regardless of the archive. It stops when ctx ends. The caller must remove the files after an
+// error.
 func Unpack(ctx context.Context, zipFile, dir, executable string, limits Limits) error {
 	limits = limits.withDefaults()
 	f, err := os.Open(zipFile)
@@ -80,7 +81,7 @@ func Unpack(ctx context.Context, zipFile, dir, executable string, limits Limits)
 		return err
 	}
 	r, err := zip.NewReader(f, info.Size())
-	if err != nil && !errors.Is(err, zip.ErrInsecurePath) { // names are looked at below
+	if err != nil && !errors.Is(err, zip.ErrInsecurePath) { // check validates the names
 		return &Error{Reason: "it is not a zip file (" + err.Error() + ")"}
 	}
 	if len(r.File) > limits.Entries {
@@ -105,7 +106,7 @@ func Unpack(ctx context.Context, zipFile, dir, executable string, limits Limits)
 	return nil
 }
 
-// check looks at all entries before the first is written.
+// check validates all entries before the first one is written.
 func check(entries []*zip.File, budget int64, depth int) error {
 	seen := make(map[string]bool, len(entries))
 	var total uint64
@@ -134,7 +135,7 @@ func check(entries []*zip.File, budget int64, depth int) error {
 		case e.Mode().IsDir() != strings.HasSuffix(e.Name, "/"):
 			return refuse("is a directory by one mark and a file by another")
 		}
-		// On a file system that ignores case, the second would replace the first.
+		// On a case-insensitive file system, the second would replace the first.
 		if key := strings.ToLower(name); seen[key] {
 			return refuse("is there twice")
 		} else {
@@ -151,7 +152,7 @@ func check(entries []*zip.File, budget int64, depth int) error {
 	return nil
 }
 
-// write unpacks one entry and returns its size. What the archive says of a size is not believed.
+// write unpacks one entry and returns its actual size. It does not trust the size in the archive.
 func write(ctx context.Context, root *os.Root, e *zip.File, executable string, budget int64) (int64, error) {
 	name := filepath.FromSlash(strings.TrimSuffix(e.Name, "/"))
 	if e.Mode().IsDir() {
@@ -176,7 +177,7 @@ func write(ctx context.Context, root *os.Root, e *zip.File, executable string, b
 		return 0, err
 	}
 	defer out.Close()
-	if err := out.Chmod(mode); err != nil { // whatever the umask
+	if err := out.Chmod(mode); err != nil { // regardless of the umask
 		return 0, err
 	}
 	n, err := io.Copy(out, io.LimitReader(&reader{ctx, in}, budget+1))
@@ -193,7 +194,7 @@ func write(ctx context.Context, root *os.Root, e *zip.File, executable string, b
 	return n, out.Close()
 }
 
-// reader ends with its context.
+// reader fails after its context has ended.
 type reader struct {
 	ctx context.Context
 	r   io.Reader
