@@ -19,9 +19,9 @@ import (
 	"strings"
 )
 
-// Package is a package in the directory.
+// Package is a package in a mirror directory.
 type Package struct {
-	// Version as the directory writes it, without a leading v.
+	// Version is the version in the file name or directory name, without a leading v.
 	Version string
 	// Platform is the operating system and architecture, such as "linux_amd64".
 	Platform string
@@ -31,8 +31,8 @@ type Package struct {
 	Packed bool
 }
 
-// Packages lists what a mirror directory holds of a provider; nothing when it doesn't know the provider or is not there. What
-// doesn't follow the layout is skipped.
+// Packages returns the packages of a provider in a mirror directory. It returns none if the directory or the provider
+// does not exist. It skips files that do not follow the layout.
 func Packages(dir, host, namespace, typ string) ([]Package, error) {
 	base := filepath.Join(dir, host, namespace, typ)
 	entries, err := os.ReadDir(base)
@@ -45,7 +45,7 @@ func Packages(dir, host, namespace, typ string) ([]Package, error) {
 	var out []Package
 	for _, e := range entries {
 		path := filepath.Join(base, e.Name())
-		info, err := os.Stat(path) // a mirror may be built of links
+		info, err := os.Stat(path) // a mirror may contain symbolic links
 		if err != nil {
 			continue
 		}
@@ -73,7 +73,7 @@ func Packages(dir, host, namespace, typ string) ([]Package, error) {
 	return out, nil
 }
 
-// Executable finds the plugin in an unpacked package.
+// Executable returns the path of the plugin in an unpacked package.
 func Executable(dir, typ string) (string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -91,7 +91,7 @@ func Executable(dir, typ string) (string, error) {
 	return "", fmt.Errorf("find plugin: the package holds no file named %s or %s_*; it is not a package of this provider", name, name)
 }
 
-// Copy copies an unpacked package, which may be built of links, into an existing, empty directory as plain files.
+// Copy copies an unpacked package, which may contain symbolic links, as regular files to an existing, empty directory.
 func Copy(from, to string) error {
 	root, err := os.OpenRoot(to)
 	if err != nil {
