@@ -15,25 +15,26 @@ import (
 
 var _ runner.Runner = (*child)(nil)
 
-// child is the operating system's side of a plugin: a process group with our pipes. It implements go-plugin's
-// runner.Runner, since go-plugin's own knows no groups and would wait for ever for a pipe that a grandchild holds.
+// child is the operating system's part of a plugin: a process group with pipes. It implements go-plugin's
+// runner.Runner. go-plugin's own runner does not use process groups, and would wait forever for a pipe that a
+// grandchild holds.
 type child struct {
 	cmd            *exec.Cmd
 	start          func(func() error) error
-	stdout, stderr *os.File // our ends
+	stdout, stderr *os.File // this process's ends of the pipes
 	theirs         []*os.File
 	tail           *lineTail
 	logging        sync.WaitGroup
-	exited         chan struct{} // closed when the process has ended, or will never start
-	state          string        // how it ended; valid once exited is closed
+	exited         chan struct{} // closed when the process has ended or will never start
+	state          string        // exit state; valid once exited is closed
 
 	mu     sync.Mutex
 	pid    int  // 0 until started
-	killed bool // by us
+	killed bool // by kill
 }
 
-// drainTime is how long output is still read after the process has ended; only a process that left the group can keep
-// the pipes open that long.
+// drainTime is the time for which output is read after the process has ended. Only a process that left the group can
+// hold the pipes open for so long.
 const drainTime = time.Second
 
 func newChild(spec Spec, cmd *exec.Cmd, start func(func() error) error) (*child, error) {
@@ -71,10 +72,10 @@ func (c *child) Start(context.Context) error {
 	return nil
 }
 
-// watch waits for the end of the process and clears up after it.
+// watch waits for the end of the process and cleans up.
 func (c *child) watch(pid int) {
 	_ = c.cmd.Wait()
-	killGroup(pid) // whatever it had started itself
+	killGroup(pid) // kill the process's own children
 	deadline := time.Now().Add(drainTime)
 	_ = c.stdout.SetReadDeadline(deadline)
 	_ = c.stderr.SetReadDeadline(deadline)
@@ -90,13 +91,13 @@ func (c *child) Wait(context.Context) error {
 	return nil
 }
 
-// Kill kills the whole group.
+// Kill kills the process group.
 func (c *child) Kill(context.Context) error {
 	c.kill()
 	return nil
 }
 
-// kill kills the group; a process that has not started yet never will.
+// kill kills the process group. A process that has not started yet will not start.
 func (c *child) kill() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -112,7 +113,7 @@ func (c *child) kill() {
 		return
 	}
 	select {
-	case <-c.exited: // its id may be another's by now
+	case <-c.exited: // another process may have its ID now
 	default:
 		killGroup(c.pid)
 	}
@@ -130,7 +131,7 @@ func (c *child) wasKilled() bool {
 	return c.killed
 }
 
-// exitState says how the process ended, or nothing while it runs.
+// exitState returns how the process ended, or "" while it runs.
 func (c *child) exitState() string {
 	select {
 	case <-c.exited:
@@ -142,16 +143,16 @@ func (c *child) exitState() string {
 
 func (c *child) lastLines() []string { return c.tail.lines() }
 
-// Stdout is where the handshake is read from.
+// Stdout returns the output with the handshake.
 func (c *child) Stdout() io.ReadCloser { return c.stdout }
 
-// Stderr is empty for go-plugin: the log lines are read here.
+// Stderr returns an empty reader for go-plugin: lineTail reads the log.
 func (c *child) Stderr() io.ReadCloser { return io.NopCloser(eof{}) }
 
-// Name is the executable's path.
+// Name returns the executable's path.
 func (c *child) Name() string { return c.cmd.Path }
 
-// ID is the process id.
+// ID returns the process ID, or "" before the start.
 func (c *child) ID() string {
 	if !c.started() {
 		return ""
@@ -159,13 +160,13 @@ func (c *child) ID() string {
 	return strconv.Itoa(c.cmd.Process.Pid)
 }
 
-// Diagnose has nothing to add.
+// Diagnose returns "": there is nothing to add.
 func (c *child) Diagnose(context.Context) string { return "" }
 
-// PluginToHost and HostToPlugin: we live on the same host.
+// PluginToHost returns the address unchanged, because the plugin runs on the same host.
 func (c *child) PluginToHost(network, addr string) (string, string, error) { return network, addr, nil }
 
-// HostToPlugin is the identity, see PluginToHost.
+// HostToPlugin returns the address unchanged, like PluginToHost.
 func (c *child) HostToPlugin(network, addr string) (string, string, error) { return network, addr, nil }
 
 type eof struct{}

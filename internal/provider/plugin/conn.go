@@ -13,7 +13,7 @@ import (
 
 var _ grpc.ClientConnInterface = (*Process)(nil)
 
-// exitPatience is how long a failed call waits for the news that the process has ended: the connection breaks first.
+// exitPatience is the time that a failed call waits for the end of the process, because the connection fails first.
 const exitPatience = 2 * time.Second
 
 // Invoke calls the plugin.
@@ -27,8 +27,8 @@ func (p *Process) NewStream(ctx context.Context, desc *grpc.StreamDesc, method s
 	return s, p.Explain(ctx, err)
 }
 
-// Explain turns the failure of a connection into a *diag.Failure, with an *UnavailableError as its cause; whoever reads from a stream calls it for what that
-// returns.
+// Explain converts an error of a lost connection to a *diag.Failure whose cause is an *UnavailableError. It returns
+// other errors unchanged. Readers of a stream call it for the stream's errors.
 func (p *Process) Explain(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -45,7 +45,7 @@ func (p *Process) Explain(ctx context.Context, err error) error {
 
 func (p *Process) lost(ctx context.Context, err error) bool {
 	code := status.Code(err)
-	if code == codes.Canceled && ctx.Err() == nil { // the connection was closed under the call
+	if code == codes.Canceled && ctx.Err() == nil { // the connection was closed during the call
 		return true
 	}
 	if code != codes.Unavailable {

@@ -5,14 +5,15 @@ import (
 	"strings"
 )
 
-// Environment makes a plugin's environment from ours. Providers take credentials, proxies, certificates and caches from
-// well-known variables, so ours are passed on, but for
-//   - HYKUBE_*, which are our own;
-//   - what speaks to Terraform itself: its log levels, command line, registry tokens and plugins;
-//   - PLUGIN_*, which belong to the handshake, and Go's tuning knobs, which were chosen for us.
+// Environment returns a plugin's environment, derived from that of this process. Providers read credentials, proxies,
+// certificates and caches from well-known variables, so it keeps all except:
+//   - HYKUBE_*, which configure Hykube;
+//   - variables for Terraform itself: log levels, command line, registry tokens and plugins;
+//   - PLUGIN_*, which belong to the handshake, and tuning variables of the Go runtime, which are meant for this process.
 //
-// Logging is off unless debug is true: providers built on HashiCorp's libraries write dozens of lines for each call, and pay
-// for it with more than half of their speed. A provider makes much short-lived garbage, so its collector runs less often.
+// Logging is off unless debug is true: providers built with HashiCorp's libraries write dozens of lines per call, which
+// takes more than half of their time. Providers allocate much short-lived memory, so their garbage collector runs less
+// often.
 func Environment(ours []string, debug bool) []string {
 	env := slices.DeleteFunc(slices.Clone(ours), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")

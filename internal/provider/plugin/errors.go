@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// CrashError says that a plugin died, or hung, before it could be used. Starting it again will most likely end the
+// CrashError is the error if a plugin died or hung before it could be used. Another start would probably fail in the
 // same way.
 type CrashError struct {
 	// Provider is the name of the provider.
 	Provider string
-	// Reason is what happened, such as "exit status 2".
+	// Reason describes the failure, such as "exit status 2".
 	Reason string
-	// Stderr holds the last lines that the plugin wrote; a panic comes whole.
+	// Stderr holds the plugin's last lines of output; a panic is complete.
 	Stderr []string
 }
 
@@ -22,14 +22,14 @@ func (e *CrashError) Error() string {
 		e.Provider, e.Reason, said(e.Stderr))
 }
 
-// UnavailableError says that a plugin was lost while it was answering a call. Whether the call took effect is not known;
-// the process is started again by whoever needs it next, so the caller may retry what is safe to retry.
+// UnavailableError is the error if a plugin was lost during a call. It is unknown whether the call took effect. The
+// next use starts the plugin again, so the caller may retry a call that is safe to repeat.
 type UnavailableError struct {
 	// Provider is the name of the provider.
 	Provider string
-	// Reason is what happened, such as "signal: killed".
+	// Reason describes the failure, such as "signal: killed".
 	Reason string
-	// Stderr holds the last lines that the plugin wrote; a panic comes whole.
+	// Stderr holds the plugin's last lines of output; a panic is complete.
 	Stderr []string
 }
 

@@ -2,8 +2,8 @@ package plugin
 
 import "syscall"
 
-// ownGroup puts the process into a group of its own, so that our Ctrl-C is not its, and has the kernel kill it when the
-// thread that started it ends.
+// ownGroup starts the process in its own process group, so that a Ctrl-C for this process does not reach it. The kernel
+// kills it when the thread that started it ends.
 func ownGroup() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

@@ -4,7 +4,7 @@ package plugin
 
 import "syscall"
 
-// ownGroup puts the process into a group of its own, so that our Ctrl-C is not its.
+// ownGroup starts the process in its own process group, so that a Ctrl-C for this process does not reach it.
 func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 func killGroup(pid int) { _ = syscall.Kill(-pid, syscall.SIGKILL) }

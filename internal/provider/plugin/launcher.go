@@ -20,32 +20,32 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Spec says what to start.
+// Spec defines the plugin to start.
 type Spec struct {
-	// Name of the provider, for messages and logs.
+	// Name is the provider's name in messages and logs.
 	Name string
-	// Path of the executable.
+	// Path is the path of the executable.
 	Path string
-	// Env is the whole environment, but for what the handshake adds; see Environment.
+	// Env is the complete environment except the handshake's variables; see Environment.
 	Env []string
-	// StartTimeout bounds the time from the start to the finished handshake; 0 means a minute.
+	// StartTimeout is the maximum time from the start to the finished handshake; 0 means a minute.
 	StartTimeout time.Duration
-	// Logger gets the plugin's log lines; never nil.
+	// Logger receives the plugin's log; it must not be nil.
 	Logger *slog.Logger
 }
 
-// Launcher starts plugins. On Linux the kernel kills them when our own process dies in whatever way, which holds for the
-// thread that started them: so a launcher keeps one thread for that, and Close must come after the last process.
+// Launcher starts plugins. On Linux, the kernel kills a plugin when the thread that started it ends, even if this
+// process is killed. So a launcher keeps one thread for all starts, and Close must follow the end of the last process.
 type Launcher struct {
 	starts    chan func()
 	closeOnce sync.Once
 }
 
-// NewLauncher returns a launcher; Close ends it.
+// NewLauncher returns a launcher. The caller must call Close.
 func NewLauncher() *Launcher {
 	l := &Launcher{starts: make(chan func())}
 	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends with the launcher
+		runtime.LockOSThread() // never unlocked, so the thread ends with the launcher
 		for f := range l.starts {
 			f()
 		}
@@ -53,7 +53,7 @@ func NewLauncher() *Launcher {
 	return l
 }
 
-// Close ends the launcher. It must not start anything any more.
+// Close ends the launcher. Start must not be called afterwards.
 func (l *Launcher) Close() { l.closeOnce.Do(func() { close(l.starts) }) }
 
 func (l *Launcher) onThread(f func() error) error {
@@ -62,20 +62,20 @@ func (l *Launcher) onThread(f func() error) error {
 	return <-result
 }
 
-// Process is a running plugin. It is a grpc.ClientConnInterface: calls that fail because the plugin is lost return an
+// Process is a running plugin. It is a grpc.ClientConnInterface: calls that fail because the plugin was lost return an
 // *UnavailableError.
 type Process struct {
 	spec   Spec
 	client *goplugin.Client
 	conn   *grpc.ClientConn
 	child  *child
-	// socketDir holds the socket that we talk through.
+	// socketDir is the directory of the connection's socket.
 	socketDir string
-	// Protocol is the major version of the provider protocol that was agreed on: 5 or 6.
+	// Protocol is the negotiated major version of the provider protocol: 5 or 6.
 	Protocol int
 }
 
-// handshake is the same for all Terraform providers, in all versions of the protocol.
+// handshake returns the handshake of all Terraform providers, the same in all versions of the protocol.
 func handshake() goplugin.HandshakeConfig {
 	return goplugin.HandshakeConfig{
 		MagicCookieKey:   "TF_PLUGIN_MAGIC_COOKIE",
@@ -83,8 +83,8 @@ func handshake() goplugin.HandshakeConfig {
 	}
 }
 
-// Start starts a plugin and shakes hands with it. When that fails, nothing is left running and the error is a
-// *CrashError, or ctx's own.
+// Start starts a plugin and performs the handshake. If it fails, no process remains, and the error is a *CrashError or
+// that of ctx.
 func (l *Launcher) Start(ctx context.Context, spec Spec) (*Process, error) {
 	if spec.StartTimeout == 0 {
 		spec.StartTimeout = time.Minute
@@ -105,7 +105,7 @@ func (l *Launcher) Start(ctx context.Context, spec Spec) (*Process, error) {
 		StartTimeout:     spec.StartTimeout,
 		SyncStdout:       child.tail,
 		SyncStderr:       child.tail,
-		Logger:           hclog.NewNullLogger(), // the child reads its own log lines
+		Logger:           hclog.NewNullLogger(), // child reads the log itself
 		UnixSocketConfig: &goplugin.UnixSocketConfig{TempDir: socketBase(os.TempDir())},
 		RunnerFunc: func(_ hclog.Logger, like *exec.Cmd, socketDir string) (runner.Runner, error) {
 			cmd.Env = slices.Concat(spec.Env, like.Env)
@@ -116,7 +116,7 @@ func (l *Launcher) Start(ctx context.Context, spec Spec) (*Process, error) {
 
 	startCtx, cancel := context.WithTimeout(ctx, spec.StartTimeout)
 	defer cancel()
-	// A plugin that hangs holds up go-plugin as well; without its process it gives up at once.
+	// A plugin that hangs blocks go-plugin as well. Without the process, go-plugin fails at once.
 	stopWatching := context.AfterFunc(startCtx, child.kill)
 	err = p.connect()
 	watching := stopWatching()
@@ -135,11 +135,12 @@ func (l *Launcher) Start(ctx context.Context, spec Spec) (*Process, error) {
 	return nil, crash
 }
 
-// longestBase is how long the directory may be that sockets are made under: the whole path, with what go-plugin puts after it
-// ("/plugin-dir0123456789/plugin0123456789"), has to fit into the 104 bytes that the least generous system has for one.
+// longestBase is the maximum length of the directory for sockets. With go-plugin's suffix
+// ("/plugin-dir0123456789/plugin0123456789"), the path must fit into 104 bytes, the smallest limit of the supported
+// systems.
 const longestBase = 64
 
-// socketBase is where the directories of sockets are made: in the temporary directory, unless its path is too long for one.
+// socketBase returns the directory for sockets: the temporary directory, or /tmp if its path is too long.
 func socketBase(temp string) string {
 	if len(temp) <= longestBase {
 		return temp
@@ -161,7 +162,7 @@ func (p *Process) connect() error {
 	return nil
 }
 
-// startFailure puts what go-plugin says of a failed start in our words.
+// startFailure returns the reason for go-plugin's error in terms of the provider process.
 func (p *Process) startFailure(err error) string {
 	if !p.child.started() {
 		if errors.Is(err, syscall.ENOEXEC) {
@@ -172,7 +173,7 @@ func (p *Process) startFailure(err error) string {
 	if line, ok := strings.CutPrefix(firstLine(err.Error()), "Unrecognized remote plugin message: "); ok && line != "" {
 		return fmt.Sprintf("it does not behave like a Terraform provider: it answered the handshake with %q", line)
 	}
-	// go-plugin kills it after any failure, so only another end is its own.
+	// go-plugin kills the process after any failure. Only another exit state is the process's own.
 	if state := p.child.exitState(); state != "signal: killed" || !p.child.wasKilled() {
 		return "it ended before it was ready (" + state + ")"
 	}
@@ -188,21 +189,21 @@ func firstLine(s string) string {
 	return s
 }
 
-// Exited is closed when the process has ended.
+// Exited returns a channel that is closed when the process has ended.
 func (p *Process) Exited() <-chan struct{} { return p.child.exited }
 
-// PID is the process's id.
+// PID returns the process ID.
 func (p *Process) PID() int { return p.child.cmd.Process.Pid }
 
-// Stop ends the process and all that it started: in good order within grace, then by force. It returns when no process
-// of the group is left.
+// Stop stops the process and its children: gracefully within grace, then by force. When it returns, the process group
+// is empty.
 func (p *Process) Stop(grace time.Duration) { p.end(grace) }
 
 func (p *Process) end(grace time.Duration) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		p.client.Kill() // closes the connection, asks go-plugin's server to end, waits two seconds
+		p.client.Kill() // closes the connection, tells go-plugin's server to stop, waits two seconds
 	}()
 	if grace > 0 {
 		timer := time.NewTimer(grace)
@@ -216,11 +217,11 @@ func (p *Process) end(grace time.Duration) {
 	<-p.child.exited
 	<-done
 	if p.socketDir != "" {
-		_ = os.RemoveAll(p.socketDir) // go-plugin leaves it behind when the process could not be started
+		_ = os.RemoveAll(p.socketDir) // go-plugin does not remove it if the process could not be started
 	}
 }
 
-// connPlugin is the go-plugin side of a provider: all we want is the connection.
+// connPlugin is the go-plugin client of a provider. It only returns the connection.
 type connPlugin struct {
 	goplugin.NetRPCUnsupportedPlugin
 }
@@ -233,5 +234,5 @@ func (connPlugin) GRPCServer(*goplugin.GRPCBroker, *grpc.Server) error {
 	return errors.New("this end is the client")
 }
 
-// LastLines are the last lines that the plugin wrote to stderr.
+// LastLines returns the last lines that the plugin wrote to stderr.
 func (p *Process) LastLines() []string { return p.child.lastLines() }

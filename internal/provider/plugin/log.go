@@ -14,11 +14,11 @@ import (
 const (
 	tailLines  = 20
 	panicLines = 20
-	maxLine    = 1 << 10 // what of a line is kept for an error
+	maxLine    = 1 << 10 // bytes of a line to keep for an error
 )
 
-// lineTail reads what a plugin writes to stderr: it hands the lines to our log and keeps the last for an error message.
-// A panic is kept from its first line on, since its stack would push that out.
+// lineTail reads a plugin's stderr. It logs the lines and keeps the last ones for an error message. It keeps a panic
+// from its first line on, because the stack would otherwise displace that line.
 type lineTail struct {
 	logger *slog.Logger
 
@@ -37,7 +37,7 @@ func (t *lineTail) readFrom(r io.Reader) {
 			return
 		}
 		t.add(string(line))
-		for more && err == nil { // the rest of an overlong line is dropped
+		for more && err == nil { // drop the rest of an overlong line
 			_, more, err = br.ReadLine()
 		}
 	}
@@ -47,7 +47,7 @@ func (t *lineTail) add(line string) {
 	level, message := parseLine(line)
 	t.logger.Log(context.Background(), level, "provider: "+message)
 	if level < slog.LevelInfo && strings.HasPrefix(line, "{") {
-		return // go-plugin's own chatter
+		return // go-plugin's own messages
 	}
 	if len(message) > maxLine {
 		message = message[:maxLine]
@@ -74,7 +74,7 @@ func (t *lineTail) lines() []string {
 	return slices.Clone(t.last)
 }
 
-// Write takes what a plugin writes to os.Stdout and os.Stderr once it serves: go-plugin sends that over the connection.
+// Write receives the plugin's os.Stdout and os.Stderr after its start, which go-plugin sends over the connection.
 func (t *lineTail) Write(p []byte) (int, error) {
 	for line := range strings.Lines(string(p)) {
 		t.add(strings.TrimRight(line, "\r\n"))
@@ -82,8 +82,9 @@ func (t *lineTail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// parseLine takes the level and the message from a log line in hclog's JSON form. The other fields are dropped: they hold
-// requests and answers, which may hold secrets. A line in another form is a debug message, unless it starts with a level.
+// parseLine returns the level and message of a log line in hclog's JSON format. It drops the other fields: they contain
+// requests and responses, which may hold secrets. A line in another format has level debug, unless it begins with a
+// level.
 func parseLine(line string) (slog.Level, string) {
 	var entry struct {
 		Level   string `json:"@level"`
@@ -92,7 +93,8 @@ func parseLine(line string) (slog.Level, string) {
 	if strings.HasPrefix(line, "{") && json.Unmarshal([]byte(line), &entry) == nil && entry.Message != "" {
 		return level(entry.Level), entry.Message
 	}
-	if rest, ok := strings.CutPrefix(strings.TrimLeft(line, "0123456789/:. "), "["); ok { // after the log package's time
+	// after the timestamp of package log
+	if rest, ok := strings.CutPrefix(strings.TrimLeft(line, "0123456789/:. "), "["); ok {
 		if name, message, ok := strings.Cut(rest, "] "); ok && len(name) <= 5 {
 			return level(strings.ToLower(name)), message
 		}
