@@ -12,7 +12,7 @@ import (
 
 var _ tfprotov6.ActionServer = (*Client)(nil)
 
-// ValidateActionConfig checks the configuration of an action; it may hold unknown values.
+// ValidateActionConfig validates the configuration of an action, which may hold unknown values.
 func (c *Client) ValidateActionConfig(ctx context.Context, req *tfprotov6.ValidateActionConfigRequest) (*tfprotov6.ValidateActionConfigResponse, error) {
 	r, err := call[pb.ValidateActionConfig_Response](ctx, c, "ValidateActionConfig", &pb.ValidateActionConfig_Request{
 		ActionType: req.ActionType, Config: toValue(req.Config),
@@ -23,7 +23,7 @@ func (c *Client) ValidateActionConfig(ctx context.Context, req *tfprotov6.Valida
 	return &tfprotov6.ValidateActionConfigResponse{Diagnostics: fromDiagnostics(r.Diagnostics)}, nil
 }
 
-// PlanAction asks whether an action can be run.
+// PlanAction plans an action.
 func (c *Client) PlanAction(ctx context.Context, req *tfprotov6.PlanActionRequest) (*tfprotov6.PlanActionResponse, error) {
 	r, err := call[pb.PlanAction_Response](ctx, c, "PlanAction", &pb.PlanAction_Request{
 		ActionType: req.ActionType, Config: toValue(req.Config),
@@ -35,9 +35,9 @@ func (c *Client) PlanAction(ctx context.Context, req *tfprotov6.PlanActionReques
 	return &tfprotov6.PlanActionResponse{Diagnostics: fromDiagnostics(r.Diagnostics), Deferred: fromDeferred(r.Deferred)}, nil
 }
 
-// InvokeAction runs an action, when its events are ranged over, once. It touches infrastructure, so it is not cut off when
-// ctx is cancelled, see apply, nor when nobody listens to its progress any more. The last event is the one and only
-// completion; a stream that is lost before ends in an event that is an error.
+// InvokeAction runs an action when the caller ranges over its events, which is possible once. A cancelled ctx or an
+// early break does not interrupt the action, because it changes infrastructure; see apply. The last event is the
+// completion. If the stream fails before, the last event is an error.
 func (c *Client) InvokeAction(ctx context.Context, req *tfprotov6.InvokeActionRequest) (*tfprotov6.InvokeActionServerStream, error) {
 	events := func(yield func(tfprotov6.InvokeActionEvent) bool) {
 		listening := true
@@ -94,7 +94,7 @@ func (c *Client) InvokeAction(ctx context.Context, req *tfprotov6.InvokeActionRe
 	return &tfprotov6.InvokeActionServerStream{Events: events}, nil
 }
 
-// brokenStream is the event of an action whose stream broke before it was complete: what the action did is not known.
+// brokenStream is the event for a stream that failed before the completion. The effect of the action is unknown.
 type brokenStream struct {
 	tfprotov6.InvokeActionEventType
 	error

@@ -17,45 +17,47 @@ import (
 )
 
 const (
-	// service is the name on the wire; that of our generated messages differs, see tfplugin6.proto.
+	// service is the service name in the protocol. The generated messages have another package name; see
+	// tfplugin6.proto.
 	service = "/tfplugin6.Provider/"
 
-	// maxSchemaBytes bounds the answer to GetProviderSchema, as Terraform does.
+	// maxSchemaBytes is the maximum size of a GetProviderSchema response, as in Terraform.
 	maxSchemaBytes = 64 << 20
 
-	// stopTimeout bounds the Stop call that follows the cancellation of an apply.
+	// stopTimeout is the maximum time of the Stop call after the cancellation of an apply.
 	stopTimeout = 10 * time.Second
 )
 
 var _ tfprotov6.ProviderServer = (*Client)(nil)
 
-// Client is a provider behind a connection. A call that the plugin doesn't implement returns an error that wraps
-// errors.ErrUnsupported; what the connection says of a lost plugin is kept in the chain of every other error.
+// Client is a client of a provider. A call that the plugin does not implement returns an error that wraps
+// errors.ErrUnsupported. Every other error wraps the connection's error about a lost plugin.
 type Client struct {
 	conn grpc.ClientConnInterface
 
 	mu sync.Mutex
-	// calls counts the calls in flight, cancelled those of them that are applies whose caller has given up.
+	// calls is the number of running calls. cancelled is the number of running applies whose caller's context has
+	// ended.
 	calls, cancelled int
-	// made counts all calls ever made.
+	// made is the number of all calls.
 	made int
 }
 
-// Made is the number of calls that were made so far.
+// Made returns the number of calls so far.
 func (c *Client) Made() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.made
 }
 
-// InFlight is the number of calls that have not ended yet.
+// InFlight returns the number of running calls.
 func (c *Client) InFlight() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.calls
 }
 
-// New returns the client of a plugin that speaks the given major version of the protocol, 5 or 6.
+// New returns a client of a plugin with the major protocol version 5 or 6. It returns an error for other versions.
 func New(conn grpc.ClientConnInterface, version int) (*Client, error) {
 	switch version {
 	case 5:
@@ -67,7 +69,7 @@ func New(conn grpc.ClientConnInterface, version int) (*Client, error) {
 	}
 }
 
-// call invokes one method and returns its answer.
+// call calls one method and returns its response.
 func call[R any, P interface {
 	*R
 	proto.Message
@@ -102,10 +104,10 @@ func callError(ctx context.Context, method string, err error) error {
 	return fmt.Errorf("call provider %s: %w", method, err)
 }
 
-// apply runs a call that must not be interrupted, since a provider that is cut off leaves things behind that nobody
-// knows of: the call's context never ends. When the caller gives up, the provider is asked to stop, and its answer is still
-// awaited. Stop concerns everything that runs in the process, so it is sent only once nothing else does; until then the
-// apply simply goes on to its end.
+// apply makes a call that must not be interrupted, because the provider could leave unrecorded infrastructure behind.
+// The call's context never ends. When the caller's context ends, apply tells the provider to stop and still waits for
+// its response. A stop affects all calls of the process. So it is sent only when all running calls are cancelled; until
+// then, the call continues normally.
 func apply[R any, P interface {
 	*R
 	proto.Message
@@ -119,7 +121,7 @@ func apply[R any, P interface {
 	return resp, err
 }
 
-// uninterrupted runs f under a context that never ends, see apply.
+// uninterrupted runs f with a context that never ends; see apply.
 func uninterrupted(ctx context.Context, c *Client, f func(context.Context) error) error {
 	done := make(chan struct{})
 	var watch sync.WaitGroup
@@ -137,7 +139,7 @@ func uninterrupted(ctx context.Context, c *Client, f func(context.Context) error
 	return f(context.WithoutCancel(ctx))
 }
 
-// giveUp asks the provider to stop as soon as all that it is doing is work that nobody wants any more.
+// giveUp tells the provider to stop as soon as all its running calls are cancelled applies.
 func (c *Client) giveUp(done <-chan struct{}) {
 	c.mu.Lock()
 	c.cancelled++
@@ -156,7 +158,7 @@ func (c *Client) giveUp(done <-chan struct{}) {
 		if alone {
 			ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 			defer cancel()
-			// A failure to stop changes nothing: the apply's own answer tells what happened.
+			// Ignore the error of the stop: the response of the apply has the result.
 			_, _ = c.StopProvider(ctx, &tfprotov6.StopProviderRequest{})
 			return
 		}
@@ -168,9 +170,9 @@ func (c *Client) giveUp(done <-chan struct{}) {
 	}
 }
 
-// StopProvider asks the provider to end what it is doing, soon and in good order.
+// StopProvider tells the provider to stop its calls gracefully.
 func (c *Client) StopProvider(ctx context.Context, _ *tfprotov6.StopProviderRequest) (*tfprotov6.StopProviderResponse, error) {
-	// Not counted among the calls in flight: it is the one that waits for the others.
+	// Do not count this call as running, because giveUp waits for the others.
 	resp := new(pb.StopProvider_Response)
 	if err := c.conn.Invoke(ctx, service+"StopProvider", &pb.StopProvider_Request{}, resp); err != nil {
 		return nil, callError(ctx, "StopProvider", err)

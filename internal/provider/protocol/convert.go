@@ -96,7 +96,7 @@ func fromCapabilities(c *pb.ServerCapabilities) *tfprotov6.ServerCapabilities {
 func fromDiagnostics(in []*pb.Diagnostic) []*tfprotov6.Diagnostic {
 	return mapSlice(in, func(d *pb.Diagnostic) *tfprotov6.Diagnostic {
 		out := &tfprotov6.Diagnostic{Severity: tfprotov6.DiagnosticSeverityError, Summary: d.Summary, Detail: d.Detail}
-		if d.Severity == pb.Diagnostic_WARNING { // whatever is not a warning is an error, so that none is lost
+		if d.Severity == pb.Diagnostic_WARNING { // treat every other severity as an error, so that none is lost
 			out.Severity = tfprotov6.DiagnosticSeverityWarning
 		}
 		if len(d.GetAttribute().GetSteps()) > 0 {
@@ -106,7 +106,7 @@ func fromDiagnostics(in []*pb.Diagnostic) []*tfprotov6.Diagnostic {
 	})
 }
 
-// fromPath converts a path up to the first step of an unknown kind: what is left still names the place's parent.
+// fromPath converts a path up to the first step of an unknown kind, so that it still names a parent.
 func fromPath(p *pb.AttributePath) *tftypes.AttributePath {
 	var steps []tftypes.AttributePathStep
 	for _, s := range p.GetSteps() {
@@ -124,7 +124,7 @@ func fromPath(p *pb.AttributePath) *tftypes.AttributePath {
 	return tftypes.NewAttributePathWithSteps(steps)
 }
 
-// schemaReader converts schemas and keeps the first error, so that the conversion reads as one expression.
+// schemaReader converts schemas and keeps the first error, so that a conversion can be a single expression.
 type schemaReader struct{ err error }
 
 func (r *schemaReader) fail(format string, args ...any) {

@@ -12,7 +12,7 @@ import (
 
 var _ tfprotov6.ListResourceServer = (*Client)(nil)
 
-// ValidateListResourceConfig checks the configuration of a listing; it may hold unknown values.
+// ValidateListResourceConfig validates a list configuration, which may hold unknown values.
 func (c *Client) ValidateListResourceConfig(ctx context.Context, req *tfprotov6.ValidateListResourceConfigRequest) (*tfprotov6.ValidateListResourceConfigResponse, error) {
 	r, err := call[pb.ValidateListResourceConfig_Response](ctx, c, "ValidateListResourceConfig", &pb.ValidateListResourceConfig_Request{
 		TypeName: req.TypeName, Config: toValue(req.Config),
@@ -24,9 +24,9 @@ func (c *Client) ValidateListResourceConfig(ctx context.Context, req *tfprotov6.
 	return &tfprotov6.ValidateListResourceConfigResponse{Diagnostics: fromDiagnostics(r.Diagnostics)}, nil
 }
 
-// ListResource lists what exists. The call is made when the results are ranged over, once, and is cancelled when the loop
-// ends early or the limit is reached: a plugin need not know it. Since a result is all that the stream can carry, a call that
-// fails ends it with a result that holds nothing but the error as a diagnostic.
+// ListResource lists existing resources. It calls the plugin when the caller ranges over the results, which is possible
+// once. It cancels the call if the loop ends early, or at the limit, which the plugin may ignore. The stream has only
+// results, so a failed call gives a last result with an error diagnostic.
 func (c *Client) ListResource(ctx context.Context, req *tfprotov6.ListResourceRequest) (*tfprotov6.ListResourceServerStream, error) {
 	results := func(yield func(tfprotov6.ListResourceResult) bool) {
 		s, err := open[pb.ListResource_Event](ctx, c, "ListResource", &pb.ListResource_Request{
@@ -47,7 +47,7 @@ func (c *Client) ListResource(ctx context.Context, req *tfprotov6.ListResourceRe
 				return
 			}
 			if e.GetIdentity().GetIdentityData() != nil {
-				found++ // a warning about the listing as a whole is no result
+				found++ // a warning about the whole list is not a result
 			}
 			if !yield(tfprotov6.ListResourceResult{
 				DisplayName: e.DisplayName, Resource: fromValue(e.ResourceObject), Identity: fromIdentity(e.Identity),
@@ -60,7 +60,7 @@ func (c *Client) ListResource(ctx context.Context, req *tfprotov6.ListResourceRe
 	return &tfprotov6.ListResourceServerStream{Results: results}, nil
 }
 
-// brokenList is a call that failed, where an error has no other way to the caller.
+// brokenList returns the result for a failed call.
 func brokenList(err error) tfprotov6.ListResourceResult {
 	return tfprotov6.ListResourceResult{Diagnostics: []*tfprotov6.Diagnostic{{
 		Severity: tfprotov6.DiagnosticSeverityError, Summary: "List resources: the provider's answer was cut off", Detail: err.Error(),

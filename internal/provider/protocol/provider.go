@@ -11,7 +11,7 @@ import (
 	pb "github.com/hykube/hykube/internal/provider/tfplugin6"
 )
 
-// GetMetadata lists what the provider has, without schemas. Many plugins don't implement it.
+// GetMetadata lists the provider's types without schemas. Many plugins do not implement it.
 func (c *Client) GetMetadata(ctx context.Context, _ *tfprotov6.GetMetadataRequest) (*tfprotov6.GetMetadataResponse, error) {
 	r, err := call[pb.GetMetadata_Response](ctx, c, "GetMetadata", &pb.GetMetadata_Request{})
 	if err != nil {
@@ -41,7 +41,7 @@ func (c *Client) GetMetadata(ctx context.Context, _ *tfprotov6.GetMetadataReques
 	}, nil
 }
 
-// GetProviderSchema returns everything that the provider says about itself.
+// GetProviderSchema returns the provider's schemas, functions and capabilities.
 func (c *Client) GetProviderSchema(ctx context.Context, _ *tfprotov6.GetProviderSchemaRequest) (*tfprotov6.GetProviderSchemaResponse, error) {
 	r, err := call[pb.GetProviderSchema_Response](ctx, c, "GetProviderSchema", &pb.GetProviderSchema_Request{},
 		grpc.MaxCallRecvMsgSize(maxSchemaBytes))
@@ -68,7 +68,8 @@ func (c *Client) GetProviderSchema(ctx context.Context, _ *tfprotov6.GetProvider
 	return out, nil
 }
 
-// GetResourceIdentitySchemas returns the schemas of identities; none from a plugin that is older than identities.
+// GetResourceIdentitySchemas returns the identity schemas. It returns none for a plugin that does not implement the
+// call.
 func (c *Client) GetResourceIdentitySchemas(ctx context.Context, _ *tfprotov6.GetResourceIdentitySchemasRequest) (*tfprotov6.GetResourceIdentitySchemasResponse, error) {
 	r, err := call[pb.GetResourceIdentitySchemas_Response](ctx, c, "GetResourceIdentitySchemas", &pb.GetResourceIdentitySchemas_Request{})
 	if errors.Is(err, errors.ErrUnsupported) {
@@ -88,7 +89,7 @@ func (c *Client) GetResourceIdentitySchemas(ctx context.Context, _ *tfprotov6.Ge
 	return out, nil
 }
 
-// ValidateProviderConfig checks a configuration of the provider.
+// ValidateProviderConfig validates a configuration of the provider.
 func (c *Client) ValidateProviderConfig(ctx context.Context, req *tfprotov6.ValidateProviderConfigRequest) (*tfprotov6.ValidateProviderConfigResponse, error) {
 	r, err := call[pb.ValidateProviderConfig_Response](ctx, c, "ValidateProviderConfig", &pb.ValidateProviderConfig_Request{Config: toValue(req.Config)})
 	if err != nil {
@@ -97,7 +98,7 @@ func (c *Client) ValidateProviderConfig(ctx context.Context, req *tfprotov6.Vali
 	return &tfprotov6.ValidateProviderConfigResponse{PreparedConfig: req.Config, Diagnostics: fromDiagnostics(r.Diagnostics)}, nil
 }
 
-// ConfigureProvider gives the provider its configuration; once in the life of a process.
+// ConfigureProvider sets the provider's configuration. It must be called once per process.
 func (c *Client) ConfigureProvider(ctx context.Context, req *tfprotov6.ConfigureProviderRequest) (*tfprotov6.ConfigureProviderResponse, error) {
 	r, err := call[pb.ConfigureProvider_Response](ctx, c, "ConfigureProvider", &pb.ConfigureProvider_Request{
 		TerraformVersion:   req.TerraformVersion,
@@ -110,14 +111,14 @@ func (c *Client) ConfigureProvider(ctx context.Context, req *tfprotov6.Configure
 	return &tfprotov6.ConfigureProviderResponse{Diagnostics: fromDiagnostics(r.Diagnostics)}, nil
 }
 
-// capabilities tells the plugin what we can do. Write-only attributes, and to keep the private data of a plan until it is
-// applied (see PlanAgain): always. Deferred answers: only for a caller that says it handles them. Of computed blocks, which
-// Terraform announces beside these, nothing is said: they are not handled.
+// capabilities returns the client's capabilities. It always supports write-only attributes, and keeps a plan's private
+// data until the apply (see PlanAgain). It supports deferrals only if the caller handles them. It does not support
+// computed blocks, which Terraform also announces.
 func capabilities(deferral bool) *pb.ClientCapabilities {
 	return &pb.ClientCapabilities{DeferralAllowed: deferral, WriteOnlyAttributesAllowed: true, StorePlannedPrivate: true}
 }
 
-// GetFunctions returns the provider's functions; none from a plugin that is older than functions.
+// GetFunctions returns the provider's functions. It returns none for a plugin that does not implement the call.
 func (c *Client) GetFunctions(ctx context.Context, _ *tfprotov6.GetFunctionsRequest) (*tfprotov6.GetFunctionsResponse, error) {
 	r, err := call[pb.GetFunctions_Response](ctx, c, "GetFunctions", &pb.GetFunctions_Request{})
 	if errors.Is(err, errors.ErrUnsupported) {
@@ -134,7 +135,7 @@ func (c *Client) GetFunctions(ctx context.Context, _ *tfprotov6.GetFunctionsRequ
 	return out, nil
 }
 
-// CallFunction calls one of the provider's functions.
+// CallFunction calls a function of the provider.
 func (c *Client) CallFunction(ctx context.Context, req *tfprotov6.CallFunctionRequest) (*tfprotov6.CallFunctionResponse, error) {
 	r, err := call[pb.CallFunction_Response](ctx, c, "CallFunction", &pb.CallFunction_Request{
 		Name: req.Name, Arguments: mapSlice(req.Arguments, toValue),
@@ -149,7 +150,7 @@ func (c *Client) CallFunction(ctx context.Context, req *tfprotov6.CallFunctionRe
 	return out, nil
 }
 
-// ValidateDataResourceConfig checks the configuration of a data source.
+// ValidateDataResourceConfig validates the configuration of a data source.
 func (c *Client) ValidateDataResourceConfig(ctx context.Context, req *tfprotov6.ValidateDataResourceConfigRequest) (*tfprotov6.ValidateDataResourceConfigResponse, error) {
 	r, err := call[pb.ValidateDataResourceConfig_Response](ctx, c, "ValidateDataResourceConfig", &pb.ValidateDataResourceConfig_Request{
 		TypeName: req.TypeName, Config: toValue(req.Config),
@@ -174,7 +175,7 @@ func (c *Client) ReadDataSource(ctx context.Context, req *tfprotov6.ReadDataSour
 	}, nil
 }
 
-// ValidateEphemeralResourceConfig checks the configuration of an ephemeral resource.
+// ValidateEphemeralResourceConfig validates the configuration of an ephemeral resource.
 func (c *Client) ValidateEphemeralResourceConfig(ctx context.Context, req *tfprotov6.ValidateEphemeralResourceConfigRequest) (*tfprotov6.ValidateEphemeralResourceConfigResponse, error) {
 	r, err := call[pb.ValidateEphemeralResourceConfig_Response](ctx, c, "ValidateEphemeralResourceConfig", &pb.ValidateEphemeralResourceConfig_Request{
 		TypeName: req.TypeName, Config: toValue(req.Config),
@@ -185,7 +186,7 @@ func (c *Client) ValidateEphemeralResourceConfig(ctx context.Context, req *tfpro
 	return &tfprotov6.ValidateEphemeralResourceConfigResponse{Diagnostics: fromDiagnostics(r.Diagnostics)}, nil
 }
 
-// OpenEphemeralResource opens an ephemeral resource; its result must never be stored.
+// OpenEphemeralResource opens an ephemeral resource. Its result must never be stored.
 func (c *Client) OpenEphemeralResource(ctx context.Context, req *tfprotov6.OpenEphemeralResourceRequest) (*tfprotov6.OpenEphemeralResourceResponse, error) {
 	r, err := call[pb.OpenEphemeralResource_Response](ctx, c, "OpenEphemeralResource", &pb.OpenEphemeralResource_Request{
 		TypeName: req.TypeName, Config: toValue(req.Config),
@@ -200,7 +201,7 @@ func (c *Client) OpenEphemeralResource(ctx context.Context, req *tfprotov6.OpenE
 	}, nil
 }
 
-// RenewEphemeralResource keeps an ephemeral resource open.
+// RenewEphemeralResource renews an ephemeral resource.
 func (c *Client) RenewEphemeralResource(ctx context.Context, req *tfprotov6.RenewEphemeralResourceRequest) (*tfprotov6.RenewEphemeralResourceResponse, error) {
 	r, err := call[pb.RenewEphemeralResource_Response](ctx, c, "RenewEphemeralResource", &pb.RenewEphemeralResource_Request{
 		TypeName: req.TypeName, Private: req.Private,

@@ -10,7 +10,7 @@ import (
 	pb "github.com/hykube/hykube/internal/provider/tfplugin6"
 )
 
-// ValidateResourceConfig checks the configuration of a resource; it may hold unknown values.
+// ValidateResourceConfig validates the configuration of a resource, which may hold unknown values.
 func (c *Client) ValidateResourceConfig(ctx context.Context, req *tfprotov6.ValidateResourceConfigRequest) (*tfprotov6.ValidateResourceConfigResponse, error) {
 	r, err := call[pb.ValidateResourceConfig_Response](ctx, c, "ValidateResourceConfig", &pb.ValidateResourceConfig_Request{
 		TypeName: req.TypeName, Config: toValue(req.Config), ClientCapabilities: capabilities(false),
@@ -21,7 +21,7 @@ func (c *Client) ValidateResourceConfig(ctx context.Context, req *tfprotov6.Vali
 	return &tfprotov6.ValidateResourceConfigResponse{Diagnostics: fromDiagnostics(r.Diagnostics)}, nil
 }
 
-// UpgradeResourceState brings a stored state to the schema's current version.
+// UpgradeResourceState upgrades a stored state to the current schema version.
 func (c *Client) UpgradeResourceState(ctx context.Context, req *tfprotov6.UpgradeResourceStateRequest) (*tfprotov6.UpgradeResourceStateResponse, error) {
 	r, err := call[pb.UpgradeResourceState_Response](ctx, c, "UpgradeResourceState", &pb.UpgradeResourceState_Request{
 		TypeName: req.TypeName, Version: req.Version, RawState: toRawState(req.RawState),
@@ -34,7 +34,7 @@ func (c *Client) UpgradeResourceState(ctx context.Context, req *tfprotov6.Upgrad
 	}, nil
 }
 
-// UpgradeResourceIdentity brings a stored identity to its schema's current version.
+// UpgradeResourceIdentity upgrades a stored identity to the current identity schema version.
 func (c *Client) UpgradeResourceIdentity(ctx context.Context, req *tfprotov6.UpgradeResourceIdentityRequest) (*tfprotov6.UpgradeResourceIdentityResponse, error) {
 	r, err := call[pb.UpgradeResourceIdentity_Response](ctx, c, "UpgradeResourceIdentity", &pb.UpgradeResourceIdentity_Request{
 		TypeName: req.TypeName, Version: req.Version, RawIdentity: toRawState(req.RawIdentity),
@@ -47,7 +47,7 @@ func (c *Client) UpgradeResourceIdentity(ctx context.Context, req *tfprotov6.Upg
 	}, nil
 }
 
-// ReadResource reads what a resource is now; a null state means that it is gone.
+// ReadResource reads the current state of a resource; a null state means that it no longer exists.
 func (c *Client) ReadResource(ctx context.Context, req *tfprotov6.ReadResourceRequest) (*tfprotov6.ReadResourceResponse, error) {
 	r, err := call[pb.ReadResource_Response](ctx, c, "ReadResource", &pb.ReadResource_Request{
 		TypeName: req.TypeName, CurrentState: toValue(req.CurrentState), Private: req.Private,
@@ -63,14 +63,13 @@ func (c *Client) ReadResource(ctx context.Context, req *tfprotov6.ReadResourceRe
 	}, nil
 }
 
-// PlanResourceChange asks what a change would do.
+// PlanResourceChange plans a change.
 func (c *Client) PlanResourceChange(ctx context.Context, req *tfprotov6.PlanResourceChangeRequest) (*tfprotov6.PlanResourceChangeResponse, error) {
 	return c.PlanAgain(ctx, req, nil)
 }
 
-// PlanAgain is PlanResourceChange of a change that was planned before and is about to be applied. planned is the private data
-// that came with the plan that was approved: a provider that made something up for it finds it there. terraform-plugin-go's
-// request has no field for it yet.
+// PlanAgain is PlanResourceChange for the apply of a change. planned is the private data of the approved plan, where
+// the provider finds the values that it generated for that plan. terraform-plugin-go's request lacks this field.
 func (c *Client) PlanAgain(ctx context.Context, req *tfprotov6.PlanResourceChangeRequest, planned []byte) (*tfprotov6.PlanResourceChangeResponse, error) {
 	r, err := call[pb.PlanResourceChange_Response](ctx, c, "PlanResourceChange", &pb.PlanResourceChange_Request{
 		TypeName: req.TypeName, PriorState: toValue(req.PriorState), ProposedNewState: toValue(req.ProposedNewState),
@@ -90,7 +89,7 @@ func (c *Client) PlanAgain(ctx context.Context, req *tfprotov6.PlanResourceChang
 	}, nil
 }
 
-// ApplyResourceChange makes a planned change. It runs to its end even when ctx is cancelled, see apply.
+// ApplyResourceChange applies a planned change. A cancelled ctx does not interrupt it; see apply.
 func (c *Client) ApplyResourceChange(ctx context.Context, req *tfprotov6.ApplyResourceChangeRequest) (*tfprotov6.ApplyResourceChangeResponse, error) {
 	r, err := apply[pb.ApplyResourceChange_Response](ctx, c, "ApplyResourceChange", &pb.ApplyResourceChange_Request{
 		TypeName: req.TypeName, PriorState: toValue(req.PriorState), PlannedState: toValue(req.PlannedState),
@@ -106,7 +105,7 @@ func (c *Client) ApplyResourceChange(ctx context.Context, req *tfprotov6.ApplyRe
 	}, nil
 }
 
-// ImportResourceState finds a resource by its id or identity.
+// ImportResourceState imports a resource by its ID or identity.
 func (c *Client) ImportResourceState(ctx context.Context, req *tfprotov6.ImportResourceStateRequest) (*tfprotov6.ImportResourceStateResponse, error) {
 	r, err := call[pb.ImportResourceState_Response](ctx, c, "ImportResourceState", &pb.ImportResourceState_Request{
 		TypeName: req.TypeName, Id: req.ID, Identity: toIdentity(req.Identity),
@@ -125,7 +124,7 @@ func (c *Client) ImportResourceState(ctx context.Context, req *tfprotov6.ImportR
 	}, nil
 }
 
-// MoveResourceState takes over the state of a resource of another type or provider.
+// MoveResourceState converts the state of a resource of another type or provider.
 func (c *Client) MoveResourceState(ctx context.Context, req *tfprotov6.MoveResourceStateRequest) (*tfprotov6.MoveResourceStateResponse, error) {
 	r, err := call[pb.MoveResourceState_Response](ctx, c, "MoveResourceState", &pb.MoveResourceState_Request{
 		SourceProviderAddress: req.SourceProviderAddress, SourceTypeName: req.SourceTypeName,
@@ -142,7 +141,7 @@ func (c *Client) MoveResourceState(ctx context.Context, req *tfprotov6.MoveResou
 	}, nil
 }
 
-// GenerateResourceConfig writes the configuration that a state could have come from.
+// GenerateResourceConfig generates a configuration that could have produced a state.
 func (c *Client) GenerateResourceConfig(ctx context.Context, req *tfprotov6.GenerateResourceConfigRequest) (*tfprotov6.GenerateResourceConfigResponse, error) {
 	r, err := call[pb.GenerateResourceConfig_Response](ctx, c, "GenerateResourceConfig", &pb.GenerateResourceConfig_Request{
 		TypeName: req.TypeName, State: toValue(req.State),

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// stream is the answer to a call that comes in many messages.
+// stream is a response of many messages.
 type stream[R any, P interface {
 	*R
 	proto.Message
@@ -21,7 +21,7 @@ type stream[R any, P interface {
 	cancel context.CancelFunc
 }
 
-// open makes a call whose answer is a stream. It counts as in flight until close.
+// open makes a call with a streaming response. The call counts as running until close.
 func open[R any, P interface {
 	*R
 	proto.Message
@@ -36,7 +36,7 @@ func open[R any, P interface {
 	s.grpc, err = c.conn.NewStream(s.ctx, &grpc.StreamDesc{StreamName: method, ServerStreams: true}, service+method)
 	if err == nil {
 		err = s.grpc.SendMsg(req)
-		// io.EOF means that the stream has ended already, and why is what RecvMsg returns.
+		// io.EOF means that the stream has ended already; RecvMsg returns the reason.
 		if err == nil || errors.Is(err, io.EOF) {
 			err = s.grpc.CloseSend()
 		}
@@ -48,7 +48,7 @@ func open[R any, P interface {
 	return s, nil
 }
 
-// next waits for a message; it returns io.EOF after the last one.
+// next waits for a message. It returns io.EOF after the last one.
 func (s *stream[R, P]) next() (P, error) {
 	m := P(new(R))
 	if err := s.grpc.RecvMsg(m); err != nil {
@@ -60,7 +60,7 @@ func (s *stream[R, P]) next() (P, error) {
 	return m, nil
 }
 
-// close cancels what has not ended yet.
+// close cancels the call if it still runs.
 func (s *stream[R, P]) close() {
 	s.cancel()
 	s.client.mu.Lock()
@@ -68,7 +68,7 @@ func (s *stream[R, P]) close() {
 	s.client.mu.Unlock()
 }
 
-// explainer is a connection that knows more about the failure of a stream than gRPC does, such as that the process died.
+// explainer is a connection that knows the cause of a failed stream, such as the end of the process.
 type explainer interface {
 	Explain(ctx context.Context, err error) error
 }

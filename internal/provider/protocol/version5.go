@@ -10,19 +10,19 @@ import (
 	pb "github.com/hykube/hykube/internal/provider/tfplugin6"
 )
 
-// version5 is a connection to a plugin of protocol 5 that takes the calls of protocol 6.
+// version5 is a connection to a protocol 5 plugin that accepts calls of protocol 6.
 type version5 struct{ conn grpc.ClientConnInterface }
 
 const service5 = "/tfplugin5.Provider/"
 
-// method5 is what protocol 5 calls a method of protocol 6.
+// method5 returns the protocol 5 name of a protocol 6 method.
 func method5(method string) string {
 	name := strings.TrimPrefix(method, service)
 	switch name {
 	case "GetProviderSchema":
 		name = "GetSchema"
 	case "ValidateProviderConfig":
-		// Its answer holds a prepared configuration too, which Terraform ignores, and so do we.
+		// The response also has a prepared configuration, which Hykube ignores, as Terraform does.
 		name = "PrepareProviderConfig"
 	case "ValidateResourceConfig":
 		name = "ValidateResourceTypeConfig"
@@ -66,7 +66,7 @@ func (c version5) NewStream(ctx context.Context, desc *grpc.StreamDesc, method s
 	return c.conn.NewStream(ctx, desc, method5(method), opts...)
 }
 
-// Explain passes on what the connection knows of a failure.
+// Explain returns the connection's explanation of an error.
 func (c version5) Explain(ctx context.Context, err error) error {
 	if e, ok := c.conn.(explainer); ok {
 		return e.Explain(ctx, err)
