@@ -15,15 +15,15 @@ import (
 	"time"
 )
 
-// ErrNotFound says that the other side knows no such thing.
+// ErrNotFound is the error if the registry or mirror does not have the requested document.
 var ErrNotFound = errors.New("not found")
 
 const (
-	// maxDocument bounds an answer that is not a package: the largest lists of versions are a few hundred kilobytes.
+	// maxDocument is the maximum size of a document. The largest version lists have a few hundred kilobytes.
 	maxDocument = 16 << 20
-	// maxPackage bounds a package; the largest providers are 200 MB.
+	// maxPackage is the maximum size of a package. The largest providers have 200 MB.
 	maxPackage = 2 << 30
-	// documentTimeout bounds the wait for one document, packageTimeout for a whole package.
+	// documentTimeout is the maximum time for one document, and packageTimeout for a package.
 	documentTimeout = 30 * time.Second
 	packageTimeout  = 20 * time.Minute
 	attempts        = 4
@@ -32,15 +32,15 @@ const (
 
 // Config configures a Client.
 type Config struct {
-	// HTTP makes the requests; nil means a client with sane timeouts. It is copied: redirects to anything but https are
-	// refused.
+	// HTTP sends the requests; nil means a client with default timeouts. New copies it and makes it reject redirects to
+	// URLs other than https.
 	HTTP *http.Client
-	// Token returns the token for a registry's host; empty means none, and so does a nil function. It is sent to the registry
-	// alone, never to where a package is stored.
+	// Token returns the token for a registry's host; empty means none, as does a nil function. The client sends it only
+	// to the registry, never to the host that stores a package.
 	Token func(host string) string
-	// Logger gets retries; nil means nobody does.
+	// Logger logs retries; nil discards them.
 	Logger *slog.Logger
-	// Backoff is the pause before the first retry, which doubles; 0 means half a second.
+	// Backoff is the delay before the first retry; it doubles with each retry. 0 means half a second.
 	Backoff time.Duration
 }
 
@@ -86,10 +86,11 @@ func New(c Config) *Client {
 	return &Client{http: &own, token: c.Token, log: c.Logger, backoff: c.Backoff}
 }
 
-// plain writes a URL for a message, without what could be a credential: the query of a signed URL, a user's password.
+// plain returns a URL for a message, without the parts that may be credentials: the query of a signed URL, and user
+// information.
 func plain(u *url.URL) string { return u.Scheme + "://" + u.Host + u.Path }
 
-// resolve reads a URL that may be relative to where it was found, and refuses all but https.
+// resolve parses a URL that may be relative to base. It returns an error for URLs other than https.
 func resolve(base *url.URL, ref string) (*url.URL, error) {
 	u, err := base.Parse(ref)
 	if err != nil {
@@ -101,7 +102,7 @@ func resolve(base *url.URL, ref string) (*url.URL, error) {
 	return u, nil
 }
 
-// document fetches something small.
+// document downloads a small document.
 func (c *Client) document(ctx context.Context, u *url.URL, token string) ([]byte, *url.URL, error) {
 	ctx, cancel := context.WithTimeout(ctx, attempts*documentTimeout)
 	defer cancel()
@@ -125,7 +126,7 @@ func (c *Client) document(ctx context.Context, u *url.URL, token string) ([]byte
 	return data, at, err
 }
 
-// jsonDocument fetches and decodes something small, and returns where it was found after redirects.
+// jsonDocument downloads and decodes a small document. It returns the URL after redirects.
 func (c *Client) jsonDocument(ctx context.Context, u *url.URL, token string, into any) (*url.URL, error) {
 	data, at, err := c.document(ctx, u, token)
 	if err != nil {
@@ -137,12 +138,12 @@ func (c *Client) jsonDocument(ctx context.Context, u *url.URL, token string, int
 	return at, nil
 }
 
-// permanent is an error that trying again will not cure.
+// permanent is an error that a retry would not fix.
 type permanent struct{ error }
 
 func (p permanent) Unwrap() error { return p.error }
 
-// later is an error after which the other side wants to be left alone for a while.
+// later is an error with the delay that the server requests before a retry.
 type later struct {
 	error
 	after time.Duration
@@ -193,7 +194,7 @@ func (c *Client) get(ctx context.Context, u *url.URL, token string) (io.ReadClos
 	resp, err := c.http.Do(req)
 	if err != nil {
 		if ue, ok := errors.AsType[*url.Error](err); ok {
-			err = ue.Err // without the URL, which may hold a signature
+			err = ue.Err // omit the URL, which may contain a signature
 		}
 		if dns, ok := errors.AsType[*net.DNSError](err); ok && dns.IsNotFound {
 			return nil, nil, permanent{fmt.Errorf("there is no host %q", u.Hostname())}

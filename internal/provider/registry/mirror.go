@@ -14,18 +14,19 @@ import (
 // Mirror is a provider in a network mirror.
 type Mirror struct {
 	client *Client
-	host   string // of the mirror
+	host   string // host of the mirror
 	base   *url.URL
 }
 
 // Archive is a package in a mirror.
 type Archive struct {
 	URL string `json:"url"`
-	// Hashes are those that the mirror vouches for: "zh:" and the SHA-256 sum of the zip file, "h1:" and that of its content.
+	// Hashes are the mirror's checksums of the package: "zh:" with the SHA-256 checksum of the zip file, "h1:" with
+	// that of its content.
 	Hashes []string `json:"hashes"`
 }
 
-// Mirror is the provider in the mirror at a base URL.
+// Mirror returns the provider in the network mirror with the base URL.
 func (c *Client) Mirror(base, host, namespace, typ string) (*Mirror, error) {
 	u, err := url.Parse(base)
 	if err != nil || u.Scheme != "https" || u.Host == "" {
@@ -41,7 +42,7 @@ func (m *Mirror) tokenFor(u *url.URL) string {
 	return ""
 }
 
-// Versions lists the provider's versions; ErrNotFound when the mirror doesn't know the provider.
+// Versions returns the provider's versions. It returns ErrNotFound if the mirror does not have the provider.
 func (m *Mirror) Versions(ctx context.Context) ([]string, error) {
 	var index struct {
 		Versions map[string]any `json:"versions"`
@@ -53,7 +54,7 @@ func (m *Mirror) Versions(ctx context.Context) ([]string, error) {
 	return slices.Sorted(maps.Keys(index.Versions)), nil
 }
 
-// Archives lists the packages of a version by platform, such as "linux_amd64". Their URLs are absolute.
+// Archives returns the packages of a version by platform, such as "linux_amd64". Their URLs are absolute.
 func (m *Mirror) Archives(ctx context.Context, version string) (map[string]Archive, error) {
 	var list struct {
 		Archives map[string]Archive `json:"archives"`
@@ -74,8 +75,7 @@ func (m *Mirror) Archives(ctx context.Context, version string) (map[string]Archi
 	return list.Archives, nil
 }
 
-// Download writes a package into a file, and compares it with its "zh:" hashes, if the mirror gives any. It returns the
-// checksum.
+// Download writes a package to a file and returns its checksum. It verifies the "zh:" hashes if the mirror has any.
 func (m *Mirror) Download(ctx context.Context, a Archive, into *os.File) (string, error) {
 	u, err := url.Parse(a.URL)
 	if err != nil {

@@ -15,18 +15,18 @@ import (
 	pgperrors "github.com/ProtonMail/go-crypto/openpgp/errors"
 )
 
-// Origin is a provider in the registry that its address names.
+// Origin is a provider in the registry of its address.
 type Origin struct {
 	client   *Client
 	host     string
-	base     *url.URL // of the provider within the registry's API
+	base     *url.URL // of the provider in the registry's API
 	provider string
 }
 
-// Version is a version of a provider, as a registry lists it.
+// Version is a version in a registry's list.
 type Version struct {
 	Version string `json:"version"`
-	// Protocols are the versions of the provider protocol that it speaks, such as "5.0".
+	// Protocols lists the provider's protocol versions, such as "5.0".
 	Protocols []string `json:"protocols"`
 	Platforms []struct {
 		OS   string `json:"os"`
@@ -34,10 +34,10 @@ type Version struct {
 	} `json:"platforms"`
 }
 
-// SignatureError says that the checksums of a package are not signed by who publishes it.
+// SignatureError is the error if the publisher's signature of a package's checksums is invalid.
 type SignatureError struct {
 	Provider, Version string
-	// Reason is what is wrong.
+	// Reason describes the problem.
 	Reason string
 }
 
@@ -46,7 +46,8 @@ func (e *SignatureError) Error() string {
 		e.Provider, e.Version, e.Reason)
 }
 
-// Origin finds the provider's registry: https://developer.hashicorp.com/terraform/internals/remote-service-discovery.
+// Origin finds the provider in its registry:
+// https://developer.hashicorp.com/terraform/internals/remote-service-discovery.
 func (c *Client) Origin(ctx context.Context, host, namespace, typ string) (*Origin, error) {
 	start := &url.URL{Scheme: "https", Host: host, Path: "/.well-known/terraform.json"}
 	var services map[string]any
@@ -73,7 +74,7 @@ func (c *Client) Origin(ctx context.Context, host, namespace, typ string) (*Orig
 	}, nil
 }
 
-// tokenFor is the registry's token, for the registry alone.
+// tokenFor returns the registry's token, only for URLs of the registry.
 func (o *Origin) tokenFor(u *url.URL) string {
 	if u.Host == o.host || u.Host == o.base.Host {
 		return o.client.token(o.host)
@@ -81,7 +82,7 @@ func (o *Origin) tokenFor(u *url.URL) string {
 	return ""
 }
 
-// Versions lists the provider's versions; ErrNotFound when the registry doesn't know the provider.
+// Versions returns the provider's versions. It returns ErrNotFound if the registry does not have the provider.
 func (o *Origin) Versions(ctx context.Context) ([]Version, error) {
 	var list struct {
 		Versions []Version `json:"versions"`
@@ -91,8 +92,9 @@ func (o *Origin) Versions(ctx context.Context) ([]Version, error) {
 	return list.Versions, err
 }
 
-// Download writes the package of a version into a file, having verified that the registry's keys signed the list that its
-// checksum is on. It returns the checksum; ErrNotFound when there is no package for the platform.
+// Download writes the package of a version to a file and returns its checksum. It verifies the checksum against the
+// list of checksums, and the list's signature with the registry's keys. It returns ErrNotFound if there is no package
+// for the platform.
 func (o *Origin) Download(ctx context.Context, version, goos, goarch string, into *os.File) (string, error) {
 	var d struct {
 		Filename     string `json:"filename"`
@@ -156,8 +158,8 @@ func (o *Origin) fetch(ctx context.Context, at *url.URL, ref string) ([]byte, er
 	return data, err
 }
 
-// verifySignature checks a detached signature against each key in turn. A key that has expired since it signed is still the
-// publisher's: old versions must stay installable.
+// verifySignature verifies a detached signature with each key in turn. It accepts a key that has expired since it
+// signed, so that old versions stay installable.
 func verifySignature(armoredKeys []string, document, signature []byte) error {
 	for _, armored := range armoredKeys {
 		keys, err := openpgp.ReadArmoredKeyRing(strings.NewReader(armored))
@@ -179,7 +181,7 @@ func verifySignature(armoredKeys []string, document, signature []byte) error {
 	return errors.New("the list of checksums is signed by none of the keys that the registry names")
 }
 
-// findSum finds a file's checksum in what sha256sum writes.
+// findSum returns a file's checksum in the output of sha256sum.
 func findSum(sums []byte, filename string) (string, bool) {
 	lines := bufio.NewScanner(bytes.NewReader(sums))
 	for lines.Scan() {

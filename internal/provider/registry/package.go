@@ -11,11 +11,11 @@ import (
 	"os"
 )
 
-// ChecksumError says that a file is not the one that was published.
+// ChecksumError is the error for a downloaded file with a wrong checksum.
 type ChecksumError struct {
-	// URL is where the file came from.
+	// URL is the URL of the file.
 	URL string
-	// Want and Got are SHA-256 sums, in hexadecimal.
+	// Want and Got are SHA-256 checksums in hexadecimal.
 	Want, Got string
 }
 
@@ -23,8 +23,8 @@ func (e *ChecksumError) Error() string {
 	return fmt.Sprintf("checksum mismatch: %s should have the SHA-256 sum %s and has %s", e.URL, e.Want, e.Got)
 }
 
-// download writes a package into a file, over what it holds, and returns its SHA-256 sum. When sums are wanted, any other
-// is a *ChecksumError.
+// download writes a package to a file, overwriting its content, and returns its SHA-256 checksum. If want is not empty,
+// another checksum is a *ChecksumError.
 func (c *Client) download(ctx context.Context, u *url.URL, token string, into *os.File, want ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, packageTimeout)
 	defer cancel()
@@ -43,7 +43,7 @@ func (c *Client) download(ctx context.Context, u *url.URL, token string, into *o
 		}
 		sum := sha256.New()
 		n, err := io.Copy(io.MultiWriter(into, sum), io.LimitReader(body, maxPackage+1))
-		if pe, ok := errors.AsType[*os.PathError](err); ok { // the disk, not the network
+		if pe, ok := errors.AsType[*os.PathError](err); ok { // an error of the disk, not the network
 			return permanent{pe}
 		}
 		if err == nil && n > maxPackage {
