@@ -82,6 +82,7 @@ func (c CompletedConfig) New(ctx context.Context) (_ *Server, err error) {
 		Undelete:            s.undelete,
 		Deletion:            s.deletion,
 		ProviderConfigs:     providerConfigs(c.store.Objects()),
+		ProviderConfig:      providerOf(c.store.Objects()),
 		Changed:             s.deletions.changed,
 		Logger:              c.Logger.With("component", "kinds"),
 	})
@@ -105,6 +106,7 @@ func (c CompletedConfig) New(ctx context.Context) (_ *Server, err error) {
 		KV:               c.store.KV(),
 		Objects:          c.store.Objects(),
 		Kinds:            s.kinds,
+		Authorizer:       c.generic.Authorization.Authorizer,
 		Engine:           s.engine,
 		Logger:           c.Logger,
 	})

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/client-go/rest"
 
 	"github.com/hykube/hykube/activities/changes"
@@ -43,6 +44,8 @@ type Components struct {
 	Objects *storage.Objects
 	// Kinds serves the providers' kinds.
 	Kinds *kinds.Kinds
+	// Authorizer answers what users may do, as for their requests.
+	Authorizer authorizer.Authorizer
 	// Engine is the Temporal engine. Its Client is set when Wiring.Run is called.
 	Engine *engine.Engine
 	Logger *slog.Logger
@@ -166,5 +169,17 @@ func providerConfigs(stored *storage.Objects) func(ctx context.Context, namespac
 			}
 		}
 		return providers, nil
+	}
+}
+
+// providerOf returns the provider of one ProviderConfig; empty when there is none of that name.
+func providerOf(stored *storage.Objects) func(ctx context.Context, namespace, name string) (string, error) {
+	return func(ctx context.Context, namespace, name string) (string, error) {
+		cfg, err := stored.Get(ctx, v1alpha1.Resource("providerconfigs"), namespace, name)
+		if err != nil || cfg == nil {
+			return "", err
+		}
+		provider, _, err := unstructured.NestedString(cfg.Object, "spec", "provider")
+		return provider, err
 	}
 }

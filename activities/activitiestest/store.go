@@ -109,12 +109,25 @@ func (c FakeConfigs) SecretData(_ context.Context, namespace, name string) (map[
 // FakeAccess implements store.Access: everything is allowed that is not forbidden.
 type FakeAccess struct{ World *World }
 
-func (a FakeAccess) MayUse(_ context.Context, _ v1alpha1.Identity, namespace, name string) (bool, error) {
-	return !a.World.Forbidden[namespace+"/providerconfigs/"+name], nil
-}
-
-func (a FakeAccess) MayRead(_ context.Context, _ v1alpha1.Identity, namespace, _, resource, name string) (bool, error) {
-	key := namespace + "/" + resource + "/" + name
-	a.World.Asked = append(a.World.Asked, key)
-	return !a.World.Forbidden[key], nil
+// May implements store.Access. A right to all objects is missing where that to one of them is.
+func (a FakeAccess) May(_ context.Context, who v1alpha1.Identity, right store.Right) (bool, error) {
+	a.World.Mu.Lock()
+	defer a.World.Mu.Unlock()
+	key := right.Namespace + "/" + right.Resource + "/"
+	if right.Verb != store.VerbGet && right.Verb != store.VerbUse {
+		key = right.Verb + ":" + key
+	}
+	a.World.Asked = append(a.World.Asked, key+right.Name)
+	for forbidden, is := range a.World.Forbidden {
+		if !is {
+			continue
+		}
+		if user, rest, of := strings.Cut(forbidden, "!"); of && user == who.Username {
+			forbidden = rest
+		}
+		if name, ok := strings.CutPrefix(forbidden, key); ok && !strings.Contains(name, "/") && (right.Name == "" || right.Name == name || name == "*") {
+			return false, nil
+		}
+	}
+	return true, nil
 }

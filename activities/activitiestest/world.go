@@ -35,7 +35,8 @@ type World struct {
 	ProviderConfigs map[string]*v1alpha1.ProviderConfig
 	// Data are ConfigMaps and Secrets, by resource, namespace and name.
 	Data map[string]map[string][]byte
-	// Forbidden are objects that nobody may read, written as NAMESPACE/RESOURCE/NAME; asked are those that were asked about.
+	// Forbidden are objects that nobody may read or use, written as NAMESPACE/RESOURCE/NAME. VERB:NAMESPACE/RESOURCE/NAME is about another
+	// verb, USER!NAMESPACE/RESOURCE/NAME about one user, and the name * about all of them. Asked are those that were asked about.
 	Forbidden map[string]bool
 	Asked     []string
 

@@ -47,7 +47,7 @@ func (s *stepRun) apply(ctx context.Context) error {
 	s.resource = r
 	switch key := s.oldKey(); {
 	case r.Mode == v1alpha1.ModeData || r.Mode == v1alpha1.ModeAction:
-		if err := s.CheckStale(r, nil); err != nil {
+		if err := cmp.Or(s.CheckStale(r, nil), s.checkRights(ctx, nil)); err != nil {
 			return err
 		}
 		if r.Mode == v1alpha1.ModeData {
@@ -57,6 +57,11 @@ func (s *stepRun) apply(ctx context.Context) error {
 	case key != "":
 		return s.destroyOld(ctx, r, rec, key)
 	case c.Preconditions.From != nil:
+		if !s.Begun {
+			if err := s.checkRights(ctx, rec); err != nil {
+				return err
+			}
+		}
 		if err := s.takeOver(ctx, obj, rec); err != nil {
 			return err
 		}
@@ -68,7 +73,7 @@ func (s *stepRun) apply(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.CheckStale(r, rec); err != nil {
+	if err := cmp.Or(s.CheckStale(r, rec), s.checkRights(ctx, rec)); err != nil {
 		return err
 	}
 	switch {

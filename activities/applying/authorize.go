@@ -8,6 +8,7 @@ import (
 
 	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/workflows"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -119,3 +120,9 @@ func (s *stepOrders) forget(uid types.UID) {
 
 // errStepsUnderWay keeps a plan from being finished while this process makes steps of it.
 var errStepsUnderWay = errors.New("steps of the plan are still running; the plan can end after them")
+
+// checkRights refuses a step whose plan was made or approved by a user who has lost a right that the change takes. It asks the server at
+// each step. rec is the instance that the change replaces; nil when there is none.
+func (s *stepRun) checkRights(ctx context.Context, rec *ledger.Instance) error {
+	return changes.ActorsOf(s.Sources, s.Plan).Check(ctx, s.Change, rec)
+}

@@ -41,9 +41,7 @@ func (a *Applier) Begin(ctx context.Context, p workflows.Plan) (workflows.Begun,
 	if err != nil {
 		return workflows.Begun{}, err
 	}
-	if why, err := a.refusal(ctx, po, work); err != nil {
-		return workflows.Begun{}, err
-	} else if why != "" {
+	if why := refusal(po, work); why != "" {
 		if err := a.refuseApply(ctx, p, why); err != nil {
 			return workflows.Begun{}, err
 		}
@@ -175,25 +173,14 @@ func title(c *ledger.Change, destroy bool) string {
 }
 
 // refusal says why a plan may not be applied; empty when it may.
-func (a *Applier) refusal(ctx context.Context, po *v1alpha1.Plan, w *changes.Stored) (string, error) {
+func refusal(po *v1alpha1.Plan, w *changes.Stored) string {
 	switch why := w.NotApproved(po); {
 	case why != "":
-		return why, nil
+		return why
 	case !po.Status.Approval.Partial && slices.ContainsFunc(w.Changes, func(c *ledger.Change) bool { return c.Blocked != "" }):
-		return "Changes of the plan are blocked, and the approval is not partial.", nil
+		return "Changes of the plan are blocked, and the approval is not partial."
 	}
-	configs := map[string]bool{}
-	for _, c := range w.Changes {
-		if c.ProviderConfig != "" {
-			configs[c.ProviderConfig] = true
-		}
-	}
-	for name := range configs {
-		if err := a.MayUse(ctx, po.Status.RequestedBy, po.Namespace, name); err != nil {
-			return err.Error(), nil
-		}
-	}
-	return "", nil
+	return ""
 }
 
 func (a *Applier) refuseApply(ctx context.Context, p workflows.Plan, why string) error {

@@ -142,6 +142,9 @@ func (s *stepRun) destroyOld(ctx context.Context, r *resource.Resource, rec *led
 		return changes.Stale("another plan destroyed it")
 	}
 	resumed, err := s.checkOld(ctx, r, rec, old)
+	if err == nil {
+		err = s.checkRights(ctx, rec)
+	}
 	if err != nil {
 		return err
 	}

@@ -45,6 +45,8 @@ type Verification struct {
 	Blocked, Stale []Obstacle
 	// Needing is the number of other changes that need one of those two, and Left that of the changes that can be made without them.
 	Needing, Left int
+	// Rights are those that the changes that are left take of whoever approves them.
+	Rights []store.Right
 }
 
 // Obstacle is a change that cannot be made.
@@ -76,11 +78,28 @@ func Verify(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan) (Verific
 		case HasNoSteps(c), c.Prevented, moved[i] != "":
 		case held[i].Reason == plan.NotHeld:
 			found.Left++
+			rights, err := rightsTo(ctx, src, c)
+			if err != nil {
+				return Verification{}, err
+			}
+			found.Rights = append(found.Rights, rights...)
 		default:
 			found.Needing++
 		}
 	}
 	return found, nil
+}
+
+// rightsTo are the rights that a change takes.
+func rightsTo(ctx context.Context, src *scope.Sources, c *ledger.Change) ([]store.Right, error) {
+	var rec *ledger.Instance
+	if c.Action == v1alpha1.ActionReplace {
+		var err error
+		if rec, err = src.Ledger.Instance(ctx, c.Object); err != nil {
+			return nil, err
+		}
+	}
+	return Rights(src.Objects, c, rec)
 }
 
 // obstacles are the changes that cannot be made: those that are blocked, and those that moved.
@@ -106,7 +125,7 @@ func Moved(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, w *Stored
 			known[addr] = value
 		}
 	}
-	v := &verifier{Sources: src, plan: po, configs: src.ProviderConfigs(ctx, po)}
+	v := &verifier{Sources: src, plan: po, configs: src.ProviderConfigs(ctx, po), actors: ActorsOf(src, po)}
 	v.scope = src.NewScope(po, po.Namespace, func(addr lang.Address) (cty.Value, bool) {
 		value, ok := known[addr]
 		return value, ok
@@ -151,8 +170,9 @@ func refreshed(ctx context.Context, src *scope.Sources, c *ledger.Change) (addr 
 // verifier holds the changes of a plan to what they are bound to.
 type verifier struct {
 	*scope.Sources
-	plan  *v1alpha1.Plan
-	scope *scope.Scope
+	plan   *v1alpha1.Plan
+	scope  *scope.Scope
+	actors *Actors
 
 	// mu guards what follows.
 	mu      sync.Mutex
@@ -185,6 +205,9 @@ func (v *verifier) verify(ctx context.Context, c *ledger.Change) error {
 				return err
 			}
 		}
+	}
+	if err := v.actors.Check(ctx, c, rec); err != nil {
+		return err
 	}
 	switch {
 	case c.Deposed != "":

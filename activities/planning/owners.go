@@ -18,6 +18,7 @@ import (
 	"github.com/hykube/hykube/internal/query"
 	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/internal/scope"
+	"github.com/hykube/hykube/internal/store"
 )
 
 // This file keeps two objects from managing the same infrastructure, and warns where two already do.
@@ -86,7 +87,7 @@ func (pr *proposal) seen(ctx context.Context, object v1alpha1.ObjectReference, l
 	if err != nil {
 		return "", err
 	}
-	err = pr.scope.MayRead(ctx, scope.AccessTarget{Namespace: object.Namespace, Group: v1alpha1.ProviderGroup(like.Entry.Name), Resource: plural, Name: object.Name})
+	err = pr.scope.MayRead(ctx, store.Right{Namespace: object.Namespace, Group: v1alpha1.ProviderGroup(like.Entry.Name), Resource: plural, Name: object.Name})
 	switch {
 	case scope.IsForbidden(err) && object.Namespace != pr.plan.Namespace:
 		return "An object of another namespace, which you may not read,", nil

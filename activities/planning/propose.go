@@ -80,6 +80,9 @@ func (a *Planner) Propose(ctx context.Context, p workflows.Plan) (result workflo
 	if err == nil && pr.errors == 0 {
 		err = pr.spread(ctx, all)
 	}
+	if err == nil && pr.errors == 0 {
+		err = pr.checkVerbs(ctx)
+	}
 	if errors.Is(context.Cause(ctx), changes.ErrCancelled) {
 		return workflows.Proposed{}, nil // who publishes it says so
 	}
@@ -195,6 +198,19 @@ func (pr *proposal) change(ctx context.Context, c *ledger.Change) (ok bool, err 
 		return false, err
 	}
 	return true, pr.Ledger.SaveChange(ctx, pr.plan.UID, c)
+}
+
+// checkVerbs fails the plan when the user who made it has no right to make its changes.
+func (pr *proposal) checkVerbs(ctx context.Context) error {
+	lacks, err := checkVerbs(ctx, pr.Sources, pr.plan, pr.all)
+	if err != nil || len(lacks) == 0 {
+		return err
+	}
+	pr.errors++
+	if slices.Contains(pr.all[0].Diagnostics, lacks[0]) {
+		return nil // an earlier attempt said it
+	}
+	return pr.warn(ctx, lacks[0])
 }
 
 // warn adds a diagnostic to the plan that is about no change: the first one carries it.

@@ -108,6 +108,9 @@ func (a *Planner) approve(ctx context.Context, p workflows.Plan, po *v1alpha1.Pl
 	err := a.Plans.Approve(ctx, p.Namespace, p.Name, workflows.ObjectUID(p), v1alpha1.PlanApproval{
 		Decision: v1alpha1.DecisionApproved, Digest: digest, By: po.Status.RequestedBy, Message: "approved automatically: spec.approval is Automatic",
 	})
+	if apierrors.IsForbidden(err) {
+		return a.leaveToAPerson(ctx, p, po, err)
+	}
 	if !apierrors.IsConflict(err) {
 		return err
 	}
@@ -123,6 +126,14 @@ func (a *Planner) approve(ctx context.Context, p workflows.Plan, po *v1alpha1.Pl
 		s.FinishedAt = changes.Now()
 		condition.Set(&s.Conditions, po.Generation, v1alpha1.ConditionStale, true, v1alpha1.ReasonStale, text)
 		condition.Stalled(&s.Conditions, po.Generation, v1alpha1.ReasonStale, text)
+	})
+}
+
+// leaveToAPerson says on a plan that should approve itself why it does not: the user who made it lost a right since.
+func (a *Planner) leaveToAPerson(ctx context.Context, p workflows.Plan, po *v1alpha1.Plan, refused error) error {
+	return a.Plans.UpdateStatus(ctx, p.Namespace, p.Name, workflows.ObjectUID(p), func(s *v1alpha1.PlanStatus) {
+		condition.Waiting(&s.Conditions, po.Generation, v1alpha1.ReasonAwaitingApproval, fmt.Sprintf(
+			"The plan waits for a person although spec.approval is Automatic: %v", refused))
 	})
 }
 

@@ -47,6 +47,13 @@ func (a *Planner) Survey(ctx context.Context, p workflows.Plan) (workflows.Surve
 	s.index()
 	s.findMoves()
 	visited := s.visit(a.Sources)
+	if !diag.HasErrors(s.diags) {
+		lacks, err := checkReads(ctx, a.Sources, po, s, visited)
+		if err != nil {
+			return workflows.Surveyed{}, err
+		}
+		s.diags = append(s.diags, lacks...)
+	}
 	if diag.HasErrors(s.diags) {
 		return workflows.Surveyed{Invalid: true}, a.refuse(ctx, p, nodes, s.diags)
 	}

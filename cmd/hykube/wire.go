@@ -26,6 +26,7 @@ import (
 	"github.com/hykube/hykube/server/access"
 	"github.com/hykube/hykube/server/controller"
 	"github.com/hykube/hykube/server/loopback"
+	"github.com/hykube/hykube/server/rights"
 	"github.com/hykube/hykube/workflows"
 )
 
@@ -57,7 +58,7 @@ func wire(_ context.Context, h *server.Components) (server.Wiring, error) {
 	sources := &scope.Sources{
 		Objects:  &loopback.Objects{Stored: h.Objects, Client: objects, Kinds: h.Kinds},
 		Configs:  configs,
-		Access:   &loopback.Access{Core: core},
+		Access:   rights.Access{Authorizer: h.Authorizer},
 		Catalog:  cat,
 		Ledger:   led,
 		Sessions: session.NewPool(cat),

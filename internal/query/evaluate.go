@@ -10,6 +10,7 @@ import (
 	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/scope"
+	"github.com/hykube/hykube/internal/store"
 
 	"github.com/zclconf/go-cty/cty"
 )
@@ -185,7 +186,7 @@ func (ev *consoleEvaluator) resource(ctx context.Context, addr lang.Address) (ct
 		if err != nil {
 			return cty.NilVal, err
 		}
-		err = ev.MayRead(ctx, scope.AccessTarget{Namespace: addr.Namespace, Group: v1alpha1.ProviderGroup(r.Entry.Name), Resource: plural + "/state", Name: addr.Name})
+		err = ev.MayRead(ctx, store.Right{Namespace: addr.Namespace, Group: v1alpha1.ProviderGroup(r.Entry.Name), Resource: plural + "/state", Name: addr.Name})
 		if scope.IsForbidden(err) {
 			return lang.Withhold(v)
 		}
@@ -218,7 +219,7 @@ func (ev *consoleEvaluator) names(ctx context.Context, of lang.Address) ([]strin
 		if err != nil {
 			return nil, err
 		}
-		err = ev.MayRead(ctx, scope.AccessTarget{Namespace: ev.Home, Group: group, Resource: plural, Name: ""})
+		err = ev.MayRead(ctx, store.Right{Namespace: ev.Home, Group: group, Resource: plural, Name: ""})
 		if scope.IsForbidden(err) {
 			return nil, nil
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/internal/scope"
+	"github.com/hykube/hykube/internal/store"
 )
 
 // Owners maps the existing resources of a type to the objects that manage them.
@@ -155,7 +156,7 @@ func (s *search) owned(ctx context.Context, result *v1alpha1.QueryResult, found 
 		if err != nil {
 			return err
 		}
-		err = s.scope.MayRead(ctx, scope.AccessTarget{Namespace: addr.Namespace, Group: v1alpha1.ProviderGroup(s.Entry.Name), Resource: plural, Name: addr.Name})
+		err = s.scope.MayRead(ctx, store.Right{Namespace: addr.Namespace, Group: v1alpha1.ProviderGroup(s.Entry.Name), Resource: plural, Name: addr.Name})
 		if _, forbidden := errors.AsType[*scope.ForbiddenError](err); forbidden {
 			result.Diagnostics = append(result.Diagnostics, v1alpha1.Diagnostic{
 				Severity: v1alpha1.SeverityWarning, Summary: "Resource is managed already",

@@ -277,6 +277,9 @@ func fromType(t tftypes.Type) (cty.Type, error) {
 	return out, nil
 }
 
+// HasArguments says whether there is anything to write in the block. A nil block has nothing.
+func (b *Block) HasArguments() bool { return b != nil && len(b.Attributes)+len(b.Blocks) > 0 }
+
 // Attribute returns an attribute of the block by name, or nil.
 func (b *Block) Attribute(name string) *Attribute { return findAttribute(b.Attributes, name) }
 

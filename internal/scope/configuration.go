@@ -32,7 +32,7 @@ func (s *Scope) acquireWith(ctx context.Context, r *resource.Resource, cfg *v1al
 	var limits *v1alpha1.Limits
 	if cfg != nil {
 		limits = cfg.Spec.Limits
-		if err := s.MayUse(ctx, s.who, r.Ref.Namespace, cfg.Name); err != nil {
+		if err := s.mayUse(ctx, r.Ref.Namespace, cfg.Name); err != nil {
 			return nil, configurationError(r.Entry, cfg, err)
 		}
 	}

@@ -108,18 +108,3 @@ func BeingDeleted(what string) error {
 			"Name another ProviderConfig in lifecycle.providerConfig, or take the deletion back with kubectl hykube undelete.", what),
 	}}}
 }
-
-// MayUse refuses a ProviderConfig to somebody without the verb "use" on it.
-func (a *Sources) MayUse(ctx context.Context, who *v1alpha1.Identity, namespace, name string) error {
-	if who == nil {
-		return fmt.Errorf("the plan has no requester; make a new plan")
-	}
-	ok, err := a.Access.MayUse(ctx, *who, namespace, name)
-	if err != nil {
-		return err
-	}
-	if !ok {
-		return &ForbiddenError{fmt.Sprintf("the user %q may not use the ProviderConfig %q in the namespace %q: ask for the verb \"use\" on providerconfigs.hykube.io", who.Username, name, namespace)}
-	}
-	return nil
-}

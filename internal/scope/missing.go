@@ -98,7 +98,7 @@ func (l *Lookup) missingConfig(ctx context.Context, r *resource.Resource) diag.D
 		return nil
 	}
 	l.checked[cfg.Name] = true
-	if l.scope.MayUse(ctx, l.scope.who, r.Ref.Namespace, cfg.Name) != nil {
+	if l.scope.mayUse(ctx, r.Ref.Namespace, cfg.Name) != nil {
 		return nil
 	}
 	_, err = l.scope.Configuration(ctx, r.Entry, cfg)

@@ -7,6 +7,7 @@ import (
 	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/resource"
+	"github.com/hykube/hykube/internal/store"
 
 	"github.com/zclconf/go-cty/cty"
 )
@@ -17,8 +18,8 @@ func (s *Scope) guarded(ctx context.Context, addr lang.Address, v cty.Value) (ct
 	if v == cty.NilVal || addr.Stored() || !lang.HoldsSensitive(v) {
 		return v, nil // whoever reads a Secret has the right to see it
 	}
-	if s.who == nil {
-		return lang.PassOnly(v, "the plan has no requester; make a new plan")
+	if s.requester == nil {
+		return lang.PassOnly(v, errNoRequester.Error())
 	}
 	namespace := addr.Namespace
 	if namespace == "" {
@@ -32,10 +33,7 @@ func (s *Scope) guarded(ctx context.Context, addr lang.Address, v cty.Value) (ct
 		if err != nil {
 			return cty.NilVal, err
 		}
-		err = s.MayRead(ctx, AccessTarget{namespace, group, plural + "/state", ""}) // most who may read one may read all
-		if IsForbidden(err) {
-			err = s.MayRead(ctx, AccessTarget{namespace, group, plural + "/state", addr.Name})
-		}
+		err = s.MayRead(ctx, store.Right{Namespace: namespace, Group: group, Resource: plural + "/state", Name: addr.Name})
 		if IsForbidden(err) {
 			return lang.PassOnly(v, err.Error())
 		}

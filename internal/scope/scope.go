@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"unicode/utf8"
 
@@ -26,8 +25,10 @@ import (
 // lives until close.
 type Scope struct {
 	*Sources
-	// who asked for the plan: all is read with their rights.
-	who       *v1alpha1.Identity
+	// requester asked for the plan: all is read with their rights. It is nil when nobody did.
+	requester *store.Asker
+	// approver approved the plan that is applied. It is nil when that is the requester, and while the plan is made.
+	approver  *store.Asker
 	namespace string
 	// planned is what resources of the plan will be; nil while the plan is applied, when no value may be unknown.
 	planned           func(lang.Address) (cty.Value, bool)
@@ -47,9 +48,8 @@ type Scope struct {
 // scopeCache holds the values that a scope has read, and the ephemeral resources that it has opened.
 type scopeCache struct {
 	mu sync.Mutex
-	// allowed remembers what may be read, and data what was read of ConfigMaps and Secrets.
-	allowed map[AccessTarget]bool
-	data    map[lang.Address]cty.Value
+	// data remembers what was read of ConfigMaps and Secrets.
+	data map[lang.Address]cty.Value
 	// open holds the values of the ephemeral resources that are open.
 	open map[lang.Address]cty.Value
 	// Secrets are the sensitive texts that providers are told, and may repeat.
@@ -62,23 +62,23 @@ type scopeCache struct {
 	opening sync.Mutex
 }
 
-// AccessTarget is an object, or a subresource of it, whose reader needs a right.
-type AccessTarget struct{ Namespace, Group, Resource, Name string }
-
 // NewScope returns the scope of the resources of a namespace. planned tells what the plan makes of a resource; it is nil
 // when the plan is applied, and only what is recorded counts.
 func (a *Sources) NewScope(po *v1alpha1.Plan, namespace string, planned func(lang.Address) (cty.Value, bool)) *Scope {
 	s := a.ScopeOf(po.Status.RequestedBy, namespace, planned)
 	s.plan = po
+	if planned == nil {
+		s.approver = a.ApproverOf(po)
+	}
 	return s
 }
 
 // ScopeOf is NewScope for a user who asks without a plan.
 func (a *Sources) ScopeOf(who *v1alpha1.Identity, namespace string, planned func(lang.Address) (cty.Value, bool)) *Scope {
 	return &Scope{
-		Sources: a, who: who, namespace: namespace, planned: planned,
+		Sources: a, requester: a.askerOf(who), namespace: namespace, planned: planned,
 		providerFunctions: sync.OnceValue(a.providerFunctions), Decoder: resource.NewDecoder(a.Catalog),
-		scopeCache: &scopeCache{allowed: map[AccessTarget]bool{}, data: map[lang.Address]cty.Value{}, open: map[lang.Address]cty.Value{}, Secrets: new(plan.Secrets), Hashes: map[string]string{}},
+		scopeCache: &scopeCache{data: map[lang.Address]cty.Value{}, open: map[lang.Address]cty.Value{}, Secrets: new(plan.Secrets), Hashes: map[string]string{}},
 	}
 }
 
@@ -108,6 +108,9 @@ func (s *Scope) Value(ctx context.Context, addr lang.Address) (v cty.Value, ok b
 		addr.Namespace = s.Home
 	}
 	addr = addr.In(s.namespace)
+	if err := s.mayRefer(ctx, addr); err != nil {
+		return cty.NilVal, false, err
+	}
 	if v, ok, err = s.found(ctx, addr); err != nil || !ok {
 		return v, ok, err
 	}
@@ -179,7 +182,7 @@ func (s *Scope) Resources(ctx context.Context, addr lang.Address) func(yield fun
 					yield(nil, err)
 					return
 				}
-				what := AccessTarget{addr.Namespace, v1alpha1.ProviderGroup(provider), plural, addr.Name}
+				what := store.Right{Namespace: addr.Namespace, Group: v1alpha1.ProviderGroup(provider), Resource: plural, Name: addr.Name}
 				if err := s.MayRead(ctx, what); err != nil {
 					if !IsForbidden(err) {
 						yield(nil, err)
@@ -224,7 +227,7 @@ func (s *Scope) Keys(ctx context.Context, addr lang.Address) (cty.Value, error) 
 	if addr.Type == lang.TypeSecret {
 		resource, read = "secrets", s.Configs.SecretData
 	}
-	if err := s.MayRead(ctx, AccessTarget{namespace, "", resource, addr.Name}); err != nil {
+	if err := s.MayRead(ctx, store.Right{Namespace: namespace, Resource: resource, Name: addr.Name}); err != nil {
 		return cty.NilVal, fmt.Errorf("%s: %w", addr, err)
 	}
 	data, err := read(ctx, namespace, addr.Name)
@@ -263,7 +266,7 @@ func (s *Scope) instead(ctx context.Context, addr lang.Address, namespace string
 	if addr.Type != lang.TypeConfigMap {
 		return correct, nil
 	}
-	if err := s.MayRead(ctx, AccessTarget{namespace, "", "configmaps", ""}); err != nil {
+	if err := s.MayRead(ctx, store.Right{Namespace: namespace, Resource: "configmaps"}); err != nil {
 		if IsForbidden(err) {
 			return correct, nil
 		}
@@ -285,45 +288,3 @@ func (s *Scope) instead(ctx context.Context, addr lang.Address, namespace string
 type AbsentError struct{ text string }
 
 func (e *AbsentError) Error() string { return e.text }
-
-// ForbiddenError says that somebody lacks a right.
-type ForbiddenError struct{ Text string }
-
-func (e *ForbiddenError) Error() string { return e.Text }
-
-// IsForbidden says whether an error is a *ForbiddenError.
-func IsForbidden(err error) bool {
-	_, ok := errors.AsType[*ForbiddenError](err)
-	return ok
-}
-
-// MayRead returns a *ForbiddenError when whoever asked for the plan may not read an object.
-func (s *Scope) MayRead(ctx context.Context, what AccessTarget) error {
-	if s.who == nil {
-		return errors.New("the plan has no requester; make a new plan")
-	}
-	s.mu.Lock()
-	ok, known := s.allowed[what]
-	s.mu.Unlock()
-	if !known {
-		var err error
-		if ok, err = s.Access.MayRead(ctx, *s.who, what.Namespace, what.Group, what.Resource, what.Name); err != nil {
-			return err
-		}
-		s.mu.Lock()
-		s.allowed[what] = ok
-		s.mu.Unlock()
-	}
-	if !ok {
-		resource, sub, isSub := strings.Cut(what.Resource, "/")
-		if what.Group != "" {
-			resource += "." + what.Group
-		}
-		if isSub {
-			resource += "/" + sub
-		}
-		return &ForbiddenError{fmt.Sprintf("the user %q may not read %q of %s in the namespace %q: ask for the verb \"get\" on it",
-			s.who.Username, what.Name, resource, what.Namespace)}
-	}
-	return nil
-}

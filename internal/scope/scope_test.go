@@ -12,6 +12,7 @@ import (
 	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/scope"
+	"github.com/hykube/hykube/internal/store"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -24,7 +25,7 @@ func TestScopeOfNobody(t *testing.T) {
 	po := w.Plan()
 	po.Status.RequestedBy = nil
 	s := w.NewScope(po, "team", nil)
-	if err := s.MayRead(t.Context(), scope.AccessTarget{Namespace: "team", Group: "", Resource: "secrets", Name: "db"}); err == nil {
+	if err := s.MayRead(t.Context(), store.Right{Namespace: "team", Resource: "secrets", Name: "db"}); err == nil {
 		t.Error("a plan that nobody asked for may read a Secret")
 	}
 }
@@ -56,16 +57,17 @@ func TestScope(t *testing.T) {
 	w := activitiestest.NewWorld(t)
 	w.Record(w.Put("test-thing/made", nil, nil), `{"id":"made-1","password":"hush"}`)
 	w.Put("test-thing/new", nil, nil)
+	w.Record(w.Put("test-thing/secret", nil, nil), `{"id":"secret-1"}`)
 	w.Record(w.Put("shared:test-thing/net", nil, nil), `{"id":"net-1"}`)
 	w.Put("shared:test-thing/new", nil, nil)
 	w.Record(w.Put("private:test-thing/net", nil, nil), `{"id":"net-2"}`)
 	w.Record(w.Put("data-test-image/base", nil, nil), `{"id":"image-1","token":"hush"}`)
 	w.Data["configmaps/team/app"] = map[string][]byte{"region": []byte("eu"), "a.b": []byte("dotted"), "icon": {0xff, 0xfe}}
 	w.Data["configmaps/shared/app"] = map[string][]byte{"region": []byte("us")}
-	w.Data["configmaps/team/private"] = map[string][]byte{"region": []byte("eu")}
+	w.Data["configmaps/closed/app"] = map[string][]byte{"region": []byte("eu")}
 	w.Data["secrets/team/db"] = map[string][]byte{"password": []byte("hush")}
 	w.Data["configmaps/private/app"] = map[string][]byte{"region": []byte("us")}
-	for _, name := range []string{"team/configmaps/private", "private/test-things/net", "private/configmaps/"} {
+	for _, name := range []string{"closed/configmaps/app", "team/test-things/secret", "private/test-things/net", "private/configmaps/"} {
 		w.Forbidden[name] = true
 	}
 	planned := func(addr lang.Address) (cty.Value, bool) {
@@ -96,7 +98,8 @@ func TestScope(t *testing.T) {
 		"a key that is not there":                      {"${configmap.app.regoin}", cty.NilVal, `spec.x, column 16: configmap.app has no key "regoin". Did you mean "region"?`},
 		"a ConfigMap of another namespace":             {"${namespace.shared.configmap.app.region}", cty.StringVal("us"), ""},
 		"a ConfigMap that is not there":                {"${configmap.other.region}", cty.NilVal, `there is no ConfigMap "other" in the namespace "team"`},
-		"a ConfigMap that the user may not read":       {"${configmap.private.region}", cty.NilVal, "may not read"},
+		"a ConfigMap that the user may not read":       {"${namespace.closed.configmap.app.region}", cty.NilVal, "may not read"},
+		"a resource that the user may not read":        {"${test_thing.secret.id}", cty.NilVal, `spec.x, column 3: the user "ann" may not read "secret" of test-things.test.hykube.io in the namespace "team": ask for the verb "get" on it`},
 		"a Secret":                                     {"${secret.db.password}", hush, ""},
 		"a ConfigMap with a near name":                 {"${upper(configmap.ap.region)}", cty.NilVal, `spec.x, column 9: configmap.ap: there is no ConfigMap "ap" in the namespace "team"; did you mean configmap.app?`},
 		"one of another namespace":                     {"${namespace.shared.configmap.ap.region}", cty.NilVal, `did you mean namespace.shared.configmap.app?`},
@@ -135,7 +138,7 @@ func TestScopeAsksForRightsOnce(t *testing.T) {
 			}
 		}
 	}
-	if diff := cmp.Diff([]string{"team/secrets/db", "shared/test-things/net", "shared/test-things/state/"}, w.Asked); diff != "" {
+	if diff := cmp.Diff([]string{"team/secrets/", "shared/test-things/", "shared/test-things/state/"}, w.Asked); diff != "" {
 		t.Errorf("asked for (-want +got):\n%s", diff)
 	}
 	v, _, err := s.Value(t.Context(), lang.Address{Type: lang.TypeSecret, Name: "db"})

@@ -76,11 +76,8 @@ func (e *SecretError) Error() string {
 
 // Access checks the rights of users.
 type Access interface {
-	// MayUse reports whether the user has the verb "use" on a ProviderConfig.
-	MayUse(ctx context.Context, who v1alpha1.Identity, namespace, name string) (bool, error)
-	// MayRead reports whether the user has the verb "get" on an object. resource is its plural, such as "secrets",
-	// optionally with a subresource, as in "sim-networks/state". An empty name means all objects of the namespace.
-	MayRead(ctx context.Context, who v1alpha1.Identity, namespace, group, resource, name string) (bool, error)
+	// May reports whether a user has a right.
+	May(ctx context.Context, who v1alpha1.Identity, right Right) (bool, error)
 }
 
 // IgnoreGone returns nil if err is ErrGone, else err.

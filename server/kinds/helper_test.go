@@ -48,6 +48,7 @@ const (
 	admin  = "admin"  // may do everything
 	system = "system" // the server itself
 	alice  = "alice"  // may do everything but read states, secrets, and what is in the namespace "closed"
+	carol  = "carol"  // may do everything with networks, and use the ProviderConfig "mine"
 )
 
 // fixture is a generic API server with kinds on a real database.
@@ -116,6 +117,7 @@ func newFixture(t testing.TB, providers ...kinds.Provider) *fixture {
 			return h.applied && !tainted, h.taint
 		},
 		ProviderConfigs: func(context.Context, string, string) (map[string]string, error) { return h.configs, nil },
+		ProviderConfig:  func(_ context.Context, _, name string) (string, error) { return h.configs[name], nil },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -156,8 +158,8 @@ func authenticate(_ context.Context, token string) (*authenticator.Response, boo
 		return &authenticator.Response{User: &user.DefaultInfo{Name: "admin", Groups: []string{user.SystemPrivilegedGroup, user.AllAuthenticated}}}, true, nil
 	case system:
 		return &authenticator.Response{User: &user.DefaultInfo{Name: user.APIServerUser, Groups: []string{user.SystemPrivilegedGroup, user.AllAuthenticated}}}, true, nil
-	case alice:
-		return &authenticator.Response{User: &user.DefaultInfo{Name: "alice", Groups: []string{user.AllAuthenticated}}}, true, nil
+	case alice, carol:
+		return &authenticator.Response{User: &user.DefaultInfo{Name: token, Groups: []string{user.AllAuthenticated}}}, true, nil
 	}
 	return nil, false, nil
 }
@@ -167,6 +169,9 @@ func authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision,
 		return authorizer.DecisionDeny, "states are secret", nil
 	}
 	if a.GetUser().GetName() == "alice" && (a.GetResource() == "secrets" || a.GetNamespace() == "closed") {
+		return authorizer.DecisionNoOpinion, "", nil
+	}
+	if a.GetUser().GetName() == "carol" && a.IsResourceRequest() && a.GetResource() != "sim-networks" && (a.GetVerb() != "use" || a.GetName() != "mine") {
 		return authorizer.DecisionNoOpinion, "", nil
 	}
 	return authorizer.DecisionAllow, "", nil

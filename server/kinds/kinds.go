@@ -32,6 +32,7 @@ import (
 	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/schema"
+	"github.com/hykube/hykube/server/rights"
 )
 
 // MaxRequestBodyBytes is the maximum size of a request body and of an encoded object. The server holds kine's rows and
@@ -70,6 +71,8 @@ type Config struct {
 	// ProviderConfigs returns the providers of a namespace's ProviderConfigs by name: the one of the given name, or all
 	// if there is no such one. It may be nil.
 	ProviderConfigs func(ctx context.Context, namespace, name string) (map[string]string, error)
+	// ProviderConfig returns the provider of one ProviderConfig; empty when there is none of that name. Nil means that nobody knows them.
+	ProviderConfig func(ctx context.Context, namespace, name string) (provider string, err error)
 	// Changed is called after an object was changed or removed, unless it is nil. It must not block.
 	Changed func()
 	// Logger receives the log; nil discards it.
@@ -120,6 +123,7 @@ type typeKey struct {
 // Kinds serves the kinds of all installed providers. Create it with New.
 type Kinds struct {
 	config Config
+	access rights.Access
 	log    *slog.Logger
 	codecs codecs
 	merge  typeConverter
@@ -182,7 +186,7 @@ func New(c Config) (*Kinds, error) {
 			return authorizer.DecisionAllow, "", nil
 		})
 	}
-	k := &Kinds{config: c, log: c.Logger, codecs: newCodecs(), merge: typeConverter{newParseableType()}}
+	k := &Kinds{config: c, access: rights.Access{Authorizer: c.Authorizer}, log: c.Logger, codecs: newCodecs(), merge: typeConverter{newParseableType()}}
 	k.snapshot.Store(&snapshot{})
 	return k, nil
 }

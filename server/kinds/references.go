@@ -10,14 +10,15 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/store"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	kschema "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/authentication/user"
-	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 )
@@ -63,19 +64,12 @@ func (k *Kinds) References(u *unstructured.Unstructured) map[lang.Address]string
 	return ForeignReferences(refs)
 }
 
-// authorizeReferences rejects an object whose references its author may not read. The user who plans it may have that
-// right, and would reveal the values. A change of spec or lifecycle requires the right for all references, including
-// old ones, because it may change the destination of their values. old is nil for a new object.
+// authorizeReferences rejects an object whose references its author may not read, or whose ProviderConfig its author may
+// not use. The user who plans it may have that right, and would reveal the values. A change of spec or lifecycle
+// requires the right for all references, including old ones, because it may change the destination of their values. old
+// is nil for a new object.
 func (s *served) authorizeReferences(ctx context.Context, u, old *unstructured.Unstructured) error {
 	if old != nil && !changed(u, old, "spec") && !changed(u, old, "lifecycle") {
-		return nil
-	}
-	refs, own := s.references(ctx, u)
-	for _, r := range own {
-		r.Address = s.address(u)
-		refs = append(refs, r)
-	}
-	if len(refs) == 0 {
 		return nil
 	}
 	who, ok := request.UserFrom(ctx)
@@ -85,9 +79,23 @@ func (s *served) authorizeReferences(ctx context.Context, u, old *unstructured.U
 	if who.GetName() == user.APIServerUser {
 		return nil
 	}
-	problems, err := s.kinds.MayRefer(ctx, who, u.GetNamespace(), refs, s.Mode == v1alpha1.ModeData || s.Mode == v1alpha1.ModeEphemeral)
+	asker := s.kinds.access.Asker(who)
+	refs, own := s.references(ctx, u)
+	refs = slices.Concat(refs, s.lifecycleReferences(u), movedFrom(u))
+	for _, r := range own {
+		r.Address = s.address(u)
+		refs = append(refs, r)
+	}
+	problems, err := s.kinds.mayRefer(ctx, asker, u.GetNamespace(), refs, s.Mode == v1alpha1.ModeData || s.Mode == v1alpha1.ModeEphemeral)
 	if err != nil {
 		return apierrors.NewInternalError(err)
+	}
+	problem, err := s.mayUse(ctx, asker, u)
+	if err != nil {
+		return apierrors.NewInternalError(err)
+	}
+	if problem != "" {
+		problems = append(problems, problem)
 	}
 	if len(problems) == 0 {
 		return nil
@@ -113,22 +121,66 @@ func ForeignReferences(refs []lang.Reference) map[lang.Address]string {
 	return out
 }
 
+// lifecycleReferences are the objects that a lifecycle names without an expression: in dependsOn and replaceTriggeredBy.
+func (s *served) lifecycleReferences(u *unstructured.Unstructured) []lang.Reference {
+	var refs []lang.Reference
+	path := field.NewPath("lifecycle")
+	dependsOn, _, _ := unstructured.NestedStringSlice(u.Object, "lifecycle", "dependsOn")
+	for i, text := range dependsOn {
+		if a, err := lang.ParseAddress(text); err == nil {
+			refs = append(refs, lang.NewReference(a, path.Child("dependsOn").Index(i).String()))
+		}
+	}
+	triggers, _, _ := unstructured.NestedStringSlice(u.Object, "lifecycle", "replaceTriggeredBy")
+	for i, text := range triggers {
+		if text, err := lang.TriggerExpression(text); err == nil {
+			at := path.Child("replaceTriggeredBy").Index(i).String()
+			e, _ := lang.ParseExpression("${"+text+"}", at, lang.ExpressionOptions{Namespace: u.GetNamespace()})
+			for _, r := range e.References() {
+				r.Field = at // the column is that of the text with braces
+				refs = append(refs, r)
+			}
+		}
+	}
+	return refs
+}
+
+// movedFrom is the object whose infrastructure an object takes over, if it names one.
+func movedFrom(u *unstructured.Unstructured) []lang.Reference {
+	from, _, _ := unstructured.NestedString(u.Object, "lifecycle", fieldMoved, "from")
+	a, err := lang.ParseAddress(from)
+	if err != nil {
+		return nil
+	}
+	return []lang.Reference{lang.NewReference(a, field.NewPath("lifecycle", fieldMoved, "from").String())}
+}
+
 // MayRefer returns the problems of a namespace's references: those that their author may not read, and those that would
 // reveal a sensitive value that the author may not read. sent is true if a provider receives the spec during planning,
 // before any approval. Such an object cannot pass a sensitive value on either.
 func (k *Kinds) MayRefer(ctx context.Context, who user.Info, namespace string, refs []lang.Reference, sent bool) (problems []string, err error) {
-	foreign, asked := ForeignReferences(refs), k.asked(refs, sent)
-	for _, a := range slices.SortedFunc(maps.Keys(foreign), lang.Address.Compare) {
-		problem, err := k.mayRead(ctx, who, namespace, a, "")
+	return k.mayRefer(ctx, k.access.Asker(who), namespace, refs, sent)
+}
+
+func (k *Kinds) mayRefer(ctx context.Context, asker *store.Asker, namespace string, refs []lang.Reference, sent bool) (problems []string, err error) {
+	fields := map[lang.Address]string{}
+	for _, r := range refs {
+		if _, there := fields[r.Address]; !there {
+			fields[r.Address] = r.Field
+		}
+	}
+	for _, a := range slices.SortedFunc(maps.Keys(fields), lang.Address.Compare) {
+		problem, err := k.mayRead(ctx, asker, namespace, a, "")
 		if err != nil {
 			return nil, fmt.Errorf("authorize reference to %s: %w", a, err)
 		}
 		if problem != "" {
-			problems = append(problems, fmt.Sprintf("%s refers to %s, and %s", foreign[a], a, problem))
+			problems = append(problems, fmt.Sprintf("%s refers to %s, and %s", fields[a], a, problem))
 		}
 	}
+	asked := k.asked(refs, sent)
 	for _, a := range slices.SortedFunc(maps.Keys(asked), lang.Address.Compare) {
-		problem, err := k.mayRead(ctx, who, namespace, a, "state")
+		problem, err := k.mayRead(ctx, asker, namespace, a, "state")
 		if err != nil {
 			return nil, fmt.Errorf("authorize reference to %s: %w", a, err)
 		}
@@ -137,6 +189,56 @@ func (k *Kinds) MayRefer(ctx context.Context, who user.Info, namespace string, r
 		}
 	}
 	return problems, nil
+}
+
+// mayUse says what keeps an author from the ProviderConfig that plans make an object with; empty when nothing does. Where there is none yet,
+// it is about the one that would be the default.
+func (s *served) mayUse(ctx context.Context, asker *store.Asker, u *unstructured.Unstructured) (problem string, err error) {
+	namespace := u.GetNamespace()
+	all, err := asker.May(ctx, store.UseOf(namespace, ""))
+	if all || err != nil {
+		return "", err
+	}
+	name, at := "", "the object"
+	if named, _, _ := unstructured.NestedString(u.Object, "lifecycle", "providerConfig"); named != "" {
+		name, at = named, "lifecycle.providerConfig"
+	} else if name, err = s.defaultConfig(ctx, namespace); err != nil {
+		return "", err
+	}
+	if name == "" {
+		if !s.kinds.takesConfiguration(s.Provider) {
+			return "", nil
+		}
+		name = v1alpha1.DefaultProviderConfig
+	}
+	ok, err := asker.May(ctx, store.UseOf(namespace, name))
+	if ok || err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s uses the ProviderConfig %q, and user %q cannot use it in the namespace %q: ask for the verb \"use\" on providerconfigs.hykube.io",
+		at, name, asker.Who.Username, namespace), nil
+}
+
+// defaultConfig is the name of the ProviderConfig of an object that names none; empty when there is none.
+func (s *served) defaultConfig(ctx context.Context, namespace string) (string, error) {
+	for _, name := range []string{v1alpha1.DefaultProviderConfig, s.Provider} {
+		if s.kinds.config.ProviderConfig == nil {
+			break
+		}
+		provider, err := s.kinds.config.ProviderConfig(ctx, namespace, name)
+		if err != nil {
+			return "", err
+		}
+		if provider == s.Provider {
+			return name, nil
+		}
+	}
+	return "", nil
+}
+
+// takesConfiguration says whether a provider has anything to configure.
+func (k *Kinds) takesConfiguration(provider string) bool {
+	return k.ProviderConfigBlock(provider).HasArguments()
 }
 
 // asked returns the objects of whose sensitive values the expressions would reveal something, each with a field that
@@ -159,7 +261,7 @@ func (k *Kinds) asked(refs []lang.Reference, sent bool) map[lang.Address]string 
 }
 
 // mayRead returns the reason why a user may not read the addressed object or its subresource, or "" if the user may.
-func (k *Kinds) mayRead(ctx context.Context, who user.Info, namespace string, a lang.Address, subresource string) (problem string, err error) {
+func (k *Kinds) mayRead(ctx context.Context, asker *store.Asker, namespace string, a lang.Address, subresource string) (problem string, err error) {
 	if a.Namespace != "" {
 		namespace = a.Namespace
 	}
@@ -173,24 +275,25 @@ func (k *Kinds) mayRead(ctx context.Context, who user.Info, namespace string, a 
 			resources = append(resources, kind.GVR)
 		}
 		if len(resources) == 0 {
+			// Nobody knows yet under which name the type will be read, so only the right to everything tells.
+			if ok, err := asker.May(ctx, store.Right{Verb: store.VerbGet, Namespace: namespace, Group: "*", Resource: "*", Name: a.Name}); ok || err != nil {
+				return "", err
+			}
 			return fmt.Sprintf("no installed provider has the type %q, so the server cannot check the right to read it; install the provider first", a.Type), nil
 		}
 	}
 	for _, r := range resources {
-		decision, _, err := k.config.Authorizer.Authorize(ctx, authorizer.AttributesRecord{
-			User: who, Verb: "get", Namespace: namespace, APIGroup: r.Group, APIVersion: r.Version, Resource: r.Resource, Subresource: subresource, Name: a.Name, ResourceRequest: true,
-		})
-		if decision == authorizer.DecisionAllow {
-			continue
+		right := store.Right{Verb: store.VerbGet, Namespace: namespace, Group: r.Group, Resource: r.Resource, Name: a.Name}
+		if subresource != "" {
+			right.Resource += "/" + subresource
 		}
+		ok, err := asker.May(ctx, right)
 		if err != nil {
 			return "", err
 		}
-		resource := r.GroupResource().String()
-		if subresource != "" {
-			resource += "/" + subresource
+		if !ok {
+			return fmt.Sprintf("user %q cannot get %s %q in the namespace %q: ask for the verb \"get\" on it", asker.Who.Username, right.Target(), a.Name, namespace), nil
 		}
-		return fmt.Sprintf("user %q cannot get %s %q in the namespace %q: ask for the verb \"get\" on it", who.GetName(), resource, a.Name, namespace), nil
 	}
 	return "", nil
 }

@@ -41,25 +41,7 @@ type unknownType struct {
 // lifecycle.replaceTriggeredBy.
 func (s *served) unknownTypes(ctx context.Context, u *unstructured.Unstructured) []unknownType {
 	refs, _ := s.references(ctx, u)
-	path := field.NewPath("lifecycle")
-	dependsOn, _, _ := unstructured.NestedStringSlice(u.Object, "lifecycle", "dependsOn")
-	for i, text := range dependsOn {
-		if a, err := lang.ParseAddress(text); err == nil {
-			refs = append(refs, lang.NewReference(a, path.Child("dependsOn").Index(i).String()))
-		}
-	}
-	triggers, _, _ := unstructured.NestedStringSlice(u.Object, "lifecycle", "replaceTriggeredBy")
-	for i, text := range triggers {
-		if text, err := lang.TriggerExpression(text); err == nil {
-			at := path.Child("replaceTriggeredBy").Index(i).String()
-			e, _ := lang.ParseExpression("${"+text+"}", at, lang.ExpressionOptions{Namespace: u.GetNamespace()})
-			for _, r := range e.References() {
-				r.Field = at // the column counts the added braces
-				refs = append(refs, r)
-			}
-		}
-	}
-	return s.kinds.unknownTypes(refs)
+	return s.kinds.unknownTypes(append(refs, s.lifecycleReferences(u)...))
 }
 
 func (k *Kinds) unknownTypes(refs []lang.Reference) []unknownType {

@@ -4,21 +4,17 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	kschema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
-	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/ledger"
@@ -208,36 +204,6 @@ func TestConfigData(t *testing.T) {
 		got, err := test.read()
 		if diff := cmp.Diff(test.want, got); diff != "" || err != nil || (got == nil) != (test.want == nil) {
 			t.Errorf("%s: %v (-want +got):\n%s", reason, err, diff)
-		}
-	}
-}
-
-func TestMayRead(t *testing.T) {
-	core := fake.NewClientset()
-	core.PrependReactor("create", "subjectaccessreviews", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		review := action.(clienttesting.CreateAction).GetObject().(*authorizationv1.SubjectAccessReview)
-		r := review.Spec.ResourceAttributes
-		review.Status.Allowed = review.Spec.User == "alice" && slices.Equal(review.Spec.Groups, []string{"dev"}) && r.Verb == "get" &&
-			r.Namespace == "shared" && r.Name == "main" && slices.Contains([]string{"sim.hykube.io/sim-networks", "sim.hykube.io/sim-buckets:state", "/configmaps"}, strings.TrimSuffix(r.Group+"/"+r.Resource+":"+r.Subresource, ":"))
-		return true, review, nil
-	})
-	access := &Access{Core: core}
-	for _, test := range []struct {
-		reason, namespace, group, resource string
-		want                               bool
-	}{
-		{"resource", "shared", "sim.hykube.io", "sim-networks", true},
-		{"another resource", "shared", "sim.hykube.io", "sim-foos", false},
-		{"another namespace", "other", "sim.hykube.io", "sim-networks", false},
-		{"ConfigMap", "shared", "", "configmaps", true},
-		{"Secret", "shared", "", "secrets", false},
-		{"state", "shared", "sim.hykube.io", "sim-buckets/state", true},
-		{"the object, with the right to its state alone", "shared", "sim.hykube.io", "sim-buckets", false},
-		{"state, with the right to the object alone", "shared", "sim.hykube.io", "sim-networks/state", false},
-	} {
-		alice := v1alpha1.Identity{Username: "alice", Groups: []string{"dev"}}
-		if ok, err := access.MayRead(t.Context(), alice, test.namespace, test.group, test.resource, "main"); ok != test.want || err != nil {
-			t.Errorf("%s: %t %v", test.reason, ok, err)
 		}
 	}
 }

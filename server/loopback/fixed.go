@@ -5,9 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"strings"
 
-	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -216,42 +214,6 @@ func (c *Configs) ConfigMapNames(ctx context.Context, namespace string) ([]strin
 		names = append(names, list.Items[i].Name)
 	}
 	return names, nil
-}
-
-// Access answers what somebody may do. It implements store.Access.
-type Access struct{ Core kubernetes.Interface }
-
-// MayUse implements store.Access.
-func (a *Access) MayUse(ctx context.Context, who v1alpha1.Identity, namespace, name string) (bool, error) {
-	ok, err := a.may(ctx, who, authorizationv1.ResourceAttributes{
-		Verb: "use", Group: v1alpha1.GroupName, Resource: "providerconfigs", Namespace: namespace, Name: name,
-	})
-	if err != nil {
-		return false, fmt.Errorf("ask whether %q may use provider configuration %q: %w", who.Username, name, err)
-	}
-	return ok, nil
-}
-
-// MayRead implements store.Access.
-func (a *Access) MayRead(ctx context.Context, who v1alpha1.Identity, namespace, group, resource, name string) (bool, error) {
-	plural, subresource, _ := strings.Cut(resource, "/")
-	ok, err := a.may(ctx, who, authorizationv1.ResourceAttributes{
-		Verb: "get", Group: group, Resource: plural, Subresource: subresource, Namespace: namespace, Name: name,
-	})
-	if err != nil {
-		return false, fmt.Errorf("ask whether %q may read %s %q in namespace %q: %w", who.Username, resource, name, namespace, err)
-	}
-	return ok, nil
-}
-
-func (a *Access) may(ctx context.Context, who v1alpha1.Identity, what authorizationv1.ResourceAttributes) (bool, error) {
-	review, err := a.Core.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
-		Spec: authorizationv1.SubjectAccessReviewSpec{User: who.Username, Groups: who.Groups, ResourceAttributes: &what},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		return false, err
-	}
-	return review.Status.Allowed, nil
 }
 
 // resourceOfCore is a resource of Kubernetes' core.

@@ -17,6 +17,8 @@ import (
 	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/condition"
+	"github.com/hykube/hykube/internal/store"
+	"github.com/hykube/hykube/server/rights"
 )
 
 // maxMessage bounds what a person may say about a decision.
@@ -58,12 +60,38 @@ func (c Config) approve(ctx context.Context, p, sent *v1alpha1.Plan) error {
 	if err := mayApprove(ctx, c.Authorizer, p, "ask a user who has it"); err != nil {
 		return err
 	}
-	return decide(ctx, p, sent.Status.Approval, c.Verify, metav1.Now())
+	return decide(ctx, p, sent.Status.Approval, c.Verify, c.mayMake, metav1.Now())
 }
+
+// mayMake asks whether the user in whose name a plan is approved has the rights that its changes take. The server approves in the name of the
+// user who made the plan, who may have lost the verb "approve" since.
+func (c Config) mayMake(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApproval, needed []store.Right) error {
+	who := decider(ctx, sent)
+	if who == nil {
+		return apierrors.NewInternalError(fmt.Errorf("authorize approval of plan %q: the request has no user", p.Name))
+	}
+	if byServer(ctx) {
+		needed = append(slices.Clip(needed), store.Right{Verb: store.VerbApprove, Namespace: p.Namespace, Group: groupName, Resource: "plans", Name: p.Name})
+	}
+	asker := store.Asker{Access: rights.Access{Authorizer: c.Authorizer}, Who: *who}
+	missing, err := asker.Missing(ctx, needed)
+	if err != nil {
+		return apierrors.NewInternalError(fmt.Errorf("authorize approval of plan %q: %w", p.Name, err))
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return apierrors.NewForbidden(v1alpha1.Resource("plans"), p.Name, fmt.Errorf(
+		"user %q has no right to %s, and an approval takes the verb of each change that it applies; ask for the verbs, or let another user approve the plan",
+		who.Username, store.ListRights(missing)))
+}
+
+// mayMakeFunc refuses an approval in the name of a user without the rights that the plan's changes take.
+type mayMakeFunc func(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApproval, needed []store.Right) error
 
 // decide writes a decision into a plan, if the plan is one that can be decided about. An approval is refused when a change of the plan
 // is blocked or stale, unless it is partial.
-func decide(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApproval, verify VerifyFunc, now metav1.Time) error {
+func decide(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApproval, verify VerifyFunc, mayMake mayMakeFunc, now metav1.Time) error {
 	if errs := validateApproval(sent); len(errs) > 0 {
 		return apierrors.NewInvalid(v1alpha1.Kind("Plan"), p.Name, errs)
 	}
@@ -117,6 +145,9 @@ func decide(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApproval, 
 			return apierrors.NewInternalError(fmt.Errorf("verify plan %q: %w", p.Name, err))
 		}
 		if err := obstructed(p, found, sent.Partial); err != nil {
+			return err
+		}
+		if err := mayMake(ctx, p, sent, found.Rights); err != nil {
 			return err
 		}
 	}

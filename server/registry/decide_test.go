@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,6 +17,7 @@ import (
 	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/condition"
+	"github.com/hykube/hykube/internal/store"
 )
 
 func as(t *testing.T, name string) context.Context {
@@ -69,6 +71,16 @@ func TestDecide(t *testing.T) {
 		"a change is blocked":      {verify: finds(changes.Verification{Blocked: blocked, Left: 1})},
 		"moved, and partial":       {sent: v1alpha1.PlanApproval{Partial: true}, verify: finds(changes.Verification{Stale: stale, Left: 1}), taken: true},
 		"partial, nothing is left": {sent: v1alpha1.PlanApproval{Partial: true}, verify: finds(changes.Verification{Blocked: blocked})},
+		"the user lacks a right of a change": {verify: finds(changes.Verification{Left: 1, Rights: []store.Right{
+			{Verb: store.VerbGet, Namespace: "team", Group: "sim.hykube.io", Resource: "sim-networks", Name: "a"},
+			{Verb: store.VerbDelete, Namespace: "team", Group: "sim.hykube.io", Resource: "sim-networks", Name: "a"},
+		}})},
+		"the user has the rights of all changes": {taken: true, verify: finds(changes.Verification{Left: 1, Rights: []store.Right{
+			{Verb: store.VerbUpdate, Namespace: "team", Group: "sim.hykube.io", Resource: "sim-networks", Name: "a"}, store.UseOf("team", "default"),
+		}})},
+		"a discard takes no right of a change": {sent: v1alpha1.PlanApproval{Decision: v1alpha1.DecisionDiscarded}, taken: true, verify: finds(changes.Verification{Left: 1, Rights: []store.Right{
+			{Verb: store.VerbDelete, Namespace: "team", Group: "sim.hykube.io", Resource: "sim-networks", Name: "a"},
+		}})},
 		"nobody can tell": {verify: func(context.Context, *v1alpha1.Plan) (changes.Verification, error) {
 			return changes.Verification{}, errors.New("no ledger")
 		}},
@@ -90,7 +102,13 @@ func TestDecide(t *testing.T) {
 			test.who = "ann"
 		}
 		before := p.Status.Approval
-		err := decide(as(t, test.who), p, &sent, test.verify, metav1.Now())
+		c := Config{Authorizer: authorizer.AuthorizerFunc(func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+			if a.GetUser().GetName() == "ann" && a.GetVerb() != "delete" {
+				return authorizer.DecisionAllow, "", nil
+			}
+			return authorizer.DecisionNoOpinion, "", nil
+		})}
+		err := decide(as(t, test.who), p, &sent, test.verify, c.mayMake, metav1.Now())
 		if (err == nil) != test.taken || !test.taken && p.Status.Approval != before {
 			t.Errorf("%s: %v", reason, err)
 		}
@@ -111,6 +129,23 @@ func TestADecisionIsInTheNameOfItsUser(t *testing.T) {
 	}
 	if by := decider(as(t, user.APIServerUser), sent); by.Username != "bob" {
 		t.Errorf("the server decides in the name of %s", by.Username)
+	}
+}
+
+// TestAutomaticApprovalTakesTheRightsOfItsUser has the server approve in the name of a user who lost the right to.
+func TestAutomaticApprovalTakesTheRightsOfItsUser(t *testing.T) {
+	for lost, want := range map[string]string{"": "", "approve": "approve plans.hykube.io", "delete": "delete sim-networks.sim.hykube.io"} {
+		c := Config{Authorizer: authorizer.AuthorizerFunc(func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+			if a.GetUser().GetName() != "ann" || a.GetVerb() == lost {
+				return authorizer.DecisionNoOpinion, "", nil
+			}
+			return authorizer.DecisionAllow, "", nil
+		})}
+		err := c.mayMake(as(t, user.APIServerUser), waiting(), &v1alpha1.PlanApproval{By: &v1alpha1.Identity{Username: "ann"}},
+			[]store.Right{{Verb: store.VerbDelete, Namespace: "team", Group: "sim.hykube.io", Resource: "sim-networks"}})
+		if (err == nil) != (want == "") || err != nil && (!apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `user "ann" has no right to `+want+` in the namespace "team"`)) {
+			t.Errorf("without %q: %v", lost, err)
+		}
 	}
 }
 

@@ -1,0 +1,116 @@
+package changes
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/scope"
+	"github.com/hykube/hykube/internal/store"
+)
+
+// Verbs are those that a change takes on the kind of its object, of whoever asks for the plan and of whoever approves it.
+func Verbs(c *ledger.Change) []string {
+	var verbs []string
+	if c.Importing != nil {
+		verbs = append(verbs, store.VerbCreate)
+	}
+	switch c.Action {
+	case v1alpha1.ActionCreate:
+		verbs = append(verbs, store.VerbCreate)
+	case v1alpha1.ActionUpdate, v1alpha1.ActionInvoke:
+		verbs = append(verbs, store.VerbUpdate)
+	case v1alpha1.ActionReplace:
+		verbs = append(verbs, store.VerbCreate, store.VerbDelete)
+	case v1alpha1.ActionDelete, v1alpha1.ActionForget:
+		verbs = append(verbs, store.VerbDelete)
+	default:
+		if c.PreviousAddress != "" {
+			return append(verbs, store.VerbUpdate)
+		}
+		if len(verbs) == 0 {
+			return []string{store.VerbGet}
+		}
+	}
+	return verbs
+}
+
+// Rights are all that a change takes: the verbs on its kind, "delete" on the kind of the object whose infrastructure it takes over, and the
+// verb "use" on its ProviderConfig, and on that of the instance that it replaces. rec is that instance; nil when there is none.
+func Rights(objects store.Objects, c *ledger.Change, rec *ledger.Instance) ([]store.Right, error) {
+	var out []store.Right
+	add := func(ref v1alpha1.ObjectReference, verbs ...string) error {
+		right, err := RightTo(objects, ref)
+		for _, verb := range verbs {
+			right.Verb = verb
+			out = append(out, right)
+		}
+		return err
+	}
+	if err := add(c.Object, Verbs(c)...); err != nil {
+		return nil, err
+	}
+	if from := c.Preconditions.From; from != nil {
+		if err := add(*from, store.VerbDelete); err != nil {
+			return nil, err
+		}
+	}
+	if c.ProviderConfig != "" {
+		out = append(out, store.UseOf(c.Object.Namespace, c.ProviderConfig))
+	}
+	if c.Action == v1alpha1.ActionReplace && !c.Forget && rec != nil && rec.ProviderConfig != "" && rec.ProviderConfig != c.ProviderConfig {
+		out = append(out, store.UseOf(c.Object.Namespace, rec.ProviderConfig))
+	}
+	return out, nil
+}
+
+// RightTo is the right to get an object.
+func RightTo(objects store.Objects, ref v1alpha1.ObjectReference) (store.Right, error) {
+	plural, err := objects.Plural(ref)
+	if err != nil {
+		return store.Right{}, fmt.Errorf("find the right to %s %q: %w", ref.Kind, ref.Name, err)
+	}
+	group, _, _ := strings.Cut(ref.APIVersion, "/")
+	return store.Right{Verb: store.VerbGet, Namespace: ref.Namespace, Group: group, Resource: plural, Name: ref.Name}, nil
+}
+
+// Actors ask about the users behind a plan.
+type Actors struct {
+	objects store.Objects
+	// requester is nil when the plan has none, and approver when nobody else approved it.
+	requester, approver *store.Asker
+}
+
+// ActorsOf returns the users behind a plan. Each question is asked once, so their answers are of about the time of this call.
+func ActorsOf(src *scope.Sources, po *v1alpha1.Plan) *Actors {
+	return &Actors{objects: src.Objects, requester: src.RequesterOf(po), approver: src.ApproverOf(po)}
+}
+
+// Check returns a *StaleError when one of the users lacks a right that a change takes. rec is as for Rights.
+func (a *Actors) Check(ctx context.Context, c *ledger.Change, rec *ledger.Instance) error {
+	rights, err := Rights(a.objects, c, rec)
+	if err != nil {
+		return err
+	}
+	if a.requester == nil {
+		return Stale("the plan has no requester")
+	}
+	for _, actor := range []struct {
+		*store.Asker
+		did string
+	}{{a.requester, "made"}, {a.approver, "approved"}} {
+		if actor.Asker == nil {
+			continue
+		}
+		missing, err := actor.Missing(ctx, rights)
+		if err != nil {
+			return err
+		}
+		if len(missing) > 0 {
+			return Stale("the user %q, who %s the plan, has no right to %s", actor.Who.Username, actor.did, store.ListRights(missing))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,87 @@
+package planning
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/hykube/hykube/activities/changes"
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/scope"
+	"github.com/hykube/hykube/internal/store"
+)
+
+// This file asks for the rights that a plan takes of the user who made it.
+
+// summaryRights is the summary of a plan whose requester lacks rights.
+const summaryRights = "Missing rights"
+
+// checkReads returns an error when the user who made a plan may not read all that it visits, and what those objects depend on. It comes
+// before the first call to a provider.
+func checkReads(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, s *survey, visited []int) (diag.Diagnostics, error) {
+	var rights []store.Right
+	seen := map[lang.Address]bool{}
+	add := func(addrs ...lang.Address) error {
+		for _, i := range s.indexes(addrs) {
+			n := s.nodes[i]
+			if seen[n.Address] {
+				continue
+			}
+			seen[n.Address] = true
+			right, err := changes.RightTo(src.Objects, n.Ref)
+			if err != nil {
+				return err
+			}
+			rights = append(rights, right)
+		}
+		return nil
+	}
+	for _, i := range visited {
+		n := s.nodes[i]
+		err := add(slices.Concat([]lang.Address{n.Address}, n.DependsOn, n.requires)...)
+		if err == nil && n.movedFrom != nil {
+			err = add(n.movedFrom.Address)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return missingRights(ctx, src, po, rights)
+}
+
+// checkVerbs returns an error when the user who made a plan has no right to make its changes. A speculative plan makes none.
+func checkVerbs(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, all []*ledger.Change) (diag.Diagnostics, error) {
+	if po.Spec.Speculative {
+		return nil, nil
+	}
+	var rights []store.Right
+	for _, c := range all {
+		if c.State == v1alpha1.ChangeSkipped || c.State == v1alpha1.ChangeFailed {
+			continue
+		}
+		taken, err := changes.Rights(src.Objects, c, nil)
+		if err != nil {
+			return nil, err
+		}
+		rights = append(rights, taken...)
+	}
+	return missingRights(ctx, src, po, rights)
+}
+
+func missingRights(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, rights []store.Right) (diag.Diagnostics, error) {
+	asker := src.RequesterOf(po)
+	if asker == nil {
+		return diag.Diagnostics{{Severity: v1alpha1.SeverityError, Summary: summaryRights, Detail: "The plan has no requester; make a new plan."}}, nil
+	}
+	missing, err := asker.Missing(ctx, rights)
+	if err != nil || len(missing) == 0 {
+		return nil, err
+	}
+	return diag.Diagnostics{{Severity: v1alpha1.SeverityError, Summary: summaryRights, Detail: fmt.Sprintf(
+		"The user %q, who made the plan, has no right to %s. A plan needs the verb of each of its changes on the kind of the object. "+
+			"Ask for the verbs, or plan only what you may change: --target, --exclude and --selector choose it.",
+		asker.Who.Username, store.ListRights(missing))}}, nil
+}

@@ -1,0 +1,125 @@
+package activities
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hykube/hykube/activities/changes"
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/ledger"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+)
+
+// TestVerbsOfChanges lists the verbs that each change takes on the kind of its object.
+func TestVerbsOfChanges(t *testing.T) {
+	for reason, test := range map[string]struct {
+		change v1alpha1.PlanChange
+		want   string
+	}{
+		"create":                {v1alpha1.PlanChange{Action: v1alpha1.ActionCreate}, "create"},
+		"update":                {v1alpha1.PlanChange{Action: v1alpha1.ActionUpdate}, "update"},
+		"replace":               {v1alpha1.PlanChange{Action: v1alpha1.ActionReplace}, "create delete"},
+		"delete":                {v1alpha1.PlanChange{Action: v1alpha1.ActionDelete}, "delete"},
+		"forget":                {v1alpha1.PlanChange{Action: v1alpha1.ActionForget}, "delete"},
+		"read":                  {v1alpha1.PlanChange{Action: v1alpha1.ActionRead}, "get"},
+		"run":                   {v1alpha1.PlanChange{Action: v1alpha1.ActionInvoke}, "update"},
+		"nothing":               {v1alpha1.PlanChange{Action: v1alpha1.ActionNoOp}, "get"},
+		"import":                {v1alpha1.PlanChange{Action: v1alpha1.ActionNoOp, Importing: &v1alpha1.PlanImport{}}, "create"},
+		"import and update":     {v1alpha1.PlanChange{Action: v1alpha1.ActionUpdate, Importing: &v1alpha1.PlanImport{}}, "create update"},
+		"move":                  {v1alpha1.PlanChange{Action: v1alpha1.ActionNoOp, PreviousAddress: "sim_network.old"}, "update"},
+		"an action of tomorrow": {v1alpha1.PlanChange{Action: "Paint"}, "get"},
+	} {
+		if got := strings.Join(changes.Verbs(&ledger.Change{PlanChange: test.change}), " "); got != test.want {
+			t.Errorf("%s takes %s, want %s", reason, got, test.want)
+		}
+	}
+}
+
+// TestAPlanTakesTheRightsOfItsRequester makes plans of a user who lacks a right.
+func TestAPlanTakesTheRightsOfItsRequester(t *testing.T) {
+	for reason, test := range map[string]struct {
+		lost        []string
+		speculative bool
+		want        string // empty when the plan is made
+		calls       []string
+	}{
+		"every right":                      {},
+		"no right to create":               {lost: []string{"create:team/test-things/*"}, want: `user "ann", who made the plan, has no right to create test-things.test.hykube.io in the namespace "team".`},
+		"no right to create nor to delete": {lost: []string{"create:team/test-things/*", "delete:team/test-things/*"}, want: "create test-things.test.hykube.io, delete test-things.test.hykube.io in"},
+		"the right to all but one":         {lost: []string{"create:team/test-things/b"}, want: "create test-things.test.hykube.io in"},
+		"no right to read one of them":     {lost: []string{"team/test-things/a"}, want: "get test-things.test.hykube.io in"},
+		"a speculative plan":               {speculative: true, lost: []string{"create:team/test-things/*", "delete:team/test-things/*"}},
+		"a speculative plan reads":         {speculative: true, lost: []string{"team/test-things/a"}, want: "get test-things.test.hykube.io in"},
+		"another user lacks it":            {lost: []string{"bob!create:team/test-things/*"}},
+	} {
+		tn := newCrashScenario(t)
+		tn.Config(nil)
+		tn.put("test-thing/gone", m{"name": "gone"}, nil)
+		tn.apply()
+		tn.delete("test-thing/gone")
+		things("a", "b", "c")(tn)
+		for _, key := range test.lost {
+			tn.Forbidden[key] = true
+		}
+		tn.spec.Speculative = test.speculative
+		calls := slices.Clone(tn.cloud.log)
+		po := tn.until(tn.newRun(), approving)
+		var texts []string
+		for _, d := range po.Status.Diagnostics {
+			texts = append(texts, d.Detail)
+		}
+		failed := meta.IsStatusConditionFalse(po.Status.Conditions, v1alpha1.ConditionPlanned)
+		if failed != (test.want != "") || failed && (len(texts) != 1 || !strings.Contains(texts[0], test.want)) {
+			t.Errorf("%s: failed %t: %q, want %q", reason, failed, texts, test.want)
+		}
+		if diff := cmp.Diff(calls, slices.Clone(tn.cloud.log)); diff != "" {
+			t.Errorf("%s: the plan changed something:\n%s", reason, diff)
+		}
+	}
+}
+
+// TestALostRightStopsTheApply takes a right from the user who made a plan, or who approved it, before the apply begins and in the middle of it.
+// The next plan, with the right, makes the change.
+func TestALostRightStopsTheApply(t *testing.T) {
+	for _, test := range []struct {
+		lost, want string
+	}{
+		{"ann!update:team/test-things/*", `the user "ann", who made the plan, has no right to update test-things.test.hykube.io in the namespace "team"`},
+		{"bob!update:team/test-things/*", `the user "bob", who approved the plan, has no right to update test-things.test.hykube.io`},
+		{"ann!team/providerconfigs/default", `"ann", who made the plan, has no right to use the ProviderConfig "default"`},
+		{"bob!team/providerconfigs/default", `"bob", who approved the plan, has no right to use the ProviderConfig "default"`},
+	} {
+		for _, phase := range []int{beginning, stepping} {
+			tn := newCrashScenario(t)
+			tn.Config(nil)
+			things("a", "b")(tn)
+			tn.apply()
+			tn.put("test-thing/a", m{"name": "a", "size": "2"}, nil)
+			run := tn.newRun()
+			tn.until(run, beginning)
+			tn.plans[run.Name].Status.Approval.By = &v1alpha1.Identity{Username: "bob"}
+			tn.until(run, phase)
+			calls := slices.Clone(tn.cloud.log)
+			tn.Forbidden[test.lost] = true
+			po := tn.resume(run)
+			c := tn.changeOf(run, 0)
+			if c.State != v1alpha1.ChangeStale || !strings.Contains(c.Message, test.want) {
+				t.Errorf("%s, phase %d: %s: %s", test.lost, phase, c.State, c.Message)
+			}
+			if diff := cmp.Diff(calls, slices.Clone(tn.cloud.log)); diff != "" {
+				t.Errorf("%s, phase %d: the provider was called:\n%s", test.lost, phase, diff)
+			}
+			if !meta.IsStatusConditionTrue(po.Status.Conditions, v1alpha1.ConditionStalled) {
+				t.Errorf("%s, phase %d: conditions %+v", test.lost, phase, po.Status.Conditions)
+			}
+			delete(tn.Forbidden, test.lost)
+			tn.apply()
+			if got := tn.cloud.log[len(tn.cloud.log)-1]; got != "update a" {
+				t.Errorf("%s, phase %d: with the right the next plan made %q", test.lost, phase, got)
+			}
+		}
+	}
+}

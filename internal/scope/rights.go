@@ -1,0 +1,113 @@
+package scope
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/store"
+)
+
+// This file asks for the rights of the users behind a plan: of its requester, and while it is applied also of its approver.
+
+// errNoRequester refuses what has no user to ask about.
+var errNoRequester = errors.New("the plan has no requester; make a new plan")
+
+// ForbiddenError says that a user lacks a right.
+type ForbiddenError struct{ Text string }
+
+func (e *ForbiddenError) Error() string { return e.Text }
+
+// IsForbidden says whether an error is a *ForbiddenError.
+func IsForbidden(err error) bool {
+	_, ok := errors.AsType[*ForbiddenError](err)
+	return ok
+}
+
+// askerOf asks about a user; it is nil when there is none.
+func (a *Sources) askerOf(who *v1alpha1.Identity) *store.Asker {
+	if who == nil {
+		return nil
+	}
+	return &store.Asker{Access: a.Access, Who: *who}
+}
+
+// RequesterOf asks about the user who made a plan; it is nil when there is none.
+func (a *Sources) RequesterOf(po *v1alpha1.Plan) *store.Asker {
+	return a.askerOf(po.Status.RequestedBy)
+}
+
+// ApproverOf asks about the user who approved a plan. It is nil when nobody did, and when that is the user who made it.
+func (a *Sources) ApproverOf(po *v1alpha1.Plan) *store.Asker {
+	approval := po.Status.Approval
+	if approval == nil || approval.By == nil || po.Status.RequestedBy != nil && sameUser(*approval.By, *po.Status.RequestedBy) {
+		return nil
+	}
+	return a.askerOf(approval.By)
+}
+
+func sameUser(a, b v1alpha1.Identity) bool {
+	return a.Username == b.Username && slices.Equal(a.Groups, b.Groups)
+}
+
+// MayRead returns a *ForbiddenError when the user who asked for the plan has no verb "get" on something. The verb of what is left out.
+func (s *Scope) MayRead(ctx context.Context, what store.Right) error {
+	if s.requester == nil {
+		return errNoRequester
+	}
+	what.Verb = store.VerbGet
+	ok, err := s.requester.May(ctx, what)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return &ForbiddenError{fmt.Sprintf("the user %q may not read %q of %s in the namespace %q: ask for the verb \"get\" on it",
+			s.requester.Who.Username, what.Name, what.Target(), what.Namespace)}
+	}
+	return nil
+}
+
+// mayRefer returns a *ForbiddenError when the user who asked for the plan may not read a resource of the plan's own namespace. Those of other
+// namespaces, ConfigMaps and Secrets are asked about where they are read.
+func (s *Scope) mayRefer(ctx context.Context, addr lang.Address) error {
+	if addr.Namespace != "" || addr.Stored() || addr.Mode == v1alpha1.ModeAction {
+		return nil
+	}
+	for _, provider := range s.Catalog.ProvidersOf(addr.Mode, addr.Type) {
+		group := v1alpha1.ProviderGroup(provider)
+		plural, err := s.Objects.Plural(v1alpha1.ObjectReference{
+			APIVersion: group + "/" + v1alpha1.ResourceVersion, Kind: addr.Kind(), Namespace: s.namespace, Name: addr.Name,
+		})
+		if err != nil {
+			return err
+		}
+		if err := s.MayRead(ctx, store.Right{Namespace: s.namespace, Group: group, Resource: plural, Name: addr.Name}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mayUse returns a *ForbiddenError when the user who asked for the plan, or who approved it, may not use a ProviderConfig.
+func (s *Scope) mayUse(ctx context.Context, namespace, name string) error {
+	if s.requester == nil {
+		return errNoRequester
+	}
+	for _, asker := range []*store.Asker{s.requester, s.approver} {
+		if asker == nil {
+			continue
+		}
+		ok, err := asker.May(ctx, store.UseOf(namespace, name))
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return &ForbiddenError{fmt.Sprintf("the user %q may not use the ProviderConfig %q in the namespace %q: ask for the verb \"use\" on providerconfigs.hykube.io",
+				asker.Who.Username, name, namespace)}
+		}
+	}
+	return nil
+}

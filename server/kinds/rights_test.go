@@ -1,0 +1,75 @@
+package kinds_test
+
+import (
+	"maps"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/hykube/hykube/internal/schema"
+)
+
+// TestAuthorsNeedTheRightsOfWhatTheyName writes objects as a user who may write networks alone, and use the ProviderConfig "mine" alone. The
+// references are to objects of the same namespace.
+func TestAuthorsNeedTheRightsOfWhatTheyName(t *testing.T) {
+	p := sim()
+	p.Schema.Config = &schema.Schema{Block: &schema.Block{Attributes: []*schema.Attribute{{Name: "region", Type: cty.String, Optional: true}}}}
+	h := newFixture(t, p)
+	mine := `"providerConfig":"mine"`
+	with := func(lifecycle, spec string) string {
+		return strings.Replace(network("x", spec), `"spec"`, `"lifecycle":{`+lifecycle+`},"spec"`, 1)
+	}
+	const denied = `user "carol" cannot get data-sim-images.sim.hykube.io "base" in the namespace "default": ask for the verb "get" on it`
+	const use = `uses the ProviderConfig "default", and user "carol" cannot use it in the namespace "default": ask for the verb "use" on providerconfigs.hykube.io`
+	for reason, test := range map[string]struct {
+		body    string
+		configs map[string]string
+		want    []string
+	}{
+		"nothing":                    {with(mine, `{"name":"n"}`), nil, nil},
+		"a kind that she may read":   {with(mine+`,"dependsOn":["sim_network.a"]`, `{"name":"${sim_network.a.id}"}`), nil, nil},
+		"spec":                       {with(mine, `{"name":"${data.sim_image.base.id}"}`), nil, []string{"spec.name, column 3 refers to data.sim_image.base", denied}},
+		"a condition":                {with(mine+`,"preconditions":[{"condition":"${data.sim_image.base.size > 1}","errorMessage":"e"}]`, `{"name":"n"}`), nil, []string{"lifecycle.preconditions[0].condition", denied}},
+		"the message of a condition": {with(mine+`,"postconditions":[{"condition":"${self.mtu > 1}","errorMessage":"not ${data.sim_image.base.size}"}]`, `{"name":"n"}`), nil, []string{"lifecycle.postconditions[0].errorMessage", denied}},
+		"dependsOn":                  {with(mine+`,"dependsOn":["data.sim_image.base"]`, `{"name":"n"}`), nil, []string{"lifecycle.dependsOn[0] refers to data.sim_image.base", denied}},
+		"replaceTriggeredBy":         {with(mine+`,"replaceTriggeredBy":["sim_subnet.a.id"]`, `{"name":"n"}`), nil, []string{"lifecycle.replaceTriggeredBy[0] refers to sim_subnet.a", `cannot get sim-subnets.sim.hykube.io "a"`}},
+		"moved":                      {with(mine+`,"moved":{"from":"sim_subnet.a"}`, `{"name":"n"}`), nil, []string{"lifecycle.moved.from refers to sim_subnet.a", `cannot get sim-subnets.sim.hykube.io "a"`}},
+		"import":                     {with(mine+`,"import":{"id":"${data.sim_image.base.id}"}`, `{"name":"n"}`), nil, []string{"lifecycle.import.id", denied}},
+		"a ConfigMap":                {with(mine, `{"name":"${configmap.app.name}"}`), nil, []string{`cannot get configmaps "app"`}},
+		"a type of no provider":      {with(mine, `{"name":"${other_thing.a.id}"}`), nil, []string{`no installed provider has the type "other_thing"`}},
+		"another ProviderConfig":     {with(`"providerConfig":"privileged"`, `{"name":"n"}`), nil, []string{`lifecycle.providerConfig uses the ProviderConfig "privileged"`, `user "carol" cannot use it`}},
+		"the default one":            {network("x", `{"name":"n"}`), map[string]string{"default": "sim"}, []string{"the object " + use}},
+		"one named as the provider":  {network("x", `{"name":"n"}`), map[string]string{"default": "other", "sim": "sim"}, []string{`uses the ProviderConfig "sim"`}},
+		"one that is to come":        {network("x", `{"name":"n"}`), nil, []string{"the object " + use}},
+	} {
+		h.configs = test.configs
+		a := h.do(t, carol, http.MethodPost, networks+"?dryRun=All", test.body)
+		if (test.want == nil) != (a.code == http.StatusCreated) || test.want != nil && a.code != http.StatusForbidden {
+			t.Errorf("%s: %d %s", reason, a.code, a.message())
+		}
+		for _, want := range test.want {
+			if !strings.Contains(a.message(), want) {
+				t.Errorf("%s: %q is not in %q", reason, want, a.message())
+			}
+		}
+	}
+	// A change asks anew, and a label does not.
+	h.configs = map[string]string{}
+	maps.Copy(h.configs, map[string]string{"default": "sim"})
+	h.create(t, network("theirs", `{"name":"n"}`))
+	for body, want := range map[string]int{`{"spec":{"mtu":1}}`: http.StatusForbidden, `{"lifecycle":{"preventDestroy":true}}`: http.StatusForbidden, `{"metadata":{"labels":{"a":"b"}}}`: http.StatusOK} {
+		if a := h.do(t, carol, http.MethodPatch, networks+"/theirs", body, "Content-Type: application/merge-patch+json"); a.code != want {
+			t.Errorf("%s: %d %s", body, a.code, a.message())
+		}
+	}
+}
+
+// TestAProviderWithoutConfigurationTakesNoRight writes an object of a provider that has nothing to configure.
+func TestAProviderWithoutConfigurationTakesNoRight(t *testing.T) {
+	h := newFixture(t, sim())
+	if a := h.do(t, carol, http.MethodPost, networks, network("x", `{"name":"n"}`)); a.code != http.StatusCreated {
+		t.Errorf("%d %s", a.code, a.message())
+	}
+}

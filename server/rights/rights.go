@@ -1,0 +1,38 @@
+// Package rights answers what a user may do, by the server's authorizer. It knows no kind and no storage.
+package rights
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/store"
+)
+
+// Access implements store.Access. It asks the authorizer of the server's requests, so an answer holds for the moment.
+type Access struct{ Authorizer authorizer.Authorizer }
+
+// May implements store.Access.
+func (a Access) May(ctx context.Context, who v1alpha1.Identity, right store.Right) (bool, error) {
+	resource, subresource, _ := strings.Cut(right.Resource, "/")
+	decision, _, err := a.Authorizer.Authorize(ctx, authorizer.AttributesRecord{
+		User: &user.DefaultInfo{Name: who.Username, Groups: who.Groups}, Verb: right.Verb, Namespace: right.Namespace,
+		APIGroup: right.Group, APIVersion: "*", Resource: resource, Subresource: subresource, Name: right.Name, ResourceRequest: true,
+	})
+	if decision == authorizer.DecisionAllow {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("ask whether %q may %s: %w", who.Username, right, err)
+	}
+	return false, nil
+}
+
+// Asker asks about the user of a request.
+func (a Access) Asker(who user.Info) *store.Asker {
+	return &store.Asker{Access: a, Who: v1alpha1.Identity{Username: who.GetName(), Groups: who.GetGroups()}}
+}
