@@ -17,7 +17,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Acquire returns the provider of a resource, configured by the ProviderConfig that the requester may use.
+// Acquire returns the provider of a resource, configured with its ProviderConfig. The requester needs the right to use
+// that ProviderConfig.
 func (s *Scope) Acquire(ctx context.Context, r *resource.Resource, as session.LimitMode) (*session.Session, error) {
 	cfg, err := s.configFor(ctx, r)
 	if err != nil {
@@ -26,7 +27,7 @@ func (s *Scope) Acquire(ctx context.Context, r *resource.Resource, as session.Li
 	return s.acquireWith(ctx, r, cfg, as)
 }
 
-// acquireWith returns the provider of a resource under a ProviderConfig, which may be nil.
+// acquireWith returns the provider of a resource with a ProviderConfig, which may be nil.
 func (s *Scope) acquireWith(ctx context.Context, r *resource.Resource, cfg *v1alpha1.ProviderConfig, as session.LimitMode) (*session.Session, error) {
 	l := &session.Session{Config: cfg}
 	var limits *v1alpha1.Limits
@@ -57,11 +58,12 @@ func (s *Scope) acquireWith(ctx context.Context, r *resource.Resource, cfg *v1al
 	return l, nil
 }
 
-// ProviderConfigAddress begins the address of a diagnostic that is about a ProviderConfig.
+// ProviderConfigAddress is the prefix of the address of a diagnostic about a ProviderConfig.
 const ProviderConfigAddress = "ProviderConfig/"
 
-// configurationError returns the *diag.Failure to configure a provider. With a ProviderConfig, which may be nil, it is one problem of
-// that, whatever uses it. A call that may succeed later stays one.
+// configurationError returns the *diag.Failure for a provider that could not be configured. Its diagnostic is about the
+// ProviderConfig, which may be nil, so that all its resources report the same problem. It keeps the kind of a transient
+// failure.
 func configurationError(e catalog.Entry, cfg *v1alpha1.ProviderConfig, err error) error {
 	operation := fmt.Sprintf("configure provider %q without a ProviderConfig (there is none named %q or %q)", e.Name, v1alpha1.DefaultProviderConfig, e.Name)
 	address := ""
@@ -85,7 +87,8 @@ func configurationError(e catalog.Entry, cfg *v1alpha1.ProviderConfig, err error
 	return f
 }
 
-// Configuration evaluates a ProviderConfig. It may be unknown in parts while planning, and never when a plan is applied.
+// Configuration evaluates a ProviderConfig. The result may be partly unknown during planning, but never during an
+// apply.
 func (s *Scope) Configuration(ctx context.Context, e catalog.Entry, cfg *v1alpha1.ProviderConfig) (provider.Configuration, error) {
 	l := &Evaluator{Ctx: ctx, Scope: s}
 	var missing []lang.Address
@@ -107,7 +110,7 @@ func (s *Scope) Configuration(ctx context.Context, e catalog.Entry, cfg *v1alpha
 	})
 	s.NoteSecretAttributes(e.Schema.Config.Block, conf.Config)
 	if l.Err != nil {
-		return provider.Configuration{}, l.Err // what could not be read is not unknown: nothing may be made of it
+		return provider.Configuration{}, l.Err // a value that could not be read is an error, not unknown
 	}
 	if err == nil && s.planned == nil && len(missing) > 0 && !conf.Config.IsWhollyKnown() {
 		err = fmt.Errorf("spec.config: refers to %s, which has no values: it was not made yet, or is gone. Plan again with --target %s alone, then the rest", missing[0], missing[0])

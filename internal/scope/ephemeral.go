@@ -18,11 +18,11 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// closeTimeout bounds the time that closing one ephemeral resource may take.
+// closeTimeout is the maximum time for closing one ephemeral resource.
 const closeTimeout = time.Minute
 
-// ephemeral is the value of an ephemeral resource, which is opened when it is not open yet. It is unknown when the plan
-// does not know its configuration.
+// ephemeral returns the value of an ephemeral resource and opens it if necessary. The value is unknown if the
+// resource's configuration is.
 func (s *Scope) ephemeral(ctx context.Context, addr lang.Address) (cty.Value, bool, error) {
 	if slices.Contains(s.openChain, addr) {
 		return cty.NilVal, false, fmt.Errorf("ephemeral resources depend on each other in a cycle: %s; remove one of the references", circle(s.openChain, addr))
@@ -46,7 +46,7 @@ func (s *Scope) ephemeral(ctx context.Context, addr lang.Address) (cty.Value, bo
 			return cty.NilVal, false, within(addr, err)
 		}
 		if !opened {
-			return v, true, nil // it may be when it is asked for again
+			return v, true, nil // its configuration may be known in a later call
 		}
 		s.mu.Lock()
 		s.open[addr] = v
@@ -64,15 +64,15 @@ func circle(openChain []lang.Address, back lang.Address) string {
 	return strings.Join(names, " -> ")
 }
 
-// inside is the scope of an ephemeral resource's own expressions.
+// inside returns the scope for the expressions of an ephemeral resource itself.
 func (s *Scope) inside(addr lang.Address) *Scope {
 	inner := *s
 	inner.Home, inner.openChain = addr.Namespace, append(slices.Clone(s.openChain), addr)
 	return &inner
 }
 
-// openResource opens an ephemeral resource, and remembers to close it. One that must wait is unknown where the provider
-// decides, and not opened.
+// openResource opens an ephemeral resource and registers its close. If the resource must wait for a planned change, it
+// returns a value with unknown computed attributes and opened false.
 func (s *Scope) openResource(ctx context.Context, r *resource.Resource, addr lang.Address) (v cty.Value, opened bool, err error) {
 	l := &Evaluator{Ctx: ctx, Scope: s}
 	config, _, err := l.Arguments(r)
@@ -119,7 +119,8 @@ func (s *Scope) openResource(ctx context.Context, r *resource.Resource, addr lan
 	return v, true, err
 }
 
-// waits says whether the plan is still to make something that lifecycle.dependsOn names, as far as unknown values tell.
+// waits reports whether the plan has yet to create or change a resource in lifecycle.dependsOn, as shown by unknown
+// values.
 func (s *Scope) waits(r *resource.Resource) (bool, error) {
 	if s.planned == nil {
 		return false, nil
@@ -130,7 +131,7 @@ func (s *Scope) waits(r *resource.Resource) (bool, error) {
 			return false, fmt.Errorf("lifecycle.dependsOn: %w", err)
 		}
 		if addr.Namespace != "" || s.Home != "" {
-			continue // no plan of this namespace makes it
+			continue // no plan of this namespace changes it
 		}
 		if v, ok := s.planned(addr); ok && !Known(v) {
 			return true, nil
@@ -139,7 +140,7 @@ func (s *Scope) waits(r *resource.Resource) (bool, error) {
 	return false, nil
 }
 
-// within says which ephemeral resource an error is about, and keeps what the provider said whole.
+// within adds the address of the ephemeral resource to an error. It keeps the provider's diagnostics complete.
 func within(addr lang.Address, err error) error {
 	if f, ok := errors.AsType[*diag.Failure](err); ok && len(f.Diagnostics) > 0 {
 		return &diag.Failure{Kind: f.Kind, Operation: f.Operation, Cause: f.Cause, Diagnostics: lang.WithAddress(f.Diagnostics, addr)}
@@ -147,14 +148,14 @@ func within(addr lang.Address, err error) error {
 	return fmt.Errorf("%s: %w", addr, err)
 }
 
-// Unclosed tells that something was left open, which somebody may have to end by hand.
+// Unclosed returns a warning that an ephemeral resource was not closed, so that the user may have to close it.
 func Unclosed(err error) v1alpha1.Diagnostic {
 	return v1alpha1.Diagnostic{Severity: v1alpha1.SeverityWarning, Summary: "Ephemeral resource was not closed",
 		Detail: fmt.Sprintf("%v. It may expire by itself; otherwise close it yourself.", err)}
 }
 
-// Close closes what was opened, last first, also after a failure and when ctx has ended. What is left open ends by itself
-// when its provider says that it does.
+// Close closes the ephemeral resources in reverse order, even after an error or the end of ctx. A resource that cannot
+// be closed may expire by itself.
 func (s *Scope) Close(ctx context.Context) error {
 	s.mu.Lock()
 	undo := s.closers

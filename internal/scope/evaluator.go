@@ -16,13 +16,13 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Evaluator adapts a scope to what evaluates expressions, and keeps what could not be read: that is not unknown, and nothing may
-// be made of it.
+// Evaluator provides the values of a scope to expressions and records the addresses that could not be read. The result
+// of an evaluation with such an error must not be used.
 type Evaluator struct {
 	Ctx   context.Context //nolint:containedctx // it lives as long as one call
 	Scope *Scope
 	Err   error
-	// failed holds what err is made of.
+	// failed lists the errors that Err joins.
 	failed []failedReference
 }
 
@@ -31,7 +31,7 @@ type failedReference struct {
 	err  error
 }
 
-// Resolve returns the value of an address to an expression, and notes why there is none.
+// Resolve returns the value of an address for an expression, and records an error.
 func (l *Evaluator) Resolve(addr lang.Address) (cty.Value, bool) {
 	v, ok, err := l.Scope.Value(l.Ctx, addr)
 	l.Scope.NoteSecrets(v)
@@ -42,8 +42,8 @@ func (l *Evaluator) Resolve(addr lang.Address) (cty.Value, bool) {
 	return v, ok
 }
 
-// Unresolved says what could not be read, and where it is referred to; nil when all could. What may pass stays as it is, since
-// others look at it.
+// Unresolved returns a *diag.Failure with the unreadable addresses and the positions of their references, or nil
+// without errors. It returns errors that may be transient unchanged, for the caller to classify.
 func (l *Evaluator) Unresolved(refs []lang.Reference) error {
 	var diags diag.Diagnostics
 	for _, f := range l.failed {
@@ -65,8 +65,8 @@ func (l *Evaluator) Unresolved(refs []lang.Reference) error {
 	return &diag.Failure{Operation: "evaluate expressions", Diagnostics: diags}
 }
 
-// Arguments evaluates the spec of a data source, an ephemeral resource or an action, once its preconditions hold. While
-// planning it is unknown in parts; open is true when it cannot be told yet whether a precondition holds.
+// Arguments evaluates the spec of a data source, an ephemeral resource or an action after its preconditions. During
+// planning, the result may be partly unknown. open is true if a precondition is unknown.
 func (l *Evaluator) Arguments(r *resource.Resource) (arguments cty.Value, open bool, err error) {
 	if open, err = l.Holds(r, resource.Preconditions, cty.NilVal); err != nil {
 		return cty.NilVal, open, err
@@ -83,13 +83,13 @@ func (l *Evaluator) Arguments(r *resource.Resource) (arguments cty.Value, open b
 	return arguments, open, nil
 }
 
-// Known says whether a value has no unknown part.
+// Known reports whether a value is wholly known.
 func Known(v cty.Value) bool {
 	v, _ = v.UnmarkDeep()
 	return v.IsWhollyKnown()
 }
 
-// Holds checks conditions of a resource; see the function of that name.
+// Holds evaluates conditions of a resource; see resource.Holds.
 func (l *Evaluator) Holds(r *resource.Resource, which string, self cty.Value) (open bool, err error) {
 	own := r.Address
 	own.Namespace = r.Ref.Namespace
@@ -103,7 +103,7 @@ func (l *Evaluator) Holds(r *resource.Resource, which string, self cty.Value) (o
 	return open, err
 }
 
-// spec evaluates the spec of a resource. A value that could not be read is an error, and not unknown.
+// spec evaluates the spec of a resource. It returns an error, and not an unknown value, if a value could not be read.
 func (l *Evaluator) spec(r *resource.Resource) (cty.Value, error) {
 	parsed := r.Parse()
 	if diag.HasErrors(parsed.ConfigDiagnostics) {
@@ -120,7 +120,7 @@ func (l *Evaluator) spec(r *resource.Resource) (cty.Value, error) {
 	return v, nil
 }
 
-// Config works out a resource's configuration, with unknown values where the scope has them.
+// Config evaluates a resource's configuration. It is unknown where the scope's values are.
 func (l *Evaluator) Config(r *resource.Resource, prior instance.State) (instance.Config, error) {
 	written, err := l.spec(r)
 	if err != nil {

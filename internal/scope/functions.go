@@ -12,8 +12,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 )
 
-// providerFunctions are those that the installed providers define. They are pure, so each call acquires a process that
-// nobody configured, and gives it back.
+// providerFunctions returns the functions of the installed providers. Functions are pure, so each call acquires and
+// releases an unconfigured process.
 func (a *Sources) providerFunctions() lang.Functions {
 	all := lang.Functions{}
 	for _, name := range a.Catalog.Names() {

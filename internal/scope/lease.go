@@ -13,7 +13,7 @@ import (
 	"github.com/hykube/hykube/internal/session"
 )
 
-// DataSource returns the data source that an object stands for, with its provider.
+// DataSource returns the data source of an object with its provider.
 func (s *Scope) DataSource(l *session.Session, r *resource.Resource) (*instance.DataSource, error) {
 	d := &instance.DataSource{Name: r.Address.Type, Schema: r.Schema, Provider: l.ProviderServer, Deferral: true}
 	if r.Entry.Schema.Meta == nil {
@@ -25,20 +25,20 @@ func (s *Scope) DataSource(l *session.Session, r *resource.Resource) (*instance.
 	return d, err
 }
 
-// Lease is a configured provider for one managed resource.
+// Lease is a configured provider with a managed resource type.
 type Lease struct {
 	instance.Type
 	*session.Session
 	entry catalog.Entry
 }
 
-// configFor finds the ProviderConfig of a resource: the one that its lifecycle names; else the one named "default", if
-// it is one of the resource's provider; else the one named like the provider; else none.
+// configFor returns the ProviderConfig of a resource: the one in its lifecycle; else "default", if it belongs to the
+// resource's provider; else the one with the provider's name; else nil.
 func (a *Sources) configFor(ctx context.Context, r *resource.Resource) (*v1alpha1.ProviderConfig, error) {
 	return configOf(r, func(name string) (*v1alpha1.ProviderConfig, error) { return a.Configs.Get(ctx, r.Ref.Namespace, name) })
 }
 
-// configOf is configFor over any source of ProviderConfigs; get returns nil for one that is not there.
+// configOf is configFor with any source of ProviderConfigs; get returns nil if there is none of that name.
 func configOf(r *resource.Resource, get func(name string) (*v1alpha1.ProviderConfig, error)) (*v1alpha1.ProviderConfig, error) {
 	named := r.Lifecycle.ProviderConfig
 	candidates := []string{v1alpha1.DefaultProviderConfig, r.Entry.Name}
@@ -63,7 +63,7 @@ func configOf(r *resource.Resource, get func(name string) (*v1alpha1.ProviderCon
 	return nil, nil
 }
 
-// Lease acquires the provider of a resource. For a destroy the configuration is the recorded one.
+// Lease acquires the provider of a resource. For a destroy, it uses the recorded ProviderConfig.
 func (s *Scope) Lease(ctx context.Context, r *resource.Resource, rec *ledger.State, wanted bool, as session.LimitMode) (*Lease, error) {
 	var cfg *v1alpha1.ProviderConfig
 	var err error
@@ -94,13 +94,13 @@ func (s *Scope) Lease(ctx context.Context, r *resource.Resource, rec *ledger.Sta
 	return l, nil
 }
 
-// begins says whether a resource would begin to use a ProviderConfig, which may be nil, although that is being deleted. It serves those
-// that were made with it until they are gone.
+// begins reports whether a resource would start to use a ProviderConfig, which may be nil, that is being deleted. Only
+// resources that already use it may continue.
 func begins(rec *ledger.State, cfg *v1alpha1.ProviderConfig) bool {
 	return cfg != nil && cfg.DeletionTimestamp != nil && rec.ProviderConfig != cfg.Name
 }
 
-// BeingDeleted refuses to create a resource with a configuration that is being deleted.
+// BeingDeleted returns the error for a resource whose configuration is being deleted.
 func BeingDeleted(what string) error {
 	return &diag.Failure{Operation: "configure provider", Diagnostics: diag.Diagnostics{{
 		Severity: v1alpha1.SeverityError, Summary: "Configuration is being deleted",

@@ -8,34 +8,34 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// NoteSecrets keeps the secrets in a value, which is marked where it is secret, so that mask finds them again.
+// NoteSecrets adds the parts of a value that are marked as sensitive to the secrets that Mask hides.
 func (s *Scope) NoteSecrets(v cty.Value) {
 	if s != nil {
 		s.Secrets.AddValue(v)
 	}
 }
 
-// NoteSecretAttributes keeps the secrets in a value of a block: what came from secrets, and what stands where the schema has them.
+// NoteSecretAttributes adds the secrets of a block's value: those that are marked, and those that the schema declares
+// sensitive.
 func (s *Scope) NoteSecretAttributes(block *schema.Block, v cty.Value) {
 	if s != nil {
 		s.Secrets.AddBlock(block, v)
 	}
 }
 
-// NoteSecretState keeps the secrets in a state.
+// NoteSecretState adds the secrets of a state.
 func (s *Scope) NoteSecretState(block *schema.Block, state instance.State) {
 	s.NoteSecretAttributes(block, state.Value)
 }
 
-// noteSecretText keeps a secret.
+// noteSecretText adds a secret.
 func (s *Scope) noteSecretText(text string) {
 	if s != nil {
 		s.Secrets.Add(text)
 	}
 }
 
-// Mask hides the secrets that a provider was told from what is going to be stored: providers repeat their arguments in
-// errors.
+// Mask hides the noted secrets in a text that will be stored, because providers quote their arguments in errors.
 func (s *Scope) Mask(text string) string {
 	if s == nil {
 		return text
@@ -43,7 +43,7 @@ func (s *Scope) Mask(text string) string {
 	return s.Secrets.Hide(text)
 }
 
-// MaskAll is mask for diagnostics.
+// MaskAll masks the summaries and details of diagnostics.
 func (s *Scope) MaskAll(diags diag.Diagnostics) diag.Diagnostics {
 	for i := range diags {
 		diags[i].Summary, diags[i].Detail = s.Mask(diags[i].Summary), s.Mask(diags[i].Detail)

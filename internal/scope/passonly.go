@@ -12,11 +12,11 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// guarded lets expressions only pass on what is sensitive in the value of an address, unless whoever asked for the plan may read
-// the state behind it.
+// guarded restricts expressions to passing on the sensitive parts of a value, unless the requester may read the state
+// of the address.
 func (s *Scope) guarded(ctx context.Context, addr lang.Address, v cty.Value) (cty.Value, error) {
 	if v == cty.NilVal || addr.Stored() || !lang.HoldsSensitive(v) {
-		return v, nil // whoever reads a Secret has the right to see it
+		return v, nil // the right to read a Secret includes its value
 	}
 	if s.requester == nil {
 		return lang.PassOnly(v, errNoRequester.Error())
@@ -44,8 +44,9 @@ func (s *Scope) guarded(ctx context.Context, addr lang.Address, v cty.Value) (ct
 	return v, nil
 }
 
-// checkArguments refuses arguments of a data source or an ephemeral resource that may only be passed on. Nobody approves the calls of a
-// plan that is made, and the provider may answer with its arguments, or send them wherever its configuration says.
+// checkArguments rejects arguments of a data source or an ephemeral resource that may only be passed on. Planning calls
+// the provider without an approval. The provider may return its arguments, or send them to any host in its
+// configuration.
 func checkArguments(r *resource.Resource, config cty.Value) error {
 	missing, held := lang.HoldsPassOnly(config)
 	if !held || r.Mode != v1alpha1.ModeData && r.Mode != v1alpha1.ModeEphemeral {

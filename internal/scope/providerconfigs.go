@@ -11,27 +11,28 @@ import (
 	"github.com/hykube/hykube/internal/resource"
 )
 
-// ProviderConfigs are the ProviderConfigs of a namespace while it is surveyed: each is read once.
+// ProviderConfigs caches the ProviderConfigs of a namespace during a survey, so that each is read once.
 type ProviderConfigs struct {
 	Get   func(name string) (*v1alpha1.ProviderConfig, error)
 	Known map[string]*ProviderConfigRef
-	// ExternalVersion is the version of what expressions refer to that no plan of the namespace changes; see the function of that name.
+	// ExternalVersion returns the version of references to objects that no plan of the namespace changes; see
+	// Scope.ExternalVersion.
 	ExternalVersion func(refs []lang.Reference) (version string, ok bool)
 }
 
-// ProviderConfigRef is one ProviderConfig, with what its expressions refer to. What uses it depends on that:
+// ProviderConfigRef is a ProviderConfig with its references. Resources that use it depend on these:
 // https://developer.hashicorp.com/terraform/language/providers/configuration#provider-configuration-1
 type ProviderConfigRef struct {
 	Cfg        *v1alpha1.ProviderConfig
 	References []lang.Reference
 	Checked    bool
-	// Version is another one when something in it, or outside of the namespace's plans, was changed; told is false when only a look
-	// at what is made with it tells.
+	// Version changes whenever the ProviderConfig, or an external object that it refers to, changes. VersionKnown is
+	// false if the version cannot be determined, so that its resources must be visited.
 	Version      string
 	VersionKnown bool
 }
 
-// ProviderConfigs returns those of the namespace of a plan. They are read when they are first asked for.
+// ProviderConfigs returns the cache for the namespace of a plan. Each ProviderConfig is read on first use.
 func (a *Sources) ProviderConfigs(ctx context.Context, po *v1alpha1.Plan) *ProviderConfigs {
 	scope := a.NewScope(po, po.Namespace, nil)
 	return &ProviderConfigs{
@@ -41,7 +42,7 @@ func (a *Sources) ProviderConfigs(ctx context.Context, po *v1alpha1.Plan) *Provi
 	}
 }
 
-// lookup reads a ProviderConfig; cfg is nil when there is none of that name.
+// lookup returns a ProviderConfig. Its Cfg is nil if there is none of that name.
 func (s *ProviderConfigs) lookup(name string) (*ProviderConfigRef, error) {
 	if known, ok := s.Known[name]; ok {
 		return known, nil
@@ -61,8 +62,8 @@ func (s *ProviderConfigs) lookup(name string) (*ProviderConfigRef, error) {
 	return read, nil
 }
 
-// ForResource finds the ProviderConfig that a resource is made with, or was made with when it is not wanted any more; nil when there is none. Why
-// there is none is told by whoever needs it.
+// ForResource returns the ProviderConfig of a resource, or the recorded one if wanted is false. It returns nil if there
+// is none. It does not report the reason, since acquiring the provider does.
 func (s *ProviderConfigs) ForResource(r *resource.Resource, rec *ledger.Instance, wanted bool) (*ProviderConfigRef, error) {
 	if !wanted && rec.Exists() {
 		if rec.ProviderConfig == "" {
@@ -85,12 +86,12 @@ func (s *ProviderConfigs) ForResource(r *resource.Resource, rec *ledger.Instance
 	return s.lookup(cfg.Name)
 }
 
-// Names says whether an expression of the ProviderConfig, which may be nil, refers to something.
+// Names reports whether the ProviderConfig, which may be nil, refers to the address.
 func (s *ProviderConfigRef) Names(addr lang.Address) bool {
 	return s != nil && slices.ContainsFunc(s.References, func(ref lang.Reference) bool { return ref.Address == addr })
 }
 
-// Problem is an error at a reference of the ProviderConfig.
+// Problem returns an error diagnostic at a reference of the ProviderConfig.
 func (s *ProviderConfigRef) Problem(at lang.Reference, summary, detail string) v1alpha1.Diagnostic {
 	return v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: summary, Detail: detail, Address: ProviderConfigAddress + s.Cfg.Name, Attribute: at.Field}
 }

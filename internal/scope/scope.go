@@ -21,8 +21,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Scope is what expressions may see. It may be asked by many at once, and shared by all resources of a plan. What it opens
-// lives until close.
+// Scope provides the values for expressions. It is safe for concurrent use, and all resources of a plan can share it.
+// Ephemeral resources that it opens stay open until Close.
 type Scope struct {
 	*Sources
 	// requester asked for the plan: all is read with their rights. It is nil when nobody did.
@@ -30,16 +30,16 @@ type Scope struct {
 	// approver approved the plan that is applied. It is nil when that is the requester, and while the plan is made.
 	approver  *store.Asker
 	namespace string
-	// planned is what resources of the plan will be; nil while the plan is applied, when no value may be unknown.
+	// planned returns the planned value of a resource. It is nil during an apply, when no value may be unknown.
 	planned           func(lang.Address) (cty.Value, bool)
 	providerFunctions func() lang.Functions
-	// Decoder decodes the resources that are referred to.
+	// Decoder decodes the referenced resources.
 	Decoder *resource.Decoder
-	// plan is the one whose expressions are evaluated; nil when there is none.
+	// plan is the plan whose expressions are evaluated; nil without one.
 	plan *v1alpha1.Plan
-	// Home is the namespace of whose expressions are meant; empty for the scope's own.
+	// Home is the namespace of the evaluated object; empty for the scope's own.
 	Home string
-	// openChain are the ephemeral resources that are being opened, each for the one before it.
+	// openChain lists the ephemeral resources that are being opened; each depends on the next.
 	openChain []lang.Address
 
 	*scopeCache
@@ -50,20 +50,20 @@ type scopeCache struct {
 	mu sync.Mutex
 	// data remembers what was read of ConfigMaps and Secrets.
 	data map[lang.Address]cty.Value
-	// open holds the values of the ephemeral resources that are open.
+	// open holds the values of the open ephemeral resources.
 	open map[lang.Address]cty.Value
-	// Secrets are the sensitive texts that providers are told, and may repeat.
+	// Secrets holds the secret texts that providers receive and may quote.
 	Secrets *plan.Secrets
-	// Hashes are the results of bcrypt, which the step keeps with its change.
+	// Hashes holds the results of bcrypt(), which the step stores with its change.
 	Hashes map[string]string
-	// closers closes them, in the order in which they were opened.
+	// closers close the open ephemeral resources, in the order in which they were opened.
 	closers []func(context.Context) error
-	// opening is held while ephemeral resources are opened, so that each is opened once.
+	// opening is locked while ephemeral resources are opened, so that each is opened once.
 	opening sync.Mutex
 }
 
-// NewScope returns the scope of the resources of a namespace. planned tells what the plan makes of a resource; it is nil
-// when the plan is applied, and only what is recorded counts.
+// NewScope returns the scope for the resources of a namespace. planned returns the planned value of a resource. It is
+// nil during an apply, which uses recorded values only.
 func (a *Sources) NewScope(po *v1alpha1.Plan, namespace string, planned func(lang.Address) (cty.Value, bool)) *Scope {
 	s := a.ScopeOf(po.Status.RequestedBy, namespace, planned)
 	s.plan = po
@@ -73,7 +73,7 @@ func (a *Sources) NewScope(po *v1alpha1.Plan, namespace string, planned func(lan
 	return s
 }
 
-// ScopeOf is NewScope for a user who asks without a plan.
+// ScopeOf is NewScope for a user without a plan.
 func (a *Sources) ScopeOf(who *v1alpha1.Identity, namespace string, planned func(lang.Address) (cty.Value, bool)) *Scope {
 	return &Scope{
 		Sources: a, requester: a.askerOf(who), namespace: namespace, planned: planned,
@@ -82,11 +82,11 @@ func (a *Sources) ScopeOf(who *v1alpha1.Identity, namespace string, planned func
 	}
 }
 
-// Functions are those that the installed providers define.
+// Functions returns the functions of the installed providers.
 func (s *Scope) Functions() lang.Functions { return s.providerFunctions() }
 
-// EvaluationContext is when and with which functions the expressions of an object are evaluated. While the plan is made, what only its
-// apply can tell is left open.
+// EvaluationContext returns the context in which the expressions of an object are evaluated. During planning, it leaves
+// values open that only the apply defines.
 func (s *Scope) EvaluationContext(r *resource.Resource) lang.EvaluationContext {
 	m := lang.EvaluationContext{Functions: s.Functions()}
 	if s.plan == nil {
@@ -102,7 +102,7 @@ func (s *Scope) EvaluationContext(r *resource.Resource) lang.EvaluationContext {
 	return m
 }
 
-// Value is the value of what an address names; ok is false when there is none.
+// Value returns the value of an address. ok is false if there is none.
 func (s *Scope) Value(ctx context.Context, addr lang.Address) (v cty.Value, ok bool, err error) {
 	if addr.Namespace == "" {
 		addr.Namespace = s.Home
@@ -118,7 +118,8 @@ func (s *Scope) Value(ctx context.Context, addr lang.Address) (v cty.Value, ok b
 	return v, err == nil, err
 }
 
-// found is the value as it was planned, read or recorded, whoever asks. The address is from the scope's namespace.
+// found returns the planned, read or recorded value, without the restrictions of guarded. The address is relative to
+// the scope's namespace.
 func (s *Scope) found(ctx context.Context, addr lang.Address) (v cty.Value, ok bool, err error) {
 	if addr.Namespace == "" && s.planned != nil {
 		if v, ok := s.planned(addr); ok {
@@ -138,7 +139,7 @@ func (s *Scope) found(ctx context.Context, addr lang.Address) (v cty.Value, ok b
 	}
 }
 
-// recorded is the value of a resource or data source as the ledger has it.
+// recorded returns the recorded value of a resource or data source.
 func (s *Scope) recorded(ctx context.Context, addr lang.Address) (v cty.Value, ok bool, err error) {
 	found := false
 	for r, err := range s.Resources(ctx, addr) {
@@ -164,8 +165,8 @@ func (s *Scope) recorded(ctx context.Context, addr lang.Address) (v cty.Value, o
 	return cty.NilVal, false, nil
 }
 
-// Resources reads the objects that an address may mean: one of each provider that has the type. One of another namespace must
-// be readable for whoever asked for the plan.
+// Resources returns the objects with an address: one for each provider that has the type. The requester needs the right
+// to read objects of other namespaces.
 func (s *Scope) Resources(ctx context.Context, addr lang.Address) func(yield func(*resource.Resource, error) bool) {
 	return func(yield func(*resource.Resource, error) bool) {
 		var refused error
@@ -211,7 +212,7 @@ func (s *Scope) Resources(ctx context.Context, addr lang.Address) func(yield fun
 	}
 }
 
-// Keys is a ConfigMap or Secret as an object of its keys. What is no text is written in base64, as kubectl shows it.
+// Keys returns a ConfigMap or Secret as an object of its keys. Values that are not text are base64, as in kubectl.
 func (s *Scope) Keys(ctx context.Context, addr lang.Address) (cty.Value, error) {
 	s.mu.Lock()
 	v, known := s.data[addr]
@@ -259,8 +260,8 @@ func (s *Scope) Keys(ctx context.Context, addr lang.Address) (cty.Value, error) 
 	return v, nil
 }
 
-// instead says what to do about a ConfigMap or a Secret that is not there. It suggests another ConfigMap to those who may read
-// all of the namespace. Names of Secrets are never suggested: a plan may be read by others than who made it.
+// instead returns the remedy for a missing ConfigMap or Secret. It suggests a similar ConfigMap if the user may read
+// all in the namespace. It never suggests names of Secrets, because other users may read the plan.
 func (s *Scope) instead(ctx context.Context, addr lang.Address, namespace string) (string, error) {
 	const correct = "; create it, or correct the reference"
 	if addr.Type != lang.TypeConfigMap {
@@ -284,7 +285,7 @@ func (s *Scope) instead(ctx context.Context, addr lang.Address, namespace string
 	return fmt.Sprintf("; did you mean %s?", addr.Expression()), nil
 }
 
-// AbsentError says that something that is referred to is not there.
+// AbsentError is the error for a referenced object that does not exist.
 type AbsentError struct{ text string }
 
 func (e *AbsentError) Error() string { return e.text }

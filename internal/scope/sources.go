@@ -12,7 +12,7 @@ import (
 	"github.com/hykube/hykube/internal/store"
 )
 
-// Block is the schema of what an address names; nil when no provider has the type.
+// Block returns the schema of an address, or nil if no provider has the type.
 func (a *Sources) Block(addr lang.Address) *schema.Block {
 	if t := a.Catalog.Schema(addr.Mode, addr.Type); t != nil {
 		return t.Block
@@ -20,7 +20,7 @@ func (a *Sources) Block(addr lang.Address) *schema.Block {
 	return nil
 }
 
-// Sources are what the values of expressions and the configurations of providers come from; all fields are needed.
+// Sources holds the sources for the values of expressions and the configurations of providers. All fields are required.
 type Sources struct {
 	Objects store.Objects
 	Configs store.Configs

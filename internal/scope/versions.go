@@ -17,26 +17,27 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// VersionOf is another one whenever somebody writes an object anew, or what it refers to outside of the namespace's plans.
+// VersionOf returns a text that changes whenever the object's spec, or an external object that it refers to, is
+// written.
 func VersionOf(obj metav1.Object, outside string) string {
 	return strings.TrimSuffix(fmt.Sprintf("%s/%d/%s", obj.GetUID(), obj.GetGeneration(), outside), "/")
 }
 
-// VersionOfConfig is another one whenever a provider is told something else by a ProviderConfig. What may be asked of it at once is
-// no part of that, and neither are the values of secretRefs, which rotate.
+// VersionOfConfig returns a text that changes whenever a ProviderConfig configures its provider differently. It ignores
+// limits and the values of secretRefs, which rotate.
 func VersionOfConfig(cfg *v1alpha1.ProviderConfig, outside string) string {
 	spec := cfg.Spec
 	spec.Limits = nil
 	text, err := json.Marshal(spec)
-	if err != nil { // it was decoded from JSON
+	if err != nil { // cannot happen, since it was decoded from JSON
 		text = fmt.Append(nil, cfg.UID, cfg.Generation)
 	}
 	sum := sha256.Sum256(text)
 	return strings.TrimSuffix(hex.EncodeToString(sum[:8])+"/"+outside, "/")
 }
 
-// ExternalVersion is the version of what expressions refer to that no plan of this namespace changes, such as a ConfigMap; ok is false when
-// only a look at whatever follows it tells, since it cannot be read now.
+// ExternalVersion returns the version of the referenced objects that no plan of this namespace changes, such as
+// ConfigMaps. ok is false if the version cannot be determined now, so that the dependent resources must be visited.
 func (s *Scope) ExternalVersion(ctx context.Context, refs []lang.Reference) (version string, ok bool) {
 	h := sha256.New()
 	for _, ref := range refs {
@@ -44,7 +45,7 @@ func (s *Scope) ExternalVersion(ctx context.Context, refs []lang.Reference) (ver
 			continue
 		}
 		if ref.Mode == v1alpha1.ModeEphemeral {
-			return "", false // it is another one each time
+			return "", false // its value differs each time
 		}
 		v, found, err := s.Value(ctx, ref.Address)
 		if err != nil || !found {
@@ -61,7 +62,8 @@ func (s *Scope) ExternalVersion(ctx context.Context, refs []lang.Reference) (ver
 	return version, true
 }
 
-// DigestOf identifies the attributes of something that references name; empty when they are not known, or nothing is there.
+// DigestOf returns a digest of the attributes of an address that the references use. It returns "" if they are unknown
+// or the object does not exist.
 func (s *Scope) DigestOf(ctx context.Context, addr lang.Address, refs []lang.Reference) (string, error) {
 	v, ok, err := s.Value(ctx, addr)
 	if err != nil || !ok {
