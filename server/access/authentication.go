@@ -19,26 +19,26 @@ import (
 	kubeauthenticator "k8s.io/kubernetes/pkg/kubeapiserver/authenticator"
 )
 
-// Audience is what a token may be made out to.
+// Audience is the audience of tokens.
 const Audience = "hykube"
 
-// AuthenticationConfig says how users prove who they are. Nobody is ever anonymous.
+// AuthenticationConfig configures the authentication of users. There are no anonymous users.
 type AuthenticationConfig struct {
-	// ClientCA vouches for users' certificates.
+	// ClientCA is the certificate authority of users' certificates.
 	ClientCA dynamiccertificates.CAContentProvider
-	// TokenFile is the path of a token file: lines of token,user,uid,"group1,group2". It is read again when it changes. Empty
-	// means none.
+	// TokenFile is the path of a token file with lines token,user,uid,"group1,group2"; empty means none. The server
+	// reads it again when it changes.
 	TokenFile string
-	// ConfigFile is the path of a Kubernetes AuthenticationConfiguration (OIDC). Empty means none.
+	// ConfigFile is the path of a Kubernetes AuthenticationConfiguration (OIDC); empty means none.
 	ConfigFile string
-	// Metrics takes the metric of the token file; nil means none.
+	// Metrics registers the metric of the token file; nil means none.
 	Metrics prometheus.Registerer
 	// Logger is required.
 	Logger *slog.Logger
 }
 
-// NewAuthenticator returns the authenticator of every request. It follows the token file and may fetch keys of token issuers
-// until ctx ends.
+// NewAuthenticator returns the authenticator for all requests. Until ctx ends, it watches the token file and may fetch
+// the keys of token issuers.
 func NewAuthenticator(ctx context.Context, cfg AuthenticationConfig) (authenticator.Request, error) {
 	kc := kubeauthenticator.Config{
 		ClientCAContentProvider: cfg.ClientCA,
@@ -50,7 +50,8 @@ func NewAuthenticator(ctx context.Context, cfg AuthenticationConfig) (authentica
 		if err != nil {
 			return nil, err
 		}
-		// Kubernetes reads its own token file once. The place for bootstrap tokens takes any authenticator of tokens.
+		// Kubernetes reads its own token file only once. The field for bootstrap tokens accepts any token
+		// authenticator.
 		kc.BootstrapToken, kc.BootstrapTokenAuthenticator = true, known
 	}
 	if cfg.ConfigFile != "" {

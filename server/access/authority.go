@@ -20,20 +20,20 @@ import (
 const (
 	authorityLifetime   = 10 * 365 * 24 * time.Hour
 	certificateLifetime = 365 * 24 * time.Hour
-	// renewBefore is how long before its end a certificate is replaced.
+	// renewBefore is the remaining lifetime at which a certificate is replaced.
 	renewBefore = 90 * 24 * time.Hour
-	// backdate tolerates clients whose clocks are behind.
+	// backdate is the tolerance for clients whose clocks are slow.
 	backdate = time.Hour
 )
 
-// authority is a certificate and the key that signs with it.
+// authority is a certificate authority: a certificate with its private key.
 type authority struct {
 	cert    *x509.Certificate
 	certPEM []byte
 	key     crypto.Signer
 }
 
-// loadAuthority reads an authority from dir, and makes it when there is none.
+// loadAuthority reads an authority from dir. It creates one if there is none.
 func loadAuthority(dir, name, commonName string, now time.Time) (*authority, error) {
 	certPath, keyPath := filepath.Join(dir, name+".crt"), filepath.Join(dir, name+".key")
 	a, err := readPair(certPath, keyPath)
@@ -70,7 +70,7 @@ func loadAuthority(dir, name, commonName string, now time.Time) (*authority, err
 	return parsePair(certPEM, keyPEM)
 }
 
-// issue makes a key and a certificate for it, signed by parent or, without one, by itself.
+// issue creates a key and a certificate for it. parent signs the certificate; a nil parent makes it self-signed.
 func issue(template *x509.Certificate, parent *authority) (certPEM, keyPEM []byte, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -137,7 +137,7 @@ func parsePair(certPEM, keyPEM []byte) (*authority, error) {
 	return &authority{cert: cert, certPEM: certPEM, key: signer}, nil
 }
 
-// writePair writes the key first: a certificate without its key would be taken for a damaged pair.
+// writePair writes the key first, because a certificate without its key would count as a damaged pair.
 func writePair(certPath, keyPath string, certPEM, keyPEM []byte) error {
 	if err := replaceFile(keyPath, keyPEM, 0o600); err != nil {
 		return err
@@ -145,7 +145,7 @@ func writePair(certPath, keyPath string, certPEM, keyPEM []byte) error {
 	return replaceFile(certPath, certPEM, 0o644)
 }
 
-// replaceFile writes a file so that a reader sees the old one or the new one, whole.
+// replaceFile replaces a file atomically, so that readers see either the old or the new content.
 func replaceFile(path string, data []byte, mode fs.FileMode) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac"
 )
 
-// NewAuthorizer returns Kubernetes' RBAC authorizer over the roles that the informers bring. The group system:masters may do
-// everything, before any role exists.
+// NewAuthorizer returns Kubernetes' RBAC authorizer with the roles in the informers. The group system:masters has all
+// rights, even before any role exists.
 func NewAuthorizer(factory informers.SharedInformerFactory) (authorizer.Authorizer, authorizer.RuleResolver) {
 	roles := factory.Rbac().V1()
 	rbacAuthorizer := rbac.New(

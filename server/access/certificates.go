@@ -17,7 +17,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Certificates are the files by which server and clients know each other, all below one directory.
+// Certificates manages the certificates of the server and its clients in one directory.
 type Certificates struct {
 	dir      string
 	hosts    []string
@@ -25,15 +25,15 @@ type Certificates struct {
 	clientCA *authority
 }
 
-// OpenCertificates reads the server's certificates from dir and makes what is missing, near its end, or made for other
-// addresses than hosts (names and IP addresses at which clients reach the server).
+// OpenCertificates reads the server's certificates from dir. It creates those that are missing, expire soon, or lack
+// one of hosts, the names and IP addresses of the server.
 func OpenCertificates(dir string, hosts []string, now time.Time) (*Certificates, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make directory for certificates: %w", err)
 	}
 	c := &Certificates{dir: dir, hosts: slices.Compact(slices.Sorted(slices.Values(hosts)))}
 	var err error
-	// Two authorities, so that what may vouch for the server can never vouch for a user.
+	// Two authorities, so that the authority of the server's certificate can never authenticate a user.
 	if c.serverCA, err = loadAuthority(dir, "server-ca", "hykube-server-ca", now); err != nil {
 		return nil, err
 	}
@@ -44,19 +44,19 @@ func OpenCertificates(dir string, hosts []string, now time.Time) (*Certificates,
 	return c, err
 }
 
-// ServingCert is the path of the serving certificate.
+// ServingCert returns the path of the serving certificate.
 func (c *Certificates) ServingCert() string { return filepath.Join(c.dir, "serving.crt") }
 
-// ServingKey is the path of the serving certificate's key.
+// ServingKey returns the path of the serving certificate's key.
 func (c *Certificates) ServingKey() string { return filepath.Join(c.dir, "serving.key") }
 
-// ClientCA is the path of the authority whose certificates authenticate users.
+// ClientCA returns the path of the authority for client certificates.
 func (c *Certificates) ClientCA() string { return filepath.Join(c.dir, "client-ca.crt") }
 
-// ServerCA is the authority that vouches for the serving certificate, as PEM.
+// ServerCA returns the PEM of the authority for the serving certificate.
 func (c *Certificates) ServerCA() []byte { return c.serverCA.certPEM }
 
-// Renew replaces the serving certificate when it is near its end or not made for the server's addresses.
+// Renew replaces the serving certificate if it expires soon or lacks one of the server's addresses.
 func (c *Certificates) Renew(now time.Time) (renewed bool, err error) {
 	pair, err := readPair(c.ServingCert(), c.ServingKey())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -101,12 +101,12 @@ func (c *Certificates) servingCertGood(cert *x509.Certificate, now time.Time) bo
 	return true
 }
 
-// adminName is the cluster, the user and the context of the administrator's kubeconfig.
+// adminName is the name of the cluster, user and context in the administrator's kubeconfig.
 const adminName = "hykube"
 
-// WriteKubeconfig writes a kubeconfig (0600) for the first administrator, with a client certificate in the group
-// system:masters. Of a file that is there it keeps the certificate, when that is good for long enough, and what people added or
-// chose, such as the namespace of the context.
+// WriteKubeconfig writes the kubeconfig (mode 0600) of the first administrator, with a client certificate in the group
+// system:masters. From an existing file, it keeps a certificate that is valid long enough, and the user's other
+// settings, such as the context's namespace.
 func (c *Certificates) WriteKubeconfig(path, serverURL string, now time.Time) error {
 	config, err := clientcmd.LoadFromFile(path)
 	if err != nil {
@@ -144,7 +144,7 @@ func (c *Certificates) WriteKubeconfig(path, serverURL string, now time.Time) er
 	return nil
 }
 
-// currentAdmin returns the certificate of the administrator in an existing kubeconfig, if it is good for long enough.
+// currentAdmin returns the administrator's certificate in an existing kubeconfig, if it is valid long enough.
 func (c *Certificates) currentAdmin(admin *clientcmdapi.AuthInfo, now time.Time) (certPEM, keyPEM []byte, ok bool) {
 	if admin == nil {
 		return nil, nil, false

@@ -15,23 +15,23 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// User is whom a client certificate speaks for.
+// User is the user of a client certificate.
 type User struct {
 	Name   string
 	Groups []string
-	// Expires is when the certificate ends.
+	// Expires is the expiry time of the certificate.
 	Expires time.Time
-	// ServerURL is where the user reaches the server. Empty means the address in the administrator's kubeconfig.
+	// ServerURL is the URL of the server; empty means the URL in the administrator's kubeconfig.
 	ServerURL string
-	// Namespace is that of the kubeconfig's context.
+	// Namespace is the namespace of the kubeconfig's context.
 	Namespace string
 }
 
-// reserved are the beginnings of names that Kubernetes and the server give to their own users and groups. A certificate cannot be
-// taken back, so none is made for them; the administrator's is the one exception, and the server makes it.
+// reserved lists the prefixes of internal users and groups of Kubernetes and the server. A certificate cannot be
+// revoked, so users cannot get certificates for these names. Only the server creates one, that of the administrator.
 var reserved = []string{"system:", "hykube:"}
 
-// Validate says what is wrong with a user, whatever the data directory holds.
+// Validate returns an error for an invalid user. It does not read the data directory.
 func (u User) Validate(now time.Time) error {
 	for _, n := range append([]string{u.Name}, u.Groups...) {
 		what := "group"
@@ -56,8 +56,8 @@ func (u User) Validate(now time.Time) error {
 	return nil
 }
 
-// UserKubeconfig makes a key and a client certificate for a user, from the authorities that a server keeps in dataDir, and
-// returns a kubeconfig with them. It makes no authorities: there must be some.
+// UserKubeconfig creates a key and a client certificate for a user with the authorities in dataDir, and returns a
+// kubeconfig with them. It fails if there are no authorities.
 func UserKubeconfig(dataDir string, u User, now time.Time) ([]byte, error) {
 	if err := u.Validate(now); err != nil {
 		return nil, err

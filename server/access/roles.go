@@ -16,14 +16,15 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// Labels by which Kubernetes' roles view, edit and admin take up the rules of other roles.
+// Labels of roles whose rules Kubernetes aggregates into the roles view, edit and admin.
 const (
 	aggregateToView  = "rbac.authorization.k8s.io/aggregate-to-view"
 	aggregateToEdit  = "rbac.authorization.k8s.io/aggregate-to-edit"
 	aggregateToAdmin = "rbac.authorization.k8s.io/aggregate-to-admin"
 )
 
-// VerbApprove lets somebody approve or discard plans; VerbUse lets somebody's plans and queries use a ProviderConfig.
+// VerbApprove permits approving and discarding plans. VerbUse permits plans and queries of a user to use a
+// ProviderConfig.
 const (
 	VerbApprove = "approve"
 	VerbUse     = "use"
@@ -32,17 +33,17 @@ const (
 var (
 	readVerbs  = []string{"get", "list", "watch"}
 	writeVerbs = []string{"create", "update", "patch", "delete", "deletecollection"}
-	// decideVerbs are what kubectl needs to patch a subresource, beside the update of the plugin.
+	// decideVerbs are the verbs for a decision: kubectl patches the subresource, and the plugin updates it.
 	decideVerbs = []string{"get", "update", "patch"}
 )
 
-// kubernetesRoles are those of Kubernetes' own bootstrap roles that mean something here.
+// kubernetesRoles lists Kubernetes' bootstrap roles that apply to this server.
 var kubernetesRoles = []string{
 	"cluster-admin", "admin", "edit", "view",
 	"system:discovery", "system:basic-user", "system:public-info-viewer", "system:monitoring",
 }
 
-// ClusterRoles returns the roles that every server has.
+// ClusterRoles returns the predefined roles.
 func ClusterRoles() []rbacv1.ClusterRole {
 	roles := slices.DeleteFunc(bootstrappolicy.ClusterRoles(), func(r rbacv1.ClusterRole) bool { return !slices.Contains(kubernetesRoles, r.Name) })
 	group := []string{v1alpha1.GroupName}
@@ -51,7 +52,7 @@ func ClusterRoles() []rbacv1.ClusterRole {
 			rule([]string{""}, []string{"configmaps", "events", "namespaces"}, readVerbs),
 			rule([]string{"events.k8s.io"}, []string{"events"}, readVerbs),
 			rule(group, []string{"providerconfigs", "providerconfigs/status", "plans", "plans/status", "plans/changes", "planrecords"}, readVerbs),
-			// An evaluation shows its author nothing that they may not read.
+			// An evaluation reads with the rights of its author.
 			rule(group, []string{"evaluations"}, []string{"create"}),
 		),
 		role("hykube:aggregate-to-edit", aggregateToEdit,
@@ -62,7 +63,7 @@ func ClusterRoles() []rbacv1.ClusterRole {
 			rule([]string{""}, []string{"secrets/undelete", "configmaps/undelete"}, []string{"create"}),
 			rule(group, []string{"plans"}, writeVerbs),
 			rule(group, []string{"plans/cancel"}, []string{"update"}),
-			// A query is asked in the name of a ProviderConfig, so it needs the verb "use" on that, too.
+			// A query uses a ProviderConfig, so it also needs the verb "use" on that.
 			rule(group, []string{"queries"}, []string{"create"}),
 		),
 		role("hykube:aggregate-to-admin", aggregateToAdmin,
@@ -76,11 +77,11 @@ func ClusterRoles() []rbacv1.ClusterRole {
 			rule(group, []string{"plans"}, []string{VerbApprove}),
 			rule(group, []string{"plans/approval"}, decideVerbs),
 		),
-		// Neither edit nor admin has this: who approves plans must not remove the record of it.
+		// Neither edit nor admin has this: a user who approves plans must not remove the record of it.
 		role("hykube:plan-record-deleter", "", rule(group, []string{"planrecords"}, slices.Concat(readVerbs, []string{"delete", "deletecollection"}))),
 		role("hykube:provider-viewer", "",
 			rule(group, []string{"providers"}, readVerbs),
-			// A validation reads the providers' schemas, which the OpenAPI documents show to every user, and nothing else.
+			// A validation reads only the providers' schemas, which every user can read in the OpenAPI documents.
 			rule(group, []string{"validations"}, []string{"create"}),
 			rule([]string{"apiregistration.k8s.io"}, []string{"apiservices"}, readVerbs),
 		),
@@ -88,8 +89,8 @@ func ClusterRoles() []rbacv1.ClusterRole {
 	)
 }
 
-// ProviderRoles returns the roles that let view, edit and admin reach a provider's kinds. They name every resource, since
-// "*" would let every viewer read the subresource "state", where secrets are.
+// ProviderRoles returns the roles that add a provider's kinds to view, edit and admin. They name every resource,
+// because "*" would let every viewer read the subresource "state", which contains secrets.
 func ProviderRoles(provider string, resources []string) []rbacv1.ClusterRole {
 	group := []string{v1alpha1.ProviderGroup(provider)}
 	status := make([]string, len(resources))
@@ -108,12 +109,12 @@ func ProviderRoles(provider string, resources []string) []rbacv1.ClusterRole {
 	}
 }
 
-// ClusterRoleBindings returns the bindings that every server has.
+// ClusterRoleBindings returns the predefined bindings.
 func ClusterRoleBindings() []rbacv1.ClusterRoleBinding {
 	bindings := slices.DeleteFunc(bootstrappolicy.ClusterRoleBindings(), func(b rbacv1.ClusterRoleBinding) bool {
 		return !slices.Contains(kubernetesRoles, b.RoleRef.Name)
 	})
-	// Which providers there are is no secret: it says what can be written at all.
+	// The list of providers is not secret: it shows the available kinds.
 	return append(bindings, rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "hykube:provider-viewer"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "hykube:provider-viewer"},
@@ -121,8 +122,8 @@ func ClusterRoleBindings() []rbacv1.ClusterRoleBinding {
 	})
 }
 
-// EnsureRoles creates roles and bindings, and adds to existing ones what they lack. Like Kubernetes, it leaves alone those
-// annotated rbac.authorization.kubernetes.io/autoupdate=false.
+// EnsureRoles creates the roles and bindings, and adds missing rules to existing ones. Like Kubernetes, it skips those
+// with the annotation rbac.authorization.kubernetes.io/autoupdate=false.
 func EnsureRoles(ctx context.Context, client kubernetes.Interface, roles []rbacv1.ClusterRole, bindings []rbacv1.ClusterRoleBinding) error {
 	var errs []error
 	for _, r := range roles {

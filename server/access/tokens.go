@@ -17,24 +17,25 @@ import (
 )
 
 const (
-	// tokensSettle is how long a token file must stay as it is before it is read: who writes it in place is not done at once.
+	// tokensSettle is the time for which a token file must be unchanged before it is read, because writing it in place
+	// takes time.
 	tokensSettle = 100 * time.Millisecond
-	// tokensLook is how often the file is looked at where no event tells of a change, as on a network file system.
+	// tokensLook is the interval for checking the file where there are no events, as on a network file system.
 	tokensLook = 30 * time.Second
 )
 
-// tokens knows users by the tokens of a file, which is read again when it changes. A file that cannot be read leaves the tokens
-// as they were.
+// tokens authenticates users by the tokens in a file, which it reads again when the file changes. If the file is
+// invalid, the previous tokens stay valid.
 type tokens struct {
 	path    string
 	current atomic.Pointer[tokenfile.TokenAuthenticator]
-	// seen is the file that was read last, good or bad.
+	// seen is the version of the file that was last read, valid or not.
 	seen   fileVersion
 	broken prometheus.Gauge
 	logger *slog.Logger
 }
 
-// fileVersion tells one content of a file from another, without reading it.
+// fileVersion identifies the content of a file by its metadata, without reading it.
 type fileVersion struct {
 	info os.FileInfo
 	err  string
@@ -55,7 +56,7 @@ func (v fileVersion) same(w fileVersion) bool {
 	return os.SameFile(v.info, w.info) && v.info.ModTime().Equal(w.info.ModTime()) && v.info.Size() == w.info.Size()
 }
 
-// openTokens reads a token file, and follows it until ctx ends. At the start the file must be good.
+// openTokens reads a token file, which must be valid, and watches it until ctx ends.
 func openTokens(ctx context.Context, path string, metrics prometheus.Registerer, logger *slog.Logger) (*tokens, error) {
 	t := &tokens{path: path, logger: logger, broken: prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "hykube_token_file_broken",
@@ -76,7 +77,7 @@ func openTokens(ctx context.Context, path string, metrics prometheus.Registerer,
 	}
 	t.current.Store(first)
 	t.broken.Set(0)
-	// The directory, since most editors and every mounted Secret put a new file in the place of the old one.
+	// Watch the directory, because most editors and every mounted Secret replace the file.
 	watcher, err := fsnotify.NewWatcher()
 	if err == nil {
 		if err = watcher.Add(filepath.Dir(path)); err != nil {
@@ -120,7 +121,7 @@ func (t *tokens) follow(ctx context.Context, watcher *fsnotify.Watcher, watching
 	}
 }
 
-// reload reads the file when it is another than the one that was read last.
+// reload reads the file if it has changed.
 func (t *tokens) reload() {
 	now := versionOf(t.path)
 	if now.same(t.seen) {
