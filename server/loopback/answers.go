@@ -20,13 +20,13 @@ import (
 	"github.com/hykube/hykube/server/storage"
 )
 
-// Answers is what the API asks the ledger.
+// Answers answers requests of the API from the ledger.
 type Answers struct {
 	Ledger *ledger.Ledger
 	Stored *storage.Objects
-	// Client reads ProviderConfigs and Plans; nil when there are none.
+	// Client reads ProviderConfigs and Plans; nil if there are none.
 	Client rest.Interface
-	// Kinds knows what expressions refer to; nil when nothing refers to anything.
+	// Kinds resolves the references of objects; nil if there are none.
 	Kinds *kinds.Kinds
 }
 
@@ -45,8 +45,8 @@ func (a *Answers) SaveObjects(ctx context.Context, plan types.UID, chunk int32, 
 	return uploaded, nil
 }
 
-// Taint sets or removes the mark that makes the next plan replace what stands behind an object. It returns whether the object is as it was
-// applied, as far as is known.
+// Taint sets or removes the mark that makes the next plan replace an object's infrastructure. applied is true if the
+// current generation is applied.
 func (a *Answers) Taint(ctx context.Context, obj metav1.Object, k kinds.Kind, tainted bool) (applied bool, err error) {
 	verb := map[bool]string{true: "taint", false: "untaint"}[tainted]
 	refuse := func(format string, args ...any) (bool, error) {
@@ -74,7 +74,8 @@ func (a *Answers) Taint(ctx context.Context, obj metav1.Object, k kinds.Kind, ta
 	return isApplied(obj, rec, obj.GetGeneration()), nil
 }
 
-// isApplied says whether a generation of an object is the one that was applied last, and nothing was found that a plan has to look at.
+// isApplied reports whether a generation of an object is the last applied one, and the object has no taint, drift or
+// deposed instance.
 func isApplied(obj metav1.Object, rec *ledger.Instance, generation int64) bool {
 	u, ok := obj.(*unstructured.Unstructured)
 	return ok && rec.Exists() && !rec.Tainted && len(rec.Deposed) == 0 && rec.Object.Generation == generation &&
@@ -87,10 +88,10 @@ func (a *Answers) record(ctx context.Context, obj metav1.Object, k kinds.Kind) (
 	})
 }
 
-// defaultChanges is the length of a page of changes when the client names none.
+// defaultChanges is the default length of a page of changes.
 const defaultChanges = 500
 
-// Changes reads a page of a plan's changes, masked as they are stored.
+// Changes returns a page of a plan's changes. The ledger stores them masked.
 func (a *Answers) Changes(ctx context.Context, p *v1alpha1.Plan, limit int, cont string) (*v1alpha1.PlanChangeList, error) {
 	from := int64(0)
 	if cont != "" {
@@ -118,7 +119,7 @@ func (a *Answers) Changes(ctx context.Context, p *v1alpha1.Plan, limit int, cont
 	return list, nil
 }
 
-// State is what the subresource "state" answers: the raw provider state, secrets included. Nil when there is none.
+// State returns the raw provider state for the subresource "state", including secrets. It returns nil if there is none.
 func (a *Answers) State(ctx context.Context, obj metav1.Object, k kinds.Kind) ([]byte, error) {
 	rec, err := a.record(ctx, obj, k)
 	if err != nil || !rec.Living() && len(rec.Quarantine) == 0 {
@@ -138,7 +139,7 @@ func (a *Answers) State(ctx context.Context, obj metav1.Object, k kinds.Kind) ([
 	return json.Marshal(state)
 }
 
-// instanceState is one instance as people may see it who may see secrets.
+// instanceState returns one instance for users who may see secrets.
 func instanceState(s *ledger.State) map[string]any {
 	m := map[string]any{
 		"type": s.Type, "providerVersion": s.ProviderVersion, "schemaVersion": s.SchemaVersion,

@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	// namedReferrers is how many objects a warning names.
+	// namedReferrers is the maximum number of objects in a warning.
 	namedReferrers = 3
-	// referrersLimit is how long a delete waits for the objects that refer to what it deleted. In a large namespace it names those that
-	// were found by then.
+	// referrersLimit is the maximum time that a delete spends on finding the objects that refer to the deleted one. In
+	// a large namespace, the warning names those found so far.
 	referrersLimit = 500 * time.Millisecond
 )
 
-// Deletion says what there is to know for whoever deleted an object.
+// Deletion returns the consequences of an object's deletion, for the user who deletes it.
 func (a *Answers) Deletion(ctx context.Context, obj metav1.Object, k kinds.Kind) (d kinds.Deletion, err error) {
 	rec, err := a.record(ctx, obj, k)
 	if err != nil {
@@ -36,7 +36,7 @@ func (a *Answers) Deletion(ctx context.Context, obj metav1.Object, k kinds.Kind)
 	defer cancel()
 	err = a.referrers(ctx, obj, k, func(u *unstructured.Unstructured) {
 		if u.GetDeletionTimestamp() != nil {
-			return // it goes, too
+			return // it is being deleted, too
 		}
 		if movesFrom(u, lang.Address{Type: k.Type, Name: obj.GetName()}) {
 			d.MovedTo = lang.Address{Type: v1alpha1.TypeOf(u.GetKind()), Name: u.GetName()}.String()
@@ -54,19 +54,19 @@ func (a *Answers) Deletion(ctx context.Context, obj metav1.Object, k kinds.Kind)
 	return d, err
 }
 
-// movesFrom says whether an object takes over the infrastructure of what an address names in its namespace.
+// movesFrom reports whether an object's lifecycle.moved names the address in its namespace.
 func movesFrom(u *unstructured.Unstructured, from lang.Address) bool {
 	text, _, _ := unstructured.NestedString(u.Object, "lifecycle", "moved", "from")
 	a, err := lang.ParseAddress(text)
 	return err == nil && a.In(u.GetNamespace()) == from
 }
 
-// referrers calls found for each object of the namespace that refers to an object, or takes over from it.
+// referrers calls found for each object of the namespace that refers to an object or names it in lifecycle.moved.
 func (a *Answers) referrers(ctx context.Context, obj metav1.Object, k kinds.Kind, found func(*unstructured.Unstructured)) error {
 	if a.Kinds == nil {
 		return nil
 	}
-	to := lang.Address{Type: k.Type, Name: obj.GetName()} // a managed resource: nothing else is held
+	to := lang.Address{Type: k.Type, Name: obj.GetName()} // a managed resource; no other kind has the finalizer
 	for u, err := range a.Stored.OfProviders(ctx, obj.GetNamespace()) {
 		if err != nil {
 			return err
@@ -76,7 +76,7 @@ func (a *Answers) referrers(ctx context.Context, obj metav1.Object, k kinds.Kind
 		}
 		text, err := json.Marshal([]any{u.Object["spec"], u.Object["lifecycle"]})
 		if err != nil || !bytes.Contains(text, []byte(to.Name)) {
-			continue // to parse expressions takes longest
+			continue // parsing expressions is the slowest part
 		}
 		if u.GetUID() != obj.GetUID() && (movesFrom(u, to) || a.Kinds.RefersTo(u, to)) {
 			found(u)

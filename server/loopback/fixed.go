@@ -41,7 +41,7 @@ func NewClient(config *rest.Config) (*rest.RESTClient, error) {
 	return client, nil
 }
 
-// Plans are the Plan objects. It implements store.Plans.
+// Plans accesses the Plan objects. It implements store.Plans.
 type Plans struct{ Client rest.Interface }
 
 // Get implements store.Plans.
@@ -81,7 +81,7 @@ func (p *Plans) update(ctx context.Context, namespace, name string, uid types.UI
 	return err
 }
 
-// Update changes an object of hykube.io, or a subresource of it, and does so again when another writer was first. It writes nothing when
+// Update changes an object of hykube.io, or a subresource of it. It retries after a conflict and writes nothing if
 // nothing changes.
 func Update[T any, P interface {
 	*T
@@ -100,11 +100,11 @@ func Update[T any, P interface {
 	})
 }
 
-// Configs are the ProviderConfigs and the Secrets that they refer to. It implements store.Configs.
+// Configs accesses the ProviderConfigs, ConfigMaps and Secrets. It implements store.Configs.
 type Configs struct {
 	Client rest.Interface
 	Core   kubernetes.Interface
-	// Stored tells what is being deleted.
+	// Stored shows which objects are being deleted.
 	Stored *storage.Objects
 }
 
@@ -155,7 +155,7 @@ func (c *Configs) Terminating(ctx context.Context, namespace string) (bool, erro
 	return ns != nil && ns.GetDeletionTimestamp() != nil, err
 }
 
-// Secret implements store.Configs. It returns a *store.SecretError when there is no such Secret or key.
+// Secret implements store.Configs. It returns a *store.SecretError if the Secret or the key does not exist.
 func (c *Configs) Secret(ctx context.Context, namespace, name, key string) ([]byte, error) {
 	secret, err := c.Core.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -181,7 +181,7 @@ func (c *Configs) SecretData(ctx context.Context, namespace, name string) (map[s
 		return nil, fmt.Errorf("read secret %q: %w", name, err)
 	}
 	if secret.Data == nil {
-		return map[string][]byte{}, nil // it is there, and empty
+		return map[string][]byte{}, nil // it exists and is empty
 	}
 	return secret.Data, nil
 }
@@ -199,13 +199,13 @@ func (c *Configs) ConfigMap(ctx context.Context, namespace, name string) (map[st
 	for key, value := range cm.Data {
 		data[key] = []byte(value)
 	}
-	maps.Copy(data, cm.BinaryData) // no key is in both: the API sees to that
+	maps.Copy(data, cm.BinaryData) // the API ensures that no key is in both
 	return data, nil
 }
 
 // ConfigMapNames implements store.Configs.
 func (c *Configs) ConfigMapNames(ctx context.Context, namespace string) ([]string, error) {
-	list, err := c.Core.CoreV1().ConfigMaps(namespace).List(ctx, metav1.ListOptions{Limit: 1000}) // a suggestion is not worth more
+	list, err := c.Core.CoreV1().ConfigMaps(namespace).List(ctx, metav1.ListOptions{Limit: 1000})
 	if err != nil {
 		return nil, fmt.Errorf("list config maps: %w", err)
 	}
@@ -216,5 +216,5 @@ func (c *Configs) ConfigMapNames(ctx context.Context, namespace string) ([]strin
 	return names, nil
 }
 
-// resourceOfCore is a resource of Kubernetes' core.
+// resourceOfCore returns a resource of the core group.
 func resourceOfCore(name string) kschema.GroupResource { return kschema.GroupResource{Resource: name} }

@@ -25,15 +25,15 @@ import (
 	"github.com/hykube/hykube/server/storage"
 )
 
-// Objects are the objects of the dynamic kinds. It implements activities.Objects.
+// Objects accesses the objects of the dynamic kinds. It implements store.Objects.
 type Objects struct {
 	Stored *storage.Objects
 	Client dynamic.Interface
 	Kinds  *kinds.Kinds
 }
 
-// List implements activities.Objects. It yields the objects of providers that are not ready, too: a plan fails because of them, and does
-// not leave them out.
+// List implements store.Objects. It also returns objects of providers that are not ready, so that a plan fails because
+// of them instead of ignoring them.
 func (o *Objects) List(ctx context.Context, namespace string) iter.Seq2[*unstructured.Unstructured, error] {
 	return func(yield func(*unstructured.Unstructured, error) bool) {
 		for _, name := range o.Kinds.Providers() {
@@ -46,7 +46,7 @@ func (o *Objects) List(ctx context.Context, namespace string) iter.Seq2[*unstruc
 	}
 }
 
-// Get implements activities.Objects.
+// Get implements store.Objects.
 func (o *Objects) Get(ctx context.Context, ref v1alpha1.ObjectReference) (*unstructured.Unstructured, error) {
 	kind, err := o.kind(ref)
 	if err != nil {
@@ -71,7 +71,7 @@ func (o *Objects) kind(ref v1alpha1.ObjectReference) (kinds.Kind, error) {
 	return kind, nil
 }
 
-// Plural implements activities.Objects.
+// Plural implements store.Objects.
 func (o *Objects) Plural(ref v1alpha1.ObjectReference) (string, error) {
 	kind, err := o.kind(ref)
 	if err != nil {
@@ -100,10 +100,11 @@ func (o *Objects) patch(ctx context.Context, ref v1alpha1.ObjectReference, ops [
 	return err
 }
 
-// writeTries bounds how often a write is repeated when another writer was first.
+// writeTries is the maximum number of attempts of a write after conflicts.
 const writeTries = 10
 
-// rewrite patches an object as want says, nil meaning not at all, if nobody wrote the object in between.
+// rewrite patches an object with the operation that want returns; nil means no write. It calls want again if another
+// writer changed the object.
 func (o *Objects) rewrite(ctx context.Context, ref v1alpha1.ObjectReference, what string, want func(*unstructured.Unstructured) (*patchOp, error), subresources ...string) error {
 	for try := 1; ; try++ {
 		obj, err := o.Get(ctx, ref)
@@ -124,7 +125,7 @@ func (o *Objects) rewrite(ctx context.Context, ref v1alpha1.ObjectReference, wha
 		case apierrors.IsConflict(err) && try < writeTries:
 			continue
 		}
-		// A patch that tests the UID of another object of that name is refused as invalid.
+		// The server rejects a patch as invalid if its UID test fails for a new object of the same name.
 		if _, gerr := o.Get(ctx, ref); errors.Is(gerr, store.ErrGone) {
 			return store.ErrGone
 		}
@@ -132,7 +133,7 @@ func (o *Objects) rewrite(ctx context.Context, ref v1alpha1.ObjectReference, wha
 	}
 }
 
-// UpdateStatus implements activities.Objects.
+// UpdateStatus implements store.Objects.
 func (o *Objects) UpdateStatus(ctx context.Context, ref v1alpha1.ObjectReference, change func(*unstructured.Unstructured) map[string]any) error {
 	return o.rewrite(ctx, ref, "status", func(obj *unstructured.Unstructured) (*patchOp, error) {
 		status := change(obj.DeepCopy())
@@ -143,7 +144,7 @@ func (o *Objects) UpdateStatus(ctx context.Context, ref v1alpha1.ObjectReference
 	}, "status")
 }
 
-// Hold implements activities.Objects. The object must still be of the generation that was read.
+// Hold implements store.Objects. The object must still have the generation that was read.
 func (o *Objects) Hold(ctx context.Context, read *unstructured.Unstructured) error {
 	ref := v1alpha1.ObjectReference{APIVersion: read.GetAPIVersion(), Kind: read.GetKind(), Namespace: read.GetNamespace(), Name: read.GetName(), UID: read.GetUID()}
 	return o.setFinalizers(ctx, ref, func(obj *unstructured.Unstructured) ([]string, error) {
@@ -157,7 +158,7 @@ func (o *Objects) Hold(ctx context.Context, read *unstructured.Unstructured) err
 	})
 }
 
-// Release implements activities.Objects.
+// Release implements store.Objects.
 func (o *Objects) Release(ctx context.Context, ref v1alpha1.ObjectReference) error {
 	err := o.setFinalizers(ctx, ref, func(obj *unstructured.Unstructured) ([]string, error) {
 		if !slices.Contains(obj.GetFinalizers(), v1alpha1.FinalizerState) {
@@ -169,7 +170,7 @@ func (o *Objects) Release(ctx context.Context, ref v1alpha1.ObjectReference) err
 	return store.IgnoreGone(err)
 }
 
-// setFinalizers writes what want returns, unless it is nil.
+// setFinalizers writes the finalizers that want returns, unless they are nil.
 func (o *Objects) setFinalizers(ctx context.Context, ref v1alpha1.ObjectReference, want func(*unstructured.Unstructured) ([]string, error)) error {
 	return o.rewrite(ctx, ref, "finalizers", func(obj *unstructured.Unstructured) (*patchOp, error) {
 		finalizers, err := want(obj)

@@ -13,7 +13,7 @@ import (
 	"github.com/hykube/hykube/server/registry"
 )
 
-// Query puts the errors of ask into the words of the API.
+// Query converts the errors of ask to API errors.
 func Query(ask registry.QueryFunc) registry.QueryFunc {
 	return func(ctx context.Context, who v1alpha1.Identity, q *v1alpha1.Query) error {
 		err := ask(ctx, who, q)

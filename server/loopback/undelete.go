@@ -17,12 +17,12 @@ import (
 	"github.com/hykube/hykube/server/kinds"
 )
 
-// Undelete takes the deletion of an object back, unless a destroy of it is approved. clear clears the mark of the object; mark sets it
-// again.
+// Undelete reverts the deletion of an object, unless an approved plan destroys it. clear removes the deletion mark, and
+// mark sets it again.
 //
-// A step that destroys reads the record, then the object, and then writes its intent into the record, which fails when the record was
-// written in between. So the record is written once more after the mark was cleared: a step that saw the mark before has written its
-// intent by then, and the mark comes back, or it fails.
+// A destroy step reads the record, then the object, and then writes its intent to the record. That write fails if the
+// record has changed. So Undelete writes the record after clear. A step that saw the mark has then either written its
+// intent, in which case Undelete restores the mark, or it fails.
 func (a *Answers) Undelete(ctx context.Context, obj metav1.Object, k kinds.Kind, clear func(kinds.Undeleted) error, mark func() error) error {
 	refuse := func(format string, args ...any) error {
 		return apierrors.NewConflict(k.GVR.GroupResource(), obj.GetName(), fmt.Errorf(format, args...))
@@ -51,7 +51,7 @@ func (a *Answers) Undelete(ctx context.Context, obj metav1.Object, k kinds.Kind,
 		how = kinds.UndeletedUnknown
 	case asApplied(obj, rec):
 		how = kinds.UndeletedApplied
-		rec.Object.Generation = obj.GetGeneration() + 1 // the one that clear makes
+		rec.Object.Generation = obj.GetGeneration() + 1 // the generation after clear
 	}
 	if err := clear(how); err != nil || !rec.Living() && !lost {
 		return err
@@ -68,12 +68,13 @@ func (a *Answers) Undelete(ctx context.Context, obj metav1.Object, k kinds.Kind,
 	return refuse("a plan that was approved at the same time destroys it; its deletion cannot be taken back any more")
 }
 
-// warnRefused says which objects a plan refused because they refer to what was being deleted.
+// warnRefused adds a warning with the objects that a plan rejected because they refer to the deleted object.
 func (a *Answers) warnRefused(ctx context.Context, obj metav1.Object, k kinds.Kind) {
 	var names []string
 	ctx, cancel := context.WithTimeout(ctx, referrersLimit)
 	defer cancel()
-	_ = a.referrers(ctx, obj, k, func(u *unstructured.Unstructured) { // the deletion is taken back, whether they are found or not
+	// the deletion is reverted even if this search fails
+	_ = a.referrers(ctx, obj, k, func(u *unstructured.Unstructured) {
 		if condition.Find(u, v1alpha1.ConditionReady)["reason"] == v1alpha1.ReasonInvalid && len(names) < namedReferrers {
 			names = append(names, u.GetKind()+"/"+u.GetName())
 		}
@@ -84,14 +85,14 @@ func (a *Answers) warnRefused(ctx context.Context, obj metav1.Object, k kinds.Ki
 	}
 }
 
-// asApplied says whether nothing of an object was written between its last apply and its deletion, which makes a generation of its own,
-// and nothing was found that a plan has to look at.
+// asApplied reports whether an object was unchanged between its last apply and its deletion, which increments the
+// generation. It also requires that no plan found a problem.
 func asApplied(obj metav1.Object, rec *ledger.Instance) bool {
 	u, ok := obj.(*unstructured.Unstructured)
 	return ok && isApplied(obj, rec, obj.GetGeneration()-1) && !condition.IsTrue(u, v1alpha1.ConditionStalled)
 }
 
-// lostCreate says whether a create was begun and its outcome is unknown, and the plan that began it has ended.
+// lostCreate reports whether the outcome of a create is unknown and its plan has ended.
 func (a *Answers) lostCreate(ctx context.Context, rec *ledger.Instance) (bool, error) {
 	if rec.Intent == nil || rec.Intent.Action != v1alpha1.ActionCreate || rec.Exists() {
 		return false, nil
@@ -103,7 +104,7 @@ func (a *Answers) lostCreate(ctx context.Context, rec *ledger.Instance) (bool, e
 	return err == nil && c.State != v1alpha1.ChangePending && c.State != v1alpha1.ChangeRunning, err
 }
 
-// destroys finds an approved plan that has yet to destroy, forget or move what stands behind an object; nil when there is none.
+// destroys returns an approved plan that will still destroy, forget or move an object's infrastructure, or nil.
 func (a *Answers) destroys(ctx context.Context, obj metav1.Object) (*v1alpha1.Plan, error) {
 	if a.Client == nil {
 		return nil, nil

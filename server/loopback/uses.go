@@ -18,7 +18,7 @@ import (
 	"github.com/hykube/hykube/internal/ledger"
 )
 
-// tally counts users, and names the first.
+// tally counts users of an object and keeps the name of the first.
 type tally struct {
 	n       int
 	example string
@@ -30,9 +30,9 @@ func (t *tally) add(kind, namespace, name string) {
 	}
 }
 
-// InUse counts the living resources that need a Namespace, a Provider, a ProviderConfig, a Secret or a ConfigMap. A Provider is needed
-// by all objects of its kinds, of whatever mode: nobody could see or delete them without it. A data source, an ephemeral resource or an
-// action keeps nothing else: nothing is lost with it.
+// InUse counts the existing resources that need a Namespace, Provider, ProviderConfig, Secret or ConfigMap, and returns
+// the name of one. All objects of a Provider's kinds need the Provider, because they would be inaccessible without it.
+// Otherwise, data sources, ephemeral resources and actions do not count, since nothing is lost with them.
 func (a *Answers) InUse(ctx context.Context, obj metav1.Object) (n int, example string, err error) {
 	t := &tally{}
 	namespace, name := obj.GetNamespace(), obj.GetName()
@@ -58,8 +58,8 @@ func (a *Answers) InUse(ctx context.Context, obj metav1.Object) (n int, example 
 	return t.n, t.example, err
 }
 
-// Named says whether anything names an object that InUse knows: an object of a Provider's kinds, a resource in the namespace of a
-// ProviderConfig of the same provider, a reference to a Secret or ConfigMap.
+// Named reports whether any object names the given one: an object of a Provider's kinds, a resource of the same
+// provider in a ProviderConfig's namespace, or a reference to a Secret or ConfigMap.
 func (a *Answers) Named(ctx context.Context, obj metav1.Object) (bool, error) {
 	group, namespace := "", obj.GetNamespace()
 	switch o := obj.(type) {
@@ -80,7 +80,7 @@ func (a *Answers) Named(ctx context.Context, obj metav1.Object) (bool, error) {
 	return false, nil
 }
 
-// isRead says whether a ProviderConfig, or an object in the same namespace, reads a Secret or a ConfigMap.
+// isRead reports whether a ProviderConfig, or an object in the same namespace, reads a Secret or ConfigMap.
 func (a *Answers) isRead(ctx context.Context, what lang.Address) (bool, error) {
 	configs, err := a.configs(ctx)
 	if err != nil {
@@ -93,7 +93,7 @@ func (a *Answers) isRead(ctx context.Context, what lang.Address) (bool, error) {
 	return len(readers) > 0, err
 }
 
-// made counts the managed resources of a namespace that are picked.
+// made counts the managed resources of a namespace for which pick returns true.
 func (a *Answers) made(ctx context.Context, t *tally, namespace string, pick func(*ledger.Instance) bool) error {
 	for rec, err := range a.Ledger.Instances(ctx, namespace) {
 		if err != nil {
@@ -112,7 +112,8 @@ func (a *Answers) made(ctx context.Context, t *tally, namespace string, pick fun
 	return nil
 }
 
-// halfReplaced says whether a replacement is between its destroy and its create, which needs what a living resource does.
+// halfReplaced reports whether a replacement is between its destroy and its create, which needs the same objects as an
+// existing resource.
 func (a *Answers) halfReplaced(ctx context.Context, rec *ledger.Instance, pick func(*ledger.Instance) bool) (bool, error) {
 	if rec.LastOutcome == nil || !rec.LastOutcome.Destroy || rec.Exists() {
 		return false, nil
@@ -125,12 +126,13 @@ func (a *Answers) halfReplaced(ctx context.Context, rec *ledger.Instance, pick f
 		return false, err
 	}
 	begun := *rec
-	begun.Intent = &ledger.Intent{Action: v1alpha1.ActionCreate} // it is about to be
+	begun.Intent = &ledger.Intent{Action: v1alpha1.ActionCreate} // the create is about to begin
 	return pick(&begun), nil
 }
 
-// read counts the living resources that read a Secret or a ConfigMap: through their ProviderConfig, whatever its namespace is, or, in
-// the same namespace, themselves. A resource of another namespace that reads it itself can be destroyed without it.
+// read counts the existing resources that read a Secret or ConfigMap. They read it through their ProviderConfig in any
+// namespace, or directly in the same namespace. A resource that reads it directly from another namespace can be
+// destroyed without it.
 func (a *Answers) read(ctx context.Context, t *tally, what lang.Address) error {
 	configs, err := a.configs(ctx)
 	if err != nil {
@@ -161,7 +163,7 @@ func (a *Answers) read(ctx context.Context, t *tally, what lang.Address) error {
 	return nil
 }
 
-// configs are all ProviderConfigs.
+// configs returns all ProviderConfigs.
 func (a *Answers) configs(ctx context.Context) ([]v1alpha1.ProviderConfig, error) {
 	if a.Client == nil {
 		return nil, nil
@@ -173,7 +175,7 @@ func (a *Answers) configs(ctx context.Context) ([]v1alpha1.ProviderConfig, error
 	return list.Items, nil
 }
 
-// reads says whether a ProviderConfig takes a value from a Secret or a ConfigMap.
+// reads reports whether a ProviderConfig reads a Secret or ConfigMap.
 func reads(cfg *v1alpha1.ProviderConfig, what lang.Address) bool {
 	if what.Type == lang.TypeSecret && what.Namespace == cfg.Namespace &&
 		slices.ContainsFunc(cfg.Spec.SecretRefs, func(ref v1alpha1.SecretArgument) bool { return ref.Name == what.Name }) {
@@ -182,7 +184,7 @@ func reads(cfg *v1alpha1.ProviderConfig, what lang.Address) bool {
 	return slices.ContainsFunc(catalog.References(cfg), func(ref lang.Reference) bool { return ref.Address == what.In(cfg.Namespace) })
 }
 
-// readers are the UIDs of the objects in the namespace of a Secret or ConfigMap whose expressions read it.
+// readers returns the UIDs of the objects in the namespace of a Secret or ConfigMap whose expressions read it.
 func (a *Answers) readers(ctx context.Context, what lang.Address) (map[types.UID]bool, error) {
 	if a.Kinds == nil {
 		return nil, nil
@@ -193,7 +195,7 @@ func (a *Answers) readers(ctx context.Context, what lang.Address) (map[types.UID
 			return nil, err
 		}
 		if spec, err := json.Marshal([]any{u.Object["spec"], u.Object["lifecycle"]}); err != nil || !bytes.Contains(spec, []byte(what.Type+".")) {
-			continue // to parse expressions takes longest
+			continue // parsing expressions is the slowest part
 		}
 		if _, ok := a.Kinds.References(u)[what.In(what.Namespace)]; ok {
 			out[u.GetUID()] = true
@@ -202,7 +204,8 @@ func (a *Answers) readers(ctx context.Context, what lang.Address) (map[types.UID
 	return out, nil
 }
 
-// lives says whether there is, or may be, infrastructure that was made with a ProviderConfig; any one when the name is empty.
+// lives reports whether infrastructure exists, or may exist, that was created with a ProviderConfig; an empty name
+// means any.
 func lives(rec *ledger.Instance, config string) bool {
 	if (rec.Exists() || rec.Intent != nil) && (config == "" || rec.ProviderConfig == config) {
 		return true
