@@ -15,12 +15,12 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// answeredREST serves a kind whose objects are answered and never stored.
+// answeredREST serves a kind whose create returns a result and stores nothing.
 type answeredREST[T object] struct {
 	rest.TableConvertor
 	singular string
 	empty    func() T
-	// answer fills in the status of an object, which is in the namespace of the request.
+	// answer sets the status of an object. The object has the namespace of the request.
 	answer func(ctx context.Context, obj T, validate rest.ValidateObjectFunc, opts *metav1.CreateOptions) error
 }
 
@@ -35,7 +35,7 @@ func (answeredREST[T]) Destroy()                  {}
 func (answeredREST[T]) NamespaceScoped() bool     { return true }
 func (r answeredREST[T]) GetSingularName() string { return r.singular }
 
-// Create implements rest.Creater. Nothing is stored, so nobody owns a field.
+// Create implements rest.Creater. It removes the managed fields, because nothing is stored.
 func (r answeredREST[T]) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc, opts *metav1.CreateOptions) (runtime.Object, error) {
 	o := obj.(T)
 	o.SetNamespace(genericapirequest.NamespaceValue(ctx))
@@ -46,10 +46,10 @@ func (r answeredREST[T]) Create(ctx context.Context, obj runtime.Object, validat
 	return o, nil
 }
 
-// EvaluateFunc evaluates an expression with the rights of who, and fills in the status of e.
+// EvaluateFunc evaluates an expression with the rights of who, and sets e.Status.
 type EvaluateFunc func(ctx context.Context, who v1alpha1.Identity, e *v1alpha1.Evaluation) error
 
-// newEvaluations serves Evaluations.
+// newEvaluations returns the storage for Evaluations.
 func newEvaluations(evaluate EvaluateFunc) rest.Storage {
 	answer := func(ctx context.Context, e *v1alpha1.Evaluation, validate rest.ValidateObjectFunc, _ *metav1.CreateOptions) error {
 		e.Status = v1alpha1.EvaluationStatus{}

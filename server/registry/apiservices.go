@@ -28,22 +28,23 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// Priorities among groups, as those of custom resources.
+// Priorities of the groups, which are those of custom resources.
 const (
 	groupPriority   = 1000
 	versionPriority = 100
 )
 
-// providerReader is how Providers are read.
+// providerReader reads Providers.
 type providerReader interface {
 	rest.Getter
 	rest.Lister
 	rest.Watcher
 }
 
-// apiServiceREST shows the API group of each Provider as an APIService, as Kubernetes does for the groups of custom resources.
-// Clients that keep a cache of a whole cluster watch them, and look for new kinds when one becomes available. Nothing is stored:
-// an APIService is a Provider seen from there, with its resource version, so a watch goes on after a restart.
+// apiServiceREST serves the API group of each Provider as an APIService, as Kubernetes does for the groups of custom
+// resources. Clients that cache a whole cluster watch these, and discover new kinds when one becomes available. Nothing
+// is stored: an APIService is derived from a Provider and has its resource version, so watches continue after a
+// restart.
 type apiServiceREST struct {
 	providers providerReader
 	rest.TableConvertor
@@ -58,7 +59,7 @@ var (
 	_ rest.Watcher              = (*apiServiceREST)(nil)
 )
 
-// NewAPIServices returns the group apiregistration.k8s.io over the Providers of the group that NewGroup made.
+// NewAPIServices returns the group apiregistration.k8s.io with the Providers of the group from NewGroup.
 func NewAPIServices(hykube *genericapiserver.APIGroupInfo) (*genericapiserver.APIGroupInfo, error) {
 	providers, ok := hykube.VersionedResourcesStorageMap[v1alpha1.SchemeGroupVersion.Version]["providers"].(providerReader)
 	if !ok {
@@ -123,7 +124,7 @@ func (r *apiServiceREST) Watch(ctx context.Context, opts *metainternalversion.Li
 		provider, ok := obj.(*v1alpha1.Provider)
 		switch {
 		case !ok:
-			return e, true // an error
+			return e, true // an error event
 		case e.Type == watch.Bookmark:
 			e.Object = &apiregistration.APIService{ObjectMeta: provider.ObjectMeta}
 			return e, true
@@ -134,8 +135,8 @@ func (r *apiServiceREST) Watch(ctx context.Context, opts *metainternalversion.Li
 	}), nil
 }
 
-// apiService is the API group of a Provider. It is available while the kinds are served, also those of a provider that could not be
-// installed again.
+// apiService returns the APIService of a Provider. It is available while the kinds are served, even if the provider
+// could not be installed again.
 func apiService(p *v1alpha1.Provider) *apiregistration.APIService {
 	group := v1alpha1.ProviderGroup(p.Name)
 	s := &apiregistration.APIService{
@@ -170,7 +171,7 @@ func providerOf(apiService string) (string, bool) {
 	return v1alpha1.ProviderOfGroup(group)
 }
 
-// unselected are options without selectors, which are about the APIService and not about the Provider.
+// unselected returns the options without selectors, which apply to the APIService and not to the Provider.
 func unselected(opts *metainternalversion.ListOptions) *metainternalversion.ListOptions {
 	if opts == nil {
 		return nil
@@ -180,7 +181,8 @@ func unselected(opts *metainternalversion.ListOptions) *metainternalversion.List
 	return &out
 }
 
-// unnamed takes the name of an APIService out of a request: the watch cache would look for a Provider of that name.
+// unnamed removes the name of an APIService from a request. Otherwise the watch cache would look for a Provider of that
+// name.
 func unnamed(ctx context.Context) context.Context {
 	info, ok := request.RequestInfoFrom(ctx)
 	if !ok || info.Name == "" {

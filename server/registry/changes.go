@@ -15,12 +15,12 @@ import (
 )
 
 const (
-	// defaultPage and maxPage bound how many changes one answer has.
+	// defaultPage and maxPage are the default and the maximum number of changes in a response.
 	defaultPage = 500
 	maxPage     = 5000
 )
 
-// changesREST serves the subresource "changes": what a plan would do, page by page.
+// changesREST serves the subresource "changes": the changes of a plan, in pages.
 type changesREST struct {
 	subresource
 	plans   *genericregistry.Store
@@ -36,7 +36,7 @@ func newChanges(plans *genericregistry.Store, changes ChangesFunc) rest.Storage 
 	return &changesREST{subresource{func() runtime.Object { return new(v1alpha1.PlanChangeList) }}, plans, changes}
 }
 
-// NewGetOptions are limit and continue, as of any list.
+// NewGetOptions returns the options limit and continue, as for a list.
 func (r *changesREST) NewGetOptions() (runtime.Object, bool, string) {
 	return new(metav1.ListOptions), false, ""
 }

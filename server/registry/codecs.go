@@ -13,14 +13,14 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// Codecs read and write the fixed kinds, Kubernetes' own among them.
+// Codecs encodes and decodes the fixed kinds, including Kubernetes' own.
 type Codecs struct {
-	// Scheme has the types of hykube.io. One Go type stands for the internal version as well: there is one version, so
-	// that there is nothing to convert.
+	// Scheme has the types of hykube.io. There is only one version, so one Go type also serves as the internal version
+	// without conversion.
 	Scheme *runtime.Scheme
-	// Factory makes codecs of Scheme.
+	// Factory creates codecs of Scheme.
 	Factory serializer.CodecFactory
-	// Parameters reads query parameters.
+	// Parameters decodes query parameters.
 	Parameters runtime.ParameterCodec
 }
 
@@ -48,19 +48,19 @@ func NewCodecs() Codecs {
 	return Codecs{Scheme: scheme, Factory: serializer.NewCodecFactory(scheme), Parameters: runtime.NewParameterCodec(scheme)}
 }
 
-// NewScheme returns a scheme with the types of hykube.io as clients see them.
+// NewScheme returns a scheme with the external types of hykube.io.
 func NewScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(v1alpha1.AddToScheme(scheme))
 	utilruntime.Must(scheme.SetVersionPriority(v1alpha1.SchemeGroupVersion))
-	// What every API group needs besides its own types: Status, the options of requests, Table.
+	// The types that every API group needs in addition: Status, the options of requests, Table.
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
 	scheme.AddUnversionedTypes(schema.GroupVersion{Version: "v1"},
 		&metav1.Status{}, &metav1.APIVersions{}, &metav1.APIGroupList{}, &metav1.APIGroup{}, &metav1.APIResourceList{})
 	return scheme
 }
 
-// ForStorage returns the codec in which a resource is stored: JSON of the group's preferred version.
+// ForStorage returns the codec for stored objects of a resource: JSON of the group's preferred version.
 func (c Codecs) ForStorage(gr schema.GroupResource) runtime.Codec {
 	if gr.Group == v1alpha1.GroupName {
 		return c.Factory.LegacyCodec(v1alpha1.SchemeGroupVersion)
@@ -68,12 +68,13 @@ func (c Codecs) ForStorage(gr schema.GroupResource) runtime.Codec {
 	return legacyscheme.Codecs.LegacyCodec(legacyscheme.Scheme.PrioritizedVersionsForGroup(gr.Group)...)
 }
 
-// DecoderToVersion returns a decoder of what clients send.
+// DecoderToVersion returns a decoder for request bodies.
 func (n negotiated) DecoderToVersion(decoder runtime.Decoder, gv runtime.GroupVersioner) runtime.Decoder {
 	return noting{hinting{n.NegotiatedSerializer.DecoderToVersion(decoder, gv), n.scheme}}
 }
 
-// negotiated offers JSON and YAML: the types of hykube.io have no protobuf form, and a client that may choose prefers it.
+// negotiated supports JSON and YAML but not protobuf, which clients would prefer, because the types of hykube.io have
+// no protobuf form.
 type negotiated struct {
 	runtime.NegotiatedSerializer
 	scheme *runtime.Scheme

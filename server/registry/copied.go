@@ -15,15 +15,15 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// A plan that approves itself runs as soon as it is made, so a copy of one, from a backup or from another server, must not: what it
-// would do there was in nobody's mind. This file tells a copy from a plan that its author wrote.
+// A plan with automatic approval runs as soon as it is planned. A copy of one, from a backup or another server, must
+// not run, because its changes there were never intended. This file distinguishes a copy from an original plan.
 
-// foreign is the generation that a decoded plan gets when its metadata say that a server wrote it. No server counts below zero, and
-// whatever a client sends as generation is dropped in the end.
+// foreign is the generation of a decoded plan whose metadata come from a server. No server uses a negative generation,
+// and the create later drops the client's generation.
 const foreign = -1
 
-// noteOrigin keeps in an object that a client sent what the API machinery removes from it before a create: that the object has
-// metadata which only servers write.
+// noteOrigin marks an object in a request whose metadata only a server writes. The API machinery removes these metadata
+// before a create.
 func noteOrigin(obj runtime.Object) {
 	p, ok := obj.(*v1alpha1.Plan)
 	if !ok {
@@ -34,7 +34,7 @@ func noteOrigin(obj runtime.Object) {
 	}
 }
 
-// noting is a decoder of what clients send.
+// noting is a decoder that calls noteOrigin.
 type noting struct{ runtime.Decoder }
 
 func (d noting) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
@@ -48,7 +48,7 @@ func (d noting) Decode(data []byte, defaults *schema.GroupVersionKind, into runt
 	return obj, gvk, err
 }
 
-// markOf says what shows that a plan is a copy of another; empty when nothing does.
+// markOf returns the property that shows that a plan is a copy, or "" if there is none.
 func markOf(p *v1alpha1.Plan) string {
 	switch {
 	case p.Annotations[v1alpha1.AnnotationCreatedAs] != "":
@@ -65,7 +65,7 @@ func markOf(p *v1alpha1.Plan) string {
 	return ""
 }
 
-// appliedWithStatus says whether the manifest in the annotation of `kubectl apply` was one that a server had written.
+// appliedWithStatus reports whether the manifest in the annotation of `kubectl apply` came from a server.
 func appliedWithStatus(manifest string) bool {
 	var applied struct {
 		Metadata struct {
@@ -76,11 +76,12 @@ func appliedWithStatus(manifest string) bool {
 	return json.Unmarshal([]byte(manifest), &applied) == nil && (len(applied.Status) > 0 || applied.Metadata.UID != "")
 }
 
-// beginPlan sets the status of a new plan, and decides whether the plan approves itself.
+// beginPlan sets the status of a new plan. It decides whether the plan is approved automatically.
 func beginPlan(ctx context.Context, p *v1alpha1.Plan) {
 	mark := markOf(p)
 	p.Status = v1alpha1.PlanStatus{RequestedBy: requester(ctx)}
-	p.Finalizers = slices.DeleteFunc(p.Finalizers, func(f string) bool { return f == v1alpha1.FinalizerRecord }) // nothing was decided yet
+	// there is no decision yet
+	p.Finalizers = slices.DeleteFunc(p.Finalizers, func(f string) bool { return f == v1alpha1.FinalizerRecord })
 	message := "Waiting to be planned."
 	if p.Spec.Approval == v1alpha1.ApprovalAutomatic {
 		p.Status.AutomaticApproval = &v1alpha1.AutomaticApproval{Granted: mark == ""}
@@ -100,7 +101,7 @@ func beginPlan(ctx context.Context, p *v1alpha1.Plan) {
 	p.Status.Conditions = begun(v1alpha1.ReasonPlanning, message)
 }
 
-// warnOfCopy tells the creator of a plan that it waits.
+// warnOfCopy returns a warning for a plan that waits because it is a copy.
 func warnOfCopy(p *v1alpha1.Plan) []string {
 	if a := p.Status.AutomaticApproval; a != nil && !a.Granted {
 		return []string{fmt.Sprintf("plan %q: %s", p.Name, strings.ToLower(a.Message[:1])+a.Message[1:])}

@@ -21,14 +21,14 @@ import (
 	"github.com/hykube/hykube/server/rights"
 )
 
-// maxMessage bounds what a person may say about a decision.
+// maxMessage is the maximum length of the message of a decision.
 const maxMessage = 4096
 
-// decisionREST serves a subresource by which a person decides about a plan.
+// decisionREST serves a subresource for a user's decision about a plan.
 type decisionREST struct {
 	subresource
 	plans *genericregistry.Store
-	// decide changes the stored plan as the plan that is sent says.
+	// decide changes the stored plan p according to the plan in the request.
 	decide func(ctx context.Context, p, sent *v1alpha1.Plan) error
 }
 
@@ -47,15 +47,15 @@ func (r *decisionREST) Update(ctx context.Context, name string, info rest.Update
 	return updateWhole(ctx, r.plans, name, info, create, update, opts)
 }
 
-// updateWhole writes what a subresource has made of a stored plan, the status included.
+// updateWhole stores the plan with the changes of a subresource, including the status.
 func updateWhole(ctx context.Context, plans *genericregistry.Store, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
 	store := *plans
 	store.UpdateStrategy = decidedStrategy{plans.UpdateStrategy}
 	return store.Update(ctx, name, info, create, update, false, opts)
 }
 
-// approve is the subresource "approval": it takes the decision in status.approval of the plan that is sent. The decision is bound to the
-// digest of what was read.
+// approve serves the subresource "approval": it records the decision in status.approval of the request. A decision
+// applies to the digest of the changes that the user has read.
 func (c Config) approve(ctx context.Context, p, sent *v1alpha1.Plan) error {
 	if err := mayApprove(ctx, c.Authorizer, p, "ask a user who has it"); err != nil {
 		return err
@@ -89,8 +89,8 @@ func (c Config) mayMake(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.Pl
 // mayMakeFunc refuses an approval in the name of a user without the rights that the plan's changes take.
 type mayMakeFunc func(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApproval, needed []store.Right) error
 
-// decide writes a decision into a plan, if the plan is one that can be decided about. An approval is refused when a change of the plan
-// is blocked or stale, unless it is partial.
+// decide records a decision in a plan if the plan permits one. It rejects an approval if a change is blocked or stale,
+// unless the approval is partial.
 func decide(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApproval, verify VerifyFunc, mayMake mayMakeFunc, now metav1.Time) error {
 	if errs := validateApproval(sent); len(errs) > 0 {
 		return apierrors.NewInvalid(v1alpha1.Kind("Plan"), p.Name, errs)
@@ -101,7 +101,7 @@ func decide(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApproval, 
 	verb := map[v1alpha1.Decision]string{v1alpha1.DecisionApproved: "approved", v1alpha1.DecisionDiscarded: "discarded"}
 	if made := p.Status.Approval; made != nil {
 		if made.Decision == sent.Decision && made.Partial == sent.Partial && (sent.Digest == "" || made.Digest == sent.Digest) {
-			return nil // the same decision again, as after a lost answer
+			return nil // the same decision again, as after a lost response
 		}
 		return refuse("it was already %s by %s; make a new plan to decide anew", verb[made.Decision], nameOf(made.By))
 	}
@@ -158,10 +158,11 @@ func decide(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApproval, 
 	return nil
 }
 
-// maxCauses is how many changes an error names.
+// maxCauses is the maximum number of changes in an error.
 const maxCauses = 5
 
-// obstructed refuses an approval of what cannot be applied as it was planned; of a partial one, when nothing is left to apply.
+// obstructed returns an error for an approval if changes cannot be applied as planned. For a partial approval, it
+// returns one only if no change is left.
 func obstructed(p *v1alpha1.Plan, found changes.Verification, partial bool) error {
 	obstacles := len(found.Blocked) + len(found.Stale)
 	if obstacles == 0 || partial && found.Left > 0 {
@@ -209,7 +210,8 @@ func obstructed(p *v1alpha1.Plan, found changes.Verification, partial bool) erro
 	return err
 }
 
-// decider is the request's user. The server itself decides about plans that approve themselves, in the name of who made them.
+// decider returns the user of the request. For a plan with automatic approval, where the server makes the request, it
+// returns the plan's creator.
 func decider(ctx context.Context, sent *v1alpha1.PlanApproval) *v1alpha1.Identity {
 	if byServer(ctx) && sent.By != nil {
 		return sent.By
@@ -217,7 +219,7 @@ func decider(ctx context.Context, sent *v1alpha1.PlanApproval) *v1alpha1.Identit
 	return requester(ctx)
 }
 
-// recordDecision sets the conditions that follow from a decision, which a plan may have made itself.
+// recordDecision sets the conditions for a decision. itself is true for an automatic approval.
 func recordDecision(p *v1alpha1.Plan, itself bool) {
 	approval := p.Status.Approval
 	if !slices.Contains(p.Finalizers, v1alpha1.FinalizerRecord) {
@@ -263,17 +265,17 @@ func nameOf(who *v1alpha1.Identity) string {
 	return who.Username
 }
 
-// cancel is the subresource "cancel": the plan begins nothing more. Of what is sent, the name alone matters.
+// cancel serves the subresource "cancel": the plan starts no further change. It ignores the request body.
 func cancel(ctx context.Context, p, _ *v1alpha1.Plan) error {
 	switch {
 	case p.Status.Cancel != nil:
-		return nil // asked already
+		return nil // already cancelled
 	case p.Ended():
 		return apierrors.NewConflict(v1alpha1.Resource("plans"), p.Name, fmt.Errorf("it has ended, so there is nothing to stop"))
 	}
 	p.Status.Cancel = &v1alpha1.PlanCancel{By: requester(ctx), At: new(metav1.Now())}
 	if meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionPlanned) && p.Status.Approval == nil {
-		// Nothing is under way that could say how it ended.
+		// No workflow is running that would set the outcome.
 		condition.Stalled(&p.Status.Conditions, p.Generation, v1alpha1.ReasonCancelled,
 			fmt.Sprintf("Cancelled by %s before anybody approved it. Make a new plan.", nameOf(p.Status.Cancel.By)))
 		return nil
@@ -283,7 +285,7 @@ func cancel(ctx context.Context, p, _ *v1alpha1.Plan) error {
 	return nil
 }
 
-// decidedStrategy lets through what a subresource has made of the stored plan, the status included.
+// decidedStrategy permits the changes of a subresource, including the status.
 type decidedStrategy struct{ rest.RESTUpdateStrategy }
 
 func (decidedStrategy) PrepareForUpdate(context.Context, runtime.Object, runtime.Object) {}

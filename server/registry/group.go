@@ -19,52 +19,55 @@ import (
 	"github.com/hykube/hykube/internal/schema"
 )
 
-// InUseFunc says how many living resources need a Namespace, a Provider, a ProviderConfig, a Secret or a ConfigMap, and names one.
+// InUseFunc returns the number of existing resources that need a Namespace, Provider, ProviderConfig, Secret or
+// ConfigMap, and the name of one.
 type InUseFunc func(ctx context.Context, obj metav1.Object) (count int, example string, err error)
 
-// NamedFunc says whether anything names an object that InUseFunc knows: only then a living resource may need it, or be about to.
+// NamedFunc reports whether any object refers to such an object. Only then can a resource need it now or soon.
 type NamedFunc func(ctx context.Context, obj metav1.Object) (bool, error)
 
-// ChangesFunc reads a page of at most limit changes of a plan, after the page that gave the token cont.
+// ChangesFunc returns a page of at most limit changes of a plan. cont is the token of the previous page.
 type ChangesFunc func(ctx context.Context, plan *v1alpha1.Plan, limit int, cont string) (*v1alpha1.PlanChangeList, error)
 
-// VerifyFunc looks what an approval of a plan would let happen now.
+// VerifyFunc checks which changes an approval of a plan would permit now.
 type VerifyFunc func(ctx context.Context, plan *v1alpha1.Plan) (changes.Verification, error)
 
-// AuthorizeReferencesFunc says what of a ProviderConfig refers to something that its author may not read.
+// AuthorizeReferencesFunc returns the references of a ProviderConfig that its author may not read.
 type AuthorizeReferencesFunc func(ctx context.Context, who user.Info, cfg *v1alpha1.ProviderConfig) (problems []string, err error)
 
-// Config is what the registries stand on. Every field is required.
+// Config configures the registries. Every field is required.
 type Config struct {
 	Codecs      Codecs
 	RESTOptions generic.RESTOptionsGetter
-	// UncachedOptions store without a watch cache: PlanRecords, of which there may be many, and Providers, whose watches go on after a restart
-	// from where they were. A watch cache begins anew, and answers 410 to a watch that wants what came before.
+	// UncachedOptions are storage options without a watch cache. They are for PlanRecords, of which there may be many,
+	// and for Providers, whose watches continue after a restart. A watch cache would start empty and respond with 410
+	// to a watch from an earlier revision.
 	UncachedOptions generic.RESTOptionsGetter
-	// Authorizer is asked for the verbs "approve" and "use".
+	// Authorizer checks the verbs "approve" and "use".
 	Authorizer authorizer.Authorizer
 	InUse      InUseFunc
 	Named      NamedFunc
-	// Deleting is called before an object that may be in use is marked as deleted; see HeldConfig.
+	// Deleting is called before an object that may be in use is marked for deletion; see HeldConfig.
 	Deleting func(resource, namespace, name string)
-	// The server calls Changed after an object was changed or removed: an object that is being deleted may no longer be in use.
+	// Changed is called after an object was changed or removed, because objects that are being deleted may no longer be
+	// in use.
 	Changed             func()
 	AuthorizeReferences AuthorizeReferencesFunc
 	Changes             ChangesFunc
-	// Objects takes the objects of speculative plans.
+	// Objects accepts the objects of speculative plans.
 	Objects ObjectsFunc
 	Verify  VerifyFunc
-	// Types are what queries can be about, and Query answers them.
+	// Types returns the types for queries, and Query executes queries.
 	Types TypesFunc
 	Query QueryFunc
-	// Check and ConfigBlock are what validations need to know of the providers.
+	// Check and ConfigBlock give validations access to the providers' schemas.
 	Check       CheckFunc
 	ConfigBlock func(provider string) *schema.Block
-	// Evaluate answers evaluations.
+	// Evaluate executes evaluations.
 	Evaluate EvaluateFunc
 }
 
-// holdWith is how the deleted objects of a kind with conditions are kept.
+// holdWith returns the HeldConfig for a kind with conditions.
 func holdWith[T copied[T], S any](c Config, strategy kindStrategy[T, S]) HeldConfig {
 	conditions := func(obj runtime.Object) *[]metav1.Condition { return strategy.conditions(strategy.status(obj.(T))) }
 	return HeldConfig{
@@ -78,7 +81,8 @@ func holdWith[T copied[T], S any](c Config, strategy kindStrategy[T, S]) HeldCon
 	}
 }
 
-// NewGroup returns the API group hykube.io, and its kinds whose deleted objects are kept while they are in use, by resource.
+// NewGroup returns the API group hykube.io. It also returns, by resource, the Held of each kind whose deleted objects
+// are kept while they are in use.
 func NewGroup(c Config) (*genericapiserver.APIGroupInfo, map[string]*Held, error) {
 	uncached := c
 	uncached.RESTOptions = c.UncachedOptions

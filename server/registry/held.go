@@ -21,40 +21,43 @@ import (
 	"github.com/hykube/hykube/server/deletion"
 )
 
-// Held keeps the deleted objects of one store as long as living resources need them. A delete of what something names marks the object and
-// adds the finalizer hykube.io/in-use, and only then looks for users: who begins to use the object writes that down first, and looks for the
-// mark then, so that one of the two sees the other. What nothing names goes at once.
+// Held keeps the deleted objects of one store while existing resources need them. If another object names the deleted
+// one, a delete marks it, adds the finalizer hykube.io/in-use, and only then searches for users. A new user records its
+// use first and only then checks the mark. So at least one of the two notices the other. An object that is not named is
+// removed at once.
 type Held struct {
 	*genericregistry.Store
 	config HeldConfig
 }
 
-// HeldConfig is what a Held needs. Every field but Refused is required.
+// HeldConfig configures a Held. Every field except Refused is required.
 type HeldConfig struct {
-	// As returns an object in the form that InUse knows.
+	// As converts an object to the type that InUse expects.
 	As func(runtime.Object) metav1.Object
-	// InUse says how many living resources need an object, and names one.
+	// InUse returns the number of existing resources that need an object, and the name of one.
 	InUse InUseFunc
-	// Named says whether anything names an object, and so may need it, or be about to.
+	// Named reports whether another object names an object, so that a resource may need it now or soon.
 	Named NamedFunc
-	// Note writes into an object what it waits for.
+	// Note records in an object what its deletion waits for.
 	Note func(obj runtime.Object, message string)
-	// Clear removes what Note wrote.
+	// Clear removes the text of Note.
 	Clear func(obj runtime.Object)
-	// Refused says which requests are refused until the deletion is taken back, as a format of the name; empty means none.
+	// Refused is the format of a sentence, with the object's name, about requests that are rejected until the deletion
+	// is reverted; empty means none.
 	Refused string
-	// Deleting is called before an object of the store is marked, and after it: whoever settles deletions has to look at it until it is gone.
+	// Deleting is called before and after an object of the store is marked. The callee must then check the object until
+	// it no longer exists.
 	Deleting func(resource, namespace, name string)
 }
 
-// NewHeld changes the strategies of a store, and returns what serves its deletes.
+// NewHeld sets the strategies of a store and returns the handler of its deletes.
 func NewHeld(store *genericregistry.Store, c HeldConfig) *Held {
 	store.DeleteStrategy = heldDelete{store.DeleteStrategy, c}
 	store.UpdateStrategy = heldUpdate{store.UpdateStrategy}
 	return &Held{Store: store, config: c}
 }
 
-// heldDelete adds the finalizer in the write that marks an object as deleted.
+// heldDelete adds the finalizer in the write that marks an object for deletion.
 type heldDelete struct {
 	rest.RESTDeleteStrategy
 	config HeldConfig
@@ -62,22 +65,24 @@ type heldDelete struct {
 
 var _ rest.RESTGracefulDeleteStrategy = heldDelete{}
 
-// CheckGracefulDelete is asked with the object that is about to be marked and stored. No object lingers for grace.
+// CheckGracefulDelete adds the finalizer to an object that is being marked. It always returns false, because no object
+// has a grace period.
 func (s heldDelete) CheckGracefulDelete(ctx context.Context, obj runtime.Object, _ *metav1.DeleteOptions) bool {
 	m, err := meta.Accessor(obj)
 	if err != nil || slices.Contains(m.GetFinalizers(), v1alpha1.FinalizerInUse) {
 		return false
 	}
-	if named, err := s.config.Named(ctx, s.config.As(obj)); named || err != nil { // who cannot tell keeps it, and looks again
+	// after an error, keep the object and check again later
+	if named, err := s.config.Named(ctx, s.config.As(obj)); named || err != nil {
 		m.SetFinalizers(append(m.GetFinalizers(), v1alpha1.FinalizerInUse))
 	}
 	return false
 }
 
-// heldUpdate keeps the finalizer of a marked object from everybody but the server.
+// heldUpdate lets only the server remove the finalizer of a marked object.
 type heldUpdate struct{ rest.RESTUpdateStrategy }
 
-// PrepareForUpdate puts the finalizer back into an object that is replaced as a whole by a manifest without finalizers.
+// PrepareForUpdate restores the finalizer if a manifest without finalizers replaces the object.
 func (s heldUpdate) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) {
 	s.RESTUpdateStrategy.PrepareForUpdate(ctx, obj, old)
 	info, ok := request.RequestInfoFrom(ctx)
@@ -88,7 +93,7 @@ func (s heldUpdate) PrepareForUpdate(ctx context.Context, obj, old runtime.Objec
 	}
 }
 
-// ValidateUpdate refuses to take the finalizer away.
+// ValidateUpdate rejects the removal of the finalizer.
 func (s heldUpdate) ValidateUpdate(ctx context.Context, obj, old runtime.Object) field.ErrorList {
 	errs := s.RESTUpdateStrategy.ValidateUpdate(ctx, obj, old)
 	n, nerr := meta.Accessor(obj)
@@ -101,7 +106,7 @@ func (s heldUpdate) ValidateUpdate(ctx context.Context, obj, old runtime.Object)
 	return errs
 }
 
-// Delete marks an object as deleted, and removes it when nothing needs it.
+// Delete marks an object for deletion and removes it if nothing needs it.
 func (h *Held) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc, opts *metav1.DeleteOptions) (runtime.Object, bool, error) {
 	namespace := request.NamespaceValue(ctx)
 	if !dryRun(opts) {
@@ -115,9 +120,9 @@ func (h *Held) Delete(ctx context.Context, name string, validate rest.ValidateOb
 	switch {
 	case err != nil:
 		h.config.Deleting(h.DefaultQualifiedResource.Resource, namespace, name)
-		return obj, false, nil // it is marked; who settles deletions tries again
+		return obj, false, nil // it is marked, and the server tries again
 	case waits != nil:
-		// Whoever settles deletions may have looked before the object was marked.
+		// The server may have checked before the object was marked.
 		h.config.Deleting(h.DefaultQualifiedResource.Resource, namespace, name)
 		if message != "" {
 			if h.config.Refused != "" {
@@ -134,7 +139,7 @@ func (h *Held) Delete(ctx context.Context, name string, validate rest.ValidateOb
 	return &metav1.Status{Status: metav1.StatusSuccess, Details: details}, true, nil
 }
 
-// DeleteCollection marks the objects of a list, and removes those that nothing needs.
+// DeleteCollection marks the objects of a list for deletion and removes those that nothing needs.
 func (h *Held) DeleteCollection(ctx context.Context, validate rest.ValidateObjectFunc, opts *metav1.DeleteOptions, list *metainternalversion.ListOptions) (runtime.Object, error) {
 	out, err := h.Store.DeleteCollection(ctx, validate, opts, list)
 	if err != nil || dryRun(opts) {
@@ -146,14 +151,16 @@ func (h *Held) DeleteCollection(ctx context.Context, validate rest.ValidateObjec
 			return err
 		}
 		h.config.Deleting(h.DefaultQualifiedResource.Resource, m.GetNamespace(), m.GetName())
-		_, _, _ = h.settle(request.WithNamespace(ctx, m.GetNamespace()), m.GetNamespace(), m.GetName()) // tried again, as above
+		// the server tries again, as in Delete
+		_, _, _ = h.settle(request.WithNamespace(ctx, m.GetNamespace()), m.GetNamespace(), m.GetName())
 		return nil
 	})
 }
 
 func dryRun(opts *metav1.DeleteOptions) bool { return opts != nil && len(opts.DryRun) > 0 }
 
-// Settle removes a marked object that nothing needs any more; else it writes into the object what it waits for, and returns true.
+// Settle removes a marked object that nothing needs. Otherwise it records in the object what it waits for, and returns
+// true.
 func (h *Held) Settle(ctx context.Context, namespace, name string) (waits bool, err error) {
 	obj, _, err := h.settle(request.WithNamespace(ctx, namespace), namespace, name)
 	return obj != nil, err
@@ -175,7 +182,7 @@ func (h *Held) settle(ctx context.Context, namespace, name string) (waits runtim
 		return nil, "", nil
 	}
 	if !slices.Contains(m.GetFinalizers(), v1alpha1.FinalizerInUse) {
-		return nil, "", nil // others keep it
+		return nil, "", nil // other finalizers keep it
 	}
 	count, example, err := h.config.InUse(ctx, h.config.As(obj))
 	if err != nil {
@@ -203,7 +210,7 @@ func (h *Held) settle(ctx context.Context, namespace, name string) (waits runtim
 	return out, message, nil
 }
 
-// waitingFor is what an object says that is deleted and needed.
+// waitingFor returns the message of a deleted object that is still needed.
 func waitingFor(count int, example string) string {
 	needs := fmt.Sprintf("%d resources need it, such as %s", count, example)
 	if count == 1 {
@@ -212,7 +219,7 @@ func waitingFor(count int, example string) string {
 	return "It is being deleted, but still works while " + needs + ". The server removes it when their infrastructure is destroyed or forgotten."
 }
 
-// write changes a marked object in the name of the server, unless it is another one by now, or its deletion was taken back.
+// write changes a marked object as the server. It fails if the object was replaced or its deletion was reverted.
 func (h *Held) write(ctx context.Context, marked metav1.Object, change func(runtime.Object, metav1.Object)) (runtime.Object, error) {
 	store := *h.Store
 	store.UpdateStrategy = settledStrategy{h.Store.UpdateStrategy}
@@ -232,7 +239,7 @@ func (h *Held) write(ctx context.Context, marked metav1.Object, change func(runt
 	return out, err
 }
 
-// settledStrategy lets the server's own write through: finalizers and what the object waits for change, and nothing else.
+// settledStrategy permits the server's own write, which changes only finalizers and the message.
 type settledStrategy struct{ rest.RESTUpdateStrategy }
 
 func (settledStrategy) PrepareForUpdate(context.Context, runtime.Object, runtime.Object) {}
@@ -240,7 +247,7 @@ func (settledStrategy) ValidateUpdate(context.Context, runtime.Object, runtime.O
 	return nil
 }
 
-// Marked lists the names of the objects that are marked as deleted.
+// Marked returns the names of the objects that are marked for deletion.
 func (h *Held) Marked(ctx context.Context) (names []metav1.ObjectMeta, err error) {
 	list, err := h.Store.List(request.WithNamespace(ctx, metav1.NamespaceAll), &metainternalversion.ListOptions{})
 	if err != nil {
@@ -256,7 +263,7 @@ func (h *Held) Marked(ctx context.Context) (names []metav1.ObjectMeta, err error
 	return names, err
 }
 
-// Undelete takes the deletion of an object back. It returns a conflict when the object is not being deleted.
+// Undelete reverts the deletion of an object. It returns a conflict if the object is not being deleted.
 func (h *Held) Undelete(ctx context.Context, name string, dry bool) (runtime.Object, error) {
 	return deletion.Undo(ctx, h.Store, name, "", dry, func(obj runtime.Object) {
 		h.config.Clear(obj)
@@ -266,7 +273,8 @@ func (h *Held) Undelete(ctx context.Context, name string, dry bool) (runtime.Obj
 	})
 }
 
-// undeleteREST serves the subresource "undelete" of a held kind: a POST takes the deletion back. Of what is sent, the name matters.
+// undeleteREST serves the subresource "undelete" of a held kind: a POST reverts the deletion. It ignores the request
+// body.
 type undeleteREST struct {
 	subresource
 	held *Held
@@ -274,7 +282,7 @@ type undeleteREST struct {
 
 var _ rest.NamedCreater = (*undeleteREST)(nil)
 
-// NewUndelete returns what serves the subresource "undelete".
+// NewUndelete returns the storage for the subresource "undelete".
 func NewUndelete(held *Held) rest.Storage { return &undeleteREST{subresource{held.New}, held} }
 
 func (r *undeleteREST) Create(ctx context.Context, name string, obj runtime.Object, validate rest.ValidateObjectFunc, opts *metav1.CreateOptions) (runtime.Object, error) {

@@ -17,16 +17,16 @@ import (
 )
 
 const (
-	// maxChunks bounds an upload, and maxChunkObjects one request of it.
+	// maxChunks is the maximum number of chunks of an upload, and maxChunkObjects that of objects in a chunk.
 	maxChunks       = 256
 	maxChunkObjects = 1000
 )
 
-// ObjectsFunc judges a chunk of the objects of a speculative plan as if they were recorded, and keeps them for the plan. It
-// returns one result for each object, and when the chunk says that the upload is complete, how many objects it has.
+// ObjectsFunc checks a chunk of the objects of a speculative plan as if they were recorded, and stores them for the
+// plan. It returns one result for each object. For the last chunk, it also returns the number of all uploaded objects.
 type ObjectsFunc func(ctx context.Context, plan *v1alpha1.Plan, chunk v1alpha1.PlanObjectsSpec) (results []v1alpha1.PlanObjectResult, uploaded int, err error)
 
-// objectsREST serves the subresource "objects": the upload of what a speculative plan is made of. Nothing can be read from it.
+// objectsREST serves the subresource "objects": the upload of a speculative plan's objects. It has no read access.
 type objectsREST struct {
 	subresource
 	plans   *genericregistry.Store
@@ -39,7 +39,7 @@ func newObjects(plans *genericregistry.Store, objects ObjectsFunc) rest.Storage 
 	return &objectsREST{subresource{func() runtime.Object { return new(v1alpha1.PlanObjects) }}, plans, objects}
 }
 
-// Create takes a chunk.
+// Create accepts a chunk.
 func (r *objectsREST) Create(ctx context.Context, name string, obj runtime.Object, validate rest.ValidateObjectFunc, opts *metav1.CreateOptions) (runtime.Object, error) {
 	in := obj.(*v1alpha1.PlanObjects)
 	stored, err := r.plans.Get(ctx, name, &metav1.GetOptions{})
@@ -84,7 +84,7 @@ func (r *objectsREST) Create(ctx context.Context, name string, obj runtime.Objec
 	return out, nil
 }
 
-// mayUpload refuses an upload to a plan that takes none, or not from this user.
+// mayUpload returns an error if the plan does not accept uploads, or not from this user.
 func mayUpload(ctx context.Context, p *v1alpha1.Plan, chunk *v1alpha1.PlanObjectsSpec) error {
 	who := requester(ctx)
 	switch {
@@ -117,7 +117,7 @@ func validateChunk(chunk *v1alpha1.PlanObjectsSpec) field.ErrorList {
 	return errs
 }
 
-// complete lets the plan be made.
+// complete marks the upload as complete, so that planning starts.
 func (r *objectsREST) complete(ctx context.Context, p *v1alpha1.Plan, count int32) error {
 	info := rest.DefaultUpdatedObjectInfo(nil, func(_ context.Context, _, old runtime.Object) (runtime.Object, error) {
 		next := old.(*v1alpha1.Plan).DeepCopy()
@@ -132,7 +132,7 @@ func (r *objectsREST) complete(ctx context.Context, p *v1alpha1.Plan, count int3
 	return err
 }
 
-// refuseSpeculative says that nobody can approve a plan of objects that were never recorded.
+// refuseSpeculative rejects the approval of a speculative plan, whose objects were never recorded.
 func refuseSpeculative(p *v1alpha1.Plan, decision v1alpha1.Decision) error {
 	if !p.Spec.Speculative || decision != v1alpha1.DecisionApproved {
 		return nil

@@ -21,10 +21,10 @@ import (
 	"github.com/hykube/hykube/internal/lang"
 )
 
-// maxTargets bounds the lists of a plan's spec; a larger choice is a selector's work.
+// maxTargets is the maximum length of each list in a plan's spec; a larger set needs a selector.
 const maxTargets = 10_000
 
-// planREST serves Plans. Creating one that approves itself needs the right to approve.
+// planREST serves Plans. Creating a plan with automatic approval requires the right to approve.
 type planREST struct {
 	resourceREST
 	authorizer authorizer.Authorizer
@@ -43,7 +43,7 @@ func newPlans(c Config) (*planREST, *statusREST, error) {
 		validateUpdate: validatePlanUpdate,
 		warn:           warnOfCopy,
 		keepOwn: func(s, old *v1alpha1.PlanStatus) {
-			// Who asked, who decided and who stopped it are written by the server alone, each in its own place.
+			// Only the server writes these fields, each through its own subresource.
 			s.RequestedBy, s.Approval, s.Cancel = old.RequestedBy, old.Approval, old.Cancel
 			s.AutomaticApproval, s.UploadedObjects = old.AutomaticApproval, old.UploadedObjects
 		},
@@ -56,8 +56,8 @@ func newPlans(c Config) (*planREST, *statusREST, error) {
 	return &planREST{resourceREST: resourceREST{Store: store, short: "plan", busy: beingApplied}, authorizer: c.Authorizer}, statusREST, nil
 }
 
-// keepsPlanned lets nobody but the server change the status of a plan whose changes are known: people decide by its digest, its
-// summary and its conditions.
+// keepsPlanned lets only the server change the status of a completed plan, because users decide by its digest, summary
+// and conditions.
 func keepsPlanned(ctx context.Context, p, old *v1alpha1.Plan) field.ErrorList {
 	if old.Status.Digest == "" || byServer(ctx) || equality.Semantic.DeepEqual(p.Status, old.Status) {
 		return nil
@@ -70,7 +70,7 @@ func (r *planREST) Create(ctx context.Context, obj runtime.Object, validate rest
 	return r.resourceREST.Create(ctx, obj, r.mayApproveItself(validate), opts)
 }
 
-// Update updates a plan; an apply may create one.
+// Update updates a plan. A server-side apply may create one.
 func (r *planREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, force bool, opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
 	info = rest.WrapUpdatedObjectInfo(info, func(_ context.Context, obj, _ runtime.Object) (runtime.Object, error) {
 		noteOrigin(obj)
@@ -79,7 +79,7 @@ func (r *planREST) Update(ctx context.Context, name string, info rest.UpdatedObj
 	return r.Store.Update(ctx, name, info, r.mayApproveItself(create), keepsRecord(update), force, opts)
 }
 
-// keepsRecord lets nobody but the server take off the finalizer that keeps a plan until its record is complete.
+// keepsRecord lets only the server remove the finalizer that keeps a plan until its record is complete.
 func keepsRecord(validate rest.ValidateObjectUpdateFunc) rest.ValidateObjectUpdateFunc {
 	return func(ctx context.Context, obj, old runtime.Object) error {
 		if err := validate(ctx, obj, old); err != nil {
@@ -107,7 +107,7 @@ func (r *planREST) mayApproveItself(validate rest.ValidateObjectFunc) rest.Valid
 	}
 }
 
-// mayApprove asks whether the request's user has the verb "approve" on a plan.
+// mayApprove returns an error if the user lacks the verb "approve" on a plan.
 func mayApprove(ctx context.Context, a authorizer.Authorizer, p *v1alpha1.Plan, advice string) error {
 	user, ok := genericapirequest.UserFrom(ctx)
 	if !ok {
@@ -127,7 +127,7 @@ func mayApprove(ctx context.Context, a authorizer.Authorizer, p *v1alpha1.Plan, 
 		fmt.Errorf("user %q has no verb \"approve\" on plans in namespace %q; %s", user.GetName(), p.Namespace, advice))
 }
 
-// requester is the request's user, as the server's authentication saw them.
+// requester returns the user of the request.
 func requester(ctx context.Context) *v1alpha1.Identity {
 	user, ok := genericapirequest.UserFrom(ctx)
 	if !ok {
@@ -136,7 +136,7 @@ func requester(ctx context.Context) *v1alpha1.Identity {
 	return &v1alpha1.Identity{Username: user.GetName(), Groups: user.GetGroups()}
 }
 
-// setPlanDefaults fills in what a plan leaves out.
+// setPlanDefaults sets the defaults of a plan.
 func setPlanDefaults(p *v1alpha1.Plan) {
 	if p.Spec.Refresh == "" {
 		p.Spec.Refresh = v1alpha1.RefreshChanged
@@ -189,7 +189,7 @@ func validatePlan(p *v1alpha1.Plan) field.ErrorList {
 	return errs
 }
 
-// validateExcluded refuses to do something to what is left out.
+// validateExcluded rejects excluded resources in other lists of the spec.
 func validateExcluded(p *v1alpha1.Plan, spec *field.Path) field.ErrorList {
 	excluded := map[lang.Address]bool{}
 	for _, s := range p.Spec.Exclude {
@@ -224,7 +224,7 @@ func validateEnum[E ~string](value E, path *field.Path, allowed ...E) field.Erro
 	return field.ErrorList{field.NotSupported(path, value, allowed)}
 }
 
-// anyMode accepts the addresses of all modes.
+// anyMode permits addresses of all modes.
 const anyMode v1alpha1.Mode = ""
 
 func validateAddresses(addresses []string, path *field.Path, mode v1alpha1.Mode) field.ErrorList {
@@ -261,7 +261,7 @@ func validateAddresses(addresses []string, path *field.Path, mode v1alpha1.Mode)
 	return errs
 }
 
-// beingApplied keeps a plan until its changes have ended: what they did is recorded with it.
+// beingApplied returns an error while a plan is being applied, because the plan holds the results of its changes.
 func beingApplied(obj runtime.Object) error {
 	plan, ok := obj.(*v1alpha1.Plan)
 	if !ok || plan.Ended() || !meta.IsStatusConditionTrue(plan.Status.Conditions, v1alpha1.ConditionApproved) {

@@ -21,11 +21,12 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// recordPlanField selects the PlanRecords of the plans of one name.
+// recordPlanField is the field selector for the PlanRecords of plans with a name.
 const recordPlanField = "plan.name"
 
-// recordREST serves PlanRecords. The server alone creates and updates them, whatever rights a user has; who has the right may read
-// and delete them. They are in no category: `kubectl get hykube` lists what is, and not what was.
+// recordREST serves PlanRecords. Only the server creates and updates them, regardless of a user's rights. Users with
+// the right may read and delete them. They are in no category, because `kubectl get hykube` lists the current state and
+// not the history.
 type recordREST struct{ *genericregistry.Store }
 
 var (
@@ -59,7 +60,7 @@ func newPlanRecords(c Config) (*recordREST, error) {
 	return &recordREST{store}, err
 }
 
-// recordAttributes are what selectors select PlanRecords by.
+// recordAttributes returns the labels and fields for selectors.
 func recordAttributes(obj runtime.Object) (labels.Set, fields.Set, error) {
 	r, ok := obj.(*v1alpha1.PlanRecord)
 	if !ok {
@@ -68,7 +69,7 @@ func recordAttributes(obj runtime.Object) (labels.Set, fields.Set, error) {
 	return r.Labels, fields.Set{"metadata.name": r.Name, "metadata.namespace": r.Namespace, recordPlanField: r.Plan.Name}, nil
 }
 
-// recordFieldLabel says which fields of PlanRecords a selector may name.
+// recordFieldLabel returns an error for fields that selectors do not support.
 func recordFieldLabel(label, value string) (string, string, error) {
 	if label == recordPlanField {
 		return label, value, nil
@@ -78,7 +79,7 @@ func recordFieldLabel(label, value string) (string, string, error) {
 
 func (*recordREST) ShortNames() []string { return []string{"planrec"} }
 
-// Create writes a record, for the server alone.
+// Create creates a record; only the server may.
 func (r *recordREST) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc, opts *metav1.CreateOptions) (runtime.Object, error) {
 	if err := byServerAlone(ctx, obj.(*v1alpha1.PlanRecord).Name); err != nil {
 		return nil, err
@@ -86,7 +87,7 @@ func (r *recordREST) Create(ctx context.Context, obj runtime.Object, validate re
 	return r.Store.Create(ctx, obj, validate, opts)
 }
 
-// Update writes a record anew, for the server alone.
+// Update updates a record; only the server may.
 func (r *recordREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, force bool, opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
 	if err := byServerAlone(ctx, name); err != nil {
 		return nil, false, err
@@ -102,7 +103,7 @@ func byServerAlone(ctx context.Context, name string) error {
 		errors.New("the server writes PlanRecords, and nobody else can create or change one"))
 }
 
-// byServer says whether the server itself makes the request.
+// byServer reports whether the server itself made the request.
 func byServer(ctx context.Context) bool {
 	who, ok := genericapirequest.UserFrom(ctx)
 	return ok && who.GetName() == user.APIServerUser

@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// maxProviderName leaves room for the suffix of the group in what must fit 63 characters.
+	// maxProviderName leaves room for the group's suffix within 63 characters.
 	maxProviderName = 40
-	// maxConstraint bounds a version constraint.
+	// maxConstraint is the maximum length of a version constraint.
 	maxConstraint = 200
 )
 
@@ -66,7 +66,7 @@ func validateProviderUpdate(p, old *v1alpha1.Provider) field.ErrorList {
 	return apivalidation.ValidateImmutableField(p.Spec.Source, old.Spec.Source, field.NewPath("spec", "source"))
 }
 
-// validateProviderName checks the name of a Provider, which is the first label of an API group.
+// validateProviderName validates the name of a Provider, which is the first label of an API group.
 func validateProviderName(name string, path *field.Path) field.ErrorList {
 	if len(name) > maxProviderName {
 		return field.ErrorList{field.Invalid(path, shorten(name), "must be no more than 40 characters, since it is a part of the API group of the provider's kinds")}
@@ -78,7 +78,7 @@ func validateProviderName(name string, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// shorten keeps an absurd value from filling the error message.
+// shorten keeps a very long value from filling an error message.
 func shorten(s string) string {
 	if len(s) > 80 {
 		return s[:80] + "..."

@@ -48,8 +48,8 @@ func newProviderConfigs(c Config) (*resourceREST, *statusREST, error) {
 	return &resourceREST{Store: store, short: "pc", held: NewHeld(store, holdWith(c, strategy)), mayWrite: authorizeReferences(c.AuthorizeReferences)}, statusREST, nil
 }
 
-// authorizeReferences refuses a ProviderConfig that refers to what its author may not read: who plans with it may well be allowed to, and
-// would hand it over to wherever the provider is told to go.
+// authorizeReferences rejects a ProviderConfig that refers to objects that its author may not read. A user who plans
+// with it may have that right, and would send the values to the hosts in the provider's configuration.
 func authorizeReferences(authorize AuthorizeReferencesFunc) func(ctx context.Context, obj, old runtime.Object) error {
 	return func(ctx context.Context, obj, old runtime.Object) error {
 		who, ok := request.UserFrom(ctx)
@@ -72,13 +72,14 @@ func authorizeReferences(authorize AuthorizeReferencesFunc) func(ctx context.Con
 	}
 }
 
-// sameArguments says whether a provider is told the same: where what it refers to goes cannot have changed then.
+// sameArguments reports whether two specs configure the provider equally, so that the destination of referenced values
+// is unchanged.
 func sameArguments(a, b v1alpha1.ProviderConfigSpec) bool {
 	a.Limits, b.Limits = nil, nil
 	return sameSpec(a, b)
 }
 
-// argumentPath is how an argument of a provider is spelled, a nested one with dots.
+// argumentPath matches the path of a provider's argument; dots separate the parts of a nested one.
 var argumentPath = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*$`)
 
 func validateProviderConfig(pc *v1alpha1.ProviderConfig) field.ErrorList {
@@ -108,7 +109,7 @@ func validateProviderConfigUpdate(pc, old *v1alpha1.ProviderConfig) field.ErrorL
 	return apivalidation.ValidateImmutableField(pc.Spec.Provider, old.Spec.Provider, field.NewPath("spec", "provider"))
 }
 
-// configArguments reads the arguments; their types are the provider's own business.
+// configArguments decodes the arguments. It does not check their types, which depend on the provider.
 func configArguments(raw *runtime.RawExtension) (map[string]any, error) {
 	if raw == nil || len(raw.Raw) == 0 {
 		return nil, nil
@@ -157,7 +158,7 @@ func validateSecretRefs(refs []v1alpha1.SecretArgument, config map[string]any, p
 	return errs
 }
 
-// given tells whether the arguments set the one that a dotted path names.
+// given reports whether the arguments contain the one with a dotted path.
 func given(config map[string]any, argument string) bool {
 	first, rest, nested := strings.Cut(argument, ".")
 	value, ok := config[first]

@@ -26,23 +26,23 @@ import (
 )
 
 const (
-	// defaultQuery and maxQuery bound how many resources one query finds.
+	// defaultQuery and maxQuery are the default and the maximum number of resources in a query's result.
 	defaultQuery = 100
 	maxQuery     = 10_000
-	// answerTime is what is left of a request's time to tell that it is over.
+	// answerTime is the part of a request's time that is reserved for the response.
 	answerTime = 500 * time.Millisecond
-	// verbUse is what using a ProviderConfig needs.
+	// verbUse is the verb that permits using a ProviderConfig.
 	verbUse = "use"
 )
 
-// QueryFunc asks a provider what exists and fills in the query's status. The spec was validated, and its provider and its
-// provider configuration are those that are to be used; an empty configuration means none.
+// QueryFunc lists existing resources with a provider and sets the query's status. The spec is validated and has the
+// provider and the ProviderConfig to use; an empty ProviderConfig means none.
 type QueryFunc func(ctx context.Context, who v1alpha1.Identity, q *v1alpha1.Query) error
 
-// TypesFunc finds the kinds of a managed resource type; more than one when two providers have it.
+// TypesFunc returns the kinds of a managed resource type: several if several providers have it.
 type TypesFunc func(terraformType string) []kinds.Kind
 
-// queries answers Queries.
+// queries serves Queries.
 type queries struct {
 	configs    *genericregistry.Store
 	authorizer authorizer.Authorizer
@@ -50,7 +50,7 @@ type queries struct {
 	query      QueryFunc
 }
 
-// newQueries serves Queries.
+// newQueries returns the storage for Queries.
 func newQueries(c Config, configs *genericregistry.Store) rest.Storage {
 	r := &queries{configs: configs, authorizer: c.Authorizer, types: c.Types, query: c.Query}
 	return answeredREST[*v1alpha1.Query]{queryTable{}, "query", func() *v1alpha1.Query { return new(v1alpha1.Query) }, r.answer}
@@ -82,7 +82,8 @@ func (r *queries) answer(ctx context.Context, q *v1alpha1.Query, validate rest.V
 	return nil
 }
 
-// failure is an error of the query in the words of the API. What a provider says is not the server's own failure.
+// failure converts an error of the query to an API error. An error of the provider is not an internal error of the
+// server.
 func (r *queries) failure(ctx context.Context, q *v1alpha1.Query, err error) error {
 	if _, ok := errors.AsType[*apierrors.StatusError](err); ok {
 		return err
@@ -97,13 +98,13 @@ func (r *queries) failure(ctx context.Context, q *v1alpha1.Query, err error) err
 	return apierrors.NewBadRequest(fmt.Sprintf("%s %s: %v", verb, q.Spec.Type, err))
 }
 
-// complete checks a query and fills in what it leaves out.
+// complete validates a query and sets its defaults.
 func (r *queries) complete(q *v1alpha1.Query) field.ErrorList {
 	spec := field.NewPath("spec")
 	if q.Spec.Type == "" {
 		return field.ErrorList{field.Required(spec.Child("type"), `Terraform resource type, such as "sim_instance"`)}
 	}
-	q.Spec.Type = v1alpha1.TypeOf(q.Spec.Type) // people write the kind, too
+	q.Spec.Type = v1alpha1.TypeOf(q.Spec.Type) // users may also write the kind
 	found, errs := r.typeOf(q)
 	if len(errs) > 0 {
 		return errs
@@ -130,7 +131,7 @@ func (r *queries) complete(q *v1alpha1.Query) field.ErrorList {
 	return append(errs, validateArguments(q.Spec.Config, found.List.Block, spec.Child("config"))...)
 }
 
-// typeOf finds the resource type that a query is about.
+// typeOf returns the resource type of a query.
 func (r *queries) typeOf(q *v1alpha1.Query) (kinds.Kind, field.ErrorList) {
 	spec := field.NewPath("spec")
 	types := r.types(q.Spec.Type)
@@ -155,7 +156,7 @@ func (r *queries) typeOf(q *v1alpha1.Query) (kinds.Kind, field.ErrorList) {
 	return types[0], nil
 }
 
-// validateImport checks what one resource is to be found by.
+// validateImport validates the ID or identity of a query for a single resource.
 func validateImport(q *v1alpha1.Query, found kinds.Kind) field.ErrorList {
 	spec := field.NewPath("spec")
 	at := spec.Child("import")
@@ -183,7 +184,7 @@ func validateImport(q *v1alpha1.Query, found kinds.Kind) field.ErrorList {
 	return append(errs, found.ValidateIdentity(at.Child("identity"), values)...)
 }
 
-// validateArguments checks arguments that nothing can be referred to in.
+// validateArguments validates arguments that must not contain references.
 func validateArguments(raw *runtime.RawExtension, block *schema.Block, path *field.Path) field.ErrorList {
 	args, err := configArguments(raw)
 	if err != nil {
@@ -208,7 +209,8 @@ func validateArguments(raw *runtime.RawExtension, block *schema.Block, path *fie
 	return errs
 }
 
-// configure finds the ProviderConfig that a query uses, as for a resource of the type, and asks whether its author may use it.
+// configure sets the ProviderConfig of a query, chosen as for a resource of the type. It checks that the author may use
+// it.
 func (r *queries) configure(ctx context.Context, q *v1alpha1.Query) error {
 	named := q.Spec.ProviderConfig
 	candidates := []string{named}

@@ -22,15 +22,16 @@ import (
 // category is the category of `kubectl get hykube`.
 const category = "hykube"
 
-// resourceREST serves one kind: the generic store, with the names that people type.
+// resourceREST serves one kind: the generic store with short names.
 type resourceREST struct {
 	*genericregistry.Store
 	short string
-	// held keeps deleted objects that are in use; nil lets everything go.
+	// held handles deletes of objects that may be in use; nil for kinds without.
 	held *Held
-	// mayWrite refuses what its author has no right to write; old is nil for a new object. A nil function refuses nothing.
+	// mayWrite returns an error if the author may not write the object. old is nil for a new object. A nil function
+	// permits all writes.
 	mayWrite func(ctx context.Context, obj, old runtime.Object) error
-	// busy says why an object cannot be deleted just now; nil lets everything go.
+	// busy returns the reason why an object cannot be deleted now. A nil function permits all deletes.
 	busy func(runtime.Object) error
 }
 
@@ -44,7 +45,7 @@ var (
 func (r *resourceREST) ShortNames() []string { return []string{r.short} }
 func (r *resourceREST) Categories() []string { return []string{category} }
 
-// Create creates an object. A name of absurd length is refused here, where the error need not repeat it.
+// Create creates an object. It rejects a very long name without repeating it in the error.
 func (r *resourceREST) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc, opts *metav1.CreateOptions) (runtime.Object, error) {
 	o := obj.(object)
 	if o.GetResourceVersion() != "" {
@@ -69,7 +70,7 @@ func (r *resourceREST) Update(ctx context.Context, name string, info rest.Update
 	}, forceCreate, opts)
 }
 
-// authorizing also asks whether the author of a new object may write it.
+// authorizing adds the check of mayWrite to the validation of a new object.
 func (r *resourceREST) authorizing(validate rest.ValidateObjectFunc) rest.ValidateObjectFunc {
 	return func(ctx context.Context, obj runtime.Object) error {
 		if err := validate(ctx, obj); err != nil || r.mayWrite == nil {
@@ -79,7 +80,7 @@ func (r *resourceREST) authorizing(validate rest.ValidateObjectFunc) rest.Valida
 	}
 }
 
-// Delete deletes an object that is not busy.
+// Delete deletes an object unless it is busy.
 func (r *resourceREST) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc, opts *metav1.DeleteOptions) (runtime.Object, bool, error) {
 	if r.held != nil {
 		return r.held.Delete(ctx, name, validate, opts)
@@ -87,7 +88,7 @@ func (r *resourceREST) Delete(ctx context.Context, name string, validate rest.Va
 	return r.Store.Delete(ctx, name, r.guard(validate), opts)
 }
 
-// DeleteCollection deletes the objects of a list; it stops at the first that is busy.
+// DeleteCollection deletes the objects of a list. It stops at the first busy one.
 func (r *resourceREST) DeleteCollection(ctx context.Context, validate rest.ValidateObjectFunc, opts *metav1.DeleteOptions, list *metainternalversion.ListOptions) (runtime.Object, error) {
 	if r.held != nil {
 		return r.held.DeleteCollection(ctx, validate, opts, list)
@@ -95,7 +96,7 @@ func (r *resourceREST) DeleteCollection(ctx context.Context, validate rest.Valid
 	return r.Store.DeleteCollection(ctx, r.guard(validate), opts, list)
 }
 
-// guard refuses the deletion of what is busy.
+// guard adds the check of busy to the validation of a delete.
 func (r *resourceREST) guard(validate rest.ValidateObjectFunc) rest.ValidateObjectFunc {
 	return func(ctx context.Context, obj runtime.Object) error {
 		if err := validate(ctx, obj); err != nil || r.busy == nil {
@@ -108,7 +109,7 @@ func (r *resourceREST) guard(validate rest.ValidateObjectFunc) rest.ValidateObje
 	}
 }
 
-// subresource is what the storage of each subresource needs. The store itself is closed with the resource.
+// subresource has the common methods of all subresources. The storage is closed with the main resource.
 type subresource struct{ empty func() runtime.Object }
 
 func (s subresource) New() runtime.Object { return s.empty() }
@@ -130,7 +131,7 @@ func (r *statusREST) Get(ctx context.Context, name string, opts *metav1.GetOptio
 	return r.store.Get(ctx, name, opts)
 }
 
-// Update implements rest.Updater. A status is never created.
+// Update implements rest.Updater. It never creates an object.
 func (r *statusREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, _ bool, opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
 	return r.store.Update(ctx, name, info, create, update, false, opts)
 }
@@ -143,7 +144,7 @@ func (r *statusREST) ConvertToTable(ctx context.Context, obj, opts runtime.Objec
 	return r.store.ConvertToTable(ctx, obj, opts)
 }
 
-// newStore makes the store of a kind, and a second face of it for its status. The plural is regular.
+// newStore returns the store of a kind and the storage for its status. The plural is the singular with an s.
 func newStore[T copied[T], S any](c Config, singular string, example, list runtime.Object, strategy kindStrategy[T, S], table tableConvertor) (*genericregistry.Store, *statusREST, error) {
 	store := &genericregistry.Store{
 		NewFunc:                   func() runtime.Object { return example.DeepCopyObject() },

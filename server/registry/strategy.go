@@ -21,44 +21,45 @@ import (
 
 const groupName = v1alpha1.GroupName
 
-// object is what all kinds have in common.
+// object is the common interface of all kinds.
 type object interface {
 	runtime.Object
 	metav1.Object
 }
 
-// copied is an object that copies itself.
+// copied is an object with DeepCopyInto.
 type copied[T any] interface {
 	object
 	DeepCopyInto(T)
 }
 
-// strategy decides what the store does with objects of a kind.
+// strategy defines how the store creates, updates and deletes objects of a kind.
 type strategy interface {
 	rest.RESTCreateUpdateStrategy
 	rest.RESTDeleteStrategy
 	rest.ResetFieldsStrategy
 }
 
-// kindStrategy is the strategy of a kind whose objects T have a status S, put together from functions that know the types.
+// kindStrategy is the strategy of a kind with objects T and status S. Its functions handle the concrete types.
 type kindStrategy[T copied[T], S any] struct {
 	runtime.ObjectTyper
 	names.NameGenerator
 	namespaced bool
-	// begin sets the status that an object has at its creation. Status and generation are still those that the client sent.
+	// begin sets the status of a new object. When it is called, status and generation still have the client's values.
 	begin func(ctx context.Context, obj T)
-	// spec and status are parts of an object, and conditions a part of a status.
+	// spec and status return the parts of an object, and conditions the conditions of a status.
 	spec       func(obj T) any
 	status     func(obj T) *S
 	conditions func(status *S) *[]metav1.Condition
 	validate   func(obj T) field.ErrorList
-	// validateUpdate checks what must not change.
+	// validateUpdate validates immutable fields.
 	validateUpdate func(obj, old T) field.ErrorList
-	// warn is asked for warnings about a new object; nil has none.
+	// warn returns warnings about a new object; nil for none.
 	warn func(obj T) []string
-	// keepOwn puts what the server alone writes back into a status that a client sent. A nil function keeps nothing.
+	// keepOwn restores the fields that only the server writes in a client's status. A nil function keeps the client's
+	// status.
 	keepOwn func(status, old *S)
-	// mayWriteStatus refuses a status that its author may not write. A nil function refuses nothing.
+	// mayWriteStatus returns errors for a status that its author may not write. A nil function permits all.
 	mayWriteStatus func(ctx context.Context, obj, old T) field.ErrorList
 }
 
@@ -104,7 +105,7 @@ func (kindStrategy[T, S]) GetResetFields() map[fieldpath.APIVersion]*fieldpath.S
 	return resetFields("status")
 }
 
-// statusStrategy is the strategy of the subresource "status": it changes the status and nothing else.
+// statusStrategy is the strategy of the subresource "status", which changes only the status.
 type statusStrategy[T copied[T], S any] struct{ kindStrategy[T, S] }
 
 func (s statusStrategy[T, S]) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
@@ -137,7 +138,7 @@ func resetFields(top string) map[fieldpath.APIVersion]*fieldpath.Set {
 	}
 }
 
-// attributes are what selectors select by.
+// attributes returns the labels and fields for selectors.
 func attributes(obj runtime.Object) (labels.Set, fields.Set, error) {
 	o, ok := obj.(object)
 	if !ok {
@@ -152,7 +153,7 @@ func attributes(obj runtime.Object) (labels.Set, fields.Set, error) {
 
 func sameSpec[S any](obj, old S) bool { return equality.Semantic.DeepEqual(obj, old) }
 
-// begun are the conditions of an object at its creation: kstatus takes an object without any for ready.
+// begun returns the conditions of a new object. Without conditions, kstatus would treat it as ready.
 func begun(reason, message string) (conditions []metav1.Condition) {
 	condition.Reconciling(&conditions, 1, reason, message)
 	return conditions

@@ -16,7 +16,7 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// tableConvertor makes the table that `kubectl get` shows: columns, and a func that makes one object's cells of them.
+// tableConvertor creates the table for `kubectl get`. cells returns the cells of an object for the columns.
 type tableConvertor struct {
 	columns []metav1.TableColumnDefinition
 	cells   func(obj runtime.Object) []any
@@ -129,7 +129,7 @@ var planRecordTable = tableConvertor{
 	},
 }
 
-// changesTable is the table of a page of changes, whose items are not objects.
+// changesTable returns the table of a page of changes, whose items are not objects.
 func changesTable(list *v1alpha1.PlanChangeList) *metav1.Table {
 	table := &metav1.Table{
 		ListMeta: list.ListMeta,
@@ -147,7 +147,7 @@ func changesTable(list *v1alpha1.PlanChangeList) *metav1.Table {
 	return table
 }
 
-// changeText is what a change does, in a word or a few.
+// changeText returns a short text for the action of a change.
 func changeText(c v1alpha1.PlanChange) string {
 	text := string(c.Action)
 	switch {
@@ -172,7 +172,7 @@ func changeText(c v1alpha1.PlanChange) string {
 	return strings.Join(first, ", ")
 }
 
-// instanceText is the address of what is changed, and which instance of it.
+// instanceText returns the address of a change, with the deposed key or the previous address.
 func instanceText(c v1alpha1.PlanChange) string {
 	switch {
 	case c.Deposed != "":
@@ -183,7 +183,7 @@ func instanceText(c v1alpha1.PlanChange) string {
 	return c.Address
 }
 
-// queryTable makes the table of what a query found.
+// queryTable creates the table of a query's result.
 type queryTable struct{}
 
 func (queryTable) ConvertToTable(_ context.Context, obj, _ runtime.Object) (*metav1.Table, error) {
@@ -206,7 +206,7 @@ func (queryTable) ConvertToTable(_ context.Context, obj, _ runtime.Object) (*met
 	return table, nil
 }
 
-// readiness is the condition Ready, in the words of a table.
+// readiness returns the cells for the condition Ready.
 func readiness(conditions []metav1.Condition) (ready, reason, message string) {
 	c := meta.FindStatusCondition(conditions, v1alpha1.ConditionReady)
 	if c == nil {
@@ -215,7 +215,8 @@ func readiness(conditions []metav1.Condition) (ready, reason, message string) {
 	return string(c.Status), c.Reason, c.Message
 }
 
-// orTerminating is the readiness of an object, and what it waits for when it is being deleted. Such an object goes on working.
+// orTerminating returns the cells for the readiness of an object. For an object that is being deleted but still works,
+// the message says what it waits for.
 func orTerminating(m metav1.Object, conditions []metav1.Condition) (ready, reason, message string) {
 	ready, reason, message = readiness(conditions)
 	if m.GetDeletionTimestamp() == nil {
@@ -238,7 +239,7 @@ func summary(p *v1alpha1.Plan) string {
 	return fmt.Sprintf("+%d ~%d -/+%d -%d", s.Create, s.Update, s.Replace, s.Delete)
 }
 
-// approved is "-" where there is nothing to decide.
+// approved returns "-" if there is nothing to decide.
 func approved(p *v1alpha1.Plan) string {
 	switch {
 	case p.Status.Approval != nil && p.Status.Approval.Decision == v1alpha1.DecisionApproved:

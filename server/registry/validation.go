@@ -30,22 +30,22 @@ import (
 	"github.com/hykube/hykube/internal/suggest"
 )
 
-// CheckFunc judges objects of the providers' kinds as they are written. Those of other kinds are there to be referred to. It returns the error
-// of the context when that ends before all objects were judged.
+// CheckFunc validates objects of the providers' kinds without recording them. Objects of other kinds serve as targets
+// of references. It returns the error of ctx if that ends first.
 type CheckFunc func(ctx context.Context, objects []*unstructured.Unstructured) ([]v1alpha1.ValidationProblem, error)
 
-// longestCheck is how long the check of one Validation may take. Every user may ask for one, and expressions cost time.
+// longestCheck is the maximum time for one Validation. Every user may create one, and expressions take time.
 const longestCheck = 20 * time.Second
 
-// validations answers Validations, so many at once that they leave processors to other requests.
+// validations serves Validations. It limits their concurrency, so that processors remain for other requests.
 type validations struct {
 	slots chan struct{}
 	check CheckFunc
-	// config is the schema of a provider's own arguments; nil when it is not installed.
+	// config returns the schema of a provider's configuration, or nil if the provider is not installed.
 	config func(provider string) *schema.Block
 }
 
-// newValidations serves Validations.
+// newValidations returns the storage for Validations.
 func newValidations(c Config) rest.Storage {
 	r := &validations{slots: make(chan struct{}, max(1, goruntime.GOMAXPROCS(0)/2)), check: c.Check, config: c.ConfigBlock}
 	return answeredREST[*v1alpha1.Validation]{
@@ -82,7 +82,7 @@ func (r *validations) answer(ctx context.Context, v *v1alpha1.Validation, _ rest
 	return nil
 }
 
-// checkInSlot waits for a slot and judges objects.
+// checkInSlot waits for a slot and validates the objects.
 func (r *validations) checkInSlot(ctx context.Context, objects []*unstructured.Unstructured) ([]v1alpha1.ValidationProblem, error) {
 	select {
 	case r.slots <- struct{}{}:
@@ -99,12 +99,13 @@ func (r *validations) checkInSlot(ctx context.Context, objects []*unstructured.U
 	return problems, nil
 }
 
-// clusterScoped says whether objects of a fixed kind have no namespace. Dynamic kinds have names of their own, with a dash.
+// clusterScoped reports whether a fixed kind has no namespace. The names of dynamic kinds contain a dash and never
+// match.
 func clusterScoped(kind string) bool {
 	return slices.Contains([]string{"Provider", "Namespace", "ClusterRole", "ClusterRoleBinding"}, kind)
 }
 
-// fixed checks an object of a fixed kind; it has nothing to say about others.
+// fixed validates an object of a fixed kind and ignores others.
 func (r *validations) fixed(u *unstructured.Unstructured) []v1alpha1.ValidationProblem {
 	var errs field.ErrorList
 	var out []v1alpha1.ValidationProblem
@@ -134,7 +135,7 @@ func (r *validations) fixed(u *unstructured.Unstructured) []v1alpha1.ValidationP
 	return out
 }
 
-// kubernetesOwn checks an object of a kind of Kubernetes; it has nothing to say about others.
+// kubernetesOwn validates an object of a Kubernetes kind and ignores others.
 func kubernetesOwn(u *unstructured.Unstructured) []v1alpha1.ValidationProblem {
 	obj, err := legacyscheme.Scheme.New(u.GroupVersionKind())
 	if err != nil {
@@ -156,7 +157,7 @@ func kubernetesOwn(u *unstructured.Unstructured) []v1alpha1.ValidationProblem {
 	case *core.ConfigMap:
 		errs = corevalidation.ValidateConfigMap(o)
 	case *core.Secret:
-		o.Type = core.SecretTypeOpaque // what other types want of values is not there to be checked
+		o.Type = core.SecretTypeOpaque // do not check the data that other types require
 		errs = corevalidation.ValidateSecret(o)
 	case *rbac.Role:
 		errs = rbacvalidation.ValidateRole(o)
@@ -177,7 +178,7 @@ func problem(at, message string) v1alpha1.ValidationProblem {
 	return v1alpha1.ValidationProblem{Severity: v1alpha1.SeverityError, Field: at, Message: message}
 }
 
-// decodeStrictly reads an object into a Go type, and reports each field that the type does not have.
+// decodeStrictly decodes an object into a Go type. It reports each field that the type lacks.
 func decodeStrictly(u *unstructured.Unstructured, into any) []v1alpha1.ValidationProblem {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, into); err != nil {
 		return []v1alpha1.ValidationProblem{problem("", err.Error())}
@@ -189,7 +190,7 @@ func decodeStrictly(u *unstructured.Unstructured, into any) []v1alpha1.Validatio
 	return out
 }
 
-// arguments checks a provider's own arguments against its schema. Those that come from Secrets are not there to be checked.
+// arguments validates a provider's arguments against its schema, except those from Secrets.
 func (r *validations) arguments(pc *v1alpha1.ProviderConfig) field.ErrorList {
 	block := r.config(pc.Spec.Provider)
 	args, err := configArguments(pc.Spec.Config)
@@ -210,7 +211,7 @@ func (r *validations) arguments(pc *v1alpha1.ProviderConfig) field.ErrorList {
 	return errs
 }
 
-// secretArguments wants the provider to have the arguments that Secrets set.
+// secretArguments reports arguments from Secrets that the provider does not have.
 func secretArguments(pc *v1alpha1.ProviderConfig, block *schema.Block) field.ErrorList {
 	var errs field.ErrorList
 	for i, ref := range pc.Spec.SecretRefs {
@@ -218,7 +219,7 @@ func secretArguments(pc *v1alpha1.ProviderConfig, block *schema.Block) field.Err
 		steps := strings.Split(ref.Argument, ".")
 		for n, step := range steps {
 			if a := in.Attribute(step); a != nil && a.Configurable() {
-				break // what is below is a value
+				break // the rest of the path is within a value
 			}
 			nested := in.NestedBlock(step)
 			if nested != nil && n < len(steps)-1 {
@@ -238,7 +239,7 @@ func secretArguments(pc *v1alpha1.ProviderConfig, block *schema.Block) field.Err
 	return errs
 }
 
-// argumentsOf are the names of the arguments and blocks of a block.
+// argumentsOf returns the names of the arguments and blocks of a block.
 func argumentsOf(b *schema.Block) []string {
 	var names []string
 	for _, a := range b.Attributes {
