@@ -21,7 +21,7 @@ type ForbiddenError struct{ Text string }
 
 func (e *ForbiddenError) Error() string { return e.Text }
 
-// IsForbidden says whether an error is a *ForbiddenError.
+// IsForbidden reports whether an error is a *ForbiddenError.
 func IsForbidden(err error) bool {
 	_, ok := errors.AsType[*ForbiddenError](err)
 	return ok

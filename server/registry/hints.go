@@ -92,7 +92,7 @@ type hintingSerializer struct {
 	scheme *runtime.Scheme
 }
 
-// DecoderToVersion returns a decoder of what clients send.
+// DecoderToVersion returns a decoder for request bodies.
 func (s hintingSerializer) DecoderToVersion(decoder runtime.Decoder, gv runtime.GroupVersioner) runtime.Decoder {
 	return hinting{s.NegotiatedSerializer.DecoderToVersion(decoder, gv), s.scheme}
 }
