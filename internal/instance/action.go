@@ -117,7 +117,7 @@ func (a *Action) Invoke(ctx context.Context, config cty.Value, progress func(str
 	}
 	diags, err := diag.Answer("invoke", said)
 	if err == nil && completed != 1 {
-		err = lost(fmt.Errorf("the provider said %d times that it is complete, and it must be once, which is a bug of the provider; look at the infrastructure to see what it did", completed))
+		err = lost(fmt.Errorf("the provider reported completion %d times instead of once, which is a bug of the provider; check the infrastructure to see what the action did", completed))
 	}
 	return diags, err
 }

@@ -125,12 +125,12 @@ func (a *application) outcome(resp *tfprotov6.ApplyResourceChangeResponse) Outco
 	}
 	switch {
 	case o.Err == nil && a.deleting && !value.IsNull():
-		o.Err = fmt.Errorf("apply %s: the provider says that it destroyed the instance and still returns it, which is a bug of the provider", t.Name)
+		o.Err = fmt.Errorf("apply %s: the provider reports success of the destroy, but still returns the instance, which is a bug of the provider", t.Name)
 	case o.Err == nil && a.deleting:
 		o.State = t.Null()
 		return o
 	case o.Err == nil && value.IsNull():
-		o.Err = fmt.Errorf("apply %s: the provider says that it succeeded and returns nothing, which is a bug of the provider", t.Name)
+		o.Err = fmt.Errorf("apply %s: the provider reports success, but returns no state, which is a bug of the provider", t.Name)
 		return o
 	case value.IsNull():
 		// An error and a null state: the prior instance still exists. For a create there is none.
@@ -148,7 +148,7 @@ func (a *application) outcome(resp *tfprotov6.ApplyResourceChangeResponse) Outco
 	}
 	if o.Err == nil && !resp.UnsafeToUseLegacyTypeSystem { //nolint:staticcheck // the protocol's own word for it
 		if errs := plan.CheckCompatible(t.Schema.Block, a.planned.Value, value); len(errs) > 0 {
-			o.Err = brokenWord("apply", t.Name, "left something other than it had planned", errs)
+			o.Err = brokenWord("apply", t.Name, "returned another value than it had planned", errs)
 		}
 	}
 	if o.Err != nil {

@@ -25,7 +25,7 @@ func (t *Type) DecodeIdentity(raw json.RawMessage) (cty.Value, error) {
 		return cty.NilVal, nil
 	}
 	if t.Identity == nil {
-		return cty.NilVal, fmt.Errorf("decode identity: the provider knows no identities of %s", t.Name)
+		return cty.NilVal, fmt.Errorf("decode identity: the provider has no identity for %s", t.Name)
 	}
 	v, err := ctyjson.Unmarshal(raw, t.Identity.ImpliedType())
 	if err != nil {
@@ -101,7 +101,7 @@ func (t *Type) takeIdentity(operation string, d *tfprotov6.ResourceIdentityData)
 		if len(d.IdentityData.JSON) == 0 && (len(d.IdentityData.MsgPack) == 0 || bytes.Equal(d.IdentityData.MsgPack, nilMsgPack)) {
 			return cty.NilVal, nil
 		}
-		return cty.NilVal, fmt.Errorf("%s %s: the provider answered with an identity and has no schema of it, which is a bug of the provider", operation, t.Name)
+		return cty.NilVal, fmt.Errorf("%s %s: the provider returned an identity, but has no schema for it, which is a bug of the provider", operation, t.Name)
 	}
 	v, err := schema.Decode(d.IdentityData, t.Identity.ImpliedType())
 	if err != nil {

@@ -261,7 +261,7 @@ func TestTypesWithoutIdentities(t *testing.T) {
 	if _, err := ty.takeIdentity("test", wireIdentity(t, identity(str("a")))); err == nil {
 		t.Error("an identity without a schema was taken")
 	}
-	if _, err := ty.DecodeIdentity([]byte(`{"name":"a"}`)); err == nil || !strings.Contains(err.Error(), "knows no identities") {
+	if _, err := ty.DecodeIdentity([]byte(`{"name":"a"}`)); err == nil || !strings.Contains(err.Error(), "has no identity for") {
 		t.Errorf("decode: %v", err)
 	}
 }

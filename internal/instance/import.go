@@ -63,7 +63,7 @@ func (t *Type) Import(ctx context.Context, by ImportBy) (State, diag.Diagnostics
 	}
 	if !now.Exists() {
 		return State{}, diags, fmt.Errorf("import %s: %w", t.Name, &NothingFoundError{fmt.Sprintf(
-			"cannot import non-existent remote object: nothing exists under %s; check that it is right and belongs to what the provider is configured for", by)})
+			"cannot import non-existent remote object: nothing exists under %s; check the ID, and that the provider's configuration is for the right account and region", by)})
 	}
 	return now, diags, nil
 }
@@ -76,13 +76,13 @@ func (e *NothingFoundError) Error() string { return e.text }
 func (t *Type) checkImportBy(by ImportBy) error {
 	switch {
 	case by.ID == "" && none(by.Identity):
-		return errors.New("neither an ID nor an identity says what to import")
+		return errors.New("the import has neither an ID nor an identity; set one")
 	case by.ID != "" && !none(by.Identity):
-		return errors.New("both an ID and an identity say what to import; leave one of the two out")
+		return errors.New("the import has both an ID and an identity; remove one")
 	case by.ID != "":
 		return nil
 	case t.Identity == nil:
-		return errors.New("the provider knows no identities of this type; import by ID instead")
+		return errors.New("the provider has no identity for this type; import by ID instead")
 	case !by.Identity.IsWhollyKnown():
 		return errors.New("the identity is not known yet")
 	}
@@ -100,7 +100,7 @@ func (t *Type) imported(by ImportBy, all []*tfprotov6.ImportedResource) (State, 
 		return State{}, &NothingFoundError{fmt.Sprintf("the provider found nothing under %s", by)}
 	}
 	if len(all) != 1 {
-		return State{}, fmt.Errorf("the provider found %d resources under %s, and it must be exactly one", len(all), by)
+		return State{}, fmt.Errorf("the provider found %d resources under %s, but an import needs exactly one", len(all), by)
 	}
 	r := all[0]
 	if r == nil || r.TypeName != t.Name {
@@ -108,7 +108,7 @@ func (t *Type) imported(by ImportBy, all []*tfprotov6.ImportedResource) (State, 
 		if r != nil {
 			found = r.TypeName
 		}
-		return State{}, fmt.Errorf("the provider found a resource of type %q under %s", found, by)
+		return State{}, fmt.Errorf("the provider found a resource of another type, %q, under %s", found, by)
 	}
 	v, err := t.decode(r.State)
 	if err != nil {
@@ -146,7 +146,7 @@ func (t *Type) Move(ctx context.Context, from MoveSource) (State, diag.Diagnosti
 		return t.Null(), nil, nil
 	}
 	if !t.MoveState {
-		return State{}, nil, fmt.Errorf("move %s to %s: the provider cannot take over the state of another type or provider; remove lifecycle.moved, and import what exists instead", from.TypeName, t.Name)
+		return State{}, nil, fmt.Errorf("move %s to %s: the provider cannot convert the state of another type or provider; remove lifecycle.moved, and import the resource instead", from.TypeName, t.Name)
 	}
 	req := &tfprotov6.MoveResourceStateRequest{
 		SourceProviderAddress: from.ProviderAddress, SourceTypeName: from.TypeName, TargetTypeName: t.Name,

@@ -36,8 +36,8 @@ func TestImport(t *testing.T) {
 		"refused":             {"the provider says why", ImportBy{ID: "1"}, nil, failure("no access"), nothing, "no access"},
 		"none":                {"exactly one", ImportBy{ID: "1"}, nil, nil, nothing, "the provider found nothing under"},
 		"two":                 {"exactly one", ImportBy{ID: "1"}, []*tfprotov6.ImportedResource{one("test_thing", sketch), one("test_rule", sketch)}, nil, nothing, "found 2 resources"},
-		"another type":        {"it must be what was asked for", ImportBy{ID: "1"}, []*tfprotov6.ImportedResource{one("test_rule", sketch)}, nil, nothing, `type "test_rule"`},
-		"no type":             {"it must be what was asked for", ImportBy{ID: "1"}, []*tfprotov6.ImportedResource{one("", sketch)}, nil, nothing, `type ""`},
+		"another type":        {"it must be what was asked for", ImportBy{ID: "1"}, []*tfprotov6.ImportedResource{one("test_rule", sketch)}, nil, nothing, `another type, "test_rule"`},
+		"no type":             {"it must be what was asked for", ImportBy{ID: "1"}, []*tfprotov6.ImportedResource{one("", sketch)}, nil, nothing, `another type, ""`},
 		"a null object":       {"that is nothing", ImportBy{ID: "1"}, []*tfprotov6.ImportedResource{one("test_thing", nothing)}, nil, nothing, "found nothing"},
 		"an open object":      {"what exists is known", ImportBy{ID: "1"}, []*tfprotov6.ImportedResource{one("test_thing", thing(str("1"), cty.UnknownVal(cty.String)))}, nil, nothing, "unknown values"},
 		"gone when read":      {"only then it is known to exist", ImportBy{ID: "1"}, []*tfprotov6.ImportedResource{one("test_thing", sketch)}, nil, nothing, "cannot import non-existent"},
@@ -85,7 +85,7 @@ func TestMove(t *testing.T) {
 		err    string
 	}{
 		"moved":    {"the state is of the new type", true, thing(str("1"), str("a")), nil, ""},
-		"cannot":   {"not every provider can", false, cty.NilVal, nil, "import what exists instead"},
+		"cannot":   {"not every provider can", false, cty.NilVal, nil, "import the resource instead"},
 		"refused":  {"the provider says why", true, cty.NullVal(testBlock.ImpliedType()), failure("not from there"), "not from there"},
 		"nothing":  {"a move destroys nothing", true, cty.NullVal(testBlock.ImpliedType()), nil, "with nothing"},
 		"unknowns": {"what exists is known", true, thing(str("1"), cty.UnknownVal(cty.String)), nil, "unknown values"},

@@ -140,14 +140,14 @@ func TestApplyKeepsWhatTheProviderAnswers(t *testing.T) {
 		"create":                     {"the whole answer is the state", nothing, planned, made, nil, false, made, false, ""},
 		"create, failed half way":    {"what is there is kept, and replaced next time", nothing, planned, made, failure("no quota"), false, made, true, "no quota"},
 		"create, nothing made":       {"an error and no object: nothing is there", nothing, planned, nothing, failure("no quota"), false, nothing, false, "no quota"},
-		"create, nothing, no error":  {"that is a lie", nothing, planned, nothing, nil, false, nothing, false, "returns nothing"},
+		"create, nothing, no error":  {"that is a lie", nothing, planned, nothing, nil, false, nothing, false, "returns no state"},
 		"create, values left open":   {"unknown values become null, and it is an error", nothing, planned, planned, nil, false, thing(null, str("new")), true, "unknown"},
 		"create, other than planned": {"the state is kept, it is an error, and an error taints", nothing, planned, thing(str("1"), str("other")), nil, false, thing(str("1"), str("other")), true, "inconsistent"},
 		"legacy, other than planned": {"the old SDK may", nothing, planned, thing(str("1"), str("other")), nil, true, thing(str("1"), str("other")), false, ""},
 		"update, failed half way":    {"an update does not taint", old, made, thing(str("1"), str("half")), failure("busy"), false, thing(str("1"), str("half")), false, "busy"},
 		"update, nothing returned":   {"an error and no object: what was there still is", old, made, nothing, failure("busy"), false, old, false, "busy"},
 		"delete":                     {"nothing is left", old, nothing, nothing, nil, false, nothing, false, ""},
-		"delete, something returned": {"that is a lie", old, nothing, old, nil, false, old, false, "still returns it"},
+		"delete, something returned": {"that is a lie", old, nothing, old, nil, false, old, false, "still returns the instance"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &scripted{apply: func(*tfprotov6.ApplyResourceChangeRequest) (*tfprotov6.ApplyResourceChangeResponse, error) {

@@ -116,7 +116,7 @@ func (l *List) take(r tfprotov6.ListResourceResult, includeResource bool) (Found
 		if len(f.Diagnostics) > 0 {
 			return f, nil // a warning about the whole list
 		}
-		return f, fmt.Errorf("list %s: the provider found something and does not say what identifies it, which is a bug of the provider", l.Name)
+		return f, fmt.Errorf("list %s: the provider returned a resource without an identity, which is a bug of the provider", l.Name)
 	}
 	if r.Resource == nil || !includeResource {
 		return f, nil

@@ -315,7 +315,7 @@ func TestListQuery(t *testing.T) {
 		"with objects":      {"they were asked for", []tfprotov6.ListResourceResult{found("a")}, 0, true, "a=a", ""},
 		"limit":             {"providers in the same process need not know it either", []tfprotov6.ListResourceResult{found("a"), found("b"), found("c")}, 2, false, "a, b", ""},
 		"warnings":          {"may come without identity, and do not count", []tfprotov6.ListResourceResult{warning, found("a"), found("b")}, 1, false, "slow, a", ""},
-		"no identity":       {"nothing could be done with it", []tfprotov6.ListResourceResult{found("a"), {DisplayName: "b"}}, 0, false, "a", "what identifies it"},
+		"no identity":       {"nothing could be done with it", []tfprotov6.ListResourceResult{found("a"), {DisplayName: "b"}}, 0, false, "a", "without an identity"},
 		"an error":          {"it is the last", []tfprotov6.ListResourceResult{found("a"), {Diagnostics: failure("down")}, found("b")}, 0, false, "a", "down"},
 		"an open identity":  {"what exists is known", []tfprotov6.ListResourceResult{{Identity: wireIdentity(t, identity(cty.UnknownVal(cty.String)))}}, 0, false, "", "unknown values"},
 		"a misfit resource": {"it must conform", []tfprotov6.ListResourceResult{{Identity: wireIdentity(t, identity(str("a"))), Resource: &tfprotov6.DynamicValue{MsgPack: []byte{0x93}}}}, 0, true, "", "does not fit"},

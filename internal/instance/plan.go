@@ -253,7 +253,7 @@ func (t *Type) PlanDelete(ctx context.Context, prior State, planned []byte) (*Pl
 		return nil, diags, err
 	}
 	if v, err := t.decode(resp.PlannedState); err != nil || !v.IsNull() {
-		return nil, diags, fmt.Errorf("plan destroy of %s: the provider planned to leave something, which is a bug of the provider", t.Name)
+		return nil, diags, fmt.Errorf("plan destroy of %s: the provider's plan to destroy does not remove everything, which is a bug of the provider", t.Name)
 	}
 	p.Private = resp.PlannedPrivate
 	return p, diags, nil

@@ -306,7 +306,7 @@ func TestApplyQuarantinesWhatItCannotTake(t *testing.T) {
 		"garbage with an error":       {"both are told", old, account(str("2"), null), &tfprotov6.DynamicValue{MsgPack: []byte("\x93abc")}, failure("quota"), old, "\x93abc", "quota"},
 		"a write-only value":          {"the secret itself is never stored", old, account(str("2"), null), encoded(t, ty, account(str("2"), str("hunter2"))), nil, old, string(encoded(t, ty, account(str("2"), null)).MsgPack), "write-only"},
 		"all unknown after a create":  {"there is something, and nothing is known of it", nothing, planned, open, nil, nothing, string(open.MsgPack), "unknown"},
-		"no state of an update":       {"what was there still is", old, account(str("2"), null), nil, nil, old, "", "returns nothing"},
+		"no state of an update":       {"what was there still is", old, account(str("2"), null), nil, nil, old, "", "returns no state"},
 		"no state of a delete":        {"it is gone", old, nothing, nil, nil, nothing, "", ""},
 		"no state of a failed delete": {"it is still there", old, nothing, nil, failure("busy"), old, "", "busy"},
 	} {

@@ -120,7 +120,7 @@ func TriggerExpression(s string) (string, error) {
 		whole, err := ParseAddress(kind + "/" + strings.TrimRight(name, "."))
 		if part, partErr := ParseAddress(kind + "/" + name[:at]); partErr == nil {
 			if err != nil {
-				return "", fmt.Errorf("write %s%s: what follows a KIND/NAME is taken for a part of the name", part.Expression(), name[at:])
+				return "", fmt.Errorf("write %s%s: after KIND/NAME, an attribute would be a part of the name", part.Expression(), name[at:])
 			}
 			return "", fmt.Errorf("write %s%s for the attribute, or %s for the resource of that name: a name may have dots", part.Expression(), name[at:], whole.Expression())
 		}

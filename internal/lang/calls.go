@@ -33,7 +33,7 @@ func (p *parser) call(c *hclsyntax.FunctionCallExpr, field string) {
 		return
 	}
 	if p.opts.Settled && isImpure(c.Name) {
-		p.fail(columnField(field, c.NameRange), "Value known too late", "%s() gives its value when a plan is made or applied, and the value here must be known before. Write the value itself.", c.Name)
+		p.fail(columnField(field, c.NameRange), "Value known too late", "%s() gets its value during planning or the apply, but this field needs its value before. Write the value itself.", c.Name)
 		return
 	}
 	if p.calls == nil {
@@ -134,8 +134,8 @@ var refused = map[string]string{
 	"filesha256":       noFiles,
 	"filesha512":       noFiles,
 	"pathexpand":       noFiles,
-	"templatefile":     noFiles + ", and templatestring(configmap.NAME.KEY, {...}) to fill it in",
-	"type":             "it exists in the console of Terraform alone",
+	"templatefile":     noFiles + ", and templatestring(configmap.NAME.KEY, {...}) to render it",
+	"type":             "it exists only in Terraform's console",
 }
 
-const noFiles = "expressions see no files; keep the content in a ConfigMap and write ${configmap.NAME.KEY}"
+const noFiles = "expressions cannot read files; put the content into a ConfigMap and write ${configmap.NAME.KEY}"

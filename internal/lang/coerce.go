@@ -54,7 +54,7 @@ func (c *coercion) fail(field, summary, format string, args ...any) {
 	}
 	d := diag.Errorf(field, summary, format, args...)
 	if c.hidden != "" {
-		d.Attribute, d.Detail = c.hidden, "The value does not fit what is needed here. It comes from a sensitive value, so the details are not shown."
+		d.Attribute, d.Detail = c.hidden, "The value has the wrong type or content for this field. It comes from a sensitive value, so the details are not shown."
 		if slices.Contains(c.diags, d) {
 			return
 		}
@@ -70,7 +70,7 @@ func (c *coercion) enter(marks cty.ValueMarks, field string) (leave func()) {
 		c.fail(field, diag.SummaryEphemeral, "An ephemeral value is not stored, so only write-only arguments may use it. Refer to it in one of those, or use ephemeralasnull.")
 	}
 	if missing, held := missingIn(marks); held {
-		c.fail(field, SummaryPassOnly, "%s", PassOnlyText("A value that stands for blocks or nested attributes", missing))
+		c.fail(field, SummaryPassOnly, "%s", PassOnlyText("A value that is used for blocks or nested attributes", missing))
 		c.refused = true
 	}
 	if len(marks) > 0 && outer == "" && !c.dry {
@@ -120,7 +120,7 @@ func (c *coercion) attributes(attrs []*schema.Attribute, vals, out map[string]ct
 // attribute converts the value of an attribute. NilVal means that the attribute is not set.
 func (c *coercion) attribute(a *schema.Attribute, v cty.Value, field string) cty.Value {
 	if v != cty.NilVal && a.Configurable() && !a.WriteOnly && !c.ephemeral && holdsEphemeral(a, v) {
-		c.fail(field, diag.SummaryEphemeral, "%q is stored, and an ephemeral value must not be. Only write-only arguments may use it.%s", a.Name, c.writeOnly(a))
+		c.fail(field, diag.SummaryEphemeral, "%q is stored, but Hykube does not store ephemeral values. Only write-only arguments may use one.%s", a.Name, c.writeOnly(a))
 		return cty.UnknownVal(a.Type)
 	}
 	if v == cty.NilVal || v.IsNull() {
@@ -135,11 +135,11 @@ func (c *coercion) attribute(a *schema.Attribute, v cty.Value, field string) cty
 	}
 	if !a.Configurable() {
 		c.fail(field, diag.SummaryReadOnly,
-			"%q is decided by the provider and cannot be set. Remove it from the spec; its value appears in the status.", a.Name)
+			"Only the provider sets %q. Remove it from the spec; its value appears in the status.", a.Name)
 		return cty.NullVal(a.Type)
 	}
 	if a.Deprecated && c.static {
-		c.warn(field, "Argument is deprecated", "The provider discourages the use of %q.%s", a.Name, describe(a))
+		c.warn(field, "Argument is deprecated", "The provider has deprecated %q.%s", a.Name, describe(a))
 	}
 	if a.Nested != nil {
 		return c.nestedAttribute(a, v, field)
@@ -299,12 +299,12 @@ func (c *coercion) nestedAttribute(a *schema.Attribute, v cty.Value, field strin
 func (c *coercion) nestedBlock(nb *schema.NestedBlock, v cty.Value, field string) cty.Value {
 	if v == cty.NilVal || v.IsNull() {
 		if nb.MinItems > 0 {
-			c.fail(field, diag.SummaryMissingBlock, "At least %d %q must be given. Add it to the spec.", nb.MinItems, nb.TypeName)
+			c.fail(field, diag.SummaryMissingBlock, "At least %d block %q is required. Add it to the spec.", nb.MinItems, nb.TypeName)
 		}
 		return schema.EmptyNested(nb)
 	}
 	if nb.Block.Deprecated && c.static {
-		c.warn(field, "Block is deprecated", "The provider discourages the use of %q.", nb.TypeName)
+		c.warn(field, "Block is deprecated", "The provider has deprecated %q.", nb.TypeName)
 	}
 	// As in Terraform's JSON syntax, a single block may be written with or without a list around it.
 	switch raw, marks := v.Unmark(); nb.Nesting {
@@ -319,7 +319,7 @@ func (c *coercion) nestedBlock(nb *schema.NestedBlock, v cty.Value, field string
 	}
 	out := c.nested(nb.Nesting, nb.Block.ImpliedType(), nb.ImpliedType(), v, field, func(e cty.Value, field string) cty.Value {
 		if e.IsNull() {
-			c.fail(field, "Missing block", "A %q is null here. Remove it, or give its arguments.", nb.TypeName)
+			c.fail(field, "Missing block", "A block %q is null. Remove it, or set its arguments.", nb.TypeName)
 			return cty.UnknownVal(nb.Block.ImpliedType())
 		}
 		return c.block(nb.Block, e, field)
@@ -337,10 +337,10 @@ func (c *coercion) countBlocks(nb *schema.NestedBlock, v cty.Value, field string
 	// value.
 	n := int64(v.LengthInt())
 	if n < nb.MinItems {
-		c.fail(field, "Too few blocks", "At least %d %q must be given, but there are %d.", nb.MinItems, nb.TypeName, n)
+		c.fail(field, "Too few blocks", "At least %d %q are required, but there are %d.", nb.MinItems, nb.TypeName, n)
 	}
 	if nb.MaxItems > 0 && n > nb.MaxItems && (nb.Nesting == schema.NestingList || v.IsWhollyKnown()) {
-		c.fail(field, "Too many blocks", "At most %d %q may be given, but there are %d.", nb.MaxItems, nb.TypeName, n)
+		c.fail(field, "Too many blocks", "At most %d %q are allowed, but there are %d.", nb.MaxItems, nb.TypeName, n)
 	}
 }
 
@@ -440,11 +440,11 @@ func (c *coercion) wrongType(field, want string, got cty.Type) {
 
 // metaArguments maps Terraform's meta-arguments to the hint about their equivalent in a Hykube object.
 var metaArguments = map[string]string{
-	"count":       "There is no loop yet: write one object for each instance.",
-	"depends_on":  "It is lifecycle.dependsOn of the object.",
-	"for_each":    "There is no loop yet: write one object for each element.",
-	"lifecycle":   "It belongs beside spec, not in it.",
-	"provider":    "It is lifecycle.providerConfig of the object.",
+	"count":       "Hykube has no count and no for_each yet: write one object for each instance.",
+	"depends_on":  "Use lifecycle.dependsOn of the object.",
+	"for_each":    "Hykube has no count and no for_each yet: write one object for each element.",
+	"lifecycle":   "Put it beside spec, not into it.",
+	"provider":    "Use lifecycle.providerConfig of the object.",
 	"provisioner": "There are no provisioners.",
 }
 

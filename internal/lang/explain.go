@@ -163,9 +163,9 @@ func missing(v, key cty.Value, what, stored string) string {
 		case 0:
 			return fmt.Sprintf("%s is empty, so it has no element [%s].", what, keyText(key))
 		case 1:
-			return fmt.Sprintf("%s has one element, [0], and no [%s].", what, keyText(key))
+			return fmt.Sprintf("%s has one element, [0], so [%s] does not exist.", what, keyText(key))
 		default:
-			return fmt.Sprintf("%s has %d elements, [0] to [%d], and no [%s].", what, n, n-1, keyText(key))
+			return fmt.Sprintf("%s has %d elements, [0] to [%d], so [%s] does not exist.", what, n, n-1, keyText(key))
 		}
 	}
 	if key.Type() != cty.String {
@@ -193,7 +193,7 @@ func missing(v, key cty.Value, what, stored string) string {
 			// A reader of the plan may lack the right to read the Secret.
 			names = nil
 		}
-		hint = fmt.Sprintf(" See which it has with kubectl describe %s.", stored)
+		hint = fmt.Sprintf(" kubectl describe %s lists the keys.", stored)
 	case len(marks) > 0:
 		names = nil
 	}

@@ -207,7 +207,7 @@ func yamlCost(args []cty.Value, left int) (int, error) {
 		return sum
 	}
 	if n := walk(&root); n > left {
-		return 0, errors.New("the document's aliases expand to too much")
+		return 0, errors.New("the aliases of the document expand to more than the limit")
 	} else {
 		return n, nil
 	}

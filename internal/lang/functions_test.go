@@ -173,7 +173,7 @@ func TestFunctionsOfOpenTofu(t *testing.T) {
 		`base64gunzip("eA==")`:                  "not valid gzip",
 		`templatestring("$${x}", {})`:           `vars map does not contain key "x"`,
 		`templatestring("$${", {})`:             "of the template",
-		`templatestring("$${file(\"x\")}", {})`: "expressions see no files",
+		`templatestring("$${file(\"x\")}", {})`: "expressions cannot read files",
 		`templatestring("$${1}", [])`:           "must be a map",
 		`1 / 0`:                                 "infinite",
 		`log(0, 10)`:                            "out of range",

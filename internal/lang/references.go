@@ -45,19 +45,19 @@ const (
 // reservedRoots maps names that have a meaning in Terraform, but not as the root of a reference here, to an
 // explanation.
 var reservedRoots = map[string]string{
-	"action":      "an action has no result that could be referred to",
-	"count":       "there is no loop yet; write one object for each instance",
+	"action":      "an action has no result, so nothing can refer to it",
+	"count":       "Hykube has no count and no for_each yet; write one object for each instance",
 	"data":        "it must be followed by a type and a name, as in ${data.sim_image.base.id}",
-	"each":        "there is no loop yet; write one object for each instance",
+	"each":        "Hykube has no count and no for_each yet; write one object for each instance",
 	"ephemeral":   "it must be followed by a type and a name, as in ${ephemeral.sim_token.t.value}",
-	"local":       "there are no local values; write the value itself, or keep it in a ConfigMap and write ${configmap.NAME.KEY}",
+	"local":       "there are no local values; write the value itself, or put it into a ConfigMap and write ${configmap.NAME.KEY}",
 	"module":      "there are no modules; refer to the resource itself",
 	rootNamespace: "it must be followed by the name of a namespace and a reference, as in ${namespace.shared.sim_network.main.id}",
-	"path":        "expressions see no files; write the value itself, or keep it in a ConfigMap and write ${configmap.NAME.KEY}",
+	"path":        "expressions cannot read files; write the value itself, or put it into a ConfigMap and write ${configmap.NAME.KEY}",
 	"resource":    "write the reference without it, as in ${sim_network.main.id}",
 	rootSelf:      "it is the object's own result, which only a postcondition can refer to",
 	"terraform":   "there is no workspace; write the value itself",
-	"var":         "there are no input variables; write the value itself, or keep it in a ConfigMap and write ${configmap.NAME.KEY}",
+	"var":         "there are no input variables; write the value itself, or put it into a ConfigMap and write ${configmap.NAME.KEY}",
 }
 
 // reference records the reference at the beginning of a traversal.
@@ -103,7 +103,7 @@ func (p *parser) address(t hcl.Traversal, at string) (a Address, n int, ok bool)
 		a.Mode = m
 		var ok bool
 		if root, ok = step(t, n); !ok {
-			p.fail(at, "Invalid reference", "%q cannot be used so: %s. If it is meant literally, write $${%s}.", m, reservedRoots[string(m)], m)
+			p.fail(at, "Invalid reference", "%q alone is not a reference: %s. For literal text, write $${%s}.", m, reservedRoots[string(m)], m)
 			return Address{}, 0, false
 		}
 	default:
@@ -118,7 +118,7 @@ func (p *parser) address(t hcl.Traversal, at string) (a Address, n int, ok bool)
 	}
 	name, ok := step(t, n+1)
 	if !ok {
-		p.fail(at, "Invalid reference", "%q must be followed by the name of %s, written out, as in ${%s}; a name with dots goes into brackets, as in ${%s}. If it is meant literally, write $${%s}.",
+		p.fail(at, "Invalid reference", "%q must be followed by the name of %s, written out, as in ${%s}; a name with dots goes into brackets, as in ${%s}. For literal text, write $${%s}.",
 			root, nounOf(a.Mode, root), example(a, root, ".main"), example(a, root, `["my.name"]`), root)
 		return Address{}, 0, false
 	}
@@ -327,12 +327,12 @@ func missingAttribute(r Reference, block *schema.Block) (v1alpha1.Diagnostic, bo
 }
 
 func wrongStep(r Reference, what string, ty cty.Type, s hcl.TraverseAttr) v1alpha1.Diagnostic {
-	hint := " Remove what follows it."
+	hint := " Remove the part after it."
 	switch {
 	case ty.IsListType():
-		hint = fmt.Sprintf(" Write which element is meant, as in [0].%s, or [*].%s for all of them.", s.Name, s.Name)
+		hint = fmt.Sprintf(" Name one element, as in [0].%s, or all of them, as in [*].%s.", s.Name, s.Name)
 	case ty.IsSetType():
-		hint = fmt.Sprintf(" Write [*].%s for that of all elements, or one(...) for the only one.", s.Name)
+		hint = fmt.Sprintf(" Write [*].%s for all elements, or one(...) for the only element.", s.Name)
 	}
 	return diag.Errorf(r.Field, "Unsupported attribute", "%s is %s, which has no attribute %q.%s", sentenceStart(what), article(ty.FriendlyName()), s.Name, hint)
 }

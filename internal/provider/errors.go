@@ -69,9 +69,9 @@ type NotFoundError struct {
 
 func (e *NotFoundError) Error() string {
 	if len(e.Searched) == 0 {
-		return "there is nowhere to look for it; give the server a mirror, or allow it to ask registries"
+		return "the server has no mirror and no registry to search; add a mirror with --provider-mirror"
 	}
-	return fmt.Sprintf("no such provider in %s; check how its source is written, or add it to a mirror", strings.Join(e.Searched, " or "))
+	return fmt.Sprintf("no such provider in %s; correct the source, or add the provider to a mirror", strings.Join(e.Searched, " or "))
 }
 
 // VersionError is the error if no version of a provider meets a constraint.
@@ -111,6 +111,6 @@ type PlatformError struct {
 }
 
 func (e *PlatformError) Error() string {
-	return fmt.Sprintf("version %s in %s is not for this machine: it needs %s and there is %s; use another version, or add a package for %s to a mirror",
+	return fmt.Sprintf("version %s in %s is not for this machine: the server needs a package for %s, and the packages are for %s; use another version, or add a package for %s to a mirror",
 		e.Version, e.Searched, e.Platform, strings.Join(e.Available, ", "), e.Platform)
 }

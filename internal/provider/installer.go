@@ -150,7 +150,7 @@ func (in *Installer) install(ctx context.Context, s Source, wanted versions.Set,
 			case len(available) > 0:
 				err = fmt.Errorf("%w (the mirrors have %s, which %q does not allow)", err, strings.Join(dedupe(available), ", "), constraint)
 			}
-			return Package{}, fmt.Errorf("search %s: %w; check that it can be reached from here, or put the provider into a mirror directory", p.name, err)
+			return Package{}, fmt.Errorf("search %s: %w; check that the server can reach it, or put the provider into a mirror directory", p.name, err)
 		}
 		slices.SortStableFunc(offers, func(a, b offer) int { return compareVersions(b.version, a.version) })
 		for _, o := range offers {
@@ -240,7 +240,7 @@ func (in *Installer) installed(s Source) (map[string]record, error) {
 		}
 		var r record
 		if err := json.Unmarshal(data, &r); err != nil || r.Checksum == "" {
-			return nil, fmt.Errorf("read record %s.json: it is damaged; remove it and the directory beside it to have the package installed again", p.Path)
+			return nil, fmt.Errorf("read record %s.json: it is damaged; remove it and the directory beside it, so that the server installs the package again", p.Path)
 		}
 		out[p.Version] = r
 	}
@@ -284,7 +284,7 @@ func (in *Installer) take(ctx context.Context, s Source, p place, o offer, insta
 			} else if sum != r.Checksum {
 				return Package{}, &ChecksumError{
 					What: fmt.Sprintf("version %s in %s", version, p.name), Want: r.Checksum + " (as installed)", Got: sum,
-					Remedy: "give the changed package a version of its own, or remove " + dir + " to accept it",
+					Remedy: "publish the changed package as another version, or remove " + dir + " to accept it",
 				}
 			}
 		}

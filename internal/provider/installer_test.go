@@ -89,7 +89,7 @@ func TestInstallFromMirrorDirectory(t *testing.T) {
 		{"2.0.0-beta1", "2.0.0-beta1", "a pre-release by its name"},
 		{">= 1.2, < 3.0", "1.2.0", "a pre-release is not in a range"},
 		{"> 4.0", "!no version meets \"> 4.0\": mirror directory " + dir + " has 3.0.0, 2.0.0-beta1, 1.2.0, 1.1.0, 1.0.0", "nothing fits"},
-		{"3.0.0", "!version 3.0.0 in mirror directory " + dir + " is not for this machine: it needs " + ourPlatform() + " and there is " + otherPlatform, "another machine's"},
+		{"3.0.0", "!version 3.0.0 in mirror directory " + dir + " is not for this machine: the server needs a package for " + ourPlatform() + ", and the packages are for " + otherPlatform, "another machine's"},
 		{"newest please", "!parse version constraint", "not a constraint"},
 		{"~> 1.0 || rm -rf", "!parse version constraint", "not a constraint"},
 		{strings.Repeat("1", 10_000), "!longer than", "an absurd length"},
@@ -133,7 +133,7 @@ func TestInstallNotFound(t *testing.T) {
 		config InstallerConfig
 		want   string
 	}{
-		{"no place to look", InstallerConfig{}, "nowhere to look"},
+		{"no place to look", InstallerConfig{}, "no mirror and no registry"},
 		{"an empty mirror", InstallerConfig{MirrorDirs: []string{"/no/such/mirror"}}, "no such provider in mirror directory /no/such/mirror"},
 	} {
 		t.Run(tc.why, func(t *testing.T) {
@@ -155,7 +155,7 @@ func TestInstallRefusesWhatChanged(t *testing.T) {
 	}
 	writeFile(t, filepath.Join(dir, "registry.example.com", "team", "cloud", "1.2.0", ourPlatform(), "terraform-provider-cloud_v1.2.0_x5"), []byte("changed!"))
 	_, err = in.Install(t.Context(), cloud(), "1.2.0")
-	if _, ok := errors.AsType[*ChecksumError](err); !ok || !strings.Contains(err.Error(), "version of its own") {
+	if _, ok := errors.AsType[*ChecksumError](err); !ok || !strings.Contains(err.Error(), "as another version") {
 		t.Errorf("mirror changed: %v, want a ChecksumError", err)
 	}
 	if err := unpacked.Verify(); err != nil {
@@ -421,15 +421,15 @@ func TestInstallFromRegistryRefuses(t *testing.T) {
 		{"a list that somebody else has signed", func(t *testing.T, r *fakeRegistry) { r.signedBy = newKey(t) }, "",
 			is(new(*registry.SignatureError)), "signed by none of the keys"},
 		{"a package that nobody has signed", func(_ *testing.T, r *fakeRegistry) { r.unsigned = true }, "",
-			is(new(*registry.SignatureError)), "nobody vouches for it"},
+			is(new(*registry.SignatureError)), "cannot verify it"},
 		{"a download that is not over TLS", func(_ *testing.T, r *fakeRegistry) { r.insecure = true }, "",
 			nil, "not https"},
 		{"a version that is not there", nil, "~> 7.0", is(new(*VersionError)), "has 2.0.0, 1.1.0, 1.0.0; change the constraint"},
 		{"a version of an older protocol", nil, "9.0.0", is(new(*VersionError)), "no version meets"},
 		{"a platform that is not there", func(_ *testing.T, r *fakeRegistry) { r.platforms = []string{otherPlatform} }, "",
-			is(new(*PlatformError)), "there is " + otherPlatform},
+			is(new(*PlatformError)), "the packages are for " + otherPlatform},
 		{"a hostile archive", func(t *testing.T, r *fakeRegistry) { r.zips["2.0.0"] = zipPackage(t, "2.0.0", "/etc/evil") }, "",
-			is(new(*archive.Error)), "leads out"},
+			is(new(*archive.Error)), "outside of the target directory"},
 		{"a registry that is always busy", func(_ *testing.T, r *fakeRegistry) { r.flaky = 1000 }, "", nil, "503 Service Unavailable"},
 		{"a registry that wants another token", func(_ *testing.T, r *fakeRegistry) { r.refuseTokens = true }, "", nil, "TF_TOKEN_"},
 	} {

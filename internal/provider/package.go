@@ -30,7 +30,7 @@ func (p Package) Verify() error {
 	}
 	if got != p.Checksum {
 		return &ChecksumError{What: fmt.Sprintf("provider %q in %s", p, p.dir()), Want: p.Checksum, Got: got,
-			Remedy: "find out who changed it, then remove that directory to have it installed again"}
+			Remedy: "find out who changed it, then remove that directory, so that the server installs it again"}
 	}
 	return nil
 }

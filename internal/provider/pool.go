@@ -342,7 +342,7 @@ func (p *Pool) stopUnwanted(proc *process) {
 		return
 	}
 	proc.stopped = true
-	p.config.Logger.Info("provider is asked to stop what it does", "provider", proc.pkg.Source.String(), "pid", proc.plugin.PID())
+	p.config.Logger.Info("the server asks a provider to stop", "provider", proc.pkg.Source.String(), "pid", proc.plugin.PID())
 	p.running.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), stopPatience)
 		defer cancel()
@@ -424,7 +424,7 @@ func (p *Pool) Close(ctx context.Context) error {
 	select {
 	case <-done:
 	case <-ctx.Done():
-		err = errors.New("stop providers: some calls did not end in time and were cut off; what they changed is looked up at the next start")
+		err = errors.New("stop providers: some calls did not end in time and were interrupted; after the next start, Hykube reads the resources that they changed")
 		p.mu.Lock()
 		for proc := range p.all {
 			proc.retireOnce.Do(func() { close(proc.retired) })

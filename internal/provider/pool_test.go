@@ -149,7 +149,7 @@ func TestPoolStartFailures(t *testing.T) {
 		}
 		p := newPool(t, PoolConfig{})
 		_, err := p.Schema(t.Context(), packageAt(t, Source{"example.com", "test", "text"}, "1.0.0", exe))
-		if _, ok := errors.AsType[*CrashError](err); !ok || !strings.Contains(err.Error(), "not a program for this machine") {
+		if _, ok := errors.AsType[*CrashError](err); !ok || !strings.Contains(err.Error(), "not an executable for this machine") {
 			t.Errorf("got %v", err)
 		}
 	})

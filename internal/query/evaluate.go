@@ -45,7 +45,7 @@ func (a *Queries) Evaluate(ctx context.Context, who v1alpha1.Identity, e *v1alph
 	e.Status.Value, err = lang.FormatHCL(v, maxEvaluated)
 	if errors.Is(err, lang.ErrTooLong) {
 		e.Status = v1alpha1.EvaluationStatus{Diagnostics: diag.Diagnostics{{Severity: v1alpha1.SeverityError, Summary: "Value too large",
-			Detail: fmt.Sprintf("The value takes more than %d MiB of text. Ask for a part of it.", maxEvaluated>>20)}}}
+			Detail: fmt.Sprintf("The value has more than %d MiB of text. Evaluate a part of it.", maxEvaluated>>20)}}}
 		return nil
 	}
 	return err
@@ -66,7 +66,7 @@ func (ev *consoleEvaluator) evaluate(ctx context.Context, text string) (cty.Valu
 	}
 	if n := len(expr.Addresses()); n > maxAddresses {
 		return cty.NilVal, diag.Diagnostics{{Severity: v1alpha1.SeverityError, Summary: "Too many references",
-			Detail: fmt.Sprintf("The expression refers to %d objects, and the most is %d. Evaluate it in parts.", n, maxAddresses)}}, nil
+			Detail: fmt.Sprintf("The expression refers to %d objects, and the limit is %d. Evaluate it in parts.", n, maxAddresses)}}, nil
 	}
 	for _, r := range expr.References() {
 		if err := ev.read(ctx, r); err != nil {

@@ -45,7 +45,7 @@ func TestEvaluate(t *testing.T) {
 		"a key that is not there":                            {expression: "configmap.app.reg", problem: "column 14: "},
 		"an error with a secret in it":                       {expression: "tonumber(secret.db.password)", problem: "column 10: "},
 		"a syntax error":                                     {expression: "1 +", problem: "column 4: Missing expression"},
-		"too many references":                                {expression: "[" + many(201) + "]", problem: "Too many references: The expression refers to 201 objects, and the most is 200."},
+		"too many references":                                {expression: "[" + many(201) + "]", problem: "Too many references: The expression refers to 201 objects, and the limit is 200."},
 		"a value that is too large":                          {expression: `[for a in range(1000) : join("", [for b in range(100) : "0123456789-"])]`, problem: "Value too large"},
 	} {
 		t.Run(reason, func(t *testing.T) {

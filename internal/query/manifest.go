@@ -44,7 +44,7 @@ func (s *search) describe(ctx context.Context, result *v1alpha1.QueryResult, fou
 	for _, field := range left.secrets {
 		result.Diagnostics = append(result.Diagnostics, v1alpha1.Diagnostic{
 			Severity: v1alpha1.SeverityWarning, Summary: "Secret was left out", Attribute: field,
-			Detail: "The manifest holds no secrets. Take it from a Secret, as in ${secret.NAME.KEY}, before you apply the manifest.",
+			Detail: "The manifest contains no secrets. Refer to a Secret, as in ${secret.NAME.KEY}, before you apply the manifest.",
 		})
 	}
 	by, err := s.importOf(result)

@@ -160,7 +160,7 @@ func (s *search) owned(ctx context.Context, result *v1alpha1.QueryResult, found 
 		if _, forbidden := errors.AsType[*scope.ForbiddenError](err); forbidden {
 			result.Diagnostics = append(result.Diagnostics, v1alpha1.Diagnostic{
 				Severity: v1alpha1.SeverityWarning, Summary: "Resource is managed already",
-				Detail: "An object of another namespace, which you may not read, has it. Import nothing that is managed already: two objects would fight over it.",
+				Detail: "An object of another namespace, which you may not read, manages it. Do not import it: each plan would undo the other's changes.",
 			})
 			return nil
 		}

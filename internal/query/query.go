@@ -116,7 +116,7 @@ func (a *Queries) queried(ctx context.Context, q *v1alpha1.Query) (*resource.Res
 	case spec.Import != nil && (spec.Import.ID == "") == (spec.Import.Identity == nil):
 		return nil, badQuery("spec.import", "write either an id or an identity")
 	case spec.Import == nil && e.Schema.ListResources[name] == nil:
-		return nil, badQuery("spec.type", "the provider %q cannot list %s; look for one resource with spec.import", e.Name, name)
+		return nil, badQuery("spec.type", "the provider %q cannot list %s; find a single resource by spec.import", e.Name, name)
 	}
 	r := &resource.Resource{Entry: e, Schema: e.Schema.Resources[name], Address: lang.Address{Type: name}, Mode: v1alpha1.ModeManaged}
 	r.Ref.Namespace, r.Lifecycle.ProviderConfig = q.Namespace, spec.ProviderConfig
@@ -172,7 +172,7 @@ func (s *search) one(ctx context.Context) error {
 	if raw := s.query.Spec.Import.Identity; raw != nil {
 		var err error
 		if s.of.Identity == nil {
-			return badQuery("spec.import.identity", "the provider has no identity for %s; look for it by its id", s.of.Name)
+			return badQuery("spec.import.identity", "the provider has no identity for %s; find it by its id", s.of.Name)
 		}
 		if by.Identity, err = s.of.DecodeIdentity(raw.Raw); err != nil {
 			return badQuery("spec.import.identity", "%v", err)

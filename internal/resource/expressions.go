@@ -107,7 +107,7 @@ func (n *Expressions) resolveDependencies(r *Resource) diag.Diagnostics {
 		case addr == r.Address:
 			if !seen[addr] {
 				diags = append(diags, lang.Problem(r.Address, "", "Self-referential resource",
-					fmt.Sprintf("%s refers to itself, and cannot know its own values before it is planned. Remove the reference; a postcondition can speak of self.", r.Address)))
+					fmt.Sprintf("%s refers to itself, but its own values are not known before it is planned. Remove the reference. Only a postcondition can refer to self.", r.Address)))
 			}
 			seen[addr] = true
 		case !seen[addr]:

@@ -79,10 +79,10 @@ func Importing(r *Resource, t *instance.Type, at lang.EvaluationContext, scope f
 		return instance.ImportBy{}, nil, &diag.Failure{Operation: "import", Diagnostics: diags}
 	}
 	if v.ContainsMarked() {
-		return instance.ImportBy{}, nil, fail("lifecycle.import", "Invalid import argument", "What a resource is imported by is shown in the plan, so it cannot come from a sensitive value.")
+		return instance.ImportBy{}, nil, fail("lifecycle.import", "Invalid import argument", "The plan shows the ID or identity of an import, so it cannot come from a sensitive value.")
 	}
 	if !v.IsWhollyKnown() {
-		return instance.ImportBy{}, nil, fail("lifecycle.import", "Invalid import argument", "It depends on something that is known only after an apply. Apply that first, or write the value itself.")
+		return instance.ImportBy{}, nil, fail("lifecycle.import", "Invalid import argument", "It depends on a value that is known after apply. Apply that resource first, or write the value itself.")
 	}
 	if r.Lifecycle.Import.Identity == nil {
 		id, err := convert.Convert(v, cty.String)

@@ -81,7 +81,7 @@ func Of(obj *unstructured.Unstructured, c *catalog.Catalog) (*Resource, error) {
 	}
 	name, ok := v1alpha1.ProviderOfGroup(gvk.Group)
 	if !ok {
-		return nil, fmt.Errorf("%s %q: %s is no provider's API group", gvk.Kind, r.Ref.Name, gvk.Group)
+		return nil, fmt.Errorf("%s %q: %s is not the API group of a provider", gvk.Kind, r.Ref.Name, gvk.Group)
 	}
 	if r.Entry, ok = c.Get(name); !ok {
 		return nil, fmt.Errorf("%s %q: the provider %q is not ready; see kubectl describe provider %s", gvk.Kind, r.Ref.Name, name, name)

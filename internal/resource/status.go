@@ -233,12 +233,12 @@ func (s *Status) Settle(rec *ledger.Instance) {
 	case s.Drifted():
 		s.StallDrifted(g)
 	case rec.Tainted:
-		s.Wait(g, v1alpha1.ReasonTainted, "marked to be replaced: the next plan replaces it")
+		s.Wait(g, v1alpha1.ReasonTainted, "tainted: the next plan replaces it")
 	case applied && rec.Exists() && len(rec.Deposed) > 0:
 		s.StallDeposed(g, rec)
 	case applied && (rec.Exists() || rec.Mode == v1alpha1.ModeAction):
 		s.Ready(g, v1alpha1.MessageApplied)
 	default:
-		s.Wait(g, v1alpha1.ReasonAwaitingPlan, "recorded, and no plan of it was approved; make a Plan to apply it")
+		s.Wait(g, v1alpha1.ReasonAwaitingPlan, "recorded, but no plan of it was approved; make a Plan to apply it")
 	}
 }

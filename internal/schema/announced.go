@@ -6,7 +6,7 @@ import (
 )
 
 // errAnnounced is the error for a message that is shorter than its headers declare.
-var errAnnounced = errors.New("the message announces more than it holds")
+var errAnnounced = errors.New("the message is shorter than its headers declare")
 
 // checkAnnounced checks that a MessagePack message is long enough for the lengths that its headers declare. The decoder
 // allocates the declared size at once, so nine bytes could request a hundred gigabytes:

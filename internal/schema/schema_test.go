@@ -208,7 +208,7 @@ func TestMessagesThatAnnounceTooMuch(t *testing.T) {
 		"a float":       "\xcb\x00",
 		"half a length": "\xdd\xff",
 	} {
-		if _, err := Decode(&tfprotov6.DynamicValue{MsgPack: []byte(msg)}, cty.List(cty.String)); err == nil || !strings.Contains(err.Error(), "announces more") {
+		if _, err := Decode(&tfprotov6.DynamicValue{MsgPack: []byte(msg)}, cty.List(cty.String)); err == nil || !strings.Contains(err.Error(), "shorter than its headers") {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}

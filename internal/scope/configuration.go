@@ -113,7 +113,7 @@ func (s *Scope) Configuration(ctx context.Context, e catalog.Entry, cfg *v1alpha
 		return provider.Configuration{}, l.Err // a value that could not be read is an error, not unknown
 	}
 	if err == nil && s.planned == nil && len(missing) > 0 && !conf.Config.IsWhollyKnown() {
-		err = fmt.Errorf("spec.config: refers to %s, which has no values: it was not made yet, or is gone. Plan again with --target %s alone, then the rest", missing[0], missing[0])
+		err = fmt.Errorf("spec.config: refers to %s, which has no values: it was not created yet, or is gone. First apply a plan with --target %s, then plan the rest", missing[0], missing[0])
 	}
 	return conf, err
 }

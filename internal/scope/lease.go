@@ -71,7 +71,7 @@ func (s *Scope) Lease(ctx context.Context, r *resource.Resource, rec *ledger.Sta
 		cfg, err = s.configFor(ctx, r)
 	} else if rec.ProviderConfig != "" {
 		if cfg, err = s.Configs.Get(ctx, r.Ref.Namespace, rec.ProviderConfig); err == nil && cfg == nil {
-			err = fmt.Errorf("the ProviderConfig %q, which the resource was made with, does not exist any more; create it again", rec.ProviderConfig)
+			err = fmt.Errorf("the ProviderConfig %q, which the resource was applied with, no longer exists; create it again", rec.ProviderConfig)
 		}
 	}
 	if err == nil && wanted && begins(rec, cfg) {
@@ -104,7 +104,7 @@ func begins(rec *ledger.State, cfg *v1alpha1.ProviderConfig) bool {
 func BeingDeleted(what string) error {
 	return &diag.Failure{Operation: "configure provider", Diagnostics: diag.Diagnostics{{
 		Severity: v1alpha1.SeverityError, Summary: "Configuration is being deleted",
-		Detail: fmt.Sprintf("Nothing new can be made, since %s is being deleted or is gone. It serves the resources that exist until they are destroyed. "+
-			"Name another ProviderConfig in lifecycle.providerConfig, or take the deletion back with kubectl hykube undelete.", what),
+		Detail: fmt.Sprintf("No resource can be created with %s, which is being deleted or is gone. Existing resources use it until they are destroyed. "+
+			"Set another ProviderConfig in lifecycle.providerConfig, or take the deletion back with kubectl hykube undelete.", what),
 	}}}
 }

@@ -52,9 +52,9 @@ func checkArguments(r *resource.Resource, config cty.Value) error {
 	if !held || r.Mode != v1alpha1.ModeData && r.Mode != v1alpha1.ModeEphemeral {
 		return nil
 	}
-	what := "The result of a data source with such an argument"
+	what := "A data source with such an argument"
 	if r.Mode == v1alpha1.ModeEphemeral {
-		what = "An ephemeral resource that gets such an argument"
+		what = "An ephemeral resource with such an argument"
 	}
 	return &diag.Failure{Operation: "evaluate spec", Diagnostics: diag.Diagnostics{lang.Problem(r.Address, "spec", lang.SummaryPassOnly,
 		lang.PassOnlyText(what, missing))}}

@@ -14,7 +14,7 @@ import (
 )
 
 // ErrGone is the error if an object does not exist, or has another UID.
-var ErrGone = errors.New("the object does not exist any more")
+var ErrGone = errors.New("the object no longer exists")
 
 // Objects accesses the objects of the dynamic kinds.
 type Objects interface {

@@ -110,7 +110,7 @@ func TestLifecycle(t *testing.T) {
 		"message on nothing that self has":   {networks, managed, `{"postconditions":[{"condition":"${self.mtu > 1}","errorMessage":"It is ${self.nmae}."}]}`, `lifecycle.postconditions[0].errorMessage, column 13: Invalid value: self has no attribute "nmae". Did you mean "name"?`},
 		"condition that is a list of self's": {networks, managed, `{"postconditions":[{"condition":"${self.rule}","errorMessage":"e"}]}`, "lifecycle.postconditions[0].condition: Invalid value: The result must be a bool"},
 		"condition that adds to text":        {networks, managed, `{"postconditions":[{"condition":"${self.rule + 1 > 2}","errorMessage":"e"}]}`, "lifecycle.postconditions[0].condition, column 3: Invalid value: "},
-		"import by the time":                 {networks, managed, `{"import":{"id":"${timestamp()}"}}`, "lifecycle.import.id, column 3: Invalid value: timestamp() gives its value when a plan is made or applied"},
+		"import by the time":                 {networks, managed, `{"import":{"id":"${timestamp()}"}}`, "lifecycle.import.id, column 3: Invalid value: timestamp() gets its value during planning or the apply"},
 		"broken condition":                   {networks, managed, checks(`[{"condition":"${sim_network.a.mtu > }","errorMessage":"e"}]`), "lifecycle.preconditions[0].condition"},
 		"broken message":                     {networks, managed, checks(`[{"condition":"${sim_network.a.mtu > 1}","errorMessage":"${"}]`), "lifecycle.preconditions[0].errorMessage"},
 		"function of a provider":             {networks, managed, checks(`[{"condition":"${provider::sim::upper(sim_network.a.name) == \"A\"}","errorMessage":"e"}]`), ""},

@@ -151,7 +151,7 @@ func TestAction(t *testing.T) {
 	for name, tc := range map[string]struct{ reason, behaviour, refused string }{
 		"4.2 invoke":          {"progress, then the end", "", ""},
 		"4.2 error":           {"the provider's own", "invoke-error", "Can't reboot"},
-		"4.2 never completed": {"nobody knows what happened", "never-completed", "without saying that the action is complete"},
+		"4.2 never completed": {"nobody knows what happened", "never-completed", "did not report completion"},
 		"4.2 killed":          {"nobody knows what happened", "invoke-crash", "ended"},
 	} {
 		t.Run(name, func(t *testing.T) {

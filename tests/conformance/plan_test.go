@@ -219,7 +219,7 @@ func TestPlanDestroy(t *testing.T) {
 		}
 	})
 	for behaviour, why := range map[string]string{
-		"destroy-planned-to-stay": "planned to leave something", "plan-error": "Failed on command", "plan-deferred": "did not allow that",
+		"destroy-planned-to-stay": "does not remove everything", "plan-error": "Failed on command", "plan-deferred": "did not allow that",
 	} {
 		t.Run(behaviour, func(t *testing.T) {
 			t.Parallel()

@@ -85,7 +85,7 @@ func Unpack(ctx context.Context, zipFile, dir, executable string, limits Limits)
 		return &Error{Reason: "it is not a zip file (" + err.Error() + ")"}
 	}
 	if len(r.File) > limits.Entries {
-		return &Error{Reason: fmt.Sprintf("it holds %d entries, more than %d", len(r.File), limits.Entries)}
+		return &Error{Reason: fmt.Sprintf("it has %d entries, and the limit is %d", len(r.File), limits.Entries)}
 	}
 	budget := min(limits.Bytes, max(ratioFloor, info.Size()*limits.Ratio))
 	if err := check(r.File, budget, limits.Depth); err != nil {
@@ -119,13 +119,13 @@ func check(entries []*zip.File, budget int64, depth int) error {
 		case name == "" || strings.ContainsFunc(name, func(r rune) bool { return unicode.IsControl(r) || r == unicode.ReplacementChar }):
 			return refuse("has no usable name")
 		case strings.ContainsAny(name, `\:`):
-			return refuse("has a name that means something else on another system")
+			return refuse("has a name with a backslash or a colon")
 		case path.IsAbs(name) || !filepath.IsLocal(name):
-			return refuse("leads out of the directory")
+			return refuse("has a path outside of the target directory")
 		case path.Clean(name) != name:
-			return refuse("has a name that is not in its plain form")
+			return refuse("has a path that is not in its shortest form")
 		case strings.Count(name, "/") > depth || len(name) > 1024:
-			return refuse("lies too deep")
+			return refuse("has a path that is too deep or too long")
 		case e.Flags&1 != 0:
 			return refuse("is encrypted")
 		case e.Mode()&fs.ModeSymlink != 0:
@@ -133,20 +133,20 @@ func check(entries []*zip.File, budget int64, depth int) error {
 		case !e.Mode().IsRegular() && !e.Mode().IsDir():
 			return refuse("is neither a file nor a directory")
 		case e.Mode().IsDir() != strings.HasSuffix(e.Name, "/"):
-			return refuse("is a directory by one mark and a file by another")
+			return refuse("is marked both as a file and as a directory")
 		}
 		// On a case-insensitive file system, the second would replace the first.
 		if key := strings.ToLower(name); seen[key] {
-			return refuse("is there twice")
+			return refuse("occurs twice")
 		} else {
 			seen[key] = true
 		}
 		if e.UncompressedSize64 > uint64(budget) {
-			return refuse("is larger than %d bytes, the most that is accepted", budget)
+			return refuse("is larger than the limit of %d bytes", budget)
 		}
 		total += e.UncompressedSize64
 		if total > uint64(budget) {
-			return &Error{Reason: fmt.Sprintf("it unpacks to more than %d bytes, the most that is accepted", budget)}
+			return &Error{Reason: fmt.Sprintf("it unpacks to more than the limit of %d bytes", budget)}
 		}
 	}
 	return nil
@@ -183,7 +183,7 @@ func write(ctx context.Context, root *os.Root, e *zip.File, executable string, b
 	n, err := io.Copy(out, io.LimitReader(&reader{ctx, in}, budget+1))
 	switch {
 	case n > budget:
-		return 0, &Error{Entry: e.Name, Reason: "unpacks to more than the most that is accepted"}
+		return 0, &Error{Entry: e.Name, Reason: "unpacks to more than the limit"}
 	case ctx.Err() != nil:
 		return 0, context.Cause(ctx)
 	case errors.Is(err, zip.ErrChecksum), errors.Is(err, zip.ErrFormat), errors.Is(err, io.ErrUnexpectedEOF):

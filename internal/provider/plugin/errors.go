@@ -34,15 +34,15 @@ type UnavailableError struct {
 }
 
 func (e *UnavailableError) Error() string {
-	return fmt.Sprintf("provider %q ended while it was answering: %s%s; it is started again when it is needed next, so try again",
+	return fmt.Sprintf("provider %q ended during a call: %s%s; the next call starts it again, so try again",
 		e.Provider, e.Reason, said(e.Stderr))
 }
 
 func said(lines []string) string {
 	if len(lines) == 0 {
-		return ", and it said nothing"
+		return ", and it wrote nothing"
 	}
-	return ", and the last it said was:\n  " + strings.Join(lines, "\n  ") + "\n"
+	return ", and its last output was:\n  " + strings.Join(lines, "\n  ") + "\n"
 }
 
 func timeoutReason(d time.Duration) string { return fmt.Sprintf("it was not ready after %v", d) }

@@ -166,7 +166,7 @@ func (p *Process) connect() error {
 func (p *Process) startFailure(err error) string {
 	if !p.child.started() {
 		if errors.Is(err, syscall.ENOEXEC) {
-			return "it is not a program for this machine"
+			return "it is not an executable for this machine"
 		}
 		return err.Error()
 	}

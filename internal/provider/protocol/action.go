@@ -65,7 +65,7 @@ func (c *Client) InvokeAction(ctx context.Context, req *tfprotov6.InvokeActionRe
 					}
 				case *pb.InvokeAction_Event_Completed_:
 					if done != nil {
-						return errors.New("the provider completed the action twice, which is a bug of the provider")
+						return errors.New("the provider reported completion of the action twice, which is a bug of the provider")
 					}
 					if done = t.Completed; done == nil {
 						done = new(pb.InvokeAction_Event_Completed)
@@ -78,7 +78,7 @@ func (c *Client) InvokeAction(ctx context.Context, req *tfprotov6.InvokeActionRe
 		}
 		if done == nil {
 			if err == nil {
-				err = errors.New("the provider ended without saying that the action is complete, which is a bug of the provider; look at the infrastructure to see what it did")
+				err = errors.New("the provider did not report completion of the action, which is a bug of the provider; check the infrastructure to see what the action did")
 			}
 			yield(tfprotov6.InvokeActionEvent{Type: brokenStream{error: err}})
 			return

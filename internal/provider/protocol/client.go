@@ -93,7 +93,7 @@ func call[R any, P interface {
 func callError(ctx context.Context, method string, err error) error {
 	switch status.Code(err) {
 	case codes.Unimplemented:
-		return fmt.Errorf("call provider %s: the provider does not implement it: %w", method, errors.ErrUnsupported)
+		return fmt.Errorf("call provider %s: the provider does not implement this call: %w", method, errors.ErrUnsupported)
 	case codes.Canceled, codes.DeadlineExceeded:
 		if cause := context.Cause(ctx); cause != nil {
 			return fmt.Errorf("call provider %s: %w", method, cause)

@@ -131,7 +131,7 @@ func TestErrors(t *testing.T) {
 		is   error
 		want string
 	}{
-		{"a call that the plugin lacks", status.Error(codes.Unimplemented, "unknown method"), errors.ErrUnsupported, "does not implement it"},
+		{"a call that the plugin lacks", status.Error(codes.Unimplemented, "unknown method"), errors.ErrUnsupported, "does not implement this call"},
 		{"a lost plugin", lost, lost, "call provider ReadResource: lost"},
 		{"an answer that is too large", status.Error(codes.ResourceExhausted, "big"), nil, "larger than the protocol allows"},
 	} {

@@ -118,7 +118,7 @@ func (o *Origin) Download(ctx context.Context, version, goos, goarch string, int
 		return &SignatureError{Provider: o.provider, Version: version, Reason: fmt.Sprintf(format, args...)}
 	}
 	if len(d.Keys.GPG) == 0 || d.SignatureURL == "" || d.SumsURL == "" {
-		return "", refuse("the registry names no key or no signature for it, so nobody vouches for it")
+		return "", refuse("the registry names no key or no signature for it, so the server cannot verify it")
 	}
 	sums, err := o.fetch(ctx, at, d.SumsURL)
 	if err != nil {
@@ -140,7 +140,7 @@ func (o *Origin) Download(ctx context.Context, version, goos, goarch string, int
 		return "", refuse("the signed list of checksums does not name %q", d.Filename)
 	}
 	if d.Sum != "" && !strings.EqualFold(d.Sum, want) {
-		return "", refuse("the registry gives another checksum for %q than the signed list does", d.Filename)
+		return "", refuse("the registry and the signed list have different checksums for %q", d.Filename)
 	}
 	file, err := resolve(at, d.URL)
 	if err != nil {
@@ -164,7 +164,7 @@ func verifySignature(armoredKeys []string, document, signature []byte) error {
 	for _, armored := range armoredKeys {
 		keys, err := openpgp.ReadArmoredKeyRing(strings.NewReader(armored))
 		if err != nil {
-			return fmt.Errorf("the registry names a key that can't be read: %w", err)
+			return fmt.Errorf("the registry names an invalid key: %w", err)
 		}
 		signer, err := openpgp.CheckDetachedSignature(keys, bytes.NewReader(document), bytes.NewReader(signature), nil)
 		switch {
@@ -173,7 +173,7 @@ func verifySignature(armoredKeys []string, document, signature []byte) error {
 		case errors.Is(err, pgperrors.ErrKeyExpired) && signer != nil:
 			return nil
 		case err != nil:
-			return fmt.Errorf("the signature of the list of checksums does not fit: %w", err)
+			return fmt.Errorf("the signature of the list of checksums is invalid: %w", err)
 		default:
 			return nil
 		}
