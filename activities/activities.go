@@ -23,13 +23,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// Activities carries out what the workflows order.
+// Activities implements the activities of the workflows.
 type Activities struct {
 	planner *planning.Planner
 	applier *applying.Applier
 }
 
-// New returns the activities over sources and the Plan objects.
+// New returns the activities for the sources and the Plan objects.
 func New(sources *scope.Sources, plans store.Plans, logger *slog.Logger) *Activities {
 	cancels := changes.CancelReader{Plans: plans, Logger: logger}
 	return &Activities{
@@ -38,7 +38,7 @@ func New(sources *scope.Sources, plans store.Plans, logger *slog.Logger) *Activi
 	}
 }
 
-// Register makes the activities known to a worker.
+// Register registers the activities with a worker.
 func (a *Activities) Register(w worker.Registry) {
 	for name, fn := range map[string]any{
 		workflows.ActivitySurvey:  heartbeating(a.planner.Survey),
@@ -54,11 +54,12 @@ func (a *Activities) Register(w worker.Registry) {
 	}
 }
 
-// step makes one step of an approved plan. The Web UI shows a change that did not succeed as a failed activity.
+// step runs one step of an approved plan. A change that does not succeed fails the activity, so that the Web UI shows
+// it.
 func (a *Activities) step(ctx context.Context, in workflows.StepInput) (workflows.StepResult, error) {
 	result, err := a.applier.Step(ctx, in, int(activity.GetInfo(ctx).Attempt))
 	if _, ok := errors.AsType[*applying.RetryError](err); ok {
-		// The change holds the reason: a provider's words may contain what payloads must not.
+		// The change holds the reason, because a provider's message may be unfit for payloads.
 		return result, temporal.NewApplicationError("the provider could not be reached, or the API throttled the call", "Transient")
 	}
 	if err == nil && !result.OK && result.State != string(v1alpha1.ChangePending) {
@@ -68,15 +69,15 @@ func (a *Activities) step(ctx context.Context, in workflows.StepInput) (workflow
 	return result, err
 }
 
-// lane makes all steps of a large plan, in dependency order. It has no result.
+// lane runs all steps of a large plan in dependency order. It has no result.
 func (a *Activities) lane(ctx context.Context, p workflows.Plan) (any, error) {
 	return nil, a.applier.Lane(ctx, p)
 }
 
-// heartbeatEvery must be well under the heartbeat timeout of the workflows.
+// heartbeatEvery must be well below the heartbeat timeout of the workflows.
 const heartbeatEvery = 5 * time.Second
 
-// heartbeating returns an activity that tells Temporal that it lives until do returns.
+// heartbeating wraps an activity so that it sends heartbeats until do returns.
 func heartbeating[In, Out any](do func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
 	return func(ctx context.Context, in In) (Out, error) {
 		done := make(chan struct{})
