@@ -1,5 +1,5 @@
-// Package applying applies approved plans. It starts a plan, runs each of its steps, records the outcomes, and ends the
-// plan with a summary. A step that runs again continues from its record.
+// Package applying applies approved plans. It begins a plan, runs each of its steps, records the outcomes, and finishes
+// the plan with a summary. A retried step continues from its record.
 package applying
 
 import (
@@ -16,7 +16,7 @@ type Applier struct {
 	*scope.Sources
 	Plans  store.Plans
 	Logger *slog.Logger
-	// ProgressInterval is how often a plan's progress is written to its object at most; 0 means publishEvery.
+	// ProgressInterval is the minimum time between two writes of a plan's progress to its object; 0 means publishEvery.
 	ProgressInterval time.Duration
 	progress         *progress
 	locks            *objectLocks
@@ -24,7 +24,8 @@ type Applier struct {
 	orders           stepOrders
 }
 
-// NewApplier returns an Applier. It tells the sources' sessions which plan each of them works for.
+// NewApplier returns an Applier. It sets the sources' Sessions.Track, so that the Applier knows which provider
+// processes work for each plan.
 func NewApplier(s *scope.Sources, plans store.Plans, cancels changes.CancelReader, logger *slog.Logger) *Applier {
 	a := &Applier{Sources: s, Plans: plans, Logger: logger, locks: newObjectLocks(), cancels: newCancelWatcher(cancels)}
 	a.progress = newProgress(a)

@@ -23,7 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// apply checks that the step is still the one that was approved, and makes it.
+// apply checks that the step is not stale, and runs it.
 func (s *stepRun) apply(ctx context.Context) error {
 	c := s.Change
 	rec, err := s.Ledger.Instance(ctx, c.Object)
@@ -89,8 +89,8 @@ func (s *stepRun) apply(ctx context.Context) error {
 	return s.change(ctx, obj, rec, resumed)
 }
 
-// resume looks at what an earlier attempt, or another plan, left of a call. It returns whether the step goes on with that; the caller
-// then reads what exists now. A create whose outcome is unknown is never made again.
+// resume handles an intent that an earlier attempt or another plan left. It returns true if the step continues from
+// there; the caller must then read the current state. It never repeats a create whose outcome is unknown.
 func (s *stepRun) resume(ctx context.Context, rec *ledger.Instance) (resumed bool, err error) {
 	resumed = rec.Intent.Of(s.Plan.UID, s.Change.Index)
 	switch {
@@ -106,8 +106,8 @@ func (s *stepRun) resume(ctx context.Context, rec *ledger.Instance) (resumed boo
 	return resumed, nil
 }
 
-// change creates, updates or destroys the current instance: it plans once more with all values known, writes the intent, calls the
-// provider and records the answer.
+// change creates, updates or destroys the current instance. It plans again with all values known, writes the intent,
+// calls the provider and records the answer.
 func (s *stepRun) change(ctx context.Context, obj *unstructured.Unstructured, rec *ledger.Instance, resumed bool) error {
 	if err := s.replaceable(ctx); err != nil {
 		return err
@@ -139,17 +139,18 @@ func (s *stepRun) change(ctx context.Context, obj *unstructured.Unstructured, re
 		return err
 	}
 	o := l.Apply(ctx, prior, p, config.Written)
-	// From here on nothing may be lost, whoever wants to stop.
+	// From here on, record the answer even if ctx is cancelled.
 	v.Ctx, s.answered = context.WithoutCancel(ctx), true
 	return s.recordAnswer(v, l, rec, p, o)
 }
 
-// creating says whether the step creates an instance.
+// creating reports whether the step creates an instance.
 func (s *stepRun) creating() bool {
 	return s.Change.Action == v1alpha1.ActionCreate || s.Change.Action == v1alpha1.ActionReplace && !s.Destroy
 }
 
-// lease configures the provider as the plan was approved. The half of a replace that destroys takes the configuration that is recorded.
+// lease acquires the provider with the approved configuration. The destroy step of a replace uses the recorded
+// configuration.
 func (s *stepRun) lease(ctx context.Context, rec *ledger.Instance) (*scope.Lease, error) {
 	c := s.Change
 	l, err := s.scope.Lease(ctx, s.resource, &rec.State, !s.Destroy, session.SlotAndRate)
@@ -166,13 +167,14 @@ func (s *stepRun) lease(ctx context.Context, rec *ledger.Instance) (*scope.Lease
 	return l, nil
 }
 
-// planStep asks the provider for the plan of the step, now that all values are known. A destroy has a null configuration.
+// planStep makes the provider plan the step with all values known. A destroy has a null configuration.
 func (s *stepRun) planStep(v *scope.Evaluator, l *scope.Lease, prior instance.State) (p *instance.Planned, config instance.Config, err error) {
 	null := cty.NullVal(s.resource.Schema.Block.ImpliedType())
 	none := instance.Config{Written: null, Effective: null}
 	switch {
 	case s.Destroy && s.Change.Action == v1alpha1.ActionReplace:
-		// The provider planned it as part of the replace, and finds there what it kept for it, such as timeouts that are new.
+		// The provider planned the destroy as part of the replace. Its private data, such as new timeouts, are those of
+		// that plan.
 		return &instance.Planned{Action: v1alpha1.ActionDelete, Value: null, Private: s.Change.PlannedPrivate}, none, nil
 	case s.Destroy:
 		p, s.warnings, err = l.PlanDelete(v.Ctx, prior, s.Change.PlannedPrivate)
@@ -182,7 +184,7 @@ func (s *stepRun) planStep(v *scope.Evaluator, l *scope.Lease, prior instance.St
 	}
 }
 
-// announce writes down the call that follows: the object outlives its infrastructure from now on, and the intent is recorded.
+// announce records the call that follows: it adds the finalizer to the object and writes the intent.
 func (s *stepRun) announce(ctx context.Context, obj *unstructured.Unstructured, l *scope.Lease, rec *ledger.Instance, p *instance.Planned) error {
 	if s.Destroy {
 		return s.intend(ctx, rec, v1alpha1.ActionDelete, "")
@@ -203,15 +205,15 @@ func (s *stepRun) announce(ctx context.Context, obj *unstructured.Unstructured, 
 	if err := s.depose(rec); err != nil {
 		return err
 	}
-	rec.ProviderConfig = l.ConfigName() // it is in use once the intent is written
+	rec.ProviderConfig = l.ConfigName() // the ProviderConfig is in use once the intent is written
 	if err := cmp.Or(s.intend(ctx, rec, v1alpha1.ActionCreate, ""), there); err != nil {
 		return err
 	}
 	return s.checkConfigStays(ctx, l, rec)
 }
 
-// recordAnswer records what the provider answered to a change. Where that leaves open whether an instance exists, the intent stays, so
-// that nothing creates it twice.
+// recordAnswer records the provider's answer to a change. If it is unknown whether an instance exists, the intent
+// stays, so that no step creates it again.
 func (s *stepRun) recordAnswer(v *scope.Evaluator, l *scope.Lease, rec *ledger.Instance, p *instance.Planned, o instance.Outcome) error {
 	ctx, r, creating := v.Ctx, s.resource, s.creating()
 	s.warnings = append(s.warnings, diag.Warnings(o.Diagnostics)...)
@@ -222,7 +224,8 @@ func (s *stepRun) recordAnswer(v *scope.Evaluator, l *scope.Lease, rec *ledger.I
 	case lost && creating:
 		return &unknownError{fmt.Errorf("the provider did not answer: %w; check whether %s exists before you do anything else", o.Err, r.Address)}
 	case lost || cutOff && !creating && !s.active.isCancelled():
-		// The next attempt reads what is there before it goes on. After a cancel there is none, and the answer counts.
+		// The next attempt reads the current state first. After a cancel there is no next attempt, and this answer is
+		// final.
 		return &RetryError{o.Err}
 	case cutOff && !o.State.Exists():
 		return &unknownError{fmt.Errorf("the server asked the provider to stop, because the plan was cancelled or the server stopped: %w; check whether %s exists before you do anything else", o.Err, r.Address)}
@@ -234,7 +237,7 @@ func (s *stepRun) recordAnswer(v *scope.Evaluator, l *scope.Lease, rec *ledger.I
 		}
 		return &unknownError{fmt.Errorf("%w; Hykube keeps the answer (kubectl hykube state show); check whether %s exists before you do anything else", o.Err, r.Address)}
 	}
-	// Providers of the legacy SDK may make something other than they planned; dependants were planned without it.
+	// Providers on the legacy SDK may return another value than the planned one, with which dependants were planned.
 	rec.Unplanned = !s.Destroy && o.Err == nil && len(plan.CheckCompatible(r.Schema.Block, p.Value, o.State.Value)) > 0
 	if err := s.save(ctx, l, rec, r, o.State, o.Err); err != nil {
 		return errors.Join(o.Err, err)
@@ -245,13 +248,13 @@ func (s *stepRun) recordAnswer(v *scope.Evaluator, l *scope.Lease, rec *ledger.I
 	return s.retryable(o.Err, !creating || session.Throttled(o.Err) && !o.State.Exists())
 }
 
-// intend writes down what is about to be asked of the provider. Who wants to stop does so before: a write that is cut off may
-// have been made all the same, and would then look like a call whose answer was lost.
+// intend writes the intent. It checks for a cancel before, because a cancelled write may still have succeeded. The
+// intent would then look like that of a call whose answer was lost.
 func (s *stepRun) intend(ctx context.Context, rec *ledger.Instance, action v1alpha1.Action, deposed string) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if len(s.Change.Hashes) > 0 { // another attempt must not hash the passwords anew
+	if len(s.Change.Hashes) > 0 { // another attempt must reuse the password hashes
 		if err := s.Ledger.SaveChange(context.WithoutCancel(ctx), s.Plan.UID, s.Change); err != nil {
 			return err
 		}
@@ -261,8 +264,8 @@ func (s *stepRun) intend(ctx context.Context, rec *ledger.Instance, action v1alp
 	return s.conflict(s.Ledger.Save(context.WithoutCancel(ctx), rec))
 }
 
-// checkConfigStays makes sure that what a create is configured with is not being deleted. The intent is written by now: whoever deletes it from here
-// on sees that it is in use, and whoever did before is seen here.
+// checkConfigStays checks that the configuration of a create is not being deleted. The intent is already written. So a
+// later delete sees the use, and an earlier one is detected here.
 func (s *stepRun) checkConfigStays(ctx context.Context, l *scope.Lease, rec *ledger.Instance) error {
 	if l.Config == nil || s.Change.Action == v1alpha1.ActionReplace {
 		return nil
@@ -274,7 +277,7 @@ func (s *stepRun) checkConfigStays(ctx context.Context, l *scope.Lease, rec *led
 	if err == nil {
 		err = scope.BeingDeleted(what)
 	}
-	// The provider was not asked.
+	// The provider was not called.
 	rec.Intent, s.asked = nil, ""
 	if rec.Living() {
 		return cmp.Or(s.conflict(s.Ledger.Save(context.WithoutCancel(ctx), rec)), err)
@@ -283,7 +286,7 @@ func (s *stepRun) checkConfigStays(ctx context.Context, l *scope.Lease, rec *led
 	return cmp.Or(s.conflict(s.Ledger.Forget(context.WithoutCancel(ctx), rec)), err)
 }
 
-// accept records the state that the plan read.
+// accept records the state that planning read.
 func (s *stepRun) accept(ctx context.Context, rec *ledger.Instance) error {
 	found := s.Change.Refreshed
 	if found == nil {
@@ -291,7 +294,7 @@ func (s *stepRun) accept(ctx context.Context, rec *ledger.Instance) error {
 	}
 	rec.State = *found
 	rec.Plan = s.Plan.UID
-	rec.Object.Generation = 0 // no generation of the spec asked for this
+	rec.Object.Generation = 0 // no generation of the spec produced this state
 	if !rec.Exists() {
 		s.after = new(cty.NullVal(s.resource.Schema.Block.ImpliedType()))
 	}
@@ -305,12 +308,12 @@ func (s *stepRun) accept(ctx context.Context, rec *ledger.Instance) error {
 	return nil
 }
 
-// save records the state after a call, and clears the intent. failure is the error of the call; nil when it succeeded.
+// save records the state after a call and removes the intent. failure is the error of the call; nil if it succeeded.
 func (s *stepRun) save(ctx context.Context, l *scope.Lease, rec *ledger.Instance, r *resource.Resource, state instance.State, failure error) error {
 	c := s.Change
 	creating := rec.Intent != nil && rec.Intent.Action == v1alpha1.ActionCreate
 	if old := rec.FindDeposed(c.DeposedKey); creating && !state.Exists() && old != nil {
-		// Nothing came of the create, so the old instance is the current one again.
+		// The create left nothing, so the old instance is the current one again.
 		rec.State = old.State
 		dropDeposed(rec, c.DeposedKey)
 		s.loadRecorded(rec)
@@ -336,7 +339,7 @@ func (s *stepRun) save(ctx context.Context, l *scope.Lease, rec *ledger.Instance
 		rec.LastOutcome = nil
 	}
 	if rec.Unplanned = rec.Unplanned || failure != nil; rec.Unplanned {
-		rec.Object.Generation = 0 // what the spec asks for may not have been reached, so the next plan has to look at it
+		rec.Object.Generation = 0 // the state may differ from the spec, so the next plan must visit the object
 	}
 	if !rec.Living() && (c.Action == v1alpha1.ActionDelete || c.Action == v1alpha1.ActionCreate) {
 		return s.conflict(s.Ledger.Forget(ctx, rec))
@@ -351,7 +354,7 @@ func (s *stepRun) conflict(err error) error {
 	return err
 }
 
-// retryable marks a failure that passes, when trying again is safe.
+// retryable converts a transient error to a *RetryError if a retry is safe.
 func (s *stepRun) retryable(err error, safe bool) error {
 	if safe && session.Transient(err) {
 		return &RetryError{err}
@@ -359,7 +362,8 @@ func (s *stepRun) retryable(err error, safe bool) error {
 	return err
 }
 
-// checkPostconditions checks the postconditions of the instance as it is now. An instance that fails them is kept, and the next plan visits it.
+// checkPostconditions checks the postconditions of the current instance. An instance that fails them stays, and the
+// next plan visits it.
 func (s *stepRun) checkPostconditions(v *scope.Evaluator, rec *ledger.Instance, r *resource.Resource, value cty.Value) error {
 	_, err := v.Holds(r, resource.Postconditions, lang.MarkSensitive(r.Schema.Block, value))
 	if err == nil {

@@ -21,7 +21,7 @@ import (
 	ctymsgpack "github.com/zclconf/go-cty/cty/msgpack"
 )
 
-// checkApproved refuses a configuration that is not what the plan was approved with, as far as that was known.
+// checkApproved returns a *StaleError if the configuration contradicts the known values of the approved plan.
 func (s *stepRun) checkApproved(r *resource.Resource, config cty.Value) error {
 	promised, err := ctymsgpack.Unmarshal(s.Change.Planned, r.Schema.Block.ImpliedType())
 	if err == nil {
@@ -30,17 +30,17 @@ func (s *stepRun) checkApproved(r *resource.Resource, config cty.Value) error {
 	if err != nil {
 		return fmt.Errorf("decode planned value of %s: %w", s.Change.Address, err)
 	}
-	config = plan.WithoutWriteOnly(r.Schema.Block, config) // which may be another each time, and was not stored
+	config = plan.WithoutWriteOnly(r.Schema.Block, config) // these may differ each time, and were not stored
 	if errs := plan.CheckCompatible(r.Schema.Block, promised, config); len(errs) > 0 {
 		return changes.Stale("with all values known, the arguments differ from the approved ones: %v", errors.Join(errs...))
 	}
 	return nil
 }
 
-// This file holds a step to what was approved.
+// This file checks that a step is the approved one.
 
-// prior is the state that the step starts from: the recorded one, or what was read while planning, or, after an attempt
-// whose outcome is not known, what is there now.
+// prior returns the state before the step: the recorded state or the one that planning read. After an attempt with an
+// unknown outcome, it reads the current state.
 func (s *stepRun) prior(ctx context.Context, l *scope.Lease, rec *ledger.Instance, resumed bool) (instance.State, error) {
 	if s.Change.Action == v1alpha1.ActionReplace && !s.Destroy {
 		return l.Null(), nil
@@ -58,7 +58,8 @@ func (s *stepRun) prior(ctx context.Context, l *scope.Lease, rec *ledger.Instanc
 	return prior, err
 }
 
-// planAgain asks the provider once more, now that all values are known, and refuses anything but what was approved.
+// planAgain makes the provider plan again with all values known. It returns an error if the result differs from the
+// approved plan.
 func (s *stepRun) planAgain(v *scope.Evaluator, r *resource.Resource, l *scope.Lease, prior instance.State) (*instance.Planned, instance.Config, error) {
 	c := s.Change
 	if open, err := v.Holds(r, resource.Preconditions, cty.NilVal); err != nil || open {
@@ -72,7 +73,7 @@ func (s *stepRun) planAgain(v *scope.Evaluator, r *resource.Resource, l *scope.L
 		return nil, config, fmt.Errorf("a value that %s refers to is still not known", c.Address)
 	}
 	config.PlannedPrivate = c.PlannedPrivate
-	prior.Tainted = false // the first half of the replace took the tainted instance away
+	prior.Tainted = false // the first half of the replace removed the tainted instance
 	p, diags, err := l.Plan(v.Ctx, prior, config, false)
 	if err != nil {
 		return nil, config, err
@@ -97,8 +98,8 @@ func (s *stepRun) planAgain(v *scope.Evaluator, r *resource.Resource, l *scope.L
 	return p, config, nil
 }
 
-// checkSession refuses a session with another ProviderConfig than the plan was made with, or with one that was changed since: the approval
-// covers the arguments of the provider, too.
+// checkSession returns a *StaleError if the session's ProviderConfig is not the planned one or has changed since
+// planning. The approval also covers the provider's arguments.
 func (s *stepRun) checkSession(ctx context.Context, p *session.Session) error {
 	c := s.Change
 	if p.ConfigName() != c.ProviderConfig {
@@ -114,8 +115,8 @@ func (s *stepRun) checkSession(ctx context.Context, p *session.Session) error {
 	return nil
 }
 
-// replaceable refuses to begin a replacement with a ProviderConfig that is being deleted: its new instance is something new. It is asked
-// before anything is destroyed. A replacement that is under way keeps its ProviderConfig.
+// replaceable rejects the start of a replacement whose ProviderConfig is being deleted, because the new instance would
+// be a new use. It must be called before anything is destroyed. A replacement in progress may continue.
 func (s *stepRun) replaceable(ctx context.Context) error {
 	c := s.Change
 	if c.Action != v1alpha1.ActionReplace || c.HalfDone || c.ProviderConfig == "" {

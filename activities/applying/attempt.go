@@ -13,10 +13,9 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// This file has what an attempt at a step finds of earlier ones: of the same step, cut off when a server stopped, or of another
-// plan.
+// This file handles the results of earlier attempts: of the same step, if a server stopped, or of another plan.
 
-// finishRecorded ends a step that an earlier attempt made, with what that may not have come to.
+// finishRecorded finishes a step whose outcome an earlier attempt recorded, with the checks that may be missing.
 func (s *stepRun) finishRecorded(ctx context.Context, r *resource.Resource, rec *ledger.Instance) error {
 	s.loadRecorded(rec)
 	if s.Destroy || s.after == nil {
@@ -26,7 +25,7 @@ func (s *stepRun) finishRecorded(ctx context.Context, r *resource.Resource, rec 
 	return s.checkPostconditions(&scope.Evaluator{Ctx: ctx, Scope: s.scope}, rec, r, *s.after)
 }
 
-// loadRecorded takes the outcome from the record. When its schema moved on, the object keeps what it shows.
+// loadRecorded sets the result from the record. If the schema version has changed, the object keeps its status.
 func (s *stepRun) loadRecorded(rec *ledger.Instance) {
 	s.after = nil
 	if !rec.Exists() {
@@ -37,9 +36,9 @@ func (s *stepRun) loadRecorded(rec *ledger.Instance) {
 	}
 }
 
-// existsDespiteThrottle looks, before a create is tried again that the provider's API is said to have turned away, whether the instance is
-// there all the same; there is an *unknownError then. It can be told only where the plan knows the identity that the instance
-// will have. Elsewhere what the API said has to do.
+// existsDespiteThrottle checks, before the retry of a throttled create, whether the instance exists nevertheless. If
+// so, there is an *unknownError. It can only check if the plan knows the identity of the new instance. Otherwise it
+// relies on the API's answer.
 func (s *stepRun) existsDespiteThrottle(ctx context.Context, l *scope.Lease, p *instance.Planned) (there, err error) {
 	if !s.retried || p.Identity == cty.NilVal || p.Identity.IsNull() || !p.Identity.IsWhollyKnown() {
 		return nil, nil
@@ -54,5 +53,5 @@ func (s *stepRun) existsDespiteThrottle(ctx context.Context, l *scope.Lease, p *
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	}
-	return nil, nil // there is nothing, or the provider can't tell
+	return nil, nil // the instance does not exist, or the provider cannot tell
 }

@@ -14,10 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// This file checks that each step may be made. That an activity was scheduled proves nothing: a process with access to the task queue can
-// name any plan and any step.
+// This file checks that each step is permitted. A scheduled activity proves nothing: a process with access to the task
+// queue can name any plan and any step.
 
-// applyingPlan reads the plan of a step. It refuses a plan that is not approved, that was not begun, or that has ended.
+// applyingPlan reads the plan of a step. It returns an error if the plan is not approved, has not begun, or has ended.
 func (a *Applier) applyingPlan(ctx context.Context, p workflows.Plan) (*v1alpha1.Plan, error) {
 	po, err := changes.ReadPlan(ctx, a.Plans, p)
 	if err != nil {
@@ -40,23 +40,23 @@ func refused(p workflows.Plan, why string) error {
 	return workflows.Final(fmt.Errorf("plan %s/%s: refused, and nothing was changed. %s", p.Namespace, p.Name, why))
 }
 
-// stepKey names a step of a plan.
+// stepKey identifies a step of a plan.
 type stepKey struct {
 	change  int
 	destroy bool
 }
 
-// stepOrder has, for each step of a plan, the steps that must be done before it.
+// stepOrder maps each step of a plan to the steps that must be done first.
 type stepOrder map[stepKey][]stepKey
 
-// stepOrders are the orders of the plans that this process makes steps of. The zero value has none.
+// stepOrders caches the orders of the plans that this process applies. The zero value is empty.
 type stepOrders struct {
 	mu     sync.Mutex
 	byPlan map[types.UID]stepOrder
 }
 
-// checkOrder refuses a step that the plan does not have, and one that comes before a step that it depends on. A step that has ended may be
-// asked for again.
+// checkOrder returns an error if the plan lacks the step or if the step's dependencies are not done. It permits a step
+// that has ended.
 func (a *Applier) checkOrder(ctx context.Context, po *v1alpha1.Plan, in workflows.StepInput) error {
 	c, err := a.Ledger.Change(ctx, po.UID, int32(in.Change))
 	if err != nil || ended(c, in.Destroy) {
@@ -82,7 +82,8 @@ func (a *Applier) checkOrder(ctx context.Context, po *v1alpha1.Plan, in workflow
 	return nil
 }
 
-// orderOf is the order of a plan's steps. It is read once from the ledger, and held to the digest that was approved.
+// orderOf returns the order of a plan's steps. It reads it once from the ledger and checks it against the approved
+// digest.
 func (a *Applier) orderOf(ctx context.Context, po *v1alpha1.Plan) (stepOrder, error) {
 	a.orders.mu.Lock()
 	defer a.orders.mu.Unlock()
@@ -111,18 +112,18 @@ func (a *Applier) orderOf(ctx context.Context, po *v1alpha1.Plan) (stepOrder, er
 	return order, nil
 }
 
-// forget drops the order of a plan that has ended.
+// forget removes the order of a plan that has ended.
 func (s *stepOrders) forget(uid types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.byPlan, uid)
 }
 
-// errStepsUnderWay keeps a plan from being finished while this process makes steps of it.
+// errStepsUnderWay is the error for finishing a plan while this process runs steps of it.
 var errStepsUnderWay = errors.New("steps of the plan are still running; the plan can end after them")
 
-// checkRights refuses a step whose plan was made or approved by a user who has lost a right that the change takes. It asks the server at
-// each step. rec is the instance that the change replaces; nil when there is none.
+// checkRights returns an error if the creator or the approver of the plan has lost a right that the change needs. It
+// checks the rights at each step. rec is the instance that the change replaces; nil if there is none.
 func (s *stepRun) checkRights(ctx context.Context, rec *ledger.Instance) error {
 	return changes.ActorsOf(s.Sources, s.Plan).Check(ctx, s.Change, rec)
 }

@@ -17,18 +17,18 @@ import (
 	"github.com/hykube/hykube/workflows"
 )
 
-// smallPlan is the number of steps up to which each is an activity of its own, which the Web UI shows one by one. Beyond
-// it a lane works through them: a history holds some thousand activities at most.
+// smallPlan is the maximum number of steps that run as separate activities, which the Web UI shows one by one. A single
+// Lane activity runs a larger plan, because a history can hold only some thousand activities.
 const smallPlan = 200
 
-// Begin checks that a plan may be applied as it stands, and puts its steps in order.
+// Begin checks that a plan may be applied and returns its steps in order.
 func (a *Applier) Begin(ctx context.Context, p workflows.Plan) (workflows.Begun, error) {
 	po, err := changes.ReadPlan(ctx, a.Plans, p)
 	if err != nil {
 		return workflows.Begun{}, err
 	}
 	if !changes.Approved(po) {
-		return workflows.Begun{Refused: changes.NotApproved(po)}, nil // it may still be waiting for its approval
+		return workflows.Begun{Refused: changes.NotApproved(po)}, nil // it may still wait for its approval
 	}
 	var work *changes.Stored
 	err = guard(a.Logger, "order the steps of plan "+p.Name, func() (err error) {
@@ -47,7 +47,7 @@ func (a *Applier) Begin(ctx context.Context, p workflows.Plan) (workflows.Begun,
 		}
 		return workflows.Begun{Refused: why}, changes.Settle(ctx, a.Sources, p)
 	}
-	if po.Status.Progress == nil { // otherwise an earlier run began, and checked this already
+	if po.Status.Progress == nil { // otherwise an earlier run has begun and checked this
 		if po.Status.Cancel != nil {
 			return workflows.Begun{Refused: "The plan was cancelled before its apply started."}, nil
 		}
@@ -84,8 +84,8 @@ func (a *Applier) Begin(ctx context.Context, p workflows.Plan) (workflows.Begun,
 	return begun, nil
 }
 
-// hold leaves out what cannot be made: the changes that are blocked, those that moved after the plan was made, and what needs either.
-// It returns how many moved. None of the plan was begun yet.
+// hold marks the changes that the apply leaves out: blocked and stale ones, and those that depend on them. It returns
+// the number of stale changes. It must be called before any step of the plan begins.
 func (a *Applier) hold(ctx context.Context, po *v1alpha1.Plan, w *changes.Stored) (stale int, err error) {
 	moved, err := changes.Moved(ctx, a.Sources, po, w)
 	if err != nil {
@@ -93,7 +93,8 @@ func (a *Applier) hold(ctx context.Context, po *v1alpha1.Plan, w *changes.Stored
 	}
 	var stopped []int
 	for i, c := range w.Changes {
-		if c.Held && c.State == v1alpha1.ChangeStale { // an earlier attempt found that, and it counts, whatever moved back since
+		// an earlier attempt found it stale, which stays valid even if the cause was reverted
+		if c.Held && c.State == v1alpha1.ChangeStale {
 			moved[i] = c.Message
 		}
 		if moved[i] != "" {
@@ -116,7 +117,7 @@ func (a *Applier) hold(ctx context.Context, po *v1alpha1.Plan, w *changes.Stored
 			continue
 		}
 		if stale > 0 && !po.Status.Approval.Partial && moved[i] == "" {
-			c.State, c.Message = v1alpha1.ChangePending, "" // Finish says what comes of the rest
+			c.State, c.Message = v1alpha1.ChangePending, "" // Finish reports the outcome of the others
 			continue
 		}
 		c.Held, c.FinishedAt = true, changes.Now()
@@ -130,12 +131,13 @@ func (a *Applier) hold(ctx context.Context, po *v1alpha1.Plan, w *changes.Stored
 	return stale, nil
 }
 
-// reportHeld says on an object that is not what its spec asks for why a change of it was left out.
+// reportHeld writes to an object that does not match its spec why its change was left out.
 func (a *Applier) reportHeld(ctx context.Context, c *ledger.Change) error {
 	reason := v1alpha1.ReasonSkipped
 	switch {
 	case c.Blocked != "":
-		return resource.WriteStatus(ctx, a.Objects, c.Object, func(s *resource.Status) { s.Pending = "" }) // why stands there since the plan was made
+		// the object has the reason since planning
+		return resource.WriteStatus(ctx, a.Objects, c.Object, func(s *resource.Status) { s.Pending = "" })
 	case c.Deposed != "":
 		return nil
 	case c.State == v1alpha1.ChangeStale:
@@ -152,7 +154,7 @@ func (a *Applier) reportHeld(ctx context.Context, c *ledger.Change) error {
 	})
 }
 
-// title is what the Web UI calls a step.
+// title returns the title of a step in the Web UI.
 func title(c *ledger.Change, destroy bool) string {
 	verb := strings.ToLower(string(c.Action))
 	switch {
@@ -172,7 +174,7 @@ func title(c *ledger.Change, destroy bool) string {
 	return verb + " " + c.Address
 }
 
-// refusal says why a plan may not be applied; empty when it may.
+// refusal returns the reason why a plan may not be applied, or "" if it may.
 func refusal(po *v1alpha1.Plan, w *changes.Stored) string {
 	switch why := w.NotApproved(po); {
 	case why != "":

@@ -23,36 +23,36 @@ import (
 )
 
 const (
-	// stopGracePeriod is how long the calls of a cancelled plan may go on before providers are asked to stop them. Most end by
-	// themselves in that time, and then all is known that there is to know; of a create that was cut off it often is not.
+	// stopGracePeriod is the time for which calls of a cancelled plan may continue before providers are told to stop.
+	// Most calls finish within it, and their outcome is known. The outcome of an interrupted create often is not.
 	stopGracePeriod = 10 * time.Second
 )
 
-// cancelWatcher are the plans that this process applies steps of. A plan that is cancelled begins nothing new; what it asked of
-// providers already is waited for, and after a while they are asked to stop.
+// cancelWatcher tracks the plans that this process applies. A cancelled plan starts no further step. Its running calls
+// may finish, and after a grace period the providers are told to stop.
 type cancelWatcher struct {
 	changes.CancelReader
-	// grace is stopGracePeriod, but for tests.
+	// grace is stopGracePeriod, except in tests.
 	grace time.Duration
 
 	mu     sync.Mutex
 	active map[types.UID]*activePlan
 }
 
-// activePlan has the steps and leases of one plan that are under way.
+// activePlan holds the running steps and leases of one plan.
 type activePlan struct {
 	plan       workflows.Plan
 	generation int64
 	// cancelled ends when the plan is known to be cancelled.
 	cancelled context.Context
 	cancel    context.CancelCauseFunc
-	// ended is closed when nothing is under way any more.
+	// ended is closed when no step is running any more.
 	ended chan struct{}
 
-	// The rest is guarded by the mutex of stops.
+	// The mutex of the cancelWatcher guards the following fields.
 	steps         map[*ledger.Change]time.Time
 	leases        map[session.Stoppable]struct{}
-	stopRequested bool // the providers were
+	stopRequested bool // the providers were told to stop
 	reported      string
 }
 
@@ -60,7 +60,7 @@ func newCancelWatcher(reader changes.CancelReader) *cancelWatcher {
 	return &cancelWatcher{CancelReader: reader, grace: stopGracePeriod, active: map[types.UID]*activePlan{}}
 }
 
-// beginStep notes that a step of a plan is under way, until leave is called.
+// beginStep registers a running step of a plan. The caller must call leave.
 func (s *cancelWatcher) beginStep(po *v1alpha1.Plan, p workflows.Plan, c *ledger.Change) (u *activePlan, leave func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,15 +85,15 @@ func (s *cancelWatcher) beginStep(po *v1alpha1.Plan, p workflows.Plan, c *ledger
 	}
 }
 
-// makesSteps says whether steps of a plan are under way.
+// makesSteps reports whether steps of a plan are running.
 func (s *cancelWatcher) makesSteps(uid types.UID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.active[uid] != nil
 }
 
-// trackLease notes that a process works for a plan, until back is called. Of a plan that is only being made nothing is noted, nor of
-// what cannot be asked to stop.
+// trackLease registers a process that works for a plan; the caller must call back. It ignores processes without a plan,
+// those of a plan without running steps, and those that cannot be stopped.
 func (s *cancelWatcher) trackLease(po *v1alpha1.Plan, p tfprotov6.ProviderServer) (back func()) {
 	l, ok := p.(session.Stoppable)
 	if po == nil || !ok {
@@ -116,7 +116,7 @@ func (s *cancelWatcher) trackLease(po *v1alpha1.Plan, p tfprotov6.ProviderServer
 	}
 }
 
-// watch looks at a plan until nothing of it is under way any more.
+// watch polls a plan for a cancel until no step is running any more.
 func (s *cancelWatcher) watch(u *activePlan) {
 	tick := time.NewTicker(s.Every())
 	defer tick.Stop()
@@ -143,7 +143,7 @@ func (s *cancelWatcher) watch(u *activePlan) {
 	}
 }
 
-// stopProviders asks the providers to stop what they do for a plan.
+// stopProviders tells the providers of a plan to stop.
 func (s *cancelWatcher) stopProviders(u *activePlan) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,7 +155,7 @@ func (s *cancelWatcher) stopProviders(u *activePlan) {
 	}
 }
 
-// reportWaiting writes down on the Plan object what a cancelled plan still waits for, when that has changed.
+// reportWaiting writes to the Plan object which calls a cancelled plan waits for, if that has changed.
 func (s *cancelWatcher) reportWaiting(u *activePlan, asked time.Time) {
 	s.mu.Lock()
 	text := u.waitingText(asked)
@@ -177,7 +177,7 @@ func (s *cancelWatcher) reportWaiting(u *activePlan, asked time.Time) {
 	}
 }
 
-// waitingText lists the calls that a cancelled plan waits for; empty when there are none.
+// waitingText lists the calls that a cancelled plan waits for. It returns "" if there are none.
 func (u *activePlan) waitingText(asked time.Time) string {
 	if len(u.steps) == 0 {
 		return ""
@@ -219,12 +219,13 @@ func (u *activePlan) waitingText(asked time.Time) string {
 	}
 }
 
-// isCancelled says whether the plan is known to be cancelled.
+// isCancelled reports whether the plan is known to be cancelled.
 func (u *activePlan) isCancelled() bool {
 	return u != nil && errors.Is(context.Cause(u.cancelled), changes.ErrCancelled)
 }
 
-// withCancel returns a context that ends with ctx, and when the plan is cancelled. u may be nil: then no cancel comes.
+// withCancel returns a context that ends with ctx or when the plan is cancelled. If u is nil, the plan cannot be
+// cancelled.
 func (u *activePlan) withCancel(ctx context.Context) (context.Context, context.CancelFunc) {
 	if u == nil {
 		return ctx, func() {}
@@ -237,14 +238,15 @@ func (u *activePlan) withCancel(ctx context.Context) (context.Context, context.C
 	}
 }
 
-// interrupted says whether an error only says that the plan was cancelled before the provider was asked to change anything.
+// interrupted reports whether an error only means that the plan was cancelled before the provider was called to change
+// anything.
 func (s *stepRun) interrupted(err error) bool {
 	return s.active.isCancelled() && !s.answered && (errors.Is(err, changes.ErrCancelled) || errors.Is(err, context.Canceled))
 }
 
-// resetPending takes back that a change was begun.
+// resetPending resets a change that began to Pending.
 func (a *Applier) resetPending(ctx context.Context, in workflows.StepInput, c *ledger.Change) (workflows.StepResult, error) {
-	if !c.HalfDone { // of a replace, the other half was made
+	if !c.HalfDone { // otherwise the first half of the replace is done
 		a.progress.moved(in.Plan, v1alpha1.ChangeRunning, v1alpha1.ChangePending)
 		c.State, c.StartedAt = v1alpha1.ChangePending, nil
 		if err := a.Ledger.SaveChange(ctx, workflows.ObjectUID(in.Plan), c); err != nil {

@@ -23,7 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Finish records how the applying of a plan ended, for the plan and for the changes that were not tried.
+// Finish records the outcome of a plan's apply, on the plan and on the changes that were not attempted.
 func (a *Applier) Finish(ctx context.Context, f workflows.Finish) (workflows.Finished, error) {
 	po, err := changes.ReadPlan(ctx, a.Plans, f.Plan)
 	if err != nil {
@@ -44,7 +44,7 @@ func (a *Applier) Finish(ctx context.Context, f workflows.Finish) (workflows.Fin
 	if err != nil {
 		return workflows.Finished{}, err
 	}
-	// A lane hears of a cancel through the object, which may be before the workflow gets the signal.
+	// A lane reads the cancel from the Plan object, perhaps before the workflow receives the signal.
 	cancelled := f.Cancelled || po.Status.Cancel != nil
 	begun := slices.ContainsFunc(work.Changes, func(c *ledger.Change) bool { return c.StartedAt != nil })
 	stale, err := a.skipPending(ctx, po, work, cancelled)
@@ -57,7 +57,7 @@ func (a *Applier) Finish(ctx context.Context, f workflows.Finish) (workflows.Fin
 		c := &s.Conditions
 		g := po.Generation
 		s.Progress = &counts
-		if s.FinishedAt == nil { // or an earlier attempt got as far as this
+		if s.FinishedAt == nil { // an earlier attempt may have written it
 			s.FinishedAt = changes.Now()
 		}
 		if len(stale) > 0 {
@@ -77,7 +77,7 @@ func (a *Applier) Finish(ctx context.Context, f workflows.Finish) (workflows.Fin
 			condition.Ready(c, g, reason, message)
 			return
 		case cancelled && len(stale) == 0:
-			// What failed may have failed because the provider was asked to stop; the message counts it.
+			// A change may have failed because the provider was told to stop. The message has the number of failures.
 			finished.Outcome, reason = workflows.OutcomeCancelled, v1alpha1.ReasonCancelled
 		case len(stale) == int(counts.Failed):
 			finished.Outcome, reason = workflows.OutcomeStale, v1alpha1.ReasonStale
@@ -99,7 +99,7 @@ func (a *Applier) Finish(ctx context.Context, f workflows.Finish) (workflows.Fin
 	return finished, err
 }
 
-// skipPending skips the changes that were not tried or not ended, and returns those that are stale.
+// skipPending marks the changes that are pending or running as skipped. It returns the stale changes.
 func (a *Applier) skipPending(ctx context.Context, po *v1alpha1.Plan, work *changes.Stored, cancelled bool) ([]changes.Obstacle, error) {
 	var stale []changes.Obstacle
 	for _, c := range work.Changes {
@@ -118,15 +118,15 @@ func (a *Applier) skipPending(ctx context.Context, po *v1alpha1.Plan, work *chan
 	return stale, nil
 }
 
-// keepRefreshed records what was read of a resource that the plan leaves alone, as the apply of a Terraform plan does: what
-// refers to it was planned with that, and every refresh would find the same drift anew.
+// keepRefreshed records the state that planning read of an unchanged resource, as the apply of a Terraform plan does.
+// Its dependants were planned with this state, and otherwise every refresh would find the same drift.
 func (a *Applier) keepRefreshed(ctx context.Context, planUID types.UID, c *ledger.Change) error {
 	if !changes.RecordsRefresh(c) {
 		return nil
 	}
 	rec, err := a.Ledger.Instance(ctx, c.Object)
 	if err != nil || rec.Intent != nil || rec.Digest() != c.Preconditions.State {
-		return err // somebody knows more by now
+		return err // the record is newer than this plan
 	}
 	rec.State, rec.Plan = *c.Refreshed, planUID
 	if err := a.Ledger.Save(ctx, rec); err != nil {
@@ -153,7 +153,7 @@ func (a *Applier) keepRefreshed(ctx context.Context, planUID types.UID, c *ledge
 	})
 }
 
-// failures names what failed, the first few in full.
+// failures names the failed changes, the first few in full.
 func failures(w *changes.Stored) string {
 	var text []changes.Obstacle
 	for _, c := range w.Changes {
@@ -170,7 +170,7 @@ func failures(w *changes.Stored) string {
 	return " " + changes.ListObstacles(text) + "."
 }
 
-// halfReplaced names the replacements that ended between their destroy and their create.
+// halfReplaced names the replacements that stopped between their destroy and their create.
 func halfReplaced(w *changes.Stored) string {
 	var destroyed, created []changes.Obstacle
 	for _, c := range w.Changes {
@@ -199,7 +199,7 @@ func pronoun(n int) string {
 	return "them"
 }
 
-// halfMade says whether a replacement ended between its destroy and its create.
+// halfMade reports whether a replacement stopped between its destroy and its create.
 func halfMade(c *ledger.Change) bool { return c.HalfDone && c.State == v1alpha1.ChangeFailed }
 
 func whyFailed(c *ledger.Change) string {
@@ -210,7 +210,7 @@ func whyFailed(c *ledger.Change) string {
 	return strings.TrimSuffix(why, ".")
 }
 
-// skip records that a change was not tried, or not tried to its end.
+// skip records that a change was not attempted, or not finished.
 func (a *Applier) skip(ctx context.Context, po *v1alpha1.Plan, c *ledger.Change, w *changes.Stored, cancelled bool) error {
 	c.State, c.FinishedAt = v1alpha1.ChangeSkipped, changes.Now()
 	reason := v1alpha1.ReasonSkipped
@@ -246,7 +246,7 @@ func (a *Applier) skip(ctx context.Context, po *v1alpha1.Plan, c *ledger.Change,
 	})
 }
 
-// waitsFor says which changes had to be made before another, and were not.
+// waitsFor names the dependencies of a change that were not done.
 func waitsFor(c *ledger.Change, blockers []*ledger.Change) string {
 	refers := func(b *ledger.Change) bool { return slices.Contains(b.Requires, c.Address) }
 	first := refers(blockers[0])
@@ -257,7 +257,7 @@ func waitsFor(c *ledger.Change, blockers []*ledger.Change) string {
 		case refers(b) != first:
 		case len(names) == maxBlockers:
 			more++
-		case !slices.Contains(names, b.Address): // a replace and its deposed instance have one address
+		case !slices.Contains(names, b.Address): // a replace and its deposed instance have the same address
 			names = append(names, b.Address)
 		}
 	}
@@ -274,10 +274,10 @@ func waitsFor(c *ledger.Change, blockers []*ledger.Change) string {
 	}
 }
 
-// maxBlockers is how many changes the message of a skipped one names.
+// maxBlockers is the maximum number of changes in the message of a skipped one.
 const maxBlockers = 3
 
-// halfText describes a replacement of which only the first half was made.
+// halfText describes a replacement whose first half alone is done.
 func halfText(c *ledger.Change, why string) string {
 	if c.CreateBeforeDestroy {
 		return fmt.Sprintf("The new instance was created, and the old one (deposed %s) is still there; the next plan destroys it. %s", c.DeposedKey, why)

@@ -6,14 +6,14 @@ import (
 	"runtime/debug"
 )
 
-// bugError is a panic of our own. To try again would only meet it again, without end and without a word.
+// bugError is a recovered panic. A retry would only cause it again.
 type bugError struct{ cause any }
 
 func (e *bugError) Error() string {
 	return fmt.Sprintf("Hykube itself failed: %v. This is a bug; the server's log has the place. Please report it", e.cause)
 }
 
-// guard calls f, and turns a panic into a *bugError.
+// guard calls f and converts a panic to a *bugError.
 func guard(logger *slog.Logger, what string, f func() error) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {

@@ -17,10 +17,11 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// progressInterval bounds how often the progress of an action is written down.
+// progressInterval is the minimum time between two writes of an action's progress.
 const progressInterval = time.Second
 
-// invoke runs an action. It never begins a run that an earlier attempt began: that may have done its work.
+// invoke runs an action. It never repeats a run that an earlier attempt began, because that run may have had its
+// effect.
 func (s *stepRun) invoke(ctx context.Context) error {
 	c, r := s.Change, s.resource
 	rec, err := s.Ledger.Instance(ctx, c.Object)
@@ -64,7 +65,7 @@ func (s *stepRun) invoke(ctx context.Context) error {
 	return s.run(ctx, action, configured, config, rec)
 }
 
-// checkRuns refuses to run an action that an earlier attempt began, or that another plan is running.
+// checkRuns returns an error if an earlier attempt began to run the action, or if another plan is running it.
 func (s *stepRun) checkRuns(ctx context.Context, rec *ledger.Instance) error {
 	if rec.Intent == nil {
 		return nil
@@ -80,8 +81,8 @@ func (s *stepRun) checkRuns(ctx context.Context, rec *ledger.Instance) error {
 	return nil
 }
 
-// run saves the intent in the record, calls the action and saves the outcome. A cancel does not cut it off: nobody could tell then what the
-// action did, or whether it was begun.
+// run writes the intent, calls the action and writes the outcome. A cancel does not interrupt it, because the effect of
+// the action would then be unknown.
 func (s *stepRun) run(ctx context.Context, action *instance.Action, configured *session.Session, config cty.Value, rec *ledger.Instance) error {
 	ctx = context.WithoutCancel(ctx)
 	if err := s.Ledger.Save(ctx, rec); err != nil {
@@ -96,7 +97,7 @@ func (s *stepRun) run(ctx context.Context, action *instance.Action, configured *
 	}
 	rec.Intent = nil
 	if err != nil {
-		rec.Object.Generation = 0 // this generation was not run, so the next plan runs it
+		rec.Object.Generation = 0 // this generation did not run, so the next plan runs it
 	}
 	if saveErr := s.Ledger.Save(ctx, rec); saveErr != nil {
 		return errors.Join(err, s.conflict(saveErr))
@@ -104,8 +105,8 @@ func (s *stepRun) run(ctx context.Context, action *instance.Action, configured *
 	return s.retryable(err, session.Throttled(err))
 }
 
-// reportProgress returns what writes an action's progress into the change, for those who watch. What cannot be written is lost: the
-// outcome counts.
+// reportProgress returns a function that writes an action's progress to the change. It ignores write errors, since only
+// the outcome matters.
 func (s *stepRun) reportProgress(ctx context.Context) func(string) {
 	var last time.Time
 	return func(text string) {

@@ -7,15 +7,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// objectLocks lets one attempt of a plan at an object's steps run at a time. An attempt that stops to heartbeat, on a machine that was
-// asleep, say, is followed by another while it still waits for its provider; two of them must not make one change at once. And
-// the steps of one object, that of a deposed instance beside that of the current one, write the same record.
+// objectLocks lets only one attempt at the steps of a plan's object run at a time. If an attempt stops sending
+// heartbeats, as on a suspended machine, Temporal starts another one while the first still waits for its provider. The
+// two must not make the same change concurrently. Also, the steps of an object's deposed and current instances write
+// the same record.
 type objectLocks struct {
 	mu   sync.Mutex
 	held map[lockKey]chan struct{}
 }
 
-// lockKey identifies an object within a plan.
+// lockKey identifies an object of a plan.
 type lockKey struct{ plan, object types.UID }
 
 func newObjectLocks() *objectLocks { return &objectLocks{held: map[lockKey]chan struct{}{}} }

@@ -19,7 +19,7 @@ import (
 
 // This file writes the outcome of a step to its object.
 
-// publish writes the outcome of the step to the object.
+// publish writes the outcome of the step to its object.
 func (s *stepRun) publish(ctx context.Context) error {
 	if removed, err := s.releaseObject(ctx); err != nil || removed {
 		return err
@@ -68,8 +68,8 @@ func (s *stepRun) publish(ctx context.Context) error {
 	})
 }
 
-// releaseObject takes the finalizer off an object when no infrastructure and no intent is recorded for it any more. removed is true when
-// that ends the deletion of the object.
+// releaseObject removes the finalizer of an object that has neither recorded infrastructure nor an intent. removed is
+// true if the object is thereby deleted.
 func (s *stepRun) releaseObject(ctx context.Context) (removed bool, err error) {
 	c := s.Change
 	gone := c.State == v1alpha1.ChangeDone && changes.Removes(c)
@@ -84,7 +84,7 @@ func (s *stepRun) releaseObject(ctx context.Context) (removed bool, err error) {
 	return gone && c.Preconditions.Deleting, s.Objects.Release(ctx, c.Object)
 }
 
-// succeed writes the outcome of a change that was made.
+// succeed sets the status for a change that succeeded.
 func (s *stepRun) succeed(st *resource.Status) {
 	c, g, gone := s.Change, s.Change.Object.Generation, changes.Removes(s.Change)
 	meta.RemoveStatusCondition(&st.Conditions, v1alpha1.ConditionDrifted)
@@ -109,7 +109,7 @@ func (s *stepRun) succeed(st *resource.Status) {
 	}
 }
 
-// next says what the next plan does with an object that has no infrastructure any more.
+// next returns what the next plan does with an object that has no infrastructure any more.
 func (s *stepRun) next() string {
 	if s.resource != nil && s.resource.Lifecycle.Import != nil {
 		return "The next plan imports what lifecycle.import names: remove that to have the resource created, or delete the object."
@@ -117,7 +117,8 @@ func (s *stepRun) next() string {
 	return "The next plan creates it again; to prevent that, delete the object."
 }
 
-// publishDeposed reports on the object that an old instance could not be destroyed. It leaves the current instance out.
+// publishDeposed writes to the object that a deposed instance could not be destroyed. It does not report on the current
+// instance.
 func (s *stepRun) publishDeposed(ctx context.Context) error {
 	c := s.Change
 	if c.State == v1alpha1.ChangeDone {
@@ -137,7 +138,7 @@ func (s *stepRun) publishDeposed(ctx context.Context) error {
 	})
 }
 
-// publishAgain writes the recorded outcome to the object once more.
+// publishAgain writes the recorded outcome to the object again.
 func (s *stepRun) publishAgain(ctx context.Context) error {
 	obj, err := s.Objects.Get(ctx, s.Change.Object)
 	if errors.Is(err, store.ErrGone) {

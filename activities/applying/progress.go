@@ -13,11 +13,11 @@ import (
 	"github.com/hykube/hykube/workflows"
 )
 
-// publishEvery bounds how often a plan's progress is written to its object: watchers want it soon, the store seldom.
+// publishEvery is the default minimum time between two writes of a plan's progress to its object.
 const publishEvery = 250 * time.Millisecond
 
-// progress counts the changes of the plans that this process applies, and writes the counts to the Plan objects. The truth
-// is in the ledger; Begin counts anew from there.
+// progress counts the changes of the plans that this process applies, and writes the counts to the Plan objects. The
+// ledger has the authoritative states, from which Begin counts.
 type progress struct {
 	*Applier
 
@@ -34,21 +34,21 @@ func newProgress(a *Applier) *progress {
 	return &progress{Applier: a, counts: map[workflows.Plan]*tally{}}
 }
 
-// begin starts to count a plan.
+// begin starts counting a plan.
 func (p *progress) begin(plan workflows.Plan, counts v1alpha1.PlanProgress) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.counts[plan] = &tally{PlanProgress: counts}
 }
 
-// end stops to count a plan.
+// end stops counting a plan.
 func (p *progress) end(plan workflows.Plan) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.counts, plan)
 }
 
-// moved counts a change that went from one state to another.
+// moved counts the transition of a change from one state to another.
 func (p *progress) moved(plan workflows.Plan, from, to v1alpha1.ChangeState) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

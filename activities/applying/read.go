@@ -12,7 +12,7 @@ import (
 	"github.com/hykube/hykube/internal/session"
 )
 
-// readData reads a data source that could not be read when the plan was made.
+// readData reads a data source that planning could not read.
 func (s *stepRun) readData(ctx context.Context) error {
 	c, r := s.Change, s.resource
 	ctx, done := s.active.withCancel(ctx)
@@ -38,14 +38,14 @@ func (s *stepRun) readData(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	source.Deferral = false // there is no later any more
+	source.Deferral = false // the apply cannot defer it further
 	v, diags, err := source.Read(ctx, config)
 	s.warnings = append(s.warnings, diag.Warnings(diags)...)
 	if err != nil {
 		return s.retryable(err, true)
 	}
 	if _, err := evaluator.Holds(r, resource.Postconditions, lang.MarkSensitive(r.Schema.Block, v)); err != nil {
-		return err // and nobody builds on it
+		return err // its dependants are skipped
 	}
 	if err := changes.RecordData(ctx, s.Sources, s.Plan.UID, c, r, v); err != nil {
 		return err

@@ -16,11 +16,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// This file has the steps that change records more than infrastructure: what is taken over, imported, deposed, forgotten.
+// This file has the steps that change records: moves, imports, deposed instances and forgets.
 
-// takeOver makes the record of another object this one's. It may have been begun by an earlier attempt, or by an earlier plan.
-// The record is written under its new name first: for a moment both speak of the same infrastructure, and rec.MovedFrom says
-// which of them counts.
+// takeOver moves the record of another object to this one. An earlier attempt or plan may have begun the move. It
+// writes the new record first. Until the old record is removed, both describe the same infrastructure, and
+// rec.MovedFrom shows which one is valid.
 func (s *stepRun) takeOver(ctx context.Context, obj *unstructured.Unstructured, rec *ledger.Instance) error {
 	c := s.Change
 	from, err := s.Ledger.Instance(ctx, *c.Preconditions.From)
@@ -50,7 +50,7 @@ func (s *stepRun) takeOver(ctx context.Context, obj *unstructured.Unstructured, 
 		}
 		rec.Object, rec.Provider, rec.MovedFrom, rec.Plan = c.Object, s.resource.Entry.Name, c.Preconditions.From.UID, s.Plan.UID
 		rec.ProviderConfig, rec.ProviderVersion = c.ProviderConfig, c.ProviderVersion
-		rec.Object.Generation = 0 // nothing was applied yet
+		rec.Object.Generation = 0 // no generation was applied yet
 		if err := s.Ledger.Save(ctx, rec); err != nil {
 			return s.conflict(err)
 		}
@@ -67,7 +67,7 @@ func (s *stepRun) takeOver(ctx context.Context, obj *unstructured.Unstructured, 
 	return s.Objects.Release(ctx, *c.Preconditions.From)
 }
 
-// adopt records what was imported while planning.
+// adopt records the state that planning imported.
 func (s *stepRun) adopt(ctx context.Context, obj *unstructured.Unstructured, r *resource.Resource, rec *ledger.Instance) error {
 	c := s.Change
 	if c.Refreshed == nil {
@@ -83,13 +83,13 @@ func (s *stepRun) adopt(ctx context.Context, obj *unstructured.Unstructured, r *
 	rec.Object, rec.Provider, rec.Plan = c.Object, r.Entry.Name, s.Plan.UID
 	rec.Type, rec.ProviderConfig, rec.ProviderVersion = r.Address.Type, c.ProviderConfig, c.ProviderVersion
 	rec.Dependencies, rec.CreateBeforeDestroy = c.Dependencies, c.CreatesFirst
-	rec.Object.Generation = 0 // nothing was applied yet
-	rec.Intent = nil          // what a lost create left is found
+	rec.Object.Generation = 0 // no generation was applied yet
+	rec.Intent = nil          // the import has found what the lost create left
 	s.Begun = true
 	return s.conflict(s.Ledger.Save(ctx, rec))
 }
 
-// forget drops the record of a resource that is left alone, or does not exist.
+// forget removes the record of a resource that Hykube stops managing, or that does not exist.
 func (s *stepRun) forget(ctx context.Context, rec *ledger.Instance) error {
 	rec.State = ledger.State{Type: rec.Type}
 	rec.Intent, rec.Plan = nil, s.Plan.UID
@@ -99,8 +99,8 @@ func (s *stepRun) forget(ctx context.Context, rec *ledger.Instance) error {
 	return s.conflict(s.Ledger.Forget(ctx, rec))
 }
 
-// depose puts the current instance aside for a create that comes before its destroy. The caller saves the record together
-// with the intent of the create.
+// depose makes the current instance a deposed one, for a replace that creates first. The caller saves the record
+// together with the intent of the create.
 func (s *stepRun) depose(rec *ledger.Instance) error {
 	c := s.Change
 	if c.DeposedKey == "" || !rec.Exists() {
@@ -122,7 +122,7 @@ func dropDeposed(rec *ledger.Instance, key string) {
 	rec.Deposed = slices.DeleteFunc(rec.Deposed, func(d ledger.Deposed) bool { return d.Key == key })
 }
 
-// oldKey is the key of the deposed instance that the step is about; empty when it is about the current one.
+// oldKey returns the key of the step's deposed instance, or "" if the step is about the current one.
 func (s *stepRun) oldKey() string {
 	c := s.Change
 	if c.Deposed == "" && s.Destroy && c.Action == v1alpha1.ActionReplace && c.CreateBeforeDestroy {
@@ -131,13 +131,13 @@ func (s *stepRun) oldKey() string {
 	return c.Deposed
 }
 
-// destroyOld destroys, or forgets, a deposed instance.
+// destroyOld destroys or forgets a deposed instance.
 func (s *stepRun) destroyOld(ctx context.Context, r *resource.Resource, rec *ledger.Instance, key string) error {
 	c := s.Change
 	old := rec.FindDeposed(key)
 	if old == nil {
 		if s.Begun || c.Deposed == "" {
-			return nil // an earlier attempt did it
+			return nil // an earlier attempt destroyed it
 		}
 		return changes.Stale("another plan destroyed it")
 	}
@@ -175,7 +175,7 @@ func (s *stepRun) destroyOld(ctx context.Context, r *resource.Resource, rec *led
 		return s.saveOld(ctx, rec, key)
 	}
 	var approved []byte
-	if c.Action == v1alpha1.ActionDelete { // else the private data of the plan is about the new instance
+	if c.Action == v1alpha1.ActionDelete { // otherwise the plan's private data belong to the new instance
 		approved = c.PlannedPrivate
 	}
 	p, _, err := l.PlanDelete(ctx, prior, approved)
@@ -201,8 +201,8 @@ func (s *stepRun) destroyOld(ctx context.Context, r *resource.Resource, rec *led
 	return s.retryable(o.Err, true)
 }
 
-// checkOld refuses a deposed instance that is not as it was planned, or that another plan is changing. resumed is true when an attempt to
-// destroy it was begun and has no recorded outcome.
+// checkOld returns an error if a deposed instance has changed since planning, or if another plan is changing it.
+// resumed is true if an earlier attempt to destroy it has no recorded outcome.
 func (s *stepRun) checkOld(ctx context.Context, r *resource.Resource, rec *ledger.Instance, old *ledger.Deposed) (resumed bool, err error) {
 	c := s.Change
 	resumed = rec.Intent.Of(s.Plan.UID, c.Index) && rec.Intent.Deposed == old.Key
@@ -228,7 +228,7 @@ func (s *stepRun) checkOld(ctx context.Context, r *resource.Resource, rec *ledge
 	return resumed, nil
 }
 
-// saveOld writes a record after something was done about a deposed instance, which goes when nothing is left of it.
+// saveOld writes the record after a step on a deposed instance, and removes that instance if nothing remains of it.
 func (s *stepRun) saveOld(ctx context.Context, rec *ledger.Instance, key string) error {
 	if old := rec.FindDeposed(key); s.Change.Action == v1alpha1.ActionForget || !old.Exists() || !s.answered {
 		dropDeposed(rec, key)
@@ -240,8 +240,8 @@ func (s *stepRun) saveOld(ctx context.Context, rec *ledger.Instance, key string)
 	return s.keep(ctx, rec)
 }
 
-// keep saves a record. Once the provider answered, it is saved whoever else wrote it: the intent keeps others away, and if one
-// of them did not mind it, what the provider said must not be lost.
+// keep saves a record. After the provider has answered, it overwrites concurrent changes. The intent should prevent
+// these, and otherwise the provider's answer must not be lost.
 func (s *stepRun) keep(ctx context.Context, rec *ledger.Instance) error {
 	err := s.Ledger.Save(ctx, rec)
 	if s.answered && errors.Is(err, ledger.ErrConflict) {

@@ -11,11 +11,12 @@ import (
 	"github.com/hykube/hykube/internal/resource"
 )
 
-// applyingAfter is how long a step takes before its object says that it is being applied. Most steps are shorter, and write once.
+// applyingAfter is the time after which the object of a running step reports it. Most steps are shorter, and write the
+// status only once.
 const applyingAfter = 2 * time.Second
 
-// reportApplying makes the object of a step that takes a while say that it is being applied. The function that it returns ends that,
-// and may be called twice.
+// reportApplying makes the object of a step that takes longer than applyingAfter report that it is being applied. The
+// caller must call end, which may be called twice.
 func (a *Applier) reportApplying(ctx context.Context, c *ledger.Change) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	over := make(chan struct{})

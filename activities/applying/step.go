@@ -21,13 +21,13 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// unknownError says that a create was begun and nobody knows what it did.
+// unknownError is the error if the outcome of a create or a run is unknown.
 type unknownError struct{ error }
 
-// RetryError says that a step may well succeed a little later, and that trying it again is safe.
+// RetryError is the error of a step that may succeed later and is safe to retry.
 type RetryError struct{ error }
 
-// Step makes one step of an approved plan. It returns a *RetryError when another attempt may succeed.
+// Step runs one step of an approved plan. It returns a *RetryError if another attempt may succeed.
 func (a *Applier) Step(ctx context.Context, in workflows.StepInput, attempt int) (workflows.StepResult, error) {
 	po, err := a.applyingPlan(ctx, in.Plan)
 	if err != nil {
@@ -39,7 +39,7 @@ func (a *Applier) Step(ctx context.Context, in workflows.StepInput, attempt int)
 	return a.step(ctx, po, in, attempt)
 }
 
-// Lane makes all steps of a large plan, in dependency order, and takes up what an earlier attempt left.
+// Lane runs all steps of a large plan in dependency order. It continues from the records of an earlier attempt.
 func (a *Applier) Lane(ctx context.Context, p workflows.Plan) error {
 	po, err := a.applyingPlan(ctx, p)
 	if err != nil {
@@ -74,7 +74,7 @@ func (a *Applier) Lane(ctx context.Context, p workflows.Plan) error {
 	})
 }
 
-// cancelled says whether somebody asked to stop the plan.
+// cancelled reports whether a user cancelled the plan.
 func (a *Applier) cancelled(ctx context.Context, p workflows.Plan) (bool, error) {
 	po, err := changes.ReadPlan(ctx, a.Plans, p)
 	if err != nil {
@@ -83,7 +83,7 @@ func (a *Applier) cancelled(ctx context.Context, p workflows.Plan) (bool, error)
 	return po.Status.Cancel != nil, nil
 }
 
-// step makes one step and records how it ended.
+// step runs one step and records its outcome.
 func (a *Applier) step(ctx context.Context, po *v1alpha1.Plan, in workflows.StepInput, attempt int) (workflows.StepResult, error) {
 	c, err := a.Ledger.Change(ctx, po.UID, int32(in.Change))
 	if err != nil {
@@ -94,12 +94,13 @@ func (a *Applier) step(ctx context.Context, po *v1alpha1.Plan, in workflows.Step
 		return workflows.StepResult{}, err
 	}
 	defer leave()
-	if c, err = a.Ledger.Change(ctx, po.UID, int32(in.Change)); err != nil { // an earlier attempt may have been at it
+	// an earlier attempt may have held the lock
+	if c, err = a.Ledger.Change(ctx, po.UID, int32(in.Change)); err != nil {
 		return workflows.StepResult{}, err
 	}
 	if ended(c, in.Destroy) {
 		if attempt > 1 {
-			// The attempt that made it may have ended before the object could be told.
+			// The attempt that ran the step may have stopped before it wrote the object.
 			s := &stepRun{Applier: a, Step: changes.Step{Plan: po, Change: c, Destroy: in.Destroy}}
 			if err := s.publishAgain(ctx); err != nil {
 				return workflows.StepResult{}, err
@@ -122,12 +123,12 @@ func (a *Applier) step(ctx context.Context, po *v1alpha1.Plan, in workflows.Step
 	s := &stepRun{Applier: a, Step: changes.Step{Plan: po, Change: c, Destroy: in.Destroy, Begun: begun}, retried: attempt > 1, active: under}
 	err = guard(a.Logger, "apply "+c.Address, func() error { return s.apply(ctx) })
 	if _, bug := errors.AsType[*bugError](err); bug && s.asked == v1alpha1.ActionCreate {
-		err = &unknownError{err} // the provider may have been asked, and may have answered
+		err = &unknownError{err} // the provider may have been called, and may have answered
 	}
 	said()
 	switch {
 	case s.answered:
-		// What the provider said counts, also when the server stops: an attempt that is forgotten is made again.
+		// Record the provider's answer even if the server stops, because otherwise the step would run again.
 		ctx = context.WithoutCancel(ctx)
 	case ctx.Err() != nil && err != nil:
 		return workflows.StepResult{}, ctx.Err()
@@ -146,7 +147,7 @@ func (a *Applier) step(ctx context.Context, po *v1alpha1.Plan, in workflows.Step
 	return s.record(ctx, in, err)
 }
 
-// ended says whether a step was made, or given up, before.
+// ended reports whether a step has run or was skipped.
 func ended(c *ledger.Change, destroy bool) bool {
 	switch c.State {
 	case v1alpha1.ChangePending:
@@ -158,40 +159,40 @@ func ended(c *ledger.Change, destroy bool) bool {
 	}
 }
 
-// hasTwoSteps says whether a change has two steps.
+// hasTwoSteps reports whether a change has two steps.
 func hasTwoSteps(c *ledger.Change) bool {
 	return c.Action == v1alpha1.ActionReplace && !c.Forget && !changes.LeavesDeposed(c)
 }
 
-// firstHalf says whether a step is the first of the two of a replace.
+// firstHalf reports whether a step is the first of the two steps of a replace.
 func firstHalf(c *ledger.Change, destroy bool) bool {
 	return hasTwoSteps(c) && destroy != c.CreateBeforeDestroy
 }
 
-// stepRun makes one step.
+// stepRun is the run of one step.
 type stepRun struct {
 	*Applier
 	changes.Step
-	// retried is true when an earlier attempt ended.
+	// retried is true if there was an earlier attempt.
 	retried bool
-	// active knows when the plan is cancelled; nil in tests that never cancel.
+	// active has the plan's cancellation; nil in tests without cancels.
 	active *activePlan
 
-	// resource is set once the object was read.
+	// resource is set after the object was read.
 	resource *resource.Resource
-	// after is the state that the provider answered; nil before its answer.
+	// after is the state in the provider's answer; nil before the answer.
 	after *cty.Value
-	// scope resolves the step's expressions; nil when it has none.
+	// scope resolves the step's expressions; nil if it has none.
 	scope *scope.Scope
-	// warnings are the provider's, of all its calls.
+	// warnings are the warnings of all provider calls.
 	warnings diag.Diagnostics
-	// asked is the action of the call that follows; it is set when the intent is written.
+	// asked is the action of the next provider call, set when the intent is written.
 	asked v1alpha1.Action
-	// answered is true once the provider was called to make the change, whatever the outcome.
+	// answered is true after the provider was called to make the change, with any outcome.
 	answered bool
 }
 
-// openScope gives the step a scope for its expressions. The returned function closes it.
+// openScope creates the step's scope for expressions. The caller must call the returned function to close it.
 func (s *stepRun) openScope(ctx context.Context, r *resource.Resource) (closed func()) {
 	s.scope = s.NewScope(s.Plan, r.Ref.Namespace, nil)
 	if s.Change.Hashes == nil {
@@ -199,13 +200,13 @@ func (s *stepRun) openScope(ctx context.Context, r *resource.Resource) (closed f
 	}
 	s.scope.Hashes = s.Change.Hashes
 	return func() {
-		if err := s.scope.Close(context.WithoutCancel(ctx)); err != nil { // a step that was made is not undone by that
+		if err := s.scope.Close(context.WithoutCancel(ctx)); err != nil { // an error here does not undo the step
 			s.warnings = append(s.warnings, scope.Unclosed(err))
 		}
 	}
 }
 
-// record records the outcome of a step: in the change first, then on the object.
+// record records the outcome of a step, first in the change, then on the object.
 func (s *stepRun) record(ctx context.Context, in workflows.StepInput, err error) (workflows.StepResult, error) {
 	c := s.Change
 	switch {
@@ -215,7 +216,8 @@ func (s *stepRun) record(ctx context.Context, in workflows.StepInput, err error)
 		c.State, c.Message = v1alpha1.ChangeDone, ""
 	default:
 		c.State, c.Message = v1alpha1.ChangeFailed, diag.Brief(err)
-		if _, ok := errors.AsType[*changes.StaleError](err); ok && !c.HalfDone { // of a replacement, the first half was made
+		// otherwise the first half of the replacement is done
+		if _, ok := errors.AsType[*changes.StaleError](err); ok && !c.HalfDone {
 			c.State = v1alpha1.ChangeStale
 		} else if _, ok := errors.AsType[*unknownError](err); ok {
 			c.State = v1alpha1.ChangeUnknown
@@ -232,7 +234,8 @@ func (s *stepRun) record(ctx context.Context, in workflows.StepInput, err error)
 		c.FinishedAt = changes.Now()
 	}
 	if err != nil && s.answered {
-		// A server that stops may not take the object's status any more. That must not make a failed create look untried.
+		// If the server is stopping, writing the object's status may fail. A failed create must nevertheless be
+		// recorded as attempted.
 		if err := s.Ledger.SaveChange(ctx, s.Plan.UID, c); err != nil {
 			return workflows.StepResult{}, err
 		}
