@@ -11,25 +11,25 @@ import (
 	"github.com/hykube/hykube/workflows"
 )
 
-// CancelPollInterval is how often a plan is read to see whether it was cancelled.
+// CancelPollInterval is the default interval at which a plan is checked for a cancel.
 const CancelPollInterval = time.Second
 
-// ErrCancelled ends the work for a plan before a provider is asked to change anything.
+// ErrCancelled is the error if a plan was cancelled before a provider was called to change anything.
 var ErrCancelled = errors.New("the plan was cancelled")
 
 // CancelReader reads whether plans were cancelled.
 type CancelReader struct {
 	Plans  store.Plans
 	Logger *slog.Logger
-	// Interval is how often a plan is read; 0 means CancelPollInterval.
+	// Interval is the interval between two reads of a plan; 0 means CancelPollInterval.
 	Interval time.Duration
 }
 
-// Every returns Interval, or its default.
+// Every returns Interval or its default.
 func (s CancelReader) Every() time.Duration { return cmp.Or(s.Interval, CancelPollInterval) }
 
-// UntilCancelled returns a context that ends when a plan, which is only being made, is cancelled: nothing that is asked while planning
-// changes anything, so no answer is waited for. done must be called.
+// UntilCancelled returns a context that ends when the plan is cancelled, for use during planning. Planning changes
+// nothing, so calls may be interrupted. The caller must call done.
 func (s CancelReader) UntilCancelled(ctx context.Context, p workflows.Plan) (_ context.Context, done func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
@@ -50,7 +50,7 @@ func (s CancelReader) UntilCancelled(ctx context.Context, p workflows.Plan) (_ c
 	return ctx, func() { cancel(nil) }
 }
 
-// IsCancelled says whether a plan was cancelled; false also when that cannot be read now.
+// IsCancelled reports whether a plan was cancelled. It returns false if the plan cannot be read.
 func (s CancelReader) IsCancelled(p workflows.Plan) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -59,7 +59,7 @@ func (s CancelReader) IsCancelled(p workflows.Plan) bool {
 		if !errors.Is(err, store.ErrGone) {
 			s.Logger.Warn("check whether a plan was cancelled", "namespace", p.Namespace, "plan", p.Name, "error", err)
 		}
-		return false // it is looked at again
+		return false // the next poll reads it again
 	}
 	return po.Status.Cancel != nil
 }

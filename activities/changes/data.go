@@ -19,11 +19,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// RecordData writes what a data source holds to the ledger and to the status of its object, if that is still there.
+// RecordData writes the value of a data source to the ledger, and to the status of its object if that exists.
 func RecordData(ctx context.Context, src *scope.Sources, planUID types.UID, c *ledger.Change, r *resource.Resource, v cty.Value) error {
 	plain, _ := v.UnmarkDeep()
 	if plain.IsNull() {
-		return nil // it was left alone and never read
+		return nil // the data source was never read
 	}
 	raw, err := ctyjson.Marshal(plain, r.Schema.Block.ImpliedType())
 	if err != nil {
@@ -43,12 +43,12 @@ func RecordData(ctx context.Context, src *scope.Sources, planUID types.UID, c *l
 			return err
 		}
 		if rec.Exists() && rec.Object.Generation == c.Object.Generation && reflect.DeepEqual(rec.State, state) && resource.StatusOf(r.Object).Good() {
-			return nil // most data sources say the same each time, and nobody should have to hear of that
+			return nil // most data sources return the same value each time, so skip the write
 		}
 		rec.Object, rec.Mode, rec.Provider, rec.Plan, rec.State = c.Object, v1alpha1.ModeData, r.Entry.Name, planUID, state
 		err = src.Ledger.Save(ctx, rec)
 		if errors.Is(err, ledger.ErrConflict) && attempt < session.Attempts {
-			continue // another plan read it, too; who comes last knows best
+			continue // another plan read it, too; the last write is the newest
 		}
 		if err != nil {
 			return err

@@ -10,15 +10,15 @@ import (
 	"github.com/hykube/hykube/internal/ledger"
 )
 
-// Digest identifies all that an approval is about.
+// Digest hashes everything that an approval covers.
 type Digest struct{ hash.Hash }
 
 // NewDigest returns the digest of a plan without changes.
 func NewDigest() Digest { return Digest{sha256.New()} }
 
-// Add adds a change; the order of the changes counts.
+// Add adds a change. The order of the changes matters.
 func (d Digest) Add(c *ledger.Change) {
-	// An encoder into a hash of plain strings, numbers and bytes does not fail.
+	// Encoding plain strings, numbers and bytes into a hash cannot fail.
 	_ = json.NewEncoder(d).Encode(struct {
 		Index   int32
 		Address string
@@ -42,5 +42,5 @@ func (d Digest) Add(c *ledger.Change) {
 	})
 }
 
-// String is the digest as it stands in the status of a Plan.
+// String returns the digest in the format of a Plan's status.
 func (d Digest) String() string { return "sha256:" + hex.EncodeToString(d.Sum(nil)) }

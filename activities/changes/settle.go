@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Settle takes back on the objects of a plan that it waits for approval: it was decided against, is refused, or is gone.
+// Settle removes a plan's pending approval from its objects after the plan was discarded, refused or deleted.
 func Settle(ctx context.Context, src *scope.Sources, p workflows.Plan) error {
 	return EachObject(ctx, src.Ledger, types.UID(p.UID), func(ctx context.Context, c *ledger.Change) error {
 		obj, err := src.Objects.Get(ctx, c.Object)
@@ -50,18 +50,18 @@ func Settle(ctx context.Context, src *scope.Sources, p workflows.Plan) error {
 	})
 }
 
-// VersionOutside is the key, among the versions of what an object follows, of the ConfigMaps, Secrets and objects of other namespaces that
-// its expressions refer to.
+// VersionOutside is the key in DependencyVersions for the ConfigMaps, Secrets and objects of other namespaces that an
+// object's expressions refer to.
 const VersionOutside = "outside"
 
-// FoundOutsideChanged reports whether a plan would change a resource because an object that no plan of the namespace manages changed, such
-// as a ConfigMap. The resource has its old generation, so its object does not show that.
+// FoundOutsideChanged reports whether a plan would change a resource because of a change of an external object, such as
+// a ConfigMap. The resource has its old generation, so its object does not show that.
 func FoundOutsideChanged(c *ledger.Change, rec *ledger.Instance) bool {
 	return c.Mode == "" && (c.Action == v1alpha1.ActionUpdate || c.Action == v1alpha1.ActionReplace) && rec.Exists() &&
 		c.DependencyVersions[VersionOutside] != rec.DependencyVersions[VersionOutside]
 }
 
-// EachObject calls do for each change of a plan that does something to its object, some of them at once.
+// EachObject calls do for each change of a plan that affects its object, several concurrently.
 func EachObject(ctx context.Context, l *ledger.Ledger, plan types.UID, do func(context.Context, *ledger.Change) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(session.Width)

@@ -1,6 +1,6 @@
 // Package changes reads and writes the stored changes of a plan. It orders their steps, finds stale changes, and
-// reports the outcome of a change on its object. The package planning stores the changes, and the package applying
-// applies them.
+// reports the outcome of a change on its object. Package planning stores the changes, and package applying applies
+// them.
 package changes
 
 import (
@@ -20,18 +20,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Stored is a stored plan, ready to be applied.
+// Stored is a stored plan that is ready for its apply.
 type Stored struct {
 	Changes []*ledger.Change
-	// Planned is what the order of the steps is made of, with the changes that are left out.
+	// Planned is the input of plan.Steps, including the changes that are left out.
 	Planned []plan.Planned
 	Steps   []plan.Step
-	// stepsOf are the numbers of the steps of each change.
+	// stepsOf holds the indexes of the steps of each change.
 	stepsOf [][]int
 	Digest  string
 }
 
-// Load reads the changes of a plan from the ledger, and puts them into the order of their steps.
+// Load reads the changes of a plan from the ledger and orders their steps.
 func Load(ctx context.Context, l *ledger.Ledger, uid types.UID) (*Stored, error) {
 	w := &Stored{}
 	d := NewDigest()
@@ -57,13 +57,14 @@ func Load(ctx context.Context, l *ledger.Ledger, uid types.UID) (*Stored, error)
 	return w, nil
 }
 
-// PlannedChanges converts changes to the form that plan.Steps orders.
+// PlannedChanges converts changes to the input of plan.Steps.
 func PlannedChanges(changes []*ledger.Change) []plan.Planned {
-	index := make(map[string][]int, len(changes)) // old instances with the current one: it may stand on either
+	// includes deposed instances, because a recorded reference may mean either
+	index := make(map[string][]int, len(changes))
 	for i, c := range changes {
 		index[c.Address] = append(index[c.Address], i)
 		if c.PreviousAddress != "" {
-			index[c.PreviousAddress] = append(index[c.PreviousAddress], i) // what was recorded knows it under that name
+			index[c.PreviousAddress] = append(index[c.PreviousAddress], i) // the recorded state has the former address
 		}
 	}
 	planned := make([]plan.Planned, len(changes))
@@ -84,20 +85,20 @@ func PlannedChanges(changes []*ledger.Change) []plan.Planned {
 	return planned
 }
 
-// needsRecording says whether a change leaves something to write down although it does nothing.
+// needsRecording reports whether a NoOp change must record something.
 func needsRecording(c *ledger.Change) bool {
 	return c.Importing != nil || c.PreviousAddress != "" || c.Checks
 }
 
-// LeavesDeposed says whether a replace ends with the create, and leaves the old instance to a later plan.
+// LeavesDeposed reports whether a replace ends with the create and leaves the old instance deposed.
 func LeavesDeposed(c *ledger.Change) bool { return c.LeaveDeposed && c.CreateBeforeDestroy }
 
-// HasNoSteps says whether a change has no steps.
+// HasNoSteps reports whether a change has no steps.
 func HasNoSteps(c *ledger.Change) bool {
 	return c.Action == v1alpha1.ActionNoOp && !needsRecording(c)
 }
 
-// Progress counts the changes that have steps. What is blocked was left out of the plan when it was approved.
+// Progress counts the changes with steps. It counts blocked changes separately, because the approval left them out.
 func (w *Stored) Progress() v1alpha1.PlanProgress {
 	var p v1alpha1.PlanProgress
 	for _, c := range w.Changes {
@@ -117,12 +118,12 @@ func (w *Stored) Progress() v1alpha1.PlanProgress {
 	return p
 }
 
-// leftOut says whether a change is blocked, and was left out by a partial approval.
+// leftOut reports whether a partial approval left out a change because it is blocked.
 func leftOut(c *ledger.Change) bool {
 	return c.Held && c.Blocked != "" && c.State == v1alpha1.ChangeSkipped
 }
 
-// Providers are the names of the providers that the changes need, sorted.
+// Providers returns the names of the providers of the changes, sorted.
 func (w *Stored) Providers() []string {
 	var names []string
 	for _, c := range w.Changes {
@@ -135,12 +136,13 @@ func (w *Stored) Providers() []string {
 	return names
 }
 
-// RecordsRefresh says whether all that the apply does about a change is to record what was read.
+// RecordsRefresh reports whether the apply only records the state that planning read.
 func RecordsRefresh(c *ledger.Change) bool {
 	return HasNoSteps(c) && c.Mode == "" && c.State == v1alpha1.ChangePending && c.Refreshed.Exists()
 }
 
-// Blockers are the changes that kept another from being tried. Those that were tried themselves come first.
+// Blockers returns the changes because of which another one was not attempted. Those that were attempted themselves
+// come first.
 func (w *Stored) Blockers(c *ledger.Change) []*ledger.Change {
 	var tried, others []*ledger.Change
 	seen := map[int32]bool{c.Index: true}
@@ -160,7 +162,7 @@ func (w *Stored) Blockers(c *ledger.Change) []*ledger.Change {
 	return append(tried, others...)
 }
 
-// TallyState adds to the count of the changes in a state.
+// TallyState adds by to the number of changes in a state.
 func TallyState(p *v1alpha1.PlanProgress, state v1alpha1.ChangeState, by int32) {
 	switch state {
 	case v1alpha1.ChangeRunning:
@@ -174,7 +176,7 @@ func TallyState(p *v1alpha1.PlanProgress, state v1alpha1.ChangeState, by int32) 
 	}
 }
 
-// PlannedValue is the value that a change was planned with.
+// PlannedValue returns the planned value of a change.
 func PlannedValue(c *ledger.Change, block *schema.Block) (cty.Value, error) {
 	v, err := ctymsgpack.Unmarshal(c.Planned, block.ImpliedType())
 	if err == nil {
@@ -186,7 +188,7 @@ func PlannedValue(c *ledger.Change, block *schema.Block) (cty.Value, error) {
 	return v, nil
 }
 
-// Indexes converts the indexes of changes.
+// Indexes converts indexes of changes to ints.
 func Indexes(in []int32) []int {
 	out := make([]int, len(in))
 	for i, v := range in {

@@ -13,7 +13,7 @@ import (
 	"github.com/hykube/hykube/internal/plan"
 )
 
-// ListObstacles names the first few obstacles and counts the rest.
+// ListObstacles names the first few obstacles and counts the others.
 func ListObstacles(obstacles []Obstacle) string {
 	var text []string
 	for i, o := range obstacles {
@@ -26,7 +26,7 @@ func ListObstacles(obstacles []Obstacle) string {
 	return strings.Join(text, "; ")
 }
 
-// Counted is "1 change" or "3 changes".
+// Counted formats a count with its noun: "1 change" or "3 changes".
 func Counted(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -34,7 +34,7 @@ func Counted(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// LostRun says that nobody knows how a run of an action ended.
+// LostRun returns a warning that the outcome of an action's run is unknown.
 func LostRun(addr lang.Address, i *ledger.Intent) v1alpha1.Diagnostic {
 	return v1alpha1.Diagnostic{
 		Severity: v1alpha1.SeverityWarning, Summary: "Outcome of an action is unknown", Address: addr.String(),
@@ -43,10 +43,10 @@ func LostRun(addr lang.Address, i *ledger.Intent) v1alpha1.Diagnostic {
 	}
 }
 
-// MaxNamed is how many changes a condition names.
+// MaxNamed is the maximum number of changes in a condition.
 const MaxNamed = 5
 
-// LostCreate refuses to plan a resource of which a create was begun and nobody knows its outcome.
+// LostCreate returns the error for planning a resource whose create has an unknown outcome.
 func LostCreate(addr lang.Address, intent *ledger.Intent) error {
 	return &diag.Failure{Operation: "plan", Diagnostics: diag.Diagnostics{lang.Problem(addr, "", "Outcome of a create is unknown", lostCreate(addr.String(), intent))}}
 }
@@ -57,8 +57,8 @@ func lostCreate(addr string, intent *ledger.Intent) string {
 		intent.At.Format(time.RFC3339), addr)
 }
 
-// WhyStalled returns the reason and the message for an object that a plan could not change. As long as nobody knows the outcome of a create of
-// it, that is the reason: the object is what tells a person that the resource may exist.
+// WhyStalled returns the reason and message for an object that a plan could not change. If the outcome of the object's
+// create is unknown, it returns that reason instead, because only the object tells users that the resource may exist.
 func WhyStalled(ctx context.Context, l *ledger.Ledger, ref v1alpha1.ObjectReference, addr, reason, message string) (string, string, error) {
 	rec, err := l.Instance(ctx, ref)
 	if err != nil || rec.Intent == nil || rec.Intent.Action != v1alpha1.ActionCreate || rec.Exists() {
@@ -71,14 +71,15 @@ func WhyStalled(ctx context.Context, l *ledger.Ledger, ref v1alpha1.ObjectRefere
 	return v1alpha1.ReasonCreateUnknown, lostCreate(addr, rec.Intent) + " The latest plan did not resolve this: " + message, nil
 }
 
-// PlanVerbs say what a plan would do to an object, by the action of its change.
+// PlanVerbs holds the phrase for each action.
 var PlanVerbs = map[v1alpha1.Action]string{
 	v1alpha1.ActionCreate: "create it", v1alpha1.ActionUpdate: "update it", v1alpha1.ActionReplace: "replace it",
 	v1alpha1.ActionDelete: "destroy it", v1alpha1.ActionForget: "forget it", v1alpha1.ActionRead: "read it",
 	v1alpha1.ActionInvoke: "run it", v1alpha1.ActionNoOp: "record it",
 }
 
-// HoldText says why a change is left out with another, which is blocked, or stale; empty when it is not left out.
+// HoldText returns the reason why a change is left out because of others, which are blocked or stale. It returns "" if
+// the change is not left out.
 func HoldText(h plan.Hold, changes []*ledger.Change, what string) string {
 	names := []string{changes[h.By].Address}
 	for _, i := range h.Also {
@@ -103,7 +104,7 @@ func HoldText(h plan.Hold, changes []*ledger.Change, what string) string {
 	}
 }
 
-// List is "a", "a and b", or "a, b and 3 more".
+// List formats a list: "a", "a and b", or "a, b and 3 more".
 func List(names []string, more int) string {
 	if more > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(names, ", "), more)

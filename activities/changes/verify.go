@@ -23,7 +23,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// CheckMovedFrom refuses a move whose old object is wanted again: both would speak of the same infrastructure.
+// CheckMovedFrom returns a *StaleError if the old object of a move is no longer marked for deletion: both objects would
+// then manage the same infrastructure.
 func CheckMovedFrom(ctx context.Context, objects store.Objects, c *ledger.Change) error {
 	obj, err := objects.Get(ctx, *c.Preconditions.From)
 	switch {
@@ -37,25 +38,27 @@ func CheckMovedFrom(ctx context.Context, objects store.Objects, c *ledger.Change
 	return nil
 }
 
-// This file looks, before anything of a plan is applied, whether its changes are still those that were planned.
+// This file checks, before the apply of a plan, whether its changes are still the planned ones.
 
-// Verification lists the changes that an approval would apply now, and those that it would not.
+// Verification lists the changes that an approval would and would not apply now.
 type Verification struct {
-	// Blocked are the changes that lifecycle.preventDestroy forbids, and Stale those that moved after the plan was made.
+	// Blocked lists the changes that lifecycle.preventDestroy forbids. Stale lists those whose preconditions no longer
+	// hold.
 	Blocked, Stale []Obstacle
-	// Needing is the number of other changes that need one of those two, and Left that of the changes that can be made without them.
+	// Needing is the number of other changes that depend on one of these. Left is the number of changes that can be
+	// applied without them.
 	Needing, Left int
-	// Rights are those that the changes that are left take of whoever approves them.
+	// Rights lists the rights that an approver needs for the remaining changes.
 	Rights []store.Right
 }
 
-// Obstacle is a change that cannot be made.
+// Obstacle is a change that cannot be applied, and the reason.
 type Obstacle struct {
 	Address string
 	Why     string
 }
 
-// Verify looks at the changes of a plan that waits for its approval.
+// Verify checks the changes of a plan that waits for approval.
 func Verify(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan) (Verification, error) {
 	w, err := Load(ctx, src.Ledger, po.UID)
 	if err != nil {
@@ -90,7 +93,7 @@ func Verify(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan) (Verific
 	return found, nil
 }
 
-// rightsTo are the rights that a change takes.
+// rightsTo returns the rights that a change needs.
 func rightsTo(ctx context.Context, src *scope.Sources, c *ledger.Change) ([]store.Right, error) {
 	var rec *ledger.Instance
 	if c.Action == v1alpha1.ActionReplace {
@@ -102,7 +105,7 @@ func rightsTo(ctx context.Context, src *scope.Sources, c *ledger.Change) ([]stor
 	return Rights(src.Objects, c, rec)
 }
 
-// obstacles are the changes that cannot be made: those that are blocked, and those that moved.
+// obstacles returns the indexes of the blocked and stale changes.
 func (w *Stored) obstacles(moved []string) []int {
 	var stopped []int
 	for i, c := range w.Changes {
@@ -113,7 +116,8 @@ func (w *Stored) obstacles(moved []string) []int {
 	return stopped
 }
 
-// Moved says for each change of a plan, none of which was begun, why it is not the one that was planned any more; empty when it is.
+// Moved returns for each change of a plan why it is stale, or "" if it is not. It must be called before any step
+// begins.
 func Moved(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, w *Stored) ([]string, error) {
 	known := map[lang.Address]cty.Value{}
 	for _, c := range w.Changes {
@@ -146,8 +150,8 @@ func Moved(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, w *Stored
 	return why, err
 }
 
-// refreshed is what a resource that the plan leaves alone is recorded as once the plan is begun: what was read of it. ok is false
-// when it is recorded already, or moved.
+// refreshed returns the address and the value that the apply will record for an unchanged resource that planning read.
+// ok is false if nothing remains to be recorded, or if the record has changed.
 func refreshed(ctx context.Context, src *scope.Sources, c *ledger.Change) (addr lang.Address, v cty.Value, ok bool, err error) {
 	if !HasNoSteps(c) || c.Mode != "" || !c.Refreshed.Exists() {
 		return addr, v, false, nil
@@ -167,21 +171,21 @@ func refreshed(ctx context.Context, src *scope.Sources, c *ledger.Change) (addr 
 	return addr, v, err == nil, err
 }
 
-// verifier holds the changes of a plan to what they are bound to.
+// verifier checks the preconditions of a plan's changes.
 type verifier struct {
 	*scope.Sources
 	plan   *v1alpha1.Plan
 	scope  *scope.Scope
 	actors *Actors
 
-	// mu guards what follows.
+	// mu guards the following fields.
 	mu      sync.Mutex
 	configs *scope.ProviderConfigs
-	// owners are the objects of the namespace by what they have; they are read when an import is looked at.
+	// owners maps the existing resources of the namespace to their objects; it is loaded for the first import.
 	owners map[string]v1alpha1.ObjectReference
 }
 
-// verify returns a *StaleError when a change is not the one that was planned any more.
+// verify returns a *StaleError if a change's preconditions no longer hold.
 func (v *verifier) verify(ctx context.Context, c *ledger.Change) error {
 	obj, err := v.Objects.Get(ctx, c.Object)
 	if errors.Is(err, store.ErrGone) {
@@ -226,7 +230,7 @@ func (v *verifier) verify(ctx context.Context, c *ledger.Change) error {
 		}
 	}
 	if err != nil || c.Action == v1alpha1.ActionForget || c.Action == v1alpha1.ActionRead && c.Mode == "" {
-		return err // what is only written down takes no provider
+		return err // a change that only records something does not need the provider
 	}
 	wanted := !r.Deleting && !v.plan.Spec.Destroy && c.Deposed == ""
 	config, err := v.verifyConfig(ctx, c, r, rec, wanted)
@@ -236,8 +240,8 @@ func (v *verifier) verify(ctx context.Context, c *ledger.Change) error {
 	return v.verifyReferred(ctx, c, Referred(r.Parse().References, config))
 }
 
-// verifyNamespace refuses to destroy or forget what only the deletion of the namespace asked for, once that was taken back. Such a change
-// was planned before its object was marked.
+// verifyNamespace returns a *StaleError for a destroy or forget that was planned because of the namespace's deletion,
+// if that deletion was reverted. Such a change was planned before its object was marked.
 func (v *verifier) verifyNamespace(ctx context.Context, c *ledger.Change) error {
 	if c.Action != v1alpha1.ActionDelete && c.Action != v1alpha1.ActionForget || c.Preconditions.Deleting || v.plan.Spec.Destroy {
 		return nil
@@ -249,8 +253,8 @@ func (v *verifier) verifyNamespace(ctx context.Context, c *ledger.Change) error 
 	return err
 }
 
-// verifyImport refuses an import of what another object of the namespace, with the same ProviderConfig, took over after the plan was made.
-// With another ProviderConfig the same ID may name something else.
+// verifyImport returns a *StaleError if another object of the namespace with the same ProviderConfig took over the
+// imported resource after planning. With another ProviderConfig, the same ID may denote another resource.
 func (v *verifier) verifyImport(ctx context.Context, c *ledger.Change, r *resource.Resource) error {
 	if c.Importing == nil || !c.Refreshed.Exists() {
 		return nil
@@ -275,7 +279,7 @@ func (v *verifier) verifyImport(ctx context.Context, c *ledger.Change, r *resour
 	return Stale("%s imported the same resource after the plan was made", lang.Address{Type: r.Address.Type, Name: own.Name})
 }
 
-// OwnedKey tells the resource of a state from others; empty when nothing does.
+// OwnedKey returns a key that identifies the resource of a state, or "" if the state has no identity and no ID.
 func OwnedKey(provider, config string, s *ledger.State) string {
 	identity, id := query.IdentityIn(s)
 	if !s.Exists() || identity == "" && id == "" {
@@ -284,7 +288,7 @@ func OwnedKey(provider, config string, s *ledger.State) string {
 	return strings.Join([]string{provider, config, s.Type, cmp.Or(identity, id)}, "\x00")
 }
 
-// verifyOld looks at the change of an old instance, which a replace left behind.
+// verifyOld checks the change of a deposed instance.
 func (v *verifier) verifyOld(ctx context.Context, c *ledger.Change, r *resource.Resource, rec *ledger.Instance) error {
 	old := rec.FindDeposed(c.Deposed)
 	switch {
@@ -300,7 +304,7 @@ func (v *verifier) verifyOld(ctx context.Context, c *ledger.Change, r *resource.
 	return v.configured(ctx, old.ProviderConfig)
 }
 
-// verifyFrom looks at the record that a change takes over.
+// verifyFrom checks the record that a change moves.
 func (v *verifier) verifyFrom(ctx context.Context, c *ledger.Change) error {
 	if c.Preconditions.From == nil {
 		return nil
@@ -315,7 +319,7 @@ func (v *verifier) verifyFrom(ctx context.Context, c *ledger.Change) error {
 	return CheckMovedFrom(ctx, v.Objects, c)
 }
 
-// configured wants a ProviderConfig to be there with which an instance was made.
+// configured returns a *StaleError if the ProviderConfig of an applied instance no longer exists.
 func (v *verifier) configured(ctx context.Context, name string) error {
 	if name == "" {
 		return nil
@@ -327,8 +331,8 @@ func (v *verifier) configured(ctx context.Context, name string) error {
 	return err
 }
 
-// verifyConfig looks at the ProviderConfig that a change is made with, and of a replace at the one that the old instance was made
-// with. It returns the ProviderConfig, which is nil when there is none.
+// verifyConfig checks the ProviderConfig of a change and, for a replace, that of the old instance. It returns the
+// ProviderConfig of the change, or nil.
 func (v *verifier) verifyConfig(ctx context.Context, c *ledger.Change, r *resource.Resource, rec *ledger.Instance, wanted bool) (*scope.ProviderConfigRef, error) {
 	v.mu.Lock()
 	found, err := v.configs.ForResource(r, rec, wanted)
@@ -353,7 +357,7 @@ func (v *verifier) verifyConfig(ctx context.Context, c *ledger.Change, r *resour
 	return found, nil
 }
 
-// verifyReferred looks at the values that a change refers to, as far as the plan itself does not change them.
+// verifyReferred checks the referenced values that the plan itself does not change.
 func (v *verifier) verifyReferred(ctx context.Context, c *ledger.Change, refs map[lang.Address][]lang.Reference) error {
 	for _, addr := range slices.SortedFunc(maps.Keys(refs), lang.Address.Compare) {
 		planned, ok := c.Referred[addr.String()]
@@ -377,7 +381,7 @@ func (v *verifier) verifyReferred(ctx context.Context, c *ledger.Change, refs ma
 	return nil
 }
 
-// Referred are those references of a resource and of its ProviderConfig, which may be nil, whose value lasts.
+// Referred returns the references of a resource and of its ProviderConfig, which may be nil, whose values are recorded.
 func Referred(all []lang.Reference, config *scope.ProviderConfigRef) map[lang.Address][]lang.Reference {
 	refs := map[lang.Address][]lang.Reference{}
 	if config != nil {
