@@ -17,13 +17,13 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// invokeRequested is why an action runs that ran before.
+// invokeRequested is the action reason of an action that runs again on request.
 const invokeRequested = "invoke_because_requested"
 
-// askAction plans to run an action, unless this generation of it ran before and nobody asks for it again. The value
-// is what it will run with, as far as is known, without what must not be stored.
+// askAction plans the run of an action, unless this generation has run and the plan does not request another run. It
+// returns the planned arguments without write-only values; they may be partly unknown.
 func (pr *proposal) askAction(ctx context.Context, c *ledger.Change, r *resource.Resource) (cty.Value, error) {
-	c.ProviderConfig = "" // an earlier attempt may have left it
+	c.ProviderConfig = "" // an earlier attempt may have set it
 	nothing := cty.NullVal(r.Schema.Block.ImpliedType())
 	rest := func() (cty.Value, error) {
 		p := &instance.Planned{Action: v1alpha1.ActionNoOp, Value: nothing}
@@ -45,7 +45,7 @@ func (pr *proposal) askAction(ctx context.Context, c *ledger.Change, r *resource
 		if over {
 			c.Diagnostics = diag.Diagnostics{changes.LostRun(r.Address, rec.Intent)}
 		}
-		return rest() // another plan runs it, or did, as far as is known
+		return rest() // another plan is running it, or its outcome is unknown
 	}
 	if !requested && resource.HasRun(r, rec) {
 		return rest()

@@ -9,8 +9,8 @@ import (
 	"github.com/hykube/hykube/internal/scope"
 )
 
-// configure makes a node depend on what its ProviderConfig refers to: it cannot be made before that is known, nor destroyed
-// after it is gone.
+// configure adds the references of a node's ProviderConfig to the node's dependencies: these must be ready before the
+// node is created, and stay until it is destroyed.
 func (n *node) configure(s *scope.ProviderConfigs) error {
 	found, err := s.ForResource(n.Resource, n.record, n.wanted)
 	if err != nil {
@@ -26,13 +26,13 @@ func (n *node) configure(s *scope.ProviderConfigs) error {
 	n.providerConfig = found
 	for _, ref := range found.References {
 		switch {
-		case ref.Namespace != "" || ref.Stored(): // no plan of this namespace makes it
+		case ref.Namespace != "" || ref.Stored(): // no plan of this namespace changes it
 		case ref.Address == n.Address:
 			n.Invalid = append(n.Invalid, found.Problem(ref, "Cycle", fmt.Sprintf(
 				"The ProviderConfig %q refers to %s, which uses this ProviderConfig. Set another one in lifecycle.providerConfig of %s.", found.Cfg.Name, n.Address, n.Address)))
 		case n.wanted && !slices.Contains(n.DependsOn, ref.Address):
 			n.DependsOn, n.inherited = append(n.DependsOn, ref.Address), append(n.inherited, ref.Address)
-		case n.wanted: // the node refers to it itself
+		case n.wanted: // the node also refers to it directly
 		default:
 			n.requires = append(n.requires, ref.Address)
 		}
@@ -40,7 +40,8 @@ func (n *node) configure(s *scope.ProviderConfigs) error {
 	return nil
 }
 
-// resolveProviderConfig checks that what the ProviderConfig of a node refers to is there and stays.
+// resolveProviderConfig checks that the objects to which a node's ProviderConfig refers exist and are not being
+// deleted.
 func (s *survey) resolveProviderConfig(n *node, c lang.Catalog) {
 	set := n.providerConfig
 	if set == nil || set.Checked {
@@ -70,7 +71,7 @@ func (s *survey) resolveProviderConfig(n *node, c lang.Catalog) {
 	}
 }
 
-// through says which ProviderConfigs are part of a circle.
+// through returns a text about the ProviderConfigs that are part of a cycle.
 func (s *survey) through(visited, cycle []int) string {
 	text := ""
 	for k, i := range cycle {

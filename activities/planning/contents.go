@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// contents identifies what the changes of a plan do, whatever the order in which they stand, and whichever UIDs, generations and
-// versions they are bound to. Who has not the key learns nothing of the values.
+// contents hashes the effect of a plan's changes, independent of their order and of UIDs, generations and versions.
+// Without the key, the hash reveals nothing about the values.
 type contents struct {
 	key  []byte
 	sums [][]byte
@@ -26,7 +26,7 @@ func (s *contents) add(c *ledger.Change) {
 		return
 	}
 	h := hmac.New(sha256.New, s.key)
-	// An encoder into a hash of plain strings, numbers and bytes does not fail.
+	// Encoding plain strings, numbers and bytes into a hash cannot fail.
 	_ = json.NewEncoder(h).Encode(struct {
 		Address, From, Deposed, Provider, Config string
 		Mode                                     v1alpha1.Mode

@@ -19,16 +19,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Why a data source is read only while the plan is applied, in the terms of Terraform's JSON plan.
+// The action reasons of a data source that is read during the apply, with the names of Terraform's JSON plan.
 const (
 	readConfigUnknown     = "read_because_config_unknown"
 	readDependencyPending = "read_because_dependency_pending"
 )
 
-// askData reads a data source, or plans to read it when the plan is applied, and returns what it holds as far as is
-// known. What was read now is recorded once the plan is published.
+// askData reads a data source, or plans to read it during the apply. It returns the value, which may be partly unknown.
+// The value is recorded when the plan is published.
 func (pr *proposal) askData(ctx context.Context, c *ledger.Change, r *resource.Resource) (cty.Value, error) {
-	c.ProviderConfig = "" // an earlier attempt may have left it
+	c.ProviderConfig = "" // an earlier attempt may have set it
 	if r.Deleting || pr.plan.Spec.Destroy {
 		return pr.leaveData(ctx, c, r)
 	}
@@ -76,7 +76,7 @@ func (pr *proposal) askData(ctx context.Context, c *ledger.Change, r *resource.R
 		return cty.NilVal, err
 	}
 	if open && later == "" {
-		// It cannot be told yet whether it is what it should be, and nobody may build on it until then.
+		// A postcondition is unknown, so dependants must wait for the read during the apply.
 		later, v = readDependencyPending, lang.MarkSensitive(r.Schema.Block, source.Unread(config))
 	}
 	c.Diagnostics = lang.WithAddress(diags, r.Address)
@@ -88,8 +88,8 @@ func (pr *proposal) askData(ctx context.Context, c *ledger.Change, r *resource.R
 	return v, describeChange(c, r.Schema.Block, instance.State{Value: before}, p)
 }
 
-// readData reads a data source, or validates its arguments when a reason to read it later is given. The reason that it returns is that one,
-// or that the provider put the read off.
+// readData reads a data source. If reason is not empty, it only validates the arguments. later is the reason to read
+// during the apply: the given one, or that the provider deferred the read.
 func readData(ctx context.Context, source *instance.DataSource, config cty.Value, reason string) (v cty.Value, later string, diags diag.Diagnostics, err error) {
 	if reason != "" {
 		diags, err = source.Validate(ctx, config)
@@ -102,8 +102,8 @@ func readData(ctx context.Context, source *instance.DataSource, config cty.Value
 	return v, "", diags, err
 }
 
-// keptData says whether what is recorded of a data source was read with the same arguments, so that a plan that is to read
-// nothing need not read it.
+// keptData reports whether the recorded value of a data source was read with the same arguments. A plan without refresh
+// then need not read it.
 func (pr *proposal) keptData(ctx context.Context, r *resource.Resource, config cty.Value) (bool, error) {
 	rec, err := pr.Ledger.Instance(ctx, r.Ref)
 	if err != nil || !rec.Exists() || rec.Object.Generation != r.Ref.Generation || rec.SchemaVersion != r.Schema.Version || !scope.Known(config) {
@@ -114,7 +114,8 @@ func (pr *proposal) keptData(ctx context.Context, r *resource.Resource, config c
 	return err == nil && len(plan.CheckCompatible(r.Schema.Block, unread, v)) == 0, err
 }
 
-// leaveData is the change of a data source that the plan has no business with: there is nothing to destroy.
+// leaveData returns the change of a data source that the plan does not read, since a data source has nothing to
+// destroy.
 func (pr *proposal) leaveData(ctx context.Context, c *ledger.Change, r *resource.Resource) (cty.Value, error) {
 	v := cty.NullVal(r.Schema.Block.ImpliedType())
 	rec, err := pr.Ledger.Instance(ctx, r.Ref)
@@ -131,9 +132,9 @@ func (pr *proposal) leaveData(ctx context.Context, c *ledger.Change, r *resource
 	return lang.MarkSensitive(r.Schema.Block, v), describeChange(c, r.Schema.Block, instance.State{Value: v}, p)
 }
 
-// pending says whether the plan is to change something that the data source depends on, by lifecycle.dependsOn or because
-// its spec refers to it, or that another data source does which it depends on. A read would say what was there before, also when all
-// values are known: https://developer.hashicorp.com/terraform/language/data-sources#data-resource-behavior
+// pending reports whether the plan changes a dependency of the data source, directly or through other data sources. The
+// dependency may be a reference or in lifecycle.dependsOn. A read now would return outdated data, even if all arguments
+// are known: https://developer.hashicorp.com/terraform/language/data-sources#data-resource-behavior
 func (pr *proposal) pending(ctx context.Context, c *ledger.Change) (bool, error) {
 	for _, d := range c.ReadAfter {
 		if pending, err := pr.changes(ctx, d); err != nil || pending {
@@ -143,8 +144,8 @@ func (pr *proposal) pending(ctx context.Context, c *ledger.Change) (bool, error)
 	return false, nil
 }
 
-// changes says whether a change that was closed does something; of a data source, whether one does that it waits for. It looks at
-// each change once.
+// changes reports whether a planned change has an effect. For a data source, it reports whether a change that the data
+// source waits for does. It examines each change once.
 func (pr *proposal) changes(ctx context.Context, index int32) (bool, error) {
 	pr.mu.Lock()
 	does, known := pr.does[index]
@@ -171,18 +172,18 @@ func (pr *proposal) changes(ctx context.Context, index int32) (bool, error) {
 	return does, nil
 }
 
-// dropData removes those of the records without an object that are of data sources and actions: they have no infrastructure
-// that would have to be destroyed first.
+// dropData removes the records of data sources and actions without an object. They have no infrastructure to destroy
+// first.
 func (a *Planner) dropData(ctx context.Context, namespace string, orphans map[types.UID]*ledger.Instance) error {
 	for _, rec := range orphans {
 		if rec.Object.Namespace != namespace || rec.Mode != v1alpha1.ModeData && rec.Mode != v1alpha1.ModeAction {
 			continue
 		}
 		if _, ok := a.Catalog.Get(rec.Provider); !ok {
-			continue // its objects cannot be read, so nothing is known of them
+			continue // its objects cannot be read, so their existence is unknown
 		}
 		if _, err := a.Objects.Get(ctx, rec.Object); !errors.Is(err, store.ErrGone) {
-			continue // or they cannot be read now; the next plan looks again
+			continue // the object exists, or cannot be read now
 		}
 		if err := a.Ledger.Forget(ctx, rec); err != nil && !errors.Is(err, ledger.ErrConflict) {
 			return err

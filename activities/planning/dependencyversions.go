@@ -9,10 +9,11 @@ import (
 	"github.com/hykube/hykube/internal/scope"
 )
 
-// This file tells whether what an object follows is still what it was when the object was last found, or made, as it should be. A
-// default plan looks at nothing else of what nobody wrote anew.
+// This file detects whether the dependencies of an object have changed since the object was last up to date. A default
+// plan visits unchanged objects only for this reason.
 
-// dependencyVersions are those of all that a node follows: what it refers to, as that is recorded, and what it is made with.
+// dependencyVersions returns the versions of a node's dependencies: the recorded versions of referenced resources, and
+// the external versions.
 func (s *survey) dependencyVersions(n *node) map[string]string {
 	seen := map[string]string{}
 	maps.Copy(seen, n.externalVersions)
@@ -27,29 +28,30 @@ func (s *survey) dependencyVersions(n *node) map[string]string {
 	return seen
 }
 
-// dependenciesChanged says whether something that a node follows was changed by a plan that left the node out, came out other than it was
-// planned, or is changed by no plan at all.
+// dependenciesChanged reports whether a dependency of a node has changed. An earlier plan may have changed it without
+// visiting the node, its result may have differed from the plan, or it may be external.
 func (s *survey) dependenciesChanged(n *node) bool {
 	return !maps.Equal(s.dependencyVersions(n), n.record.DependencyVersions)
 }
 
-// noteDependencyVersions writes down which versions of what a change refers to it was planned with: those that this plan is to record, where it
-// records any.
+// noteDependencyVersions stores in a change the versions of its dependencies. For a dependency that this plan changes,
+// it stores the version that the apply will record.
 func (pr *proposal) noteDependencyVersions(c *ledger.Change) {
 	for _, j := range c.DependsOn {
 		d := pr.all[j]
 		if d.Mode != "" || d.Deposed != "" || d.Action == v1alpha1.ActionNoOp && d.Importing == nil && d.PreviousAddress == "" && d.Refreshed == nil {
 			continue
 		}
-		if c.DependencyVersions == nil { // there was none to be stored
+		if c.DependencyVersions == nil { // the map was empty and therefore not stored
 			c.DependencyVersions = map[string]string{}
 		}
 		c.DependencyVersions[d.Address] = ledger.VersionOf(pr.plan.UID)
 	}
 }
 
-// findExternalVersions finds the versions of what a node follows that is no resource: its provider, the ProviderConfig, which may be nil, and what
-// its expressions refer to outside of the namespace's plans. What is opened is of no version but that of what it is opened with.
+// findExternalVersions determines the versions of a node's dependencies that are not resources: its provider, its
+// ProviderConfig, which may be nil, and external references. The version of an ephemeral resource is that of its
+// arguments.
 func (n *node) findExternalVersions(s *scope.ProviderConfigs, config *scope.ProviderConfigRef) {
 	if !n.wanted || n.Mode != v1alpha1.ModeManaged && n.Mode != v1alpha1.ModeEphemeral {
 		return

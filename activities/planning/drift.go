@@ -14,13 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 )
 
-// This file remembers on objects what plans found changed outside of Hykube. That is an observation: it moves no generation and no
-// digest, and makes no plan stale.
+// This file records on objects which infrastructure changed outside of Hykube. This is only an observation: it changes
+// no generation and no digest, and makes no plan stale.
 
-// maxPaths is how many attributes a condition names.
+// maxPaths is the maximum number of attributes in a condition.
 const maxPaths = 20
 
-// observe writes to the object of a change whether its infrastructure drifted, if the plan read it.
+// observe updates the condition Drifted of a change's object, if the plan read the resource.
 func (a *Planner) observe(ctx context.Context, po *v1alpha1.Plan, c *ledger.Change) error {
 	if !c.Read || c.Deposed != "" || po.Spec.Speculative {
 		return nil

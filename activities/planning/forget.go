@@ -14,21 +14,22 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// This file plans what removes records and asks no provider to destroy anything.
+// This file plans changes that remove records without destroying anything.
 
-// forget plans to drop the record of an instance: of one that is left alone, or, with a reason, of one that is not there.
+// forget plans to remove the record of an instance. A reason is set if the instance does not exist.
 func (pr *proposal) forget(c *ledger.Change, r *resource.Resource, state *ledger.State, reason string) (expected, error) {
 	null := cty.NullVal(r.Schema.Block.ImpliedType())
 	prior := null
-	if v, err := instance.Recorded(state, r.Schema); err == nil { // it is shown, and nothing else
+	if v, err := instance.Recorded(state, r.Schema); err == nil { // it is only shown
 		prior = v
 	}
 	err := describeChange(c, r.Schema.Block, instance.State{Value: prior}, &instance.Planned{Action: v1alpha1.ActionForget, Value: null, Reason: reason})
 	return expected{prior: prior, planned: null}, err
 }
 
-// forgetLost plans to drop the record of a create whose outcome is unknown, since its object was deleted. Nothing can be destroyed that
-// nobody has found, so the plan says that the resource may exist, and how to find and keep it.
+// forgetLost plans to remove the record of a create with an unknown outcome, because its object was deleted. Hykube
+// cannot destroy a resource that it has not found. So a warning says that the resource may exist, and how to find and
+// keep it.
 func (pr *proposal) forgetLost(c *ledger.Change, r *resource.Resource, rec *ledger.Instance) (expected, error) {
 	d := lang.Problem(r.Address, "", "The resource may exist", fmt.Sprintf(
 		"At %s a create of %s started%s, and its outcome is unknown. This plan removes the record of it and destroys nothing. If the resource exists, "+
@@ -41,7 +42,7 @@ func (pr *proposal) forgetLost(c *ledger.Change, r *resource.Resource, rec *ledg
 	return pr.forget(c, r, &rec.State, plan.ReasonCreateUnknown)
 }
 
-// madeWith names the account in which a create may have made the resource.
+// madeWith names the ProviderConfig or provider with which a create may have created the resource.
 func madeWith(rec *ledger.Instance, r *resource.Resource) string {
 	if rec.ProviderConfig == "" {
 		return fmt.Sprintf("the provider %q", r.Entry.Name)

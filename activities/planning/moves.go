@@ -11,12 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// This file pairs what takes over from something else with that.
+// This file pairs moved objects with their former objects.
 
-// findMoves pairs the nodes whose lifecycle says that they were moved with what they come from.
+// findMoves pairs each node whose lifecycle.moved names another node with that node.
 func (s *survey) findMoves() {
 	if s.spec.RefreshOnly {
-		return // what is read stays where it is
+		return // a refresh-only plan moves nothing
 	}
 	s.findHalfMoves()
 	for _, n := range s.nodes {
@@ -34,9 +34,9 @@ func (s *survey) findMoves() {
 		i, ok := s.byAddr[from]
 		switch {
 		case !ok || !s.nodes[i].record.Living() || s.nodes[i] == n || n.movedFrom == s.nodes[i]:
-			// It was moved before, or there was never anything to move.
+			// The move is already done, or there was nothing to move.
 		case n.record.Living() && n.record.MovedFrom != s.nodes[i].Ref.UID:
-			// It has infrastructure of its own: whatever is behind the other object stays there.
+			// The object has its own infrastructure, so that of the other object stays with it.
 		case !s.nodes[i].Deleting:
 			fail("Moved object still exists", "lifecycle.moved of %s names %s, which is not marked for deletion. Two objects cannot manage one resource: delete the old one (kubectl delete %s %s --wait=false); its infrastructure stays.",
 				n.Address, from, s.nodes[i].Ref.Kind, s.nodes[i].Ref.Name)
@@ -48,8 +48,8 @@ func (s *survey) findMoves() {
 	}
 }
 
-// nothingMoved warns of a create by an object that was to take over from something: perhaps its name is misspelled, and what it
-// means goes on beside the new one.
+// nothingMoved returns a warning for the create of an object whose lifecycle.moved names no existing record. The name
+// may be misspelled, so that the intended resource would exist twice.
 func nothingMoved(r *resource.Resource) v1alpha1.Diagnostic {
 	d := lang.Problem(r.Address, "lifecycle.moved.from", "No resource to move",
 		fmt.Sprintf("This namespace has no record of %s, so the plan creates a new resource. To move an existing one, correct the name.", r.Lifecycle.Moved.From))
@@ -57,15 +57,15 @@ func nothingMoved(r *resource.Resource) v1alpha1.Diagnostic {
 	return d
 }
 
-// renamed finds objects without infrastructure whose type and spec are those of one other object, which is marked for deletion. It
-// returns the address of the latter by that of the former.
+// renamed finds objects without infrastructure whose type and spec equal those of exactly one object that is marked for
+// deletion. It maps the new address to the old one.
 func (s *survey) renamed(visited []*node) map[lang.Address]string {
 	type pair struct{ gone, made []*node }
 	alike := map[string]*pair{}
 	note := func(n *node, list func(*pair) *[]*node) {
 		spec, err := json.Marshal(n.Spec())
 		if err != nil {
-			return // it only makes a hint
+			return // it is only used for a hint
 		}
 		key := n.Address.Type + " " + string(spec)
 		if alike[key] == nil {
@@ -96,7 +96,8 @@ func (s *survey) renamed(visited []*node) map[lang.Address]string {
 	return out
 }
 
-// looksRenamed warns of a create with the spec of a resource that the plan destroys: perhaps the object was renamed.
+// looksRenamed returns a warning for the create of an object with the spec of a resource that the plan destroys. The
+// object may have been renamed.
 func looksRenamed(r *resource.Resource, from string) v1alpha1.Diagnostic {
 	d := lang.Problem(r.Address, "lifecycle.moved.from", "Looks like a rename",
 		fmt.Sprintf("%s has the spec of %s, which the plan destroys. If the object was renamed, add lifecycle: {moved: {from: %s}} to %s: its infrastructure then stays, and nothing is created.",
@@ -105,8 +106,9 @@ func looksRenamed(r *resource.Resource, from string) v1alpha1.Diagnostic {
 	return d
 }
 
-// findHalfMoves pairs the nodes that speak of the same infrastructure because a server was killed between the two writes of a
-// move. What is recorded counts, whatever the lifecycle says by now: destroying the old one would destroy the new one's.
+// findHalfMoves pairs the nodes whose move was interrupted between its two writes. They describe the same
+// infrastructure. The records determine the pairs, regardless of the current lifecycle: destroying the old node would
+// destroy the new node's infrastructure.
 func (s *survey) findHalfMoves() {
 	var byUID map[types.UID]*node
 	for _, n := range s.nodes {

@@ -13,29 +13,30 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// node is an object of the namespace as the survey sees it.
+// node is an object of the namespace during a survey.
 type node struct {
 	*resource.Resource
 	record *ledger.Instance
-	// wanted is false for what is to be destroyed.
+	// wanted is false if the plan destroys the object's infrastructure.
 	wanted bool
 	resource.Expressions
-	// configVersion is that of the ProviderConfig, see scope.VersionOfConfig.
+	// configVersion is the version of the ProviderConfig; see scope.VersionOfConfig.
 	configVersion string
-	// providerConfig is the ProviderConfig, if that refers to anything. inherited are those of DependsOn that it alone refers to.
+	// providerConfig is the ProviderConfig if it has references. inherited lists the DependsOn that only the
+	// ProviderConfig refers to.
 	providerConfig *scope.ProviderConfigRef
 	inherited      []lang.Address
-	// requires are the resources that the recorded state refers to.
+	// requires lists the addresses that the recorded state refers to.
 	requires []lang.Address
-	// externalVersions are the versions of what the node follows that is no resource; see the method follow.
+	// externalVersions holds the versions of dependencies that are not resources; see findExternalVersions.
 	externalVersions map[string]string
-	// createsFirst is true when a replace has to create before it destroys.
+	// createsFirst is true if a replace must create before it destroys.
 	createsFirst bool
-	// movedFrom is the node whose record this one takes over; that one's movedTo is this one then.
+	// movedFrom is the node whose record moves to this one. The other node's movedTo is this node.
 	movedFrom, movedTo *node
 }
 
-// nodes reads the objects of the plan's namespace together with what is recorded of them.
+// nodes returns the objects of the plan's namespace with their records.
 func (a *Planner) nodes(ctx context.Context, po *v1alpha1.Plan) ([]*node, diag.Diagnostics, error) {
 	records := map[types.UID]*ledger.Instance{}
 	for rec, err := range a.Ledger.Instances(ctx, po.Namespace) {
@@ -66,7 +67,8 @@ func (a *Planner) nodes(ctx context.Context, po *v1alpha1.Plan) ([]*node, diag.D
 				n.requires = append(n.requires, addr)
 			}
 		}
-		if n.wanted && (!po.Spec.RefreshOnly || n.Mode != v1alpha1.ModeManaged) { // a resource that is only read needs no configuration
+		// a resource that is only read needs no configuration
+		if n.wanted && (!po.Spec.RefreshOnly || n.Mode != v1alpha1.ModeManaged) {
 			n.Expressions = *n.Parse()
 		}
 		if err := n.configure(configs); err != nil {

@@ -23,8 +23,8 @@ import (
 	kschema "k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// withOverlay returns the activities as the maker of a plan needs them. For a speculative plan that is a view of the objects in which its
-// documents are recorded. Nothing is written through it but the plan's own changes.
+// withOverlay returns the planner for a plan. For a speculative plan, the planner sees the plan's documents as if they
+// were recorded, and writes only the plan's own changes.
 func (a *Planner) withOverlay(ctx context.Context, po *v1alpha1.Plan) (*Planner, error) {
 	if !po.Spec.Speculative {
 		return a, nil
@@ -57,13 +57,13 @@ func (a *Planner) withOverlay(ctx context.Context, po *v1alpha1.Plan) (*Planner,
 	return &view, nil
 }
 
-// overlay lays the documents of a speculative plan over the objects that are recorded.
+// overlay shows the documents of a speculative plan on top of the recorded objects.
 type overlay struct {
 	objects   store.Objects
 	configs   store.Configs
 	documents map[objectKey]*document
 	order     []*document
-	// foreignResources is true when there are resources that the plan's maker has no right to record.
+	// foreignResources is true if there are resources that the plan's creator has no right to record.
 	foreignResources bool
 }
 
@@ -78,15 +78,15 @@ func objectKeyOf(u *unstructured.Unstructured) objectKey {
 // document is an object of the overlay.
 type document struct {
 	object *unstructured.Unstructured
-	// gone is true for what would not be there any more.
+	// gone is true if the object would not exist.
 	gone bool
-	// left is true for what left the files and is not marked for deletion yet.
+	// left is true if the object is no longer in the files and is not yet marked for deletion.
 	left bool
-	// foreign is true for what the plan's maker has no right to record.
+	// foreign is true if the plan's creator has no right to record the object.
 	foreign bool
 }
 
-// List implements Objects. What is not recorded yet comes after what is.
+// List implements store.Objects. New objects come after the recorded ones.
 func (o *overlay) List(ctx context.Context, namespace string) iter.Seq2[*unstructured.Unstructured, error] {
 	return func(yield func(*unstructured.Unstructured, error) bool) {
 		seen := map[objectKey]bool{}
@@ -118,7 +118,7 @@ func (o *overlay) List(ctx context.Context, namespace string) iter.Seq2[*unstruc
 	}
 }
 
-// Get implements Objects.
+// Get implements store.Objects.
 func (o *overlay) Get(ctx context.Context, ref v1alpha1.ObjectReference) (*unstructured.Unstructured, error) {
 	doc := o.documents[objectKey{kschema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).Group, ref.Kind, ref.Namespace, ref.Name}]
 	switch {
@@ -130,7 +130,8 @@ func (o *overlay) Get(ctx context.Context, ref v1alpha1.ObjectReference) (*unstr
 	return doc.object.DeepCopy(), nil
 }
 
-// leftFiles says whether an object left the files of a speculative plan, and is not marked for deletion yet.
+// leftFiles reports whether an object is no longer in the files of a speculative plan and is not yet marked for
+// deletion.
 func (a *Planner) leftFiles(ref v1alpha1.ObjectReference) bool {
 	o, ok := a.Objects.(*overlay)
 	if !ok {
@@ -140,30 +141,30 @@ func (a *Planner) leftFiles(ref v1alpha1.ObjectReference) bool {
 	return doc != nil && doc.left
 }
 
-// Plural implements Objects.
+// Plural implements store.Objects.
 func (o *overlay) Plural(ref v1alpha1.ObjectReference) (string, error) { return o.objects.Plural(ref) }
 
-// UpdateStatus implements Objects. It writes nothing.
+// UpdateStatus implements store.Objects. It writes nothing.
 func (*overlay) UpdateStatus(context.Context, v1alpha1.ObjectReference, func(*unstructured.Unstructured) map[string]any) error {
 	return nil
 }
 
-// Hold implements Objects. It writes nothing.
+// Hold implements store.Objects. It writes nothing.
 func (*overlay) Hold(context.Context, *unstructured.Unstructured) error { return nil }
 
-// Release implements Objects. It writes nothing.
+// Release implements store.Objects. It writes nothing.
 func (*overlay) Release(context.Context, v1alpha1.ObjectReference) error { return nil }
 
-// find returns the document of a kind of the core, or of hykube.io.
+// find returns the document of an object of the core group or of hykube.io, or nil.
 func (o *overlay) find(group, kind, namespace, name string) *document {
 	return o.documents[objectKey{group, kind, namespace, name}]
 }
 
-// configsOverlay is the same for what resources are configured with.
+// configsOverlay is the overlay for ProviderConfigs, ConfigMaps and Secrets.
 type configsOverlay struct{ *overlay }
 
-// Get implements Configs. It refuses a ProviderConfig through which the plan's maker could tell a provider what they have no right to
-// record.
+// Get implements store.Configs. It rejects a ProviderConfig that would send documents to a provider which the plan's
+// creator has no right to record.
 func (o configsOverlay) Get(ctx context.Context, namespace, name string) (*v1alpha1.ProviderConfig, error) {
 	var cfg *v1alpha1.ProviderConfig
 	if doc := o.find(v1alpha1.GroupName, "ProviderConfig", namespace, name); doc == nil {
@@ -183,8 +184,8 @@ func (o configsOverlay) Get(ctx context.Context, namespace, name string) (*v1alp
 	return cfg, o.mayConfigure(cfg)
 }
 
-// mayConfigure refuses a ProviderConfig that is made of documents that the plan's maker has no right to record: a provider would
-// send credentials wherever those say.
+// mayConfigure rejects a ProviderConfig that depends on documents which the plan's creator has no right to record. The
+// provider would send credentials to the hosts in them.
 func (o configsOverlay) mayConfigure(cfg *v1alpha1.ProviderConfig) error {
 	refuse := func(what string) error {
 		return workflows.Final(&scope.ForbiddenError{Text: fmt.Sprintf("the ProviderConfig %q refers to %s, which the files change, but the requester of the plan may not write it; record that change first, or ask for the verb \"patch\" on it", cfg.Name, what)})
@@ -215,17 +216,17 @@ func (o configsOverlay) mayConfigure(cfg *v1alpha1.ProviderConfig) error {
 	return nil
 }
 
-// Leaving implements Configs. It is asked when a plan is applied, which a speculative one never is.
+// Leaving implements store.Configs. Only an apply calls it, which a speculative plan never has.
 func (o configsOverlay) Leaving(ctx context.Context, cfg *v1alpha1.ProviderConfig) (string, error) {
 	return o.configs.Leaving(ctx, cfg)
 }
 
-// Terminating implements Configs.
+// Terminating implements store.Configs.
 func (o configsOverlay) Terminating(ctx context.Context, namespace string) (bool, error) {
 	return o.configs.Terminating(ctx, namespace)
 }
 
-// Secret implements Configs.
+// Secret implements store.Configs.
 func (o configsOverlay) Secret(ctx context.Context, namespace, name, key string) ([]byte, error) {
 	if o.find("", "Secret", namespace, name) == nil {
 		return o.configs.Secret(ctx, namespace, name, key)
@@ -244,7 +245,7 @@ func (o configsOverlay) Secret(ctx context.Context, namespace, name, key string)
 	return value, nil
 }
 
-// SecretData implements Configs.
+// SecretData implements store.Configs.
 func (o configsOverlay) SecretData(ctx context.Context, namespace, name string) (map[string][]byte, error) {
 	doc := o.find("", "Secret", namespace, name)
 	switch {
@@ -258,12 +259,12 @@ func (o configsOverlay) SecretData(ctx context.Context, namespace, name string) 
 		return nil, err
 	}
 	if secret.Data == nil {
-		return map[string][]byte{}, nil // it is there, and empty
+		return map[string][]byte{}, nil // it exists and is empty
 	}
 	return secret.Data, nil
 }
 
-// ConfigMap implements Configs.
+// ConfigMap implements store.Configs.
 func (o configsOverlay) ConfigMap(ctx context.Context, namespace, name string) (map[string][]byte, error) {
 	doc := o.find("", "ConfigMap", namespace, name)
 	switch {
@@ -284,7 +285,7 @@ func (o configsOverlay) ConfigMap(ctx context.Context, namespace, name string) (
 	return data, nil
 }
 
-// ConfigMapNames implements Configs.
+// ConfigMapNames implements store.Configs.
 func (o configsOverlay) ConfigMapNames(ctx context.Context, namespace string) ([]string, error) {
 	names, err := o.configs.ConfigMapNames(ctx, namespace)
 	for at, doc := range o.documents {
@@ -296,7 +297,7 @@ func (o configsOverlay) ConfigMapNames(ctx context.Context, namespace string) ([
 	return names, err
 }
 
-// asType makes an object of a Go type.
+// asType converts an object to a Go type.
 func asType(u *unstructured.Unstructured, into runtime.Object) error {
 	raw, err := json.Marshal(u.Object)
 	if err == nil {
@@ -308,7 +309,7 @@ func asType(u *unstructured.Unstructured, into runtime.Object) error {
 	return nil
 }
 
-// dropDocuments removes what was uploaded with a speculative plan, once the plan is made or never will be.
+// dropDocuments removes the documents of a speculative plan after planning has ended.
 func (a *Planner) dropDocuments(ctx context.Context, po *v1alpha1.Plan) error {
 	if !po.Spec.Speculative {
 		return nil

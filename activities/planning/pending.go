@@ -10,16 +10,16 @@ import (
 	"github.com/hykube/hykube/internal/resource"
 )
 
-// MaxReported bounds the changes of a plan whose objects say that it waits for approval: each is one write, which takes longer than to
-// plan the change.
+// MaxReported is the maximum number of changes of a plan whose objects report that the plan waits for approval. Each
+// report is a write, which takes longer than planning the change.
 const MaxReported = 1000
 
-// reportAwaitingApproval says on the objects of a plan that it waits for approval. An object that is what its spec asks for, and did not
-// drift, stays so. One whose create was lost goes on to say that it may exist.
+// reportAwaitingApproval writes to the objects of a plan that it waits for approval. An object that matches its spec
+// without drift keeps its condition, as does one whose create has an unknown outcome.
 func (a *Planner) reportAwaitingApproval(ctx context.Context, po *v1alpha1.Plan) error {
 	return changes.EachObject(ctx, a.Ledger, po.UID, func(ctx context.Context, c *ledger.Change) error {
 		if c.Blocked != "" {
-			return nil // the object was told that already
+			return nil // the object already has that reason
 		}
 		if from := c.Preconditions.From; from != nil {
 			if err := resource.WriteStatus(ctx, a.Objects, *from, func(s *resource.Status) { s.AwaitMove(from.Generation, c.Address) }); err != nil {
@@ -34,7 +34,7 @@ func (a *Planner) reportAwaitingApproval(ctx context.Context, po *v1alpha1.Plan)
 		return resource.WriteStatus(ctx, a.Objects, c.Object, func(s *resource.Status) {
 			if c.Deposed != "" {
 				if !s.Good() {
-					s.Pending = po.Name // the condition goes on to say what the plan is for
+					s.Pending = po.Name // the condition keeps the reason for the plan
 				}
 				return
 			}

@@ -1,5 +1,5 @@
-// Package planning makes plans. It selects the resources that a plan visits, asks their providers to plan them, and
-// publishes the changes on the Plan object.
+// Package planning makes plans. It selects the resources that a plan visits, plans their changes with their providers,
+// and publishes the changes on the Plan object.
 package planning
 
 import (
@@ -29,8 +29,8 @@ func New(sources *scope.Sources, plans store.Plans, cancels changes.CancelReader
 	return &Planner{Sources: sources, Plans: plans, Cancels: cancels, Logger: logger, surveyed: new(surveyed)}
 }
 
-// unpublished reads a plan whose changes are still to be proposed. It refuses one whose changes are published: they may be approved, and
-// under way.
+// unpublished reads a plan whose changes are not published yet. It returns an error for a published plan, which may
+// already be approved and in progress.
 func (a *Planner) unpublished(ctx context.Context, p workflows.Plan) (*v1alpha1.Plan, error) {
 	po, err := a.planned(ctx, p)
 	if err == nil && (po.Status.Digest != "" || po.Ended() && !po.PlanFailed()) {
@@ -43,8 +43,8 @@ func madeAlready(p workflows.Plan) error {
 	return workflows.Final(fmt.Errorf("plan %s/%s has already been made; nothing was changed", p.Namespace, p.Name))
 }
 
-// planned reads a plan that is being made. In a namespace that is being deleted every plan that changes something destroys: what is
-// there is marked for deletion, or will be in a moment.
+// planned reads a plan during planning. In a namespace that is being deleted, every plan except a refresh-only one is a
+// destroy plan. All objects there are or will be marked for deletion.
 func (a *Planner) planned(ctx context.Context, p workflows.Plan) (*v1alpha1.Plan, error) {
 	po, err := changes.ReadPlan(ctx, a.Plans, p)
 	if err != nil || po.Spec.Destroy || po.Spec.RefreshOnly {

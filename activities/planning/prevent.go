@@ -16,13 +16,13 @@ import (
 	"github.com/hykube/hykube/internal/plan"
 )
 
-// prevent marks a change that lifecycle.preventDestroy forbids. It stays in the plan, with all that follows from it, and keeps the
-// plan from being applied as a whole.
+// prevent marks a change that lifecycle.preventDestroy forbids. The change stays in the plan with its consequences, and
+// prevents a complete approval.
 func prevent(c *ledger.Change) {
 	c.Prevented, c.Blocked = true, "its lifecycle.preventDestroy forbids destroying it"
 }
 
-// prevented says what to do about a change that lifecycle.preventDestroy forbids.
+// prevented returns the diagnostic for a change that lifecycle.preventDestroy forbids.
 func prevented(addr string) v1alpha1.Diagnostic {
 	return v1alpha1.Diagnostic{
 		Severity: v1alpha1.SeverityError, Summary: "Instance cannot be destroyed", Address: addr, Attribute: "lifecycle.preventDestroy",
@@ -30,7 +30,8 @@ func prevented(addr string) v1alpha1.Diagnostic {
 	}
 }
 
-// blocking says why an error takes a change out of the plan instead of failing it; ok is false for every other error.
+// blocking returns why an error takes a change out of the plan instead of failing the plan. ok is false for other
+// errors.
 func blocking(addr lang.Address, err error) (why string, d v1alpha1.Diagnostic, ok bool) {
 	if de, ok := errors.AsType[*instance.DeferredError](err); ok {
 		return "the provider deferred it: " + de.Reason, v1alpha1.Diagnostic{
@@ -47,7 +48,7 @@ func blocking(addr lang.Address, err error) (why string, d v1alpha1.Diagnostic, 
 	return "", v1alpha1.Diagnostic{}, false
 }
 
-// busyError says that another plan is changing a resource just now.
+// busyError is the error if another plan is changing a resource.
 type busyError struct{ intent *ledger.Intent }
 
 func (e *busyError) Error() string {
@@ -58,7 +59,7 @@ func (e *busyError) Error() string {
 	return fmt.Sprintf("%s %s started at %s", article, strings.ToLower(string(e.intent.Action)), e.intent.At.Format(time.RFC3339))
 }
 
-// block takes a change out of the plan, and says why.
+// block takes a change out of the plan and records the reason.
 func block(c *ledger.Change, why string, d v1alpha1.Diagnostic) {
 	c.Action, c.State, c.Message = v1alpha1.ActionNoOp, v1alpha1.ChangeSkipped, why
 	c.Diagnostics = diag.Diagnostics{d}
@@ -70,8 +71,8 @@ func block(c *ledger.Change, why string, d v1alpha1.Diagnostic) {
 	c.Prevented, c.Blocked, c.Referred = false, "", nil
 }
 
-// spread takes out of the plan what cannot be done without the all that were taken out already. Then it marks what cannot be
-// done without those that lifecycle.preventDestroy forbids.
+// spread takes the changes out of the plan that depend on those already taken out. Then it marks the changes that
+// depend on those that lifecycle.preventDestroy forbids.
 func (pr *proposal) spread(ctx context.Context, all []*ledger.Change) error {
 	planned := changes.PlannedChanges(all)
 	var out, forbidden []int
@@ -79,12 +80,12 @@ func (pr *proposal) spread(ctx context.Context, all []*ledger.Change) error {
 		switch {
 		case c.State == v1alpha1.ChangeSkipped:
 			out = append(out, i)
-		case c.Action == "": // it refers to one that was taken out
+		case c.Action == "": // it refers to a change that was taken out
 			planned[i].Action = v1alpha1.ActionUpdate
 		}
 	}
 	for i, c := range all {
-		// What was taken out stays, and what stands on it with it, when it was to be destroyed.
+		// A change that was taken out keeps its instance. If that was to be destroyed, its dependants stay, too.
 		if c.State == v1alpha1.ChangeSkipped && (c.Preconditions.Deleting || pr.plan.Spec.Destroy) {
 			planned[i].Action = v1alpha1.ActionDelete
 		}

@@ -34,10 +34,10 @@ import (
 // gone is the entry in a change's drift if the infrastructure no longer exists.
 const gone = "(removed)"
 
-// errMoved says that an object changed after the survey.
+// errMoved is the error for an object that changed after the survey.
 var errMoved = errors.New("the object changed while the plan was being made")
 
-// Propose asks the providers what each open change of a plan would do. Changes that an earlier attempt closed are kept.
+// Propose plans each open change of a plan with its provider. It keeps the changes that an earlier attempt planned.
 func (a *Planner) Propose(ctx context.Context, p workflows.Plan) (result workflows.Proposed, err error) {
 	po, err := a.unpublished(ctx, p)
 	if err != nil {
@@ -66,7 +66,7 @@ func (a *Planner) Propose(ctx context.Context, p workflows.Plan) (result workflo
 	pr.past = a.NewScope(po, po.Namespace, func(lang.Address) (cty.Value, bool) { return cty.NilVal, false })
 	pr.scope.Decoder = a.surveyed.take(po.UID, a.Catalog)
 	pr.past.Decoder = pr.scope.Decoder
-	pr.past.Secrets = pr.scope.Secrets // what is a secret to one is a secret to the other; what is open is not
+	pr.past.Secrets = pr.scope.Secrets // both scopes hide the same secrets, but have separate ephemeral resources
 	defer func() {
 		closing := context.WithoutCancel(ctx)
 		if cerr := errors.Join(pr.past.Close(closing), pr.scope.Close(closing)); cerr != nil {
@@ -84,7 +84,7 @@ func (a *Planner) Propose(ctx context.Context, p workflows.Plan) (result workflo
 		err = pr.checkVerbs(ctx)
 	}
 	if errors.Is(context.Cause(ctx), changes.ErrCancelled) {
-		return workflows.Proposed{}, nil // who publishes it says so
+		return workflows.Proposed{}, nil // Publish reports the cancel
 	}
 	if errors.Is(err, errMoved) {
 		return workflows.Proposed{}, temporal.NewNonRetryableApplicationError(err.Error(), workflows.ErrorMoved, err)
@@ -96,39 +96,41 @@ func (a *Planner) Propose(ctx context.Context, p workflows.Plan) (result workflo
 type proposal struct {
 	*Planner
 	plan *v1alpha1.Plan
-	// all are the plan's changes; those that a change depends on are closed when its turn comes.
+	// all holds the plan's changes. The dependencies of a change are planned before it.
 	all []*ledger.Change
-	// forced holds the addresses that are to be replaced, or invoked, whatever their state.
+	// forced holds the addresses to replace or invoke regardless of their state.
 	forced map[string]bool
-	// scope sees what the plan will have made, past what is recorded: the world that what is destroyed is destroyed in.
+	// scope provides planned values. past provides recorded values, for reads and destroys.
 	scope, past *scope.Scope
 
 	// owning guards owners, imports and managed.
 	owning  sync.Mutex
 	owners  query.OwnersByType
 	imports imports
-	// managed are the objects of the namespace by what they manage; see changes.OwnedKey. They are read when the plan first destroys something.
+	// managed maps the resources of the namespace to the objects that manage them; see changes.OwnedKey. It is loaded
+	// for the first destroy.
 	managed map[string][]v1alpha1.ObjectReference
 
-	// configuring guards configs, the ProviderConfigs as the plan finds them, made when they are first needed.
+	// configuring guards configs, the cache of ProviderConfigs, created on first use.
 	configuring sync.Mutex
 	configs     *scope.ProviderConfigs
 
 	mu sync.Mutex
-	// expected holds what becomes of each resource of the plan, for those that refer to it.
+	// expected holds the result of each planned resource, for the resources that refer to it.
 	expected map[lang.Address]expected
-	// does remembers which changes do something, or stand on one that does.
+	// does caches the results of the method changes.
 	does   map[int32]bool
 	errors int
 }
 
-// expected holds the value of a resource before and after the plan.
+// expected holds the action and the values of a resource before and after the plan.
 type expected struct {
 	action         v1alpha1.Action
 	prior, planned cty.Value
 }
 
-// scopeFor is what the configuration of a provider sees that reads or destroys something, or plans what is wanted.
+// scopeFor returns the scope for a provider's configuration: planned values for a wanted resource, else recorded
+// values.
 func (pr *proposal) scopeFor(wanted bool) *scope.Scope {
 	if !wanted || pr.plan.Spec.RefreshOnly {
 		return pr.past
@@ -136,7 +138,7 @@ func (pr *proposal) scopeFor(wanted bool) *scope.Scope {
 	return pr.scope
 }
 
-// plannedValue returns the value that the plan gives a resource.
+// plannedValue returns the planned value of a resource.
 func (pr *proposal) plannedValue(addr lang.Address) (cty.Value, bool) {
 	pr.mu.Lock()
 	defer pr.mu.Unlock()
@@ -144,7 +146,7 @@ func (pr *proposal) plannedValue(addr lang.Address) (cty.Value, bool) {
 	return e.planned, ok
 }
 
-// expect publishes the planned value of a resource to those that refer to it.
+// expect makes the planned value of a resource available to its dependants.
 func (pr *proposal) expect(c *ledger.Change, addr lang.Address, prior, planned cty.Value) {
 	if c.Deposed != "" {
 		return
@@ -154,7 +156,7 @@ func (pr *proposal) expect(c *ledger.Change, addr lang.Address, prior, planned c
 	pr.expected[addr] = expected{c.Action, prior, planned}
 }
 
-// change closes one change; ok is false when it could not be planned, which then stands in its diagnostics.
+// change plans one change. ok is false if planning failed; its diagnostics then have the reason.
 func (pr *proposal) change(ctx context.Context, c *ledger.Change) (ok bool, err error) {
 	addr, err := lang.ParseAddress(c.Address)
 	if err != nil {
@@ -200,7 +202,7 @@ func (pr *proposal) change(ctx context.Context, c *ledger.Change) (ok bool, err 
 	return true, pr.Ledger.SaveChange(ctx, pr.plan.UID, c)
 }
 
-// checkVerbs fails the plan when the user who made it has no right to make its changes.
+// checkVerbs fails the plan if its creator lacks a right for its changes.
 func (pr *proposal) checkVerbs(ctx context.Context) error {
 	lacks, err := checkVerbs(ctx, pr.Sources, pr.plan, pr.all)
 	if err != nil || len(lacks) == 0 {
@@ -208,12 +210,12 @@ func (pr *proposal) checkVerbs(ctx context.Context) error {
 	}
 	pr.errors++
 	if slices.Contains(pr.all[0].Diagnostics, lacks[0]) {
-		return nil // an earlier attempt said it
+		return nil // an earlier attempt reported it
 	}
 	return pr.warn(ctx, lacks[0])
 }
 
-// warn adds a diagnostic to the plan that is about no change: the first one carries it.
+// warn adds a diagnostic that is about no particular change. It stores it in the first change.
 func (pr *proposal) warn(ctx context.Context, d v1alpha1.Diagnostic) error {
 	if len(pr.all) == 0 {
 		return nil
@@ -224,7 +226,7 @@ func (pr *proposal) warn(ctx context.Context, d v1alpha1.Diagnostic) error {
 	return pr.Ledger.SaveChange(ctx, pr.plan.UID, c)
 }
 
-// expectAgain publishes the planned value that an earlier attempt stored.
+// expectAgain makes the planned value that an earlier attempt stored available to dependants.
 func (pr *proposal) expectAgain(ctx context.Context, c *ledger.Change, r *resource.Resource) error {
 	planned, err := changes.PlannedValue(c, r.Schema.Block)
 	if err != nil {
@@ -241,7 +243,7 @@ func (pr *proposal) expectAgain(ctx context.Context, c *ledger.Change, r *resour
 	prior := cty.NullVal(r.Schema.Block.ImpliedType())
 	if state.Exists() {
 		if prior, err = instance.Recorded(state, r.Schema); err != nil {
-			// Its schema moved on: who asks whether something changed there hears that it did.
+			// The schema version has changed, so treat the value as changed.
 			prior = cty.UnknownVal(r.Schema.Block.ImpliedType())
 		}
 	}
@@ -249,7 +251,7 @@ func (pr *proposal) expectAgain(ctx context.Context, c *ledger.Change, r *resour
 	return nil
 }
 
-// resource reads the object of a change, which must be as the survey saw it.
+// resource reads the object of a change. It returns errMoved if the object changed after the survey.
 func (pr *proposal) resource(ctx context.Context, c *ledger.Change) (*resource.Resource, error) {
 	obj, err := pr.Objects.Get(ctx, c.Object)
 	if errors.Is(err, store.ErrGone) {
@@ -276,9 +278,9 @@ func (pr *proposal) fail(c *ledger.Change, addr lang.Address, err error) {
 	c.Diagnostics = pr.scope.MaskAll(lang.WithAddress(append(c.Diagnostics, diag.Of(err)...), addr))
 }
 
-// ask asks the provider for its plan of a change, and fills the change with the answer.
+// ask plans a change with its provider and fills in the change.
 func (pr *proposal) ask(ctx context.Context, c *ledger.Change, r *resource.Resource) (expected, error) {
-	// An earlier attempt may have left these.
+	// An earlier attempt may have set these.
 	c.Message, c.Diagnostics, c.Drift, c.Refreshed, c.Importing, c.Checks, c.Read, c.WaitsFor = "", nil, nil, nil, nil, false, false, nil
 	c.Prevented, c.Blocked = false, ""
 	c.Recorded, c.RecordedSensitive = nil, nil
@@ -318,8 +320,9 @@ func (pr *proposal) ask(ctx context.Context, c *ledger.Change, r *resource.Resou
 	return pr.askManaged(ctx, c, r, rec, state, wanted)
 }
 
-// checkIntent looks at a call that was begun and has no recorded outcome. It refuses to plan on top of one that may still be under way,
-// and of a create whose outcome is unknown. lost is true when the plan is to forget such a create, since its object was deleted.
+// checkIntent handles an intent without a recorded outcome. It returns an error if the call may still be running, or if
+// the outcome of a create is unknown. lost is true if the plan must forget such a create, because its object was
+// deleted.
 func (pr *proposal) checkIntent(ctx context.Context, c *ledger.Change, r *resource.Resource, rec *ledger.Instance) (lost bool, err error) {
 	abandoned, err := changes.IntentAbandoned(ctx, pr.Ledger, rec.Intent)
 	if err != nil {
@@ -335,12 +338,12 @@ func (pr *proposal) checkIntent(ctx context.Context, c *ledger.Change, r *resour
 		return c.Deposed == "" && !pr.plan.Spec.RefreshOnly, nil
 	}
 	if r.Lifecycle.Import != nil && !pr.plan.Spec.Destroy {
-		return false, nil // whoever names what to import has looked for it
+		return false, nil // the import names the resource, so the user has found it
 	}
 	return false, changes.LostCreate(r.Address, rec.Intent)
 }
 
-// askManaged plans the current instance of a resource, or an old one that a replace left behind. state is that of the instance.
+// askManaged plans the current instance of a resource or a deposed one. state is the recorded state of that instance.
 func (pr *proposal) askManaged(ctx context.Context, c *ledger.Change, r *resource.Resource, rec *ledger.Instance, state *ledger.State, wanted bool) (expected, error) {
 	l, err := pr.scopeFor(wanted).Lease(ctx, r, state, wanted, session.SlotAndRate)
 	if err != nil {
@@ -364,7 +367,8 @@ func (pr *proposal) askManaged(ctx context.Context, c *ledger.Change, r *resourc
 	case !wanted && !prior.Exists() && (state.Exists() || r.Deleting && len(rec.Deposed) == 0):
 		return pr.forget(c, r, state, plan.ReasonGone)
 	case !wanted && !prior.Exists():
-		p = &instance.Planned{Action: v1alpha1.ActionNoOp, Value: prior.Value} // what is left is an old instance, which has a change of its own
+		// only deposed instances remain, which have their own changes
+		p = &instance.Planned{Action: v1alpha1.ActionNoOp, Value: prior.Value}
 	case !wanted:
 		if r.Lifecycle.PreventDestroy && c.Deposed == "" {
 			prevent(c)
@@ -394,7 +398,7 @@ func (pr *proposal) askManaged(ctx context.Context, c *ledger.Change, r *resourc
 	}
 	c.Diagnostics = append(c.Diagnostics, lang.WithAddress(diags, r.Address)...)
 	if err != nil {
-		c.Diagnostics = nil // the error holds them
+		c.Diagnostics = nil // the error has them
 		return expected{}, err
 	}
 	block := r.Schema.Block
@@ -403,7 +407,7 @@ func (pr *proposal) askManaged(ctx context.Context, c *ledger.Change, r *resourc
 	return expected{prior: lang.MarkSensitive(block, prior.Value), planned: lang.MarkSensitive(block, p.Value)}, describeChange(c, block, prior, p)
 }
 
-// askWanted plans a resource that is to exist.
+// askWanted plans a resource that should exist.
 func (pr *proposal) askWanted(ctx context.Context, c *ledger.Change, r *resource.Resource, l *scope.Lease, prior instance.State) (*instance.Planned, diag.Diagnostics, error) {
 	v := &scope.Evaluator{Ctx: ctx, Scope: pr.scope}
 	open, err := v.Holds(r, resource.Preconditions, cty.NilVal)
@@ -438,14 +442,14 @@ func (pr *proposal) askWanted(ctx context.Context, c *ledger.Change, r *resource
 		}
 	}
 	if triggered && (p.Action == v1alpha1.ActionReplace || p.Action == v1alpha1.ActionCreate) {
-		p.Reason = plan.ReasonTriggered // as in Terraform, whatever else there is to say
+		p.Reason = plan.ReasonTriggered // as in Terraform, this reason has priority
 	}
 	openAfter, err := v.Holds(r, resource.Postconditions, lang.MarkSensitive(r.Schema.Block, p.Value))
 	c.Checks = open || openAfter
 	return p, diags, err
 }
 
-// triggered says whether something that lifecycle.replaceTriggeredBy names changes in this plan.
+// triggered reports whether an entry of lifecycle.replaceTriggeredBy changes in this plan.
 func (pr *proposal) triggered(v *scope.Evaluator, r *resource.Resource) (bool, error) {
 	triggers, err := resource.TriggersOf(r)
 	if err != nil {
@@ -478,13 +482,14 @@ func (pr *proposal) triggered(v *scope.Evaluator, r *resource.Resource) (bool, e
 	return false, v.Err
 }
 
-// deposedKey names the old instance of a replace that creates first: the same whenever it is asked for, and no other's.
+// deposedKey returns the key of the old instance of a replace that creates first. It is deterministic and differs for
+// each change.
 func deposedKey(planUID types.UID, index int32) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d", planUID, index))
 	return hex.EncodeToString(sum[:4])
 }
 
-// describeChange writes what is planned into the change, for people and for the apply.
+// describeChange fills in the planned values of a change, for users and for the apply.
 func describeChange(c *ledger.Change, block *schema.Block, prior instance.State, p *instance.Planned) error {
 	ty := block.ImpliedType()
 	value, _ := p.Value.UnmarkDeep()

@@ -22,7 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Publish sums a plan up in its Plan object, which then waits for approval, unless there is nothing to do.
+// Publish writes the summary of a plan to its Plan object, which then waits for approval unless there are no changes.
 func (a *Planner) Publish(ctx context.Context, in workflows.Publish) (workflows.Published, error) {
 	p := in.Plan
 	po, err := a.planned(ctx, p)
@@ -30,7 +30,7 @@ func (a *Planner) Publish(ctx context.Context, in workflows.Publish) (workflows.
 		return workflows.Published{}, err
 	}
 	if published(po) || po.PlanFailed() {
-		// An earlier attempt, or the survey, said all there is to say.
+		// An earlier attempt, or the survey, has written the status.
 		return publishedOf(po), a.dropDocuments(ctx, po)
 	}
 	if po.Status.Cancel != nil {
@@ -80,12 +80,12 @@ func (a *Planner) Publish(ctx context.Context, in workflows.Publish) (workflows.
 	return workflows.Published{Summary: t.summary.Text, Empty: t.steps == 0}, err
 }
 
-// published says whether a plan was published, and approved if it approves itself.
+// published reports whether a plan is published and, with automatic approval, approved.
 func published(po *v1alpha1.Plan) bool {
 	return po.Status.Digest != "" && (!po.ApprovesItself() || po.Status.Approval != nil)
 }
 
-// report writes to the object of a change what the plan found, and records what takes no approval.
+// report writes the plan's findings to the object of a change, and records results that need no approval.
 func (a *Planner) report(ctx context.Context, po *v1alpha1.Plan, c *ledger.Change) error {
 	if err := a.observe(ctx, po, c); err != nil {
 		return err
@@ -103,7 +103,8 @@ func (a *Planner) report(ctx context.Context, po *v1alpha1.Plan, c *ledger.Chang
 	return nil
 }
 
-// approve approves a plan in the name of whoever made it so that it approves itself. What moved since it was surveyed ends it.
+// approve approves a plan with automatic approval on behalf of its creator. If a change has become stale, it ends the
+// plan.
 func (a *Planner) approve(ctx context.Context, p workflows.Plan, po *v1alpha1.Plan, digest string) error {
 	err := a.Plans.Approve(ctx, p.Namespace, p.Name, workflows.ObjectUID(p), v1alpha1.PlanApproval{
 		Decision: v1alpha1.DecisionApproved, Digest: digest, By: po.Status.RequestedBy, Message: "approved automatically: spec.approval is Automatic",
@@ -129,7 +130,7 @@ func (a *Planner) approve(ctx context.Context, p workflows.Plan, po *v1alpha1.Pl
 	})
 }
 
-// leaveToAPerson says on a plan that should approve itself why it does not: the user who made it lost a right since.
+// leaveToAPerson makes a plan with automatic approval wait for a user's approval, because its creator has lost a right.
 func (a *Planner) leaveToAPerson(ctx context.Context, p workflows.Plan, po *v1alpha1.Plan, refused error) error {
 	return a.Plans.UpdateStatus(ctx, p.Namespace, p.Name, workflows.ObjectUID(p), func(s *v1alpha1.PlanStatus) {
 		condition.Waiting(&s.Conditions, po.Generation, v1alpha1.ReasonAwaitingApproval, fmt.Sprintf(
@@ -137,7 +138,7 @@ func (a *Planner) leaveToAPerson(ctx context.Context, p workflows.Plan, po *v1al
 	})
 }
 
-// blockedText says which changes of a plan cannot be made, and what to do.
+// blockedText returns the message with the blocked changes and the remedy.
 func blockedText(po *v1alpha1.Plan, obstacles []changes.Obstacle, blocked, steps int) string {
 	text := fmt.Sprintf("%s.", changes.ListObstacles(obstacles))
 	if with := blocked - len(obstacles); with > 0 {
@@ -150,7 +151,7 @@ func blockedText(po *v1alpha1.Plan, obstacles []changes.Obstacle, blocked, steps
 	return text
 }
 
-// reportBlocked says on an object that is not what its spec asks for why a plan cannot make it so.
+// reportBlocked writes to an object that does not match its spec why the plan cannot change it.
 func (a *Planner) reportBlocked(ctx context.Context, po *v1alpha1.Plan, c *ledger.Change) error {
 	if po.Spec.Speculative {
 		return nil
@@ -171,7 +172,7 @@ func (a *Planner) reportBlocked(ctx context.Context, po *v1alpha1.Plan, c *ledge
 	})
 }
 
-// once tells a problem of a ProviderConfig one time, and how many resources have it.
+// once merges equal diagnostics about a ProviderConfig into one with the number of affected resources.
 func once(diags diag.Diagnostics) diag.Diagnostics {
 	users := map[v1alpha1.Diagnostic]int{}
 	for _, d := range diags {
@@ -194,7 +195,7 @@ func once(diags diag.Diagnostics) diag.Diagnostics {
 	return out
 }
 
-// abandon ends a plan that was cancelled while it was being made.
+// abandon ends a plan that was cancelled during planning.
 func (a *Planner) abandon(ctx context.Context, p workflows.Plan, generation int64) error {
 	err := a.Plans.UpdateStatus(ctx, p.Namespace, p.Name, workflows.ObjectUID(p), func(s *v1alpha1.PlanStatus) { abandoned(s, generation) })
 	return store.IgnoreGone(err)
@@ -212,10 +213,10 @@ func publishedOf(po *v1alpha1.Plan) workflows.Published {
 	return workflows.Published{Summary: po.Status.Summary.Text}
 }
 
-// invalid says on an object why it could not be planned, or is left as it is.
+// invalid writes to an object why it could not be planned, or why the plan leaves it unchanged.
 func (a *Planner) invalid(ctx context.Context, c *ledger.Change) error {
 	if rec, err := a.Ledger.Instance(ctx, c.Object); err != nil || rec.Intent != nil {
-		return err // who changes it just now, or did and never heard what came of it, said more
+		return err // the plan that is changing it, or that lost the outcome, has written a more important reason
 	}
 	return resource.WriteStatus(ctx, a.Objects, c.Object, func(s *resource.Status) {
 		if why := diag.Describe(c.Diagnostics); why != "" {
@@ -226,7 +227,7 @@ func (a *Planner) invalid(ctx context.Context, c *ledger.Change) error {
 	})
 }
 
-// keepData records what a data source said while the plan was made.
+// keepData records the value of a data source that planning read.
 func (a *Planner) keepData(ctx context.Context, planUID types.UID, c *ledger.Change) error {
 	obj, err := a.Objects.Get(ctx, c.Object)
 	if errors.Is(err, store.ErrGone) {
@@ -246,20 +247,20 @@ func (a *Planner) keepData(ctx context.Context, planUID types.UID, c *ledger.Cha
 	return changes.RecordData(ctx, a.Sources, planUID, c, r, v)
 }
 
-// confirm records that an object needs nothing, when this generation of it was not known to be applied. It touches
-// nothing but the record.
+// confirm records that the current generation of an object needs no change. It writes only the ledger record.
 func (a *Planner) confirm(ctx context.Context, planUID types.UID, c *ledger.Change) error {
 	rec, err := a.Ledger.Instance(ctx, c.Object)
 	if err != nil || !rec.Exists() || rec.Intent != nil || rec.Digest() != c.Preconditions.State {
-		return err // who changes it just now, or did since, says what came of it
+		return err // another plan is changing it, or has changed it
 	}
-	// What was found drifted is as it should be, and what is recorded is not: the next plan looks again.
+	// If planning found drift, the actual state matches the spec but the recorded one does not, so the next plan must
+	// visit it.
 	recorded := c.Refreshed == nil || c.Refreshed.Digest() == rec.Digest()
 	if recorded && (rec.Object.Generation != c.Object.Generation || rec.CreateBeforeDestroy != c.CreatesFirst || !slices.Equal(rec.Dependencies, c.Dependencies) || !maps.Equal(rec.DependencyVersions, c.DependencyVersions)) {
 		rec.Object, rec.Dependencies, rec.CreateBeforeDestroy, rec.DependencyVersions, rec.Plan = c.Object, c.Dependencies, c.CreatesFirst, c.DependencyVersions, planUID
 		if err := a.Ledger.Save(ctx, rec); err != nil {
 			if errors.Is(err, ledger.ErrConflict) {
-				return nil // somebody applies something newer
+				return nil // another plan has applied a newer change
 			}
 			return err
 		}
@@ -276,7 +277,7 @@ func (a *Planner) confirm(ctx context.Context, planUID types.UID, c *ledger.Chan
 	})
 }
 
-// Fail records why a plan could not be made at all.
+// Fail records why planning failed.
 func (a *Planner) Fail(ctx context.Context, f workflows.Failure) error {
 	po, err := a.planned(ctx, f.Plan)
 	if err != nil {
@@ -285,7 +286,7 @@ func (a *Planner) Fail(ctx context.Context, f workflows.Failure) error {
 	switch {
 	case published(po):
 		return madeAlready(f.Plan)
-	case po.Ended(): // an earlier attempt said why, or the plan was cancelled
+	case po.Ended(): // an earlier attempt recorded the reason, or the plan was cancelled
 		return a.dropDocuments(ctx, po)
 	}
 	err = a.failPlan(ctx, f.Plan, f.Message, diag.Diagnostics{{Severity: v1alpha1.SeverityError, Summary: "Plan could not be made", Detail: f.Message}})
@@ -295,7 +296,7 @@ func (a *Planner) Fail(ctx context.Context, f workflows.Failure) error {
 func (a *Planner) failPlan(ctx context.Context, p workflows.Plan, message string, diags diag.Diagnostics) error {
 	err := a.Plans.UpdateStatus(ctx, p.Namespace, p.Name, workflows.ObjectUID(p), func(s *v1alpha1.PlanStatus) {
 		c := &s.Conditions
-		s.ObservedGeneration = 1 // a Plan's spec cannot change
+		s.ObservedGeneration = 1 // a Plan's spec is immutable
 		s.Diagnostics, s.FinishedAt = first(diags), changes.Now()
 		condition.Set(c, 1, v1alpha1.ConditionPlanned, false, v1alpha1.ReasonPlanFailed, message)
 		condition.Stalled(c, 1, v1alpha1.ReasonPlanFailed, message)
@@ -303,7 +304,7 @@ func (a *Planner) failPlan(ctx context.Context, p workflows.Plan, message string
 	return store.IgnoreGone(err)
 }
 
-// first bounds what a Plan object carries, errors before warnings.
+// first limits the diagnostics on a Plan object, with errors before warnings.
 func first(diags diag.Diagnostics) diag.Diagnostics {
 	var out diag.Diagnostics
 	for _, severity := range []v1alpha1.Severity{v1alpha1.SeverityError, v1alpha1.SeverityWarning} {
@@ -341,7 +342,7 @@ func summaryText(s *v1alpha1.PlanSummary) string {
 	return strings.Join(parts, ", ")
 }
 
-// noChanges says what is known when there is nothing to do, and how much was not read for it.
+// noChanges returns the message for a plan without changes, with the number of resources that were not read.
 func noChanges(po *v1alpha1.Plan, s *v1alpha1.PlanSummary) string {
 	switch {
 	case s.Resources == 0:

@@ -20,10 +20,10 @@ import (
 	"github.com/hykube/hykube/internal/session"
 )
 
-// This file finds what exists before a change is planned: as it is recorded, read, or imported.
+// This file determines the state before a change: recorded, read or imported.
 
-// found returns the recorded state and the state as it is now. The provider reads with its recorded configuration when the new one is not
-// known yet.
+// found returns the recorded and the current state. If the new provider configuration is unknown, it reads with the
+// recorded one.
 func (pr *proposal) found(ctx context.Context, c *ledger.Change, r *resource.Resource, l *scope.Lease, state *ledger.State) (recorded, now instance.State, err error) {
 	reader := l
 	if !l.Known && state.Exists() {
@@ -39,7 +39,7 @@ func (pr *proposal) found(ctx context.Context, c *ledger.Change, r *resource.Res
 	return recorded, now, err
 }
 
-// recorded is the state that the ledger holds, of the resource or of the one that it takes over from.
+// recorded returns the recorded state of the resource, or of the resource whose record moves to it.
 func (pr *proposal) recorded(ctx context.Context, c *ledger.Change, r *resource.Resource, l *scope.Lease, state *ledger.State) (instance.State, error) {
 	if c.Preconditions.From == nil || state.Exists() {
 		return l.Load(ctx, state)
@@ -71,7 +71,7 @@ func (pr *proposal) recorded(ctx context.Context, c *ledger.Change, r *resource.
 	return moved, l.Record(c.Refreshed, moved)
 }
 
-// adopt imports what the lifecycle names.
+// adopt imports the resource in lifecycle.import.
 func (pr *proposal) adopt(ctx context.Context, c *ledger.Change, r *resource.Resource, l *scope.Lease) (instance.State, error) {
 	v := &scope.Evaluator{Ctx: ctx, Scope: pr.scope}
 	by, shown, err := resource.Importing(r, &l.Type, pr.scope.EvaluationContext(r), v.Resolve)
@@ -90,8 +90,8 @@ func (pr *proposal) adopt(ctx context.Context, c *ledger.Change, r *resource.Res
 	return found, pr.checkOwned(ctx, c, r, l)
 }
 
-// importRefused adds to a refused import what to do when nothing is to be imported. A lifecycle.import that was applied long ago counts
-// again once its resource is destroyed.
+// importRefused adds to a failed import the remedy for a user who wants no import. An applied lifecycle.import becomes
+// effective again when its resource is destroyed.
 func importRefused(addr lang.Address, err error) error {
 	f, ok := errors.AsType[*diag.Failure](err)
 	if _, nothing := errors.AsType[*instance.NothingFoundError](err); nothing {
@@ -107,7 +107,7 @@ func importRefused(addr lang.Address, err error) error {
 	return &refused
 }
 
-// refresh reads the resource if the plan asks for it, and records the differences in the change.
+// refresh reads the resource if the plan's refresh mode requires it, and stores differences in the change.
 func (pr *proposal) refresh(ctx context.Context, c *ledger.Change, l *scope.Lease, state *ledger.State, recorded instance.State) (instance.State, error) {
 	mode := pr.plan.Spec.Refresh
 	if !recorded.Exists() || mode == v1alpha1.RefreshNone && !pr.plan.Spec.RefreshOnly {
@@ -126,8 +126,8 @@ func (pr *proposal) refresh(ctx context.Context, c *ledger.Change, l *scope.Leas
 	default:
 		c.Drift = plan.Drift(lang.MarkSensitive(l.Schema.Block, recorded.Value), lang.MarkSensitive(l.Schema.Block, found.Value))
 	}
-	same := before.RawEquals(after)         // what is recorded may differ where nothing drifted: null, and an empty list
-	if !same && !pr.plan.Spec.RefreshOnly { // there, before and after tell it
+	same := before.RawEquals(after)         // the states may differ without drift, such as null and an empty list
+	if !same && !pr.plan.Spec.RefreshOnly { // for a refresh-only plan, before and after show it
 		rendered, err := plan.Render(l.Schema.Block, recorded.Value, found.Value)
 		if err != nil {
 			return instance.State{}, fmt.Errorf("render drift of %s: %w", c.Address, err)
@@ -138,7 +138,7 @@ func (pr *proposal) refresh(ctx context.Context, c *ledger.Change, l *scope.Leas
 		return found, nil
 	}
 	refreshed := *state
-	if c.Refreshed != nil { // it comes from another type
+	if c.Refreshed != nil { // the record comes from another type
 		refreshed = *c.Refreshed
 	}
 	if err := l.Record(&refreshed, found); err != nil {
@@ -148,7 +148,7 @@ func (pr *proposal) refresh(ctx context.Context, c *ledger.Change, l *scope.Leas
 	return found, nil
 }
 
-// again repeats a call that only asks while its failure is one that passes.
+// again retries a read-only call after transient errors.
 func again(ctx context.Context, call func() error) error {
 	pause := 500 * time.Millisecond
 	for attempt := 1; ; attempt++ {

@@ -13,9 +13,9 @@ import (
 	"github.com/hykube/hykube/internal/scope"
 )
 
-// This file checks what the objects of a survey refer to.
+// This file checks the references of a survey's objects.
 
-// resolve checks that what a node refers to is there and stays.
+// resolve checks that the objects to which a node refers exist and are not being deleted.
 func (s *survey) resolve(n *node, a *scope.Sources) {
 	if !n.wanted || n.Config == nil {
 		return
@@ -24,7 +24,8 @@ func (s *survey) resolve(n *node, a *scope.Sources) {
 		Block:  a.Block,
 		Exists: func(addr lang.Address) bool { return s.isExternal(addr) || s.exists(addr) },
 	}
-	if len(s.diags) < maxDiagnostics { // the Plan shows no more of them, and to look for near names takes longest
+	// the Plan lists no more diagnostics, and the search for similar names takes the longest
+	if len(s.diags) < maxDiagnostics {
 		catalog.Types, catalog.Names = a.Catalog.TypeNamesOf, s.names
 	}
 	s.resolveProviderConfig(n, catalog)
@@ -44,7 +45,7 @@ func (s *survey) resolve(n *node, a *scope.Sources) {
 	}
 	for _, addr := range n.DependsOn {
 		if n.providerConfig.Names(addr) {
-			continue // told already, and once for all that use it
+			continue // resolveProviderConfig reports it once for all users
 		}
 		i, ok := s.byAddr[addr]
 		switch {
@@ -65,8 +66,8 @@ func (s *survey) resolve(n *node, a *scope.Sources) {
 	}
 }
 
-// isExternal says whether an address is of another namespace or a ConfigMap or Secret: whether those exist is found out
-// when they are read.
+// isExternal reports whether an address is in another namespace or names a ConfigMap or Secret. Only the evaluation
+// finds out whether such an object exists.
 func (s *survey) isExternal(addr lang.Address) bool {
 	return addr.Namespace != "" || addr.Type == lang.TypeConfigMap || addr.Type == lang.TypeSecret
 }
@@ -76,7 +77,7 @@ func (s *survey) exists(addr lang.Address) bool {
 	return ok
 }
 
-// names lists the names of the objects of the type of an address, sorted.
+// names returns the names of the objects with the type of an address, sorted.
 func (s *survey) names(of lang.Address) []string {
 	if s.byType == nil {
 		s.byType = map[lang.Address][]string{}
@@ -91,7 +92,7 @@ func (s *survey) names(of lang.Address) []string {
 	return s.byType[lang.Address{Mode: of.Mode, Type: of.Type}]
 }
 
-// others names the known addresses that are near to an unknown one.
+// others returns a text with existing addresses of the type of an unknown address.
 func (s *survey) others(addr lang.Address) string {
 	const most = 5
 	names := s.names(addr)
@@ -105,8 +106,8 @@ func (s *survey) others(addr lang.Address) string {
 	}
 }
 
-// refer notes the values that a change refers to and that the plan does not change: when one of them is another one, so may the
-// change be.
+// refer stores digests of the referenced values that the plan does not change. If one of them changes, the change is
+// stale.
 func (pr *proposal) refer(ctx context.Context, c *ledger.Change, r *resource.Resource) error {
 	c.Referred = nil
 	if changes.HasNoSteps(c) || c.Deposed != "" || r.Deleting || pr.plan.Spec.Destroy || pr.plan.Spec.RefreshOnly {
@@ -134,7 +135,7 @@ func (pr *proposal) refer(ctx context.Context, c *ledger.Change, r *resource.Res
 			return err
 		}
 		if digest == "" {
-			continue // it is not known yet, or not there
+			continue // the value is unknown, or the object does not exist
 		}
 		if c.Referred == nil {
 			c.Referred = map[string]string{}

@@ -19,17 +19,17 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// maxDiagnostics is how many a Plan object carries.
+// maxDiagnostics is the maximum number of diagnostics on a Plan object.
 const maxDiagnostics = 100
 
-// Survey lists the objects in a plan's scope, resolves their references, decides which must be looked at, and
-// stores an open change for each of those, in the order of their dependencies.
+// Survey lists the objects in a plan's scope, resolves their references, and selects those that the plan visits. It
+// stores an open change for each of these, in dependency order.
 func (a *Planner) Survey(ctx context.Context, p workflows.Plan) (workflows.Surveyed, error) {
 	po, err := a.unpublished(ctx, p)
 	if err != nil {
 		return workflows.Surveyed{}, err
 	}
-	if po.PlanFailed() { // an earlier attempt said why
+	if po.PlanFailed() { // an earlier attempt recorded the reason
 		return workflows.Surveyed{Invalid: true}, nil
 	}
 	if a, err = a.withOverlay(ctx, po); err != nil {
@@ -73,25 +73,28 @@ func (a *Planner) Survey(ctx context.Context, p workflows.Plan) (workflows.Surve
 	return result, nil
 }
 
-// survey decides what a plan looks at. It does no I/O.
+// survey selects the objects that a plan visits. It does no I/O, except in functions that it receives.
 type survey struct {
 	spec   *v1alpha1.PlanSpec
 	nodes  []*node
 	diags  diag.Diagnostics
 	byAddr map[lang.Address]int
-	// leftFiles says which objects the files of the plan no longer contain. They are planned as marked for deletion, and are not marked.
+	// leftFiles reports whether an object is no longer in the plan's files. Such an object is planned as if it were
+	// marked for deletion.
 	leftFiles func(v1alpha1.ObjectReference) bool
-	// inScope counts the nodes in scope, and recorded those of them that are resources whose infrastructure is recorded.
+	// inScope is the number of nodes in scope, and recorded is the number of those resources with recorded
+	// infrastructure.
 	inScope, recorded int
-	// member says which nodes are in scope.
+	// member[i] is true if node i is in scope.
 	member []bool
-	// missing checks what a node refers to outside of the namespace's plans; nil checks nothing.
+	// missing checks a node's references to objects outside of the namespace's plans; nil checks nothing.
 	missing func(*node) diag.Diagnostics
-	// targets are the addresses of spec.targets.
+	// targets holds the addresses in spec.targets.
 	targets map[lang.Address]bool
-	// picked says whether the spec names a node, or everything. The rest of the scope goes along with what is named.
+	// picked reports whether the spec names a node, or all nodes. Other nodes are in scope only as dependencies or
+	// dependants.
 	picked func(*node) bool
-	// byType is made when an error first asks for it.
+	// byType is created for the first error that needs it.
 	byType map[lang.Address][]string
 }
 
@@ -116,7 +119,7 @@ func (s *survey) indexes(addrs []lang.Address) []int {
 	return out
 }
 
-// visit returns the nodes that the plan must look at, dependencies first; errors go to s.diags.
+// visit returns the nodes that the plan visits, dependencies first. It adds errors to s.diags.
 func (s *survey) visit(a *scope.Sources) []int {
 	scope := s.scope()
 	s.inScope = len(scope)
@@ -135,7 +138,7 @@ func (s *survey) visit(a *scope.Sources) []int {
 		s.resolve(n, a)
 		edges[i] = graph.Node{Changed: s.changed(n) || forced[n.Address], Deps: s.indexes(n.DependsOn)}
 		if !n.wanted {
-			// What is destroyed is ordered by what it depended on when it was applied.
+			// Destroys are ordered by the recorded references.
 			edges[i].Deps = nil
 		}
 	}
@@ -169,8 +172,8 @@ func (s *survey) visit(a *scope.Sources) []int {
 	return out
 }
 
-// scope returns the nodes that the plan may touch, in ascending order: all of them, or those that a selector or
-// targets name together with what they depend on (for a destroy, with what depends on them).
+// scope returns the nodes that the plan may change, in ascending order. Without a selector and targets these are all
+// nodes. Otherwise they are the selected nodes with their dependencies or, for a destroy, their dependants.
 func (s *survey) scope() []int {
 	all := s.spec.Selector == nil && len(s.spec.Targets) == 0
 	s.targets = setOf(s.addresses("spec.targets", s.spec.Targets))
@@ -211,7 +214,7 @@ func (s *survey) scope() []int {
 	return s.withoutExcluded(scope, edges)
 }
 
-// withoutExcluded takes what spec.exclude names out of a scope, and what cannot be done without it.
+// withoutExcluded removes the nodes in spec.exclude, and those that depend on them, from a scope.
 func (s *survey) withoutExcluded(scope []int, edges []graph.Node) []int {
 	excluded := s.indexes(s.addresses("spec.exclude", s.spec.Exclude))
 	if len(excluded) == 0 {
@@ -233,8 +236,8 @@ func (s *survey) withoutExcluded(scope []int, edges []graph.Node) []int {
 	})
 }
 
-// spreadCreatesFirst finds what has to be created before it is destroyed: what asks for it, and all that it depends on,
-// since a new instance cannot stand on what is gone. What takes no part in the plan asks for nothing, as in Terraform.
+// spreadCreatesFirst finds the nodes that must be created before their old instance is destroyed: those with
+// createBeforeDestroy and all their dependencies. As in Terraform, nodes outside of the plan do not count.
 func (s *survey) spreadCreatesFirst(scope []int) {
 	edges := make([]graph.Node, len(s.nodes))
 	var roots []int
@@ -250,7 +253,8 @@ func (s *survey) spreadCreatesFirst(scope []int) {
 	}
 }
 
-// takesPart says whether a node can have a change in the plan. What is opened, read or run is not destroyed.
+// takesPart reports whether a node can have a change in the plan. Ephemeral resources, data sources and actions are
+// never destroyed.
 func (s *survey) takesPart(n *node) bool {
 	switch n.Mode {
 	case v1alpha1.ModeManaged:
@@ -290,11 +294,11 @@ func setOf(addrs []lang.Address) map[lang.Address]bool {
 	return set
 }
 
-// changed says whether a node must be looked at for its own sake.
+// changed reports whether the plan must visit a node itself, and not only because of a dependency.
 func (s *survey) changed(n *node) bool {
 	switch n.Mode {
 	case v1alpha1.ModeData:
-		return n.wanted // what it says may have changed since it was read
+		return n.wanted // its data may have changed since the last read
 	case v1alpha1.ModeEphemeral:
 		return n.External || n.Impure
 	case v1alpha1.ModeAction:
@@ -313,8 +317,8 @@ func (s *survey) changed(n *node) bool {
 		len(n.record.Deposed) > 0 || n.External || n.Impure || n.movedFrom != nil || !known.Good() || known.Drifted() || s.dependenciesChanged(n)
 }
 
-// changes makes the open changes of the visited nodes, which are in order, and after them those of what earlier replaces
-// left behind.
+// changes creates the open changes of the visited nodes, which are in order, followed by those of their deposed
+// instances.
 func (s *survey) changes(visited []int) []*ledger.Change {
 	position := make(map[lang.Address]int32, len(visited))
 	var nodes []*node
@@ -366,7 +370,7 @@ func (s *survey) changes(visited []int) []*ledger.Change {
 			}
 		}
 		c.DependencyVersions, c.ConfigVersion = s.dependencyVersions(n), n.configVersion
-		// What is recorded has to order destroys, which take no part of what is only read.
+		// The recorded dependencies order destroys, in which ephemeral resources and data sources have no part.
 		for _, addr := range s.dependenciesWithChanges(n.DependsOn, v1alpha1.ModeEphemeral, v1alpha1.ModeData) {
 			c.Dependencies = append(c.Dependencies, addr.String())
 		}
@@ -382,9 +386,9 @@ func (s *survey) changes(visited []int) []*ledger.Change {
 	return out
 }
 
-// leavesDeposed returns a predicate: must the replace of this node leave its old instance to a later plan? As in Terraform, a
-// target takes what it depends on along, and not the end of what that leaves behind; elsewhere the old instance stays while
-// something stands on it that takes no part in the plan.
+// leavesDeposed returns a predicate: must the replace of this node leave its old instance to a later plan? As in
+// Terraform, a target includes its dependencies but not their deposed instances. Without targets, the old instance must
+// stay while a dependant outside of the plan refers to it.
 func (s *survey) leavesDeposed(position map[lang.Address]int32) func(*node) bool {
 	if len(s.targets) > 0 {
 		return func(n *node) bool { return !s.targets[n.Address] }
@@ -400,20 +404,20 @@ func (s *survey) leavesDeposed(position map[lang.Address]int32) func(*node) bool
 	return func(n *node) bool { return held[n.Address] }
 }
 
-// deposed lists what earlier replaces of the node, or of the one that it takes over from, left behind.
+// deposed returns the deposed instances of the node, or none if its record is moved.
 func (n *node) deposed() []ledger.Deposed {
 	if n.movedFrom != nil {
-		return nil // it comes over with the record, and the next plan sees it
+		return nil // they move with the record, and the next plan handles them
 	}
 	return n.record.Deposed
 }
 
-// dependenciesWithChanges is behind without ephemeral resources, which have no changes.
+// dependenciesWithChanges is transitiveDependencies without ephemeral resources, which have no changes.
 func (s *survey) dependenciesWithChanges(addrs []lang.Address, modes ...v1alpha1.Mode) []lang.Address {
 	return slices.DeleteFunc(s.transitiveDependencies(addrs, modes...), func(addr lang.Address) bool { return addr.Mode == v1alpha1.ModeEphemeral })
 }
 
-// transitiveDependencies adds to addresses what those of them that are of the modes depend on themselves, and so on.
+// transitiveDependencies returns the addresses with the dependencies of those that have one of the modes, recursively.
 func (s *survey) transitiveDependencies(addrs []lang.Address, modes ...v1alpha1.Mode) []lang.Address {
 	var out []lang.Address
 	seen := map[lang.Address]bool{}
@@ -431,7 +435,7 @@ func (s *survey) transitiveDependencies(addrs []lang.Address, modes ...v1alpha1.
 	return out
 }
 
-// refuse ends a plan that cannot be made, in the Plan's conditions and in those of the objects that are at fault.
+// refuse fails a plan with errors in its survey, on the Plan and on the affected objects.
 func (a *Planner) refuse(ctx context.Context, p workflows.Plan, nodes []*node, diags diag.Diagnostics) error {
 	if err := a.failPlan(ctx, p, diag.Summarize(diags), diags); err != nil {
 		return err

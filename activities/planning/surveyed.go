@@ -12,17 +12,19 @@ import (
 )
 
 const (
-	// keepSurveyed is how long a worker keeps the resources of a survey. Propose follows at once, unless another worker runs it.
+	// keepSurveyed is the time for which a worker keeps the resources of a survey. Propose follows at once, but may run
+	// on another worker.
 	keepSurveyed = time.Minute
-	// maxSurveyed bounds the resources of one survey that a worker keeps. Propose parses the others again.
+	// maxSurveyed is the maximum number of resources of one survey that a worker keeps. Propose parses the others
+	// again.
 	maxSurveyed = 10_000
 )
 
-// surveyed holds decoders, by the UIDs of plans, between a survey and its Propose, so that a plan parses each object once. It is empty
-// after a restart, and then Propose parses the objects again.
+// surveyed caches decoders by plan UID between a Survey and its Propose, so that each object is parsed only once. After
+// a restart it is empty, and Propose parses the objects again.
 type surveyed struct{ decoders sync.Map }
 
-// keep holds on to the resources that a plan visits, and to the ephemeral ones, which those may refer to.
+// keep stores the resources that a plan visits, and all ephemeral resources, to which they may refer.
 func (s *surveyed) keep(plan types.UID, c *catalog.Catalog, nodes []*node, visited []int) {
 	var known []*resource.Resource
 	for _, i := range visited {
@@ -40,7 +42,7 @@ func (s *surveyed) keep(plan types.UID, c *catalog.Catalog, nodes []*node, visit
 	time.AfterFunc(keepSurveyed, func() { s.decoders.CompareAndDelete(plan, d) })
 }
 
-// take returns the decoder of a plan, which knows nothing when this worker did not survey the plan.
+// take removes and returns the decoder of a plan, or returns a new one if this worker did not survey the plan.
 func (s *surveyed) take(plan types.UID, c *catalog.Catalog) *resource.Decoder {
 	if d, ok := s.decoders.LoadAndDelete(plan); ok {
 		return d.(*resource.Decoder)

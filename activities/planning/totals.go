@@ -13,18 +13,18 @@ import (
 	"github.com/hykube/hykube/workflows"
 )
 
-// totals sums the changes of a plan up for its Plan object.
+// totals accumulates the changes of a plan for its Plan object.
 type totals struct {
 	summary  v1alpha1.PlanSummary
 	digest   changes.Digest
 	contents *contents
-	// referrers are the resources outside of the plan that refer to what it changes.
+	// referrers holds the resources outside of the plan that refer to its changes.
 	referrers map[string]bool
-	// steps counts the changes that an apply would make, and read the resources that the plan read.
+	// steps is the number of changes that an apply would make. read is the number of resources that planning read.
 	steps, read int
 	waitsFor    []v1alpha1.PlanReference
-	// diags are about the changes, postponed about those that were taken out of the plan, and forbidden about those that
-	// lifecycle.preventDestroy blocks. obstacles are the latter, too.
+	// diags are about the changes, postponed about those that were taken out of the plan, and forbidden about those
+	// that lifecycle.preventDestroy blocks. obstacles lists the latter.
 	diags, postponed, forbidden diag.Diagnostics
 	obstacles                   []changes.Obstacle
 }
@@ -33,7 +33,7 @@ func newTotals(key []byte) *totals {
 	return &totals{digest: changes.NewDigest(), contents: &contents{key: key}, referrers: map[string]bool{}}
 }
 
-// add counts one change.
+// add adds one change.
 func (t *totals) add(c *ledger.Change) {
 	t.digest.Add(c)
 	t.contents.add(c)
@@ -67,22 +67,22 @@ func (t *totals) add(c *ledger.Change) {
 	}
 }
 
-// diagnostics are all of the plan's.
+// diagnostics returns all diagnostics of the plan.
 func (t *totals) diagnostics() diag.Diagnostics {
 	return slices.Concat(once(t.diags), t.forbidden, t.postponed)
 }
 
-// summarize ends the summary, once all changes were added.
+// summarize completes the summary after all changes were added.
 func (t *totals) summarize(in workflows.Publish) {
 	if t.steps == 0 {
-		t.summary.RecordUpdates = 0 // nothing of it is applied
+		t.summary.RecordUpdates = 0 // an apply would not record them either
 	}
 	t.summary.Resources, t.summary.NotRead = int32(in.Resources), int32(max(0, in.Recorded-t.read))
 	t.summary.Referrers = int32(len(t.referrers))
 	t.summary.Text = summaryText(&t.summary)
 }
 
-// writeStatus writes the status of a plan that was made.
+// writeStatus sets the status of a planned plan.
 func (t *totals) writeStatus(po *v1alpha1.Plan, s *v1alpha1.PlanStatus) {
 	g := po.Generation
 	s.ObservedGeneration, s.Summary, s.Digest, s.PlannedAt = g, &t.summary, t.digest.String(), changes.Now()
