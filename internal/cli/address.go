@@ -8,19 +8,19 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// target is an object of a provider's kind, as a person names it.
+// target is a provider's object as the user names it.
 type target struct {
-	// namespace is empty when the name doesn't say one.
+	// namespace is empty if the name has none.
 	namespace string
 	mode      v1alpha1.Mode
 	typ       string
 	name      string
-	// group is empty when the name doesn't say one: KIND.GROUP/NAME does.
+	// group is the API group in KIND.GROUP/NAME; otherwise empty.
 	group string
 }
 
-// parseTarget reads a Terraform address (sim_network.main, data.sim_image.base, namespace.shared.sim_network.main),
-// KIND/NAME as kubectl has it (sim-network/main, data-sim-image/base), and kubectl's long sim-network.sim.hykube.io/main.
+// parseTarget parses a Terraform address (sim_network.main, data.sim_image.base, namespace.shared.sim_network.main),
+// kubectl's KIND/NAME (sim-network/main, data-sim-image/base), or kubectl's long form sim-network.sim.hykube.io/main.
 func parseTarget(s string) (target, error) {
 	bad := fmt.Errorf("%q is not the address of a resource: write TYPE.NAME such as sim_network.main, or KIND/NAME such as sim-network/main", s)
 	t, rest := target{mode: v1alpha1.ModeManaged}, s
@@ -41,7 +41,7 @@ func parseTarget(s string) (target, error) {
 				break
 			}
 		}
-		if typ, name, ok := strings.Cut(rest, `["`); ok { // as an expression has it where a name holds dots
+		if typ, name, ok := strings.Cut(rest, `["`); ok { // the expression syntax for a name with dots
 			t.typ, t.name = typ, strings.TrimSuffix(name, `"]`)
 		} else {
 			t.typ, t.name, _ = strings.Cut(rest, ".")
@@ -54,7 +54,7 @@ func parseTarget(s string) (target, error) {
 	return t, nil
 }
 
-// address is the Terraform address within the namespace.
+// address returns the Terraform address without the namespace.
 func (t target) address() string {
 	a := t.typ + "." + t.name
 	if t.mode != v1alpha1.ModeManaged {
@@ -63,7 +63,7 @@ func (t target) address() string {
 	return a
 }
 
-// full is the address with the namespace, where one was named.
+// full returns the address with its namespace, if it has one.
 func (t target) full() string {
 	if t.namespace != "" {
 		return "namespace." + t.namespace + "." + t.address()
@@ -73,7 +73,7 @@ func (t target) full() string {
 
 func (t target) kind() string { return t.mode.KindOf(t.typ) }
 
-// modeWord is what a person calls an object of a mode.
+// modeWord returns the noun for an object of a mode.
 func modeWord(m v1alpha1.Mode) string {
 	switch m {
 	case v1alpha1.ModeData:
@@ -86,7 +86,7 @@ func modeWord(m v1alpha1.Mode) string {
 	return "resource"
 }
 
-// addresses reads the objects that a flag or the arguments name.
+// addresses parses the objects in a flag or in the arguments.
 func addresses(flag string, in []string, only ...v1alpha1.Mode) ([]string, error) {
 	var out []string
 	for _, s := range in {
@@ -105,7 +105,7 @@ func addresses(flag string, in []string, only ...v1alpha1.Mode) ([]string, error
 	return out, nil
 }
 
-// only refuses objects of other modes, when any is given.
+// only returns an error if the target has none of the modes. Without modes, it permits all.
 func (t target) only(modes ...v1alpha1.Mode) error {
 	for _, m := range modes {
 		if t.mode == m {
@@ -126,7 +126,7 @@ func article(noun string) string {
 	return "a " + noun
 }
 
-// addressOfKind is the Terraform address of an object of a kind.
+// addressOfKind returns the Terraform address of an object of a kind.
 func addressOfKind(kind, name string) string {
 	m, typ := v1alpha1.ParseKind(kind)
 	return target{mode: m, typ: typ, name: name}.address()

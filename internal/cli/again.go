@@ -10,10 +10,10 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// plainWord is text that a shell takes as it is.
+// plainWord matches text that needs no quotes in a shell.
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:@%+,=-]+$`)
 
-// shellWord is text as one word of a shell.
+// shellWord quotes text as one shell word.
 func shellWord(s string) string {
 	if plainWord.MatchString(s) {
 		return s
@@ -21,7 +21,7 @@ func shellWord(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// each repeats a flag for each of its values.
+// each returns the flag with each of its values.
 func each(flag string, values []string) string {
 	text := ""
 	for _, v := range values {
@@ -30,7 +30,7 @@ func each(flag string, values []string) string {
 	return text
 }
 
-// again are the flags that read the same files.
+// again returns the flags that name the same files.
 func (f *fileFlags) again() string {
 	text := each("-f", f.Filenames)
 	if f.Kustomize != "" {
@@ -45,7 +45,7 @@ func (f *fileFlags) again() string {
 	return text
 }
 
-// again are the flags that plan the same.
+// again returns the flags for the same plan.
 func (f *planFlags) again() string {
 	text := each("--target", f.targets) + each("--replace", f.replace) + each("--exclude", f.exclude) + each("--invoke", f.invoke)
 	if f.selector != "" {
@@ -57,7 +57,8 @@ func (f *planFlags) again() string {
 	return text
 }
 
-// flagsOf are the flags that a plan of files was asked for with, as far as its spec tells. The targets may be all that the files hold.
+// flagsOf returns the flags of a plan of files, as far as its spec shows them. It omits targets, which may be all
+// objects of the files.
 func flagsOf(spec *v1alpha1.PlanSpec) *planFlags {
 	f := &planFlags{replace: spec.Replace, exclude: spec.Exclude, invoke: spec.Invoke}
 	if spec.Selector != nil {
@@ -69,7 +70,7 @@ func flagsOf(spec *v1alpha1.PlanSpec) *planFlags {
 	return f
 }
 
-// cannotBeApproved says what to do instead of approving speculative plans: the command that does what they show.
+// cannotBeApproved returns the text that names the command to use instead of approving speculative plans.
 func (o *planOptions) cannotBeApproved() string {
 	flags := o.files.again() + o.planning.again() + o.pruning.again()
 	if o.all {
@@ -89,7 +90,8 @@ func (o *planOptions) cannotBeApproved() string {
 	return insteadOfApproval("record the files and apply them", "apply"+flags)
 }
 
-// oneNamespace is the namespace to name for the same files: that of -n, or the one that all their objects have in common.
+// oneNamespace returns the namespace for -n in that command: the one of -n, or the only namespace of all objects in the
+// files. It returns "" if there are several.
 func (o *planOptions) oneNamespace() string {
 	if o.enforce {
 		return o.namespace
@@ -107,12 +109,12 @@ func (o *planOptions) oneNamespace() string {
 	return one
 }
 
-// insteadOfApproval says how to go on after a speculative plan.
+// insteadOfApproval returns the text about the next step after a speculative plan.
 func insteadOfApproval(what, command string) string {
 	return fmt.Sprintf("The plan is speculative: nothing was recorded, and it cannot be approved. To %s:\n  kubectl hykube %s", what, command)
 }
 
-// cannotBeApproved is the same for a plan whose files are not known.
+// cannotBeApproved returns the text for a plan whose files are unknown.
 func cannotBeApproved(p *v1alpha1.Plan) string {
 	what, command := "record the files and apply them", "apply -f PATH"
 	switch {

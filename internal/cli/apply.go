@@ -102,7 +102,7 @@ func (o *applyOptions) Run(ctx context.Context) error {
 	}}).run(ctx)
 }
 
-// recordedPlan is the plan of what is recorded in the namespace.
+// recordedPlan returns the plan of the recorded objects of the namespace.
 func (s *session) recordedPlan(spec v1alpha1.PlanSpec, planning *planFlags, all bool, base string) []wanted {
 	if !all && planning.selector == "" && len(spec.Invoke) > 0 {
 		spec.Targets = union(spec.Targets, spec.Invoke)
@@ -110,11 +110,11 @@ func (s *session) recordedPlan(spec v1alpha1.PlanSpec, planning *planFlags, all 
 	return []wanted{{s.namespace, base, spec}}
 }
 
-// plansOf says which plans are to be made of the objects of files: of the resources among them, or with all of the namespaces.
+// plansOf returns the plans for the objects of files: of only these, or of all objects in their namespaces.
 func (s *session) plansOf(rs []recorded, planning *planFlags, all bool, base string, spec v1alpha1.PlanSpec) []wanted {
 	var out []wanted
 	for _, sc := range scopes(rs) {
-		// What is opened by the plans that need it is nothing to plan by itself.
+		// Plans open ephemeral resources when they need them, so an ephemeral resource needs no plan.
 		planned := sc.of(v1alpha1.ModeManaged, v1alpha1.ModeData, v1alpha1.ModeAction)
 		if len(planned) == 0 && !all && planning.empty() {
 			continue
@@ -131,7 +131,7 @@ func (s *session) plansOf(rs []recorded, planning *planFlags, all bool, base str
 	return out
 }
 
-// union is a with what b has besides.
+// union returns a followed by the elements of b that a lacks.
 func union(a, b []string) []string {
 	for _, x := range b {
 		if !slices.Contains(a, x) {

@@ -10,21 +10,21 @@ import (
 	"github.com/hykube/hykube/internal/diff"
 )
 
-// fileApply applies files: it plans them as if they were recorded, asks, and on yes records them and applies what was shown. On
-// no it leaves nothing behind, but for prerequisites that were recorded after a yes of their own.
+// fileApply applies files. It plans them speculatively, asks, records them, and applies the changes that were shown. If
+// the answer is no, it leaves nothing behind, except prerequisites that it recorded after a separate question.
 type fileApply struct {
 	*planAndApply
 	files *fileFlags
 	set   *applySet // nil without --prune
 	ms    []manifest
 	want  func([]recorded) []wanted
-	// first are the prerequisites that were recorded.
+	// first holds the prerequisites that were recorded.
 	first []manifest
 	sp    *speculation
 }
 
-// run applies the files. It begins anew when objects of them change after the plan was shown, and to what the files say: another
-// command with the same files does so.
+// run applies the files. If objects of the files change after the plan was shown, and not only in the way that the
+// files specify, it starts again.
 func (a *fileApply) run(ctx context.Context) error {
 	var moved []*movedError
 	for question := a.question; ; a.question = question {
@@ -36,7 +36,7 @@ func (a *fileApply) run(ctx context.Context) error {
 	}
 }
 
-// once applies the files. moved are what an earlier attempt found to have changed.
+// once applies the files. moved holds the objects that changed during an earlier attempt.
 func (a *fileApply) once(ctx context.Context, moved []*movedError) (err error) {
 	defer func() {
 		if a.sp != nil {
@@ -104,7 +104,7 @@ func (a *fileApply) once(ctx context.Context, moved []*movedError) (err error) {
 	return a.set.finish(ctx, a.sp.ms[:len(a.ms)])
 }
 
-// recordQuestion asks for what is done when no infrastructure changes.
+// recordQuestion returns the question if no infrastructure changes.
 func (a *fileApply) recordQuestion() string {
 	if a.set != nil {
 		return "No infrastructure changes. Do you want to record the files, and delete the objects that you removed from them?"
@@ -112,7 +112,7 @@ func (a *fileApply) recordQuestion() string {
 	return fmt.Sprintf("No infrastructure changes. Do you want to record the %s of the files that differ?", diff.Plural(a.sp.changed(), "object"))
 }
 
-// orMarked adds to an error that what left the files may be marked for deletion already.
+// orMarked adds to an error the hint that pruned objects may already be marked for deletion.
 func (a *fileApply) orMarked(err error) error {
 	if a.set != nil && len(a.set.left) > 0 && len(moves(err)) == 0 {
 		fmt.Fprintln(a.ErrOut, "Objects that you removed from the files stay in the applyset until they are deleted. Resources that are listed as pruned are marked for deletion. To continue, run the same command again.")
@@ -120,7 +120,7 @@ func (a *fileApply) orMarked(err error) error {
 	return err
 }
 
-// speculate plans the files. It records prerequisites that the user agrees to, and waits for plans that are in the way.
+// speculate plans the files. It asks to record prerequisites, and waits for plans that change the same resources.
 func (a *fileApply) speculate(ctx context.Context) error {
 	const rounds = 3 // namespaces and providers, changed providers, and the plan itself
 	for round := 1; ; {
@@ -151,7 +151,7 @@ func (a *fileApply) speculate(ctx context.Context) error {
 	}
 }
 
-// recordFirst records what has to exist before a plan can be made.
+// recordFirst records the prerequisites of a plan.
 func (a *fileApply) recordFirst(ctx context.Context, needs []prerequisite) error {
 	var names []string
 	ms := make([]manifest, len(needs))
@@ -195,7 +195,7 @@ func (a *fileApply) orStays(err error) error {
 	return err
 }
 
-// present shows what the files change, and says how many plans have something to do.
+// present shows the changes. It returns the number of plans with changes.
 func (a *fileApply) present(ctx context.Context) (todo int, err error) {
 	a.sp.list()
 	a.left = a.sp.leftFiles()
@@ -206,11 +206,11 @@ func (a *fileApply) present(ctx context.Context) (todo int, err error) {
 	return todo, joinExit(failed)
 }
 
-// carryOut records the files and applies what was shown, if the plans of what is recorded then do the same.
+// carryOut records the files. It applies the plans of the recorded objects if they equal the plans that were shown.
 func (a *fileApply) carryOut(ctx context.Context) error {
 	ms := copies(a.ms)
 	for i := range ms {
-		// The parent of the applyset is written first, and may be in the files, too.
+		// The parent of the applyset is written first, and may also be in the files.
 		if !isResource(ms[i].object) && !(a.set != nil && a.set.isParent(a.sp.ms[i].object)) {
 			ms[i].version = &a.sp.results[i].Version
 		}
@@ -268,8 +268,8 @@ func (a *fileApply) carryOut(ctx context.Context) error {
 	return err
 }
 
-// offerOther goes on with plans that do something else than what was shown: when a person says yes to them, or with --auto-approve
-// when another command changed resources in the meantime.
+// offerOther continues with plans that differ from the ones that were shown. It asks the user, or with --auto-approve
+// continues only if another command changed resources in the meantime.
 func (a *fileApply) offerOther(ctx context.Context, plans []*v1alpha1.Plan) ([]overtaken, error) {
 	differ, err := a.sp.differences(ctx, plans)
 	if err != nil {
@@ -290,7 +290,7 @@ func (a *fileApply) offerOther(ctx context.Context, plans []*v1alpha1.Plan) ([]o
 	return a.offer(ctx, plans)
 }
 
-// changedByOthers says whether other commands applied plans since what was shown was planned.
+// changedByOthers reports whether other commands applied plans since planning.
 func (a *fileApply) changedByOthers(ctx context.Context) (bool, error) {
 	for _, p := range a.sp.plans {
 		if by, err := a.rivals(ctx, p); err != nil || len(by) > 0 {
@@ -300,7 +300,7 @@ func (a *fileApply) changedByOthers(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// notAsShown is the error of plans that do something else than what was shown.
+// notAsShown returns the error for plans that differ from the ones that were shown.
 func notAsShown(plans []*v1alpha1.Plan, differ string) error {
 	text := "the new plan differs from the one that was shown:\n" + differ + "\nThe files are recorded, and nothing was applied. Read the new plan and approve it:"
 	for _, p := range plans {

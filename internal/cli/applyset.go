@@ -27,35 +27,35 @@ import (
 )
 
 // The labels and annotations of the ApplySet specification:
-// https://git.k8s.io/enhancements/keps/sig-cli/3659-kubectl-apply-prune#design-details-applyset-specification
-// kubectl's own package has them, too, with a large part of kubectl.
+// https://git.k8s.io/enhancements/keps/sig-cli/3659-kubectl-apply-prune#design-details-applyset-specification kubectl's
+// package defines them, too, but imports a large part of kubectl.
 const (
 	partOfLabel          = "applyset.kubernetes.io/part-of"
 	setIDLabel           = "applyset.kubernetes.io/id"
 	toolingAnnotation    = "applyset.kubernetes.io/tooling"
 	kindsAnnotation      = "applyset.kubernetes.io/contains-group-kinds"
 	namespacesAnnotation = "applyset.kubernetes.io/additional-namespaces"
-	// setTool is the name of the tool in the annotation; another tool's sets are not changed.
+	// setTool is the tool name in the annotation. The command does not change applysets of other tools.
 	setTool = "kubectl-hykube"
 )
 
-// applySet is a set of objects that are applied together. Its parent, a Secret or a ConfigMap, records of which kinds and in which
-// namespaces its members are.
+// applySet is a set of objects that are applied together. Its parent, a Secret or ConfigMap, records the kinds and
+// namespaces of its members.
 type applySet struct {
 	*session
 	kind, namespace, name string
-	// exists is true when the parent is there.
+	// exists is true if the parent exists.
 	exists bool
-	// kinds and namespaces are those that the parent records.
+	// kinds and namespaces are those recorded in the parent.
 	kinds      sets.Set[schema.GroupKind]
 	namespaces sets.Set[string]
-	// lost are kinds of the parent that the server does not serve.
+	// lost holds recorded kinds that the server does not serve.
 	lost sets.Set[schema.GroupKind]
-	// left are the members that are not in the files.
+	// left holds the members that are not in the files.
 	left []manifest
 }
 
-// newApplySet reads what --applyset says: NAME, secret/NAME or configmap/NAME.
+// newApplySet parses the value of --applyset: NAME, secret/NAME or configmap/NAME.
 func newApplySet(s *session, text string) (*applySet, error) {
 	set := &applySet{session: s, kind: "Secret", namespace: s.namespace, name: text}
 	if resource, name, typed := strings.Cut(text, "/"); typed {
@@ -76,14 +76,14 @@ func newApplySet(s *session, text string) (*applySet, error) {
 
 func (a *applySet) String() string { return strings.ToLower(a.kind) + "/" + a.name }
 
-// id is the value of the labels of the set, as the specification makes it of the parent.
+// id returns the ID of the applyset for its labels, as the specification derives it from the parent.
 func (a *applySet) id() string {
 	sum := sha256.Sum256([]byte(a.name + "." + a.namespace + "." + a.kind + "."))
 	return "applyset-" + base64.RawURLEncoding.EncodeToString(sum[:]) + "-v1"
 }
 
-// canBelong says whether objects of a kind can be members: providers' objects and what configures them. What has no namespace is
-// never pruned, and neither are plans.
+// canBelong reports whether objects of a kind can be members: providers' objects and their configuration.
+// Cluster-scoped objects and plans are never pruned.
 func canBelong(gk schema.GroupKind) bool {
 	switch gk.Kind {
 	case "Secret", "ConfigMap":
@@ -132,7 +132,7 @@ func (a *applySet) read(ctx context.Context) error {
 		return fmt.Errorf("applyset %s: a %s %q is there already, and %s: choose another name", a, a.kind, a.name, what)
 	}
 	tool, found := parent.GetAnnotations()[toolingAnnotation]
-	if i := strings.LastIndexByte(tool, '/'); i >= 0 { // its version
+	if i := strings.LastIndexByte(tool, '/'); i >= 0 { // remove its version
 		tool = tool[:i]
 	}
 	switch {
@@ -155,7 +155,8 @@ func split(list string) []string {
 	return slices.DeleteFunc(strings.Split(list, ","), func(s string) bool { return s == "" })
 }
 
-// readMembers reads the set, and finds the members that are not in the files. It refuses objects of the files that another set has.
+// readMembers reads the applyset and finds the members that are not in the files. It returns an error for objects of
+// the files that belong to another applyset.
 func (a *applySet) readMembers(ctx context.Context, ms []manifest) error {
 	if err := a.read(ctx); err != nil {
 		return err
@@ -191,7 +192,7 @@ func (a *applySet) readMembers(ctx context.Context, ms []manifest) error {
 				return err
 			}
 			for _, u := range found {
-				u.SetGroupVersionKind(gvk) // items of a list need not say it
+				u.SetGroupVersionKind(gvk) // items of a list may lack it
 				owner := u.GetLabels()[partOfLabel]
 				m, inFiles := written[identity(u)]
 				switch {
@@ -206,7 +207,7 @@ func (a *applySet) readMembers(ctx context.Context, ms []manifest) error {
 	return errors.Join(append(bad, a.dangling(ms)...)...)
 }
 
-// labelled lists the objects that belong to any set.
+// labelled lists the objects that belong to any applyset.
 func (a *applySet) labelled(ctx context.Context, gvr schema.GroupVersionResource, namespace string) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	for opts := (metav1.ListOptions{LabelSelector: partOfLabel, Limit: listPage}); ; {
@@ -225,7 +226,8 @@ func (a *applySet) labelled(ctx context.Context, gvr schema.GroupVersionResource
 	}
 }
 
-// dangling are the references of the files to Secrets and ConfigMaps that left them. Those go last, when no plan looks any more.
+// dangling returns an error for each reference in the files to a Secret or ConfigMap that is no longer in them. apply
+// deletes these last, after all plans.
 func (a *applySet) dangling(ms []manifest) []error {
 	left := a.leftStored()
 	var bad []error
@@ -241,7 +243,8 @@ func (a *applySet) dangling(ms []manifest) []error {
 	return bad
 }
 
-// stored is "secret/NAMESPACE/NAME" or "configmap/NAMESPACE/NAME" for a reference to either, and empty for any other.
+// stored returns "secret/NAMESPACE/NAME" or "configmap/NAMESPACE/NAME" for a reference to either, and "" for other
+// references.
 func stored(r template.Reference, namespace string) string {
 	names := r.Subject()
 	if len(names) > 2 && names[0] == "namespace" {
@@ -253,8 +256,7 @@ func stored(r template.Reference, namespace string) string {
 	return names[0] + "/" + namespace + "/" + names[1]
 }
 
-// record writes to the parent which kinds and namespaces the set has now: those of some objects, and with keep also those that the
-// parent had before.
+// record writes the kinds and namespaces of the members to the parent. With keep, it also keeps those already recorded.
 func (a *applySet) record(ctx context.Context, members []manifest, keep bool) error {
 	kinds, namespaces := a.lost.Clone(), sets.New[string]()
 	if keep {
@@ -294,7 +296,8 @@ func (a *applySet) record(ctx context.Context, members []manifest, keep bool) er
 	return nil
 }
 
-// tellLeftSets warns of objects that are members of an applyset no more, since they were recorded without --prune.
+// tellLeftSets warns about objects that are no longer members of an applyset, because they were recorded without
+// --prune.
 func (r *recorder) tellLeftSets(done []recorded) {
 	n, example := 0, ""
 	for _, d := range done {
@@ -326,10 +329,10 @@ func isResource(u *unstructured.Unstructured) bool {
 	return ok
 }
 
-// versionOf is the version of the kinds that can be members.
+// versionOf returns the API version of the kinds that can be members.
 func versionOf(group string) string {
 	if group == v1alpha1.GroupName {
 		return v1alpha1.SchemeGroupVersion.Version
 	}
-	return v1alpha1.ResourceVersion // also that of Secrets, ConfigMaps, Roles and RoleBindings
+	return v1alpha1.ResourceVersion // also the version of Secrets, ConfigMaps, Roles and RoleBindings
 }

@@ -58,7 +58,7 @@ func (o *cancelOptions) Run(ctx context.Context) error {
 	if o.noWait {
 		return nil
 	}
-	if p.Status.Approval == nil { // it is only being made
+	if p.Status.Approval == nil { // planning is still in progress
 		if p, err = o.awaitPlanned(ctx, p); err == nil && p.Ended() {
 			fmt.Fprintf(o.Out, "plan.%s/%s cancelled\n", v1alpha1.GroupName, p.Name)
 		}
@@ -72,7 +72,7 @@ func (o *cancelOptions) Run(ctx context.Context) error {
 		return err
 	}
 	if err := o.printSummary(ctx, end, how, time.Since(began), planAnew(end)); ExitCode(err) == ExitError && end.Status.Cancel != nil {
-		return nil // that is what was asked for
+		return nil // cancelled, as requested
 	} else if err != nil {
 		return err
 	}

@@ -11,10 +11,11 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
 
-// Version is the version of the plugin; the build sets it.
+// Version is the plugin's version, set by the build.
 var Version = "dev"
 
-// NewCommand is `kubectl hykube`. It prints no errors: whoever executes it calls PrintError and exits with ExitCode.
+// NewCommand returns the command `kubectl hykube`. It prints no errors: the caller must call PrintError and exit with
+// ExitCode.
 func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	s := &session{terminal: newTerminal(streams), interrupts: onInterrupt}
 	return newCommand(s)
@@ -77,7 +78,7 @@ Exit codes: 0 success, or no changes are needed; 1 error; 2 changes wait for app
 	return cmd
 }
 
-// usage shortens cobra's: kubectl's two dozen flags stand in the help of the root, and not in that of every verb.
+// usage shortens cobra's template: only the help of the root lists kubectl's two dozen flags.
 func usage(template string) string {
 	const from, to = "{{if .HasAvailableInheritedFlags}}", "{{if .HasHelpSubCommands}}"
 	i, j := strings.Index(template, from), strings.Index(template, to)
@@ -87,7 +88,7 @@ func usage(template string) string {
 	return template[:i] + "{{if .HasAvailableInheritedFlags}}\n\nAnd kubectl's own flags, such as -n, --context and --kubeconfig: see \"kubectl hykube --help\".{{end}}" + template[j:]
 }
 
-// silence leaves errors to PrintError also where the commands hang below another root, such as kubectl's.
+// silence leaves the printing of errors to PrintError, even if the commands are below another root, such as kubectl's.
 func silence(c *cobra.Command) {
 	c.SilenceErrors, c.SilenceUsage = true, true
 	c.SetFlagErrorFunc(flagError)
@@ -96,14 +97,14 @@ func silence(c *cobra.Command) {
 	}
 }
 
-// verb is what every command is: an Options struct that completes itself, checks itself and runs.
+// verb is the interface of every command: an options struct that completes, validates and runs itself.
 type verb interface {
 	Complete(args []string) error
 	Validate() error
 	Run(ctx context.Context) error
 }
 
-// run is the RunE of a verb.
+// run returns the RunE function of a verb.
 func run(v verb) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := misread(cmd); err != nil {
@@ -123,7 +124,7 @@ func run(v verb) func(*cobra.Command, []string) error {
 	}
 }
 
-// onInterrupt delivers Ctrl-C to whoever waits, in place of ending the process.
+// onInterrupt returns a channel that receives each Ctrl-C, which then does not end the process, until stop is called.
 func onInterrupt() (<-chan struct{}, func()) {
 	signals, out, end := make(chan os.Signal, 2), make(chan struct{}), make(chan struct{})
 	signal.Notify(signals, os.Interrupt)

@@ -13,7 +13,7 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// kubectlCompletion is what kubectl runs to complete the arguments of a plugin:
+// kubectlCompletion is the script that kubectl runs to complete the arguments of a plugin:
 // https://kubernetes.io/docs/tasks/extend-kubectl/kubectl-plugins/#tab-completion-for-plugins
 const kubectlCompletion = `#!/bin/sh
 # kubectl runs this to complete "kubectl hykube ...". Put it on the PATH as kubectl_complete-hykube.
@@ -37,7 +37,7 @@ prints that program. The scripts of the other shells complete the command "kubec
 		Args:      cobra.ExactArgs(1),
 		ValidArgs: []string{"kubectl", "bash", "zsh", "fish", "powershell"},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			// The scripts complete the plugin's own binary, also where this command hangs below another root.
+			// The scripts complete the plugin's own binary, even if this command is below another root.
 			root := &cobra.Command{Use: "kubectl-hykube"}
 			switch args[0] {
 			case "kubectl":
@@ -57,12 +57,13 @@ prints that program. The scripts of the other shells complete the command "kubec
 	}
 }
 
-// anyNumber is the number of arguments that a verb takes without bound.
+// anyNumber is an unlimited number of arguments.
 const anyNumber = math.MaxInt
 
 type completer = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
 
-// complete offers what list returns, for at most so many arguments. Errors offer nothing.
+// complete completes with the result of list, for at most the given number of arguments. After an error, it completes
+// nothing.
 func (s *session) complete(most int, list func(ctx context.Context, args []string, begun string) ([]string, error)) completer {
 	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		if len(args) >= most || s.connect() != nil {
@@ -76,7 +77,7 @@ func (s *session) complete(most int, list func(ctx context.Context, args []strin
 	}
 }
 
-// completePlans offers the plans of the namespace with their state: all, or those that keep is true of.
+// completePlans completes plans of the namespace with their state. A nil keep permits all.
 func completePlans(s *session, keep func(*v1alpha1.Plan) bool) completer {
 	return s.complete(1, func(ctx context.Context, _ []string, _ string) (out []string, err error) {
 		plans, err := s.listPlans(ctx, s.namespace)
@@ -89,8 +90,8 @@ func completePlans(s *session, keep func(*v1alpha1.Plan) bool) completer {
 	})
 }
 
-// completeObjects offers kinds of the modes, or all, and after the slash the names of one kind. A namespace may hold
-// more objects than anybody wants to be offered, so it lists one kind, and one page of it.
+// completeObjects completes kinds of the modes, or of all without modes, and after the slash the names of that kind. It
+// lists only one page of one kind, because a namespace may have very many objects.
 func completeObjects(s *session, most int, modes ...v1alpha1.Mode) completer {
 	offer := s.complete(most, func(ctx context.Context, _ []string, begun string) (out []string, err error) {
 		kinds, err := s.resourceKinds(ctx)
@@ -126,7 +127,7 @@ func completeObjects(s *session, most int, modes ...v1alpha1.Mode) completer {
 	}
 }
 
-// completeTypes offers the resource types of all providers.
+// completeTypes completes the resource types of all providers.
 func completeTypes(s *session) completer {
 	return s.complete(1, func(ctx context.Context, _ []string, _ string) (out []string, err error) {
 		kinds, err := s.resourceKinds(ctx)
@@ -140,7 +141,7 @@ func completeTypes(s *session) completer {
 	})
 }
 
-// completeProviders offers the installed providers.
+// completeProviders completes the installed providers.
 func completeProviders(s *session) completer {
 	return s.complete(1, func(ctx context.Context, _ []string, _ string) (out []string, err error) {
 		list := &v1alpha1.ProviderList{}
@@ -152,7 +153,7 @@ func completeProviders(s *session) completer {
 	})
 }
 
-// completeNamespaces offers the names of all namespaces.
+// completeNamespaces completes all namespaces.
 func completeNamespaces(s *session) completer {
 	return s.complete(anyNumber, func(ctx context.Context, _ []string, _ string) (out []string, err error) {
 		l, err := s.resource(namespaces, "").List(ctx, metav1.ListOptions{})
@@ -166,7 +167,7 @@ func completeNamespaces(s *session) completer {
 	})
 }
 
-// completeChanges offers plans, and then the addresses of the one that is named.
+// completeChanges completes plans, and then the addresses in the named plan.
 func completeChanges(s *session) completer {
 	plans := completePlans(s, nil)
 	addresses := s.complete(anyNumber, func(ctx context.Context, args []string, _ string) (out []string, err error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/hykube/hykube/internal/diff"
 )
 
-// confirm asks the question about plans. The question ends with an error when one of them does not wait for the answer any more.
+// confirm asks the user about plans. It returns an error if one of them stops waiting for a decision before the answer.
 func (j *planAndApply) confirm(ctx context.Context, plans ...*v1alpha1.Plan) (bool, error) {
 	fmt.Fprintf(j.ErrOut, "%s\n  Only 'yes' will be accepted to approve.\n\n  %s ", j.style.Bold(j.question), j.style.Bold("Enter a value:"))
 	stop, done := j.interrupts()
@@ -20,7 +20,7 @@ func (j *planAndApply) confirm(ctx context.Context, plans ...*v1alpha1.Plan) (bo
 	go func() {
 		answer, err := j.line()
 		if err != nil {
-			answer = "" // end of input is no yes
+			answer = "" // end of input counts as no
 		}
 		answers <- answer
 	}()
@@ -30,7 +30,7 @@ func (j *planAndApply) confirm(ctx context.Context, plans ...*v1alpha1.Plan) (bo
 	answer := ""
 	select {
 	case answer = <-answers:
-	case <-stop: // nor is Ctrl-C
+	case <-stop: // Ctrl-C counts as no
 	case err := <-decided:
 		fmt.Fprintln(j.ErrOut)
 		return false, err
@@ -39,15 +39,15 @@ func (j *planAndApply) confirm(ctx context.Context, plans ...*v1alpha1.Plan) (bo
 	return strings.TrimSpace(answer) == "yes", nil
 }
 
-// decidedMeanwhile delivers an error when one of the plans does not wait for a decision any more: another one took its place, or another
-// person decided about it.
+// decidedMeanwhile sends an error if one of the plans stops waiting for a decision, because another plan superseded it
+// or another user decided.
 func (j *planAndApply) decidedMeanwhile(ctx context.Context, plans []*v1alpha1.Plan) <-chan error {
 	decided := make(chan error, len(plans))
 	for _, p := range plans {
 		go func() {
 			for e := range j.watchPlan(ctx, p) {
 				if e.err != nil {
-					return // the approval finds out
+					return // the approval will detect it
 				}
 				if err := noLongerWaits(e.plan); err != nil {
 					decided <- err
@@ -59,7 +59,7 @@ func (j *planAndApply) decidedMeanwhile(ctx context.Context, plans []*v1alpha1.P
 	return decided
 }
 
-// noLongerWaits says why a plan that waited for a decision waits no more; nil when it still waits.
+// noLongerWaits returns an error with the reason why a plan no longer waits for a decision, or nil if it waits.
 func noLongerWaits(p *v1alpha1.Plan) error {
 	text, code, who := "", ExitStale, "another person"
 	if a := p.Status.Approval; a != nil && a.By != nil {
@@ -78,7 +78,7 @@ func noLongerWaits(p *v1alpha1.Plan) error {
 	return &exitError{code, fmt.Errorf("plan %q no longer waits for an answer: %s", p.Name, text)}
 }
 
-// declined discards plans that a person said no to, so that nobody approves them later by mistake.
+// declined discards plans after the answer no, so that no user approves them later by mistake.
 func (j *planAndApply) declined(ctx context.Context, plans []*v1alpha1.Plan) error {
 	if err := j.discardAll(ctx, plans, "declined at the prompt"); err != nil {
 		return err
@@ -94,7 +94,7 @@ func (j *planAndApply) declined(ctx context.Context, plans []*v1alpha1.Plan) err
 	return silent(ExitError)
 }
 
-// discardAll discards plans, and says so of those that the user may not decide about.
+// discardAll discards plans. It prints a line for a plan that the user may not discard.
 func (j *planAndApply) discardAll(ctx context.Context, plans []*v1alpha1.Plan, message string) error {
 	for _, p := range plans {
 		if _, err := j.decide(ctx, p, v1alpha1.PlanApproval{Decision: v1alpha1.DecisionDiscarded, Digest: p.Status.Digest, Message: message}); err != nil {

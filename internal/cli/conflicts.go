@@ -13,17 +13,18 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// takeOver is the advice for fields that other managers own.
+// takeOver is the remedy for fields that other managers own.
 const takeOver = "Another manager owns these fields. Take them out of the file, or take them over with --force-conflicts"
 
-// encodeStringData moves stringData of a Secret to data, where the server stores it. Server-side apply compares the fields of a
-// file with their owners before the server moves them, so that it finds no owner of a field of stringData and no conflict.
+// encodeStringData moves stringData of a Secret to data, where the server stores it. Server-side apply compares the
+// fields of a file with their owners before the server moves them. So it would find no owner of stringData, and no
+// conflict.
 func encodeStringData(u *unstructured.Unstructured) {
 	if u.GroupVersionKind() != (schema.GroupVersionKind{Version: "v1", Kind: "Secret"}) {
 		return
 	}
 	text, found, err := unstructured.NestedStringMap(u.Object, "stringData")
-	if !found || err != nil { // the server says what is wrong with it
+	if !found || err != nil { // the server reports invalid data
 		return
 	}
 	data, _, err := unstructured.NestedMap(u.Object, "data")
@@ -40,7 +41,7 @@ func encodeStringData(u *unstructured.Unstructured) {
 	delete(u.Object, "stringData")
 }
 
-// conflicts are the fields of the files that other managers own, one line for each object and manager.
+// conflicts returns the fields of the files that other managers own, one line per object and manager.
 func (sp *speculation) conflicts() []string {
 	if sp.rec.force {
 		return nil
@@ -62,7 +63,7 @@ func (sp *speculation) conflicts() []string {
 	return lines
 }
 
-// tellRecorded says which objects beside resources were created or changed: no plan lists them.
+// tellRecorded prints the objects other than resources that were created or changed, which no plan lists.
 func (sp *speculation) tellRecorded() {
 	var names []string
 	for i, m := range sp.ms {
@@ -85,7 +86,7 @@ func (sp *speculation) tellRecorded() {
 	}
 }
 
-// tellConflicts says which fields only --force-conflicts records.
+// tellConflicts warns about the fields that need --force-conflicts.
 func (sp *speculation) tellConflicts() {
 	if lines := sp.conflicts(); len(lines) > 0 {
 		fmt.Fprintf(sp.ErrOut, "%s other managers own fields that the files set. Recording the files needs --force-conflicts:\n%s\n\n",
@@ -93,7 +94,7 @@ func (sp *speculation) tellConflicts() {
 	}
 }
 
-// refuseConflicts refuses to record fields that other managers own.
+// refuseConflicts returns an error if other managers own fields of the files.
 func (sp *speculation) refuseConflicts() error {
 	lines := sp.conflicts()
 	if len(lines) == 0 {

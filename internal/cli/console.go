@@ -117,7 +117,7 @@ func leaves(line string) bool {
 	return line == "exit" || line == "quit"
 }
 
-// converse evaluates what a person types.
+// converse evaluates expressions interactively.
 func (o *consoleOptions) converse(ctx context.Context, in *os.File) error {
 	prompt := term.NewTerminal(struct {
 		io.Reader
@@ -137,13 +137,13 @@ func (o *consoleOptions) converse(ctx context.Context, in *os.File) error {
 			continue
 		}
 		if _, err := o.evaluate(ctx, text, 0); err != nil {
-			// The next expression may well be answered, such as when the server is back.
+			// The next expression may succeed, as when the server is back.
 			PrintError(o.ErrOut, err)
 		}
 	}
 }
 
-// typed reads one line. The terminal is in raw mode for as long, so that Ctrl-C ends an evaluation as it ends any command.
+// typed reads one line. The terminal is in raw mode only during that, so that Ctrl-C interrupts an evaluation as usual.
 func (o *consoleOptions) typed(in *os.File, prompt *term.Terminal) (string, error) {
 	before, err := term.MakeRaw(int(in.Fd()))
 	if err != nil {
@@ -156,8 +156,8 @@ func (o *consoleOptions) typed(in *os.File, prompt *term.Terminal) (string, erro
 	return prompt.ReadLine()
 }
 
-// evaluate asks the server for the value of an expression and prints it; good is false when the expression has an error. line is
-// the number of its line in a pipe, or 0.
+// evaluate evaluates an expression on the server and prints the value. good is false if the expression has an error.
+// line is the line number in a pipe, or 0.
 func (o *consoleOptions) evaluate(ctx context.Context, expression string, line int) (good bool, err error) {
 	in, out := &v1alpha1.Evaluation{Spec: v1alpha1.EvaluationSpec{Expression: expression}}, &v1alpha1.Evaluation{}
 	in.Namespace = o.namespace

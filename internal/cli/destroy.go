@@ -103,7 +103,7 @@ func (o *destroyOptions) want(ctx context.Context) ([]wanted, error) {
 	var out []wanted
 	for _, sc := range scopes(rs) {
 		own := *spec.DeepCopy()
-		// Data sources, ephemeral resources and actions leave nothing behind that could be destroyed.
+		// Data sources, ephemeral resources and actions have nothing to destroy.
 		if own.Targets = sc.of(v1alpha1.ModeManaged); len(own.Targets) == 0 {
 			continue
 		}

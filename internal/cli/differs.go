@@ -15,8 +15,8 @@ import (
 	"github.com/hykube/hykube/internal/diff"
 )
 
-// differences says which changes of plans are others than those that were shown, each with the attributes that differ, and in a
-// last line what may have come between.
+// differences returns the changes of the plans that differ from the ones that were shown, with their attributes. A last
+// line names possible causes.
 func (sp *speculation) differences(ctx context.Context, plans []*v1alpha1.Plan) (string, error) {
 	var lines []string
 	for i, p := range plans {
@@ -54,7 +54,7 @@ func (sp *speculation) differences(ctx context.Context, plans []*v1alpha1.Plan) 
 	return strings.Join(cut(lines, listedChanges, "  … and %d more"), "\n") + "\nEither another user changed something, or the provider plans other values each time.", nil
 }
 
-// differs says how a change is another one than the one that was shown, which is nil when there was none; empty when it is not.
+// differs returns how a change differs from the one that was shown, which may be nil. It returns "" if they are equal.
 func differs(shown, c *v1alpha1.PlanChange) string {
 	switch {
 	case shown == nil && diff.Quiet(c):
@@ -82,7 +82,7 @@ func differs(shown, c *v1alpha1.PlanChange) string {
 	return diff.Clean(strings.Join(slices.Compact(names), ", "), false)
 }
 
-// attributesOf are the attributes of one side of a change.
+// attributesOf decodes the attributes of one side of a change.
 func attributesOf(raw *runtime.RawExtension) map[string]any {
 	var out map[string]any
 	if raw != nil {

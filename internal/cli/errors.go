@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// server is the address of the server, for error messages.
+// server returns the server's address for error messages.
 func (s *session) server() string {
 	if s.cfg == nil {
 		return ""
@@ -21,7 +21,7 @@ func (s *session) server() string {
 	return s.cfg.Host
 }
 
-// explain adds what a person can do to the errors of a connection; those of the API explain themselves.
+// explain adds a remedy to connection errors. Errors of the API have one already.
 func explain(err error, server string) error {
 	switch {
 	case err == nil:
@@ -49,7 +49,7 @@ func explain(err error, server string) error {
 	return err
 }
 
-// apiStatus is what the API said, or nil when the error isn't the API's.
+// apiStatus returns the Status of an API error, or nil for other errors.
 func apiStatus(err error) *metav1.Status {
 	if s := apierrors.APIStatus(nil); errors.As(err, &s) {
 		return new(s.Status())
@@ -57,7 +57,7 @@ func apiStatus(err error) *metav1.Status {
 	return nil
 }
 
-// notServed is true for the 404 of an API that isn't there, not of an object.
+// notServed reports whether a 404 is about a missing API and not a missing object.
 func notServed(err error) bool {
 	status := apiStatus(err)
 	if status == nil {
@@ -75,7 +75,7 @@ func notServed(err error) bool {
 	return d.Name == ""
 }
 
-// rootCause is the innermost error: "connect: connection refused" without the URL that was asked.
+// rootCause returns the innermost error, such as "connect: connection refused" without the URL.
 func rootCause(err error) error {
 	for {
 		next := errors.Unwrap(err)
@@ -86,21 +86,21 @@ func rootCause(err error) error {
 	}
 }
 
-// Exit codes. Scripts rely on them.
+// Exit codes, on which scripts rely.
 const (
-	// ExitDone says that everything is done, or that there was nothing to do.
+	// ExitDone means success, including no changes.
 	ExitDone = 0
-	// ExitError says that something failed.
+	// ExitError means that an operation failed.
 	ExitError = 1
-	// ExitChanges says that a plan has changes that wait for approval; only with --detailed-exitcode.
+	// ExitChanges means that a plan has changes and waits for approval; only with --detailed-exitcode.
 	ExitChanges = 2
-	// ExitRefused says that a policy refuses it: the caller lacks a right, or a plan may not be approved.
+	// ExitRefused means that the user lacks a right, or that a plan may not be approved.
 	ExitRefused = 3
-	// ExitStale says that objects or states moved after the plan was made.
+	// ExitStale means that objects or states changed after planning.
 	ExitStale = 4
 )
 
-// exitError is an error with an exit code of its own. A nil cause prints nothing: everything was said already.
+// exitError is an error with its own exit code. With a nil cause, PrintError prints nothing.
 type exitError struct {
 	code  int
 	cause error
@@ -115,10 +115,10 @@ func (e *exitError) Error() string {
 
 func (e *exitError) Unwrap() error { return e.cause }
 
-// silent ends a command with a code after it has said what there is to say.
+// silent returns an error with an exit code for a command that has already printed the reason.
 func silent(code int) error { return &exitError{code: code} }
 
-// ExitCode is the exit code of a command that returned err. It is the one place where that is decided.
+// ExitCode returns the exit code for the error of a command. Only this function decides it.
 func ExitCode(err error) int {
 	if err == nil {
 		return ExitDone
@@ -132,7 +132,7 @@ func ExitCode(err error) int {
 	return ExitError
 }
 
-// PrintError writes err for a person, unless the command has said everything already.
+// PrintError prints err, unless the command has already printed the reason.
 func PrintError(w io.Writer, err error) {
 	if err == nil {
 		return

@@ -10,7 +10,7 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// fileFlags are the flags of verbs that read files.
+// fileFlags holds the flags of verbs that read files.
 type fileFlags struct {
 	resource.FilenameOptions
 	force   bool
@@ -30,22 +30,22 @@ func (f *fileFlags) addFilenames(fs *pflag.FlagSet) {
 	fs.StringVarP(&f.Kustomize, "kustomize", "k", "", "Directory of a kustomization, instead of -f")
 }
 
-// given says whether the command names files.
+// given reports whether the command names files.
 func (f *fileFlags) given() bool { return f.RequireFilenameOrKustomize() == nil }
 
-// stdin is true when the files take standard input, so that nobody can be asked there.
+// stdin reports whether the files include standard input, which then cannot answer questions.
 func (f *fileFlags) stdin() bool { return slices.Contains(f.Filenames, "-") }
 
-// nothingInFiles is said when there is no plan to make of what was recorded.
+// nothingInFiles is the message if the files have nothing to plan.
 const nothingInFiles = "No resources in these files, so there is nothing to plan."
 
-// scope is what the files have in one namespace, in their order.
+// scope holds the objects of the files in one namespace, in the order of the files.
 type scope struct {
 	namespace string
 	objects   []target
 }
 
-// of are the addresses of the objects of some modes.
+// of returns the addresses of the objects with one of the modes.
 func (s scope) of(modes ...v1alpha1.Mode) []string {
 	var out []string
 	for _, t := range s.objects {

@@ -18,17 +18,18 @@ import (
 )
 
 const (
-	// eachChange is the largest plan whose changes are told one by one; of a larger one only the counts move.
+	// eachChange is the maximum number of changes for which each change is reported. For a larger plan, only the counts
+	// are.
 	eachChange = 200
-	// withID is the largest plan for which objects are read to tell the ids of what was made.
+	// withID is the maximum number of changes for which objects are read to print their IDs.
 	withID = 50
-	// pollChanges is how often changes are read while some are under way.
+	// pollChanges is the interval at which the changes of a running plan are read.
 	pollChanges = 500 * time.Millisecond
-	// stillEvery is how often a pipe hears of a change that takes long.
+	// stillEvery is the interval at which a slow change is reported in a pipe.
 	stillEvery = 10 * time.Second
 )
 
-// follower shows how a plan is applied until it ends.
+// follower prints the progress of an apply until its end.
 type follower struct {
 	*session
 	plan    *v1alpha1.Plan
@@ -40,30 +41,31 @@ type follower struct {
 	polled  time.Time
 	counted time.Time
 	running []*v1alpha1.PlanChange
-	// waits is what was told of a plan that is being cancelled.
+	// waits is the last reported message of a plan that is being cancelled.
 	waits string
 }
 
-// ending is how a plan ended: its changes, of a large plan those alone that were not made, and the counts of what was made.
+// ending is the result of a plan: its changes, and the counts of the applied ones. For a large plan, it has only the
+// changes that were not applied.
 type ending struct {
 	changes map[int32]*v1alpha1.PlanChange
 	made    v1alpha1.PlanSummary
 }
 
-// errDetached ends the watching of a plan that goes on without us.
+// errDetached is the error if the user stops watching a plan that continues.
 var errDetached = fmt.Errorf("detached")
 
-// watching is what a command does while it watches a plan. A nil function does nothing.
+// watching holds the callbacks of a watch. A nil callback does nothing.
 type watching struct {
-	// seen is called with the plan as it is, and each time that it changes. The watch ends when it returns true.
+	// seen is called with the plan at first and after each change. The watch ends if it returns true.
 	seen func(*v1alpha1.Plan) (end bool, err error)
-	// tick is called ten times a second.
+	// tick is called ten times per second.
 	tick func() error
-	// interrupted is called at Ctrl-C; again delivers the next one. The watch ends when it returns an error.
+	// interrupted is called after a Ctrl-C; again receives further ones. The watch ends if it returns an error.
 	interrupted func(again <-chan struct{}) error
 }
 
-// watch watches a plan until one of the functions ends it.
+// watch watches a plan until a callback ends the watch.
 func (s *session) watch(ctx context.Context, plan *v1alpha1.Plan, w watching) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -99,7 +101,7 @@ func (s *session) watch(ctx context.Context, plan *v1alpha1.Plan, w watching) er
 	}
 }
 
-// interruptedError says that Ctrl-C ended the wait for a plan that the server goes on making.
+// interruptedError is the error if Ctrl-C ends the wait for a plan, which the server continues to make.
 type interruptedError struct{ plan *v1alpha1.Plan }
 
 func (e *interruptedError) Error() string {
@@ -107,7 +109,7 @@ func (e *interruptedError) Error() string {
 		e.plan.Name, e.plan.Name, e.plan.Namespace)
 }
 
-// awaitPlanned waits until a plan's changes are known.
+// awaitPlanned waits until planning has ended.
 func (s *session) awaitPlanned(ctx context.Context, plan *v1alpha1.Plan) (*v1alpha1.Plan, error) {
 	b, began := &block{w: s.ErrOut}, time.Now()
 	defer func() {
@@ -136,7 +138,7 @@ func (s *session) awaitPlanned(ctx context.Context, plan *v1alpha1.Plan) (*v1alp
 	return plan, err
 }
 
-// follow shows the applying of a plan. It returns the plan as it ended, or errDetached.
+// follow prints the progress of an apply. It returns the plan after its end, or errDetached.
 func (s *session) follow(ctx context.Context, plan *v1alpha1.Plan) (*v1alpha1.Plan, *ending, error) {
 	f := &follower{session: s, plan: plan, began: time.Now(), counted: time.Now(), changes: map[int32]*v1alpha1.PlanChange{}, told: map[int32]v1alpha1.ChangeState{}, still: map[int32]time.Time{}}
 	if s.live {
@@ -167,7 +169,7 @@ func (s *session) follow(ctx context.Context, plan *v1alpha1.Plan) (*v1alpha1.Pl
 	return f.plan, end, err
 }
 
-// total is how many changes the plan makes.
+// total returns the number of a plan's changes.
 func total(p *v1alpha1.Plan) int {
 	if p.Status.Progress != nil && p.Status.Progress.Total > 0 {
 		return int(p.Status.Progress.Total)
@@ -178,7 +180,7 @@ func total(p *v1alpha1.Plan) int {
 	return 0
 }
 
-// poll reads the changes of a plan that is small enough and tells what is new.
+// poll reads the changes of a small plan and prints the news.
 func (f *follower) poll(ctx context.Context) error {
 	f.polled = time.Now()
 	if total(f.plan) > eachChange {
@@ -193,7 +195,7 @@ func (f *follower) read(ctx context.Context) error {
 	for c, err := range f.session.changes(ctx, f.plan) {
 		if err != nil {
 			if ctx.Err() == nil && !f.plan.Ended() {
-				return nil // the watch tells when the server is gone for good
+				return nil // the watch reports if the server stays unreachable
 			}
 			return err
 		}
@@ -208,7 +210,7 @@ func (f *follower) read(ctx context.Context) error {
 			done = append(done, c)
 		}
 	}
-	// Between two looks many may have ended. What ended first comes first, and what is under way last.
+	// Many changes may have ended since the last poll. Print them in the order of their end, before the running ones.
 	slices.SortStableFunc(done, func(a, b *v1alpha1.PlanChange) int { return cmp.Compare(a.Sequence, b.Sequence) })
 	var lines []string
 	for _, c := range done {
@@ -218,7 +220,7 @@ func (f *follower) read(ctx context.Context) error {
 	return nil
 }
 
-// print writes lines above the moving block.
+// print prints lines above the progress block.
 func (f *follower) print(lines []string) {
 	if len(lines) == 0 {
 		return
@@ -242,7 +244,7 @@ var doing = map[v1alpha1.Action][3]string{
 	v1alpha1.ActionInvoke:  {"Invoking", "Invocation", "invoking"},
 }
 
-// words say what is being done to a resource.
+// words returns the verbs for a change.
 func words(c *v1alpha1.PlanChange) [3]string {
 	switch {
 	case c.Action == v1alpha1.ActionRead && c.Mode == v1alpha1.ModeData:
@@ -255,7 +257,7 @@ func words(c *v1alpha1.PlanChange) [3]string {
 	return doing[c.Action]
 }
 
-// tell is what there is to say about a change that moved.
+// tell returns the lines about a change whose state has changed.
 func (f *follower) tell(ctx context.Context, c *v1alpha1.PlanChange) []string {
 	was := f.told[c.Index]
 	f.told[c.Index] = c.State
@@ -288,7 +290,7 @@ func (f *follower) tell(ctx context.Context, c *v1alpha1.PlanChange) []string {
 		out = append(out, fmt.Sprintf("%s %s: %s", addr, f.style.Red("its outcome is unknown"), oneLine(c)))
 	case v1alpha1.ChangeSkipped:
 		if c.Blocked != "" {
-			break // what was left out is listed at the end
+			break // the summary lists skipped changes
 		}
 		if diff.HalfDone(c) {
 			out = append(out, fmt.Sprintf("%s %s: %s", addr, f.style.Yellow(halfText(c)), oneLine(c)))
@@ -308,7 +310,7 @@ func elapsedSeconds(d time.Duration) string {
 	return elapsed(d)
 }
 
-// halfText says what there is after a replace that was made in half.
+// halfText describes a replacement whose first half alone is done.
 func halfText(c *v1alpha1.PlanChange) string {
 	if c.CreateBeforeDestroy {
 		return "replaced; the old instance still exists until the next plan"
@@ -316,7 +318,7 @@ func halfText(c *v1alpha1.PlanChange) string {
 	return "destroyed and not created again"
 }
 
-// oneLine is the shortest thing that says why a change is where it is.
+// oneLine returns the shortest text with the reason of a change's state.
 func oneLine(c *v1alpha1.PlanChange) string {
 	if c.Message != "" {
 		return flat(c.Message)
@@ -329,7 +331,7 @@ func oneLine(c *v1alpha1.PlanChange) string {
 	return "no reason was given"
 }
 
-// id is " [id=...]" when the provider's id of a change's resource is known; made is true after the change.
+// id returns " [id=...]" if the ID of a change's resource is known. made is true after the change.
 func (f *follower) id(ctx context.Context, c *v1alpha1.PlanChange, made bool) string {
 	switch {
 	case c.Action == v1alpha1.ActionInvoke:
@@ -365,13 +367,13 @@ func bracketID(id string) string {
 	return " [id=" + diff.Clean(id, false) + "]"
 }
 
-// tellSlow keeps a pipe informed: every ten seconds of a change that takes long, and of the counts of a large plan.
+// tellSlow prints progress in a pipe: at intervals, a slow change, and the counts of a large plan.
 func (f *follower) tellSlow() {
 	if f.block != nil {
 		return
 	}
 	if m := whyCancelling(f.plan); cancelling(f.plan) && m != f.waits {
-		f.waits = m // what the server says of it, which changes when providers are asked to stop
+		f.waits = m // the server's message, which changes when providers are told to stop
 		if m != "" {
 			fmt.Fprintln(f.Out, diff.Clean(m, true))
 		}
@@ -389,7 +391,7 @@ func (f *follower) tellSlow() {
 	}
 }
 
-// redraw draws the moving block: a bar, the counts, and what is under way.
+// redraw draws the progress block: a bar, the counts, and the running changes.
 func (f *follower) redraw() {
 	if f.block == nil {
 		return
@@ -438,7 +440,7 @@ func (f *follower) redraw() {
 	f.block.draw(lines)
 }
 
-// end tells the rest once the plan is over. Of a large plan the changes are read only when some went wrong.
+// end prints the last news after the plan has ended. It reads the changes of a large plan only if some failed.
 func (f *follower) end(ctx context.Context) (*ending, error) {
 	e := &ending{changes: f.changes}
 	if total(f.plan) <= eachChange {

@@ -45,7 +45,7 @@ names the kinds that you may not list.`,
 	return cmd
 }
 
-// getAll takes the one word that there is; single kinds are kubectl's.
+// getAll permits only the argument "all"; kubectl lists single kinds.
 func getAll(_ *cobra.Command, args []string) error {
 	if len(args) == 0 || len(args) == 1 && args[0] == "all" {
 		return nil
@@ -68,7 +68,7 @@ func (o *getOptions) Validate() error {
 	return checkOutput(o.output, "table", "wide", "name", "json", "yaml")
 }
 
-// listing is an object of the table.
+// listing is an object in the table.
 type listing struct {
 	kind   kind
 	object *unstructured.Unstructured
@@ -99,7 +99,7 @@ func (o *getOptions) Run(ctx context.Context) error {
 	return o.print(entries)
 }
 
-// shortened is what the table needs of an object: a namespace may hold very many.
+// shortened returns the parts of an object that the table needs, because a namespace may have very many objects.
 func shortened(u *unstructured.Unstructured) *unstructured.Unstructured {
 	out := &unstructured.Unstructured{Object: map[string]any{"metadata": u.Object["metadata"]}}
 	out.SetManagedFields(nil)

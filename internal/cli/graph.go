@@ -15,7 +15,7 @@ import (
 	"github.com/hykube/hykube/internal/drawing"
 )
 
-// maxGraph is the most nodes that anybody can look at; more would only hang whatever draws them.
+// maxGraph is the maximum number of nodes. A larger graph would be unreadable, and rendering tools would hang.
 const maxGraph = 5000
 
 type graphOptions struct {
@@ -134,8 +134,8 @@ func (o *graphOptions) ofPlan(ctx context.Context) (*drawing.Graph, error) {
 	return g, nil
 }
 
-// ofObjects draws objects by the references in their spec and lifecycle. What is referred to and is not among them
-// is drawn too: in files it may be recorded already.
+// ofObjects returns the graph of objects by the references in their spec and lifecycle. It includes referenced objects
+// that are not in the list, because objects of files may refer to recorded ones.
 func ofObjects(objects []*unstructured.Unstructured) *drawing.Graph {
 	g := &drawing.Graph{Title: "hykube"}
 	slices.SortFunc(objects, func(a, b *unstructured.Unstructured) int {

@@ -17,7 +17,7 @@ import (
 	"github.com/hykube/hykube/internal/diff"
 )
 
-// recordPage is how many records are asked for at once.
+// recordPage is the number of records per request.
 const recordPage = 200
 
 type historyOptions struct {
@@ -50,7 +50,7 @@ stay: users who may read PlanRecords in all namespaces can read them.`,
 
 func (o *historyOptions) Complete(args []string) error {
 	if len(args) == 1 {
-		_, name, ok := strings.Cut(args[0], "/") // plan/NAME names it, too
+		_, name, ok := strings.Cut(args[0], "/") // plan/NAME is also valid
 		if o.name = args[0]; ok {
 			o.name = name
 		}
@@ -105,7 +105,7 @@ func (o *historyOptions) Run(ctx context.Context) error {
 	return w.Flush()
 }
 
-// records reads the records of the namespace, or of the plans of a name, newest first.
+// records returns the records of the namespace, or of the plans with a name, newest first.
 func (o *historyOptions) records(ctx context.Context) ([]v1alpha1.PlanRecord, error) {
 	var records []v1alpha1.PlanRecord
 	opts := metav1.ListOptions{Limit: recordPage}
@@ -132,7 +132,7 @@ func (o *historyOptions) records(ctx context.Context) ([]v1alpha1.PlanRecord, er
 	}
 }
 
-// details shows records in full.
+// details prints records in full.
 func (o *historyOptions) details(records []v1alpha1.PlanRecord) error {
 	for i, r := range records {
 		if i > 0 {
@@ -181,7 +181,7 @@ func (o *historyOptions) details(records []v1alpha1.PlanRecord) error {
 	return nil
 }
 
-// decidedAt is when a plan was approved or discarded.
+// decidedAt returns the time of a plan's approval or discard.
 func decidedAt(r *v1alpha1.PlanRecord) time.Time {
 	if r.Approval.At != nil {
 		return r.Approval.At.Time
@@ -196,7 +196,7 @@ func username(who *v1alpha1.Identity) string {
 	return who.Username
 }
 
-// recordOutcome is how a plan ended, or that it has not.
+// recordOutcome returns the outcome of a plan, or that it is still being applied.
 func recordOutcome(r *v1alpha1.PlanRecord) string {
 	if g := r.Progress; g != nil && (r.Outcome == v1alpha1.ReasonAppliedInPart || g.Done > 0 && r.Outcome != "" && r.Outcome != v1alpha1.ReasonApplied) {
 		return fmt.Sprintf("%s (%s)", r.Outcome, progressText(g, r.Outcome))

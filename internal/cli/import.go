@@ -30,7 +30,7 @@ type importOptions struct {
 	generate bool
 
 	by v1alpha1.PlanImport
-	// written is what the command recorded; nil when the object asked for the import before.
+	// written describes the object that the command recorded; nil if the object already had this import.
 	written *importWritten
 }
 
@@ -112,7 +112,7 @@ func (o *importOptions) Validate() error {
 	return o.canAsk("import", false)
 }
 
-// block is lifecycle.import.
+// block returns the content of lifecycle.import.
 func (o *importOptions) block() map[string]any {
 	if o.by.ID != "" {
 		return map[string]any{"id": o.by.ID}
@@ -149,13 +149,13 @@ func (o *importOptions) Run(ctx context.Context) error {
 		return fmt.Errorf("get %s %q: %w", k.kind, o.target.name, explain(err, o.server()))
 	case o.generate || o.out != "":
 		return fmt.Errorf("import: %s exists already, so the command generates no object: leave out --generate-only and --out, or choose another name", k.long(o.target.name))
-	// What is known of a replacement whose create was lost is the old instance. The new one is what the import finds.
+	// After a replacement whose create was lost, the object shows the old instance. The import finds the new one.
 	case managed(old) && reason != v1alpha1.ReasonCreateUnknown:
 		return fmt.Errorf("import: %s already has infrastructure: kubectl hykube state show %s/%s -n %s", k.long(o.target.name), k.kind, o.target.name, ns)
 	case old.GetDeletionTimestamp() != nil:
 		return fmt.Errorf("import: %s is marked for deletion", k.long(o.target.name))
 	default:
-		// A merge patch: the other way of finding it must go.
+		// A merge patch must remove the other field of lifecycle.import.
 		by := map[string]any{"id": nil, "identity": nil}
 		for key, v := range o.block() {
 			by[key] = v
@@ -180,7 +180,7 @@ func (o *importOptions) Run(ctx context.Context) error {
 	return o.run(ctx, []wanted{{ns, "import", v1alpha1.PlanSpec{Targets: []string{o.target.address()}}}})
 }
 
-// generated asks the provider for the resource, and prints an object that imports it.
+// generated queries the resource from the provider, and prints an object that imports it.
 func (o *importOptions) generated(ctx context.Context, k kind, ns string) (*manifest, error) {
 	provider, _ := v1alpha1.ProviderOfGroup(k.gvr.Group)
 	q, err := o.query(ctx, ns, v1alpha1.QuerySpec{Type: o.target.typ, Provider: provider, ProviderConfig: o.config, Import: &o.by, Manifests: true})

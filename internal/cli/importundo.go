@@ -17,16 +17,16 @@ import (
 	"github.com/hykube/hykube/internal/diff"
 )
 
-// importWritten is what import recorded before its plan.
+// importWritten describes the object that import recorded before its plan.
 type importWritten struct {
 	kind kind
-	// object is the object right after the command wrote it.
+	// object is the object right after the write.
 	object *unstructured.Unstructured
-	// undo is the merge patch that restores the object; nil when the command created it.
+	// undo is the merge patch that restores the object; nil if the command created it.
 	undo map[string]any
 }
 
-// importPatched is what a patch of an object wrote; nil when the object asked for this import before.
+// importPatched returns the description of a patched object, or nil if the object already had this import.
 func importPatched(k kind, old, now *unstructured.Unstructured) (*importWritten, error) {
 	was, err := importFields(old)
 	if err != nil {
@@ -52,12 +52,12 @@ func importPatched(k kind, old, now *unstructured.Unstructured) (*importWritten,
 	delete(after, "import")
 	delete(after, "providerConfig")
 	if len(before)+len(after) == 0 {
-		w.undo = map[string]any{"lifecycle": nil} // no empty block stays
+		w.undo = map[string]any{"lifecycle": nil} // leave no empty lifecycle
 	}
 	return w, nil
 }
 
-// importFields are the fields of an object that import writes, in JSON.
+// importFields returns the fields of an object that import writes, as JSON.
 func importFields(u *unstructured.Unstructured) ([]byte, error) {
 	fields := map[string]any{}
 	for _, name := range []string{"import", "providerConfig"} {
@@ -72,7 +72,7 @@ func importFields(u *unstructured.Unstructured) ([]byte, error) {
 	return raw, nil
 }
 
-// command is the kubectl command that undoes what import recorded.
+// command returns the kubectl command that reverts the write of import.
 func (w *importWritten) command() (string, error) {
 	name, ns := w.kind.long(w.object.GetName()), shellWord(w.object.GetNamespace())
 	if w.undo == nil {
@@ -85,10 +85,10 @@ func (w *importWritten) command() (string, error) {
 	return fmt.Sprintf("kubectl patch %s -n %s --type merge -p %s", name, ns, shellWord(string(patch))), nil
 }
 
-// errChangedMeanwhile says that an object has another spec or lifecycle than the command wrote.
+// errChangedMeanwhile is the error if the spec or lifecycle of an object differs from the command's write.
 var errChangedMeanwhile = errors.New("it was changed after the command wrote it")
 
-// undo takes back what import recorded. An object that was changed meanwhile stays as it is.
+// undo reverts the write of import. It does not change an object that was changed in the meantime.
 func (o *importOptions) undo(ctx context.Context) error {
 	w, name := o.written, o.written.kind.long(o.written.object.GetName())
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error { return o.undoOnce(ctx) })
@@ -117,7 +117,7 @@ func (o *importOptions) undo(ctx context.Context) error {
 	return nil
 }
 
-// undoOnce undoes it on the object as it is now, whatever the server wrote to its status meanwhile.
+// undoOnce reverts the write on the current object, even if the server has changed its status.
 func (o *importOptions) undoOnce(ctx context.Context) error {
 	w := o.written
 	k, ns, name := w.kind, w.object.GetNamespace(), w.object.GetName()
@@ -144,7 +144,8 @@ func (o *importOptions) undoOnce(ctx context.Context) error {
 	return err
 }
 
-// refuseReplacement refuses a plan that would replace or destroy a resource that it imports, and takes back what the command recorded.
+// refuseReplacement returns an error for a plan that would replace or destroy a resource that it imports, and reverts
+// the write of import.
 func (o *importOptions) refuseReplacement(ctx context.Context, p *v1alpha1.Plan) error {
 	var lines []string
 	for c, err := range o.changes(ctx, p) {

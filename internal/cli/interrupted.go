@@ -9,7 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// interrupted asks what Ctrl-C means: stop the plan, or only stop watching it.
+// interrupted asks after Ctrl-C whether to cancel the plan or only to stop watching it.
 func (f *follower) interrupted(ctx context.Context, again <-chan struct{}) error {
 	if f.block != nil {
 		f.block.clear()
@@ -43,7 +43,7 @@ func (f *follower) interrupted(ctx context.Context, again <-chan struct{}) error
 	}
 }
 
-// stopPlan cancels the plan. One that ended before the answer shows how it ended.
+// stopPlan cancels the plan. If the plan has already ended, the caller prints its result.
 func (f *follower) stopPlan(ctx context.Context) error {
 	_, err := f.cancelPlan(ctx, f.plan)
 	if apierrors.IsConflict(err) {

@@ -30,20 +30,20 @@ import (
 
 // manifest is one object of a file.
 type manifest struct {
-	// version is what the object's version must still be when it is recorded, empty for an object that must not exist; nil when
-	// any will do.
+	// version is the required version of the existing object when it is recorded. Empty means that the object must not
+	// exist; nil permits any version.
 	version *string
 	object  *unstructured.Unstructured
 	file    string
 	line    int
-	// doc is the document that it was read from, and item its place in a list there; -1 when the document is the object.
+	// doc is the document with the object. item is the index if the document is a list, else -1.
 	doc  document
 	item int
-	// pruned is true for an object that is on the server and not in the files any more.
+	// pruned is true for an object on the server that is no longer in the files.
 	pruned bool
 }
 
-// where is "file.yaml:12", and for what left the files the applyset.
+// where returns "file.yaml:12", or the applyset for a pruned object.
 func (m manifest) where() string {
 	if m.pruned {
 		return m.file
@@ -51,8 +51,8 @@ func (m manifest) where() string {
 	return m.file + ":" + strconv.Itoa(m.line)
 }
 
-// manifests reads files, directories, URLs, "-" and kustomizations. It reports every bad document, not the first alone, and
-// returns none when one is bad: half of what was meant is worse than nothing.
+// manifests reads files, directories, URLs, "-" and kustomizations. It reports every invalid document, and then returns
+// no objects, because a partial set could be harmful.
 func (s *session) manifests(ctx context.Context, f *fileFlags) ([]manifest, error) {
 	if f.Kustomize != "" && (len(f.Filenames) > 0 || f.Recursive) {
 		return nil, errors.New("only one of -f or -k can be specified")
@@ -97,7 +97,7 @@ func (s *session) manifests(ctx context.Context, f *fileFlags) ([]manifest, erro
 	return out, nil
 }
 
-// noObjectsError is the error of files without any object.
+// noObjectsError is the error for files without objects.
 type noObjectsError struct {
 	paths string
 	// files is the number of files that were read.
@@ -108,7 +108,7 @@ func (e *noObjectsError) Error() string {
 	return fmt.Sprintf("no objects in %s: files end in .yaml, .yml or .json; -R also looks into sub-directories", e.paths)
 }
 
-// expand turns a path into the files behind it, in a stable order, as kubectl does.
+// expand returns the files of a path in a stable order, as kubectl does.
 func expand(path string, recursive bool) ([]string, error) {
 	if path == "-" || strings.HasPrefix(path, "http://") || strings.HasPrefix(path, "https://") {
 		return []string{path}, nil
@@ -132,10 +132,10 @@ func expand(path string, recursive bool) ([]string, error) {
 	return out, nil
 }
 
-// kustomize returns the objects of a kustomization as "kubectl kustomize" prints them.
+// kustomize returns the objects of a kustomization, as "kubectl kustomize" prints them.
 func kustomize(dir string) ([]byte, error) {
 	options := krusty.MakeDefaultOptions()
-	options.Reorder = krusty.ReorderOptionLegacy // as kubectl apply -k does it
+	options.Reorder = krusty.ReorderOptionLegacy // as in kubectl apply -k
 	objects, err := krusty.MakeKustomizer(options).Run(filesys.MakeFsOnDisk(), dir)
 	if err != nil {
 		return nil, fmt.Errorf("read %q: %w", dir, err)
@@ -143,7 +143,7 @@ func kustomize(dir string) ([]byte, error) {
 	return objects.AsYaml()
 }
 
-// maxManifest bounds one file; the server refuses single objects long before.
+// maxManifest is the maximum size of one file in bytes. The server has a much lower limit for an object.
 const maxManifest = 256 << 20
 
 func (s *session) readManifest(ctx context.Context, path string) ([]byte, error) {
@@ -156,7 +156,7 @@ func (s *session) readManifest(ctx context.Context, path string) ([]byte, error)
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", path, err)
 		}
-		resp, err := http.DefaultClient.Do(req) // a public file, not the API server: without the kubeconfig's credentials
+		resp, err := http.DefaultClient.Do(req) // use no credentials: this is a public file, not the API server
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", path, err)
 		}
@@ -183,7 +183,7 @@ func (s *session) readManifest(ctx context.Context, path string) ([]byte, error)
 	return data, nil
 }
 
-// parseManifest splits a file into documents and decodes each; errors carry file and line.
+// parseManifest splits a file into documents and decodes each. Errors have the file and line.
 func parseManifest(file string, data []byte) ([]manifest, error) {
 	name := file
 	if file == "-" {
@@ -202,7 +202,7 @@ func parseManifest(file string, data []byte) ([]manifest, error) {
 			continue
 		}
 		if raw == nil {
-			continue // a document of comments alone
+			continue // a document with only comments
 		}
 		m, ok := raw.(map[string]any)
 		if !ok {
@@ -258,7 +258,7 @@ func checkManifest(m manifest) error {
 			check(fmt.Sprintf("metadata.%s[%q]", f, k), texts[k], false)
 		}
 	}
-	// A plan of the files names each resource, and cannot name one that the server would refuse.
+	// A plan of the files names each resource, which fails for an invalid name.
 	if _, ok := v1alpha1.ProviderOfGroup(m.object.GroupVersionKind().Group); ok && len(missing)+len(bad) == 0 {
 		for _, why := range validation.NameIsDNSSubdomain(m.object.GetName(), false) {
 			bad = append(bad, fmt.Errorf("%s: %s %q: metadata.name: Invalid value: %s", m.at("metadata.name"), m.object.GetKind(), m.object.GetName(), why))
@@ -270,7 +270,8 @@ func checkManifest(m manifest) error {
 	return errors.Join(bad...)
 }
 
-// notString is the error of a value that must be a string and that YAML reads as something else: y, on and no are booleans.
+// notString returns the error for a value that must be a string but that YAML parses as another type, such as y, on and
+// no.
 func (m manifest) notString(field string, v any) error {
 	what := "an object"
 	switch v.(type) {
@@ -289,7 +290,7 @@ func (m manifest) notString(field string, v any) error {
 
 type document struct {
 	text []byte
-	line int // where it begins: the first line that is neither empty nor a comment
+	line int // first line that is neither empty nor a comment
 }
 
 // documents splits a YAML stream at its "---" lines.
@@ -324,7 +325,7 @@ func documents(data []byte) []document {
 
 var yamlLine = regexp.MustCompile(`\bline (\d+)(?:, column \d+)?:? ?`)
 
-// yamlError moves a line number from the document into the file: "first.yaml:14: did not find expected key".
+// yamlError converts a line number in a document to one in the file: "first.yaml:14: did not find expected key".
 func yamlError(file string, first int, err error) error {
 	text := err.Error()
 	for _, prefix := range []string{"error converting YAML to JSON: ", "yaml: ", "unmarshal errors:\n  "} {
@@ -339,7 +340,7 @@ func yamlError(file string, first int, err error) error {
 	return fmt.Errorf("%s:%d: malformed YAML: %s", file, line, strings.TrimSpace(text))
 }
 
-// duplicates finds objects that stand in the files twice: the second would silently win.
+// duplicates reports objects that occur twice in the files. Otherwise the second would silently replace the first.
 func duplicates(ms []manifest) []error {
 	seen := map[string]manifest{}
 	var bad []error

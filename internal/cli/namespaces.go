@@ -22,26 +22,28 @@ import (
 var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 
 const (
-	// suggestions bounds how many other namespaces a message names, and lookedInto how many are looked into for that.
+	// suggestions is the maximum number of other namespaces in a message. lookedInto is the maximum number that is
+	// searched for it.
 	suggestions = 3
 	lookedInto  = 12
-	// suggestWithin is how long further namespaces are looked into.
+	// suggestWithin is the maximum time of that search.
 	suggestWithin = 3 * time.Second
 )
 
-// namespaceExists says whether the namespace of the command exists; known is false when the user may not ask.
+// namespaceExists reports whether the namespace of the command exists. known is false if the user may not read it.
 func (s *session) namespaceExists(ctx context.Context) (exists, known bool) {
 	_, err := s.resource(namespaces, "").Get(ctx, s.namespace, metav1.GetOptions{})
 	return err == nil, err == nil || apierrors.IsNotFound(err)
 }
 
-// holdsNothing is true for a plan of a namespace without resources.
+// holdsNothing reports whether a plan's namespace has no resources.
 func holdsNothing(p *v1alpha1.Plan) bool {
 	s := p.Status.Summary
 	return nothingToDo(p) && s != nil && s.Resources == 0 && s.NoOp == 0 && s.NotRead == 0
 }
 
-// noResources says that a namespace has no resources, and which others that the user may list hold some.
+// noResources returns the message that a namespace has no resources. It names other namespaces with resources that the
+// user may list.
 func (s *session) noResources(ctx context.Context, namespace string) string {
 	text := fmt.Sprintf("Namespace %q has no resources", namespace)
 	var flags []string
@@ -54,8 +56,8 @@ func (s *session) noResources(ctx context.Context, namespace string) string {
 	return text + "; did you mean " + strings.Join(flags, ", ") + "?"
 }
 
-// namespacesInUse names other namespaces that hold resources, as far as that is found out soon. Errors only make it shorter: it is
-// a suggestion.
+// namespacesInUse returns other namespaces with resources, as far as a short search finds them. It ignores errors,
+// because the result is only a suggestion.
 func (s *session) namespacesInUse(ctx context.Context, but string) []string {
 	began := time.Now()
 	kinds, err := s.resourceKinds(ctx)
@@ -89,8 +91,8 @@ func (s *session) namespacesInUse(ctx context.Context, but string) []string {
 	return found
 }
 
-// holdsResources says whether a namespace holds an object that the user may list. No read is cut off: a read that is cancelled is an
-// error in the logs of both sides. No further one begins once an object was found.
+// holdsResources reports whether a namespace has an object that the user may list. It starts no further request after
+// it has found one. It cancels no running request, because that would cause error logs on both sides.
 func (s *session) holdsResources(ctx context.Context, kinds []kind, namespace string) bool {
 	var found atomic.Bool
 	var wg sync.WaitGroup
@@ -112,7 +114,8 @@ func (s *session) holdsResources(ctx context.Context, kinds []kind, namespace st
 	return found.Load()
 }
 
-// noSuchNamespace is the error of a namespace that does not exist, with the nearest name that does; nil when it does or nobody tells.
+// noSuchNamespace returns an error with the most similar name if a namespace does not exist. It returns nil if it
+// exists or cannot be read.
 func (s *session) noSuchNamespace(ctx context.Context, name string) error {
 	namespaces := s.resource(namespaces, "")
 	if _, err := namespaces.Get(ctx, name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {

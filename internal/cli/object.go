@@ -18,14 +18,14 @@ import (
 	"github.com/hykube/hykube/internal/suggest"
 )
 
-// objects is what verbs that name single objects share.
+// objects holds the common options of verbs that name single objects.
 type objects struct {
 	*session
 	targets []target
 	output  string
 }
 
-// read takes the names from the arguments.
+// read parses the names in the arguments.
 func (o *objects) read(verb string, args []string, modes ...v1alpha1.Mode) error {
 	for _, a := range args {
 		t, err := parseTarget(a)
@@ -40,8 +40,8 @@ func (o *objects) read(verb string, args []string, modes ...v1alpha1.Mode) error
 	return o.connect()
 }
 
-// find returns the object that a person named under the name that its kind has, its kind and its namespace: sim-networks/main is found,
-// too, and its address is sim_network.main all the same.
+// find returns the target with its canonical name, its kind and its namespace. For example, it accepts the plural in
+// sim-networks/main, whose address is sim_network.main.
 func (s *session) find(ctx context.Context, t target) (target, kind, string, error) {
 	ns, err := s.namespaceOf(t)
 	if err != nil {
@@ -54,7 +54,7 @@ func (s *session) find(ctx context.Context, t target) (target, kind, string, err
 	return t, k, ns, err
 }
 
-// eachTarget does something to each object that a person named, and goes on when that fails.
+// eachTarget calls do for each target. It continues after errors.
 func (o *objects) eachTarget(do func(target) error) error {
 	var errs []error
 	for _, t := range o.targets {
@@ -65,7 +65,7 @@ func (o *objects) eachTarget(do func(target) error) error {
 	return joinExit(errs)
 }
 
-// post asks for a subresource of an object that needs no more than its name.
+// post calls a subresource of an object that needs only the object's name.
 func (s *session) post(ctx context.Context, k kind, namespace, name, subresource string) error {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(k.gvr.GroupVersion().WithKind(k.kind))
@@ -75,7 +75,7 @@ func (s *session) post(ctx context.Context, k kind, namespace, name, subresource
 	return err
 }
 
-// namespaceOf is the namespace of an object that a person named.
+// namespaceOf returns the namespace of a target.
 func (s *session) namespaceOf(t target) (string, error) {
 	if t.namespace == "" {
 		return s.namespace, nil
@@ -86,7 +86,7 @@ func (s *session) namespaceOf(t target) (string, error) {
 	return t.namespace, nil
 }
 
-// kindOf finds the kind of an object that a person named, whichever provider serves it.
+// kindOf returns the kind of a target, from any provider that serves it.
 func (s *session) kindOf(ctx context.Context, t target) (kind, error) {
 	kinds, err := s.resourceKinds(ctx)
 	if err != nil {
@@ -96,7 +96,7 @@ func (s *session) kindOf(ctx context.Context, t target) (kind, error) {
 	var names []string
 	for _, k := range kinds {
 		names = append(names, k.kind)
-		// sim-networks/main names it, too, as everywhere in kubectl.
+		// As in kubectl, the plural is valid, too, as in sim-networks/main.
 		if (k.kind == t.kind() || k.gvr.Resource == t.kind()) && (t.group == "" || t.group == k.gvr.Group) {
 			found = append(found, k)
 		}
@@ -118,7 +118,7 @@ func (s *session) kindOf(ctx context.Context, t target) (kind, error) {
 	return kind{}, fmt.Errorf("more than one provider has the kind %q: write %s", t.kind(), strings.Join(full, " or "))
 }
 
-// get reads an object that a person named.
+// get returns the object of a kind with a name.
 func (s *session) get(ctx context.Context, k kind, namespace, name string) (*unstructured.Unstructured, error) {
 	u, err := s.resource(k.gvr, namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -130,12 +130,12 @@ func (s *session) get(ctx context.Context, k kind, namespace, name string) (*uns
 	return u, nil
 }
 
-// merge changes an object by a JSON merge patch, strictly.
+// merge changes an object with a JSON merge patch and strict field validation.
 func (s *session) merge(ctx context.Context, k kind, namespace, name string, patch any) (*unstructured.Unstructured, error) {
 	return s.mergeAs(ctx, fieldManager, k, namespace, name, patch)
 }
 
-// mergeAs is the same in the name of a manager of its own.
+// mergeAs is merge with another field manager.
 func (s *session) mergeAs(ctx context.Context, manager string, k kind, namespace, name string, patch any) (*unstructured.Unstructured, error) {
 	body, err := json.Marshal(patch)
 	if err != nil {
@@ -149,8 +149,8 @@ func (s *session) mergeAs(ctx context.Context, manager string, k kind, namespace
 	return u, nil
 }
 
-// mark deletes an object without waiting: what has infrastructure is only marked, and a plan decides about it. It returns
-// whether the object is still there.
+// mark deletes an object without waiting. An object with infrastructure is only marked for deletion, until a plan
+// destroys it. waits is true if the object still exists.
 func (s *session) mark(ctx context.Context, k kind, namespace string, u *unstructured.Unstructured) (waits bool, err error) {
 	client, err := s.quiet()
 	if err != nil {
@@ -163,7 +163,7 @@ func (s *session) mark(ctx context.Context, k kind, namespace string, u *unstruc
 	return slices.Contains(u.GetFinalizers(), v1alpha1.FinalizerState), nil
 }
 
-// quiet is a client for deletions that prints no warnings: the server's are about kubectl delete, and the command says itself what follows.
+// quiet returns a client for deletes that prints no warnings, because the server's warnings are about kubectl delete.
 func (s *session) quiet() (dynamic.Interface, error) {
 	cfg := rest.CopyConfig(s.cfg)
 	cfg.WarningHandler = rest.NoWarnings{}
@@ -174,18 +174,18 @@ func (s *session) quiet() (dynamic.Interface, error) {
 	return client, nil
 }
 
-// managed is true when something stands behind an object, as far as it tells.
+// managed reports whether an object's status shows infrastructure.
 func managed(u *unstructured.Unstructured) bool {
 	attributes, _, _ := unstructured.NestedMap(u.Object, "status", "attributes")
 	return len(attributes) > 0
 }
 
-// long is kubectl's name of an object: "sim-network.sim.hykube.io/main".
+// long returns kubectl's name of an object: "sim-network.sim.hykube.io/main".
 func (k kind) long(name string) string {
 	return strings.ToLower(strings.TrimSuffix(k.kind+"."+k.gvr.Group, ".")) + "/" + name
 }
 
-// said prints kubectl's line about an object, or its name alone.
+// said prints kubectl's line about an object, or only its name.
 func (o *objects) said(k kind, name, verb string) {
 	if o.output == "name" {
 		fmt.Fprintln(o.Out, k.long(name))

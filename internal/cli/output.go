@@ -13,7 +13,7 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// checkOutput refuses what -o doesn't know.
+// checkOutput returns an error for an unknown value of -o.
 func checkOutput(got string, known ...string) error {
 	if got == "" || slices.Contains(known, got) {
 		return nil
@@ -21,13 +21,13 @@ func checkOutput(got string, known ...string) error {
 	return fmt.Errorf("-o %s: write %s", got, strings.Join(known, ", "))
 }
 
-// outputFlag is -o, with what it takes.
+// outputFlag adds the flag -o with its values.
 func outputFlag(cmd *cobra.Command, to *string, what string, known ...string) {
 	cmd.Flags().StringVarP(to, "output", "o", *to, what+": "+strings.Join(known[:len(known)-1], ", ")+" or "+known[len(known)-1])
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(known, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// printPlan writes a plan object.
+// printPlan prints a plan object.
 func printPlan(t *terminal, p *v1alpha1.Plan, output string) error {
 	if output == "name" {
 		_, err := fmt.Fprintf(t.Out, "plan.%s/%s\n", v1alpha1.GroupName, p.Name)
@@ -57,7 +57,7 @@ func printJSON(t *terminal, v any, output string) error {
 	return e.Encode(v)
 }
 
-// jsonMap is a value as JSON has it, with its numbers as they are written.
+// jsonMap converts a value to its JSON form and keeps the digits of numbers.
 func jsonMap(v any) (map[string]any, error) {
 	raw, err := json.Marshal(v)
 	if err != nil {

@@ -14,14 +14,16 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// This file plans anew when another command was faster: two people, or two pipelines, apply the same resources at once.
+// This file plans again if another command was faster, because two users or pipelines apply the same resources
+// concurrently.
 
-// overtaken is a plan that was not applied, or not whole, since another plan came first.
+// overtaken is a plan that was not applied completely because of another plan.
 type overtaken struct {
 	plan *v1alpha1.Plan
-	// by are the plans that changed resources of the namespace since the plan was made; none when a later plan took its place.
+	// by holds the plans that changed resources of the namespace since planning. It is empty if a later plan superseded
+	// this one.
 	by []v1alpha1.Plan
-	// beside is true for a plan that is only made anew to be shown with the others.
+	// beside is true for a plan that is planned again only to be shown with the others.
 	beside bool
 }
 
@@ -32,13 +34,14 @@ func (o overtaken) why() string {
 	return fmt.Sprintf("plan %q was changing resources at the same time", o.by[len(o.by)-1].Name)
 }
 
-// overtaken says whether other plans are why a plan was not applied, or not approved with err. What a person changed by hand is not.
+// overtaken returns the other plans because of which a plan was not applied, or not approved with err. It returns nil
+// if the reason is another one, such as a user's edit of an object.
 func (j *planAndApply) overtaken(ctx context.Context, p *v1alpha1.Plan, err error) (*overtaken, error) {
 	moved := stale(p) || apierrors.HasStatusCause(err, v1alpha1.CauseStale)
 	if !moved && apierrors.IsConflict(err) {
 		now := &v1alpha1.Plan{}
 		if err := j.hykube.Get().Namespace(p.Namespace).Resource("plans").Name(p.Name).Do(ctx).Into(now); err != nil {
-			return nil, nil // the conflict says enough
+			return nil, nil // the conflict error is sufficient
 		}
 		moved, p = stale(now), now
 	}
@@ -52,7 +55,7 @@ func (j *planAndApply) overtaken(ctx context.Context, p *v1alpha1.Plan, err erro
 	return &overtaken{plan: p, by: by}, nil
 }
 
-// rivals are the plans of other commands that were applied, or are being applied, since a plan was created.
+// rivals returns the plans of other commands that were applied, or are being applied, since a plan was created.
 func (j *planAndApply) rivals(ctx context.Context, p *v1alpha1.Plan) ([]v1alpha1.Plan, error) {
 	all, err := j.listPlans(ctx, p.Namespace)
 	if err != nil {
@@ -71,7 +74,8 @@ func (j *planAndApply) rivals(ctx context.Context, p *v1alpha1.Plan) ([]v1alpha1
 	return out, nil
 }
 
-// giveWay waits for the plans that came before ours, so that the next plan sees what they made. It returns which plans to make anew.
+// giveWay waits for the plans that came first, so that the next plan sees their results. It returns the plans to make
+// again.
 func (j *planAndApply) giveWay(ctx context.Context, plans []*v1alpha1.Plan, want []wanted, lost []overtaken) ([]wanted, error) {
 	var anew []wanted
 	for _, o := range lost {
@@ -101,7 +105,7 @@ func (j *planAndApply) giveWay(ctx context.Context, plans []*v1alpha1.Plan, want
 	return anew, ctx.Err()
 }
 
-// confirmed notes that a person said yes to plans, so that plans that do the same are not asked about again.
+// confirmed records that the user said yes to plans, so that equal plans need no further question.
 func (j *planAndApply) confirmed(plans []*v1alpha1.Plan) {
 	if j.yes == nil {
 		j.yes = map[[2]string]bool{}
@@ -113,7 +117,7 @@ func (j *planAndApply) confirmed(plans []*v1alpha1.Plan) {
 	}
 }
 
-// allConfirmed says whether a person said yes to plans that did the same as each of these.
+// allConfirmed reports whether the user said yes to a plan with equal contents for each of these plans.
 func (j *planAndApply) allConfirmed(plans []*v1alpha1.Plan) bool {
 	for _, p := range plans {
 		if !j.yes[[2]string{p.Namespace, p.Status.Contents}] {
@@ -123,7 +127,7 @@ func (j *planAndApply) allConfirmed(plans []*v1alpha1.Plan) bool {
 	return true
 }
 
-// movedError says that an object of the files changed after the plan was shown.
+// movedError is the error for an object of the files that changed after the plan was shown.
 type movedError struct {
 	object *unstructured.Unstructured
 	cause  error
@@ -133,7 +137,8 @@ func (e *movedError) Error() string { return e.cause.Error() }
 
 func (e *movedError) Unwrap() error { return e.cause }
 
-// moves are the objects of the files that changed after the plan was shown; none when something else failed, too.
+// moves returns the objects of the files that changed after the plan was shown. It returns none if there is also
+// another error.
 func moves(err error) []*movedError {
 	if m, ok := err.(*movedError); ok {
 		return []*movedError{m}
@@ -155,10 +160,10 @@ func moves(err error) []*movedError {
 	return nil
 }
 
-// defaultWait is how long apply waits for other plans that are changing the same resources.
+// defaultWait is the default of --wait-timeout, the maximum wait for other plans that change the same resources.
 const defaultWait = 10 * time.Minute
 
-// planInTurn makes plans. While other plans are changing what they would change, it waits for those, and makes the plans anew.
+// planInTurn makes plans. If other plans are changing the same resources, it waits for them and plans again.
 func (j *planAndApply) planInTurn(ctx context.Context, want []wanted) ([]*v1alpha1.Plan, error) {
 	for {
 		plans, err := j.plan(ctx, want)
@@ -171,14 +176,14 @@ func (j *planAndApply) planInTurn(ctx context.Context, want []wanted) ([]*v1alph
 		}
 		for _, p := range plans {
 			if waiting(p) {
-				// Who may not decide leaves it: it is overtaken by the next plan.
+				// If the user may not discard it, the next plan will supersede it.
 				_, _ = j.decide(ctx, p, v1alpha1.PlanApproval{Decision: v1alpha1.DecisionDiscarded, Digest: p.Status.Digest, Message: "another plan was changing the same resources"})
 			}
 		}
 	}
 }
 
-// busy waits until the plans that are in the way have ended, and says whether there were any.
+// busy waits for the plans in status.waitsFor. It reports whether there were any.
 func (j *planAndApply) busy(ctx context.Context, plans []*v1alpha1.Plan) (bool, error) {
 	waited := false
 	for _, p := range plans {
@@ -189,7 +194,7 @@ func (j *planAndApply) busy(ctx context.Context, plans []*v1alpha1.Plan) (bool, 
 				return true, err
 			}
 			if name == "" {
-				continue // it is gone
+				continue // the plan no longer exists
 			}
 			if err := j.await(ctx, p.Namespace, v1alpha1.PlanReference{Name: name, UID: other.UID}); err != nil {
 				return true, err
@@ -197,12 +202,12 @@ func (j *planAndApply) busy(ctx context.Context, plans []*v1alpha1.Plan) (bool, 
 		}
 	}
 	if waited {
-		j.stepAside(ctx) // its last records may still be on their way
+		j.stepAside(ctx) // the plan's last records may still be in progress
 	}
 	return waited, ctx.Err()
 }
 
-// await waits for the end of a plan that is in the way, as long as the command may wait.
+// await waits for the end of another plan within --wait-timeout.
 func (j *planAndApply) await(ctx context.Context, namespace string, other v1alpha1.PlanReference) error {
 	if j.waitTimeout > 0 && !j.awaited[other.UID] {
 		fmt.Fprintf(j.ErrOut, "Waiting for plan %q in namespace %q: both change the same resources.\n", other.Name, namespace)
@@ -221,14 +226,14 @@ func (j *planAndApply) await(ctx context.Context, namespace string, other v1alph
 	return j.awaitEnd(ctx, namespace, other.Name, other, left)
 }
 
-// stepAside pauses for a moment that is never the same, so that two commands do not overtake each other again and again.
+// stepAside pauses for a random time, so that two commands do not overtake each other repeatedly.
 func (j *planAndApply) stepAside(ctx context.Context) {
 	d := 200*time.Millisecond + rand.N(300*time.Millisecond)
 	j.waited += d
 	pause(ctx, d)
 }
 
-// nameOf finds the name of a plan; empty when there is none any more.
+// nameOf returns the name of a plan, or "" if it no longer exists.
 func (j *planAndApply) nameOf(ctx context.Context, namespace string, ref v1alpha1.PlanReference) (string, error) {
 	if ref.Name != "" {
 		return ref.Name, nil
@@ -245,7 +250,7 @@ func (j *planAndApply) nameOf(ctx context.Context, namespace string, ref v1alpha
 	return "", nil
 }
 
-// awaitEnd waits until a plan has ended, or the time is over.
+// awaitEnd waits until a plan has ended or the time is over.
 func (j *planAndApply) awaitEnd(ctx context.Context, namespace, name string, ref v1alpha1.PlanReference, left time.Duration) error {
 	p := &v1alpha1.Plan{}
 	err := j.hykube.Get().Namespace(namespace).Resource("plans").Name(name).Do(ctx).Into(p)
@@ -262,7 +267,7 @@ func (j *planAndApply) awaitEnd(ctx context.Context, namespace, name string, ref
 		interrupted: func(<-chan struct{}) error { return errors.New("interrupted; nothing was applied") },
 	})
 	if waiting.Err() != nil && errors.Is(err, waiting.Err()) {
-		return nil // who asks again sees whether the time is over
+		return nil // the next attempt detects whether the time is over
 	}
 	return err
 }

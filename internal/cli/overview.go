@@ -25,7 +25,7 @@ import (
 
 // This file counts the objects of a namespace by their condition.
 
-// overview shows a namespace.
+// overview prints the overview of a namespace.
 func (o *statusOptions) overview(ctx context.Context) error {
 	plans, err := o.listPlans(ctx, o.namespace)
 	if err != nil {
@@ -84,7 +84,7 @@ type census struct {
 	all     int
 	modes   map[v1alpha1.Mode]int
 	reasons map[string]int
-	// attention and drifted are the objects that a person should look at, each with the message of its condition.
+	// attention and drifted list the objects that need the user's attention, with the messages of their conditions.
 	attention, drifted []string
 }
 
@@ -104,12 +104,12 @@ func (c *census) add(k kind, u *unstructured.Unstructured) {
 	}
 }
 
-// allApplied says whether everything that plans apply is applied, and nothing drifted.
+// allApplied reports whether everything is applied and nothing has drifted.
 func (c *census) allApplied() bool {
 	return c.reasons[v1alpha1.ReasonApplied] == c.modes[v1alpha1.ModeManaged]+c.modes[v1alpha1.ModeData]+c.modes[v1alpha1.ModeAction] && len(c.drifted) == 0
 }
 
-// writeReasons writes how many objects have which reason, the most frequent first.
+// writeReasons prints the number of objects per reason, the most frequent first.
 func (c *census) writeReasons(to io.Writer) error {
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', tabwriter.AlignRight)
 	for _, k := range slices.SortedFunc(maps.Keys(c.reasons), func(a, b string) int { return cmp.Or(c.reasons[b]-c.reasons[a], cmp.Compare(a, b)) }) {
@@ -118,7 +118,7 @@ func (c *census) writeReasons(to io.Writer) error {
 	return w.Flush()
 }
 
-// everyNamespace shows the namespaces that hold resources or plans, one after the other. It looks into those alone.
+// everyNamespace prints the overview of each namespace with resources or plans.
 func (o *statusOptions) everyNamespace(ctx context.Context) error {
 	plans, err := o.listPlans(ctx, "")
 	if err != nil {
@@ -137,7 +137,7 @@ func (o *statusOptions) everyNamespace(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, k := range denied { // a namespace of its own may be open to the user
+	for _, k := range denied { // the user may have rights in single namespaces
 		used[k] = true
 	}
 	o.kinds = slices.DeleteFunc(kinds, func(k kind) bool { return !used[k] })
@@ -159,7 +159,7 @@ func (o *statusOptions) everyNamespace(ctx context.Context) error {
 	return nil
 }
 
-// byMode is "3 resources, 1 data source".
+// byMode formats counts by mode: "3 resources, 1 data source".
 func byMode(n map[v1alpha1.Mode]int) string {
 	parts := []string{diff.Plural(n[v1alpha1.ModeManaged], "resource")}
 	for _, m := range []v1alpha1.Mode{v1alpha1.ModeData, v1alpha1.ModeEphemeral, v1alpha1.ModeAction} {
@@ -170,7 +170,7 @@ func byMode(n map[v1alpha1.Mode]int) string {
 	return strings.Join(parts, ", ")
 }
 
-// reasonWords explains a reason of the condition Ready.
+// reasonWords returns the explanation of a reason of the condition Ready.
 func reasonWords(reason string) string {
 	words := map[string]string{
 		v1alpha1.ReasonAwaitingPlan:     "written, and not planned yet: kubectl hykube plan",
@@ -199,7 +199,8 @@ func reasonWords(reason string) string {
 	return reason
 }
 
-// awaitedEnd is the reason of an object that is marked as deleted: the end that it waits for. Other objects keep theirs.
+// awaitedEnd returns the reason for an object that is marked for deletion, as in what it waits for. It returns reason
+// for other objects.
 func awaitedEnd(u *unstructured.Unstructured, reason string) string {
 	switch {
 	case u.GetDeletionTimestamp() == nil, reason == v1alpha1.ReasonMoving, reason == v1alpha1.ReasonForgetting, reason == v1alpha1.ReasonCreateUnknown:
@@ -211,7 +212,7 @@ func awaitedEnd(u *unstructured.Unstructured, reason string) string {
 	return v1alpha1.ReasonDeleting
 }
 
-// readiness is the reason and the message of an object's condition Ready.
+// readiness returns the reason and the message of an object's condition Ready.
 func readiness(u *unstructured.Unstructured) (reason, message string, ok bool) {
 	c := condition.Find(u, v1alpha1.ConditionReady)
 	reason, _ = c["reason"].(string)
@@ -224,16 +225,16 @@ func readiness(u *unstructured.Unstructured) (reason, message string, ok bool) {
 	return reason, message, ok
 }
 
-// flat is a text of several lines as one, safe to print.
+// flat joins the lines of a text and makes it safe to print.
 func flat(text string) string {
 	return diff.Clean(strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), " "), false)
 }
 
-// eachObject visits the objects of many kinds in a namespace; visit is never called twice at once. Kinds that the user may
-// not list are passed over and returned.
+// eachObject calls visit, never concurrently, for the objects of many kinds in a namespace. It skips kinds that the
+// user may not list, and returns them.
 func (s *session) eachObject(ctx context.Context, kinds []kind, namespace, selector string, visit func(kind, *unstructured.Unstructured)) (denied []kind, err error) {
 	var mu sync.Mutex
-	var failed atomic.Bool // no further read begins after an error; those under way end by themselves
+	var failed atomic.Bool // start no further request after an error; running ones may finish
 	var group errgroup.Group
 	group.SetLimit(listAtOnce)
 	for _, k := range kinds {
@@ -262,7 +263,7 @@ func (s *session) eachObject(ctx context.Context, kinds []kind, namespace, selec
 	return denied, err
 }
 
-// tellDenied says which kinds a text is not about, since the user may not list them.
+// tellDenied prints which kinds a text omits because the user may not list them.
 func (s *session) tellDenied(w io.Writer, denied []kind, what string) {
 	if len(denied) == 0 {
 		return

@@ -174,7 +174,7 @@ func (o *planOptions) make(ctx context.Context, j *planAndApply, base string) ([
 	return o.orNothing(sp.plans, nil)
 }
 
-// orNothing says so when the files have nothing to plan.
+// orNothing prints a message if the files have nothing to plan.
 func (o *planOptions) orNothing(plans []*v1alpha1.Plan, err error) ([]*v1alpha1.Plan, error) {
 	if err == nil && len(plans) == 0 {
 		fmt.Fprintln(o.Out, nothingInFiles)
@@ -195,7 +195,7 @@ func (o *planOptions) end(failed []error, pending int) error {
 	return nil
 }
 
-// runObject prints the plan objects alone; everything else goes to standard error.
+// runObject prints only the plan objects to standard output and everything else to standard error.
 func (o *planOptions) runObject(ctx context.Context) error {
 	out, quiet := o.terminal, *o.terminal
 	quiet.Out, quiet.live = o.ErrOut, false

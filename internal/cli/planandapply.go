@@ -15,45 +15,47 @@ import (
 	"github.com/hykube/hykube/internal/diff"
 )
 
-// screenLines leaves room below the first screen of a plan for the question.
+// screenLines leaves room for the question below the first screen of a plan.
 const screenLines = diff.FirstScreen - 6
 
-// planAndApply takes plans from their creation to their end: plan, show, ask, approve, follow, tell.
+// planAndApply makes plans, shows them, asks, approves them, follows their apply and prints the result.
 type planAndApply struct {
 	*session
-	// autoApprove approves without asking.
+	// autoApprove approves without a question.
 	autoApprove bool
-	// partial approves plans without the changes that are blocked or stale.
+	// partial leaves out blocked and stale changes.
 	partial bool
-	// full shows every change, however many.
+	// full shows every change.
 	full bool
-	// folded is true when not every change of a speculative plan was shown.
+	// folded is true if a speculative plan was not shown in full.
 	folded bool
-	// left are the resources that a prune deletes, by namespace and address.
+	// left holds the resources that a prune deletes, by namespace and address.
 	left map[[2]string]bool
-	// question is asked before approving, with what an answer does.
+	// question is the question before the approval.
 	question string
-	// refuse returns an error for a plan that was shown and that the verb does not apply; nil when the verb applies every plan.
+	// refuse returns an error for a plan that was shown and that the verb must not apply. A nil function permits every
+	// plan.
 	refuse func(context.Context, *v1alpha1.Plan) error
-	// takeBack undoes what the verb recorded for plans that were declined; nil when the objects stay recorded.
+	// takeBack reverts what the verb recorded, after the user declined. A nil function keeps the objects.
 	takeBack func(context.Context) error
-	// gap sets the plan off from what was printed before it.
+	// gap prints a blank line before the plan.
 	gap   bool
 	began time.Time
-	// waitTimeout is how long to wait for other plans that are changing the same resources, and waited how long that was so far.
+	// waitTimeout is the maximum time to wait for other plans that change the same resources. waited is the time spent
+	// so far.
 	waitTimeout, waited time.Duration
-	// awaited are the plans that were waited for, and own those that this command made.
+	// awaited holds the plans that the command waited for, and own those that it made.
 	awaited, own map[types.UID]bool
-	// yes are the namespaces and contents of plans that a person said yes to.
+	// yes holds the namespaces and contents of plans to which the user said yes.
 	yes map[[2]string]bool
 }
 
-// newPlanAndApply returns what a verb does that asks a question before it applies.
+// newPlanAndApply returns the planAndApply of a verb with its question.
 func newPlanAndApply(s *session, question string) planAndApply {
 	return planAndApply{session: s, question: question, began: time.Now()}
 }
 
-// addFlags adds the flags that all such verbs have; auto is the help of --auto-approve.
+// addFlags adds the common flags. auto is the help text of --auto-approve.
 func (j *planAndApply) addFlags(fs *pflag.FlagSet, auto string) {
 	fs.BoolVar(&j.autoApprove, "auto-approve", false, auto)
 	fullFlag(fs, &j.full)
@@ -70,7 +72,7 @@ func partialFlag(fs *pflag.FlagSet, partial *bool) {
 	fs.BoolVar(partial, "partial", false, "Leave out blocked and stale changes and those that need them, and apply the rest")
 }
 
-// canAsk refuses, before anything is done, what could only end with a question that nobody hears.
+// canAsk returns an error if the verb will need an answer that the user cannot give.
 func (j *planAndApply) canAsk(verb string, stdin bool) error {
 	switch {
 	case j.autoApprove || j.ask && !stdin:
@@ -85,14 +87,14 @@ func (j *planAndApply) canAsk(verb string, stdin bool) error {
 	return fmt.Errorf("%s asks before it changes anything, and there is no terminal to ask on: add --auto-approve, or make a plan with %s and approve it later", verb, later)
 }
 
-// wanted is one plan to make.
+// wanted is the specification of a plan to make.
 type wanted struct {
 	namespace string
 	base      string
 	spec      v1alpha1.PlanSpec
 }
 
-// plan creates plans, and waits until their changes are known.
+// plan creates plans and waits for their changes.
 func (j *planAndApply) plan(ctx context.Context, want []wanted) ([]*v1alpha1.Plan, error) {
 	plans := make([]*v1alpha1.Plan, len(want))
 	for i, w := range want {
@@ -108,7 +110,7 @@ func (j *planAndApply) plan(ctx context.Context, want []wanted) ([]*v1alpha1.Pla
 	return plans, j.awaitAll(ctx, plans)
 }
 
-// awaitAll waits until the changes of plans are known, and puts each plan as it is then in its place.
+// awaitAll waits for the changes of plans and updates the plans in the slice.
 func (s *session) awaitAll(ctx context.Context, plans []*v1alpha1.Plan) (err error) {
 	for i := range plans {
 		if plans[i], err = s.awaitPlanned(ctx, plans[i]); err != nil {
@@ -118,7 +120,7 @@ func (s *session) awaitAll(ctx context.Context, plans []*v1alpha1.Plan) (err err
 	return nil
 }
 
-// show writes the first screen of a plan, or all of it.
+// show prints the first screen of a plan, or the whole plan.
 func (j *planAndApply) show(ctx context.Context, p *v1alpha1.Plan) error {
 	if j.full {
 		return j.showPlan(ctx, p, nil, j.left)
@@ -130,8 +132,8 @@ func (j *planAndApply) show(ctx context.Context, p *v1alpha1.Plan) error {
 	return err
 }
 
-// showPlan writes the screen of a plan, or without one every change in full. left are the resources that a
-// prune deletes.
+// showPlan prints a plan on screen, or every change in full if screen is nil. left holds the resources that a prune
+// deletes.
 func (s *session) showPlan(ctx context.Context, p *v1alpha1.Plan, screen *diff.Screen, left map[[2]string]bool) error {
 	if holdsNothing(p) {
 		fmt.Fprintln(s.Out, s.style.Bold(s.style.Green("No changes."))+" "+s.noResources(ctx, p.Namespace))
@@ -153,7 +155,7 @@ func (s *session) showPlan(ctx context.Context, p *v1alpha1.Plan, screen *diff.S
 	var finish func() error
 	if screen == nil {
 		full := s.style
-		full.Width = 0 // nothing is cut in the full view: people page it, and search in it
+		full.Width = 0 // do not cut lines in the full view, which users page and search
 		w := diff.NewFull(s.Out, p, full)
 		add, finish = w.Add, w.Close
 	} else {
@@ -172,7 +174,7 @@ func (s *session) showPlan(ctx context.Context, p *v1alpha1.Plan, screen *diff.S
 	if err := finish(); err != nil {
 		return err
 	}
-	// The plan's own repeat those of its changes.
+	// The plan's diagnostics repeat those of its changes.
 	told := map[v1alpha1.Diagnostic]bool{}
 	for _, d := range append(slices.Clone(p.Status.Diagnostics), errs...) {
 		if !told[d] {
@@ -186,7 +188,7 @@ func (s *session) showPlan(ctx context.Context, p *v1alpha1.Plan, screen *diff.S
 	return nil
 }
 
-// failure says why a plan could not be made, in full.
+// failure prints why planning failed and returns the error.
 func (s *session) failure(ctx context.Context, p *v1alpha1.Plan) error {
 	told := false
 	for _, d := range p.Status.Diagnostics {
@@ -205,15 +207,15 @@ func (s *session) failure(ctx context.Context, p *v1alpha1.Plan) error {
 		what = "was cancelled"
 	}
 	text := fmt.Sprintf("plan %q %s", p.Name, what)
-	// The message of a plan that could not be made sums up the errors, which stand above.
+	// The message of a failed plan summarizes the errors that were printed above.
 	if m := why(p); m != "" && !(told && p.PlanFailed()) {
 		text += ": " + diff.Clean(m, true)
 	}
 	return &exitError{code, errors.New(text + "\nNothing was changed.")}
 }
 
-// run makes the plans, shows them, asks, applies what was approved and tells what came of it. What another command overtook is
-// planned anew.
+// run makes plans, shows them, asks, and applies those that were approved. It plans again if another command overtook a
+// plan.
 func (j *planAndApply) run(ctx context.Context, want []wanted) error {
 	for {
 		plans, err := j.planInTurn(ctx, want)
@@ -230,8 +232,8 @@ func (j *planAndApply) run(ctx context.Context, want []wanted) error {
 	}
 }
 
-// interruptedPlanning cancels the plan whose making Ctrl-C interrupted, and undoes what the verb recorded for it. Any other error stays
-// what it is.
+// interruptedPlanning cancels the plan that Ctrl-C interrupted, and reverts what the verb recorded. It returns other
+// errors unchanged.
 func (j *planAndApply) interruptedPlanning(ctx context.Context, err error) error {
 	interrupted, ok := errors.AsType[*interruptedError](err)
 	if !ok || j.takeBack == nil {
@@ -247,8 +249,8 @@ func (j *planAndApply) interruptedPlanning(ctx context.Context, err error) error
 	return errors.New("interrupted; no infrastructure was changed")
 }
 
-// review shows plans, and calls each with every plan that has changes which can be made. It returns an error for every other plan that has
-// changes.
+// review shows plans, and calls each for every plan with changes that can be applied. It returns an error for every
+// other plan with changes.
 func (j *planAndApply) review(ctx context.Context, plans []*v1alpha1.Plan, each func(*v1alpha1.Plan)) (failed []error, err error) {
 	for i, p := range plans {
 		if i > 0 || j.gap {
@@ -280,7 +282,8 @@ func (j *planAndApply) review(ctx context.Context, plans []*v1alpha1.Plan, each 
 	return failed, nil
 }
 
-// offer shows plans, asks, applies what was approved and tells what came of it. It returns the plans that others overtook.
+// offer shows plans, asks, applies those that were approved and prints the results. It returns the plans that other
+// plans overtook.
 func (j *planAndApply) offer(ctx context.Context, plans []*v1alpha1.Plan) ([]overtaken, error) {
 	var current, todo []*v1alpha1.Plan
 	var lost []overtaken
@@ -305,7 +308,7 @@ func (j *planAndApply) offer(ctx context.Context, plans []*v1alpha1.Plan) ([]ove
 		}
 		return nil, joinExit(failed)
 	}
-	if len(lost) > 0 { // they are shown and asked about together
+	if len(lost) > 0 { // plan all again to show and ask about them together
 		for _, p := range todo {
 			lost = append(lost, overtaken{plan: p, beside: true})
 		}
@@ -331,7 +334,7 @@ func (j *planAndApply) offer(ctx context.Context, plans []*v1alpha1.Plan) ([]ove
 	return j.approveAll(ctx, todo)
 }
 
-// approveAll approves plans, follows them and tells what came of them. It returns the plans that others overtook.
+// approveAll approves plans, follows them and prints the results. It returns the plans that other plans overtook.
 func (j *planAndApply) approveAll(ctx context.Context, todo []*v1alpha1.Plan) ([]overtaken, error) {
 	if err := j.mayGoOn(ctx, todo); err != nil {
 		return nil, err
@@ -345,13 +348,13 @@ func (j *planAndApply) approveAll(ctx context.Context, todo []*v1alpha1.Plan) ([
 			o, oerr := j.overtaken(ctx, p, err)
 			if oerr != nil || o == nil {
 				ends = append(ends, errors.Join(err, oerr))
-				break // those that were approved are still followed
+				break // the plans approved so far are still followed
 			}
 			lost = append(lost, *o)
 			continue
 		}
 		approved = append(approved, decided)
-		if j.folded { // the plan that was shown is removed, and this one stays
+		if j.folded { // the shown plan was deleted, and this one stays
 			fmt.Fprintln(j.Out, diff.EveryChange(decided, j.style)+"\n")
 		}
 	}
@@ -386,16 +389,16 @@ func (j *planAndApply) approveAll(ctx context.Context, todo []*v1alpha1.Plan) ([
 	return lost, nil
 }
 
-// isBlocked says why a plan is not applied of which changes are blocked.
+// isBlocked returns the error for a plan that is not applied because changes are blocked.
 func isBlocked(p *v1alpha1.Plan) error {
 	text := diff.Clean(why(p), true)
-	if speculative(p) { // what it would have done is in no condition
+	if speculative(p) { // a speculative plan has no condition about it
 		text = "its diagnostics say what lifecycle.preventDestroy forbids"
 	}
 	return &exitError{ExitRefused, fmt.Errorf("plan %q is blocked: %s\nNothing was changed", p.Name, text)}
 }
 
-// mayGoOn refuses to ask for a decision that the user may not make. The plans wait for someone who may.
+// mayGoOn returns an error if the user may not approve the plans, which then wait for another user.
 func (j *planAndApply) mayGoOn(ctx context.Context, plans []*v1alpha1.Plan) error {
 	var refused []error
 	for _, p := range plans {
@@ -406,7 +409,7 @@ func (j *planAndApply) mayGoOn(ctx context.Context, plans []*v1alpha1.Plan) erro
 	return joinExit(refused)
 }
 
-// joinExit keeps the gravest exit code of many errors: an error before a refusal before staleness.
+// joinExit joins errors. The exit code is the most severe one: an error, then a refusal, then staleness.
 func joinExit(errs []error) error {
 	if len(errs) == 0 {
 		return nil

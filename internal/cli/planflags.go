@@ -13,7 +13,7 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// planFlags are the flags that become a plan's spec.
+// planFlags holds the flags for a plan's spec.
 type planFlags struct {
 	refresh  string
 	replace  []string
@@ -39,7 +39,7 @@ func (f *planFlags) addExclude(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&f.exclude, "exclude", nil, "Leave out this resource and all that depend on it: TYPE.NAME or KIND/NAME; repeatable")
 }
 
-// complete offers objects for the flags that name them.
+// complete adds completion to the flags that name objects.
 func (f *planFlags) complete(cmd *cobra.Command, s *session) {
 	for name, modes := range map[string][]v1alpha1.Mode{"target": nil, "exclude": nil, "replace": {v1alpha1.ModeManaged}, "invoke": {v1alpha1.ModeAction}} {
 		if cmd.Flags().Lookup(name) != nil {
@@ -48,13 +48,15 @@ func (f *planFlags) complete(cmd *cobra.Command, s *session) {
 	}
 }
 
-// empty is true when nothing narrows the plan.
+// empty reports whether no flag restricts the plan.
 func (f *planFlags) empty() bool { return len(f.targets) == 0 && f.selector == "" }
 
-// unsaid is true when nothing says what to plan. --invoke alone says it; --replace alone plans everything, as in Terraform.
+// unsaid reports whether no flag says what to plan. --invoke alone does; --replace alone plans everything, as in
+// Terraform.
 func (f *planFlags) unsaid() bool { return f.empty() && len(f.invoke) == 0 && len(f.replace) == 0 }
 
-// checkExclude refuses --exclude where the plan names its objects: by --target, or by files unless all of the namespace is planned.
+// checkExclude returns an error for --exclude if the plan names its objects: with --target, or with files unless the
+// whole namespace is planned.
 func (f *planFlags) checkExclude(files, all bool) error {
 	switch {
 	case len(f.exclude) == 0:
@@ -70,11 +72,11 @@ func (f *planFlags) checkExclude(files, all bool) error {
 
 func (f *planFlags) validate() error { return f.fill(&v1alpha1.PlanSpec{}) }
 
-// fill writes the flags into a plan's spec.
+// fill sets the fields of a plan's spec from the flags.
 func (f *planFlags) fill(spec *v1alpha1.PlanSpec) error {
 	switch strings.ToLower(f.refresh) {
 	case "":
-	case "none", "false": // Terraform says -refresh=false
+	case "none", "false": // Terraform's flag is -refresh=false
 		spec.Refresh = v1alpha1.RefreshNone
 	case "changed":
 		spec.Refresh = v1alpha1.RefreshChanged

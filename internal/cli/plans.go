@@ -19,13 +19,13 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// changePage is how many changes are asked for at once.
+// changePage is the number of changes per request.
 const changePage = 500
 
-// createPlan creates a plan, and notes which plans of the namespace ended before it: times have whole seconds, which is too coarse for
-// rivals.
+// createPlan creates a plan. It also records which plans of the namespace have ended before, because timestamps in
+// whole seconds are too coarse for rivals.
 func (s *session) createPlan(ctx context.Context, namespace, base string, spec v1alpha1.PlanSpec) (*v1alpha1.Plan, error) {
-	// Without the right to list plans, this command knows no rivals, and says so when it looks for them.
+	// Without the right to list plans, the command finds no rivals, and reports that later.
 	before, _ := s.listPlans(ctx, namespace)
 	in := &v1alpha1.Plan{ObjectMeta: metav1.ObjectMeta{GenerateName: base + "-", Namespace: namespace}, Spec: spec}
 	out := &v1alpha1.Plan{}
@@ -46,7 +46,7 @@ func (s *session) createPlan(ctx context.Context, namespace, base string, spec v
 
 func (s *session) getPlan(ctx context.Context, namespace, name string) (*v1alpha1.Plan, error) {
 	out := &v1alpha1.Plan{}
-	// As everywhere in kubectl, plan/NAME and plan.hykube.io/NAME name it, too.
+	// As in kubectl, plan/NAME and plan.hykube.io/NAME are valid, too.
 	if kind, rest, ok := strings.Cut(name, "/"); ok && slices.Contains([]string{"plan", "plans", "plan.hykube.io", "plans.hykube.io"}, kind) {
 		name = rest
 	}
@@ -69,7 +69,7 @@ func (s *session) listPlans(ctx context.Context, namespace string) ([]v1alpha1.P
 	return out.Items, nil
 }
 
-// changes walks the changes of a plan, page by page.
+// changes returns the changes of a plan, page by page.
 func (s *session) changes(ctx context.Context, plan *v1alpha1.Plan) iter.Seq2[*v1alpha1.PlanChange, error] {
 	return func(yield func(*v1alpha1.PlanChange, error) bool) {
 		next := ""
@@ -121,7 +121,7 @@ func (s *session) decide(ctx context.Context, plan *v1alpha1.Plan, decision v1al
 	return nil, fmt.Errorf("%s plan %q: %w", verb, plan.Name, explain(err, s.server()))
 }
 
-// cancelPlan asks the server to stop a plan, and returns the plan as it is then: over only when nothing was under way.
+// cancelPlan cancels a plan and returns it. The plan has ended only if nothing was running.
 func (s *session) cancelPlan(ctx context.Context, plan *v1alpha1.Plan) (*v1alpha1.Plan, error) {
 	body := &v1alpha1.Plan{
 		ObjectMeta: metav1.ObjectMeta{Name: plan.Name, Namespace: plan.Namespace, UID: plan.UID},
@@ -135,8 +135,8 @@ func (s *session) cancelPlan(ctx context.Context, plan *v1alpha1.Plan) (*v1alpha
 	return out, nil
 }
 
-// watchPlan yields the plan as it is and then each time it changes, until ctx ends. A watch that breaks is begun
-// again: the server may restart in the middle of a plan, and the plan goes on.
+// watchPlan sends the plan at first and after each change, until ctx ends. It restarts a broken watch, because the
+// server may restart while the plan continues.
 func (s *session) watchPlan(ctx context.Context, plan *v1alpha1.Plan) <-chan planEvent {
 	out := make(chan planEvent)
 	send := func(e planEvent) bool {
@@ -165,7 +165,7 @@ func (s *session) watchPlan(ctx context.Context, plan *v1alpha1.Plan) <-chan pla
 				broken = time.Time{}
 				version = drain(ctx, w, version, send)
 				if time.Since(began) < time.Second {
-					pause(ctx, 100*time.Millisecond) // a server that hangs up at once must not be asked in a tight loop
+					pause(ctx, 100*time.Millisecond) // avoid a tight loop if the server closes the connection at once
 				}
 			} else {
 				if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
@@ -184,7 +184,7 @@ func (s *session) watchPlan(ctx context.Context, plan *v1alpha1.Plan) <-chan pla
 				return
 			}
 			if version == "" || err != nil {
-				// Too old, or no connection: look at the plan itself, in a moment.
+				// The version is too old, or there is no connection: read the plan again after a pause.
 				pause(ctx, 200*time.Millisecond)
 				fresh := &v1alpha1.Plan{}
 				getErr := s.hykube.Get().Namespace(plan.Namespace).Resource("plans").Name(plan.Name).Do(ctx).Into(fresh)
@@ -216,7 +216,7 @@ type planEvent struct {
 	err  error
 }
 
-// drain passes on the events of a watch; it returns the last version seen, or "" when the plan must be read anew.
+// drain sends the events of a watch. It returns the last version, or "" if the plan must be read again.
 func drain(ctx context.Context, w watch.Interface, version string, send func(planEvent) bool) string {
 	defer w.Stop()
 	for {
@@ -243,12 +243,12 @@ func drain(ctx context.Context, w watch.Interface, version string, send func(pla
 	}
 }
 
-// planned is true when a plan's changes are known, or when they never will be.
+// planned reports whether planning has ended, with or without changes.
 func planned(p *v1alpha1.Plan) bool {
 	return meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionPlanned) || stalled(p) || ready(p) || p.PlanFailed()
 }
 
-// waiting is true when a plan waits for a decision.
+// waiting reports whether a plan waits for a decision.
 func waiting(p *v1alpha1.Plan) bool {
 	return planned(p) && !p.Ended() && p.Status.Approval == nil && !p.ApprovesItself()
 }
@@ -257,20 +257,20 @@ func ready(p *v1alpha1.Plan) bool {
 	return meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionReady)
 }
 
-// stalled is true when a plan ended, and not as it should. One with blocked changes waits for a decision.
+// stalled reports whether a plan ended without success. A plan with blocked changes waits for a decision instead.
 func stalled(p *v1alpha1.Plan) bool {
 	return meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionStalled) && !blocked(p)
 }
 
-// hasBlocked is true when changes of a plan that nobody approved cannot be made.
+// hasBlocked reports whether changes of a plan without a decision are blocked.
 func hasBlocked(p *v1alpha1.Plan) bool {
 	return p.Status.Approval == nil && p.Status.Summary != nil && p.Status.Summary.Blocked > 0
 }
 
-// blocked is true when a plan waits for a decision, and changes of it cannot be made.
+// blocked reports whether a plan waits for a decision because changes are blocked.
 func blocked(p *v1alpha1.Plan) bool { return p.Status.StalledFor() == v1alpha1.ReasonBlocked }
 
-// appliedInPart is true when a partial approval left out changes of a plan that was applied.
+// appliedInPart reports whether a partial approval left out changes of an applied plan.
 func appliedInPart(p *v1alpha1.Plan) bool {
 	return ready(p) && p.Status.Progress != nil && p.Status.Progress.Blocked > 0
 }
@@ -294,7 +294,7 @@ func nothingToDo(p *v1alpha1.Plan) bool {
 	return reason == v1alpha1.ReasonNoChanges || reason == v1alpha1.ReasonDeferred
 }
 
-// why is the message of the condition that says most about a plan that stopped.
+// why returns the most specific message about a plan that stopped.
 func why(p *v1alpha1.Plan) string {
 	for _, t := range []string{v1alpha1.ConditionStale, v1alpha1.ConditionStalled, v1alpha1.ConditionApplied, v1alpha1.ConditionPlanned, v1alpha1.ConditionReady} {
 		c := meta.FindStatusCondition(p.Status.Conditions, t)

@@ -13,13 +13,13 @@ import (
 	"github.com/hykube/hykube/internal/diff"
 )
 
-// fieldStep is one step of a field path as the server writes it: .name, ["any name"] or [0].
+// fieldStep matches one step of a field path in the server's format: .name, ["any name"] or [0].
 var fieldStep = regexp.MustCompile(`^(?:\.?([A-Za-z_][A-Za-z0-9_-]*)|\["((?:[^"\\]|\\.)*)"\]|\[([0-9]+)\])`)
 
-// inString is where in a string an expression is: "spec.script, line 4, column 7".
+// inString matches the position of an expression in a string: "spec.script, line 4, column 7".
 var inString = regexp.MustCompile(`(?:, line ([0-9]+))?, column ([0-9]+)$`)
 
-// at is where a field is written: "file.yaml:12:9", or the line of the document where the file doesn't tell more.
+// at returns the position of a field: "file.yaml:12:9", or the line of the document if the field is not found.
 func (m manifest) at(field string) string {
 	line, column := m.position(field)
 	if column == 0 {
@@ -28,8 +28,8 @@ func (m manifest) at(field string) string {
 	return fmt.Sprintf("%s:%d:%d", m.file, line, column)
 }
 
-// position is the line and the column of a field in its file: of its key, or of an expression in its value. The column is 0
-// when the field is not found.
+// position returns the line and column of a field's key in its file, or of an expression in its value. The column is 0
+// if the field is not found.
 func (m manifest) position(field string) (line, column int) {
 	node := m.node()
 	if node == nil {
@@ -51,8 +51,8 @@ func (m manifest) position(field string) (line, column int) {
 	return m.doc.line + line - 1, column
 }
 
-// follow goes as far along a field's path as there is something; whole is true when that is all of it. A field that is
-// missing has the place of what it is missing from.
+// follow follows a field path as far as it exists; whole is true if all of it does. A missing field has the position of
+// its parent.
 func follow(node *yamlv3.Node, field string) (key, value *yamlv3.Node, whole bool) {
 	for field != "" {
 		step := fieldStep.FindStringSubmatch(field)
@@ -69,7 +69,7 @@ func follow(node *yamlv3.Node, field string) (key, value *yamlv3.Node, whole boo
 	return key, node, true
 }
 
-// written is a field's value as the file has it; empty when that is no plain scalar.
+// written returns a field's value as written in the file, or "" if it is not a scalar.
 func (m manifest) written(field string) string {
 	node := m.node()
 	if node == nil {
@@ -81,7 +81,7 @@ func (m manifest) written(field string) string {
 	return ""
 }
 
-// node is the object's own part of its document; nil when that cannot be read.
+// node returns the object's node in its document, or nil if that is invalid.
 func (m manifest) node() *yamlv3.Node {
 	var doc yamlv3.Node
 	if len(m.doc.text) == 0 || yamlv3.Unmarshal(m.doc.text, &doc) != nil || len(doc.Content) == 0 {
@@ -97,7 +97,7 @@ func (m manifest) node() *yamlv3.Node {
 	return node
 }
 
-// child is the part of a node that a step leads to, and the node to point at for it.
+// child returns the node of a step, and the node whose position to show for it.
 func child(node *yamlv3.Node, step []string) (key, value *yamlv3.Node) {
 	for node.Kind == yamlv3.AliasNode {
 		node = node.Alias
@@ -126,7 +126,7 @@ func child(node *yamlv3.Node, step []string) (key, value *yamlv3.Node) {
 	return nil, nil
 }
 
-// within is the place of a line and a column of a string's content.
+// within returns the position of a line and column within a string.
 func (m manifest) within(node *yamlv3.Node, line, column int) (int, int) {
 	line = max(1, line)
 	switch {
@@ -141,7 +141,7 @@ func (m manifest) within(node *yamlv3.Node, line, column int) (int, int) {
 		}
 		return node.Line + line, indent + column
 	case line > 1, node.Style&yamlv3.FoldedStyle != 0:
-		return node.Line, node.Column // where its lines are in the file, its content does not tell
+		return node.Line, node.Column // the position of the string's lines in the file is unknown
 	case node.Style&(yamlv3.DoubleQuotedStyle|yamlv3.SingleQuotedStyle) != 0:
 		return node.Line, node.Column + column
 	}
@@ -150,7 +150,7 @@ func (m manifest) within(node *yamlv3.Node, line, column int) (int, int) {
 
 func atoi(s string) int { n, _ := strconv.Atoi(s); return n }
 
-// readFrom remembers which files objects were read from, so that what is said about an object later can point there.
+// readFrom records the files of the objects, so that later diagnostics can show positions.
 func (s *session) readFrom(ms []manifest) {
 	s.sources = map[string]manifest{}
 	for _, m := range ms {
@@ -159,13 +159,13 @@ func (s *session) readFrom(ms []manifest) {
 		}
 		address := addressOfKind(m.object.GetKind(), m.object.GetName())
 		if _, twice := s.sources[address]; twice {
-			m.file = "" // in two namespaces: a diagnostic does not say which of them it is about
+			m.file = "" // the address occurs in two namespaces, and a diagnostic does not have the namespace
 		}
 		s.sources[address] = m
 	}
 }
 
-// diagnostic writes an error or a warning whole, with the place in the file where there is one.
+// diagnostic renders a diagnostic in full, with its position in a file if known.
 func (s *session) diagnostic(d v1alpha1.Diagnostic) string {
 	if m, ok := s.sources[d.Address]; ok && m.file != "" {
 		to := &d.Attribute

@@ -98,7 +98,7 @@ type providerSchemaOptions struct {
 	*session
 	provider string
 	kind     string
-	// config shows the arguments of the provider itself.
+	// config shows the arguments of the provider configuration.
 	config bool
 }
 
@@ -138,7 +138,7 @@ func (o *providerSchemaOptions) Validate() error {
 	return nil
 }
 
-// providerDocument is the server's OpenAPI document of a provider's kinds.
+// providerDocument returns the OpenAPI document of a provider's kinds.
 func (s *session) providerDocument(ctx context.Context, provider string) (*openapi.Document, error) {
 	raw, err := s.hykube.Get().AbsPath("/openapi/v3/apis/"+v1alpha1.ProviderGroup(provider)+"/"+v1alpha1.ResourceVersion).SetHeader("Accept", "application/json").Do(ctx).Raw()
 	if apierrors.IsNotFound(err) || err == nil && len(raw) == 0 {
@@ -192,7 +192,7 @@ func (o *providerSchemaOptions) types(kinds map[string]*openapi.Schema) error {
 	for n := range kinds {
 		names = append(names, n)
 	}
-	// Resources first, then what stands beside them.
+	// Managed resources come first.
 	slices.SortFunc(names, func(a, b string) int {
 		ma, ta := v1alpha1.ParseKind(a)
 		mb, tb := v1alpha1.ParseKind(b)
@@ -206,7 +206,7 @@ func (o *providerSchemaOptions) types(kinds map[string]*openapi.Schema) error {
 	return w.Flush()
 }
 
-// configuration shows the provider's own arguments.
+// configuration prints the arguments of the provider configuration.
 func (o *providerSchemaOptions) configuration(doc *openapi.Document) {
 	s := doc.Components.Schemas["io.hykube."+o.provider+"."+v1alpha1.ResourceVersion+".Configuration"]
 	fmt.Fprintf(o.Out, "%s\n", o.style.Bold("provider "+o.provider))
@@ -219,15 +219,15 @@ func (o *providerSchemaOptions) configuration(doc *openapi.Document) {
 	w.fields(s, 2, nil)
 }
 
-// modeOrder is the order in which a provider's types are listed.
+// modeOrder is the order of the modes in the list of types.
 var modeOrder = []v1alpha1.Mode{v1alpha1.ModeManaged, v1alpha1.ModeData, v1alpha1.ModeEphemeral, v1alpha1.ModeAction}
 
-// typeKind is the kind that a person names: sim_network, sim-network, data.sim_network or data-sim-network.
+// typeKind returns the kind for sim_network, sim-network, data.sim_network or data-sim-network.
 func typeKind(s string) string {
 	return v1alpha1.KindOf(strings.Replace(s, ".", "-", 1))
 }
 
-// typeName is what stands in front of the name in an address: sim_network, data.sim_network.
+// typeName returns the type as written in an address: sim_network, data.sim_network.
 func typeName(kind string) string {
 	m, typ := v1alpha1.ParseKind(kind)
 	if m == v1alpha1.ModeManaged {
@@ -236,10 +236,10 @@ func typeName(kind string) string {
 	return string(m) + "." + typ
 }
 
-// sentenceEnd is a full stop, or another end, and what begins a new sentence.
+// sentenceEnd matches the end of a sentence and the beginning of the next one.
 var sentenceEnd = regexp.MustCompile("([.!?][)\"'`]?)\\s+[\"'`(\\[]?[A-Z]")
 
-// abbreviations end in a full stop and end no sentence.
+// abbreviations end with a period but do not end a sentence.
 var abbreviations = []string{"e.g.", "i.e.", "etc.", "cf.", "vs.", "approx.", "resp.", "incl.", "no.", "ex."}
 
 func firstSentence(s string) string {
@@ -283,7 +283,7 @@ type schemaWriter struct {
 	style diff.Style
 }
 
-// fields writes the properties of an object, without those that skip has too.
+// fields prints the properties of an object, except those that skip has.
 func (w *schemaWriter) fields(s *openapi.Schema, indent int, skip *openapi.Schema) {
 	if s == nil || indent > 24 {
 		return
@@ -342,7 +342,7 @@ func (w *schemaWriter) typeName(s *openapi.Schema) string {
 		}
 		return "map"
 	case s.Type == "" && len(s.AnyOf)+len(s.OneOf) > 0:
-		// A value or an expression: the value's type is what matters to a reader.
+		// For a value that may also be an expression, show the value's type.
 		for _, x := range append(slices.Clone(s.AnyOf), s.OneOf...) {
 			if x = w.doc.Resolve(x); x != nil && x.Type != "string" && x.Type != "" {
 				return x.Type

@@ -21,10 +21,10 @@ import (
 	"github.com/hykube/hykube/internal/template"
 )
 
-// releaseWait is how long the server may take to release objects after their infrastructure was destroyed.
+// releaseWait is the maximum time that the server takes to release objects after their infrastructure was destroyed.
 const releaseWait = 10 * time.Second
 
-// pruneFlags are the flags of verbs that also delete what left the files.
+// pruneFlags holds the flags of verbs that prune.
 type pruneFlags struct {
 	prune    bool
 	applySet string
@@ -35,7 +35,7 @@ func (f *pruneFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.applySet, "applyset", "", "With --prune, the Secret that records the members of the set; the first apply creates it: NAME, or configmap/NAME for a ConfigMap")
 }
 
-// validate refuses combinations that would leave members neither planned nor in the files.
+// validate returns an error for flags with which some members would be neither planned nor in the files.
 func (f *pruneFlags) validate(files *fileFlags, planning *planFlags) error {
 	switch {
 	case !f.prune && f.applySet != "":
@@ -52,8 +52,8 @@ func (f *pruneFlags) validate(files *fileFlags, planning *planFlags) error {
 	return nil
 }
 
-// manifests reads the files. Files without any object are an error, but for --prune: then all of the set left them. A path without any
-// file stays an error there, too, since it may be a mistake and would delete everything.
+// manifests reads the files. Files without objects are an error, except with --prune, where they prune all members. A
+// path without files is always an error, because with --prune a mistake would delete everything.
 func (f *pruneFlags) manifests(ctx context.Context, s *session, files *fileFlags) ([]manifest, error) {
 	ms, err := s.manifests(ctx, files)
 	empty, ok := errors.AsType[*noObjectsError](err)
@@ -66,7 +66,8 @@ func (f *pruneFlags) manifests(ctx context.Context, s *session, files *fileFlags
 	return nil, nil
 }
 
-// set is the set that the flags name, of which the files become members; nil without --prune.
+// set returns the applyset in the flags and labels the objects of the files as its members. It returns nil without
+// --prune.
 func (f *pruneFlags) set(s *session, ms []manifest) (*applySet, error) {
 	if !f.prune {
 		return nil, nil
@@ -78,7 +79,7 @@ func (f *pruneFlags) set(s *session, ms []manifest) (*applySet, error) {
 	return set, set.addMembers(ms)
 }
 
-// again returns the flags that make a command plan the same files alike.
+// again returns the flags that make a command prune the same files.
 func (f *pruneFlags) again() string {
 	if !f.prune {
 		return ""
@@ -86,10 +87,10 @@ func (f *pruneFlags) again() string {
 	return " --prune --applyset " + f.applySet
 }
 
-// held is true for a resource that stays, marked for deletion, until a plan has destroyed its infrastructure.
+// held reports whether a resource stays, marked for deletion, until a plan has destroyed its infrastructure.
 func held(u *unstructured.Unstructured) bool { return isResource(u) && len(u.GetFinalizers()) > 0 }
 
-// mayPrune refuses what the user has no right to delete, before they are asked.
+// mayPrune returns an error, before the question, if the user lacks the right to delete pruned objects.
 func (a *applySet) mayPrune(ctx context.Context) error {
 	told := map[string]bool{}
 	var refused []string
@@ -113,7 +114,8 @@ func (a *applySet) mayPrune(ctx context.Context) error {
 	return nil
 }
 
-// mark deletes the resources that left the files. Those with infrastructure stay until a plan has destroyed it.
+// mark deletes the resources that are no longer in the files. Those with infrastructure stay until a plan has destroyed
+// it.
 func (a *applySet) mark(ctx context.Context) error {
 	client, err := a.quiet()
 	if err != nil {
@@ -129,7 +131,7 @@ func (a *applySet) mark(ctx context.Context) error {
 	return nil
 }
 
-// remove deletes an object that left the files, unless another one took its name.
+// remove deletes a pruned object, unless another object has its name now.
 func (a *applySet) remove(ctx context.Context, client dynamic.Interface, m manifest) error {
 	if m.object.GetDeletionTimestamp() != nil {
 		return nil
@@ -149,8 +151,8 @@ func (a *applySet) remove(ctx context.Context, client dynamic.Interface, m manif
 	return nil
 }
 
-// finish deletes what left the files beside resources, and records what the set has now. What resources need in order to be
-// destroyed goes only when they are gone.
+// finish deletes the pruned objects other than resources, and records the new content of the applyset. It deletes
+// objects that resources need for their destroy only after those resources.
 func (a *applySet) finish(ctx context.Context, ms []manifest) error {
 	var resources, others []manifest
 	for _, m := range a.left {
@@ -176,7 +178,7 @@ func (a *applySet) finish(ctx context.Context, ms []manifest) error {
 	return errors.Join(append(failed, a.record(ctx, append(stay, ms...), false))...)
 }
 
-// remaining are those of some objects that are still there after a while.
+// remaining returns the objects that still exist after the wait.
 func (a *applySet) remaining(ctx context.Context, ms []manifest, wait time.Duration) []manifest {
 	var out []manifest
 	deadline := time.Now().Add(wait)
@@ -203,14 +205,15 @@ func (a *applySet) remaining(ctx context.Context, ms []manifest, wait time.Durat
 	return out
 }
 
-// prunedRef identifies a pruned resource in a plan.
+// prunedRef returns the reference to a pruned resource for a plan.
 func prunedRef(u *unstructured.Unstructured) v1alpha1.ObjectReference {
 	return v1alpha1.ObjectReference{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName(), UID: u.GetUID()}
 }
 
-// This file says before the question of an apply which objects outside the files the apply concerns.
+// This file reports, before the question of an apply, which objects outside of the files it affects.
 
-// leftStored are the kinds of the Secrets and ConfigMaps that left the files, each by "secret/NAMESPACE/NAME".
+// leftStored maps "secret/NAMESPACE/NAME" or "configmap/NAMESPACE/NAME" of each pruned Secret and ConfigMap to its
+// kind.
 func (a *applySet) leftStored() map[string]string {
 	left := map[string]string{}
 	for _, l := range a.left {
@@ -221,7 +224,7 @@ func (a *applySet) leftStored() map[string]string {
 	return left
 }
 
-// reads are the Secrets and ConfigMaps that an object reads, each as "secret/NAMESPACE/NAME".
+// reads returns the Secrets and ConfigMaps that an object reads, as "secret/NAMESPACE/NAME" and the like.
 func reads(u *unstructured.Unstructured) sets.Set[string] {
 	refs, _, _ := template.Evaluate(u.Object["spec"])
 	lifecycle, _, _ := template.Evaluate(u.Object["lifecycle"])
@@ -237,8 +240,8 @@ func reads(u *unstructured.Unstructured) sets.Set[string] {
 	return used
 }
 
-// tellReferrers warns of objects outside the files that read a Secret or ConfigMap which left them. It looks into the namespaces of
-// what left, as far as the user may.
+// tellReferrers warns about objects outside of the files that read a pruned Secret or ConfigMap. It searches the
+// namespaces of the pruned objects, as far as the user may.
 func (a *applySet) tellReferrers(ctx context.Context) error {
 	left := a.leftStored()
 	if len(left) == 0 {
@@ -259,7 +262,7 @@ func (a *applySet) tellReferrers(ctx context.Context) error {
 	by := map[string][]string{}
 	for _, namespace := range slices.Sorted(maps.Keys(namespaces)) {
 		_, err := a.eachObject(ctx, kinds, namespace, "", func(k kind, u *unstructured.Unstructured) {
-			u.SetGroupVersionKind(k.gvr.GroupVersion().WithKind(k.kind)) // items of a list need not say it
+			u.SetGroupVersionKind(k.gvr.GroupVersion().WithKind(k.kind)) // items of a list may lack it
 			if leaving.Has(identity(u)) {
 				return
 			}
@@ -282,7 +285,8 @@ func (a *applySet) tellReferrers(ctx context.Context) error {
 	return nil
 }
 
-// tellLeavingSets warns of objects of the files that are members of an applyset, and would be no more, since the command has no --prune.
+// tellLeavingSets warns about objects of the files that would cease to be members of an applyset, because the command
+// has no --prune.
 func (sp *speculation) tellLeavingSets(ctx context.Context) {
 	a := &applySet{session: sp.session}
 	written, listed := sets.New[string](), sets.New[string]()
@@ -305,7 +309,7 @@ func (sp *speculation) tellLeavingSets(ctx context.Context) {
 		}
 		members, err := a.labelled(ctx, gvr, namespace)
 		if err != nil {
-			continue // it is a warning, for those who may look
+			continue // the warning needs the right to list
 		}
 		for _, u := range members {
 			u.SetGroupVersionKind(gvk)

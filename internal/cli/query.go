@@ -96,7 +96,7 @@ func (o *queryOptions) Validate() error {
 	return checkOutput(o.output, "table", "yaml", "json", "name")
 }
 
-// queryArguments are those of a file, and over them those of the flags.
+// queryArguments returns the arguments of a file, overridden by those of the flags.
 func queryArguments(file string, stdin io.Reader, args []string) (map[string]any, error) {
 	out := map[string]any{}
 	if file != "" {
@@ -126,8 +126,8 @@ func queryArguments(file string, stdin io.Reader, args []string) (map[string]any
 
 var wholeNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
 
-// flagValue reads the value of KEY=VALUE: JSON where it looks like it, and otherwise the text as it is. An ID such as 0012
-// must stay what it is; what is no plain whole number is left to the server, which knows the type.
+// flagValue parses the value of KEY=VALUE: as JSON if it looks like JSON, else as text. An ID such as 0012 must stay
+// text. Other numbers stay text, too, because the server knows the argument's type.
 func flagValue(text string) (any, error) {
 	if !wholeNumber.MatchString(text) && !slices.Contains([]string{"true", "false", "null"}, text) && !strings.ContainsAny(text[:min(1, len(text))], `{["`) {
 		return text, nil
@@ -182,7 +182,7 @@ func (o *queryOptions) Run(ctx context.Context) error {
 	return nil
 }
 
-// query sends a query. A query is answered and not stored.
+// query sends a query and returns the result. The server does not store queries.
 func (s *session) query(ctx context.Context, namespace string, spec v1alpha1.QuerySpec) (*v1alpha1.Query, error) {
 	in, out := &v1alpha1.Query{Spec: spec}, &v1alpha1.Query{}
 	in.Namespace = namespace
@@ -193,7 +193,7 @@ func (s *session) query(ctx context.Context, namespace string, spec v1alpha1.Que
 	return out, nil
 }
 
-// refusedQuery words what the server has against a query.
+// refusedQuery returns the error for a rejected query.
 func (s *session) refusedQuery(ctx context.Context, spec v1alpha1.QuerySpec, err error) error {
 	verb := "query"
 	if spec.Import != nil {
@@ -204,21 +204,21 @@ func (s *session) refusedQuery(ctx context.Context, spec v1alpha1.QuerySpec, err
 		for _, c := range apiStatus(err).Details.Causes {
 			what = append(what, s.objection(ctx, spec, c))
 		}
-		// A query has no name, so "Query "" is invalid" says nothing; what is wrong with it does.
+		// Omit the API's prefix: a query has no name.
 		return fmt.Errorf("%s %s: %s", verb, spec.Type, cmp.Or(strings.Join(what, "; "), err.Error()))
 	}
 	switch {
 	case apierrors.IsBadRequest(err):
-		return err // it says which query failed
+		return err // the error already names the query
 	case !apierrors.IsNotFound(err):
 		err = explain(err, s.server())
 	}
 	return fmt.Errorf("%s %s: %w", verb, spec.Type, err)
 }
 
-// objection is what is wrong with one field of a query, in the words of the command line.
+// objection returns the error about one field of a query, with the name of its flag.
 func (s *session) objection(ctx context.Context, spec v1alpha1.QuerySpec, c metav1.StatusCause) string {
-	// The value and its kind of wrongness stand in the command already.
+	// Omit the value and the error type, which the user's command shows.
 	said := c.Message
 	for _, kind := range []string{"Invalid value: ", "Required value: ", "Required value", "Forbidden: "} {
 		if rest, ok := strings.CutPrefix(said, kind); ok {
@@ -259,7 +259,8 @@ func (s *session) objection(ctx context.Context, spec v1alpha1.QuerySpec, c meta
 	return flag + ": " + said
 }
 
-// queryable are the resource types of all providers, or of the one that is asked, and which of them a provider can list.
+// queryable returns the resource types of all providers, or of the query's provider. listed are those that the provider
+// can list.
 func (s *session) queryable(ctx context.Context, spec v1alpha1.QuerySpec) (types, listed []string) {
 	kinds, err := s.resourceKinds(ctx)
 	if err != nil {
@@ -293,7 +294,7 @@ func (s *session) queryable(ctx context.Context, spec v1alpha1.QuerySpec) (types
 	return slices.Compact(types), slices.Compact(listed)
 }
 
-// suggestion is "; did you mean ...?" for a name that is none: the one that is nearest, or those that it is a part of.
+// suggestion returns "; did you mean ...?" for an unknown name: with the most similar name, or those that contain it.
 func suggestion(name string, names []string) string {
 	if near := suggest.Nearest(name, names); near != "" {
 		return fmt.Sprintf("; did you mean %q?", near)
@@ -313,7 +314,7 @@ func suggestion(name string, names []string) string {
 	return "; did you mean one of " + strings.Join(shortList(out, 5), ", ") + "?"
 }
 
-// shortList cuts a list that nobody would read.
+// shortList shortens a long list.
 func shortList(names []string, most int) []string {
 	if len(names) <= most {
 		return names
@@ -321,7 +322,7 @@ func shortList(names []string, most int) []string {
 	return append(slices.Clone(names[:most-1]), fmt.Sprintf("and %d more", len(names)-most+1))
 }
 
-// tellDiagnostics writes what the provider said; it is true when that has an error.
+// tellDiagnostics prints the diagnostics of a query. It reports whether one is an error.
 func (s *session) tellDiagnostics(q *v1alpha1.Query) (failed bool) {
 	all := slices.Clone(q.Status.Diagnostics)
 	for _, r := range q.Status.Results {
@@ -337,7 +338,7 @@ func (s *session) tellDiagnostics(q *v1alpha1.Query) (failed bool) {
 	return failed
 }
 
-// found is what an import would find a result by, in one word.
+// found returns the ID or identity of a result as one word.
 func found(r v1alpha1.QueryResult) string {
 	if r.ID != "" {
 		return r.ID
@@ -382,7 +383,7 @@ func (o *queryOptions) print(q *v1alpha1.Query) error {
 	return w.Flush()
 }
 
-// printManifests prints objects for kubectl apply: of what has an object already, none.
+// printManifests prints manifests for kubectl apply. It omits resources that already have an object.
 func (o *queryOptions) printManifests(q *v1alpha1.Query) error {
 	var list []map[string]any
 	has := 0
@@ -392,7 +393,7 @@ func (o *queryOptions) printManifests(q *v1alpha1.Query) error {
 			continue
 		}
 		if r.Manifest == nil || len(r.Manifest.Raw) == 0 {
-			continue // its diagnostics say why
+			continue // its diagnostics have the reason
 		}
 		u, err := readManifest(r.Manifest)
 		if err != nil {
@@ -427,7 +428,7 @@ func (o *queryOptions) printManifests(q *v1alpha1.Query) error {
 	return nil
 }
 
-// readManifest reads an object that the server made.
+// readManifest decodes an object in the server's response.
 func readManifest(raw *runtime.RawExtension) (*unstructured.Unstructured, error) {
 	ms, err := parseManifest("the server's answer", raw.Raw)
 	if err != nil {

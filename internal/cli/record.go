@@ -26,42 +26,44 @@ import (
 )
 
 const (
-	// fieldManager is kubectl's own, so that `kubectl apply --server-side` and `kubectl hykube apply` are the same
-	// writer and never conflict with each other.
+	// fieldManager is kubectl's own name, so that `kubectl apply --server-side` and `kubectl hykube apply` never
+	// conflict.
 	fieldManager = "kubectl"
-	// stateManager sets lifecycle.destroy for state rm and state mv, so that undelete knows what to take back.
+	// stateManager is the field manager with which state rm and state mv set lifecycle.destroy, so that undelete can
+	// find and remove it.
 	stateManager = "kubectl-hykube-state"
 	// clientSideManager is the field manager of `kubectl apply` without --server-side.
 	clientSideManager = "kubectl-client-side-apply"
-	// recordAtOnce is how many objects are recorded at the same time.
+	// recordAtOnce is the number of objects that are recorded concurrently.
 	recordAtOnce = 16
-	// kindWait is how long a ready provider's kinds may take to be served.
+	// kindWait is the maximum wait for the kinds of a ready provider.
 	kindWait = 15 * time.Second
 )
 
-// recorder writes objects to the server. It touches no infrastructure.
+// recorder writes objects to the server. It changes no infrastructure.
 type recorder struct {
 	*session
 	force   bool
-	timeout time.Duration // how long a provider may take to install
+	timeout time.Duration // maximum time for the installation of a provider
 	mu      sync.Mutex
-	// installed are the providers of the files, each once it is ready.
+	// installed holds the providers of the files; true once one is ready.
 	installed map[string]bool
-	// destroys is true when the objects are recorded for a plan that destroys them: then those that are being deleted are recorded, too.
+	// destroys is true if the objects are recorded for a destroy plan. Then objects that are being deleted are
+	// recorded, too.
 	destroys bool
-	// warned is true when the user knows already what leaves an applyset.
+	// warned is true if the user was already warned about objects that leave an applyset.
 	warned bool
 }
 
-// recorded is one object as the server has it now.
+// recorded is an object as the server has stored it.
 type recorded struct {
 	manifest
-	namespace string // "" for cluster scope
-	verb      string // created, configured, unchanged
-	leftSet   bool   // its label of an applyset was taken away
+	namespace string // "" for a cluster-scoped object
+	verb      string // created, configured or unchanged
+	leftSet   bool   // its applyset label was removed
 }
 
-// target is what the object is to a plan; ok is false when it is not of a provider's kind.
+// target returns the object as a target of a plan. ok is false if its kind is not a provider's.
 func (r recorded) target() (target, bool) {
 	gvk := r.object.GroupVersionKind()
 	if _, ok := v1alpha1.ProviderOfGroup(gvk.Group); !ok {
@@ -71,7 +73,7 @@ func (r recorded) target() (target, bool) {
 	return target{namespace: r.namespace, mode: m, typ: typ, name: r.object.GetName(), group: gvk.Group}, true
 }
 
-// tier is the order of recording: what others need comes first.
+// tier returns the position of a kind in the order of recording: prerequisites of others come first.
 func tier(gk schema.GroupKind) int {
 	switch {
 	case gk == schema.GroupKind{Kind: "Namespace"}:
@@ -88,8 +90,8 @@ func tier(gk schema.GroupKind) int {
 	return 4
 }
 
-// record writes the objects, tier by tier, and prints a line for each as kubectl does. When some are refused,
-// the rest of their tier is still tried, so that a person sees every mistake at once.
+// record writes the objects, tier by tier, and prints kubectl's line for each. After an error, it still tries the rest
+// of the tier, so that the user sees all errors at once.
 func (r *recorder) record(ctx context.Context, ms []manifest) ([]recorded, error) {
 	if r.installed == nil {
 		r.installed = map[string]bool{}
@@ -102,7 +104,7 @@ func (r *recorder) record(ctx context.Context, ms []manifest) ([]recorded, error
 			r.installed[m.object.GetName()] = false
 		}
 	}
-	// Kinds that nothing in the files brings must exist before the first object is written.
+	// Kinds that no provider in the files adds must exist before the first object is written.
 	var bad []error
 	for _, m := range ms {
 		gvk := m.object.GroupVersionKind()
@@ -156,7 +158,7 @@ func (r *recorder) recordTier(ctx context.Context, ms []manifest) ([]recorded, e
 			}()
 		}
 	}()
-	// Lines come in the order of the files, however the answers come.
+	// Print the lines in the order of the files, regardless of the order of the responses.
 	var out []recorded
 	for i := range ms {
 		<-done[i]
@@ -169,14 +171,14 @@ func (r *recorder) recordTier(ctx context.Context, ms []manifest) ([]recorded, e
 	return out, errors.Join(errs...)
 }
 
-// line is kubectl's own: "sim-network.sim.hykube.io/main created".
+// line returns kubectl's line: "sim-network.sim.hykube.io/main created".
 func line(u *unstructured.Unstructured, verb string) string {
 	gk := u.GroupVersionKind().GroupKind()
 	return strings.ToLower(gk.String()) + "/" + u.GetName() + " " + verb
 }
 
-// prepare finds the resource of an object, and brings the object into the form in which it is recorded: in a namespace, and
-// without the fields that the server sets.
+// prepare finds the resource of an object and prepares the object for recording: it sets the namespace and removes the
+// fields that the server sets.
 func (r *recorder) prepare(ctx context.Context, m manifest) (gvr schema.GroupVersionResource, namespace string, err error) {
 	gvk := m.object.GroupVersionKind()
 	gvr, namespaced, err := r.mapping(gvk)
@@ -198,7 +200,7 @@ func (r *recorder) prepare(ctx context.Context, m manifest) (gvr schema.GroupVer
 	} else {
 		m.object.SetNamespace("")
 	}
-	// A status in a file is what somebody copied from `kubectl get -o yaml`; the server's own is right.
+	// A status in a file is a copy from `kubectl get -o yaml`, and must not replace the server's.
 	for _, f := range [][]string{{"metadata", "managedFields"}, {"metadata", "resourceVersion"}, {"metadata", "uid"}, {"metadata", "creationTimestamp"}, {"metadata", "generation"}, {"status"}} {
 		unstructured.RemoveNestedField(m.object.Object, f...)
 	}
@@ -206,7 +208,8 @@ func (r *recorder) prepare(ctx context.Context, m manifest) (gvr schema.GroupVer
 	return gvr, namespace, nil
 }
 
-// recordOne writes an object. It tries again while others write the same object; a conflict of field managers is for the user to solve.
+// recordOne writes an object. It retries if another client changes the object concurrently, but not after a conflict of
+// field managers, which the user must resolve.
 func (r *recorder) recordOne(ctx context.Context, m manifest) (out recorded, err error) {
 	err = retry.OnError(retry.DefaultBackoff, func(err error) bool { return apierrors.IsConflict(err) && len(causes(err)) == 0 }, func() (err error) {
 		out, err = r.recordOnce(ctx, m)
@@ -229,7 +232,7 @@ func (r *recorder) recordOnce(ctx context.Context, m manifest) (recorded, error)
 	}
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
-		before = nil // who may not read may still write
+		before = nil // a user without read access may have write access
 	case err != nil:
 		return out, fmt.Errorf("%s: record %s %q: %w", m.where(), gvk.Kind, m.object.GetName(), explain(err, r.server()))
 	case before.GetDeletionTimestamp() != nil && !r.destroys:
@@ -250,7 +253,7 @@ func (r *recorder) recordOnce(ctx context.Context, m manifest) (recorded, error)
 	after, err := res.Patch(ctx, m.object.GetName(), types.ApplyPatchType, body, opts)
 	if err != nil {
 		if apierrors.IsNotFound(err) && notServed(err) {
-			// The cached discovery spoke of a kind that is gone.
+			// The cached discovery has a kind that no longer exists.
 			r.mapper.Reset()
 			if _, _, merr := r.mapping(gvk); merr != nil {
 				return out, r.unknownKind(ctx, m, merr)
@@ -274,8 +277,8 @@ func (r *recorder) recordOnce(ctx context.Context, m manifest) (recorded, error)
 	return out, nil
 }
 
-// sameContent is true when an apply changed nothing that a person wrote. The bookkeeping of who wrote which field may
-// move on its own: the first apply of an object that somebody else made is written down there.
+// sameContent reports whether an apply changed only managed fields. These may change alone, as in the first apply of an
+// object that another client created.
 func sameContent(a, b *unstructured.Unstructured) bool {
 	if a.GetResourceVersion() == b.GetResourceVersion() {
 		return true
@@ -290,8 +293,8 @@ func sameContent(a, b *unstructured.Unstructured) bool {
 	return reflect.DeepEqual(strip(a), strip(b))
 }
 
-// adopt hands the fields that `kubectl apply` wrote client-side over to server-side apply, as kubectl does, so
-// that they are no conflict and that what is left out of the file is removed.
+// adopt moves the ownership of fields from client-side `kubectl apply` to server-side apply, as kubectl does. Otherwise
+// they would conflict, and fields that the file omits would stay.
 func (r *recorder) adopt(ctx context.Context, gvr schema.GroupVersionResource, namespace string, u *unstructured.Unstructured) error {
 	if !slices.ContainsFunc(u.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
 		return e.Manager == clientSideManager && e.Operation == metav1.ManagedFieldsOperationUpdate
@@ -306,7 +309,7 @@ func (r *recorder) adopt(ctx context.Context, gvr schema.GroupVersionResource, n
 	return err
 }
 
-// refused words what the server has against an object.
+// refused returns the error for an object that the server rejected.
 func (r *recorder) refused(m manifest, namespace string, err error) error {
 	what := fmt.Sprintf("%s: record %s %q", m.where(), m.object.GetKind(), m.object.GetName())
 	switch {
@@ -322,7 +325,7 @@ func (r *recorder) refused(m manifest, namespace string, err error) error {
 	return fmt.Errorf("%s: %w", what, explain(err, r.server()))
 }
 
-// causes are the single things that the API has against a request.
+// causes returns the causes of an API error.
 func causes(err error) []metav1.StatusCause {
 	if s := apiStatus(err); s != nil && s.Details != nil {
 		return s.Details.Causes
@@ -330,7 +333,7 @@ func causes(err error) []metav1.StatusCause {
 	return nil
 }
 
-// objections are what the server has against single fields, each with its place in the file.
+// objections returns an error for each cause, with its position in the file.
 func (m manifest) objections(causes []metav1.StatusCause) error {
 	var out []error
 	for _, c := range causes {
@@ -339,7 +342,7 @@ func (m manifest) objections(causes []metav1.StatusCause) error {
 	return errors.Join(out...)
 }
 
-// awaitKind waits for a kind whose provider has just become ready.
+// awaitKind waits for a kind of a provider that has just become ready.
 func (r *recorder) awaitKind(ctx context.Context, gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
 	provider, _ := v1alpha1.ProviderOfGroup(gvk.Group)
 	deadline := time.Now().Add(kindWait)
@@ -358,13 +361,13 @@ func (r *recorder) awaitKind(ctx context.Context, gvk schema.GroupVersionKind) (
 	}
 }
 
-// served is true when a group serves any kind: then one that is missing will not come.
+// served reports whether a group serves any kind. Then a missing kind will not appear.
 func (r *recorder) served(gv schema.GroupVersion) bool {
 	l, err := r.disco.ServerResourcesForGroupVersion(gv.String())
 	return err == nil && len(l.APIResources) > 0
 }
 
-// unknownKind says which kinds there are instead, and what to write.
+// unknownKind returns the error for an unknown kind, with the existing kinds.
 func (r *recorder) unknownKind(ctx context.Context, m manifest, cause error) error {
 	gvk := m.object.GroupVersionKind()
 	if !meta.IsNoMatchError(cause) {
@@ -409,7 +412,7 @@ func (r *recorder) unknownKind(ctx context.Context, m manifest, cause error) err
 		head, provider, installed, v1alpha1.SchemeGroupVersion, provider, provider)
 }
 
-// awaitProviders waits until the providers of the files are ready, so that their kinds exist.
+// awaitProviders waits until the providers of the files are ready and serve their kinds.
 func (r *recorder) awaitProviders(ctx context.Context, ms []manifest) error {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
@@ -451,7 +454,7 @@ func (r *recorder) awaitProvider(ctx context.Context, name string) error {
 	}
 }
 
-// awaitChange returns when a provider has changed, or after a second: the caller looks for itself.
+// awaitChange returns after a provider has changed, or after a second. The caller checks the provider itself.
 func (r *recorder) awaitChange(ctx context.Context, p *v1alpha1.Provider) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -469,7 +472,7 @@ func (r *recorder) awaitChange(ctx context.Context, p *v1alpha1.Provider) {
 	}
 }
 
-// conditionText is what the conditions of an object say is wrong.
+// conditionText returns the message of the condition that explains why an object is not ready.
 func conditionText(conditions []metav1.Condition) string {
 	order := []string{v1alpha1.ConditionStalled, v1alpha1.ConditionInstalled, v1alpha1.ConditionReady}
 	for _, t := range order {

@@ -9,14 +9,14 @@ import (
 	"github.com/hykube/hykube/internal/template"
 )
 
-// reference is an address that an object names. sure is true where it stands as an address, and false where it stands in
-// an expression.
+// reference is an address to which an object refers. sure is true for a field that holds an address, and false for an
+// expression.
 type reference struct {
 	address string
 	sure    bool
 }
 
-// references are the addresses of objects that an object refers to, in spec and lifecycle.
+// references returns the references in an object's spec and lifecycle.
 func references(u *unstructured.Unstructured) []reference {
 	seen := map[string]bool{}
 	var out []reference
@@ -39,7 +39,7 @@ func references(u *unstructured.Unstructured) []reference {
 		l, _, _ := unstructured.NestedStringSlice(lifecycle, field)
 		return l
 	}
-	for _, s := range list("replaceTriggeredBy") { // it may go on with an attribute
+	for _, s := range list("replaceTriggeredBy") { // an attribute may follow
 		if r, ok := template.Parse(s); ok {
 			if t, ok := referred(r); ok {
 				add(t.full(), true)
@@ -54,7 +54,7 @@ func references(u *unstructured.Unstructured) []reference {
 	return out
 }
 
-// referred is the object of a provider's kind that a reference names; ok is false for a ConfigMap, a Secret and self.
+// referred returns the provider's object of a reference. ok is false for a ConfigMap, a Secret and self.
 func referred(r template.Reference) (t target, ok bool) {
 	names := r.Subject()
 	if len(names) > 2 && names[0] == "namespace" {

@@ -13,12 +13,13 @@ import (
 
 var accessReviews = schema.GroupVersionResource{Group: "authorization.k8s.io", Version: "v1", Resource: "selfsubjectaccessreviews"}
 
-// may asks the server whether the user has a right; a server that does not answer counts as yes, and refuses later itself.
+// may reports whether the user has a right. If the server does not answer, it returns true, because the server will
+// reject the request itself.
 func (s *session) may(ctx context.Context, verb, resource, subresource, namespace string) bool {
 	return s.allowed(ctx, verb, v1alpha1.SchemeGroupVersion.WithResource(resource), subresource, namespace)
 }
 
-// allowed is the same for a resource of any group.
+// allowed is may for a resource of any group.
 func (s *session) allowed(ctx context.Context, verb string, gvr schema.GroupVersionResource, subresource, namespace string) bool {
 	review := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
@@ -34,12 +35,13 @@ func (s *session) allowed(ctx context.Context, verb string, gvr schema.GroupVers
 	return allowed || !found
 }
 
-// mayApprove says whether the user may approve plans in a namespace.
+// mayApprove reports whether the user may approve plans in a namespace.
 func (s *session) mayApprove(ctx context.Context, namespace string) bool {
 	return s.may(ctx, "approve", "plans", "", namespace) && s.may(ctx, "update", "plans", "approval", namespace)
 }
 
-// waitsForApproval says what a plan waits for: what to type, for a user who may approve it, and which right it takes for others.
+// waitsForApproval returns the text about a plan that waits: the commands for a user who may approve it, else the
+// missing right.
 func (s *session) waitsForApproval(ctx context.Context, p *v1alpha1.Plan) string {
 	if !s.mayApprove(ctx, p.Namespace) {
 		return notForYou(p)
@@ -47,7 +49,7 @@ func (s *session) waitsForApproval(ctx context.Context, p *v1alpha1.Plan) string
 	return fmt.Sprintf("The plan waits in namespace %s for a decision:\n  kubectl hykube approve %s -n %s\n  kubectl hykube discard %s -n %s", p.Namespace, p.Name, p.Namespace, p.Name, p.Namespace)
 }
 
-// notForYou says who can approve a plan that the user may not approve.
+// notForYou returns the text about a plan that the user may not approve.
 func notForYou(p *v1alpha1.Plan) string {
 	return fmt.Sprintf("Plan %s waits in namespace %s for someone who may approve it. You may not: that needs the verb \"approve\" on plans, and \"update\" on plans/approval.", p.Name, p.Namespace)
 }

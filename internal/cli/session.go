@@ -32,12 +32,12 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// session is what every verb shares: the terminal and, once connected, the clients of one server.
+// session holds the common state of all verbs: the terminal and, after connect, the clients of one server.
 type session struct {
 	*terminal
 	flags clientFlags
 
-	// interrupts delivers Ctrl-C while a verb waits.
+	// interrupts returns a channel that receives each Ctrl-C until stop is called.
 	interrupts func() (c <-chan struct{}, stop func())
 
 	cfg       *rest.Config
@@ -47,31 +47,31 @@ type session struct {
 	disco     discovery.CachedDiscoveryInterface
 	mapper    meta.ResettableRESTMapper
 	namespace string
-	// enforce is true when the namespace was given with -n, so that files must not name another one.
+	// enforce is true if the namespace was set with -n, so that files must not have another one.
 	enforce bool
-	// sources are the files of the objects that this command read, by address.
+	// sources maps addresses to the files of the objects that this command read.
 	sources map[string]manifest
-	// endedBefore are, for each plan that this command created, the plans of its namespace that had ended by then.
+	// endedBefore holds, for each plan that this command created, the plans of its namespace that had ended before.
 	endedBefore map[types.UID]map[types.UID]bool
 
 	once sync.Once
 	err  error
 }
 
-// Complete connects: a verb that reads arguments has a Complete of its own.
+// Complete connects. Verbs with arguments have their own Complete.
 func (s *session) Complete([]string) error { return s.connect() }
 
-// Validate finds nothing wrong: a verb with flags to check has a Validate of its own.
+// Validate returns nil. Verbs with flags to check have their own Validate.
 func (s *session) Validate() error { return nil }
 
-// planArgument is what verbs share that take the name of a plan.
+// planArgument holds the common options of verbs with the name of a plan.
 type planArgument struct {
 	*session
-	// name is empty when no plan is named.
+	// name is empty if no plan is named.
 	name string
 }
 
-// Complete takes the name from the arguments.
+// Complete reads the name from the arguments.
 func (o *planArgument) Complete(args []string) error {
 	if len(args) > 0 {
 		o.name = args[0]
@@ -79,7 +79,7 @@ func (o *planArgument) Complete(args []string) error {
 	return o.connect()
 }
 
-// connect reads the kubeconfig and makes the clients. It sends nothing.
+// connect reads the kubeconfig and creates the clients. It sends no request.
 func (s *session) connect() error {
 	s.once.Do(func() { s.err = s.dial() })
 	return s.err
@@ -95,7 +95,7 @@ func (s *session) dial() error {
 		return fmt.Errorf("read kubeconfig: %w", err)
 	}
 	cfg.UserAgent = "kubectl-hykube/" + Version
-	// The server has its own fairness; a client that sleeps only makes people wait.
+	// The server has its own limits, so the client needs none.
 	cfg.QPS, cfg.Burst = -1, 0
 	cfg.WarningHandler = rest.NewWarningWriter(s.ErrOut, rest.WarningWriterOptions{Deduplicate: true, Color: s.style.Color})
 	s.cfg = cfg
@@ -132,15 +132,15 @@ func newHykubeClient(cfg *rest.Config, client *http.Client) (rest.Interface, err
 	return out, nil
 }
 
-// fixedKind is a kind that is the same on every server.
+// fixedKind is a kind that every server has.
 type fixedKind struct {
 	kind
 	namespaced bool
-	// short is the short name of the kind; empty when it has none.
+	// short is the short name of the kind; empty if it has none.
 	short string
 }
 
-// fixedKinds need no discovery.
+// fixedKinds lists kinds that need no discovery.
 var fixedKinds = []fixedKind{
 	{kind{namespaces, "Namespace"}, false, "ns"},
 	{kind{corev1.SchemeGroupVersion.WithResource("secrets"), "Secret"}, true, ""},
@@ -150,7 +150,8 @@ var fixedKinds = []fixedKind{
 	{kind{v1alpha1.SchemeGroupVersion.WithResource("plans"), "Plan"}, true, ""},
 }
 
-// mapping finds the resource of a kind. errors are those of the mapper: meta.IsNoMatchError tells an unknown kind.
+// mapping returns the resource of a kind. Errors are those of the mapper; meta.IsNoMatchError identifies an unknown
+// kind.
 func (s *session) mapping(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
 	for _, f := range fixedKinds {
 		if f.gvr.Group == gvk.Group && f.kind.kind == gvk.Kind {
@@ -164,7 +165,7 @@ func (s *session) mapping(gvk schema.GroupVersionKind) (schema.GroupVersionResou
 	return m.Resource, m.Scope.Name() == meta.RESTScopeNameNamespace, nil
 }
 
-// resource is the client of one resource in a namespace; "" is cluster scope.
+// resource returns the client of a resource in a namespace; "" means cluster scope.
 func (s *session) resource(gvr schema.GroupVersionResource, namespace string) dynamic.ResourceInterface {
 	if namespace == "" {
 		return s.objects.Resource(gvr)
@@ -172,9 +173,9 @@ func (s *session) resource(gvr schema.GroupVersionResource, namespace string) dy
 	return s.objects.Resource(gvr).Namespace(namespace)
 }
 
-// resourceKinds are the served kinds of all providers.
+// resourceKinds returns the served kinds of all providers.
 func (s *session) resourceKinds(ctx context.Context) ([]kind, error) {
-	s.disco.Invalidate() // kinds come and go with providers
+	s.disco.Invalidate() // kinds change with the installed providers
 	lists, err := discovery.ServerPreferredNamespacedResources(s.disco)
 	if err != nil && len(lists) == 0 {
 		return nil, fmt.Errorf("list kinds: %w", err)
@@ -205,7 +206,7 @@ type kind struct {
 
 var errNoName = errors.New("name a plan; `kubectl get plans` lists them, and `kubectl hykube state list` what is recorded")
 
-// clientFlags are kubectl's own flags that choose a server and a user.
+// clientFlags holds kubectl's flags that select a server and a user.
 type clientFlags struct {
 	kubeconfig string
 	cacheDir   string
@@ -219,12 +220,12 @@ func (f *clientFlags) add(fs *pflag.FlagSet) {
 	}
 	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "Path to the kubeconfig file to use")
 	fs.StringVar(&f.cacheDir, "cache-dir", cache, "Directory of cached discovery answers")
-	fs.Lookup("cache-dir").DefValue = "$HOME/.kube/cache" // what is true for every reader of the help
+	fs.Lookup("cache-dir").DefValue = "$HOME/.kube/cache" // the default in the help must not depend on the user
 	names := clientcmd.RecommendedConfigOverrideFlags("")
 	names.ContextOverrideFlags.Namespace.ShortName = "n"
 	names.ClusterOverrideFlags.APIServer.ShortName = "s"
 	clientcmd.BindOverrideFlags(&f.overrides, fs, names)
-	// kubectl's words, where they say more than client-go's.
+	// kubectl's texts where they are clearer than client-go's.
 	for name, usage := range map[string]string{
 		"namespace":       "Namespace to work in; the kubeconfig's own when left out",
 		"request-timeout": "How long to wait for one request, such as 5s; 0 means for ever",
@@ -242,7 +243,7 @@ func (f *clientFlags) loader() clientcmd.ClientConfig {
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &o)
 }
 
-// config is the server and the user that the flags and the kubeconfig name.
+// config returns the client configuration for the flags and the kubeconfig.
 func (f *clientFlags) config() (*rest.Config, error) {
 	raw, err := f.loader().RawConfig()
 	if err != nil {
@@ -260,7 +261,7 @@ func (f *clientFlags) config() (*rest.Config, error) {
 
 var unsafePath = regexp.MustCompile(`[^(\w/.)]`)
 
-// discovery is kubectl's own discovery cache, shared with kubectl: same directory, same layout.
+// discovery returns a discovery client with kubectl's cache: the same directory and layout.
 func (f *clientFlags) discovery(cfg *rest.Config) (discovery.CachedDiscoveryInterface, error) {
 	host := strings.Replace(strings.Replace(cfg.Host, "https://", "", 1), "http://", "", 1)
 	dir := filepath.Join(f.cacheDir, "discovery", unsafePath.ReplaceAllString(host, "_"))

@@ -17,7 +17,7 @@ import (
 type showOptions struct {
 	*session
 	name string
-	// addresses are the changes to show; all when there are none.
+	// addresses selects the changes to show; empty means all.
 	addresses []string
 	output    string
 }
@@ -121,7 +121,7 @@ func (o *showOptions) Run(ctx context.Context) error {
 	return nil
 }
 
-// standing says of a plan that can not be approved any more why that is; empty for any other.
+// standing returns why a plan can no longer be approved, or "" if it can.
 func (o *showOptions) standing(ctx context.Context, p *v1alpha1.Plan) string {
 	head := "Plan " + p.Name + " "
 	switch {
@@ -141,8 +141,8 @@ func (o *showOptions) standing(ctx context.Context, p *v1alpha1.Plan) string {
 	return ""
 }
 
-// moved asks the server, by a dry run of an approval, whether changes of a plan that waits moved since it was made. Who may not
-// approve it learns nothing.
+// moved checks with a dry run of an approval whether changes of a waiting plan are stale. It returns "" if the user may
+// not approve the plan.
 func (o *showOptions) moved(ctx context.Context, p *v1alpha1.Plan) string {
 	body := &v1alpha1.Plan{
 		ObjectMeta: metav1.ObjectMeta{Name: p.Name, Namespace: p.Namespace, UID: p.UID},
@@ -179,8 +179,8 @@ func (o *showOptions) object(ctx context.Context, p *v1alpha1.Plan) error {
 	return printJSON(o.terminal, out, o.output)
 }
 
-// chosen are the changes of the addresses that were named, in the order of the plan: more than one for an address with old
-// instances. An address that the plan has no change of is an error.
+// chosen returns the changes of the named addresses in the order of the plan. An address with deposed instances has
+// several. It returns an error for an address without changes.
 func (o *showOptions) chosen(ctx context.Context, p *v1alpha1.Plan) ([]*v1alpha1.PlanChange, error) {
 	var out []*v1alpha1.PlanChange
 	var known []string
@@ -205,7 +205,7 @@ func (o *showOptions) chosen(ctx context.Context, p *v1alpha1.Plan) ([]*v1alpha1
 	return out, errors.Join(missing...)
 }
 
-// addressOfChange is a change's address in the form in which parseTarget gives it.
+// addressOfChange returns a change's address in the format of parseTarget.
 func addressOfChange(c *v1alpha1.PlanChange) string {
 	if t, err := parseTarget(c.Address); err == nil {
 		return t.address()
@@ -213,14 +213,14 @@ func addressOfChange(c *v1alpha1.PlanChange) string {
 	return c.Address
 }
 
-// some shows the changes that were named, and what became of each.
+// some prints the named changes with their results.
 func (o *showOptions) some(ctx context.Context, p *v1alpha1.Plan) error {
 	list, err := o.chosen(ctx, p)
 	if err != nil {
 		return err
 	}
 	style := o.style
-	style.Width = 0 // nothing is cut in the full view
+	style.Width = 0 // do not cut lines in the full view
 	for _, c := range list {
 		text := diff.Change(c, style)
 		if text == "" {

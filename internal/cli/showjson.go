@@ -15,7 +15,7 @@ import (
 	"github.com/hykube/hykube/internal/terraformjson"
 )
 
-// terraformJSON prints a plan as `terraform show -json` does.
+// terraformJSON prints a plan in the format of `terraform show -json`.
 func (o *showOptions) terraformJSON(ctx context.Context, p *v1alpha1.Plan) error {
 	t := terraformjson.New(p, p.PlanFailed(), planSource{newObjectCache(o.session)})
 	for c, err := range o.changes(ctx, p) {
@@ -27,7 +27,7 @@ func (o *showOptions) terraformJSON(ctx context.Context, p *v1alpha1.Plan) error
 	return t.Write(ctx, o.Out)
 }
 
-// planSource reads the objects of a plan with the rights of the caller.
+// planSource reads the objects of a plan with the user's rights.
 type planSource struct{ *objectCache }
 
 func (s planSource) Read(ctx context.Context, objects []v1alpha1.ObjectReference) error {
@@ -62,7 +62,7 @@ func (s planSource) Dependencies(ctx context.Context, r v1alpha1.ObjectReference
 func (s planSource) Schemas(ctx context.Context, provider string) map[string]*openapi.Schema {
 	doc, err := s.providerDocument(ctx, provider)
 	if err != nil {
-		return nil // without them, the rest is still worth printing
+		return nil // the output is useful without schemas
 	}
 	return doc.Kinds(provider)
 }
@@ -79,20 +79,20 @@ func (s planSource) Provider(ctx context.Context, provider, namespace, config st
 	return p.Spec, cfg.Spec
 }
 
-// objectKey names an object by its Terraform address.
+// objectKey identifies an object by its Terraform address.
 type objectKey struct{ namespace, address string }
 
 func keyOf(r v1alpha1.ObjectReference) objectKey {
 	return objectKey{r.Namespace, addressOfKind(r.Kind, r.Name)}
 }
 
-// wantedObject is an object to read. The API version is empty when only its address is known.
+// wantedObject is an object to read. apiVersion is empty if only the address is known.
 type wantedObject struct {
 	objectKey
 	apiVersion, kind string
 }
 
-// objectCache reads objects, each once. What may not be read, or is not there, is nil.
+// objectCache reads each object once. An object that does not exist, or that the user may not read, is nil.
 type objectCache struct {
 	*session
 	known map[objectKey]*unstructured.Unstructured
@@ -103,10 +103,10 @@ func newObjectCache(s *session) *objectCache {
 	return &objectCache{session: s, known: map[objectKey]*unstructured.Unstructured{}}
 }
 
-// listFrom is how many objects of a kind are worth a list of all of them.
+// listFrom is the number of wanted objects of a kind from which a list replaces single reads.
 const listFrom = 100
 
-// read reads objects. Only the end of ctx is an error.
+// read reads objects. It fails only if ctx ends.
 func (l *objectCache) read(ctx context.Context, want []wantedObject) error {
 	type shelf struct {
 		gvr       schema.GroupVersionResource
@@ -156,7 +156,7 @@ func (l *objectCache) read(ctx context.Context, want []wantedObject) error {
 	return ctx.Err()
 }
 
-// resourceOf finds the resource of an object, also when only its address is known.
+// resourceOf returns the resource of an object, even if only the address is known.
 func (l *objectCache) resourceOf(ctx context.Context, w wantedObject) (schema.GroupVersionResource, bool) {
 	if w.apiVersion != "" {
 		gvr, _, err := l.mapping(schema.FromAPIVersionAndKind(w.apiVersion, w.kind))
@@ -172,7 +172,7 @@ func (l *objectCache) resourceOf(ctx context.Context, w wantedObject) (schema.Gr
 	return l.kinds[i].gvr, true
 }
 
-// dependencies are the addresses of all that an object refers to, directly or not, as Terraform's state has them.
+// dependencies returns the addresses of an object's direct and indirect dependencies, as in Terraform's state.
 func (l *objectCache) dependencies(ctx context.Context, of objectKey) ([]string, error) {
 	seen := map[objectKey]bool{of: true}
 	for next := []objectKey{of}; len(next) > 0; {

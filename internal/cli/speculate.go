@@ -18,38 +18,38 @@ import (
 )
 
 const (
-	// chunkBytes and chunkObjects bound one request of an upload; the server takes 2 MiB and 1000 objects.
+	// chunkBytes and chunkObjects limit one request of an upload. The server accepts 2 MiB and 1000 objects.
 	chunkBytes   = 1 << 20
 	chunkObjects = 500
-	// prunedBytes is about what an object that left the files takes of a request.
+	// prunedBytes is the approximate size of a pruned object in a request.
 	prunedBytes = 512
-	// listedChanges is how many objects of the files are listed before a plan.
+	// listedChanges is the number of objects that are listed before a plan.
 	listedChanges = 10
 )
 
-// speculation is a set of files, planned as if they were recorded.
+// speculation is the speculative planning of files.
 type speculation struct {
 	*session
 	rec *recorder
 	// set is the applyset of the files; nil without --prune.
 	set *applySet
-	// ms are the objects of the files, as they would be recorded, and after them what left the files; results are what would be
-	// done to each.
+	// ms holds the objects of the files in the form for recording, followed by the pruned objects. results holds the
+	// effect of recording each.
 	ms      []manifest
 	results []v1alpha1.PlanObjectResult
-	// wanted are the plans of the files, and plans the speculative ones that were made of them.
+	// wanted holds the specifications of the plans, and plans the speculative plans themselves.
 	wanted []wanted
 	plans  []*v1alpha1.Plan
 }
 
-// prerequisite is an object without which no plan can be made.
+// prerequisite is an object that must be recorded before planning.
 type prerequisite struct {
 	manifest
 	why string
 }
 
-// speculate reads the files and makes speculative plans of them. Prerequisites are returned when there are any, and then
-// nothing else. Whatever it leaves on the server, discard removes.
+// speculate reads the files and makes speculative plans of them. If there are prerequisites, it returns only these. The
+// caller must call discard to delete the plans.
 func (s *session) speculate(ctx context.Context, ms []manifest, files *fileFlags, set *applySet, want func([]recorded) []wanted) (*speculation, []prerequisite, error) {
 	sp := &speculation{session: s, set: set, rec: &recorder{session: s, force: files.force, timeout: files.timeout, installed: map[string]bool{}}, ms: ms}
 	missing, err := sp.missing(ctx)
@@ -78,7 +78,7 @@ func (s *session) speculate(ctx context.Context, ms []manifest, files *fileFlags
 	return sp, sp.outdated(), nil
 }
 
-// untilInterrupted does something that Ctrl-C ends.
+// untilInterrupted calls do with a context that Ctrl-C cancels.
 func (s *session) untilInterrupted(ctx context.Context, do func(context.Context) error) error {
 	during, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -98,7 +98,8 @@ func (s *session) untilInterrupted(ctx context.Context, do func(context.Context)
 	return err
 }
 
-// missing are the namespaces and providers of the files that are not there. It waits for providers that are being installed.
+// missing returns the namespaces and providers of the files that do not exist. It waits for providers that are being
+// installed.
 func (sp *speculation) missing(ctx context.Context) ([]prerequisite, error) {
 	var out []prerequisite
 	var providers []manifest
@@ -116,7 +117,7 @@ func (sp *speculation) missing(ctx context.Context) ([]prerequisite, error) {
 		switch {
 		case apierrors.IsNotFound(err):
 			out = append(out, prerequisite{m, "does not exist"})
-		case apierrors.IsForbidden(err): // who may not look plans with what is there
+		case apierrors.IsForbidden(err): // without the right to read, assume that it exists
 		case err != nil:
 			return nil, fmt.Errorf("%s: get %s %q: %w", m.where(), gvk.Kind, m.object.GetName(), explain(err, sp.server()))
 		case gk == v1alpha1.Kind("Provider"):
@@ -129,7 +130,7 @@ func (sp *speculation) missing(ctx context.Context) ([]prerequisite, error) {
 	return nil, sp.rec.awaitProviders(ctx, providers)
 }
 
-// outdated are the providers that the files change: their kinds may be other ones then.
+// outdated returns the providers that the files change, because their kinds may change, too.
 func (sp *speculation) outdated() []prerequisite {
 	var out []prerequisite
 	for i, m := range sp.ms {
@@ -141,7 +142,7 @@ func (sp *speculation) outdated() []prerequisite {
 	return out
 }
 
-// prepare finds the kinds of the objects, and brings the objects into the form in which they would be recorded.
+// prepare prepares the objects for recording.
 func (sp *speculation) prepare(ctx context.Context) error {
 	var bad []error
 	for _, m := range sp.ms {
@@ -152,7 +153,7 @@ func (sp *speculation) prepare(ctx context.Context) error {
 	return errors.Join(bad...)
 }
 
-// upload makes the plans and sends them their objects. All mistakes come in one error.
+// upload creates the plans and uploads their objects. It returns all errors together.
 func (sp *speculation) upload(ctx context.Context) error {
 	sp.results = make([]v1alpha1.PlanObjectResult, len(sp.ms))
 	for i, m := range sp.ms {
@@ -161,12 +162,12 @@ func (sp *speculation) upload(ctx context.Context) error {
 		}
 	}
 	if len(sp.wanted) == 0 {
-		// Nothing is to be planned, and the objects are judged all the same.
+		// Without a plan, the objects are checked nevertheless.
 		return sp.judgeAlone(ctx)
 	}
 	for _, w := range sp.wanted {
 		w.spec.Speculative = true
-		// A plan of which no answer came could not be removed.
+		// If the response were lost, the plan could not be deleted.
 		p, err := sp.createPlan(context.WithoutCancel(ctx), w.namespace, w.base, w.spec)
 		if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 			return &exitError{ExitError, fmt.Errorf("%w\nThe namespace is being emptied, which cannot be taken back. Create it again when it is gone: kubectl create namespace %s", err, w.namespace)}
@@ -197,10 +198,10 @@ func (sp *speculation) upload(ctx context.Context) error {
 	return sp.awaitAll(ctx, sp.plans)
 }
 
-// lastChunk is the number of an empty chunk that says that an upload is complete.
+// lastChunk is the number of the empty chunk that completes an upload.
 const lastChunk = 255
 
-// judgeAlone judges objects of which no plan is to be made.
+// judgeAlone checks objects for which there is no plan.
 func (sp *speculation) judgeAlone(ctx context.Context) error {
 	namespace := sp.namespace
 	for _, m := range sp.ms {
@@ -226,8 +227,9 @@ func (sp *speculation) judgeAlone(ctx context.Context) error {
 	return errors.Join(err, sp.remove(ctx, p))
 }
 
-// share are the objects that a plan needs: those of its namespace, the Secrets and ConfigMaps of all, and with the first plan
-// whatever no plan is about. Secrets and the like that left the files are there until the plan is applied.
+// share returns the indexes of the objects that a plan needs: those of its namespace, and all Secrets and ConfigMaps.
+// The first plan also has the objects of namespaces without a plan. Pruned objects other than resources exist until the
+// apply, so it omits them.
 func (sp *speculation) share(plan int) []int {
 	var out []int
 	for i, m := range sp.ms {
@@ -299,7 +301,7 @@ func (sp *speculation) sendChunk(ctx context.Context, p *v1alpha1.Plan, chunk v1
 	return out.Status.Results, nil
 }
 
-// mistakes are all refusals, each with its place in the files; warnings are printed.
+// mistakes returns all rejections with their positions in the files, and prints the warnings.
 func (sp *speculation) mistakes(ctx context.Context) error {
 	var bad []error
 	var deleting []manifest
@@ -329,7 +331,7 @@ func (sp *speculation) mistakes(ctx context.Context) error {
 	return nil
 }
 
-// discard removes the speculative plans.
+// discard deletes the speculative plans.
 func (sp *speculation) discard(ctx context.Context) error {
 	var errs []error
 	for _, p := range sp.plans {
@@ -340,7 +342,7 @@ func (sp *speculation) discard(ctx context.Context) error {
 }
 
 func (s *session) remove(ctx context.Context, p *v1alpha1.Plan) error {
-	// It is removed also when Ctrl-C ended what it was made for.
+	// Delete the plan even after Ctrl-C.
 	err := s.hykube.Post().Namespace(p.Namespace).Resource("plans").Name(p.Name).SubResource("objects").
 		Body(&v1alpha1.PlanObjects{Spec: v1alpha1.PlanObjectsSpec{Discard: true}}).Do(context.WithoutCancel(ctx)).Error()
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -349,7 +351,7 @@ func (s *session) remove(ctx context.Context, p *v1alpha1.Plan) error {
 	return nil
 }
 
-// changed is how many objects of the files recording would create or change, with what left the files.
+// changed returns the number of objects that recording would create, change or prune.
 func (sp *speculation) changed() int {
 	n := 0
 	if sp.set != nil && !sp.set.exists {
@@ -363,7 +365,7 @@ func (sp *speculation) changed() int {
 	return n
 }
 
-// leftFiles are the resources that left the files, by namespace and address.
+// leftFiles returns the pruned resources by namespace and address.
 func (sp *speculation) leftFiles() map[[2]string]bool {
 	out := map[[2]string]bool{}
 	for _, m := range sp.ms {
@@ -374,7 +376,7 @@ func (sp *speculation) leftFiles() map[[2]string]bool {
 	return out
 }
 
-// beside names an object, with its namespace when there are others.
+// beside returns the name of an object, with its namespace if the files have several.
 func (sp *speculation) beside(m manifest) string {
 	name, namespace := strings.ToLower(m.object.GroupVersionKind().GroupKind().String())+"/"+m.object.GetName(), m.object.GetNamespace()
 	other := func(o manifest) bool { return o.object.GetNamespace() != "" && o.object.GetNamespace() != namespace }
@@ -384,7 +386,8 @@ func (sp *speculation) beside(m manifest) string {
 	return name
 }
 
-// list writes which objects that are no resources the files create or change, and what leaves without a plan. Of a Secret it names keys, and never values.
+// list prints the objects other than resources that the files create or change, and those that are deleted without a
+// plan. For a Secret, it prints keys but no values.
 func (sp *speculation) list() {
 	var lines []string
 	for i, m := range sp.ms {
@@ -422,7 +425,7 @@ func (sp *speculation) list() {
 	fmt.Fprintln(sp.Out)
 }
 
-// needed is the error of a plan that cannot be made before some objects are recorded.
+// needed returns the error for files that need prerequisites.
 func (s *session) needed(ps []prerequisite) error {
 	var b strings.Builder
 	b.WriteString("these files cannot be planned yet:\n")
@@ -435,14 +438,15 @@ func (s *session) needed(ps []prerequisite) error {
 			fmt.Fprintf(&b, "  kubectl create namespace %s\n", p.object.GetName())
 			continue
 		}
-		raw, _ := json.Marshal(p.object) // it came from YAML
+		raw, _ := json.Marshal(p.object) // the object came from YAML, so encoding cannot fail
 		fmt.Fprintf(&b, "  kubectl apply --server-side -f - <<'EOF'\n%s\nEOF\n  kubectl wait --for=condition=Ready --timeout=5m provider/%s\n", raw, p.object.GetName())
 	}
 	b.WriteString("Nothing was recorded")
 	return errors.New(b.String())
 }
 
-// overwrites returns the error of an object that changed after it was shown, and that recording would change again.
+// overwrites returns the error for an object that changed after the plan was shown and that recording would change
+// again.
 func (sp *speculation) overwrites(moved []*movedError) error {
 	for _, e := range moved {
 		for i, m := range sp.ms {
@@ -454,7 +458,7 @@ func (sp *speculation) overwrites(moved []*movedError) error {
 	return nil
 }
 
-// sameAs says whether the plans of what was recorded do the same as the speculative ones that were shown.
+// sameAs reports whether the plans of the recorded objects have the same contents as the speculative plans.
 func (sp *speculation) sameAs(plans []*v1alpha1.Plan) bool {
 	for i, p := range plans {
 		if p.Status.Contents == "" || p.Status.Contents != sp.plans[i].Status.Contents {

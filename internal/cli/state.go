@@ -197,7 +197,7 @@ func (o *stateShowOptions) Run(ctx context.Context) error {
 	return nil
 }
 
-// raw prints the provider's own state.
+// raw prints the raw provider state.
 func (o *stateShowOptions) raw(ctx context.Context, k kind, ns string, t target) error {
 	raw, err := o.hykube.Get().AbsPath("apis", k.gvr.Group, k.gvr.Version, "namespaces", ns, k.gvr.Resource, t.name, "state").
 		SetHeader("Accept", "application/json").Do(ctx).Raw()
@@ -343,7 +343,8 @@ func (o *stateMvOptions) Run(ctx context.Context) error {
 	if verb != "" {
 		o.said(newKind, to.name, verb)
 	}
-	// Should the move turn out to be impossible, the old object is forgotten, and what stands behind it is not destroyed.
+	// If the move fails later, lifecycle.destroy makes the plan forget the old object instead of destroying its
+	// infrastructure.
 	waits := old.GetDeletionTimestamp() != nil
 	_, err = o.mergeAs(ctx, stateManager, oldKind, ns, from.name, map[string]any{"lifecycle": map[string]any{"destroy": false}})
 	if err == nil && !waits {
@@ -366,7 +367,7 @@ func (o *stateMvOptions) Run(ctx context.Context) error {
 	return nil
 }
 
-// oneProvider refuses a move from the provider of one kind to another provider.
+// oneProvider returns an error if the two kinds belong to different providers.
 func (o *stateMvOptions) oneProvider(ctx context.Context, from, to kind) error {
 	if from.gvr.Group == to.gvr.Group {
 		return nil
@@ -376,23 +377,24 @@ func (o *stateMvOptions) oneProvider(ctx context.Context, from, to kind) error {
 		name, _ := v1alpha1.ProviderOfGroup(k.gvr.Group)
 		p := &v1alpha1.Provider{}
 		if err := o.hykube.Get().Resource("providers").Name(name).Do(ctx).Into(p); err != nil {
-			return nil // the plan will tell
+			return nil // the plan will report it
 		}
 		sources = append(sources, p.Spec.Source)
 	}
 	if sources[0] == sources[1] {
-		return nil // one provider, in two versions
+		return nil // two versions of one provider
 	}
 	return fmt.Errorf("state mv: %s belongs to the provider %s, and %s to %s. If the new provider can take over the other's state, set lifecycle.moved in the new object yourself. Nothing was changed",
 		from.kind, sources[0], to.kind, sources[1])
 }
 
-// receive records the object that takes over, and says what became of it; empty when it was there already.
+// receive records the object that gets the record. verb is its result, or "" if the object already exists.
 func (o *stateMvOptions) receive(ctx context.Context, old *unstructured.Unstructured, k kind, ns string) (verb string, err error) {
 	from, to := o.targets[0], o.targets[1]
 	current, err := o.resource(k.gvr, ns).Get(ctx, to.name, metav1.GetOptions{})
 	exists := err == nil
-	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) { // who may not read may still write
+	// a user without read access may have write access
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
 		return "", fmt.Errorf("get %s %q: %w", k.kind, to.name, explain(err, o.server()))
 	}
 	movedFrom := ""
@@ -420,7 +422,7 @@ func (o *stateMvOptions) receive(ctx context.Context, old *unstructured.Unstruct
 		}
 		return "configured", nil
 	}
-	// Creating fails when the new object is there, so nothing that exists is overwritten.
+	// Create fails if the object exists, so it overwrites nothing.
 	opts := metav1.CreateOptions{FieldManager: fieldManager, FieldValidation: metav1.FieldValidationStrict}
 	if _, err := o.resource(k.gvr, ns).Create(ctx, moved(old, k, to.name, from), opts); err != nil {
 		if from.typ != to.typ && (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)) {
@@ -431,7 +433,7 @@ func (o *stateMvOptions) receive(ctx context.Context, old *unstructured.Unstruct
 	return "created", nil
 }
 
-// moved is the object that takes the record of an old one over.
+// moved returns the new object for the record of an old one.
 func moved(old *unstructured.Unstructured, k kind, name string, from target) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{}}
 	u.SetAPIVersion(k.gvr.GroupVersion().String())

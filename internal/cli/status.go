@@ -22,7 +22,7 @@ type statusOptions struct {
 	planArgument
 	watch bool
 	all   bool
-	// kinds are those to count; all that the server has when they are nil.
+	// kinds lists the kinds to count; nil means all kinds of the server.
 	kinds []kind
 }
 
@@ -74,7 +74,7 @@ func (o *statusOptions) Run(ctx context.Context) error {
 	return o.one(ctx)
 }
 
-// one shows a plan.
+// one prints the status of a plan.
 func (o *statusOptions) one(ctx context.Context) error {
 	p, err := o.getPlan(ctx, o.namespace, o.name)
 	if err != nil {
@@ -98,8 +98,8 @@ func (o *statusOptions) one(ctx context.Context) error {
 	return nil
 }
 
-// watchPlanEnd watches a plan until it ends, through a decision that it waits for. told is true when there is no more to say about the plan:
-// it was applied and its summary was printed, or Ctrl-C ended the watch.
+// watchPlanEnd watches a plan until it ends, including a decision that it waits for. told is true if nothing remains to
+// print: the summary was printed, or Ctrl-C ended the watch.
 func (o *statusOptions) watchPlanEnd(ctx context.Context, p *v1alpha1.Plan) (_ *v1alpha1.Plan, told bool, err error) {
 	if waiting(p) {
 		if p, err = o.awaitDecision(ctx, p); err != nil || p == nil {
@@ -126,7 +126,7 @@ func (o *statusOptions) watchPlanEnd(ctx context.Context, p *v1alpha1.Plan) (_ *
 	return end, true, o.printSummary(ctx, end, how, time.Since(began), planAnew(end))
 }
 
-// facts writes what is known of a plan, one fact a line.
+// facts prints the facts about a plan, one per line.
 func (o *statusOptions) facts(ctx context.Context, p *v1alpha1.Plan) error {
 	w := tabwriter.NewWriter(o.Out, 0, 0, 2, ' ', 0)
 	row := rows(w)
@@ -170,7 +170,7 @@ func (o *statusOptions) facts(ctx context.Context, p *v1alpha1.Plan) error {
 	return w.Flush()
 }
 
-// rows returns a function that writes a fact with its name, unless the fact is empty.
+// rows returns a function that prints a named fact, unless the fact is empty.
 func rows(w io.Writer) func(name, fact string) {
 	return func(name, fact string) {
 		if fact != "" {
@@ -179,7 +179,7 @@ func rows(w io.Writer) func(name, fact string) {
 	}
 }
 
-// summaryText counts the changes of a plan; it is empty while they are not known.
+// summaryText returns the counts of a plan's changes, or "" before planning has ended.
 func summaryText(s *v1alpha1.PlanSummary) string {
 	if s == nil {
 		return ""
@@ -187,7 +187,7 @@ func summaryText(s *v1alpha1.PlanSummary) string {
 	return cmp.Or(s.Text, counts(*s))
 }
 
-// failures shows what went wrong, and what is under way.
+// failures prints the failed and the running changes.
 func (o *statusOptions) failures(ctx context.Context, p *v1alpha1.Plan) error {
 	for _, d := range p.Status.Diagnostics {
 		fmt.Fprint(o.Out, o.diagnostic(d))
@@ -226,7 +226,7 @@ func (o *statusOptions) failures(ctx context.Context, p *v1alpha1.Plan) error {
 	return nil
 }
 
-// planState is a plan's state in a few words.
+// planState returns the state of a plan in a few words.
 func planState(p *v1alpha1.Plan) string {
 	switch {
 	case stale(p):
@@ -263,10 +263,10 @@ func planState(p *v1alpha1.Plan) string {
 	return "applying"
 }
 
-// cancelling is true from the moment somebody stopped a plan until the last of what was under way has ended.
+// cancelling reports whether a plan was cancelled and has not ended yet.
 func cancelling(p *v1alpha1.Plan) bool { return p.Status.Cancel != nil && !p.Ended() }
 
-// whyCancelling is what the server says of what a cancelled plan waits for.
+// whyCancelling returns the server's message about what a cancelled plan waits for.
 func whyCancelling(p *v1alpha1.Plan) string {
 	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReconciling); c != nil && c.Reason == v1alpha1.ReasonCancelling {
 		return c.Message
@@ -274,13 +274,13 @@ func whyCancelling(p *v1alpha1.Plan) string {
 	return ""
 }
 
-// cancellingText says what a cancelled plan still waits for.
+// cancellingText returns what a cancelled plan still waits for.
 func (s *session) cancellingText(ctx context.Context, p *v1alpha1.Plan) string {
 	var running []*v1alpha1.PlanChange
 	if p.Status.Progress != nil {
 		for c, err := range s.changes(ctx, p) {
 			if err != nil {
-				break // how far the plan is stands on its object, too
+				break // the plan's status has the counts, too
 			}
 			if c.State == v1alpha1.ChangeRunning {
 				running = append(running, c)
@@ -290,7 +290,8 @@ func (s *session) cancellingText(ctx context.Context, p *v1alpha1.Plan) string {
 	return waitsFor(p, running)
 }
 
-// waitsFor is "cancelling: waiting for 2 calls under way (sim_instance.web, 40s; sim_disk.data, 12s)".
+// waitsFor returns a text such as "cancelling: waiting for 2 calls under way (sim_instance.web, 40s; sim_disk.data,
+// 12s)".
 func waitsFor(p *v1alpha1.Plan, running []*v1alpha1.PlanChange) string {
 	n := len(running)
 	if g := p.Status.Progress; g != nil {
@@ -351,7 +352,8 @@ func looksAt(p *v1alpha1.Plan) string {
 	return text
 }
 
-// progressText counts the changes of a plan. The outcome Stale says that those counted as failed are stale.
+// progressText returns the counts of a plan's changes by progress. With the outcome Stale, the failed ones are called
+// stale.
 func progressText(g *v1alpha1.PlanProgress, outcome string) string {
 	failed := "failed"
 	if outcome == v1alpha1.ReasonStale {
@@ -393,13 +395,13 @@ func (s *session) nextStep(ctx context.Context, p *v1alpha1.Plan) string {
 	return ""
 }
 
-// waits are the reasons of the condition Ready that are no cause for concern.
+// waits holds the reasons of the condition Ready that need no attention.
 var waits = map[string]bool{
 	v1alpha1.ReasonAwaitingPlan: true, v1alpha1.ReasonAwaitingApproval: true, v1alpha1.ReasonApplying: true,
 	v1alpha1.ReasonDeleting: true, v1alpha1.ReasonForgetting: true, v1alpha1.ReasonMoving: true, v1alpha1.ReasonDestroyed: true, v1alpha1.ReasonForgotten: true,
 }
 
-// listPage is how many objects are listed at once, and listAtOnce how many kinds.
+// listPage is the number of objects per list request, and listAtOnce the number of kinds that are listed concurrently.
 const (
 	listPage   = 500
 	listAtOnce = 16

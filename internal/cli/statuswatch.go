@@ -18,19 +18,20 @@ import (
 )
 
 const (
-	// redrawPause is the shortest time between two drawings of a namespace, and redrawShare how many times longer than a
-	// drawing takes that must be: many changes at once are drawn together.
+	// redrawPause is the minimum time between two redraws. The pause is also at least redrawShare times the duration of
+	// a redraw, so that many changes share one.
 	redrawPause = 500 * time.Millisecond
 	redrawShare = 5
-	// watchedKinds is how many kinds are watched also without objects. Of more kinds those with objects are.
+	// watchedKinds is the number of kinds up to which all kinds are watched. If there are more, only those with objects
+	// are.
 	watchedKinds = 100
 )
 
-// seen is something that happened to an object of the namespace.
+// seen is an event of an object in the namespace.
 type seen struct{ name, state string }
 
-// watchNamespace shows a namespace until it is interrupted: drawn anew on a terminal, a line for each change in a pipe. Watches
-// say when to look; without a change nothing is asked of the server.
+// watchNamespace shows a namespace until Ctrl-C: redrawn on a terminal, with a line per change in a pipe. It sends
+// requests only after events of its watches.
 func (o *statusOptions) watchNamespace(ctx context.Context) error {
 	interrupted, stop := o.interrupts()
 	defer stop()
@@ -51,7 +52,7 @@ func (o *statusOptions) watchNamespace(ctx context.Context) error {
 	}
 	defer func() {
 		if o.live {
-			fmt.Fprint(o.Out, "\x1b[?25h") // the cursor
+			fmt.Fprint(o.Out, "\x1b[?25h") // show the cursor
 		}
 	}()
 	said := map[string]string{}
@@ -83,7 +84,7 @@ func (o *statusOptions) watchNamespace(ctx context.Context) error {
 	}
 }
 
-// redraw shows the namespace as it is: in the place of what was shown before on a terminal.
+// redraw prints the namespace, on a terminal in place of the previous output.
 func (o *statusOptions) redraw(ctx context.Context, screen *block) (took time.Duration, err error) {
 	began := time.Now()
 	if !o.live {
@@ -110,7 +111,7 @@ func (o *statusOptions) redraw(ctx context.Context, screen *block) (took time.Du
 	return time.Since(began), nil
 }
 
-// populated are the kinds to watch: all of them, or of very many those that have objects.
+// populated returns the kinds to watch: all, or only those with objects if there are very many.
 func (o *statusOptions) populated(ctx context.Context, kinds []kind) []kind {
 	if len(kinds) <= watchedKinds {
 		return kinds
@@ -126,8 +127,7 @@ func (o *statusOptions) populated(ctx context.Context, kinds []kind) []kind {
 	return out
 }
 
-// watchKind sends what happens to the objects of a kind until ctx ends. A kind that the user may not watch is passed over, as one
-// that may not be listed is.
+// watchKind sends the events of a kind's objects until ctx ends. It skips a kind that the user may not watch.
 func (o *statusOptions) watchKind(ctx context.Context, k kind, to chan<- seen) {
 	client := o.resource(k.gvr, o.namespace)
 	for ctx.Err() == nil {
@@ -141,7 +141,7 @@ func (o *statusOptions) watchKind(ctx context.Context, k kind, to chan<- seen) {
 		if err == nil {
 			passOn(ctx, k, w, to)
 		}
-		pause(ctx, time.Second) // of a server that went away, or hung up
+		pause(ctx, time.Second) // the server is unavailable, or closed the connection
 	}
 }
 
@@ -172,7 +172,7 @@ func passOn(ctx context.Context, k kind, w watch.Interface, to chan<- seen) {
 	}
 }
 
-// stateOf is an object's state in a few words.
+// stateOf returns the state of an object in a few words.
 func stateOf(k kind, u *unstructured.Unstructured) string {
 	if k.kind == "plan" {
 		p := &v1alpha1.Plan{}
@@ -193,7 +193,7 @@ func stateOf(k kind, u *unstructured.Unstructured) string {
 	return reason + ": " + diff.Clean(strings.Join(strings.Fields(message), " "), false)
 }
 
-// awaitDecision waits until a plan is approved, discarded or over; nil when the wait was interrupted.
+// awaitDecision waits until a plan is approved or discarded, or has ended. It returns nil after Ctrl-C.
 func (o *statusOptions) awaitDecision(ctx context.Context, p *v1alpha1.Plan) (*v1alpha1.Plan, error) {
 	fmt.Fprintf(o.ErrOut, "Plan %s waits in namespace %s for approval; Ctrl-C stops watching it.\n", p.Name, p.Namespace)
 	err := o.session.watch(ctx, p, watching{

@@ -20,20 +20,20 @@ import (
 	"github.com/hykube/hykube/internal/diff"
 )
 
-// planAnew is how to go on after a plan that was not applied whole: a plan is applied once.
+// planAnew returns the next step after a plan that was not applied completely.
 func planAnew(p *v1alpha1.Plan) string {
 	return fmt.Sprintf("make a new plan for the rest: kubectl hykube plan -n %s", p.Namespace)
 }
 
-// outcome is what became of the changes of a plan, one line for each that needs a word.
+// outcome holds the results of a plan's changes, with a line for each that needs one.
 type outcome struct {
 	blocked, destroyed, created, skipped, stale, unknown []string
 	made, failed                                         int
-	// notCreated are the changes of which a create failed and left no state.
+	// notCreated holds the changes whose create failed without a recorded state.
 	notCreated []*v1alpha1.PlanChange
 }
 
-// printSummary prints every error of a plan in full, the changes that were not tried, the counts, how to go on, and where to look.
+// printSummary prints the errors of a plan in full, the skipped changes, the counts and the next steps.
 func (s *session) printSummary(ctx context.Context, p *v1alpha1.Plan, how *ending, took time.Duration, next string) error {
 	var o outcome
 	for _, i := range slices.Sorted(maps.Keys(how.changes)) {
@@ -64,16 +64,16 @@ func (s *session) printSummary(ctx context.Context, p *v1alpha1.Plan, how *endin
 	}
 	for _, c := range how.changes {
 		if diff.HalfDone(c) && c.State == v1alpha1.ChangeFailed {
-			o.failed-- // it counts as made in half
+			o.failed-- // it counts as half done
 		}
 	}
 	return s.printIncomplete(p, how.made, o, took, next, where)
 }
 
-// addOutcome adds what became of a change, and prints its errors and warnings.
+// addOutcome adds the result of a change and prints its errors and warnings.
 func (s *session) addOutcome(o *outcome, c *v1alpha1.PlanChange, complete bool) {
 	switch {
-	case !diff.HalfDone(c) || c.State == v1alpha1.ChangeUnknown: // nobody knows whether the other half was made
+	case !diff.HalfDone(c) || c.State == v1alpha1.ChangeUnknown: // the result of the other half is unknown
 	case c.CreateBeforeDestroy:
 		o.created = append(o.created, diff.Name(c)+": "+oneLine(c)+"; the next plan destroys it")
 	default:
@@ -102,7 +102,7 @@ func (s *session) addOutcome(o *outcome, c *v1alpha1.PlanChange, complete bool) 
 	}
 }
 
-// printComplete prints the end of a plan that was applied, but for what is blocked.
+// printComplete prints the end of a plan that was applied, except for blocked changes.
 func (s *session) printComplete(ctx context.Context, p *v1alpha1.Plan, sum v1alpha1.PlanSummary, o outcome, took time.Duration, where string) error {
 	headline, forgotten := "Apply complete!", s.afterForget(ctx, p, sum)
 	switch blocked := len(o.blocked) > 0; {
@@ -123,7 +123,7 @@ func (s *session) printComplete(ctx context.Context, p *v1alpha1.Plan, sum v1alp
 	return nil
 }
 
-// leftOut says how to plan the resources that a plan left out and that refer to what it changed; empty when there are none.
+// leftOut returns the text about resources outside of the plan that refer to its changes, or "" if there are none.
 func leftOut(p *v1alpha1.Plan) string {
 	if p.Status.Summary == nil || p.Status.Summary.Referrers == 0 {
 		return ""
@@ -135,7 +135,7 @@ func leftOut(p *v1alpha1.Plan) string {
 	return fmt.Sprintf("%s to what changed. To plan them: kubectl hykube plan -n %s\n", what, p.Namespace)
 }
 
-// printIncomplete prints the end of any other plan, and returns its exit code.
+// printIncomplete prints the end of any other plan and returns its exit code.
 func (s *session) printIncomplete(p *v1alpha1.Plan, sum v1alpha1.PlanSummary, o outcome, took time.Duration, next, where string) error {
 	code, headline := ExitError, "Apply incomplete:"
 	switch {
@@ -162,7 +162,7 @@ func (s *session) printIncomplete(p *v1alpha1.Plan, sum v1alpha1.PlanSummary, o 
 		}
 	}
 	fmt.Fprintf(s.ErrOut, "\n%s %s, in %s.\n", s.style.Bold(s.style.Red(headline)), text, elapsed(took))
-	// The plan's own message repeats the lines above, unless nothing failed by itself.
+	// If changes failed, the plan's message only repeats the lines above.
 	if m := why(p); m != "" && o.failed+len(o.stale)+len(o.destroyed)+len(o.created) == 0 {
 		fmt.Fprintln(s.ErrOut, diff.Clean(m, true))
 	}
@@ -170,7 +170,7 @@ func (s *session) printIncomplete(p *v1alpha1.Plan, sum v1alpha1.PlanSummary, o 
 	return silent(code)
 }
 
-// createFailed is true when the create of a change failed, or the create half of a replace.
+// createFailed reports whether a create failed, or the create half of a replace.
 func createFailed(c *v1alpha1.PlanChange) bool {
 	if c.State != v1alpha1.ChangeFailed {
 		return false
@@ -178,12 +178,12 @@ func createFailed(c *v1alpha1.PlanChange) bool {
 	return c.Action == v1alpha1.ActionCreate || c.Action == v1alpha1.ActionReplace && (c.Forget || diff.HalfDone(c) != c.CreateBeforeDestroy)
 }
 
-// replacesFirst is true when a change creates the new instance while its object still shows the old one.
+// replacesFirst reports whether a change creates the new instance while its object still shows the old one.
 func replacesFirst(c *v1alpha1.PlanChange) bool {
 	return c.Action == v1alpha1.ActionReplace && c.CreateBeforeDestroy
 }
 
-// hasState is true when the object of a change shows infrastructure: the failed create left a state.
+// hasState reports whether the object of a change shows infrastructure, because the failed create recorded a state.
 func (s *session) hasState(ctx context.Context, c *v1alpha1.PlanChange) bool {
 	gvr, _, err := s.mapping(schema.FromAPIVersionAndKind(c.Object.APIVersion, c.Object.Kind))
 	if err != nil {
@@ -193,8 +193,8 @@ func (s *session) hasState(ctx context.Context, c *v1alpha1.PlanChange) bool {
 	return err == nil && managed(u)
 }
 
-// afterFailedCreate says what to check after creates that failed; empty when none did. The provider's error does not tell whether the
-// cloud made the resource.
+// afterFailedCreate returns what to check after failed creates, or "" if there are none. A provider's error does not
+// tell whether the resource was created.
 func afterFailedCreate(p *v1alpha1.Plan, failed []*v1alpha1.PlanChange) string {
 	const check = "Before you apply again, check with the cloud whether "
 	var gone, second []*v1alpha1.PlanChange
@@ -213,7 +213,7 @@ func afterFailedCreate(p *v1alpha1.Plan, failed []*v1alpha1.PlanChange) string {
 	default:
 		text = fmt.Sprintf(check+"the resources whose create failed exist; if so, import them: kubectl hykube import KIND/NAME ID -n %s\n", p.Namespace)
 	}
-	if len(second) > 0 { // an import is refused while the old instance is recorded
+	if len(second) > 0 { // an import is rejected while the old instance is recorded
 		var names []string
 		for _, c := range second {
 			names = append(names, diff.Name(c))
@@ -223,14 +223,14 @@ func afterFailedCreate(p *v1alpha1.Plan, failed []*v1alpha1.PlanChange) string {
 	return text
 }
 
-// afterUnknown is how to go on after a create whose outcome was lost: no plan decides about it.
+// afterUnknown returns the next step after a create with an unknown outcome, which blocks plans.
 func afterUnknown(p *v1alpha1.Plan) string {
 	return fmt.Sprintf("check whether the resources with an unknown outcome exist. Until you import or delete them, plans refuse them.\n"+
 		"If one exists, import it: kubectl hykube import KIND/NAME ID -n %[1]s\n"+
 		"If it does not exist, delete the object with kubectl, apply a plan that forgets its record, and write it again", p.Namespace)
 }
 
-// afterForget says how to take back what was forgotten and is still there; empty when nothing was.
+// afterForget returns how to manage forgotten resources again, or "" if there are none.
 func (s *session) afterForget(ctx context.Context, p *v1alpha1.Plan, sum v1alpha1.PlanSummary) string {
 	if sum.Forget == 0 {
 		return ""
@@ -238,10 +238,12 @@ func (s *session) afterForget(ctx context.Context, p *v1alpha1.Plan, sum v1alpha
 	var lines []string
 	for c, err := range s.changes(ctx, p) {
 		if err != nil {
-			lines = append(lines, "  kubectl hykube import KIND/NAME ID -n "+p.Namespace) // the plan itself was applied
+			// the plan was applied nevertheless
+			lines = append(lines, "  kubectl hykube import KIND/NAME ID -n "+p.Namespace)
 			break
 		}
-		if c.Action != v1alpha1.ActionForget || c.Deposed != "" || c.State != v1alpha1.ChangeDone || c.ActionReason != "" { // with a reason, nobody has found it
+		// with a reason, the resource may not exist
+		if c.Action != v1alpha1.ActionForget || c.Deposed != "" || c.State != v1alpha1.ChangeDone || c.ActionReason != "" {
 			continue
 		}
 		lines = append(lines, fmt.Sprintf("  kubectl hykube import %s/%s %s -n %s", c.Object.Kind, c.Object.Name, importID(c), p.Namespace))
@@ -254,7 +256,7 @@ func (s *session) afterForget(ctx context.Context, p *v1alpha1.Plan, sum v1alpha
 		"To import it instead, use an ID in the provider's own format:\n" + strings.Join(lines, "\n") + "\n"
 }
 
-// importID is the ID that a resource had, as far as its record told.
+// importID returns the recorded ID of a resource.
 func importID(c *v1alpha1.PlanChange) string {
 	var before struct {
 		ID string `json:"id"`
@@ -271,7 +273,7 @@ func importID(c *v1alpha1.PlanChange) string {
 	return shellWord(before.ID)
 }
 
-// afterDestroy tells how to go on with the objects whose infrastructure was destroyed; empty when none of them stays.
+// afterDestroy returns the next step for objects whose infrastructure was destroyed, or "" if none of them stays.
 func (s *session) afterDestroy(ctx context.Context, p *v1alpha1.Plan, forgotten bool) string {
 	ns, err := s.resource(namespaces, "").Get(ctx, p.Namespace, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && ns.GetDeletionTimestamp() != nil {
@@ -291,8 +293,8 @@ func (s *session) afterDestroy(ctx context.Context, p *v1alpha1.Plan, forgotten 
 	return subject + " stay, without infrastructure: kubectl hykube apply --all creates it again, kubectl delete removes them."
 }
 
-// staying names the objects that stay after a destroy; empty when none does. Those that were marked for deletion go with their
-// infrastructure. Errors make it name all of them: it only chooses the words of a hint.
+// staying names the objects that stay after a destroy, or returns "" if none does. Objects that were marked for
+// deletion do not stay. After an error, it names all objects, because the result is only part of a hint.
 func (s *session) staying(ctx context.Context, p *v1alpha1.Plan) string {
 	const all = "The objects"
 	var kinds []kind
@@ -329,13 +331,13 @@ func (s *session) staying(ctx context.Context, p *v1alpha1.Plan) string {
 	return "The objects that were not marked for deletion"
 }
 
-// configsLost are the ProviderConfigs that the destroyed resources of a plan were made with, and that are deleted or being deleted.
+// configsLost returns the ProviderConfigs of destroyed resources that are deleted or being deleted.
 func (s *session) configsLost(ctx context.Context, p *v1alpha1.Plan) []string {
 	var out []string
 	seen := map[string]bool{"": true}
 	for c, err := range s.changes(ctx, p) {
 		if err != nil {
-			return out // it only makes a hint shorter
+			return out // the hint only becomes shorter
 		}
 		if seen[c.ProviderConfig] {
 			continue
@@ -350,7 +352,7 @@ func (s *session) configsLost(ctx context.Context, p *v1alpha1.Plan) []string {
 	return out
 }
 
-// skipReason is why a change wasn't tried.
+// skipReason returns why a change was not attempted.
 func skipReason(c *v1alpha1.PlanChange) string {
 	if c.Message == "" && c.State == v1alpha1.ChangePending {
 		return "the plan ended before it was tried"
@@ -358,7 +360,7 @@ func skipReason(c *v1alpha1.PlanChange) string {
 	return oneLine(c)
 }
 
-// diagnostics writes what was said about a change, and its message when nothing else was.
+// diagnostics prints the diagnostics of a change, or its message if there is no error.
 func (s *session) diagnostics(w io.Writer, c *v1alpha1.PlanChange, least v1alpha1.Severity) {
 	wrote := false
 	for _, d := range c.Diagnostics {
@@ -373,7 +375,7 @@ func (s *session) diagnostics(w io.Writer, c *v1alpha1.PlanChange, least v1alpha
 
 const listed = 20
 
-// cut shortens a list; more is the format of an entry that says how many are left out.
+// cut shortens a list. more is the format of the last entry, with the number of omitted entries.
 func cut(list []string, most int, more string) []string {
 	if rest := len(list) - most; rest > 0 {
 		return append(list[:most:most], fmt.Sprintf(more, rest))
@@ -381,7 +383,7 @@ func cut(list []string, most int, more string) []string {
 	return list
 }
 
-// list writes a list with a title, or nothing when the list is empty.
+// list prints a list with a title. It prints nothing for an empty list.
 func (s *session) list(w io.Writer, title string, lines []string) {
 	if len(lines) == 0 {
 		return
@@ -396,7 +398,7 @@ func (s *session) list(w io.Writer, title string, lines []string) {
 	}
 }
 
-// counts is "3 added, 1 changed, 0 destroyed", as Terraform counts: a replacement is one of each.
+// counts returns "3 added, 1 changed, 0 destroyed". As in Terraform, a replacement counts as added and destroyed.
 func counts(sum v1alpha1.PlanSummary) string {
 	var parts []string
 	also := func(n int32, what string) {

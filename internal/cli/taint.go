@@ -11,7 +11,7 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// taintOptions marks resources as broken, or takes the mark away.
+// taintOptions holds the options of taint and untaint.
 type taintOptions struct {
 	objects
 	verb string // taint or untaint

@@ -14,15 +14,15 @@ import (
 	"github.com/hykube/hykube/internal/diff"
 )
 
-// terminal is what the streams can do. In a pipe nothing is coloured, cut or redrawn.
+// terminal holds the streams and their capabilities. In a pipe, output is not coloured, cut or redrawn.
 type terminal struct {
 	genericiooptions.IOStreams
-	// ask is true when a person can be asked: input and error output are a terminal.
+	// ask is true if input and error output are a terminal, so that the user can answer.
 	ask bool
-	// live is true when output is a terminal that understands cursor movement.
+	// live is true if output is a terminal with cursor movement.
 	live  bool
 	style diff.Style
-	// size is asked again for each redraw, since people resize windows.
+	// size is called for each redraw, because the window may be resized.
 	size func() (width, height int)
 	in   *bufio.Reader
 }
@@ -33,7 +33,7 @@ func newTerminal(streams genericiooptions.IOStreams) *terminal {
 	t.ask = ok && term.IsTerminal(int(in.Fd()))
 	if out, ok := streams.Out.(*os.File); ok && term.IsTerminal(int(out.Fd())) {
 		t.live = os.Getenv("TERM") != "dumb"
-		// https://no-color.org: any value but the empty one turns colours off.
+		// https://no-color.org: any non-empty value disables colours.
 		t.style.Color = t.live && os.Getenv("NO_COLOR") == ""
 		t.size = func() (int, int) {
 			w, h, err := term.GetSize(int(out.Fd()))
@@ -47,7 +47,7 @@ func newTerminal(streams genericiooptions.IOStreams) *terminal {
 	return t
 }
 
-// line reads one answer.
+// line reads one line of input.
 func (t *terminal) line() (string, error) {
 	s, err := t.in.ReadString('\n')
 	if err == io.EOF && s != "" {
@@ -56,14 +56,13 @@ func (t *terminal) line() (string, error) {
 	return s, err
 }
 
-// block is a part of the terminal that is drawn again and again; what is finished scrolls away above it.
+// block is a redrawn part of the terminal. Finished lines are printed above it.
 type block struct {
 	w     io.Writer
 	drawn int
 }
 
-// draw replaces the block. The terminal is told to show the new one at once (synchronized output), so that it
-// doesn't flicker.
+// draw replaces the block. It uses synchronized output to avoid flicker.
 func (b *block) draw(lines []string) {
 	var s strings.Builder
 	s.WriteString("\x1b[?2026h\x1b[?25l")
@@ -77,7 +76,7 @@ func (b *block) draw(lines []string) {
 	_, _ = io.WriteString(b.w, s.String())
 }
 
-// clear takes the block away and gives the cursor back.
+// clear removes the block and shows the cursor.
 func (b *block) clear() {
 	var s strings.Builder
 	b.erase(&s)
@@ -92,7 +91,7 @@ func (b *block) erase(s *strings.Builder) {
 	}
 }
 
-// bar is a progress bar of a number of columns.
+// bar returns a progress bar of the given width.
 func bar(done, total, width int) string {
 	full := 0
 	if total > 0 {
@@ -101,7 +100,7 @@ func bar(done, total, width int) string {
 	return strings.Repeat("━", full) + strings.Repeat("─", width-full)
 }
 
-// elapsed writes a duration as people say it: 850ms, 4s, 2m10s, 1h5m.
+// elapsed formats a duration: 850ms, 4s, 2m10s, 1h5m.
 func elapsed(d time.Duration) string {
 	switch {
 	case d < 0:

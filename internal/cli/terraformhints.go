@@ -12,9 +12,9 @@ import (
 	"github.com/hykube/hykube/internal/suggest"
 )
 
-// What people who know Terraform type, and what it is here.
+// Hints for users who type Terraform's commands.
 
-// terraformVerb has hints for Terraform's verbs that this command does not have.
+// terraformVerb holds hints for Terraform's verbs that this command lacks.
 var terraformVerb = map[string]string{
 	"init":         "there is no init: a Provider object installs its provider, see `kubectl explain provider.spec`",
 	"output":       "values are in the status of objects: kubectl get KIND NAME -o jsonpath={.status.attributes.ATTRIBUTE}",
@@ -25,7 +25,7 @@ var terraformVerb = map[string]string{
 	"providers":    "kubectl hykube provider list",
 }
 
-// terraformState has hints for verbs of `terraform state` that `state` does not have.
+// terraformState holds hints for verbs of `terraform state` that `state` lacks.
 var terraformState = map[string]string{
 	"pull":             "for the raw state of one resource, use kubectl hykube state show KIND/NAME -o json",
 	"push":             "only the server writes records; to import existing resources, use kubectl hykube import",
@@ -39,7 +39,7 @@ var terraformState = map[string]string{
 	"rename":           "kubectl hykube state mv OLD NEW",
 }
 
-// terraformFlag has hints for Terraform's flags that no verb here has.
+// terraformFlag holds hints for Terraform's flags that no verb has.
 var terraformFlag = map[string]string{
 	"out":                 "the server stores the plan and prints its name: kubectl hykube approve PLAN applies it",
 	"var":                 "there are no variables: refer to a ConfigMap or a Secret, such as ${configmap.NAME.KEY}",
@@ -59,10 +59,10 @@ var terraformFlag = map[string]string{
 	"force":               "write --auto-approve",
 }
 
-// flagError words the errors of flags: Terraform's have one dash.
+// flagError returns the error for a flag, with a hint for Terraform's flags with one dash.
 func flagError(c *cobra.Command, err error) error {
 	if args := c.Flags().Args(); len(args) > 0 && c.HasSubCommands() {
-		// The flag is of a verb that there is none of: the verb is the mistake.
+		// The verb does not exist, so report the verb instead of the flag.
 		return c.RunE(c, args)
 	}
 	hint := ""
@@ -79,8 +79,7 @@ func flagError(c *cobra.Command, err error) error {
 	return fmt.Errorf("%w\nSee `%s --help`", err, c.CommandPath())
 }
 
-// flagHint says what to write in place of a flag that was given with one dash, or that is Terraform's; empty when it is
-// neither.
+// flagHint returns the hint for a flag with one dash, or one of Terraform's flags. It returns "" for others.
 func flagHint(c *cobra.Command, given string) string {
 	name, value, valued := strings.Cut(given, "=")
 	if len(name) > 1 && c.Flags().Lookup(name) != nil {
@@ -95,8 +94,8 @@ func flagHint(c *cobra.Command, given string) string {
 	return ""
 }
 
-// misread finds long flags that were given with one dash and that began with a short one, such as -lock=false, which would
-// be -l with the selector "ock=false".
+// misread finds long flags with one dash that parsed as a short flag. For example, -lock=false would be -l with the
+// selector "ock=false".
 func misread(c *cobra.Command) error {
 	var found error
 	c.Flags().Visit(func(f *pflag.Flag) {
@@ -116,7 +115,7 @@ func misread(c *cobra.Command) error {
 	return found
 }
 
-// noNames refuses arguments of a verb that takes none.
+// noNames returns an error for arguments of a verb without arguments.
 func noNames(hint string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := misread(cmd); err != nil || len(args) == 0 {
@@ -126,7 +125,8 @@ func noNames(hint string) cobra.PositionalArgs {
 	}
 }
 
-// group is the RunE of a verb that only has verbs below it. It explains unknown ones, with a hint where there is one.
+// group returns the RunE function of a verb with only sub-commands. It reports unknown ones with a hint, if there is
+// one.
 func group(hints map[string]string) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {

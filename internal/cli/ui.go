@@ -22,7 +22,7 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// uiPath is where the server serves Temporal's Web UI.
+// uiPath is the path of Temporal's Web UI on the server.
 const uiPath = "/temporal/"
 
 // temporalNamespace is the Temporal namespace of the runs.
@@ -62,7 +62,7 @@ func (o *uiOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Asked once before anybody looks at a blank page.
+	// Check before opening the browser, so that the user sees an error instead of a blank page.
 	if err := proxy.probe(ctx); err != nil {
 		return explain(err, o.server())
 	}
@@ -102,8 +102,8 @@ func (o *uiOptions) Run(ctx context.Context) error {
 	return srv.Close()
 }
 
-// runPage is the page of the run that applied a plan, or of the one that made it when nothing was applied. The Web UI finds the last
-// run with a workflow ID by itself.
+// runPage returns the page of the run that applied a plan, or that made it if it was not applied. The Web UI finds the
+// last run of a workflow ID itself.
 func runPage(p *v1alpha1.Plan) (string, error) {
 	var runs v1alpha1.PlanRuns
 	if p.Status.Runs != nil {
@@ -126,13 +126,13 @@ func openBrowser(address string) error {
 	return exec.Command("xdg-open", address).Start()
 }
 
-// uiProxy passes a browser's requests for the Web UI on to the server, with the user's credentials. Other web pages
-// and other users of the machine must not get at it: it wants its own Host (against DNS rebinding), its cookie, and
-// for anything that changes something an Origin of its own.
+// uiProxy forwards a browser's requests for the Web UI to the server with the user's credentials. Other web pages and
+// other users of the machine must not have access. So it requires its own Host (against DNS rebinding), its cookie, and
+// its own Origin for requests that change anything.
 type uiProxy struct {
 	host      string
 	key       string
-	page      string // where the printed address leads
+	page      string // path of the printed address
 	target    *url.URL
 	transport http.RoundTripper
 	proxy     *httputil.ReverseProxy
@@ -154,7 +154,8 @@ func newUIProxy(cfg *rest.Config, key string) (*uiProxy, error) {
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(target)
 			r.Out.Host = target.Host
-			// The browser's own words about who it is must not reach the server next to the user's.
+			// Remove the browser's credentials and identity headers, which must not reach the server with the user's
+			// credentials.
 			r.Out.Header.Del("Authorization")
 			for h := range r.Out.Header {
 				if strings.HasPrefix(h, "Impersonate-") || strings.HasPrefix(h, "X-Remote-") {
@@ -174,7 +175,8 @@ func newUIProxy(cfg *rest.Config, key string) (*uiProxy, error) {
 			}
 		},
 		ModifyResponse: func(resp *http.Response) error {
-			// The browser speaks plain HTTP to loopback: a Secure cookie would be lost, and so would its form check.
+			// The browser uses plain HTTP to loopback, so it would drop a Secure cookie, with which the Web UI protects
+			// forms.
 			cookies := resp.Cookies()
 			resp.Header.Del("Set-Cookie")
 			for _, c := range cookies {
@@ -197,7 +199,7 @@ func newUIProxy(cfg *rest.Config, key string) (*uiProxy, error) {
 	return p, nil
 }
 
-// probe asks for the Web UI once, to tell what is wrong in words.
+// probe requests the Web UI once and returns an error with an explanation.
 func (p *uiProxy) probe(ctx context.Context) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.target.JoinPath(uiPath).String(), nil)
 	if err != nil {
@@ -219,7 +221,7 @@ func (p *uiProxy) probe(ctx context.Context) error {
 	return nil
 }
 
-// cookie is named after the port, since browsers share cookies among the ports of a host.
+// cookie returns the cookie's name. It contains the port, because browsers share cookies among the ports of a host.
 func (p *uiProxy) cookie() string {
 	_, port, _ := net.SplitHostPort(p.host)
 	return "hykube-ui-" + port
@@ -258,7 +260,7 @@ func (p *uiProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, uiPath, http.StatusSeeOther)
 		return
 	}
-	// Nothing but the Web UI: the same credentials could do anything to the API.
+	// Permit only the Web UI, because the credentials give access to the whole API.
 	if !strings.HasPrefix(r.URL.Path, uiPath) || strings.Contains(r.URL.Path, "/../") || strings.HasSuffix(r.URL.Path, "/..") {
 		http.NotFound(w, r)
 		return

@@ -14,10 +14,10 @@ import (
 	"github.com/hykube/hykube/internal/diff"
 )
 
-// undeleteOptions takes deletions back.
+// undeleteOptions holds the options of undelete.
 type undeleteOptions struct {
 	objects
-	// fixed are the names of objects that no provider serves.
+	// fixed holds the named objects of fixed kinds.
 	fixed []fixedTarget
 }
 
@@ -27,7 +27,7 @@ type fixedTarget struct {
 	name string
 }
 
-// parseFixed reads KIND/NAME of a kind that every server has, under each name that kubectl knows it by.
+// parseFixed parses KIND/NAME of a fixed kind, with any of kubectl's names for the kind.
 func parseFixed(s string) (fixedTarget, bool) {
 	word, name, _ := strings.Cut(strings.ToLower(s), "/")
 	word, group, _ := strings.Cut(word, ".")
@@ -64,7 +64,7 @@ and namespaces.`,
 	return cmd
 }
 
-// Complete reads the names.
+// Complete parses the names.
 func (o *undeleteOptions) Complete(args []string) error {
 	if len(args) == 0 {
 		return fmt.Errorf("no objects are named: write KIND/NAME such as sim-network/main or secret/credentials")
@@ -80,7 +80,7 @@ func (o *undeleteOptions) Complete(args []string) error {
 	return o.read("undelete", rest, v1alpha1.ModeManaged)
 }
 
-// slashed turns kubectl's KIND NAME ... into KIND/NAME ...; an address such as sim_network.main is left as it is.
+// slashed converts kubectl's KIND NAME ... to KIND/NAME .... It returns addresses such as sim_network.main unchanged.
 func slashed(args []string) []string {
 	kind, _, _ := strings.Cut(args[0], ".")
 	if len(args) < 2 || strings.Contains(kind, "_") || slices.ContainsFunc(args, func(a string) bool { return strings.Contains(a, "/") }) {
@@ -96,7 +96,7 @@ func slashed(args []string) []string {
 // Validate checks the flags.
 func (o *undeleteOptions) Validate() error { return checkOutput(o.output, "name") }
 
-// Run takes each deletion back.
+// Run reverts each deletion.
 func (o *undeleteOptions) Run(ctx context.Context) error {
 	var errs []error
 	for _, f := range o.fixed {
@@ -135,8 +135,8 @@ func (o *undeleteOptions) one(ctx context.Context, k kind, namespace, name strin
 	return nil
 }
 
-// withContents takes the deletion of a namespace back. It fails when not all deletions that came with it are taken back: an approved plan
-// destroys the others.
+// withContents reverts the deletion of a namespace. It returns an error if the deletions of some resources were not
+// reverted, because an approved plan destroys them.
 func (o *undeleteOptions) withContents(ctx context.Context, k kind, _, name string) error {
 	before, unknown := o.marked(ctx, name)
 	if err := o.one(ctx, k, "", name); err != nil {
@@ -170,7 +170,8 @@ func (o *undeleteOptions) withContents(ctx context.Context, k kind, _, name stri
 		diff.Plural(len(lost), "resource"), verb, strings.Join(cut(lost, listedChanges, "and %d more"), ", "))
 }
 
-// marked says of each resource of a namespace whether it is marked for deletion since the namespace is. What was marked before stays so.
+// marked maps each resource of a namespace to whether it was marked for deletion together with the namespace. For a
+// resource that was marked earlier, it returns false.
 func (o *undeleteOptions) marked(ctx context.Context, namespace string) (map[string]bool, error) {
 	ns, err := o.get(ctx, kind{namespaces, "Namespace"}, "", namespace)
 	if err != nil {
@@ -189,7 +190,7 @@ func (o *undeleteOptions) marked(ctx context.Context, namespace string) (map[str
 	return out, err
 }
 
-// manageAgain takes back the lifecycle.destroy of false that state rm and state mv set when they marked an object. One that a person set stays.
+// manageAgain reverts the lifecycle.destroy of false that state rm and state mv set. It keeps a value that a user set.
 func (o *undeleteOptions) manageAgain(ctx context.Context, k kind, namespace, name string) error {
 	u, err := o.get(ctx, k, namespace, name)
 	if err != nil {
@@ -207,7 +208,7 @@ func (o *undeleteOptions) manageAgain(ctx context.Context, k kind, namespace, na
 	return nil
 }
 
-// setByState says whether state rm or state mv set lifecycle.destroy, and nobody since.
+// setByState reports whether state rm or state mv set lifecycle.destroy, and no other client has changed it.
 func setByState(u *unstructured.Unstructured) bool {
 	for _, e := range u.GetManagedFields() {
 		var fields struct {

@@ -59,7 +59,7 @@ func (o *validateOptions) Validate() error {
 	return checkOutput(o.output, "text", "json")
 }
 
-// finding is one problem with its place, as -o json prints it.
+// finding is one problem with its position, as -o json prints it.
 type finding struct {
 	Severity v1alpha1.Severity `json:"severity"`
 	File     string            `json:"file,omitempty"`
@@ -90,7 +90,7 @@ func (f finding) String() string {
 func (o *validateOptions) Run(ctx context.Context) error {
 	ms, err := o.manifests(ctx, &o.files)
 	if err != nil {
-		// What cannot be read has no objects to check; each line of the error has its place already.
+		// Unreadable files have no objects to check. Each line of the error has its position already.
 		return err
 	}
 	found, err := o.validate(ctx, ms)
@@ -143,7 +143,7 @@ func (o *validateOptions) conclusion(ms []manifest, bad, warnings int) {
 	fmt.Fprintf(o.Out, "%s %s.\n", o.style.Bold(verdict), text)
 }
 
-// validate asks the server about the objects, and returns what it finds in the order of the files.
+// validate sends the objects to the server and returns its findings in the order of the files.
 func (s *session) validate(ctx context.Context, ms []manifest) ([]finding, error) {
 	in, out := &v1alpha1.Validation{}, &v1alpha1.Validation{}
 	for _, m := range ms {
@@ -176,7 +176,7 @@ func (s *session) validate(ctx context.Context, ms []manifest) ([]finding, error
 	return found, nil
 }
 
-// notServed are the objects of kinds that the server does not have. Kinds of providers are the server's to judge.
+// notServed returns findings for objects of kinds that the server lacks. The server itself checks providers' kinds.
 func (s *session) notServed(ms []manifest) []finding {
 	var found []finding
 	for _, m := range ms {
@@ -193,7 +193,7 @@ func (s *session) notServed(ms []manifest) []finding {
 	return found
 }
 
-// withoutSecrets is an object without the values of a Secret: a validation needs its keys alone.
+// withoutSecrets returns the object without the values of a Secret, because validation needs only the keys.
 func withoutSecrets(u *unstructured.Unstructured) *unstructured.Unstructured {
 	if (u.GroupVersionKind().GroupKind().String()) != "Secret" {
 		return u
@@ -206,12 +206,12 @@ func withoutSecrets(u *unstructured.Unstructured) *unstructured.Unstructured {
 			}
 		}
 	}
-	// The copy of it that kubectl apply keeps has the values, too.
+	// kubectl apply's annotation with a copy of the object has the values, too.
 	u.SetAnnotations(nil)
 	return u
 }
 
-// notChecked says what a validation of files cannot tell.
+// notChecked lists what the validation of files does not cover.
 func (s *session) notChecked(ms []manifest) []string {
 	var out []string
 	if names := s.withoutSchema(ms); len(names) > 0 {
@@ -223,7 +223,7 @@ func (s *session) notChecked(ms []manifest) []string {
 	return append(out, "the recorded objects, your rights, and the provider's own checks: `kubectl hykube plan -f` checks these")
 }
 
-// withoutSchema are the providers among the objects that have no kinds on the server yet.
+// withoutSchema returns the providers of the objects that have no kinds on the server yet.
 func (s *session) withoutSchema(ms []manifest) []string {
 	groups, err := s.disco.ServerGroups()
 	if err != nil {
@@ -242,7 +242,7 @@ func (s *session) withoutSchema(ms []manifest) []string {
 	return out
 }
 
-// withoutKinds counts the objects of those providers.
+// withoutKinds returns the number of objects of those providers.
 func (s *session) withoutKinds(ms []manifest) (n int) {
 	names := s.withoutSchema(ms)
 	for _, m := range ms {
@@ -253,7 +253,7 @@ func (s *session) withoutKinds(ms []manifest) (n int) {
 	return n
 }
 
-// elsewhere are the addresses that the objects refer to and that none of them has.
+// elsewhere returns the referenced addresses that none of the objects has.
 func (s *session) elsewhere(ms []manifest) []string {
 	namespace := func(u *unstructured.Unstructured) string {
 		if ns := u.GetNamespace(); ns != "" {
