@@ -25,7 +25,7 @@ var activityMutants = []mutant{
 	{"An object is released while an old instance of it is left.", "activities/applying/outcome.go",
 		"if err != nil || rec.Living() || rec.Intent != nil {", "if err != nil || rec.Intent != nil {", "TestAnObjectIsReleasedLast"},
 	{"What a provider made by mistake is never looked at again.", "activities/applying/apply.go",
-		"\t\trec.Object.Generation = 0 // what the spec asks for may not have been reached, so the next plan has to look at it\n", "\t\t_ = rec\n", "activities:TestAPlanThatIsMadeMeanwhile"},
+		"\t\trec.Object.Generation = 0 // the state may differ from the spec, so the next plan must visit the object\n", "\t\t_ = rec\n", "activities:TestAPlanThatIsMadeMeanwhile"},
 	{"The answer of a provider that nobody can read clears the intent, so the instance is made twice.", "activities/applying/apply.go",
 		"if len(o.Quarantine) > 0 && creating {", "if false {", "activities:TestAnUnreadableAnswerKeepsTheIntent"},
 	{"A change is made with another ProviderConfig than the one that was approved.", "activities/applying/approved.go",
