@@ -31,7 +31,8 @@ func NewLogger(w io.Writer, level, format string) (*slog.Logger, error) {
 // BridgeLogs redirects the global loggers of libraries (Kubernetes' klog and kine's logrus) to logger. Only main may
 // call it, once.
 func BridgeLogs(logger *slog.Logger) {
-	klog.SetSlogLogger(slog.New(quieter{logger.With("component", "kubernetes").Handler()}))
+	bounded := repeating{logger.With("component", "kubernetes").Handler(), &repeats{seen: map[string]int{}}}
+	klog.SetSlogLogger(slog.New(quieter{bounded}))
 	logrus.SetOutput(io.Discard)
 	logrus.SetLevel(logrus.InfoLevel)
 	logrus.AddHook(logrusBridge{logger.With("component", "kine")})

@@ -198,6 +198,9 @@ func (l lifecycleAdmission) Admit(ctx context.Context, a admission.Attributes, o
 	if provider, ok := v1alpha1.ProviderOfGroup(a.GetResource().Group); ok && a.GetOperation() == admission.Create && a.GetSubresource() == "" && l.deletions.has("providers", "", provider) {
 		return admission.NewForbidden(a, fmt.Errorf("the provider %q is being deleted, so nothing new can be made with it; kubectl hykube undelete provider/%s takes that back", provider, provider))
 	}
+	if a.GetResource().GroupResource() == v1alpha1.Resource("validations") {
+		return nil // every user may ask for a validation, and must not learn from it which namespaces exist
+	}
 	err := l.Lifecycle.Admit(ctx, a, o)
 	if err == nil || !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return err

@@ -157,6 +157,11 @@ func (k *Kinds) handler(s *served, use *serving, info *request.RequestInfo, r *h
 			return nil, err
 		}
 	}
+	if info.Subresource == "" {
+		if err := refuseTooLarge(s, info, r); err != nil {
+			return nil, err
+		}
+	}
 	// The decoder of a body depends on the request but does not receive it. So make one for this request.
 	own := *use
 	own.decodeFor(s, newWrite(s, use.object, info, r))
