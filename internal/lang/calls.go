@@ -44,7 +44,7 @@ func (p *parser) call(c *hclsyntax.FunctionCallExpr, field string) {
 
 // in returns a copy of the program that evaluates in the context.
 func (p program) in(at EvaluationContext) program {
-	p.context = at
+	p.context, p.done = at, at.Done
 	if at.Functions != nil {
 		p.functions = at.Functions
 	}

@@ -51,6 +51,7 @@ type program struct {
 	// functions are the provider-defined functions.
 	functions Functions
 	context   EvaluationContext
+	done      <-chan struct{}
 	self      bool
 }
 
@@ -93,6 +94,9 @@ type ConfigOptions struct {
 
 	// Settled refuses impure functions (clock and random values), for results that must be the same in each evaluation.
 	Settled bool
+
+	// Done ends the evaluation of the expressions with an error when it is closed; nil never ends it.
+	Done <-chan struct{}
 
 	// self allows references to the object's own result.
 	self bool
@@ -167,7 +171,7 @@ type parser struct {
 }
 
 func newParser(o ConfigOptions) *parser {
-	return &parser{opts: o, program: program{self: o.self, functions: o.Functions}}
+	return &parser{opts: o, program: program{self: o.self, functions: o.Functions, done: o.Done}}
 }
 
 func (p *parser) fail(field, summary, format string, args ...any) *node {

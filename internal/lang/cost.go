@@ -31,6 +31,8 @@ var errOverBudget = errors.New("the expressions of the spec exceed the evaluatio
 // costBudget counts the remaining work units of one evaluation.
 type costBudget struct {
 	left int
+	// done ends the evaluation when it is closed, as an exceeded budget does; nil never ends it.
+	done <-chan struct{}
 	// spent is true after the budget was exceeded. It never becomes false again, so that try() cannot hide the excess.
 	spent bool
 	// functions are the provider-defined functions, for templates that templatestring() parses during the evaluation.
@@ -60,6 +62,11 @@ func costBudgetOf(ctx *hcl.EvalContext) *costBudget {
 }
 
 func (m *costBudget) spend(n int) error {
+	select {
+	case <-m.done:
+		m.spent = true
+	default:
+	}
 	if m.spent || n > m.left || n < 0 {
 		m.spent = true
 		return errOverBudget

@@ -2,6 +2,7 @@ package lang
 
 import (
 	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/schema"
 	"github.com/hykube/hykube/internal/schema/schematest"
 
 	"fmt"
@@ -124,5 +125,24 @@ func TestLargeSpecsAreAccepted(t *testing.T) {
 		if len(diags) > 0 {
 			t.Errorf("%s: %+v", name, diags)
 		}
+	}
+}
+
+// TestAnEvaluationEndsWithItsRequest evaluates an expression of a request that has ended.
+func TestAnEvaluationEndsWithItsRequest(t *testing.T) {
+	ended := make(chan struct{})
+	close(ended)
+	spec := map[string]any{"name": "${join(\"\", [for i in range(1000): \"${i}\"])}"}
+	block := &schema.Block{Attributes: []*schema.Attribute{{Name: "name", Type: cty.String, Optional: true}}}
+	c, diags := ConfigOptions{}.Parse(spec, block)
+	if diag.HasErrors(diags) {
+		t.Fatal(diags)
+	}
+	c.constant = cty.NilVal // otherwise nothing is left to evaluate
+	if _, diags := c.With(EvaluationContext{Done: ended}).Evaluate(func(Address) (cty.Value, bool) { return cty.NilVal, false }); !diag.HasErrors(diags) {
+		t.Error("it was evaluated")
+	}
+	if _, diags := (ConfigOptions{Done: ended}).Parse(spec, block); !diag.HasErrors(diags) {
+		t.Error("its dry run was made")
 	}
 }

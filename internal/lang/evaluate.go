@@ -56,7 +56,7 @@ type evaluation struct {
 }
 
 func (ev *evaluation) prepare() {
-	ev.budget = &costBudget{left: maxWork, functions: ev.functions}
+	ev.budget = &costBudget{left: maxWork, functions: ev.functions, done: ev.done}
 	if !ev.static { // a dry run finds problems that do not depend on the time
 		ev.budget.context = ev.context
 	}

@@ -96,9 +96,14 @@ func (l *Evaluator) Holds(r *resource.Resource, which string, self cty.Value) (o
 	if self, err = l.Scope.guarded(l.Ctx, own.In(l.Scope.namespace), self); err != nil {
 		return false, err
 	}
-	open, err = resource.Holds(r, which, l.Scope.EvaluationContext(r), l.Resolve, self)
+	at := l.Scope.EvaluationContext(r)
+	at.Done = l.Ctx.Done()
+	open, err = resource.Holds(r, which, at, l.Resolve, self)
 	if l.Err != nil {
 		return open, l.Unresolved(resource.CheckReferences(r, which))
+	}
+	if err != nil && l.Ctx.Err() != nil {
+		return open, l.Ctx.Err() // which ended the evaluation
 	}
 	return open, err
 }
@@ -109,10 +114,15 @@ func (l *Evaluator) spec(r *resource.Resource) (cty.Value, error) {
 	if diag.HasErrors(parsed.ConfigDiagnostics) {
 		return cty.NilVal, &diag.Failure{Operation: "read spec", Diagnostics: slices.Clone(parsed.ConfigDiagnostics)}
 	}
-	v, diags := parsed.Config.With(l.Scope.EvaluationContext(r)).Evaluate(l.Resolve)
+	at := l.Scope.EvaluationContext(r)
+	at.Done = l.Ctx.Done()
+	v, diags := parsed.Config.With(at).Evaluate(l.Resolve)
 	l.Scope.NoteSecretAttributes(r.Schema.Block, v)
 	if l.Err != nil {
 		return cty.NilVal, l.Unresolved(parsed.Config.References())
+	}
+	if diag.HasErrors(diags) && l.Ctx.Err() != nil {
+		return cty.NilVal, l.Ctx.Err() // which ended the evaluation
 	}
 	if diag.HasErrors(diags) {
 		return cty.NilVal, &diag.Failure{Operation: "evaluate spec", Diagnostics: diags}

@@ -18,8 +18,7 @@ import (
 )
 
 // Check validates objects without recording them: each as in a create, and their references to each other as in a plan.
-// It reads no stored objects. Each object must have its namespace. If ctx ends, Check stops before the next object and
-// returns the error of ctx.
+// It reads no stored objects. Each object must have its namespace. If ctx ends, Check stops and returns the error of ctx.
 func (k *Kinds) Check(ctx context.Context, objects []*unstructured.Unstructured) ([]v1alpha1.ValidationProblem, error) {
 	c := &check{Kinds: k, written: map[lang.Address]*unstructured.Unstructured{}, providers: map[string]bool{}, configs: map[types.NamespacedName]string{}}
 	for _, u := range objects {
@@ -38,10 +37,10 @@ func (k *Kinds) Check(ctx context.Context, objects []*unstructured.Unstructured)
 			return nil, ctx.Err()
 		}
 		c.index = int32(i)
-		c.object(u)
+		c.object(ctx, u)
 	}
 	c.cycles(objects)
-	return c.problems, nil
+	return c.problems, ctx.Err()
 }
 
 type check struct {
@@ -83,7 +82,7 @@ func (c *check) add(severity v1alpha1.Severity, field, message string) {
 	c.problems = append(c.problems, v1alpha1.ValidationProblem{Index: c.index, Severity: severity, Field: field, Message: message})
 }
 
-func (c *check) object(u *unstructured.Unstructured) {
+func (c *check) object(ctx context.Context, u *unstructured.Unstructured) {
 	gvk := u.GroupVersionKind()
 	if gvk.GroupKind() == v1alpha1.Kind("ProviderConfig") {
 		c.providerOf(u)
@@ -114,7 +113,7 @@ func (c *check) object(u *unstructured.Unstructured) {
 		c.add(v1alpha1.SeverityError, "kind", fmt.Sprintf("provider %q has no kind %q%s", provider, gvk.Kind, hint))
 		return
 	}
-	ctx := withParsedSpec(context.Background())
+	ctx = withParsedSpec(ctx)
 	errs := strategy{typer: typer{c.codecs.scheme}, kind: s}.validate(ctx, u)
 	for _, e := range errs {
 		at := e.Field

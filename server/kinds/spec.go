@@ -243,7 +243,7 @@ func withParsedSpec(ctx context.Context) context.Context {
 // parseSpec parses arguments with the signatures of provider-defined functions. All arguments of an ephemeral resource
 // accept ephemeral values. Callers must not change the result, which a request shares.
 func (s *served) parseSpec(ctx context.Context, namespace string, spec map[string]any) (*lang.Config, diag.Diagnostics) {
-	options := lang.ConfigOptions{Functions: s.functions(), Ephemeral: s.Mode == v1alpha1.ModeEphemeral, Namespace: namespace}
+	options := lang.ConfigOptions{Functions: s.functions(), Ephemeral: s.Mode == v1alpha1.ModeEphemeral, Namespace: namespace, Done: ctx.Done()}
 	p, ok := ctx.Value(parsedSpecKey{}).(*parsedSpec)
 	if !ok {
 		return options.Parse(spec, s.Schema.Block)
