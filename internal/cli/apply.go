@@ -16,6 +16,7 @@ type applyOptions struct {
 	pruning  pruneFlags
 	planning planFlags
 	all      bool
+	output   string
 }
 
 func newApply(s *session) *cobra.Command {
@@ -49,6 +50,9 @@ ends only the command.`,
   # in a script
   kubectl hykube apply -f infra/ -R -n prod --auto-approve
 
+  # the same, with lines of JSON for a program
+  kubectl hykube apply -f infra/ -R -n prod --auto-approve -o json
+
   # plan and apply the recorded objects of a namespace
   kubectl hykube apply --all -n prod`,
 		Args: noNames("use -f PATH to record files, --target TYPE.NAME to plan some resources, or `kubectl hykube approve PLAN` to apply an existing plan"),
@@ -61,10 +65,18 @@ ends only the command.`,
 	o.addFlags(fs, "Apply without asking")
 	partialFlag(fs, &o.partial)
 	fs.BoolVar(&o.all, "all", false, "Plan the whole namespace, not only the objects in the files")
+	fs.StringVarP(&o.output, "output", "o", "", "With --auto-approve, print lines of JSON, as terraform apply -json does: json")
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"json"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
 func (o *applyOptions) Validate() error {
+	if err := checkOutput(o.output, "json"); err != nil {
+		return err
+	}
+	if o.output != "" && !o.autoApprove {
+		return errors.New("-o json is for scripts, which answer no question: add --auto-approve")
+	}
 	if !o.files.given() && !o.all && o.planning.unsaid() {
 		return errors.New("no objects are named: use -f PATH for files, --target, -l or --invoke for some, or --all for all recorded objects of the namespace; --replace alone means --all")
 	}
@@ -81,6 +93,13 @@ func (o *applyOptions) Validate() error {
 }
 
 func (o *applyOptions) Run(ctx context.Context) error {
+	if o.output != "" {
+		return o.inJSONLines(ctx, o.apply)
+	}
+	return o.apply(ctx)
+}
+
+func (o *applyOptions) apply(ctx context.Context) error {
 	spec := v1alpha1.PlanSpec{}
 	if err := o.planning.fill(&spec); err != nil {
 		return err

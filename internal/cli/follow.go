@@ -261,6 +261,7 @@ func words(c *v1alpha1.PlanChange) [3]string {
 func (f *follower) tell(ctx context.Context, c *v1alpha1.PlanChange) []string {
 	was := f.told[c.Index]
 	f.told[c.Index] = c.State
+	f.tellLines(ctx, c, was)
 	words, addr := words(c), f.style.Bold(diff.Name(c)+":")
 	var out []string
 	begun := func() {
@@ -303,6 +304,19 @@ func (f *follower) tell(ctx context.Context, c *v1alpha1.PlanChange) []string {
 	return out
 }
 
+// tellLines is tell as lines of JSON.
+func (f *follower) tellLines(ctx context.Context, c *v1alpha1.PlanChange, was v1alpha1.ChangeState) {
+	if f.lines == nil || c.State == v1alpha1.ChangeSkipped || c.State == v1alpha1.ChangeStale {
+		return // the summary counts them as not made
+	}
+	if was == "" {
+		f.lines.began(c)
+	}
+	if c.State != v1alpha1.ChangeRunning {
+		f.lines.ended(c, f.idOf(ctx, c, true))
+	}
+}
+
 func elapsedSeconds(d time.Duration) string {
 	if d < time.Minute {
 		return fmt.Sprintf("%ds", int(d.Seconds()))
@@ -333,14 +347,19 @@ func oneLine(c *v1alpha1.PlanChange) string {
 
 // id returns " [id=...]" if the ID of a change's resource is known. made is true after the change.
 func (f *follower) id(ctx context.Context, c *v1alpha1.PlanChange, made bool) string {
+	return bracketID(f.idOf(ctx, c, made))
+}
+
+// idOf is the provider's id of a change's resource, as far as it is known.
+func (f *follower) idOf(ctx context.Context, c *v1alpha1.PlanChange, made bool) string {
 	switch {
 	case c.Action == v1alpha1.ActionInvoke:
 		return ""
 	case c.Action == v1alpha1.ActionDelete, c.Action == v1alpha1.ActionForget, !made:
-		return bracketID(diff.Attribute(c.Before, "id"))
+		return shownID(diff.Attribute(c.Before, "id"))
 	}
 	if id := diff.Attribute(c.After, "id"); id != "" {
-		return bracketID(id)
+		return shownID(id)
 	}
 	if total(f.plan) > withID {
 		return ""
@@ -357,14 +376,22 @@ func (f *follower) id(ctx context.Context, c *v1alpha1.PlanChange, made bool) st
 	if id == nil {
 		return ""
 	}
-	return bracketID(fmt.Sprint(id))
+	return shownID(fmt.Sprint(id))
+}
+
+// shownID is an id that is no secret, safe to print.
+func shownID(id string) string {
+	if id == diff.Masked {
+		return ""
+	}
+	return diff.Clean(id, false)
 }
 
 func bracketID(id string) string {
-	if id == "" || id == diff.Masked {
+	if id == "" {
 		return ""
 	}
-	return " [id=" + diff.Clean(id, false) + "]"
+	return " [id=" + id + "]"
 }
 
 // tellSlow prints progress in a pipe: at intervals, a slow change, and the counts of a large plan.
@@ -381,6 +408,7 @@ func (f *follower) tellSlow() {
 	for _, c := range f.running {
 		if last, ok := f.still[c.Index]; ok && time.Since(last) >= stillEvery && c.StartedAt != nil {
 			f.still[c.Index] = time.Now()
+			f.lines.still(c, time.Since(c.StartedAt.Time))
 			fmt.Fprintf(f.Out, "%s: Still %s... [%s elapsed]\n", c.Address, doing[c.Action][2], elapsed(time.Since(c.StartedAt.Time).Round(time.Second)))
 		}
 	}
@@ -443,7 +471,7 @@ func (f *follower) redraw() {
 // end prints the last news after the plan has ended. It reads the changes of a large plan only if some failed.
 func (f *follower) end(ctx context.Context) (*ending, error) {
 	e := &ending{changes: f.changes}
-	if total(f.plan) <= eachChange {
+	if total(f.plan) <= eachChange || f.lines != nil {
 		if err := f.read(ctx); err != nil {
 			return nil, err
 		}

@@ -27,30 +27,11 @@ import (
 
 // overview prints the overview of a namespace.
 func (o *statusOptions) overview(ctx context.Context) error {
-	plans, err := o.listPlans(ctx, o.namespace)
-	if err != nil {
+	c, err := o.count(ctx)
+	if err != nil || c == nil {
 		return err
 	}
-	kinds := o.kinds
-	if kinds == nil {
-		if kinds, err = o.resourceKinds(ctx); err != nil {
-			return fmt.Errorf("%w", explain(err, o.server()))
-		}
-	}
-	c := census{reasons: map[string]int{}, modes: map[v1alpha1.Mode]int{}}
-	denied, err := o.eachObject(ctx, kinds, o.namespace, "", c.add)
-	if err != nil {
-		return err
-	}
-	if c.all+len(plans) == 0 {
-		if o.all {
-			return nil // it was emptied a moment ago
-		}
-		if err := o.noSuchNamespace(ctx, o.namespace); err != nil {
-			return err
-		}
-	}
-	if c.all == 0 && len(denied) == 0 {
+	if c.all == 0 && len(c.denied) == 0 {
 		fmt.Fprintln(o.Out, o.noResources(ctx, o.namespace))
 	} else {
 		fmt.Fprintf(o.Out, "%s %s\n", o.style.Bold("Namespace "+o.namespace+":"), byMode(c.modes))
@@ -58,11 +39,9 @@ func (o *statusOptions) overview(ctx context.Context) error {
 	if err := c.writeReasons(o.Out); err != nil {
 		return err
 	}
-	o.tellDenied(o.Out, denied, "counted")
-	slices.Sort(c.attention)
-	slices.Sort(c.drifted)
-	o.list(o.Out, "\nNeed attention:", c.attention)
-	o.list(o.Out, "\nDrifted at the last read; kubectl hykube plan shows the changes that correct the drift:", c.drifted)
+	o.tellDenied(o.Out, c.denied, "counted")
+	o.list(o.Out, "\nNeed attention:", texts(c.attention))
+	o.list(o.Out, "\nDrifted at the last read; kubectl hykube plan shows the changes that correct the drift:", texts(c.drifted))
 	o.list(o.Out, "\nOther objects that are being deleted; the server removes them when no resource needs them, and kubectl hykube undelete keeps them:", o.leaving(ctx, o.namespace))
 	if o.namespaceTerminates(ctx, o.namespace) {
 		fmt.Fprintf(o.Out, "\nThe namespace is being deleted. To keep it with all that is in it: kubectl hykube undelete namespace/%s\n"+
@@ -76,16 +55,97 @@ func (o *statusOptions) overview(ctx context.Context) error {
 		fmt.Fprintf(o.Out, "\nNo object changed since the last apply. %s not read. kubectl hykube plan looks for changes of the ConfigMaps, Secrets, providers and other resources that they use; --refresh=All looks for drift.\n",
 			unread)
 	}
-	return o.lastPlans(plans)
+	return o.lastPlans(c.plans)
+}
+
+// count counts the objects of a namespace and lists its plans. It returns nil for a namespace that was emptied a moment ago.
+func (o *statusOptions) count(ctx context.Context) (*census, error) {
+	plans, err := o.listPlans(ctx, o.namespace)
+	if err != nil {
+		return nil, err
+	}
+	kinds := o.kinds
+	if kinds == nil {
+		if kinds, err = o.resourceKinds(ctx); err != nil {
+			return nil, fmt.Errorf("%w", explain(err, o.server()))
+		}
+	}
+	c := &census{namespace: o.namespace, plans: plans, reasons: map[string]int{}, modes: map[v1alpha1.Mode]int{}}
+	if c.denied, err = o.eachObject(ctx, kinds, o.namespace, "", c.add); err != nil {
+		return nil, err
+	}
+	if c.all+len(plans) == 0 {
+		if o.all {
+			return nil, nil
+		}
+		if err := o.noSuchNamespace(ctx, o.namespace); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(c.attention, noted.compare)
+	slices.SortFunc(c.drifted, noted.compare)
+	return c, nil
 }
 
 // census counts the objects of a namespace.
 type census struct {
-	all     int
-	modes   map[v1alpha1.Mode]int
-	reasons map[string]int
+	namespace string
+	all       int
+	modes     map[v1alpha1.Mode]int
+	reasons   map[string]int
 	// attention and drifted list the objects that need the user's attention, with the messages of their conditions.
-	attention, drifted []string
+	attention, drifted []noted
+	plans              []v1alpha1.Plan
+	// denied are the kinds that the user may not list.
+	denied []kind
+}
+
+// noted is an object with the reason and the message of a condition.
+type noted struct {
+	Kind    string `json:"kind"`
+	Name    string `json:"name"`
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
+}
+
+func (n noted) text() string {
+	if n.Reason == "" {
+		return fmt.Sprintf("%s/%s: %s", n.Kind, n.Name, n.Message)
+	}
+	return fmt.Sprintf("%s/%s: %s: %s", n.Kind, n.Name, n.Reason, n.Message)
+}
+
+func (n noted) compare(other noted) int { return cmp.Compare(n.text(), other.text()) }
+
+func texts(all []noted) []string {
+	var out []string
+	for _, n := range all {
+		out = append(out, n.text())
+	}
+	return out
+}
+
+// document is the census as -o json prints it.
+func (c *census) document() map[string]any {
+	slices.SortFunc(c.plans, func(a, b v1alpha1.Plan) int { return b.CreationTimestamp.Compare(a.CreationTimestamp.Time) })
+	modes := map[string]int{}
+	for m, n := range c.modes {
+		modes[string(m)] = n
+	}
+	plans := make([]map[string]any, 0, len(c.plans))
+	for i := range c.plans {
+		p := &c.plans[i]
+		plans = append(plans, map[string]any{"name": p.Name, "state": planState(p), "changes": summaryText(p.Status.Summary), "createdAt": p.CreationTimestamp})
+	}
+	denied := []string{}
+	for _, k := range c.denied {
+		denied = append(denied, k.gvr.GroupResource().String())
+	}
+	slices.Sort(denied)
+	return map[string]any{
+		"namespace": c.namespace, "modes": modes, "reasons": c.reasons, "notListed": denied, "plans": plans,
+		"attention": append([]noted{}, c.attention...), "drifted": append([]noted{}, c.drifted...),
+	}
 }
 
 func (c *census) add(k kind, u *unstructured.Unstructured) {
@@ -97,10 +157,10 @@ func (c *census) add(k kind, u *unstructured.Unstructured) {
 	c.reasons[reason]++
 	switch drift := condition.Find(u, v1alpha1.ConditionDrifted); {
 	case !good && !waits[reason]:
-		c.attention = append(c.attention, fmt.Sprintf("%s/%s: %s: %s", k.kind, u.GetName(), reason, flat(message)))
+		c.attention = append(c.attention, noted{k.kind, u.GetName(), reason, flat(message)})
 	case drift["status"] == string(metav1.ConditionTrue):
 		message, _ := drift["message"].(string)
-		c.drifted = append(c.drifted, fmt.Sprintf("%s/%s: %s", k.kind, u.GetName(), flat(message)))
+		c.drifted = append(c.drifted, noted{Kind: k.kind, Name: u.GetName(), Message: flat(message)})
 	}
 }
 
@@ -141,11 +201,23 @@ func (o *statusOptions) everyNamespace(ctx context.Context) error {
 		used[k] = true
 	}
 	o.kinds = slices.DeleteFunc(kinds, func(k kind) bool { return !used[k] })
-	if len(holding) == 0 && len(denied) == 0 {
+	if len(holding) == 0 && len(denied) == 0 && o.output == "" {
 		fmt.Fprintln(o.Out, "No namespace holds resources or plans.")
 	}
 	defer func(namespace string) { o.namespace = namespace }(o.namespace)
+	items := []map[string]any{}
 	for i, name := range slices.Sorted(maps.Keys(holding)) {
+		if o.output != "" {
+			o.namespace = name
+			c, err := o.count(ctx)
+			if err != nil {
+				return fmt.Errorf("namespace %q: %w", name, err)
+			}
+			if c != nil {
+				items = append(items, c.document())
+			}
+			continue
+		}
 		if i > 0 {
 			fmt.Fprintln(o.Out)
 		}
@@ -155,8 +227,16 @@ func (o *statusOptions) everyNamespace(ctx context.Context) error {
 		}
 	}
 	o.namespace = ""
+	if o.output != "" {
+		return o.printItems(items)
+	}
 	o.tellDenied(o.Out, denied, "counted")
 	return nil
+}
+
+// printItems writes the documents of namespaces.
+func (o *statusOptions) printItems(items []map[string]any) error {
+	return printJSON(o.terminal, map[string]any{"items": items}, o.output)
 }
 
 // byMode formats counts by mode: "3 resources, 1 data source".

@@ -165,6 +165,7 @@ func (s *session) showPlan(ctx context.Context, p *v1alpha1.Plan, screen *diff.S
 	for c, err := range s.changes(ctx, p) {
 		if err == nil {
 			keep(c)
+			s.lines.planned(c)
 			err = add(c)
 		}
 		if err != nil {
@@ -180,7 +181,11 @@ func (s *session) showPlan(ctx context.Context, p *v1alpha1.Plan, screen *diff.S
 		if !told[d] {
 			told[d] = true
 			fmt.Fprint(s.ErrOut, s.diagnostic(d))
+			s.lines.diagnostic(d)
 		}
+	}
+	if p.Status.Summary != nil {
+		s.lines.summary(p, *p.Status.Summary, "plan")
 	}
 	if waiting(p) || speculative(p) {
 		s.noteLeaving(ctx, p)
@@ -193,6 +198,7 @@ func (s *session) failure(ctx context.Context, p *v1alpha1.Plan) error {
 	told := false
 	for _, d := range p.Status.Diagnostics {
 		fmt.Fprint(s.ErrOut, s.diagnostic(d))
+		s.lines.diagnostic(d)
 		told = told || d.Severity == v1alpha1.SeverityError
 	}
 	code, what := ExitError, "could not be made"

@@ -56,7 +56,7 @@ On a terminal the command prints a table. In a pipe it prints an address on each
 		RunE:              run(o),
 	}
 	cmd.Flags().StringVarP(&o.selector, "selector", "l", "", "Only objects with these labels, such as team=infra")
-	outputFlag(cmd, &o.output, "Print", "table", "address", "name")
+	outputFlag(cmd, &o.output, "Print", "table", "address", "name", "json", "yaml")
 	return cmd
 }
 
@@ -81,11 +81,20 @@ func (o *stateListOptions) Validate() error {
 			return fmt.Errorf("--selector=%s: %w", o.selector, err)
 		}
 	}
-	return checkOutput(o.output, "table", "address", "name")
+	return checkOutput(o.output, "table", "address", "name", "json", "yaml")
 }
 
 // row is one line of the list.
 type row struct{ address, name, id, reason string }
+
+// document is the row as an item of -o json.
+func (r row) document(namespace string) map[string]any {
+	out := map[string]any{"address": r.address, "name": r.name, "namespace": namespace, "reason": r.reason}
+	if r.id != "-" {
+		out["id"] = r.id
+	}
+	return out
+}
 
 func (o *stateListOptions) Run(ctx context.Context) error {
 	all, err := o.resourceKinds(ctx)
@@ -133,6 +142,12 @@ func (o *stateListOptions) Run(ctx context.Context) error {
 			fmt.Fprintln(o.Out, r.name)
 		}
 		return nil
+	case "json", "yaml":
+		items := make([]map[string]any, len(rows))
+		for i, r := range rows {
+			items[i] = r.document(o.namespace)
+		}
+		return printJSON(o.terminal, map[string]any{"items": items}, o.output)
 	}
 	if len(rows) == 0 {
 		fmt.Fprintf(o.ErrOut, "There is no infrastructure behind the objects of namespace %s.\n", o.namespace)

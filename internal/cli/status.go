@@ -20,8 +20,9 @@ import (
 
 type statusOptions struct {
 	planArgument
-	watch bool
-	all   bool
+	watch  bool
+	all    bool
+	output string
 	// kinds lists the kinds to count; nil means all kinds of the server.
 	kinds []kind
 }
@@ -41,6 +42,7 @@ The command exits with 0 even if something needs attention, and with 1 if it can
 		Example: `  kubectl hykube status -n prod
   kubectl hykube status -A
   kubectl hykube status --watch
+  kubectl hykube status -n prod -o json
   kubectl hykube status apply-x7k2d --watch`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: completePlans(s, nil),
@@ -48,11 +50,17 @@ The command exits with 0 even if something needs attention, and with 1 if it can
 	}
 	cmd.Flags().BoolVarP(&o.all, "all-namespaces", "A", false, "Show every namespace that has resources or plans")
 	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "Watch the namespace until Ctrl-C, or a plan until it ends")
+	outputFlag(cmd, &o.output, "Print", "json", "yaml")
 	return cmd
 }
 
 func (o *statusOptions) Validate() error {
+	if err := checkOutput(o.output, "json", "yaml"); err != nil {
+		return err
+	}
 	switch {
+	case o.output != "" && o.watch:
+		return errors.New("--watch shows changes to a person: leave out -o, or watch the objects with kubectl get --watch -o json")
 	case o.all && o.name != "":
 		return errors.New("-A shows all namespaces, and a plan is in one namespace: leave out -A or the plan")
 	case o.all && o.watch:
@@ -68,6 +76,13 @@ func (o *statusOptions) Run(ctx context.Context) error {
 	if o.name == "" && o.watch {
 		return o.watchNamespace(ctx)
 	}
+	if o.name == "" && o.output != "" {
+		found, err := o.count(ctx)
+		if err != nil {
+			return err
+		}
+		return o.printItems([]map[string]any{found.document()})
+	}
 	if o.name == "" {
 		return o.overview(ctx)
 	}
@@ -79,6 +94,9 @@ func (o *statusOptions) one(ctx context.Context) error {
 	p, err := o.getPlan(ctx, o.namespace, o.name)
 	if err != nil {
 		return err
+	}
+	if o.output != "" {
+		return printPlan(o.terminal, p, o.output)
 	}
 	if o.watch {
 		var ended bool

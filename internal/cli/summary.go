@@ -35,6 +35,11 @@ type outcome struct {
 
 // printSummary prints the errors of a plan in full, the skipped changes, the counts and the next steps.
 func (s *session) printSummary(ctx context.Context, p *v1alpha1.Plan, how *ending, took time.Duration, next string) error {
+	operation := "apply"
+	if p.Spec.Destroy {
+		operation = "destroy"
+	}
+	s.lines.summary(p, how.made, operation)
 	var o outcome
 	for _, i := range slices.Sorted(maps.Keys(how.changes)) {
 		c := how.changes[i]
@@ -49,6 +54,7 @@ func (s *session) printSummary(ctx context.Context, p *v1alpha1.Plan, how *endin
 	if !ready(p) {
 		for _, d := range p.Status.Diagnostics {
 			fmt.Fprint(s.ErrOut, s.diagnostic(d))
+			s.lines.diagnostic(d)
 		}
 	}
 	s.list(s.ErrOut, "Blocked, and not changed:", o.blocked)
@@ -366,10 +372,12 @@ func (s *session) diagnostics(w io.Writer, c *v1alpha1.PlanChange, least v1alpha
 	for _, d := range c.Diagnostics {
 		d.Address = cmp.Or(d.Address, c.Address)
 		fmt.Fprint(w, s.diagnostic(d))
+		s.lines.diagnostic(d)
 		wrote = wrote || d.Severity == v1alpha1.SeverityError
 	}
-	if !wrote && least == v1alpha1.SeverityError {
-		fmt.Fprint(w, s.diagnostic(v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: oneLine(c), Address: c.Address}))
+	if d := (v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: oneLine(c), Address: c.Address}); !wrote && least == v1alpha1.SeverityError {
+		fmt.Fprint(w, s.diagnostic(d))
+		s.lines.diagnostic(d)
 	}
 }
 

@@ -1,0 +1,174 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diff"
+)
+
+// jsonLines writes what apply does as lines of JSON, for scripts that read `terraform apply -json`; nil writes nothing. The format is
+// https://developer.hashicorp.com/terraform/internals/machine-readable-ui
+type jsonLines struct{ w io.Writer }
+
+// uiVersion is the version of the format.
+const uiVersion = "1.2"
+
+// line writes one line. A pipe that nobody reads any more is no reason to stop watching an apply.
+func (l *jsonLines) line(level, kind, message string, fields map[string]any) {
+	if l == nil {
+		return
+	}
+	out := map[string]any{
+		"@level": level, "@message": message, "@module": "hykube.ui", "@timestamp": time.Now().UTC().Format(time.RFC3339Nano), "type": kind,
+	}
+	for name, v := range fields {
+		out[name] = v
+	}
+	e := json.NewEncoder(l.w)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(out)
+}
+
+// version begins the output.
+func (l *jsonLines) version() {
+	l.line("info", "version", "Hykube "+Version, map[string]any{"hykube": Version, "ui": uiVersion})
+}
+
+// lineResource is the resource of a change in Terraform's form, with the namespace of its object.
+func lineResource(c *v1alpha1.PlanChange) map[string]any {
+	provider, _, _ := strings.Cut(c.Type, "_")
+	return map[string]any{
+		"addr": c.Address, "module": "", "resource": c.Address, "implied_provider": provider,
+		"resource_type": c.Type, "resource_name": c.Object.Name, "resource_key": nil, "namespace": c.Object.Namespace,
+	}
+}
+
+// lineAction is the action of a change in Terraform's words.
+func lineAction(c *v1alpha1.PlanChange) string {
+	switch {
+	case c.Action == v1alpha1.ActionForget:
+		return "remove"
+	case c.Action == v1alpha1.ActionNoOp && c.Importing != nil:
+		return "import"
+	case c.Action == v1alpha1.ActionNoOp && c.PreviousAddress != "" && c.PreviousAddress != c.Address:
+		return "move"
+	case c.Action == v1alpha1.ActionNoOp:
+		return "noop"
+	}
+	return strings.ToLower(string(c.Action))
+}
+
+// planned writes what a plan does to one resource, and what drifted of it.
+func (l *jsonLines) planned(c *v1alpha1.PlanChange) {
+	if l == nil {
+		return
+	}
+	if len(c.Drift) > 0 {
+		l.line("info", "resource_drift", c.Address+": Drift detected", map[string]any{"change": map[string]any{"resource": lineResource(c), "action": "update"}})
+	}
+	if diff.Quiet(c) || c.Action == "" {
+		return
+	}
+	change := map[string]any{"resource": lineResource(c), "action": lineAction(c)}
+	if c.ActionReason != "" {
+		change["reason"] = c.ActionReason
+	}
+	if c.PreviousAddress != "" && c.PreviousAddress != c.Address {
+		change["previous_resource"] = map[string]any{"addr": c.PreviousAddress}
+	}
+	if c.Importing != nil {
+		change["importing"] = map[string]any{"id": c.Importing.ID}
+	}
+	l.line("info", "planned_change", fmt.Sprintf("%s: Plan to %s", c.Address, lineAction(c)), map[string]any{"change": change})
+}
+
+// summary writes the counts of a plan, or of what was applied of it.
+func (l *jsonLines) summary(p *v1alpha1.Plan, sum v1alpha1.PlanSummary, operation string) {
+	message := fmt.Sprintf("Plan: %d to add, %d to change, %d to destroy.", sum.Create+sum.Replace, sum.Update, sum.Delete+sum.Replace)
+	if operation != "plan" {
+		message = fmt.Sprintf("%s complete! Resources: %s.", strings.ToUpper(operation[:1])+operation[1:], counts(sum))
+	}
+	l.line("info", "change_summary", message, map[string]any{
+		"plan": map[string]any{"name": p.Name, "namespace": p.Namespace},
+		"changes": map[string]any{
+			"add": sum.Create + sum.Replace, "change": sum.Update, "import": sum.Import, "remove": sum.Delete + sum.Replace, "operation": operation,
+		},
+	})
+}
+
+// began writes that a change is being made.
+func (l *jsonLines) began(c *v1alpha1.PlanChange) {
+	if l != nil {
+		l.line("info", "apply_start", fmt.Sprintf("%s: %s...", c.Address, words(c)[0]), map[string]any{"hook": map[string]any{"resource": lineResource(c), "action": lineAction(c)}})
+	}
+}
+
+// still writes that a change takes long.
+func (l *jsonLines) still(c *v1alpha1.PlanChange, elapsed time.Duration) {
+	if l != nil {
+		l.line("info", "apply_progress", fmt.Sprintf("%s: Still %s... [%ds elapsed]", c.Address, words(c)[2], int(elapsed.Seconds())),
+			map[string]any{"hook": map[string]any{"resource": lineResource(c), "action": lineAction(c), "elapsed_seconds": int(elapsed.Seconds())}})
+	}
+}
+
+// ended writes how a change ended; id is the provider's, and may be empty.
+func (l *jsonLines) ended(c *v1alpha1.PlanChange, id string) {
+	if l == nil {
+		return
+	}
+	hook := map[string]any{"resource": lineResource(c), "action": lineAction(c), "elapsed_seconds": 0}
+	if c.StartedAt != nil && c.FinishedAt != nil {
+		hook["elapsed_seconds"] = int(c.FinishedAt.Sub(c.StartedAt.Time).Seconds())
+	}
+	kind, message := "apply_errored", fmt.Sprintf("%s: %s errored: %s", c.Address, words(c)[1], oneLine(c))
+	if c.State == v1alpha1.ChangeDone {
+		kind, message = "apply_complete", fmt.Sprintf("%s: %s complete", c.Address, words(c)[1])
+		if id != "" {
+			hook["id_key"], hook["id_value"] = "id", id
+		}
+	}
+	l.line("info", kind, message, map[string]any{"hook": hook})
+}
+
+// diagnostic writes an error or a warning.
+func (l *jsonLines) diagnostic(d v1alpha1.Diagnostic) {
+	if l == nil {
+		return
+	}
+	level, severity := "error", "error"
+	if d.Severity == v1alpha1.SeverityWarning {
+		level, severity = "warn", "warning"
+	}
+	out := map[string]any{"severity": severity, "summary": d.Summary, "detail": d.Detail}
+	for name, v := range map[string]string{"address": d.Address, "attribute": d.Attribute} {
+		if v != "" {
+			out[name] = v
+		}
+	}
+	l.line(level, "diagnostic", strings.ToUpper(severity[:1])+severity[1:]+": "+d.Summary, map[string]any{"diagnostic": out})
+}
+
+// failed writes the error that ends the command.
+func (l *jsonLines) failed(err error) {
+	if err != nil && err.Error() != "" {
+		l.diagnostic(v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: err.Error()})
+	}
+}
+
+// inJSONLines runs a verb that prints lines of JSON, and everything else to standard error.
+func (s *session) inJSONLines(ctx context.Context, do func(context.Context) error) error {
+	out, quiet := s.terminal, *s.terminal
+	quiet.Out, quiet.live, quiet.style = out.ErrOut, false, diff.Style{}
+	s.terminal, s.lines = &quiet, &jsonLines{out.Out}
+	defer func() { s.terminal, s.lines = out, nil }()
+	s.lines.version()
+	err := do(ctx)
+	s.lines.failed(err)
+	return err
+}

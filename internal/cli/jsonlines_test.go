@@ -1,0 +1,89 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+// kindsOf are the types of lines of JSON, each with the address that it is about.
+func kindsOf(t *testing.T, out string) []string {
+	t.Helper()
+	var kinds []string
+	for line := range strings.Lines(out) {
+		var l struct {
+			Level      string `json:"@level"`
+			Message    string `json:"@message"`
+			Timestamp  string `json:"@timestamp"`
+			Type       string
+			Change     struct{ Resource struct{ Addr string } }
+			Hook       struct{ Resource struct{ Addr string } }
+			Diagnostic struct{ Summary string }
+			Changes    struct{ Operation string }
+		}
+		if err := json.Unmarshal([]byte(line), &l); err != nil || l.Level == "" || l.Message == "" || l.Timestamp == "" {
+			t.Fatalf("%s: %v", line, err)
+		}
+		kinds = append(kinds, strings.TrimSpace(fmt.Sprintln(l.Type, l.Change.Resource.Addr+l.Hook.Resource.Addr+l.Diagnostic.Summary+l.Changes.Operation)))
+	}
+	return kinds
+}
+
+// apply -o json writes what terraform apply -json does: each line alone is JSON, and nothing else is on standard output.
+func TestApplyInLinesOfJSON(t *testing.T) {
+	f := newFakeServer(t)
+	out, errOut, code := f.run("apply", "-f", write(t, twoFiles), "--auto-approve", "-o", "json")
+	kinds := kindsOf(t, out)
+	for _, want := range []string{"version", "planned_change sim_network.main", "change_summary plan", "apply_start sim_network.main", "apply_complete sim_network.main", "change_summary apply"} {
+		if !strings.Contains("\n"+strings.Join(kinds, "\n")+"\n", "\n"+want+"\n") {
+			t.Errorf("%q is missing in %q", want, kinds)
+		}
+	}
+	if code != ExitDone || kinds[0] != "version" || kinds[len(kinds)-1] != "change_summary apply" || !strings.Contains(errOut, "Apply complete!") {
+		t.Errorf("code %d, %q, %s", code, kinds, errOut)
+	}
+}
+
+func TestLinesOfJSONOfFailures(t *testing.T) {
+	f := newFakeServer(t)
+	if _, errOut, code := f.run("apply", "-f", write(t, twoFiles), "-o", "json"); code != ExitError || !strings.Contains(errOut, "add --auto-approve") {
+		t.Errorf("code %d: %s", code, errOut)
+	}
+	out, _, code := f.run("apply", "-f", write(t, "apiVersion: sim.hykube.io/v1\nkind: sim-nothing\nmetadata: {name: x}\n"), "--auto-approve", "-o", "json")
+	kinds := kindsOf(t, out)
+	if code != ExitError || len(kinds) != 2 || !strings.HasPrefix(kinds[1], "diagnostic ") {
+		t.Errorf("code %d, %q", code, kinds)
+	}
+}
+
+func TestDocumentsOfStatusAndState(t *testing.T) {
+	f := newFakeServer(t)
+	network(f, "main", nil)
+	network(f, "new", func(o map[string]any) { delete(o, "status") })
+	var state struct{ Items []map[string]any }
+	out, errOut, _ := f.run("state", "list", "-o", "json")
+	if err := json.Unmarshal([]byte(out), &state); err != nil || len(state.Items) != 1 || state.Items[0]["address"] != "sim_network.main" || state.Items[0]["namespace"] != "default" {
+		t.Errorf("%v: %s%s", err, out, errOut)
+	}
+	for _, args := range [][]string{{"status", "-o", "json"}, {"status", "-A", "-o", "json"}} {
+		var status struct {
+			Items []struct {
+				Namespace string
+				Modes     map[string]int
+				Reasons   map[string]int
+			}
+		}
+		out, errOut, _ := f.run(args...)
+		if err := json.Unmarshal([]byte(out), &status); err != nil || len(status.Items) != 1 {
+			t.Fatalf("%v: %v: %s%s", args, err, out, errOut)
+		}
+		if d := cmp.Diff(map[string]int{"managed": 2}, status.Items[0].Modes); d != "" || status.Items[0].Namespace != "default" || status.Items[0].Reasons[v1alpha1.ReasonAwaitingPlan] != 1 {
+			t.Errorf("%v: %s\n%s", args, d, out)
+		}
+	}
+}
