@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/client-go/rest"
 
 	"github.com/hykube/hykube/activities/changes"
@@ -21,6 +23,7 @@ import (
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/server/engine"
 	"github.com/hykube/hykube/server/kinds"
+	"github.com/hykube/hykube/server/rights"
 	"github.com/hykube/hykube/server/registry"
 	"github.com/hykube/hykube/server/storage"
 )
@@ -110,7 +113,16 @@ func (s *Server) authorizeReferences(ctx context.Context, who user.Info, cfg *v1
 }
 
 func (s *Server) changes(ctx context.Context, plan *v1alpha1.Plan, limit int, cont string) (*v1alpha1.PlanChangeList, error) {
-	return s.wiring.Changes(ctx, plan, limit, cont)
+	list, err := s.wiring.Changes(ctx, plan, limit, cont)
+	if err != nil {
+		return nil, err
+	}
+	who, ok := request.UserFrom(ctx)
+	if !ok {
+		return nil, errors.New("list changes of plan: the request has no user")
+	}
+	asker := rights.Access{Authorizer: s.config.generic.Authorization.Authorizer}.Asker(who)
+	return list, withholdValues(ctx, asker, s.kinds.Kind, list)
 }
 
 func (s *Server) verify(ctx context.Context, plan *v1alpha1.Plan) (changes.Verification, error) {

@@ -173,6 +173,10 @@ type PlanChange struct {
 	// Set by the server.
 	// +optional
 	Sequence int64 `json:"sequence,omitempty"`
+	// True if the response leaves out the values and the messages of the change, because the user who reads it has no
+	// verb "get" on the object.
+	// +optional
+	ValuesWithheld bool `json:"valuesWithheld,omitempty"`
 }
 
 // PlanImport identifies an existing instance: by its ID, or by its identity.

@@ -66,6 +66,8 @@ type Plan struct {
 	invocations    []*tfjson.ActionInvocation
 	effects        bool // the plan has changes to apply
 	unfinished     bool // a change could not be planned
+	// withheld are the addresses of the changes whose values the reader may not see.
+	withheld []string
 }
 
 // New returns the JSON of a plan without changes.
@@ -76,6 +78,10 @@ func New(p *v1alpha1.Plan, failed bool, source Source) *Plan {
 
 // Write reads the data that the changes lack, and writes the plan.
 func (t *Plan) Write(ctx context.Context, w io.Writer) error {
+	if n := len(t.withheld); n > 0 {
+		// A policy that reads a part of a plan would pass the rest unread.
+		return fmt.Errorf("print plan %q: you may not read the values of %d of its changes, such as %s: ask for the verb \"get\" on their objects", t.plan.Name, n, t.withheld[0])
+	}
 	if err := t.describe(ctx); err != nil {
 		return err
 	}
@@ -96,6 +102,9 @@ type entry struct {
 
 // Add adds a change.
 func (t *Plan) Add(c *v1alpha1.PlanChange) {
+	if c.ValuesWithheld {
+		t.withheld = append(t.withheld, c.Address)
+	}
 	switch {
 	// it could not be planned, or is blocked
 	case c.Action == "", c.Action == v1alpha1.ActionNoOp && c.State == v1alpha1.ChangeSkipped:

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -14,6 +17,10 @@ import (
 	"k8s.io/apiserver/pkg/apis/apiserver/install"
 	apiservervalidation "k8s.io/apiserver/pkg/apis/apiserver/validation"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
+	"k8s.io/apiserver/pkg/authentication/group"
+	"k8s.io/apiserver/pkg/authentication/request/union"
+	"k8s.io/apiserver/pkg/authentication/request/x509"
+	"k8s.io/apiserver/pkg/authentication/user"
 	authenticationcel "k8s.io/apiserver/pkg/authentication/cel"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 	kubeauthenticator "k8s.io/kubernetes/pkg/kubeapiserver/authenticator"
@@ -40,11 +47,7 @@ type AuthenticationConfig struct {
 // NewAuthenticator returns the authenticator for all requests. Until ctx ends, it watches the token file and may fetch
 // the keys of token issuers.
 func NewAuthenticator(ctx context.Context, cfg AuthenticationConfig) (authenticator.Request, error) {
-	kc := kubeauthenticator.Config{
-		ClientCAContentProvider: cfg.ClientCA,
-		APIAudiences:            authenticator.Audiences{Audience},
-		APIServerID:             "hykube",
-	}
+	kc := kubeauthenticator.Config{APIAudiences: authenticator.Audiences{Audience}, APIServerID: "hykube"}
 	if cfg.TokenFile != "" {
 		known, err := openTokens(ctx, cfg.TokenFile, cfg.Metrics, cfg.Logger)
 		if err != nil {
@@ -60,11 +63,37 @@ func NewAuthenticator(ctx context.Context, cfg AuthenticationConfig) (authentica
 			return nil, fmt.Errorf("read authentication configuration %q: %w", cfg.ConfigFile, err)
 		}
 	}
-	auth, _, _, _, err := kc.New(ctx)
+	tokens, _, _, _, err := kc.New(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("set up authentication: %w", err)
 	}
-	return auth, nil
+	certificates := group.NewAuthenticatedGroupAdder(x509.NewDynamic(cfg.ClientCA.VerifyOptions, x509.CommonNameUserConversion))
+	if tokens == nil {
+		return certificates, nil
+	}
+	return union.New(certificates, withoutSystemNames{tokens}), nil
+}
+
+// systemPrefix begins the names of users and groups that Kubernetes gives a meaning, such as system:masters.
+const systemPrefix = "system:"
+
+// withoutSystemNames refuses users of another source than the server's own certificates, such as a token file or an OIDC issuer, whose name, or
+// the name of a group of theirs, is one of the server's own.
+type withoutSystemNames struct{ authenticator.Request }
+
+// AuthenticateRequest implements authenticator.Request.
+func (a withoutSystemNames) AuthenticateRequest(r *http.Request) (*authenticator.Response, bool, error) {
+	response, ok, err := a.Request.AuthenticateRequest(r)
+	if !ok || err != nil {
+		return response, ok, err
+	}
+	names := slices.DeleteFunc(slices.Clone(response.User.GetGroups()), func(name string) bool { return name == user.AllAuthenticated })
+	for _, name := range append(names, response.User.GetName()) {
+		if strings.HasPrefix(name, systemPrefix) {
+			return nil, false, fmt.Errorf("refuse user %q: the name %q begins with %q, and such names come from the server's own certificates alone", response.User.GetName(), name, systemPrefix)
+		}
+	}
+	return response, true, nil
 }
 
 func readAuthenticationConfig(path string) (*apiserver.AuthenticationConfiguration, error) {

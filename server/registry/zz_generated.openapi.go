@@ -879,6 +879,13 @@ func schema_hykube_hykube_api_v1alpha1_PlanChange(ref common.ReferenceCallback) 
 							Format:      "int64",
 						},
 					},
+					"valuesWithheld": {
+						SchemaProps: spec.SchemaProps{
+							Description: "True if the response leaves out the values and the messages of the change, because the user who reads it has no verb \"get\" on the object.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
 				},
 				Required: []string{"index", "address", "type", "object", "provider", "action", "state"},
 			},

@@ -1,0 +1,43 @@
+package server
+
+import (
+	"context"
+
+	kschema "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/store"
+	"github.com/hykube/hykube/server/kinds"
+)
+
+// withholdValues removes the values of those changes whose object the user may not get. The plan still lists their addresses
+// and actions.
+func withholdValues(ctx context.Context, asker *store.Asker, kindOf func(kschema.GroupVersionKind) (kinds.Kind, bool), list *v1alpha1.PlanChangeList) error {
+	for i := range list.Items {
+		c := &list.Items[i]
+		gvk := kschema.FromAPIVersionAndKind(c.Object.APIVersion, c.Object.Kind)
+		right := store.Right{Verb: store.VerbGet, Namespace: c.Object.Namespace, Group: gvk.Group, Resource: gvk.Kind + "s", Name: c.Object.Name}
+		if kind, ok := kindOf(gvk); ok { // otherwise its provider is not ready, and the usual plural is near enough
+			right.Resource = kind.GVR.Resource
+		}
+		ok, err := asker.May(ctx, right)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			withhold(c)
+		}
+	}
+	return nil
+}
+
+// withhold removes from a change what is, or may repeat, a value of its object.
+func withhold(c *v1alpha1.PlanChange) {
+	c.ValuesWithheld = true
+	if c.Importing != nil {
+		c.Importing = &v1alpha1.PlanImport{}
+	}
+	c.Before, c.After, c.AfterUnknown, c.BeforeSensitive, c.AfterSensitive = nil, nil, nil, nil, nil
+	c.ReplacePaths, c.SecretsChanged, c.Drift, c.Recorded, c.RecordedSensitive = nil, nil, nil, nil, nil
+	c.Message, c.Diagnostics = "", nil
+}

@@ -1,0 +1,93 @@
+package server
+
+import (
+	"context"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	kschema "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/server/kinds"
+	"github.com/hykube/hykube/server/rights"
+)
+
+// TestWithheld fills every field of a change with a secret, and looks for it in the answer to a user who may not get the object. Of a field that
+// is added later it asks whether it can hold a value.
+func TestWithheld(t *testing.T) {
+	harmless := []string{"Index", "Address", "Mode", "Deposed", "PreviousAddress", "Type", "Object", "Provider", "ProviderVersion", "ProviderConfig", "Action", "CreateBeforeDestroy",
+		"Forget", "ActionReason", "DestroyedWith", "UpdatesRecord", "DependsOn", "Blocked", "State", "HalfDone", "StartedAt", "FinishedAt", "Sequence", "ValuesWithheld"}
+	full := v1alpha1.PlanChange{}
+	v := reflect.ValueOf(&full).Elem()
+	for i := range v.NumField() {
+		if slices.Contains(harmless, v.Type().Field(i).Name) {
+			continue
+		}
+		switch f := v.Field(i); f.Interface().(type) {
+		case *runtime.RawExtension:
+			f.Set(reflect.ValueOf(&runtime.RawExtension{Raw: []byte(`"hunter2"`)}))
+		case string:
+			f.SetString("hunter2")
+		case []string:
+			f.Set(reflect.ValueOf([]string{"hunter2"}))
+		case *v1alpha1.PlanImport:
+			f.Set(reflect.ValueOf(&v1alpha1.PlanImport{ID: "hunter2", Identity: &runtime.RawExtension{Raw: []byte(`"hunter2"`)}}))
+		case []v1alpha1.Diagnostic:
+			f.Set(reflect.ValueOf([]v1alpha1.Diagnostic{{Detail: "hunter2"}}))
+		default:
+			t.Fatalf("the field %s is new: say here whether it can hold a value", v.Type().Field(i).Name)
+		}
+	}
+	full.Address, full.Action, full.ActionReason = "sim_network.main", v1alpha1.ActionUpdate, "reason"
+	full.Object = v1alpha1.ObjectReference{APIVersion: "sim.hykube.io/v1", Kind: "sim-network", Namespace: "team", Name: "main"}
+	var asked []string
+	access := rights.Access{Authorizer: authorizer.AuthorizerFunc(func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+		asked = append(asked, strings.Join([]string{a.GetVerb(), a.GetNamespace(), a.GetAPIGroup(), a.GetResource(), a.GetName()}, " "))
+		if a.GetUser().GetName() == "alice" && a.GetName() == "main" {
+			return authorizer.DecisionAllow, "", nil
+		}
+		return authorizer.DecisionNoOpinion, "", nil
+	})}
+	read := func(who string) v1alpha1.PlanChange {
+		list := &v1alpha1.PlanChangeList{Items: []v1alpha1.PlanChange{*full.DeepCopy(), *full.DeepCopy()}}
+		if err := withholdValues(t.Context(), access.Asker(&user.DefaultInfo{Name: who}), func(kschema.GroupVersionKind) (kinds.Kind, bool) { return kinds.Kind{}, false }, list); err != nil {
+			t.Fatal(err)
+		}
+		return list.Items[1]
+	}
+	if got := read("alice"); !reflect.DeepEqual(got, full) {
+		t.Errorf("a reader of the object got %+v", got)
+	}
+	if want := []string{"get team sim.hykube.io sim-networks ", "get team sim.hykube.io sim-networks main"}; !slices.Equal(asked, want) {
+		t.Errorf("asked %q", asked)
+	}
+	got := read("bob")
+	text, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&got)
+	if err != nil || !got.ValuesWithheld || got.Importing == nil || got.Address != full.Address || got.Action != full.Action || got.ActionReason != "reason" {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	var find func(any) bool
+	find = func(v any) bool {
+		switch v := v.(type) {
+		case string:
+			return strings.Contains(v, "hunter2")
+		case map[string]any:
+			for _, v := range v {
+				if find(v) {
+					return true
+				}
+			}
+		case []any:
+			return slices.ContainsFunc(v, find)
+		}
+		return false
+	}
+	if find(text) {
+		t.Errorf("the answer has the value: %v", text)
+	}
+}
