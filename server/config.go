@@ -214,11 +214,11 @@ func (c *completedConfig) completeGeneric(ctx context.Context) error {
 func (c *completedConfig) admission() (admission.Interface, error) {
 	plugin, err := lifecycle.NewLifecycle(sets.New(metav1.NamespaceDefault))
 	if err != nil {
-		return nil, fmt.Errorf("make namespace admission: %w", err)
+		return nil, fmt.Errorf("create namespace admission: %w", err)
 	}
 	initializer.New(c.client, nil, c.informers, c.generic.Authorization.Authorizer, utilfeature.DefaultFeatureGate, c.generic.EffectiveVersion, c.generic.DrainedNotify(), nil).Initialize(plugin)
 	if err := plugin.ValidateInitialization(); err != nil {
-		return nil, fmt.Errorf("make namespace admission: %w", err)
+		return nil, fmt.Errorf("create namespace admission: %w", err)
 	}
 	return admission.NewChainHandler(lifecycleAdmission{plugin, c.deletions}), nil
 }

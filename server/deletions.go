@@ -227,7 +227,7 @@ func (s *Server) runDeletions(ctx context.Context) {
 		}
 		if !known {
 			if err := s.findDeleted(ctx); err != nil {
-				s.log.Warn("cannot list what is being deleted; trying again", "error", err)
+				s.log.Warn("cannot list the objects that are being deleted; trying again", "error", err)
 				timer.Reset(settleRetry)
 				continue
 			}
@@ -259,7 +259,7 @@ func (s *Server) settleAll(ctx context.Context) (next time.Duration) {
 		case ctx.Err() != nil:
 			return 0
 		case err != nil:
-			s.log.Warn("cannot settle what is being deleted; trying again", "resource", x.resource, "namespace", x.namespace, "name", x.name, "error", err)
+			s.log.Warn("cannot check an object that is being deleted; trying again", "resource", x.resource, "namespace", x.namespace, "name", x.name, "error", err)
 			if next == 0 {
 				next = settleRetry
 			}

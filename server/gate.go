@@ -61,7 +61,7 @@ func (g *gate) own(r *http.Request) bool {
 
 func (g *gate) check(*http.Request) error {
 	if !g.open.Load() {
-		return errors.New("the server does not take requests yet, or no longer")
+		return errors.New("the server is starting or stopping, and does not accept requests")
 	}
 	return nil
 }

@@ -97,7 +97,7 @@ func TestValidation(t *testing.T) {
 		"invoke and refresh only":             {plan(spec{"invoke": []any{"action.a_b.c"}, "refreshOnly": true}), []string{"spec.refreshOnly", "spec.invoke"}},
 		"invoke and destroy":                  {plan(spec{"invoke": []any{"action.a_b.c"}, "destroy": true}), []string{"spec.destroy", "spec.invoke"}},
 		"target in another namespace":         {plan(spec{"targets": []any{"namespace.other.a_b.c"}}), []string{"spec.targets[0]", "own namespace"}},
-		"target that is a Secret":             {plan(spec{"targets": []any{"secret.a"}}), []string{"spec.targets[0]", "no part of a plan"}},
+		"target that is a Secret":             {plan(spec{"targets": []any{"secret.a"}}), []string{"spec.targets[0]", "not part of a plan"}},
 		"metadata that is a list":             {config(spec{"provider": "aws", "meta": []any{"x"}}), []string{"spec.meta", "map"}},
 		"refresh only, of nothing":            {plan(spec{"refresh": "None", "refreshOnly": true}), []string{"spec.refresh"}},
 		"an object that is larger than 2 MiB": {config(spec{"provider": "aws", "config": spec{"x": strings.Repeat("a", 2<<20)}}), []string{"too large"}},

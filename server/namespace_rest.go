@@ -24,11 +24,11 @@ import (
 const countLimit = time.Second
 
 const (
-	warningNamespace = "namespace %q is marked for deletion, with all that is in it. %s, and the namespace stays until a plan that destroys that is approved: " +
+	warningNamespace = "namespace %q and all objects in it are marked for deletion. %s, and the namespace stays until you approve a plan that destroys the infrastructure: " +
 		"kubectl hykube destroy --all -n %s"
-	warningNamespaceBack  = "Until a destroy is approved, kubectl hykube undelete namespace/%s takes the deletion back. When nothing in it has infrastructure any more, the namespace goes with all that is in it, and that cannot be taken back."
-	refusalFinalize       = "%s, and without the namespace nothing would manage that any more. The namespace waits for a plan that destroys it: kubectl hykube destroy --all -n %s. kubectl hykube undelete namespace/%s keeps it all"
-	warningNamespaceWaits = "kubectl delete waits until the namespace is gone. Ctrl-C ends the waiting and nothing else; with --wait=false it does not wait."
+	warningNamespaceBack  = "Until a destroy is approved, kubectl hykube undelete namespace/%s takes the deletion back. When nothing in it has infrastructure any more, the server removes the namespace and all objects in it, and nobody can take that back."
+	refusalFinalize       = "%s, and without the namespace nothing would manage the infrastructure. Approve a plan that destroys it: kubectl hykube destroy --all -n %s. To keep the namespace: kubectl hykube undelete namespace/%s"
+	warningNamespaceWaits = "kubectl delete waits until the namespace is removed. Ctrl-C ends only the waiting; with --wait=false it does not wait."
 )
 
 // namespaceREST serves namespaces and adds each deleted one to the server's deletions.

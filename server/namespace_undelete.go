@@ -77,7 +77,7 @@ func (r *undeleteNamespaceREST) undelete(ctx context.Context, name string, dry b
 
 // request records in a namespace's condition that its deletion is to be reverted.
 func (r *undeleteNamespaceREST) request(ctx context.Context, ns *corev1.Namespace, dry bool) error {
-	emptied := namespaceConflict(ns.Name, "nothing in it has infrastructure any more, so that it is being emptied; its deletion cannot be taken back")
+	emptied := namespaceConflict(ns.Name, "nothing in it has infrastructure any more, and the server is emptying it; its deletion cannot be taken back")
 	count, _, err := r.server.inUse(ctx, ns)
 	switch {
 	case err != nil:
@@ -189,7 +189,7 @@ func (r *undeleteNamespaceREST) unmark(ctx context.Context, ns *corev1.Namespace
 		switch err := s.kinds.Undelete(ctx, kind, u); {
 		case apierrors.IsConflict(err):
 			warning.AddWarning(ctx, "", fmt.Sprintf("%s stays deleted: %v", name, err))
-			s.log.Warn("the undelete of a namespace leaves an object deleted", "namespace", ns.Name, "object", name, "error", err)
+			s.log.Warn("an object stays deleted after the undelete of its namespace", "namespace", ns.Name, "object", name, "error", err)
 		case err != nil && !apierrors.IsNotFound(err):
 			return "", fmt.Errorf("undelete %s: %w", name, err)
 		}

@@ -196,7 +196,7 @@ type lifecycleAdmission struct {
 // Admit implements admission.MutationInterface.
 func (l lifecycleAdmission) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
 	if provider, ok := v1alpha1.ProviderOfGroup(a.GetResource().Group); ok && a.GetOperation() == admission.Create && a.GetSubresource() == "" && l.deletions.has("providers", "", provider) {
-		return admission.NewForbidden(a, fmt.Errorf("the provider %q is being deleted, so nothing new can be made with it; kubectl hykube undelete provider/%s takes that back", provider, provider))
+		return admission.NewForbidden(a, fmt.Errorf("the provider %q is being deleted, so no object of its kinds can be created; kubectl hykube undelete provider/%s takes the deletion back", provider, provider))
 	}
 	if a.GetResource().GroupResource() == v1alpha1.Resource("validations") {
 		return nil // every user may ask for a validation, and must not learn from it which namespaces exist
@@ -206,7 +206,7 @@ func (l lifecycleAdmission) Admit(ctx context.Context, a admission.Attributes, o
 		return err
 	}
 	if a.GetSubresource() == undeleteSubresource {
-		return admission.NewForbidden(a, fmt.Errorf("the namespace %q is being terminated; kubectl hykube undelete namespace/%s takes that back, with what was marked with it",
+		return admission.NewForbidden(a, fmt.Errorf("the namespace %q is being terminated; kubectl hykube undelete namespace/%s takes the deletion back, for the namespace and the objects that were marked with it",
 			a.GetNamespace(), a.GetNamespace()))
 	}
 	switch a.GetResource().GroupResource() {

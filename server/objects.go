@@ -43,7 +43,7 @@ const judgeAtOnce = 8
 func (s *Server) objects(ctx context.Context, p *v1alpha1.Plan, chunk v1alpha1.PlanObjectsSpec) ([]v1alpha1.PlanObjectResult, int, error) {
 	who, ok := request.UserFrom(ctx)
 	if !ok {
-		return nil, 0, errors.New("judge objects of plan: the request has no user")
+		return nil, 0, errors.New("check objects of plan: the request has no user")
 	}
 	ns, err := s.config.client.CoreV1().Namespaces().Get(ctx, p.Namespace, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -158,7 +158,7 @@ func (j *judge) place(gvk kschema.GroupVersionKind, namespace, name string) (pla
 	case namespaced && namespace == "":
 		return place{}, apierrors.NewBadRequest(fmt.Sprintf("%s %q has no namespace", gvk.Kind, name))
 	case name == "" || strings.ContainsAny(name+namespace, "/?#%"):
-		return place{}, apierrors.NewBadRequest(fmt.Sprintf("%s %q in the namespace %q: no such name is possible", gvk.Kind, name, namespace))
+		return place{}, apierrors.NewBadRequest(fmt.Sprintf("%s %q in the namespace %q: the name is not valid", gvk.Kind, name, namespace))
 	case !namespaced:
 		namespace = ""
 	}
@@ -176,7 +176,7 @@ func (j *judge) apply(ctx context.Context, raw []byte) (result v1alpha1.PlanObje
 		return result, nil, err
 	}
 	if mode, _ := v1alpha1.ParseKind(sent.GetKind()); mode != v1alpha1.ModeEphemeral && at.namespace != j.plan.Namespace && isResource(at) {
-		return result, nil, apierrors.NewBadRequest(fmt.Sprintf("%s %q is in the namespace %q, and plan %q plans the namespace %q: make a plan there for it",
+		return result, nil, apierrors.NewBadRequest(fmt.Sprintf("%s %q is in the namespace %q, but plan %q is in the namespace %q: make a plan in the object's namespace",
 			sent.GetKind(), at.name, at.namespace, j.plan.Name, j.plan.Namespace))
 	}
 	writable, err := j.mayWrite(ctx, at, "patch")
@@ -229,7 +229,7 @@ func (j *judge) apply(ctx context.Context, raw []byte) (result v1alpha1.PlanObje
 	foreign := !writable && result.Outcome != v1alpha1.ObjectUnchanged
 	if foreign && at.gvr.Group == v1alpha1.GroupName && at.gvr.Resource == "providerconfigs" {
 		return result, nil, apierrors.NewForbidden(at.gvr.GroupResource(), at.name, fmt.Errorf(
-			"user %q may not write it, and planning with another configuration tells it to the provider: ask for the verb \"patch\" on it, or leave it as it is", j.who.GetName()))
+			"user %q may not write it, and planning sends the changed configuration to the provider: ask for the verb \"patch\" on it, or do not change it", j.who.GetName()))
 	}
 	after.SetManagedFields(nil)
 	object, err := after.MarshalJSON()
@@ -242,7 +242,7 @@ func (j *judge) apply(ctx context.Context, raw []byte) (result v1alpha1.PlanObje
 // beingDeleted returns the error for an object that is declared but marked for deletion: recording it would not keep
 // it.
 func beingDeleted(at place) error {
-	err := apierrors.NewConflict(at.gvr.GroupResource(), at.name, errors.New("it is being deleted, and recording it does not keep it"))
+	err := apierrors.NewConflict(at.gvr.GroupResource(), at.name, errors.New("it is being deleted, and recording it does not prevent that"))
 	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: v1alpha1.CauseBeingDeleted, Field: "metadata.deletionTimestamp", Message: "it is being deleted"}}
 	return err
 }
@@ -280,7 +280,7 @@ func (j *judge) remove(ctx context.Context, ref v1alpha1.ObjectReference) (resul
 		return result, nil, err
 	}
 	if before == nil || before.GetUID() != ref.UID {
-		return result, nil, apierrors.NewConflict(at.gvr.GroupResource(), at.name, errors.New("it is gone, or another object of that name is there"))
+		return result, nil, apierrors.NewConflict(at.gvr.GroupResource(), at.name, errors.New("it is gone, or another object has its name"))
 	}
 	object, err := before.MarshalJSON()
 	if err != nil {
@@ -344,7 +344,7 @@ func (j *judge) ask(ctx context.Context, method string, at place, query url.Valu
 	if w.RespCode() >= http.StatusBadRequest {
 		status := metav1.Status{}
 		if err := json.Unmarshal(w.Data(), &status); err != nil || status.Code == 0 {
-			return nil, fmt.Errorf("judge %s %q: the server answers %d", at.gvr.Resource, at.name, w.RespCode())
+			return nil, fmt.Errorf("check %s %q: the server answers %d", at.gvr.Resource, at.name, w.RespCode())
 		}
 		return nil, &apierrors.StatusError{ErrStatus: status}
 	}

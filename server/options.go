@@ -130,7 +130,7 @@ func (o *Options) mirrors() (directories []string, network string, err error) {
 		case strings.HasPrefix(place, "https://") && network == "":
 			network = place
 		case strings.HasPrefix(place, "https://"):
-			return nil, "", fmt.Errorf("use --provider-mirror %q: %q is a network mirror, too, and there can be one", place, network)
+			return nil, "", fmt.Errorf("use --provider-mirror %q: %q is a second network mirror, and only one is allowed", place, network)
 		case strings.Contains(place, "://"):
 			return nil, "", fmt.Errorf("use --provider-mirror %q: a network mirror is reached by https", place)
 		case err != nil:

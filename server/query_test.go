@@ -72,7 +72,7 @@ func TestQueryIsValidated(t *testing.T) {
 		"no type":                      {spec{}, "", []string{"spec.type: Required"}},
 		"unknown type":                 {spec{"type": "sim_netwrok"}, "", []string{"spec.type", "no installed provider"}},
 		"data source":                  {spec{"type": "sim_image"}, "", []string{"spec.type", "no installed provider"}},
-		"type that cannot be listed":   {spec{"type": "sim_disk"}, "", []string{"spec.type", "cannot list it", "spec.import"}},
+		"type that cannot be listed":   {spec{"type": "sim_disk"}, "", []string{"spec.type", "cannot list this type", "spec.import"}},
 		"another provider":             {spec{"type": "sim_network", "provider": "aws"}, "", []string{"spec.provider", "sim does"}},
 		"negative limit":               {spec{"type": "sim_network", "limit": int64(-1)}, "", []string{"spec.limit", "10000"}},
 		"excessive limit":              {spec{"type": "sim_network", "limit": int64(10001)}, "", []string{"spec.limit", "10000"}},

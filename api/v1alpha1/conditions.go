@@ -207,12 +207,12 @@ const MessageApplied = "The infrastructure matches the spec."
 // Messages of the condition Ready of an object that is marked for deletion. The server and its workers write them.
 const (
 	// MessageDeleting is the message for ReasonDeleting.
-	MessageDeleting = "deleted; make a Plan to destroy the infrastructure and release the object"
+	MessageDeleting = "deleted; make a Plan to destroy the infrastructure and then remove the object"
 	// MessageForgetting is the message for ReasonForgetting.
-	MessageForgetting = "deleted, and lifecycle.destroy is false; make a Plan to forget the infrastructure, which stays, and release the object"
+	MessageForgetting = "deleted, and lifecycle.destroy is false; make a Plan to forget the infrastructure, which stays, and to remove the object"
 )
 
 // MessageMoving returns the message for ReasonMoving. to is the address of the object that gets the infrastructure.
 func MessageMoving(to string) string {
-	return "deleted, and " + to + " takes its infrastructure over (lifecycle.moved); make a Plan to move it and release the object"
+	return "deleted, and " + to + " names it in lifecycle.moved; make a Plan to move its infrastructure there and to remove the object"
 }

@@ -49,7 +49,7 @@ func (s *PlanSummary) Count(c *PlanChange) {
 func (s *PlanSummary) Unread() string {
 	known := "Nothing changed since the last apply."
 	if s.NoOp > 0 {
-		known = "What is recorded is what the objects ask for."
+		known = "The recorded state matches the objects."
 	}
 	if s.NotRead == 1 {
 		return known + " 1 resource was not read; --refresh=All looks for drift."

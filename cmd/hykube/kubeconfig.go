@@ -75,7 +75,7 @@ func (o *kubeconfigOptions) run(cmd *cobra.Command, now time.Time) error {
 	}
 	if o.output == "" {
 		if !fileName.MatchString(o.user.Name) {
-			return fmt.Errorf("user %q makes no good name of a file: name one with --output", o.user.Name)
+			return fmt.Errorf("user %q is not usable as a file name: name a file with --output", o.user.Name)
 		}
 		o.output = o.user.Name + ".kubeconfig"
 	}
@@ -109,7 +109,7 @@ func inGroups(groups []string) string {
 func createFile(path string, data []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%q is there already; remove it, or choose another file with --output", path)
+		return fmt.Errorf("%q exists already; remove it, or choose another file with --output", path)
 	}
 	if err != nil {
 		return err

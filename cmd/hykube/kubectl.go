@@ -34,7 +34,7 @@ func newKubectlCommand() *cobra.Command {
 		os.Exit(code)
 	})
 	kubectl := cmd.NewDefaultKubectlCommandWithArgs(options)
-	kubectl.Short = "Talk to a server with kubectl, which is built in"
+	kubectl.Short = "Run the built-in kubectl"
 	kubectl.AddCommand(verbs)
 	return kubectl
 }

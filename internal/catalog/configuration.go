@@ -214,7 +214,7 @@ func set(args map[string]any, path []string, value any) error {
 		args, path = next, path[1:]
 	}
 	if _, there := args[path[0]]; there {
-		return fmt.Errorf("spec.config sets it, too; remove one of the two")
+		return fmt.Errorf("the argument is also set in spec.config; remove one of the two")
 	}
 	args[path[0]] = value
 	return nil

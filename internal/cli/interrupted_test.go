@@ -35,7 +35,7 @@ func TestQuestionAtInterrupt(t *testing.T) {
 		}
 		f.refuse = func(r *http.Request) *metav1.Status {
 			if tc.refused && strings.HasSuffix(r.URL.Path, "/cancel") {
-				return status(409, metav1.StatusReasonConflict, "it has ended, so there is nothing to stop")
+				return status(409, metav1.StatusReasonConflict, "it has ended, so there is nothing to cancel")
 			}
 			return nil
 		}

@@ -69,7 +69,7 @@ func missingIn(marks cty.ValueMarks) (missing string, held bool) {
 // PassOnlyText returns the detail of the refusal. what names the operation; missing names the right that the user
 // lacks.
 func PassOnlyText(what, missing string) string {
-	return fmt.Sprintf("%s would show something of a sensitive value: %s. Without that right a sensitive value can only be passed on: as it is, in a template, "+
+	return fmt.Sprintf("%s would reveal something about a sensitive value: %s. Without that right, an expression can only pass the value on: as it is, in a template, "+
 		"or through functions such as format, join, jsonencode, base64encode and sha256.", what, missing)
 }
 

@@ -107,7 +107,7 @@ func TestPassOnlyRefuses(t *testing.T) {
 				t.Fatalf("%s: %v", text, diags)
 			}
 			_, diags = e.Evaluate(func(Address) (cty.Value, bool) { return passOnlyThing(t, secret), true }, cty.NilVal)
-			if len(diags) != 1 || diags[0].Summary != SummaryPassOnly || !strings.HasPrefix(diags[0].Detail, what+" would show something of a sensitive value: ask for it.") {
+			if len(diags) != 1 || diags[0].Summary != SummaryPassOnly || !strings.HasPrefix(diags[0].Detail, what+" would reveal something about a sensitive value: ask for it.") {
 				t.Errorf("%s of %q: %v", text, secret, diags)
 				break
 			}

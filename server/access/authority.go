@@ -40,7 +40,7 @@ func loadAuthority(dir, name, commonName string, now time.Time) (*authority, err
 	switch {
 	case err == nil:
 		if now.After(a.cert.NotAfter) {
-			return nil, fmt.Errorf("use certificate authority %q: it ended on %s; remove it and %q to have new ones made, and hand out the new kubeconfig",
+			return nil, fmt.Errorf("use certificate authority %q: it expired on %s; remove it and %q, so that the server creates new ones, and give every client the new kubeconfig",
 				certPath, a.cert.NotAfter.Format(time.DateOnly), keyPath)
 		}
 		return a, nil
@@ -50,7 +50,7 @@ func loadAuthority(dir, name, commonName string, now time.Time) (*authority, err
 	_, certErr := os.Stat(certPath)
 	_, keyErr := os.Stat(keyPath)
 	if (certErr == nil) != (keyErr == nil) {
-		return nil, fmt.Errorf("read certificate authority: only one of %q and %q is there; restore the other from a backup, or remove both to have new ones made", certPath, keyPath)
+		return nil, fmt.Errorf("read certificate authority: only one of %q and %q is there; restore the other from a backup, or remove both, so that the server creates new ones", certPath, keyPath)
 	}
 	template := &x509.Certificate{
 		Subject:               pkix.Name{CommonName: commonName},
@@ -65,7 +65,7 @@ func loadAuthority(dir, name, commonName string, now time.Time) (*authority, err
 		err = writePair(certPath, keyPath, certPEM, keyPEM)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("make certificate authority %q: %w", certPath, err)
+		return nil, fmt.Errorf("create certificate authority %q: %w", certPath, err)
 	}
 	return parsePair(certPEM, keyPEM)
 }
@@ -108,7 +108,7 @@ func readPair(certPath, keyPath string) (*authority, error) {
 	}
 	a, err := parsePair(certPEM, keyPEM)
 	if err != nil {
-		return nil, fmt.Errorf("%q and %q: %w; restore them from a backup, or remove both to have new ones made", certPath, keyPath, err)
+		return nil, fmt.Errorf("%q and %q: %w; restore them from a backup, or remove both, so that the server creates new ones", certPath, keyPath, err)
 	}
 	return a, nil
 }

@@ -29,7 +29,7 @@ type Certificates struct {
 // one of hosts, the names and IP addresses of the server.
 func OpenCertificates(dir string, hosts []string, now time.Time) (*Certificates, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make directory for certificates: %w", err)
+		return nil, fmt.Errorf("create directory for certificates: %w", err)
 	}
 	c := &Certificates{dir: dir, hosts: slices.Compact(slices.Sorted(slices.Values(hosts)))}
 	var err error
@@ -84,7 +84,7 @@ func (c *Certificates) Renew(now time.Time) (renewed bool, err error) {
 		err = writePair(c.ServingCert(), c.ServingKey(), certPEM, keyPEM)
 	}
 	if err != nil {
-		return false, fmt.Errorf("make serving certificate: %w", err)
+		return false, fmt.Errorf("create serving certificate: %w", err)
 	}
 	return true, nil
 }
@@ -122,7 +122,7 @@ func (c *Certificates) WriteKubeconfig(path, serverURL string, now time.Time) er
 			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 		}, c.clientCA)
 		if err != nil {
-			return fmt.Errorf("make administrator's certificate: %w", err)
+			return fmt.Errorf("create administrator's certificate: %w", err)
 		}
 	}
 	config.Clusters[adminName] = &clientcmdapi.Cluster{Server: serverURL, CertificateAuthorityData: c.serverCA.certPEM}

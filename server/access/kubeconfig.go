@@ -40,9 +40,9 @@ func (u User) Validate(now time.Time) error {
 		}
 		switch {
 		case strings.TrimSpace(n) != n || n == "":
-			return fmt.Errorf("%s %q: a name is not empty, and has no space at its ends", what, n)
+			return fmt.Errorf("%s %q: a name must not be empty, or begin or end with a space", what, n)
 		case strings.ContainsFunc(n, unicode.IsControl):
-			return fmt.Errorf("%s %q: a name has no control characters", what, n)
+			return fmt.Errorf("%s %q: a name must not contain control characters", what, n)
 		}
 		for _, prefix := range reserved {
 			if strings.HasPrefix(n, prefix) {
@@ -51,7 +51,7 @@ func (u User) Validate(now time.Time) error {
 		}
 	}
 	if !u.Expires.After(now) {
-		return errors.New("the certificate would have ended already: choose a later end")
+		return errors.New("the certificate would already be expired: choose a later end")
 	}
 	return nil
 }
@@ -78,7 +78,7 @@ func UserKubeconfig(dataDir string, u User, now time.Time) ([]byte, error) {
 
 func userKubeconfig(dataDir string, u User, server, client *authority, now time.Time) ([]byte, error) {
 	if u.Expires.After(client.cert.NotAfter) {
-		return nil, fmt.Errorf("the certificate would outlive its authority, which ends on %s: choose an earlier end", client.cert.NotAfter.Format(time.DateOnly))
+		return nil, fmt.Errorf("the certificate authority expires before that, on %s: choose an earlier end", client.cert.NotAfter.Format(time.DateOnly))
 	}
 	if u.ServerURL == "" {
 		admin, err := clientcmd.LoadFromFile(filepath.Join(dataDir, "admin.kubeconfig"))
@@ -97,7 +97,7 @@ func userKubeconfig(dataDir string, u User, server, client *authority, now time.
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}, client)
 	if err != nil {
-		return nil, fmt.Errorf("make certificate of user %q: %w", u.Name, err)
+		return nil, fmt.Errorf("create certificate of user %q: %w", u.Name, err)
 	}
 	const cluster = "hykube"
 	context := u.Name + "@" + cluster

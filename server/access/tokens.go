@@ -85,7 +85,7 @@ func openTokens(ctx context.Context, path string, metrics prometheus.Registerer,
 		}
 	}
 	if err != nil {
-		logger.Warn("changes of the token file are noticed late", "file", path, "interval", tokensLook, "error", err)
+		logger.Warn("the server cannot watch the token file, and reads it again only after an interval", "file", path, "interval", tokensLook, "error", err)
 		watcher = &fsnotify.Watcher{}
 	}
 	go t.follow(ctx, watcher, err == nil)
@@ -111,7 +111,7 @@ func (t *tokens) follow(ctx context.Context, watcher *fsnotify.Watcher, watching
 		case <-watcher.Events:
 			settled = time.After(tokensSettle)
 		case err := <-watcher.Errors:
-			t.logger.Warn("changes of the token file are noticed late", "file", t.path, "interval", tokensLook, "error", err)
+			t.logger.Warn("the server cannot watch the token file, and reads it again only after an interval", "file", t.path, "interval", tokensLook, "error", err)
 		case <-look.C:
 			t.reload()
 		case <-settled:

@@ -152,7 +152,7 @@ func Run(ctx context.Context, providers *Providers, configs *Configs, plans *Pla
 		}
 	}
 	if err := plans.dropOrphans(ctx); err != nil && ctx.Err() == nil {
-		plans.Logger.Warn("look for changes of plans that were deleted; the next start looks again", "error", err)
+		plans.Logger.Warn("find changes of deleted plans; the next start tries again", "error", err)
 	}
 	wg.Go(func() { plans.queue.run(ctx, workers) })
 	wg.Go(func() { plans.namespaces.run(ctx, namespaceWorkers) })

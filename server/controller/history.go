@@ -138,7 +138,7 @@ func (d deletedPlan) String() string { return string(d.uid) + " " + d.name }
 func (p *Plans) drop(ctx context.Context, plan deletedPlan) error {
 	if plan.name != "" {
 		if err := p.Settle(ctx, workflows.Plan{Name: plan.name, UID: string(plan.uid)}); err != nil {
-			p.Logger.WarnContext(ctx, "settle the objects of a deleted plan", "plan", plan.name, "error", err)
+			p.Logger.WarnContext(ctx, "update the status of a deleted plan's objects", "plan", plan.name, "error", err)
 		}
 	}
 	return errors.Join(p.Ledger.DropPlan(ctx, plan.uid), p.Ledger.DropDocuments(ctx, plan.uid))

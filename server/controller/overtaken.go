@@ -127,7 +127,7 @@ func supersededBy(p *v1alpha1.Plan) string {
 	case p.Status.Approval != nil && p.Status.Approval.Decision == v1alpha1.DecisionApproved:
 		return fmt.Sprintf("Superseded by plan %s, which was approved.", p.Name)
 	case meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionReady):
-		return fmt.Sprintf("Superseded by plan %s, which found nothing to do.", p.Name)
+		return fmt.Sprintf("Superseded by plan %s, which has no changes.", p.Name)
 	}
 	return fmt.Sprintf("Superseded by plan %s, which has ended; make a new plan.", p.Name)
 }

@@ -82,7 +82,7 @@ func TestLaterPlansSupersedeEarlierOnes(t *testing.T) {
 			p.Spec.Approval, p.Status.AutomaticApproval = v1alpha1.ApprovalAutomatic, &v1alpha1.AutomaticApproval{Granted: true}
 		})), planAt("b", 1, nil)}, map[string]string{"a": "Superseded by plan b; approve that one."}},
 		{"a later one found nothing to do", []*v1alpha1.Plan{planAt("a", 0, nil), planAt("b", 1, noChanges)},
-			map[string]string{"a": "Superseded by plan b, which found nothing to do."}},
+			map[string]string{"a": "Superseded by plan b, which has no changes."}},
 		{"a later one could do nothing yet", []*v1alpha1.Plan{planAt("a", 0, nil), planAt("b", 1, func(p *v1alpha1.Plan) {
 			condition.Ready(&p.Status.Conditions, 1, v1alpha1.ReasonDeferred, "")
 		})}, nil},

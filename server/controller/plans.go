@@ -245,7 +245,7 @@ func (p *Plans) signal(ctx context.Context, id string) error {
 // before its approval.
 func (p *Plans) end(ctx context.Context, ref workflows.Plan) error {
 	if err := p.Settle(ctx, ref); err != nil {
-		return fmt.Errorf("settle the objects of plan %q: %w", ref.Name, err)
+		return fmt.Errorf("update the status of the objects of plan %q: %w", ref.Name, err)
 	}
 	err := p.Status.UpdateStatus(ctx, ref.Namespace, ref.Name, uid(ref), func(s *v1alpha1.PlanStatus) {
 		if s.FinishedAt == nil {

@@ -81,7 +81,7 @@ func (p *Providers) reconcile(ctx context.Context, name cache.ObjectName) error 
 	}
 	if !observed(obj) {
 		if err := p.status(ctx, obj, func(s *v1alpha1.ProviderStatus) {
-			condition.Reconciling(&s.Conditions, obj.Generation, v1alpha1.ReasonInstalling, "The provider is being resolved, fetched and verified.")
+			condition.Reconciling(&s.Conditions, obj.Generation, v1alpha1.ReasonInstalling, "The server is finding, downloading and verifying the provider.")
 		}); err != nil {
 			return err
 		}
@@ -100,7 +100,7 @@ func (p *Providers) reconcile(ctx context.Context, name cache.ObjectName) error 
 	if refused != "" {
 		p.Logger.Warn("upgrade provider", "provider", obj.Name, "error", refused)
 		if pkg, sch, err = p.installed(ctx, obj); err != nil {
-			return fmt.Errorf("%s And the old one cannot be served: %w", refused, err)
+			return fmt.Errorf("%s The server cannot serve the old version either: %w", refused, err)
 		}
 	}
 	return p.serve(ctx, obj, pkg, sch, refused)
@@ -196,7 +196,7 @@ func (p *Providers) serveRecorded(obj *v1alpha1.Provider) string {
 		p.Logger.Warn("serve kinds of a provider that is not installed", "provider", obj.Name, "error", err)
 		return ""
 	}
-	return fmt.Sprintf("The server serves its kinds as version %s had them. Nothing of them can be planned or applied until the provider is installed.", r.Version)
+	return fmt.Sprintf("The server serves the kinds from the recorded schema of version %s. It cannot plan or apply them until the provider is installed.", r.Version)
 }
 
 // settle records that this spec was installed or rejected.
@@ -235,7 +235,7 @@ func (p *Providers) installed(ctx context.Context, obj *v1alpha1.Provider) (prov
 		return provider.Package{}, nil, err
 	}
 	if pkg.Checksum != obj.Status.Checksum {
-		return provider.Package{}, nil, fmt.Errorf("verify provider %q: its checksum is %s, and %s was recorded when it was installed: its files changed. Find out why, then remove its directory below the server's data directory, so that the server installs it again",
+		return provider.Package{}, nil, fmt.Errorf("verify provider %q: its checksum is %s, but at the installation it was %s: its files changed. Find out why, then remove its directory below the server's data directory, so that the server installs it again",
 			pkg, pkg.Checksum, obj.Status.Checksum)
 	}
 	return p.verified(ctx, pkg)
@@ -261,7 +261,7 @@ func (p *Providers) orphans(ctx context.Context, obj *v1alpha1.Provider, pkg pro
 	types := map[string]bool{}
 	for u, err := range p.Objects(ctx, obj.Name) {
 		if err != nil {
-			return "", fmt.Errorf("look for objects of types that %s has not: %w", pkg, err)
+			return "", fmt.Errorf("find objects of types that %s lacks: %w", pkg, err)
 		}
 		// A managed type may look like a type of another mode if its provider's name is a mode, such as "data".
 		mode, t := v1alpha1.ParseKind(u.GetKind())
@@ -279,8 +279,8 @@ func (p *Providers) orphans(ctx context.Context, obj *v1alpha1.Provider, pkg pro
 	if count > 1 {
 		example += fmt.Sprintf(" and %d more", count-1)
 	}
-	return fmt.Sprintf("Version %s of the provider has no %s, and there is %s, so version %s stays. Destroy or forget them (lifecycle.destroy: false), "+
-		"or write lifecycle.moved into what takes over, with the old version: set spec.version back to %s. Then set it to the new one again.",
+	return fmt.Sprintf("Version %s of the provider has no %s, but objects exist: %s. So version %s stays. Set spec.version back to %s. Then destroy or forget the objects (lifecycle.destroy: false), "+
+		"or move them to another type with lifecycle.moved. Then set the new version again.",
 		pkg.Version, strings.Join(slices.Sorted(maps.Keys(types)), ", "), example, obj.Status.Version, obj.Status.Version), nil
 }
 
@@ -321,7 +321,7 @@ func (p *Providers) Ready() error {
 	if p.ready.Load() {
 		return nil
 	}
-	return errors.New("the providers' kinds are not served yet")
+	return errors.New("the server does not serve the providers' kinds yet")
 }
 
 // settled waits until every provider that served kinds before the start was installed or rejected, at most settleLimit.
@@ -340,7 +340,7 @@ func (p *Providers) settled(ctx context.Context) {
 			case <-time.After(20 * time.Millisecond):
 				_, ok, _ = p.informer.GetStore().Get(provider)
 			case <-limit.Done():
-				p.Logger.Warn("the server takes requests without the kinds of a provider that is not ready", "provider", provider.Name)
+				p.Logger.Warn("the server accepts requests, but a provider is not ready and its kinds are missing", "provider", provider.Name)
 			}
 		}
 	}

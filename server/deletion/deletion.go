@@ -65,7 +65,7 @@ func write(ctx context.Context, store *genericregistry.Store, name string, uid t
 	case storage.IsNotFound(err):
 		return nil, apierrors.NewNotFound(store.DefaultQualifiedResource, name)
 	case storage.IsInvalidObj(err):
-		return nil, apierrors.NewConflict(store.DefaultQualifiedResource, name, errors.New("it was removed and made anew meanwhile"))
+		return nil, apierrors.NewConflict(store.DefaultQualifiedResource, name, errors.New("it was deleted and created again meanwhile"))
 	case err != nil:
 		return nil, err
 	}

@@ -41,11 +41,11 @@ func dial(ctx context.Context, options client.Options) (client.Client, error) {
 			return c, nil
 		}
 		if _, ok := errors.AsType[*serviceerror.PermissionDenied](err); ok {
-			return nil, fmt.Errorf("connect to Temporal at %q: %w: it refused this server", options.HostPort, err)
+			return nil, fmt.Errorf("connect to Temporal at %q: %w: it refused the credentials of this server", options.HostPort, err)
 		}
 		select {
 		case <-ctx.Done():
-			return nil, fmt.Errorf("connect to Temporal at %q: %w: is it running there, and reachable from here? %s", options.HostPort, err, tlsAdvice(options.ConnectionOptions.TLS))
+			return nil, fmt.Errorf("connect to Temporal at %q: %w: is it running there, and can this server reach it? %s", options.HostPort, err, tlsAdvice(options.ConnectionOptions.TLS))
 		case <-time.After(20 * time.Millisecond):
 		}
 	}

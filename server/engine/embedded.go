@@ -70,7 +70,7 @@ func startEmbedded(ctx context.Context, dir, namespace string, logger *slog.Logg
 	for attempt := 1; ; attempt++ {
 		ports, err := freePorts(len(services))
 		if err != nil {
-			return nil, fmt.Errorf("find free ports for the engine: %w", err)
+			return nil, fmt.Errorf("find free ports for Temporal: %w", err)
 		}
 		e, err := startOn(ports, main, visibility, keys, logger)
 		if err == nil {
@@ -79,7 +79,7 @@ func startEmbedded(ctx context.Context, dir, namespace string, logger *slog.Logg
 		if attempt == attempts || !errors.Is(err, syscall.EADDRINUSE) {
 			return nil, fmt.Errorf("start embedded Temporal server: %w", err)
 		}
-		logger.Debug("a port of the engine was taken, trying others", "error", err)
+		logger.Debug("another process took a port of Temporal, trying others", "error", err)
 	}
 }
 

@@ -44,7 +44,7 @@ func newIdentity() string {
 func rememberIdentity(dir, identity string) (previous []string, err error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return nil, fmt.Errorf("remember engine identity: %w", err)
+		return nil, fmt.Errorf("store engine identity: %w", err)
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
 	if file, err := root.Open(identityFile); err == nil {
@@ -64,14 +64,14 @@ func writeIdentities(dir string, identities []string) error {
 	path := filepath.Join(dir, identityFile)
 	file, err := os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
-		return fmt.Errorf("remember engine identity: %w", err)
+		return fmt.Errorf("store engine identity: %w", err)
 	}
 	_, err = file.WriteString(strings.Join(identities, "\n") + "\n")
 	if err = errors.Join(err, file.Sync(), file.Close()); err == nil {
 		err = os.Rename(path+".new", path)
 	}
 	if err != nil {
-		return fmt.Errorf("remember engine identity: %w", err)
+		return fmt.Errorf("store engine identity: %w", err)
 	}
 	return nil
 }

@@ -128,7 +128,7 @@ func updateSchema(ctx context.Context, tx *sql.Tx, d database) (found string, er
 		at = step.CurrVersion
 	}
 	if at != d.version {
-		return "", fmt.Errorf("no step leads from schema version %s to %s", at, d.version)
+		return "", fmt.Errorf("this build has no migration from schema version %s to %s", at, d.version)
 	}
 	return found, nil
 }

@@ -37,11 +37,11 @@ const (
 		"Until then kubectl hykube undelete %s/%s -n %s takes the deletion back."
 	warningMoves = "%s %q is marked for deletion. %s names it in lifecycle.moved: the next approved plan moves its infrastructure there. " +
 		"Until then kubectl hykube undelete %s/%s -n %s takes the deletion back."
-	warningUnknown = "%s %q is marked for deletion. A create of it was begun and its outcome is unknown, so it may exist. " +
-		"The next approved plan removes its record and destroys nothing: look for it first. Until then kubectl hykube undelete %s/%s -n %s takes the deletion back."
+	warningUnknown = "%s %q is marked for deletion. A create of it started, and its outcome is unknown, so the resource may exist. " +
+		"The next approved plan removes its record and destroys nothing: check first whether the resource exists. Until then kubectl hykube undelete %s/%s -n %s takes the deletion back."
 	// warningWaits is for interactive users: other clients do not wait.
-	warningWaits     = "kubectl delete waits until the object is gone. Ctrl-C ends the waiting and nothing else; with --wait=false it does not wait."
-	warningReferrers = "It is referred to by %s. Plans are refused until each of them is deleted, too, or no longer refers to it."
+	warningWaits     = "kubectl delete waits until the object is removed. Ctrl-C ends only the waiting; with --wait=false it does not wait."
+	warningReferrers = "These refer to it: %s. Plans fail until each of them is deleted, too, or no longer refers to it."
 )
 
 // Delete deletes an object. If the object has infrastructure, it adds warnings about the consequences.
@@ -88,7 +88,7 @@ func (r *objectREST) deletion(ctx context.Context, u *unstructured.Unstructured)
 	}
 	d, err := ask(ctx, u, r.kind.Kind)
 	if err != nil { // an error does not prevent the deletion
-		r.kind.kinds.log.WarnContext(ctx, "find out what a deletion means", "kind", u.GetKind(), "namespace", u.GetNamespace(), "name", u.GetName(), "error", err)
+		r.kind.kinds.log.WarnContext(ctx, "find the consequences of a deletion", "kind", u.GetKind(), "namespace", u.GetNamespace(), "name", u.GetName(), "error", err)
 	}
 	return d
 }

@@ -213,7 +213,7 @@ func (s *served) writeStatus(j *jsonWriter) {
 			return
 		}
 		j.object("attributes", func() {
-			j.string("description", "Attributes as the provider last gave them: those that it decides, and all arguments of spec. Secrets are masked; the subresource \"state\" has them.")
+			j.string("description", "Attributes that the provider returned last: those that only it sets, and all arguments of spec. Secrets are masked; the subresource \"state\" has them.")
 			j.true("x-kubernetes-preserve-unknown-fields")
 			writeBlock(j, s.Schema.Block, true)
 		})
@@ -227,7 +227,7 @@ func statusFields() iter.Seq2[string, map[string]any] {
 	}
 	return func(yield func(string, map[string]any) bool) {
 		_ = yield("appliedGeneration", generation("Generation of spec and lifecycle that was applied last.")) &&
-			yield("observedGeneration", generation("Generation of spec and lifecycle that a plan judged last: it was planned, refused, failed or applied. The conditions speak of it.")) &&
+			yield("observedGeneration", generation("Generation of spec and lifecycle that a plan processed last: it was planned, refused, failed or applied. The conditions are about it.")) &&
 			yield("pendingPlan", map[string]any{"type": "string", "description": "Plan that waits for approval and changes the object."})
 	}
 }
@@ -463,9 +463,9 @@ func writeLifecycle(j *jsonWriter, mode v1alpha1.Mode) {
 				case lifecycleImport:
 					j.string("type", "object")
 					j.value("properties", map[string]any{
-						"id": text("ID of the existing resource, in the provider's own form. It may hold expressions that are known when it is planned."),
+						"id": text("ID of the existing resource, in the provider's own formatat. It may contain expressions whose values are known while planning."),
 						"identity": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true,
-							"description": "Identity of the existing resource, by the attributes that the provider tells instances apart by."},
+							"description": "Identity of the existing resource: the attributes by which the provider identifies instances."},
 					})
 				case lifecycleMoved:
 					j.string("type", "object")

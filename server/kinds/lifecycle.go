@@ -62,7 +62,7 @@ func lifecycleFields() []lifecycleField {
 			lifecycleImport, managed, checkImport},
 		{fieldMoved, "Take over the record of another object, to rename a resource or to change its type.",
 			lifecycleMoved, managed, checkMoved},
-		{fieldPostconditions, "Conditions of the result, which is self. A false one fails the change and stops the changes that depend on it.",
+		{fieldPostconditions, "Conditions that are checked after the change; self is the resource. A false one fails the change and stops the changes that depend on it.",
 			lifecycleChecks, results, checkCondition},
 		{fieldPreconditions, "Conditions that are checked before the provider is called. A false one fails the change.",
 			lifecycleChecks, all, checkCondition},
@@ -174,9 +174,9 @@ func (s *served) unknownLifecycleField(name string) unknownField {
 	for _, f := range lifecycleFields() {
 		if f.name == name {
 			return unknownField{"lifecycle." + name, map[v1alpha1.Mode]string{
-				v1alpha1.ModeData:      "a data source is read, never changed, so it has no such argument",
-				v1alpha1.ModeEphemeral: "an ephemeral resource is opened and closed, and never kept, so it has no such argument",
-				v1alpha1.ModeAction:    "an action is run, and leaves nothing behind, so it has no such argument",
+				v1alpha1.ModeData:      "a data source has no such argument, because plans only read it",
+				v1alpha1.ModeEphemeral: "an ephemeral resource has no such argument, because Hykube only opens and closes it",
+				v1alpha1.ModeAction:    "an action has no such argument, because it has no infrastructure",
 			}[s.Mode]}
 		}
 	}

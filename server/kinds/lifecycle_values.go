@@ -29,9 +29,9 @@ func localAddress(u *unstructured.Unstructured, path *field.Path, s string) (lan
 	case err != nil:
 		return a, invalid(path, s, "%s", err.Error())
 	case a.Stored():
-		return a, invalid(path, s, "must be the address of a provider's object: a ConfigMap or a Secret is there or not, whatever a plan does")
+		return a, invalid(path, s, "must be the address of a provider's object: a plan does not create or change ConfigMaps and Secrets")
 	case a.In(u.GetNamespace()).Namespace != "":
-		return a, invalid(path, s, "must be in the object's own namespace: a plan changes nothing elsewhere")
+		return a, invalid(path, s, "must be in the object's own namespace: a plan changes only its own namespace")
 	}
 	return a.In(u.GetNamespace()), nil
 }
@@ -270,7 +270,7 @@ func checkImport(s *served, u *unstructured.Unstructured, path *field.Path, v an
 	case id == nil && identity == nil:
 		return field.ErrorList{field.Required(path, "id or identity of the existing resource")}
 	case id != nil && identity != nil:
-		return invalid(path, field.OmitValueType{}, "id and identity cannot go together; remove one of the two")
+		return invalid(path, field.OmitValueType{}, "id and identity exclude each other; remove one of the two")
 	case identity != nil:
 		return s.checkIdentity(u, path.Child("identity"), identity)
 	}
@@ -280,7 +280,7 @@ func checkImport(s *served, u *unstructured.Unstructured, path *field.Path, v an
 	case !ok:
 		return invalid(at, id, "must be a string, got %s; put it in quotes", describe(id))
 	case text == "":
-		return field.ErrorList{field.Required(at, "ID of the existing resource, in the provider's own form")}
+		return field.ErrorList{field.Required(at, "ID of the existing resource, in the provider's own format")}
 	}
 	_, errs = s.expression(u, at, text, false, cty.String)
 	return errs
@@ -322,7 +322,7 @@ func (k Kind) ValidateIdentity(path *field.Path, m map[string]any) field.ErrorLi
 		case a == nil:
 			errs = append(errs, field.Forbidden(path.Child(name), fmt.Sprintf("unknown field %q; the identity of a %s has %s", path.Child(name), k.Type, strings.Join(names, ", "))))
 		case !a.RequiredForImport && !a.OptionalForImport:
-			errs = append(errs, field.Forbidden(path.Child(name), "only the provider sets it; an import is not found by it"))
+			errs = append(errs, field.Forbidden(path.Child(name), "only the provider sets it, so it cannot identify an import"))
 		}
 	}
 	return errs

@@ -68,7 +68,7 @@ type typeConverter struct{ object typed.ParseableType }
 func (c typeConverter) ObjectToTyped(obj runtime.Object, opts ...typed.ValidationOptions) (*typed.TypedValue, error) {
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok {
-		return nil, fmt.Errorf("take apart %T: not an object of a provider's kind", obj)
+		return nil, fmt.Errorf("decode %T: not an object of a provider's kind", obj)
 	}
 	content := u.UnstructuredContent()
 	if spec, ok := content["spec"].(map[string]any); ok {
@@ -89,7 +89,7 @@ func withoutNulls(spec map[string]any) map[string]any {
 func (typeConverter) TypedToObject(v *typed.TypedValue) (runtime.Object, error) {
 	m, ok := v.AsValue().Unstructured().(map[string]any)
 	if !ok {
-		return nil, fmt.Errorf("put object together: %T is not an object", v.AsValue().Unstructured())
+		return nil, fmt.Errorf("encode object: %T is not an object", v.AsValue().Unstructured())
 	}
 	return &unstructured.Unstructured{Object: m}, nil
 }

@@ -180,7 +180,7 @@ func TestTaint(t *testing.T) {
 	if a.code != http.StatusOK {
 		t.Fatalf("taint: %d %s", a.code, a.message())
 	}
-	if status, reason, _ := ready(t, a); status != "False" || reason != "Tainted" || !strings.Contains(string(a.body), "marked by alice") || strings.Contains(string(a.body), `"type":"Stalled"`) {
+	if status, reason, _ := ready(t, a); status != "False" || reason != "Tainted" || !strings.Contains(string(a.body), "tainted by alice") || strings.Contains(string(a.body), `"type":"Stalled"`) {
 		t.Errorf("after the taint: %s", a.body)
 	}
 	if a.object(t).GetGeneration() != 1 {

@@ -185,7 +185,7 @@ func (k *Kinds) mayRefer(ctx context.Context, asker *store.Asker, namespace stri
 			return nil, fmt.Errorf("authorize reference to %s: %w", a, err)
 		}
 		if problem != "" {
-			problems = append(problems, fmt.Sprintf("%s would show something of a sensitive value of %s, and %s", asked[a], a, problem))
+			problems = append(problems, fmt.Sprintf("%s would reveal something about a sensitive value of %s, and %s", asked[a], a, problem))
 		}
 	}
 	return problems, nil

@@ -23,7 +23,7 @@ func scalarWarnings(spec map[string]any, block *schema.Block) []string {
 	var w scalars
 	w.block("spec", spec, block)
 	if n := len(w); n > maxScalarWarnings {
-		return append(w[:maxScalarWarnings:maxScalarWarnings], fmt.Sprintf("and %d more numbers and booleans that may not be what was meant", n-maxScalarWarnings))
+		return append(w[:maxScalarWarnings:maxScalarWarnings], fmt.Sprintf("and %d more numbers and booleans where the schema has strings", n-maxScalarWarnings))
 	}
 	return w
 }
@@ -66,10 +66,10 @@ func (w *scalars) value(path string, v any, ty cty.Type) {
 	switch v := v.(type) {
 	case bool, int64, float64:
 		if f, ok := v.(float64); ok && ty == cty.Number && math.Abs(f) >= maxExact && f == math.Trunc(f) {
-			*w = append(*w, fmt.Sprintf("%s: the number is too large for JSON and may have lost digits on its way; write it as an expression, such as \"${18446744073709551617}\"", path))
+			*w = append(*w, fmt.Sprintf("%s: the number is too large for JSON and may have lost digits; write it as an expression, such as \"${18446744073709551617}\"", path))
 		}
 		if ty == cty.String {
-			*w = append(*w, fmt.Sprintf("%s: a string is wanted here, and %v becomes %q; put it in quotes as you mean it", path, v, fmt.Sprint(v)))
+			*w = append(*w, fmt.Sprintf("%s: the schema has a string here, so %v becomes %q; put the value in quotes", path, v, fmt.Sprint(v)))
 		}
 	case []any:
 		if ty.IsCollectionType() {

@@ -198,7 +198,7 @@ const metricsResource = "resources"
 
 // MessageVersionAtCreate rejects a create with a resourceVersion, as in a copy of a stored object. The store would
 // report an internal error.
-const MessageVersionAtCreate = "metadata.resourceVersion must not be set on an object that is created: remove it, as from any copy of a stored object"
+const MessageVersionAtCreate = "a create must not set metadata.resourceVersion: remove it"
 
 // objectREST serves the objects of a kind.
 type objectREST struct {

@@ -210,7 +210,7 @@ func (s strategy) validateHold(n, o *unstructured.Unstructured) field.ErrorList 
 		return nil
 	}
 	return field.ErrorList{field.Forbidden(field.NewPath("metadata", "finalizers"),
-		fmt.Sprintf("%s is for managed resources: nothing has to be destroyed before a %s goes", v1alpha1.FinalizerState, s.kind.GVK.Kind))}
+		fmt.Sprintf("%s is for managed resources: a %s has no infrastructure to destroy", v1alpha1.FinalizerState, s.kind.GVK.Kind))}
 }
 
 // validateObject validates the parts that all kinds share. It rejects unknown fields: those of an apply reach it, while
@@ -258,7 +258,7 @@ func validateFinalizers(ctx context.Context, n, o *unstructured.Unstructured) fi
 		return nil
 	}
 	return field.ErrorList{field.Forbidden(field.NewPath("metadata", "finalizers"),
-		v1alpha1.FinalizerState+" stays until the infrastructure behind the object is destroyed: delete the object and apply a Plan, "+
+		v1alpha1.FinalizerState+" stays until the object's infrastructure is destroyed: delete the object and apply a Plan, "+
 			"and the server removes the finalizer")}
 }
 
@@ -317,7 +317,7 @@ func (s statusStrategy) ValidateUpdate(ctx context.Context, obj, old runtime.Obj
 	n, o := obj.(*unstructured.Unstructured), old.(*unstructured.Unstructured)
 	path := field.NewPath("status")
 	if !byServer(ctx) && ctx.Value(ownStatus{}) == nil && changed(n, o, "status") {
-		return field.ErrorList{field.Forbidden(path, "only the server writes it, from what plans find and do. To look at the infrastructure again: kubectl hykube plan --refresh=All")}
+		return field.ErrorList{field.Forbidden(path, "only the server writes the status. To read the infrastructure again: kubectl hykube plan --refresh=All")}
 	}
 	errs := apivalidation.ValidateObjectMetaAccessorUpdate(n, o, field.NewPath("metadata"))
 	raw, ok := n.Object["status"]

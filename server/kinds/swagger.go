@@ -226,8 +226,8 @@ func writeSwaggerShared(j *jsonWriter, there func(name string) bool) {
 		return map[string]any{"type": "object", "description": description, "x-kubernetes-preserve-unknown-fields": true}
 	}
 	j.value(swaggerSpec, free("Arguments of the type, under the provider's own names. A string with an expression, such as ${sim_network.main.id}, may be the value of any of them. /openapi/v3 describes each argument."))
-	j.value(swaggerLifecycle, free("How Hykube goes about changes: Terraform's meta-arguments. /openapi/v3 describes each field."))
-	status := free("What the server and the provider know. Read-only.")
+	j.value(swaggerLifecycle, free("Terraform's meta-arguments. /openapi/v3 describes each field."))
+	status := free("Conditions, and the attributes that the provider returned. Read-only.")
 	properties := map[string]any{
 		"conditions": map[string]any{
 			"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": []string{"type"},

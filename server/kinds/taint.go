@@ -22,8 +22,8 @@ import (
 
 // Messages of the condition Ready after a taint and after its removal.
 const (
-	messageTainted   = "marked by %s: the next plan replaces it"
-	messageUntainted = "no longer marked to be replaced; make a Plan to see whether it is as it should be"
+	messageTainted   = "tainted by %s: the next plan replaces it"
+	messageUntainted = "no longer tainted; make a Plan to see whether the resource needs changes"
 )
 
 // serveTaint marks an object's infrastructure for replacement by the next plan (POST), or removes the mark (DELETE). It
@@ -74,7 +74,7 @@ func (k *Kinds) taint(ctx context.Context, s *served, use *serving, name string,
 	}
 	obj := found.(*unstructured.Unstructured)
 	if p := options.Preconditions; p != nil && p.UID != nil && *p.UID != obj.GetUID() {
-		return nil, apierrors.NewConflict(s.GVR.GroupResource(), name, fmt.Errorf("the UID in the precondition is %s, and the object's is %s", *p.UID, obj.GetUID()))
+		return nil, apierrors.NewConflict(s.GVR.GroupResource(), name, fmt.Errorf("the UID in the precondition is %s, but the object has %s", *p.UID, obj.GetUID()))
 	}
 	if len(options.DryRun) > 0 {
 		return obj, nil
@@ -95,7 +95,7 @@ func (k *Kinds) taint(ctx context.Context, s *served, use *serving, name string,
 	update := rest.DefaultUpdatedObjectInfo(nil, func(_ context.Context, _, old runtime.Object) (runtime.Object, error) {
 		u := old.(*unstructured.Unstructured).DeepCopy()
 		if u.GetUID() != obj.GetUID() {
-			return nil, apierrors.NewConflict(s.GVR.GroupResource(), name, fmt.Errorf("it was deleted and made anew meanwhile"))
+			return nil, apierrors.NewConflict(s.GVR.GroupResource(), name, fmt.Errorf("it was deleted and created again meanwhile"))
 		}
 		condition.Edit(u, func(c *[]metav1.Condition) {
 			if applied && u.GetGeneration() == obj.GetGeneration() {

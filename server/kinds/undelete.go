@@ -38,9 +38,9 @@ const (
 var undeletedReady = map[Undeleted]struct {
 	reason, message string
 }{
-	UndeletedUnplanned: {v1alpha1.ReasonUndeleted, "%s took the deletion back; make a Plan to see whether the infrastructure is as it should be"},
+	UndeletedUnplanned: {v1alpha1.ReasonUndeleted, "%s took the deletion back; make a Plan to see whether the resource needs changes"},
 	UndeletedApplied:   {v1alpha1.ReasonApplied, "%s took the deletion back; the infrastructure matches the spec, according to its recorded state"},
-	UndeletedUnknown:   {v1alpha1.ReasonCreateUnknown, "%s took the deletion back; a create was begun and its outcome is unknown: look for it, and name it in lifecycle.import if it exists"},
+	UndeletedUnknown:   {v1alpha1.ReasonCreateUnknown, "%s took the deletion back; a create started, and its outcome is unknown: check whether the resource exists, and if so, name it in lifecycle.import"},
 }
 
 // undeleted sets the condition of an object whose deletion is reverted, for its next generation.

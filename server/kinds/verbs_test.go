@@ -206,7 +206,7 @@ func TestStatusSubresource(t *testing.T) {
 	patch := func(body string) answer {
 		return h.do(t, system, http.MethodPatch, networks+"/main/status", body, "Content-Type: application/merge-patch+json")
 	}
-	if a := h.do(t, admin, http.MethodPatch, networks+"/main/status", `{"status":{"conditions":[]}}`, "Content-Type: application/merge-patch+json"); a.code != http.StatusUnprocessableEntity || !strings.Contains(a.message(), "status: Forbidden: only the server writes it") {
+	if a := h.do(t, admin, http.MethodPatch, networks+"/main/status", `{"status":{"conditions":[]}}`, "Content-Type: application/merge-patch+json"); a.code != http.StatusUnprocessableEntity || !strings.Contains(a.message(), "status: Forbidden: only the server writes") {
 		t.Errorf("by an administrator: %d %s", a.code, a.message())
 	}
 	a := patch(`{"metadata":{"labels":{"a":"b"}},"spec":{"mtu":3},"lifecycle":{"destroy":false},"status":{"observedGeneration":1,"attributes":{"id":"net-1"}}}`)

@@ -57,7 +57,7 @@ func (a *Answers) Taint(ctx context.Context, obj metav1.Object, k kinds.Kind, ta
 	case err != nil:
 		return false, err
 	case rec.Intent != nil:
-		return refuse("a change of it is under way, or its outcome was lost; wait for the plan that makes it, or resolve it")
+		return refuse("a change of it is running, or its outcome is unknown; see the object's conditions, and try again when the change has ended")
 	case !rec.Exists():
 		err := apierrors.NewNotFound(k.GVR.GroupResource(), obj.GetName())
 		err.ErrStatus.Message = fmt.Sprintf("%s %s %q: it has no infrastructure yet, so there is nothing to replace; make a Plan and apply it", verb, k.GVK.Kind, obj.GetName())
@@ -67,7 +67,7 @@ func (a *Answers) Taint(ctx context.Context, obj metav1.Object, k kinds.Kind, ta
 	}
 	rec.Tainted = tainted
 	if err := a.Ledger.Save(ctx, rec); errors.Is(err, ledger.ErrConflict) {
-		return refuse("a plan changes it just now; try again when the plan is done")
+		return refuse("a plan is changing it; try again when the plan has ended")
 	} else if err != nil {
 		return false, err
 	}

@@ -84,7 +84,7 @@ func TestTaint(t *testing.T) {
 		{"again", "fine", true, true, nil, ""},
 		{"untaint", "fine", false, false, nil, ""},
 		{"untaint what a failed create left", "tainted", false, false, nil, ""},
-		{"a change is under way", "busy", true, false, apierrors.IsConflict, "under way"},
+		{"a change is under way", "busy", true, false, apierrors.IsConflict, "is running"},
 		{"destroyed", "gone", true, false, apierrors.IsNotFound, "nothing to replace"},
 		{"never created", "new", true, false, apierrors.IsNotFound, "make a Plan"},
 	} {

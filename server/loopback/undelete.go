@@ -36,7 +36,7 @@ func (a *Answers) Undelete(ctx context.Context, obj metav1.Object, k kinds.Kind,
 		return err
 	}
 	if rec.Intent != nil && !lost {
-		return refuse("a change of it is under way, or its outcome was lost, so that its deletion cannot be taken back")
+		return refuse("a change of it is running, or its outcome is unknown, so its deletion cannot be taken back")
 	}
 	p, err := a.destroys(ctx, obj)
 	if err != nil {
@@ -80,7 +80,7 @@ func (a *Answers) warnRefused(ctx context.Context, obj metav1.Object, k kinds.Ki
 		}
 	})
 	if len(names) > 0 {
-		warning.AddWarning(ctx, "", fmt.Sprintf("A plan refused what refers to it, such as %s. The next plan judges that again: kubectl hykube plan -n %s",
+		warning.AddWarning(ctx, "", fmt.Sprintf("A plan refused objects that refer to it, such as %s. The next plan checks them again: kubectl hykube plan -n %s",
 			strings.Join(names, ", "), obj.GetNamespace()))
 	}
 }

@@ -111,7 +111,7 @@ func decide(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApproval, 
 	planned := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionPlanned)
 	switch {
 	case planned != nil && planned.Status == metav1.ConditionFalse:
-		return refuse("it could not be planned, so there is nothing to decide; see its conditions, correct what they say, and make a new plan")
+		return refuse("planning failed, so nobody can approve or discard it; correct the errors in its conditions, and make a new plan")
 	case planned == nil || planned.Status != metav1.ConditionTrue || p.Status.Digest == "":
 		return refuse("it is still being planned; wait for its condition Planned")
 	case p.Status.Cancel != nil:
@@ -122,7 +122,7 @@ func decide(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApproval, 
 		return refuse("%s", meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionStalled).Message)
 	}
 	if ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady); ready != nil && ready.Status == metav1.ConditionTrue {
-		return refuse("there is nothing to do in it")
+		return refuse("it has no changes")
 	}
 	if sent.Decision == v1alpha1.DecisionApproved {
 		if meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionStale) {
@@ -237,7 +237,7 @@ func recordDecision(p *v1alpha1.Plan, itself bool) {
 		message = fmt.Sprintf("Approved by %s, without blocked and stale changes.", by)
 	}
 	if itself {
-		reason, message = v1alpha1.ReasonAutomatic, fmt.Sprintf("Approved by its own policy, which %s set.", by)
+		reason, message = v1alpha1.ReasonAutomatic, fmt.Sprintf("Approved automatically: %s set spec.approval to Automatic.", by)
 	}
 	condition.Set(c, g, v1alpha1.ConditionApproved, true, reason, message)
 	condition.Reconciling(c, g, v1alpha1.ReasonApproved, "Waiting to be applied.")
@@ -246,11 +246,11 @@ func recordDecision(p *v1alpha1.Plan, itself bool) {
 func validateApproval(sent *v1alpha1.PlanApproval) field.ErrorList {
 	path := field.NewPath("status", "approval")
 	if sent == nil {
-		return field.ErrorList{field.Required(path, "the decision about the plan: decision and digest")}
+		return field.ErrorList{field.Required(path, "a decision, and the digest of the plan")}
 	}
 	errs := validateEnum(sent.Decision, path.Child("decision"), v1alpha1.DecisionApproved, v1alpha1.DecisionDiscarded)
 	if sent.Partial && sent.Decision == v1alpha1.DecisionDiscarded {
-		errs = append(errs, field.Invalid(path.Child("partial"), true, "goes with Approved alone: a plan is discarded whole"))
+		errs = append(errs, field.Invalid(path.Child("partial"), true, "is only for the decision Approved: a plan can only be discarded as a whole"))
 	}
 	if len(sent.Message) > maxMessage {
 		errs = append(errs, field.TooLong(path.Child("message"), "", maxMessage))
@@ -271,7 +271,7 @@ func cancel(ctx context.Context, p, _ *v1alpha1.Plan) error {
 	case p.Status.Cancel != nil:
 		return nil // already cancelled
 	case p.Ended():
-		return apierrors.NewConflict(v1alpha1.Resource("plans"), p.Name, fmt.Errorf("it has ended, so there is nothing to stop"))
+		return apierrors.NewConflict(v1alpha1.Resource("plans"), p.Name, fmt.Errorf("it has ended, so there is nothing to cancel"))
 	}
 	p.Status.Cancel = &v1alpha1.PlanCancel{By: requester(ctx), At: new(metav1.Now())}
 	if meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionPlanned) && p.Status.Approval == nil {

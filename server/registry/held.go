@@ -101,7 +101,7 @@ func (s heldUpdate) ValidateUpdate(ctx context.Context, obj, old runtime.Object)
 	if nerr == nil && oerr == nil && o.GetDeletionTimestamp() != nil && slices.Contains(o.GetFinalizers(), v1alpha1.FinalizerInUse) &&
 		!slices.Contains(n.GetFinalizers(), v1alpha1.FinalizerInUse) {
 		errs = append(errs, field.Forbidden(field.NewPath("metadata", "finalizers"),
-			v1alpha1.FinalizerInUse+" stays until no living resource needs the object; the server removes it then"))
+			v1alpha1.FinalizerInUse+" stays until no resource needs the object; then the server removes it"))
 	}
 	return errs
 }

@@ -89,13 +89,13 @@ func mayUpload(ctx context.Context, p *v1alpha1.Plan, chunk *v1alpha1.PlanObject
 	who := requester(ctx)
 	switch {
 	case !p.Spec.Speculative:
-		return apierrors.NewConflict(v1alpha1.Resource("plans"), p.Name, errors.New("it is made of what is recorded; only a plan with spec.speculative takes objects"))
+		return apierrors.NewConflict(v1alpha1.Resource("plans"), p.Name, errors.New("it plans recorded objects; only a plan with spec.speculative accepts uploaded objects"))
 	case who == nil || p.Status.RequestedBy == nil || who.Username != p.Status.RequestedBy.Username:
-		return apierrors.NewForbidden(v1alpha1.Resource("plans"), p.Name, fmt.Errorf("only %s, who asked for the plan, uploads its objects", nameOf(p.Status.RequestedBy)))
+		return apierrors.NewForbidden(v1alpha1.Resource("plans"), p.Name, fmt.Errorf("only %s, who created the plan, may upload its objects", nameOf(p.Status.RequestedBy)))
 	case chunk.Discard:
 		return nil
 	case p.Status.UploadedObjects != nil:
-		return apierrors.NewConflict(v1alpha1.Resource("plans"), p.Name, errors.New("its objects are complete; make another plan"))
+		return apierrors.NewConflict(v1alpha1.Resource("plans"), p.Name, errors.New("its upload is complete; make another plan"))
 	case p.Ended():
 		return apierrors.NewConflict(v1alpha1.Resource("plans"), p.Name, errors.New("it has ended; make another plan"))
 	}
@@ -112,7 +112,7 @@ func validateChunk(chunk *v1alpha1.PlanObjectsSpec) field.ErrorList {
 		errs = append(errs, field.TooMany(spec.Child("objects"), n, maxChunkObjects))
 	}
 	if chunk.FieldManager == "" && !chunk.Discard {
-		errs = append(errs, field.Required(spec.Child("fieldManager"), "who would record the objects"))
+		errs = append(errs, field.Required(spec.Child("fieldManager"), "the field manager that would record the objects"))
 	}
 	return errs
 }
@@ -122,7 +122,7 @@ func (r *objectsREST) complete(ctx context.Context, p *v1alpha1.Plan, count int3
 	info := rest.DefaultUpdatedObjectInfo(nil, func(_ context.Context, _, old runtime.Object) (runtime.Object, error) {
 		next := old.(*v1alpha1.Plan).DeepCopy()
 		if next.UID != p.UID {
-			return nil, apierrors.NewConflict(v1alpha1.Resource("plans"), p.Name, errors.New("it is another plan of that name"))
+			return nil, apierrors.NewConflict(v1alpha1.Resource("plans"), p.Name, errors.New("another plan has this name now"))
 		}
 		next.Status.UploadedObjects = &count
 		condition.Reconciling(&next.Status.Conditions, next.Generation, v1alpha1.ReasonPlanning, "Waiting to be planned.")

@@ -62,7 +62,7 @@ func keepsPlanned(ctx context.Context, p, old *v1alpha1.Plan) field.ErrorList {
 	if old.Status.Digest == "" || byServer(ctx) || equality.Semantic.DeepEqual(p.Status, old.Status) {
 		return nil
 	}
-	return field.ErrorList{field.Forbidden(field.NewPath("status"), "the server alone changes the status of a plan that is made")}
+	return field.ErrorList{field.Forbidden(field.NewPath("status"), "only the server changes the status of a plan after planning")}
 }
 
 // Create creates a plan.
@@ -162,29 +162,29 @@ func validatePlan(p *v1alpha1.Plan) field.ErrorList {
 	errs = append(errs, validateAddresses(p.Spec.Replace, spec.Child("replace"), v1alpha1.ModeManaged)...)
 	errs = append(errs, validateAddresses(p.Spec.Invoke, spec.Child("invoke"), v1alpha1.ModeAction)...)
 	if len(p.Spec.Targets) > 0 && len(p.Spec.Exclude) > 0 {
-		errs = append(errs, field.Invalid(spec.Child("exclude"), field.OmitValueType{}, "cannot go with spec.targets: name either what to look at, or what to leave out"))
+		errs = append(errs, field.Invalid(spec.Child("exclude"), field.OmitValueType{}, "cannot be combined with spec.targets: name either the resources to plan, or those to leave out"))
 	}
 	errs = append(errs, validateExcluded(p, spec)...)
 	if p.Spec.Speculative && p.Spec.Approval == v1alpha1.ApprovalAutomatic {
-		errs = append(errs, field.Invalid(spec.Child("approval"), p.Spec.Approval, "cannot go with spec.speculative: its objects are never recorded, so nothing can be applied"))
+		errs = append(errs, field.Invalid(spec.Child("approval"), p.Spec.Approval, "cannot be combined with spec.speculative: its objects are never recorded, so nothing can be applied"))
 	}
 	if p.Spec.RefreshOnly {
 		switch {
 		case len(p.Spec.Invoke) > 0:
-			errs = append(errs, field.Invalid(spec.Child("refreshOnly"), true, "cannot go with spec.invoke: a plan that only reads runs no actions"))
+			errs = append(errs, field.Invalid(spec.Child("refreshOnly"), true, "cannot be combined with spec.invoke: a plan that only reads runs no actions"))
 		case p.Spec.Destroy:
-			errs = append(errs, field.Invalid(spec.Child("refreshOnly"), true, "cannot go with spec.destroy: a plan that only reads destroys nothing"))
+			errs = append(errs, field.Invalid(spec.Child("refreshOnly"), true, "cannot be combined with spec.destroy: a plan that only reads destroys nothing"))
 		case len(p.Spec.Replace) > 0:
-			errs = append(errs, field.Invalid(spec.Child("refreshOnly"), true, "cannot go with spec.replace: a plan that only reads replaces nothing"))
+			errs = append(errs, field.Invalid(spec.Child("refreshOnly"), true, "cannot be combined with spec.replace: a plan that only reads replaces nothing"))
 		case p.Spec.Refresh == v1alpha1.RefreshNone:
-			errs = append(errs, field.Invalid(spec.Child("refresh"), p.Spec.Refresh, "cannot go with spec.refreshOnly: nothing would be read"))
+			errs = append(errs, field.Invalid(spec.Child("refresh"), p.Spec.Refresh, "cannot be combined with spec.refreshOnly: nothing would be read"))
 		}
 	}
 	if p.Spec.Destroy && len(p.Spec.Replace) > 0 {
-		errs = append(errs, field.Invalid(spec.Child("destroy"), true, "cannot go with spec.replace: what is destroyed is not made again"))
+		errs = append(errs, field.Invalid(spec.Child("destroy"), true, "cannot be combined with spec.replace: a plan that destroys replaces nothing"))
 	}
 	if p.Spec.Destroy && len(p.Spec.Invoke) > 0 {
-		errs = append(errs, field.Invalid(spec.Child("destroy"), true, "cannot go with spec.invoke: a plan that destroys runs no actions"))
+		errs = append(errs, field.Invalid(spec.Child("destroy"), true, "cannot be combined with spec.invoke: a plan that destroys runs no actions"))
 	}
 	return errs
 }
@@ -242,13 +242,13 @@ func validateAddresses(addresses []string, path *field.Path, mode v1alpha1.Mode)
 		case err != nil:
 			detail = "must be the address of a resource, such as sim_network.main or sim-network/main"
 		case a.Stored():
-			detail = "is no part of a plan: a ConfigMap or a Secret is read, and never changed"
+			detail = "is not part of a plan: plans read ConfigMaps and Secrets, and never change them"
 		case a.Namespace != "":
 			detail = "must be in the plan's own namespace: write it without the namespace"
 		case mode == v1alpha1.ModeAction && a.Mode != mode:
-			detail = "must be the address of an action, such as action.sim_reboot.now: nothing else is run"
+			detail = "must be the address of an action, such as action.sim_reboot.now: a plan runs only actions"
 		case mode == v1alpha1.ModeManaged && a.Mode != "":
-			detail = "must be the address of a managed resource, such as sim_network.main: nothing else has infrastructure to replace"
+			detail = "must be the address of a managed resource, such as sim_network.main: only managed resources can be replaced"
 		}
 		switch {
 		case detail != "":
@@ -267,5 +267,5 @@ func beingApplied(obj runtime.Object) error {
 	if !ok || plan.Ended() || !meta.IsStatusConditionTrue(plan.Status.Conditions, v1alpha1.ConditionApproved) {
 		return nil
 	}
-	return fmt.Errorf("it is being applied; wait for its end, or stop it with `kubectl hykube cancel %s -n %s`, then delete it", plan.Name, plan.Namespace)
+	return fmt.Errorf("it is being applied; wait until it has ended, or cancel it with `kubectl hykube cancel %s -n %s`, then delete it", plan.Name, plan.Namespace)
 }

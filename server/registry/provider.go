@@ -69,7 +69,7 @@ func validateProviderUpdate(p, old *v1alpha1.Provider) field.ErrorList {
 // validateProviderName validates the name of a Provider, which is the first label of an API group.
 func validateProviderName(name string, path *field.Path) field.ErrorList {
 	if len(name) > maxProviderName {
-		return field.ErrorList{field.Invalid(path, shorten(name), "must be no more than 40 characters, since it is a part of the API group of the provider's kinds")}
+		return field.ErrorList{field.Invalid(path, shorten(name), "must be at most 40 characters, because it is a part of the API group of the provider's kinds")}
 	}
 	var errs field.ErrorList
 	for _, msg := range validation.IsDNS1123Label(name) {

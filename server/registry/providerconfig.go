@@ -33,7 +33,7 @@ func newProviderConfigs(c Config) (*resourceREST, *statusREST, error) {
 		NameGenerator: names.SimpleNameGenerator,
 		namespaced:    true,
 		begin: func(_ context.Context, pc *v1alpha1.ProviderConfig) {
-			pc.Status = v1alpha1.ProviderConfigStatus{Conditions: begun(v1alpha1.ReasonProviderNotReady, "The provider was not asked yet.")}
+			pc.Status = v1alpha1.ProviderConfigStatus{Conditions: begun(v1alpha1.ReasonProviderNotReady, "The provider has not checked the configuration yet.")}
 		},
 		spec:           func(pc *v1alpha1.ProviderConfig) any { return pc.Spec },
 		status:         func(pc *v1alpha1.ProviderConfig) *v1alpha1.ProviderConfigStatus { return &pc.Status },
@@ -137,7 +137,7 @@ func validateSecretRefs(refs []v1alpha1.SecretArgument, config map[string]any, p
 		case seen[ref.Argument]:
 			errs = append(errs, field.Duplicate(at.Child("argument"), ref.Argument))
 		case given(config, ref.Argument):
-			errs = append(errs, field.Invalid(at.Child("argument"), ref.Argument, "is set in spec.config too; take it out of one of the two"))
+			errs = append(errs, field.Invalid(at.Child("argument"), ref.Argument, "is set in spec.config, too; remove it from one of the two"))
 		}
 		seen[ref.Argument] = true
 		if ref.Name == "" {

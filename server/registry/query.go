@@ -126,7 +126,7 @@ func (r *queries) complete(q *v1alpha1.Query) field.ErrorList {
 	}
 	if found.List == nil {
 		return append(errs, field.Invalid(spec.Child("type"), q.Spec.Type,
-			fmt.Sprintf("the provider %q cannot list it; name the one resource that is meant, with spec.import", found.Provider)))
+			fmt.Sprintf("the provider %q cannot list this type; name a single resource with spec.import", found.Provider)))
 	}
 	return append(errs, validateArguments(q.Spec.Config, found.List.Block, spec.Child("config"))...)
 }
@@ -162,10 +162,10 @@ func validateImport(q *v1alpha1.Query, found kinds.Kind) field.ErrorList {
 	at := spec.Child("import")
 	var errs field.ErrorList
 	if q.Spec.Config != nil {
-		errs = append(errs, field.Invalid(spec.Child("config"), field.OmitValueType{}, "cannot go with spec.import: these are the arguments of a listing"))
+		errs = append(errs, field.Invalid(spec.Child("config"), field.OmitValueType{}, "cannot be combined with spec.import, because these are arguments of a list"))
 	}
 	if q.Spec.Limit != 0 {
-		errs = append(errs, field.Invalid(spec.Child("limit"), q.Spec.Limit, "cannot go with spec.import, which finds one resource"))
+		errs = append(errs, field.Invalid(spec.Child("limit"), q.Spec.Limit, "cannot be combined with spec.import, which finds one resource"))
 	}
 	by := q.Spec.Import
 	identified := by.Identity != nil && len(by.Identity.Raw) > 0
@@ -173,7 +173,7 @@ func validateImport(q *v1alpha1.Query, found kinds.Kind) field.ErrorList {
 	case by.ID == "" && !identified:
 		return append(errs, field.Required(at, "id or identity of the resource"))
 	case by.ID != "" && identified:
-		return append(errs, field.Invalid(at, field.OmitValueType{}, "id and identity cannot go together; remove one of the two"))
+		return append(errs, field.Invalid(at, field.OmitValueType{}, "id and identity exclude each other; remove one of the two"))
 	case by.ID != "":
 		return errs
 	}
@@ -203,7 +203,7 @@ func validateArguments(raw *runtime.RawExtension, block *schema.Block, path *fie
 	for _, ref := range config.References() {
 		errs = append(errs, &field.Error{
 			Type: field.ErrorTypeInvalid, Field: strings.Replace(ref.Field, "spec", path.String(), 1), BadValue: field.OmitValueType{},
-			Detail: fmt.Sprintf("refers to %s, but nothing can be referred to here; write the value itself", ref.Address),
+			Detail: fmt.Sprintf("refers to %s, but a query cannot contain references; write the value itself", ref.Address),
 		})
 	}
 	return errs
@@ -235,7 +235,7 @@ func (r *queries) configure(ctx context.Context, q *v1alpha1.Query) error {
 			q.Spec.ProviderConfig = name
 			return r.mayUse(ctx, q.Namespace, name)
 		} else if named != "" {
-			return refuse("it configures the provider %q, and the resource type is one of %q", of, q.Spec.Provider)
+			return refuse("it configures the provider %q, but the resource type belongs to %q", of, q.Spec.Provider)
 		}
 	}
 	return nil
@@ -257,5 +257,5 @@ func (r *queries) mayUse(ctx context.Context, namespace, name string) error {
 		return apierrors.NewInternalError(fmt.Errorf("authorize use of provider config %q: %w", name, err))
 	}
 	return apierrors.NewForbidden(v1alpha1.Resource("providerconfigs"), name,
-		fmt.Errorf("user %q has no verb %q on it, and a query asks its provider in the name of that configuration; ask for the verb, or name another in spec.providerConfig", user.GetName(), verbUse))
+		fmt.Errorf("user %q has no verb %q on it, and a query uses that configuration; ask for the verb, or name another ProviderConfig in spec.providerConfig", user.GetName(), verbUse))
 }

@@ -52,7 +52,7 @@ func (r *resourceREST) Create(ctx context.Context, obj runtime.Object, validate 
 		return nil, apierrors.NewBadRequest(kinds.MessageVersionAtCreate)
 	}
 	if name := o.GetName(); len(name) > validation.DNS1123SubdomainMaxLength {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("create %s %q: metadata.name has %d characters, and the most is %d",
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("create %s %q: metadata.name has %d characters, and the limit is %d",
 			r.SingularQualifiedResource.Resource, shorten(name), len(name), validation.DNS1123SubdomainMaxLength))
 	}
 	return r.Store.Create(ctx, obj, r.authorizing(validate), opts)

@@ -93,7 +93,7 @@ var planTable = tableConvertor{
 		column("Summary", "string", "Number of changes, by kind.", 0),
 		column("Approved", "string", "Whether the plan was approved.", 0),
 		column("Status", "string", "State of the plan: the reason of the condition Ready.", 0),
-		column("Progress", "string", "Changes made, of those to make.", 0),
+		column("Progress", "string", "Number of applied changes, and of all changes.", 0),
 		ageColumn,
 		column("Requested By", "string", "Who asked for the plan.", 1),
 		whyColumn,
@@ -194,7 +194,7 @@ func (queryTable) ConvertToTable(_ context.Context, obj, _ runtime.Object) (*met
 	table := &metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{
 		column("Found", "string", "Display name of the resource.", 0),
 		column("Import By", "string", "ID, or identity, by which an import finds it.", 0),
-		column("Managed By", "string", "Object that has it already.", 0),
+		column("Managed By", "string", "Object that manages it already.", 0),
 	}}
 	for _, r := range q.Status.Results {
 		by := r.ID

@@ -101,7 +101,7 @@ func newWatches(ctx context.Context, backend server.Backend, log *slog.Logger) (
 			if err == nil {
 				continue // kine ended the subscription because this goroutine was too slow
 			}
-			w.log.Warn("watches wait for the database", "error", err)
+			w.log.Warn("the database does not answer, so watches get no events", "error", err)
 			select {
 			case <-w.ctx.Done():
 			case <-time.After(followRetry):
@@ -206,7 +206,7 @@ func (w *watches) skip(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w.log.Warn("watches end: the database has compacted what happened while it did not answer", "revision", revision)
+	w.log.Warn("the server ends its watches: the database did not answer, and has compacted events meanwhile", "revision", revision)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.revision = max(w.revision, revision)
@@ -219,7 +219,7 @@ func (w *watches) skip(ctx context.Context) error {
 // dispatch appends events to the queues of the watches for their keys.
 func (w *watches) dispatch(events []*server.Event) {
 	for _, one := range w.enqueue(events) {
-		w.log.Warn("a watch ended: its client was too slow, and has to watch again", "key", one.key)
+		w.log.Warn("a watch ended: its client was too slow", "key", one.key)
 	}
 }
 
@@ -265,12 +265,12 @@ func (w *watches) serve(ctx context.Context, one *watcher, registered int64, out
 		if compacted, ok := errors.AsType[compactedError](err); ok {
 			send(clientv3.WatchResponse{Canceled: true, CompactRevision: compacted.revision})
 		} else if ctx.Err() == nil {
-			w.log.Warn("a watch ends: the database did not answer", "key", one.key, "error", err)
+			w.log.Warn("the server ends a watch: the database did not answer", "key", one.key, "error", err)
 		}
 		return
 	}
 	if !w.prepend(one, past) {
-		w.log.Warn("a watch has to list again: too much has happened since its revision", "key", one.key)
+		w.log.Warn("the server ends a watch: too many events since its revision, so its client must list again", "key", one.key)
 		send(clientv3.WatchResponse{Canceled: true, CompactRevision: registered})
 		return
 	}
