@@ -243,7 +243,7 @@ func TestStatusOfAMadePlanIsTheServers(t *testing.T) {
 	} {
 		forged := p.DeepCopy()
 		change(&forged.Status)
-		if _, err := client.UpdateStatus(t.Context(), objectOf(t, forged), metav1.UpdateOptions{}); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "the server alone") {
+		if _, err := client.UpdateStatus(t.Context(), objectOf(t, forged), metav1.UpdateOptions{}); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "only the server") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

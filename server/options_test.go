@@ -17,7 +17,7 @@ func TestMirrors(t *testing.T) {
 	}{
 		"none":           {},
 		"both kinds":     {[]string{"https://mirror.example/v1/", dir}, []string{dir}, "https://mirror.example/v1/", ""},
-		"two networks":   {[]string{"https://a.example/", "https://b.example/"}, nil, "", "there can be one"},
+		"two networks":   {[]string{"https://a.example/", "https://b.example/"}, nil, "", "only one is allowed"},
 		"no encryption":  {[]string{"http://a.example/"}, nil, "", "reached by https"},
 		"no such folder": {[]string{dir + "/none"}, nil, "", "no such file or directory"},
 	} {

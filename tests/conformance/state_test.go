@@ -244,7 +244,7 @@ func TestMove(t *testing.T) {
 		w := ownWorld(t, "conform6", cloud.Options{NoMove: true})
 		to := about(t, w, "conform6_moved")
 		_, _, err := to.Type.Move(t.Context(), instance.MoveSource{ProviderAddress: "registry.terraform.io/hykube/conform6", TypeName: "conform6_thing", State: from.record(made)})
-		refused(t, err, "cannot take over")
+		refused(t, err, "cannot convert")
 		if n := len(w.calls(t, "MoveResourceState", "")); n != 0 {
 			t.Errorf("the provider was asked %d times although it cannot", n)
 		}
