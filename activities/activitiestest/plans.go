@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// OnePlan is a store of one Plan object.
+// OnePlan is a plan store that holds one Plan object.
 type OnePlan struct {
 	mu   sync.Mutex
 	Plan v1alpha1.Plan

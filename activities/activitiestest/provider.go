@@ -19,7 +19,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// FakeProvider is a provider of Schema. It writes down what it is asked for.
+// FakeProvider is an in-memory provider with the schema of Schema. It records its calls.
 type FakeProvider struct {
 	tfprotov6.ProviderServer
 	t      *testing.T
@@ -27,15 +27,16 @@ type FakeProvider struct {
 
 	mu    sync.Mutex
 	Calls []string
-	// Fails are the answers to the calls that shall fail, by what is written down of them.
+	// Fails holds the diagnostics of the calls that must fail. Its key is a call as Calls records it.
 	Fails map[string][]*tfprotov6.Diagnostic
-	// Deferred are the calls that the provider puts off.
+	// Deferred is the set of calls that the provider answers with a deferral. Its key is a call as Calls records it.
 	Deferred map[string]bool
-	// While is called in the middle of an invocation.
+	// InvokeAction calls While during an invocation, if While is not nil.
 	While func()
-	// Lost ends an invocation without an answer, and broken with an error of its stream.
+	// Lost ends an invocation without a completion event. Broken ends it with an error of its stream.
 	Lost, Broken bool
-	// Things are what can be listed, by ID. The list holds all there is to say about the one called "whole".
+	// Things are the IDs of the resources that a list request returns. For the ID "whole", the result includes the
+	// complete resource.
 	Things []string
 }
 
@@ -64,7 +65,7 @@ func Refusal(summary string) []*tfprotov6.Diagnostic {
 	return []*tfprotov6.Diagnostic{{Severity: tfprotov6.DiagnosticSeverityError, Summary: summary}}
 }
 
-// decode reads a configuration as texts.
+// decode returns the known attributes of a configuration as strings.
 func (f *FakeProvider) decode(d *tfprotov6.DynamicValue, s *schema.Schema) map[string]string {
 	v, err := schema.Decode(d, s.Block.ImpliedType())
 	if err != nil {
@@ -217,7 +218,7 @@ func (f *FakeProvider) ReadResource(_ context.Context, r *tfprotov6.ReadResource
 	return &tfprotov6.ReadResourceResponse{NewState: r.CurrentState, NewIdentity: r.CurrentIdentity}, nil
 }
 
-// Done makes the status of an object say that its generation is done.
+// Done sets the status of an object as if its current generation were applied.
 func (w *World) Done(r *resource.Resource) {
 	w.T.Helper()
 	s := resource.StatusOf(r.Object)
@@ -226,7 +227,7 @@ func (w *World) Done(r *resource.Resource) {
 	r.Object.Object["status"] = s.ToMap()
 }
 
-// Began writes down that a run was begun; ended says whether its plan has given up on it.
+// Began records a change of another plan that began. ended is true if that plan ended without learning the outcome.
 func (w *World) Began(r *resource.Resource, ended bool) {
 	w.T.Helper()
 	old := ChangeOf(r, 7)
@@ -244,7 +245,7 @@ func (w *World) Began(r *resource.Resource, ended bool) {
 	}
 }
 
-// UnrefinedEquals compares without what is known about unknown values.
+// UnrefinedEquals reports whether two values are equal, ignoring the refinements of unknown values.
 func UnrefinedEquals(a, b cty.Value) bool {
 	return a.RawEquals(b) || !a.IsKnown() && !b.IsKnown()
 }

@@ -106,10 +106,10 @@ func (c FakeConfigs) SecretData(_ context.Context, namespace, name string) (map[
 	return c.World.Data["secrets/"+namespace+"/"+name], nil
 }
 
-// FakeAccess implements store.Access: everything is allowed that is not forbidden.
+// FakeAccess implements store.Access. It allows everything that World.Forbidden does not forbid.
 type FakeAccess struct{ World *World }
 
-// May implements store.Access. A right to all objects is missing where that to one of them is.
+// May implements store.Access. A user who lacks the right to one object also lacks the right to all objects.
 func (a FakeAccess) May(_ context.Context, who v1alpha1.Identity, right store.Right) (bool, error) {
 	a.World.Mu.Lock()
 	defer a.World.Mu.Unlock()

@@ -1,5 +1,5 @@
-// Package activitiestest is an in-memory environment for the tests of planning, applying and the packages below them:
-// objects, ProviderConfigs, rights, a ledger and one provider.
+// Package activitiestest is an in-memory environment for tests of planning, applying and the packages that they use. It
+// holds objects, ProviderConfigs, rights, a ledger and one provider.
 package activitiestest
 
 import (
@@ -24,8 +24,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// World is all that the activities touch, in memory: objects, configurations, rights, a ledger and one provider, "test".
-// What a test does not set is as an honest world would have it.
+// World holds everything that the activities use, in memory: objects, ProviderConfigs, rights, a ledger and the
+// provider "test". By default, each right is granted and each call succeeds.
 type World struct {
 	*scope.Sources
 	T *testing.T
@@ -33,14 +33,15 @@ type World struct {
 	Mu              sync.Mutex
 	Stored          map[string]*unstructured.Unstructured
 	ProviderConfigs map[string]*v1alpha1.ProviderConfig
-	// Data are ConfigMaps and Secrets, by resource, namespace and name.
+	// Data holds the data of ConfigMaps and Secrets. Its key is RESOURCE/NAMESPACE/NAME.
 	Data map[string]map[string][]byte
-	// Forbidden are objects that nobody may read or use, written as NAMESPACE/RESOURCE/NAME. VERB:NAMESPACE/RESOURCE/NAME is about another
-	// verb, USER!NAMESPACE/RESOURCE/NAME about one user, and the name * about all of them. Asked are those that were asked about.
+	// Forbidden is the set of objects that no user may read or use, as NAMESPACE/RESOURCE/NAME.
+	// VERB:NAMESPACE/RESOURCE/NAME forbids another verb. USER!NAMESPACE/RESOURCE/NAME forbids one user. The name *
+	// means all objects. Asked records the rights that were checked.
 	Forbidden map[string]bool
 	Asked     []string
 
-	// Released are the names of the objects that lost their finalizer.
+	// Released are the names of the objects whose finalizer was removed.
 	Released []string
 	// Terminating is true while the namespace is being deleted.
 	Terminating bool
@@ -49,7 +50,8 @@ type World struct {
 	lent     int
 }
 
-// NewWorld returns a world with the provider "test" and nothing in it. The test fails when a process is not given back.
+// NewWorld returns a world with the provider "test" and without objects. The test fails if a provider process is not
+// released.
 func NewWorld(t *testing.T) *World {
 	w := &World{
 		T: t, Stored: map[string]*unstructured.Unstructured{}, ProviderConfigs: map[string]*v1alpha1.ProviderConfig{},
@@ -80,7 +82,8 @@ func NewWorld(t *testing.T) *World {
 	return w
 }
 
-// Schema has one type of everything.
+// Schema returns a schema with one type of each kind: a resource, a data source, an ephemeral resource, an action and a
+// list resource. It also has a function.
 func Schema() *schema.Provider {
 	text := func(name string) *schema.Attribute {
 		return &schema.Attribute{Name: name, Type: cty.String, Optional: true}
@@ -113,7 +116,8 @@ func Schema() *schema.Provider {
 	}
 }
 
-// Put stores an object, written as KIND/NAME or NAMESPACE:KIND/NAME, and reads it as a resource.
+// Put stores an object and decodes it as a resource. name is KIND/NAME or NAMESPACE:KIND/NAME; the default namespace is
+// "team".
 func (w *World) Put(name string, spec map[string]any, lifecycle map[string]any) *resource.Resource {
 	w.T.Helper()
 	namespace, rest, ok := strings.Cut(name, ":")
@@ -137,7 +141,7 @@ func (w *World) Put(name string, spec map[string]any, lifecycle map[string]any) 
 	return r
 }
 
-// Record writes what the ledger knows of a managed resource.
+// Record saves an instance of a managed resource in the ledger.
 func (w *World) Record(r *resource.Resource, attributes string) {
 	w.T.Helper()
 	rec := &ledger.Instance{Object: r.Ref, Provider: "test", State: ledger.State{Type: r.Address.Type, Attributes: []byte(attributes)}}
@@ -146,7 +150,7 @@ func (w *World) Record(r *resource.Resource, attributes string) {
 	}
 }
 
-// Instance reads what the ledger knows of a resource.
+// Instance returns the resource's instance in the ledger.
 func (w *World) Instance(r *resource.Resource) *ledger.Instance {
 	w.T.Helper()
 	rec, err := w.Ledger.Instance(w.T.Context(), r.Ref)
@@ -156,14 +160,14 @@ func (w *World) Instance(r *resource.Resource) *ledger.Instance {
 	return rec
 }
 
-// Config makes a ProviderConfig that is used by default.
+// Config stores the default ProviderConfig of the namespace "team".
 func (w *World) Config(limits *v1alpha1.Limits) {
 	cfg := &v1alpha1.ProviderConfig{Spec: v1alpha1.ProviderConfigSpec{Provider: "test", Limits: limits}}
 	cfg.Name = v1alpha1.DefaultProviderConfig
 	w.ProviderConfigs["team/default"] = cfg
 }
 
-// Plan returns a plan of ann in the namespace team.
+// Plan returns a Plan in the namespace "team" that the user ann requested.
 func (w *World) Plan() *v1alpha1.Plan {
 	po := &v1alpha1.Plan{}
 	po.Name, po.Namespace, po.UID = "p", "team", "plan-1"
@@ -171,7 +175,7 @@ func (w *World) Plan() *v1alpha1.Plan {
 	return po
 }
 
-// ChangeOf is an open change of a resource.
+// ChangeOf returns an open change of a resource.
 func ChangeOf(r *resource.Resource, index int32, dependsOn ...int32) *ledger.Change {
 	c := &ledger.Change{}
 	c.Index, c.Address, c.Type, c.Object, c.DependsOn = index, r.Address.String(), r.Address.Type, r.Ref, dependsOn
@@ -181,7 +185,7 @@ func ChangeOf(r *resource.Resource, index int32, dependsOn ...int32) *ledger.Cha
 	return c
 }
 
-// Save stores a change of that plan.
+// Save saves a change of the plan that Plan returns.
 func (w *World) Save(c *ledger.Change) {
 	w.T.Helper()
 	if err := w.Ledger.SaveChange(w.T.Context(), "plan-1", c); err != nil {
