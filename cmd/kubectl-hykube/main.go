@@ -1,5 +1,5 @@
-// Command kubectl-hykube is the kubectl plugin of Hykube: `kubectl hykube`. It only connects the plugin to the
-// process.
+// Command kubectl-hykube is the kubectl plugin of Hykube: `kubectl hykube`. It only calls internal/cli with the streams
+// and the arguments of the process.
 package main
 
 import (
