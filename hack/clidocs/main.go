@@ -1,4 +1,4 @@
-// Command clidocs writes the reference of the kubectl plugin, one Markdown page a verb, from the commands themselves:
+// Command clidocs generates the reference of the kubectl plugin from its commands, one Markdown page for each verb:
 //
 //	go run ./hack/clidocs docs/cli
 package main
@@ -28,11 +28,11 @@ func main() {
 	}
 }
 
-// generate writes the pages, and removes those of verbs that are gone.
+// generate writes the pages. It removes the pages of verbs that no longer exist.
 func generate(dir string) error {
 	streams, _, _, _ := genericiooptions.NewTestIOStreams()
 	root := cli.NewCommand(streams)
-	root.DisableAutoGenTag = true // a date would make every run a change
+	root.DisableAutoGenTag = true // a date would change each page on each run
 	old, err := filepath.Glob(filepath.Join(dir, "kubectl_hykube*.md"))
 	if err != nil {
 		return err
