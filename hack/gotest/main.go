@@ -1,5 +1,5 @@
 // Command gotest runs `go test` with its arguments and prints the output. Its last line counts the skipped tests by
-// reason. It exits with the code of `go test`. It imports the standard library alone.
+// reason. Its exit code is that of `go test`. It imports only the standard library.
 //
 //	go run ./hack/gotest -timeout 30m ./...
 package main
@@ -23,9 +23,9 @@ func main() {
 	os.Exit(code)
 }
 
-// run returns the exit code of `go test`. The error says that the code is not from there.
+// run returns the exit code of `go test`. With an error, the code does not come from `go test`.
 func run(args []string, out, errOut io.Writer) (int, error) {
-	// An interrupt from the terminal reaches go test as well, which then ends by itself.
+	// The terminal sends an interrupt to `go test`, too. Thus gotest ignores it and waits for `go test` to end.
 	signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 	cmd := exec.Command("go", append([]string{"test", "-json"}, args...)...)
 	cmd.Stderr = errOut
@@ -38,7 +38,7 @@ func run(args []string, out, errOut io.Writer) (int, error) {
 	}
 	r := newReport(out)
 	read := r.readAll(pipe)
-	// A reader that gave up must not block the tests.
+	// If readAll failed, the tests must not block on a full pipe.
 	_, drained := io.Copy(io.Discard, pipe)
 	err = cmd.Wait()
 	r.close()
@@ -52,7 +52,7 @@ func run(args []string, out, errOut io.Writer) (int, error) {
 	return 0, nil
 }
 
-// readAll reports on a stream of events, one in each line. A line that is no event is printed as it is.
+// readAll reads a stream with one event in each line. It prints a line that is not an event unchanged.
 func (r *report) readAll(stream io.Reader) error {
 	lines := bufio.NewReader(stream)
 	for {

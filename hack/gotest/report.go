@@ -10,24 +10,25 @@ import (
 	"strings"
 )
 
-// event is an event of `go test -json`, see `go doc test2json`.
+// event is an event of `go test -json`; see `go doc test2json`.
 type event struct {
 	Action, Package, ImportPath, Test, Output string
 }
 
-// report makes of events what `go test` prints without -json.
+// report converts events to the output of `go test` without -json.
 type report struct {
 	out io.Writer
-	// err is the first error of out.
+	// err is the first error of writing to out.
 	err      error
 	packages map[string]*pkg
-	// reasons count the skipped tests.
+	// reasons counts the skipped tests by reason.
 	reasons map[string]int
 }
 
-// pkg is what the tests of a package printed so far.
+// pkg holds the output of a package that its events have reported so far.
 type pkg struct {
-	// own is what no test printed. tests are the outputs of tests that have neither passed nor been skipped, in the order of order.
+	// own is the output that belongs to no test. tests holds the output of each test that has neither passed nor been
+	// skipped. order lists the names of these tests in the order of their first event.
 	own   strings.Builder
 	tests map[string]*strings.Builder
 	order []string
@@ -96,7 +97,7 @@ func (r *report) addTest(p *pkg, e event) {
 	}
 }
 
-// failures are the outputs of the tests that failed, or did not end.
+// failures returns the output of the tests that failed or did not end.
 func (p *pkg) failures() string {
 	var all strings.Builder
 	for _, name := range p.order {
@@ -107,7 +108,7 @@ func (p *pkg) failures() string {
 
 var logged = regexp.MustCompile(`(?m)^\s+\S+\.go:\d+: (.+)$`)
 
-// reason is the last message of a test, of which the first line counts.
+// reason returns the first line of the last message that a test logged.
 func reason(output string) string {
 	found := logged.FindAllStringSubmatch(output, -1)
 	if len(found) == 0 {
@@ -116,7 +117,7 @@ func reason(output string) string {
 	return found[len(found)-1][1]
 }
 
-// close prints the output of packages that did not end, and the line about skipped tests.
+// close prints the output of the packages that did not end, and then the line about skipped tests.
 func (r *report) close() {
 	for _, name := range slices.Sorted(maps.Keys(r.packages)) {
 		r.print(r.packages[name].failures() + r.packages[name].own.String())
