@@ -38,7 +38,7 @@ func main() {
 func generate(ctx context.Context, root string, files []string) error {
 	compiler := protocompile.Compiler{
 		Resolver:       protocompile.WithStandardImports(&protocompile.SourceResolver{ImportPaths: []string{root}}),
-		SourceInfoMode: protocompile.SourceInfoStandard, // the comments
+		SourceInfoMode: protocompile.SourceInfoStandard, // for the comments
 	}
 	compiled, err := compiler.Compile(ctx, files...)
 	if err != nil {
@@ -47,7 +47,7 @@ func generate(ctx context.Context, root string, files []string) error {
 	request := &pluginpb.CodeGeneratorRequest{FileToGenerate: files, Parameter: proto.String("paths=source_relative")}
 	seen := map[string]bool{}
 	var add func(protoreflect.FileDescriptor)
-	add = func(f protoreflect.FileDescriptor) { // what is imported comes before what imports it
+	add = func(f protoreflect.FileDescriptor) { // each file after its imports
 		if seen[f.Path()] {
 			return
 		}
@@ -89,7 +89,7 @@ func generate(ctx context.Context, root string, files []string) error {
 	return nil
 }
 
-// withoutServices drops the comments that belong to services: the field number of services in a file is 6.
+// withoutServices removes the comments of services. In a file descriptor, field 6 holds the services.
 func withoutServices(in []*descriptorpb.SourceCodeInfo_Location) []*descriptorpb.SourceCodeInfo_Location {
 	var out []*descriptorpb.SourceCodeInfo_Location
 	for _, l := range in {
