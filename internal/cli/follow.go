@@ -304,7 +304,7 @@ func (f *follower) tell(ctx context.Context, c *v1alpha1.PlanChange) []string {
 	return out
 }
 
-// tellLines is tell as lines of JSON.
+// tellLines prints a change of state as a line of JSON.
 func (f *follower) tellLines(ctx context.Context, c *v1alpha1.PlanChange, was v1alpha1.ChangeState) {
 	if f.lines == nil || c.State == v1alpha1.ChangeSkipped || c.State == v1alpha1.ChangeStale {
 		return // the summary counts them as not made
@@ -350,7 +350,8 @@ func (f *follower) id(ctx context.Context, c *v1alpha1.PlanChange, made bool) st
 	return bracketID(f.idOf(ctx, c, made))
 }
 
-// idOf is the provider's id of a change's resource, as far as it is known.
+// idOf returns the ID that the provider gave to the resource of a change; "" if the ID is unknown. made is true after
+// the change.
 func (f *follower) idOf(ctx context.Context, c *v1alpha1.PlanChange, made bool) string {
 	switch {
 	case c.Action == v1alpha1.ActionInvoke:
@@ -379,7 +380,7 @@ func (f *follower) idOf(ctx context.Context, c *v1alpha1.PlanChange, made bool) 
 	return shownID(fmt.Sprint(id))
 }
 
-// shownID is an id that is no secret, safe to print.
+// shownID returns an ID without control characters; "" if the ID is masked.
 func shownID(id string) string {
 	if id == diff.Masked {
 		return ""

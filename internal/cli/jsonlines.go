@@ -12,14 +12,15 @@ import (
 	"github.com/hykube/hykube/internal/diff"
 )
 
-// jsonLines writes what apply does as lines of JSON, for scripts that read `terraform apply -json`; nil writes nothing. The format is
-// https://developer.hashicorp.com/terraform/internals/machine-readable-ui
+// jsonLines writes the progress of apply as lines of JSON, for scripts that read `terraform apply -json`. A nil
+// *jsonLines writes nothing. The format is https://developer.hashicorp.com/terraform/internals/machine-readable-ui
 type jsonLines struct{ w io.Writer }
 
 // uiVersion is the version of the format.
 const uiVersion = "1.2"
 
-// line writes one line. A pipe that nobody reads any more is no reason to stop watching an apply.
+// line writes one line. It ignores errors of the writer: the command watches the apply even if no process reads its
+// output.
 func (l *jsonLines) line(level, kind, message string, fields map[string]any) {
 	if l == nil {
 		return
@@ -35,12 +36,12 @@ func (l *jsonLines) line(level, kind, message string, fields map[string]any) {
 	_ = e.Encode(out)
 }
 
-// version begins the output.
+// version writes the first line, with the version of the plugin and of the format.
 func (l *jsonLines) version() {
 	l.line("info", "version", "Hykube "+Version, map[string]any{"hykube": Version, "ui": uiVersion})
 }
 
-// lineResource is the resource of a change in Terraform's form, with the namespace of its object.
+// lineResource returns the resource of a change in Terraform's form, with the namespace of its object.
 func lineResource(c *v1alpha1.PlanChange) map[string]any {
 	provider, _, _ := strings.Cut(c.Type, "_")
 	return map[string]any{
@@ -49,7 +50,7 @@ func lineResource(c *v1alpha1.PlanChange) map[string]any {
 	}
 }
 
-// lineAction is the action of a change in Terraform's words.
+// lineAction returns Terraform's name for the action of a change.
 func lineAction(c *v1alpha1.PlanChange) string {
 	switch {
 	case c.Action == v1alpha1.ActionForget:
@@ -64,7 +65,7 @@ func lineAction(c *v1alpha1.PlanChange) string {
 	return strings.ToLower(string(c.Action))
 }
 
-// planned writes what a plan does to one resource, and what drifted of it.
+// planned writes the planned action of one resource, and its drift.
 func (l *jsonLines) planned(c *v1alpha1.PlanChange) {
 	if l == nil {
 		return
@@ -88,7 +89,7 @@ func (l *jsonLines) planned(c *v1alpha1.PlanChange) {
 	l.line("info", "planned_change", fmt.Sprintf("%s: Plan to %s", c.Address, lineAction(c)), map[string]any{"change": change})
 }
 
-// summary writes the counts of a plan, or of what was applied of it.
+// summary writes the counts of a plan, or of its applied changes.
 func (l *jsonLines) summary(p *v1alpha1.Plan, sum v1alpha1.PlanSummary, operation string) {
 	message := fmt.Sprintf("Plan: %d to add, %d to change, %d to destroy.", sum.Create+sum.Replace, sum.Update, sum.Delete+sum.Replace)
 	if operation != "plan" {
@@ -102,14 +103,14 @@ func (l *jsonLines) summary(p *v1alpha1.Plan, sum v1alpha1.PlanSummary, operatio
 	})
 }
 
-// began writes that a change is being made.
+// began writes that the apply of a change began.
 func (l *jsonLines) began(c *v1alpha1.PlanChange) {
 	if l != nil {
 		l.line("info", "apply_start", fmt.Sprintf("%s: %s...", c.Address, words(c)[0]), map[string]any{"hook": map[string]any{"resource": lineResource(c), "action": lineAction(c)}})
 	}
 }
 
-// still writes that a change takes long.
+// still writes that the apply of a change continues.
 func (l *jsonLines) still(c *v1alpha1.PlanChange, elapsed time.Duration) {
 	if l != nil {
 		l.line("info", "apply_progress", fmt.Sprintf("%s: Still %s... [%ds elapsed]", c.Address, words(c)[2], int(elapsed.Seconds())),
@@ -117,7 +118,7 @@ func (l *jsonLines) still(c *v1alpha1.PlanChange, elapsed time.Duration) {
 	}
 }
 
-// ended writes how a change ended; id is the provider's, and may be empty.
+// ended writes the outcome of a change. id is the provider's ID of the resource, or "".
 func (l *jsonLines) ended(c *v1alpha1.PlanChange, id string) {
 	if l == nil {
 		return
@@ -161,7 +162,7 @@ func (l *jsonLines) failed(err error) {
 	}
 }
 
-// inJSONLines runs a verb that prints lines of JSON, and everything else to standard error.
+// inJSONLines runs a verb that prints lines of JSON. The verb's other output goes to standard error.
 func (s *session) inJSONLines(ctx context.Context, do func(context.Context) error) error {
 	out, quiet := s.terminal, *s.terminal
 	quiet.Out, quiet.live, quiet.style = out.ErrOut, false, diff.Style{}

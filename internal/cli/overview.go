@@ -58,7 +58,7 @@ func (o *statusOptions) overview(ctx context.Context) error {
 	return o.lastPlans(c.plans)
 }
 
-// count counts the objects of a namespace and lists its plans. It returns nil for a namespace that was emptied a moment ago.
+// count counts the objects of a namespace and lists its plans. It returns nil if the namespace has just been emptied.
 func (o *statusOptions) count(ctx context.Context) (*census, error) {
 	plans, err := o.listPlans(ctx, o.namespace)
 	if err != nil {
@@ -125,7 +125,7 @@ func texts(all []noted) []string {
 	return out
 }
 
-// document is the census as -o json prints it.
+// document returns the census as an item of -o json.
 func (c *census) document() map[string]any {
 	slices.SortFunc(c.plans, func(a, b v1alpha1.Plan) int { return b.CreationTimestamp.Compare(a.CreationTimestamp.Time) })
 	modes := map[string]int{}
@@ -234,7 +234,7 @@ func (o *statusOptions) everyNamespace(ctx context.Context) error {
 	return nil
 }
 
-// printItems writes the documents of namespaces.
+// printItems prints the documents of namespaces.
 func (o *statusOptions) printItems(items []map[string]any) error {
 	return printJSON(o.terminal, map[string]any{"items": items}, o.output)
 }

@@ -54,7 +54,7 @@ type session struct {
 	// endedBefore holds, for each plan that this command created, the plans of its namespace that had ended before.
 	endedBefore map[types.UID]map[types.UID]bool
 
-	// lines are what a verb with -o json writes while it goes on; nil for any other.
+	// lines writes the progress of a verb with -o json. It is nil for other verbs and formats.
 	lines *jsonLines
 
 	once sync.Once

@@ -87,7 +87,7 @@ func (o *stateListOptions) Validate() error {
 // row is one line of the list.
 type row struct{ address, name, id, reason string }
 
-// document is the row as an item of -o json.
+// document returns the row as an item of -o json.
 func (r row) document(namespace string) map[string]any {
 	out := map[string]any{"address": r.address, "name": r.name, "namespace": namespace, "reason": r.reason}
 	if r.id != "-" {
