@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Draw makes a graph; without cycles when acyclic is set.
+// Draw returns a random graph. If acyclic is true, the graph has no cycles.
 func Draw(t *rapid.T, acyclic bool) [][]int {
 	n := rapid.IntRange(0, 30).Draw(t, "n")
 	shuffled := rapid.Permutation(slices.Collect(func(yield func(int) bool) {
