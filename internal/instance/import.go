@@ -68,7 +68,7 @@ func (t *Type) Import(ctx context.Context, by ImportBy) (State, diag.Diagnostics
 	return now, diags, nil
 }
 
-// NothingFoundError says that a provider found nothing to import.
+// NothingFoundError is the error of an import for which the provider found no resource.
 type NothingFoundError struct{ text string }
 
 func (e *NothingFoundError) Error() string { return e.text }
