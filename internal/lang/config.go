@@ -95,7 +95,7 @@ type ConfigOptions struct {
 	// Settled refuses impure functions (clock and random values), for results that must be the same in each evaluation.
 	Settled bool
 
-	// Done ends the evaluation of the expressions with an error when it is closed; nil never ends it.
+	// Closing Done ends the evaluation of the expressions with an error. If Done is nil, nothing ends it early.
 	Done <-chan struct{}
 
 	// self allows references to the object's own result.

@@ -31,7 +31,7 @@ var errOverBudget = errors.New("the expressions of the spec exceed the evaluatio
 // costBudget counts the remaining work units of one evaluation.
 type costBudget struct {
 	left int
-	// done ends the evaluation when it is closed, as an exceeded budget does; nil never ends it.
+	// Closing done ends the evaluation as an exceeded budget does. If done is nil, only the budget ends it early.
 	done <-chan struct{}
 	// spent is true after the budget was exceeded. It never becomes false again, so that try() cannot hide the excess.
 	spent bool

@@ -30,7 +30,7 @@ type EvaluationContext struct {
 	// Hashes holds the results of bcrypt() by seed, field and number of the call. The caller stores it with the change,
 	// so that each attempt gets the same hash. If it is nil, the result of bcrypt() is unknown.
 	Hashes map[string]string
-	// Done ends the evaluation with an error when it is closed; nil never ends it.
+	// Closing Done ends the evaluation with an error. If Done is nil, nothing ends it early.
 	Done <-chan struct{}
 }
 
