@@ -1,4 +1,4 @@
-// Package ledgertest is an in-memory store for the ledgers of tests.
+// Package ledgertest implements an in-memory ledger.KV for tests.
 package ledgertest
 
 import (
@@ -14,10 +14,10 @@ import (
 // KV is a ledger.KV in memory.
 type KV struct {
 	mu sync.Mutex
-	// Entries are what is stored, by key, and Revision is that of the last write.
+	// Entries holds the stored entries by key. Revision is the revision of the last write.
 	Entries  map[string]ledger.Entry
 	Revision int64
-	// Reads counts the entries that were read, and the lists.
+	// Reads is the number of entries that were read, plus the number of lists.
 	Reads int
 }
 
