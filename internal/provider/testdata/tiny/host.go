@@ -52,7 +52,7 @@ func (tiny) Functions(context.Context) []func() function.Function {
 	return []func() function.Function{func() function.Function { return shout{} }}
 }
 
-// host is tiny_host: a resource with an identity, which exists when its name does not begin with "no".
+// host is the resource tiny_host. It has an identity. It exists unless its name begins with "no".
 type host struct{}
 
 type hostModel struct {
@@ -89,7 +89,7 @@ func (*host) List(ctx context.Context, req list.ListRequest, stream *list.ListRe
 	var prefix types.String
 	req.Config.GetAttribute(ctx, path.Root("prefix"), &prefix)
 	stream.Results = func(push func(list.ListResult) bool) {
-		for i := 0; ; i++ { // endless: whoever asks has to end it
+		for i := 0; ; i++ { // never ends, so the caller must stop reading
 			r := req.NewListResult(ctx)
 			name := types.StringValue(fmt.Sprintf("%s%d", prefix.ValueString(), i))
 			r.DisplayName = "Host " + name.ValueString()
@@ -143,7 +143,7 @@ func (*host) ImportState(ctx context.Context, req resource.ImportStateRequest, r
 	resource.ImportStatePassthroughWithIdentity(ctx, path.Root("name"), path.Root("name"), req, r)
 }
 
-// where is tiny_where: a data source that tells the region.
+// where is the data source tiny_where. It returns the region.
 type where struct{}
 
 func (where) Metadata(_ context.Context, _ datasource.MetadataRequest, r *datasource.MetadataResponse) {
@@ -164,7 +164,7 @@ func (where) Read(ctx context.Context, req datasource.ReadRequest, r *datasource
 	r.Diagnostics.Append(r.State.SetAttribute(ctx, path.Root("answer"), "here is "+name.ValueString())...)
 }
 
-// key is tiny_key: an ephemeral resource.
+// key is the ephemeral resource tiny_key.
 type key struct{}
 
 func (*key) Metadata(_ context.Context, _ ephemeral.MetadataRequest, r *ephemeral.MetadataResponse) {
@@ -191,7 +191,7 @@ func (*key) Close(ctx context.Context, req ephemeral.CloseRequest, r *ephemeral.
 	r.Diagnostics.AddWarning("Closed", string(kept))
 }
 
-// poke is tiny_poke: an action.
+// poke is the action tiny_poke.
 type poke struct{}
 
 func (poke) Metadata(_ context.Context, _ action.MetadataRequest, r *action.MetadataResponse) {
@@ -214,7 +214,7 @@ func (poke) Invoke(ctx context.Context, req action.InvokeRequest, r *action.Invo
 	r.Diagnostics.AddWarning("Ouch", "That was rude.")
 }
 
-// shout is a function.
+// shout is the function shout.
 type shout struct{}
 
 func (shout) Metadata(_ context.Context, _ function.MetadataRequest, r *function.MetadataResponse) {

@@ -1,5 +1,5 @@
-// Command tiny is a provider for the tests of the pool. The environment variable TINY_MODE selects protocol 5
-// instead of 6, or a way to misbehave.
+// Command tiny is a provider for the tests of the pool. The environment variable TINY_MODE selects protocol 5 instead
+// of 6, or a kind of misbehavior.
 package main
 
 import (
@@ -39,7 +39,7 @@ func main() {
 	case "protocol4":
 		fmt.Println("1|4|unix|/nowhere|grpc|")
 		time.Sleep(time.Hour)
-	case "child": // a grandchild that would outlive us
+	case "child": // starts a child process that can outlive the provider
 		if err := exec.Command("sleep", "3600").Start(); err != nil {
 			log.Fatal(err)
 		}
@@ -102,7 +102,7 @@ func (tiny) DataSources(context.Context) []func() datasource.DataSource {
 	return []func() datasource.DataSource{func() datasource.DataSource { return where{} }}
 }
 
-// thing is tiny_thing: a resource that lives in its state alone.
+// thing is the resource tiny_thing. It exists only in its state.
 type thing struct{ configured string }
 
 type model struct {
@@ -157,7 +157,7 @@ func (t *thing) Read(ctx context.Context, req resource.ReadRequest, r *resource.
 	kept, diags := req.Private.GetKey(ctx, "kept")
 	r.Diagnostics.Append(diags...)
 	if len(kept) == 0 {
-		r.State.RemoveResource(ctx) // without its private data it is gone
+		r.State.RemoveResource(ctx) // without its private data, the resource does not exist
 	}
 }
 
