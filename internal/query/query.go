@@ -22,7 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Queries answers queries and evaluations. It changes nothing.
+// Queries answers queries and evaluates expressions. It changes nothing.
 type Queries struct{ *scope.Sources }
 
 const (
