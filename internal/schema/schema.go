@@ -277,7 +277,7 @@ func fromType(t tftypes.Type) (cty.Type, error) {
 	return out, nil
 }
 
-// HasArguments says whether there is anything to write in the block. A nil block has nothing.
+// HasArguments reports whether the block has attributes or nested blocks. It returns false for a nil block.
 func (b *Block) HasArguments() bool { return b != nil && len(b.Attributes)+len(b.Blocks) > 0 }
 
 // Attribute returns an attribute of the block by name, or nil.
