@@ -9,7 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// DrawValue makes any value that conforms to a type; what is not required may be null, and with unknown set, unknown.
+// DrawValue returns a random value that conforms to ty. Parts that are not required may be null. If unknown is true,
+// they may also be unknown.
 func DrawValue(t *rapid.T, ty cty.Type, unknown bool) cty.Value {
 	pick := rapid.IntRange(0, 9).Draw(t, "kind")
 	switch {
@@ -53,7 +54,8 @@ func DrawValue(t *rapid.T, ty cty.Type, unknown bool) cty.Value {
 	}
 }
 
-// DrawBlock makes a value of a block as a configuration or a state has them: blocks are never null but single ones.
+// DrawBlock returns a random value of a block, as in a configuration or a state. Nested blocks are never null, except
+// those of the nesting mode single.
 func DrawBlock(t *rapid.T, b *schema.Block, state bool) cty.Value {
 	vals := map[string]cty.Value{}
 	for _, a := range b.Attributes {

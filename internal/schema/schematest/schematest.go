@@ -1,4 +1,4 @@
-// Package schematest has short constructors for schemas and values in table tests, and generates random ones.
+// Package schematest has short constructors for schemas and values in tests, and generates random values.
 package schematest
 
 import (
@@ -47,7 +47,7 @@ func Sensitive_(a *schema.Attribute) *schema.Attribute { a.Sensitive = true; ret
 
 func WriteOnly(a *schema.Attribute) *schema.Attribute { a.WriteOnly = true; return a }
 
-// Object gives an attribute a schema of its own.
+// Object gives an attribute a nested schema.
 func Object(a *schema.Attribute, n schema.Nesting, attrs ...*schema.Attribute) *schema.Attribute {
 	slices.SortFunc(attrs, func(x, y *schema.Attribute) int { return strings.Compare(x.Name, y.Name) })
 	a.Nested = &schema.Object{Nesting: n, Attributes: attrs}
@@ -76,7 +76,7 @@ var (
 	UnknownStr = cty.UnknownVal(cty.String)
 )
 
-// Same compares values as RawEquals does, and shows both when they differ.
+// Same fails the test, and prints both values, if RawEquals reports that they differ.
 func Same(t *testing.T, got, want cty.Value) {
 	t.Helper()
 	if !got.RawEquals(want) {
@@ -99,7 +99,7 @@ func Texts(errs []error) []string {
 	return out
 }
 
-// Machine has each kind of thing that a schema can hold.
+// Machine returns a block with each feature of a schema.
 func Machine() *schema.Block {
 	return Block(
 		Required("name", cty.String),
