@@ -103,7 +103,7 @@ func (l *Evaluator) Holds(r *resource.Resource, which string, self cty.Value) (o
 		return open, l.Unresolved(resource.CheckReferences(r, which))
 	}
 	if err != nil && l.Ctx.Err() != nil {
-		return open, l.Ctx.Err() // which ended the evaluation
+		return open, l.Ctx.Err() // l.Ctx ended the evaluation
 	}
 	return open, err
 }
@@ -122,7 +122,7 @@ func (l *Evaluator) spec(r *resource.Resource) (cty.Value, error) {
 		return cty.NilVal, l.Unresolved(parsed.Config.References())
 	}
 	if diag.HasErrors(diags) && l.Ctx.Err() != nil {
-		return cty.NilVal, l.Ctx.Err() // which ended the evaluation
+		return cty.NilVal, l.Ctx.Err() // l.Ctx ended the evaluation
 	}
 	if diag.HasErrors(diags) {
 		return cty.NilVal, &diag.Failure{Operation: "evaluate spec", Diagnostics: diags}
