@@ -10,7 +10,7 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// Verbs that the server asks about. Use is the right to let plans and queries use a ProviderConfig.
+// Verbs that the server checks. VerbUse allows plans and queries to use a ProviderConfig.
 const (
 	VerbGet     = "get"
 	VerbCreate  = "create"
@@ -20,24 +20,25 @@ const (
 	VerbApprove = "approve"
 )
 
-// maxNamed bounds the questions about single objects of one kind, of a user who has no right to all of them.
+// maxNamed bounds the checks of single objects for one verb and resource in one namespace. It applies to a user who has
+// no right to all of these objects.
 const maxNamed = 1000
 
-// Right is a verb on a resource of the API.
+// Right is a verb on a resource of the API, or on one object of the resource.
 type Right struct {
 	Verb, Namespace, Group string
-	// Resource is a plural, such as "secrets", also with a subresource, such as "sim-networks/state".
+	// Resource is the plural of the resource, such as "secrets". It may have a subresource, as in "sim-networks/state".
 	Resource string
-	// Name is the name of one object; empty for all objects of the namespace.
+	// Name is the name of one object. It is empty for all objects of the namespace.
 	Name string
 }
 
-// UseOf is the right to use a ProviderConfig.
+// UseOf returns the right to use a ProviderConfig. An empty name means all ProviderConfigs of the namespace.
 func UseOf(namespace, name string) Right {
 	return Right{Verb: VerbUse, Namespace: namespace, Group: v1alpha1.GroupName, Resource: "providerconfigs", Name: name}
 }
 
-// Target is the resource with its group, as kubectl auth can-i takes it, and its subresource.
+// Target returns RESOURCE[.GROUP][/SUBRESOURCE], the form that kubectl auth can-i accepts.
 func (r Right) Target() string {
 	resource, sub, isSub := strings.Cut(r.Resource, "/")
 	if r.Group != "" {
@@ -49,7 +50,8 @@ func (r Right) Target() string {
 	return resource
 }
 
-// String is the verb and the target. Of a ProviderConfig it is the name, too: each is a right of its own.
+// String returns the verb and the target. For VerbUse, it returns the name instead of the target, since each
+// ProviderConfig needs a right of its own.
 func (r Right) String() string {
 	if r.Verb == VerbUse {
 		return fmt.Sprintf("%s the ProviderConfig %q", r.Verb, r.Name)
@@ -57,18 +59,20 @@ func (r Right) String() string {
 	return r.Verb + " " + r.Target()
 }
 
-// Asker asks what one user may do. It asks about all objects of a namespace first, and each question once.
+// Asker checks the rights of one user. It first checks the right to all objects of a namespace. It remembers each
+// answer.
 type Asker struct {
 	Access Access
 	Who    v1alpha1.Identity
 
 	mu      sync.Mutex
 	answers map[Right]bool
-	// named counts the questions about single objects, by the right to all of them.
+	// named counts the checks of single objects. Its key is the right to all objects.
 	named map[Right]int
 }
 
-// May says whether the user has a right.
+// May reports whether the user has a right. After maxNamed checks of single objects for one verb and resource, it
+// reports false without a check.
 func (a *Asker) May(ctx context.Context, r Right) (bool, error) {
 	all := r
 	all.Name = ""
@@ -107,7 +111,8 @@ func (a *Asker) ask(ctx context.Context, r Right) (bool, error) {
 	return ok, nil
 }
 
-// Missing returns the rights that the user does not have, once for each verb and resource, and for each ProviderConfig.
+// Missing returns the rights that the user lacks, sorted and without duplicates. It returns each verb and resource
+// once, and each ProviderConfig once.
 func (a *Asker) Missing(ctx context.Context, rights []Right) ([]Right, error) {
 	var missing []Right
 	seen := map[string]bool{}
@@ -129,7 +134,8 @@ func (a *Asker) Missing(ctx context.Context, rights []Right) ([]Right, error) {
 	return missing, nil
 }
 
-// ListRights lists rights, all of one namespace, as "create sim-networks.sim.hykube.io, update ... in the namespace "prod"".
+// ListRights returns rights in one line, as in: create sim-networks.sim.hykube.io, update ... in the namespace "prod".
+// All rights must be of one namespace.
 func ListRights(rights []Right) string {
 	if len(rights) == 0 {
 		return ""
