@@ -66,7 +66,7 @@ type Plan struct {
 	invocations    []*tfjson.ActionInvocation
 	effects        bool // the plan has changes to apply
 	unfinished     bool // a change could not be planned
-	// withheld are the addresses of the changes whose values the reader may not see.
+	// withheld are the addresses of the changes whose values the reader may not read.
 	withheld []string
 }
 
@@ -79,7 +79,7 @@ func New(p *v1alpha1.Plan, failed bool, source Source) *Plan {
 // Write reads the data that the changes lack, and writes the plan.
 func (t *Plan) Write(ctx context.Context, w io.Writer) error {
 	if n := len(t.withheld); n > 0 {
-		// A policy that reads a part of a plan would pass the rest unread.
+		// A policy that reads an incomplete plan would accept the values that it does not see.
 		return fmt.Errorf("print plan %q: you may not read the values of %d of its changes, such as %s: ask for the verb \"get\" on their objects", t.plan.Name, n, t.withheld[0])
 	}
 	if err := t.describe(ctx); err != nil {
