@@ -199,7 +199,7 @@ func (l lifecycleAdmission) Admit(ctx context.Context, a admission.Attributes, o
 		return admission.NewForbidden(a, fmt.Errorf("the provider %q is being deleted, so no object of its kinds can be created; kubectl hykube undelete provider/%s takes the deletion back", provider, provider))
 	}
 	if a.GetResource().GroupResource() == v1alpha1.Resource("validations") {
-		return nil // every user may ask for a validation, and must not learn from it which namespaces exist
+		return nil // Every user may create a Validation, and must not learn from it which namespaces exist.
 	}
 	err := l.Lifecycle.Admit(ctx, a, o)
 	if err == nil || !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {

@@ -9,21 +9,24 @@ import (
 )
 
 const (
-	// repeatsWindow is the time in which lines count as repeated, and mostRepeats how many of the same are written in it.
+	// repeatsWindow is the time in which the log limits equal lines. mostRepeats is the maximum of equal lines in that
+	// time.
 	repeatsWindow = time.Minute
 	mostRepeats   = 10
-	// maxRepeatKeys bounds the messages that are told apart.
+	// maxRepeatKeys bounds the number of different lines that the log counts. Further lines count as equal if their
+	// messages are equal.
 	maxRepeatKeys = 500
 )
 
-// repeats bounds warnings and errors that libraries repeat, such as those about each request that a client left half sent. It writes the
-// first ones of a minute, and at its end how many it left out.
+// repeats limits warnings and errors that libraries repeat, such as one for each request that a client sent
+// incompletely. For each line, it lets the first mostRepeats of a minute pass. At the end of the minute, it logs the
+// number of lines that it dropped.
 type repeats struct {
 	mu   sync.Mutex
 	seen map[string]int
 }
 
-// repeating is a handler whose repeated lines a repeats bounds.
+// repeating is a handler that limits repeated lines with repeats.
 type repeating struct {
 	slog.Handler
 	repeats *repeats
@@ -47,7 +50,7 @@ func (h repeating) WithGroup(name string) slog.Handler {
 	return repeating{h.Handler.WithGroup(name), h.repeats}
 }
 
-// add counts a line, and says whether it is to be written.
+// add counts a line and reports whether to log it.
 func (l *repeats) add(r slog.Record, to slog.Handler) bool {
 	key := alike(r)
 	l.mu.Lock()
@@ -61,7 +64,7 @@ func (l *repeats) add(r slog.Record, to slog.Handler) bool {
 	return l.seen[key] <= mostRepeats
 }
 
-// end forgets a line that began a minute, and writes how often it was left out.
+// end resets the count of a line after repeatsWindow. It logs how many lines were dropped.
 func (l *repeats) end(key string, first slog.Record, to slog.Handler) {
 	l.mu.Lock()
 	left := l.seen[key] - mostRepeats
@@ -73,12 +76,13 @@ func (l *repeats) end(key string, first slog.Record, to slog.Handler) {
 	r := first.Clone()
 	r.Time = time.Now()
 	r.AddAttrs(slog.Int("leftOut", left), slog.Duration("within", repeatsWindow))
-	_ = to.Handle(context.Background(), r) // a log that cannot be written has nowhere to say so
+	_ = to.Handle(context.Background(), r) // an error of the log cannot be logged
 }
 
 var numbers = regexp.MustCompile(`0x[0-9a-f]+|[0-9]+`)
 
-// alike is what lines of the same kind have in common: the message and the error, without numbers, such as ports and pointers.
+// alike returns a key that is equal for lines of the same kind: the message and the error without numbers, such as
+// ports and pointers.
 func alike(r slog.Record) string {
 	text := r.Message
 	r.Attrs(func(a slog.Attr) bool {

@@ -23,8 +23,8 @@ import (
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/server/engine"
 	"github.com/hykube/hykube/server/kinds"
-	"github.com/hykube/hykube/server/rights"
 	"github.com/hykube/hykube/server/registry"
+	"github.com/hykube/hykube/server/rights"
 	"github.com/hykube/hykube/server/storage"
 )
 
@@ -47,7 +47,7 @@ type Components struct {
 	Objects *storage.Objects
 	// Kinds serves the providers' kinds.
 	Kinds *kinds.Kinds
-	// Authorizer answers what users may do, as for their requests.
+	// Authorizer decides what users may do, as it does for their requests.
 	Authorizer authorizer.Authorizer
 	// Engine is the Temporal engine. Its Client is set when Wiring.Run is called.
 	Engine *engine.Engine
@@ -184,7 +184,7 @@ func providerConfigs(stored *storage.Objects) func(ctx context.Context, namespac
 	}
 }
 
-// providerOf returns the provider of one ProviderConfig; empty when there is none of that name.
+// providerOf returns a function that returns the provider of a ProviderConfig; "" if the ProviderConfig does not exist.
 func providerOf(stored *storage.Objects) func(ctx context.Context, namespace, name string) (string, error) {
 	return func(ctx context.Context, namespace, name string) (string, error) {
 		cfg, err := stored.Get(ctx, v1alpha1.Resource("providerconfigs"), namespace, name)

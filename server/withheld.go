@@ -10,14 +10,14 @@ import (
 	"github.com/hykube/hykube/server/kinds"
 )
 
-// withholdValues removes the values of those changes whose object the user may not get. The plan still lists their addresses
-// and actions.
+// withholdValues removes the values of each change whose object the user may not get. It keeps the addresses and
+// actions.
 func withholdValues(ctx context.Context, asker *store.Asker, kindOf func(kschema.GroupVersionKind) (kinds.Kind, bool), list *v1alpha1.PlanChangeList) error {
 	for i := range list.Items {
 		c := &list.Items[i]
 		gvk := kschema.FromAPIVersionAndKind(c.Object.APIVersion, c.Object.Kind)
 		right := store.Right{Verb: store.VerbGet, Namespace: c.Object.Namespace, Group: gvk.Group, Resource: gvk.Kind + "s", Name: c.Object.Name}
-		if kind, ok := kindOf(gvk); ok { // otherwise its provider is not ready, and the usual plural is near enough
+		if kind, ok := kindOf(gvk); ok { // if the provider is not ready, the server guesses the plural of the kind
 			right.Resource = kind.GVR.Resource
 		}
 		ok, err := asker.May(ctx, right)
@@ -31,7 +31,7 @@ func withholdValues(ctx context.Context, asker *store.Asker, kindOf func(kschema
 	return nil
 }
 
-// withhold removes from a change what is, or may repeat, a value of its object.
+// withhold removes each part of a change that is, or may repeat, a value of its object.
 func withhold(c *v1alpha1.PlanChange) {
 	c.ValuesWithheld = true
 	if c.Importing != nil {
