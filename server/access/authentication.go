@@ -17,11 +17,11 @@ import (
 	"k8s.io/apiserver/pkg/apis/apiserver/install"
 	apiservervalidation "k8s.io/apiserver/pkg/apis/apiserver/validation"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
+	authenticationcel "k8s.io/apiserver/pkg/authentication/cel"
 	"k8s.io/apiserver/pkg/authentication/group"
 	"k8s.io/apiserver/pkg/authentication/request/union"
 	"k8s.io/apiserver/pkg/authentication/request/x509"
 	"k8s.io/apiserver/pkg/authentication/user"
-	authenticationcel "k8s.io/apiserver/pkg/authentication/cel"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 	kubeauthenticator "k8s.io/kubernetes/pkg/kubeapiserver/authenticator"
 )
@@ -74,11 +74,11 @@ func NewAuthenticator(ctx context.Context, cfg AuthenticationConfig) (authentica
 	return union.New(certificates, withoutSystemNames{tokens}), nil
 }
 
-// systemPrefix begins the names of users and groups that Kubernetes gives a meaning, such as system:masters.
+// systemPrefix is the prefix of the user and group names that Kubernetes reserves, such as system:masters.
 const systemPrefix = "system:"
 
-// withoutSystemNames refuses users of another source than the server's own certificates, such as a token file or an OIDC issuer, whose name, or
-// the name of a group of theirs, is one of the server's own.
+// withoutSystemNames rejects a user whose name, or one of whose groups, begins with systemPrefix. It wraps the
+// authenticator of tokens; the server's own certificates may have such names.
 type withoutSystemNames struct{ authenticator.Request }
 
 // AuthenticateRequest implements authenticator.Request.
