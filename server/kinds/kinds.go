@@ -71,7 +71,8 @@ type Config struct {
 	// ProviderConfigs returns the providers of a namespace's ProviderConfigs by name: the one of the given name, or all
 	// if there is no such one. It may be nil.
 	ProviderConfigs func(ctx context.Context, namespace, name string) (map[string]string, error)
-	// ProviderConfig returns the provider of one ProviderConfig; empty when there is none of that name. Nil means that nobody knows them.
+	// ProviderConfig returns the provider of one ProviderConfig; "" if the ProviderConfig does not exist. If
+	// ProviderConfig is nil, the server treats each ProviderConfig as missing.
 	ProviderConfig func(ctx context.Context, namespace, name string) (provider string, err error)
 	// Changed is called after an object was changed or removed, unless it is nil. It must not block.
 	Changed func()

@@ -64,8 +64,8 @@ func (k *Kinds) References(u *unstructured.Unstructured) map[lang.Address]string
 	return ForeignReferences(refs)
 }
 
-// authorizeReferences rejects an object whose references its author may not read, or whose ProviderConfig its author may
-// not use. The user who plans it may have that right, and would reveal the values. A change of spec or lifecycle
+// authorizeReferences rejects an object whose references its author may not read, or whose ProviderConfig its author
+// may not use. The user who plans it may have that right, and would reveal the values. A change of spec or lifecycle
 // requires the right for all references, including old ones, because it may change the destination of their values. old
 // is nil for a new object.
 func (s *served) authorizeReferences(ctx context.Context, u, old *unstructured.Unstructured) error {
@@ -121,7 +121,8 @@ func ForeignReferences(refs []lang.Reference) map[lang.Address]string {
 	return out
 }
 
-// lifecycleReferences are the objects that a lifecycle names without an expression: in dependsOn and replaceTriggeredBy.
+// lifecycleReferences returns the objects that a lifecycle names without an expression: in dependsOn and
+// replaceTriggeredBy.
 func (s *served) lifecycleReferences(u *unstructured.Unstructured) []lang.Reference {
 	var refs []lang.Reference
 	path := field.NewPath("lifecycle")
@@ -137,7 +138,7 @@ func (s *served) lifecycleReferences(u *unstructured.Unstructured) []lang.Refere
 			at := path.Child("replaceTriggeredBy").Index(i).String()
 			e, _ := lang.ParseExpression("${"+text+"}", at, lang.ExpressionOptions{Namespace: u.GetNamespace()})
 			for _, r := range e.References() {
-				r.Field = at // the column is that of the text with braces
+				r.Field = at // without the column, which would count the braces
 				refs = append(refs, r)
 			}
 		}
@@ -145,7 +146,7 @@ func (s *served) lifecycleReferences(u *unstructured.Unstructured) []lang.Refere
 	return refs
 }
 
-// movedFrom is the object whose infrastructure an object takes over, if it names one.
+// movedFrom returns the reference in lifecycle.moved.from, to the object whose infrastructure this object gets.
 func movedFrom(u *unstructured.Unstructured) []lang.Reference {
 	from, _, _ := unstructured.NestedString(u.Object, "lifecycle", fieldMoved, "from")
 	a, err := lang.ParseAddress(from)
@@ -191,8 +192,8 @@ func (k *Kinds) mayRefer(ctx context.Context, asker *store.Asker, namespace stri
 	return problems, nil
 }
 
-// mayUse says what keeps an author from the ProviderConfig that plans make an object with; empty when nothing does. Where there is none yet,
-// it is about the one that would be the default.
+// mayUse returns why the author may not use the ProviderConfig that plans would use for the object; "" if the author
+// may. If the object names no ProviderConfig and no default exists, mayUse checks the right to the name "default".
 func (s *served) mayUse(ctx context.Context, asker *store.Asker, u *unstructured.Unstructured) (problem string, err error) {
 	namespace := u.GetNamespace()
 	all, err := asker.May(ctx, store.UseOf(namespace, ""))
@@ -219,7 +220,7 @@ func (s *served) mayUse(ctx context.Context, asker *store.Asker, u *unstructured
 		at, name, asker.Who.Username, namespace), nil
 }
 
-// defaultConfig is the name of the ProviderConfig of an object that names none; empty when there is none.
+// defaultConfig returns the name of the default ProviderConfig for the object's provider; "" if none exists.
 func (s *served) defaultConfig(ctx context.Context, namespace string) (string, error) {
 	for _, name := range []string{v1alpha1.DefaultProviderConfig, s.Provider} {
 		if s.kinds.config.ProviderConfig == nil {
@@ -236,7 +237,7 @@ func (s *served) defaultConfig(ctx context.Context, namespace string) (string, e
 	return "", nil
 }
 
-// takesConfiguration says whether a provider has anything to configure.
+// takesConfiguration reports whether the provider's configuration has arguments.
 func (k *Kinds) takesConfiguration(provider string) bool {
 	return k.ProviderConfigBlock(provider).HasArguments()
 }
@@ -275,7 +276,8 @@ func (k *Kinds) mayRead(ctx context.Context, asker *store.Asker, namespace strin
 			resources = append(resources, kind.GVR)
 		}
 		if len(resources) == 0 {
-			// Nobody knows yet under which name the type will be read, so only the right to everything tells.
+			// The server cannot know the resource of the type before the provider is installed, so it requires the
+			// right to all resources.
 			if ok, err := asker.May(ctx, store.Right{Verb: store.VerbGet, Namespace: namespace, Group: "*", Resource: "*", Name: a.Name}); ok || err != nil {
 				return "", err
 			}

@@ -15,11 +15,13 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// measuredBytes is the size of a body from which it is measured before anything else looks at it.
+// measuredBytes is the minimum size of a body, in bytes, for which refuseTooLarge estimates the size of the stored
+// object.
 const measuredBytes = 256 << 10
 
-// refuseTooLarge refuses a body of which the stored object would be too large: the server adds the name of each field to
-// metadata.managedFields. To find that out otherwise takes a time that grows with the square of the number of fields.
+// refuseTooLarge rejects a body whose stored object would be too large, because the server adds the name of each field
+// to metadata.managedFields. Without this check, the server would compute these fields first, in a time quadratic in
+// their number.
 func refuseTooLarge(s *served, info *request.RequestInfo, r *http.Request) error {
 	if r.ContentLength >= 0 && r.ContentLength < measuredBytes {
 		return nil
@@ -30,7 +32,7 @@ func refuseTooLarge(s *served, info *request.RequestInfo, r *http.Request) error
 		io.Closer
 	}{io.MultiReader(bytes.NewReader(body), r.Body), r.Body}
 	if err != nil || len(body) < measuredBytes || len(body) > MaxRequestBodyBytes {
-		return nil // the handler says what is wrong with it
+		return nil // the handler reports the error
 	}
 	var object map[string]any
 	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
@@ -55,15 +57,15 @@ func refuseTooLarge(s *served, info *request.RequestInfo, r *http.Request) error
 		s.GVR.GroupResource(), info.Name, size, MaxRequestBodyBytes))
 }
 
-// leastBytes is how many bytes a value takes at least once it is stored. owned is true where the fields of maps have owners; see
-// newParseableType.
+// leastBytes returns the minimum size of a value in a stored object, in bytes. owned is true if metadata.managedFields
+// lists the fields of the value; see newParseableType.
 func leastBytes(v any, owned bool) int {
 	size := 0
 	switch v := v.(type) {
 	case map[string]any:
 		for key, value := range v {
 			if value == nil {
-				continue // in a patch it removes the field
+				continue // in a patch, null removes the field
 			}
 			size += len(key) + len(`"":,`) + leastBytes(value, owned)
 			if owned {
