@@ -1,4 +1,4 @@
-// Package rights answers what a user may do, by the server's authorizer. It knows no kind and no storage.
+// Package rights checks the rights of users with the server's authorizer. It must not know kinds or storage.
 package rights
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/hykube/hykube/internal/store"
 )
 
-// Access implements store.Access. It asks the authorizer of the server's requests, so an answer holds for the moment.
+// Access implements store.Access. It uses the authorizer of the server's requests and caches nothing.
 type Access struct{ Authorizer authorizer.Authorizer }
 
 // May implements store.Access.
@@ -32,7 +32,7 @@ func (a Access) May(ctx context.Context, who v1alpha1.Identity, right store.Righ
 	return false, nil
 }
 
-// Asker asks about the user of a request.
+// Asker returns an Asker for the user of a request.
 func (a Access) Asker(who user.Info) *store.Asker {
 	return &store.Asker{Access: a, Who: v1alpha1.Identity{Username: who.GetName(), Groups: who.GetGroups()}}
 }
