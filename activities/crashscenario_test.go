@@ -97,7 +97,8 @@ func newCrashScenario(t *testing.T) *crashScenario {
 	c := catalog.New(nil)
 	c.Put(catalog.Entry{Name: "test", Schema: cloudSchema()})
 	w.Sources = &scope.Sources{
-		Objects: crashObjects{activitiestest.FakeObjects{World: w}, tn}, Configs: activitiestest.FakeConfigs{World: w}, Access: activitiestest.FakeAccess{World: w}, Catalog: c,
+		Objects: crashObjects{activitiestest.FakeObjects{World: w}, tn}, Configs: activitiestest.FakeConfigs{World: w}, Access: activitiestest.FakeAccess{World: w},
+		Policies: activitiestest.FakePolicies{World: w}, Catalog: c,
 		Ledger: ledger.New(crashStore{ledgertest.New(), tn.injector}),
 	}
 	tn.restart()

@@ -44,7 +44,8 @@ func newScenario(t *testing.T) *scenario {
 	c := catalog.New(nil)
 	c.Put(catalog.Entry{Name: "test", Schema: scenarioSchema()})
 	w.Sources = &scope.Sources{
-		Objects: crashObjects{activitiestest.FakeObjects{World: w}, tn}, Configs: activitiestest.FakeConfigs{World: w}, Access: activitiestest.FakeAccess{World: w}, Catalog: c,
+		Objects: crashObjects{activitiestest.FakeObjects{World: w}, tn}, Configs: activitiestest.FakeConfigs{World: w}, Access: activitiestest.FakeAccess{World: w},
+		Policies: activitiestest.FakePolicies{World: w}, Catalog: c,
 		Ledger: ledger.New(crashStore{g.kv, tn.injector}),
 	}
 	tn.restart()

@@ -71,6 +71,8 @@ func (s *Server) installAPIs() error {
 		AuthorizeReferences: s.authorizeReferences,
 		Changes:             s.changes,
 		Verify:              s.verify,
+		Judge:               s.judge,
+		Automatic:           s.automatic,
 		Objects:             s.objects,
 		Types:               func(terraformType string) []kinds.Kind { return s.kinds.ByType(v1alpha1.ModeManaged, terraformType) },
 		Query:               s.query,

@@ -27,6 +27,7 @@ import (
 
 	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/policy"
 	"github.com/hykube/hykube/internal/schema"
 	"github.com/hykube/hykube/server"
 	"github.com/hykube/hykube/server/kinds"
@@ -100,6 +101,10 @@ func testWiring(_ context.Context, h *server.Components) (server.Wiring, error) 
 			}
 			return changes.Verification{Left: 1}, nil
 		},
+		Judge: func(context.Context, *v1alpha1.Plan, []v1alpha1.PlanApproval) (*policy.Verdict, error) {
+			return &policy.Verdict{}, nil
+		},
+		Automatic: func(context.Context, string) (bool, error) { return false, nil },
 		InUse: func(_ context.Context, obj metav1.Object) (int, string, error) {
 			if obj.GetName() != "used" {
 				return 0, "", nil

@@ -114,6 +114,8 @@ var fixedResources = []struct {
 	{v1alpha1.SchemeGroupVersion.WithKind("Provider"), "providers", false},
 	{v1alpha1.SchemeGroupVersion.WithKind("ProviderConfig"), "providerconfigs", true},
 	{v1alpha1.SchemeGroupVersion.WithKind("Plan"), "plans", true},
+	{v1alpha1.SchemeGroupVersion.WithKind("PlanPolicy"), "planpolicies", true},
+	{v1alpha1.SchemeGroupVersion.WithKind("ClusterPlanPolicy"), "clusterplanpolicies", false},
 	{kschema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}, "clusterroles", false},
 	{kschema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRoleBinding"}, "clusterrolebindings", false},
 	{kschema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "Role"}, "roles", true},

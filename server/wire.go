@@ -21,6 +21,7 @@ import (
 	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/policy"
 	"github.com/hykube/hykube/server/engine"
 	"github.com/hykube/hykube/server/kinds"
 	"github.com/hykube/hykube/server/registry"
@@ -68,6 +69,9 @@ type Wiring struct {
 	SaveObjects func(ctx context.Context, plan types.UID, chunk int32, docs []ledger.Document, last bool) (uploaded int, err error)
 	// Verify checks which changes an approval of a plan would permit now.
 	Verify registry.VerifyFunc
+	// Judge evaluates the policies about a plan. Automatic reports whether one of them has a rule AllowAutomatic.
+	Judge     registry.JudgeFunc
+	Automatic func(ctx context.Context, namespace string) (bool, error)
 	// State returns the raw provider state of a provider's object.
 	State func(context.Context, metav1.Object, kinds.Kind) ([]byte, error)
 	// Taint marks the infrastructure of a provider's object for replacement by the next plan, or removes the mark.
@@ -130,6 +134,14 @@ func (s *Server) verify(ctx context.Context, plan *v1alpha1.Plan) (changes.Verif
 		return changes.Verification{}, apierrors.NewServiceUnavailable(messageUndeleting(plan.Namespace))
 	}
 	return s.wiring.Verify(ctx, plan)
+}
+
+func (s *Server) judge(ctx context.Context, plan *v1alpha1.Plan, approvals []v1alpha1.PlanApproval) (*policy.Verdict, error) {
+	return s.wiring.Judge(ctx, plan, approvals)
+}
+
+func (s *Server) automatic(ctx context.Context, namespace string) (bool, error) {
+	return s.wiring.Automatic(ctx, namespace)
 }
 
 func (s *Server) state(ctx context.Context, obj metav1.Object, kind kinds.Kind) ([]byte, error) {

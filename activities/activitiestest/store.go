@@ -131,3 +131,16 @@ func (a FakeAccess) May(_ context.Context, who v1alpha1.Identity, right store.Ri
 	}
 	return true, nil
 }
+
+// FakePolicies implements store.Policies.
+type FakePolicies struct{ World *World }
+
+func (p FakePolicies) Of(context.Context, string) (*store.PlanPolicies, error) {
+	p.World.Mu.Lock()
+	defer p.World.Mu.Unlock()
+	return &store.PlanPolicies{Policies: slices.Clone(p.World.Policies)}, nil
+}
+
+func (p FakePolicies) Earlier(context.Context, string, int) ([]v1alpha1.PlanRecord, error) {
+	return nil, nil
+}

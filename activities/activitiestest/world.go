@@ -43,6 +43,8 @@ type World struct {
 
 	// Released are the names of the objects whose finalizer was removed.
 	Released []string
+	// Policies are about the plans of the namespace.
+	Policies []v1alpha1.PlanPolicy
 	// Terminating is true while the namespace is being deleted.
 	Terminating bool
 
@@ -60,7 +62,7 @@ func NewWorld(t *testing.T) *World {
 	c := catalog.New(nil)
 	c.Put(catalog.Entry{Name: "test", Schema: Schema()})
 	w.Sources = &scope.Sources{
-		Objects: FakeObjects{w}, Configs: FakeConfigs{w}, Access: FakeAccess{w}, Catalog: c,
+		Objects: FakeObjects{w}, Configs: FakeConfigs{w}, Access: FakeAccess{w}, Policies: FakePolicies{w}, Catalog: c,
 		Ledger: ledger.New(ledgertest.New()), Sessions: session.NewPool(c),
 	}
 	source := func(context.Context, catalog.Entry, provider.Configuration) (tfprotov6.ProviderServer, func(), error) {

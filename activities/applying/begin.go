@@ -15,6 +15,8 @@ import (
 	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/internal/store"
 	"github.com/hykube/hykube/workflows"
+
+	"k8s.io/apimachinery/pkg/api/meta"
 )
 
 // smallPlan is the maximum number of steps that run as separate activities, which the Web UI shows one by one. A single
@@ -50,6 +52,12 @@ func (a *Applier) Begin(ctx context.Context, p workflows.Plan) (workflows.Begun,
 	if po.Status.Progress == nil { // otherwise an earlier run has begun and checked this
 		if po.Status.Cancel != nil {
 			return workflows.Begun{Refused: "The plan was cancelled before its apply started."}, nil
+		}
+		if why, err := a.refusedByPolicy(ctx, po); err != nil || why != "" {
+			if err == nil {
+				err = errors.Join(a.refuseApply(ctx, p, why), changes.Settle(ctx, a.Sources, p))
+			}
+			return workflows.Begun{Refused: why}, err
 		}
 		stale, err := a.hold(ctx, po, work)
 		if err != nil {
@@ -183,6 +191,33 @@ func refusal(po *v1alpha1.Plan, w *changes.Stored) string {
 		return "Changes of the plan are blocked, and the approval is not partial."
 	}
 	return ""
+}
+
+// refusedByPolicy says why policies refuse an approved plan, as they and its approvals are now; empty if they do not.
+func (a *Applier) refusedByPolicy(ctx context.Context, po *v1alpha1.Plan) (string, error) {
+	approvals := changes.Approvals(po)
+	approved := meta.FindStatusCondition(po.Status.Conditions, v1alpha1.ConditionApproved)
+	automatic := approved != nil && approved.Reason == v1alpha1.ReasonAutomatic
+	if automatic {
+		approvals = nil
+	}
+	verdict, err := changes.Judge(ctx, a.Sources, po, approvals)
+	if err != nil {
+		return "", err
+	}
+	switch why := verdict.Denied(); {
+	case why != "":
+		return "A policy refuses the plan. Nothing was changed. " + why, nil
+	case automatic:
+		if why := verdict.Manual(po.Status.RequestedBy, po.Status.AutomaticApproval.ByPolicy); why != "" {
+			return "The plan may not be applied automatically any more. Nothing was changed. " + why, nil
+		}
+		return "", nil
+	}
+	if why := verdict.Missing(po.Status.RequestedBy, approvals); why != "" {
+		return "Approvals are missing. Nothing was changed. Make a new plan. " + why, nil
+	}
+	return "", nil
 }
 
 func (a *Applier) refuseApply(ctx context.Context, p workflows.Plan, why string) error {

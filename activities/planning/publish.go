@@ -57,7 +57,10 @@ func (a *Planner) Publish(ctx context.Context, in workflows.Publish) (workflows.
 		return workflows.Published{Summary: "failed", Failed: true}, errors.Join(a.failPlan(ctx, p, diag.Summarize(diags), diags), a.dropDocuments(ctx, po))
 	}
 	t.summarize(in)
-	if t.steps > 0 && t.steps <= MaxReported && !po.ApprovesItself() && !po.Spec.Speculative {
+	if t.verdict, err = changes.Judge(ctx, a.Sources, po, nil); err != nil {
+		return workflows.Published{}, err
+	}
+	if t.steps > 0 && t.steps <= MaxReported && (!po.ApprovesItself() || t.manual(po) != "") && !po.Spec.Speculative {
 		if err := a.reportAwaitingApproval(ctx, po); err != nil {
 			return workflows.Published{}, err
 		}
@@ -71,7 +74,7 @@ func (a *Planner) Publish(ctx context.Context, in workflows.Publish) (workflows.
 	case err != nil:
 	case t.steps > 0 && cancelled:
 		err = changes.Settle(ctx, a.Sources, p)
-	case t.steps > 0 && t.summary.Blocked == 0 && po.ApprovesItself():
+	case t.steps > 0 && t.summary.Blocked == 0 && po.ApprovesItself() && t.manual(po) == "":
 		err = a.approve(ctx, p, po, t.digest.String())
 	}
 	if err == nil {

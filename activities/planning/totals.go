@@ -10,6 +10,7 @@ import (
 	"github.com/hykube/hykube/internal/condition"
 	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/policy"
 	"github.com/hykube/hykube/workflows"
 )
 
@@ -27,6 +28,8 @@ type totals struct {
 	// that lifecycle.preventDestroy blocks. obstacles lists the latter.
 	diags, postponed, forbidden diag.Diagnostics
 	obstacles                   []changes.Obstacle
+	// verdict is what policies say about the plan.
+	verdict *policy.Verdict
 }
 
 func newTotals(key []byte) *totals {
@@ -91,7 +94,11 @@ func (t *totals) writeStatus(po *v1alpha1.Plan, s *v1alpha1.PlanStatus) {
 	if t.summary.Referrers > 0 {
 		diags = append(diag.Diagnostics{leftOut(po, slices.Sorted(maps.Keys(t.referrers)))}, diags...)
 	}
-	s.Diagnostics = first(diags)
+	s.Diagnostics, s.Policies = first(diags), t.verdict.Results
+	if text := t.manual(po); text != "" && t.steps > 0 && s.AutomaticApproval != nil {
+		s.AutomaticApproval.Granted = false
+		s.AutomaticApproval.Message = "The plan waits for an approval although spec.approval is Automatic: " + text + "."
+	}
 	condition.Set(&s.Conditions, g, v1alpha1.ConditionPlanned, true, v1alpha1.ReasonPlanned, t.summary.Text)
 	end := func(reason, message string) {
 		s.FinishedAt = changes.Now()
@@ -102,6 +109,8 @@ func (t *totals) writeStatus(po *v1alpha1.Plan, s *v1alpha1.PlanStatus) {
 		abandoned(s, g)
 	case t.summary.Blocked > 0 && !po.Spec.Speculative:
 		condition.Stalled(&s.Conditions, g, v1alpha1.ReasonBlocked, blockedText(po, t.obstacles, int(t.summary.Blocked), t.steps))
+	case t.steps > 0 && t.verdict.Denied() != "" && !po.Spec.Speculative:
+		condition.Stalled(&s.Conditions, g, v1alpha1.ReasonPolicyDenied, "A policy refuses the plan. "+t.verdict.Denied())
 	case t.steps == 0 && len(t.postponed) > 0:
 		end(v1alpha1.ReasonDeferred, "No change can be applied now: providers deferred the changes, or another plan is changing the resources. See status.diagnostics; make another plan later.")
 	case t.steps == 0:
@@ -110,9 +119,20 @@ func (t *totals) writeStatus(po *v1alpha1.Plan, s *v1alpha1.PlanStatus) {
 		end(v1alpha1.ReasonSpeculative, fmt.Sprintf("%s. It is speculative: its objects were never recorded, so it cannot be approved. Apply them with kubectl hykube apply -f PATH -n %s.", t.summary.Text, po.Namespace))
 	default:
 		message := fmt.Sprintf("%s. Read it with kubectl hykube show %s -n %s, then approve or discard it.", t.summary.Text, po.Name, po.Namespace)
+		if missing := t.verdict.Missing(po.Status.RequestedBy, nil); missing != "" {
+			message += " " + missing
+		}
 		if automatic := s.AutomaticApproval; automatic != nil && !automatic.Granted {
 			message += " " + automatic.Message
 		}
 		condition.Waiting(&s.Conditions, g, v1alpha1.ReasonAwaitingApproval, message)
 	}
+}
+
+// manual says why a plan that would approve itself waits for an approval; empty for one that does not, and for any other plan.
+func (t *totals) manual(po *v1alpha1.Plan) string {
+	if !po.ApprovesItself() {
+		return ""
+	}
+	return t.verdict.Manual(po.Status.RequestedBy, po.Status.AutomaticApproval.ByPolicy)
 }

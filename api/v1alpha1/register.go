@@ -33,6 +33,8 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&Plan{}, &PlanList{}, &PlanChangeList{},
 		&PlanObjects{},
 		&PlanRecord{}, &PlanRecordList{},
+		&PlanPolicy{}, &PlanPolicyList{},
+		&ClusterPlanPolicy{}, &ClusterPlanPolicyList{},
 		&Query{},
 		&Validation{},
 		&Evaluation{},

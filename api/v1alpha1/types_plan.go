@@ -126,8 +126,17 @@ type PlanStatus struct {
 	// The decision about the plan. Only the subresource "approval" writes it.
 	// +optional
 	Approval *PlanApproval `json:"approval,omitempty"`
+	// The rules of PlanPolicies and ClusterPlanPolicies that hold for the plan. The server evaluates them when the plan
+	// is made, at each approval, and before the apply.
+	// +optional
+	// +listType=atomic
+	Policies []PlanPolicyResult `json:"policies,omitempty"`
+	// The approvals of a plan for which a policy requires several. The last of them also sets the field approval.
+	// +optional
+	// +listType=atomic
+	Approvals []PlanApproval `json:"approvals,omitempty"`
 	// Whether the plan approves itself; set when spec.approval is Automatic. The server decides that once, when the
-	// plan is created.
+	// plan is created. A policy can withdraw it.
 	// +optional
 	AutomaticApproval *AutomaticApproval `json:"automaticApproval,omitempty"`
 	// Set when a user cancelled the plan. Only the subresource "cancel" writes it.
@@ -164,6 +173,9 @@ type PlanReference struct {
 type AutomaticApproval struct {
 	// True if the server applies the plan as soon as planning is done; false if it waits for an approval.
 	Granted bool `json:"granted"`
+	// True if the creator of the plan may not approve plans: then the server applies the plan only if a policy's rule AllowAutomatic holds.
+	// +optional
+	ByPolicy bool `json:"byPolicy,omitempty"`
 	// Reason why the plan waits for an approval.
 	// +optional
 	Message string `json:"message,omitempty"`
@@ -175,14 +187,15 @@ func (p *Plan) ApprovesItself() bool {
 }
 
 // Ended reports whether the plan has ended: it was applied, failed, had no changes, or was discarded, cancelled or
-// superseded. A plan with blocked changes has not ended, since it waits for a decision.
+// superseded. A plan with blocked changes, or one that a policy refuses, has not ended: it waits for a decision.
 func (p *Plan) Ended() bool { return p.Status.Ended() }
 
 // Ended reports whether the plan with this status has ended. For a plan that ends without an apply, the finish time is
 // set a moment later, since the server first writes its objects.
 func (s *PlanStatus) Ended() bool {
 	stalled := s.StalledFor()
-	return s.FinishedAt != nil || meta.IsStatusConditionTrue(s.Conditions, ConditionReady) || stalled != "" && stalled != ReasonBlocked
+	return s.FinishedAt != nil || meta.IsStatusConditionTrue(s.Conditions, ConditionReady) ||
+		stalled != "" && stalled != ReasonBlocked && stalled != ReasonPolicyDenied
 }
 
 // StalledFor is the reason for which a plan is stalled; empty when it is not.

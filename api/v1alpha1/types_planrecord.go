@@ -24,6 +24,10 @@ type PlanRecord struct {
 	RequestedAt *metav1.Time `json:"requestedAt,omitempty"`
 	// The decision about the plan: the user, the time, the reason, and the digest of the changes.
 	Approval PlanApproval `json:"approval"`
+	// All approvals of a plan for which a policy required several.
+	// +optional
+	// +listType=atomic
+	Approvals []PlanApproval `json:"approvals,omitempty"`
 	// Number of planned changes by kind.
 	// +optional
 	Summary *PlanSummary `json:"summary,omitempty"`

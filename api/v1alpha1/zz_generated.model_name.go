@@ -11,6 +11,21 @@ func (in AutomaticApproval) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ClusterPlanPolicy) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.ClusterPlanPolicy"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ClusterPlanPolicyList) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.ClusterPlanPolicyList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ClusterPlanPolicySpec) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.ClusterPlanPolicySpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Diagnostic) OpenAPIModelName() string {
 	return "io.hykube.api.v1alpha1.Diagnostic"
 }
@@ -98,6 +113,31 @@ func (in PlanObjectsSpec) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in PlanObjectsStatus) OpenAPIModelName() string {
 	return "io.hykube.api.v1alpha1.PlanObjectsStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PlanPolicy) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.PlanPolicy"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PlanPolicyList) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.PlanPolicyList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PlanPolicyResult) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.PlanPolicyResult"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PlanPolicyRule) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.PlanPolicyRule"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PlanPolicySpec) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.PlanPolicySpec"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
@@ -203,6 +243,11 @@ func (in QuerySpec) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in QueryStatus) OpenAPIModelName() string {
 	return "io.hykube.api.v1alpha1.QueryStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in RequiredApprovals) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.RequiredApprovals"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.

@@ -18,6 +18,7 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/policy"
 	"github.com/hykube/hykube/internal/provider"
 	"github.com/hykube/hykube/internal/query"
 	"github.com/hykube/hykube/internal/scope"
@@ -59,6 +60,7 @@ func wire(_ context.Context, h *server.Components) (server.Wiring, error) {
 		Objects:  &loopback.Objects{Stored: h.Objects, Client: objects, Kinds: h.Kinds},
 		Configs:  configs,
 		Access:   rights.Access{Authorizer: h.Authorizer},
+		Policies: &loopback.Policies{Client: fixed, Core: core},
 		Catalog:  cat,
 		Ledger:   led,
 		Sessions: session.NewPool(cat),
@@ -67,6 +69,9 @@ func wire(_ context.Context, h *server.Components) (server.Wiring, error) {
 	settle := func(ctx context.Context, p workflows.Plan) error { return changes.Settle(ctx, sources, p) }
 	verify := func(ctx context.Context, p *v1alpha1.Plan) (changes.Verification, error) {
 		return changes.Verify(ctx, sources, p)
+	}
+	judge := func(ctx context.Context, p *v1alpha1.Plan, approvals []v1alpha1.PlanApproval) (*policy.Verdict, error) {
+		return changes.Judge(ctx, sources, p, approvals)
 	}
 	queries := &query.Queries{Sources: sources}
 	installer := provider.NewInstaller(provider.InstallerConfig{
@@ -117,6 +122,9 @@ func wire(_ context.Context, h *server.Components) (server.Wiring, error) {
 	answers := &loopback.Answers{Ledger: led, Stored: h.Objects, Client: fixed, Kinds: h.Kinds}
 	return server.Wiring{
 		InUse: answers.InUse, Named: answers.Named, Changes: answers.Changes, SaveObjects: answers.SaveObjects, Verify: verify,
+		Judge: judge, Automatic: func(ctx context.Context, namespace string) (bool, error) {
+			return changes.AutomaticByPolicy(ctx, sources, namespace)
+		},
 		State: answers.State, Taint: answers.Taint, Undelete: answers.Undelete, Deletion: answers.Deletion, Query: loopback.Query(queries.Query),
 		Evaluate: queries.Evaluate, Run: run, Ready: providers.Ready, Close: pool.Close,
 	}, nil

@@ -30,6 +30,9 @@ The approval names the digest of the plan's changes, so that the server applies 
 the digest that "kubectl hykube show" printed with --digest; the default is the plan's current digest. A plan does not
 change after planning. Approving needs the verb "approve" on plans.
 
+A policy can require several approvals. The server applies the plan after the last of them. The command exits with 3 if a
+policy refuses the plan, or does not count your approval.
+
 The server refuses the approval if lifecycle.preventDestroy blocks a change, or if a change is stale. The command then
 exits with 3 or 4. --partial applies the other changes, without those that need a blocked or stale one.`,
 		Example: `  kubectl hykube approve plan-x7k2d
@@ -77,6 +80,10 @@ func (o *approveOptions) Run(ctx context.Context) error {
 		return err
 	}
 	fmt.Fprintf(o.Out, "plan.%s/%s approved\n", v1alpha1.GroupName, p.Name)
+	if p.Status.Approval == nil {
+		fmt.Fprintf(o.Out, "It is not applied yet. %s\n", missingApprovals(p))
+		return nil
+	}
 	if o.noWait {
 		return nil
 	}

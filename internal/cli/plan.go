@@ -215,8 +215,8 @@ func (o *planOptions) runObject(ctx context.Context) error {
 		case nothingToDo(p):
 		case p.PlanFailed(), stalled(p):
 			failed = append(failed, o.failure(ctx, p))
-		case hasBlocked(p):
-			failed = append(failed, isBlocked(p))
+		case whyNotApproved(p, false) != nil:
+			failed = append(failed, whyNotApproved(p, false))
 		default:
 			pending++
 		}

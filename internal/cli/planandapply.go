@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -278,12 +279,14 @@ func (j *planAndApply) review(ctx context.Context, plans []*v1alpha1.Plan, each 
 				continue
 			}
 		}
-		switch {
-		case !j.partial && (blocked(p) || p.Spec.Speculative && hasBlocked(p)):
-			failed = append(failed, isBlocked(p))
-		case !nothingToDo(p):
-			each(p)
+		if nothingToDo(p) {
+			continue
 		}
+		if err := whyNotApproved(p, j.partial); err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		each(p)
 	}
 	return failed, nil
 }
@@ -359,6 +362,10 @@ func (j *planAndApply) approveAll(ctx context.Context, todo []*v1alpha1.Plan) ([
 			lost = append(lost, *o)
 			continue
 		}
+		if decided.Status.Approval == nil {
+			ends = append(ends, needsApprovals(decided))
+			continue
+		}
 		approved = append(approved, decided)
 		if j.folded { // the shown plan was deleted, and this one stays
 			fmt.Fprintln(j.Out, diff.EveryChange(decided, j.style)+"\n")
@@ -393,6 +400,19 @@ func (j *planAndApply) approveAll(ctx context.Context, todo []*v1alpha1.Plan) ([
 		return nil, joinExit(ends)
 	}
 	return lost, nil
+}
+
+// missingApprovals returns the server's sentence about the approvals that a plan still needs.
+func missingApprovals(p *v1alpha1.Plan) string {
+	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady); c != nil {
+		return diff.Clean(c.Message, true)
+	}
+	return ""
+}
+
+// needsApprovals returns an error with the approvals a plan still needs after one of them.
+func needsApprovals(p *v1alpha1.Plan) error {
+	return &exitError{ExitRefused, fmt.Errorf("plan %q was approved and not applied: %s\nTo approve it: kubectl hykube approve %s -n %s", p.Name, missingApprovals(p), p.Name, p.Namespace)}
 }
 
 // isBlocked returns the error for a plan that is not applied because changes are blocked.

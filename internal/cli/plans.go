@@ -108,6 +108,8 @@ func (s *session) decide(ctx context.Context, plan *v1alpha1.Plan, decision v1al
 	switch {
 	case err == nil:
 		return out, nil
+	case apierrors.HasStatusCause(err, v1alpha1.CausePolicy):
+		return nil, &exitError{ExitRefused, fmt.Errorf("%s plan %q: %w", verb, plan.Name, err)}
 	case apierrors.IsForbidden(err):
 		return nil, fmt.Errorf("%s plan %q: %w\n%s", verb, plan.Name, err, notForYou(plan))
 	case apierrors.HasStatusCause(err, v1alpha1.CauseStale):
@@ -259,7 +261,28 @@ func ready(p *v1alpha1.Plan) bool {
 
 // stalled reports whether a plan ended without success. A plan with blocked changes waits for a decision instead.
 func stalled(p *v1alpha1.Plan) bool {
-	return meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionStalled) && !blocked(p)
+	return meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionStalled) && !blocked(p) && !denied(p)
+}
+
+// denied is true when a plan waits for a decision, and a policy refuses it.
+func denied(p *v1alpha1.Plan) bool {
+	return !p.Ended() && p.Status.StalledFor() == v1alpha1.ReasonPolicyDenied
+}
+
+// hasDenied is true when a policy refuses a plan that nobody approved.
+func hasDenied(p *v1alpha1.Plan) bool {
+	return p.Status.Approval == nil && slices.ContainsFunc(p.Status.Policies, func(r v1alpha1.PlanPolicyResult) bool { return r.Effect == v1alpha1.PolicyDeny })
+}
+
+// whyNotApproved says why a plan cannot be approved as it is: a policy refuses it, or changes are blocked that a partial approval would leave out.
+func whyNotApproved(p *v1alpha1.Plan, partial bool) error {
+	switch {
+	case hasDenied(p):
+		return &exitError{ExitRefused, fmt.Errorf("a policy refuses plan %q\nNothing was changed", p.Name)}
+	case !partial && hasBlocked(p):
+		return isBlocked(p)
+	}
+	return nil
 }
 
 // hasBlocked reports whether changes of a plan without a decision are blocked.

@@ -151,6 +151,8 @@ var fixedKinds = []fixedKind{
 	{kind{v1alpha1.SchemeGroupVersion.WithResource("providers"), "Provider"}, false, "prov"},
 	{kind{v1alpha1.SchemeGroupVersion.WithResource("providerconfigs"), "ProviderConfig"}, true, "pc"},
 	{kind{v1alpha1.SchemeGroupVersion.WithResource("plans"), "Plan"}, true, ""},
+	{kind{v1alpha1.SchemeGroupVersion.WithResource("planpolicies"), "PlanPolicy"}, true, "pp"},
+	{kind{v1alpha1.SchemeGroupVersion.WithResource("clusterplanpolicies"), "ClusterPlanPolicy"}, false, "cpp"},
 }
 
 // mapping returns the resource of a kind. Errors are those of the mapper; meta.IsNoMatchError identifies an unknown

@@ -112,6 +112,8 @@ func (o *showOptions) Run(ctx context.Context) error {
 	case !o.mayApprove(ctx, p.Namespace):
 	case text != "":
 		hint = fmt.Sprintf("It cannot be approved as a whole. Make a new plan: kubectl hykube plan -n %s\nTo approve what is not stale: %s --partial", p.Namespace, approve)
+	case denied(p):
+		hint = diff.Clean(why(p), true) + "\nIt can be approved when no policy refuses it any more: " + approve
 	case blocked(p):
 		hint = "It cannot be approved as a whole, since changes of it are blocked. To approve the others: " + approve + " --partial"
 	default:

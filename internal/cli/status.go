@@ -269,6 +269,8 @@ func planState(p *v1alpha1.Plan) string {
 		return "failed"
 	case blocked(p):
 		return "blocked"
+	case denied(p):
+		return "refused by a policy"
 	case waiting(p):
 		return "waits for approval"
 	case p.Status.Cancel != nil:
@@ -395,7 +397,7 @@ func (s *session) nextStep(ctx context.Context, p *v1alpha1.Plan) string {
 		if ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
 			return diff.Clean(ready.Message, true)
 		}
-	case blocked(p):
+	case blocked(p), denied(p):
 		return diff.Clean(why(p), true)
 	case waiting(p) && !s.mayApprove(ctx, p.Namespace):
 		return notForYou(p)

@@ -130,7 +130,8 @@ func (s *Screen) Write(w io.Writer, plan *v1alpha1.Plan) error {
 	}
 	var out []string
 	fit := s.style.Fit
-	if s.whole && s.used+frame+len(s.drift.lines) <= s.lines {
+	policies := Policies(plan, s.style, maxPolicies)
+	if s.whole && s.used+frame+len(s.drift.lines)+len(policies) <= s.lines {
 		fit = func(line string) string { return line }
 		out = append(out, s.drift.section()...)
 		if s.full.Len() > 0 {
@@ -139,7 +140,7 @@ func (s *Screen) Write(w io.Writer, plan *v1alpha1.Plan) error {
 			out = append(out, "")
 		}
 		out = append(out, s.drift.recorded(sum.RecordUpdates)...)
-		out = append(out, Verdict(plan, sum, s.style))
+		out = append(append(out, Verdict(plan, sum, s.style)), policies...)
 	} else {
 		s.Folded = true
 		out = s.fold(plan, sum)
@@ -154,7 +155,8 @@ func (s *Screen) Write(w io.Writer, plan *v1alpha1.Plan) error {
 
 // fold renders a plan that is too long to be rendered in full.
 func (s *Screen) fold(plan *v1alpha1.Plan, sum v1alpha1.PlanSummary) []string {
-	out := []string{Verdict(plan, sum, s.style), ""}
+	out := append([]string{Verdict(plan, sum, s.style)}, Policies(plan, s.style, maxPolicies)...)
+	out = append(out, "")
 	row := func(sym string, n int32, what string) {
 		if n > 0 {
 			out = append(out, fmt.Sprintf("  %s %s %s", padSymbol(s.style, sym), fmt.Sprintf("%9s", Count(int(n))), what))

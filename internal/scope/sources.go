@@ -25,8 +25,10 @@ type Sources struct {
 	Objects store.Objects
 	Configs store.Configs
 	Access  store.Access
-	Catalog *catalog.Catalog
-	Ledger  *ledger.Ledger
+	// Policies are the rules about plans.
+	Policies store.Policies
+	Catalog  *catalog.Catalog
+	Ledger   *ledger.Ledger
 	// Sessions configures the providers.
 	Sessions *session.Pool
 }

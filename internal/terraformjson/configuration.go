@@ -71,7 +71,7 @@ func (t *Plan) describe(ctx context.Context) error {
 	}
 	schemas := map[string]map[string]*openapi.Schema{}
 	schemaOf := func(ref v1alpha1.ObjectReference) *openapi.Schema {
-		provider := providerOf(ref)
+		provider := ProviderName(ref)
 		if _, asked := schemas[provider]; !asked {
 			schemas[provider] = t.source.Schemas(ctx, provider)
 		}
@@ -103,7 +103,8 @@ func (t *Plan) describe(ctx context.Context) error {
 	return ctx.Err()
 }
 
-func providerOf(ref v1alpha1.ObjectReference) string {
+// ProviderName is the name of the Provider that serves an object's kind.
+func ProviderName(ref v1alpha1.ObjectReference) string {
 	group, _, _ := strings.Cut(ref.APIVersion, "/")
 	provider, _ := v1alpha1.ProviderOfGroup(group)
 	return provider

@@ -32,7 +32,7 @@ func (t *Plan) providers(ctx context.Context) {
 		}
 	}
 	for _, r := range resources {
-		object := providerOf(r.object)
+		object := ProviderName(r.object)
 		name := cmp.Or(object, path.Base(r.provider))
 		p := &configProvider{Name: name, FullName: r.provider}
 		r.ProviderConfigKey = name

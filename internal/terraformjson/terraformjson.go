@@ -13,6 +13,7 @@ import (
 
 	tfjson "github.com/hashicorp/terraform-json"
 	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diff"
@@ -91,6 +92,21 @@ func (t *Plan) Write(ctx context.Context, w io.Writer) error {
 		return fmt.Errorf("print plan %q: %w", t.plan.Name, err)
 	}
 	return nil
+}
+
+// Values returns the plan without its configuration, as generic JSON. It reads nothing beside the changes. Without changes or
+// drift, their lists are empty.
+func (t *Plan) Values() (map[string]any, error) {
+	raw, err := json.Marshal(t.document())
+	if err != nil {
+		return nil, fmt.Errorf("convert plan %q: %w", t.plan.Name, err)
+	}
+	values := map[string]any{"resource_changes": []any{}, "resource_drift": []any{}}
+	if err := utiljson.Unmarshal(raw, &values); err != nil {
+		return nil, fmt.Errorf("convert plan %q: %w", t.plan.Name, err)
+	}
+	delete(values, "configuration")
+	return values, nil
 }
 
 // entry is a resource of the planned values or of the prior state, with its object.

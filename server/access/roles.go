@@ -51,7 +51,7 @@ func ClusterRoles() []rbacv1.ClusterRole {
 		role("hykube:aggregate-to-view", aggregateToView,
 			rule([]string{""}, []string{"configmaps", "events", "namespaces"}, readVerbs),
 			rule([]string{"events.k8s.io"}, []string{"events"}, readVerbs),
-			rule(group, []string{"providerconfigs", "providerconfigs/status", "plans", "plans/status", "plans/changes", "planrecords"}, readVerbs),
+			rule(group, []string{"providerconfigs", "providerconfigs/status", "plans", "plans/status", "plans/changes", "planrecords", "planpolicies"}, readVerbs),
 			// An evaluation reads with the rights of its author.
 			rule(group, []string{"evaluations"}, []string{"create"}),
 		),
@@ -73,14 +73,16 @@ func ClusterRoles() []rbacv1.ClusterRole {
 			rule([]string{"authorization.k8s.io"}, []string{"localsubjectaccessreviews"}, []string{"create"}),
 		),
 		role("hykube:plan-approver", "",
-			rule(group, []string{"plans", "plans/status", "plans/changes", "planrecords"}, readVerbs),
+			rule(group, []string{"plans", "plans/status", "plans/changes", "planrecords", "planpolicies"}, readVerbs),
 			rule(group, []string{"plans"}, []string{VerbApprove}),
 			rule(group, []string{"plans/approval"}, decideVerbs),
 		),
 		// Neither edit nor admin has this: a user who approves plans must not remove the record of it.
 		role("hykube:plan-record-deleter", "", rule(group, []string{"planrecords"}, slices.Concat(readVerbs, []string{"delete", "deletecollection"}))),
+		// Neither edit nor admin has this: a policy binds those who approve plans.
+		role("hykube:plan-policy-editor", "", rule(group, []string{"planpolicies", "clusterplanpolicies"}, slices.Concat(readVerbs, writeVerbs))),
 		role("hykube:provider-viewer", "",
-			rule(group, []string{"providers"}, readVerbs),
+			rule(group, []string{"providers", "clusterplanpolicies"}, readVerbs),
 			// A validation reads only the providers' schemas, which every user can read in the OpenAPI documents.
 			rule(group, []string{"validations"}, []string{"create"}),
 			rule([]string{"apiregistration.k8s.io"}, []string{"apiservices"}, readVerbs),

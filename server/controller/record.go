@@ -70,6 +70,7 @@ func (p *Plans) writeRecord(ctx context.Context, obj *v1alpha1.Plan) error {
 		RequestedBy: obj.Status.RequestedBy,
 		RequestedAt: new(obj.CreationTimestamp),
 		Approval:    *obj.Status.Approval,
+		Approvals:   obj.Status.Approvals,
 		Summary:     obj.Status.Summary,
 		Outcome:     outcome(obj),
 		FinishedAt:  obj.Status.FinishedAt,

@@ -60,17 +60,17 @@ func (c Config) approve(ctx context.Context, p, sent *v1alpha1.Plan) error {
 	if err := mayApprove(ctx, c.Authorizer, p, "ask a user who has it"); err != nil {
 		return err
 	}
-	return decide(ctx, p, sent.Status.Approval, c.Verify, c.mayMake, metav1.Now())
+	return decide(ctx, p, sent.Status.Approval, c.Verify, c.mayMake, c.Judge, metav1.Now())
 }
 
 // mayMake asks whether the user in whose name a plan is approved has the rights that its changes take. The server approves in the name of the
-// user who made the plan, who may have lost the verb "approve" since.
+// user who made the plan, who may have lost the verb "approve" since. A plan that a policy allows to be applied automatically does not take that verb.
 func (c Config) mayMake(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApproval, needed []store.Right) error {
 	who := decider(ctx, sent)
 	if who == nil {
 		return apierrors.NewInternalError(fmt.Errorf("authorize approval of plan %q: the request has no user", p.Name))
 	}
-	if byServer(ctx) {
+	if byServer(ctx) && !p.Status.AutomaticApproval.ByPolicy {
 		needed = append(slices.Clip(needed), store.Right{Verb: store.VerbApprove, Namespace: p.Namespace, Group: groupName, Resource: "plans", Name: p.Name})
 	}
 	asker := store.Asker{Access: rights.Access{Authorizer: c.Authorizer}, Who: *who}
@@ -91,7 +91,7 @@ type mayMakeFunc func(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.Plan
 
 // decide records a decision in a plan if the plan permits one. It rejects an approval if a change is blocked or stale,
 // unless the approval is partial.
-func decide(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApproval, verify VerifyFunc, mayMake mayMakeFunc, now metav1.Time) error {
+func decide(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApproval, verify VerifyFunc, mayMake mayMakeFunc, judge JudgeFunc, now metav1.Time) error {
 	if errs := validateApproval(sent); len(errs) > 0 {
 		return apierrors.NewInvalid(v1alpha1.Kind("Plan"), p.Name, errs)
 	}
@@ -151,9 +151,15 @@ func decide(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApproval, 
 			return err
 		}
 	}
-	p.Status.Approval = &v1alpha1.PlanApproval{
+	decision := v1alpha1.PlanApproval{
 		Decision: sent.Decision, Digest: p.Status.Digest, Partial: sent.Partial, Message: sent.Message, By: decider(ctx, sent), At: &now,
 	}
+	if sent.Decision == v1alpha1.DecisionApproved {
+		if more, err := applyPolicies(ctx, p, decision, judge); err != nil || more {
+			return err
+		}
+	}
+	p.Status.Approval = &decision
 	recordDecision(p, byServer(ctx))
 	return nil
 }
@@ -241,6 +247,12 @@ func recordDecision(p *v1alpha1.Plan, itself bool) {
 	}
 	condition.Set(c, g, v1alpha1.ConditionApproved, true, reason, message)
 	condition.Reconciling(c, g, v1alpha1.ReasonApproved, "Waiting to be applied.")
+}
+
+// awaitMore says in the conditions which approvals a plan still needs. Its approvals so far are kept.
+func awaitMore(p *v1alpha1.Plan, missing string) {
+	condition.Waiting(&p.Status.Conditions, p.Generation, v1alpha1.ReasonAwaitingApproval,
+		fmt.Sprintf("Approved by %s. %s", nameOf(p.Status.Approvals[len(p.Status.Approvals)-1].By), missing))
 }
 
 func validateApproval(sent *v1alpha1.PlanApproval) field.ErrorList {

@@ -17,11 +17,17 @@ import (
 	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/condition"
+	"github.com/hykube/hykube/internal/policy"
 	"github.com/hykube/hykube/internal/store"
 )
 
 func as(t *testing.T, name string) context.Context {
 	return request.WithUser(t.Context(), &user.DefaultInfo{Name: name})
+}
+
+// noPolicies judges plans by no rule.
+func noPolicies(context.Context, *v1alpha1.Plan, []v1alpha1.PlanApproval) (*policy.Verdict, error) {
+	return &policy.Verdict{}, nil
 }
 
 // waiting is a plan that waits for a decision.
@@ -108,7 +114,7 @@ func TestDecide(t *testing.T) {
 			}
 			return authorizer.DecisionNoOpinion, "", nil
 		})}
-		err := decide(as(t, test.who), p, &sent, test.verify, c.mayMake, metav1.Now())
+		err := decide(as(t, test.who), p, &sent, test.verify, c.mayMake, noPolicies, metav1.Now())
 		if (err == nil) != test.taken || !test.taken && p.Status.Approval != before {
 			t.Errorf("%s: %v", reason, err)
 		}

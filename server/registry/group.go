@@ -16,6 +16,7 @@ import (
 	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/condition"
+	"github.com/hykube/hykube/internal/policy"
 	"github.com/hykube/hykube/internal/schema"
 )
 
@@ -31,6 +32,9 @@ type ChangesFunc func(ctx context.Context, plan *v1alpha1.Plan, limit int, cont 
 
 // VerifyFunc checks which changes an approval of a plan would permit now.
 type VerifyFunc func(ctx context.Context, plan *v1alpha1.Plan) (changes.Verification, error)
+
+// JudgeFunc evaluates the policies about a plan with the approvals that it would have.
+type JudgeFunc func(ctx context.Context, plan *v1alpha1.Plan, approvals []v1alpha1.PlanApproval) (*policy.Verdict, error)
 
 // AuthorizeReferencesFunc returns the references of a ProviderConfig that its author may not read.
 type AuthorizeReferencesFunc func(ctx context.Context, who user.Info, cfg *v1alpha1.ProviderConfig) (problems []string, err error)
@@ -57,6 +61,9 @@ type Config struct {
 	// Objects accepts the objects of speculative plans.
 	Objects ObjectsFunc
 	Verify  VerifyFunc
+	// Judge evaluates the policies about a plan. Automatic reports whether one of them has a rule AllowAutomatic.
+	Judge     JudgeFunc
+	Automatic func(ctx context.Context, namespace string) (bool, error)
 	// Types returns the types for queries, and Query executes queries.
 	Types TypesFunc
 	Query QueryFunc
@@ -102,6 +109,14 @@ func NewGroup(c Config) (*genericapiserver.APIGroupInfo, map[string]*Held, error
 	if err != nil {
 		return nil, nil, fmt.Errorf("make registry of plan records: %w", err)
 	}
+	policies, err := newPlanPolicies(c)
+	if err != nil {
+		return nil, nil, fmt.Errorf("make registry of plan policies: %w", err)
+	}
+	clusterPolicies, err := newClusterPlanPolicies(c)
+	if err != nil {
+		return nil, nil, fmt.Errorf("make registry of cluster plan policies: %w", err)
+	}
 	info := genericapiserver.NewDefaultAPIGroupInfo(v1alpha1.GroupName, c.Codecs.Scheme, c.Codecs.Parameters, c.Codecs.Factory)
 	info.NegotiatedSerializer = negotiated{c.Codecs.Factory, c.Codecs.Scheme}
 	info.VersionedResourcesStorageMap[v1alpha1.SchemeGroupVersion.Version] = map[string]rest.Storage{
@@ -118,6 +133,8 @@ func NewGroup(c Config) (*genericapiserver.APIGroupInfo, map[string]*Held, error
 		"plans/changes":            newChanges(plans.Store, c.Changes),
 		"plans/objects":            newObjects(plans.Store, c.Objects),
 		"planrecords":              records,
+		"planpolicies":             policies,
+		"clusterplanpolicies":      clusterPolicies,
 		"queries":                  newQueries(c, configs.Store),
 		"validations":              newValidations(c),
 		"evaluations":              newEvaluations(c.Evaluate),

@@ -12,6 +12,7 @@ import (
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
@@ -28,14 +29,21 @@ const maxTargets = 10_000
 type planREST struct {
 	resourceREST
 	authorizer authorizer.Authorizer
+	// automatic reports whether a policy about the plans of a namespace has a rule AllowAutomatic.
+	automatic func(ctx context.Context, namespace string) (bool, error)
 }
 
 func newPlans(c Config) (*planREST, *statusREST, error) {
 	strategy := kindStrategy[*v1alpha1.Plan, v1alpha1.PlanStatus]{
-		ObjectTyper:    c.Codecs.Scheme,
-		NameGenerator:  names.SimpleNameGenerator,
-		namespaced:     true,
-		begin:          beginPlan,
+		ObjectTyper:   c.Codecs.Scheme,
+		NameGenerator: names.SimpleNameGenerator,
+		namespaced:    true,
+		begin: func(ctx context.Context, p *v1alpha1.Plan) {
+			beginPlan(ctx, p)
+			if p.ApprovesItself() {
+				p.Status.AutomaticApproval.ByPolicy = mayApprove(ctx, c.Authorizer, p, "") != nil
+			}
+		},
 		spec:           func(p *v1alpha1.Plan) any { return p.Spec },
 		status:         func(p *v1alpha1.Plan) *v1alpha1.PlanStatus { return &p.Status },
 		conditions:     func(s *v1alpha1.PlanStatus) *[]metav1.Condition { return &s.Conditions },
@@ -44,8 +52,8 @@ func newPlans(c Config) (*planREST, *statusREST, error) {
 		warn:           warnOfCopy,
 		keepOwn: func(s, old *v1alpha1.PlanStatus) {
 			// Only the server writes these fields, each through its own subresource.
-			s.RequestedBy, s.Approval, s.Cancel = old.RequestedBy, old.Approval, old.Cancel
-			s.AutomaticApproval, s.UploadedObjects = old.AutomaticApproval, old.UploadedObjects
+			s.RequestedBy, s.Approval, s.Approvals, s.Cancel = old.RequestedBy, old.Approval, old.Approvals, old.Cancel
+			s.AutomaticApproval, s.UploadedObjects = keepAutomatic(s.AutomaticApproval, old.AutomaticApproval), old.UploadedObjects
 		},
 		mayWriteStatus: keepsPlanned,
 	}
@@ -53,7 +61,15 @@ func newPlans(c Config) (*planREST, *statusREST, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return &planREST{resourceREST: resourceREST{Store: store, short: "plan", busy: beingApplied}, authorizer: c.Authorizer}, statusREST, nil
+	return &planREST{resourceREST: resourceREST{Store: store, short: "plan", busy: beingApplied}, authorizer: c.Authorizer, automatic: c.Automatic}, statusREST, nil
+}
+
+// keepAutomatic returns the stored decision about automatic approval. A policy can withdraw the approval, and nothing can grant it later.
+func keepAutomatic(written, stored *v1alpha1.AutomaticApproval) *v1alpha1.AutomaticApproval {
+	if written != nil && stored != nil && stored.Granted && !written.Granted {
+		return written
+	}
+	return stored
 }
 
 // keepsPlanned lets only the server change the status of a completed plan, because users decide by its digest, summary
@@ -100,10 +116,19 @@ func (r *planREST) mayApproveItself(validate rest.ValidateObjectFunc) rest.Valid
 			return err
 		}
 		p := obj.(*v1alpha1.Plan)
-		if !p.ApprovesItself() {
+		if !p.ApprovesItself() || !p.Status.AutomaticApproval.ByPolicy {
 			return nil
 		}
-		return mayApprove(ctx, r.authorizer, p, `a plan with spec.approval "Automatic" needs it: leave that out, and let another user approve the plan`)
+		err := mayApprove(ctx, r.authorizer, p, `a plan with spec.approval "Automatic" needs it: leave that out, and let another user approve the plan`)
+		if !apierrors.IsForbidden(err) {
+			return err
+		}
+		if allowed, aerr := r.automatic(ctx, p.Namespace); aerr != nil {
+			return apierrors.NewInternalError(aerr)
+		} else if allowed {
+			return nil
+		}
+		return err
 	}
 }
 
@@ -113,10 +138,7 @@ func mayApprove(ctx context.Context, a authorizer.Authorizer, p *v1alpha1.Plan, 
 	if !ok {
 		return apierrors.NewInternalError(fmt.Errorf("authorize approval of plan %q: the request has no user", p.Name))
 	}
-	decision, _, err := a.Authorize(ctx, authorizer.AttributesRecord{
-		User: user, Verb: "approve", Namespace: p.Namespace, APIGroup: groupName, APIVersion: v1alpha1.SchemeGroupVersion.Version,
-		Resource: "plans", Name: p.Name, ResourceRequest: true,
-	})
+	decision, _, err := a.Authorize(ctx, approveAttributes(user, p.Namespace, p.Name))
 	if decision == authorizer.DecisionAllow {
 		return nil
 	}
@@ -125,6 +147,14 @@ func mayApprove(ctx context.Context, a authorizer.Authorizer, p *v1alpha1.Plan, 
 	}
 	return apierrors.NewForbidden(v1alpha1.Resource("plans"), p.Name,
 		fmt.Errorf("user %q has no verb \"approve\" on plans in namespace %q; %s", user.GetName(), p.Namespace, advice))
+}
+
+// approveAttributes ask for the verb "approve" on a plan; without a name on all plans, and without a namespace on those of all namespaces.
+func approveAttributes(who user.Info, namespace, name string) authorizer.AttributesRecord {
+	return authorizer.AttributesRecord{
+		User: who, Verb: "approve", Namespace: namespace, APIGroup: groupName, APIVersion: v1alpha1.SchemeGroupVersion.Version,
+		Resource: "plans", Name: name, ResourceRequest: true,
+	}
 }
 
 // requester returns the user of the request.

@@ -108,6 +108,29 @@ var planTable = tableConvertor{
 	},
 }
 
+var planPolicyTable = tableConvertor{
+	columns: []metav1.TableColumnDefinition{
+		nameColumn,
+		column("Rules", "string", "Names and effects of the rules.", 0),
+		ageColumn,
+	},
+	cells: func(obj runtime.Object) []any {
+		var rules []v1alpha1.PlanPolicyRule
+		switch p := obj.(type) {
+		case *v1alpha1.PlanPolicy:
+			rules = p.Spec.Rules
+		case *v1alpha1.ClusterPlanPolicy:
+			rules = p.Spec.Rules
+		}
+		var texts []string
+		for _, r := range rules {
+			texts = append(texts, fmt.Sprintf("%s (%s)", r.Name, r.Effect))
+		}
+		m := obj.(metav1.Object)
+		return []any{m.GetName(), strings.Join(texts, ", "), age(m.GetCreationTimestamp())}
+	},
+}
+
 var planRecordTable = tableConvertor{
 	columns: []metav1.TableColumnDefinition{
 		nameColumn,

@@ -15,104 +15,113 @@ import (
 
 func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 	return map[string]common.OpenAPIDefinition{
-		v1alpha1.AutomaticApproval{}.OpenAPIModelName():    schema_hykube_hykube_api_v1alpha1_AutomaticApproval(ref),
-		v1alpha1.Diagnostic{}.OpenAPIModelName():           schema_hykube_hykube_api_v1alpha1_Diagnostic(ref),
-		v1alpha1.Evaluation{}.OpenAPIModelName():           schema_hykube_hykube_api_v1alpha1_Evaluation(ref),
-		v1alpha1.EvaluationSpec{}.OpenAPIModelName():       schema_hykube_hykube_api_v1alpha1_EvaluationSpec(ref),
-		v1alpha1.EvaluationStatus{}.OpenAPIModelName():     schema_hykube_hykube_api_v1alpha1_EvaluationStatus(ref),
-		v1alpha1.Identity{}.OpenAPIModelName():             schema_hykube_hykube_api_v1alpha1_Identity(ref),
-		v1alpha1.Limits{}.OpenAPIModelName():               schema_hykube_hykube_api_v1alpha1_Limits(ref),
-		v1alpha1.ObjectReference{}.OpenAPIModelName():      schema_hykube_hykube_api_v1alpha1_ObjectReference(ref),
-		v1alpha1.Plan{}.OpenAPIModelName():                 schema_hykube_hykube_api_v1alpha1_Plan(ref),
-		v1alpha1.PlanApproval{}.OpenAPIModelName():         schema_hykube_hykube_api_v1alpha1_PlanApproval(ref),
-		v1alpha1.PlanCancel{}.OpenAPIModelName():           schema_hykube_hykube_api_v1alpha1_PlanCancel(ref),
-		v1alpha1.PlanChange{}.OpenAPIModelName():           schema_hykube_hykube_api_v1alpha1_PlanChange(ref),
-		v1alpha1.PlanChangeList{}.OpenAPIModelName():       schema_hykube_hykube_api_v1alpha1_PlanChangeList(ref),
-		v1alpha1.PlanImport{}.OpenAPIModelName():           schema_hykube_hykube_api_v1alpha1_PlanImport(ref),
-		v1alpha1.PlanList{}.OpenAPIModelName():             schema_hykube_hykube_api_v1alpha1_PlanList(ref),
-		v1alpha1.PlanObjectResult{}.OpenAPIModelName():     schema_hykube_hykube_api_v1alpha1_PlanObjectResult(ref),
-		v1alpha1.PlanObjects{}.OpenAPIModelName():          schema_hykube_hykube_api_v1alpha1_PlanObjects(ref),
-		v1alpha1.PlanObjectsSpec{}.OpenAPIModelName():      schema_hykube_hykube_api_v1alpha1_PlanObjectsSpec(ref),
-		v1alpha1.PlanObjectsStatus{}.OpenAPIModelName():    schema_hykube_hykube_api_v1alpha1_PlanObjectsStatus(ref),
-		v1alpha1.PlanProgress{}.OpenAPIModelName():         schema_hykube_hykube_api_v1alpha1_PlanProgress(ref),
-		v1alpha1.PlanRecord{}.OpenAPIModelName():           schema_hykube_hykube_api_v1alpha1_PlanRecord(ref),
-		v1alpha1.PlanRecordChange{}.OpenAPIModelName():     schema_hykube_hykube_api_v1alpha1_PlanRecordChange(ref),
-		v1alpha1.PlanRecordList{}.OpenAPIModelName():       schema_hykube_hykube_api_v1alpha1_PlanRecordList(ref),
-		v1alpha1.PlanReference{}.OpenAPIModelName():        schema_hykube_hykube_api_v1alpha1_PlanReference(ref),
-		v1alpha1.PlanRuns{}.OpenAPIModelName():             schema_hykube_hykube_api_v1alpha1_PlanRuns(ref),
-		v1alpha1.PlanSpec{}.OpenAPIModelName():             schema_hykube_hykube_api_v1alpha1_PlanSpec(ref),
-		v1alpha1.PlanStatus{}.OpenAPIModelName():           schema_hykube_hykube_api_v1alpha1_PlanStatus(ref),
-		v1alpha1.PlanSummary{}.OpenAPIModelName():          schema_hykube_hykube_api_v1alpha1_PlanSummary(ref),
-		v1alpha1.Provider{}.OpenAPIModelName():             schema_hykube_hykube_api_v1alpha1_Provider(ref),
-		v1alpha1.ProviderConfig{}.OpenAPIModelName():       schema_hykube_hykube_api_v1alpha1_ProviderConfig(ref),
-		v1alpha1.ProviderConfigList{}.OpenAPIModelName():   schema_hykube_hykube_api_v1alpha1_ProviderConfigList(ref),
-		v1alpha1.ProviderConfigSpec{}.OpenAPIModelName():   schema_hykube_hykube_api_v1alpha1_ProviderConfigSpec(ref),
-		v1alpha1.ProviderConfigStatus{}.OpenAPIModelName(): schema_hykube_hykube_api_v1alpha1_ProviderConfigStatus(ref),
-		v1alpha1.ProviderList{}.OpenAPIModelName():         schema_hykube_hykube_api_v1alpha1_ProviderList(ref),
-		v1alpha1.ProviderSpec{}.OpenAPIModelName():         schema_hykube_hykube_api_v1alpha1_ProviderSpec(ref),
-		v1alpha1.ProviderStatus{}.OpenAPIModelName():       schema_hykube_hykube_api_v1alpha1_ProviderStatus(ref),
-		v1alpha1.Query{}.OpenAPIModelName():                schema_hykube_hykube_api_v1alpha1_Query(ref),
-		v1alpha1.QueryResult{}.OpenAPIModelName():          schema_hykube_hykube_api_v1alpha1_QueryResult(ref),
-		v1alpha1.QuerySpec{}.OpenAPIModelName():            schema_hykube_hykube_api_v1alpha1_QuerySpec(ref),
-		v1alpha1.QueryStatus{}.OpenAPIModelName():          schema_hykube_hykube_api_v1alpha1_QueryStatus(ref),
-		v1alpha1.SecretArgument{}.OpenAPIModelName():       schema_hykube_hykube_api_v1alpha1_SecretArgument(ref),
-		v1alpha1.Validation{}.OpenAPIModelName():           schema_hykube_hykube_api_v1alpha1_Validation(ref),
-		v1alpha1.ValidationProblem{}.OpenAPIModelName():    schema_hykube_hykube_api_v1alpha1_ValidationProblem(ref),
-		v1alpha1.ValidationSpec{}.OpenAPIModelName():       schema_hykube_hykube_api_v1alpha1_ValidationSpec(ref),
-		v1alpha1.ValidationStatus{}.OpenAPIModelName():     schema_hykube_hykube_api_v1alpha1_ValidationStatus(ref),
-		v1.APIGroup{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_APIGroup(ref),
-		v1.APIGroupList{}.OpenAPIModelName():               schema_pkg_apis_meta_v1_APIGroupList(ref),
-		v1.APIResource{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_APIResource(ref),
-		v1.APIResourceList{}.OpenAPIModelName():            schema_pkg_apis_meta_v1_APIResourceList(ref),
-		v1.APIVersions{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_APIVersions(ref),
-		v1.ApplyOptions{}.OpenAPIModelName():               schema_pkg_apis_meta_v1_ApplyOptions(ref),
-		v1.Condition{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_Condition(ref),
-		v1.CreateOptions{}.OpenAPIModelName():              schema_pkg_apis_meta_v1_CreateOptions(ref),
-		v1.DeleteOptions{}.OpenAPIModelName():              schema_pkg_apis_meta_v1_DeleteOptions(ref),
-		v1.Duration{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_Duration(ref),
-		v1.FieldSelectorRequirement{}.OpenAPIModelName():   schema_pkg_apis_meta_v1_FieldSelectorRequirement(ref),
-		v1.FieldsV1{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_FieldsV1(ref),
-		v1.GetOptions{}.OpenAPIModelName():                 schema_pkg_apis_meta_v1_GetOptions(ref),
-		v1.GroupKind{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_GroupKind(ref),
-		v1.GroupResource{}.OpenAPIModelName():              schema_pkg_apis_meta_v1_GroupResource(ref),
-		v1.GroupVersion{}.OpenAPIModelName():               schema_pkg_apis_meta_v1_GroupVersion(ref),
-		v1.GroupVersionForDiscovery{}.OpenAPIModelName():   schema_pkg_apis_meta_v1_GroupVersionForDiscovery(ref),
-		v1.GroupVersionKind{}.OpenAPIModelName():           schema_pkg_apis_meta_v1_GroupVersionKind(ref),
-		v1.GroupVersionResource{}.OpenAPIModelName():       schema_pkg_apis_meta_v1_GroupVersionResource(ref),
-		v1.InternalEvent{}.OpenAPIModelName():              schema_pkg_apis_meta_v1_InternalEvent(ref),
-		v1.LabelSelector{}.OpenAPIModelName():              schema_pkg_apis_meta_v1_LabelSelector(ref),
-		v1.LabelSelectorRequirement{}.OpenAPIModelName():   schema_pkg_apis_meta_v1_LabelSelectorRequirement(ref),
-		v1.List{}.OpenAPIModelName():                       schema_pkg_apis_meta_v1_List(ref),
-		v1.ListMeta{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_ListMeta(ref),
-		v1.ListOptions{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_ListOptions(ref),
-		v1.ManagedFieldsEntry{}.OpenAPIModelName():         schema_pkg_apis_meta_v1_ManagedFieldsEntry(ref),
-		v1.MicroTime{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_MicroTime(ref),
-		v1.ObjectMeta{}.OpenAPIModelName():                 schema_pkg_apis_meta_v1_ObjectMeta(ref),
-		v1.OwnerReference{}.OpenAPIModelName():             schema_pkg_apis_meta_v1_OwnerReference(ref),
-		v1.PartialObjectMetadata{}.OpenAPIModelName():      schema_pkg_apis_meta_v1_PartialObjectMetadata(ref),
-		v1.PartialObjectMetadataList{}.OpenAPIModelName():  schema_pkg_apis_meta_v1_PartialObjectMetadataList(ref),
-		v1.Patch{}.OpenAPIModelName():                      schema_pkg_apis_meta_v1_Patch(ref),
-		v1.PatchOptions{}.OpenAPIModelName():               schema_pkg_apis_meta_v1_PatchOptions(ref),
-		v1.Preconditions{}.OpenAPIModelName():              schema_pkg_apis_meta_v1_Preconditions(ref),
-		v1.RootPaths{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_RootPaths(ref),
-		v1.ServerAddressByClientCIDR{}.OpenAPIModelName():  schema_pkg_apis_meta_v1_ServerAddressByClientCIDR(ref),
-		v1.ShardInfo{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_ShardInfo(ref),
-		v1.Status{}.OpenAPIModelName():                     schema_pkg_apis_meta_v1_Status(ref),
-		v1.StatusCause{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_StatusCause(ref),
-		v1.StatusDetails{}.OpenAPIModelName():              schema_pkg_apis_meta_v1_StatusDetails(ref),
-		v1.Table{}.OpenAPIModelName():                      schema_pkg_apis_meta_v1_Table(ref),
-		v1.TableColumnDefinition{}.OpenAPIModelName():      schema_pkg_apis_meta_v1_TableColumnDefinition(ref),
-		v1.TableOptions{}.OpenAPIModelName():               schema_pkg_apis_meta_v1_TableOptions(ref),
-		v1.TableRow{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_TableRow(ref),
-		v1.TableRowCondition{}.OpenAPIModelName():          schema_pkg_apis_meta_v1_TableRowCondition(ref),
-		v1.Time{}.OpenAPIModelName():                       schema_pkg_apis_meta_v1_Time(ref),
-		v1.Timestamp{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_Timestamp(ref),
-		v1.TypeMeta{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_TypeMeta(ref),
-		v1.UpdateOptions{}.OpenAPIModelName():              schema_pkg_apis_meta_v1_UpdateOptions(ref),
-		v1.WatchEvent{}.OpenAPIModelName():                 schema_pkg_apis_meta_v1_WatchEvent(ref),
-		runtime.RawExtension{}.OpenAPIModelName():          schema_k8sio_apimachinery_pkg_runtime_RawExtension(ref),
-		runtime.TypeMeta{}.OpenAPIModelName():              schema_k8sio_apimachinery_pkg_runtime_TypeMeta(ref),
-		runtime.Unknown{}.OpenAPIModelName():               schema_k8sio_apimachinery_pkg_runtime_Unknown(ref),
+		v1alpha1.AutomaticApproval{}.OpenAPIModelName():     schema_hykube_hykube_api_v1alpha1_AutomaticApproval(ref),
+		v1alpha1.ClusterPlanPolicy{}.OpenAPIModelName():     schema_hykube_hykube_api_v1alpha1_ClusterPlanPolicy(ref),
+		v1alpha1.ClusterPlanPolicyList{}.OpenAPIModelName(): schema_hykube_hykube_api_v1alpha1_ClusterPlanPolicyList(ref),
+		v1alpha1.ClusterPlanPolicySpec{}.OpenAPIModelName(): schema_hykube_hykube_api_v1alpha1_ClusterPlanPolicySpec(ref),
+		v1alpha1.Diagnostic{}.OpenAPIModelName():            schema_hykube_hykube_api_v1alpha1_Diagnostic(ref),
+		v1alpha1.Evaluation{}.OpenAPIModelName():            schema_hykube_hykube_api_v1alpha1_Evaluation(ref),
+		v1alpha1.EvaluationSpec{}.OpenAPIModelName():        schema_hykube_hykube_api_v1alpha1_EvaluationSpec(ref),
+		v1alpha1.EvaluationStatus{}.OpenAPIModelName():      schema_hykube_hykube_api_v1alpha1_EvaluationStatus(ref),
+		v1alpha1.Identity{}.OpenAPIModelName():              schema_hykube_hykube_api_v1alpha1_Identity(ref),
+		v1alpha1.Limits{}.OpenAPIModelName():                schema_hykube_hykube_api_v1alpha1_Limits(ref),
+		v1alpha1.ObjectReference{}.OpenAPIModelName():       schema_hykube_hykube_api_v1alpha1_ObjectReference(ref),
+		v1alpha1.Plan{}.OpenAPIModelName():                  schema_hykube_hykube_api_v1alpha1_Plan(ref),
+		v1alpha1.PlanApproval{}.OpenAPIModelName():          schema_hykube_hykube_api_v1alpha1_PlanApproval(ref),
+		v1alpha1.PlanCancel{}.OpenAPIModelName():            schema_hykube_hykube_api_v1alpha1_PlanCancel(ref),
+		v1alpha1.PlanChange{}.OpenAPIModelName():            schema_hykube_hykube_api_v1alpha1_PlanChange(ref),
+		v1alpha1.PlanChangeList{}.OpenAPIModelName():        schema_hykube_hykube_api_v1alpha1_PlanChangeList(ref),
+		v1alpha1.PlanImport{}.OpenAPIModelName():            schema_hykube_hykube_api_v1alpha1_PlanImport(ref),
+		v1alpha1.PlanList{}.OpenAPIModelName():              schema_hykube_hykube_api_v1alpha1_PlanList(ref),
+		v1alpha1.PlanObjectResult{}.OpenAPIModelName():      schema_hykube_hykube_api_v1alpha1_PlanObjectResult(ref),
+		v1alpha1.PlanObjects{}.OpenAPIModelName():           schema_hykube_hykube_api_v1alpha1_PlanObjects(ref),
+		v1alpha1.PlanObjectsSpec{}.OpenAPIModelName():       schema_hykube_hykube_api_v1alpha1_PlanObjectsSpec(ref),
+		v1alpha1.PlanObjectsStatus{}.OpenAPIModelName():     schema_hykube_hykube_api_v1alpha1_PlanObjectsStatus(ref),
+		v1alpha1.PlanPolicy{}.OpenAPIModelName():            schema_hykube_hykube_api_v1alpha1_PlanPolicy(ref),
+		v1alpha1.PlanPolicyList{}.OpenAPIModelName():        schema_hykube_hykube_api_v1alpha1_PlanPolicyList(ref),
+		v1alpha1.PlanPolicyResult{}.OpenAPIModelName():      schema_hykube_hykube_api_v1alpha1_PlanPolicyResult(ref),
+		v1alpha1.PlanPolicyRule{}.OpenAPIModelName():        schema_hykube_hykube_api_v1alpha1_PlanPolicyRule(ref),
+		v1alpha1.PlanPolicySpec{}.OpenAPIModelName():        schema_hykube_hykube_api_v1alpha1_PlanPolicySpec(ref),
+		v1alpha1.PlanProgress{}.OpenAPIModelName():          schema_hykube_hykube_api_v1alpha1_PlanProgress(ref),
+		v1alpha1.PlanRecord{}.OpenAPIModelName():            schema_hykube_hykube_api_v1alpha1_PlanRecord(ref),
+		v1alpha1.PlanRecordChange{}.OpenAPIModelName():      schema_hykube_hykube_api_v1alpha1_PlanRecordChange(ref),
+		v1alpha1.PlanRecordList{}.OpenAPIModelName():        schema_hykube_hykube_api_v1alpha1_PlanRecordList(ref),
+		v1alpha1.PlanReference{}.OpenAPIModelName():         schema_hykube_hykube_api_v1alpha1_PlanReference(ref),
+		v1alpha1.PlanRuns{}.OpenAPIModelName():              schema_hykube_hykube_api_v1alpha1_PlanRuns(ref),
+		v1alpha1.PlanSpec{}.OpenAPIModelName():              schema_hykube_hykube_api_v1alpha1_PlanSpec(ref),
+		v1alpha1.PlanStatus{}.OpenAPIModelName():            schema_hykube_hykube_api_v1alpha1_PlanStatus(ref),
+		v1alpha1.PlanSummary{}.OpenAPIModelName():           schema_hykube_hykube_api_v1alpha1_PlanSummary(ref),
+		v1alpha1.Provider{}.OpenAPIModelName():              schema_hykube_hykube_api_v1alpha1_Provider(ref),
+		v1alpha1.ProviderConfig{}.OpenAPIModelName():        schema_hykube_hykube_api_v1alpha1_ProviderConfig(ref),
+		v1alpha1.ProviderConfigList{}.OpenAPIModelName():    schema_hykube_hykube_api_v1alpha1_ProviderConfigList(ref),
+		v1alpha1.ProviderConfigSpec{}.OpenAPIModelName():    schema_hykube_hykube_api_v1alpha1_ProviderConfigSpec(ref),
+		v1alpha1.ProviderConfigStatus{}.OpenAPIModelName():  schema_hykube_hykube_api_v1alpha1_ProviderConfigStatus(ref),
+		v1alpha1.ProviderList{}.OpenAPIModelName():          schema_hykube_hykube_api_v1alpha1_ProviderList(ref),
+		v1alpha1.ProviderSpec{}.OpenAPIModelName():          schema_hykube_hykube_api_v1alpha1_ProviderSpec(ref),
+		v1alpha1.ProviderStatus{}.OpenAPIModelName():        schema_hykube_hykube_api_v1alpha1_ProviderStatus(ref),
+		v1alpha1.Query{}.OpenAPIModelName():                 schema_hykube_hykube_api_v1alpha1_Query(ref),
+		v1alpha1.QueryResult{}.OpenAPIModelName():           schema_hykube_hykube_api_v1alpha1_QueryResult(ref),
+		v1alpha1.QuerySpec{}.OpenAPIModelName():             schema_hykube_hykube_api_v1alpha1_QuerySpec(ref),
+		v1alpha1.QueryStatus{}.OpenAPIModelName():           schema_hykube_hykube_api_v1alpha1_QueryStatus(ref),
+		v1alpha1.RequiredApprovals{}.OpenAPIModelName():     schema_hykube_hykube_api_v1alpha1_RequiredApprovals(ref),
+		v1alpha1.SecretArgument{}.OpenAPIModelName():        schema_hykube_hykube_api_v1alpha1_SecretArgument(ref),
+		v1alpha1.Validation{}.OpenAPIModelName():            schema_hykube_hykube_api_v1alpha1_Validation(ref),
+		v1alpha1.ValidationProblem{}.OpenAPIModelName():     schema_hykube_hykube_api_v1alpha1_ValidationProblem(ref),
+		v1alpha1.ValidationSpec{}.OpenAPIModelName():        schema_hykube_hykube_api_v1alpha1_ValidationSpec(ref),
+		v1alpha1.ValidationStatus{}.OpenAPIModelName():      schema_hykube_hykube_api_v1alpha1_ValidationStatus(ref),
+		v1.APIGroup{}.OpenAPIModelName():                    schema_pkg_apis_meta_v1_APIGroup(ref),
+		v1.APIGroupList{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_APIGroupList(ref),
+		v1.APIResource{}.OpenAPIModelName():                 schema_pkg_apis_meta_v1_APIResource(ref),
+		v1.APIResourceList{}.OpenAPIModelName():             schema_pkg_apis_meta_v1_APIResourceList(ref),
+		v1.APIVersions{}.OpenAPIModelName():                 schema_pkg_apis_meta_v1_APIVersions(ref),
+		v1.ApplyOptions{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_ApplyOptions(ref),
+		v1.Condition{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_Condition(ref),
+		v1.CreateOptions{}.OpenAPIModelName():               schema_pkg_apis_meta_v1_CreateOptions(ref),
+		v1.DeleteOptions{}.OpenAPIModelName():               schema_pkg_apis_meta_v1_DeleteOptions(ref),
+		v1.Duration{}.OpenAPIModelName():                    schema_pkg_apis_meta_v1_Duration(ref),
+		v1.FieldSelectorRequirement{}.OpenAPIModelName():    schema_pkg_apis_meta_v1_FieldSelectorRequirement(ref),
+		v1.FieldsV1{}.OpenAPIModelName():                    schema_pkg_apis_meta_v1_FieldsV1(ref),
+		v1.GetOptions{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_GetOptions(ref),
+		v1.GroupKind{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_GroupKind(ref),
+		v1.GroupResource{}.OpenAPIModelName():               schema_pkg_apis_meta_v1_GroupResource(ref),
+		v1.GroupVersion{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_GroupVersion(ref),
+		v1.GroupVersionForDiscovery{}.OpenAPIModelName():    schema_pkg_apis_meta_v1_GroupVersionForDiscovery(ref),
+		v1.GroupVersionKind{}.OpenAPIModelName():            schema_pkg_apis_meta_v1_GroupVersionKind(ref),
+		v1.GroupVersionResource{}.OpenAPIModelName():        schema_pkg_apis_meta_v1_GroupVersionResource(ref),
+		v1.InternalEvent{}.OpenAPIModelName():               schema_pkg_apis_meta_v1_InternalEvent(ref),
+		v1.LabelSelector{}.OpenAPIModelName():               schema_pkg_apis_meta_v1_LabelSelector(ref),
+		v1.LabelSelectorRequirement{}.OpenAPIModelName():    schema_pkg_apis_meta_v1_LabelSelectorRequirement(ref),
+		v1.List{}.OpenAPIModelName():                        schema_pkg_apis_meta_v1_List(ref),
+		v1.ListMeta{}.OpenAPIModelName():                    schema_pkg_apis_meta_v1_ListMeta(ref),
+		v1.ListOptions{}.OpenAPIModelName():                 schema_pkg_apis_meta_v1_ListOptions(ref),
+		v1.ManagedFieldsEntry{}.OpenAPIModelName():          schema_pkg_apis_meta_v1_ManagedFieldsEntry(ref),
+		v1.MicroTime{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_MicroTime(ref),
+		v1.ObjectMeta{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_ObjectMeta(ref),
+		v1.OwnerReference{}.OpenAPIModelName():              schema_pkg_apis_meta_v1_OwnerReference(ref),
+		v1.PartialObjectMetadata{}.OpenAPIModelName():       schema_pkg_apis_meta_v1_PartialObjectMetadata(ref),
+		v1.PartialObjectMetadataList{}.OpenAPIModelName():   schema_pkg_apis_meta_v1_PartialObjectMetadataList(ref),
+		v1.Patch{}.OpenAPIModelName():                       schema_pkg_apis_meta_v1_Patch(ref),
+		v1.PatchOptions{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_PatchOptions(ref),
+		v1.Preconditions{}.OpenAPIModelName():               schema_pkg_apis_meta_v1_Preconditions(ref),
+		v1.RootPaths{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_RootPaths(ref),
+		v1.ServerAddressByClientCIDR{}.OpenAPIModelName():   schema_pkg_apis_meta_v1_ServerAddressByClientCIDR(ref),
+		v1.ShardInfo{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_ShardInfo(ref),
+		v1.Status{}.OpenAPIModelName():                      schema_pkg_apis_meta_v1_Status(ref),
+		v1.StatusCause{}.OpenAPIModelName():                 schema_pkg_apis_meta_v1_StatusCause(ref),
+		v1.StatusDetails{}.OpenAPIModelName():               schema_pkg_apis_meta_v1_StatusDetails(ref),
+		v1.Table{}.OpenAPIModelName():                       schema_pkg_apis_meta_v1_Table(ref),
+		v1.TableColumnDefinition{}.OpenAPIModelName():       schema_pkg_apis_meta_v1_TableColumnDefinition(ref),
+		v1.TableOptions{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_TableOptions(ref),
+		v1.TableRow{}.OpenAPIModelName():                    schema_pkg_apis_meta_v1_TableRow(ref),
+		v1.TableRowCondition{}.OpenAPIModelName():           schema_pkg_apis_meta_v1_TableRowCondition(ref),
+		v1.Time{}.OpenAPIModelName():                        schema_pkg_apis_meta_v1_Time(ref),
+		v1.Timestamp{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_Timestamp(ref),
+		v1.TypeMeta{}.OpenAPIModelName():                    schema_pkg_apis_meta_v1_TypeMeta(ref),
+		v1.UpdateOptions{}.OpenAPIModelName():               schema_pkg_apis_meta_v1_UpdateOptions(ref),
+		v1.WatchEvent{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_WatchEvent(ref),
+		runtime.RawExtension{}.OpenAPIModelName():           schema_k8sio_apimachinery_pkg_runtime_RawExtension(ref),
+		runtime.TypeMeta{}.OpenAPIModelName():               schema_k8sio_apimachinery_pkg_runtime_TypeMeta(ref),
+		runtime.Unknown{}.OpenAPIModelName():                schema_k8sio_apimachinery_pkg_runtime_Unknown(ref),
 	}
 }
 
@@ -131,6 +140,13 @@ func schema_hykube_hykube_api_v1alpha1_AutomaticApproval(ref common.ReferenceCal
 							Format:      "",
 						},
 					},
+					"byPolicy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "True if the creator of the plan may not approve plans: then the server applies the plan only if a policy's rule AllowAutomatic holds.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
 					"message": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Reason why the plan waits for an approval.",
@@ -142,6 +158,143 @@ func schema_hykube_hykube_api_v1alpha1_AutomaticApproval(ref common.ReferenceCal
 				Required: []string{"granted"},
 			},
 		},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_ClusterPlanPolicy(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ClusterPlanPolicy has rules about the plans of all namespaces, or of those that it selects.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Standard object's metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The namespaces and the rules.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.ClusterPlanPolicySpec{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ClusterPlanPolicySpec{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_ClusterPlanPolicyList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ClusterPlanPolicyList is a list of ClusterPlanPolicies.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Default: map[string]interface{}{},
+							Ref:     ref(v1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Type: []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1alpha1.ClusterPlanPolicy{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ClusterPlanPolicy{}.OpenAPIModelName(), v1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_ClusterPlanPolicySpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ClusterPlanPolicySpec is the spec of a PlanPolicy with a choice of namespaces.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"namespaceSelector": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Labels of the namespaces whose plans the policy is about. Defaults to all namespaces.",
+							Ref:         ref(v1.LabelSelector{}.OpenAPIModelName()),
+						},
+					},
+					"rules": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"name",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "The rules, at least one and at most 50. Every rule is evaluated, and their order means nothing.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1alpha1.PlanPolicyRule{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"rules"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.PlanPolicyRule{}.OpenAPIModelName(), v1.LabelSelector{}.OpenAPIModelName()},
 	}
 }
 
@@ -1290,6 +1443,242 @@ func schema_hykube_hykube_api_v1alpha1_PlanObjectsStatus(ref common.ReferenceCal
 	}
 }
 
+func schema_hykube_hykube_api_v1alpha1_PlanPolicy(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PlanPolicy has rules about the plans of its namespace: what is refused, how many users must approve, and which plans may be applied without an approval. The server evaluates the rules when a plan is made, approved and begun.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Standard object's metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The rules.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.PlanPolicySpec{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.PlanPolicySpec{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_PlanPolicyList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PlanPolicyList is a list of PlanPolicies.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Default: map[string]interface{}{},
+							Ref:     ref(v1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Type: []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1alpha1.PlanPolicy{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.PlanPolicy{}.OpenAPIModelName(), v1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_PlanPolicyResult(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PlanPolicyResult is a rule that holds for a plan.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"rule": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The policy and the rule, such as \"PlanPolicy/production/no-deletes\".",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"effect": {
+						SchemaProps: spec.SchemaProps{
+							Description: "What the rule does.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Why, in the words of the policy.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"approvals": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The approvals that the rule asks for.",
+							Ref:         ref(v1alpha1.RequiredApprovals{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"rule", "effect"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.RequiredApprovals{}.OpenAPIModelName()},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_PlanPolicyRule(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PlanPolicyRule is one rule.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name of the rule within the policy.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"when": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Condition in CEL (https://cel.dev). The rule holds if it is true. If it cannot be evaluated, the plan is refused. The variables are: plan (as \"terraform show -json\" prints it, without configuration), spec (of the Plan), requester and approvers (username, groups), counts, providers, namespaceObject (metadata.name and metadata.labels), earlier (records of earlier plans, the latest first) and now.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"effect": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Deny, Warn, RequireApprovals or AllowAutomatic.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"approvals": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The approvals that the effect RequireApprovals asks for.",
+							Ref:         ref(v1alpha1.RequiredApprovals{}.OpenAPIModelName()),
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Why, and what to do. Defaults to the condition.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"messageExpression": {
+						SchemaProps: spec.SchemaProps{
+							Description: "CEL expression that gives the message. It takes precedence over message, which is used if the expression fails.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"name", "when", "effect"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.RequiredApprovals{}.OpenAPIModelName()},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_PlanPolicySpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PlanPolicySpec is a list of rules.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"rules": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"name",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "The rules, at least one and at most 50. Every rule is evaluated, and their order means nothing.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1alpha1.PlanPolicyRule{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"rules"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.PlanPolicyRule{}.OpenAPIModelName()},
+	}
+}
+
 func schema_hykube_hykube_api_v1alpha1_PlanProgress(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -1410,6 +1799,25 @@ func schema_hykube_hykube_api_v1alpha1_PlanRecord(ref common.ReferenceCallback) 
 							Description: "The decision about the plan: the user, the time, the reason, and the digest of the changes.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.PlanApproval{}.OpenAPIModelName()),
+						},
+					},
+					"approvals": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "All approvals of a plan for which a policy required several.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1alpha1.PlanApproval{}.OpenAPIModelName()),
+									},
+								},
+							},
 						},
 					},
 					"summary": {
@@ -1861,9 +2269,47 @@ func schema_hykube_hykube_api_v1alpha1_PlanStatus(ref common.ReferenceCallback) 
 							Ref:         ref(v1alpha1.PlanApproval{}.OpenAPIModelName()),
 						},
 					},
+					"policies": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "The rules of PlanPolicies and ClusterPlanPolicies that hold for the plan. The server evaluates them when the plan is made, at each approval, and before the apply.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1alpha1.PlanPolicyResult{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"approvals": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "The approvals of a plan for which a policy requires several. The last of them also sets the field approval.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1alpha1.PlanApproval{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
 					"automaticApproval": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Whether the plan approves itself; set when spec.approval is Automatic. The server decides that once, when the plan is created.",
+							Description: "Whether the plan approves itself; set when spec.approval is Automatic. The server decides that once, when the plan is created. A policy can withdraw it.",
 							Ref:         ref(v1alpha1.AutomaticApproval{}.OpenAPIModelName()),
 						},
 					},
@@ -1920,7 +2366,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanStatus(ref common.ReferenceCallback) 
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.AutomaticApproval{}.OpenAPIModelName(), v1alpha1.Diagnostic{}.OpenAPIModelName(), v1alpha1.Identity{}.OpenAPIModelName(), v1alpha1.PlanApproval{}.OpenAPIModelName(), v1alpha1.PlanCancel{}.OpenAPIModelName(), v1alpha1.PlanProgress{}.OpenAPIModelName(), v1alpha1.PlanReference{}.OpenAPIModelName(), v1alpha1.PlanRuns{}.OpenAPIModelName(), v1alpha1.PlanSummary{}.OpenAPIModelName(), v1.Condition{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
+			v1alpha1.AutomaticApproval{}.OpenAPIModelName(), v1alpha1.Diagnostic{}.OpenAPIModelName(), v1alpha1.Identity{}.OpenAPIModelName(), v1alpha1.PlanApproval{}.OpenAPIModelName(), v1alpha1.PlanCancel{}.OpenAPIModelName(), v1alpha1.PlanPolicyResult{}.OpenAPIModelName(), v1alpha1.PlanProgress{}.OpenAPIModelName(), v1alpha1.PlanReference{}.OpenAPIModelName(), v1alpha1.PlanRuns{}.OpenAPIModelName(), v1alpha1.PlanSummary{}.OpenAPIModelName(), v1.Condition{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
 	}
 }
 
@@ -2716,6 +3162,53 @@ func schema_hykube_hykube_api_v1alpha1_QueryStatus(ref common.ReferenceCallback)
 		},
 		Dependencies: []string{
 			v1alpha1.Diagnostic{}.OpenAPIModelName(), v1alpha1.QueryResult{}.OpenAPIModelName()},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_RequiredApprovals(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RequiredApprovals says who must approve a plan before it is applied.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"count": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Number of users. Defaults to 1.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"groups": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Each of the users is in at least one of these groups. Defaults to any user with the verb \"approve\".",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
+					"excludeRequester": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Do not count the user who created the plan.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
 	}
 }
 

@@ -64,6 +64,7 @@ func TestForbiddenImports(t *testing.T) {
 		{"internal/diff", []string{"net", "os", "os/exec", "k8s.io/client-go"}, "a diff is text made of a plan"},
 		{"internal/drawing", slices.Concat(pure, clients), "a drawing is text made of names and edges"},
 		{"internal/terraformjson", slices.Concat(pure, clients, []string{module + "/internal/cli"}), "how objects are read is behind an interface"},
+		{"internal/policy", slices.Concat(pure, clients, own("scope", "store", "cli", "ledger")), "a policy is judged by what its caller read"},
 		{"internal/template", slices.Concat(pure, clients, []string{module + "/internal"}), "a template knows no object"},
 		{"internal/ledger", slices.Concat(clients, []string{module + "/internal/provider"}), "the ledger knows no provider and no client"},
 		{"internal/store", []string{module + "/internal", module + "/activities"}, "interfaces know no implementation"},

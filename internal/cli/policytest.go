@@ -1,0 +1,213 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diff"
+	"github.com/hykube/hykube/internal/policy"
+)
+
+func newPolicy(s *session) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "policy",
+		Short:   "Test policies about plans",
+		Example: `  kubectl hykube policy test -f policy.yaml --plan plan-x7k2d`,
+		Args:    cobra.ArbitraryArgs,
+		RunE:    group(nil),
+	}
+	cmd.AddCommand(newPolicyTest(s))
+	return cmd
+}
+
+type policyTestOptions struct {
+	*session
+	files fileFlags
+	plans []string
+}
+
+func newPolicyTest(s *session) *cobra.Command {
+	o := &policyTestOptions{session: s}
+	cmd := &cobra.Command{
+		Use:   "test -f PATH [--plan PLAN ...]",
+		Short: "Evaluate the policies in files about existing plans",
+		Long: `Evaluate the PlanPolicies and ClusterPlanPolicies in files about existing plans, and show which rules hold. The command
+records nothing, and decides nothing. Without --plan it evaluates them about each plan of the namespace.
+
+The rules see the plan as it is stored, with the approvals that it has. A ClusterPlanPolicy is evaluated if its
+namespaceSelector selects the namespace. You need "get" on plans/changes; for rules about the labels of the namespace or earlier
+plans also "get" on the namespace and "list" on planrecords.
+
+The command exits with 3 if a rule refuses a plan, and with 1 if a policy has an error.`,
+		Example: `  kubectl hykube policy test -f policy.yaml --plan plan-x7k2d -n prod
+
+  # about every plan of the namespace that the server still has
+  kubectl hykube policy test -f policy.yaml -n prod`,
+		Args: noNames("--plan PLAN names the plans"),
+		RunE: run(o),
+	}
+	o.files.addFilenames(cmd.Flags())
+	cmd.Flags().StringArrayVar(&o.plans, "plan", nil, "Plan to evaluate the policies about; repeatable")
+	_ = cmd.RegisterFlagCompletionFunc("plan", completePlans(s, planned))
+	return cmd
+}
+
+func (o *policyTestOptions) Validate() error {
+	if !o.files.given() {
+		return errors.New("policy test: name the files of the policies with -f PATH")
+	}
+	return nil
+}
+
+func (o *policyTestOptions) Run(ctx context.Context) error {
+	namespaced, cluster, err := o.policies(ctx)
+	if err != nil {
+		return err
+	}
+	plans, err := o.chosen(ctx)
+	if err != nil {
+		return err
+	}
+	labels, err := o.namespaceLabels(ctx)
+	if err != nil {
+		return err
+	}
+	set := policy.NewSet(namespaced, cluster, labels)
+	var earlier []v1alpha1.PlanRecord
+	if set.AsksForEarlier() {
+		if earlier, err = (&historyOptions{session: o.session}).records(ctx); err != nil {
+			return err
+		}
+	}
+	w := tabwriter.NewWriter(o.Out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "PLAN\tEFFECT\tRULE\tMESSAGE")
+	refused := false
+	for _, p := range plans {
+		verdict, err := o.evaluate(ctx, set, p, labels, earlier)
+		if err != nil {
+			return err
+		}
+		for _, r := range verdict.Results {
+			refused = refused || r.Effect == v1alpha1.PolicyDeny
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", p.Name, r.Effect, r.Rule, diff.Clean(r.Message, false))
+		}
+		if len(verdict.Results) == 0 {
+			fmt.Fprintf(w, "%s\t-\t-\tno rule holds\n", p.Name)
+		}
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if refused {
+		return silent(ExitRefused)
+	}
+	return nil
+}
+
+// policies reads the policies of the files.
+func (o *policyTestOptions) policies(ctx context.Context) (namespaced []v1alpha1.PlanPolicy, cluster []v1alpha1.ClusterPlanPolicy, err error) {
+	ms, err := o.manifests(ctx, &o.files)
+	if err != nil {
+		return nil, nil, err
+	}
+	var bad []error
+	for _, m := range ms {
+		decode := func(into any) field.ErrorList {
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(m.object.Object, into, true); err != nil {
+				return field.ErrorList{field.Invalid(field.NewPath("spec"), field.OmitValueType{}, err.Error())}
+			}
+			return nil
+		}
+		var errs field.ErrorList
+		switch m.object.GroupVersionKind() {
+		case v1alpha1.SchemeGroupVersion.WithKind("PlanPolicy"):
+			var p v1alpha1.PlanPolicy
+			if errs = decode(&p); len(errs) == 0 {
+				errs = policy.Validate(p.Spec, field.NewPath("spec"))
+			}
+			namespaced = append(namespaced, p)
+		case v1alpha1.SchemeGroupVersion.WithKind("ClusterPlanPolicy"):
+			var p v1alpha1.ClusterPlanPolicy
+			if errs = decode(&p); len(errs) == 0 {
+				errs = policy.Validate(p.Spec.PlanPolicySpec, field.NewPath("spec"))
+			}
+			cluster = append(cluster, p)
+		default:
+			errs = field.ErrorList{field.NotSupported(field.NewPath("kind"), m.object.GetKind(), []string{"PlanPolicy", "ClusterPlanPolicy"})}
+		}
+		for _, err := range errs {
+			bad = append(bad, fmt.Errorf("%s: %s %q: %w", m.where(), m.object.GetKind(), m.object.GetName(), err))
+		}
+	}
+	return namespaced, cluster, errors.Join(bad...)
+}
+
+// chosen reads the plans: those of --plan, or all of the namespace that were made.
+func (o *policyTestOptions) chosen(ctx context.Context) ([]*v1alpha1.Plan, error) {
+	var out []*v1alpha1.Plan
+	for _, name := range o.plans {
+		p, err := o.getPlan(ctx, o.namespace, name)
+		if err != nil {
+			return nil, err
+		}
+		if p.Status.Digest == "" {
+			return nil, fmt.Errorf("plan %q has no changes to evaluate policies about: it is still being made, or failed", p.Name)
+		}
+		out = append(out, p)
+	}
+	if len(o.plans) > 0 {
+		return out, nil
+	}
+	list, err := o.listPlans(ctx, o.namespace)
+	if err != nil {
+		return nil, err
+	}
+	for i := range list {
+		if list[i].Status.Digest != "" {
+			out = append(out, &list[i])
+		}
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("namespace %q has no plans to evaluate policies about; make one: kubectl hykube plan -n %s", o.namespace, o.namespace)
+	}
+	return out, nil
+}
+
+// namespaceLabels reads the labels of the namespace.
+func (o *policyTestOptions) namespaceLabels(ctx context.Context) (map[string]string, error) {
+	ns, err := o.resource(namespaces, "").Get(ctx, o.namespace, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("read namespace %q: %w", o.namespace, explain(err, o.server()))
+	}
+	return ns.GetLabels(), nil
+}
+
+func (o *policyTestOptions) evaluate(ctx context.Context, set *policy.Set, p *v1alpha1.Plan, labels map[string]string, earlier []v1alpha1.PlanRecord) (*policy.Verdict, error) {
+	subject := policy.NewSubject(p)
+	for c, err := range o.changes(ctx, p) {
+		if err != nil {
+			return nil, err
+		}
+		subject.Add(c)
+	}
+	subject.NamespaceLabels, subject.Now = labels, time.Now()
+	subject.Approvals = p.Status.Approvals
+	if a := p.Status.Approval; len(subject.Approvals) == 0 && a != nil && a.Decision == v1alpha1.DecisionApproved {
+		subject.Approvals = []v1alpha1.PlanApproval{*a}
+	}
+	for _, r := range earlier {
+		if r.Plan.UID != p.UID && (r.RequestedAt == nil || !p.CreationTimestamp.Before(r.RequestedAt)) {
+			subject.Earlier = append(subject.Earlier, r)
+		}
+	}
+	return set.Evaluate(ctx, subject)
+}

@@ -1,0 +1,45 @@
+package diff
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+// maxPolicies is how many rules of policies the first screen shows.
+const maxPolicies = 6
+
+// Policies lists the rules that refuse a plan, that require approvals, and that warn, in this order. It shows at most limit rules; 0 is no limit.
+func Policies(plan *v1alpha1.Plan, style Style, limit int) []string {
+	var out []string
+	for _, e := range []v1alpha1.PlanPolicyEffect{v1alpha1.PolicyDeny, v1alpha1.PolicyRequireApprovals, v1alpha1.PolicyWarn} {
+		for _, r := range plan.Status.Policies {
+			if r.Effect == e {
+				out = append(out, fmt.Sprintf("  %s %s: %s", effect(r, style), Clean(r.Rule, false), Clean(r.Message, false)))
+			}
+		}
+	}
+	if more := len(out) - limit; limit > 0 && more > 0 {
+		out = append(out[:limit], style.Dim(fmt.Sprintf("  … and %s in status.policies", Plural(more, "more rule"))))
+	}
+	return out
+}
+
+// effect is what a rule that holds does to the plan.
+func effect(r v1alpha1.PlanPolicyResult, style Style) string {
+	switch r.Effect {
+	case v1alpha1.PolicyDeny:
+		return style.Bold(style.Red("Refused by"))
+	case v1alpha1.PolicyRequireApprovals:
+		text := "1 approval"
+		if n := r.Approvals.Count; n > 1 {
+			text = fmt.Sprintf("%d approvals", n)
+		}
+		if len(r.Approvals.Groups) > 0 {
+			text += " by members of " + Clean(strings.Join(r.Approvals.Groups, " or "), false)
+		}
+		return style.Bold(text + " required by")
+	}
+	return style.Bold("Warning of")
+}

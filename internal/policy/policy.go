@@ -1,0 +1,162 @@
+// Package policy evaluates the rules of PlanPolicies and ClusterPlanPolicies about a plan. It compiles the rules' CEL expressions,
+// bounds what they may cost, and derives the verdict: whether a plan is refused, whose approvals it needs, and whether it may be
+// applied without one. It reads nothing by itself: the caller supplies the policies and the plan.
+package policy
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+const (
+	maxRules      = 50
+	maxExpression = 8 << 10
+	maxMessage    = 4 << 10
+	maxApprovals  = 20
+)
+
+// Set has the rules about the plans of one namespace.
+type Set struct{ rules []rule }
+
+// rule is a compiled rule.
+type rule struct {
+	v1alpha1.PlanPolicyRule
+	// path names the rule: its policy's kind and name, and its own.
+	path string
+	when cel.Program
+	// message is nil for a rule without messageExpression.
+	message cel.Program
+	// broken is why the rule does not compile. Such a rule refuses every plan. A policy with one cannot be written; an upgrade can break it.
+	broken error
+}
+
+// NewSet compiles the policies of a namespace, and the cluster policies that select a namespace with these labels.
+func NewSet(policies []v1alpha1.PlanPolicy, cluster []v1alpha1.ClusterPlanPolicy, namespace map[string]string) *Set {
+	s := &Set{}
+	for _, p := range cluster {
+		selected := p.Spec.NamespaceSelector == nil
+		if !selected {
+			selector, err := metav1.LabelSelectorAsSelector(p.Spec.NamespaceSelector)
+			selected = err != nil || selector.Matches(labels.Set(namespace)) // a selector that nobody can read selects all
+		}
+		if selected {
+			s.add("ClusterPlanPolicy/"+p.Name, p.Spec.PlanPolicySpec)
+		}
+	}
+	for _, p := range policies {
+		s.add("PlanPolicy/"+p.Name, p.Spec)
+	}
+	return s
+}
+
+// Empty reports whether the set has no rules.
+func (s *Set) Empty() bool { return len(s.rules) == 0 }
+
+func (s *Set) add(name string, spec v1alpha1.PlanPolicySpec) {
+	for _, r := range spec.Rules {
+		c := rule{PlanPolicyRule: r, path: name + "/" + r.Name}
+		if c.when, c.broken = compile(r.When, cel.BoolType); c.broken == nil && r.MessageExpression != "" {
+			c.message, c.broken = compile(r.MessageExpression, cel.StringType)
+		}
+		s.rules = append(s.rules, c)
+	}
+}
+
+// Validate reports what is wrong with the rules of a policy.
+func Validate(spec v1alpha1.PlanPolicySpec, path *field.Path) field.ErrorList {
+	path = path.Child("rules")
+	switch {
+	case len(spec.Rules) == 0:
+		return field.ErrorList{field.Required(path, "a policy has at least one rule")}
+	case len(spec.Rules) > maxRules:
+		return field.ErrorList{field.TooMany(path, len(spec.Rules), maxRules)}
+	}
+	var errs field.ErrorList
+	names := map[string]bool{}
+	for i, r := range spec.Rules {
+		at := path.Index(i)
+		if names[r.Name] {
+			errs = append(errs, field.Duplicate(at.Child("name"), r.Name))
+		}
+		names[r.Name] = true
+		for _, msg := range validation.IsDNS1123Label(r.Name) {
+			errs = append(errs, field.Invalid(at.Child("name"), r.Name, msg))
+		}
+		errs = append(errs, validateExpression(r.When, at.Child("when"), cel.BoolType)...)
+		if r.MessageExpression != "" {
+			errs = append(errs, validateExpression(r.MessageExpression, at.Child("messageExpression"), cel.StringType)...)
+		}
+		if len(r.Message) > maxMessage {
+			errs = append(errs, field.TooLong(at.Child("message"), "", maxMessage))
+		}
+		errs = append(errs, validateEffect(r, at)...)
+	}
+	return errs
+}
+
+func validateEffect(r v1alpha1.PlanPolicyRule, at *field.Path) field.ErrorList {
+	effects := []v1alpha1.PlanPolicyEffect{v1alpha1.PolicyDeny, v1alpha1.PolicyWarn, v1alpha1.PolicyRequireApprovals, v1alpha1.PolicyAllowAutomatic}
+	var errs field.ErrorList
+	if !slices.Contains(effects, r.Effect) {
+		errs = append(errs, field.NotSupported(at.Child("effect"), r.Effect, effects))
+	}
+	a := r.Approvals
+	switch {
+	case a == nil && r.Effect == v1alpha1.PolicyRequireApprovals:
+		return append(errs, field.Required(at.Child("approvals"), "write how many users must approve, such as {count: 2}"))
+	case a == nil:
+		return errs
+	case r.Effect != v1alpha1.PolicyRequireApprovals:
+		return append(errs, field.Forbidden(at.Child("approvals"), fmt.Sprintf("goes with the effect %s alone", v1alpha1.PolicyRequireApprovals)))
+	}
+	if a.Count < 0 || a.Count > maxApprovals {
+		errs = append(errs, field.Invalid(at.Child("approvals", "count"), a.Count, fmt.Sprintf("must be between 1 and %d", maxApprovals)))
+	}
+	for i, g := range a.Groups {
+		if g == "" {
+			errs = append(errs, field.Required(at.Child("approvals", "groups").Index(i), "name of a group"))
+		}
+	}
+	return errs
+}
+
+func validateExpression(text string, at *field.Path, want *cel.Type) field.ErrorList {
+	switch {
+	case text == "":
+		return field.ErrorList{field.Required(at, "a CEL expression, such as counts.delete > 0")}
+	case len(text) > maxExpression:
+		return field.ErrorList{field.TooLong(at, "", maxExpression)}
+	}
+	if _, err := compile(text, want); err != nil {
+		return field.ErrorList{field.Invalid(at, text, err.Error())}
+	}
+	return nil
+}
+
+// AllowsAutomatic reports whether a policy has a rule with the effect AllowAutomatic.
+func AllowsAutomatic(spec v1alpha1.PlanPolicySpec) bool {
+	return slices.ContainsFunc(spec.Rules, func(r v1alpha1.PlanPolicyRule) bool { return r.Effect == v1alpha1.PolicyAllowAutomatic })
+}
+
+// HasAutomatic reports whether a rule of the set has the effect AllowAutomatic: then no plan is applied automatically unless such a rule holds.
+func (s *Set) HasAutomatic() bool {
+	return slices.ContainsFunc(s.rules, func(r rule) bool { return r.Effect == v1alpha1.PolicyAllowAutomatic })
+}
+
+// AsksForEarlier reports whether an expression of the set may refer to earlier plans. Reading their records costs more than the rest.
+func (s *Set) AsksForEarlier() bool {
+	return slices.ContainsFunc(s.rules, func(r rule) bool { return strings.Contains(r.When+r.MessageExpression, "earlier") })
+}
+
+// count is the number of users that must approve.
+func count(a *v1alpha1.RequiredApprovals) int { return int(cmp.Or(a.Count, 1)) }

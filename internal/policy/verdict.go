@@ -1,0 +1,108 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+// Verdict has the rules that hold for a plan.
+type Verdict struct {
+	// Results are the rules that hold, and those that cannot be evaluated.
+	Results []v1alpha1.PlanPolicyResult
+	// restricted says that policies restrict automatic approval.
+	restricted bool
+}
+
+// with returns the results with an effect.
+func (v *Verdict) with(effect v1alpha1.PlanPolicyEffect) []v1alpha1.PlanPolicyResult {
+	var out []v1alpha1.PlanPolicyResult
+	for _, r := range v.Results {
+		if r.Effect == effect {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// Denied says which rules refuse the plan; empty if none does.
+func (v *Verdict) Denied() string { return sentences(v.with(v1alpha1.PolicyDeny)) }
+
+func sentences(results []v1alpha1.PlanPolicyResult) string {
+	var out []string
+	for _, r := range results {
+		out = append(out, r.Rule+": "+r.Message)
+	}
+	return strings.Join(out, "; ")
+}
+
+// Missing says which approvals the plan still needs beside those that it has; empty if it needs none.
+func (v *Verdict) Missing(requester *v1alpha1.Identity, approvals []v1alpha1.PlanApproval) string {
+	var out []string
+	for _, r := range v.with(v1alpha1.PolicyRequireApprovals) {
+		if n := count(r.Approvals) - approvers(r.Approvals, requester, approvals); n > 0 {
+			out = append(out, fmt.Sprintf("%s requires %s: %s", r.Rule, asked(r.Approvals, n), r.Message))
+		}
+	}
+	return strings.Join(out, "; ")
+}
+
+// Counts reports whether an approval counts for a rule that the other approvals do not satisfy, and whether any rule requires approvals.
+func (v *Verdict) Counts(requester *v1alpha1.Identity, approvals []v1alpha1.PlanApproval, next v1alpha1.PlanApproval) (counts, required bool) {
+	for _, r := range v.with(v1alpha1.PolicyRequireApprovals) {
+		required = true
+		before := approvers(r.Approvals, requester, approvals)
+		if before < count(r.Approvals) && approvers(r.Approvals, requester, append(slices.Clone(approvals), next)) > before {
+			counts = true
+		}
+	}
+	return counts, required
+}
+
+// Manual says why a plan with spec.approval Automatic waits for an approval; empty if the server may apply it. byPolicy is true for a plan
+// whose creator may not approve it.
+func (v *Verdict) Manual(requester *v1alpha1.Identity, byPolicy bool) string {
+	if text := v.Denied(); text != "" {
+		return text
+	}
+	if text := v.Missing(requester, nil); text != "" {
+		return text
+	}
+	if (v.restricted || byPolicy) && len(v.with(v1alpha1.PolicyAllowAutomatic)) == 0 {
+		return "no rule of a policy allows this plan to be applied automatically"
+	}
+	return ""
+}
+
+// approvers is the number of different users whose approvals count for a rule.
+func approvers(a *v1alpha1.RequiredApprovals, requester *v1alpha1.Identity, approvals []v1alpha1.PlanApproval) int {
+	seen := map[string]bool{}
+	for _, approval := range approvals {
+		by := approval.By
+		switch {
+		case by == nil || by.Username == "":
+		case a.ExcludeRequester && (requester == nil || by.Username == requester.Username):
+		case len(a.Groups) > 0 && !slices.ContainsFunc(a.Groups, func(g string) bool { return slices.Contains(by.Groups, g) }):
+		default:
+			seen[by.Username] = true
+		}
+	}
+	return len(seen)
+}
+
+// asked says whose approvals a rule requires, and how many more.
+func asked(a *v1alpha1.RequiredApprovals, more int) string {
+	text := "1 more approval"
+	if more > 1 {
+		text = fmt.Sprintf("%d more approvals", more)
+	}
+	if len(a.Groups) > 0 {
+		text += " by members of " + strings.Join(a.Groups, " or ")
+	}
+	if a.ExcludeRequester {
+		text += ", not by the requester"
+	}
+	return text
+}

@@ -1,0 +1,153 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/generic"
+	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
+	"k8s.io/apiserver/pkg/storage/names"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/policy"
+)
+
+func newPlanPolicies(c Config) (*resourceREST, error) {
+	return newPolicies(c, "planpolicies", "planpolicy", "pp", new(v1alpha1.PlanPolicy), new(v1alpha1.PlanPolicyList), true,
+		func(p *v1alpha1.PlanPolicy) v1alpha1.PlanPolicySpec { return p.Spec },
+		func(p *v1alpha1.PlanPolicy) any { return p.Spec },
+		func(*v1alpha1.PlanPolicy) field.ErrorList { return nil })
+}
+
+func newClusterPlanPolicies(c Config) (*resourceREST, error) {
+	return newPolicies(c, "clusterplanpolicies", "clusterplanpolicy", "cpp", new(v1alpha1.ClusterPlanPolicy), new(v1alpha1.ClusterPlanPolicyList), false,
+		func(p *v1alpha1.ClusterPlanPolicy) v1alpha1.PlanPolicySpec { return p.Spec.PlanPolicySpec },
+		func(p *v1alpha1.ClusterPlanPolicy) any { return p.Spec },
+		validateNamespaceSelector)
+}
+
+// newPolicies makes the registry of a kind of policy. rules returns the rules of an object, and spec all that a user writes in it.
+func newPolicies[T copied[T]](c Config, plural, singular, short string, example, list runtime.Object, namespaced bool,
+	rules func(T) v1alpha1.PlanPolicySpec, spec func(T) any, validate func(T) field.ErrorList,
+) (*resourceREST, error) {
+	strategy := kindStrategy[T, struct{}]{
+		ObjectTyper:   c.Codecs.Scheme,
+		NameGenerator: names.SimpleNameGenerator,
+		namespaced:    namespaced,
+		begin:         func(context.Context, T) {},
+		spec:          spec,
+		status:        func(T) *struct{} { return new(struct{}) },
+		validate: func(p T) field.ErrorList {
+			return slices.Concat(validateObjectName(p.GetName()), policy.Validate(rules(p), field.NewPath("spec")), validate(p))
+		},
+		validateUpdate: func(_, _ T) field.ErrorList { return nil },
+	}
+	store := &genericregistry.Store{
+		NewFunc:                   func() runtime.Object { return example.DeepCopyObject() },
+		NewListFunc:               func() runtime.Object { return list.DeepCopyObject() },
+		DefaultQualifiedResource:  v1alpha1.Resource(plural),
+		SingularQualifiedResource: v1alpha1.Resource(singular),
+		CreateStrategy:            strategy,
+		UpdateStrategy:            strategy,
+		DeleteStrategy:            strategy,
+		ResetFieldsStrategy:       strategy,
+		TableConvertor:            planPolicyTable,
+	}
+	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: c.RESTOptions, AttrFunc: attributes}); err != nil {
+		return nil, err
+	}
+	return &resourceREST{Store: store, short: short, mayWrite: mayAllowAutomatic(c.Authorizer, plural, func(obj runtime.Object) v1alpha1.PlanPolicySpec { return rules(obj.(T)) })}, nil
+}
+
+func validateNamespaceSelector(p *v1alpha1.ClusterPlanPolicy) field.ErrorList {
+	if p.Spec.NamespaceSelector == nil {
+		return nil
+	}
+	return metav1validation.ValidateLabelSelector(p.Spec.NamespaceSelector, metav1validation.LabelSelectorValidationOptions{}, field.NewPath("spec", "namespaceSelector"))
+}
+
+// mayAllowAutomatic refuses a policy with a rule AllowAutomatic of a user who may not approve the plans that it is about: such a rule
+// approves plans in the user's place.
+func mayAllowAutomatic(a authorizer.Authorizer, resource string, spec func(runtime.Object) v1alpha1.PlanPolicySpec) func(ctx context.Context, obj, old runtime.Object) error {
+	return func(ctx context.Context, obj, _ runtime.Object) error {
+		if !policy.AllowsAutomatic(spec(obj)) {
+			return nil
+		}
+		who, ok := genericapirequest.UserFrom(ctx)
+		if !ok {
+			return apierrors.NewInternalError(errors.New("authorize policy: the request has no user"))
+		}
+		m := obj.(metav1.Object)
+		if who.GetName() == user.APIServerUser {
+			return nil
+		}
+		decision, _, err := a.Authorize(ctx, approveAttributes(who, m.GetNamespace(), ""))
+		if decision == authorizer.DecisionAllow {
+			return nil
+		}
+		if err != nil {
+			return apierrors.NewInternalError(fmt.Errorf("authorize policy %q: %w", m.GetName(), err))
+		}
+		where := fmt.Sprintf("namespace %q", m.GetNamespace())
+		if m.GetNamespace() == "" {
+			where = "all namespaces"
+		}
+		return apierrors.NewForbidden(v1alpha1.Resource(resource), m.GetName(),
+			fmt.Errorf("user %q has no verb \"approve\" on plans in %s, which a rule with the effect %s needs", who.GetName(), where, v1alpha1.PolicyAllowAutomatic))
+	}
+}
+
+// applyPolicies holds an approval to the policies. It reports whether the plan needs more approvals; then the approval is one of them.
+func applyPolicies(ctx context.Context, p *v1alpha1.Plan, approval v1alpha1.PlanApproval, judge JudgeFunc) (more bool, err error) {
+	given, requester := p.Status.Approvals, p.Status.RequestedBy
+	all := append(given[:len(given):len(given)], approval)
+	if byServer(ctx) {
+		all = nil // nobody approved a plan that approves itself
+	}
+	verdict, err := judge(ctx, p, all)
+	if err != nil {
+		return false, apierrors.NewInternalError(fmt.Errorf("evaluate policies about plan %q: %w", p.Name, err))
+	}
+	p.Status.Policies = verdict.Results
+	if why := verdict.Denied(); why != "" {
+		return false, refusedByPolicy(p, "a policy refuses the plan. "+why)
+	}
+	if byServer(ctx) {
+		if why := verdict.Manual(requester, p.Status.AutomaticApproval.ByPolicy); why != "" {
+			return false, refusedByPolicy(p, "it may not be applied automatically: "+why)
+		}
+		return false, nil
+	}
+	missing := verdict.Missing(requester, all)
+	counts, required := verdict.Counts(requester, given, approval)
+	switch {
+	case missing != "" && !counts:
+		return false, refusedByPolicy(p, fmt.Sprintf("the approval of user %q does not count. %s", nameOf(approval.By), missing))
+	case len(given) > 0 && given[0].Partial != approval.Partial:
+		return false, apierrors.NewConflict(v1alpha1.Resource("plans"), p.Name,
+			fmt.Errorf("the other approvals have status.approval.partial %t; approve the same", given[0].Partial))
+	}
+	if required {
+		p.Status.Approvals = all
+	}
+	if missing != "" {
+		awaitMore(p, missing)
+	}
+	return missing != "", nil
+}
+
+func refusedByPolicy(p *v1alpha1.Plan, why string) error {
+	err := apierrors.NewForbidden(v1alpha1.Resource("plans"), p.Name, errors.New(why))
+	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{Type: v1alpha1.CausePolicy, Message: why})
+	return err
+}
