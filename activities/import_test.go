@@ -92,7 +92,7 @@ func TestAnImportCountsAgainAfterADestroy(t *testing.T) {
 			tn.spec = spec
 			tn.apply()
 			ready := meta.FindStatusCondition(resource.StatusOf(tn.Stored["team:test-thing/a"]).Conditions, v1alpha1.ConditionReady)
-			if !strings.Contains(ready.Message, "imports what lifecycle.import names") || strings.Contains(ready.Message, "creates it again") {
+			if !strings.Contains(ready.Message, "imports the resource that lifecycle.import names") || strings.Contains(ready.Message, "creates it again") {
 				t.Errorf("%s: %s, want it to name lifecycle.import", ready.Reason, ready.Message)
 			}
 			tn.spec = v1alpha1.PlanSpec{}

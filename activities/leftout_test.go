@@ -76,7 +76,7 @@ func TestARenameWithoutMoved(t *testing.T) {
 		again     bool
 		want      string
 	}{
-		"renamed":       {spec: m{"name": "x"}, want: "Warning Looks like a rename: test_thing.new has the spec of test_thing.old, which the plan destroys."},
+		"renamed":       {spec: m{"name": "x"}, want: "Warning Looks like a rename: test_thing.new has the type and the spec of test_thing.old, which the plan destroys."},
 		"another spec":  {spec: m{"name": "y"}},
 		"moved":         {spec: m{"name": "x"}, lifecycle: m{"moved": m{"from": "test_thing.old"}}},
 		"two new twins": {spec: m{"name": "x"}, again: true},

@@ -16,7 +16,9 @@ import (
 func (tn *crashScenario) said(po *v1alpha1.Plan) string {
 	tn.T.Helper()
 	var text strings.Builder
-	note := func(d v1alpha1.Diagnostic) { text.WriteString(string(d.Severity) + " " + d.Summary + ": " + d.Detail + "\n") }
+	note := func(d v1alpha1.Diagnostic) {
+		text.WriteString(string(d.Severity) + " " + d.Summary + ": " + d.Detail + "\n")
+	}
 	for _, d := range po.Status.Diagnostics {
 		note(d)
 	}

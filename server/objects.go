@@ -334,7 +334,7 @@ func (j *judge) ask(ctx context.Context, method string, at place, query url.Valu
 	ctx = request.WithUser(ctx, j.who)
 	r, err := http.NewRequestWithContext(ctx, method, at.path()+"?"+query.Encode(), bytes.NewReader(body))
 	if err != nil {
-		return nil, fmt.Errorf("judge %s %q: %w", at.gvr.Resource, at.name, err)
+		return nil, fmt.Errorf("check %s %q: %w", at.gvr.Resource, at.name, err)
 	}
 	r.RequestURI = r.URL.RequestURI()
 	r.Header.Set("Accept", runtime.ContentTypeJSON)
@@ -352,7 +352,7 @@ func (j *judge) ask(ctx context.Context, method string, at place, query url.Valu
 	}
 	obj := &unstructured.Unstructured{}
 	if err := obj.UnmarshalJSON(w.Data()); err != nil {
-		return nil, fmt.Errorf("judge %s %q: %w", at.gvr.Resource, at.name, err)
+		return nil, fmt.Errorf("check %s %q: %w", at.gvr.Resource, at.name, err)
 	}
 	return obj, nil
 }

@@ -112,7 +112,7 @@ func (s *stepRun) succeed(st *resource.Status) {
 // next returns what the next plan does with an object that has no infrastructure any more.
 func (s *stepRun) next() string {
 	if s.resource != nil && s.resource.Lifecycle.Import != nil {
-		return "The next plan imports what lifecycle.import names: remove that to have the resource created, or delete the object."
+		return "The next plan imports the resource that lifecycle.import names. To create a new one instead, remove lifecycle.import; to prevent both, delete the object."
 	}
 	return "The next plan creates it again; to prevent that, delete the object."
 }

@@ -92,13 +92,13 @@ func HoldText(h plan.Hold, changes []*ledger.Change, what string) string {
 	case h.Reason == plan.HeldByReference:
 		return fmt.Sprintf("it refers to %s, which are %s", others, what)
 	case h.Reason == plan.HeldUnder && one:
-		return fmt.Sprintf("%s refers to it and stays, since that is %s", others, what)
+		return fmt.Sprintf("%s, which refers to it, stays because its own change is %s", others, what)
 	case h.Reason == plan.HeldUnder:
-		return fmt.Sprintf("%s refer to it and stay, since those are %s", others, what)
+		return fmt.Sprintf("%s, which refer to it, stay because their own changes are %s", others, what)
 	case h.Reason == plan.HeldWith && one:
-		return fmt.Sprintf("it refers to %s, which stays, since that is %s", others, what)
+		return fmt.Sprintf("it refers to %s, which stays because its own change is %s", others, what)
 	case h.Reason == plan.HeldWith:
-		return fmt.Sprintf("it refers to %s, which stay, since those are %s", others, what)
+		return fmt.Sprintf("it refers to %s, which stay because their own changes are %s", others, what)
 	default:
 		return ""
 	}

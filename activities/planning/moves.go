@@ -100,7 +100,7 @@ func (s *survey) renamed(visited []*node) map[lang.Address]string {
 // object may have been renamed.
 func looksRenamed(r *resource.Resource, from string) v1alpha1.Diagnostic {
 	d := lang.Problem(r.Address, "lifecycle.moved.from", "Looks like a rename",
-		fmt.Sprintf("%s has the spec of %s, which the plan destroys. If the object was renamed, add lifecycle: {moved: {from: %s}} to %s: its infrastructure then stays, and nothing is created.",
+		fmt.Sprintf("%s has the type and the spec of %s, which the plan destroys. If you renamed the object, add lifecycle: {moved: {from: %s}} to %s: its infrastructure then stays, and nothing is created.",
 			r.Address, from, from, r.Address))
 	d.Severity = v1alpha1.SeverityWarning
 	return d

@@ -149,7 +149,7 @@ func blockedText(po *v1alpha1.Plan, obstacles []changes.Obstacle, blocked, steps
 	}
 	text += " Remove preventDestroy, or undo what forces the destroy, and make a new plan."
 	if steps > blocked {
-		text += fmt.Sprintf(" To apply %s alone: kubectl hykube approve %s -n %s --partial.", changes.Counted(steps-blocked, "other change", "other changes"), po.Name, po.Namespace)
+		text += fmt.Sprintf(" To apply only %s: kubectl hykube approve %s -n %s --partial.", changes.Counted(steps-blocked, "other change", "other changes"), po.Name, po.Namespace)
 	}
 	return text
 }

@@ -81,7 +81,7 @@ func missingRights(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, r
 		return nil, err
 	}
 	return diag.Diagnostics{{Severity: v1alpha1.SeverityError, Summary: summaryRights, Detail: fmt.Sprintf(
-		"The user %q, who made the plan, has no right to %s. A plan needs the verb of each of its changes on the kind of the object. "+
-			"Ask for the verbs, or plan only what you may change: --target, --exclude and --selector choose it.",
+		"The user %q, who made the plan, has no right to %s. For each change, a plan needs its verb on the kind of the object. "+
+			"Ask for the verbs, or use --target, --exclude or --selector to plan only resources that you may change.",
 		asker.Who.Username, store.ListRights(missing))}}, nil
 }

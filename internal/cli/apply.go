@@ -75,7 +75,7 @@ func (o *applyOptions) Validate() error {
 		return err
 	}
 	if o.output != "" && !o.autoApprove {
-		return errors.New("-o json is for scripts, which answer no question: add --auto-approve")
+		return errors.New("-o json does not ask: add --auto-approve")
 	}
 	if !o.files.given() && !o.all && o.planning.unsaid() {
 		return errors.New("no objects are named: use -f PATH for files, --target, -l or --invoke for some, or --all for all recorded objects of the namespace; --replace alone means --all")

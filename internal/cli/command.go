@@ -58,7 +58,7 @@ Exit codes: 0 success, or no changes are needed; 1 error; 2 changes wait for app
 	cmd.SetOut(s.Out)
 	cmd.SetErr(s.ErrOut)
 	s.flags.add(cmd.PersistentFlags())
-	cmd.AddGroup(&cobra.Group{ID: "plan", Title: "Plan and apply:"}, &cobra.Group{ID: "existing", Title: "What exists:"}, &cobra.Group{ID: "look", Title: "Look:"}, &cobra.Group{ID: "other", Title: "Other:"})
+	cmd.AddGroup(&cobra.Group{ID: "plan", Title: "Plan and apply:"}, &cobra.Group{ID: "existing", Title: "Existing resources:"}, &cobra.Group{ID: "look", Title: "Inspect:"}, &cobra.Group{ID: "other", Title: "Other:"})
 	add := func(group string, cmds ...*cobra.Command) {
 		for _, c := range cmds {
 			c.GroupID = group

@@ -31,7 +31,7 @@ func TestStatusOfNamespace(t *testing.T) {
 
 func TestStatusOfAllNamespaces(t *testing.T) {
 	f := newFakeServer(t)
-	if out, _, code := f.run("status", "-A"); code != ExitDone || out != "No namespace holds resources or plans.\n" {
+	if out, _, code := f.run("status", "-A"); code != ExitDone || out != "No namespace has resources or plans.\n" {
 		t.Errorf("code %d: %s", code, out)
 	}
 	f.run("plan", "--record", "-f", write(t, firstFiles))

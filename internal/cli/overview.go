@@ -202,7 +202,7 @@ func (o *statusOptions) everyNamespace(ctx context.Context) error {
 	}
 	o.kinds = slices.DeleteFunc(kinds, func(k kind) bool { return !used[k] })
 	if len(holding) == 0 && len(denied) == 0 && o.output == "" {
-		fmt.Fprintln(o.Out, "No namespace holds resources or plans.")
+		fmt.Fprintln(o.Out, "No namespace has resources or plans.")
 	}
 	defer func(namespace string) { o.namespace = namespace }(o.namespace)
 	items := []map[string]any{}

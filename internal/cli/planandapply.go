@@ -248,7 +248,7 @@ func (j *planAndApply) interruptedPlanning(ctx context.Context, err error) error
 	}
 	p := interrupted.plan
 	if _, err := j.cancelPlan(ctx, p); err != nil {
-		fmt.Fprintf(j.ErrOut, "Warning: %v\nIt changes nothing until it is approved: kubectl hykube discard %s -n %s\n", err, p.Name, p.Namespace)
+		fmt.Fprintf(j.ErrOut, "Warning: %v\nThe plan changes nothing until it is approved. To discard it: kubectl hykube discard %s -n %s\n", err, p.Name, p.Namespace)
 	}
 	if err := j.takeBack(ctx); err != nil {
 		return err
@@ -419,7 +419,7 @@ func needsApprovals(p *v1alpha1.Plan) error {
 func isBlocked(p *v1alpha1.Plan) error {
 	text := diff.Clean(why(p), true)
 	if speculative(p) { // a speculative plan has no condition about it
-		text = "its diagnostics say what lifecycle.preventDestroy forbids"
+		text = "its diagnostics name the changes that lifecycle.preventDestroy forbids"
 	}
 	return &exitError{ExitRefused, fmt.Errorf("plan %q is blocked: %s\nNothing was changed", p.Name, text)}
 }
@@ -458,7 +458,7 @@ func joinExit(errs []error) error {
 }
 
 func (s *session) detached(plans []*v1alpha1.Plan) error {
-	fmt.Fprintln(s.ErrOut, "Detached. The server goes on by itself; watch it, or stop it:")
+	fmt.Fprintln(s.ErrOut, "Detached. The server continues the plan. To watch or cancel it:")
 	for _, p := range plans {
 		fmt.Fprintf(s.ErrOut, "  kubectl hykube status %s -n %s\n  kubectl hykube cancel %s -n %s\n", p.Name, p.Namespace, p.Name, p.Namespace)
 	}

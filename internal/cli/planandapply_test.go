@@ -443,7 +443,7 @@ func TestInterruptedWhileApplying(t *testing.T) {
 	_, errOut, code := f.runIn(func(s *session) {
 		s.interrupts = func() (<-chan struct{}, func()) { return c, func() {} }
 	}, "", "apply", "-f", write(t, firstFiles), "--auto-approve")
-	if code != ExitError || !strings.Contains(errOut, "Detached. The server goes on") || !strings.Contains(errOut, "kubectl hykube cancel apply-x7k2d -n default") {
+	if code != ExitError || !strings.Contains(errOut, "Detached. The server continues") || !strings.Contains(errOut, "kubectl hykube cancel apply-x7k2d -n default") {
 		t.Errorf("code %d: %s", code, errOut)
 	}
 }

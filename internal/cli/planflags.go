@@ -99,7 +99,7 @@ func (f *planFlags) fill(spec *v1alpha1.PlanSpec) error {
 		return err
 	}
 	if i := slices.IndexFunc(spec.Exclude, func(a string) bool { return slices.Contains(spec.Targets, a) || slices.Contains(spec.Invoke, a) }); i >= 0 {
-		return fmt.Errorf("--exclude: %s is asked for and excluded in the same plan", spec.Exclude[i])
+		return fmt.Errorf("--exclude: the plan both includes and excludes %s", spec.Exclude[i])
 	}
 	if f.selector != "" {
 		if spec.Selector, err = metav1.ParseToLabelSelector(f.selector); err != nil {

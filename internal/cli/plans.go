@@ -117,7 +117,7 @@ func (s *session) decide(ctx context.Context, plan *v1alpha1.Plan, decision v1al
 	case apierrors.HasStatusCause(err, v1alpha1.CauseBlocked):
 		return nil, &exitError{ExitRefused, fmt.Errorf("%s plan %q: %w", verb, plan.Name, err)}
 	case apierrors.IsConflict(err):
-		return nil, &exitError{ExitStale, fmt.Errorf("%s plan %q: %w\nIt isn't the plan that you read any more; look again: kubectl hykube show %s -n %s",
+		return nil, &exitError{ExitStale, fmt.Errorf("%s plan %q: %w\nThe plan changed after you read it. Read it again: kubectl hykube show %s -n %s",
 			verb, plan.Name, err, plan.Name, plan.Namespace)}
 	}
 	return nil, fmt.Errorf("%s plan %q: %w", verb, plan.Name, explain(err, s.server()))

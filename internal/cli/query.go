@@ -63,7 +63,7 @@ import it, without secrets. Review them and apply them. A query records and chan
 	fs := cmd.Flags()
 	fs.StringArrayVar(&o.args, "arg", nil, "Argument of the query, such as region=eu or tags.team=infra; the value is a text or JSON; repeatable")
 	fs.StringVarP(&o.file, "filename", "f", "", "YAML or JSON file with the arguments of the query, or - for standard input")
-	fs.StringVar(&o.provider, "provider", "", "Provider to ask, when more than one has the type")
+	fs.StringVar(&o.provider, "provider", "", "Provider to query, if more than one has the type")
 	fs.StringVar(&o.config, "provider-config", "", "ProviderConfig of the query; the default is that of a resource without lifecycle.providerConfig")
 	fs.Int64Var(&o.limit, "limit", 100, "Largest number of resources to return; 10000 at most")
 	fs.BoolVar(&o.manifests, "manifests", false, "Also read each resource, and print objects that import the unmanaged ones")

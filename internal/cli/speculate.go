@@ -136,7 +136,7 @@ func (sp *speculation) outdated() []prerequisite {
 	for i, m := range sp.ms {
 		if m.object.GroupVersionKind().GroupKind() == v1alpha1.Kind("Provider") && sp.results[i].Outcome == v1alpha1.ObjectConfigured &&
 			slices.ContainsFunc(sp.results[i].Keys, func(key string) bool { return strings.HasPrefix(key, "spec.") }) {
-			out = append(out, prerequisite{m, "is to be changed: " + strings.Join(sp.results[i].Keys, ", ")})
+			out = append(out, prerequisite{m, "would change: " + strings.Join(sp.results[i].Keys, ", ")})
 		}
 	}
 	return out
@@ -170,7 +170,7 @@ func (sp *speculation) upload(ctx context.Context) error {
 		// If the response were lost, the plan could not be deleted.
 		p, err := sp.createPlan(context.WithoutCancel(ctx), w.namespace, w.base, w.spec)
 		if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-			return &exitError{ExitError, fmt.Errorf("%w\nThe namespace is being emptied, which cannot be taken back. Create it again when it is gone: kubectl create namespace %s", err, w.namespace)}
+			return &exitError{ExitError, fmt.Errorf("%w\nThe server is emptying the namespace, and nobody can take that back. When it is removed, create it again: kubectl create namespace %s", err, w.namespace)}
 		}
 		if apierrors.IsNotFound(err) {
 			err = fmt.Errorf("%w\nDoes the namespace exist? kubectl create namespace %s", err, w.namespace)

@@ -150,7 +150,7 @@ func (o *stateListOptions) Run(ctx context.Context) error {
 		return printJSON(o.terminal, map[string]any{"items": items}, o.output)
 	}
 	if len(rows) == 0 {
-		fmt.Fprintf(o.ErrOut, "There is no infrastructure behind the objects of namespace %s.\n", o.namespace)
+		fmt.Fprintf(o.ErrOut, "No object of namespace %s has infrastructure.\n", o.namespace)
 		return nil
 	}
 	w := tabwriter.NewWriter(o.Out, 0, 0, 3, ' ', 0)
@@ -218,7 +218,7 @@ func (o *stateShowOptions) raw(ctx context.Context, k kind, ns string, t target)
 		SetHeader("Accept", "application/json").Do(ctx).Raw()
 	if err != nil {
 		if apierrors.IsForbidden(err) {
-			return &exitError{ExitRefused, fmt.Errorf("read state of %s: you need get on %s/state in the group %s and the namespace %s: the raw state holds its secrets\n`kubectl hykube state show %s` shows it with secrets masked", t.address(), k.gvr.Resource, k.gvr.Group, ns, t.address())}
+			return &exitError{ExitRefused, fmt.Errorf("read state of %s: you need get on %s/state in the group %s and the namespace %s: the raw state contains secrets\n`kubectl hykube state show %s` shows it with secrets masked", t.address(), k.gvr.Resource, k.gvr.Group, ns, t.address())}
 		}
 		if !apierrors.IsNotFound(err) {
 			err = explain(err, o.server())

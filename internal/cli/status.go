@@ -60,7 +60,7 @@ func (o *statusOptions) Validate() error {
 	}
 	switch {
 	case o.output != "" && o.watch:
-		return errors.New("--watch shows changes to a person: leave out -o, or watch the objects with kubectl get --watch -o json")
+		return errors.New("--watch and -o exclude each other; to watch objects as JSON, use kubectl get --watch -o json")
 	case o.all && o.name != "":
 		return errors.New("-A shows all namespaces, and a plan is in one namespace: leave out -A or the plan")
 	case o.all && o.watch:

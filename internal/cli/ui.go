@@ -203,11 +203,11 @@ func newUIProxy(cfg *rest.Config, key string) (*uiProxy, error) {
 func (p *uiProxy) probe(ctx context.Context) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.target.JoinPath(uiPath).String(), nil)
 	if err != nil {
-		return fmt.Errorf("ask for Web UI: %w", err)
+		return fmt.Errorf("request Web UI: %w", err)
 	}
 	resp, err := p.transport.RoundTrip(req)
 	if err != nil {
-		return fmt.Errorf("ask for Web UI: %w", err)
+		return fmt.Errorf("request Web UI: %w", err)
 	}
 	defer resp.Body.Close()
 	switch resp.StatusCode {

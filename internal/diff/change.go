@@ -39,7 +39,7 @@ func Change(c *v1alpha1.PlanChange, style Style) string {
 	b, a := before(c), after(c)
 	switch {
 	case c.ValuesWithheld:
-		p.raw(`      # (values withheld: they take the verb "get" on the object)`)
+		p.raw(`      # (values withheld: you need the verb "get" on the object)`)
 	case c.Action == v1alpha1.ActionCreate, readsData(c):
 		p.attributes(6, "+", nil, a, "", true)
 	case c.Action == v1alpha1.ActionDelete, c.Action == v1alpha1.ActionRead && a == nil:

@@ -104,7 +104,7 @@ func (p *parser) noFunction(name string) string {
 		return fmt.Sprintf("There is no function %q: no provider with functions is installed.", name)
 	case providers[provider] == nil:
 		names := sortedKeys(providers)
-		return fmt.Sprintf("There is no provider %q with functions.%s Those that have some: %s.", provider, diag.DidYouMean(provider, names), few(names))
+		return fmt.Sprintf("There is no provider %q with functions.%s Providers with functions: %s.", provider, diag.DidYouMean(provider, names), few(names))
 	default:
 		slices.Sort(providers[provider])
 		return fmt.Sprintf("The provider %q has no function %q.%s It has: %s.", provider, fn, diag.DidYouMean(fn, providers[provider]), few(providers[provider]))

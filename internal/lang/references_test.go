@@ -116,7 +116,7 @@ func TestReferencesThatAreNone(t *testing.T) {
 		`core::templatefile("x", {})`:           "v, column 3: templatestring(configmap.NAME.KEY",
 		`[for x in sim_network.main.l : no(x)]`: `v, column 34: There is no function "no".`,
 		`provider::sim::uper("a")`:              `v, column 3: The provider "sim" has no function "uper". Did you mean "upper"? It has: lower, upper.`,
-		`provider::simm::upper("a")`:            `v, column 3: There is no provider "simm" with functions. Did you mean "sim"? Those that have some: sim.`,
+		`provider::simm::upper("a")`:            `v, column 3: There is no provider "simm" with functions. Did you mean "sim"? Providers with functions: sim.`,
 		`provider::sim`:                         "v, column 16: open parenthesis",
 		`sim::upper("a")`:                       "v, column 3: provider::NAME::FUNCTION",
 		`data.sim_image.base.x + ephemeral.a`:   "v, column 27: must be followed by the name of an ephemeral resource",

@@ -213,7 +213,7 @@ func TestInstallRefusesHostileArchive(t *testing.T) {
 	w.Close()
 	writeFile(t, filepath.Join(dir, "registry.example.com/team/cloud/terraform-provider-cloud_1.0.0_"+ourPlatform()+".zip"), b.Bytes())
 	_, err := NewInstaller(InstallerConfig{Dir: t.TempDir(), MirrorDirs: []string{dir}}).Install(t.Context(), cloud(), "")
-	if err == nil || !strings.Contains(err.Error(), "holds no file named terraform-provider-cloud") {
+	if err == nil || !strings.Contains(err.Error(), "has no file named terraform-provider-cloud") {
 		t.Errorf("another provider's package: %v", err)
 	}
 }

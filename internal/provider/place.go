@@ -70,7 +70,7 @@ func (in *Installer) mirrorOffers(dir string, s Source) ([]offer, error) {
 	for _, p := range found {
 		v, err := versions.ParseVersion(p.Version)
 		if err != nil {
-			in.log.Warn("mirror holds something that is not a version", "path", p.Path)
+			in.log.Warn("a directory of the mirror is not named after a version", "path", p.Path)
 			continue
 		}
 		i := slices.IndexFunc(out, func(o offer) bool { return o.version.String() == v.String() })
@@ -180,7 +180,7 @@ func (in *Installer) fromNetworkMirror(ctx context.Context, m *registry.Mirror, 
 			return "", err
 		}
 		if !slices.Contains(h1, got) {
-			return "", &ChecksumError{What: "package from the network mirror", Want: h1[0], Got: got, Remedy: "ask who runs the mirror"}
+			return "", &ChecksumError{What: "package from the network mirror", Want: h1[0], Got: got, Remedy: "ask the operator of the mirror"}
 		}
 	}
 	return sum, nil
@@ -232,7 +232,7 @@ func (in *Installer) fetch(ctx context.Context, s Source, scratch, content strin
 	sum, err := download(f)
 	if wrong, ok := errors.AsType[*registry.ChecksumError](err); ok {
 		return "", &ChecksumError{What: wrong.URL, Want: "SHA-256 " + wrong.Want, Got: wrong.Got,
-			Remedy: "it was damaged or replaced on its way, so try again and then ask its publisher"}
+			Remedy: "it was damaged or replaced during the download; try again, then ask its publisher"}
 	}
 	if err != nil {
 		return "", err

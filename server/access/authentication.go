@@ -90,7 +90,7 @@ func (a withoutSystemNames) AuthenticateRequest(r *http.Request) (*authenticator
 	names := slices.DeleteFunc(slices.Clone(response.User.GetGroups()), func(name string) bool { return name == user.AllAuthenticated })
 	for _, name := range append(names, response.User.GetName()) {
 		if strings.HasPrefix(name, systemPrefix) {
-			return nil, false, fmt.Errorf("refuse user %q: the name %q begins with %q, and such names come from the server's own certificates alone", response.User.GetName(), name, systemPrefix)
+			return nil, false, fmt.Errorf("refuse user %q: the name %q begins with %q, which only the server's own certificates may use", response.User.GetName(), name, systemPrefix)
 		}
 	}
 	return response, true, nil

@@ -218,7 +218,7 @@ func (p *Plans) findRun(ctx context.Context, obj *v1alpha1.Plan, ref workflows.P
 		return id, nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("look for workflow %q: %w", former, err)
+		return "", fmt.Errorf("find workflow %q: %w", former, err)
 	}
 	return former, nil
 }

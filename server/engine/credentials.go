@@ -84,7 +84,7 @@ func (c Credentials) authorities() (*x509.CertPool, error) {
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("read --temporal-tls-ca-file: %s holds no certificate in PEM form", c.CAFile)
+		return nil, fmt.Errorf("read --temporal-tls-ca-file: %s contains no certificate in PEM format", c.CAFile)
 	}
 	return pool, nil
 }

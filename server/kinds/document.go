@@ -463,7 +463,7 @@ func writeLifecycle(j *jsonWriter, mode v1alpha1.Mode) {
 				case lifecycleImport:
 					j.string("type", "object")
 					j.value("properties", map[string]any{
-						"id": text("ID of the existing resource, in the provider's own formatat. It may contain expressions whose values are known while planning."),
+						"id": text("ID of the existing resource, in the provider's own format. It may contain expressions whose values are known while planning."),
 						"identity": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true,
 							"description": "Identity of the existing resource: the attributes by which the provider identifies instances."},
 					})

@@ -56,9 +56,9 @@ func (t table) ConvertToTable(_ context.Context, obj, options runtime.Object) (*
 func (t table) columns() []metav1.TableColumnDefinition {
 	ready := map[v1alpha1.Mode]string{
 		v1alpha1.ModeManaged:   "Whether the infrastructure matches the spec.",
-		v1alpha1.ModeData:      "Whether it was read as the spec asks for.",
+		v1alpha1.ModeData:      "Whether it was read with the current spec.",
 		v1alpha1.ModeEphemeral: "Whether plans can use it.",
-		v1alpha1.ModeAction:    "Whether it was run as the spec asks for.",
+		v1alpha1.ModeAction:    "Whether it was run with the current spec.",
 	}[t.mode]
 	columns := []metav1.TableColumnDefinition{
 		{Name: "Name", Type: "string", Format: "name", Description: "Name of the object."},

@@ -132,7 +132,7 @@ func (s *served) warnProviderConfig(ctx context.Context, u *unstructured.Unstruc
 	}
 	providers, err := s.kinds.config.ProviderConfigs(ctx, namespace, named)
 	if err != nil {
-		s.kinds.log.Warn("look for the ProviderConfig of an object", "namespace", namespace, "name", named, "error", err)
+		s.kinds.log.Warn("find the ProviderConfig of an object", "namespace", namespace, "name", named, "error", err)
 		return ""
 	}
 	provider, there := providers[named]

@@ -95,7 +95,7 @@ func beginPlan(ctx context.Context, p *v1alpha1.Plan) {
 		p.Annotations[v1alpha1.AnnotationCreatedAs] = string(p.UID)
 	}
 	if p.Spec.Speculative {
-		p.Status.Conditions = begun(v1alpha1.ReasonAwaitingObjects, "Waiting for the objects that it is to plan.")
+		p.Status.Conditions = begun(v1alpha1.ReasonAwaitingObjects, "Waiting for the upload of its objects.")
 		return
 	}
 	p.Status.Conditions = begun(v1alpha1.ReasonPlanning, message)

@@ -82,7 +82,7 @@ func (c Config) mayMake(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.Pl
 		return nil
 	}
 	return apierrors.NewForbidden(v1alpha1.Resource("plans"), p.Name, fmt.Errorf(
-		"user %q has no right to %s, and an approval takes the verb of each change that it applies; ask for the verbs, or let another user approve the plan",
+		"user %q has no right to %s, and an approval needs the verb of each change; ask for the verbs, or let another user approve the plan",
 		who.Username, store.ListRights(missing)))
 }
 
@@ -103,7 +103,7 @@ func decide(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApproval, 
 		if made.Decision == sent.Decision && made.Partial == sent.Partial && (sent.Digest == "" || made.Digest == sent.Digest) {
 			return nil // the same decision again, as after a lost response
 		}
-		return refuse("it was already %s by %s; make a new plan to decide anew", verb[made.Decision], nameOf(made.By))
+		return refuse("it was already %s by %s; make a new plan to decide again", verb[made.Decision], nameOf(made.By))
 	}
 	if err := refuseSpeculative(p, sent.Decision); err != nil {
 		return err

@@ -89,7 +89,7 @@ func (r *queries) failure(ctx context.Context, q *v1alpha1.Query, err error) err
 		return err
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return apierrors.NewTimeoutError(fmt.Sprintf("the provider did not answer in time when it was asked for %s; narrow the query with spec.config, or with a smaller spec.limit", q.Spec.Type), 0)
+		return apierrors.NewTimeoutError(fmt.Sprintf("the provider did not list %s in time; restrict the query with spec.config, or with a smaller spec.limit", q.Spec.Type), 0)
 	}
 	verb := "query"
 	if q.Spec.Import != nil {

@@ -95,7 +95,7 @@ var planTable = tableConvertor{
 		column("Status", "string", "State of the plan: the reason of the condition Ready.", 0),
 		column("Progress", "string", "Number of applied changes, and of all changes.", 0),
 		ageColumn,
-		column("Requested By", "string", "Who asked for the plan.", 1),
+		column("Requested By", "string", "User who created the plan.", 1),
 		whyColumn,
 	},
 	cells: func(obj runtime.Object) []any {
@@ -135,7 +135,7 @@ var planRecordTable = tableConvertor{
 	columns: []metav1.TableColumnDefinition{
 		nameColumn,
 		column("Plan", "string", "Plan that the record is about.", 0),
-		column("Requested By", "string", "Who asked for the plan.", 0),
+		column("Requested By", "string", "User who created the plan.", 0),
 		column("Decided By", "string", "Who approved or discarded the plan.", 0),
 		column("Summary", "string", "Number of planned changes, by kind.", 0),
 		column("Outcome", "string", "How the plan ended.", 0),

@@ -116,7 +116,7 @@ func ownKey(dataDir string) ([]byte, error) {
 		return nil, fmt.Errorf("read encryption key: %w", err)
 	}
 	if _, err := os.Stat(filepath.Join(dataDir, "db", "state.db")); err == nil {
-		return nil, fmt.Errorf("read encryption key %q: it is gone, and without it the data beside it cannot be read; restore it from a backup", path)
+		return nil, fmt.Errorf("read encryption key %q: it is gone, and without it nobody can read the data directory; restore it from a backup", path)
 	}
 	key = make([]byte, 32)
 	rand.Read(key) // rand.Read never fails: https://pkg.go.dev/crypto/rand#Read

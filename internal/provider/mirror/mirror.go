@@ -88,7 +88,7 @@ func Executable(dir, typ string) (string, error) {
 			return filepath.Join(dir, e.Name()), nil
 		}
 	}
-	return "", fmt.Errorf("find plugin: the package holds no file named %s or %s_*; it is not a package of this provider", name, name)
+	return "", fmt.Errorf("find plugin: the package has no file named %s or %s_*; it is not a package of this provider", name, name)
 }
 
 // Copy copies an unpacked package, which may contain symbolic links, as regular files to an existing, empty directory.

@@ -133,7 +133,7 @@ func (c *Client) jsonDocument(ctx context.Context, u *url.URL, token string, int
 		return nil, err
 	}
 	if err := json.Unmarshal(data, into); err != nil {
-		return nil, fmt.Errorf("get %s: the answer is not the JSON that the protocol asks for: %w", plain(u), err)
+		return nil, fmt.Errorf("get %s: the response is not the JSON of the protocol: %w", plain(u), err)
 	}
 	return at, nil
 }
