@@ -81,7 +81,7 @@ func TestAPlanTakesTheRightsOfItsRequester(t *testing.T) {
 	}
 }
 
-// TestALostRightStopsTheApply takes a right from the user who made a plan, or who approved it, before the apply begins and in the middle of it.
+// TestALostRightStopsTheApply takes a right from the user who made a plan, or one of those who approved it, before the apply begins and in the middle of it.
 // The next plan, with the right, makes the change.
 func TestALostRightStopsTheApply(t *testing.T) {
 	for _, test := range []struct {
@@ -90,6 +90,7 @@ func TestALostRightStopsTheApply(t *testing.T) {
 		{"ann!update:team/test-things/*", `the user "ann", who made the plan, has no right to update test-things.test.hykube.io in the namespace "team"`},
 		{"bob!update:team/test-things/*", `the user "bob", who approved the plan, has no right to update test-things.test.hykube.io`},
 		{"ann!team/providerconfigs/default", `"ann", who made the plan, has no right to use the ProviderConfig "default"`},
+		{"carol!update:team/test-things/*", `the user "carol", who approved the plan, has no right to update test-things.test.hykube.io`},
 		{"bob!team/providerconfigs/default", `"bob", who approved the plan, has no right to use the ProviderConfig "default"`},
 	} {
 		for _, phase := range []int{beginning, stepping} {
@@ -101,6 +102,9 @@ func TestALostRightStopsTheApply(t *testing.T) {
 			run := tn.newRun()
 			tn.until(run, beginning)
 			tn.plans[run.Name].Status.Approval.By = &v1alpha1.Identity{Username: "bob"}
+			carol := *tn.plans[run.Name].Status.Approval
+			carol.By = &v1alpha1.Identity{Username: "carol"}
+			tn.plans[run.Name].Status.Approvals = []v1alpha1.PlanApproval{carol, *tn.plans[run.Name].Status.Approval}
 			tn.until(run, phase)
 			calls := slices.Clone(tn.cloud.log)
 			tn.Forbidden[test.lost] = true

@@ -195,7 +195,7 @@ func refusal(po *v1alpha1.Plan, w *changes.Stored) string {
 
 // refusedByPolicy says why policies refuse an approved plan, as they and its approvals are now; empty if they do not.
 func (a *Applier) refusedByPolicy(ctx context.Context, po *v1alpha1.Plan) (string, error) {
-	approvals := changes.Approvals(po)
+	approvals := po.AllApprovals()
 	approved := meta.FindStatusCondition(po.Status.Conditions, v1alpha1.ConditionApproved)
 	automatic := approved != nil && approved.Reason == v1alpha1.ReasonAutomatic
 	if automatic {

@@ -52,11 +52,3 @@ func AutomaticByPolicy(ctx context.Context, src *scope.Sources, namespace string
 	_, set, err := policies(ctx, src, namespace)
 	return err == nil && set.HasAutomatic(), err
 }
-
-// Approvals are the approvals of a plan so far.
-func Approvals(po *v1alpha1.Plan) []v1alpha1.PlanApproval {
-	if len(po.Status.Approvals) == 0 && Approved(po) {
-		return []v1alpha1.PlanApproval{*po.Status.Approval}
-	}
-	return po.Status.Approvals
-}

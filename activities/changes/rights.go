@@ -79,13 +79,15 @@ func RightTo(objects store.Objects, ref v1alpha1.ObjectReference) (store.Right, 
 // Actors ask about the users behind a plan.
 type Actors struct {
 	objects store.Objects
-	// requester is nil when the plan has none, and approver when nobody else approved it.
-	requester, approver *store.Asker
+	// requester is nil when the plan has none.
+	requester *store.Asker
+	// approvers are all users who approved the plan, except the requester.
+	approvers []*store.Asker
 }
 
 // ActorsOf returns the users behind a plan. Each question is asked once, so their answers are of about the time of this call.
 func ActorsOf(src *scope.Sources, po *v1alpha1.Plan) *Actors {
-	return &Actors{objects: src.Objects, requester: src.RequesterOf(po), approver: src.ApproverOf(po)}
+	return &Actors{objects: src.Objects, requester: src.RequesterOf(po), approvers: src.ApproversOf(po)}
 }
 
 // Check returns a *StaleError when one of the users lacks a right that a change takes. rec is as for Rights.
@@ -97,19 +99,17 @@ func (a *Actors) Check(ctx context.Context, c *ledger.Change, rec *ledger.Instan
 	if a.requester == nil {
 		return Stale("the plan has no requester")
 	}
-	for _, actor := range []struct {
-		*store.Asker
-		did string
-	}{{a.requester, "made"}, {a.approver, "approved"}} {
-		if actor.Asker == nil {
-			continue
+	for i, actor := range append([]*store.Asker{a.requester}, a.approvers...) {
+		did := "approved"
+		if i == 0 {
+			did = "made"
 		}
 		missing, err := actor.Missing(ctx, rights)
 		if err != nil {
 			return err
 		}
 		if len(missing) > 0 {
-			return Stale("the user %q, who %s the plan, has no right to %s", actor.Who.Username, actor.did, store.ListRights(missing))
+			return Stale("the user %q, who %s the plan, has no right to %s", actor.Who.Username, did, store.ListRights(missing))
 		}
 	}
 	return nil

@@ -201,6 +201,14 @@ func (s *PlanStatus) Ended() bool {
 // StalledFor is the reason for which a plan is stalled; empty when it is not.
 func (s *PlanStatus) StalledFor() string { return TrueReason(s.Conditions, ConditionStalled) }
 
+// AllApprovals returns the approvals of a plan so far, the last one at the end.
+func (p *Plan) AllApprovals() []PlanApproval {
+	if a := p.Status.Approval; len(p.Status.Approvals) == 0 && a != nil && a.Decision == DecisionApproved {
+		return []PlanApproval{*a}
+	}
+	return p.Status.Approvals
+}
+
 // PlanFailed reports whether planning failed.
 func (p *Plan) PlanFailed() bool {
 	planned := meta.FindStatusCondition(p.Status.Conditions, ConditionPlanned)

@@ -200,10 +200,7 @@ func (o *policyTestOptions) evaluate(ctx context.Context, set *policy.Set, p *v1
 		subject.Add(c)
 	}
 	subject.NamespaceLabels, subject.Now = labels, time.Now()
-	subject.Approvals = p.Status.Approvals
-	if a := p.Status.Approval; len(subject.Approvals) == 0 && a != nil && a.Decision == v1alpha1.DecisionApproved {
-		subject.Approvals = []v1alpha1.PlanApproval{*a}
-	}
+	subject.Approvals = p.AllApprovals()
 	for _, r := range earlier {
 		if r.Plan.UID != p.UID && (r.RequestedAt == nil || !p.CreationTimestamp.Before(r.RequestedAt)) {
 			subject.Earlier = append(subject.Earlier, r)

@@ -11,7 +11,7 @@ import (
 	"github.com/hykube/hykube/internal/store"
 )
 
-// This file asks for the rights of the users behind a plan: of its requester, and while it is applied also of its approver.
+// This file asks for the rights of the users behind a plan: of its requester, and while it is applied also of its approvers.
 
 // errNoRequester refuses what has no user to ask about.
 var errNoRequester = errors.New("the plan has no requester; make a new plan")
@@ -40,13 +40,15 @@ func (a *Sources) RequesterOf(po *v1alpha1.Plan) *store.Asker {
 	return a.askerOf(po.Status.RequestedBy)
 }
 
-// ApproverOf asks about the user who approved a plan. It is nil when nobody did, and when that is the user who made it.
-func (a *Sources) ApproverOf(po *v1alpha1.Plan) *store.Asker {
-	approval := po.Status.Approval
-	if approval == nil || approval.By == nil || po.Status.RequestedBy != nil && sameUser(*approval.By, *po.Status.RequestedBy) {
-		return nil
+// ApproversOf asks about the users who approved a plan, except the one who made it.
+func (a *Sources) ApproversOf(po *v1alpha1.Plan) (askers []*store.Asker) {
+	for _, approval := range po.AllApprovals() {
+		if approval.By == nil || po.Status.RequestedBy != nil && sameUser(*approval.By, *po.Status.RequestedBy) {
+			continue
+		}
+		askers = append(askers, a.askerOf(approval.By))
 	}
-	return a.askerOf(approval.By)
+	return askers
 }
 
 func sameUser(a, b v1alpha1.Identity) bool {
@@ -96,10 +98,7 @@ func (s *Scope) mayUse(ctx context.Context, namespace, name string) error {
 	if s.requester == nil {
 		return errNoRequester
 	}
-	for _, asker := range []*store.Asker{s.requester, s.approver} {
-		if asker == nil {
-			continue
-		}
+	for _, asker := range append([]*store.Asker{s.requester}, s.approvers...) {
 		ok, err := asker.May(ctx, store.UseOf(namespace, name))
 		if err != nil {
 			return err

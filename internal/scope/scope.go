@@ -27,8 +27,8 @@ type Scope struct {
 	*Sources
 	// requester asked for the plan: all is read with their rights. It is nil when nobody did.
 	requester *store.Asker
-	// approver approved the plan that is applied. It is nil when that is the requester, and while the plan is made.
-	approver  *store.Asker
+	// approvers approved the plan that is applied, except the requester. There are none while the plan is made.
+	approvers []*store.Asker
 	namespace string
 	// planned returns the planned value of a resource. It is nil during an apply, when no value may be unknown.
 	planned           func(lang.Address) (cty.Value, bool)
@@ -68,7 +68,7 @@ func (a *Sources) NewScope(po *v1alpha1.Plan, namespace string, planned func(lan
 	s := a.ScopeOf(po.Status.RequestedBy, namespace, planned)
 	s.plan = po
 	if planned == nil {
-		s.approver = a.ApproverOf(po)
+		s.approvers = a.ApproversOf(po)
 	}
 	return s
 }
