@@ -77,7 +77,8 @@ func NewAuthenticator(ctx context.Context, cfg AuthenticationConfig) (authentica
 // systemPrefix is the prefix of the user and group names that Kubernetes reserves, such as system:masters.
 const systemPrefix = "system:"
 
-// withoutSystemNames rejects a user whose name, or one of whose groups, begins with systemPrefix. It wraps the
+// withoutSystemNames rejects a user whose name begins with systemPrefix, or one of whose groups does, except
+// system:authenticated. It wraps the
 // authenticator of tokens; the server's own certificates may have such names.
 type withoutSystemNames struct{ authenticator.Request }
 
