@@ -12,13 +12,13 @@ import (
 	"github.com/hykube/hykube/workflows"
 )
 
-// Approved says whether a plan was approved, whatever became of its changes since.
+// Approved reports whether a plan was approved. It ignores later changes of the plan's digest.
 func Approved(po *v1alpha1.Plan) bool {
 	approval := po.Status.Approval
 	return meta.IsStatusConditionTrue(po.Status.Conditions, v1alpha1.ConditionApproved) && approval != nil && approval.Decision == v1alpha1.DecisionApproved
 }
 
-// NotApproved says why nothing of a plan may be applied; empty when its approval covers its changes.
+// NotApproved returns why no change of a plan may be applied; "" if the approval has the digest in the plan's status.
 func NotApproved(po *v1alpha1.Plan) string {
 	approval := po.Status.Approval
 	switch {
@@ -32,7 +32,7 @@ func NotApproved(po *v1alpha1.Plan) string {
 
 const otherChanges = "The digest of the approval does not match the stored changes. Make a new plan."
 
-// NotApproved says why nothing of a plan may be applied: its approval does not cover the changes that are stored.
+// NotApproved returns why no change of a plan may be applied; "" if the approval has the digest of the stored changes.
 func (w *Stored) NotApproved(po *v1alpha1.Plan) string {
 	if why := NotApproved(po); why != "" {
 		return why
@@ -43,7 +43,7 @@ func (w *Stored) NotApproved(po *v1alpha1.Plan) string {
 	return ""
 }
 
-// ReadPlan reads the Plan object of a workflow. Its deletion ends the workflow.
+// ReadPlan reads the Plan object of a workflow. It returns a final error if the Plan was deleted.
 func ReadPlan(ctx context.Context, plans store.Plans, p workflows.Plan) (*v1alpha1.Plan, error) {
 	obj, err := plans.Get(ctx, p.Namespace, p.Name, workflows.ObjectUID(p))
 	if errors.Is(err, store.ErrGone) {
@@ -52,5 +52,5 @@ func ReadPlan(ctx context.Context, plans store.Plans, p workflows.Plan) (*v1alph
 	return obj, err
 }
 
-// Now is the time for a field of a status.
+// Now returns the current time for a field of a status.
 func Now() *metav1.Time { return new(metav1.Now()) }

@@ -11,7 +11,8 @@ import (
 	"github.com/hykube/hykube/internal/store"
 )
 
-// Verbs are those that a change takes on the kind of its object, of whoever asks for the plan and of whoever approves it.
+// Verbs returns the verbs that a change requires on the kind of its object. Both the plan's requester and its approver
+// need them.
 func Verbs(c *ledger.Change) []string {
 	var verbs []string
 	if c.Importing != nil {
@@ -37,8 +38,9 @@ func Verbs(c *ledger.Change) []string {
 	return verbs
 }
 
-// Rights are all that a change takes: the verbs on its kind, "delete" on the kind of the object whose infrastructure it takes over, and the
-// verb "use" on its ProviderConfig, and on that of the instance that it replaces. rec is that instance; nil when there is none.
+// Rights returns all rights that a change requires. These are the verbs on the kind of its object, and "delete" on the
+// kind of the object whose infrastructure it takes. The change also requires the verb "use" on its ProviderConfig, and
+// on that of the instance that it replaces. rec is the replaced instance, or nil.
 func Rights(objects store.Objects, c *ledger.Change, rec *ledger.Instance) ([]store.Right, error) {
 	var out []store.Right
 	add := func(ref v1alpha1.ObjectReference, verbs ...string) error {
@@ -66,7 +68,7 @@ func Rights(objects store.Objects, c *ledger.Change, rec *ledger.Instance) ([]st
 	return out, nil
 }
 
-// RightTo is the right to get an object.
+// RightTo returns the right to get an object.
 func RightTo(objects store.Objects, ref v1alpha1.ObjectReference) (store.Right, error) {
 	plural, err := objects.Plural(ref)
 	if err != nil {
@@ -76,7 +78,7 @@ func RightTo(objects store.Objects, ref v1alpha1.ObjectReference) (store.Right, 
 	return store.Right{Verb: store.VerbGet, Namespace: ref.Namespace, Group: group, Resource: plural, Name: ref.Name}, nil
 }
 
-// Actors ask about the users behind a plan.
+// Actors checks the rights of the plan's requester and approver.
 type Actors struct {
 	objects store.Objects
 	// requester is nil when the plan has none.
@@ -85,12 +87,13 @@ type Actors struct {
 	approvers []*store.Asker
 }
 
-// ActorsOf returns the users behind a plan. Each question is asked once, so their answers are of about the time of this call.
+// ActorsOf returns the actors of a plan. They cache each answer of the authorizer, so use them only for a short time.
 func ActorsOf(src *scope.Sources, po *v1alpha1.Plan) *Actors {
 	return &Actors{objects: src.Objects, requester: src.RequesterOf(po), approvers: src.ApproversOf(po)}
 }
 
-// Check returns a *StaleError when one of the users lacks a right that a change takes. rec is as for Rights.
+// Check returns a *StaleError if the requester or the approver lacks a right that a change requires. rec is the same as
+// for Rights.
 func (a *Actors) Check(ctx context.Context, c *ledger.Change, rec *ledger.Instance) error {
 	rights, err := Rights(a.objects, c, rec)
 	if err != nil {
