@@ -21,10 +21,11 @@ import (
 	"github.com/hykube/hykube/internal/store"
 )
 
-// This file keeps two objects from managing the same infrastructure, and warns where two already do.
+// This file prevents two objects from managing the same infrastructure. It warns if two objects already do.
 
-// checkOwned refuses an import of infrastructure that another change of the plan imports, or that another object manages. It warns when the
-// other object is made with another configuration, since the same ID may name something else there.
+// checkOwned returns an error if another change imports the same infrastructure, or if another object manages it. It
+// only adds a warning if the other object has another provider configuration, since the same ID may mean another
+// resource there.
 func (pr *proposal) checkOwned(ctx context.Context, c *ledger.Change, r *resource.Resource, l *scope.Lease) error {
 	pr.owning.Lock()
 	defer pr.owning.Unlock()
@@ -71,7 +72,7 @@ func (pr *proposal) checkOwned(ctx context.Context, c *ledger.Change, r *resourc
 	return nil
 }
 
-// forgets says whether the plan makes an object forget its infrastructure.
+// forgets reports whether the plan lets an object forget its infrastructure.
 func (pr *proposal) forgets(ctx context.Context, object v1alpha1.ObjectReference) (bool, error) {
 	i := slices.IndexFunc(pr.all, func(c *ledger.Change) bool { return c.Object.UID == object.UID && c.Deposed == "" })
 	if i < 0 || !pr.all[i].Preconditions.Deleting {
@@ -81,7 +82,8 @@ func (pr *proposal) forgets(ctx context.Context, object v1alpha1.ObjectReference
 	return err == nil && r.Lifecycle.Forgets(), err
 }
 
-// seen names an object for the maker of the plan. Of one that they may not read it says no more than that there is one.
+// seen returns a text that names an object for the plan's requester. If the requester may not read the object, the text
+// omits its name.
 func (pr *proposal) seen(ctx context.Context, object v1alpha1.ObjectReference, like *resource.Resource) (string, error) {
 	plural, err := pr.Objects.Plural(object)
 	if err != nil {
@@ -99,8 +101,8 @@ func (pr *proposal) seen(ctx context.Context, object v1alpha1.ObjectReference, l
 	return lang.Address{Namespace: object.Namespace, Type: like.Address.Type, Name: object.Name}.In(pr.plan.Namespace).String(), nil
 }
 
-// sameConfiguration says whether the ProviderConfig of a namespace and one of the plan's namespace reach the same infrastructure, as far as
-// their arguments tell. An empty name and nil mean the provider without a ProviderConfig.
+// sameConfiguration reports whether a ProviderConfig of any namespace and one of the plan's namespace have the same
+// arguments. An empty name and a nil cfg mean the provider without a ProviderConfig.
 func (pr *proposal) sameConfiguration(ctx context.Context, namespace, name string, cfg *v1alpha1.ProviderConfig) (bool, error) {
 	switch {
 	case name == "" || cfg == nil:
@@ -112,7 +114,7 @@ func (pr *proposal) sameConfiguration(ctx context.Context, namespace, name strin
 	if err != nil || other == nil {
 		return false, err
 	}
-	// What an expression gives is another value in each namespace.
+	// The same expression can have a different value in each namespace.
 	if len(catalog.References(cfg)) > 0 || !reflect.DeepEqual(arguments(other), arguments(cfg)) || len(other.Spec.SecretRefs) != len(cfg.Spec.SecretRefs) {
 		return false, nil
 	}
@@ -130,16 +132,17 @@ func (pr *proposal) sameConfiguration(ctx context.Context, namespace, name strin
 	return true, nil
 }
 
-// arguments are those of a ProviderConfig.
+// arguments returns the decoded arguments of a ProviderConfig.
 func arguments(cfg *v1alpha1.ProviderConfig) any {
 	var args any
 	if cfg.Spec.Config != nil {
-		_ = json.Unmarshal(cfg.Spec.Config.Raw, &args) // what is no JSON is equal to nothing that a provider takes
+		// the provider rejects invalid JSON, so such arguments need not be equal
+		_ = json.Unmarshal(cfg.Spec.Config.Raw, &args)
 	}
 	return args
 }
 
-// warnOtherManagers warns of a destroy of infrastructure that another object manages, too.
+// warnOtherManagers adds a warning to a destroy of infrastructure that another object manages, too.
 func (pr *proposal) warnOtherManagers(ctx context.Context, c *ledger.Change, r *resource.Resource, state *ledger.State, l *scope.Lease) error {
 	pr.owning.Lock()
 	defer pr.owning.Unlock()
@@ -147,7 +150,7 @@ func (pr *proposal) warnOtherManagers(ctx context.Context, c *ledger.Change, r *
 		return err
 	}
 	others := slices.Clone(pr.managed[changes.OwnedKey(r.Entry.Name, state.ProviderConfig, state)])
-	if r.Lifecycle.Import != nil { // an object of another namespace may have it, from before such imports were refused
+	if r.Lifecycle.Import != nil { // earlier versions let objects of several namespaces import the same resource
 		owners, err := pr.owners.Of(ctx, pr.Ledger, r.Entry.Name, &l.Type)
 		if err != nil {
 			return err
@@ -178,7 +181,7 @@ func (pr *proposal) warnOtherManagers(ctx context.Context, c *ledger.Change, r *
 	return nil
 }
 
-// readManaged reads what the objects of the namespace manage.
+// readManaged reads which infrastructure the objects of the namespace manage. It reads the ledger only once.
 func (pr *proposal) readManaged(ctx context.Context) error {
 	if pr.managed != nil {
 		return nil
@@ -196,10 +199,10 @@ func (pr *proposal) readManaged(ctx context.Context) error {
 	return nil
 }
 
-// imports holds the addresses of a plan that import something, by what that is.
+// imports maps an imported resource to the address of the change that imports it.
 type imports map[string]string
 
-// claim notes what a change imports. It returns the address of another change that imports the same; empty means none.
+// claim records the import of a change. It returns the address of another change that imports the same resource, or "".
 func (i imports) claim(c *ledger.Change) (other string) {
 	if c.Importing == nil || !c.Refreshed.Exists() {
 		return ""

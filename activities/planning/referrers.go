@@ -14,13 +14,14 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// This file finds the resources that a plan of a part of the namespace leaves out, and that refer to what it changes. It also finds why a
-// plan destroys what nobody named.
+// This file finds the resources that a plan leaves out and that refer to its changes. It also finds why a plan destroys
+// a resource that the user did not name.
 
-// maxReferrers bounds the referrers that a change stores.
+// maxReferrers is the maximum number of referrers that a change stores.
 const maxReferrers = 1000
 
-// referrers are the resources with infrastructure that the plan leaves out, by the address that they refer to.
+// referrers returns the resources with infrastructure that the plan leaves out. Its key is the address that they refer
+// to.
 func (s *survey) referrers() map[lang.Address][]ledger.Referrer {
 	out := map[lang.Address][]ledger.Referrer{}
 	if s.spec.Destroy || s.spec.RefreshOnly || s.inScope == len(s.nodes) {
@@ -45,7 +46,7 @@ func (s *survey) referrers() map[lang.Address][]ledger.Referrer {
 	return out
 }
 
-// referrer is the resource at an address with what it refers to of another one.
+// referrer returns a Referrer for the resource addr. refs are its references to one other resource.
 func referrer(addr lang.Address, refs []lang.Reference) ledger.Referrer {
 	r := ledger.Referrer{Address: addr.String()}
 	for _, ref := range refs {
@@ -59,7 +60,7 @@ func referrer(addr lang.Address, refs []lang.Reference) ledger.Referrer {
 	return r
 }
 
-// affected keeps those of the referrers of a planned change that refer to a value which the change makes another one.
+// affected returns the referrers of a planned change that refer to a value that the change modifies.
 func affected(c *ledger.Change, e expected) []ledger.Referrer {
 	if changes.HasNoSteps(c) || c.Deposed != "" {
 		return nil
@@ -81,7 +82,8 @@ func affected(c *ledger.Change, e expected) []ledger.Referrer {
 	})
 }
 
-// attribute is one of a value, or the value itself when it has none of that name: it may be null, or unknown.
+// attribute returns an attribute of a value. It returns the value itself if the value is null, unknown, or has no such
+// attribute.
 func attribute(v cty.Value, name string) cty.Value {
 	if v == cty.NilVal {
 		return cty.NullVal(cty.DynamicPseudoType)
@@ -93,7 +95,7 @@ func attribute(v cty.Value, name string) cty.Value {
 	return v.GetAttr(name)
 }
 
-// leftOut warns of the resources that a plan leaves out and that refer to what it changes.
+// leftOut returns a warning about the resources that a plan leaves out and that refer to its changes.
 func leftOut(po *v1alpha1.Plan, referrers []string) v1alpha1.Diagnostic {
 	total := len(referrers)
 	subject := changes.Counted(total, "resource that the plan leaves out refers", "resources that the plan leaves out refer")
@@ -104,7 +106,7 @@ func leftOut(po *v1alpha1.Plan, referrers []string) v1alpha1.Diagnostic {
 	}
 }
 
-// some lists the first of some names.
+// some returns a list of at most three names, and the number of the other names.
 func some(names []string) string {
 	const most = 3
 	if more := len(names) - most; more > 0 {
@@ -113,7 +115,8 @@ func some(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// destroyedWith is the address of a resource that a node refers to and that the plan destroys; empty when there is none.
+// destroyedWith returns the address of a resource that a destroy plan destroys and that n depends on; "" if none
+// exists.
 func (s *survey) destroyedWith(n *node, position map[lang.Address]int32) string {
 	if !s.spec.Destroy || n.Mode != v1alpha1.ModeManaged {
 		return ""

@@ -14,13 +14,13 @@ import (
 	"github.com/hykube/hykube/internal/store"
 )
 
-// This file asks for the rights that a plan takes of the user who made it.
+// This file checks the rights that a plan requires of its requester.
 
-// summaryRights is the summary of a plan whose requester lacks rights.
+// summaryRights is the summary of the error for a requester who lacks rights.
 const summaryRights = "Missing rights"
 
-// checkReads returns an error when the user who made a plan may not read all that it visits, and what those objects depend on. It comes
-// before the first call to a provider.
+// checkReads returns an error if the requester may not get an object that the plan visits, or a dependency of such an
+// object. The planner calls it before its first provider call.
 func checkReads(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, s *survey, visited []int) (diag.Diagnostics, error) {
 	var rights []store.Right
 	seen := map[lang.Address]bool{}
@@ -52,7 +52,8 @@ func checkReads(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, s *s
 	return missingRights(ctx, src, po, rights)
 }
 
-// checkVerbs returns an error when the user who made a plan has no right to make its changes. A speculative plan makes none.
+// checkVerbs returns an error if the requester lacks a right that a change requires. It does not check a speculative
+// plan, which is never applied.
 func checkVerbs(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, all []*ledger.Change) (diag.Diagnostics, error) {
 	if po.Spec.Speculative {
 		return nil, nil
