@@ -197,7 +197,7 @@ func OutdatedByEdit(reason string, ready bool) bool {
 	return ready
 }
 
-// TrueReason is the reason of a condition that is true; empty when it is not.
+// TrueReason returns the reason of a condition that is true. It returns "" if the condition is missing or not true.
 func TrueReason(conditions []metav1.Condition, conditionType string) string {
 	if c := meta.FindStatusCondition(conditions, conditionType); c != nil && c.Status == metav1.ConditionTrue {
 		return c.Reason

@@ -173,7 +173,8 @@ type PlanReference struct {
 type AutomaticApproval struct {
 	// True if the server applies the plan as soon as planning is done; false if it waits for an approval.
 	Granted bool `json:"granted"`
-	// True if the creator of the plan may not approve plans: then the server applies the plan only if a policy's rule AllowAutomatic holds.
+	// True if the creator of the plan may not approve plans: then the server applies the plan only if a policy's rule
+	// AllowAutomatic holds.
 	// +optional
 	ByPolicy bool `json:"byPolicy,omitempty"`
 	// Reason why the plan waits for an approval.
@@ -198,7 +199,7 @@ func (s *PlanStatus) Ended() bool {
 		stalled != "" && stalled != ReasonBlocked && stalled != ReasonPolicyDenied
 }
 
-// StalledFor is the reason for which a plan is stalled; empty when it is not.
+// StalledFor returns the reason why a plan is stalled; "" if it is not.
 func (s *PlanStatus) StalledFor() string { return TrueReason(s.Conditions, ConditionStalled) }
 
 // AllApprovals returns the approvals of a plan so far, the last one at the end.
@@ -266,7 +267,8 @@ type PlanSummary struct {
 	// Resources that exist according to the recorded state, and that planning did not read from their provider.
 	// +optional
 	NotRead int32 `json:"notRead,omitempty"`
-	// Resources that the plan leaves out and that refer to values that it changes. At most 1000 of them are counted for each change.
+	// Number of resources outside of the plan that refer to values that it changes. At most 1000 are counted for each
+	// change.
 	// +optional
 	Referrers int32 `json:"referrers,omitempty"`
 	// The counts in one line, such as "+3 ~1 -/+0 -0", or "no changes".

@@ -103,8 +103,8 @@ type PlanChange struct {
 	// Reason of the action in the terms of Terraform's JSON plan, such as "replace_because_cannot_update".
 	// +optional
 	ActionReason string `json:"actionReason,omitempty"`
-	// Address of the resource without which this one cannot stay, because it refers to that. Set when the plan destroys a resource that
-	// neither its spec nor a deletion names.
+	// Address of a resource that the plan destroys and that this one refers to. Set if the plan destroys this resource
+	// although neither its spec nor a deletion names it.
 	// +optional
 	DestroyedWith string `json:"destroyedWith,omitempty"`
 	// Values before. Secrets are masked.
@@ -173,8 +173,7 @@ type PlanChange struct {
 	// Set by the server.
 	// +optional
 	Sequence int64 `json:"sequence,omitempty"`
-	// True if the response leaves out the values and the messages of the change, because the user who reads it has no
-	// verb "get" on the object.
+	// True if the response omits the values and the messages of the change, because the reader may not get the object.
 	// +optional
 	ValuesWithheld bool `json:"valuesWithheld,omitempty"`
 }
