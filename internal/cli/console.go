@@ -137,13 +137,13 @@ func (o *consoleOptions) converse(ctx context.Context, in *os.File) error {
 			continue
 		}
 		if _, err := o.evaluate(ctx, text, 0); err != nil {
-			// The next expression may succeed, as when the server is back.
+			// Later expressions may succeed, such as after a restart of the server.
 			PrintError(o.ErrOut, err)
 		}
 	}
 }
 
-// typed reads one line. The terminal is in raw mode only during that, so that Ctrl-C interrupts an evaluation as usual.
+// typed reads one line. The terminal is in raw mode only while typed reads, so that Ctrl-C can interrupt an evaluation.
 func (o *consoleOptions) typed(in *os.File, prompt *term.Terminal) (string, error) {
 	before, err := term.MakeRaw(int(in.Fd()))
 	if err != nil {

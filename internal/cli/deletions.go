@@ -18,13 +18,13 @@ import (
 	"github.com/hykube/hykube/internal/condition"
 )
 
-// inDeletion says whether the API refused an object because that object, or its namespace, is being deleted.
+// inDeletion reports whether the server rejected an object because the object or its namespace is being deleted.
 func inDeletion(err error) bool {
 	return apierrors.HasStatusCause(err, v1alpha1.CauseBeingDeleted) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
-// beingDeleted is the error of files that declare objects which are being deleted: recording would not keep them. It names each, and
-// the ways out.
+// beingDeleted returns the error for files with objects that are being deleted. It names each object and the commands
+// that help.
 func (s *session) beingDeleted(ctx context.Context, ms []manifest) error {
 	var b strings.Builder
 	b.WriteString("the files declare objects that are being deleted, and recording them would not keep them:\n")
@@ -69,12 +69,12 @@ func (s *session) beingDeleted(ctx context.Context, ms []manifest) error {
 	return errors.New(strings.TrimSuffix(b.String(), "\n"))
 }
 
-// ref is an object as undelete and destroy read it.
+// ref returns KIND/NAME of an object, as undelete and destroy accept it.
 func ref(m manifest) string {
 	return strings.ToLower(m.object.GetKind()) + "/" + m.object.GetName()
 }
 
-// inNamespace is the flag that chooses a namespace; empty for cluster scope.
+// inNamespace returns the flag -n for a namespace; "" for a cluster-scoped object.
 func inNamespace(namespace string) string {
 	if namespace == "" {
 		return ""
@@ -82,17 +82,18 @@ func inNamespace(namespace string) string {
 	return " -n " + namespace
 }
 
-// namespaceTerminates says whether a namespace is being deleted, as far as the user may see it.
+// namespaceTerminates reports whether a namespace is being deleted. It returns false if the user may not get the
+// namespace.
 func (s *session) namespaceTerminates(ctx context.Context, name string) bool {
 	ns, err := s.resource(namespaces, "").Get(ctx, name, metav1.GetOptions{})
 	return err == nil && ns.GetDeletionTimestamp() != nil
 }
 
-// partialList asks for the metadata of objects alone: the values of Secrets are nobody's business here.
+// partialList requests only the metadata of objects, so that the command does not read the values of Secrets.
 const partialList = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
-// leaving are the ProviderConfigs, Secrets and ConfigMaps of a namespace that are being deleted, with what each waits for, as far as the
-// user may list them. Errors only make it shorter: it is a note.
+// leaving lists the ProviderConfigs, Secrets and ConfigMaps of a namespace that are being deleted, and the reason why
+// each still exists. It omits the objects that the user may not list, and ignores errors.
 func (s *session) leaving(ctx context.Context, namespace string) []string {
 	var out []string
 	add := func(name, waitsFor string) {
@@ -122,13 +123,14 @@ func (s *session) leaving(ctx context.Context, namespace string) []string {
 	return out
 }
 
-// inUse is the message of the condition InUse of an object.
+// inUse returns the message of an object's condition InUse.
 func inUse(u *unstructured.Unstructured) string {
 	message, _ := condition.Find(u, v1alpha1.ConditionInUse)["message"].(string)
 	return message
 }
 
-// noteLeaving says under a plan that destroys what goes with it although the plan does not list it.
+// noteLeaving prints a note about the objects that the server removes after a destroy, although the plan does not list
+// them.
 func (s *session) noteLeaving(ctx context.Context, p *v1alpha1.Plan) {
 	if p.Status.Summary == nil || p.Status.Summary.Delete == 0 {
 		return
