@@ -236,7 +236,7 @@ func importedFrom(i *v1alpha1.PlanImport) string {
 // reason.
 const LeftFiles = "delete_because_left_files"
 
-// reason is why a change is made, as far as its action reason or another change tells it.
+// reason returns why a change is made; "" if neither its action reason nor another change explains it.
 func reason(c *v1alpha1.PlanChange) string {
 	if why := reasonText(c.ActionReason); why != "" || c.DestroyedWith == "" || c.Action != v1alpha1.ActionDelete {
 		return why
