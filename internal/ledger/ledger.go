@@ -310,10 +310,11 @@ type Change struct {
 	ReadAfter []int32 `json:"awaits,omitempty"`
 	// DependencyVersions holds the versions of the dependencies during planning; see Instance.
 	DependencyVersions map[string]string `json:"seen,omitempty"`
-	// LooksLike is the address of a resource that the plan destroys and whose spec is that of the one to create; empty when there is none.
+	// LooksLike is the address of a resource that the plan destroys and whose spec equals the spec of the created one.
+	// It is empty if no such resource exists.
 	LooksLike string `json:"looksLike,omitempty"`
-	// Referrers are resources outside of the plan that refer to the one that changes. Once the change is planned, they are those that
-	// refer to an attribute that the plan changes.
+	// Referrers are resources outside of the plan that refer to the changed resource. After planning, they are only
+	// those that refer to an attribute that the plan changes.
 	Referrers []Referrer `json:"referrers,omitempty"`
 	// Referred holds digests, by address, of the referenced values that the plan does not change.
 	Referred map[string]string `json:"referred,omitempty"`
@@ -330,10 +331,10 @@ type Change struct {
 	revision int64
 }
 
-// Referrer is a resource that refers to another one.
+// Referrer is a resource that refers to the changed resource.
 type Referrer struct {
 	Address string `json:"address"`
-	// Attributes are those that it refers to; empty means the whole resource.
+	// Attributes are the attributes that it refers to. Empty means the whole resource.
 	Attributes []string `json:"attributes,omitempty"`
 }
 
@@ -349,7 +350,8 @@ type Preconditions struct {
 	// Destroys is true if the plan destroys everything that it visits, because of its spec or the deletion of the
 	// namespace.
 	Destroys bool `json:"destroys,omitempty"`
-	// Owner is the object that had what the change imports when it was planned, and that the same plan makes forget it; empty when none had.
+	// Owner is the UID of the object that managed the imported resource during planning, and that forgets it in the
+	// same plan. It is empty if no object managed the resource.
 	Owner types.UID `json:"owner,omitempty"`
 	// From is the object whose record moves, and FromState is the digest of that record.
 	From      *v1alpha1.ObjectReference `json:"from,omitempty"`
