@@ -23,7 +23,7 @@ type Owners struct {
 // owner is an object and the identity of its resource.
 type owner struct {
 	Object v1alpha1.ObjectReference
-	// Config is the name of the ProviderConfig that it is made with; empty when there is none.
+	// Config is the name of the ProviderConfig of the object's resource. It is empty without a ProviderConfig.
 	Config   string
 	identity string
 }
@@ -100,7 +100,8 @@ func IdIn(attributes json.RawMessage) string {
 	return id
 }
 
-// Find finds the owners of a resource by its identity, or, where one of the two has none, by its ID.
+// Find returns the owners of a resource by its identity. If the resource or an owner has no identity, Find compares
+// their IDs.
 func (o *Owners) Find(identity, id string) []owner {
 	if own := o.byIdentity[identity]; len(own) > 0 && identity != "" {
 		return own
