@@ -38,7 +38,7 @@ func (a *Sources) configFor(ctx context.Context, r *resource.Resource) (*v1alpha
 	return configOf(r, func(name string) (*v1alpha1.ProviderConfig, error) { return a.Configs.Get(ctx, r.Ref.Namespace, name) })
 }
 
-// configOf is configFor with any source of ProviderConfigs; get returns nil if there is none of that name.
+// configOf is like configFor, but reads ProviderConfigs with get. get returns nil if no ProviderConfig has the name.
 func configOf(r *resource.Resource, get func(name string) (*v1alpha1.ProviderConfig, error)) (*v1alpha1.ProviderConfig, error) {
 	named := r.Lifecycle.ProviderConfig
 	candidates := []string{v1alpha1.DefaultProviderConfig, r.Entry.Name}

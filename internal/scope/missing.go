@@ -14,22 +14,24 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Lookup finds what resources refer to outside of a plan and that is missing, before any provider is asked.
+// Lookup finds missing objects outside of a plan that the plan's resources refer to. It calls no provider.
 type Lookup struct {
 	scope   *Scope
 	configs *ProviderConfigs
-	// checked are the names of the ProviderConfigs whose problems were returned.
+	// checked holds the names of the ProviderConfigs that were checked. Missing checks each only once.
 	checked map[string]bool
 }
 
-// Lookup returns a Lookup for the resources of a plan. The resources and data sources of the plan's own namespace count as unknown.
+// Lookup returns a Lookup for a plan. The values of resources and data sources in the plan's namespace are unknown to
+// it.
 func (a *Sources) Lookup(ctx context.Context, po *v1alpha1.Plan) *Lookup {
 	return &Lookup{checked: map[string]bool{}, configs: a.ProviderConfigs(ctx, po), scope: a.NewScope(po, po.Namespace, func(addr lang.Address) (cty.Value, bool) {
 		return cty.DynamicVal, !addr.Stored()
 	})}
 }
 
-// Missing says what the spec, the lifecycle and the ProviderConfig of a resource refer to and is not there, or may not be read.
+// Missing returns an error for each missing object outside of the plan that the resource or its ProviderConfig refers
+// to. An object counts as missing if the plan's requester may not read it.
 func (l *Lookup) Missing(ctx context.Context, r *resource.Resource) diag.Diagnostics {
 	var diags diag.Diagnostics
 	parsed := r.Parse()
@@ -40,12 +42,13 @@ func (l *Lookup) Missing(ctx context.Context, r *resource.Resource) diag.Diagnos
 	return l.scope.MaskAll(append(diags, l.missingConfig(ctx, r)...))
 }
 
-// outside says whether a reference is to something that no plan of the namespace makes, and that lasts.
+// outside reports whether a reference is to an object that no plan of the namespace manages. It returns false for
+// ephemeral resources.
 func outside(ref lang.Reference) bool {
 	return ref.Stored() || ref.Namespace != "" && ref.Mode != v1alpha1.ModeEphemeral
 }
 
-// leadsNowhere says whether a reference is to nothing, or to an attribute or key that is not there.
+// leadsNowhere reports whether the referenced value cannot be read, or lacks the attribute or key.
 func (l *Lookup) leadsNowhere(ctx context.Context, ref lang.Reference) bool {
 	v, ok, err := l.scope.Value(ctx, ref.Address)
 	if err != nil || !ok {
@@ -55,17 +58,17 @@ func (l *Lookup) leadsNowhere(ctx context.Context, ref lang.Reference) bool {
 	return ref.Attribute != "" && v.Type().IsObjectType() && !v.Type().HasAttribute(ref.Attribute)
 }
 
-// missing evaluates the expressions of a resource, since those decide what a missing key means.
+// missing evaluates the expressions of a resource, because a function such as try can permit a missing key.
 func (l *Lookup) missing(ctx context.Context, r *resource.Resource, parsed *resource.Expressions) diag.Diagnostics {
 	v := &Evaluator{Ctx: ctx, Scope: l.scope}
 	resolve := func(addr lang.Address) (cty.Value, bool) {
 		if addr.Mode == v1alpha1.ModeEphemeral {
-			return cty.DynamicVal, true // it is not opened
+			return cty.DynamicVal, true // the lookup opens no ephemeral resource
 		}
 		if found, ok := v.Resolve(addr); ok {
 			return found, true
 		}
-		return cty.DynamicVal, true // v holds why there is none
+		return cty.DynamicVal, true // v.Err holds the error
 	}
 	at := l.scope.EvaluationContext(r)
 	_, diags := parsed.Config.With(at).Evaluate(resolve)
@@ -82,7 +85,8 @@ func (l *Lookup) missing(ctx context.Context, r *resource.Resource, parsed *reso
 	return diags
 }
 
-// missingConfig says what is missing of the ProviderConfig of a resource. Other errors are left to whoever uses it.
+// missingConfig returns an error if the resource's ProviderConfig, or a Secret or an object that it refers to, is
+// missing. It ignores other errors, because the first use of the ProviderConfig reports them.
 func (l *Lookup) missingConfig(ctx context.Context, r *resource.Resource) diag.Diagnostics {
 	cfg, err := configOf(r, func(name string) (*v1alpha1.ProviderConfig, error) {
 		read, err := l.configs.lookup(name)

@@ -13,10 +13,10 @@ import (
 
 // This file asks for the rights of the users behind a plan: of its requester, and while it is applied also of its approvers.
 
-// errNoRequester refuses what has no user to ask about.
+// errNoRequester is the error for a plan without a requester, whose rights cannot be checked.
 var errNoRequester = errors.New("the plan has no requester; make a new plan")
 
-// ForbiddenError says that a user lacks a right.
+// ForbiddenError is the error for a user who lacks a right.
 type ForbiddenError struct{ Text string }
 
 func (e *ForbiddenError) Error() string { return e.Text }
@@ -27,7 +27,7 @@ func IsForbidden(err error) bool {
 	return ok
 }
 
-// askerOf asks about a user; it is nil when there is none.
+// askerOf returns an Asker for a user; nil for nil.
 func (a *Sources) askerOf(who *v1alpha1.Identity) *store.Asker {
 	if who == nil {
 		return nil
@@ -35,7 +35,7 @@ func (a *Sources) askerOf(who *v1alpha1.Identity) *store.Asker {
 	return &store.Asker{Access: a.Access, Who: *who}
 }
 
-// RequesterOf asks about the user who made a plan; it is nil when there is none.
+// RequesterOf returns an Asker for the plan's requester; nil if the plan has none.
 func (a *Sources) RequesterOf(po *v1alpha1.Plan) *store.Asker {
 	return a.askerOf(po.Status.RequestedBy)
 }
@@ -55,7 +55,7 @@ func sameUser(a, b v1alpha1.Identity) bool {
 	return a.Username == b.Username && slices.Equal(a.Groups, b.Groups)
 }
 
-// MayRead returns a *ForbiddenError when the user who asked for the plan has no verb "get" on something. The verb of what is left out.
+// MayRead returns a *ForbiddenError if the plan's requester may not get an object. It ignores the verb of what.
 func (s *Scope) MayRead(ctx context.Context, what store.Right) error {
 	if s.requester == nil {
 		return errNoRequester
@@ -72,8 +72,8 @@ func (s *Scope) MayRead(ctx context.Context, what store.Right) error {
 	return nil
 }
 
-// mayRefer returns a *ForbiddenError when the user who asked for the plan may not read a resource of the plan's own namespace. Those of other
-// namespaces, ConfigMaps and Secrets are asked about where they are read.
+// mayRefer returns a *ForbiddenError if the plan's requester may not get a resource of the plan's namespace. It accepts
+// other addresses, which the scope checks when it reads them.
 func (s *Scope) mayRefer(ctx context.Context, addr lang.Address) error {
 	if addr.Namespace != "" || addr.Stored() || addr.Mode == v1alpha1.ModeAction {
 		return nil
@@ -93,7 +93,7 @@ func (s *Scope) mayRefer(ctx context.Context, addr lang.Address) error {
 	return nil
 }
 
-// mayUse returns a *ForbiddenError when the user who asked for the plan, or who approved it, may not use a ProviderConfig.
+// mayUse returns a *ForbiddenError if the plan's requester or approver may not use a ProviderConfig.
 func (s *Scope) mayUse(ctx context.Context, namespace, name string) error {
 	if s.requester == nil {
 		return errNoRequester

@@ -25,7 +25,8 @@ import (
 // Ephemeral resources that it opens stay open until Close.
 type Scope struct {
 	*Sources
-	// requester asked for the plan: all is read with their rights. It is nil when nobody did.
+	// requester checks the rights of the plan's requester, which limit what the scope reads. It is nil if there is no
+	// requester.
 	requester *store.Asker
 	// approvers approved the plan that is applied, except the requester. There are none while the plan is made.
 	approvers []*store.Asker
@@ -48,7 +49,7 @@ type Scope struct {
 // scopeCache holds the values that a scope has read, and the ephemeral resources that it has opened.
 type scopeCache struct {
 	mu sync.Mutex
-	// data remembers what was read of ConfigMaps and Secrets.
+	// data caches the ConfigMaps and Secrets that the scope has read.
 	data map[lang.Address]cty.Value
 	// open holds the values of the open ephemeral resources.
 	open map[lang.Address]cty.Value
