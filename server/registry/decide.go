@@ -63,8 +63,9 @@ func (c Config) approve(ctx context.Context, p, sent *v1alpha1.Plan) error {
 	return decide(ctx, p, sent.Status.Approval, c.Verify, c.mayMake, c.Judge, metav1.Now())
 }
 
-// mayMake asks whether the user in whose name a plan is approved has the rights that its changes take. The server approves in the name of the
-// user who made the plan, who may have lost the verb "approve" since. A plan that a policy allows to be applied automatically does not take that verb.
+// mayMake returns a Forbidden error if the approving user lacks a right that the plan's changes require. If the server
+// approves for the plan's requester, the requester also needs the verb "approve". No user needs that verb if a policy
+// allows the server to apply the plan.
 func (c Config) mayMake(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApproval, needed []store.Right) error {
 	who := decider(ctx, sent)
 	if who == nil {
@@ -86,7 +87,7 @@ func (c Config) mayMake(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.Pl
 		who.Username, store.ListRights(missing)))
 }
 
-// mayMakeFunc refuses an approval in the name of a user without the rights that the plan's changes take.
+// mayMakeFunc is the type of Config.mayMake.
 type mayMakeFunc func(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApproval, needed []store.Right) error
 
 // decide records a decision in a plan if the plan permits one. It rejects an approval if a change is blocked or stale,

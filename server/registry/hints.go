@@ -21,9 +21,9 @@ import (
 	"github.com/hykube/hykube/internal/fieldnames"
 )
 
-// WithApplyHints answers a server-side apply of a fixed kind with unknown fields as the decoder answers a create: with the path of each
-// field, and the field that may have been meant. The merge of managed fields, which would refuse them otherwise, knows neither. A body
-// of more than maxBytes goes on unread.
+// WithApplyHints rejects a server-side apply of a fixed kind with unknown fields. Its error is that of a create: the
+// path of each unknown field, and the name of a similar field. Without it, the error of the merge of managed fields has
+// neither. It does not check a body of more than maxBytes bytes.
 func WithApplyHints(next http.Handler, codecs Codecs, maxBytes int64) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		info, ok := genericapirequest.RequestInfoFrom(r.Context())
@@ -42,13 +42,13 @@ func WithApplyHints(next http.Handler, codecs Codecs, maxBytes int64) http.Handl
 	})
 }
 
-// partlyRead is a body of which a part was read.
+// partlyRead is a body with the bytes that were already read in front of it.
 type partlyRead struct {
 	io.Reader
 	io.Closer
 }
 
-// failing ends a body as it ended when it was read first.
+// failing returns the error with which the first read of a body ended; io.EOF for nil.
 type failing struct{ err error }
 
 func (f *failing) Read([]byte) (int, error) {
@@ -58,8 +58,8 @@ func (f *failing) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// unknownFields refuses an object that has fields which its Go type does not have; nil when there are none, or the body is no such
-// object.
+// unknownFields returns an error if an object has fields that its Go type lacks. It returns nil if the body is not such
+// an object.
 func unknownFields(scheme *runtime.Scheme, body []byte) error {
 	var object map[string]any
 	if yaml.Unmarshal(body, &object) != nil {
@@ -82,7 +82,7 @@ func unknownFields(scheme *runtime.Scheme, body []byte) error {
 	return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", kind, gvk.Version, kind, runtime.NewStrictDecodingError(errs)))
 }
 
-// WithHints returns a serializer whose errors about unknown fields also name the fields that may have been meant.
+// WithHints returns a serializer whose errors about unknown fields suggest similar fields.
 func WithHints(s runtime.NegotiatedSerializer, scheme *runtime.Scheme) runtime.NegotiatedSerializer {
 	return hintingSerializer{s, scheme}
 }
@@ -97,7 +97,7 @@ func (s hintingSerializer) DecoderToVersion(decoder runtime.Decoder, gv runtime.
 	return hinting{s.NegotiatedSerializer.DecoderToVersion(decoder, gv), s.scheme}
 }
 
-// hinting is a decoder that adds to strict errors which fields may have been meant.
+// hinting is a decoder that adds suggestions to errors about unknown fields.
 type hinting struct {
 	runtime.Decoder
 	scheme *runtime.Scheme
@@ -114,7 +114,7 @@ func (d hinting) Decode(data []byte, defaults *schema.GroupVersionKind, into run
 	if terr != nil || yaml.Unmarshal(data, &object) != nil {
 		return obj, gvk, err
 	}
-	hints := map[string]error{} // by the decoder's own error
+	hints := map[string]error{} // the key is the decoder's error
 	for _, u := range fieldnames.Check(object, reflect.TypeOf(typed)) {
 		hints[fieldnames.Unknown{Path: u.Path}.Error()] = u
 	}

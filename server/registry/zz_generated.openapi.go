@@ -859,7 +859,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanChange(ref common.ReferenceCallback) 
 					},
 					"destroyedWith": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Address of the resource without which this one cannot stay, because it refers to that. Set when the plan destroys a resource that neither its spec nor a deletion names.",
+							Description: "Address of a resource that the plan destroys and that this one refers to. Set if the plan destroys this resource although neither its spec nor a deletion names it.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -1034,7 +1034,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanChange(ref common.ReferenceCallback) 
 					},
 					"valuesWithheld": {
 						SchemaProps: spec.SchemaProps{
-							Description: "True if the response leaves out the values and the messages of the change, because the user who reads it has no verb \"get\" on the object.",
+							Description: "True if the response omits the values and the messages of the change, because the reader may not get the object.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -2490,7 +2490,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanSummary(ref common.ReferenceCallback)
 					},
 					"referrers": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Resources that the plan leaves out and that refer to values that it changes. At most 1000 of them are counted for each change.",
+							Description: "Number of resources outside of the plan that refer to values that it changes. At most 1000 are counted for each change.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
