@@ -302,6 +302,12 @@ func stale(p *v1alpha1.Plan) bool {
 	return meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionStale)
 }
 
+// outdated reports whether an object of a waiting plan was written after planning.
+func outdated(p *v1alpha1.Plan) bool {
+	c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady)
+	return c != nil && c.Reason == v1alpha1.ReasonStale
+}
+
 func applyFailed(p *v1alpha1.Plan) bool {
 	return p.Status.FinishedAt != nil && meta.IsStatusConditionFalse(p.Status.Conditions, v1alpha1.ConditionApplied)
 }

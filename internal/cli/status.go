@@ -271,6 +271,8 @@ func planState(p *v1alpha1.Plan) string {
 		return "blocked"
 	case denied(p):
 		return "refused by a policy"
+	case waiting(p) && outdated(p):
+		return "stale"
 	case waiting(p):
 		return "waits for approval"
 	case p.Status.Cancel != nil:

@@ -157,6 +157,8 @@ func Run(ctx context.Context, providers *Providers, configs *Configs, plans *Pla
 	wg.Go(func() { plans.queue.run(ctx, workers) })
 	wg.Go(func() { plans.namespaces.run(ctx, namespaceWorkers) })
 	wg.Go(func() { plans.dropped.run(ctx, 1) })
+	wg.Go(func() { plans.outdated.run(ctx, 1) })
+	wg.Go(func() { plans.receiveOutdated(ctx) })
 	<-ctx.Done()
 	return nil
 }

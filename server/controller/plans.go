@@ -23,6 +23,7 @@ import (
 	"github.com/hykube/hykube/internal/condition"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/store"
+	"github.com/hykube/hykube/server/kinds"
 	"github.com/hykube/hykube/workflows"
 )
 
@@ -37,12 +38,15 @@ type Plans struct {
 	Settle  func(context.Context, workflows.Plan) error
 	Logger  *slog.Logger
 	History History
+	// Outdated delivers the plans that writes of objects made stale; nil delivers none.
+	Outdated <-chan kinds.Outdated
 
 	informer cache.SharedIndexInformer
 	queue    *queue[cache.ObjectName]
 	// namespaces queues the namespaces in which a plan was created or ended.
 	namespaces *queue[cache.ObjectName]
 	dropped    *queue[deletedPlan]
+	outdated   *queue[kinds.Outdated]
 
 	started time.Time
 
@@ -64,6 +68,7 @@ func (p *Plans) start() {
 	p.queue = newQueue("plan", p.Logger, p.reconcile)
 	p.namespaces = newQueue("plans of namespace", p.Logger, p.reconcileNamespace)
 	p.dropped = newQueue("changes of deleted plan", p.Logger, p.drop)
+	p.outdated = newQueue("stale plan", p.Logger, p.reconcileOutdated)
 	p.informer = informer(p.Client, "plans", &v1alpha1.Plan{}, p.queue)
 }
 

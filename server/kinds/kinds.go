@@ -136,6 +136,8 @@ type Kinds struct {
 	// mu serializes changes of the providers. Readers use snapshot without it.
 	mu       sync.Mutex
 	snapshot atomic.Pointer[snapshot]
+	// outdated holds plans that writes made stale; see Outdated.
+	outdated chan Outdated
 }
 
 // snapshot is an immutable set of installed providers.
@@ -187,7 +189,8 @@ func New(c Config) (*Kinds, error) {
 			return authorizer.DecisionAllow, "", nil
 		})
 	}
-	k := &Kinds{config: c, access: rights.Access{Authorizer: c.Authorizer}, log: c.Logger, codecs: newCodecs(), merge: typeConverter{newParseableType()}}
+	k := &Kinds{config: c, access: rights.Access{Authorizer: c.Authorizer}, log: c.Logger, codecs: newCodecs(), merge: typeConverter{newParseableType()},
+		outdated: make(chan Outdated, maxOutdated)}
 	k.snapshot.Store(&snapshot{})
 	return k, nil
 }

@@ -118,8 +118,13 @@ func (s *served) newServing() (*serving, error) {
 		DeleteStrategy:            strat,
 		ResetFieldsStrategy:       strat,
 		TableConvertor:            table{s.Mode},
-		AfterUpdate:               func(runtime.Object, *metav1.UpdateOptions) { s.kinds.config.Changed() },
-		AfterDelete:               func(runtime.Object, *metav1.DeleteOptions) { s.kinds.config.Changed() },
+		AfterUpdate: func(obj runtime.Object, opts *metav1.UpdateOptions) {
+			s.kinds.config.Changed()
+			if len(opts.DryRun) == 0 {
+				s.kinds.noteOutdated(obj)
+			}
+		},
+		AfterDelete: func(runtime.Object, *metav1.DeleteOptions) { s.kinds.config.Changed() },
 	}
 	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: restOptions{s}, AttrFunc: attributes}); err != nil {
 		return nil, fmt.Errorf("make storage: %w", err)
