@@ -43,7 +43,7 @@ type World struct {
 
 	// Released are the names of the objects whose finalizer was removed.
 	Released []string
-	// Policies are about the plans of the namespace.
+	// Policies are the PlanPolicies of the namespace "team".
 	Policies []v1alpha1.PlanPolicy
 	// Terminating is true while the namespace is being deleted.
 	Terminating bool
