@@ -193,7 +193,8 @@ func refusal(po *v1alpha1.Plan, w *changes.Stored) string {
 	return ""
 }
 
-// refusedByPolicy says why policies refuse an approved plan, as they and its approvals are now; empty if they do not.
+// refusedByPolicy returns the reason why the current policies forbid the apply of an approved plan; "" if they permit
+// it. It counts the plan's approvals again.
 func (a *Applier) refusedByPolicy(ctx context.Context, po *v1alpha1.Plan) (string, error) {
 	approvals := po.AllApprovals()
 	approved := meta.FindStatusCondition(po.Status.Conditions, v1alpha1.ConditionApproved)
