@@ -11,10 +11,11 @@ import (
 	"github.com/hykube/hykube/internal/store"
 )
 
-// earlierPlans is how many records of earlier plans the rules of policies see.
+// earlierPlans is the maximum number of records of earlier plans that the rules of policies can read.
 const earlierPlans = 50
 
-// Judge evaluates the policies about a plan, as they are now, with the approvals that the plan has or would have.
+// Judge evaluates the current policies for a plan. approvals are the approvals of the plan, or those that it would
+// have.
 func Judge(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, approvals []v1alpha1.PlanApproval) (*policy.Verdict, error) {
 	found, set, err := policies(ctx, src, po.Namespace)
 	if err != nil {
@@ -47,7 +48,7 @@ func policies(ctx context.Context, src *scope.Sources, namespace string) (*store
 	return found, policy.NewSet(found.Policies, found.Cluster, found.NamespaceLabels), nil
 }
 
-// AutomaticByPolicy reports whether a policy about the plans of a namespace has a rule AllowAutomatic.
+// AutomaticByPolicy reports whether a policy for the plans of a namespace has a rule with the effect AllowAutomatic.
 func AutomaticByPolicy(ctx context.Context, src *scope.Sources, namespace string) (bool, error) {
 	_, set, err := policies(ctx, src, namespace)
 	return err == nil && set.HasAutomatic(), err

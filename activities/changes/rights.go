@@ -81,7 +81,7 @@ func RightTo(objects store.Objects, ref v1alpha1.ObjectReference) (store.Right, 
 // Actors checks the rights of the plan's requester and approver.
 type Actors struct {
 	objects store.Objects
-	// requester is nil when the plan has none.
+	// requester is nil if the plan has none.
 	requester *store.Asker
 	// approvers are all users who approved the plan, except the requester.
 	approvers []*store.Asker
