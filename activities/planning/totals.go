@@ -28,7 +28,7 @@ type totals struct {
 	// that lifecycle.preventDestroy blocks. obstacles lists the latter.
 	diags, postponed, forbidden diag.Diagnostics
 	obstacles                   []changes.Obstacle
-	// verdict is what policies say about the plan.
+	// verdict is the result of the policies for the plan.
 	verdict *policy.Verdict
 }
 
@@ -129,7 +129,8 @@ func (t *totals) writeStatus(po *v1alpha1.Plan, s *v1alpha1.PlanStatus) {
 	}
 }
 
-// manual says why a plan that would approve itself waits for an approval; empty for one that does not, and for any other plan.
+// manual returns why a plan with automatic approval waits for a user's approval. It returns "" if the plan need not
+// wait, and for any other plan.
 func (t *totals) manual(po *v1alpha1.Plan) string {
 	if !po.ApprovesItself() {
 		return ""
