@@ -90,7 +90,7 @@ const (
 	ReasonStale = "Stale"
 	// ReasonBlocked: lifecycle.preventDestroy forbids changes of the plan; the message names them.
 	ReasonBlocked = "Blocked"
-	// ReasonPolicyDenied: rules of policies refuse the plan; the message names them.
+	// ReasonPolicyDenied: rules of policies deny the plan; the message names them.
 	ReasonPolicyDenied = "PolicyDenied"
 	// ReasonReplaceIncomplete: a replacement stopped between its destroy and its create, in either order.
 	ReasonReplaceIncomplete = "ReplaceIncomplete"
@@ -155,7 +155,7 @@ const (
 	CauseBlocked = "Blocked"
 	// CauseStale: the object or state of the change that the field names changed after planning.
 	CauseStale = "Stale"
-	// CausePolicy: a rule of a policy refuses the plan, or does not count the approval.
+	// CausePolicy: a rule of a policy denies the plan, or does not count the approval.
 	CausePolicy = "Policy"
 	// CauseNothingLeft: every change of the plan is blocked or stale, or depends on such a change.
 	CauseNothingLeft = "NothingLeft"

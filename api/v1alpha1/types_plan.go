@@ -173,7 +173,7 @@ type PlanReference struct {
 type AutomaticApproval struct {
 	// True if the server applies the plan as soon as planning is done; false if it waits for an approval.
 	Granted bool `json:"granted"`
-	// True if the creator of the plan may not approve plans: then the server applies the plan only if a policy's rule
+	// True if the creator of the plan may not approve plans. Then the server applies the plan only if a policy's rule
 	// AllowAutomatic holds.
 	// +optional
 	ByPolicy bool `json:"byPolicy,omitempty"`
@@ -188,7 +188,7 @@ func (p *Plan) ApprovesItself() bool {
 }
 
 // Ended reports whether the plan has ended: it was applied, failed, had no changes, or was discarded, cancelled or
-// superseded. A plan with blocked changes, or one that a policy refuses, has not ended: it waits for a decision.
+// superseded. A plan with blocked changes, or one that a policy denies, has not ended: it waits for a decision.
 func (p *Plan) Ended() bool { return p.Status.Ended() }
 
 // Ended reports whether the plan with this status has ended. For a plan that ends without an apply, the finish time is
@@ -202,7 +202,7 @@ func (s *PlanStatus) Ended() bool {
 // StalledFor returns the reason why a plan is stalled; "" if it is not.
 func (s *PlanStatus) StalledFor() string { return TrueReason(s.Conditions, ConditionStalled) }
 
-// AllApprovals returns the approvals of a plan so far, the last one at the end.
+// AllApprovals returns the approvals of a plan, oldest first.
 func (p *Plan) AllApprovals() []PlanApproval {
 	if a := p.Status.Approval; len(p.Status.Approvals) == 0 && a != nil && a.Decision == DecisionApproved {
 		return []PlanApproval{*a}

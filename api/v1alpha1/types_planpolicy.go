@@ -4,8 +4,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// PlanPolicy has rules about the plans of its namespace: what is refused, how many users must approve, and which plans may be applied
-// without an approval. The server evaluates the rules when a plan is made, approved and begun.
+// PlanPolicy has rules for the plans of its namespace. The rules deny plans, require approvals by several users, or
+// permit plans to be applied without an approval. The server evaluates the rules when a plan is made, at each approval,
+// and before the apply.
 //
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type PlanPolicy struct {
@@ -17,7 +18,7 @@ type PlanPolicy struct {
 	Spec PlanPolicySpec `json:"spec"`
 }
 
-// ClusterPlanPolicy has rules about the plans of all namespaces, or of those that it selects.
+// ClusterPlanPolicy has rules for the plans of all namespaces, or of those that it selects.
 //
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type ClusterPlanPolicy struct {
@@ -29,9 +30,9 @@ type ClusterPlanPolicy struct {
 	Spec ClusterPlanPolicySpec `json:"spec"`
 }
 
-// ClusterPlanPolicySpec is the spec of a PlanPolicy with a choice of namespaces.
+// ClusterPlanPolicySpec is the spec of a PlanPolicy with a selector of namespaces.
 type ClusterPlanPolicySpec struct {
-	// Labels of the namespaces whose plans the policy is about. Defaults to all namespaces.
+	// Selects the namespaces of the plans by their labels. Defaults to all namespaces.
 	// +optional
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
 	PlanPolicySpec    `json:",inline"`
@@ -39,58 +40,60 @@ type ClusterPlanPolicySpec struct {
 
 // PlanPolicySpec is a list of rules.
 type PlanPolicySpec struct {
-	// The rules, at least one and at most 50. Every rule is evaluated, and their order means nothing.
+	// The rules, at least one and at most 50. The server evaluates each rule, and their order has no effect.
 	// +listType=map
 	// +listMapKey=name
 	Rules []PlanPolicyRule `json:"rules"`
 }
 
-// PlanPolicyEffect is what a rule does to a plan for which it holds.
+// PlanPolicyEffect is the effect of a rule on a plan for which it holds.
 type PlanPolicyEffect string
 
 const (
-	// PolicyDeny refuses the plan: nobody can approve it while the rule holds.
+	// PolicyDeny denies the plan: no user can approve it while the rule holds.
 	PolicyDeny PlanPolicyEffect = "Deny"
 	// PolicyWarn shows the message with the plan.
 	PolicyWarn PlanPolicyEffect = "Warn"
-	// PolicyRequireApprovals asks for the approvals in the field approvals.
+	// PolicyRequireApprovals requires the approvals in the field approvals.
 	PolicyRequireApprovals PlanPolicyEffect = "RequireApprovals"
-	// PolicyAllowAutomatic lets a plan with spec.approval Automatic be applied without an approval, also if its creator has no right to
-	// approve. If a policy of a namespace has such rules, the server applies no plan automatically unless one of them holds for it.
+	// PolicyAllowAutomatic permits a plan with spec.approval Automatic to be applied without an approval, even if its
+	// creator may not approve plans. If a namespace has such rules, the server applies a plan automatically only if one
+	// of them holds for it.
 	PolicyAllowAutomatic PlanPolicyEffect = "AllowAutomatic"
 )
 
-// PlanPolicyRule is one rule.
+// PlanPolicyRule is a rule of a policy.
 type PlanPolicyRule struct {
 	// Name of the rule within the policy.
 	Name string `json:"name"`
-	// Condition in CEL (https://cel.dev). The rule holds if it is true. If it cannot be evaluated, the plan is refused. The variables
-	// are: plan (as "terraform show -json" prints it, without configuration), spec (of the Plan), requester and approvers (username, groups),
-	// counts, providers, namespaceObject (metadata.name and metadata.labels), earlier (records of earlier plans, the latest first) and now.
+	// Condition in CEL (https://cel.dev). The rule holds if the condition is true. If it cannot be evaluated, the plan
+	// is denied. The variables are: plan (as "terraform show -json" prints it, without configuration), spec (of the
+	// Plan), requester and approvers (username, groups), counts, providers, namespaceObject (metadata.name and
+	// metadata.labels), earlier (records of earlier plans, latest first) and now.
 	When string `json:"when"`
 	// Deny, Warn, RequireApprovals or AllowAutomatic.
 	Effect PlanPolicyEffect `json:"effect"`
-	// The approvals that the effect RequireApprovals asks for.
+	// The approvals that the effect RequireApprovals requires.
 	// +optional
 	Approvals *RequiredApprovals `json:"approvals,omitempty"`
-	// Why, and what to do. Defaults to the condition.
+	// The reason of the rule, and what the user can do. Defaults to the condition.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// CEL expression that gives the message. It takes precedence over message, which is used if the expression fails.
+	// CEL expression of the message. It takes precedence over message. If it fails, the server uses message.
 	// +optional
 	MessageExpression string `json:"messageExpression,omitempty"`
 }
 
-// RequiredApprovals says who must approve a plan before it is applied.
+// RequiredApprovals are the approvals that a plan needs before it is applied.
 type RequiredApprovals struct {
 	// Number of users. Defaults to 1.
 	// +optional
 	Count int32 `json:"count,omitempty"`
-	// Each of the users is in at least one of these groups. Defaults to any user with the verb "approve".
+	// Only members of one of these groups count. Defaults to any user with the verb "approve".
 	// +optional
 	// +listType=set
 	Groups []string `json:"groups,omitempty"`
-	// Do not count the user who created the plan.
+	// If true, an approval by the plan's creator does not count.
 	// +optional
 	ExcludeRequester bool `json:"excludeRequester,omitempty"`
 }
@@ -99,12 +102,12 @@ type RequiredApprovals struct {
 type PlanPolicyResult struct {
 	// The policy and the rule, such as "PlanPolicy/production/no-deletes".
 	Rule string `json:"rule"`
-	// What the rule does.
+	// The effect of the rule.
 	Effect PlanPolicyEffect `json:"effect"`
-	// Why, in the words of the policy.
+	// The message of the rule.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// The approvals that the rule asks for.
+	// The approvals that the rule requires.
 	// +optional
 	Approvals *RequiredApprovals `json:"approvals,omitempty"`
 }
