@@ -402,7 +402,7 @@ func (j *planAndApply) approveAll(ctx context.Context, todo []*v1alpha1.Plan) ([
 	return lost, nil
 }
 
-// missingApprovals returns the server's sentence about the approvals that a plan still needs.
+// missingApprovals returns the server's message about the approvals that a plan still needs.
 func missingApprovals(p *v1alpha1.Plan) string {
 	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady); c != nil {
 		return diff.Clean(c.Message, true)
@@ -410,7 +410,7 @@ func missingApprovals(p *v1alpha1.Plan) string {
 	return ""
 }
 
-// needsApprovals returns an error with the approvals a plan still needs after one of them.
+// needsApprovals returns the error for a plan that was approved and needs further approvals.
 func needsApprovals(p *v1alpha1.Plan) error {
 	return &exitError{ExitRefused, fmt.Errorf("plan %q was approved and not applied: %s\nTo approve it: kubectl hykube approve %s -n %s", p.Name, missingApprovals(p), p.Name, p.Namespace)}
 }

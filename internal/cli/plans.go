@@ -264,17 +264,18 @@ func stalled(p *v1alpha1.Plan) bool {
 	return meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionStalled) && !blocked(p) && !denied(p)
 }
 
-// denied is true when a plan waits for a decision, and a policy refuses it.
+// denied reports whether a plan waits for a decision and a policy denies it.
 func denied(p *v1alpha1.Plan) bool {
 	return !p.Ended() && p.Status.StalledFor() == v1alpha1.ReasonPolicyDenied
 }
 
-// hasDenied is true when a policy refuses a plan that nobody approved.
+// hasDenied reports whether a policy denies a plan that no user has approved.
 func hasDenied(p *v1alpha1.Plan) bool {
 	return p.Status.Approval == nil && slices.ContainsFunc(p.Status.Policies, func(r v1alpha1.PlanPolicyResult) bool { return r.Effect == v1alpha1.PolicyDeny })
 }
 
-// whyNotApproved says why a plan cannot be approved as it is: a policy refuses it, or changes are blocked that a partial approval would leave out.
+// whyNotApproved returns an error if a plan cannot be approved: a policy denies it, or changes are blocked and the
+// approval is not partial.
 func whyNotApproved(p *v1alpha1.Plan, partial bool) error {
 	switch {
 	case hasDenied(p):

@@ -113,7 +113,7 @@ func (o *policyTestOptions) Run(ctx context.Context) error {
 	return nil
 }
 
-// policies reads the policies of the files.
+// policies reads the policies in the files.
 func (o *policyTestOptions) policies(ctx context.Context) (namespaced []v1alpha1.PlanPolicy, cluster []v1alpha1.ClusterPlanPolicy, err error) {
 	ms, err := o.manifests(ctx, &o.files)
 	if err != nil {
@@ -151,7 +151,7 @@ func (o *policyTestOptions) policies(ctx context.Context) (namespaced []v1alpha1
 	return namespaced, cluster, errors.Join(bad...)
 }
 
-// chosen reads the plans: those of --plan, or all of the namespace that were made.
+// chosen reads the plans of --plan. Without --plan, it reads all plans of the namespace that have changes.
 func (o *policyTestOptions) chosen(ctx context.Context) ([]*v1alpha1.Plan, error) {
 	var out []*v1alpha1.Plan
 	for _, name := range o.plans {
