@@ -7,10 +7,11 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// maxPolicies is how many rules of policies the first screen shows.
+// maxPolicies is the maximum number of rules on the first screen.
 const maxPolicies = 6
 
-// Policies lists the rules that refuse a plan, that require approvals, and that warn, in this order. It shows at most limit rules; 0 is no limit.
+// Policies returns lines about the rules that deny a plan, that require approvals, and that warn, in this order. It
+// returns at most limit rules; 0 means no limit.
 func Policies(plan *v1alpha1.Plan, style Style, limit int) []string {
 	var out []string
 	for _, e := range []v1alpha1.PlanPolicyEffect{v1alpha1.PolicyDeny, v1alpha1.PolicyRequireApprovals, v1alpha1.PolicyWarn} {
@@ -26,7 +27,7 @@ func Policies(plan *v1alpha1.Plan, style Style, limit int) []string {
 	return out
 }
 
-// effect is what a rule that holds does to the plan.
+// effect returns a text for the effect of a rule.
 func effect(r v1alpha1.PlanPolicyResult, style Style) string {
 	switch r.Effect {
 	case v1alpha1.PolicyDeny:
