@@ -13,15 +13,16 @@ import (
 )
 
 const (
-	// maxCost bounds one expression, in CEL's own units: about one for each step. A rule that looks at ten fields of each of 100,000 changes fits.
+	// maxCost bounds the cost of one expression, in CEL's units: about one for each step. The limit permits a rule that
+	// reads ten fields of each of 100,000 changes.
 	maxCost = 10_000_000
-	// maxTime bounds the evaluation of all rules about one plan.
+	// maxTime bounds the evaluation of all rules for one plan.
 	maxTime = 20 * time.Second
-	// checkEvery is how many loop iterations pass between two checks of the context.
+	// checkEvery is the number of loop iterations between two checks of the context.
 	checkEvery = 1000
 )
 
-// environment declares what expressions can refer to. Each variable is described in docs/policies.md.
+// environment declares the variables of expressions. docs/policies.md describes them.
 var environment = newEnvironment()
 
 func newEnvironment() *cel.Env {
@@ -45,7 +46,7 @@ func newEnvironment() *cel.Env {
 	return env
 }
 
-// compile checks an expression and its type.
+// compile compiles an expression, and returns an error if its type is not want.
 func compile(text string, want *cel.Type) (cel.Program, error) {
 	ast, issues := environment.Compile(text)
 	if issues.Err() != nil {
@@ -57,7 +58,8 @@ func compile(text string, want *cel.Type) (cel.Program, error) {
 	return environment.Program(ast, cel.EvalOptions(cel.OptOptimize), cel.CostLimit(maxCost), cel.InterruptCheckFrequency(checkEvery))
 }
 
-// Evaluate evaluates every rule about a plan. A rule that cannot be evaluated refuses the plan. The error is ctx's own.
+// Evaluate evaluates all rules for a plan. If a rule cannot be evaluated, it counts as a denial. Evaluate returns an
+// error if ctx ends, or if the plan cannot be converted.
 func (s *Set) Evaluate(ctx context.Context, subject *Subject) (*Verdict, error) {
 	v := &Verdict{restricted: s.HasAutomatic()}
 	if s.Empty() {
@@ -103,7 +105,7 @@ func (r rule) holds(ctx context.Context, vars map[string]any) (bool, error) {
 	return holds, nil
 }
 
-// text is the message of a rule that holds.
+// text returns the message of a rule that holds.
 func (r rule) text(ctx context.Context, vars map[string]any) string {
 	if r.message != nil {
 		if out, _, err := r.message.ContextEval(ctx, vars); err == nil {

@@ -1,6 +1,6 @@
-// Package policy evaluates the rules of PlanPolicies and ClusterPlanPolicies about a plan. It compiles the rules' CEL expressions,
-// bounds what they may cost, and derives the verdict: whether a plan is refused, whose approvals it needs, and whether it may be
-// applied without one. It reads nothing by itself: the caller supplies the policies and the plan.
+// Package policy evaluates the rules of PlanPolicies and ClusterPlanPolicies for a plan. It compiles the rules' CEL
+// expressions and bounds their cost. Its verdict says if the plan is denied, which approvals it needs, and if it may be
+// applied without an approval. The package reads no objects: the caller supplies the policies and the plan.
 package policy
 
 import (
@@ -25,29 +25,31 @@ const (
 	maxApprovals  = 20
 )
 
-// Set has the rules about the plans of one namespace.
+// Set holds the compiled rules for the plans of one namespace.
 type Set struct{ rules []rule }
 
 // rule is a compiled rule.
 type rule struct {
 	v1alpha1.PlanPolicyRule
-	// path names the rule: its policy's kind and name, and its own.
+	// path is KIND/POLICY/RULE.
 	path string
 	when cel.Program
 	// message is nil for a rule without messageExpression.
 	message cel.Program
-	// broken is why the rule does not compile. Such a rule refuses every plan. A policy with one cannot be written; an upgrade can break it.
+	// broken is the compile error of the rule. A broken rule denies every plan. The server rejects policies with broken
+	// rules, but an upgrade can break a stored rule.
 	broken error
 }
 
-// NewSet compiles the policies of a namespace, and the cluster policies that select a namespace with these labels.
+// NewSet compiles the policies of a namespace, and the cluster policies whose selector matches the namespace's labels.
 func NewSet(policies []v1alpha1.PlanPolicy, cluster []v1alpha1.ClusterPlanPolicy, namespace map[string]string) *Set {
 	s := &Set{}
 	for _, p := range cluster {
 		selected := p.Spec.NamespaceSelector == nil
 		if !selected {
 			selector, err := metav1.LabelSelectorAsSelector(p.Spec.NamespaceSelector)
-			selected = err != nil || selector.Matches(labels.Set(namespace)) // a selector that nobody can read selects all
+			// an invalid selector selects all namespaces
+			selected = err != nil || selector.Matches(labels.Set(namespace))
 		}
 		if selected {
 			s.add("ClusterPlanPolicy/"+p.Name, p.Spec.PlanPolicySpec)
@@ -72,7 +74,7 @@ func (s *Set) add(name string, spec v1alpha1.PlanPolicySpec) {
 	}
 }
 
-// Validate reports what is wrong with the rules of a policy.
+// Validate validates the rules of a policy.
 func Validate(spec v1alpha1.PlanPolicySpec, path *field.Path) field.ErrorList {
 	path = path.Child("rules")
 	switch {
@@ -148,15 +150,17 @@ func AllowsAutomatic(spec v1alpha1.PlanPolicySpec) bool {
 	return slices.ContainsFunc(spec.Rules, func(r v1alpha1.PlanPolicyRule) bool { return r.Effect == v1alpha1.PolicyAllowAutomatic })
 }
 
-// HasAutomatic reports whether a rule of the set has the effect AllowAutomatic: then no plan is applied automatically unless such a rule holds.
+// HasAutomatic reports whether a rule of the set has the effect AllowAutomatic. Then the server applies a plan
+// automatically only if such a rule holds.
 func (s *Set) HasAutomatic() bool {
 	return slices.ContainsFunc(s.rules, func(r rule) bool { return r.Effect == v1alpha1.PolicyAllowAutomatic })
 }
 
-// AsksForEarlier reports whether an expression of the set may refer to earlier plans. Reading their records costs more than the rest.
+// AsksForEarlier reports whether an expression of the set may use the variable earlier. If not, the caller need not
+// read the records of earlier plans.
 func (s *Set) AsksForEarlier() bool {
 	return slices.ContainsFunc(s.rules, func(r rule) bool { return strings.Contains(r.When+r.MessageExpression, "earlier") })
 }
 
-// count is the number of users that must approve.
+// count returns the number of users who must approve.
 func count(a *v1alpha1.RequiredApprovals) int { return int(cmp.Or(a.Count, 1)) }

@@ -11,24 +11,24 @@ import (
 	"github.com/hykube/hykube/internal/terraformjson"
 )
 
-// Subject is a plan, and what rules can ask about beside it.
+// Subject is a plan and the other data that rules can use.
 type Subject struct {
 	plan      *v1alpha1.Plan
 	changes   *terraformjson.Plan
 	counts    v1alpha1.PlanSummary
 	providers []map[string]string
 
-	// Approvals are those that the plan has, or would have.
+	// Approvals are the approvals of the plan, or those that it would have.
 	Approvals []v1alpha1.PlanApproval
 	// NamespaceLabels are the labels of the plan's namespace.
 	NamespaceLabels map[string]string
-	// Earlier are the records of earlier plans of the namespace, the latest first.
+	// Earlier are records of earlier plans of the namespace, latest first.
 	Earlier []v1alpha1.PlanRecord
 	// Now is the time of the evaluation.
 	Now time.Time
 }
 
-// NewSubject returns a plan without changes; Add adds them.
+// NewSubject returns the subject of a plan without its changes.
 func NewSubject(p *v1alpha1.Plan) *Subject {
 	return &Subject{plan: p, changes: terraformjson.New(p, false, nil)}
 }
@@ -45,7 +45,7 @@ func (s *Subject) Add(c *v1alpha1.PlanChange) {
 	}
 }
 
-// variables are the values of the variables that expressions refer to.
+// variables returns the values of the variables in expressions.
 func (s *Subject) variables() (map[string]any, error) {
 	plan, err := s.changes.Values()
 	if err != nil {
@@ -89,7 +89,7 @@ func identity(who *v1alpha1.Identity) map[string]any {
 	return map[string]any{"username": who.Username, "groups": groups}
 }
 
-// counts has every count of a summary, those that are 0 too.
+// counts returns every count of a summary, including those that are 0.
 func counts(s v1alpha1.PlanSummary) map[string]int64 {
 	return map[string]int64{
 		"create": int64(s.Create), "update": int64(s.Update), "replace": int64(s.Replace), "delete": int64(s.Delete), "import": int64(s.Import),

@@ -8,15 +8,15 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// Verdict has the rules that hold for a plan.
+// Verdict holds the rules that hold for a plan.
 type Verdict struct {
 	// Results are the rules that hold, and those that cannot be evaluated.
 	Results []v1alpha1.PlanPolicyResult
-	// restricted says that policies restrict automatic approval.
+	// restricted is true if a plan needs a rule with the effect AllowAutomatic to be applied automatically.
 	restricted bool
 }
 
-// with returns the results with an effect.
+// with returns the results with the effect.
 func (v *Verdict) with(effect v1alpha1.PlanPolicyEffect) []v1alpha1.PlanPolicyResult {
 	var out []v1alpha1.PlanPolicyResult
 	for _, r := range v.Results {
@@ -27,7 +27,7 @@ func (v *Verdict) with(effect v1alpha1.PlanPolicyEffect) []v1alpha1.PlanPolicyRe
 	return out
 }
 
-// Denied says which rules refuse the plan; empty if none does.
+// Denied returns the rules that deny the plan, with their messages; "" if there are none.
 func (v *Verdict) Denied() string { return sentences(v.with(v1alpha1.PolicyDeny)) }
 
 func sentences(results []v1alpha1.PlanPolicyResult) string {
@@ -38,7 +38,7 @@ func sentences(results []v1alpha1.PlanPolicyResult) string {
 	return strings.Join(out, "; ")
 }
 
-// Missing says which approvals the plan still needs beside those that it has; empty if it needs none.
+// Missing returns the approvals that the plan still needs; "" if it needs none.
 func (v *Verdict) Missing(requester *v1alpha1.Identity, approvals []v1alpha1.PlanApproval) string {
 	var out []string
 	for _, r := range v.with(v1alpha1.PolicyRequireApprovals) {
@@ -49,7 +49,8 @@ func (v *Verdict) Missing(requester *v1alpha1.Identity, approvals []v1alpha1.Pla
 	return strings.Join(out, "; ")
 }
 
-// Counts reports whether an approval counts for a rule that the other approvals do not satisfy, and whether any rule requires approvals.
+// Counts evaluates an approval in addition to others. counts is true if a rule that the others do not satisfy counts
+// it. required is true if any rule requires approvals.
 func (v *Verdict) Counts(requester *v1alpha1.Identity, approvals []v1alpha1.PlanApproval, next v1alpha1.PlanApproval) (counts, required bool) {
 	for _, r := range v.with(v1alpha1.PolicyRequireApprovals) {
 		required = true
@@ -61,8 +62,8 @@ func (v *Verdict) Counts(requester *v1alpha1.Identity, approvals []v1alpha1.Plan
 	return counts, required
 }
 
-// Manual says why a plan with spec.approval Automatic waits for an approval; empty if the server may apply it. byPolicy is true for a plan
-// whose creator may not approve it.
+// Manual returns why a plan with spec.approval Automatic waits for an approval; "" if the server may apply it. byPolicy
+// is true for a plan whose creator may not approve it.
 func (v *Verdict) Manual(requester *v1alpha1.Identity, byPolicy bool) string {
 	if text := v.Denied(); text != "" {
 		return text
@@ -76,7 +77,7 @@ func (v *Verdict) Manual(requester *v1alpha1.Identity, byPolicy bool) string {
 	return ""
 }
 
-// approvers is the number of different users whose approvals count for a rule.
+// approvers returns the number of different users whose approvals count for a rule.
 func approvers(a *v1alpha1.RequiredApprovals, requester *v1alpha1.Identity, approvals []v1alpha1.PlanApproval) int {
 	seen := map[string]bool{}
 	for _, approval := range approvals {
@@ -92,7 +93,7 @@ func approvers(a *v1alpha1.RequiredApprovals, requester *v1alpha1.Identity, appr
 	return len(seen)
 }
 
-// asked says whose approvals a rule requires, and how many more.
+// asked returns a text about the approvals that a rule requires. more is the number of missing ones.
 func asked(a *v1alpha1.RequiredApprovals, more int) string {
 	text := "1 more approval"
 	if more > 1 {
