@@ -11,7 +11,7 @@ import (
 	"github.com/hykube/hykube/internal/store"
 )
 
-// This file asks for the rights of the users behind a plan: of its requester, and while it is applied also of its approvers.
+// This file checks the rights of a plan's requester and, during an apply, of its approvers.
 
 // errNoRequester is the error for a plan without a requester, whose rights cannot be checked.
 var errNoRequester = errors.New("the plan has no requester; make a new plan")
@@ -40,7 +40,7 @@ func (a *Sources) RequesterOf(po *v1alpha1.Plan) *store.Asker {
 	return a.askerOf(po.Status.RequestedBy)
 }
 
-// ApproversOf asks about the users who approved a plan, except the one who made it.
+// ApproversOf returns an Asker for each approver of a plan, except its requester.
 func (a *Sources) ApproversOf(po *v1alpha1.Plan) (askers []*store.Asker) {
 	for _, approval := range po.AllApprovals() {
 		if approval.By == nil || po.Status.RequestedBy != nil && sameUser(*approval.By, *po.Status.RequestedBy) {

@@ -28,7 +28,7 @@ type Scope struct {
 	// requester checks the rights of the plan's requester, which limit what the scope reads. It is nil if there is no
 	// requester.
 	requester *store.Asker
-	// approvers approved the plan that is applied, except the requester. There are none while the plan is made.
+	// approvers check the rights of the plan's approvers, except its requester. It is empty during planning.
 	approvers []*store.Asker
 	namespace string
 	// planned returns the planned value of a resource. It is nil during an apply, when no value may be unknown.

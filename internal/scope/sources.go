@@ -25,7 +25,7 @@ type Sources struct {
 	Objects store.Objects
 	Configs store.Configs
 	Access  store.Access
-	// Policies are the rules about plans.
+	// Policies reads the policies for plans.
 	Policies store.Policies
 	Catalog  *catalog.Catalog
 	Ledger   *ledger.Ledger
