@@ -74,7 +74,7 @@ func (e *SecretError) Error() string {
 	return fmt.Sprintf("the Secret %q in the namespace %q has no key %q", e.Name, e.Namespace, e.Key)
 }
 
-// PlanPolicies has the policies about the plans of a namespace, and the labels that their rules can refer to.
+// PlanPolicies holds the policies for the plans of a namespace, and the data that they need.
 type PlanPolicies struct {
 	Policies []v1alpha1.PlanPolicy
 	Cluster  []v1alpha1.ClusterPlanPolicy
@@ -84,9 +84,9 @@ type PlanPolicies struct {
 
 // Policies reads PlanPolicies, ClusterPlanPolicies and PlanRecords.
 type Policies interface {
-	// Of returns the policies about the plans of a namespace.
+	// Of returns the policies for the plans of a namespace.
 	Of(ctx context.Context, namespace string) (*PlanPolicies, error)
-	// Earlier returns the records of at most limit plans of a namespace, the latest decision first.
+	// Earlier returns the records of at most limit plans of a namespace, those with the latest decision first.
 	Earlier(ctx context.Context, namespace string, limit int) ([]v1alpha1.PlanRecord, error)
 }
 
