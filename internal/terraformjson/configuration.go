@@ -103,7 +103,7 @@ func (t *Plan) describe(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// ProviderName is the name of the Provider that serves an object's kind.
+// ProviderName returns the name of the Provider that serves an object's kind.
 func ProviderName(ref v1alpha1.ObjectReference) string {
 	group, _, _ := strings.Cut(ref.APIVersion, "/")
 	provider, _ := v1alpha1.ProviderOfGroup(group)

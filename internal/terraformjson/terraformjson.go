@@ -94,8 +94,8 @@ func (t *Plan) Write(ctx context.Context, w io.Writer) error {
 	return nil
 }
 
-// Values returns the plan without its configuration, as generic JSON. It reads nothing beside the changes. Without changes or
-// drift, their lists are empty.
+// Values returns the plan as generic JSON, without its configuration. It uses only the changes, and reads no other
+// data. The lists of changes and drift are never missing.
 func (t *Plan) Values() (map[string]any, error) {
 	raw, err := json.Marshal(t.document())
 	if err != nil {
