@@ -69,7 +69,8 @@ type Wiring struct {
 	SaveObjects func(ctx context.Context, plan types.UID, chunk int32, docs []ledger.Document, last bool) (uploaded int, err error)
 	// Verify checks which changes an approval of a plan would permit now.
 	Verify registry.VerifyFunc
-	// Judge evaluates the policies about a plan. Automatic reports whether one of them has a rule AllowAutomatic.
+	// Judge evaluates the policies for a plan. Automatic reports whether a policy for the namespace has a rule with the
+	// effect AllowAutomatic.
 	Judge     registry.JudgeFunc
 	Automatic func(ctx context.Context, namespace string) (bool, error)
 	// State returns the raw provider state of a provider's object.
