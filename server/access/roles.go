@@ -79,7 +79,7 @@ func ClusterRoles() []rbacv1.ClusterRole {
 		),
 		// Neither edit nor admin has this: a user who approves plans must not remove the record of it.
 		role("hykube:plan-record-deleter", "", rule(group, []string{"planrecords"}, slices.Concat(readVerbs, []string{"delete", "deletecollection"}))),
-		// Neither edit nor admin has this: a policy binds those who approve plans.
+		// The roles edit and admin do not include this role, since a policy restricts users who approve plans.
 		role("hykube:plan-policy-editor", "", rule(group, []string{"planpolicies", "clusterplanpolicies"}, slices.Concat(readVerbs, writeVerbs))),
 		role("hykube:provider-viewer", "",
 			rule(group, []string{"providers", "clusterplanpolicies"}, readVerbs),
