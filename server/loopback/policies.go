@@ -15,7 +15,7 @@ import (
 	"github.com/hykube/hykube/internal/store"
 )
 
-// Policies are the PlanPolicies, the ClusterPlanPolicies and the PlanRecords. It implements store.Policies.
+// Policies reads PlanPolicies, ClusterPlanPolicies and PlanRecords. It implements store.Policies.
 type Policies struct {
 	Client rest.Interface
 	Core   kubernetes.Interface
@@ -44,7 +44,7 @@ func (p *Policies) Of(ctx context.Context, namespace string) (*store.PlanPolicie
 	return found, nil
 }
 
-// recordPage is how many PlanRecords are read at once.
+// recordPage is the number of PlanRecords in one response.
 const recordPage = 500
 
 // Earlier implements store.Policies.
@@ -65,7 +65,7 @@ func (p *Policies) Earlier(ctx context.Context, namespace string, limit int) ([]
 	}
 }
 
-// decidedAt is the time of the decision about a record's plan.
+// decidedAt returns the time of the decision about a record's plan; the zero time if unknown.
 func decidedAt(r *v1alpha1.PlanRecord) time.Time {
 	if r.Approval.At == nil {
 		return time.Time{}
