@@ -250,7 +250,7 @@ func recordDecision(p *v1alpha1.Plan, itself bool) {
 	condition.Reconciling(c, g, v1alpha1.ReasonApproved, "Waiting to be applied.")
 }
 
-// awaitMore says in the conditions which approvals a plan still needs. Its approvals so far are kept.
+// awaitMore sets the conditions of a plan that needs further approvals.
 func awaitMore(p *v1alpha1.Plan, missing string) {
 	condition.Waiting(&p.Status.Conditions, p.Generation, v1alpha1.ReasonAwaitingApproval,
 		fmt.Sprintf("Approved by %s. %s", nameOf(p.Status.Approvals[len(p.Status.Approvals)-1].By), missing))

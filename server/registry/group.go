@@ -33,7 +33,7 @@ type ChangesFunc func(ctx context.Context, plan *v1alpha1.Plan, limit int, cont 
 // VerifyFunc checks which changes an approval of a plan would permit now.
 type VerifyFunc func(ctx context.Context, plan *v1alpha1.Plan) (changes.Verification, error)
 
-// JudgeFunc evaluates the policies about a plan with the approvals that it would have.
+// JudgeFunc evaluates the policies for a plan with the approvals that it would have.
 type JudgeFunc func(ctx context.Context, plan *v1alpha1.Plan, approvals []v1alpha1.PlanApproval) (*policy.Verdict, error)
 
 // AuthorizeReferencesFunc returns the references of a ProviderConfig that its author may not read.
@@ -61,7 +61,8 @@ type Config struct {
 	// Objects accepts the objects of speculative plans.
 	Objects ObjectsFunc
 	Verify  VerifyFunc
-	// Judge evaluates the policies about a plan. Automatic reports whether one of them has a rule AllowAutomatic.
+	// Judge evaluates the policies for a plan. Automatic reports whether a policy for the namespace has a rule with the
+	// effect AllowAutomatic.
 	Judge     JudgeFunc
 	Automatic func(ctx context.Context, namespace string) (bool, error)
 	// Types returns the types for queries, and Query executes queries.

@@ -29,7 +29,7 @@ const maxTargets = 10_000
 type planREST struct {
 	resourceREST
 	authorizer authorizer.Authorizer
-	// automatic reports whether a policy about the plans of a namespace has a rule AllowAutomatic.
+	// automatic reports whether a policy for the plans of a namespace has a rule with the effect AllowAutomatic.
 	automatic func(ctx context.Context, namespace string) (bool, error)
 }
 
@@ -64,7 +64,7 @@ func newPlans(c Config) (*planREST, *statusREST, error) {
 	return &planREST{resourceREST: resourceREST{Store: store, short: "plan", busy: beingApplied}, authorizer: c.Authorizer, automatic: c.Automatic}, statusREST, nil
 }
 
-// keepAutomatic returns the stored decision about automatic approval. A policy can withdraw the approval, and nothing can grant it later.
+// keepAutomatic returns the automatic approval to store. A write can withdraw the approval, but cannot grant it.
 func keepAutomatic(written, stored *v1alpha1.AutomaticApproval) *v1alpha1.AutomaticApproval {
 	if written != nil && stored != nil && stored.Granted && !written.Granted {
 		return written
@@ -149,7 +149,8 @@ func mayApprove(ctx context.Context, a authorizer.Authorizer, p *v1alpha1.Plan, 
 		fmt.Errorf("user %q has no verb \"approve\" on plans in namespace %q; %s", user.GetName(), p.Namespace, advice))
 }
 
-// approveAttributes ask for the verb "approve" on a plan; without a name on all plans, and without a namespace on those of all namespaces.
+// approveAttributes returns the attributes of the verb "approve" on a plan. An empty name means all plans, and an empty
+// namespace means all namespaces.
 func approveAttributes(who user.Info, namespace, name string) authorizer.AttributesRecord {
 	return authorizer.AttributesRecord{
 		User: who, Verb: "approve", Namespace: namespace, APIGroup: groupName, APIVersion: v1alpha1.SchemeGroupVersion.Version,

@@ -36,7 +36,8 @@ func newClusterPlanPolicies(c Config) (*resourceREST, error) {
 		validateNamespaceSelector)
 }
 
-// newPolicies makes the registry of a kind of policy. rules returns the rules of an object, and spec all that a user writes in it.
+// newPolicies returns the registry of a kind of policy. rules returns the rules of an object, and spec everything that
+// users write in it.
 func newPolicies[T copied[T]](c Config, plural, singular, short string, example, list runtime.Object, namespaced bool,
 	rules func(T) v1alpha1.PlanPolicySpec, spec func(T) any, validate func(T) field.ErrorList,
 ) (*resourceREST, error) {
@@ -76,8 +77,8 @@ func validateNamespaceSelector(p *v1alpha1.ClusterPlanPolicy) field.ErrorList {
 	return metav1validation.ValidateLabelSelector(p.Spec.NamespaceSelector, metav1validation.LabelSelectorValidationOptions{}, field.NewPath("spec", "namespaceSelector"))
 }
 
-// mayAllowAutomatic refuses a policy with a rule AllowAutomatic of a user who may not approve the plans that it is about: such a rule
-// approves plans in the user's place.
+// mayAllowAutomatic rejects a policy with a rule AllowAutomatic if the user may not approve all plans of the policy,
+// because the rule replaces an approval.
 func mayAllowAutomatic(a authorizer.Authorizer, resource string, spec func(runtime.Object) v1alpha1.PlanPolicySpec) func(ctx context.Context, obj, old runtime.Object) error {
 	return func(ctx context.Context, obj, _ runtime.Object) error {
 		if !policy.AllowsAutomatic(spec(obj)) {
@@ -107,12 +108,13 @@ func mayAllowAutomatic(a authorizer.Authorizer, resource string, spec func(runti
 	}
 }
 
-// applyPolicies holds an approval to the policies. It reports whether the plan needs more approvals; then the approval is one of them.
+// applyPolicies evaluates the policies for an approval. It returns an error if they do not permit it. more is true if
+// the plan needs further approvals; then applyPolicies has added this one.
 func applyPolicies(ctx context.Context, p *v1alpha1.Plan, approval v1alpha1.PlanApproval, judge JudgeFunc) (more bool, err error) {
 	given, requester := p.Status.Approvals, p.Status.RequestedBy
 	all := append(given[:len(given):len(given)], approval)
 	if byServer(ctx) {
-		all = nil // nobody approved a plan that approves itself
+		all = nil // a plan with automatic approval has no approvals by users
 	}
 	verdict, err := judge(ctx, p, all)
 	if err != nil {

@@ -142,7 +142,7 @@ func schema_hykube_hykube_api_v1alpha1_AutomaticApproval(ref common.ReferenceCal
 					},
 					"byPolicy": {
 						SchemaProps: spec.SchemaProps{
-							Description: "True if the creator of the plan may not approve plans: then the server applies the plan only if a policy's rule AllowAutomatic holds.",
+							Description: "True if the creator of the plan may not approve plans. Then the server applies the plan only if a policy's rule AllowAutomatic holds.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -165,7 +165,7 @@ func schema_hykube_hykube_api_v1alpha1_ClusterPlanPolicy(ref common.ReferenceCal
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ClusterPlanPolicy has rules about the plans of all namespaces, or of those that it selects.",
+				Description: "ClusterPlanPolicy has rules for the plans of all namespaces, or of those that it selects.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -258,12 +258,12 @@ func schema_hykube_hykube_api_v1alpha1_ClusterPlanPolicySpec(ref common.Referenc
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ClusterPlanPolicySpec is the spec of a PlanPolicy with a choice of namespaces.",
+				Description: "ClusterPlanPolicySpec is the spec of a PlanPolicy with a selector of namespaces.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"namespaceSelector": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Labels of the namespaces whose plans the policy is about. Defaults to all namespaces.",
+							Description: "Selects the namespaces of the plans by their labels. Defaults to all namespaces.",
 							Ref:         ref(v1.LabelSelector{}.OpenAPIModelName()),
 						},
 					},
@@ -277,7 +277,7 @@ func schema_hykube_hykube_api_v1alpha1_ClusterPlanPolicySpec(ref common.Referenc
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "The rules, at least one and at most 50. Every rule is evaluated, and their order means nothing.",
+							Description: "The rules, at least one and at most 50. The server evaluates each rule, and their order has no effect.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -1447,7 +1447,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanPolicy(ref common.ReferenceCallback) 
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "PlanPolicy has rules about the plans of its namespace: what is refused, how many users must approve, and which plans may be applied without an approval. The server evaluates the rules when a plan is made, approved and begun.",
+				Description: "PlanPolicy has rules for the plans of its namespace. The rules deny plans, require approvals by several users, or permit plans to be applied without an approval. The server evaluates the rules when a plan is made, at each approval, and before the apply.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -1553,7 +1553,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanPolicyResult(ref common.ReferenceCall
 					},
 					"effect": {
 						SchemaProps: spec.SchemaProps{
-							Description: "What the rule does.",
+							Description: "The effect of the rule.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -1561,14 +1561,14 @@ func schema_hykube_hykube_api_v1alpha1_PlanPolicyResult(ref common.ReferenceCall
 					},
 					"message": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Why, in the words of the policy.",
+							Description: "The message of the rule.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"approvals": {
 						SchemaProps: spec.SchemaProps{
-							Description: "The approvals that the rule asks for.",
+							Description: "The approvals that the rule requires.",
 							Ref:         ref(v1alpha1.RequiredApprovals{}.OpenAPIModelName()),
 						},
 					},
@@ -1585,7 +1585,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanPolicyRule(ref common.ReferenceCallba
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "PlanPolicyRule is one rule.",
+				Description: "PlanPolicyRule is a rule of a policy.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"name": {
@@ -1598,7 +1598,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanPolicyRule(ref common.ReferenceCallba
 					},
 					"when": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Condition in CEL (https://cel.dev). The rule holds if it is true. If it cannot be evaluated, the plan is refused. The variables are: plan (as \"terraform show -json\" prints it, without configuration), spec (of the Plan), requester and approvers (username, groups), counts, providers, namespaceObject (metadata.name and metadata.labels), earlier (records of earlier plans, the latest first) and now.",
+							Description: "Condition in CEL (https://cel.dev). The rule holds if the condition is true. If it cannot be evaluated, the plan is denied. The variables are: plan (as \"terraform show -json\" prints it, without configuration), spec (of the Plan), requester and approvers (username, groups), counts, providers, namespaceObject (metadata.name and metadata.labels), earlier (records of earlier plans, latest first) and now.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -1614,20 +1614,20 @@ func schema_hykube_hykube_api_v1alpha1_PlanPolicyRule(ref common.ReferenceCallba
 					},
 					"approvals": {
 						SchemaProps: spec.SchemaProps{
-							Description: "The approvals that the effect RequireApprovals asks for.",
+							Description: "The approvals that the effect RequireApprovals requires.",
 							Ref:         ref(v1alpha1.RequiredApprovals{}.OpenAPIModelName()),
 						},
 					},
 					"message": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Why, and what to do. Defaults to the condition.",
+							Description: "The reason of the rule, and what the user can do. Defaults to the condition.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"messageExpression": {
 						SchemaProps: spec.SchemaProps{
-							Description: "CEL expression that gives the message. It takes precedence over message, which is used if the expression fails.",
+							Description: "CEL expression of the message. It takes precedence over message. If it fails, the server uses message.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -1658,7 +1658,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanPolicySpec(ref common.ReferenceCallba
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "The rules, at least one and at most 50. Every rule is evaluated, and their order means nothing.",
+							Description: "The rules, at least one and at most 50. The server evaluates each rule, and their order has no effect.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -3169,7 +3169,7 @@ func schema_hykube_hykube_api_v1alpha1_RequiredApprovals(ref common.ReferenceCal
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "RequiredApprovals says who must approve a plan before it is applied.",
+				Description: "RequiredApprovals are the approvals that a plan needs before it is applied.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"count": {
@@ -3186,7 +3186,7 @@ func schema_hykube_hykube_api_v1alpha1_RequiredApprovals(ref common.ReferenceCal
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Each of the users is in at least one of these groups. Defaults to any user with the verb \"approve\".",
+							Description: "Only members of one of these groups count. Defaults to any user with the verb \"approve\".",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -3201,7 +3201,7 @@ func schema_hykube_hykube_api_v1alpha1_RequiredApprovals(ref common.ReferenceCal
 					},
 					"excludeRequester": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Do not count the user who created the plan.",
+							Description: "If true, an approval by the plan's creator does not count.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
