@@ -9,6 +9,8 @@ import (
 
 	"github.com/hykube/hykube/internal/store"
 	"github.com/hykube/hykube/workflows"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // CancelPollInterval is the default interval at which a plan is checked for a cancel.
@@ -32,21 +34,11 @@ func (s CancelReader) Every() time.Duration { return cmp.Or(s.Interval, CancelPo
 // nothing, so calls may be interrupted. The caller must call done.
 func (s CancelReader) UntilCancelled(ctx context.Context, p workflows.Plan) (_ context.Context, done func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	go func() {
-		tick := time.NewTicker(s.Every())
-		defer tick.Stop()
-		for {
-			select {
-			case <-tick.C:
-				if s.IsCancelled(p) {
-					cancel(ErrCancelled)
-					return
-				}
-			case <-ctx.Done():
-				return
-			}
+	go wait.UntilWithContext(ctx, func(context.Context) {
+		if s.IsCancelled(p) {
+			cancel(ErrCancelled)
 		}
-	}()
+	}, s.Every())
 	return ctx, func() { cancel(nil) }
 }
 

@@ -15,6 +15,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/hykube/hykube/internal/atomicfile"
 )
 
 const (
@@ -139,24 +141,8 @@ func parsePair(certPEM, keyPEM []byte) (*authority, error) {
 
 // writePair writes the key first, because a certificate without its key would count as a damaged pair.
 func writePair(certPath, keyPath string, certPEM, keyPEM []byte) error {
-	if err := replaceFile(keyPath, keyPEM, 0o600); err != nil {
+	if err := atomicfile.Write(keyPath, keyPEM, 0o600); err != nil {
 		return err
 	}
-	return replaceFile(certPath, certPEM, 0o644)
-}
-
-// replaceFile replaces a file atomically, so that readers see either the old or the new content.
-func replaceFile(path string, data []byte, mode fs.FileMode) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
+	return atomicfile.Write(certPath, certPEM, 0o644)
 }

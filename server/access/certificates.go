@@ -15,6 +15,8 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	clientcmd "k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/hykube/hykube/internal/atomicfile"
 )
 
 // Certificates manages the certificates of the server and its clients in one directory.
@@ -136,7 +138,7 @@ func (c *Certificates) WriteKubeconfig(path, serverURL string, now time.Time) er
 	}
 	data, err := clientcmd.Write(*config)
 	if err == nil {
-		err = replaceFile(path, data, 0o600)
+		err = atomicfile.Write(path, data, 0o600)
 	}
 	if err != nil {
 		return fmt.Errorf("write kubeconfig: %w", err)

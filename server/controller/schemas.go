@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"bytes"
 	"compress/gzip"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/hykube/hykube/internal/atomicfile"
 	"github.com/hykube/hykube/internal/schema"
 )
 
@@ -27,32 +29,16 @@ func (s Schemas) file(name string) string { return name + ".json.gz" }
 
 // write writes a schema and replaces an earlier one.
 func (s Schemas) write(name string, r record) error {
-	err := s.try(name, r)
+	var text bytes.Buffer
+	z := gzip.NewWriter(&text)
+	err := errors.Join(json.NewEncoder(z).Encode(r), z.Close(), os.MkdirAll(string(s), 0o700))
+	if err == nil {
+		err = atomicfile.Write(filepath.Join(string(s), s.file(name)), text.Bytes(), 0o600)
+	}
 	if err != nil {
 		return fmt.Errorf("record schema of provider %q: %w", name, err)
 	}
 	return nil
-}
-
-func (s Schemas) try(name string, r record) (err error) {
-	if err := os.MkdirAll(string(s), 0o700); err != nil {
-		return err
-	}
-	root, err := os.OpenRoot(string(s))
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, root.Close()) }()
-	temporary := s.file(name) + ".new"
-	f, err := root.OpenFile(temporary, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	z := gzip.NewWriter(f)
-	if err := errors.Join(json.NewEncoder(z).Encode(r), z.Close(), f.Close()); err != nil {
-		return err
-	}
-	return root.Rename(temporary, s.file(name))
 }
 
 // has reports whether a schema of the provider is recorded.

@@ -19,6 +19,8 @@ import (
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/temporal"
+
+	"github.com/hykube/hykube/internal/atomicfile"
 )
 
 const (
@@ -61,16 +63,7 @@ func rememberIdentity(dir, identity string) (previous []string, err error) {
 }
 
 func writeIdentities(dir string, identities []string) error {
-	path := filepath.Join(dir, identityFile)
-	file, err := os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return fmt.Errorf("store engine identity: %w", err)
-	}
-	_, err = file.WriteString(strings.Join(identities, "\n") + "\n")
-	if err = errors.Join(err, file.Sync(), file.Close()); err == nil {
-		err = os.Rename(path+".new", path)
-	}
-	if err != nil {
+	if err := atomicfile.Write(filepath.Join(dir, identityFile), []byte(strings.Join(identities, "\n")+"\n"), 0o600); err != nil {
 		return fmt.Errorf("store engine identity: %w", err)
 	}
 	return nil

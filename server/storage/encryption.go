@@ -17,6 +17,7 @@ import (
 	"k8s.io/apiserver/pkg/storage/value/encrypt/aes"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/atomicfile"
 )
 
 // keyFile is the name of the file with the server's own key, in the data directory.
@@ -120,30 +121,9 @@ func ownKey(dataDir string) ([]byte, error) {
 	}
 	key = make([]byte, 32)
 	rand.Read(key) // rand.Read never fails: https://pkg.go.dev/crypto/rand#Read
-	if err := writeDurably(path, key); err != nil {
+	// Without the key, all encrypted data would be lost.
+	if err := atomicfile.Write(path, key, 0o600); err != nil {
 		return nil, fmt.Errorf("write encryption key: %w", err)
 	}
 	return key, nil
-}
-
-// writeDurably writes a new file that is complete or absent after a crash. Without the key, all encrypted data would be
-// lost.
-func writeDurably(path string, data []byte) error {
-	tmp := path + ".tmp"
-	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(tmp, path); err != nil {
-		return err
-	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }
