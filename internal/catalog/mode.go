@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -28,19 +29,12 @@ func (e Entry) schemas() map[v1alpha1.Mode]map[string]*schema.Schema {
 
 // Type returns the schema of one of the provider's types, or nil if the provider lacks it. An empty mode means managed.
 func (e Entry) Type(mode v1alpha1.Mode, terraformType string) *schema.Schema {
-	return e.schemas()[orManaged(mode)][terraformType]
-}
-
-func orManaged(mode v1alpha1.Mode) v1alpha1.Mode {
-	if mode == "" {
-		return v1alpha1.ModeManaged
-	}
-	return mode
+	return e.schemas()[cmp.Or(mode, v1alpha1.ModeManaged)][terraformType]
 }
 
 // Schema returns the schema of a type from any provider that has it, or nil if none does. An empty mode means managed.
 func (c *Catalog) Schema(mode v1alpha1.Mode, terraformType string) *schema.Schema {
-	mode = orManaged(mode)
+	mode = cmp.Or(mode, v1alpha1.ModeManaged)
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	for _, name := range c.types[mode][terraformType] {
@@ -53,14 +47,14 @@ func (c *Catalog) Schema(mode v1alpha1.Mode, terraformType string) *schema.Schem
 func (c *Catalog) ProvidersOf(mode v1alpha1.Mode, terraformType string) []string {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	return slices.Clone(c.types[orManaged(mode)][terraformType])
+	return slices.Clone(c.types[cmp.Or(mode, v1alpha1.ModeManaged)][terraformType])
 }
 
 // TypeNamesOf returns all types of a mode of all installed providers, sorted. An empty mode means managed.
 func (c *Catalog) TypeNamesOf(mode v1alpha1.Mode) []string {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	return slices.Sorted(maps.Keys(c.types[orManaged(mode)]))
+	return slices.Sorted(maps.Keys(c.types[cmp.Or(mode, v1alpha1.ModeManaged)]))
 }
 
 // Meta evaluates the provider_meta of a ProviderConfig. It returns cty.NilVal if the provider has no such schema. It

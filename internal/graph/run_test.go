@@ -32,8 +32,8 @@ func TestRunWorksSideBySideWithinItsWidth(t *testing.T) {
 		<-full // the first ones wait until all slots are taken at the same time
 		return true, nil
 	})
-	if err != nil || tracker.Left() != 0 || most.Load() != width {
-		t.Errorf("err %v, %d left, %d at once; want none, 0 and %d", err, tracker.Left(), most.Load(), width)
+	if err != nil || left(tracker) != 0 || most.Load() != width {
+		t.Errorf("err %v, %d left, %d at once; want none, 0 and %d", err, left(tracker), most.Load(), width)
 	}
 }
 

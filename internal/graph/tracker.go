@@ -7,7 +7,6 @@ type Tracker struct {
 	waiting    []int
 	state      []itemState
 	ready      []int
-	left       int
 }
 
 type itemState uint8
@@ -25,9 +24,7 @@ const (
 // ready. Dependencies outside 0..n-1 count as done.
 func NewTracker(n int, deps func(i int) []int) *Tracker {
 	forward := Collect(n, deps)
-	t := &Tracker{
-		dependents: forward.Reverse(), waiting: make([]int, n), state: make([]itemState, n), left: n,
-	}
+	t := &Tracker{dependents: forward.Reverse(), waiting: make([]int, n), state: make([]itemState, n)}
 	for i := range n {
 		t.waiting[i] = len(forward.Of(i))
 		if t.waiting[i] == 0 {
@@ -60,7 +57,6 @@ func (t *Tracker) Done(i int) {
 		return
 	}
 	t.state[i] = itemDone
-	t.left--
 	for _, d := range t.dependents.Of(i) {
 		if t.waiting[d]--; t.waiting[d] == 0 && t.state[d] == itemWaiting {
 			t.state[d] = itemReady
@@ -76,21 +72,16 @@ func (t *Tracker) Fail(i int) (skipped []int) {
 		return nil
 	}
 	t.state[i] = itemFailed
-	t.left--
 	queue := []int{i}
 	for head := 0; head < len(queue); head++ {
 		for _, d := range t.dependents.Of(queue[head]) {
 			if !t.ended(d) {
 				t.state[d] = itemSkipped
-				t.left--
 				queue = append(queue, d)
 			}
 		}
 	}
 	return queue[1:]
 }
-
-// Left returns the number of items that have not ended: neither done, nor failed, nor skipped.
-func (t *Tracker) Left() int { return t.left }
 
 func (t *Tracker) ended(i int) bool { return t.state[i] >= itemDone }

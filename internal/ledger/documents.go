@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -67,15 +68,7 @@ func (l *Ledger) Documents(ctx context.Context, plan types.UID) iter.Seq2[*Docum
 
 // DropDocuments deletes the documents of a speculative plan.
 func (l *Ledger) DropDocuments(ctx context.Context, plan types.UID) error {
-	for e, err := range l.scan(ctx, documentPrefix(plan), "") {
-		if err == nil {
-			err = l.kv.Delete(ctx, e.Key, e.Revision)
-		}
-		if err != nil {
-			return fmt.Errorf("remove documents of plan: %w", err)
-		}
-	}
-	return nil
+	return l.drop(ctx, documentPrefix(plan), "documents")
 }
 
 // contentsKey is the storage key of the HMAC key for the contents of plans.
@@ -113,12 +106,7 @@ type speculativeKV struct {
 }
 
 func (s speculativeKV) mayWrite(key string) bool {
-	for _, prefix := range s.writable {
-		if strings.HasPrefix(key, prefix) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.writable, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
 }
 
 func (s speculativeKV) Put(ctx context.Context, key string, value []byte, revision int64) (int64, error) {

@@ -424,12 +424,17 @@ func (l *Ledger) Changes(ctx context.Context, plan types.UID, from int32) iter.S
 
 // DropPlan deletes the changes of a plan.
 func (l *Ledger) DropPlan(ctx context.Context, plan types.UID) error {
-	for e, err := range l.scan(ctx, planPrefix(plan), "") {
+	return l.drop(ctx, planPrefix(plan), "changes")
+}
+
+// drop deletes what is stored of a plan below a prefix.
+func (l *Ledger) drop(ctx context.Context, prefix, what string) error {
+	for e, err := range l.scan(ctx, prefix, "") {
 		if err == nil {
 			err = l.kv.Delete(ctx, e.Key, e.Revision)
 		}
 		if err != nil {
-			return fmt.Errorf("remove changes of plan: %w", err)
+			return fmt.Errorf("remove %s of plan: %w", what, err)
 		}
 	}
 	return nil

@@ -15,14 +15,14 @@ import (
 
 // DataSource returns the data source of an object with its provider.
 func (s *Scope) DataSource(l *session.Session, r *resource.Resource) (*instance.DataSource, error) {
-	d := &instance.DataSource{Name: r.Address.Type, Schema: r.Schema, Provider: l.ProviderServer, Deferral: true}
-	if r.Entry.Schema.Meta == nil {
-		return d, nil
+	d := instance.NewDataSource(r.Entry.Schema, r.Address.Type)
+	d.Provider, d.Deferral = l.ProviderServer, true
+	if d.MetaBlock == nil {
+		return &d, nil
 	}
 	var err error
-	d.MetaBlock = r.Entry.Schema.Meta.Block
 	d.Meta, err = s.Catalog.Meta(r.Entry, l.Config)
-	return d, err
+	return &d, err
 }
 
 // Lease is a configured provider with a managed resource type.

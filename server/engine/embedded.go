@@ -2,9 +2,16 @@ package engine
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/big"
 	"net"
 	"strconv"
 	"sync"
@@ -14,6 +21,7 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/server/common/cluster"
 	"go.temporal.io/server/common/config"
+	"go.temporal.io/server/common/dynamicconfig"
 	"go.temporal.io/server/common/log"
 	"go.temporal.io/server/common/membership/static"
 	"go.temporal.io/server/common/metrics"
@@ -23,6 +31,7 @@ import (
 	"go.temporal.io/server/common/primitives"
 	"go.temporal.io/server/common/primitives/timestamp"
 	"go.temporal.io/server/common/resolver"
+	"go.temporal.io/server/common/rpc/encryption"
 	sqliteschema "go.temporal.io/server/schema/sqlite"
 	"go.temporal.io/server/temporal"
 )
@@ -268,4 +277,116 @@ func createNamespace(db *config.SQL, name string) error {
 		return fmt.Errorf("create namespace %q: %w", name, err)
 	}
 	return nil
+}
+
+// tuning returns Temporal's dynamic configuration for one process on one machine that is mostly idle. Durations must be
+// typed: a bare int would mean seconds.
+func tuning() dynamicconfig.StaticClient {
+	const (
+		workers = 16 // goroutines per task queue processor instead of 512, since there is a single SQLite writer
+		never   = 24 * time.Hour
+	)
+	values := map[dynamicconfig.Key]any{}
+	set := func(setting dynamicconfig.GenericSetting, value any) { values[setting.Key()] = value }
+
+	// Speed: by default, each step of a workflow waits some 45 ms for the next poll of its queue.
+	set(dynamicconfig.TransferProcessorMaxPollRPS, 1000)
+	set(dynamicconfig.TimerProcessorMaxPollRPS, 1000)
+	set(dynamicconfig.VisibilityProcessorMaxPollRPS, 1000)
+	set(dynamicconfig.OutboundProcessorMaxPollRPS, 1000)
+	set(dynamicconfig.TimerProcessorMaxTimeShift, 100*time.Millisecond)
+	// A client that waits for the end of a workflow sometimes misses it (about 1 in 100 here). The history service
+	// drops a notification if the client has not read the previous one. The client polls again after this time instead
+	// of 20 s.
+	set(dynamicconfig.HistoryLongPollExpirationInterval, time.Second)
+	set(dynamicconfig.MatchingNumTaskqueueReadPartitions, 1)
+	set(dynamicconfig.MatchingNumTaskqueueWritePartitions, 1)
+
+	// Features that Hykube uses.
+	set(dynamicconfig.MatchingEnableFairness, true)
+	set(dynamicconfig.WorkflowPauseEnabled, true)
+	set(dynamicconfig.EnableCHASMSchedulerCreation, true) // run schedules without the worker service
+	set(dynamicconfig.CHASMSchedulerCreationRolloutPercent, 100)
+
+	// A workflow must not access another namespace.
+	set(dynamicconfig.EnableCrossNamespaceCommands, false)
+	// There is no system worker for this task.
+	set(dynamicconfig.EnableParentClosePolicyWorker, false)
+
+	// Memory.
+	set(dynamicconfig.HistoryCacheHostLevelMaxSize, 512)
+	set(dynamicconfig.EventsCacheMaxSizeBytes, 1<<20)
+	set(dynamicconfig.TransferProcessorSchedulerWorkerCount, workers)
+	set(dynamicconfig.TimerProcessorSchedulerWorkerCount, workers)
+	set(dynamicconfig.VisibilityProcessorSchedulerWorkerCount, workers)
+	set(dynamicconfig.ArchivalProcessorSchedulerWorkerCount, 1)
+	set(dynamicconfig.MemoryTimerProcessorSchedulerWorkerCount, workers)
+	set(dynamicconfig.ReplicationProcessorSchedulerWorkerCount, 1)
+	set(dynamicconfig.ReplicationLowPriorityProcessorSchedulerWorkerCount, 1)
+
+	// Idle load: no other process writes to these files, so periodic refreshes are unnecessary.
+	set(dynamicconfig.ClusterMetadataRefreshInterval, never)
+	set(dynamicconfig.MatchingNexusEndpointsRefreshInterval, never)
+	set(dynamicconfig.PersistenceHealthSignalMetricsEnabled, false)
+	return values
+}
+
+// serverName is the name in the certificate of the embedded server.
+const serverName = "temporal.hykube"
+
+// mutualTLS authenticates the services of the embedded Temporal server and the client in this process. All of them
+// share one key, which is generated at each start and stays in memory. Other processes on the machine can reach the
+// ports but lack the key.
+type mutualTLS struct {
+	server, client *tls.Config
+}
+
+var _ encryption.TLSConfigProvider = (*mutualTLS)(nil)
+
+func newMutualTLS() (*mutualTLS, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("make the key of the embedded Temporal server: %w", err)
+	}
+	now := time.Now()
+	template := &x509.Certificate{
+		SerialNumber:          big.NewInt(1),
+		Subject:               pkix.Name{CommonName: serverName},
+		DNSNames:              []string{serverName},
+		NotBefore:             now.Add(-time.Hour),
+		NotAfter:              now.AddDate(100, 0, 0), // longer than any process runs
+		KeyUsage:              x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		BasicConstraintsValid: true,
+		IsCA:                  true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		return nil, fmt.Errorf("make the certificate of the embedded Temporal server: %w", err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		return nil, fmt.Errorf("make the certificate of the embedded Temporal server: %w", err)
+	}
+	pool := x509.NewCertPool()
+	pool.AddCert(cert)
+	pair := []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key, Leaf: cert}}
+	return &mutualTLS{
+		server: &tls.Config{Certificates: pair, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS13, NextProtos: []string{"h2"}},
+		client: &tls.Config{Certificates: pair, RootCAs: pool, ServerName: serverName, MinVersion: tls.VersionTLS13, NextProtos: []string{"h2"}},
+	}, nil
+}
+
+func (m *mutualTLS) GetInternodeServerConfig() (*tls.Config, error) { return m.server, nil }
+
+func (m *mutualTLS) GetInternodeClientConfig() (*tls.Config, error) { return m.client, nil }
+
+func (m *mutualTLS) GetFrontendServerConfig() (*tls.Config, error) { return m.server, nil }
+
+func (m *mutualTLS) GetFrontendClientConfig() (*tls.Config, error) { return m.client, nil }
+
+func (m *mutualTLS) GetRemoteClusterClientConfig(string) (*tls.Config, error) { return m.client, nil }
+
+func (m *mutualTLS) GetExpiringCerts(time.Duration) (expiring, expired encryption.CertExpirationMap, err error) {
+	return nil, nil, nil
 }
