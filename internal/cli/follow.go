@@ -269,6 +269,7 @@ func (f *follower) tell(ctx context.Context, c *v1alpha1.PlanChange) []string {
 			out = append(out, fmt.Sprintf("%s %s...%s", addr, words[0], f.id(ctx, c, false)))
 		}
 	}
+	told := func(what string) { out = append(out, fmt.Sprintf("%s %s: %s", addr, what, oneLine(c))) }
 	took := ""
 	if c.StartedAt != nil && c.FinishedAt != nil {
 		took = " after " + elapsedSeconds(c.FinishedAt.Sub(c.StartedAt.Time))
@@ -283,23 +284,23 @@ func (f *follower) tell(ctx context.Context, c *v1alpha1.PlanChange) []string {
 	case v1alpha1.ChangeFailed:
 		begun()
 		if diff.HalfDone(c) {
-			out = append(out, fmt.Sprintf("%s %s: %s", addr, f.style.Yellow(halfText(c)), oneLine(c)))
+			told(f.style.Yellow(halfText(c)))
 			break
 		}
 		out = append(out, fmt.Sprintf("%s %s %s: %s", addr, words[1], f.style.Red("failed"), oneLine(c)))
 	case v1alpha1.ChangeUnknown:
-		out = append(out, fmt.Sprintf("%s %s: %s", addr, f.style.Red("its outcome is unknown"), oneLine(c)))
+		told(f.style.Red("its outcome is unknown"))
 	case v1alpha1.ChangeSkipped:
 		if c.Blocked != "" {
 			break // the summary lists skipped changes
 		}
 		if diff.HalfDone(c) {
-			out = append(out, fmt.Sprintf("%s %s: %s", addr, f.style.Yellow(halfText(c)), oneLine(c)))
+			told(f.style.Yellow(halfText(c)))
 			break
 		}
-		out = append(out, fmt.Sprintf("%s %s: %s", addr, f.style.Yellow("skipped"), oneLine(c)))
+		told(f.style.Yellow("skipped"))
 	case v1alpha1.ChangeStale:
-		out = append(out, fmt.Sprintf("%s %s: %s", addr, f.style.Yellow("not applied, it is stale"), oneLine(c)))
+		told(f.style.Yellow("not applied, it is stale"))
 	}
 	return out
 }

@@ -39,9 +39,9 @@ func (o overtaken) why() string {
 func (j *planAndApply) overtaken(ctx context.Context, p *v1alpha1.Plan, err error) (*overtaken, error) {
 	moved := stale(p) || apierrors.HasStatusCause(err, v1alpha1.CauseStale)
 	if !moved && apierrors.IsConflict(err) {
-		now := &v1alpha1.Plan{}
-		if err := j.hykube.Get().Namespace(p.Namespace).Resource("plans").Name(p.Name).Do(ctx).Into(now); err != nil {
-			return nil, nil // the conflict error is sufficient
+		now, err := j.readPlan(ctx, p.Namespace, p.Name)
+		if err != nil {
+			return nil, nil // the conflict says enough
 		}
 		moved, p = stale(now), now
 	}
@@ -252,8 +252,7 @@ func (j *planAndApply) nameOf(ctx context.Context, namespace string, ref v1alpha
 
 // awaitEnd waits until a plan has ended or the time is over.
 func (j *planAndApply) awaitEnd(ctx context.Context, namespace, name string, ref v1alpha1.PlanReference, left time.Duration) error {
-	p := &v1alpha1.Plan{}
-	err := j.hykube.Get().Namespace(namespace).Resource("plans").Name(name).Do(ctx).Into(p)
+	p, err := j.readPlan(ctx, namespace, name)
 	if apierrors.IsNotFound(err) || err == nil && (p.UID != ref.UID || p.Ended()) {
 		return nil
 	}

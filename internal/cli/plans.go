@@ -45,12 +45,11 @@ func (s *session) createPlan(ctx context.Context, namespace, base string, spec v
 }
 
 func (s *session) getPlan(ctx context.Context, namespace, name string) (*v1alpha1.Plan, error) {
-	out := &v1alpha1.Plan{}
 	// As in kubectl, plan/NAME and plan.hykube.io/NAME are valid, too.
 	if kind, rest, ok := strings.Cut(name, "/"); ok && slices.Contains([]string{"plan", "plans", "plan.hykube.io", "plans.hykube.io"}, kind) {
 		name = rest
 	}
-	err := s.hykube.Get().Namespace(namespace).Resource("plans").Name(name).Do(ctx).Into(out)
+	out, err := s.readPlan(ctx, namespace, name)
 	if apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("no plan %q in namespace %q: `kubectl get plans -n %s` lists them", name, namespace, namespace)
 	}
@@ -58,6 +57,12 @@ func (s *session) getPlan(ctx context.Context, namespace, name string) (*v1alpha
 		return nil, fmt.Errorf("get plan %q: %w", name, explain(err, s.server()))
 	}
 	return out, nil
+}
+
+// readPlan reads a plan, and returns the errors of the API.
+func (s *session) readPlan(ctx context.Context, namespace, name string) (*v1alpha1.Plan, error) {
+	out := &v1alpha1.Plan{}
+	return out, s.hykube.Get().Namespace(namespace).Resource("plans").Name(name).Do(ctx).Into(out)
 }
 
 func (s *session) listPlans(ctx context.Context, namespace string) ([]v1alpha1.Plan, error) {
@@ -137,111 +142,116 @@ func (s *session) cancelPlan(ctx context.Context, plan *v1alpha1.Plan) (*v1alpha
 	return out, nil
 }
 
+// planEvent is the current state of a plan, or the error that ends the watch.
+type planEvent struct {
+	plan *v1alpha1.Plan
+	err  error
+}
+
+// planWatcher sends a plan each time that the plan changes.
+type planWatcher struct {
+	*session
+	plan *v1alpha1.Plan
+	out  chan planEvent
+	// version is the last received version. It is empty if the plan must be read again.
+	version string
+	// broken is the start of the current loss of connection. It is zero while there is a connection.
+	broken time.Time
+}
+
 // watchPlan sends the plan at first and after each change, until ctx ends. It restarts a broken watch, because the
 // server may restart while the plan continues.
 func (s *session) watchPlan(ctx context.Context, plan *v1alpha1.Plan) <-chan planEvent {
-	out := make(chan planEvent)
-	send := func(e planEvent) bool {
-		select {
-		case out <- e:
-			return true
-		case <-ctx.Done():
-			return false
-		}
-	}
+	w := &planWatcher{session: s, plan: plan, out: make(chan planEvent), version: plan.ResourceVersion}
 	go func() {
-		defer close(out)
-		if !send(planEvent{plan: plan}) {
-			return
-		}
-		version := plan.ResourceVersion
-		broken := time.Time{}
+		defer close(w.out)
+		w.send(ctx, planEvent{plan: plan})
 		for ctx.Err() == nil {
-			w, err := s.hykube.Get().Namespace(plan.Namespace).Resource("plans").VersionedParams(&metav1.ListOptions{
-				FieldSelector:   fields.OneTermEqualSelector("metadata.name", plan.Name).String(),
-				ResourceVersion: version,
-				Watch:           true,
-			}, metav1.ParameterCodec).Watch(ctx)
-			if err == nil {
-				began := time.Now()
-				broken = time.Time{}
-				version = drain(ctx, w, version, send)
-				if time.Since(began) < time.Second {
-					pause(ctx, 100*time.Millisecond) // avoid a tight loop if the server closes the connection at once
-				}
-			} else {
-				if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
-					send(planEvent{err: fmt.Errorf("watch plan %q: %w", plan.Name, explain(err, s.server()))})
-					return
-				}
-				if broken.IsZero() {
-					broken = time.Now()
-				}
-				if time.Since(broken) > time.Minute {
-					send(planEvent{err: fmt.Errorf("watch plan %q: %w", plan.Name, explain(err, s.server()))})
-					return
-				}
-			}
-			if ctx.Err() != nil {
+			if err := w.watchOnce(ctx); err != nil {
+				w.send(ctx, planEvent{err: err})
 				return
-			}
-			if version == "" || err != nil {
-				// The version is too old, or there is no connection: read the plan again after a pause.
-				pause(ctx, 200*time.Millisecond)
-				fresh := &v1alpha1.Plan{}
-				getErr := s.hykube.Get().Namespace(plan.Namespace).Resource("plans").Name(plan.Name).Do(ctx).Into(fresh)
-				if apierrors.IsNotFound(getErr) {
-					send(planEvent{err: fmt.Errorf("plan %q was deleted", plan.Name)})
-					return
-				}
-				if getErr == nil {
-					version, broken = fresh.ResourceVersion, time.Time{}
-					if !send(planEvent{plan: fresh}) {
-						return
-					}
-				}
 			}
 		}
 	}()
-	return out
+	return w.out
+}
+
+func (w *planWatcher) send(ctx context.Context, e planEvent) {
+	select {
+	case w.out <- e:
+	case <-ctx.Done():
+	}
+}
+
+// watchOnce watches the plan until the watch ends. It returns an error if another watch would fail, too.
+func (w *planWatcher) watchOnce(ctx context.Context) error {
+	began := time.Now()
+	events, err := w.hykube.Get().Namespace(w.plan.Namespace).Resource("plans").VersionedParams(&metav1.ListOptions{
+		FieldSelector:   fields.OneTermEqualSelector("metadata.name", w.plan.Name).String(),
+		ResourceVersion: w.version,
+		Watch:           true,
+	}, metav1.ParameterCodec).Watch(ctx)
+	switch {
+	case err == nil:
+		w.broken = time.Time{}
+		w.drain(ctx, events)
+		if time.Since(began) < time.Second {
+			pause(ctx, 100*time.Millisecond) // avoid a tight loop if the server closes the connection at once
+		}
+		if w.version != "" {
+			return nil
+		}
+	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), !w.broken.IsZero() && time.Since(w.broken) > time.Minute:
+		return fmt.Errorf("watch plan %q: %w", w.plan.Name, explain(err, w.server()))
+	case w.broken.IsZero():
+		w.broken = time.Now()
+	}
+	return w.read(ctx)
+}
+
+// drain sends the plans of a watch until it ends. It clears the version if the plan must be read again.
+func (w *planWatcher) drain(ctx context.Context, events watch.Interface) {
+	defer events.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case e, ok := <-events.ResultChan():
+			if !ok {
+				return
+			}
+			if e.Type == watch.Error || e.Type == watch.Deleted {
+				w.version = ""
+				return
+			}
+			if p, ok := e.Object.(*v1alpha1.Plan); ok {
+				w.version = p.ResourceVersion
+				if e.Type != watch.Bookmark {
+					w.send(ctx, planEvent{plan: p})
+				}
+			}
+		}
+	}
+}
+
+// read reads the plan again after a pause, because the version is too old or there is no connection.
+func (w *planWatcher) read(ctx context.Context) error {
+	pause(ctx, 200*time.Millisecond)
+	fresh, err := w.readPlan(ctx, w.plan.Namespace, w.plan.Name)
+	switch {
+	case apierrors.IsNotFound(err):
+		return fmt.Errorf("plan %q was deleted", w.plan.Name)
+	case err == nil:
+		w.version, w.broken = fresh.ResourceVersion, time.Time{}
+		w.send(ctx, planEvent{plan: fresh})
+	}
+	return nil
 }
 
 func pause(ctx context.Context, d time.Duration) {
 	select {
 	case <-time.After(d):
 	case <-ctx.Done():
-	}
-}
-
-type planEvent struct {
-	plan *v1alpha1.Plan
-	err  error
-}
-
-// drain sends the events of a watch. It returns the last version, or "" if the plan must be read again.
-func drain(ctx context.Context, w watch.Interface, version string, send func(planEvent) bool) string {
-	defer w.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return version
-		case e, ok := <-w.ResultChan():
-			if !ok {
-				return version
-			}
-			switch e.Type {
-			case watch.Error:
-				return ""
-			case watch.Deleted:
-				return ""
-			}
-			if p, ok := e.Object.(*v1alpha1.Plan); ok {
-				version = p.ResourceVersion
-				if e.Type != watch.Bookmark && !send(planEvent{plan: p}) {
-					return version
-				}
-			}
-		}
 	}
 }
 

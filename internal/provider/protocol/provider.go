@@ -11,34 +11,9 @@ import (
 	pb "github.com/hykube/hykube/internal/provider/tfplugin6"
 )
 
-// GetMetadata lists the provider's types without schemas. Many plugins do not implement it.
-func (c *Client) GetMetadata(ctx context.Context, _ *tfprotov6.GetMetadataRequest) (*tfprotov6.GetMetadataResponse, error) {
-	r, err := call[pb.GetMetadata_Response](ctx, c, "GetMetadata", &pb.GetMetadata_Request{})
-	if err != nil {
-		return nil, err
-	}
-	return &tfprotov6.GetMetadataResponse{
-		ServerCapabilities: fromCapabilities(r.ServerCapabilities),
-		Diagnostics:        fromDiagnostics(r.Diagnostics),
-		DataSources: mapSlice(r.DataSources, func(m *pb.GetMetadata_DataSourceMetadata) tfprotov6.DataSourceMetadata {
-			return tfprotov6.DataSourceMetadata{TypeName: m.TypeName}
-		}),
-		Functions: mapSlice(r.Functions, func(m *pb.GetMetadata_FunctionMetadata) tfprotov6.FunctionMetadata {
-			return tfprotov6.FunctionMetadata{Name: m.Name}
-		}),
-		Resources: mapSlice(r.Resources, func(m *pb.GetMetadata_ResourceMetadata) tfprotov6.ResourceMetadata {
-			return tfprotov6.ResourceMetadata{TypeName: m.TypeName}
-		}),
-		EphemeralResources: mapSlice(r.EphemeralResources, func(m *pb.GetMetadata_EphemeralResourceMetadata) tfprotov6.EphemeralResourceMetadata {
-			return tfprotov6.EphemeralResourceMetadata{TypeName: m.TypeName}
-		}),
-		ListResources: mapSlice(r.ListResources, func(m *pb.GetMetadata_ListResourceMetadata) tfprotov6.ListResourceMetadata {
-			return tfprotov6.ListResourceMetadata{TypeName: m.TypeName}
-		}),
-		Actions: mapSlice(r.Actions, func(m *pb.GetMetadata_ActionMetadata) tfprotov6.ActionMetadata {
-			return tfprotov6.ActionMetadata{TypeName: m.TypeName}
-		}),
-	}, nil
+// GetMetadata is never asked for: GetProviderSchema tells more, and many plugins do not implement it.
+func (c *Client) GetMetadata(context.Context, *tfprotov6.GetMetadataRequest) (*tfprotov6.GetMetadataResponse, error) {
+	return nil, errors.ErrUnsupported
 }
 
 // GetProviderSchema returns the provider's schemas, functions and capabilities.
