@@ -183,7 +183,7 @@ var activityMutants = []mutant{
 	{"A step is made although its approver lost the right to.", "activities/applying/authorize.go",
 		"return changes.ActorsOf(s.Sources, s.Plan).Check(ctx, s.Change, rec)", "return nil", "activities:TestALostRightStopsTheApply"},
 	{"Only the user who made a plan needs its rights, and not who approved it.", "activities/changes/rights.go",
-		"if actor.Asker == nil {", "if actor.Asker == nil || actor.did == \"approved\" {", "activities:TestALostRightStopsTheApply"},
+		"append([]*store.Asker{a.requester}, a.approvers...)", "[]*store.Asker{a.requester}", "activities:TestALostRightStopsTheApply"},
 	{"A resource is made with the ProviderConfig of another provider.", "internal/scope/lease.go",
 		"case cfg != nil && cfg.Spec.Provider == r.Entry.Name:", "case cfg != nil:", "TestConfigOf"},
 
