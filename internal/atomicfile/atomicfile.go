@@ -1,4 +1,4 @@
-// Package atomicfile replaces files as a whole. It imports the standard library alone.
+// Package atomicfile replaces files atomically. It imports only the standard library.
 package atomicfile
 
 import (
@@ -8,7 +8,8 @@ import (
 	"path/filepath"
 )
 
-// Write writes a file so that a reader, or the next start after a crash, finds the old file or the new one, whole.
+// Write replaces a file atomically and syncs it to disk. A reader, also after a crash, finds either the complete old
+// file or the complete new one.
 func Write(path string, data []byte, mode fs.FileMode) error {
 	dir := filepath.Dir(path)
 	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+"-*")
@@ -26,5 +27,5 @@ func Write(path string, data []byte, mode fs.FileMode) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(d.Sync(), d.Close()) // the new name, too
+	return errors.Join(d.Sync(), d.Close()) // syncs the new name
 }
