@@ -59,7 +59,7 @@ func (s *session) getPlan(ctx context.Context, namespace, name string) (*v1alpha
 	return out, nil
 }
 
-// readPlan reads a plan, and returns the errors of the API.
+// readPlan reads a plan. It returns the errors of the API unchanged.
 func (s *session) readPlan(ctx context.Context, namespace, name string) (*v1alpha1.Plan, error) {
 	out := &v1alpha1.Plan{}
 	return out, s.hykube.Get().Namespace(namespace).Resource("plans").Name(name).Do(ctx).Into(out)
