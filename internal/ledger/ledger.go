@@ -427,7 +427,7 @@ func (l *Ledger) DropPlan(ctx context.Context, plan types.UID) error {
 	return l.drop(ctx, planPrefix(plan), "changes")
 }
 
-// drop deletes what is stored of a plan below a prefix.
+// drop deletes all keys of a plan that begin with prefix. what names them in an error.
 func (l *Ledger) drop(ctx context.Context, prefix, what string) error {
 	for e, err := range l.scan(ctx, prefix, "") {
 		if err == nil {
