@@ -11,7 +11,8 @@ import (
 	pb "github.com/hykube/hykube/internal/provider/tfplugin6"
 )
 
-// GetMetadata is never asked for: GetProviderSchema tells more, and many plugins do not implement it.
+// GetMetadata returns errors.ErrUnsupported. Hykube calls GetProviderSchema instead, which returns more, and many
+// plugins do not implement GetMetadata.
 func (c *Client) GetMetadata(context.Context, *tfprotov6.GetMetadataRequest) (*tfprotov6.GetMetadataResponse, error) {
 	return nil, errors.ErrUnsupported
 }
