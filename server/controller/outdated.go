@@ -15,7 +15,7 @@ import (
 	"github.com/hykube/hykube/server/kinds"
 )
 
-// receiveOutdated queues the plans that writes of objects made stale.
+// receiveOutdated queues the plans that writes of objects made stale, until ctx ends.
 func (p *Plans) receiveOutdated(ctx context.Context) {
 	for {
 		select {
@@ -27,7 +27,7 @@ func (p *Plans) receiveOutdated(ctx context.Context) {
 	}
 }
 
-// reconcileOutdated writes into the condition Ready of a waiting plan that it is stale. The approval still looks at every change, and may
+// reconcileOutdated sets the condition Ready of a waiting plan to stale. The approval still checks each change, and can
 // leave out the stale ones.
 func (p *Plans) reconcileOutdated(ctx context.Context, o kinds.Outdated) error {
 	plan, ok, err := lookup[*v1alpha1.Plan](p.informer, cache.NewObjectName(o.Namespace, o.Plan))
@@ -43,7 +43,7 @@ func (p *Plans) reconcileOutdated(ctx context.Context, o kinds.Outdated) error {
 	return err
 }
 
-// noteStale writes the condition Ready of a plan that still waits.
+// noteStale sets the condition Ready of a plan that still awaits approval.
 func noteStale(plan *v1alpha1.Plan, object string, conditions *[]metav1.Condition) {
 	if awaitsApproval(plan) {
 		condition.Waiting(conditions, plan.Generation, v1alpha1.ReasonStale, fmt.Sprintf(
@@ -51,7 +51,7 @@ func noteStale(plan *v1alpha1.Plan, object string, conditions *[]metav1.Conditio
 	}
 }
 
-// awaitsApproval reports whether a plan waits for approval, and says so.
+// awaitsApproval reports whether a plan waits for approval and its condition Ready has the reason AwaitingApproval.
 func awaitsApproval(p *v1alpha1.Plan) bool {
 	ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady)
 	return waits(p) && ready != nil && ready.Reason == v1alpha1.ReasonAwaitingApproval

@@ -38,7 +38,7 @@ type Plans struct {
 	Settle  func(context.Context, workflows.Plan) error
 	Logger  *slog.Logger
 	History History
-	// Outdated delivers the plans that writes of objects made stale; nil delivers none.
+	// Outdated delivers the plans that writes of objects made stale. It may be nil.
 	Outdated <-chan kinds.Outdated
 
 	informer cache.SharedIndexInformer
