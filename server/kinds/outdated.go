@@ -5,25 +5,25 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// maxOutdated bounds the outdated plans that nobody has received yet. The approval of a plan finds every stale change, so a lost one
-// only shows late.
+// maxOutdated bounds the queue of outdated plans. If it is full, the server drops further ones, because the approval of
+// a plan checks every change again.
 const maxOutdated = 1024
 
-// Outdated is a plan that waits for approval, and an object of it that was written after planning.
+// Outdated is a plan that waits for approval, and one of its objects that was written after planning.
 type Outdated struct {
 	Namespace, Plan string
-	// Object is the kind and the name of the object, such as "sim-network/main".
+	// Object is KIND/NAME, such as "sim-network/main".
 	Object string
 }
 
-// String is for the log.
+// String returns NAMESPACE/PLAN for the log.
 func (o Outdated) String() string { return o.Namespace + "/" + o.Plan }
 
 // Outdated returns the plans that writes of objects made stale.
 func (k *Kinds) Outdated() <-chan Outdated { return k.outdated }
 
-// noteOutdated looks at an object that was written. Its status names the plan that waits for approval, and the generation that the plan
-// is bound to.
+// noteOutdated sends an Outdated if a written object has a generation that its waiting plan has not planned. The
+// object's status names the plan and the planned generation.
 func (k *Kinds) noteOutdated(obj runtime.Object) {
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok {
