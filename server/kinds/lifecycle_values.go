@@ -344,11 +344,9 @@ func identityAttribute(i *schema.Identity, name string) *schema.IdentityAttribut
 func (s *served) lifecycleExpressions(u *unstructured.Unstructured) []*lang.Expression {
 	m, _ := u.Object["lifecycle"].(map[string]any)
 	var out []*lang.Expression
-	add := func(path *field.Path, v any, self bool) {
-		if !hasTemplate(v) {
-			return
-		}
-		if e, _ := s.expression(u, path, v, self, cty.NilType); e != nil {
+	add := func(path *field.Path, v any, self bool, want cty.Type) {
+		if hasTemplate(v) {
+			e, _ := s.expression(u, path, v, self, want)
 			out = append(out, e)
 		}
 	}
@@ -358,14 +356,14 @@ func (s *served) lifecycleExpressions(u *unstructured.Unstructured) []*lang.Expr
 		for i, v := range list {
 			check, _ := v.(map[string]any)
 			at := path.Child(name).Index(i)
-			add(at.Child("condition"), check["condition"], name == fieldPostconditions)
-			add(at.Child("errorMessage"), check["errorMessage"], name == fieldPostconditions)
+			add(at.Child("condition"), check["condition"], name == fieldPostconditions, cty.Bool)
+			add(at.Child("errorMessage"), check["errorMessage"], name == fieldPostconditions, cty.String)
 		}
 	}
 	by, _ := m[fieldImport].(map[string]any)
 	at := path.Child(fieldImport)
-	add(at.Child("id"), by["id"], false)
-	add(at.Child("identity"), by["identity"], false)
+	add(at.Child("id"), by["id"], false, cty.String)
+	add(at.Child("identity"), by["identity"], false, cty.NilType)
 	return out
 }
 

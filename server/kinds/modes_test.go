@@ -128,6 +128,9 @@ func TestReferencesNeedTheRightToRead(t *testing.T) {
 		"type that nobody has":       {alice, network("x", `{"name":"${namespace.closed.other_thing.a.id}"}`), []string{`no installed provider has the type "other_thing"`}},
 		"in a condition": {alice, strings.Replace(network("x", `{"name":"n"}`), `"spec"`, `"lifecycle":{"preconditions":[{"condition":"${secret.db.ok == \"1\"}","errorMessage":"e"}]},"spec"`, 1),
 			[]string{"lifecycle.preconditions[0].condition", `secrets "db"`}},
+		"condition that is a secret": {alice, strings.Replace(network("x", `{"name":"n"}`), `"spec"`, `"lifecycle":{"preconditions":[{"condition":"${sim_network.a.password}","errorMessage":"e"}]},"spec"`, 1),
+			[]string{"lifecycle.preconditions[0].condition", "would reveal something about a sensitive value of sim_network.a"}},
+		"message with a secret": {alice, strings.Replace(network("x", `{"name":"n"}`), `"spec"`, `"lifecycle":{"preconditions":[{"condition":"${sim_network.a.mtu > 1}","errorMessage":"${sim_network.a.password}"}]},"spec"`, 1), nil},
 		"in an import": {alice, strings.Replace(network("x", `{"name":"n"}`), `"spec"`, `"lifecycle":{"import":{"id":"${namespace.closed.sim_network.a.id}"}},"spec"`, 1),
 			[]string{"lifecycle.import.id", `"closed"`}},
 	} {
