@@ -71,6 +71,11 @@ require (
 )
 
 require (
+	github.com/landlock-lsm/go-landlock v0.10.1 // indirect
+	kernel.org/pub/linux/libs/security/libcap/psx v1.2.77 // indirect
+)
+
+require (
 	github.com/argoproj/argo-cd/gitops-engine v0.0.0-20260914071520-c9c369efcc5b
 	github.com/evanphx/json-patch/v5 v5.9.11 // indirect
 )

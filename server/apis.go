@@ -81,6 +81,7 @@ func (s *Server) installAPIs() error {
 		},
 		ConfigBlock: func(provider string) *schema.Block { return s.kinds.ProviderConfigBlock(provider) },
 		Evaluate:    s.evaluate,
+		Protected:   []string{s.config.DataDir},
 	})
 	if err != nil {
 		return fmt.Errorf("make kinds of hykube.io: %w", err)

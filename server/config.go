@@ -42,6 +42,7 @@ import (
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	kubeopenapi "k8s.io/kubernetes/pkg/generated/openapi"
 
+	"github.com/hykube/hykube/internal/provider/contain"
 	"github.com/hykube/hykube/server/access"
 	"github.com/hykube/hykube/server/engine"
 	"github.com/hykube/hykube/server/kinds"
@@ -73,7 +74,9 @@ type Config struct {
 	ProviderMirrors     []string
 	// NetworkMirror is the https:// address of a network mirror, which the server uses after ProviderMirrors; empty
 	// means none.
-	NetworkMirror      string
+	NetworkMirror string
+	// ProviderSandbox is the mode of the providers' sandboxes; empty means contain.Auto.
+	ProviderSandbox    contain.Mode
 	TokenAuthFile      string
 	AuthenticationFile string
 	// PlanHistoryLimit is the number of finished plans to keep per namespace. PlanHistoryAge is the time to keep them.

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 	genericoptions "k8s.io/apiserver/pkg/server/options"
 
+	"github.com/hykube/hykube/internal/provider/contain"
 	"github.com/hykube/hykube/server/engine"
 )
 
@@ -28,6 +29,7 @@ type Options struct {
 	TemporalTLS         bool
 	TemporalCredentials engine.Credentials
 	ProviderMirrors     []string
+	ProviderSandbox     string
 	TokenAuthFile       string
 	AuthenticationFile  string
 	PlanHistoryLimit    int
@@ -46,6 +48,7 @@ func NewOptions() *Options {
 
 		TemporalNamespace: "hykube",
 		TemporalTLS:       true,
+		ProviderSandbox:   string(contain.Auto),
 
 		PlanHistoryLimit: 100,
 		PlanHistoryAge:   30 * 24 * time.Hour,
@@ -72,6 +75,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.TemporalCredentials.ServerName, "temporal-tls-server-name", "", "Name in the certificate of the Temporal server; by default the host of --temporal-address.")
 	fs.StringVar(&o.TemporalCredentials.APIKeyFile, "temporal-api-key-file", "", "File with an API key for the Temporal server. The server reads it again for each call.")
 	fs.StringArrayVar(&o.ProviderMirrors, "provider-mirror", o.ProviderMirrors, "Directory in the layout of Terraform's filesystem mirror, or the https:// address of a network mirror; searched before any registry; repeatable.")
+	fs.StringVar(&o.ProviderSandbox, "provider-sandbox", o.ProviderSandbox, "Sandbox of provider processes: auto uses all that this machine supports, require refuses to start a provider that is not contained, off contains none.")
 	fs.StringVar(&o.TokenAuthFile, "token-auth-file", o.TokenAuthFile, `File with tokens: lines of token,user,uid,"group1,group2". It is read again when it changes.`)
 	fs.StringVar(&o.AuthenticationFile, "authentication-config", o.AuthenticationFile, "File with a Kubernetes AuthenticationConfiguration, for OpenID Connect.")
 	fs.IntVar(&o.PlanHistoryLimit, "plan-history-limit", o.PlanHistoryLimit, "Number of finished plans to keep in each namespace; 0 keeps all. Records of plans (PlanRecord) stay.")
@@ -110,6 +114,9 @@ func (o *Options) Validate() error {
 		errs = append(errs, errors.New("use --data-dir: it is empty"))
 	}
 	if _, _, err := o.mirrors(); err != nil {
+		errs = append(errs, err)
+	}
+	if _, err := contain.ParseMode(o.ProviderSandbox); err != nil {
 		errs = append(errs, err)
 	}
 	return errors.Join(append(errs, o.Audit.Validate()...)...)
@@ -165,6 +172,7 @@ func (o *Options) Config(logger *slog.Logger) (*Config, error) {
 		TemporalCredentials: o.temporalCredentials(),
 		ProviderMirrors:     directories,
 		NetworkMirror:       network,
+		ProviderSandbox:     contain.Mode(o.ProviderSandbox),
 		TokenAuthFile:       o.TokenAuthFile,
 		AuthenticationFile:  o.AuthenticationFile,
 		PlanHistoryLimit:    o.PlanHistoryLimit,

@@ -100,6 +100,7 @@ func (c CompletedConfig) New(ctx context.Context) (_ *Server, err error) {
 		DataDir:          c.DataDir,
 		ProviderMirrors:  c.ProviderMirrors,
 		NetworkMirror:    c.NetworkMirror,
+		ProviderSandbox:  c.ProviderSandbox,
 		PlanHistoryLimit: c.PlanHistoryLimit,
 		PlanHistoryAge:   c.PlanHistoryAge,
 		Loopback:         rest.CopyConfig(s.generic.LoopbackClientConfig),

@@ -22,6 +22,7 @@ import (
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/policy"
+	"github.com/hykube/hykube/internal/provider/contain"
 	"github.com/hykube/hykube/server/engine"
 	"github.com/hykube/hykube/server/kinds"
 	"github.com/hykube/hykube/server/registry"
@@ -36,6 +37,8 @@ type Components struct {
 	// The server searches ProviderMirrors, and then NetworkMirror if it is set, before any registry.
 	ProviderMirrors []string
 	NetworkMirror   string
+	// ProviderSandbox is the mode of the providers' sandboxes.
+	ProviderSandbox contain.Mode
 	// PlanHistoryLimit and PlanHistoryAge limit the number and age of finished plans; 0 means no limit.
 	PlanHistoryLimit int
 	PlanHistoryAge   time.Duration

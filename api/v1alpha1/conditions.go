@@ -23,6 +23,10 @@ const (
 	// ConditionInstalled is True on a Provider whose plugin is on the server's disk and verified.
 	ConditionInstalled = "Installed"
 
+	// ConditionSandboxed is True on a Provider whose processes reach no file and no process of the server. Its message
+	// names the restrictions, and those that the machine lacks.
+	ConditionSandboxed = "Sandboxed"
+
 	// ConditionInUse is True on a Provider or ProviderConfig that is being deleted while existing resources still need
 	// it.
 	ConditionInUse = "InUse"
@@ -135,6 +139,15 @@ const (
 	ReasonInstalled = "Installed"
 	// ReasonInstallFailed: the server could not resolve, fetch or verify a provider.
 	ReasonInstallFailed = "InstallFailed"
+	// ReasonContained: the processes of a provider run in a sandbox.
+	ReasonContained = "Contained"
+	// ReasonSandboxOff: the Provider, or the server, disables the sandbox.
+	ReasonSandboxOff = "SandboxOff"
+	// ReasonSandboxUnsupported: the server's machine lacks a feature that a sandbox needs; the message names it.
+	ReasonSandboxUnsupported = "SandboxUnsupported"
+	// ReasonSandboxRefused: the server does not start a provider because of its sandbox. The server requires one, or a
+	// granted path contains the server's own files.
+	ReasonSandboxRefused = "SandboxRefused"
 	// ReasonSchemaFailed: an installed provider returned no usable schema.
 	ReasonSchemaFailed = "SchemaFailed"
 	// ReasonUpgradeRefused: the requested version lacks types of existing objects, so the old version stays.

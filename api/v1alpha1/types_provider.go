@@ -30,6 +30,50 @@ type ProviderSpec struct {
 	// version that matches and supports its platform. Empty matches any release.
 	// +optional
 	Version string `json:"version,omitempty"`
+	// What the provider's processes may reach on the server's machine, beside their own package, a private directory and the
+	// network. The condition Sandboxed says which restrictions hold.
+	// +optional
+	Sandbox *ProviderSandbox `json:"sandbox,omitempty"`
+	// Names of environment variables of the server that the provider's processes get, such as "AWS_PROFILE". They always get
+	// PATH, the language, the time zone, and the variables for proxies and certificate authorities.
+	// +optional
+	// +listType=set
+	Environment []string `json:"environment,omitempty"`
+}
+
+// SandboxMode says whether the processes of a provider run in a sandbox.
+type SandboxMode string
+
+const (
+	// SandboxEnforced runs the processes with all restrictions that the server's machine supports.
+	SandboxEnforced SandboxMode = "Enforced"
+	// SandboxOff runs the processes with the user and the files of the server.
+	SandboxOff SandboxMode = "Off"
+)
+
+// ProviderSandbox opens the sandbox of a provider. A process can reach a path only if the permissions of the file allow it as well:
+// a server that runs as root runs each provider as a user of its own.
+type ProviderSandbox struct {
+	// Enforced (the default) or Off. Off lets the provider read all that the server can read, its keys included.
+	// +optional
+	Mode SandboxMode `json:"mode,omitempty"`
+	// Absolute paths of files and directories that the provider may read, with all that is below them.
+	// +optional
+	// +listType=set
+	ReadPaths []string `json:"readPaths,omitempty"`
+	// Absolute paths of files and directories that the provider may read, change, create and remove, with all that is below them.
+	// If nothing has the path, the server makes a directory for the provider.
+	// +optional
+	// +listType=set
+	WritePaths []string `json:"writePaths,omitempty"`
+	// Absolute paths of programs that the provider may execute, or of directories with programs. The programs run in the same sandbox.
+	// +optional
+	// +listType=set
+	ExecutePaths []string `json:"executePaths,omitempty"`
+	// TCP ports that the provider may connect to; empty allows all. UDP is not restricted.
+	// +optional
+	// +listType=set
+	ConnectPorts []int32 `json:"connectPorts,omitempty"`
 }
 
 // ProviderStatus describes the installed package.
@@ -50,7 +94,7 @@ type ProviderStatus struct {
 	// Number of kinds that the provider serves.
 	// +optional
 	Kinds int32 `json:"kinds,omitempty"`
-	// Installed, Ready, Reconciling and Stalled.
+	// Installed, Sandboxed, Ready, Reconciling and Stalled.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -216,6 +216,11 @@ func (in ProviderList) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ProviderSandbox) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.ProviderSandbox"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ProviderSpec) OpenAPIModelName() string {
 	return "io.hykube.api.v1alpha1.ProviderSpec"
 }

@@ -68,7 +68,7 @@ Start "hykube server"; then, in another terminal:
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w; see %q", err, cmd.CommandPath()+" --help")
 	})
-	root.AddCommand(newServerCommand(), newKubeconfigCommand(), newVersionCommand(), newKubectlCommand())
+	root.AddCommand(newServerCommand(), newKubeconfigCommand(), newVersionCommand(), newKubectlCommand(), newProviderExecCommand())
 	return root
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/policy"
 	"github.com/hykube/hykube/internal/provider"
+	"github.com/hykube/hykube/internal/provider/contain"
 	"github.com/hykube/hykube/internal/query"
 	"github.com/hykube/hykube/internal/scope"
 	"github.com/hykube/hykube/internal/session"
@@ -51,7 +52,8 @@ func wire(_ context.Context, h *server.Components) (server.Wiring, error) {
 	if err != nil {
 		return server.Wiring{}, fmt.Errorf("make client: %w", err)
 	}
-	pool := provider.NewPool(provider.PoolConfig{Logger: h.Logger.With("component", "provider")})
+	containment := contain.New(contain.Config{Mode: h.ProviderSandbox, Protected: []string{h.DataDir}})
+	pool := provider.NewPool(provider.PoolConfig{Logger: h.Logger.With("component", "provider"), Containment: containment})
 	cat := catalog.New(pool)
 	led := ledger.New(h.KV)
 	plans := &loopback.Plans{Client: fixed}
@@ -80,7 +82,7 @@ func wire(_ context.Context, h *server.Components) (server.Wiring, error) {
 	})
 	logger := h.Logger.With("component", "controller")
 	providers := &controller.Providers{
-		Client: fixed, Installer: installer, Pool: pool, Catalog: cat, Kinds: h.Kinds, Logger: logger,
+		Client: fixed, Installer: installer, Pool: pool, Containment: containment, Catalog: cat, Kinds: h.Kinds, Logger: logger,
 		Schemas: controller.Schemas(filepath.Join(h.DataDir, "schemas")),
 		Objects: func(ctx context.Context, provider string) iter.Seq2[*unstructured.Unstructured, error] {
 			return h.Objects.List(ctx, v1alpha1.ProviderGroup(provider), "")

@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"strings"
 	"sync"
@@ -120,7 +121,7 @@ func TestInstallFromMirrorDirectory(t *testing.T) {
 				t.Errorf("mode = %v, %v", info.Mode(), err)
 			}
 			again, err := in.Install(t.Context(), cloud(), tc.constraint)
-			if err != nil || again != pkg {
+			if err != nil || !reflect.DeepEqual(again, pkg) {
 				t.Errorf("again = %v, %v; want %v", again, err, pkg)
 			}
 		})
@@ -178,7 +179,7 @@ func TestInstallRefusesWhatChanged(t *testing.T) {
 	if err := os.RemoveAll(filepath.Dir(packed.Executable)); err != nil {
 		t.Fatal(err)
 	}
-	if again, err := in.Install(t.Context(), cloud(), "1.0.0"); err != nil || again != packed {
+	if again, err := in.Install(t.Context(), cloud(), "1.0.0"); err != nil || !reflect.DeepEqual(again, packed) {
 		t.Errorf("after the removal: %v, %v; want %v", again, err, packed)
 	}
 }
@@ -401,7 +402,7 @@ func TestInstallFromRegistry(t *testing.T) {
 		t.Errorf("an exact version that is installed asked the registry: %v, %v", r.requests[before:], err)
 	}
 	r.Close()
-	if again, err := in.Install(t.Context(), r.source(t), "~> 1.0"); err != nil || again != pkg {
+	if again, err := in.Install(t.Context(), r.source(t), "~> 1.0"); err != nil || !reflect.DeepEqual(again, pkg) {
 		t.Errorf("without the registry: %v, %v; want what is installed", again, err)
 	}
 }

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"sync"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/hykube/hykube/internal/provider/contain"
 	"github.com/hykube/hykube/internal/provider/plugin"
 	"github.com/hykube/hykube/internal/schema"
 )
@@ -36,8 +36,8 @@ type PoolConfig struct {
 	// MaxCalls is the number of calls after which a process is replaced once its leases are released; 0 means 10,000.
 	// Plugins built with HashiCorp's framework leak some 11 KiB per call.
 	MaxCalls int
-	// Environ is the environment from which plugins get a part, see plugin.Environment; nil means that of this process.
-	Environ []string
+	// Containment limits the rights of the processes; nil means with all that the machine supports. Close closes it.
+	Containment *contain.Policy
 	// Debug enables the providers' own logging. It is slow, and the log may contain secrets.
 	Debug bool
 }
@@ -68,11 +68,18 @@ type Pool struct {
 
 // processKey identifies the process that serves a request.
 type processKey struct {
-	checksum   string
+	checksum string
+	// grants is contain.Grants.Key: a process cannot get other rights once it runs.
+	grants     string
 	configured bool
 	key        string
 	// brief selects the short idle timeout.
 	brief bool
+}
+
+// unconfigured returns the key of a process without a configuration.
+func unconfigured(pkg Package) processKey {
+	return processKey{checksum: pkg.Checksum, grants: pkg.Grants.Key()}
 }
 
 // Configuration is a provider's configuration with a key.
@@ -110,11 +117,11 @@ func NewPool(c PoolConfig) *Pool {
 	if c.MaxCalls == 0 {
 		c.MaxCalls = 10_000
 	}
-	if c.Environ == nil {
-		c.Environ = os.Environ()
+	if c.Containment == nil {
+		c.Containment = contain.New(contain.Config{})
 	}
 	p := &Pool{
-		config: c, launcher: plugin.NewLauncher(), changed: make(chan struct{}),
+		config: c, launcher: plugin.NewLauncher(c.Containment), changed: make(chan struct{}),
 		current: map[processKey]*process{}, all: map[*process]struct{}{}, schemas: map[string]*schema.Provider{},
 	}
 	p.starts, p.stopStarts = context.WithCancel(context.Background())
@@ -188,7 +195,7 @@ func (p *Pool) Schema(ctx context.Context, pkg Package) (*schema.Provider, error
 	if known != nil {
 		return known, nil
 	}
-	l, err := p.acquire(ctx, pkg, processKey{checksum: pkg.Checksum}, cty.NilVal)
+	l, err := p.acquire(ctx, pkg, unconfigured(pkg), cty.NilVal)
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +206,7 @@ func (p *Pool) Schema(ctx context.Context, pkg Package) (*schema.Provider, error
 // ValidateConfig makes the provider validate a configuration without configuring the provider. The diagnostics are the
 // provider's; err means that the validation itself failed.
 func (p *Pool) ValidateConfig(ctx context.Context, pkg Package, config cty.Value) ([]*tfprotov6.Diagnostic, error) {
-	l, err := p.acquire(ctx, pkg, processKey{checksum: pkg.Checksum}, cty.NilVal)
+	l, err := p.acquire(ctx, pkg, unconfigured(pkg), cty.NilVal)
 	if err != nil {
 		return nil, err
 	}
@@ -219,13 +226,13 @@ func (p *Pool) ValidateConfig(ctx context.Context, pkg Package, config cty.Value
 // is none. It returns a *diag.Failure with diagnostics if the provider rejects the configuration. It returns a
 // *CrashError if the process cannot be started, a *ChecksumError if its files changed, and ErrClosed after Close.
 func (p *Pool) Acquire(ctx context.Context, pkg Package, c Configuration) (*Lease, error) {
-	return p.acquire(ctx, pkg, processKey{checksum: pkg.Checksum, configured: true, key: c.Key, brief: c.Ephemeral}, c.Config)
+	return p.acquire(ctx, pkg, processKey{checksum: pkg.Checksum, grants: pkg.Grants.Key(), configured: true, key: c.Key, brief: c.Ephemeral}, c.Config)
 }
 
 // Unconfigured returns a lease of an unconfigured process, which suffices for schemas, validation and functions. It
 // returns the errors of Acquire.
 func (p *Pool) Unconfigured(ctx context.Context, pkg Package) (*Lease, error) {
-	return p.acquire(ctx, pkg, processKey{checksum: pkg.Checksum}, cty.NilVal)
+	return p.acquire(ctx, pkg, unconfigured(pkg), cty.NilVal)
 }
 
 func (p *Pool) acquire(ctx context.Context, pkg Package, key processKey, config cty.Value) (*Lease, error) {
@@ -434,6 +441,7 @@ func (p *Pool) Close(ctx context.Context) error {
 	}
 	if !already {
 		p.launcher.Close()
+		p.config.Containment.Close()
 	}
 	return err
 }

@@ -348,6 +348,7 @@ func serveForTest(exe string) error {
 func TestPoolCloseLeavesNoChild(t *testing.T) {
 	t.Parallel()
 	pkg := tinyPackage(t)
+	pkg.Grants.ExecutePaths = []string{"/bin", "/usr/bin"} // it runs sleep
 	var log lockedBuffer
 	p := newPool(t, PoolConfig{StopTimeout: 10 * time.Second, Logger: slog.New(slog.NewTextHandler(&log, nil))}, "TINY_MODE=child")
 	l := acquire(t, p, pkg, Configuration{Key: "k"})

@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/hykube/hykube/internal/provider/contain"
 	"github.com/hykube/hykube/internal/schema"
 )
 
@@ -54,13 +55,13 @@ func packageAt(t *testing.T, s Source, version, exe string) Package {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Package{Source: s, Version: version, Executable: exe, Checksum: sum}
+	return Package{Source: s, Version: version, Executable: exe, Checksum: sum, Grants: contain.Grants{Environment: []string{"TINY_MODE"}}}
 }
 
 // newPool is a pool that is closed with the test, which then must have left no child.
 func newPool(t *testing.T, c PoolConfig, env ...string) *Pool {
 	t.Helper()
-	c.Environ = append(os.Environ(), env...)
+	c.Containment = contain.New(contain.Config{Environ: append(os.Environ(), env...)})
 	p := NewPool(c)
 	t.Cleanup(func() {
 		if err := p.Close(context.Background()); err != nil {

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/hykube/hykube/internal/provider/contain"
 	"github.com/hykube/hykube/internal/provider/plugin"
 	"github.com/hykube/hykube/internal/provider/protocol"
 	"github.com/hykube/hykube/internal/schema"
@@ -94,17 +95,9 @@ func (p *Pool) forget(proc *process) {
 
 // start starts and configures a process.
 func (p *Pool) start(ctx context.Context, proc *process) error {
-	if err := proc.pkg.Verify(); err != nil {
-		return err
-	}
 	name := proc.pkg.Source.String()
-	var err error
-	proc.plugin, err = p.launcher.Start(ctx, plugin.Spec{
-		Name: name, Path: proc.pkg.Executable, Env: plugin.Environment(p.config.Environ, p.config.Debug),
-		StartTimeout: p.config.StartTimeout, Logger: p.config.Logger.With("provider", name),
-	})
-	if err != nil {
-		return p.startError(err)
+	if err := p.launch(ctx, proc, name); err != nil {
+		return err
 	}
 	client, err := protocol.New(proc.plugin, proc.plugin.Protocol)
 	if err != nil {
@@ -124,6 +117,34 @@ func (p *Pool) start(ctx context.Context, proc *process) error {
 		return p.startError(proc.crashed(ctx, "configure it", err))
 	}
 	return nil
+}
+
+// launch runs the executable that was verified. A file that somebody wrote to after that is refused: while the process runs, the
+// kernel lets nobody write to it.
+func (p *Pool) launch(ctx context.Context, proc *process, name string) error {
+	exe, err := proc.pkg.open()
+	if err != nil {
+		return err
+	}
+	defer exe.Close()
+	verified, err := exe.Stat()
+	if err != nil {
+		return err
+	}
+	proc.plugin, err = p.launcher.Start(ctx, plugin.Spec{
+		Name:         name,
+		Program:      contain.Plugin{Source: name, Path: proc.pkg.Executable, File: exe, Grants: proc.pkg.Grants},
+		Debug:        p.config.Debug,
+		StartTimeout: p.config.StartTimeout, Logger: p.config.Logger.With("provider", name),
+	})
+	if err != nil {
+		return p.startError(err)
+	}
+	now, err := exe.Stat()
+	if err == nil && (now.Size() != verified.Size() || !now.ModTime().Equal(verified.ModTime())) {
+		err = proc.pkg.changed("of a file that changed while it was started")
+	}
+	return err
 }
 
 // startError returns ErrClosed if the start failed because the pool was closed.

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
@@ -23,6 +24,7 @@ import (
 	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/condition"
 	"github.com/hykube/hykube/internal/provider"
+	"github.com/hykube/hykube/internal/provider/contain"
 	"github.com/hykube/hykube/internal/schema"
 	"github.com/hykube/hykube/server/kinds"
 	"github.com/hykube/hykube/server/loopback"
@@ -40,7 +42,9 @@ type Providers struct {
 	Catalog   *catalog.Catalog
 	Kinds     *kinds.Kinds
 	Schemas   Schemas
-	Logger    *slog.Logger
+	// Containment is that of Pool.
+	Containment *contain.Policy
+	Logger      *slog.Logger
 	// Grant adds the resources of a provider's API group to the roles view, edit and admin.
 	Grant func(ctx context.Context, name string, resources []string) error
 	// Objects returns the objects of a provider's kinds in all namespaces.
@@ -76,7 +80,7 @@ func (p *Providers) reconcile(ctx context.Context, name cache.ObjectName) error 
 	p.mu.Lock()
 	spec, tried := p.tried[obj.Name]
 	p.mu.Unlock()
-	if tried && spec == obj.Spec {
+	if tried && equality.Semantic.DeepEqual(spec, obj.Spec) {
 		return p.observe(ctx, obj)
 	}
 	if !observed(obj) {
@@ -119,7 +123,11 @@ func (p *Providers) fail(ctx context.Context, obj *v1alpha1.Provider, pkg provid
 		s.ObservedGeneration = obj.Generation
 		s.Kinds = int32(len(p.Kinds.Kinds(obj.Name)))
 		reason, installed := v1alpha1.ReasonInstallFailed, pkg.Version != ""
-		if installed {
+		switch {
+		case refusedSandbox(why):
+			reason = v1alpha1.ReasonSandboxRefused
+			condition.Set(&s.Conditions, obj.Generation, v1alpha1.ConditionSandboxed, false, reason, message)
+		case installed:
 			reason = v1alpha1.ReasonSchemaFailed
 		}
 		condition.Set(&s.Conditions, obj.Generation, v1alpha1.ConditionInstalled, installed, reason, message)
@@ -130,8 +138,9 @@ func (p *Providers) fail(ctx context.Context, obj *v1alpha1.Provider, pkg provid
 // serve serves the kinds of an installed provider. refused is the reason why a newer version is not used; empty without
 // one.
 func (p *Providers) serve(ctx context.Context, obj *v1alpha1.Provider, pkg provider.Package, sch *schema.Provider, refused string) error {
-	if obj.Status.Checksum != pkg.Checksum || !p.Schemas.has(obj.Name) {
-		if err := p.Schemas.write(obj.Name, record{Checksum: pkg.Checksum, Source: pkg.Source.String(), Version: pkg.Version, Schema: sch}); err != nil {
+	if refused == "" && (obj.Status.Checksum != pkg.Checksum || obj.Status.ObservedGeneration != obj.Generation || !p.Schemas.has(obj.Name)) {
+		r := record{Checksum: pkg.Checksum, Source: pkg.Source.String(), Version: pkg.Version, Constraint: &obj.Spec.Version, Schema: sch}
+		if err := p.Schemas.write(obj.Name, r); err != nil {
 			p.Logger.Warn("install provider", "provider", obj.Name, "error", err)
 		}
 	}
@@ -155,6 +164,7 @@ func (p *Providers) serve(ctx context.Context, obj *v1alpha1.Provider, pkg provi
 		s.Version, s.Checksum, s.Protocol, s.Kinds = pkg.Version, pkg.Checksum, strconv.Itoa(sch.Protocol), int32(len(resources))
 		message := fmt.Sprintf("%s %s serves %d kinds in %s.", pkg.Source, pkg.Version, len(resources), v1alpha1.ProviderGroup(obj.Name))
 		condition.Set(&s.Conditions, obj.Generation, v1alpha1.ConditionInstalled, true, v1alpha1.ReasonInstalled, message)
+		p.sandboxed(&s.Conditions, obj, pkg.Source.String())
 		if refused != "" {
 			condition.Stalled(&s.Conditions, obj.Generation, v1alpha1.ReasonUpgradeRefused, refused)
 			return
@@ -213,7 +223,7 @@ func (p *Providers) install(ctx context.Context, obj *v1alpha1.Provider) (provid
 	if err != nil {
 		return provider.Package{}, nil, err
 	}
-	if observed(obj) && obj.Status.Checksum != "" && !upgradeRefused(obj) {
+	if obj.Status.Checksum != "" && !upgradeRefused(obj) && (observed(obj) || p.chosen(obj)) {
 		// An installed version stays, even if there are newer versions now.
 		return p.installed(ctx, obj)
 	}
@@ -221,7 +231,14 @@ func (p *Providers) install(ctx context.Context, obj *v1alpha1.Provider) (provid
 	if err != nil {
 		return provider.Package{}, nil, err
 	}
-	return p.verified(ctx, pkg)
+	return p.verified(ctx, obj, pkg)
+}
+
+// chosen says whether the installed version was chosen for the version that the spec asks for. Then the spec changed in another
+// field.
+func (p *Providers) chosen(obj *v1alpha1.Provider) bool {
+	r, err := p.Schemas.read(obj.Name, obj.Status.Checksum)
+	return err == nil && r.Constraint != nil && *r.Constraint == obj.Spec.Version
 }
 
 // installed returns the package of the version in the status. It fails if the checksum differs.
@@ -238,13 +255,17 @@ func (p *Providers) installed(ctx context.Context, obj *v1alpha1.Provider) (prov
 		return provider.Package{}, nil, fmt.Errorf("verify provider %q: its checksum is %s, but at the installation it was %s: its files changed. Find out why, then remove its directory below the server's data directory, so that the server installs it again",
 			pkg, pkg.Checksum, obj.Status.Checksum)
 	}
-	return p.verified(ctx, pkg)
+	return p.verified(ctx, obj, pkg)
 }
 
 // verified verifies the files of a package and reads its schema from the plugin.
-func (p *Providers) verified(ctx context.Context, pkg provider.Package) (provider.Package, *schema.Provider, error) {
+func (p *Providers) verified(ctx context.Context, obj *v1alpha1.Provider, pkg provider.Package) (provider.Package, *schema.Provider, error) {
 	if err := pkg.Verify(); err != nil {
 		return provider.Package{}, nil, err
+	}
+	pkg.Grants = grants(obj)
+	if err := p.Containment.Check(pkg.Grants); err != nil {
+		return pkg, nil, err
 	}
 	sch, err := p.Pool.Schema(ctx, pkg)
 	return pkg, sch, err

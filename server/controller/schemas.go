@@ -22,7 +22,9 @@ type Schemas string
 // record is the content of one file.
 type record struct {
 	Checksum, Source, Version string
-	Schema                    *schema.Provider
+	// Constraint is the version that the Provider asked for; nil in records of older servers.
+	Constraint *string `json:",omitempty"`
+	Schema     *schema.Provider
 }
 
 func (s Schemas) file(name string) string { return name + ".json.gz" }

@@ -73,6 +73,8 @@ type Config struct {
 	ConfigBlock func(provider string) *schema.Block
 	// Evaluate executes evaluations.
 	Evaluate EvaluateFunc
+	// Protected are directories of the server that no Provider may open for its processes.
+	Protected []string
 }
 
 // holdWith returns the HeldConfig for a kind with conditions.

@@ -32,7 +32,7 @@ func newProviders(c Config) (*resourceREST, *statusREST, error) {
 		spec:           func(p *v1alpha1.Provider) any { return p.Spec },
 		status:         func(p *v1alpha1.Provider) *v1alpha1.ProviderStatus { return &p.Status },
 		conditions:     func(s *v1alpha1.ProviderStatus) *[]metav1.Condition { return &s.Conditions },
-		validate:       validateProvider,
+		validate:       func(p *v1alpha1.Provider) field.ErrorList { return validateProvider(p, c.Protected) },
 		validateUpdate: validateProviderUpdate,
 	}
 	store, statusREST, err := newStore(c, "provider", new(v1alpha1.Provider), new(v1alpha1.ProviderList), strategy, providerTable)
@@ -44,7 +44,8 @@ func newProviders(c Config) (*resourceREST, *statusREST, error) {
 	return &resourceREST{Store: store, short: "prov", held: NewHeld(store, hold)}, statusREST, nil
 }
 
-func validateProvider(p *v1alpha1.Provider) field.ErrorList {
+// validateProvider checks a Provider. protected are directories of the server.
+func validateProvider(p *v1alpha1.Provider, protected []string) field.ErrorList {
 	errs := validateProviderName(p.Name, field.NewPath("metadata", "name"))
 	spec := field.NewPath("spec")
 	if p.Spec.Source == "" {
@@ -59,7 +60,8 @@ func validateProvider(p *v1alpha1.Provider) field.ErrorList {
 			errs = append(errs, field.Invalid(spec.Child("version"), v, `not a version constraint; write it as in Terraform, such as "~> 6.0" or ">= 1.2, < 2.0"`))
 		}
 	}
-	return errs
+	errs = append(errs, validateSandbox(p.Spec.Sandbox, protected, spec.Child("sandbox"))...)
+	return append(errs, validateEnvironment(p.Spec.Environment, spec.Child("environment"))...)
 }
 
 func validateProviderUpdate(p, old *v1alpha1.Provider) field.ErrorList {

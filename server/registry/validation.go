@@ -43,11 +43,13 @@ type validations struct {
 	check CheckFunc
 	// config returns the schema of a provider's configuration, or nil if the provider is not installed.
 	config func(provider string) *schema.Block
+	// protected are directories of the server.
+	protected []string
 }
 
 // newValidations returns the storage for Validations.
 func newValidations(c Config) rest.Storage {
-	r := &validations{slots: make(chan struct{}, max(1, goruntime.GOMAXPROCS(0)/2)), check: c.Check, config: c.ConfigBlock}
+	r := &validations{slots: make(chan struct{}, max(1, goruntime.GOMAXPROCS(0)/2)), check: c.Check, config: c.ConfigBlock, protected: c.Protected}
 	return answeredREST[*v1alpha1.Validation]{
 		rest.NewDefaultTableConvertor(v1alpha1.Resource("validations")), "validation", func() *v1alpha1.Validation { return new(v1alpha1.Validation) }, r.answer,
 	}
@@ -113,7 +115,7 @@ func (r *validations) fixed(u *unstructured.Unstructured) []v1alpha1.ValidationP
 	case v1alpha1.SchemeGroupVersion.WithKind("Provider"):
 		p := &v1alpha1.Provider{}
 		if out = decodeStrictly(u, p); out == nil {
-			errs = validateProvider(p)
+			errs = validateProvider(p, r.protected)
 		}
 	case v1alpha1.SchemeGroupVersion.WithKind("ProviderConfig"):
 		pc := &v1alpha1.ProviderConfig{}

@@ -21,6 +21,7 @@ import (
 	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/provider"
+	"github.com/hykube/hykube/internal/provider/contain"
 	"github.com/hykube/hykube/internal/schema"
 	"github.com/hykube/hykube/tests/conformance/cloud"
 )
@@ -100,11 +101,12 @@ func newWorld(name, dir string, options cloud.Options) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
+	// The cloud is a directory that the provider shares with the tests, so it has no sandbox.
 	w := &world{
 		pkg: provider.Package{
 			Source: provider.Source{Hostname: "registry.terraform.io", Namespace: "hykube", Type: name}, Version: "1.0.0", Executable: exe, Checksum: sum,
 		},
-		dir: filepath.Join(dir, "cloud"), pool: provider.NewPool(provider.PoolConfig{StopTimeout: 20 * time.Second}),
+		dir: filepath.Join(dir, "cloud"), pool: provider.NewPool(provider.PoolConfig{StopTimeout: 20 * time.Second, Containment: contain.New(contain.Config{Mode: contain.Off})}),
 	}
 	w.cloud, err = cloud.Open(w.dir)
 	return w, err

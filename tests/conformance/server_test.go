@@ -61,7 +61,7 @@ func serve(t *testing.T) *harness.Server {
 		pkg := filepath.Join(binaries.Mirror, "registry.terraform.io", "hykube", name, "1.0.0", runtime.GOOS+"_"+runtime.GOARCH)
 		must(t, os.MkdirAll(pkg, 0o755))
 		must(t, os.Link(filepath.Join(plugins, "terraform-provider-"+name), filepath.Join(pkg, "terraform-provider-"+name+"_v1.0.0")))
-		providers = append(providers, harness.Provider{Name: name, Source: "hykube/" + name})
+		providers = append(providers, harness.Provider{Name: name, Source: "hykube/" + name, Open: true})
 	}
 	s := &harness.Server{Binaries: binaries, Dir: dir}
 	s.Serve(t)

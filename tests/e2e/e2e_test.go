@@ -83,6 +83,10 @@ func TestStories(t *testing.T) {
 			} {
 				env.Setenv(key, value)
 			}
+			// Providers run as users of their own. They may go through this directory to what a story grants them.
+			if err := os.Chmod(filepath.Dir(env.WorkDir), 0o711); err != nil {
+				return err
+			}
 			return shared.NewStory(env, "story-"+strings.TrimPrefix(filepath.Base(env.WorkDir), "script-"))
 		},
 		Cmds: commands,

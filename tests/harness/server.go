@@ -211,14 +211,21 @@ func output(cmd *exec.Cmd) (string, error) {
 }
 
 // Provider is a provider to install, which the mirror has.
-type Provider struct{ Name, Source, Version string }
+type Provider struct {
+	Name, Source, Version string
+	// Open runs its processes without a sandbox: its cloud is a directory that it shares with the tests.
+	Open bool
+}
 
 // Install installs providers and waits until the server serves their kinds.
 func (s *Server) Install(ctx context.Context, providers ...Provider) error {
 	var manifest strings.Builder
 	wait := []string{"wait", "--for=condition=Ready", "--timeout=120s"}
 	for _, p := range providers {
-		fmt.Fprintf(&manifest, "---\napiVersion: hykube.io/v1alpha1\nkind: Provider\nmetadata: {name: %s}\nspec: {source: %s, version: %q}\n", p.Name, p.Source, p.Version)
+		fmt.Fprintf(&manifest, "---\napiVersion: hykube.io/v1alpha1\nkind: Provider\nmetadata: {name: %s}\nspec:\n  source: %s\n  version: %q\n", p.Name, p.Source, p.Version)
+		if p.Open {
+			fmt.Fprintln(&manifest, "  sandbox: {mode: Off}")
+		}
 		wait = append(wait, "provider/"+p.Name)
 	}
 	_, err := s.Kubectl(ctx, manifest.String(), "apply", "-f", "-")

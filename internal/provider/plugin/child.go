@@ -19,6 +19,7 @@ var _ runner.Runner = (*child)(nil)
 // runner.Runner. go-plugin's own runner does not use process groups, and would wait forever for a pipe that a
 // grandchild holds.
 type child struct {
+	name           string
 	cmd            *exec.Cmd
 	start          func(func() error) error
 	stdout, stderr *os.File // this process's ends of the pipes
@@ -38,7 +39,7 @@ type child struct {
 const drainTime = time.Second
 
 func newChild(spec Spec, cmd *exec.Cmd, start func(func() error) error) (*child, error) {
-	c := &child{cmd: cmd, start: start, exited: make(chan struct{}), tail: newLineTail(spec.Logger)}
+	c := &child{name: spec.Name, cmd: cmd, start: start, exited: make(chan struct{}), tail: newLineTail(spec.Logger)}
 	stdout, stdoutTheirs, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -141,6 +142,16 @@ func (c *child) exitState() string {
 	}
 }
 
+// exitCode is the exit code of a process that has ended, and -1 otherwise.
+func (c *child) exitCode() int {
+	select {
+	case <-c.exited:
+		return c.cmd.ProcessState.ExitCode()
+	default:
+		return -1
+	}
+}
+
 func (c *child) lastLines() []string { return c.tail.lines() }
 
 // Stdout returns the output with the handshake.
@@ -149,8 +160,8 @@ func (c *child) Stdout() io.ReadCloser { return c.stdout }
 // Stderr returns an empty reader for go-plugin: lineTail reads the log.
 func (c *child) Stderr() io.ReadCloser { return io.NopCloser(eof{}) }
 
-// Name returns the executable's path.
-func (c *child) Name() string { return c.cmd.Path }
+// Name returns the provider's name for messages.
+func (c *child) Name() string { return c.name }
 
 // ID returns the process ID, or "" before the start.
 func (c *child) ID() string {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"os/exec"
 	"runtime"
 	"slices"
@@ -18,16 +17,19 @@ import (
 	goplugin "github.com/hashicorp/go-plugin"
 	"github.com/hashicorp/go-plugin/runner"
 	"google.golang.org/grpc"
+
+	"github.com/hykube/hykube/internal/provider/contain"
+	"github.com/hykube/hykube/internal/provider/contain/entry"
 )
 
 // Spec defines the plugin to start.
 type Spec struct {
 	// Name is the provider's name in messages and logs.
 	Name string
-	// Path is the path of the executable.
-	Path string
-	// Env is the complete environment except the handshake's variables; see Environment.
-	Env []string
+	// Program is the program to run.
+	Program contain.Plugin
+	// Debug enables the plugin's own log.
+	Debug bool
 	// StartTimeout is the maximum time from the start to the finished handshake; 0 means a minute.
 	StartTimeout time.Duration
 	// Logger receives the plugin's log; it must not be nil.
@@ -37,13 +39,14 @@ type Spec struct {
 // Launcher starts plugins. On Linux, the kernel kills a plugin when the thread that started it ends, even if this
 // process is killed. So a launcher keeps one thread for all starts, and Close must follow the end of the last process.
 type Launcher struct {
+	policy    *contain.Policy
 	starts    chan func()
 	closeOnce sync.Once
 }
 
-// NewLauncher returns a launcher. The caller must call Close.
-func NewLauncher() *Launcher {
-	l := &Launcher{starts: make(chan func())}
+// NewLauncher returns a launcher of plugins that a policy contains. The caller must call Close.
+func NewLauncher(policy *contain.Policy) *Launcher {
+	l := &Launcher{policy: policy, starts: make(chan func())}
 	go func() {
 		runtime.LockOSThread() // never unlocked, so the thread ends with the launcher
 		for f := range l.starts {
@@ -69,8 +72,8 @@ type Process struct {
 	client *goplugin.Client
 	conn   *grpc.ClientConn
 	child  *child
-	// socketDir is the directory of the connection's socket.
-	socketDir string
+	// sandbox contains the connection's socket.
+	sandbox *contain.Sandbox
 	// Protocol is the negotiated major version of the provider protocol: 5 or 6.
 	Protocol int
 }
@@ -83,18 +86,27 @@ func handshake() goplugin.HandshakeConfig {
 	}
 }
 
-// Start starts a plugin and performs the handshake. If it fails, no process remains, and the error is a *CrashError or
-// that of ctx.
+// Start starts a plugin and performs the handshake. If it fails, no process remains, and the error is a *CrashError, one
+// of package contain, or that of ctx.
 func (l *Launcher) Start(ctx context.Context, spec Spec) (*Process, error) {
 	if spec.StartTimeout == 0 {
 		spec.StartTimeout = time.Minute
 	}
-	cmd := exec.Command(spec.Path) //nolint:noctx // its life ends with Stop
-	child, err := newChild(spec, cmd, l.onThread)
+	sandbox, err := l.policy.Sandbox(spec.Program)
 	if err != nil {
 		return nil, fmt.Errorf("start provider %q: %w", spec.Name, err)
 	}
-	p := &Process{spec: spec, child: child}
+	cmd, err := l.policy.Command(sandbox, spec.Program)
+	if err != nil {
+		sandbox.Remove()
+		return nil, fmt.Errorf("start provider %q: %w", spec.Name, err)
+	}
+	child, err := newChild(spec, cmd, l.onThread)
+	if err != nil {
+		sandbox.Remove()
+		return nil, fmt.Errorf("start provider %q: %w", spec.Name, err)
+	}
+	p := &Process{spec: spec, child: child, sandbox: sandbox}
 	plugins := goplugin.PluginSet{"provider": connPlugin{}}
 	p.client = goplugin.NewClient(&goplugin.ClientConfig{
 		HandshakeConfig:  handshake(),
@@ -106,11 +118,10 @@ func (l *Launcher) Start(ctx context.Context, spec Spec) (*Process, error) {
 		SyncStdout:       child.tail,
 		SyncStderr:       child.tail,
 		Logger:           hclog.NewNullLogger(), // child reads the log itself
-		UnixSocketConfig: &goplugin.UnixSocketConfig{TempDir: socketBase(os.TempDir())},
+		UnixSocketConfig: &goplugin.UnixSocketConfig{TempDir: sandbox.Dir},
 		RunnerFunc: func(_ hclog.Logger, like *exec.Cmd, socketDir string) (runner.Runner, error) {
-			cmd.Env = slices.Concat(spec.Env, like.Env)
-			p.socketDir = socketDir
-			return child, nil
+			cmd.Env = slices.Concat(sandbox.Env, tuning(spec.Debug), like.Env)
+			return child, sandbox.Own(socketDir)
 		},
 	})
 
@@ -119,6 +130,7 @@ func (l *Launcher) Start(ctx context.Context, spec Spec) (*Process, error) {
 	// A plugin that hangs blocks go-plugin as well. Without the process, go-plugin fails at once.
 	stopWatching := context.AfterFunc(startCtx, child.kill)
 	err = p.connect()
+	sandbox.Started()
 	watching := stopWatching()
 	if err == nil && watching {
 		spec.Logger.Debug("provider process started", "pid", p.PID(), "protocol", p.Protocol)
@@ -135,19 +147,6 @@ func (l *Launcher) Start(ctx context.Context, spec Spec) (*Process, error) {
 	return nil, crash
 }
 
-// longestBase is the maximum length of the directory for sockets. With go-plugin's suffix
-// ("/plugin-dir0123456789/plugin0123456789"), the path must fit into 104 bytes, the smallest limit of the supported
-// systems.
-const longestBase = 64
-
-// socketBase returns the directory for sockets: the temporary directory, or /tmp if its path is too long.
-func socketBase(temp string) string {
-	if len(temp) <= longestBase {
-		return temp
-	}
-	return "/tmp"
-}
-
 func (p *Process) connect() error {
 	protocol, err := p.client.Client()
 	if err != nil {
@@ -162,13 +161,21 @@ func (p *Process) connect() error {
 	return nil
 }
 
+const notExecutable = "it is not an executable for this machine"
+
 // startFailure returns the reason for go-plugin's error in terms of the provider process.
 func (p *Process) startFailure(err error) string {
 	if !p.child.started() {
 		if errors.Is(err, syscall.ENOEXEC) {
-			return "it is not an executable for this machine"
+			return notExecutable
 		}
 		return err.Error()
+	}
+	switch p.child.exitCode() {
+	case entry.ExitNotExecutable:
+		return notExecutable
+	case entry.ExitNotContained:
+		return "its sandbox could not be made"
 	}
 	if line, ok := strings.CutPrefix(firstLine(err.Error()), "Unrecognized remote plugin message: "); ok && line != "" {
 		return fmt.Sprintf("it does not behave like a Terraform provider: it answered the handshake with %q", line)
@@ -216,9 +223,7 @@ func (p *Process) end(grace time.Duration) {
 	p.child.kill()
 	<-p.child.exited
 	<-done
-	if p.socketDir != "" {
-		_ = os.RemoveAll(p.socketDir) // go-plugin does not remove it if the process could not be started
-	}
+	p.sandbox.Remove()
 }
 
 // connPlugin is the go-plugin client of a provider. It only returns the connection.

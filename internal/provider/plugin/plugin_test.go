@@ -4,36 +4,11 @@ import (
 	"bytes"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // What a start, a crash and a stop do is tested where plugins are pooled, with a real one.
-
-func TestEnvironment(t *testing.T) {
-	ours := []string{
-		"PATH=/bin", "HOME=/root", "HTTPS_PROXY=http://proxy", "AWS_REGION=eu", "TF_APPEND_USER_AGENT=me",
-		"HYKUBE_SECRET=x", "TF_LOG=trace", "TF_LOG_PROVIDER=trace", "TF_TOKEN_example_com=x", "TF_REATTACH_PROVIDERS={}",
-		"TF_CLI_ARGS=x", "PLUGIN_CLIENT_CERT=x", "GOGC=50", "GOMEMLIMIT=1GiB",
-	}
-	before := slices.Clone(ours)
-	want := []string{
-		"PATH=/bin", "HOME=/root", "HTTPS_PROXY=http://proxy", "AWS_REGION=eu", "TF_APPEND_USER_AGENT=me",
-		"TF_LOG_SDK=off", "TF_LOG_PROVIDER=off", "GOGC=400",
-	}
-	if diff := cmp.Diff(want, Environment(ours, false)); diff != "" {
-		t.Errorf("environment (-want +got):\n%s", diff)
-	}
-	if got := Environment(ours, true); !slices.Contains(got, "TF_LOG_PROVIDER=debug") {
-		t.Errorf("a debug run has no logs: %v", got)
-	}
-	if diff := cmp.Diff(before, ours); diff != "" {
-		t.Errorf("the input was changed:\n%s", diff)
-	}
-}
 
 func TestParseLine(t *testing.T) {
 	for _, tc := range []struct {

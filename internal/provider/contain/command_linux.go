@@ -1,0 +1,136 @@
+//go:build linux && (amd64 || arm64)
+
+package contain
+
+import (
+	"debug/elf"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/hykube/hykube/internal/provider/contain/entry"
+)
+
+// Files that every provider may read: certificate authorities, the resolver, time zones. They are the same for all users of the machine.
+var (
+	authorities = []string{
+		"/etc/ssl/certs", "/etc/ssl/cert.pem", "/etc/ssl/ca-bundle.pem", "/etc/ssl/openssl.cnf", "/etc/pki/tls/certs", "/etc/pki/tls/cacert.pem",
+		"/etc/pki/ca-trust/extracted", "/etc/ca-certificates", "/usr/share/ca-certificates", "/usr/local/share/ca-certificates",
+	}
+	resolver = []string{
+		"/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/host.conf", "/etc/gai.conf", "/etc/services", "/etc/protocols",
+	}
+	timeZones = []string{"/usr/share/zoneinfo", "/usr/lib/zoneinfo", "/etc/localtime", "/etc/timezone"}
+	devices   = []string{"/dev/null", "/dev/zero", "/dev/random", "/dev/urandom"}
+	// libraries are for programs that are not static.
+	libraries = []string{"/lib", "/lib32", "/lib64", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/local/lib"}
+	linking   = []string{"/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/ld.so.preload"}
+)
+
+const (
+	// maxFiles, maxProcesses, maxFile and maxMemory are the limits of a provider's processes. maxProcesses counts threads, too; all
+	// processes of a provider's user share it.
+	maxFiles     = 1 << 16
+	maxProcesses = 4096
+	maxFile      = 1 << 30
+	maxMemory    = 4 << 30
+)
+
+// Command returns the command that starts a program in its sandbox. Its environment, and what it is connected to, is up to the caller.
+func (p *Policy) Command(s *Sandbox, plugin Plugin) (*exec.Cmd, error) {
+	o := entry.Order{Path: plugin.Path, Parent: os.Getpid()}
+	files := []*os.File{plugin.File}
+	if p.enforces(plugin.Grants) {
+		o.Enforce, o.User, o.Limits = true, s.user, limits()
+		if p.support.Seccomp {
+			o.Filter = filter(s.user == 0, len(plugin.Grants.ConnectPorts) > 0)
+		}
+		if p.support.Landlock > 0 {
+			r, err := p.rules(s, plugin)
+			if err != nil {
+				return nil, err
+			}
+			if s.ruleset, err = r.open(); err != nil {
+				return nil, err
+			}
+			o.Ruleset = true
+			files = append(files, s.ruleset)
+		}
+	}
+	cmd := exec.Command(p.config.Program, entry.Command, o.Encode()) //nolint:noctx // its caller ends it
+	cmd.ExtraFiles = files
+	return cmd, nil
+}
+
+// rules are what a process may reach.
+func (p *Policy) rules(s *Sandbox, plugin Plugin) (*rules, error) {
+	g := plugin.Grants
+	r := &rules{ports: g.ConnectPorts}
+	r.fs, r.net, r.scoped = handled(p.support.Landlock, len(g.ConnectPorts) > 0)
+	r.allow(writeFiles, false, s.Dir)
+	r.allow(runFiles, false, filepath.Dir(plugin.Path))
+	r.allow(readFiles, true, slices.Concat(authorities, resolver, timeZones)...)
+	for _, name := range []string{"SSL_CERT_FILE", "SSL_CERT_DIR"} {
+		r.allow(readFiles, true, filepath.SplitList(get(p.config.Environ, name))...)
+	}
+	r.allow(useDevice, true, devices...)
+	loader, dynamic := interpreter(plugin.File)
+	if dynamic {
+		r.allow(runFiles, true, filepath.Dir(loader))
+	}
+	if dynamic || len(g.ExecutePaths) > 0 {
+		r.allow(runFiles, true, libraries...)
+		r.allow(readFiles, true, linking...)
+	}
+	for _, path := range g.WritePaths {
+		if err := s.provide(path); err != nil {
+			return nil, err
+		}
+	}
+	for _, grant := range []struct {
+		access uint64
+		paths  []string
+	}{{readFiles, g.ReadPaths}, {writeFiles, g.WritePaths}, {runFiles, g.ExecutePaths}} {
+		for _, path := range grant.paths {
+			resolved, err := p.resolve(path)
+			if err != nil {
+				return nil, err
+			}
+			r.paths = append(r.paths, rule{path: resolved, access: grant.access, optional: true, exact: true})
+		}
+	}
+	return r, nil
+}
+
+// interpreter returns the dynamic loader of a program; false for a static one.
+func interpreter(file *os.File) (string, bool) {
+	f, err := elf.NewFile(file)
+	if err != nil {
+		return "", false
+	}
+	for _, prog := range f.Progs {
+		if prog.Type == elf.PT_INTERP && prog.Filesz > 1 && prog.Filesz < unix.PathMax {
+			path := make([]byte, prog.Filesz-1) // it ends with a zero
+			if _, err := prog.ReadAt(path, 0); err == nil {
+				return string(path), true
+			}
+		}
+	}
+	return "", false
+}
+
+// limits bounds what a process takes from the machine. Private memory has at most half of it.
+func limits() []entry.Limit {
+	memory := uint64(maxMemory)
+	var info unix.Sysinfo_t
+	if err := unix.Sysinfo(&info); err == nil {
+		memory = min(memory, uint64(info.Totalram)*uint64(info.Unit)/2)
+	}
+	return []entry.Limit{
+		{Resource: unix.RLIMIT_CORE, Max: 0}, {Resource: unix.RLIMIT_MSGQUEUE, Max: 0}, {Resource: unix.RLIMIT_RTPRIO, Max: 0},
+		{Resource: unix.RLIMIT_NOFILE, Max: maxFiles}, {Resource: unix.RLIMIT_NPROC, Max: maxProcesses}, {Resource: unix.RLIMIT_FSIZE, Max: maxFile}, {Resource: unix.RLIMIT_DATA, Max: memory},
+	}
+}

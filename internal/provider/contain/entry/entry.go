@@ -1,0 +1,189 @@
+//go:build linux && (amd64 || arm64)
+
+package entry
+
+import (
+	"errors"
+	"os"
+	"runtime"
+	"strconv"
+	"syscall"
+	"unsafe"
+)
+
+// Numbers of the kernel's interface that package syscall does not have.
+const (
+	prSetNoNewPrivs    = 38
+	prCapBsetDrop      = 24
+	prCapAmbient       = 47
+	prCapAmbientClear  = 4
+	prSetSeccomp       = 22
+	seccompModeFilter  = 2
+	prSetPdeathsig     = 1
+	capabilityVersion3 = 0x20080522
+	atEmptyPath        = 0x1000
+	closeRangeCloexec  = 4
+
+	sysCloseRange           = 436
+	sysLandlockRestrictSelf = 446
+)
+
+// Restrictions of a thread last through the execution that follows, so one locked thread is enough.
+func init() {
+	if len(os.Args) != 3 || os.Args[1] != Command {
+		return
+	}
+	runtime.LockOSThread()
+	o, err := Decode(os.Args[2])
+	if err == nil {
+		err = o.carryOut()
+	}
+	os.Stderr.WriteString("[ERROR] hykube " + Command + ": " + err.Error() + "\n")
+	if errors.Is(err, syscall.ENOEXEC) {
+		os.Exit(ExitNotExecutable)
+	}
+	os.Exit(ExitNotContained)
+}
+
+// stepError is a step that failed.
+type stepError struct {
+	step  string
+	errno syscall.Errno
+}
+
+func (e *stepError) Error() string { return e.step + ": " + e.errno.Error() }
+
+func (e *stepError) Unwrap() error { return e.errno }
+
+// step makes one system call on this thread.
+//
+//go:uintptrescapes
+func step(what string, number uintptr, args ...uintptr) error {
+	var a [6]uintptr
+	copy(a[:], args)
+	if _, _, errno := syscall.RawSyscall6(number, a[0], a[1], a[2], a[3], a[4], a[5]); errno != 0 {
+		return &stepError{what, errno}
+	}
+	return nil
+}
+
+// carryOut returns only with an error. The filter comes last because it refuses what the steps before it do.
+func (o Order) carryOut() error {
+	if o.Enforce {
+		for _, do := range []func() error{killFirst, o.limit, o.changeUser, dropCapabilities} {
+			if err := do(); err != nil {
+				return err
+			}
+		}
+	}
+	if err := o.dieWithServer(); err != nil {
+		return err
+	}
+	if o.Enforce {
+		if err := o.lock(); err != nil {
+			return err
+		}
+	}
+	return execute(o.Path, os.Environ())
+}
+
+// killFirst has the kernel kill a provider, and not the server, when memory runs out.
+func killFirst() error {
+	return os.WriteFile("/proc/self/oom_score_adj", []byte("900"), 0)
+}
+
+// limit sets resource limits, within those that there are.
+func (o Order) limit() error {
+	for _, l := range o.Limits {
+		what := "set resource limit " + strconv.Itoa(l.Resource)
+		var have, want struct{ cur, max uint64 }
+		if err := step(what, syscall.SYS_PRLIMIT64, 0, uintptr(l.Resource), 0, uintptr(unsafe.Pointer(&have))); err != nil {
+			return err
+		}
+		want.cur = min(l.Max, have.max)
+		want.max = want.cur
+		if err := step(what, syscall.SYS_PRLIMIT64, 0, uintptr(l.Resource), uintptr(unsafe.Pointer(&want)), 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// changeUser changes to the provider's user and group, which is in no other group.
+func (o Order) changeUser() error {
+	// Without CAP_SETPCAP the bounding set stays; no_new_privs makes it harmless.
+	for c := uintptr(0); step("", syscall.SYS_PRCTL, prCapBsetDrop, c) == nil; c++ {
+	}
+	if o.User == 0 {
+		return nil
+	}
+	id := uintptr(o.User)
+	if err := step("drop groups", syscall.SYS_SETGROUPS, 0, 0); err != nil {
+		return err
+	}
+	if err := step("change to group "+strconv.Itoa(o.User), syscall.SYS_SETRESGID, id, id, id); err != nil {
+		return err
+	}
+	return step("change to user "+strconv.Itoa(o.User), syscall.SYS_SETRESUID, id, id, id)
+}
+
+// dropCapabilities leaves none, and no way to get any.
+func dropCapabilities() error {
+	if err := step("clear ambient capabilities", syscall.SYS_PRCTL, prCapAmbient, prCapAmbientClear); err != nil {
+		return err
+	}
+	header := struct{ version, pid uint32 }{version: capabilityVersion3}
+	var none [6]uint32
+	if err := step("drop capabilities", syscall.SYS_CAPSET, uintptr(unsafe.Pointer(&header)), uintptr(unsafe.Pointer(&none))); err != nil {
+		return err
+	}
+	return step("set no_new_privs", syscall.SYS_PRCTL, prSetNoNewPrivs, 1)
+}
+
+// dieWithServer has the kernel kill this process with the server. A change of the user cleared that.
+func (o Order) dieWithServer() error {
+	if err := step("ask to be killed with the server", syscall.SYS_PRCTL, prSetPdeathsig, uintptr(syscall.SIGKILL)); err != nil {
+		return err
+	}
+	if os.Getppid() != o.Parent {
+		return errors.New("the server has ended")
+	}
+	return nil
+}
+
+// lock enforces the ruleset of Landlock, and the filter of system calls.
+func (o Order) lock() error {
+	if o.Ruleset {
+		if err := step("enforce Landlock", sysLandlockRestrictSelf, Ruleset, 0); err != nil {
+			return err
+		}
+	}
+	if len(o.Filter) == 0 {
+		return nil
+	}
+	program := struct {
+		length uint16
+		first  *Instruction
+	}{uint16(len(o.Filter)), &o.Filter[0]}
+	return step("filter system calls", syscall.SYS_PRCTL, prSetSeccomp, seccompModeFilter, uintptr(unsafe.Pointer(&program)))
+}
+
+// execute replaces this process by the program of the descriptor Executable.
+func execute(path string, env []string) error {
+	// The server may have files open that were handed to it at its own start.
+	if err := step("close files", sysCloseRange, Executable, 1<<31-1, closeRangeCloexec); err != nil {
+		syscall.CloseOnExec(Executable) // Linux before 5.11
+		syscall.CloseOnExec(Ruleset)
+	}
+	argv, err := syscall.SlicePtrFromStrings([]string{path})
+	if err != nil {
+		return err
+	}
+	envp, err := syscall.SlicePtrFromStrings(env)
+	if err != nil {
+		return err
+	}
+	var empty [1]byte
+	return step("execute "+path, sysExecveat, Executable, uintptr(unsafe.Pointer(&empty)),
+		uintptr(unsafe.Pointer(&argv[0])), uintptr(unsafe.Pointer(&envp[0])), atEmptyPath)
+}

@@ -1,0 +1,3 @@
+package entry
+
+const sysExecveat = 281

@@ -1,0 +1,10 @@
+package contain
+
+import "golang.org/x/sys/unix"
+
+const (
+	architecture = unix.AUDIT_ARCH_AARCH64
+	x32          = 0 // there is no second interface
+)
+
+var refusedHere, byPathHere []uint32

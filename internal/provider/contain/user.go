@@ -1,0 +1,82 @@
+package contain
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/binary"
+	"io"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// Users of providers come from a range that neither distributions nor container managers use, see
+// https://systemd.io/UIDS-GIDS/. In a user namespace without it, they come from the largest range that there is.
+const (
+	firstUser  = 1879048192
+	countUsers = 1 << 27
+	// smallestUser keeps off the users of the machine in a small range.
+	smallestUser = 20000
+	// fewestUsers is the smallest range that is worth a choice.
+	fewestUsers = 1000
+)
+
+// users gives each provider a user of its own. It depends on the provider's address alone, so that files keep their
+// owner after a restart and on other machines; two providers with the same user in one process are moved apart.
+type users struct {
+	first, count uint32
+
+	mu    sync.Mutex
+	taken map[uint32]string
+}
+
+// of returns the user of a provider, which is its group, too.
+func (u *users) of(source string) int {
+	sum := sha256.Sum256([]byte(source))
+	n := binary.BigEndian.Uint32(sum[:]) % u.count
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for {
+		id := u.first + n
+		if by, ok := u.taken[id]; !ok || by == source {
+			u.taken[id] = source
+			return int(id)
+		}
+		n = (n + 1) % u.count
+	}
+}
+
+// newUsers returns the users that both maps of a user namespace contain, and nil when there are none. The maps have the form of /proc/PID/uid_map.
+func newUsers(uids, gids io.Reader) *users {
+	first, end := widest(uids)
+	firstGroup, endGroup := widest(gids)
+	first, end = max(first, firstGroup), min(end, endGroup)
+	switch {
+	case first <= firstUser && end >= firstUser+countUsers:
+		first, end = firstUser, firstUser+countUsers
+	case end > 1<<17: // a large range: its upper half is the least likely to be used
+		first = first + (end-first)/2
+	default:
+		first = max(first, smallestUser)
+	}
+	if end < first+fewestUsers {
+		return nil
+	}
+	return &users{first: uint32(first), count: uint32(min(end-first, countUsers)), taken: map[uint32]string{}}
+}
+
+// widest returns the largest range of a map, as the users inside see it.
+func widest(m io.Reader) (first, end uint64) {
+	for lines := bufio.NewScanner(m); lines.Scan(); {
+		fields := strings.Fields(lines.Text())
+		if len(fields) != 3 {
+			continue
+		}
+		from, err1 := strconv.ParseUint(fields[0], 10, 32)
+		count, err2 := strconv.ParseUint(fields[2], 10, 33)
+		if err1 == nil && err2 == nil && count > end-first {
+			first, end = from, from+count
+		}
+	}
+	return first, end
+}
