@@ -45,6 +45,13 @@ func openDataDir(path string) (_ *dataDir, err error) {
 	if err = os.MkdirAll(path, 0o700); err != nil {
 		return nil, cause(err)
 	}
+	if os.Geteuid() == 0 {
+		// Providers run as other users, and may read their own package below this directory. Every other entry of it has
+		// a mode of its own that excludes them.
+		if err = os.Chmod(path, 0o711); err != nil {
+			return nil, cause(err)
+		}
+	}
 	lock, err := os.OpenFile(filepath.Join(path, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("%w; make it writable or choose another with --data-dir", cause(err))

@@ -57,6 +57,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.ProviderConfigSpec{}.OpenAPIModelName():    schema_hykube_hykube_api_v1alpha1_ProviderConfigSpec(ref),
 		v1alpha1.ProviderConfigStatus{}.OpenAPIModelName():  schema_hykube_hykube_api_v1alpha1_ProviderConfigStatus(ref),
 		v1alpha1.ProviderList{}.OpenAPIModelName():          schema_hykube_hykube_api_v1alpha1_ProviderList(ref),
+		v1alpha1.ProviderSandbox{}.OpenAPIModelName():       schema_hykube_hykube_api_v1alpha1_ProviderSandbox(ref),
 		v1alpha1.ProviderSpec{}.OpenAPIModelName():          schema_hykube_hykube_api_v1alpha1_ProviderSpec(ref),
 		v1alpha1.ProviderStatus{}.OpenAPIModelName():        schema_hykube_hykube_api_v1alpha1_ProviderStatus(ref),
 		v1alpha1.Query{}.OpenAPIModelName():                 schema_hykube_hykube_api_v1alpha1_Query(ref),
@@ -2817,6 +2818,106 @@ func schema_hykube_hykube_api_v1alpha1_ProviderList(ref common.ReferenceCallback
 	}
 }
 
+func schema_hykube_hykube_api_v1alpha1_ProviderSandbox(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ProviderSandbox opens the sandbox of a provider. A process can reach a path only if the permissions of the file allow it as well: a server that runs as root runs each provider as a user of its own.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"mode": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Enforced (the default) or Off. Off lets the provider read all that the server can read, its keys included.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"readPaths": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Absolute paths of files and directories that the provider may read, with all that is below them.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
+					"writePaths": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Absolute paths of files and directories that the provider may read, change, create and remove, with all that is below them. If nothing has the path, the server makes a directory for the provider.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
+					"executePaths": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Absolute paths of programs that the provider may execute, or of directories with programs. The programs run in the same sandbox.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
+					"connectPorts": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "TCP ports that the provider may connect to; empty allows all. UDP is not restricted.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: 0,
+										Type:    []string{"integer"},
+										Format:  "int32",
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
 func schema_hykube_hykube_api_v1alpha1_ProviderSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -2839,10 +2940,38 @@ func schema_hykube_hykube_api_v1alpha1_ProviderSpec(ref common.ReferenceCallback
 							Format:      "",
 						},
 					},
+					"sandbox": {
+						SchemaProps: spec.SchemaProps{
+							Description: "What the provider's processes may reach on the server's machine, beside their own package, a private directory and the network. The condition Sandboxed says which restrictions hold.",
+							Ref:         ref(v1alpha1.ProviderSandbox{}.OpenAPIModelName()),
+						},
+					},
+					"environment": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Names of environment variables of the server that the provider's processes get, such as \"AWS_PROFILE\". They always get PATH, the language, the time zone, and the variables for proxies and certificate authorities.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
 				},
 				Required: []string{"source"},
 			},
 		},
+		Dependencies: []string{
+			v1alpha1.ProviderSandbox{}.OpenAPIModelName()},
 	}
 }
 
@@ -2898,7 +3027,7 @@ func schema_hykube_hykube_api_v1alpha1_ProviderStatus(ref common.ReferenceCallba
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Installed, Ready, Reconciling and Stalled.",
+							Description: "Installed, Sandboxed, Ready, Reconciling and Stalled.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{

@@ -72,7 +72,7 @@ func (b *bench) prepare(ctx context.Context) error {
 	if _, err := b.Kubectl(ctx, "", "create", "namespace", namespace); err != nil {
 		return err
 	}
-	return b.Install(ctx, harness.Provider{Name: "sim", Source: "hykube/sim"})
+	return b.Install(ctx, harness.Provider{Name: "sim", Source: "hykube/sim", Environment: []string{"SIMCLOUD_ADDRESS"}})
 }
 
 // applyFile takes n resources from a file to the cloud with one command, and returns how long that took.

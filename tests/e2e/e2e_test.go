@@ -51,7 +51,7 @@ func start() error {
 	if err := shared.Start(context.Background()); err != nil {
 		return err
 	}
-	return shared.Install(context.Background(), harness.Provider{Name: "sim", Source: "hykube/sim"},
+	return shared.Install(context.Background(), harness.Provider{Name: "sim", Source: "hykube/sim", Environment: []string{"SIMCLOUD_ADDRESS"}},
 		harness.Provider{Name: "time", Source: "hashicorp/time", Version: "~> 0.14"})
 }
 

@@ -213,6 +213,8 @@ func output(cmd *exec.Cmd) (string, error) {
 // Provider is a provider to install, which the mirror has.
 type Provider struct {
 	Name, Source, Version string
+	// Environment names the variables of the server that its processes get.
+	Environment []string
 	// Open runs its processes without a sandbox: its cloud is a directory that it shares with the tests.
 	Open bool
 }
@@ -223,6 +225,9 @@ func (s *Server) Install(ctx context.Context, providers ...Provider) error {
 	wait := []string{"wait", "--for=condition=Ready", "--timeout=120s"}
 	for _, p := range providers {
 		fmt.Fprintf(&manifest, "---\napiVersion: hykube.io/v1alpha1\nkind: Provider\nmetadata: {name: %s}\nspec:\n  source: %s\n  version: %q\n", p.Name, p.Source, p.Version)
+		if len(p.Environment) > 0 {
+			fmt.Fprintf(&manifest, "  environment: [%s]\n", strings.Join(p.Environment, ", "))
+		}
 		if p.Open {
 			fmt.Fprintln(&manifest, "  sandbox: {mode: Off}")
 		}

@@ -2,7 +2,7 @@ package mutants
 
 var providerMutants = []mutant{
 	{"A provider whose files were changed on the disk is run.", "internal/provider/package.go",
-		"if got != p.Checksum {", "if false {", "TestInstallRefusesWhatChanged"},
+		"if err == nil && got != p.Checksum {", "if false {", "TestInstallRefusesWhatChanged"},
 	{"A mirror replaces an installed version with other files.", "internal/provider/installer.go",
 		"} else if sum != r.Checksum {", "} else if false && sum != r.Checksum {", "TestInstallRefusesWhatChanged"},
 	{"A package from a network mirror is not compared with its hashes.", "internal/provider/place.go",

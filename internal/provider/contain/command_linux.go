@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -41,7 +42,8 @@ const (
 
 // Command returns the command that starts a program in its sandbox. Its environment, and what it is connected to, is up to the caller.
 func (p *Policy) Command(s *Sandbox, plugin Plugin) (*exec.Cmd, error) {
-	o := entry.Order{Path: plugin.Path, Parent: os.Getpid()}
+	_, script := interpreter(plugin.File)
+	o := entry.Order{Path: plugin.Path, Script: script, Parent: os.Getpid()}
 	files := []*os.File{plugin.File}
 	if p.enforces(plugin.Grants) {
 		o.Enforce, o.User, o.Limits = true, s.user, limits()
@@ -77,11 +79,11 @@ func (p *Policy) rules(s *Sandbox, plugin Plugin) (*rules, error) {
 		r.allow(readFiles, true, filepath.SplitList(get(p.config.Environ, name))...)
 	}
 	r.allow(useDevice, true, devices...)
-	loader, dynamic := interpreter(plugin.File)
-	if dynamic {
-		r.allow(runFiles, true, filepath.Dir(loader))
+	loader, _ := interpreter(plugin.File)
+	if loader != "" {
+		r.allow(runFiles, true, loader)
 	}
-	if dynamic || len(g.ExecutePaths) > 0 {
+	if loader != "" || len(g.ExecutePaths) > 0 {
 		r.allow(runFiles, true, libraries...)
 		r.allow(readFiles, true, linking...)
 	}
@@ -105,8 +107,17 @@ func (p *Policy) rules(s *Sandbox, plugin Plugin) (*rules, error) {
 	return r, nil
 }
 
-// interpreter returns the dynamic loader of a program; false for a static one.
-func interpreter(file *os.File) (string, bool) {
+// interpreter returns the program that the kernel starts first: the dynamic loader, or that of a script. It is empty for a static program.
+func interpreter(file *os.File) (path string, script bool) {
+	head := make([]byte, 256)
+	n, _ := file.ReadAt(head, 0)
+	if line, ok := strings.CutPrefix(string(head[:n]), "#!"); ok {
+		line, _, _ = strings.Cut(line, "\n")
+		if words := strings.Fields(line); len(words) > 0 {
+			return words[0], true
+		}
+		return "", true
+	}
 	f, err := elf.NewFile(file)
 	if err != nil {
 		return "", false
@@ -115,7 +126,7 @@ func interpreter(file *os.File) (string, bool) {
 		if prog.Type == elf.PT_INTERP && prog.Filesz > 1 && prog.Filesz < unix.PathMax {
 			path := make([]byte, prog.Filesz-1) // it ends with a zero
 			if _, err := prog.ReadAt(path, 0); err == nil {
-				return string(path), true
+				return string(path), false
 			}
 		}
 	}

@@ -84,7 +84,7 @@ func (o Order) carryOut() error {
 			return err
 		}
 	}
-	return execute(o.Path, os.Environ())
+	return o.execute(os.Environ())
 }
 
 // killFirst has the kernel kill a provider, and not the server, when memory runs out.
@@ -169,13 +169,13 @@ func (o Order) lock() error {
 }
 
 // execute replaces this process by the program of the descriptor Executable.
-func execute(path string, env []string) error {
+func (o Order) execute(env []string) error {
 	// The server may have files open that were handed to it at its own start.
 	if err := step("close files", sysCloseRange, Executable, 1<<31-1, closeRangeCloexec); err != nil {
 		syscall.CloseOnExec(Executable) // Linux before 5.11
 		syscall.CloseOnExec(Ruleset)
 	}
-	argv, err := syscall.SlicePtrFromStrings([]string{path})
+	argv, err := syscall.SlicePtrFromStrings([]string{o.Path})
 	if err != nil {
 		return err
 	}
@@ -183,7 +183,15 @@ func execute(path string, env []string) error {
 	if err != nil {
 		return err
 	}
+	if o.Script {
+		path, err := syscall.BytePtrFromString(o.Path)
+		if err != nil {
+			return err
+		}
+		return step("execute "+o.Path, syscall.SYS_EXECVE, uintptr(unsafe.Pointer(path)),
+			uintptr(unsafe.Pointer(&argv[0])), uintptr(unsafe.Pointer(&envp[0])))
+	}
 	var empty [1]byte
-	return step("execute "+path, sysExecveat, Executable, uintptr(unsafe.Pointer(&empty)),
+	return step("execute "+o.Path, sysExecveat, Executable, uintptr(unsafe.Pointer(&empty)),
 		uintptr(unsafe.Pointer(&argv[0])), uintptr(unsafe.Pointer(&envp[0])), atEmptyPath)
 }

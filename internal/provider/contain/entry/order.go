@@ -9,12 +9,12 @@ import (
 // Command is the argument with which a program becomes a contained provider. Only the server uses it.
 const Command = "provider-exec"
 
-// Exit codes of a start that did not come to the provider's own program.
+// Exit codes of a start that did not come to the provider's own program. Shells and other programs do not use them.
 const (
 	// ExitNotContained says that a step of the order failed.
-	ExitNotContained = 125
+	ExitNotContained = 214
 	// ExitNotExecutable says that the file is no program for this machine.
-	ExitNotExecutable = 126
+	ExitNotExecutable = 215
 )
 
 // Descriptors of the files that a process is started with.
@@ -29,6 +29,8 @@ const (
 type Order struct {
 	// Path is what the provider sees as its path. The descriptor Executable is executed.
 	Path string
+	// Script says that the path is executed: the interpreter of a script cannot read the descriptor.
+	Script bool
 	// Parent is the server's process, which the provider must not outlive.
 	Parent int
 	// Enforce is false for a provider without a sandbox. Then the fields below do not count.
@@ -58,7 +60,7 @@ type Instruction struct {
 
 // Encode writes an order as an argument. The form is as plain as this package's imports: words between spaces, and the path at the end.
 func (o Order) Encode() string {
-	words := []string{strconv.Itoa(o.Parent), flag(o.Enforce), strconv.Itoa(o.User), flag(o.Ruleset), strconv.Itoa(len(o.Limits)), strconv.Itoa(len(o.Filter))}
+	words := []string{strconv.Itoa(o.Parent), flag(o.Script), flag(o.Enforce), strconv.Itoa(o.User), flag(o.Ruleset), strconv.Itoa(len(o.Limits)), strconv.Itoa(len(o.Filter))}
 	for _, l := range o.Limits {
 		words = append(words, strconv.Itoa(l.Resource), strconv.FormatUint(l.Max, 10))
 	}
@@ -89,7 +91,7 @@ func Decode(s string) (o Order, err error) {
 		s = rest
 		return n
 	}
-	o.Parent, o.Enforce, o.User, o.Ruleset = int(next(10)), next(10) == 1, int(next(10)), next(10) == 1
+	o.Parent, o.Script, o.Enforce, o.User, o.Ruleset = int(next(10)), next(10) == 1, next(10) == 1, int(next(10)), next(10) == 1
 	limits, instructions := next(10), next(10)
 	for range limits {
 		if err != nil {
