@@ -47,7 +47,7 @@ func (a *Activities) Register(w worker.Registry) {
 		workflows.ActivityFail:    a.planner.Fail,
 		workflows.ActivityBegin:   heartbeating(a.applier.Begin),
 		workflows.ActivityStep:    heartbeating(a.step),
-		workflows.ActivityLane:    heartbeating(a.lane),
+		workflows.ActivityLane:    heartbeating(a.runLargePlan),
 		workflows.ActivityFinish:  heartbeating(a.applier.Finish),
 	} {
 		w.RegisterActivityWithOptions(fn, activity.RegisterOptions{Name: name})
@@ -69,8 +69,8 @@ func (a *Activities) step(ctx context.Context, in workflows.StepInput) (workflow
 	return result, err
 }
 
-// lane runs all steps of a large plan in dependency order. It has no result.
-func (a *Activities) lane(ctx context.Context, p workflows.Plan) (any, error) {
+// runLargePlan runs all steps of a large plan in dependency order. It has no result.
+func (a *Activities) runLargePlan(ctx context.Context, p workflows.Plan) (any, error) {
 	return nil, a.applier.Lane(ctx, p)
 }
 

@@ -37,7 +37,7 @@ type gate struct {
 // wrap returns a handler with the gate before inner.
 func (g *gate) wrap(inner http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if g.open.Load() || probe(r.URL.Path) || g.own(r) {
+		if g.open.Load() || probe(r.URL.Path) || g.fromServer(r) {
 			inner.ServeHTTP(w, r)
 			return
 		}
@@ -53,8 +53,8 @@ func probe(path string) bool {
 	return first == "livez" || first == "readyz" || first == "healthz"
 }
 
-// own reports whether the server itself sent the request.
-func (g *gate) own(r *http.Request) bool {
+// fromServer reports whether the server itself sent the request.
+func (g *gate) fromServer(r *http.Request) bool {
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	return ok && subtle.ConstantTimeCompare([]byte(token), []byte(g.token)) == 1
 }

@@ -55,7 +55,7 @@ func (s *Server) settleNamespace(ctx context.Context, name string) (waits bool, 
 	case err != nil:
 		return true, err
 	case len(left) > 0 || count > 0:
-		return true, s.tellNamespace(ctx, ns, left, example)
+		return true, s.setNamespaceConditions(ctx, ns, left, example)
 	}
 	if !s.deletions.close(name) {
 		return s.deletions.has(namespaces, "", name), nil
@@ -130,8 +130,8 @@ func (s *Server) mark(ctx context.Context, gvr kschema.GroupVersionResource, u *
 	return nil
 }
 
-// tellNamespace sets the conditions of a namespace that say what its deletion waits for, in Kubernetes' format.
-func (s *Server) tellNamespace(ctx context.Context, ns *corev1.Namespace, left map[kschema.GroupResource]int, example string) error {
+// setNamespaceConditions sets the conditions of a namespace that say what its deletion waits for, in Kubernetes' format.
+func (s *Server) setNamespaceConditions(ctx context.Context, ns *corev1.Namespace, left map[kschema.GroupResource]int, example string) error {
 	var parts []string
 	total := 0
 	for _, gr := range slices.SortedFunc(maps.Keys(left), func(a, b kschema.GroupResource) int { return strings.Compare(a.String(), b.String()) }) {

@@ -49,7 +49,7 @@ func (s *Server) objects(ctx context.Context, p *v1alpha1.Plan, chunk v1alpha1.P
 	if err != nil && !apierrors.IsNotFound(err) {
 		return nil, 0, err
 	}
-	j := &judge{handler: registry.WithApplyHints(s.generic.Handler.Director, s.config.codecs, kinds.MaxRequestBodyBytes), authorizer: s.config.generic.Authorization.Authorizer, resource: s.resourceOf, who: who, plan: p, chunk: &chunk,
+	j := &uploadChecker{handler: registry.WithApplyHints(s.generic.Handler.Director, s.config.codecs, kinds.MaxRequestBodyBytes), authorizer: s.config.generic.Authorization.Authorizer, resource: s.resourceOf, who: who, plan: p, chunk: &chunk,
 		terminating: err == nil && ns.DeletionTimestamp != nil}
 	n := len(chunk.Objects)
 	results := make([]v1alpha1.PlanObjectResult, n+len(chunk.Prune))
@@ -122,8 +122,8 @@ var fixedResources = []struct {
 	{kschema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "RoleBinding"}, "rolebindings", true},
 }
 
-// judge checks the objects of one upload with dry-run requests.
-type judge struct {
+// uploadChecker checks the objects of one upload with dry-run requests.
+type uploadChecker struct {
 	// handler serves requests that are already authenticated and authorized.
 	handler    http.Handler
 	authorizer authorizer.Authorizer
@@ -152,7 +152,7 @@ func (p place) path() string {
 	return fmt.Sprintf("%s/%s/%s/%s", root, p.gvr.Version, p.gvr.Resource, p.name)
 }
 
-func (j *judge) place(gvk kschema.GroupVersionKind, namespace, name string) (place, error) {
+func (j *uploadChecker) place(gvk kschema.GroupVersionKind, namespace, name string) (place, error) {
 	gvr, namespaced, ok := j.resource(gvk)
 	switch {
 	case !ok:
@@ -168,7 +168,7 @@ func (j *judge) place(gvk kschema.GroupVersionKind, namespace, name string) (pla
 }
 
 // apply returns the result that a server-side apply of an object would have.
-func (j *judge) apply(ctx context.Context, raw []byte) (result v1alpha1.PlanObjectResult, doc *ledger.Document, err error) {
+func (j *uploadChecker) apply(ctx context.Context, raw []byte) (result v1alpha1.PlanObjectResult, doc *ledger.Document, err error) {
 	sent := &unstructured.Unstructured{}
 	if err := sent.UnmarshalJSON(raw); err != nil {
 		return result, nil, apierrors.NewBadRequest(err.Error())
@@ -204,7 +204,7 @@ func (j *judge) apply(ctx context.Context, raw []byte) (result v1alpha1.PlanObje
 	}
 	patch := func() (*unstructured.Unstructured, *warnings, error) {
 		told := &warnings{}
-		after, err := j.ask(warning.WithWarningRecorder(kinds.FollowedByPlan(ctx), told), http.MethodPatch, at, query, string(types.ApplyYAMLPatchType), raw)
+		after, err := j.request(warning.WithWarningRecorder(kinds.FollowedByPlan(ctx), told), http.MethodPatch, at, query, string(types.ApplyYAMLPatchType), raw)
 		return after, told, err
 	}
 	after, told, err := patch()
@@ -268,7 +268,7 @@ func fieldConflicts(err error) []metav1.StatusCause {
 }
 
 // remove returns the result that the deletion of an object would have.
-func (j *judge) remove(ctx context.Context, ref v1alpha1.ObjectReference) (result v1alpha1.PlanObjectResult, doc *ledger.Document, err error) {
+func (j *uploadChecker) remove(ctx context.Context, ref v1alpha1.ObjectReference) (result v1alpha1.PlanObjectResult, doc *ledger.Document, err error) {
 	at, err := j.place(kschema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind), ref.Namespace, ref.Name)
 	if err != nil {
 		return result, nil, err
@@ -294,7 +294,7 @@ func (j *judge) remove(ctx context.Context, ref v1alpha1.ObjectReference) (resul
 
 // mayWrite reports whether the user has the right to write an object. It returns an error if the user may not read it
 // either.
-func (j *judge) mayWrite(ctx context.Context, at place, verb string) (bool, error) {
+func (j *uploadChecker) mayWrite(ctx context.Context, at place, verb string) (bool, error) {
 	if ok, err := j.may(ctx, at, verb); ok || err != nil {
 		return ok, err
 	}
@@ -305,7 +305,7 @@ func (j *judge) mayWrite(ctx context.Context, at place, verb string) (bool, erro
 	return false, err
 }
 
-func (j *judge) may(ctx context.Context, at place, verb string) (bool, error) {
+func (j *uploadChecker) may(ctx context.Context, at place, verb string) (bool, error) {
 	decision, _, err := j.authorizer.Authorize(ctx, authorizer.AttributesRecord{
 		User: j.who, Verb: verb, Namespace: at.namespace, APIGroup: at.gvr.Group, APIVersion: at.gvr.Version, Resource: at.gvr.Resource, Name: at.name, ResourceRequest: true,
 	})
@@ -316,16 +316,16 @@ func (j *judge) may(ctx context.Context, at place, verb string) (bool, error) {
 }
 
 // get returns an object, or nil if it does not exist.
-func (j *judge) get(ctx context.Context, at place) (*unstructured.Unstructured, error) {
-	obj, err := j.ask(ctx, http.MethodGet, at, nil, "", nil)
+func (j *uploadChecker) get(ctx context.Context, at place) (*unstructured.Unstructured, error) {
+	obj, err := j.request(ctx, http.MethodGet, at, nil, "", nil)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	return obj, err
 }
 
-// ask sends a request to the server's own handlers on behalf of the user.
-func (j *judge) ask(ctx context.Context, method string, at place, query url.Values, contentType string, body []byte) (*unstructured.Unstructured, error) {
+// request sends a request to the server's own handlers on behalf of the user.
+func (j *uploadChecker) request(ctx context.Context, method string, at place, query url.Values, contentType string, body []byte) (*unstructured.Unstructured, error) {
 	ctx = speculation.With(ctx, j.chunk.FieldManager)
 	ctx = request.WithRequestInfo(ctx, &request.RequestInfo{
 		IsResourceRequest: true, Path: at.path(), Verb: strings.ToLower(method), APIPrefix: strings.Split(at.path(), "/")[1],

@@ -52,7 +52,7 @@ func (h repeating) WithGroup(name string) slog.Handler {
 
 // add counts a line and reports whether to log it.
 func (l *repeats) add(r slog.Record, to slog.Handler) bool {
-	key := alike(r)
+	key := repeatKey(r)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if _, known := l.seen[key]; !known && len(l.seen) >= maxRepeatKeys {
@@ -81,9 +81,9 @@ func (l *repeats) end(key string, first slog.Record, to slog.Handler) {
 
 var numbers = regexp.MustCompile(`0x[0-9a-f]+|[0-9]+`)
 
-// alike returns a key that is equal for lines of the same kind: the message and the error without numbers, such as
+// repeatKey returns a key that is equal for lines of the same kind: the message and the error without numbers, such as
 // ports and pointers.
-func alike(r slog.Record) string {
+func repeatKey(r slog.Record) string {
 	text := r.Message
 	r.Attrs(func(a slog.Attr) bool {
 		if a.Key == "err" {

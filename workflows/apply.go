@@ -10,8 +10,8 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// sideBySide is the maximum number of concurrent steps of one plan. The limits of a ProviderConfig also apply.
-const sideBySide = 32
+// maxConcurrentSteps is the maximum number of concurrent steps of one plan. The limits of a ProviderConfig also apply.
+const maxConcurrentSteps = 32
 
 // ApplyPlan applies an approved plan. It runs each step as soon as its dependencies are done, and independent steps
 // concurrently. A failed step skips only the steps that depend on it.
@@ -77,7 +77,7 @@ func applySteps(ctx workflow.Context, p Plan, begun Begun) (cancelled bool, err 
 	running := 0
 	for {
 		waiting = append(waiting, tracker.Ready()...)
-		for !cancelled && len(waiting) > 0 && running < sideBySide {
+		for !cancelled && len(waiting) > 0 && running < maxConcurrentSteps {
 			i := waiting[0]
 			waiting = waiting[1:]
 			step := begun.Steps[i]

@@ -69,7 +69,7 @@ func Verify(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan) (Verific
 		return Verification{}, err
 	}
 	var found Verification
-	held := plan.Held(w.Planned, w.obstacles(moved))
+	held := plan.Held(w.Planned, w.blockedOrStale(moved))
 	for i, c := range w.Changes {
 		if c.Prevented {
 			found.Blocked = append(found.Blocked, Obstacle{c.Address, c.Blocked})
@@ -105,8 +105,8 @@ func rightsTo(ctx context.Context, src *scope.Sources, c *ledger.Change) ([]stor
 	return Rights(src.Objects, c, rec)
 }
 
-// obstacles returns the indexes of the blocked and stale changes.
-func (w *Stored) obstacles(moved []string) []int {
+// blockedOrStale returns the indexes of the blocked and stale changes.
+func (w *Stored) blockedOrStale(moved []string) []int {
 	var stopped []int
 	for i, c := range w.Changes {
 		if c.Prevented || moved[i] != "" {

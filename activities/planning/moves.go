@@ -96,9 +96,9 @@ func (s *survey) renamed(visited []*node) map[lang.Address]string {
 	return out
 }
 
-// looksRenamed returns a warning for the create of an object with the spec of a resource that the plan destroys. The
+// renameWarning returns a warning for the create of an object with the spec of a resource that the plan destroys. The
 // object may have been renamed.
-func looksRenamed(r *resource.Resource, from string) v1alpha1.Diagnostic {
+func renameWarning(r *resource.Resource, from string) v1alpha1.Diagnostic {
 	d := lang.Problem(r.Address, "lifecycle.moved.from", "Looks like a rename",
 		fmt.Sprintf("%s has the type and the spec of %s, which the plan destroys. If you renamed the object, add lifecycle: {moved: {from: %s}} to %s: its infrastructure then stays, and nothing is created.",
 			r.Address, from, from, r.Address))

@@ -51,7 +51,7 @@ func (pr *proposal) checkOwned(ctx context.Context, c *ledger.Change, r *resourc
 			c.Preconditions.Owner = own.Object.UID
 			continue
 		}
-		who, err := pr.seen(ctx, own.Object, r)
+		who, err := pr.describeOwner(ctx, own.Object, r)
 		if err != nil {
 			return err
 		}
@@ -82,9 +82,9 @@ func (pr *proposal) forgets(ctx context.Context, object v1alpha1.ObjectReference
 	return err == nil && r.Lifecycle.Forgets(), err
 }
 
-// seen returns a text that names an object for the plan's requester. If the requester may not read the object, the text
+// describeOwner returns a text that names an object for the plan's requester. If the requester may not read the object, the text
 // omits its name.
-func (pr *proposal) seen(ctx context.Context, object v1alpha1.ObjectReference, like *resource.Resource) (string, error) {
+func (pr *proposal) describeOwner(ctx context.Context, object v1alpha1.ObjectReference, like *resource.Resource) (string, error) {
 	plural, err := pr.Objects.Plural(object)
 	if err != nil {
 		return "", err
@@ -169,7 +169,7 @@ func (pr *proposal) warnOtherManagers(ctx context.Context, c *ledger.Change, r *
 		if object.UID == r.Ref.UID {
 			continue
 		}
-		who, err := pr.seen(ctx, object, r)
+		who, err := pr.describeOwner(ctx, object, r)
 		if err != nil {
 			return err
 		}

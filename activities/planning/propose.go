@@ -174,7 +174,7 @@ func (pr *proposal) change(ctx context.Context, c *ledger.Change) (ok bool, err 
 	}
 	var e expected
 	err = again(ctx, func() (err error) {
-		e, err = pr.ask(ctx, c, r)
+		e, err = pr.planWithProvider(ctx, c, r)
 		return err
 	})
 	if ctx.Err() != nil {
@@ -278,8 +278,8 @@ func (pr *proposal) fail(c *ledger.Change, addr lang.Address, err error) {
 	c.Diagnostics = pr.scope.MaskAll(lang.WithAddress(append(c.Diagnostics, diag.Of(err)...), addr))
 }
 
-// ask plans a change with its provider and fills in the change.
-func (pr *proposal) ask(ctx context.Context, c *ledger.Change, r *resource.Resource) (expected, error) {
+// planWithProvider plans a change with its provider and fills in the change.
+func (pr *proposal) planWithProvider(ctx context.Context, c *ledger.Change, r *resource.Resource) (expected, error) {
 	// An earlier attempt may have set these.
 	c.Message, c.Diagnostics, c.Drift, c.Refreshed, c.Importing, c.Checks, c.Read, c.WaitsFor = "", nil, nil, nil, nil, false, false, nil
 	c.Prevented, c.Blocked = false, ""
@@ -393,7 +393,7 @@ func (pr *proposal) askManaged(ctx context.Context, c *ledger.Change, r *resourc
 			err = pr.warnOtherManagers(ctx, c, r, state, l)
 		}
 		if err == nil && p.Action == v1alpha1.ActionCreate && c.LooksLike != "" {
-			diags = append(diags, looksRenamed(r, c.LooksLike))
+			diags = append(diags, renameWarning(r, c.LooksLike))
 		}
 	}
 	c.Diagnostics = append(c.Diagnostics, lang.WithAddress(diags, r.Address)...)

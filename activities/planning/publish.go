@@ -113,7 +113,7 @@ func (a *Planner) approve(ctx context.Context, p workflows.Plan, po *v1alpha1.Pl
 		Decision: v1alpha1.DecisionApproved, Digest: digest, By: po.Status.RequestedBy, Message: "approved automatically: spec.approval is Automatic",
 	})
 	if apierrors.IsForbidden(err) {
-		return a.leaveToAPerson(ctx, p, po, err)
+		return a.requireUserApproval(ctx, p, po, err)
 	}
 	if !apierrors.IsConflict(err) {
 		return err
@@ -133,8 +133,8 @@ func (a *Planner) approve(ctx context.Context, p workflows.Plan, po *v1alpha1.Pl
 	})
 }
 
-// leaveToAPerson makes a plan with automatic approval wait for a user's approval, because its creator has lost a right.
-func (a *Planner) leaveToAPerson(ctx context.Context, p workflows.Plan, po *v1alpha1.Plan, refused error) error {
+// requireUserApproval makes a plan with automatic approval wait for a user's approval, because its creator has lost a right.
+func (a *Planner) requireUserApproval(ctx context.Context, p workflows.Plan, po *v1alpha1.Plan, refused error) error {
 	return a.Plans.UpdateStatus(ctx, p.Namespace, p.Name, workflows.ObjectUID(p), func(s *v1alpha1.PlanStatus) {
 		condition.Waiting(&s.Conditions, po.Generation, v1alpha1.ReasonAwaitingApproval, fmt.Sprintf(
 			"The plan waits for a person although spec.approval is Automatic: %v", refused))

@@ -142,7 +142,7 @@ func (s *survey) visit(a *scope.Sources) []int {
 			edges[i].Deps = nil
 		}
 	}
-	visited := slices.DeleteFunc(graph.Select(edges), func(i int) bool { return !s.member[i] || !s.takesPart(s.nodes[i]) })
+	visited := slices.DeleteFunc(graph.Select(edges), func(i int) bool { return !s.member[i] || !s.canChange(s.nodes[i]) })
 	if diag.HasErrors(s.diags) {
 		return nil
 	}
@@ -253,9 +253,9 @@ func (s *survey) spreadCreatesFirst(scope []int) {
 	}
 }
 
-// takesPart reports whether a node can have a change in the plan. Ephemeral resources, data sources and actions are
+// canChange reports whether a node can have a change in the plan. Ephemeral resources, data sources and actions are
 // never destroyed.
-func (s *survey) takesPart(n *node) bool {
+func (s *survey) canChange(n *node) bool {
 	switch n.Mode {
 	case v1alpha1.ModeManaged:
 		return n.movedTo == nil

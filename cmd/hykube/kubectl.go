@@ -28,7 +28,7 @@ func newKubectlCommand() *cobra.Command {
 		options.PluginHandler = cmd.NewDefaultPluginHandler(plugin.ValidPluginFilenamePrefixes)
 	}
 	util.BehaviorOnFatal(func(message string, code int) {
-		if message = strings.TrimSuffix(advise(message), "\n"); message != "" {
+		if message = strings.TrimSuffix(explainUnknownKind(message), "\n"); message != "" {
 			fmt.Fprintln(os.Stderr, message)
 		}
 		os.Exit(code)
@@ -45,8 +45,8 @@ var (
 	customKinds = regexp.MustCompile(`\nensure CRDs are installed first|; if you choose to ignore these errors, turn validation off with --validate=false`)
 )
 
-// advise adds to kubectl's error about an unknown kind how this server gets its kinds.
-func advise(message string) string {
+// explainUnknownKind adds to kubectl's error about an unknown kind how this server gets its kinds.
+func explainUnknownKind(message string) string {
 	found := unknownKind.FindStringSubmatch(message)
 	if found == nil {
 		return message

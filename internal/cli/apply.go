@@ -77,7 +77,7 @@ func (o *applyOptions) Validate() error {
 	if o.output != "" && !o.autoApprove {
 		return errors.New("-o json does not ask: add --auto-approve")
 	}
-	if !o.files.given() && !o.all && o.planning.unsaid() {
+	if !o.files.given() && !o.all && o.planning.selectsNothing() {
 		return errors.New("no objects are named: use -f PATH for files, --target, -l or --invoke for some, or --all for all recorded objects of the namespace; --replace alone means --all")
 	}
 	if err := o.planning.validate(); err != nil {
@@ -89,7 +89,7 @@ func (o *applyOptions) Validate() error {
 	if err := o.planning.checkExclude(o.files.given(), o.all); err != nil {
 		return err
 	}
-	return o.canAsk("apply", o.files.stdin())
+	return o.checkInteractive("apply", o.files.stdin())
 }
 
 func (o *applyOptions) Run(ctx context.Context) error {

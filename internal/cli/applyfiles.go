@@ -32,7 +32,7 @@ func (a *fileApply) run(ctx context.Context) error {
 		if moved = moves(err); len(moved) == 0 || a.waited >= a.waitTimeout {
 			return err
 		}
-		a.stepAside(ctx)
+		a.backOff(ctx)
 	}
 }
 
@@ -44,28 +44,28 @@ func (a *fileApply) once(ctx context.Context, moved []*movedError) (err error) {
 		}
 	}()
 	if err := a.speculate(ctx); err != nil {
-		return a.orStays(err)
+		return a.withPrerequisites(err)
 	}
 	if err := a.sp.overwrites(moved); err != nil {
-		return a.orStays(err)
+		return a.withPrerequisites(err)
 	}
 	if len(moved) > 0 {
 		fmt.Fprintf(a.ErrOut, "%schanged after the plan was shown. Planning again.\n", line(moved[0].object, ""))
 	}
 	if a.set != nil {
-		err = a.set.tellReferrers(ctx)
+		err = a.set.warnReferrers(ctx)
 	} else {
-		a.sp.tellLeavingSets(ctx)
+		a.sp.warnLeavingSets(ctx)
 	}
 	if err != nil {
-		return a.orStays(err)
+		return a.withPrerequisites(err)
 	}
 	todo, err := a.present(ctx)
 	if err != nil {
-		return a.orStays(err)
+		return a.withPrerequisites(err)
 	}
 	if err := a.sp.refuseConflicts(); err != nil {
-		return a.orStays(err)
+		return a.withPrerequisites(err)
 	}
 	if todo == 0 && a.sp.changed() == 0 {
 		if len(a.sp.plans) == 0 {
@@ -75,7 +75,7 @@ func (a *fileApply) once(ctx context.Context, moved []*movedError) (err error) {
 	}
 	if a.set != nil {
 		if err := a.set.mayPrune(ctx); err != nil {
-			return a.orStays(err)
+			return a.withPrerequisites(err)
 		}
 	}
 	approves := true
@@ -94,11 +94,11 @@ func (a *fileApply) once(ctx context.Context, moved []*movedError) (err error) {
 			return err
 		} else if !yes {
 			fmt.Fprintln(a.Out, "Nothing was changed, and nothing was recorded.")
-			return a.orStays(silent(ExitError))
+			return a.withPrerequisites(silent(ExitError))
 		}
 		a.confirmed(a.sp.plans)
 	}
-	if err := a.carryOut(ctx); err != nil || a.set == nil {
+	if err := a.recordAndApply(ctx); err != nil || a.set == nil {
 		return a.orMarked(err)
 	}
 	return a.set.finish(ctx, a.sp.ms[:len(a.ms)])
@@ -180,8 +180,8 @@ func (a *fileApply) recordFirst(ctx context.Context, needs []prerequisite) error
 	return nil
 }
 
-// orStays adds to an error which prerequisites stay recorded.
-func (a *fileApply) orStays(err error) error {
+// withPrerequisites adds to an error which prerequisites stay recorded.
+func (a *fileApply) withPrerequisites(err error) error {
 	if len(a.first) == 0 {
 		return err
 	}
@@ -206,8 +206,8 @@ func (a *fileApply) present(ctx context.Context) (todo int, err error) {
 	return todo, joinExit(failed)
 }
 
-// carryOut records the files. It applies the plans of the recorded objects if they equal the plans that were shown.
-func (a *fileApply) carryOut(ctx context.Context) error {
+// recordAndApply records the files. It applies the plans of the recorded objects if they equal the plans that were shown.
+func (a *fileApply) recordAndApply(ctx context.Context) error {
 	ms := copies(a.ms)
 	for i := range ms {
 		// The parent of the applyset is written first, and may also be in the files.
@@ -257,20 +257,20 @@ func (a *fileApply) carryOut(ctx context.Context) error {
 	case same:
 		lost, err = a.approveAll(ctx, todo)
 	default:
-		lost, err = a.offerOther(ctx, plans)
+		lost, err = a.confirmChangedPlans(ctx, plans)
 	}
 	if err == nil && len(lost) > 0 {
-		if want, err = a.giveWay(ctx, plans, want, lost); err == nil {
+		if want, err = a.awaitOtherPlans(ctx, plans, want, lost); err == nil {
 			err = a.planAndApply.run(ctx, want)
 		}
 	}
-	a.sp.tellRecorded()
+	a.sp.printRecorded()
 	return err
 }
 
-// offerOther continues with plans that differ from the ones that were shown. It asks the user, or with --auto-approve
+// confirmChangedPlans continues with plans that differ from the ones that were shown. It asks the user, or with --auto-approve
 // continues only if another command changed resources in the meantime.
-func (a *fileApply) offerOther(ctx context.Context, plans []*v1alpha1.Plan) ([]overtaken, error) {
+func (a *fileApply) confirmChangedPlans(ctx context.Context, plans []*v1alpha1.Plan) ([]overtaken, error) {
 	differ, err := a.sp.differences(ctx, plans)
 	if err != nil {
 		return nil, err
@@ -287,13 +287,13 @@ func (a *fileApply) offerOther(ctx context.Context, plans []*v1alpha1.Plan) ([]o
 	fmt.Fprintf(a.Out, "%s The files are recorded. These differ:\n%s\nThe new plan:\n", a.style.Bold("Something changed after the plan was shown."), differ)
 	a.question = "Do you want to perform these actions?"
 	a.gap = true
-	return a.offer(ctx, plans)
+	return a.confirmAndApply(ctx, plans)
 }
 
 // changedByOthers reports whether other commands applied plans since planning.
 func (a *fileApply) changedByOthers(ctx context.Context) (bool, error) {
 	for _, p := range a.sp.plans {
-		if by, err := a.rivals(ctx, p); err != nil || len(by) > 0 {
+		if by, err := a.plansAppliedSince(ctx, p); err != nil || len(by) > 0 {
 			return true, err
 		}
 	}

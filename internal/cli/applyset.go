@@ -232,7 +232,7 @@ func (a *applySet) dangling(ms []manifest) []error {
 	left := a.leftStored()
 	var bad []error
 	for _, m := range ms {
-		for _, key := range slices.Sorted(maps.Keys(reads(m.object))) {
+		for _, key := range slices.Sorted(maps.Keys(dataReferences(m.object))) {
 			if kind, gone := left[key]; gone {
 				name := key[strings.LastIndexByte(key, '/')+1:]
 				bad = append(bad, fmt.Errorf("%s: %s %q refers to the %s %q, which is no longer in the files and would be deleted. Put it back into the files, or remove the reference",
@@ -296,9 +296,9 @@ func (a *applySet) record(ctx context.Context, members []manifest, keep bool) er
 	return nil
 }
 
-// tellLeftSets warns about objects that are no longer members of an applyset, because they were recorded without
+// warnLeftSets warns about objects that are no longer members of an applyset, because they were recorded without
 // --prune.
-func (r *recorder) tellLeftSets(done []recorded) {
+func (r *recorder) warnLeftSets(done []recorded) {
 	n, example := 0, ""
 	for _, d := range done {
 		if d.leftSet {

@@ -107,7 +107,7 @@ type verb interface {
 // run returns the RunE function of a verb.
 func run(v verb) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
-		if err := misread(cmd); err != nil {
+		if err := checkSingleDash(cmd); err != nil {
 			return err
 		}
 		if err := v.Complete(args); err != nil {

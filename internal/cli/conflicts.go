@@ -63,8 +63,8 @@ func (sp *speculation) conflicts() []string {
 	return lines
 }
 
-// tellRecorded prints the objects other than resources that were created or changed, which no plan lists.
-func (sp *speculation) tellRecorded() {
+// printRecorded prints the objects other than resources that were created or changed, which no plan lists.
+func (sp *speculation) printRecorded() {
 	var names []string
 	for i, m := range sp.ms {
 		r := sp.results[i]
@@ -86,8 +86,8 @@ func (sp *speculation) tellRecorded() {
 	}
 }
 
-// tellConflicts warns about the fields that need --force-conflicts.
-func (sp *speculation) tellConflicts() {
+// warnConflicts warns about the fields that need --force-conflicts.
+func (sp *speculation) warnConflicts() {
 	if lines := sp.conflicts(); len(lines) > 0 {
 		fmt.Fprintf(sp.ErrOut, "%s other managers own fields that the files set. Recording the files needs --force-conflicts:\n%s\n\n",
 			sp.style.Yellow("Warning:"), strings.Join(lines, "\n"))

@@ -69,7 +69,7 @@ func (o *destroyOptions) Validate() error {
 	if err := o.planning.validate(); err != nil {
 		return err
 	}
-	return o.canAsk("destroy", o.files.stdin())
+	return o.checkInteractive("destroy", o.files.stdin())
 }
 
 func (o *destroyOptions) Run(ctx context.Context) error {

@@ -160,7 +160,7 @@ func (s *session) follow(ctx context.Context, plan *v1alpha1.Plan) (*v1alpha1.Pl
 					return err
 				}
 			}
-			f.tellSlow()
+			f.printSlowChanges()
 			f.redraw()
 			return nil
 		},
@@ -214,7 +214,7 @@ func (f *follower) read(ctx context.Context) error {
 	slices.SortStableFunc(done, func(a, b *v1alpha1.PlanChange) int { return cmp.Compare(a.Sequence, b.Sequence) })
 	var lines []string
 	for _, c := range done {
-		lines = append(lines, f.tell(ctx, c)...)
+		lines = append(lines, f.changeLines(ctx, c)...)
 	}
 	f.print(lines)
 	return nil
@@ -257,11 +257,11 @@ func words(c *v1alpha1.PlanChange) [3]string {
 	return doing[c.Action]
 }
 
-// tell returns the lines about a change whose state has changed.
-func (f *follower) tell(ctx context.Context, c *v1alpha1.PlanChange) []string {
+// changeLines returns the lines about a change whose state has changed.
+func (f *follower) changeLines(ctx context.Context, c *v1alpha1.PlanChange) []string {
 	was := f.told[c.Index]
 	f.told[c.Index] = c.State
-	f.tellLines(ctx, c, was)
+	f.printJSONLines(ctx, c, was)
 	words, addr := words(c), f.style.Bold(diff.Name(c)+":")
 	var out []string
 	begun := func() {
@@ -305,8 +305,8 @@ func (f *follower) tell(ctx context.Context, c *v1alpha1.PlanChange) []string {
 	return out
 }
 
-// tellLines prints a change of state as a line of JSON.
-func (f *follower) tellLines(ctx context.Context, c *v1alpha1.PlanChange, was v1alpha1.ChangeState) {
+// printJSONLines prints a change of state as a line of JSON.
+func (f *follower) printJSONLines(ctx context.Context, c *v1alpha1.PlanChange, was v1alpha1.ChangeState) {
 	if f.lines == nil || c.State == v1alpha1.ChangeSkipped || c.State == v1alpha1.ChangeStale {
 		return // the summary counts them as not made
 	}
@@ -396,8 +396,8 @@ func bracketID(id string) string {
 	return " [id=" + id + "]"
 }
 
-// tellSlow prints progress in a pipe: at intervals, a slow change, and the counts of a large plan.
-func (f *follower) tellSlow() {
+// printSlowChanges prints progress in a pipe: at intervals, a slow change, and the counts of a large plan.
+func (f *follower) printSlowChanges() {
 	if f.block != nil {
 		return
 	}

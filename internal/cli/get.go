@@ -92,7 +92,7 @@ func (o *getOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	o.tellDenied(o.ErrOut, denied, "listed")
+	o.printDenied(o.ErrOut, denied, "listed")
 	slices.SortFunc(entries, func(a, b listing) int {
 		return cmp.Or(strings.Compare(a.object.GetNamespace(), b.object.GetNamespace()), strings.Compare(a.kind.kind, b.kind.kind), strings.Compare(a.object.GetName(), b.object.GetName()))
 	})

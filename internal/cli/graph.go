@@ -105,7 +105,7 @@ func (o *graphOptions) read(ctx context.Context) (*drawing.Graph, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.tellDenied(o.ErrOut, denied, "drawn")
+	o.printDenied(o.ErrOut, denied, "drawn")
 	return ofObjects(objects), nil
 }
 

@@ -109,7 +109,7 @@ func (o *importOptions) Validate() error {
 	if o.generate {
 		return nil
 	}
-	return o.canAsk("import", false)
+	return o.checkInteractive("import", false)
 }
 
 // block returns the content of lifecycle.import.
@@ -187,7 +187,7 @@ func (o *importOptions) generated(ctx context.Context, k kind, ns string) (*mani
 	if err != nil {
 		return nil, err
 	}
-	if o.tellDiagnostics(q) {
+	if o.printDiagnostics(q) {
 		return nil, fmt.Errorf("import: provider %q could not read the resource. Nothing was recorded", provider)
 	}
 	if len(q.Status.Results) == 0 || q.Status.Results[0].Manifest == nil {

@@ -36,8 +36,8 @@ func (s *session) namespaceExists(ctx context.Context) (exists, known bool) {
 	return err == nil, err == nil || apierrors.IsNotFound(err)
 }
 
-// holdsNothing reports whether a plan's namespace has no resources.
-func holdsNothing(p *v1alpha1.Plan) bool {
+// hasNoResources reports whether a plan's namespace has no resources.
+func hasNoResources(p *v1alpha1.Plan) bool {
 	s := p.Status.Summary
 	return nothingToDo(p) && s != nil && s.Resources == 0 && s.NoOp == 0 && s.NotRead == 0
 }

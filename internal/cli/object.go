@@ -185,8 +185,8 @@ func (k kind) long(name string) string {
 	return strings.ToLower(strings.TrimSuffix(k.kind+"."+k.gvr.Group, ".")) + "/" + name
 }
 
-// said prints kubectl's line about an object, or only its name.
-func (o *objects) said(k kind, name, verb string) {
+// printResult prints kubectl's line about an object, or only its name.
+func (o *objects) printResult(k kind, name, verb string) {
 	if o.output == "name" {
 		fmt.Fprintln(o.Out, k.long(name))
 		return

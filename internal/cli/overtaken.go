@@ -48,15 +48,15 @@ func (j *planAndApply) overtaken(ctx context.Context, p *v1alpha1.Plan, err erro
 	if !moved && !superseded(p) {
 		return nil, nil
 	}
-	by, err := j.rivals(ctx, p)
+	by, err := j.plansAppliedSince(ctx, p)
 	if err != nil || len(by) == 0 && !superseded(p) {
 		return nil, err
 	}
 	return &overtaken{plan: p, by: by}, nil
 }
 
-// rivals returns the plans of other commands that were applied, or are being applied, since a plan was created.
-func (j *planAndApply) rivals(ctx context.Context, p *v1alpha1.Plan) ([]v1alpha1.Plan, error) {
+// plansAppliedSince returns the plans of other commands that were applied, or are being applied, since a plan was created.
+func (j *planAndApply) plansAppliedSince(ctx context.Context, p *v1alpha1.Plan) ([]v1alpha1.Plan, error) {
 	all, err := j.listPlans(ctx, p.Namespace)
 	if err != nil {
 		return nil, err
@@ -74,9 +74,9 @@ func (j *planAndApply) rivals(ctx context.Context, p *v1alpha1.Plan) ([]v1alpha1
 	return out, nil
 }
 
-// giveWay waits for the plans that came first, so that the next plan sees their results. It returns the plans to make
+// awaitOtherPlans waits for the plans that came first, so that the next plan sees their results. It returns the plans to make
 // again.
-func (j *planAndApply) giveWay(ctx context.Context, plans []*v1alpha1.Plan, want []wanted, lost []overtaken) ([]wanted, error) {
+func (j *planAndApply) awaitOtherPlans(ctx context.Context, plans []*v1alpha1.Plan, want []wanted, lost []overtaken) ([]wanted, error) {
 	var anew []wanted
 	for _, o := range lost {
 		for i, p := range plans {
@@ -100,7 +100,7 @@ func (j *planAndApply) giveWay(ctx context.Context, plans []*v1alpha1.Plan, want
 			}
 		}
 	}
-	j.stepAside(ctx)
+	j.backOff(ctx)
 	j.gap = true
 	return anew, ctx.Err()
 }
@@ -202,7 +202,7 @@ func (j *planAndApply) busy(ctx context.Context, plans []*v1alpha1.Plan) (bool, 
 		}
 	}
 	if waited {
-		j.stepAside(ctx) // the plan's last records may still be in progress
+		j.backOff(ctx) // the plan's last records may still be in progress
 	}
 	return waited, ctx.Err()
 }
@@ -226,8 +226,8 @@ func (j *planAndApply) await(ctx context.Context, namespace string, other v1alph
 	return j.awaitEnd(ctx, namespace, other.Name, other, left)
 }
 
-// stepAside pauses for a random time, so that two commands do not overtake each other repeatedly.
-func (j *planAndApply) stepAside(ctx context.Context) {
+// backOff pauses for a random time, so that two commands do not overtake each other repeatedly.
+func (j *planAndApply) backOff(ctx context.Context) {
 	d := 200*time.Millisecond + rand.N(300*time.Millisecond)
 	j.waited += d
 	pause(ctx, d)

@@ -39,7 +39,7 @@ func (o *statusOptions) overview(ctx context.Context) error {
 	if err := c.writeReasons(o.Out); err != nil {
 		return err
 	}
-	o.tellDenied(o.Out, c.denied, "counted")
+	o.printDenied(o.Out, c.denied, "counted")
 	o.list(o.Out, "\nNeed attention:", texts(c.attention))
 	o.list(o.Out, "\nDrifted at the last read; kubectl hykube plan shows the changes that correct the drift:", texts(c.drifted))
 	o.list(o.Out, "\nOther objects that are being deleted; the server removes them when no resource needs them, and kubectl hykube undelete keeps them:", o.leaving(ctx, o.namespace))
@@ -230,7 +230,7 @@ func (o *statusOptions) everyNamespace(ctx context.Context) error {
 	if o.output != "" {
 		return o.printItems(items)
 	}
-	o.tellDenied(o.Out, denied, "counted")
+	o.printDenied(o.Out, denied, "counted")
 	return nil
 }
 
@@ -343,8 +343,8 @@ func (s *session) eachObject(ctx context.Context, kinds []kind, namespace, selec
 	return denied, err
 }
 
-// tellDenied prints which kinds a text omits because the user may not list them.
-func (s *session) tellDenied(w io.Writer, denied []kind, what string) {
+// printDenied prints which kinds a text omits because the user may not list them.
+func (s *session) printDenied(w io.Writer, denied []kind, what string) {
 	if len(denied) == 0 {
 		return
 	}

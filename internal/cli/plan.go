@@ -151,7 +151,7 @@ func (o *planOptions) make(ctx context.Context, j *planAndApply, base string) ([
 		if err != nil {
 			return nil, err
 		}
-		return o.orNothing(j.plan(ctx, want(rs)))
+		return o.printIfEmpty(j.plan(ctx, want(rs)))
 	}
 	set, err := o.pruning.set(o.session, ms)
 	if err != nil {
@@ -162,7 +162,7 @@ func (o *planOptions) make(ctx context.Context, j *planAndApply, base string) ([
 		err = errors.Join(o.needed(needs), sp.discard(ctx))
 	}
 	if err == nil && set != nil {
-		if err = set.tellReferrers(ctx); err != nil {
+		if err = set.warnReferrers(ctx); err != nil {
 			err = errors.Join(err, sp.discard(ctx))
 		}
 	}
@@ -170,12 +170,12 @@ func (o *planOptions) make(ctx context.Context, j *planAndApply, base string) ([
 		return nil, err
 	}
 	o.sp = sp
-	sp.tellConflicts()
-	return o.orNothing(sp.plans, nil)
+	sp.warnConflicts()
+	return o.printIfEmpty(sp.plans, nil)
 }
 
-// orNothing prints a message if the files have nothing to plan.
-func (o *planOptions) orNothing(plans []*v1alpha1.Plan, err error) ([]*v1alpha1.Plan, error) {
+// printIfEmpty prints a message if the files have nothing to plan.
+func (o *planOptions) printIfEmpty(plans []*v1alpha1.Plan, err error) ([]*v1alpha1.Plan, error) {
 	if err == nil && len(plans) == 0 {
 		fmt.Fprintln(o.Out, nothingInFiles)
 	}

@@ -73,8 +73,8 @@ func partialFlag(fs *pflag.FlagSet, partial *bool) {
 	fs.BoolVar(partial, "partial", false, "Leave out blocked and stale changes and those that need them, and apply the rest")
 }
 
-// canAsk returns an error if the verb will need an answer that the user cannot give.
-func (j *planAndApply) canAsk(verb string, stdin bool) error {
+// checkInteractive returns an error if the verb will need an answer that the user cannot give.
+func (j *planAndApply) checkInteractive(verb string, stdin bool) error {
 	switch {
 	case j.autoApprove || j.ask && !stdin:
 		return nil
@@ -136,7 +136,7 @@ func (j *planAndApply) show(ctx context.Context, p *v1alpha1.Plan) error {
 // showPlan prints a plan on screen, or every change in full if screen is nil. left holds the resources that a prune
 // deletes.
 func (s *session) showPlan(ctx context.Context, p *v1alpha1.Plan, screen *diff.Screen, left map[[2]string]bool) error {
-	if holdsNothing(p) {
+	if hasNoResources(p) {
 		fmt.Fprintln(s.Out, s.style.Bold(s.style.Green("No changes."))+" "+s.noResources(ctx, p.Namespace))
 		return nil
 	}
@@ -229,11 +229,11 @@ func (j *planAndApply) run(ctx context.Context, want []wanted) error {
 		if err != nil {
 			return j.interruptedPlanning(ctx, err)
 		}
-		lost, err := j.offer(ctx, plans)
+		lost, err := j.confirmAndApply(ctx, plans)
 		if err != nil || len(lost) == 0 {
 			return err
 		}
-		if want, err = j.giveWay(ctx, plans, want, lost); err != nil {
+		if want, err = j.awaitOtherPlans(ctx, plans, want, lost); err != nil {
 			return err
 		}
 	}
@@ -291,9 +291,9 @@ func (j *planAndApply) review(ctx context.Context, plans []*v1alpha1.Plan, each 
 	return failed, nil
 }
 
-// offer shows plans, asks, applies those that were approved and prints the results. It returns the plans that other
+// confirmAndApply shows plans, asks, applies those that were approved and prints the results. It returns the plans that other
 // plans overtook.
-func (j *planAndApply) offer(ctx context.Context, plans []*v1alpha1.Plan) ([]overtaken, error) {
+func (j *planAndApply) confirmAndApply(ctx context.Context, plans []*v1alpha1.Plan) ([]overtaken, error) {
 	var current, todo []*v1alpha1.Plan
 	var lost []overtaken
 	for _, p := range plans {
@@ -328,7 +328,7 @@ func (j *planAndApply) offer(ctx context.Context, plans []*v1alpha1.Plan) ([]ove
 	}
 	fmt.Fprintln(j.Out)
 	if !j.autoApprove && !j.allConfirmed(todo) {
-		if err := j.mayGoOn(ctx, todo); err != nil {
+		if err := j.checkMayApprove(ctx, todo); err != nil {
 			return nil, err
 		}
 		yes, err := j.confirm(ctx, todo...)
@@ -345,7 +345,7 @@ func (j *planAndApply) offer(ctx context.Context, plans []*v1alpha1.Plan) ([]ove
 
 // approveAll approves plans, follows them and prints the results. It returns the plans that other plans overtook.
 func (j *planAndApply) approveAll(ctx context.Context, todo []*v1alpha1.Plan) ([]overtaken, error) {
-	if err := j.mayGoOn(ctx, todo); err != nil {
+	if err := j.checkMayApprove(ctx, todo); err != nil {
 		return nil, err
 	}
 	var lost []overtaken
@@ -424,12 +424,12 @@ func isBlocked(p *v1alpha1.Plan) error {
 	return &exitError{ExitRefused, fmt.Errorf("plan %q is blocked: %s\nNothing was changed", p.Name, text)}
 }
 
-// mayGoOn returns an error if the user may not approve the plans, which then wait for another user.
-func (j *planAndApply) mayGoOn(ctx context.Context, plans []*v1alpha1.Plan) error {
+// checkMayApprove returns an error if the user may not approve the plans, which then wait for another user.
+func (j *planAndApply) checkMayApprove(ctx context.Context, plans []*v1alpha1.Plan) error {
 	var refused []error
 	for _, p := range plans {
 		if !j.mayApprove(ctx, p.Namespace) {
-			refused = append(refused, &exitError{ExitRefused, errors.New(notForYou(p))})
+			refused = append(refused, &exitError{ExitRefused, errors.New(cannotApproveText(p))})
 		}
 	}
 	return joinExit(refused)

@@ -51,9 +51,11 @@ func (f *planFlags) complete(cmd *cobra.Command, s *session) {
 // empty reports whether no flag restricts the plan.
 func (f *planFlags) empty() bool { return len(f.targets) == 0 && f.selector == "" }
 
-// unsaid reports whether no flag says what to plan. --invoke alone does; --replace alone plans everything, as in
+// selectsNothing reports whether no flag says what to plan. --invoke alone does; --replace alone plans everything, as in
 // Terraform.
-func (f *planFlags) unsaid() bool { return f.empty() && len(f.invoke) == 0 && len(f.replace) == 0 }
+func (f *planFlags) selectsNothing() bool {
+	return f.empty() && len(f.invoke) == 0 && len(f.replace) == 0
+}
 
 // checkExclude returns an error for --exclude if the plan names its objects: with --target, or with files unless the
 // whole namespace is planned.

@@ -116,7 +116,7 @@ func (s *session) decide(ctx context.Context, plan *v1alpha1.Plan, decision v1al
 	case apierrors.HasStatusCause(err, v1alpha1.CausePolicy):
 		return nil, &exitError{ExitRefused, fmt.Errorf("%s plan %q: %w", verb, plan.Name, err)}
 	case apierrors.IsForbidden(err):
-		return nil, fmt.Errorf("%s plan %q: %w\n%s", verb, plan.Name, err, notForYou(plan))
+		return nil, fmt.Errorf("%s plan %q: %w\n%s", verb, plan.Name, err, cannotApproveText(plan))
 	case apierrors.HasStatusCause(err, v1alpha1.CauseStale):
 		return nil, &exitError{ExitStale, fmt.Errorf("%s plan %q: %w", verb, plan.Name, err)}
 	case apierrors.HasStatusCause(err, v1alpha1.CauseBlocked):

@@ -224,8 +224,8 @@ func (a *applySet) leftStored() map[string]string {
 	return left
 }
 
-// reads returns the Secrets and ConfigMaps that an object reads, as "secret/NAMESPACE/NAME" and the like.
-func reads(u *unstructured.Unstructured) sets.Set[string] {
+// dataReferences returns the Secrets and ConfigMaps that an object reads, as "secret/NAMESPACE/NAME" and the like.
+func dataReferences(u *unstructured.Unstructured) sets.Set[string] {
 	refs, _, _ := template.Evaluate(u.Object["spec"])
 	lifecycle, _, _ := template.Evaluate(u.Object["lifecycle"])
 	used := sets.New[string]()
@@ -240,9 +240,9 @@ func reads(u *unstructured.Unstructured) sets.Set[string] {
 	return used
 }
 
-// tellReferrers warns about objects outside of the files that read a pruned Secret or ConfigMap. It searches the
+// warnReferrers warns about objects outside of the files that read a pruned Secret or ConfigMap. It searches the
 // namespaces of the pruned objects, as far as the user may.
-func (a *applySet) tellReferrers(ctx context.Context) error {
+func (a *applySet) warnReferrers(ctx context.Context) error {
 	left := a.leftStored()
 	if len(left) == 0 {
 		return nil
@@ -266,7 +266,7 @@ func (a *applySet) tellReferrers(ctx context.Context) error {
 			if leaving.Has(identity(u)) {
 				return
 			}
-			for key := range reads(u) {
+			for key := range dataReferences(u) {
 				if left[key] != "" {
 					by[key] = append(by[key], strings.ToLower(k.kind)+"/"+u.GetName()+" in namespace "+namespace)
 				}
@@ -285,9 +285,9 @@ func (a *applySet) tellReferrers(ctx context.Context) error {
 	return nil
 }
 
-// tellLeavingSets warns about objects of the files that would cease to be members of an applyset, because the command
+// warnLeavingSets warns about objects of the files that would cease to be members of an applyset, because the command
 // has no --prune.
-func (sp *speculation) tellLeavingSets(ctx context.Context) {
+func (sp *speculation) warnLeavingSets(ctx context.Context) {
 	a := &applySet{session: sp.session}
 	written, listed := sets.New[string](), sets.New[string]()
 	var leaving []string

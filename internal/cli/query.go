@@ -169,7 +169,7 @@ func (o *queryOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	failed := o.tellDiagnostics(q)
+	failed := o.printDiagnostics(q)
 	if err := o.print(q); err != nil {
 		return err
 	}
@@ -322,8 +322,8 @@ func shortList(names []string, most int) []string {
 	return append(slices.Clone(names[:most-1]), fmt.Sprintf("and %d more", len(names)-most+1))
 }
 
-// tellDiagnostics prints the diagnostics of a query. It reports whether one is an error.
-func (s *session) tellDiagnostics(q *v1alpha1.Query) (failed bool) {
+// printDiagnostics prints the diagnostics of a query. It reports whether one is an error.
+func (s *session) printDiagnostics(q *v1alpha1.Query) (failed bool) {
 	all := slices.Clone(q.Status.Diagnostics)
 	for _, r := range q.Status.Results {
 		for _, d := range r.Diagnostics {

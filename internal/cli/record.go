@@ -130,7 +130,7 @@ func (r *recorder) record(ctx context.Context, ms []manifest) ([]recorded, error
 			return out, err
 		}
 		if !r.warned {
-			r.tellLeftSets(done)
+			r.warnLeftSets(done)
 		}
 		if i == 2 {
 			if err := r.awaitProviders(ctx, t); err != nil {

@@ -47,7 +47,7 @@ func (o *refreshOptions) Validate() error {
 	if err := o.planning.validate(); err != nil {
 		return err
 	}
-	return o.canAsk("refresh", false)
+	return o.checkInteractive("refresh", false)
 }
 
 func (o *refreshOptions) Run(ctx context.Context) error {

@@ -91,7 +91,7 @@ func (o *showOptions) Run(ctx context.Context) error {
 	if len(o.addresses) > 0 {
 		return o.some(ctx, p)
 	}
-	text := o.standing(ctx, p)
+	text := o.whyNotApprovable(ctx, p)
 	if text != "" {
 		fmt.Fprintf(o.Out, "%s\n\n", o.style.Bold(text))
 	}
@@ -104,7 +104,7 @@ func (o *showOptions) Run(ctx context.Context) error {
 	if !waiting(p) {
 		return nil
 	}
-	hint := notForYou(p)
+	hint := cannotApproveText(p)
 	approve := fmt.Sprintf("kubectl hykube approve %s -n %s --digest %s", p.Name, p.Namespace, p.Status.Digest)
 	switch {
 	case superseded(p), stale(p), cancelling(p):
@@ -123,8 +123,8 @@ func (o *showOptions) Run(ctx context.Context) error {
 	return nil
 }
 
-// standing returns why a plan can no longer be approved, or "" if it can.
-func (o *showOptions) standing(ctx context.Context, p *v1alpha1.Plan) string {
+// whyNotApprovable returns why a plan can no longer be approved, or "" if it can.
+func (o *showOptions) whyNotApprovable(ctx context.Context, p *v1alpha1.Plan) string {
 	head := "Plan " + p.Name + " "
 	switch {
 	case superseded(p), stale(p), cancelling(p):

@@ -163,7 +163,7 @@ func (sp *speculation) upload(ctx context.Context) error {
 	}
 	if len(sp.wanted) == 0 {
 		// Without a plan, the objects are checked nevertheless.
-		return sp.judgeAlone(ctx)
+		return sp.checkUnplanned(ctx)
 	}
 	for _, w := range sp.wanted {
 		w.spec.Speculative = true
@@ -201,8 +201,8 @@ func (sp *speculation) upload(ctx context.Context) error {
 // lastChunk is the number of the empty chunk that completes an upload.
 const lastChunk = 255
 
-// judgeAlone checks objects for which there is no plan.
-func (sp *speculation) judgeAlone(ctx context.Context) error {
+// checkUnplanned checks objects for which there is no plan.
+func (sp *speculation) checkUnplanned(ctx context.Context) error {
 	namespace := sp.namespace
 	for _, m := range sp.ms {
 		if ns := m.object.GetNamespace(); ns != "" {
@@ -376,8 +376,8 @@ func (sp *speculation) leftFiles() map[[2]string]bool {
 	return out
 }
 
-// beside returns the name of an object, with its namespace if the files have several.
-func (sp *speculation) beside(m manifest) string {
+// qualifiedName returns the name of an object, with its namespace if the files have several.
+func (sp *speculation) qualifiedName(m manifest) string {
 	name, namespace := strings.ToLower(m.object.GroupVersionKind().GroupKind().String())+"/"+m.object.GetName(), m.object.GetNamespace()
 	other := func(o manifest) bool { return o.object.GetNamespace() != "" && o.object.GetNamespace() != namespace }
 	if namespace != "" && slices.ContainsFunc(sp.ms, other) {
@@ -394,7 +394,7 @@ func (sp *speculation) list() {
 		r := sp.results[i]
 		gk := m.object.GroupVersionKind().GroupKind()
 		if m.pruned && !held(m.object) {
-			lines = append(lines, "  - "+sp.beside(m)+": deleted")
+			lines = append(lines, "  - "+sp.qualifiedName(m)+": deleted")
 			continue
 		}
 		if isResource(m.object) || r.Outcome == v1alpha1.ObjectUnchanged {
@@ -404,7 +404,7 @@ func (sp *speculation) list() {
 		if r.Outcome == v1alpha1.ObjectCreated {
 			sign, what = "+", "created with"
 		}
-		text := fmt.Sprintf("  %s %s", sign, sp.beside(m))
+		text := fmt.Sprintf("  %s %s", sign, sp.qualifiedName(m))
 		if len(r.Keys) > 0 && (gk.Group == "" || r.Outcome != v1alpha1.ObjectCreated) {
 			text += ": " + what + " " + strings.Join(r.Keys, ", ")
 		}

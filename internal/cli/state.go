@@ -127,7 +127,7 @@ func (o *stateListOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	o.tellDenied(o.ErrOut, denied, "listed")
+	o.printDenied(o.ErrOut, denied, "listed")
 	slices.SortFunc(rows, func(a, b row) int {
 		return cmp.Or(strings.Compare(a.address, b.address), strings.Compare(a.name, b.name))
 	})
@@ -293,7 +293,7 @@ func (o *stateRmOptions) one(ctx context.Context, t target) (found target, waits
 		return t, false, err
 	}
 	if waits, err = o.mark(ctx, k, ns, u); err == nil {
-		o.said(k, t.name, map[bool]string{true: "marked to be forgotten", false: "deleted"}[waits])
+		o.printResult(k, t.name, map[bool]string{true: "marked to be forgotten", false: "deleted"}[waits])
 	}
 	return t, waits, err
 }
@@ -356,7 +356,7 @@ func (o *stateMvOptions) Run(ctx context.Context) error {
 		return err
 	}
 	if verb != "" {
-		o.said(newKind, to.name, verb)
+		o.printResult(newKind, to.name, verb)
 	}
 	// If the move fails later, lifecycle.destroy makes the plan forget the old object instead of destroying its
 	// infrastructure.

@@ -104,7 +104,7 @@ func (o *statusOptions) one(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := o.facts(ctx, p); err != nil {
+	if err := o.printFacts(ctx, p); err != nil {
 		return err
 	}
 	if err := o.failures(ctx, p); err != nil {
@@ -144,8 +144,8 @@ func (o *statusOptions) watchPlanEnd(ctx context.Context, p *v1alpha1.Plan) (_ *
 	return end, true, o.printSummary(ctx, end, how, time.Since(began), planAnew(end))
 }
 
-// facts prints the facts about a plan, one per line.
-func (o *statusOptions) facts(ctx context.Context, p *v1alpha1.Plan) error {
+// printFacts prints the facts about a plan, one per line.
+func (o *statusOptions) printFacts(ctx context.Context, p *v1alpha1.Plan) error {
 	w := tabwriter.NewWriter(o.Out, 0, 0, 2, ' ', 0)
 	row := rows(w)
 	row("Plan", p.Name+" in namespace "+p.Namespace)
@@ -154,7 +154,7 @@ func (o *statusOptions) facts(ctx context.Context, p *v1alpha1.Plan) error {
 		state = o.cancellingText(ctx, p)
 	}
 	row("State", state)
-	row("Looks at", looksAt(p))
+	row("Looks at", scopeText(p))
 	row("Changes", summaryText(p.Status.Summary))
 	if g := p.Status.Progress; g != nil && g.Total > 0 {
 		row("Progress", progressText(g, p.Status.StalledFor()))
@@ -345,7 +345,7 @@ func waitsFor(p *v1alpha1.Plan, running []*v1alpha1.PlanChange) string {
 	return text
 }
 
-func looksAt(p *v1alpha1.Plan) string {
+func scopeText(p *v1alpha1.Plan) string {
 	some := func(addresses []string) string {
 		if n := len(addresses); n > 3 {
 			return fmt.Sprintf("%s and %d more", strings.Join(addresses[:3], ", "), n-3)
@@ -402,7 +402,7 @@ func (s *session) nextStep(ctx context.Context, p *v1alpha1.Plan) string {
 	case blocked(p), denied(p):
 		return diff.Clean(why(p), true)
 	case waiting(p) && !s.mayApprove(ctx, p.Namespace):
-		return notForYou(p)
+		return cannotApproveText(p)
 	case waiting(p):
 		return fmt.Sprintf("Next: kubectl hykube show %s -n %s, then approve or discard it.", p.Name, p.Namespace)
 	case stalled(p) && !discarded(p):

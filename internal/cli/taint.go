@@ -89,6 +89,6 @@ func (o *taintOptions) one(ctx context.Context, t target) error {
 		}
 		return fmt.Errorf("%s %s: %w", o.verb, t.address(), err)
 	}
-	o.said(k, t.name, o.verb+"ed")
+	o.printResult(k, t.name, o.verb+"ed")
 	return nil
 }

@@ -94,9 +94,9 @@ func flagHint(c *cobra.Command, given string) string {
 	return ""
 }
 
-// misread finds long flags with one dash that parsed as a short flag. For example, -lock=false would be -l with the
+// checkSingleDash finds long flags with one dash that parsed as a short flag. For example, -lock=false would be -l with the
 // selector "ock=false".
-func misread(c *cobra.Command) error {
+func checkSingleDash(c *cobra.Command) error {
 	var found error
 	c.Flags().Visit(func(f *pflag.Flag) {
 		if f.Shorthand == "" || found != nil {
@@ -118,7 +118,7 @@ func misread(c *cobra.Command) error {
 // noNames returns an error for arguments of a verb without arguments.
 func noNames(hint string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if err := misread(cmd); err != nil || len(args) == 0 {
+		if err := checkSingleDash(cmd); err != nil || len(args) == 0 {
 			return err
 		}
 		return fmt.Errorf("%s takes no arguments such as %q: %s\nSee `%s --help`", cmd.Name(), args[0], hint, cmd.CommandPath())

@@ -131,7 +131,7 @@ func (o *undeleteOptions) one(ctx context.Context, k kind, namespace, name strin
 	if err := o.post(ctx, k, namespace, name, "undelete"); err != nil {
 		return fmt.Errorf("undelete %s/%s: %w", k.kind, name, explain(err, o.server()))
 	}
-	o.said(k, name, "undeleted")
+	o.printResult(k, name, "undeleted")
 	return nil
 }
 

@@ -217,7 +217,7 @@ func (s *session) notChecked(ms []manifest) []string {
 	if names := s.withoutSchema(ms); len(names) > 0 {
 		out = append(out, "the objects of providers that are not installed yet ("+strings.Join(names, ", ")+")")
 	}
-	if names := s.elsewhere(ms); len(names) > 0 {
+	if names := s.unresolvedReferences(ms); len(names) > 0 {
 		out = append(out, "references to objects that are not in the files ("+strings.Join(cut(names, 3, "%d more"), ", ")+")")
 	}
 	return append(out, "the recorded objects, your rights, and the provider's own checks: `kubectl hykube plan -f` checks these")
@@ -253,8 +253,8 @@ func (s *session) withoutKinds(ms []manifest) (n int) {
 	return n
 }
 
-// elsewhere returns the referenced addresses that none of the objects has.
-func (s *session) elsewhere(ms []manifest) []string {
+// unresolvedReferences returns the referenced addresses that none of the objects has.
+func (s *session) unresolvedReferences(ms []manifest) []string {
 	namespace := func(u *unstructured.Unstructured) string {
 		if ns := u.GetNamespace(); ns != "" {
 			return ns

@@ -14,21 +14,21 @@ import (
 // reason of a destroy. shape omits the values, so that changes with equal shapes can share one line. text has the
 // values.
 func cause(c *v1alpha1.PlanChange) (shape, text string) {
-	shape, text = own(c)
+	shape, text = changeCause(c)
 	// A move or an import accompanies the change and is not its cause.
 	if moves(c) {
-		shape, text = beside(shape, "(moved)"), beside(text, "(moved from "+Clean(c.PreviousAddress, false)+")")
+		shape, text = appendNote(shape, "(moved)"), appendNote(text, "(moved from "+Clean(c.PreviousAddress, false)+")")
 	}
 	if c.Importing != nil {
-		shape, text = beside(shape, "(imported)"), beside(text, "(imported from "+importedFrom(c.Importing)+")")
+		shape, text = appendNote(shape, "(imported)"), appendNote(text, "(imported from "+importedFrom(c.Importing)+")")
 	}
 	return shape, text
 }
 
-func beside(text, note string) string { return strings.TrimSpace(text + " " + note) }
+func appendNote(text, note string) string { return strings.TrimSpace(text + " " + note) }
 
-// own returns the cause of a change, without a note about a move or an import.
-func own(c *v1alpha1.PlanChange) (shape, text string) {
+// changeCause returns the cause of a change, without a note about a move or an import.
+func changeCause(c *v1alpha1.PlanChange) (shape, text string) {
 	b, a := before(c), after(c)
 	var paths []string
 	switch c.Action {
@@ -78,7 +78,7 @@ func own(c *v1alpha1.PlanChange) (shape, text string) {
 func ReplaceCause(c *v1alpha1.PlanChange) string {
 	paths := slices.Sorted(maps.Keys(replacePaths(c)))
 	if len(paths) == 0 {
-		shape, _ := own(c)
+		shape, _ := changeCause(c)
 		return cmp.Or(shape, string(c.Action))
 	}
 	verb := " forces"

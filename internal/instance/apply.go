@@ -109,7 +109,7 @@ func (a *application) outcome(resp *tfprotov6.ApplyResourceChangeResponse) Outco
 		return o
 	}
 	if errs := plan.CheckWriteOnly(t.Schema.Block, value); len(errs) > 0 {
-		o.Err = errors.Join(o.Err, brokenWord("apply", t.Name, "returned write-only values, which must never be stored,", errs))
+		o.Err = errors.Join(o.Err, inconsistentResult("apply", t.Name, "returned write-only values, which must never be stored,", errs))
 		if d, err := t.encode(withoutPaths(value, errs)); err == nil {
 			o.Quarantine = d.MsgPack
 		}
@@ -148,7 +148,7 @@ func (a *application) outcome(resp *tfprotov6.ApplyResourceChangeResponse) Outco
 	}
 	if o.Err == nil && !resp.UnsafeToUseLegacyTypeSystem { //nolint:staticcheck // the protocol's own word for it
 		if errs := plan.CheckCompatible(t.Schema.Block, a.planned.Value, value); len(errs) > 0 {
-			o.Err = brokenWord("apply", t.Name, "returned another value than it had planned", errs)
+			o.Err = inconsistentResult("apply", t.Name, "returned another value than it had planned", errs)
 		}
 	}
 	if o.Err != nil {

@@ -85,7 +85,7 @@ func (d *DataSource) Read(ctx context.Context, config cty.Value) (cty.Value, dia
 		return cty.NilVal, diags, fmt.Errorf("read data source %s: the provider answered with nothing, or with unknown values, which is a bug of the provider", d.Name)
 	}
 	if errs := plan.CheckWriteOnly(d.Schema.Block, v); len(errs) > 0 {
-		return cty.NilVal, diags, brokenWord("read", d.Name, "returned write-only values, which must never be stored,", errs)
+		return cty.NilVal, diags, inconsistentResult("read", d.Name, "returned write-only values, which must never be stored,", errs)
 	}
 	return remark(v, marksOf(config)), diags, nil
 }

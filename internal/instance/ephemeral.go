@@ -101,7 +101,7 @@ func (e *Ephemeral) result(config cty.Value, d *tfprotov6.DynamicValue) (cty.Val
 		return cty.NilVal, fmt.Errorf("open ephemeral resource %s: the provider answered with nothing, or with unknown values, which is a bug of the provider", e.Name)
 	}
 	if errs := plan.CheckPlanned(e.Schema.Block, cty.NullVal(v.Type()), config, v); len(errs) > 0 {
-		return cty.NilVal, brokenWord("open", e.Name, "returned another value than the configuration sets", errs)
+		return cty.NilVal, inconsistentResult("open", e.Name, "returned another value than the configuration sets", errs)
 	}
 	return remark(v, marksOf(config)), nil
 }

@@ -163,7 +163,7 @@ func (t *Type) planOnce(ctx context.Context, prior State, private []byte, config
 	}
 	// The checks need the marks, so that their errors contain no secret.
 	if errs := plan.CheckPlanned(t.Schema.Block, prior.Value, config.Effective, value); check && len(errs) > 0 && !p.Legacy {
-		return nil, diags, brokenWord("plan", t.Name, "planned a value that the configuration does not allow", errs)
+		return nil, diags, inconsistentResult("plan", t.Name, "planned a value that the configuration does not allow", errs)
 	}
 	if check && p.Legacy {
 		if value, err = t.ignoreAgain(value, priorValue, config.Ignored); err != nil {

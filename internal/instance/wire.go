@@ -65,12 +65,12 @@ func deferred(operation, name string, d *tfprotov6.Deferred, allowed bool) error
 // checkWriteOnly returns an error if a state holds write-only values, which must never be stored.
 func (t *Type) checkWriteOnly(operation string, state cty.Value) error {
 	if errs := plan.CheckWriteOnly(t.Schema.Block, state); len(errs) > 0 {
-		return brokenWord(operation, t.Name, "returned write-only values, which must never be stored,", errs)
+		return inconsistentResult(operation, t.Name, "returned write-only values, which must never be stored,", errs)
 	}
 	return nil
 }
 
-func brokenWord(operation, typeName, what string, errs []error) error {
+func inconsistentResult(operation, typeName, what string, errs []error) error {
 	d := diag.Diagnostics{{
 		Severity: v1alpha1.SeverityError,
 		Summary:  "Provider produced an inconsistent result",

@@ -163,7 +163,7 @@ func (a asking) call(c *hclsyntax.FunctionCallExpr, how ask, locals map[string]p
 	from, embeds := embedding[name]
 	if name == "format" && len(c.Args) > 0 {
 		verbs, literal := c.Args[0].(*hclsyntax.TemplateExpr)
-		embeds = literal && verbs.IsStringLiteral() && wholly(textOf(verbs))
+		embeds = literal && verbs.IsStringLiteral() && printsWholeArguments(textOf(verbs))
 	}
 	for i, arg := range c.Args {
 		how := how

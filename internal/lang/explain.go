@@ -23,14 +23,14 @@ func explain(ds hcl.Diagnostics) hcl.Diagnostics {
 		if d.Severity != hcl.DiagError || d.Extra != nil {
 			continue
 		}
-		if text := wrongTurn(d); text != "" {
+		if text := traversalError(d); text != "" {
 			d.Extra = explained{text}
 		}
 	}
 	return ds
 }
 
-func wrongTurn(d *hcl.Diagnostic) string {
+func traversalError(d *hcl.Diagnostic) string {
 	switch e := d.Expression.(type) {
 	case *hclsyntax.ScopeTraversalExpr:
 		v, ok := variable(d.EvalContext, e.Traversal.RootName())

@@ -136,8 +136,8 @@ var structural = []string{
 // wholeVerbs matches formats that print whole arguments. A verb with a precision would cut out a part.
 var wholeVerbs = regexp.MustCompile(`^(?:[^%]|%%|%(?:\[\d+\])?(?:[svq]|#v))*$`)
 
-// wholly reports whether a format prints whole arguments only.
-func wholly(format cty.Value) bool {
+// printsWholeArguments reports whether a format prints whole arguments only.
+func printsWholeArguments(format cty.Value) bool {
 	format, _ = format.Unmark()
 	return format.Type() == cty.String && format.IsKnown() && !format.IsNull() && wholeVerbs.MatchString(format.AsString())
 }
@@ -147,7 +147,7 @@ func (m *costBudget) mayPass(name string, args []cty.Value) error {
 	name = strings.TrimPrefix(name, corePrefix)
 	from, embeds := embedding[name]
 	if name == "format" && len(args) > 0 {
-		embeds = wholly(args[0])
+		embeds = printsWholeArguments(args[0])
 	}
 	held := HoldsPassOnly
 	if slices.Contains(structural, name) {

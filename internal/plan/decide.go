@@ -71,12 +71,12 @@ func equal(a, b cty.Value) bool {
 	if !a.IsWhollyKnown() || !b.IsWhollyKnown() {
 		return false
 	}
-	return alike(a, b)
+	return equalKnown(a, b)
 }
 
-// alike compares known values. Nulls of different types, as in dynamic attributes, are equal. Null and an empty
+// equalKnown compares known values. Nulls of different types, as in dynamic attributes, are equal. Null and an empty
 // collection are not.
-func alike(a, b cty.Value) bool {
+func equalKnown(a, b cty.Value) bool {
 	keyed := func(v cty.Value) bool { return v.Type().IsObjectType() || v.Type().IsMapType() }
 	switch {
 	case a.RawEquals(b), a.IsNull() && b.IsNull():
@@ -84,9 +84,9 @@ func alike(a, b cty.Value) bool {
 	case a.IsNull() || b.IsNull():
 		return false
 	case keyed(a) && keyed(b):
-		return maps.EqualFunc(valueMap(a), valueMap(b), alike)
+		return maps.EqualFunc(valueMap(a), valueMap(b), equalKnown)
 	case indexed(a) && indexed(b):
-		return slices.EqualFunc(a.AsValueSlice(), b.AsValueSlice(), alike)
+		return slices.EqualFunc(a.AsValueSlice(), b.AsValueSlice(), equalKnown)
 	}
 	return false
 }

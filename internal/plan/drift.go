@@ -15,11 +15,11 @@ import (
 // For a marked value, it names the marked value but nothing within it.
 func Drift(before, after cty.Value) []string {
 	var out []string
-	drift(thereOrNull(before), thereOrNull(after), "", &out)
+	drift(unmarkedOrNull(before), unmarkedOrNull(after), "", &out)
 	return out
 }
 
-func thereOrNull(v cty.Value) cty.Value {
+func unmarkedOrNull(v cty.Value) cty.Value {
 	if v == cty.NilVal {
 		return cty.NullVal(cty.DynamicPseudoType)
 	}

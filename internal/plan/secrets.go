@@ -124,15 +124,15 @@ func (s *Secrets) at(text string, i int) int {
 		return 0
 	}
 	for _, secret := range s.byStart[text[i:i+shortestSecret]] {
-		if strings.HasPrefix(text[i:], secret) && (len(secret) >= tellingSecret || aWord(text, i, i+len(secret))) {
+		if strings.HasPrefix(text[i:], secret) && (len(secret) >= tellingSecret || isWholeWord(text, i, i+len(secret))) {
 			return len(secret)
 		}
 	}
 	return 0
 }
 
-// aWord reports whether text[from:to] is not part of a longer word.
-func aWord(text string, from, to int) bool {
+// isWholeWord reports whether text[from:to] is not part of a longer word.
+func isWholeWord(text string, from, to int) bool {
 	before, _ := utf8.DecodeLastRuneInString(text[:from])
 	after, _ := utf8.DecodeRuneInString(text[to:])
 	return !unicode.IsLetter(before) && !unicode.IsDigit(before) && !unicode.IsLetter(after) && !unicode.IsDigit(after)

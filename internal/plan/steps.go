@@ -141,15 +141,15 @@ func (s *sequence) needs(i int, each func(d int)) {
 		case s.apply[d] >= 0 && s.changes[d].Action != v1alpha1.ActionForget:
 			each(d)
 		case s.changes[d].Action == v1alpha1.ActionNoOp:
-			for _, far := range s.behind(d) {
+			for _, far := range s.changesBefore(d) {
 				each(far)
 			}
 		}
 	}
 }
 
-// behind returns the changes that an unchanged change depends on, in ascending order and without duplicates.
-func (s *sequence) behind(unchanged int) []int {
+// changesBefore returns the changes that an unchanged change depends on, in ascending order and without duplicates.
+func (s *sequence) changesBefore(unchanged int) []int {
 	if found, ok := s.needed[unchanged]; ok {
 		return found
 	}

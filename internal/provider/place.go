@@ -199,7 +199,7 @@ func (in *Installer) originOffers(ctx context.Context, s Source) ([]offer, error
 	var out []offer
 	for _, entry := range list {
 		v, err := versions.ParseVersion(entry.Version)
-		if err != nil || !speaksOurs(entry.Protocols) {
+		if err != nil || !supportsProtocol(entry.Protocols) {
 			continue
 		}
 		o := offer{version: v, put: func(ctx context.Context, scratch, content string) (string, error) {
@@ -215,8 +215,8 @@ func (in *Installer) originOffers(ctx context.Context, s Source) ([]offer, error
 	return out, nil
 }
 
-// speaksOurs reports whether one of the protocols is 5 or 6. It returns true if the registry does not list protocols.
-func speaksOurs(protocols []string) bool {
+// supportsProtocol reports whether one of the protocols is 5 or 6. It returns true if the registry does not list protocols.
+func supportsProtocol(protocols []string) bool {
 	return len(protocols) == 0 || slices.ContainsFunc(protocols, func(p string) bool {
 		return p == "5" || p == "6" || strings.HasPrefix(p, "5.") || strings.HasPrefix(p, "6.")
 	})

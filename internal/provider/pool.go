@@ -255,11 +255,11 @@ func (p *Pool) acquire(ctx context.Context, pkg Package, key processKey, config 
 		select {
 		case <-proc.ready:
 		case <-ctx.Done():
-			p.giveBack(proc)
+			p.releaseLease(proc)
 			return nil, fmt.Errorf("wait for provider %q to start: %w", pkg.Source, context.Cause(ctx))
 		}
 		if proc.err != nil {
-			p.giveBack(proc)
+			p.releaseLease(proc)
 			return nil, proc.err
 		}
 		select {
@@ -284,7 +284,7 @@ func (p *Pool) take(pkg Package, key processKey, config cty.Value) (*process, <-
 		return nil, nil, ErrClosed
 	}
 	if proc := p.current[key]; proc != nil {
-		if sameConfig(proc.config, config) && !p.worn(proc) {
+		if sameConfig(proc.config, config) && !p.reachedMaxCalls(proc) {
 			proc.leases++
 			proc.idleSince++
 			return proc, nil, nil
@@ -302,8 +302,8 @@ func (p *Pool) take(pkg Package, key processKey, config cty.Value) (*process, <-
 	return proc, nil, nil
 }
 
-// worn reports whether a process has made its maximum number of calls.
-func (p *Pool) worn(proc *process) bool {
+// reachedMaxCalls reports whether a process has made its maximum number of calls.
+func (p *Pool) reachedMaxCalls(proc *process) bool {
 	select {
 	case <-proc.ready:
 		return proc.err == nil && proc.server.Made() >= p.config.MaxCalls
@@ -357,7 +357,7 @@ func (p *Pool) stopUnwanted(proc *process) {
 	})
 }
 
-func (p *Pool) giveBack(proc *process) {
+func (p *Pool) releaseLease(proc *process) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.release(proc)
@@ -373,7 +373,7 @@ func (p *Pool) release(proc *process) {
 	proc.idle = time.Now()
 	proc.idleSince++
 	p.notify()
-	if proc.retiring || p.closed || p.worn(proc) {
+	if proc.retiring || p.closed || p.reachedMaxCalls(proc) {
 		p.retire(proc)
 		return
 	}

@@ -35,7 +35,7 @@ func (s *search) describe(ctx context.Context, result *v1alpha1.QueryResult, fou
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		result.Diagnostics = append(result.Diagnostics, said(err)...)
+		result.Diagnostics = append(result.Diagnostics, diagnosticsOf(err)...)
 		return nil
 	}
 	left, written := &manifest{}, &manifest{}

@@ -83,7 +83,7 @@ func (a *Queries) Query(ctx context.Context, who v1alpha1.Identity, q *v1alpha1.
 		err = s.all(ctx, configured)
 	}
 	if pe, ok := errors.AsType[*providerError](err); ok && ctx.Err() == nil {
-		q.Status.Diagnostics = append(q.Status.Diagnostics, said(pe.error)...)
+		q.Status.Diagnostics = append(q.Status.Diagnostics, diagnosticsOf(pe.error)...)
 		return nil
 	}
 	return err
@@ -94,8 +94,8 @@ type providerError struct{ error }
 
 func (e *providerError) Unwrap() error { return e.error }
 
-// said returns the diagnostics of a provider's failure, or one diagnostic for any other error.
-func said(err error) diag.Diagnostics {
+// diagnosticsOf returns the diagnostics of a provider's failure, or one diagnostic for any other error.
+func diagnosticsOf(err error) diag.Diagnostics {
 	if f, ok := errors.AsType[*diag.Failure](err); ok && len(f.Diagnostics) > 0 {
 		return f.Diagnostics
 	}
@@ -264,7 +264,7 @@ func (s *search) add(ctx context.Context, found instance.Found, id string) error
 			return ctx.Err()
 		}
 		if err != nil {
-			diags = append(diags, said(err)...)
+			diags = append(diags, diagnosticsOf(err)...)
 		}
 		result.Diagnostics = append(result.Diagnostics, diags...)
 		found.Resource = state.Value

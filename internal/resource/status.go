@@ -76,33 +76,33 @@ func (s *Status) Drifted() bool {
 	return meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionDrifted)
 }
 
-// judge records that a plan judged a generation. It clears Pending; the caller may set it again.
-func (s *Status) judge(generation int64) {
+// recordJudged records that a plan judged a generation. It clears Pending; the caller may set it again.
+func (s *Status) recordJudged(generation int64) {
 	s.Judged, s.Pending = max(s.Judged, generation), ""
 }
 
 // Ready records that a generation is applied.
 func (s *Status) Ready(generation int64, message string) {
-	s.judge(generation)
+	s.recordJudged(generation)
 	s.Applied = generation
 	condition.Ready(&s.Conditions, generation, v1alpha1.ReasonApplied, message)
 }
 
 // Stall records that nothing will happen until the user acts.
 func (s *Status) Stall(generation int64, reason, message string) {
-	s.judge(generation)
+	s.recordJudged(generation)
 	condition.Stalled(&s.Conditions, generation, reason, message)
 }
 
 // Wait records that the object waits for a plan or a user, without an error.
 func (s *Status) Wait(generation int64, reason, message string) {
-	s.judge(generation)
+	s.recordJudged(generation)
 	condition.Waiting(&s.Conditions, generation, reason, message)
 }
 
 // Reconcile records that a change is in progress.
 func (s *Status) Reconcile(generation int64, message string) {
-	s.judge(generation)
+	s.recordJudged(generation)
 	condition.Reconciling(&s.Conditions, generation, v1alpha1.ReasonApplying, message)
 }
 

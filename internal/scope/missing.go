@@ -35,8 +35,8 @@ func (a *Sources) Lookup(ctx context.Context, po *v1alpha1.Plan) *Lookup {
 func (l *Lookup) Missing(ctx context.Context, r *resource.Resource) diag.Diagnostics {
 	var diags diag.Diagnostics
 	parsed := r.Parse()
-	leadsNowhere := func(ref lang.Reference) bool { return outside(ref) && l.leadsNowhere(ctx, ref) }
-	if !diag.HasErrors(parsed.Invalid) && slices.ContainsFunc(parsed.References, leadsNowhere) {
+	broken := func(ref lang.Reference) bool { return outside(ref) && l.isBroken(ctx, ref) }
+	if !diag.HasErrors(parsed.Invalid) && slices.ContainsFunc(parsed.References, broken) {
 		diags = l.missing(ctx, r, parsed)
 	}
 	return l.scope.MaskAll(append(diags, l.missingConfig(ctx, r)...))
@@ -48,8 +48,8 @@ func outside(ref lang.Reference) bool {
 	return ref.Stored() || ref.Namespace != "" && ref.Mode != v1alpha1.ModeEphemeral
 }
 
-// leadsNowhere reports whether the referenced value cannot be read, or lacks the attribute or key.
-func (l *Lookup) leadsNowhere(ctx context.Context, ref lang.Reference) bool {
+// isBroken reports whether the referenced value cannot be read, or lacks the attribute or key.
+func (l *Lookup) isBroken(ctx context.Context, ref lang.Reference) bool {
 	v, ok, err := l.scope.Value(ctx, ref.Address)
 	if err != nil || !ok {
 		return err != nil

@@ -102,9 +102,9 @@ func latestPlans(plans []*v1alpha1.Plan) map[string]*v1alpha1.Plan {
 // plan. Users may still work with the superseded plan.
 const redirectFor = 10 * time.Minute
 
-// misdirected maps each recently superseded plan whose message names a plan that is superseded itself to the current
+// outdatedSuccessors maps each recently superseded plan whose message names a plan that is superseded itself to the current
 // plan.
-func misdirected(plans []*v1alpha1.Plan, now time.Time) map[*v1alpha1.Plan]*v1alpha1.Plan {
+func outdatedSuccessors(plans []*v1alpha1.Plan, now time.Time) map[*v1alpha1.Plan]*v1alpha1.Plan {
 	latest := latestPlans(plans)
 	out := map[*v1alpha1.Plan]*v1alpha1.Plan{}
 	for _, p := range plans {
@@ -320,7 +320,7 @@ func (p *Plans) endOvertaken(ctx context.Context, b *bindings, plans []*v1alpha1
 			waiting[obj.UID] = obj
 		}
 	}
-	for obj, by := range misdirected(plans, time.Now()) {
+	for obj, by := range outdatedSuccessors(plans, time.Now()) {
 		if err := p.redirect(ctx, obj, supersededBy(by)); err != nil {
 			return err
 		}

@@ -128,7 +128,7 @@ func TestASupersededPlanNamesTheCurrentOne(t *testing.T) {
 			map[string]string{}},
 	} {
 		got := map[string]string{}
-		for p, by := range misdirected(tc.plans, time.Now()) {
+		for p, by := range outdatedSuccessors(tc.plans, time.Now()) {
 			got[p.Name] = by.Name
 		}
 		if diff := cmp.Diff(tc.want, got); diff != "" {

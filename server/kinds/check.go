@@ -96,7 +96,7 @@ func (c *check) object(ctx context.Context, u *unstructured.Unstructured) {
 	g := c.snapshot.Load().groups[gvk.Group]
 	if g == nil {
 		if !c.providers[provider] {
-			c.add(v1alpha1.SeverityError, "apiVersion", fmt.Sprintf("no provider %q is installed, and no Provider among these objects has that name, so its kinds cannot be checked; %s", provider, c.nearProvider(provider)))
+			c.add(v1alpha1.SeverityError, "apiVersion", fmt.Sprintf("no provider %q is installed, and no Provider among these objects has that name, so its kinds cannot be checked; %s", provider, c.similarProvider(provider)))
 		}
 		return
 	}

@@ -25,11 +25,11 @@ func (c *check) providerOf(u *unstructured.Unstructured) {
 		return
 	}
 	c.add(v1alpha1.SeverityError, "spec.provider",
-		fmt.Sprintf("no provider %q is installed, and no Provider among these objects has that name; %s", name, c.nearProvider(name)))
+		fmt.Sprintf("no provider %q is installed, and no Provider among these objects has that name; %s", name, c.similarProvider(name)))
 }
 
-// nearProvider returns the remedy for a missing provider.
-func (c *check) nearProvider(name string) string {
+// similarProvider returns the remedy for a missing provider.
+func (c *check) similarProvider(name string) string {
 	known := slices.Collect(maps.Keys(c.providers))
 	for group := range c.snapshot.Load().groups {
 		if provider, ok := v1alpha1.ProviderOfGroup(group); ok {

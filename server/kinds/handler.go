@@ -31,7 +31,7 @@ func patchTypes() []string {
 // for other paths.
 func (k *Kinds) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
-	if len(parts) < 2 || parts[0] != "apis" || !ours(parts[1]) {
+	if len(parts) < 2 || parts[0] != "apis" || !isProviderGroup(parts[1]) {
 		http.NotFound(w, r)
 		return
 	}
@@ -46,8 +46,8 @@ func (k *Kinds) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// ours reports whether a group is a provider's, installed or not.
-func ours(group string) bool {
+// isProviderGroup reports whether a group is a provider's, installed or not.
+func isProviderGroup(group string) bool {
 	p, ok := v1alpha1.ProviderOfGroup(group)
 	return ok && p != "" && !strings.Contains(p, ".")
 }

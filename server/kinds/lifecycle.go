@@ -180,7 +180,7 @@ func (s *served) unknownLifecycleField(name string) unknownField {
 			}[s.Mode]}
 		}
 	}
-	return unknownField{"lifecycle." + name, meant(s.lifecycleHint(name))}
+	return unknownField{"lifecycle." + name, suggestionFor(s.lifecycleHint(name))}
 }
 
 // lifecycleHint returns the field for a name in Terraform's spelling ("prevent_destroy", "precondition").

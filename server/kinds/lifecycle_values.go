@@ -184,7 +184,7 @@ func fieldsOf(path *field.Path, v any, names ...string) (map[string]any, field.E
 		if hint == "" {
 			hint = suggest.Nearest(name, names)
 		}
-		errs = append(errs, refuse([]unknownField{{path.Child(name).String(), meant(hint)}})...)
+		errs = append(errs, refuse([]unknownField{{path.Child(name).String(), suggestionFor(hint)}})...)
 	}
 	return m, errs
 }

@@ -38,8 +38,8 @@ func (e unknownField) Error() string {
 	return fmt.Sprintf("unknown field %q (%s)", e.path, e.hint)
 }
 
-// meant returns a hint that suggests a field.
-func meant(path string) string {
+// suggestionFor returns a hint that suggests a field.
+func suggestionFor(path string) string {
 	if path == "" {
 		return ""
 	}
@@ -83,7 +83,7 @@ func (s *served) unknownTop(u *unstructured.Unstructured) []unknownField {
 		} else {
 			hint = suggest.Nearest(name, topFields)
 		}
-		out = append(out, unknownField{name, meant(hint)})
+		out = append(out, unknownField{name, suggestionFor(hint)})
 	}
 	return out
 }
@@ -128,7 +128,7 @@ func decodeMetadata(raw any) (*metav1.ObjectMeta, []unknownField, error) {
 			// The converter's error is `unknown field "foo"`, without the path of metadata.
 			_, quoted, _ := strings.Cut(e.Error(), `"`)
 			name := strings.TrimSuffix(quoted, `"`)
-			unknown = append(unknown, unknownField{"metadata." + name, meant(suggest.Nearest(name, fieldnames.Of(reflect.TypeFor[metav1.ObjectMeta]())))})
+			unknown = append(unknown, unknownField{"metadata." + name, suggestionFor(suggest.Nearest(name, fieldnames.Of(reflect.TypeFor[metav1.ObjectMeta]())))})
 		}
 	}
 	return &out, unknown, nil

@@ -158,13 +158,13 @@ func (s strategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Object)
 	if changed(n, o, "spec") || changed(n, o, "lifecycle") {
 		n.SetGeneration(o.GetGeneration() + 1)
 		if s.kind.Mode == v1alpha1.ModeEphemeral {
-			s.declareAgain(n)
+			s.resetStatus(n)
 		}
 	}
 }
 
-// declareAgain sets the status of an ephemeral resource for its new spec, which needs no apply.
-func (strategy) declareAgain(u *unstructured.Unstructured) {
+// resetStatus sets the status of an ephemeral resource for its new spec, which needs no apply.
+func (strategy) resetStatus(u *unstructured.Unstructured) {
 	begin(u, v1alpha1.ModeEphemeral)
 	u.Object["status"].(map[string]any)["observedGeneration"] = u.GetGeneration()
 }

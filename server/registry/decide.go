@@ -145,7 +145,7 @@ func decide(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApproval, 
 		if err != nil {
 			return apierrors.NewInternalError(fmt.Errorf("verify plan %q: %w", p.Name, err))
 		}
-		if err := obstructed(p, found, sent.Partial); err != nil {
+		if err := checkApplicable(p, found, sent.Partial); err != nil {
 			return err
 		}
 		if err := mayMake(ctx, p, sent, found.Rights); err != nil {
@@ -168,9 +168,9 @@ func decide(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApproval, 
 // maxCauses is the maximum number of changes in an error.
 const maxCauses = 5
 
-// obstructed returns an error for an approval if changes cannot be applied as planned. For a partial approval, it
+// checkApplicable returns an error for an approval if changes cannot be applied as planned. For a partial approval, it
 // returns one only if no change is left.
-func obstructed(p *v1alpha1.Plan, found changes.Verification, partial bool) error {
+func checkApplicable(p *v1alpha1.Plan, found changes.Verification, partial bool) error {
 	obstacles := len(found.Blocked) + len(found.Stale)
 	if obstacles == 0 || partial && found.Left > 0 {
 		return nil

@@ -129,7 +129,7 @@ func (r *validations) fixed(u *unstructured.Unstructured) []v1alpha1.ValidationP
 			errs = validatePlan(p)
 		}
 	default:
-		return kubernetesOwn(u)
+		return builtinKindProblems(u)
 	}
 	for _, e := range errs {
 		out = append(out, problem(e.Field, e.ErrorBody()))
@@ -137,8 +137,8 @@ func (r *validations) fixed(u *unstructured.Unstructured) []v1alpha1.ValidationP
 	return out
 }
 
-// kubernetesOwn validates an object of a Kubernetes kind and ignores others.
-func kubernetesOwn(u *unstructured.Unstructured) []v1alpha1.ValidationProblem {
+// builtinKindProblems validates an object of a Kubernetes kind and ignores others.
+func builtinKindProblems(u *unstructured.Unstructured) []v1alpha1.ValidationProblem {
 	obj, err := legacyscheme.Scheme.New(u.GroupVersionKind())
 	if err != nil {
 		return nil

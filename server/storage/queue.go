@@ -70,7 +70,7 @@ func (w *watches) enqueue(events []*server.Event) (slow []*watcher) {
 			w.end(one)
 			slow = append(slow, one)
 		case len(one.queue) > 0:
-			one.poke()
+			one.signal()
 		}
 	}
 	for w.held > maxHeldBytes {

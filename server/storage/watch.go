@@ -150,7 +150,7 @@ func (w *watches) Watch(ctx context.Context, key string, opts ...clientv3.OpOpti
 
 // RequestProgress implements clientv3.Watcher: watches with progress receive the current revision.
 func (w *watches) RequestProgress(context.Context) error {
-	w.tell()
+	w.sendProgress()
 	return nil
 }
 
@@ -189,7 +189,7 @@ func (w *watches) follow() error {
 			}
 			w.dispatch(events)
 		case <-ticker.C:
-			w.tell()
+			w.sendProgress()
 		case err := <-log.Errorc:
 			go drain(log.Events)
 			return err
@@ -223,19 +223,19 @@ func (w *watches) dispatch(events []*server.Event) {
 	}
 }
 
-// tell sends the current revision to all watches with progress.
-func (w *watches) tell() {
+// sendProgress sends the current revision to all watches with progress.
+func (w *watches) sendProgress() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for one := range w.open {
 		if one.progress {
 			one.passed = w.revision
-			one.poke()
+			one.signal()
 		}
 	}
 }
 
-func (one *watcher) poke() {
+func (one *watcher) signal() {
 	select {
 	case one.wake <- struct{}{}:
 	default:

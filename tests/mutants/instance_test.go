@@ -24,7 +24,7 @@ var instanceMutants = []mutant{
 	{"The private data of an apply is lost.", "internal/instance/apply.go",
 		"remark(value, a.marks), Private: resp.Private}", "remark(value, a.marks)}", "TestAFailedDestroyKeepsTheState"},
 	{"A provider may make something other than it planned.", "internal/instance/apply.go",
-		"o.Err = brokenWord(\"apply\", t.Name, \"returned another value than it had planned\", errs)", "_ = errs", "TestApplyKeepsWhatTheProviderAnswers"},
+		"o.Err = inconsistentResult(\"apply\", t.Name, \"returned another value than it had planned\", errs)", "_ = errs", "TestApplyKeepsWhatTheProviderAnswers"},
 	{"An answer that does not fit the schema is dropped, and nobody can find what was made.", "internal/instance/apply.go",
 		"\t\to.Quarantine = rawBytes(resp.NewState)\n\t\to.Err", "\t\to.Err", "TestApplyQuarantinesWhatItCannotTake"},
 	{"An apply begins with a configuration that is not known.", "internal/instance/apply.go",

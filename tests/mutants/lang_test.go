@@ -18,5 +18,5 @@ var langMutants = []mutant{
 	{"Whoever has no right to a state reads a secret of it through try and can.", "internal/lang/passonly.go",
 		"v = v.WithMarks(passOnlyMarks(closure.EvalContext, t))", "_ = t", "TestPassOnlyRefuses"},
 	{"A format with a precision cuts a secret into readable pieces.", "internal/lang/passonly.go",
-		"embeds = wholly(args[0])", "embeds = true", "TestPassOnlyRefuses"},
+		"embeds = printsWholeArguments(args[0])", "embeds = true", "TestPassOnlyRefuses"},
 }

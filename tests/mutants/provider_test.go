@@ -10,7 +10,7 @@ var providerMutants = []mutant{
 	{"A download that was damaged on its way is installed.", "internal/provider/place.go",
 		"if wrong, ok := errors.AsType[*registry.ChecksumError](err); ok {", "if wrong, ok := errors.AsType[*registry.ChecksumError](err); ok && wrong == nil {", "TestInstallFromRegistryRefuses"},
 	{"A provider that speaks another protocol is offered.", "internal/provider/place.go",
-		"if err != nil || !speaksOurs(entry.Protocols) {", "if err != nil {", "TestInstallFromRegistry|TestInstallFromRegistryRefuses"},
+		"if err != nil || !supportsProtocol(entry.Protocols) {", "if err != nil {", "TestInstallFromRegistry|TestInstallFromRegistryRefuses"},
 	{"Resources are made with the old configuration of a provider.", "internal/provider/pool.go",
 		"return a.RawEquals(b)", "return true", "TestPoolRunsAProtocol6Provider|TestPoolReplacesWornProcesses|TestPoolRestartsWhatDied"},
 	{"A server runs more processes than it may.", "internal/provider/pool.go",

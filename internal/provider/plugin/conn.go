@@ -33,7 +33,7 @@ func (p *Process) Explain(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
-	if p.lost(ctx, err) {
+	if p.connectionLost(ctx, err) {
 		reason := p.child.exitState()
 		if reason == "" {
 			reason = firstLine(status.Convert(err).Message())
@@ -43,7 +43,7 @@ func (p *Process) Explain(ctx context.Context, err error) error {
 	return err
 }
 
-func (p *Process) lost(ctx context.Context, err error) bool {
+func (p *Process) connectionLost(ctx context.Context, err error) bool {
 	code := status.Code(err)
 	if code == codes.Canceled && ctx.Err() == nil { // the connection was closed during the call
 		return true

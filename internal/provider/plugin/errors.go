@@ -19,7 +19,7 @@ type CrashError struct {
 
 func (e *CrashError) Error() string {
 	return fmt.Sprintf("start provider %q: %s%s; check that the package is meant for this machine and that the provider runs on it, or use another version",
-		e.Provider, e.Reason, said(e.Stderr))
+		e.Provider, e.Reason, lastOutput(e.Stderr))
 }
 
 // UnavailableError is the error if a plugin was lost during a call. It is unknown whether the call took effect. The
@@ -35,10 +35,10 @@ type UnavailableError struct {
 
 func (e *UnavailableError) Error() string {
 	return fmt.Sprintf("provider %q ended during a call: %s%s; the next call starts it again, so try again",
-		e.Provider, e.Reason, said(e.Stderr))
+		e.Provider, e.Reason, lastOutput(e.Stderr))
 }
 
-func said(lines []string) string {
+func lastOutput(lines []string) string {
 	if len(lines) == 0 {
 		return ", and it wrote nothing"
 	}
