@@ -60,7 +60,7 @@ func (m mutant) pattern() string { return m.tests[strings.Index(m.tests, ":")+1:
 // mutants are all planted bugs, those of one package next to each other.
 func mutants() []mutant {
 	return slices.Concat(planMutants, langMutants, instanceMutants, ledgerMutants, providerMutants, activityMutants,
-		accessMutants, registryMutants, kindsMutants, storageMutants, controllerMutants)
+		accessMutants, policyMutants, registryMutants, kindsMutants, storageMutants, controllerMutants)
 }
 
 // mutate returns the file of a mutant with the bug in it.
