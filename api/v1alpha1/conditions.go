@@ -23,8 +23,8 @@ const (
 	// ConditionInstalled is True on a Provider whose plugin is on the server's disk and verified.
 	ConditionInstalled = "Installed"
 
-	// ConditionSandboxed is True on a Provider whose processes reach no file and no process of the server. Its message
-	// names the restrictions, and those that the machine lacks.
+	// ConditionSandboxed is True on a Provider whose processes cannot access files and processes of the server. Its
+	// message names the restrictions, and those that the machine does not support.
 	ConditionSandboxed = "Sandboxed"
 
 	// ConditionInUse is True on a Provider or ProviderConfig that is being deleted while existing resources still need

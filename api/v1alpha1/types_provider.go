@@ -30,18 +30,18 @@ type ProviderSpec struct {
 	// version that matches and supports its platform. Empty matches any release.
 	// +optional
 	Version string `json:"version,omitempty"`
-	// What the provider's processes may reach on the server's machine, beside their own package, a private directory and the
-	// network. The condition Sandboxed says which restrictions hold.
+	// What the provider's processes may access on the server's machine, in addition to their own package, a private
+	// directory and the network. The condition Sandboxed names the restrictions.
 	// +optional
 	Sandbox *ProviderSandbox `json:"sandbox,omitempty"`
-	// Names of environment variables of the server that the provider's processes get, such as "AWS_PROFILE". They always get
-	// PATH, the language, the time zone, and the variables for proxies and certificate authorities.
+	// Names of environment variables of the server that the provider's processes get, such as "AWS_PROFILE". They
+	// always get PATH, the language, the time zone, and the variables for proxies and certificate authorities.
 	// +optional
 	// +listType=set
 	Environment []string `json:"environment,omitempty"`
 }
 
-// SandboxMode says whether the processes of a provider run in a sandbox.
+// SandboxMode determines if the processes of a provider run in a sandbox.
 type SandboxMode string
 
 const (
@@ -51,26 +51,28 @@ const (
 	SandboxOff SandboxMode = "Off"
 )
 
-// ProviderSandbox opens the sandbox of a provider. A process can reach a path only if the permissions of the file allow it as well:
-// a server that runs as root runs each provider as a user of its own.
+// ProviderSandbox grants access to files, programs and ports outside of the provider's sandbox. The permissions of a
+// file must also allow the access: a server that runs as root runs each provider as a user of its own.
 type ProviderSandbox struct {
-	// Enforced (the default) or Off. Off lets the provider read all that the server can read, its keys included.
+	// Enforced (the default) or Off. With Off, the provider can read everything that the server can read, including its
+	// keys.
 	// +optional
 	Mode SandboxMode `json:"mode,omitempty"`
-	// Absolute paths of files and directories that the provider may read, with all that is below them.
+	// Absolute paths of files and directories that the provider may read. A directory includes everything below it.
 	// +optional
 	// +listType=set
 	ReadPaths []string `json:"readPaths,omitempty"`
-	// Absolute paths of files and directories that the provider may read, change, create and remove, with all that is below them.
-	// If nothing has the path, the server makes a directory for the provider.
+	// Absolute paths of files and directories that the provider may read, change, create and remove. A directory
+	// includes everything below it. If the path does not exist, the server creates a directory for the provider.
 	// +optional
 	// +listType=set
 	WritePaths []string `json:"writePaths,omitempty"`
-	// Absolute paths of programs that the provider may execute, or of directories with programs. The programs run in the same sandbox.
+	// Absolute paths of programs that the provider may execute, or of directories with programs. The programs run in
+	// the same sandbox.
 	// +optional
 	// +listType=set
 	ExecutePaths []string `json:"executePaths,omitempty"`
-	// TCP ports that the provider may connect to; empty allows all. UDP is not restricted.
+	// TCP ports to which the provider may connect. Empty allows all ports. UDP is not restricted.
 	// +optional
 	// +listType=set
 	ConnectPorts []int32 `json:"connectPorts,omitempty"`
