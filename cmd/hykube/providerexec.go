@@ -8,8 +8,8 @@ import (
 	"github.com/hykube/hykube/internal/provider/contain/entry"
 )
 
-// newProviderExecCommand shows where a provider's process begins. The server starts "hykube provider-exec ORDER", and the package
-// contain takes such a process over before main; so only a person who types the command comes here.
+// newProviderExecCommand returns the command "provider-exec", which only returns an error. The server starts "hykube
+// provider-exec ORDER" for each provider process, and package entry handles that before main.
 func newProviderExecCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    entry.Command,
