@@ -20,7 +20,7 @@ type Package struct {
 	Executable string
 	// Checksum is Terraform's h1 hash of the executable's directory, computed at the installation.
 	Checksum string
-	// Grants are the rights that the Provider object gives to its processes.
+	// Grants are the grants of the Provider object.
 	Grants contain.Grants
 }
 
@@ -38,7 +38,8 @@ func (p Package) Verify() error {
 	return f.Close()
 }
 
-// open verifies a package and returns its executable: the very file that was verified, whatever takes its name afterwards.
+// open verifies a package and returns its open executable. The file is the verified one, even if another file later
+// replaces it.
 func (p Package) open() (*os.File, error) {
 	f, err := p.tryOpen()
 	if _, ok := errors.AsType[*ChecksumError](err); err != nil && !ok {
@@ -62,7 +63,7 @@ func (p Package) tryOpen() (*os.File, error) {
 	return exe, nil
 }
 
-// hash is hashDir of the package's directory, with the content of the open executable.
+// hash returns the result of hashDir for the package. It reads the executable from exe.
 func (p Package) hash(exe *os.File) (string, error) {
 	files, err := dirhash.DirFiles(p.dir(), "")
 	if err != nil {

@@ -36,7 +36,7 @@ type PoolConfig struct {
 	// MaxCalls is the number of calls after which a process is replaced once its leases are released; 0 means 10,000.
 	// Plugins built with HashiCorp's framework leak some 11 KiB per call.
 	MaxCalls int
-	// Containment limits the rights of the processes; nil means with all that the machine supports. Close closes it.
+	// Containment restricts the processes. Nil means all restrictions that the machine supports. Close closes it.
 	Containment *contain.Policy
 	// Debug enables the providers' own logging. It is slow, and the log may contain secrets.
 	Debug bool
@@ -69,7 +69,7 @@ type Pool struct {
 // processKey identifies the process that serves a request.
 type processKey struct {
 	checksum string
-	// grants is contain.Grants.Key: a process cannot get other rights once it runs.
+	// grants is the result of contain.Grants.Key, because the rights of a running process cannot change.
 	grants     string
 	configured bool
 	key        string

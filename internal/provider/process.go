@@ -119,8 +119,8 @@ func (p *Pool) start(ctx context.Context, proc *process) error {
 	return nil
 }
 
-// launch runs the executable that was verified. A file that somebody wrote to after that is refused: while the process runs, the
-// kernel lets nobody write to it.
+// launch runs the verified executable. It returns an error if the file was written after the verification. While the
+// process runs, the kernel refuses writes to the file.
 func (p *Pool) launch(ctx context.Context, proc *process, name string) error {
 	exe, err := proc.pkg.open()
 	if err != nil {
