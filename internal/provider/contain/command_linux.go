@@ -15,7 +15,8 @@ import (
 	"github.com/hykube/hykube/internal/provider/contain/entry"
 )
 
-// Files that every provider may read: certificate authorities, the resolver, time zones. They are the same for all users of the machine.
+// Files that every provider may read: certificate authorities, the resolver's configuration and time zones. Every user
+// of the machine may read them.
 var (
 	authorities = []string{
 		"/etc/ssl/certs", "/etc/ssl/cert.pem", "/etc/ssl/ca-bundle.pem", "/etc/ssl/openssl.cnf", "/etc/pki/tls/certs", "/etc/pki/tls/cacert.pem",
@@ -26,21 +27,21 @@ var (
 	}
 	timeZones = []string{"/usr/share/zoneinfo", "/usr/lib/zoneinfo", "/etc/localtime", "/etc/timezone"}
 	devices   = []string{"/dev/null", "/dev/zero", "/dev/random", "/dev/urandom"}
-	// libraries are for programs that are not static.
+	// libraries are the directories of shared libraries, for programs that are not static.
 	libraries = []string{"/lib", "/lib32", "/lib64", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/local/lib"}
 	linking   = []string{"/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/ld.so.preload"}
 )
 
 const (
-	// maxFiles, maxProcesses, maxFile and maxMemory are the limits of a provider's processes. maxProcesses counts threads, too; all
-	// processes of a provider's user share it.
+	// maxFiles, maxProcesses, maxFile and maxMemory limit a provider's process. maxFile and maxMemory are in bytes.
+	// maxProcesses counts threads, and applies to all processes of the provider's user together.
 	maxFiles     = 1 << 16
 	maxProcesses = 4096
 	maxFile      = 1 << 30
 	maxMemory    = 4 << 30
 )
 
-// Command returns the command that starts a program in its sandbox. Its environment, and what it is connected to, is up to the caller.
+// Command returns a command that starts a program in its sandbox. The caller sets the environment and the streams.
 func (p *Policy) Command(s *Sandbox, plugin Plugin) (*exec.Cmd, error) {
 	_, script := interpreter(plugin.File)
 	o := entry.Order{Path: plugin.Path, Script: script, Parent: os.Getpid()}
@@ -67,7 +68,7 @@ func (p *Policy) Command(s *Sandbox, plugin Plugin) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// rules are what a process may reach.
+// rules returns the paths and ports that a process may access.
 func (p *Policy) rules(s *Sandbox, plugin Plugin) (*rules, error) {
 	g := plugin.Grants
 	r := &rules{ports: g.ConnectPorts}
@@ -107,7 +108,8 @@ func (p *Policy) rules(s *Sandbox, plugin Plugin) (*rules, error) {
 	return r, nil
 }
 
-// interpreter returns the program that the kernel starts first: the dynamic loader, or that of a script. It is empty for a static program.
+// interpreter returns the path of the dynamic loader or, for a script, of its interpreter. It returns "" for a static
+// program.
 func interpreter(file *os.File) (path string, script bool) {
 	head := make([]byte, 256)
 	n, _ := file.ReadAt(head, 0)
@@ -124,7 +126,7 @@ func interpreter(file *os.File) (path string, script bool) {
 	}
 	for _, prog := range f.Progs {
 		if prog.Type == elf.PT_INTERP && prog.Filesz > 1 && prog.Filesz < unix.PathMax {
-			path := make([]byte, prog.Filesz-1) // it ends with a zero
+			path := make([]byte, prog.Filesz-1) // without the terminating zero byte
 			if _, err := prog.ReadAt(path, 0); err == nil {
 				return string(path), false
 			}
@@ -133,7 +135,7 @@ func interpreter(file *os.File) (path string, script bool) {
 	return "", false
 }
 
-// limits bounds what a process takes from the machine. Private memory has at most half of it.
+// limits returns the resource limits of a process. Its private memory is at most half of the machine's memory.
 func limits() []entry.Limit {
 	memory := uint64(maxMemory)
 	var info unix.Sysinfo_t

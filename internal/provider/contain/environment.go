@@ -5,22 +5,24 @@ import (
 	"strings"
 )
 
-// passed are the variables that every provider gets: where programs are, the language, and the way to the network.
+// passed are the variables that every provider gets: the program path, the language, and the proxies and certificates
+// for the network.
 var passed = []string{
 	"PATH", "LANG", "LANGUAGE", "TZ",
 	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "no_proxy", "all_proxy",
 	"SSL_CERT_FILE", "SSL_CERT_DIR",
 }
 
-// withheld are the variables of the handshake with a plugin, and of this program. No grant passes them.
+// withheld are prefixes of the variables of Hykube and of the plugin handshake. A provider never gets them.
 var withheld = []string{"HYKUBE_", "PLUGIN_", "TF_PLUGIN_", "TF_REATTACH_PROVIDERS"}
 
-// Grantable says whether a Provider may name a variable of the server for its processes.
+// Grantable reports whether a Provider may name the server's variable for its processes.
 func Grantable(name string) bool {
 	return !slices.ContainsFunc(withheld, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
-// environment returns the variables of ours that a provider gets, and those that granted names.
+// environment returns the variables that a provider gets. ours is the server's environment, and granted holds the names
+// of further variables.
 func environment(ours, granted []string) []string {
 	var env []string
 	for _, kv := range ours {
@@ -32,9 +34,9 @@ func environment(ours, granted []string) []string {
 	return env
 }
 
-// get returns the value of a variable; empty when it is not set.
+// get returns the value of a variable, or "" if the variable is not set.
 func get(env []string, name string) string {
-	for _, kv := range slices.Backward(env) { // the last one counts
+	for _, kv := range slices.Backward(env) { // the last assignment of a variable is effective
 		if n, v, ok := strings.Cut(kv, "="); ok && n == name {
 			return v
 		}
@@ -42,7 +44,7 @@ func get(env []string, name string) string {
 	return ""
 }
 
-// withDefaults adds variables that are not set yet.
+// withDefaults adds the variables that env does not set.
 func withDefaults(env []string, defaults ...string) []string {
 	for _, kv := range defaults {
 		name, _, _ := strings.Cut(kv, "=")

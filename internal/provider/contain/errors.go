@@ -5,9 +5,10 @@ import (
 	"strings"
 )
 
-// UnavailableError says that a provider was not started because the machine, or its Provider object, does not allow to contain it.
+// UnavailableError is the error of a provider that must run in a sandbox and cannot. Either the machine lacks a
+// feature, or its Provider object turns the sandbox off.
 type UnavailableError struct {
-	// Missing are the features that the machine lacks; empty when the Provider object turns the sandbox off.
+	// Missing are the missing features of the machine. It is empty if the Provider object turns the sandbox off.
 	Missing []string
 }
 
@@ -18,11 +19,11 @@ func (e *UnavailableError) Error() string {
 	return fmt.Sprintf("the server runs with --provider-sandbox=require, and this machine lacks %s; use a newer kernel, or --provider-sandbox=auto", strings.Join(e.Missing, ", "))
 }
 
-// PathError says that a granted path would give a provider the server's own files.
+// PathError is the error of a granted path that includes files of the server.
 type PathError struct {
-	// Path that was granted, and what it is after symbolic links were followed.
+	// Path is the granted path. Resolved is the path without symbolic links.
 	Path, Resolved string
-	// Protected is the directory that providers must not reach.
+	// Protected is the directory of the server that the path includes, or that contains the path.
 	Protected string
 }
 

@@ -7,22 +7,23 @@ import (
 	"path/filepath"
 )
 
-// homePattern is the name of the directory that a server makes for its providers.
+// homePattern is the pattern for the name of a server's directory for its providers.
 const homePattern = "hykube-plugins-*"
 
-// home is a directory in the machine's temporary directory. Its owner locks it for as long as it lives, so that another server can tell
-// a directory that was left behind by a killed one.
+// home is a server's directory for its providers. The server locks it while it runs. So another server can detect the
+// directory of a killed server.
 type home struct {
 	path string
 	lock *os.File
 }
 
-// longestHome is how long the temporary directory's path may be: the name of a socket below it has at most 104 bytes on some systems, and go-plugin
-// and this package add "/hykube-plugins-0123456789/p0123456789/plugin-dir0123456789/plugin0123456789".
+// longestHome is the maximum length of the path of the temporary directory. The path of a socket has at most 104 bytes
+// on some systems, and go-plugin and this package append
+// "/hykube-plugins-0123456789/p0123456789/plugin-dir0123456789/plugin0123456789".
 const longestHome = 104 - 77
 
-// temporary is where private directories are made: in the temporary directory, unless its path is too long, or providers of other
-// users cannot get there.
+// temporary returns the directory for new homes. It is the system's temporary directory or, if its path is too long or
+// other users cannot enter it, /tmp.
 func temporary() string {
 	if dir := os.TempDir(); len(dir) <= longestHome && open(dir) {
 		return dir
@@ -30,7 +31,7 @@ func temporary() string {
 	return "/tmp"
 }
 
-// open says whether all users may go through a directory, and through those that contain it.
+// open reports whether all users may enter a directory and its parents.
 func open(dir string) bool {
 	for {
 		info, err := os.Stat(dir)
@@ -52,13 +53,13 @@ func newHome() (*home, error) {
 		if err != nil {
 			return nil, err
 		}
-		// Providers find their own directory by its name; they cannot list the others.
+		// Providers get the path of their own directory. They cannot list the others.
 		if err := os.Chmod(path, 0o711); err != nil {
 			return nil, err
 		}
 		lock, err := lockDir(path)
 		if errors.Is(err, errLocked) {
-			continue // another server sweeps, and took it for one that was left
+			continue // another server's sweep has locked and removed it
 		}
 		if err != nil {
 			return nil, fmt.Errorf("lock %s: %w", path, err)
@@ -70,10 +71,10 @@ func newHome() (*home, error) {
 	}
 }
 
-// errLocked says that another process holds a lock.
+// errLocked is the error of lockDir if another process holds the lock.
 var errLocked = errors.New("another process holds it")
 
-// sweep removes directories whose servers ended without removing them.
+// sweep removes the directories of servers that ended without removing them.
 func sweep(temporary string) {
 	left, err := filepath.Glob(filepath.Join(temporary, homePattern))
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// lockDir locks a directory until the file is closed. It returns errLocked when another process has it.
+// lockDir locks a directory until the returned file is closed. It returns errLocked if another process holds the lock.
 func lockDir(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_DIRECTORY, 0)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Rights on files. The kernel takes those of directories for directories alone.
+// Access rights. The kernel accepts rights for directories only on directories.
 const (
 	readFiles  = landlock.AccessFSReadFile | landlock.AccessFSReadDir
 	runFiles   = readFiles | landlock.AccessFSExecute
@@ -24,7 +24,8 @@ const (
 		landlock.AccessFSIoctlDev | landlock.AccessFSResolveUnix
 )
 
-// handled returns what Landlock restricts in each version of its interface. Ports are restricted where some are granted.
+// handled returns the access rights that Landlock restricts, by the version of its ABI. It restricts connections only
+// if ports is true.
 func handled(abi int, ports bool) (fs, net, scoped uint64) {
 	fs = 1<<13 - 1
 	for version, right := range map[int]uint64{
@@ -43,7 +44,7 @@ func handled(abi int, ports bool) (fs, net, scoped uint64) {
 	return fs, net, scoped
 }
 
-// abi returns the version of Landlock's interface; 0 when the kernel has none.
+// abi returns the version of Landlock's ABI; 0 if the kernel does not support Landlock.
 func abi() int {
 	version, err := landlock.LandlockGetABIVersion()
 	if err != nil {
@@ -52,31 +53,31 @@ func abi() int {
 	return version
 }
 
-// rules are the exceptions from what Landlock restricts.
+// rules are the accesses that a Landlock ruleset permits. fs, net and scoped are the restricted rights.
 type rules struct {
 	fs, net, scoped uint64
 	paths           []rule
 	ports           []uint16
 }
 
-// rule allows access to a path and all below it.
+// rule permits access to a path and everything below it.
 type rule struct {
 	path   string
 	access uint64
-	// optional rules are for files that a machine may not have.
+	// optional is true if the rule is ignored for a missing path.
 	optional bool
-	// exact refuses symbolic links in the path.
+	// exact is true if the path must not contain symbolic links.
 	exact bool
 }
 
-// allow adds rules for paths that the machine is known to have, or may have.
+// allow adds a rule for each path.
 func (r *rules) allow(access uint64, optional bool, paths ...string) {
 	for _, path := range paths {
 		r.paths = append(r.paths, rule{path: path, access: access, optional: optional})
 	}
 }
 
-// open opens all paths, and returns a ruleset that a process can enforce for itself.
+// open opens all paths and returns a Landlock ruleset. The caller must close it.
 func (r *rules) open() (_ *os.File, err error) {
 	fd, err := landlock.LandlockCreateRuleset(&landlock.RulesetAttr{HandledAccessFS: r.fs, HandledAccessNet: r.net, Scoped: r.scoped}, 0)
 	if err != nil {

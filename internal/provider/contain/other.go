@@ -4,12 +4,12 @@ package contain
 
 import "os/exec"
 
-// machine has nothing of this: only Linux on amd64 and arm64 does.
+// machine returns no support: only Linux on amd64 and arm64 has the required features.
 func machine() Support { return Support{} }
 
 func ownUsers() *users { return nil }
 
-// Command returns a command that starts a program as it is.
+// Command returns a command that starts a program without a sandbox.
 func (p *Policy) Command(_ *Sandbox, plugin Plugin) (*exec.Cmd, error) {
 	return exec.Command(plugin.Path), nil //nolint:noctx // its caller ends it
 }

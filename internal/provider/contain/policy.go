@@ -13,27 +13,27 @@ import (
 
 // Config configures a Policy.
 type Config struct {
-	// Mode is that of the server; empty means Auto.
+	// Mode is the server's mode. The default is Auto.
 	Mode Mode
-	// Protected are directories that no grant may open, such as the server's data directory.
+	// Protected are directories that no grant may include, such as the server's data directory.
 	Protected []string
-	// Program starts providers, as hykube does; empty means the program that runs.
+	// Program is the path of the hykube binary that starts providers. The default is the running binary.
 	Program string
-	// Environ is the environment that providers get a part of; nil means our own.
+	// Environ is the environment from which providers get variables. The default is the server's environment.
 	Environ []string
 }
 
-// Policy contains the providers of a server. It is safe for concurrent use.
+// Policy restricts the provider processes of a server. It is safe for concurrent use.
 type Policy struct {
 	config  Config
 	support Support
 
 	mu sync.Mutex
-	// home holds the private directories of all processes; nil until the first is made.
+	// home holds the private directories of all processes. It is nil before the first process.
 	home *home
 }
 
-// New returns a policy. Close removes the directories that it made.
+// New returns a policy. The caller must call Close.
 func New(c Config) *Policy {
 	if c.Mode == "" {
 		c.Mode = Auto
@@ -42,12 +42,12 @@ func New(c Config) *Policy {
 		c.Environ = os.Environ()
 	}
 	if c.Program == "" {
-		c.Program = "/proc/self/exe" // it is the same program also after an upgrade replaced the file
+		c.Program = "/proc/self/exe" // remains valid after an upgrade replaces the file
 	}
 	return &Policy{config: c, support: machine()}
 }
 
-// Report says how processes of a provider, which its address identifies, are contained.
+// Report describes the restrictions for the processes of a provider. source is the provider's address.
 func (p *Policy) Report(source string, g Grants) Report {
 	r := p.support.report(p.config.Mode, g, p.User(source, g))
 	for _, path := range slices.Concat(g.ReadPaths, g.ExecutePaths) {
@@ -58,7 +58,7 @@ func (p *Policy) Report(source string, g Grants) Report {
 	return r
 }
 
-// User is the user that processes of a provider have; 0 when that is the server's.
+// User returns the user ID of a provider's processes; 0 means the server's user.
 func (p *Policy) User(source string, g Grants) int {
 	if !p.enforces(g) || !p.support.OwnUser {
 		return 0
@@ -68,7 +68,7 @@ func (p *Policy) User(source string, g Grants) int {
 
 func (p *Policy) enforces(g Grants) bool { return p.config.Mode != Off && !g.Off && p.support.System }
 
-// Check returns an *UnavailableError or a *PathError for a provider that the server must not start.
+// Check returns an *UnavailableError or a *PathError if the server must not start the provider.
 func (p *Policy) Check(g Grants) error {
 	switch {
 	case p.config.Mode == Require && g.Off:
@@ -84,8 +84,8 @@ func (p *Policy) Check(g Grants) error {
 	return nil
 }
 
-// resolve follows the symbolic links of a granted path. It returns a *PathError for one that opens a protected directory, and the path
-// itself when it does not exist.
+// resolve returns a granted path without symbolic links, or the path itself if it does not exist. It returns a
+// *PathError if the path includes or is in a protected directory.
 func (p *Policy) resolve(path string) (string, error) {
 	resolved, err := filepath.EvalSymlinks(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -100,7 +100,7 @@ func (p *Policy) resolve(path string) (string, error) {
 	return resolved, nil
 }
 
-// Overlapping returns the directory that contains the path, or that the path contains; empty when there is none.
+// Overlapping returns the directory that contains the path or is below it; "" if there is none.
 func Overlapping(path string, directories []string) string {
 	for _, dir := range directories {
 		for _, d := range []string{dir, real(dir)} {
@@ -119,7 +119,7 @@ func real(dir string) string {
 	return dir
 }
 
-// within says whether a path is a directory, or below it.
+// within reports whether a path is a directory or below it.
 func within(path, dir string) bool {
 	rel, err := filepath.Rel(dir, path)
 	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))

@@ -10,28 +10,30 @@ import (
 
 // Plugin is a program to run.
 type Plugin struct {
-	// Source is the provider's address, which decides its user.
+	// Source is the provider's address. It determines the user of the process.
 	Source string
-	// Path of the program, and the open file that is executed: the one that was verified, whatever has the path by then.
+	// Path is the path of the program. File is the open, verified file that the process executes, even if another file
+	// now has the path.
 	Path string
 	File *os.File
-	// Grants are those of its Provider object.
+	// Grants are the grants of the Provider object.
 	Grants Grants
 }
 
-// Sandbox is the place of one process.
+// Sandbox is the prepared sandbox of one process.
 type Sandbox struct {
-	// Dir is a directory of the process alone.
+	// Dir is the private directory of the process.
 	Dir string
-	// Env is the whole environment of the process.
+	// Env is the complete environment of the process.
 	Env []string
-	// user of the process; 0 is the server's.
+	// user is the user ID of the process; 0 means the server's user.
 	user int
-	// ruleset is an open file for the start.
+	// ruleset is the open Landlock ruleset for the start.
 	ruleset *os.File
 }
 
-// Sandbox makes the place of a new process; Remove must follow its end. It returns an *UnavailableError or a *PathError when the process must not be started.
+// Sandbox prepares the sandbox of a new process. The caller must call Remove after the process has ended. It returns an
+// *UnavailableError or a *PathError if the process must not start.
 func (p *Policy) Sandbox(plugin Plugin) (*Sandbox, error) {
 	if err := p.Check(plugin.Grants); err != nil {
 		return nil, err
@@ -67,7 +69,8 @@ func (p *Policy) Sandbox(plugin Plugin) (*Sandbox, error) {
 	return s, nil
 }
 
-// directory is where the places of processes are made.
+// directory returns the directory for the private directories of processes. It creates the directory before the first
+// process.
 func (p *Policy) directory() (string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -81,7 +84,7 @@ func (p *Policy) directory() (string, error) {
 	return p.home.path, nil
 }
 
-// Close removes what the policy made, once no process is left.
+// Close removes the policy's directory. No process may be running.
 func (p *Policy) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -91,7 +94,7 @@ func (p *Policy) Close() {
 	}
 }
 
-// Own gives a directory to the user of the process.
+// Own makes the user of the process the owner of a directory.
 func (s *Sandbox) Own(dir string) error {
 	if s.user == 0 {
 		return nil
@@ -99,10 +102,10 @@ func (s *Sandbox) Own(dir string) error {
 	return os.Chown(dir, s.user, s.user)
 }
 
-// provide makes a granted directory, for the user of the process, unless there is something at its path.
+// provide creates a granted directory for the user of the process, if nothing exists at the path.
 func (s *Sandbox) provide(path string) error {
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
-		return nil // what is wrong with it is said when the path is opened
+		return nil // the open of the path reports other errors
 	}
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return fmt.Errorf("make the directory of spec.sandbox.writePaths: %w", err)
@@ -110,13 +113,13 @@ func (s *Sandbox) provide(path string) error {
 	return s.Own(path)
 }
 
-// Remove removes the place.
+// Remove removes the private directory.
 func (s *Sandbox) Remove() {
 	s.Started()
 	_ = os.RemoveAll(s.Dir)
 }
 
-// Started closes what the start of the process needed.
+// Started closes the files that only the start of the process needs.
 func (s *Sandbox) Started() {
 	if s.ruleset != nil {
 		_ = s.ruleset.Close()

@@ -10,13 +10,14 @@ import (
 	"github.com/hykube/hykube/internal/provider/contain/entry"
 )
 
-// refused are the system calls that no provider needs: those that look into other processes, change the machine or its mounts, or reach
-// parts of the kernel with many past vulnerabilities. A refused call fails with EPERM, as it does for a user without the right.
+// refused are the system calls that no provider needs. They access other processes, change the machine or its mounts,
+// or use parts of the kernel with many past vulnerabilities. A refused call fails with EPERM, as for a user without the
+// right.
 var refused = []uint32{
 	// Other processes.
 	unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PROCESS_MADVISE, unix.SYS_PROCESS_MRELEASE,
 	unix.SYS_KCMP, unix.SYS_PIDFD_GETFD, unix.SYS_MIGRATE_PAGES, unix.SYS_MOVE_PAGES,
-	// A process group or session of its own would survive the end of the provider.
+	// A process in a process group or session of its own would survive the end of the provider.
 	unix.SYS_SETPGID, unix.SYS_SETSID,
 	// Mounts and namespaces.
 	unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_CHROOT, unix.SYS_FSOPEN, unix.SYS_FSCONFIG, unix.SYS_FSMOUNT, unix.SYS_FSPICK,
@@ -29,18 +30,20 @@ var refused = []uint32{
 	unix.SYS_KEXEC_LOAD, unix.SYS_KEXEC_FILE_LOAD, unix.SYS_INIT_MODULE, unix.SYS_FINIT_MODULE, unix.SYS_DELETE_MODULE, unix.SYS_REBOOT,
 	unix.SYS_SWAPON, unix.SYS_SWAPOFF, unix.SYS_SETHOSTNAME, unix.SYS_SETDOMAINNAME, unix.SYS_SETTIMEOFDAY, unix.SYS_CLOCK_SETTIME,
 	unix.SYS_CLOCK_ADJTIME, unix.SYS_ADJTIMEX, unix.SYS_ACCT, unix.SYS_QUOTACTL, unix.SYS_QUOTACTL_FD, unix.SYS_NFSSERVCTL,
-	// Memory and queues that are shared with other processes of the same user.
+	// Shared memory and message queues, which other processes of the same user can use.
 	unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SHMCTL, unix.SYS_SEMGET, unix.SYS_SEMCTL, unix.SYS_MSGGET, unix.SYS_MSGCTL, unix.SYS_MQ_OPEN, unix.SYS_MQ_UNLINK,
 }
 
-// byPath change the mode, the owner, the times or the attributes of a file by its path. Landlock does not know them, so they are refused
-// where the provider has the server's user. Those of open files stay: Landlock decides what can be opened.
+// byPath are calls that change the mode, the owner, the times or the attributes of a file by its path. Landlock does
+// not restrict them, so the filter refuses them for a provider with the server's user. It allows those on open files,
+// because Landlock restricts which files can be opened.
 var byPath = []uint32{
 	unix.SYS_FCHMODAT, unix.SYS_FCHMODAT2, unix.SYS_FCHOWNAT, unix.SYS_UTIMENSAT,
 	unix.SYS_SETXATTR, unix.SYS_LSETXATTR, unix.SYS_REMOVEXATTR, unix.SYS_LREMOVEXATTR,
 }
 
-// ofOthers change the schedule or the limits of the process that an argument names; 0 is the caller itself.
+// ofOthers are calls that change the scheduling or the limits of the process in an argument. 0 means the calling
+// process.
 var ofOthers = []struct {
 	number   uint32
 	argument int
@@ -49,14 +52,14 @@ var ofOthers = []struct {
 	{unix.SYS_SETPRIORITY, 1}, {unix.SYS_IOPRIO_SET, 1},
 }
 
-// families of sockets that providers need: with a path or a name, IPv4, IPv6, and netlink.
+// families are the socket families that providers need.
 var families = []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}
 
 const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
 
-const mptcp = 262 // IPPROTO_MPTCP: Landlock restricts the ports of plain TCP
+const mptcp = 262 // IPPROTO_MPTCP; Landlock restricts only the ports of TCP
 
-// program is a filter in classic BPF over struct seccomp_data: the number of the call, the architecture, and six arguments.
+// program is a classic BPF filter over struct seccomp_data: the call number, the architecture and six arguments.
 type program []entry.Instruction
 
 const (
@@ -70,32 +73,33 @@ const (
 	archAt   = 4
 )
 
-// argumentAt is the lower half of an argument, which holds all of an int on these architectures.
+// argumentAt returns the offset of the lower half of an argument. It holds a complete int on these architectures.
 func argumentAt(i int) uint32 { return uint32(16 + 8*i) }
 
 func errno(e unix.Errno) entry.Instruction {
 	return entry.Instruction{Code: answer, K: unix.SECCOMP_RET_ERRNO | uint32(e)}
 }
 
-// test jumps over so many instructions when it holds, and over so many when it does not.
+// test returns a jump: it skips holds instructions if the test succeeds, and fails instructions otherwise.
 func test(code uint16, k uint32, holds, fails int) entry.Instruction {
 	return entry.Instruction{Code: code, K: k, Jt: uint8(holds), Jf: uint8(fails)}
 }
 
 func fetch(at uint32) entry.Instruction { return entry.Instruction{Code: load, K: at} }
 
-// refuse refuses a call whatever its arguments are.
+// refuse makes a call fail with an error, for all arguments.
 func (p *program) refuse(number uint32, with unix.Errno) {
 	*p = append(*p, fetch(numberAt), test(equal, number, 0, 1), errno(with))
 }
 
-// when runs a body for one call. The body goes on behind its end, or answers.
+// when adds a body for one call. The body must continue after its end, or return.
 func (p *program) when(number uint32, body ...entry.Instruction) {
 	*p = append(*p, fetch(numberAt), test(equal, number, 0, len(body)))
 	*p = append(*p, body...)
 }
 
-// filter is the program for a provider. sameUser is true when it has the server's user, ports when it may connect to some ports only.
+// filter returns the filter for a provider. sameUser is true if the provider has the server's user. ports is true if
+// its ports are restricted.
 func filter(sameUser, ports bool) program {
 	denied := errno(unix.EPERM)
 	p := program{fetch(archAt), test(equal, architecture, 1, 0), denied}
@@ -109,7 +113,7 @@ func filter(sameUser, ports bool) program {
 	for _, number := range calls {
 		p.refuse(number, unix.EPERM)
 	}
-	// A filter cannot see the flags of clone3. Programs try clone next.
+	// A filter cannot read the flags of clone3. After ENOSYS, programs call clone instead.
 	p.refuse(unix.SYS_CLONE3, unix.ENOSYS)
 	p.when(unix.SYS_CLONE, fetch(argumentAt(0)), test(anyBit, namespaces, 0, 1), denied)
 	p.when(unix.SYS_PRLIMIT64, fetch(argumentAt(0)), test(equal, 0, 1, 0), denied)
@@ -133,5 +137,5 @@ func filter(sameUser, ports bool) program {
 	return append(p, entry.Instruction{Code: answer, K: unix.SECCOMP_RET_ALLOW})
 }
 
-// tioclinux is TIOCLINUX, which x/sys does not have.
+// tioclinux is TIOCLINUX, which x/sys lacks.
 const tioclinux = 0x541c

@@ -6,22 +6,22 @@ import (
 	"strings"
 )
 
-// Support is what a machine, and the rights of the server, allow to contain a provider with.
+// Support describes the features for sandboxes that the machine and the server's rights provide.
 type Support struct {
-	// System is false where nothing of this is implemented, as on macOS, or on other processors than amd64 and arm64.
+	// System is true on Linux on amd64 and arm64. Other systems have no sandbox.
 	System bool
-	// Landlock is the version of its interface; 0 when the kernel has none or does not allow it.
+	// Landlock is the version of its ABI; 0 if the kernel does not support it.
 	Landlock int
-	// Seccomp says whether system calls can be filtered.
+	// Seccomp is true if the kernel can filter system calls.
 	Seccomp bool
-	// OwnUser says whether the server can run each provider as another user.
+	// OwnUser is true if the server can run each provider as another user.
 	OwnUser bool
 }
 
-// enough says whether providers reach no file and no process of the server.
+// enough reports whether a sandbox prevents access to files and processes of the server.
 func (s Support) enough() bool { return s.System && s.Landlock > 0 && s.Seccomp }
 
-// essential are the missing features without which a provider is not contained.
+// essential returns the missing features without which enough returns false.
 func (s Support) essential() []string {
 	if !s.System {
 		return []string{"a sandbox (Linux on amd64 or arm64)"}
@@ -36,7 +36,7 @@ func (s Support) essential() []string {
 	return missing
 }
 
-// missing are all features that are missing, as a person reads them.
+// missing returns all missing features, as text for users.
 func (s Support) missing(g Grants) []string {
 	missing := s.essential()
 	if !s.System {
@@ -65,17 +65,17 @@ func (s Support) missing(g Grants) []string {
 	return missing
 }
 
-// Report says how the processes of a provider are contained.
+// Report describes the restrictions for the processes of a provider.
 type Report struct {
-	// Contained is true when they reach no file and no process of the server.
+	// Contained is true if the processes cannot access files and processes of the server.
 	Contained bool
-	// Off is true when they are not contained because the server or the Provider says so.
+	// Off is true if the server or the Provider turns the sandbox off.
 	Off bool
-	// Message is one or two sentences for a person.
+	// Message has one or two sentences for users.
 	Message string
 }
 
-// report describes processes with these grants that run as a user; 0 is the server's.
+// report returns the Report for processes with these grants. user is their user ID; 0 means the server's user.
 func (s Support) report(mode Mode, g Grants, user int) Report {
 	switch {
 	case mode == Off:
@@ -111,15 +111,15 @@ func (s Support) report(mode Mode, g Grants, user int) Report {
 type Mode string
 
 const (
-	// Auto contains providers with all that the machine has.
+	// Auto uses all features that the machine supports.
 	Auto Mode = "auto"
 	// Require refuses to start a provider that is not contained.
 	Require Mode = "require"
-	// Off contains no provider.
+	// Off uses no sandboxes.
 	Off Mode = "off"
 )
 
-// ParseMode reads the flag.
+// ParseMode parses the flag.
 func ParseMode(s string) (Mode, error) {
 	if m := Mode(s); slices.Contains([]Mode{Auto, Require, Off}, m) {
 		return m, nil

@@ -10,19 +10,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// machine finds out once what this machine supports.
+// machine returns the features of this machine. It detects them once.
 var machine = sync.OnceValue(func() Support {
 	return Support{System: true, Landlock: abi(), Seccomp: filters(), OwnUser: changesUsers() && ownUsers() != nil}
 })
 
-// filters says whether the kernel filters system calls, and refuses them with an error number.
+// filters reports whether the kernel supports filters that refuse system calls with an errno.
 func filters() bool {
 	action := uint32(unix.SECCOMP_RET_ERRNO)
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0, uintptr(unsafe.Pointer(&action)))
 	return errno == 0
 }
 
-// changesUsers says whether the server may run processes as other users, own their directories, reach their sockets, and kill them.
+// changesUsers reports whether the server may run processes as other users. This requires rights to own their
+// directories, to connect to their sockets, and to kill them.
 func changesUsers() bool {
 	if os.Geteuid() != 0 {
 		return false
@@ -37,7 +38,7 @@ func changesUsers() bool {
 	return have[0].Effective&needed == needed && (err != nil || string(groups) != "deny\n")
 }
 
-// ownUsers are the users that providers may have; nil when the server's user namespace has none.
+// ownUsers returns the user IDs for providers; nil if the server's user namespace has too few.
 var ownUsers = sync.OnceValue(func() *users {
 	uids, err := os.Open("/proc/self/uid_map")
 	if err != nil {

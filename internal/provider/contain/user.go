@@ -10,19 +10,20 @@ import (
 	"sync"
 )
 
-// Users of providers come from a range that neither distributions nor container managers use, see
-// https://systemd.io/UIDS-GIDS/. In a user namespace without it, they come from the largest range that there is.
+// The user IDs of providers are in a range that neither distributions nor container managers use; see
+// https://systemd.io/UIDS-GIDS/. In a user namespace without this range, they are in its largest range.
 const (
 	firstUser  = 1879048192
 	countUsers = 1 << 27
-	// smallestUser keeps off the users of the machine in a small range.
+	// smallestUser is the first user ID in a small range, above the machine's own users.
 	smallestUser = 20000
-	// fewestUsers is the smallest range that is worth a choice.
+	// fewestUsers is the minimum size of a range.
 	fewestUsers = 1000
 )
 
-// users gives each provider a user of its own. It depends on the provider's address alone, so that files keep their
-// owner after a restart and on other machines; two providers with the same user in one process are moved apart.
+// users assigns a user ID to each provider. The ID is a hash of the provider's address, so that files keep their owner
+// after a restart and on other machines. If two providers of a server have the same hash, the second gets the next free
+// ID.
 type users struct {
 	first, count uint32
 
@@ -30,7 +31,7 @@ type users struct {
 	taken map[uint32]string
 }
 
-// of returns the user of a provider, which is its group, too.
+// of returns the user ID of a provider, which is also its group ID.
 func (u *users) of(source string) int {
 	sum := sha256.Sum256([]byte(source))
 	n := binary.BigEndian.Uint32(sum[:]) % u.count
@@ -46,7 +47,8 @@ func (u *users) of(source string) int {
 	}
 }
 
-// newUsers returns the users that both maps of a user namespace contain, and nil when there are none. The maps have the form of /proc/PID/uid_map.
+// newUsers returns the user IDs that both maps of a user namespace contain; nil if there are too few. The maps have the
+// format of /proc/PID/uid_map.
 func newUsers(uids, gids io.Reader) *users {
 	first, end := widest(uids)
 	firstGroup, endGroup := widest(gids)
@@ -54,7 +56,7 @@ func newUsers(uids, gids io.Reader) *users {
 	switch {
 	case first <= firstUser && end >= firstUser+countUsers:
 		first, end = firstUser, firstUser+countUsers
-	case end > 1<<17: // a large range: its upper half is the least likely to be used
+	case end > 1<<17: // in a large range, the upper half is the least likely to be in use
 		first = first + (end-first)/2
 	default:
 		first = max(first, smallestUser)
@@ -65,7 +67,7 @@ func newUsers(uids, gids io.Reader) *users {
 	return &users{first: uint32(first), count: uint32(min(end-first, countUsers)), taken: map[uint32]string{}}
 }
 
-// widest returns the largest range of a map, as the users inside see it.
+// widest returns the largest range of a map, in the IDs of the user namespace.
 func widest(m io.Reader) (first, end uint64) {
 	for lines := bufio.NewScanner(m); lines.Scan(); {
 		fields := strings.Fields(lines.Text())
