@@ -1,7 +1,8 @@
-// Package entry is where the process of a contained provider begins. A program that links this package and was started as "PROGRAM
-// provider-exec ORDER" carries the order out while Go initializes packages, and never reaches main: it gives up rights, and executes
-// the provider.
+// Package entry is the first code of a contained provider process. If a program that imports it was started as "PROGRAM
+// provider-exec ORDER", the package executes the order during package initialization. It drops rights, executes the
+// provider, and never returns to main.
 //
-// The server's packages take some eighty milliseconds to initialize. This one comes first among them because it imports nothing but
-// a few packages of the standard library, so that a sandbox costs few milliseconds. Nothing else may be added to its imports.
+// The server's packages take about eighty milliseconds to initialize. Go initializes this package before them, because
+// it imports only a few packages of the standard library. So a sandbox costs only a few milliseconds. Do not add
+// imports.
 package entry

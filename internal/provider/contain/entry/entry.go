@@ -11,7 +11,7 @@ import (
 	"unsafe"
 )
 
-// Numbers of the kernel's interface that package syscall does not have.
+// Constants of the kernel that package syscall lacks.
 const (
 	prSetNoNewPrivs    = 38
 	prCapBsetDrop      = 24
@@ -28,7 +28,7 @@ const (
 	sysLandlockRestrictSelf = 446
 )
 
-// Restrictions of a thread last through the execution that follows, so one locked thread is enough.
+// Restrictions of a thread persist across execve, so it is enough to restrict one locked thread.
 func init() {
 	if len(os.Args) != 3 || os.Args[1] != Command {
 		return
@@ -45,7 +45,7 @@ func init() {
 	os.Exit(ExitNotContained)
 }
 
-// stepError is a step that failed.
+// stepError is the error of a failed step.
 type stepError struct {
 	step  string
 	errno syscall.Errno
@@ -67,7 +67,8 @@ func step(what string, number uintptr, args ...uintptr) error {
 	return nil
 }
 
-// carryOut returns only with an error. The filter comes last because it refuses what the steps before it do.
+// carryOut executes the order. It returns only if a step fails. It sets the filter last, because the filter refuses the
+// system calls of the other steps.
 func (o Order) carryOut() error {
 	if o.Enforce {
 		for _, do := range []func() error{killFirst, o.limit, o.changeUser, dropCapabilities} {
@@ -87,12 +88,12 @@ func (o Order) carryOut() error {
 	return o.execute(os.Environ())
 }
 
-// killFirst has the kernel kill a provider, and not the server, when memory runs out.
+// killFirst makes the kernel kill a provider before the server if memory runs out.
 func killFirst() error {
 	return os.WriteFile("/proc/self/oom_score_adj", []byte("900"), 0)
 }
 
-// limit sets resource limits, within those that there are.
+// limit sets the resource limits. It never raises an existing limit.
 func (o Order) limit() error {
 	for _, l := range o.Limits {
 		what := "set resource limit " + strconv.Itoa(l.Resource)
@@ -109,9 +110,9 @@ func (o Order) limit() error {
 	return nil
 }
 
-// changeUser changes to the provider's user and group, which is in no other group.
+// changeUser changes the user and the group. It removes all other groups.
 func (o Order) changeUser() error {
-	// Without CAP_SETPCAP the bounding set stays; no_new_privs makes it harmless.
+	// Without CAP_SETPCAP the bounding set remains, but no_new_privs makes it harmless.
 	for c := uintptr(0); step("", syscall.SYS_PRCTL, prCapBsetDrop, c) == nil; c++ {
 	}
 	if o.User == 0 {
@@ -127,7 +128,7 @@ func (o Order) changeUser() error {
 	return step("change to user "+strconv.Itoa(o.User), syscall.SYS_SETRESUID, id, id, id)
 }
 
-// dropCapabilities leaves none, and no way to get any.
+// dropCapabilities drops all capabilities, and prevents the process from gaining new ones.
 func dropCapabilities() error {
 	if err := step("clear ambient capabilities", syscall.SYS_PRCTL, prCapAmbient, prCapAmbientClear); err != nil {
 		return err
@@ -140,7 +141,8 @@ func dropCapabilities() error {
 	return step("set no_new_privs", syscall.SYS_PRCTL, prSetNoNewPrivs, 1)
 }
 
-// dieWithServer has the kernel kill this process with the server. A change of the user cleared that.
+// dieWithServer makes the kernel kill this process when the server ends. It must follow changeUser, because a change of
+// the user clears this setting.
 func (o Order) dieWithServer() error {
 	if err := step("ask to be killed with the server", syscall.SYS_PRCTL, prSetPdeathsig, uintptr(syscall.SIGKILL)); err != nil {
 		return err
@@ -151,7 +153,7 @@ func (o Order) dieWithServer() error {
 	return nil
 }
 
-// lock enforces the ruleset of Landlock, and the filter of system calls.
+// lock enforces the Landlock ruleset and the system call filter.
 func (o Order) lock() error {
 	if o.Ruleset {
 		if err := step("enforce Landlock", sysLandlockRestrictSelf, Ruleset, 0); err != nil {
@@ -168,9 +170,9 @@ func (o Order) lock() error {
 	return step("filter system calls", syscall.SYS_PRCTL, prSetSeccomp, seccompModeFilter, uintptr(unsafe.Pointer(&program)))
 }
 
-// execute replaces this process by the program of the descriptor Executable.
+// execute replaces this process with the program of the descriptor Executable. It returns only an error.
 func (o Order) execute(env []string) error {
-	// The server may have files open that were handed to it at its own start.
+	// The server may have inherited open files at its own start.
 	if err := step("close files", sysCloseRange, Executable, 1<<31-1, closeRangeCloexec); err != nil {
 		syscall.CloseOnExec(Executable) // Linux before 5.11
 		syscall.CloseOnExec(Ruleset)

@@ -6,46 +6,48 @@ import (
 	"strings"
 )
 
-// Command is the argument with which a program becomes a contained provider. Only the server uses it.
+// Command is the first argument of a provider process. Only the server uses it.
 const Command = "provider-exec"
 
-// Exit codes of a start that did not come to the provider's own program. Shells and other programs do not use them.
+// Exit codes of a process that failed before it executed the provider. Shells and other programs do not use them.
 const (
-	// ExitNotContained says that a step of the order failed.
+	// ExitNotContained means that a step of the order failed.
 	ExitNotContained = 214
-	// ExitNotExecutable says that the file is no program for this machine.
+	// ExitNotExecutable means that the file is not a program for this machine.
 	ExitNotExecutable = 215
 )
 
-// Descriptors of the files that a process is started with.
+// File descriptors that the server passes to the process.
 const (
 	// Executable is the provider's program.
 	Executable = 3
-	// Ruleset is a ruleset of Landlock, if the order has one.
+	// Ruleset is a Landlock ruleset, if Order.Ruleset is true.
 	Ruleset = 4
 )
 
-// Order says what a process does before it executes the provider. It leaves no decision to the process: a step that fails ends it.
+// Order describes what a process does before it executes the provider. If a step fails, the process ends.
 type Order struct {
-	// Path is what the provider sees as its path. The descriptor Executable is executed.
+	// Path is the argument 0 of the provider. The process executes the descriptor Executable, not the path, except for
+	// a script.
 	Path string
-	// Script says that the path is executed: the interpreter of a script cannot read the descriptor.
+	// Script is true if the process must execute the path, because the interpreter of a script cannot read the
+	// descriptor.
 	Script bool
-	// Parent is the server's process, which the provider must not outlive.
+	// Parent is the process ID of the server. The provider ends with the server.
 	Parent int
-	// Enforce is false for a provider without a sandbox. Then the fields below do not count.
+	// Enforce is false for a provider without a sandbox, which ignores the fields below.
 	Enforce bool
-	// User is the user and the group to change to; 0 keeps those of the server.
+	// User is the new user ID and group ID. 0 keeps those of the server.
 	User int
-	// Ruleset says whether there is a ruleset of Landlock.
+	// Ruleset is true if the process enforces a Landlock ruleset.
 	Ruleset bool
 	// Limits are resource limits.
 	Limits []Limit
-	// Filter is a filter of system calls in classic BPF; empty for none.
+	// Filter is a system call filter in classic BPF. An empty filter allows all calls.
 	Filter []Instruction
 }
 
-// Limit is a resource limit, by its number.
+// Limit is a resource limit. Resource is its number in the kernel.
 type Limit struct {
 	Resource int
 	Max      uint64
@@ -58,7 +60,7 @@ type Instruction struct {
 	K      uint32
 }
 
-// Encode writes an order as an argument. The form is as plain as this package's imports: words between spaces, and the path at the end.
+// Encode encodes an order as one argument: words separated by spaces, with the path last. It needs no further imports.
 func (o Order) Encode() string {
 	words := []string{strconv.Itoa(o.Parent), flag(o.Script), flag(o.Enforce), strconv.Itoa(o.User), flag(o.Ruleset), strconv.Itoa(len(o.Limits)), strconv.Itoa(len(o.Filter))}
 	for _, l := range o.Limits {
@@ -80,7 +82,7 @@ func flag(on bool) string {
 
 var errOrder = errors.New("the order is damaged")
 
-// Decode reads what Encode wrote.
+// Decode decodes the result of Encode.
 func Decode(s string) (o Order, err error) {
 	next := func(base int) uint64 {
 		word, rest, found := strings.Cut(s, " ")
