@@ -142,7 +142,7 @@ func (c *child) exitState() string {
 	}
 }
 
-// exitCode is the exit code of a process that has ended, and -1 otherwise.
+// exitCode returns the exit code of a process that has ended, or -1 while it runs.
 func (c *child) exitCode() int {
 	select {
 	case <-c.exited:

@@ -1,8 +1,8 @@
 package plugin
 
-// tuning returns variables for the libraries that providers are built on. Logging is off unless debug is true: providers built
-// on HashiCorp's libraries write dozens of lines for each call, and pay for it with more than half of their speed. A provider makes much
-// short-lived garbage, so its collector runs less often.
+// tuning returns variables for the libraries of providers. Logging is off unless debug is true: providers write dozens
+// of lines for each call, which takes more than half of their time. A provider produces much short-lived garbage, so
+// its garbage collector runs less often.
 func tuning(debug bool) []string {
 	level := "off"
 	if debug {

@@ -44,7 +44,7 @@ type Launcher struct {
 	closeOnce sync.Once
 }
 
-// NewLauncher returns a launcher of plugins that a policy contains. The caller must call Close.
+// NewLauncher returns a launcher whose plugins the policy restricts. The caller must call Close.
 func NewLauncher(policy *contain.Policy) *Launcher {
 	l := &Launcher{policy: policy, starts: make(chan func())}
 	go func() {
@@ -72,7 +72,7 @@ type Process struct {
 	client *goplugin.Client
 	conn   *grpc.ClientConn
 	child  *child
-	// sandbox contains the connection's socket.
+	// sandbox holds the private directory, with the connection's socket.
 	sandbox *contain.Sandbox
 	// Protocol is the negotiated major version of the provider protocol: 5 or 6.
 	Protocol int
@@ -86,8 +86,8 @@ func handshake() goplugin.HandshakeConfig {
 	}
 }
 
-// Start starts a plugin and performs the handshake. If it fails, no process remains, and the error is a *CrashError, one
-// of package contain, or that of ctx.
+// Start starts a plugin and performs the handshake. If it fails, no process remains. The error is then a *CrashError,
+// an error of package contain, or the error of ctx.
 func (l *Launcher) Start(ctx context.Context, spec Spec) (*Process, error) {
 	if spec.StartTimeout == 0 {
 		spec.StartTimeout = time.Minute
