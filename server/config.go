@@ -75,7 +75,7 @@ type Config struct {
 	// NetworkMirror is the https:// address of a network mirror, which the server uses after ProviderMirrors; empty
 	// means none.
 	NetworkMirror string
-	// ProviderSandbox is the mode of the providers' sandboxes; empty means contain.Auto.
+	// ProviderSandbox is the mode of the providers' sandboxes. The default is contain.Auto.
 	ProviderSandbox    contain.Mode
 	TokenAuthFile      string
 	AuthenticationFile string

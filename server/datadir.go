@@ -46,8 +46,8 @@ func openDataDir(path string) (_ *dataDir, err error) {
 		return nil, cause(err)
 	}
 	if os.Geteuid() == 0 {
-		// Providers run as other users, and may read their own package below this directory. Every other entry of it has
-		// a mode of its own that excludes them.
+		// Providers run as other users and must read their own package below this directory. The modes of all other
+		// entries exclude these users.
 		if err = os.Chmod(path, 0o711); err != nil {
 			return nil, cause(err)
 		}
