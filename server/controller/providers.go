@@ -42,7 +42,7 @@ type Providers struct {
 	Catalog   *catalog.Catalog
 	Kinds     *kinds.Kinds
 	Schemas   Schemas
-	// Containment is that of Pool.
+	// Containment is the policy of the pool.
 	Containment *contain.Policy
 	Logger      *slog.Logger
 	// Grant adds the resources of a provider's API group to the roles view, edit and admin.
@@ -234,8 +234,8 @@ func (p *Providers) install(ctx context.Context, obj *v1alpha1.Provider) (provid
 	return p.verified(ctx, obj, pkg)
 }
 
-// chosen says whether the installed version was chosen for the version that the spec asks for. Then the spec changed in another
-// field.
+// chosen reports whether the installed version was chosen for the current spec.version. Then another field of the spec
+// has changed.
 func (p *Providers) chosen(obj *v1alpha1.Provider) bool {
 	r, err := p.Schemas.read(obj.Name, obj.Status.Checksum)
 	return err == nil && r.Constraint != nil && *r.Constraint == obj.Spec.Version

@@ -10,7 +10,7 @@ import (
 	"github.com/hykube/hykube/internal/provider/contain"
 )
 
-// grants are the rights that a Provider gives to its processes.
+// grants returns the rights that a Provider gives to its processes.
 func grants(obj *v1alpha1.Provider) contain.Grants {
 	g := contain.Grants{Provider: obj.Name, Environment: obj.Spec.Environment}
 	s := obj.Spec.Sandbox
@@ -25,7 +25,7 @@ func grants(obj *v1alpha1.Provider) contain.Grants {
 	return g
 }
 
-// sandboxed notes how the processes of a provider, which its address identifies, are contained.
+// sandboxed sets the condition Sandboxed of a Provider. source is the provider's address.
 func (p *Providers) sandboxed(conditions *[]metav1.Condition, obj *v1alpha1.Provider, source string) {
 	r := p.Containment.Report(source, grants(obj))
 	reason := v1alpha1.ReasonSandboxUnsupported
@@ -38,7 +38,7 @@ func (p *Providers) sandboxed(conditions *[]metav1.Condition, obj *v1alpha1.Prov
 	condition.Set(conditions, obj.Generation, v1alpha1.ConditionSandboxed, r.Contained, reason, r.Message)
 }
 
-// refusedSandbox says whether a provider was refused because it could not be contained.
+// refusedSandbox reports whether a provider was not started because of its sandbox.
 func refusedSandbox(err error) bool {
 	_, unavailable := errors.AsType[*contain.UnavailableError](err)
 	_, path := errors.AsType[*contain.PathError](err)

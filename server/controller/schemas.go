@@ -22,7 +22,7 @@ type Schemas string
 // record is the content of one file.
 type record struct {
 	Checksum, Source, Version string
-	// Constraint is the version that the Provider asked for; nil in records of older servers.
+	// Constraint is the spec.version for which the package was installed. It is nil in records of older servers.
 	Constraint *string `json:",omitempty"`
 	Schema     *schema.Provider
 }
