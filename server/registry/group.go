@@ -73,7 +73,7 @@ type Config struct {
 	ConfigBlock func(provider string) *schema.Block
 	// Evaluate executes evaluations.
 	Evaluate EvaluateFunc
-	// Protected are directories of the server that no Provider may open for its processes.
+	// Protected are directories of the server to which no Provider may grant access.
 	Protected []string
 }
 

@@ -44,7 +44,7 @@ func newProviders(c Config) (*resourceREST, *statusREST, error) {
 	return &resourceREST{Store: store, short: "prov", held: NewHeld(store, hold)}, statusREST, nil
 }
 
-// validateProvider checks a Provider. protected are directories of the server.
+// validateProvider validates a Provider. protected are directories of the server.
 func validateProvider(p *v1alpha1.Provider, protected []string) field.ErrorList {
 	errs := validateProviderName(p.Name, field.NewPath("metadata", "name"))
 	spec := field.NewPath("spec")

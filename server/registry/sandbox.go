@@ -11,7 +11,7 @@ import (
 	"github.com/hykube/hykube/internal/provider/contain"
 )
 
-// Bounds of a sandbox. All of it is handed to each process as one argument, which has 128 KiB.
+// Limits of a sandbox. The server passes all of it to each process in one argument, which has at most 128 KiB.
 const (
 	maxGrantedPaths = 32
 	maxGrantedPath  = 512
@@ -20,7 +20,7 @@ const (
 	maxVariable     = 128
 )
 
-// validateSandbox checks what a Provider opens for its processes. protected are directories of the server.
+// validateSandbox validates spec.sandbox of a Provider. protected are directories of the server.
 func validateSandbox(s *v1alpha1.ProviderSandbox, protected []string, at *field.Path) field.ErrorList {
 	if s == nil {
 		return nil

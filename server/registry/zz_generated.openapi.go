@@ -2822,12 +2822,12 @@ func schema_hykube_hykube_api_v1alpha1_ProviderSandbox(ref common.ReferenceCallb
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ProviderSandbox opens the sandbox of a provider. A process can reach a path only if the permissions of the file allow it as well: a server that runs as root runs each provider as a user of its own.",
+				Description: "ProviderSandbox grants access to files, programs and ports outside of the provider's sandbox. The permissions of a file must also allow the access: a server that runs as root runs each provider as a user of its own.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"mode": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Enforced (the default) or Off. Off lets the provider read all that the server can read, its keys included.",
+							Description: "Enforced (the default) or Off. With Off, the provider can read everything that the server can read, including its keys.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -2839,7 +2839,7 @@ func schema_hykube_hykube_api_v1alpha1_ProviderSandbox(ref common.ReferenceCallb
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Absolute paths of files and directories that the provider may read, with all that is below them.",
+							Description: "Absolute paths of files and directories that the provider may read. A directory includes everything below it.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -2859,7 +2859,7 @@ func schema_hykube_hykube_api_v1alpha1_ProviderSandbox(ref common.ReferenceCallb
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Absolute paths of files and directories that the provider may read, change, create and remove, with all that is below them. If nothing has the path, the server makes a directory for the provider.",
+							Description: "Absolute paths of files and directories that the provider may read, change, create and remove. A directory includes everything below it. If the path does not exist, the server creates a directory for the provider.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -2899,7 +2899,7 @@ func schema_hykube_hykube_api_v1alpha1_ProviderSandbox(ref common.ReferenceCallb
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "TCP ports that the provider may connect to; empty allows all. UDP is not restricted.",
+							Description: "TCP ports to which the provider may connect. Empty allows all ports. UDP is not restricted.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -2942,7 +2942,7 @@ func schema_hykube_hykube_api_v1alpha1_ProviderSpec(ref common.ReferenceCallback
 					},
 					"sandbox": {
 						SchemaProps: spec.SchemaProps{
-							Description: "What the provider's processes may reach on the server's machine, beside their own package, a private directory and the network. The condition Sandboxed says which restrictions hold.",
+							Description: "What the provider's processes may access on the server's machine, in addition to their own package, a private directory and the network. The condition Sandboxed names the restrictions.",
 							Ref:         ref(v1alpha1.ProviderSandbox{}.OpenAPIModelName()),
 						},
 					},
