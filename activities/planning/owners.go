@@ -82,8 +82,8 @@ func (pr *proposal) forgets(ctx context.Context, object v1alpha1.ObjectReference
 	return err == nil && r.Lifecycle.Forgets(), err
 }
 
-// describeOwner returns a text that names an object for the plan's requester. If the requester may not read the object, the text
-// omits its name.
+// describeOwner returns a text that names an object for the plan's requester. If the requester may not read the object,
+// the text omits its name.
 func (pr *proposal) describeOwner(ctx context.Context, object v1alpha1.ObjectReference, like *resource.Resource) (string, error) {
 	plural, err := pr.Objects.Plural(object)
 	if err != nil {

@@ -133,7 +133,8 @@ func (a *Planner) approve(ctx context.Context, p workflows.Plan, po *v1alpha1.Pl
 	})
 }
 
-// requireUserApproval makes a plan with automatic approval wait for a user's approval, because its creator has lost a right.
+// requireUserApproval makes a plan with automatic approval wait for a user's approval, because its creator has lost a
+// right.
 func (a *Planner) requireUserApproval(ctx context.Context, p workflows.Plan, po *v1alpha1.Plan, refused error) error {
 	return a.Plans.UpdateStatus(ctx, p.Namespace, p.Name, workflows.ObjectUID(p), func(s *v1alpha1.PlanStatus) {
 		condition.Waiting(&s.Conditions, po.Generation, v1alpha1.ReasonAwaitingApproval, fmt.Sprintf(
