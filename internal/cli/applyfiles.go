@@ -206,7 +206,8 @@ func (a *fileApply) present(ctx context.Context) (todo int, err error) {
 	return todo, joinExit(failed)
 }
 
-// recordAndApply records the files. It applies the plans of the recorded objects if they equal the plans that were shown.
+// recordAndApply records the files. It applies the plans of the recorded objects if they equal the plans that were
+// shown.
 func (a *fileApply) recordAndApply(ctx context.Context) error {
 	ms := copies(a.ms)
 	for i := range ms {
@@ -268,8 +269,8 @@ func (a *fileApply) recordAndApply(ctx context.Context) error {
 	return err
 }
 
-// confirmChangedPlans continues with plans that differ from the ones that were shown. It asks the user, or with --auto-approve
-// continues only if another command changed resources in the meantime.
+// confirmChangedPlans continues with plans that differ from the ones that were shown. It asks the user, or with
+// --auto-approve continues only if another command changed resources in the meantime.
 func (a *fileApply) confirmChangedPlans(ctx context.Context, plans []*v1alpha1.Plan) ([]overtaken, error) {
 	differ, err := a.sp.differences(ctx, plans)
 	if err != nil {

@@ -55,7 +55,8 @@ func (j *planAndApply) overtaken(ctx context.Context, p *v1alpha1.Plan, err erro
 	return &overtaken{plan: p, by: by}, nil
 }
 
-// plansAppliedSince returns the plans of other commands that were applied, or are being applied, since a plan was created.
+// plansAppliedSince returns the plans of other commands that were applied, or are being applied, since a plan was
+// created.
 func (j *planAndApply) plansAppliedSince(ctx context.Context, p *v1alpha1.Plan) ([]v1alpha1.Plan, error) {
 	all, err := j.listPlans(ctx, p.Namespace)
 	if err != nil {
@@ -74,8 +75,8 @@ func (j *planAndApply) plansAppliedSince(ctx context.Context, p *v1alpha1.Plan) 
 	return out, nil
 }
 
-// awaitOtherPlans waits for the plans that came first, so that the next plan sees their results. It returns the plans to make
-// again.
+// awaitOtherPlans waits for the plans that came first, so that the next plan sees their results. It returns the plans
+// to make again.
 func (j *planAndApply) awaitOtherPlans(ctx context.Context, plans []*v1alpha1.Plan, want []wanted, lost []overtaken) ([]wanted, error) {
 	var anew []wanted
 	for _, o := range lost {

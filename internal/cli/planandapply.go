@@ -291,8 +291,8 @@ func (j *planAndApply) review(ctx context.Context, plans []*v1alpha1.Plan, each 
 	return failed, nil
 }
 
-// confirmAndApply shows plans, asks, applies those that were approved and prints the results. It returns the plans that other
-// plans overtook.
+// confirmAndApply shows plans, asks, applies those that were approved and prints the results. It returns the plans that
+// other plans overtook.
 func (j *planAndApply) confirmAndApply(ctx context.Context, plans []*v1alpha1.Plan) ([]overtaken, error) {
 	var current, todo []*v1alpha1.Plan
 	var lost []overtaken

@@ -94,8 +94,8 @@ func flagHint(c *cobra.Command, given string) string {
 	return ""
 }
 
-// checkSingleDash finds long flags with one dash that parsed as a short flag. For example, -lock=false would be -l with the
-// selector "ock=false".
+// checkSingleDash finds long flags with one dash that parsed as a short flag. For example, -lock=false would be -l with
+// the selector "ock=false".
 func checkSingleDash(c *cobra.Command) error {
 	var found error
 	c.Flags().Visit(func(f *pflag.Flag) {
