@@ -100,7 +100,7 @@ type ConfigOptions struct {
 
 	// self allows references to the object's own result.
 	self bool
-	// asks says how the whole value is revealed. For a condition, the result itself is visible.
+	// asks describes how the whole value is revealed. For a condition, the result itself is visible.
 	asks ask
 	// bare reads a string as an expression even without "${" and "}" around it.
 	bare bool
@@ -274,7 +274,7 @@ func (p *parser) object(raw map[string]any, field string) *node {
 
 func (n *node) isLiteral() bool { return n.literal != cty.NilVal }
 
-// template parses a string; how says in which ways its value is revealed. A string without "${" and "%{" is a literal.
+// template parses a string; how describes how its value is revealed. A string without "${" and "%{" is a literal.
 func (p *parser) template(s, field string, how ask) *node {
 	failed := len(p.diags)
 	expr, ok := p.expression(s, field)

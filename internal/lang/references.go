@@ -26,7 +26,7 @@ type Reference struct {
 	written Address
 	// steps are all steps after the address.
 	steps hcl.Traversal
-	// asks says how the expression reveals the value.
+	// asks describes how the expression reveals the value.
 	asks ask
 }
 
