@@ -51,7 +51,8 @@ func (h *Hold) also(i int) {
 //
 //   - a change whose configuration refers to the held change's new values is held, too;
 //   - an instance that its recorded state refers to must not be destroyed or replaced;
-//   - if the held change is a delete, the deletes of its dependents are held. If the delete is held only because another held instance depends on it, a dependent's delete still runs if the user requested it directly.
+//   - if the held change is a delete, the deletes of its dependents are held. If the delete is held only because
+//     another held instance depends on it, a dependent's delete still runs if the user requested it directly.
 //
 // The result has one element for each change. The work is linear in changes and references.
 func Held(changes []Planned, stopped []int) []Hold {

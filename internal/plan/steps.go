@@ -65,10 +65,14 @@ func (c *Planned) createsFirst() bool {
 //
 //   - Creates and updates run after the changes that their configuration refers to.
 //   - Destroys run in the reverse order of the recorded references.
-//   - A delete runs after the destroys of its dependents, and before the updates of its former dependents. With createBeforeDestroy it runs after those updates.
-//   - A replace destroys its old instance after its dependents are destroyed, if they are. It creates the new one before they are created.
-//   - With createBeforeDestroy, a replace creates the new instance, then its dependents change, then it destroys the old instance.
-//   - A replace destroys its old instance only after the dependencies of the new one are ready, unless these wait for the destroy. So the old instance stays if a dependency fails.
+//   - A delete runs after the destroys of its dependents, and before the updates of its former dependents. With
+//     createBeforeDestroy it runs after those updates.
+//   - A replace destroys its old instance after its dependents are destroyed, if they are. It creates the new one
+//     before they are created.
+//   - With createBeforeDestroy, a replace creates the new instance, then its dependents change, then it destroys the
+//     old instance.
+//   - A replace destroys its old instance only after the dependencies of the new one are ready, unless these wait for
+//     the destroy. So the old instance stays if a dependency fails.
 //
 // The steps have no cycle. The work is linear in changes and references, and in the pairs of changes that only
 // unchanged instances separate. https://github.com/hashicorp/terraform/blob/main/docs/destroying.md
