@@ -53,7 +53,7 @@ type ChecksumError struct {
 	What string
 	// Want is the expected checksum, and Got is the actual one.
 	Want, Got string
-	// Remedy says what the user can do.
+	// Remedy is a sentence about what the user can do.
 	Remedy string
 }
 

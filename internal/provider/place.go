@@ -215,7 +215,8 @@ func (in *Installer) originOffers(ctx context.Context, s Source) ([]offer, error
 	return out, nil
 }
 
-// supportsProtocol reports whether one of the protocols is 5 or 6. It returns true if the registry does not list protocols.
+// supportsProtocol reports whether one of the protocols is 5 or 6. It returns true if the registry does not list
+// protocols.
 func supportsProtocol(protocols []string) bool {
 	return len(protocols) == 0 || slices.ContainsFunc(protocols, func(p string) bool {
 		return p == "5" || p == "6" || strings.HasPrefix(p, "5.") || strings.HasPrefix(p, "6.")
