@@ -64,7 +64,7 @@ type Configs interface {
 	Terminating(ctx context.Context, namespace string) (bool, error)
 }
 
-// SecretError says that a Secret, or a key in one, does not exist.
+// SecretError is the error for a missing Secret or a missing key.
 type SecretError struct{ Namespace, Name, Key string }
 
 func (e *SecretError) Error() string {
