@@ -160,7 +160,7 @@ func (s *Server) coreGroups(opts generic.RESTOptionsGetter) (core, events *gener
 }
 
 // heldCore configures the deletion of a core kind that resources may need. These kinds have no conditions, so an
-// annotation says what a deleted object waits for.
+// annotation holds the reason why a deleted object still exists.
 func (s *Server) heldCore(as func(metav1.ObjectMeta) metav1.Object) registry.HeldConfig {
 	return registry.HeldConfig{
 		As: func(obj runtime.Object) metav1.Object {
