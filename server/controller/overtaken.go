@@ -102,8 +102,8 @@ func latestPlans(plans []*v1alpha1.Plan) map[string]*v1alpha1.Plan {
 // plan. Users may still work with the superseded plan.
 const redirectFor = 10 * time.Minute
 
-// outdatedSuccessors maps each recently superseded plan whose message names a plan that is superseded itself to the current
-// plan.
+// outdatedSuccessors maps each recently superseded plan whose message names a plan that is superseded itself to the
+// current plan.
 func outdatedSuccessors(plans []*v1alpha1.Plan, now time.Time) map[*v1alpha1.Plan]*v1alpha1.Plan {
 	latest := latestPlans(plans)
 	out := map[*v1alpha1.Plan]*v1alpha1.Plan{}
