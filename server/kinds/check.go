@@ -18,7 +18,8 @@ import (
 )
 
 // Check validates objects without recording them: each as in a create, and their references to each other as in a plan.
-// It reads no stored objects. Each object must have its namespace. If ctx ends, Check stops and returns the error of ctx.
+// It reads no stored objects. Each object must have its namespace. If ctx ends, Check stops and returns the error of
+// ctx.
 func (k *Kinds) Check(ctx context.Context, objects []*unstructured.Unstructured) ([]v1alpha1.ValidationProblem, error) {
 	c := &check{Kinds: k, written: map[lang.Address]*unstructured.Unstructured{}, providers: map[string]bool{}, configs: map[types.NamespacedName]string{}}
 	for _, u := range objects {
