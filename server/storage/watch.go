@@ -28,10 +28,13 @@ const (
 // it sends the next cancellation.
 //
 // No part can block the store, and no watch can block another:
-//   - kine hands events to follow through channels. Its broadcaster never waits for a full channel but ends that subscription. follow then subscribes again from the last revision that it saw.
+//   - kine hands events to follow through channels. Its broadcaster never waits for a full channel but ends that
+//     subscription. follow then subscribes again from the last revision that it saw.
 //   - follow takes each batch at once: dispatch appends to queues under watches.mu and never waits.
 //   - No goroutine sends to a channel, reads the database or writes to the log while it holds watches.mu.
-//   - A full queue ends its own watch and closes the channel. The client watches again from the last revision that it saw, or lists again if that revision is compacted. If all queues together hold too much, the watch with the largest queue ends.
+//   - A full queue ends its own watch and closes the channel. The client watches again from the last revision that it
+//     saw, or lists again if that revision is compacted. If all queues together hold too much, the watch with the
+//     largest queue ends.
 //   - A cancelled watch removes itself. No goroutine waits for it.
 //
 // No event is lost or reordered: dispatch sees every revision once, in order, and holds the lock for a whole batch. A
