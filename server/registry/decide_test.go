@@ -147,7 +147,9 @@ func TestAutomaticApprovalTakesTheRightsOfItsUser(t *testing.T) {
 			}
 			return authorizer.DecisionAllow, "", nil
 		})}
-		err := c.mayMake(as(t, user.APIServerUser), waiting(), &v1alpha1.PlanApproval{By: &v1alpha1.Identity{Username: "ann"}},
+		p := waiting()
+		p.Status.AutomaticApproval = &v1alpha1.AutomaticApproval{Granted: true}
+		err := c.mayMake(as(t, user.APIServerUser), p, &v1alpha1.PlanApproval{By: &v1alpha1.Identity{Username: "ann"}},
 			[]store.Right{{Verb: store.VerbDelete, Namespace: "team", Group: "sim.hykube.io", Resource: "sim-networks"}})
 		if (err == nil) != (want == "") || err != nil && (!apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `user "ann" has no right to `+want+` in the namespace "team"`)) {
 			t.Errorf("without %q: %v", lost, err)
