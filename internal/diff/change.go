@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -118,68 +119,14 @@ func Name(c *v1alpha1.PlanChange) string {
 
 // heading returns the comment above a change: the action and, if the diff does not show it, the reason.
 func heading(c *v1alpha1.PlanChange, style Style) []string {
-	// word is the highlighted part of the sentence.
-	name := Name(c)
-	var verb, word, rest, why string
-	switch c.Action {
-	case "":
-		verb = "could not be planned"
-		if c.State == v1alpha1.ChangeSkipped {
-			verb, why = "is left as it is", Clean(c.Message, false)
-		}
-	case v1alpha1.ActionCreate:
-		verb = "will be created"
-	case v1alpha1.ActionUpdate:
-		verb = "will be updated in-place"
-	case v1alpha1.ActionReplace:
-		verb, word = "must be ", "replaced"
-		switch c.ActionReason {
-		case "replace_by_request":
-			verb, rest = "will be ", ", as requested"
-		case "replace_because_tainted":
-			verb = "is tainted, so it must be "
-		case "replace_by_triggers":
-			verb, rest = "will be ", ", due to changes in lifecycle.replaceTriggeredBy"
-		}
-		if c.Forget {
-			rest += ", but the existing object will not be destroyed"
-			why = "lifecycle.destroy is false"
-		}
-	case v1alpha1.ActionDelete:
-		verb, word = "will be ", "destroyed"
-		if c.Deposed != "" {
-			why = "an earlier replacement did not destroy it"
-		}
-	case v1alpha1.ActionForget:
-		verb, why = forgets(c)
-	case v1alpha1.ActionInvoke:
-		verb = "will be invoked"
-	case v1alpha1.ActionRead:
-		switch {
-		case c.Mode == v1alpha1.ModeData:
-			verb = "will be read during apply"
-		case decode(c.After) == nil:
-			verb = "is gone; its record will be removed"
-		default:
-			verb = "has changed; its record will be updated"
-		}
-	case v1alpha1.ActionNoOp:
-		if moves(c) {
-			name, verb = Clean(c.PreviousAddress, false), "has moved to "+name
-		} else {
-			verb = "will be imported"
-		}
-	}
-	lines := []string{style.Bold("# "+name+" "+verb) + style.paint(sgrBold+";"+sgrRed, word) + style.Bold(rest)}
+	h := headlineOf(c)
+	lines := []string{style.Bold("# "+h.name+" "+h.verb) + style.paint(sgrBold+";"+sgrRed, h.word) + style.Bold(h.rest)}
 	note := func(text string) {
 		if text != "" {
 			lines = append(lines, style.Dim("# ("+text+")"))
 		}
 	}
-	if why == "" {
-		why = reason(c)
-	}
-	note(why)
+	note(cmp.Or(h.why, reason(c)))
 	if c.Blocked != "" {
 		lines = append(lines, style.Red("# blocked: ")+Clean(c.Blocked, false))
 	}
@@ -196,6 +143,69 @@ func heading(c *v1alpha1.PlanChange, style Style) []string {
 		lines = append(lines, style.Yellow("# "+strings.ToLower(string(d.Severity))+": ")+Clean(d.Summary, false))
 	}
 	return lines
+}
+
+// headline is the first sentence about a change.
+type headline struct {
+	name, verb string
+	// word is the highlighted part of the sentence, and rest is the part after it.
+	word, rest string
+	// why is the reason for the action, if it is not the action reason.
+	why string
+}
+
+func headlineOf(c *v1alpha1.PlanChange) headline {
+	h := headline{name: Name(c)}
+	switch c.Action {
+	case "":
+		h.verb = "could not be planned"
+		if c.State == v1alpha1.ChangeSkipped {
+			h.verb, h.why = "is left as it is", Clean(c.Message, false)
+		}
+	case v1alpha1.ActionCreate:
+		h.verb = "will be created"
+	case v1alpha1.ActionUpdate:
+		h.verb = "will be updated in-place"
+	case v1alpha1.ActionReplace:
+		h.verb, h.word = "must be ", "replaced"
+		switch c.ActionReason {
+		case "replace_by_request":
+			h.verb, h.rest = "will be ", ", as requested"
+		case "replace_because_tainted":
+			h.verb = "is tainted, so it must be "
+		case "replace_by_triggers":
+			h.verb, h.rest = "will be ", ", due to changes in lifecycle.replaceTriggeredBy"
+		}
+		if c.Forget {
+			h.rest += ", but the existing object will not be destroyed"
+			h.why = "lifecycle.destroy is false"
+		}
+	case v1alpha1.ActionDelete:
+		h.verb, h.word = "will be ", "destroyed"
+		if c.Deposed != "" {
+			h.why = "an earlier replacement did not destroy it"
+		}
+	case v1alpha1.ActionForget:
+		h.verb, h.why = forgets(c)
+	case v1alpha1.ActionInvoke:
+		h.verb = "will be invoked"
+	case v1alpha1.ActionRead:
+		switch {
+		case c.Mode == v1alpha1.ModeData:
+			h.verb = "will be read during apply"
+		case decode(c.After) == nil:
+			h.verb = "is gone; its record will be removed"
+		default:
+			h.verb = "has changed; its record will be updated"
+		}
+	case v1alpha1.ActionNoOp:
+		if moves(c) {
+			h.name, h.verb = Clean(c.PreviousAddress, false), "has moved to "+h.name
+		} else {
+			h.verb = "will be imported"
+		}
+	}
+	return h
 }
 
 // foundGone is the action reason if a plan removes the record of a resource that it did not find.

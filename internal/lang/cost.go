@@ -175,9 +175,6 @@ func (m *costBudget) function(name string, f function.Function) function.Functio
 			return watched(f)
 		}
 	}
-	cost := costOf(name)
-	// lookup and length take one step into their argument. They cost as little as an index and are called as often.
-	shallow := slices.Contains([]string{"lookup", "length"}, strings.TrimPrefix(name, corePrefix))
 	return function.New(&function.Spec{
 		// The wrapped function handles unknown, null and marked arguments.
 		Params: params, VarParam: rest,
@@ -191,26 +188,8 @@ func (m *costBudget) function(name string, f function.Function) function.Functio
 			}
 			// Some functions compute their whole result in order to determine its type, so charge for the arguments
 			// here.
-			for i, a := range args {
-				pay := m.spendValue
-				if shallow {
-					pay = func(cty.Value) error { return m.spend(1) }
-				}
-				if err := pay(a); err != nil {
-					return cty.NilType, err
-				}
-				if hugeNumber(a) {
-					return cty.NilType, function.NewArgErrorf(i, "the number is out of range")
-				}
-			}
-			if cost != nil && !hasUnknown(args) {
-				n, err := cost(bare(args), m.left)
-				if err != nil {
-					return cty.NilType, err
-				}
-				if err := m.spend(n); err != nil {
-					return cty.NilType, err
-				}
+			if err := m.charge(name, args); err != nil {
+				return cty.NilType, err
 			}
 			return f.ReturnTypeForValues(args)
 		},
@@ -229,6 +208,33 @@ func (m *costBudget) function(name string, f function.Function) function.Functio
 			return v, m.spendValue(v)
 		},
 	})
+}
+
+// charge charges the arguments of a function to the budget, and the cost that the function has beyond them.
+func (m *costBudget) charge(name string, args []cty.Value) error {
+	// lookup and length take one step into their argument. They cost as little as an index and are called as often.
+	shallow := slices.Contains([]string{"lookup", "length"}, strings.TrimPrefix(name, corePrefix))
+	for i, a := range args {
+		pay := m.spendValue
+		if shallow {
+			pay = func(cty.Value) error { return m.spend(1) }
+		}
+		if err := pay(a); err != nil {
+			return err
+		}
+		if hugeNumber(a) {
+			return function.NewArgErrorf(i, "the number is out of range")
+		}
+	}
+	cost := costOf(name)
+	if cost == nil || hasUnknown(args) {
+		return nil
+	}
+	n, err := cost(bare(args), m.left)
+	if err != nil {
+		return err
+	}
+	return m.spend(n)
 }
 
 // wantOf returns a function that gives the type to which argument i is converted. It gives NilType if the caller has

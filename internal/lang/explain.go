@@ -149,29 +149,43 @@ func missing(v, key cty.Value, what, stored string) string {
 	if v.IsNull() {
 		return fmt.Sprintf("%s is null, so it has no %s. Check for null first, or use try().", what, keyText(key))
 	}
-	if key.Type() == cty.Number {
-		if len(marks) > 0 || !(ty.IsListType() || ty.IsTupleType()) || ty.IsListType() && !v.IsKnown() {
+	switch key.Type() {
+	case cty.Number:
+		if len(marks) > 0 {
 			return ""
 		}
-		n := 0
-		if ty.IsTupleType() {
-			n = len(ty.TupleElementTypes())
-		} else {
-			n = v.LengthInt()
-		}
-		switch n {
-		case 0:
-			return fmt.Sprintf("%s is empty, so it has no element [%s].", what, keyText(key))
-		case 1:
-			return fmt.Sprintf("%s has one element, [0], so [%s] does not exist.", what, keyText(key))
-		default:
-			return fmt.Sprintf("%s has %d elements, [0] to [%d], so [%s] does not exist.", what, n, n-1, keyText(key))
-		}
+		return missingElement(v, key, what)
+	case cty.String:
+		return missingName(v, key.AsString(), what, stored, len(marks) > 0)
 	}
-	if key.Type() != cty.String {
+	return ""
+}
+
+// missingElement is missing for the index of a list or tuple.
+func missingElement(v, key cty.Value, what string) string {
+	ty := v.Type()
+	n := 0
+	switch {
+	case ty.IsTupleType():
+		n = len(ty.TupleElementTypes())
+	case ty.IsListType() && v.IsKnown():
+		n = v.LengthInt()
+	default:
 		return ""
 	}
-	name := key.AsString()
+	switch n {
+	case 0:
+		return fmt.Sprintf("%s is empty, so it has no element [%s].", what, keyText(key))
+	case 1:
+		return fmt.Sprintf("%s has one element, [0], so [%s] does not exist.", what, keyText(key))
+	default:
+		return fmt.Sprintf("%s has %d elements, [0] to [%d], so [%s] does not exist.", what, n, n-1, keyText(key))
+	}
+}
+
+// missingName is missing for the name of an attribute, or the key of a map.
+func missingName(v cty.Value, name, what, stored string, marked bool) string {
+	ty := v.Type()
 	var names []string
 	part := "attribute"
 	switch {
@@ -179,7 +193,7 @@ func missing(v, key cty.Value, what, stored string) string {
 		names = sortedKeys(ty.AttributeTypes())
 	case ty.IsMapType():
 		part = "element"
-		if v.IsKnown() && len(marks) == 0 {
+		if v.IsKnown() && !marked {
 			names = sortedKeys(v.AsValueMap())
 		}
 	default:
@@ -189,12 +203,12 @@ func missing(v, key cty.Value, what, stored string) string {
 	switch {
 	case stored != "":
 		part = "key"
-		if strings.HasPrefix(stored, TypeSecret) || len(marks) > 0 {
+		if strings.HasPrefix(stored, TypeSecret) || marked {
 			// A reader of the plan may lack the right to read the Secret.
 			names = nil
 		}
 		hint = fmt.Sprintf(" kubectl describe %s lists the keys.", stored)
-	case len(marks) > 0:
+	case marked:
 		names = nil
 	}
 	if near := diag.DidYouMean(name, names); near != "" {

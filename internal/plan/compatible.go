@@ -143,6 +143,11 @@ func (p *problems) compareValue(planned, actual cty.Value, at *pathBuilder) {
 		p.add(at, "was known, but now unknown")
 		return
 	}
+	p.compareKnown(planned, actual, at)
+}
+
+// compareKnown compares two values that are known and not null, of the same type.
+func (p *problems) compareKnown(planned, actual cty.Value, at *pathBuilder) {
 	switch ty := planned.Type(); {
 	case ty.IsPrimitiveType():
 		if !actual.RawEquals(planned) && !actual.Equals(planned).True() {

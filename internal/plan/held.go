@@ -56,70 +56,98 @@ func (h *Hold) also(i int) {
 //
 // The result has one element for each change. The work is linear in changes and references.
 func Held(changes []Planned, stopped []int) []Hold {
-	held := make([]Hold, len(changes))
-	refer := graph.Collect(len(changes), func(i int) []int { return changes[i].DependsOn }).Reverse()
-	stand := graph.Collect(len(changes), func(i int) []int { return changes[i].Requires }).Reverse()
-	// whole[i] is true if the deletes of all dependents of change i are held, even those that the user requested
-	// directly.
-	whole := make([]bool, len(changes))
-	// passed[i] is true for an unchanged instance whose own dependents are in the queue.
-	passed := make([]bool, len(changes))
-	var queue []int
-	hold := func(i int, reason HeldReason, because int, all bool) {
-		if held[i].Reason != NotHeld && (whole[i] || !all) {
-			return
-		}
-		if held[i].Reason == NotHeld {
-			held[i] = Hold{Reason: reason, By: because}
-		}
-		whole[i] = all
-		queue = append(queue, i)
+	h := &holding{
+		changes: changes,
+		held:    make([]Hold, len(changes)),
+		refer:   graph.Collect(len(changes), func(i int) []int { return changes[i].DependsOn }).Reverse(),
+		stand:   graph.Collect(len(changes), func(i int) []int { return changes[i].Requires }).Reverse(),
+		whole:   make([]bool, len(changes)),
+		passed:  make([]bool, len(changes)),
 	}
 	for _, i := range stopped {
-		hold(i, HeldItself, i, true)
+		h.hold(i, HeldItself, i, true)
 	}
-	for ; len(queue) > 0; queue = queue[1:] {
-		i := queue[0]
-		// As in Steps, a reference through an unchanged instance counts, too.
-		for far := slices.Clone(refer.Of(i)); len(far) > 0; far = far[1:] {
-			switch d := far[0]; {
-			case changes[d].applies():
-				hold(d, HeldByReference, i, true)
-			case changes[d].Action == v1alpha1.ActionNoOp && !passed[d]:
-				passed[d] = true
-				far = append(far, refer.Of(d)...)
-			}
-		}
-		for _, d := range changes[i].Requires {
-			if d != i && changes[d].destroys() {
-				hold(d, HeldUnder, i, false)
-			}
-		}
-		if changes[i].Action != v1alpha1.ActionDelete || changes[i].Deposed {
-			continue
-		}
-		for _, d := range stand.Of(i) {
-			if changes[d].Action == v1alpha1.ActionDelete && (whole[i] || !changes[d].Requested) {
-				hold(d, HeldWith, i, whole[i])
-			}
+	for ; len(h.queue) > 0; h.queue = h.queue[1:] {
+		h.spread(h.queue[0])
+	}
+	for i := range h.held {
+		if h.held[i].Reason != NotHeld {
+			h.note(i)
 		}
 	}
-	for i := range held {
-		if held[i].Reason == NotHeld {
-			continue
-		}
-		note := func(reason HeldReason, of []int) {
-			for _, d := range of {
-				if d != i && held[d].Reason == reason {
-					held[d].also(i)
-				}
-			}
-		}
-		note(HeldByReference, refer.Of(i))
-		note(HeldUnder, changes[i].Requires)
-		if changes[i].Action == v1alpha1.ActionDelete && !changes[i].Deposed {
-			note(HeldWith, stand.Of(i))
+	return h.held
+}
+
+// holding is the state of Held.
+type holding struct {
+	changes []Planned
+	held    []Hold
+	// refer and stand give the changes that refer to a change, and those that require it.
+	refer, stand *graph.Edges
+	// whole[i] is true if the deletes of all dependents of change i are held, even those that the user requested
+	// directly.
+	whole []bool
+	// passed[i] is true for an unchanged instance whose own dependents are in the queue.
+	passed []bool
+	// queue lists the held changes whose consequences are still open.
+	queue []int
+}
+
+func (h *holding) hold(i int, reason HeldReason, because int, all bool) {
+	if h.held[i].Reason != NotHeld && (h.whole[i] || !all) {
+		return
+	}
+	if h.held[i].Reason == NotHeld {
+		h.held[i] = Hold{Reason: reason, By: because}
+	}
+	h.whole[i] = all
+	h.queue = append(h.queue, i)
+}
+
+// spread holds the changes that cannot run without change i.
+func (h *holding) spread(i int) {
+	// As in Steps, a reference through an unchanged instance counts, too.
+	for far := slices.Clone(h.refer.Of(i)); len(far) > 0; far = far[1:] {
+		switch d := far[0]; {
+		case h.changes[d].applies():
+			h.hold(d, HeldByReference, i, true)
+		case h.changes[d].Action == v1alpha1.ActionNoOp && !h.passed[d]:
+			h.passed[d] = true
+			far = append(far, h.refer.Of(d)...)
 		}
 	}
-	return held
+	for _, d := range h.changes[i].Requires {
+		if d != i && h.changes[d].destroys() {
+			h.hold(d, HeldUnder, i, false)
+		}
+	}
+	if !h.deletes(i) {
+		return
+	}
+	for _, d := range h.stand.Of(i) {
+		if h.changes[d].Action == v1alpha1.ActionDelete && (h.whole[i] || !h.changes[d].Requested) {
+			h.hold(d, HeldWith, i, h.whole[i])
+		}
+	}
+}
+
+// deletes reports whether change i deletes the instance of an object, and not only a deposed one.
+func (h *holding) deletes(i int) bool {
+	return h.changes[i].Action == v1alpha1.ActionDelete && !h.changes[i].Deposed
+}
+
+// note records change i as a cause of the other changes that are held for the same reason.
+func (h *holding) note(i int) {
+	also := func(reason HeldReason, of []int) {
+		for _, d := range of {
+			if d != i && h.held[d].Reason == reason {
+				h.held[d].also(i)
+			}
+		}
+	}
+	also(HeldByReference, h.refer.Of(i))
+	also(HeldUnder, h.changes[i].Requires)
+	if h.deletes(i) {
+		also(HeldWith, h.stand.Of(i))
+	}
 }

@@ -82,56 +82,70 @@ func ignoreIn(config, prior cty.Value, paths [][]string) cty.Value {
 	if !config.IsKnown() || config.IsNull() || !prior.IsKnown() || prior.IsNull() {
 		return config.WithMarks(marks)
 	}
-	below := func(step string) [][]string {
-		var out [][]string
-		for _, p := range paths {
-			if p[0] == step {
-				out = append(out, p[1:])
-			}
-		}
-		return out
-	}
-	ty := config.Type()
-	switch {
+	switch ty := config.Type(); {
 	case ty.IsObjectType() || ty.IsMapType():
-		vals, old := config.AsValueMap(), prior.AsValueMap()
-		if vals == nil {
-			vals = map[string]cty.Value{}
-		}
-		for _, p := range paths {
-			name := p[0]
-			o, had := old[name]
-			v, has := vals[name]
-			switch {
-			case had && has:
-				vals[name] = ignoreIn(v, o, below(name))
-			case had && ty.IsMapType() && len(p) == 1:
-				vals[name] = o
-			case has && !had && ty.IsMapType() && len(p) == 1:
-				delete(vals, name)
-			}
-		}
-		if ty.IsObjectType() {
-			return cty.ObjectVal(vals).WithMarks(marks)
-		}
-		if len(vals) == 0 {
-			return cty.MapValEmpty(ty.ElementType()).WithMarks(marks)
-		}
-		return cty.MapVal(vals).WithMarks(marks)
+		return ignoreMembers(config, prior, paths).WithMarks(marks)
 	case ty.IsListType() || ty.IsTupleType():
-		vals, old := config.AsValueSlice(), prior.AsValueSlice()
-		for i := range min(len(vals), len(old)) {
-			vals[i] = ignoreIn(vals[i], old[i], below(fmt.Sprint(i)))
-		}
-		switch {
-		case len(vals) == 0:
-			return config.WithMarks(marks)
-		case ty.IsTupleType():
-			return cty.TupleVal(vals).WithMarks(marks)
-		default:
-			return cty.ListVal(vals).WithMarks(marks)
-		}
+		return ignoreElements(config, prior, paths).WithMarks(marks)
 	default:
 		return config.WithMarks(marks)
+	}
+}
+
+// below returns the rest of the paths that begin with a step.
+func below(paths [][]string, step string) [][]string {
+	var out [][]string
+	for _, p := range paths {
+		if p[0] == step {
+			out = append(out, p[1:])
+		}
+	}
+	return out
+}
+
+// ignoreMembers is ignoreIn for an object or a map. A path that ends at a key of a map also ignores that only one of the
+// two maps has the key.
+func ignoreMembers(config, prior cty.Value, paths [][]string) cty.Value {
+	ty := config.Type()
+	vals, old := config.AsValueMap(), prior.AsValueMap()
+	if vals == nil {
+		vals = map[string]cty.Value{}
+	}
+	for _, p := range paths {
+		name := p[0]
+		o, had := old[name]
+		v, has := vals[name]
+		switch {
+		case had && has:
+			vals[name] = ignoreIn(v, o, below(paths, name))
+		case had && ty.IsMapType() && len(p) == 1:
+			vals[name] = o
+		case has && !had && ty.IsMapType() && len(p) == 1:
+			delete(vals, name)
+		}
+	}
+	switch {
+	case ty.IsObjectType():
+		return cty.ObjectVal(vals)
+	case len(vals) == 0:
+		return cty.MapValEmpty(ty.ElementType())
+	default:
+		return cty.MapVal(vals)
+	}
+}
+
+// ignoreElements is ignoreIn for a list or a tuple.
+func ignoreElements(config, prior cty.Value, paths [][]string) cty.Value {
+	vals, old := config.AsValueSlice(), prior.AsValueSlice()
+	for i := range min(len(vals), len(old)) {
+		vals[i] = ignoreIn(vals[i], old[i], below(paths, fmt.Sprint(i)))
+	}
+	switch {
+	case len(vals) == 0:
+		return config
+	case config.Type().IsTupleType():
+		return cty.TupleVal(vals)
+	default:
+		return cty.ListVal(vals)
 	}
 }

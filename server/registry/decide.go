@@ -96,14 +96,52 @@ func decide(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApproval, 
 	if errs := validateApproval(sent); len(errs) > 0 {
 		return apierrors.NewInvalid(v1alpha1.Kind("Plan"), p.Name, errs)
 	}
+	if repeats(sent, p.Status.Approval) {
+		return nil // as after a lost response
+	}
+	if err := mayDecide(ctx, p, sent); err != nil {
+		return err
+	}
+	if sent.Decision == v1alpha1.DecisionApproved {
+		found, err := verify(ctx, p)
+		if apierrors.IsServiceUnavailable(err) {
+			return err
+		}
+		if err != nil {
+			return apierrors.NewInternalError(fmt.Errorf("verify plan %q: %w", p.Name, err))
+		}
+		if err := checkApplicable(p, found, sent.Partial); err != nil {
+			return err
+		}
+		if err := mayMake(ctx, p, sent, found.Rights); err != nil {
+			return err
+		}
+	}
+	decision := v1alpha1.PlanApproval{
+		Decision: sent.Decision, Digest: p.Status.Digest, Partial: sent.Partial, Message: sent.Message, By: decider(ctx, sent), At: &now,
+	}
+	if sent.Decision == v1alpha1.DecisionApproved {
+		if more, err := applyPolicies(ctx, p, decision, judge); err != nil || more {
+			return err
+		}
+	}
+	p.Status.Approval = &decision
+	recordDecision(p, byServer(ctx))
+	return nil
+}
+
+// repeats reports whether a decision is the one that the plan already has.
+func repeats(sent, made *v1alpha1.PlanApproval) bool {
+	return made != nil && made.Decision == sent.Decision && made.Partial == sent.Partial && (sent.Digest == "" || made.Digest == sent.Digest)
+}
+
+// mayDecide returns the error for a decision that the state of the plan does not permit, or that is about other changes.
+func mayDecide(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApproval) error {
 	refuse := func(format string, args ...any) error {
 		return apierrors.NewConflict(v1alpha1.Resource("plans"), p.Name, fmt.Errorf(format, args...))
 	}
 	verb := map[v1alpha1.Decision]string{v1alpha1.DecisionApproved: "approved", v1alpha1.DecisionDiscarded: "discarded"}
 	if made := p.Status.Approval; made != nil {
-		if made.Decision == sent.Decision && made.Partial == sent.Partial && (sent.Digest == "" || made.Digest == sent.Digest) {
-			return nil // the same decision again, as after a lost response
-		}
 		return refuse("it was already %s by %s; make a new plan to decide again", verb[made.Decision], nameOf(made.By))
 	}
 	if err := refuseSpeculative(p, sent.Decision); err != nil {
@@ -137,31 +175,6 @@ func decide(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApproval, 
 	if sent.Digest != "" && sent.Digest != p.Status.Digest {
 		return refuse("the decision is about changes with the digest %s, and the plan's are %s; read it again", shorten(sent.Digest), p.Status.Digest)
 	}
-	if sent.Decision == v1alpha1.DecisionApproved {
-		found, err := verify(ctx, p)
-		if apierrors.IsServiceUnavailable(err) {
-			return err
-		}
-		if err != nil {
-			return apierrors.NewInternalError(fmt.Errorf("verify plan %q: %w", p.Name, err))
-		}
-		if err := checkApplicable(p, found, sent.Partial); err != nil {
-			return err
-		}
-		if err := mayMake(ctx, p, sent, found.Rights); err != nil {
-			return err
-		}
-	}
-	decision := v1alpha1.PlanApproval{
-		Decision: sent.Decision, Digest: p.Status.Digest, Partial: sent.Partial, Message: sent.Message, By: decider(ctx, sent), At: &now,
-	}
-	if sent.Decision == v1alpha1.DecisionApproved {
-		if more, err := applyPolicies(ctx, p, decision, judge); err != nil || more {
-			return err
-		}
-	}
-	p.Status.Approval = &decision
-	recordDecision(p, byServer(ctx))
 	return nil
 }
 

@@ -48,7 +48,7 @@ var planMutants = []mutant{
 	{"A secret is shown when it begins like a shorter one.", "internal/plan/secrets.go",
 		"return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b))", "return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b))", "TestSecretsAreFoundAsTheyAre"},
 	{"An ignored argument is changed all the same.", "internal/plan/ignore.go",
-		"vals[name] = ignoreIn(v, o, below(name))", "vals[name] = ignoreIn(v, v, below(name))", "TestIgnoreChanges"},
+		"vals[name] = ignoreIn(v, o, below(paths, name))", "vals[name] = ignoreIn(v, v, below(paths, name))", "TestIgnoreChanges"},
 	{"A config with a write-only value is stored with the plan.", "internal/plan/asconfig.go",
 		"return a.WriteOnly })", "return false && a.WriteOnly })", "TestWithoutWriteOnly"},
 	{"Instances are destroyed in the order of their references, so each destroy fails because something still uses it.", "internal/plan/steps.go",
@@ -66,7 +66,7 @@ var planMutants = []mutant{
 	{"A replacement that forgets its old instance destroys it.", "internal/plan/steps.go",
 		"c.Action == v1alpha1.ActionReplace && !c.Forget\n", "c.Action == v1alpha1.ActionReplace\n", "TestSteps|TestStepsKeepTheirPromises"},
 	{"What refers to a change that cannot be made is applied with values that will never be there.", "internal/plan/held.go",
-		"\t\t\t\thold(d, HeldByReference, i, true)\n", "", "TestHeld"},
+		"\t\t\th.hold(d, HeldByReference, i, true)\n", "", "TestHeld"},
 	{"What a kept instance stands on is destroyed under it.", "internal/plan/held.go",
-		"\t\t\t\thold(d, HeldUnder, i, false)\n", "", "TestHeld|TestWhatIsNotHeldNeedsNothingThatIs"},
+		"\t\t\th.hold(d, HeldUnder, i, false)\n", "", "TestHeld|TestWhatIsNotHeldNeedsNothingThatIs"},
 }
