@@ -43,7 +43,7 @@ func Judge(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, approvals
 func policies(ctx context.Context, src *scope.Sources, namespace string) (*store.PlanPolicies, *policy.Set, error) {
 	found, err := src.Policies.Of(ctx, namespace)
 	if err != nil {
-		return nil, nil, fmt.Errorf("read policies about plans in namespace %q: %w", namespace, err)
+		return nil, nil, fmt.Errorf("read policies for plans in namespace %q: %w", namespace, err)
 	}
 	return found, policy.NewSet(found.Policies, found.Cluster, found.NamespaceLabels), nil
 }

@@ -412,7 +412,7 @@ func missingApprovals(p *v1alpha1.Plan) string {
 
 // needsApprovals returns the error for a plan that was approved and needs further approvals.
 func needsApprovals(p *v1alpha1.Plan) error {
-	return &exitError{ExitRefused, fmt.Errorf("plan %q was approved and not applied: %s\nTo approve it: kubectl hykube approve %s -n %s", p.Name, missingApprovals(p), p.Name, p.Namespace)}
+	return &exitError{ExitRefused, fmt.Errorf("plan %q was approved, but not applied: %s\nTo approve it: kubectl hykube approve %s -n %s", p.Name, missingApprovals(p), p.Name, p.Namespace)}
 }
 
 // isBlocked returns the error for a plan that is not applied because changes are blocked.

@@ -20,7 +20,7 @@ import (
 func newPolicy(s *session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "policy",
-		Short:   "Test policies about plans",
+		Short:   "Test plan policies",
 		Example: `  kubectl hykube policy test -f policy.yaml --plan plan-x7k2d`,
 		Args:    cobra.ArbitraryArgs,
 		RunE:    group(nil),
@@ -39,7 +39,7 @@ func newPolicyTest(s *session) *cobra.Command {
 	o := &policyTestOptions{session: s}
 	cmd := &cobra.Command{
 		Use:   "test -f PATH [--plan PLAN ...]",
-		Short: "Evaluate the policies in files about existing plans",
+		Short: "Evaluate the policies in files for existing plans",
 		Long: `Evaluate the PlanPolicies and ClusterPlanPolicies in files about existing plans, and show which rules hold. The command
 records nothing, and decides nothing. Without --plan it evaluates them about each plan of the namespace.
 
@@ -56,7 +56,7 @@ The command exits with 3 if a rule refuses a plan, and with 1 if a policy has an
 		RunE: run(o),
 	}
 	o.files.addFilenames(cmd.Flags())
-	cmd.Flags().StringArrayVar(&o.plans, "plan", nil, "Plan to evaluate the policies about; repeatable")
+	cmd.Flags().StringArrayVar(&o.plans, "plan", nil, "Plan to evaluate the policies for; repeatable")
 	_ = cmd.RegisterFlagCompletionFunc("plan", completePlans(s, planned))
 	return cmd
 }
@@ -101,7 +101,7 @@ func (o *policyTestOptions) Run(ctx context.Context) error {
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", p.Name, r.Effect, r.Rule, diff.Clean(r.Message, false))
 		}
 		if len(verdict.Results) == 0 {
-			fmt.Fprintf(w, "%s\t-\t-\tno rule holds\n", p.Name)
+			fmt.Fprintf(w, "%s\t-\t-\tno rule matches\n", p.Name)
 		}
 	}
 	if err := w.Flush(); err != nil {
@@ -160,7 +160,7 @@ func (o *policyTestOptions) chosen(ctx context.Context) ([]*v1alpha1.Plan, error
 			return nil, err
 		}
 		if p.Status.Digest == "" {
-			return nil, fmt.Errorf("plan %q has no changes to evaluate policies about: it is still being made, or failed", p.Name)
+			return nil, fmt.Errorf("plan %q has no changes to evaluate: its planning is still running, or failed", p.Name)
 		}
 		out = append(out, p)
 	}
@@ -177,7 +177,7 @@ func (o *policyTestOptions) chosen(ctx context.Context) ([]*v1alpha1.Plan, error
 		}
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("namespace %q has no plans to evaluate policies about; make one: kubectl hykube plan -n %s", o.namespace, o.namespace)
+		return nil, fmt.Errorf("namespace %q has no plans to evaluate; make one: kubectl hykube plan -n %s", o.namespace, o.namespace)
 	}
 	return out, nil
 }

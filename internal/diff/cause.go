@@ -265,7 +265,7 @@ func (d *drift) section() []string {
 	if d.total == 0 {
 		return nil
 	}
-	out := []string{d.style.Bold(d.style.Cyan("Note:")) + " changed outside of Hykube since they were last seen:"}
+	out := []string{d.style.Bold(d.style.Cyan("Note:")) + " these resources changed outside of Hykube since the last read:"}
 	for i, l := range d.lines {
 		if i == 10 && d.total > 11 {
 			out = append(out, fmt.Sprintf("  … and %s more", Count(d.total-10)))

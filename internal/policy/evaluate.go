@@ -53,7 +53,7 @@ func compile(text string, want *cel.Type) (cel.Program, error) {
 		return nil, issues.Err()
 	}
 	if got := ast.OutputType(); !got.IsExactType(want) && !got.IsExactType(cel.DynType) {
-		return nil, fmt.Errorf("the expression gives a %s, and a %s is required", got, want)
+		return nil, fmt.Errorf("the expression has the type %s, but must have the type %s", got, want)
 	}
 	return environment.Program(ast, cel.EvalOptions(cel.OptOptimize), cel.CostLimit(maxCost), cel.InterruptCheckFrequency(checkEvery))
 }

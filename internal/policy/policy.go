@@ -119,7 +119,7 @@ func validateEffect(r v1alpha1.PlanPolicyRule, at *field.Path) field.ErrorList {
 	case a == nil:
 		return errs
 	case r.Effect != v1alpha1.PolicyRequireApprovals:
-		return append(errs, field.Forbidden(at.Child("approvals"), fmt.Sprintf("goes with the effect %s alone", v1alpha1.PolicyRequireApprovals)))
+		return append(errs, field.Forbidden(at.Child("approvals"), fmt.Sprintf("is only for the effect %s", v1alpha1.PolicyRequireApprovals)))
 	}
 	if a.Count < 0 || a.Count > maxApprovals {
 		errs = append(errs, field.Invalid(at.Child("approvals", "count"), a.Count, fmt.Sprintf("must be between 1 and %d", maxApprovals)))

@@ -118,7 +118,7 @@ func applyPolicies(ctx context.Context, p *v1alpha1.Plan, approval v1alpha1.Plan
 	}
 	verdict, err := judge(ctx, p, all)
 	if err != nil {
-		return false, apierrors.NewInternalError(fmt.Errorf("evaluate policies about plan %q: %w", p.Name, err))
+		return false, apierrors.NewInternalError(fmt.Errorf("evaluate policies for plan %q: %w", p.Name, err))
 	}
 	p.Status.Policies = verdict.Results
 	if why := verdict.Denied(); why != "" {
@@ -137,7 +137,7 @@ func applyPolicies(ctx context.Context, p *v1alpha1.Plan, approval v1alpha1.Plan
 		return false, refusedByPolicy(p, fmt.Sprintf("the approval of user %q does not count. %s", nameOf(approval.By), missing))
 	case len(given) > 0 && given[0].Partial != approval.Partial:
 		return false, apierrors.NewConflict(v1alpha1.Resource("plans"), p.Name,
-			fmt.Errorf("the other approvals have status.approval.partial %t; approve the same", given[0].Partial))
+			fmt.Errorf("the other approvals have status.approval.partial %t; use the same value", given[0].Partial))
 	}
 	if required {
 		p.Status.Approvals = all
