@@ -75,7 +75,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.TemporalCredentials.ServerName, "temporal-tls-server-name", "", "Name in the certificate of the Temporal server; by default the host of --temporal-address.")
 	fs.StringVar(&o.TemporalCredentials.APIKeyFile, "temporal-api-key-file", "", "File with an API key for the Temporal server. The server reads it again for each call.")
 	fs.StringArrayVar(&o.ProviderMirrors, "provider-mirror", o.ProviderMirrors, "Directory in the layout of Terraform's filesystem mirror, or the https:// address of a network mirror; searched before any registry; repeatable.")
-	fs.StringVar(&o.ProviderSandbox, "provider-sandbox", o.ProviderSandbox, "Sandbox of provider processes: auto uses all that this machine supports, require refuses to start a provider that is not contained, off contains none.")
+	fs.StringVar(&o.ProviderSandbox, "provider-sandbox", o.ProviderSandbox, "Sandbox of provider processes: auto uses everything that this machine supports, require refuses to start a provider without a complete sandbox, off uses no sandbox.")
 	fs.StringVar(&o.TokenAuthFile, "token-auth-file", o.TokenAuthFile, `File with tokens: lines of token,user,uid,"group1,group2". It is read again when it changes.`)
 	fs.StringVar(&o.AuthenticationFile, "authentication-config", o.AuthenticationFile, "File with a Kubernetes AuthenticationConfiguration, for OpenID Connect.")
 	fs.IntVar(&o.PlanHistoryLimit, "plan-history-limit", o.PlanHistoryLimit, "Number of finished plans to keep in each namespace; 0 keeps all. Records of plans (PlanRecord) stay.")

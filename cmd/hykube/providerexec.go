@@ -16,7 +16,7 @@ func newProviderExecCommand() *cobra.Command {
 		Short:  "Become a provider in its sandbox; only the server uses it",
 		Hidden: true,
 		RunE: func(*cobra.Command, []string) error {
-			return errors.New("use " + entry.Command + ": only the server starts it, with an order, on Linux")
+			return errors.New("use " + entry.Command + ": only the server starts this command, and only on Linux")
 		},
 	}
 }

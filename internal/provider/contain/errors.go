@@ -32,5 +32,5 @@ func (e *PathError) Error() string {
 	if e.Resolved != e.Path {
 		path += fmt.Sprintf(" (%s)", e.Resolved)
 	}
-	return fmt.Sprintf("grant path %s: it and the server's directory %s contain each other; grant another path in spec.sandbox", path, e.Protected)
+	return fmt.Sprintf("grant path %s: it contains the server's directory %s, or the directory contains it; grant another path in spec.sandbox", path, e.Protected)
 }

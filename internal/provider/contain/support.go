@@ -43,7 +43,7 @@ func (s Support) missing(g Grants) []string {
 		return missing
 	}
 	if !s.OwnUser {
-		missing = append(missing, "an own user of each provider (a server that runs as root)")
+		missing = append(missing, "a separate user for each provider (a server that runs as root)")
 	}
 	if s.Landlock > 0 {
 		for _, f := range []struct {

@@ -175,7 +175,7 @@ func (p *Process) startFailure(err error) string {
 	case entry.ExitNotExecutable:
 		return notExecutable
 	case entry.ExitNotContained:
-		return "its sandbox could not be made"
+		return "its sandbox could not be created"
 	}
 	if line, ok := strings.CutPrefix(firstLine(err.Error()), "Unrecognized remote plugin message: "); ok && line != "" {
 		return fmt.Sprintf("it does not behave like a Terraform provider: it answered the handshake with %q", line)

@@ -144,7 +144,7 @@ func dropCapabilities() error {
 // dieWithServer makes the kernel kill this process when the server ends. It must follow changeUser, because a change of
 // the user clears this setting.
 func (o Order) dieWithServer() error {
-	if err := step("ask to be killed with the server", syscall.SYS_PRCTL, prSetPdeathsig, uintptr(syscall.SIGKILL)); err != nil {
+	if err := step("set the signal for the end of the server", syscall.SYS_PRCTL, prSetPdeathsig, uintptr(syscall.SIGKILL)); err != nil {
 		return err
 	}
 	if os.Getppid() != o.Parent {

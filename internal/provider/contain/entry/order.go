@@ -80,7 +80,7 @@ func flag(on bool) string {
 	return "0"
 }
 
-var errOrder = errors.New("the order is damaged")
+var errOrder = errors.New("the sandbox settings are invalid")
 
 // Decode decodes the result of Encode.
 func Decode(s string) (o Order, err error) {
