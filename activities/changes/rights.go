@@ -40,11 +40,12 @@ func Verbs(c *ledger.Change) []string {
 
 // Rights returns all rights that a change requires. These are the verbs on the kind of its object, and "delete" on the
 // kind of the object whose infrastructure it takes. The change also requires the verb "use" on its ProviderConfig, and
-// on that of the instance that it replaces. rec is the replaced instance, or nil.
-func Rights(objects store.Objects, c *ledger.Change, rec *ledger.Instance) ([]store.Right, error) {
+// on that of the instance that it replaces. rec is the replaced instance, or nil. Without
+// a ProviderConfig, a provider that takes a configuration counts as made with the default one.
+func Rights(src *scope.Sources, c *ledger.Change, rec *ledger.Instance) ([]store.Right, error) {
 	var out []store.Right
 	add := func(ref v1alpha1.ObjectReference, verbs ...string) error {
-		right, err := RightTo(objects, ref)
+		right, err := RightTo(src.Objects, ref)
 		for _, verb := range verbs {
 			right.Verb = verb
 			out = append(out, right)
@@ -59,13 +60,24 @@ func Rights(objects store.Objects, c *ledger.Change, rec *ledger.Instance) ([]st
 			return nil, err
 		}
 	}
-	if c.ProviderConfig != "" {
+	switch {
+	case c.ProviderConfig != "":
 		out = append(out, store.UseOf(c.Object.Namespace, c.ProviderConfig))
+	case c.Action != v1alpha1.ActionForget && !HasNoSteps(c) && takesConfiguration(src, c.Object):
+		out = append(out, store.UseOf(c.Object.Namespace, v1alpha1.DefaultProviderConfig))
 	}
 	if c.Action == v1alpha1.ActionReplace && !c.Forget && rec != nil && rec.ProviderConfig != "" && rec.ProviderConfig != c.ProviderConfig {
 		out = append(out, store.UseOf(c.Object.Namespace, rec.ProviderConfig))
 	}
 	return out, nil
+}
+
+// takesConfiguration reports whether the provider of an object has arguments of its own.
+func takesConfiguration(src *scope.Sources, ref v1alpha1.ObjectReference) bool {
+	group, _, _ := strings.Cut(ref.APIVersion, "/")
+	name, _ := v1alpha1.ProviderOfGroup(group)
+	e, ok := src.Catalog.Get(name)
+	return ok && e.TakesConfiguration()
 }
 
 // RightTo returns the right to get an object.
@@ -80,7 +92,7 @@ func RightTo(objects store.Objects, ref v1alpha1.ObjectReference) (store.Right, 
 
 // Actors checks the rights of the plan's requester and approver.
 type Actors struct {
-	objects store.Objects
+	src *scope.Sources
 	// requester is nil if the plan has none.
 	requester *store.Asker
 	// approvers are all users who approved the plan, except the requester.
@@ -89,13 +101,13 @@ type Actors struct {
 
 // ActorsOf returns the actors of a plan. They cache each answer of the authorizer, so use them only for a short time.
 func ActorsOf(src *scope.Sources, po *v1alpha1.Plan) *Actors {
-	return &Actors{objects: src.Objects, requester: src.RequesterOf(po), approvers: src.ApproversOf(po)}
+	return &Actors{src: src, requester: src.RequesterOf(po), approvers: src.ApproversOf(po)}
 }
 
 // Check returns a *StaleError if the requester or the approver lacks a right that a change requires. rec is the same as
 // for Rights.
 func (a *Actors) Check(ctx context.Context, c *ledger.Change, rec *ledger.Instance) error {
-	rights, err := Rights(a.objects, c, rec)
+	rights, err := Rights(a.src, c, rec)
 	if err != nil {
 		return err
 	}

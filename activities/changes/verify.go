@@ -102,7 +102,7 @@ func rightsTo(ctx context.Context, src *scope.Sources, c *ledger.Change) ([]stor
 			return nil, err
 		}
 	}
-	return Rights(src.Objects, c, rec)
+	return Rights(src, c, rec)
 }
 
 // blockedOrStale returns the indexes of the blocked and stale changes.

@@ -63,7 +63,7 @@ func checkVerbs(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, all 
 		if c.State == v1alpha1.ChangeSkipped || c.State == v1alpha1.ChangeFailed {
 			continue
 		}
-		taken, err := changes.Rights(src.Objects, c, nil)
+		taken, err := changes.Rights(src, c, nil)
 		if err != nil {
 			return nil, err
 		}

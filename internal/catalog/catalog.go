@@ -23,6 +23,11 @@ type Entry struct {
 	Schema  *schema.Provider
 }
 
+// TakesConfiguration reports whether the provider has arguments of its own.
+func (e Entry) TakesConfiguration() bool {
+	return e.Schema != nil && e.Schema.Config != nil && e.Schema.Config.Block.HasArguments()
+}
+
 // Catalog holds the installed providers. It is safe for concurrent use.
 type Catalog struct {
 	pool *provider.Pool

@@ -36,6 +36,12 @@ func (s *Scope) acquireWith(ctx context.Context, r *resource.Resource, cfg *v1al
 		if err := s.mayUse(ctx, r.Ref.Namespace, cfg.Name); err != nil {
 			return nil, configurationError(r.Entry, cfg, err)
 		}
+	} else if r.Entry.TakesConfiguration() {
+		// The provider takes its credentials from the environment of the server. They belong to nobody, so they are guarded as the default
+		// ProviderConfig would be.
+		if err := s.mayUse(ctx, r.Ref.Namespace, v1alpha1.DefaultProviderConfig); err != nil {
+			return nil, configurationError(r.Entry, nil, err)
+		}
 	}
 	conf, err := s.Configuration(ctx, r.Entry, cfg)
 	if err != nil {
