@@ -76,9 +76,11 @@ type Config struct {
 	// means none.
 	NetworkMirror string
 	// ProviderSandbox is the mode of the providers' sandboxes. The default is contain.Auto.
-	ProviderSandbox    contain.Mode
-	TokenAuthFile      string
-	AuthenticationFile string
+	ProviderSandbox contain.Mode
+	// ProviderMessageLimit is the maximum size of a provider's response in bytes; 0 means the default.
+	ProviderMessageLimit int
+	TokenAuthFile        string
+	AuthenticationFile   string
 	// PlanHistoryLimit is the number of finished plans to keep per namespace. PlanHistoryAge is the time to keep them.
 	// 0 means no limit.
 	PlanHistoryLimit int

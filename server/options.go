@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/api/resource"
 	genericoptions "k8s.io/apiserver/pkg/server/options"
 
 	"github.com/hykube/hykube/internal/provider/contain"
@@ -18,25 +19,26 @@ import (
 
 // Options holds the values of the server's flags, with k3s' names where k3s has such flags.
 type Options struct {
-	DataDir             string
-	BindAddress         string
-	SecurePort          int
-	TLSSANs             []string
-	DatastoreEndpoint   string
-	EncryptionConfig    string
-	TemporalAddress     string
-	TemporalNamespace   string
-	TemporalTLS         bool
-	TemporalCredentials engine.Credentials
-	ProviderMirrors     []string
-	ProviderSandbox     string
-	TokenAuthFile       string
-	AuthenticationFile  string
-	PlanHistoryLimit    int
-	PlanHistoryAge      time.Duration
-	LogLevel            string
-	LogFormat           string
-	Audit               *genericoptions.AuditOptions
+	DataDir              string
+	BindAddress          string
+	SecurePort           int
+	TLSSANs              []string
+	DatastoreEndpoint    string
+	EncryptionConfig     string
+	TemporalAddress      string
+	TemporalNamespace    string
+	TemporalTLS          bool
+	TemporalCredentials  engine.Credentials
+	ProviderMirrors      []string
+	ProviderSandbox      string
+	ProviderMessageLimit string
+	TokenAuthFile        string
+	AuthenticationFile   string
+	PlanHistoryLimit     int
+	PlanHistoryAge       time.Duration
+	LogLevel             string
+	LogFormat            string
+	Audit                *genericoptions.AuditOptions
 }
 
 // NewOptions returns the defaults.
@@ -46,9 +48,10 @@ func NewOptions() *Options {
 		BindAddress: "127.0.0.1",
 		SecurePort:  6443,
 
-		TemporalNamespace: "hykube",
-		TemporalTLS:       true,
-		ProviderSandbox:   string(contain.Auto),
+		TemporalNamespace:    "hykube",
+		TemporalTLS:          true,
+		ProviderSandbox:      string(contain.Auto),
+		ProviderMessageLimit: "16Mi",
 
 		PlanHistoryLimit: 100,
 		PlanHistoryAge:   30 * 24 * time.Hour,
@@ -76,6 +79,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.TemporalCredentials.APIKeyFile, "temporal-api-key-file", "", "File with an API key for the Temporal server. The server reads it again for each call.")
 	fs.StringArrayVar(&o.ProviderMirrors, "provider-mirror", o.ProviderMirrors, "Directory in the layout of Terraform's filesystem mirror, or the https:// address of a network mirror; searched before any registry; repeatable.")
 	fs.StringVar(&o.ProviderSandbox, "provider-sandbox", o.ProviderSandbox, "Sandbox of provider processes: auto uses everything that this machine supports, require refuses to start a provider without a complete sandbox, off uses no sandbox.")
+	fs.StringVar(&o.ProviderMessageLimit, "provider-message-limit", o.ProviderMessageLimit, "Maximum size of one response of a provider, such as 16Mi. The server needs many times its size.")
 	fs.StringVar(&o.TokenAuthFile, "token-auth-file", o.TokenAuthFile, `File with tokens: lines of token,user,uid,"group1,group2". It is read again when it changes.`)
 	fs.StringVar(&o.AuthenticationFile, "authentication-config", o.AuthenticationFile, "File with a Kubernetes AuthenticationConfiguration, for OpenID Connect.")
 	fs.IntVar(&o.PlanHistoryLimit, "plan-history-limit", o.PlanHistoryLimit, "Number of finished plans to keep in each namespace; 0 keeps all. Records of plans (PlanRecord) stay.")
@@ -119,10 +123,28 @@ func (o *Options) Validate() error {
 	if _, err := contain.ParseMode(o.ProviderSandbox); err != nil {
 		errs = append(errs, err)
 	}
+	if _, err := o.messageLimit(); err != nil {
+		errs = append(errs, err)
+	}
 	return errors.Join(append(errs, o.Audit.Validate()...)...)
 }
 
 // temporalCredentials returns the credentials for the server at --temporal-address.
+// Bounds of --provider-message-limit. gRPC counts a message in 32 bits.
+const (
+	leastMessageLimit = 64 << 10
+	mostMessageLimit  = 1 << 30
+)
+
+// messageLimit returns --provider-message-limit in bytes.
+func (o *Options) messageLimit() (int, error) {
+	q, err := resource.ParseQuantity(o.ProviderMessageLimit)
+	if n := q.Value(); err == nil && n >= leastMessageLimit && n <= mostMessageLimit {
+		return int(n), nil
+	}
+	return 0, fmt.Errorf("use --provider-message-limit %q: write a size between 64Ki and 1Gi, such as 16Mi", o.ProviderMessageLimit)
+}
+
 func (o *Options) temporalCredentials() engine.Credentials {
 	c := o.TemporalCredentials
 	c.Plaintext = !o.TemporalTLS
@@ -160,24 +182,29 @@ func (o *Options) Config(logger *slog.Logger) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
+	limit, err := o.messageLimit()
+	if err != nil {
+		return nil, err
+	}
 	return &Config{
-		DataDir:             o.DataDir,
-		BindAddress:         net.ParseIP(o.BindAddress),
-		SecurePort:          o.SecurePort,
-		TLSSANs:             o.TLSSANs,
-		DatastoreEndpoint:   o.DatastoreEndpoint,
-		EncryptionConfig:    o.EncryptionConfig,
-		TemporalAddress:     o.TemporalAddress,
-		TemporalNamespace:   o.TemporalNamespace,
-		TemporalCredentials: o.temporalCredentials(),
-		ProviderMirrors:     directories,
-		NetworkMirror:       network,
-		ProviderSandbox:     contain.Mode(o.ProviderSandbox),
-		TokenAuthFile:       o.TokenAuthFile,
-		AuthenticationFile:  o.AuthenticationFile,
-		PlanHistoryLimit:    o.PlanHistoryLimit,
-		PlanHistoryAge:      o.PlanHistoryAge,
-		Audit:               o.Audit,
-		Logger:              logger,
+		DataDir:              o.DataDir,
+		BindAddress:          net.ParseIP(o.BindAddress),
+		SecurePort:           o.SecurePort,
+		TLSSANs:              o.TLSSANs,
+		DatastoreEndpoint:    o.DatastoreEndpoint,
+		EncryptionConfig:     o.EncryptionConfig,
+		TemporalAddress:      o.TemporalAddress,
+		TemporalNamespace:    o.TemporalNamespace,
+		TemporalCredentials:  o.temporalCredentials(),
+		ProviderMirrors:      directories,
+		NetworkMirror:        network,
+		ProviderSandbox:      contain.Mode(o.ProviderSandbox),
+		ProviderMessageLimit: limit,
+		TokenAuthFile:        o.TokenAuthFile,
+		AuthenticationFile:   o.AuthenticationFile,
+		PlanHistoryLimit:     o.PlanHistoryLimit,
+		PlanHistoryAge:       o.PlanHistoryAge,
+		Audit:                o.Audit,
+		Logger:               logger,
 	}, nil
 }

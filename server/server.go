@@ -97,19 +97,20 @@ func (c CompletedConfig) New(ctx context.Context) (_ *Server, err error) {
 		return nil, err
 	}
 	s.wiring, err = c.Wire(ctx, &Components{
-		DataDir:          c.DataDir,
-		ProviderMirrors:  c.ProviderMirrors,
-		NetworkMirror:    c.NetworkMirror,
-		ProviderSandbox:  c.ProviderSandbox,
-		PlanHistoryLimit: c.PlanHistoryLimit,
-		PlanHistoryAge:   c.PlanHistoryAge,
-		Loopback:         rest.CopyConfig(s.generic.LoopbackClientConfig),
-		KV:               c.store.KV(),
-		Objects:          c.store.Objects(),
-		Kinds:            s.kinds,
-		Authorizer:       c.generic.Authorization.Authorizer,
-		Engine:           s.engine,
-		Logger:           c.Logger,
+		DataDir:              c.DataDir,
+		ProviderMirrors:      c.ProviderMirrors,
+		NetworkMirror:        c.NetworkMirror,
+		ProviderSandbox:      c.ProviderSandbox,
+		ProviderMessageLimit: c.ProviderMessageLimit,
+		PlanHistoryLimit:     c.PlanHistoryLimit,
+		PlanHistoryAge:       c.PlanHistoryAge,
+		Loopback:             rest.CopyConfig(s.generic.LoopbackClientConfig),
+		KV:                   c.store.KV(),
+		Objects:              c.store.Objects(),
+		Kinds:                s.kinds,
+		Authorizer:           c.generic.Authorization.Authorizer,
+		Engine:               s.engine,
+		Logger:               c.Logger,
 	})
 	if err != nil {
 		return nil, err

@@ -39,6 +39,8 @@ type Components struct {
 	NetworkMirror   string
 	// ProviderSandbox is the mode of the providers' sandboxes.
 	ProviderSandbox contain.Mode
+	// ProviderMessageLimit is the maximum size of a provider's response in bytes; 0 means the default.
+	ProviderMessageLimit int
 	// PlanHistoryLimit and PlanHistoryAge limit the number and age of finished plans; 0 means no limit.
 	PlanHistoryLimit int
 	PlanHistoryAge   time.Duration

@@ -53,7 +53,7 @@ func wire(_ context.Context, h *server.Components) (server.Wiring, error) {
 		return server.Wiring{}, fmt.Errorf("make client: %w", err)
 	}
 	containment := contain.New(contain.Config{Mode: h.ProviderSandbox, Protected: []string{h.DataDir}})
-	pool := provider.NewPool(provider.PoolConfig{Logger: h.Logger.With("component", "provider"), Containment: containment})
+	pool := provider.NewPool(provider.PoolConfig{Logger: h.Logger.With("component", "provider"), Containment: containment, MessageLimit: h.ProviderMessageLimit})
 	cat := catalog.New(pool)
 	led := ledger.New(h.KV)
 	plans := &loopback.Plans{Client: fixed}

@@ -103,6 +103,7 @@ func (p *Pool) start(ctx context.Context, proc *process) error {
 	if err != nil {
 		return fmt.Errorf("start provider %q: %w", name, err)
 	}
+	client.Hint = func(text string) string { return p.config.Containment.Hint(name, proc.pkg.Grants, text) }
 	proc.server = client
 
 	ctx, cancel := context.WithTimeout(ctx, p.config.ConfigureTimeout)
@@ -135,6 +136,7 @@ func (p *Pool) launch(ctx context.Context, proc *process, name string) error {
 		Name:         name,
 		Program:      contain.Plugin{Source: name, Path: proc.pkg.Executable, File: exe, Grants: proc.pkg.Grants},
 		Debug:        p.config.Debug,
+		MessageLimit: p.config.MessageLimit,
 		StartTimeout: p.config.StartTimeout, Logger: p.config.Logger.With("provider", name),
 	})
 	if err != nil {

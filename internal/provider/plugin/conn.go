@@ -18,20 +18,28 @@ const exitPatience = 2 * time.Second
 
 // Invoke calls the plugin.
 func (p *Process) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
-	return p.Explain(ctx, p.conn.Invoke(ctx, method, args, reply, opts...))
+	return p.Explain(ctx, p.conn.Invoke(ctx, method, args, reply, p.limited(opts)...))
 }
 
 // NewStream opens a stream to the plugin.
 func (p *Process) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-	s, err := p.conn.NewStream(ctx, desc, method, opts...)
+	s, err := p.conn.NewStream(ctx, desc, method, p.limited(opts)...)
 	return s, p.Explain(ctx, err)
 }
 
-// Explain converts an error of a lost connection to a *diag.Failure whose cause is an *UnavailableError. It returns
-// other errors unchanged. Readers of a stream call it for the stream's errors.
+// limited puts the limit on responses before the options of a call, which may have another one.
+func (p *Process) limited(opts []grpc.CallOption) []grpc.CallOption {
+	return append([]grpc.CallOption{grpc.MaxCallRecvMsgSize(p.spec.MessageLimit)}, opts...)
+}
+
+// Explain converts an error of a lost connection to a *diag.Failure whose cause is an *UnavailableError, and that of a
+// response above the limit to a *TooLargeError. It returns other errors unchanged. Readers of a stream call it for the stream's errors.
 func (p *Process) Explain(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
+	}
+	if status.Code(err) == codes.ResourceExhausted {
+		return &TooLargeError{Provider: p.spec.Name, Cause: err}
 	}
 	if p.connectionLost(ctx, err) {
 		reason := p.child.exitState()

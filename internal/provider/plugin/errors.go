@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"google.golang.org/grpc/status"
 )
 
 // CrashError is the error if a plugin died or hung before it could be used. Another start would probably fail in the
@@ -37,6 +39,21 @@ func (e *UnavailableError) Error() string {
 	return fmt.Sprintf("provider %q ended during a call: %s%s; the next call starts it again, so try again",
 		e.Provider, e.Reason, lastOutput(e.Stderr))
 }
+
+// TooLargeError is the error of a response that exceeds the limit on messages. The call's effect is unknown.
+type TooLargeError struct {
+	// Provider is the name of the provider.
+	Provider string
+	// Cause has the sizes.
+	Cause error
+}
+
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("the response of provider %q is too large: %s; read less at once, or raise --provider-message-limit of the server",
+		e.Provider, status.Convert(e.Cause).Message())
+}
+
+func (e *TooLargeError) Unwrap() error { return e.Cause }
 
 func lastOutput(lines []string) string {
 	if len(lines) == 0 {

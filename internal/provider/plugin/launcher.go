@@ -30,11 +30,17 @@ type Spec struct {
 	Program contain.Plugin
 	// Debug enables the plugin's own log.
 	Debug bool
+	// MessageLimit is the maximum size of a response in bytes; 0 means DefaultMessageLimit.
+	MessageLimit int
 	// StartTimeout is the maximum time from the start to the finished handshake; 0 means a minute.
 	StartTimeout time.Duration
 	// Logger receives the plugin's log; it must not be nil.
 	Logger *slog.Logger
 }
+
+// DefaultMessageLimit is the maximum size of a provider's response. The server needs many times its size to read, plan
+// and store it.
+const DefaultMessageLimit = 16 << 20
 
 // Launcher starts plugins. On Linux, the kernel kills a plugin when the thread that started it ends, even if this
 // process is killed. So a launcher keeps one thread for all starts, and Close must follow the end of the last process.
@@ -91,6 +97,9 @@ func handshake() goplugin.HandshakeConfig {
 func (l *Launcher) Start(ctx context.Context, spec Spec) (*Process, error) {
 	if spec.StartTimeout == 0 {
 		spec.StartTimeout = time.Minute
+	}
+	if spec.MessageLimit == 0 {
+		spec.MessageLimit = DefaultMessageLimit
 	}
 	sandbox, err := l.policy.Sandbox(spec.Program)
 	if err != nil {

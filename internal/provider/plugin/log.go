@@ -9,31 +9,45 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
 )
 
 const (
 	tailLines  = 20
 	panicLines = 20
-	maxLine    = 1 << 10 // bytes of a line to keep for an error
+	// logRate and logBurst are the bytes that a plugin may log in a second, and at once.
+	logRate, logBurst = 1 << 20, 4 << 20
+	// maxLogged is the part of a line that is logged.
+	maxLogged = 8 << 10
+	maxLine   = 1 << 10 // bytes of a line to keep for an error
 )
 
 // lineTail reads a plugin's stderr. It logs the lines and keeps the last ones for an error message. It keeps a panic
 // from its first line on, because the stack would otherwise displace that line.
 type lineTail struct {
 	logger *slog.Logger
+	// rate limits the bytes that a plugin may log.
+	rate *rate.Limiter
 
-	mu    sync.Mutex
-	last  []string
-	panic []string
+	mu sync.Mutex
+	// dropped is the number of lines above the rate since the last one that was logged.
+	dropped int
+	last    []string
+	panic   []string
 }
 
-func newLineTail(l *slog.Logger) *lineTail { return &lineTail{logger: l} }
+func newLineTail(l *slog.Logger) *lineTail {
+	return &lineTail{logger: l, rate: rate.NewLimiter(logRate, logBurst)}
+}
 
 func (t *lineTail) readFrom(r io.Reader) {
 	br := bufio.NewReaderSize(r, 64<<10)
 	for {
 		line, more, err := br.ReadLine()
 		if err != nil {
+			t.reportDropped()
 			return
 		}
 		t.add(string(line))
@@ -44,11 +58,35 @@ func (t *lineTail) readFrom(r io.Reader) {
 }
 
 func (t *lineTail) add(line string) {
+	if !t.rate.AllowN(time.Now(), min(len(line), logBurst)) {
+		t.mu.Lock()
+		t.dropped++
+		t.mu.Unlock()
+		t.keep(line, line)
+		return
+	}
 	level, message := parseLine(line)
-	t.logger.Log(context.Background(), level, "provider: "+message)
+	t.reportDropped()
+	t.logger.Log(context.Background(), level, "provider: "+message[:min(len(message), maxLogged)])
 	if level < slog.LevelInfo && strings.HasPrefix(line, "{") {
 		return // go-plugin's own messages
 	}
+	t.keep(line, message)
+}
+
+// reportDropped logs the number of lines that were dropped.
+func (t *lineTail) reportDropped() {
+	t.mu.Lock()
+	dropped := t.dropped
+	t.dropped = 0
+	t.mu.Unlock()
+	if dropped > 0 {
+		t.logger.Warn("the provider logs too much, lines were dropped", "dropped", dropped)
+	}
+}
+
+// keep keeps a line for an error message.
+func (t *lineTail) keep(line, message string) {
 	if len(message) > maxLine {
 		message = message[:maxLine]
 	}

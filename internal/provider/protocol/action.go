@@ -20,7 +20,7 @@ func (c *Client) ValidateActionConfig(ctx context.Context, req *tfprotov6.Valida
 	if err != nil {
 		return nil, err
 	}
-	return &tfprotov6.ValidateActionConfigResponse{Diagnostics: fromDiagnostics(r.Diagnostics)}, nil
+	return &tfprotov6.ValidateActionConfigResponse{Diagnostics: c.diagnostics(r.Diagnostics)}, nil
 }
 
 // PlanAction plans an action.
@@ -32,7 +32,7 @@ func (c *Client) PlanAction(ctx context.Context, req *tfprotov6.PlanActionReques
 	if err != nil {
 		return nil, err
 	}
-	return &tfprotov6.PlanActionResponse{Diagnostics: fromDiagnostics(r.Diagnostics), Deferred: fromDeferred(r.Deferred)}, nil
+	return &tfprotov6.PlanActionResponse{Diagnostics: c.diagnostics(r.Diagnostics), Deferred: fromDeferred(r.Deferred)}, nil
 }
 
 // InvokeAction runs an action when the caller ranges over its events, which is possible once. A cancelled ctx or an
@@ -83,7 +83,7 @@ func (c *Client) InvokeAction(ctx context.Context, req *tfprotov6.InvokeActionRe
 			yield(tfprotov6.InvokeActionEvent{Type: brokenStream{error: err}})
 			return
 		}
-		out := tfprotov6.CompletedInvokeActionEventType{Diagnostics: fromDiagnostics(done.Diagnostics)}
+		out := tfprotov6.CompletedInvokeActionEventType{Diagnostics: c.diagnostics(done.Diagnostics)}
 		if err != nil {
 			out.Diagnostics = append(out.Diagnostics, &tfprotov6.Diagnostic{
 				Severity: tfprotov6.DiagnosticSeverityWarning, Summary: "Run action: the provider broke the protocol", Detail: err.Error(),

@@ -34,6 +34,8 @@ var _ tfprotov6.ProviderServer = (*Client)(nil)
 // errors.ErrUnsupported. Every other error wraps the connection's error about a lost plugin.
 type Client struct {
 	conn grpc.ClientConnInterface
+	// Hint returns a remedy for the text of a provider's error, which ends with it; "" or nil adds nothing.
+	Hint func(text string) string
 
 	mu sync.Mutex
 	// calls is the number of running calls. cancelled is the number of running applies whose caller's context has
@@ -98,8 +100,6 @@ func callError(ctx context.Context, method string, err error) error {
 		if cause := context.Cause(ctx); cause != nil {
 			return fmt.Errorf("call provider %s: %w", method, cause)
 		}
-	case codes.ResourceExhausted:
-		return fmt.Errorf("call provider %s: the answer is larger than the protocol allows: %w", method, err)
 	}
 	return fmt.Errorf("call provider %s: %w", method, err)
 }

@@ -133,7 +133,6 @@ func TestErrors(t *testing.T) {
 	}{
 		{"a call that the plugin lacks", status.Error(codes.Unimplemented, "unknown method"), errors.ErrUnsupported, "does not implement this call"},
 		{"a lost plugin", lost, lost, "call provider ReadResource: lost"},
-		{"an answer that is too large", status.Error(codes.ResourceExhausted, "big"), nil, "larger than the protocol allows"},
 	} {
 		t.Run(tc.why, func(t *testing.T) {
 			c, _ := New(&fakeConn{invoke: func(context.Context, string, any, any) error { return tc.err }}, 6)

@@ -3,6 +3,8 @@ package protocol
 //lint:file-ignore SA1019 types cross the wire as JSON, and there is no other parser of them
 
 import (
+	"strings"
+
 	"fmt"
 	"time"
 
@@ -93,11 +95,16 @@ func fromCapabilities(c *pb.ServerCapabilities) *tfprotov6.ServerCapabilities {
 	}
 }
 
-func fromDiagnostics(in []*pb.Diagnostic) []*tfprotov6.Diagnostic {
+// diagnostics converts diagnostics, and adds a hint to errors.
+func (c *Client) diagnostics(in []*pb.Diagnostic) []*tfprotov6.Diagnostic {
 	return mapSlice(in, func(d *pb.Diagnostic) *tfprotov6.Diagnostic {
 		out := &tfprotov6.Diagnostic{Severity: tfprotov6.DiagnosticSeverityError, Summary: d.Summary, Detail: d.Detail}
 		if d.Severity == pb.Diagnostic_WARNING { // treat every other severity as an error, so that none is lost
 			out.Severity = tfprotov6.DiagnosticSeverityWarning
+		} else if c.Hint != nil {
+			if hint := c.Hint(d.Summary + "\n" + d.Detail); hint != "" {
+				out.Detail = strings.TrimSpace(d.Detail + "\n\n" + hint)
+			}
 		}
 		if len(d.GetAttribute().GetSteps()) > 0 {
 			out.Attribute = fromPath(d.Attribute)

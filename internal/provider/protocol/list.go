@@ -21,7 +21,7 @@ func (c *Client) ValidateListResourceConfig(ctx context.Context, req *tfprotov6.
 	if err != nil {
 		return nil, err
 	}
-	return &tfprotov6.ValidateListResourceConfigResponse{Diagnostics: fromDiagnostics(r.Diagnostics)}, nil
+	return &tfprotov6.ValidateListResourceConfigResponse{Diagnostics: c.diagnostics(r.Diagnostics)}, nil
 }
 
 // ListResource lists existing resources. It calls the plugin when the caller ranges over the results, which is possible
@@ -51,7 +51,7 @@ func (c *Client) ListResource(ctx context.Context, req *tfprotov6.ListResourceRe
 			}
 			if !yield(tfprotov6.ListResourceResult{
 				DisplayName: e.DisplayName, Resource: fromValue(e.ResourceObject), Identity: fromIdentity(e.Identity),
-				Diagnostics: fromDiagnostics(e.Diagnostic),
+				Diagnostics: c.diagnostics(e.Diagnostic),
 			}) {
 				return
 			}

@@ -36,7 +36,7 @@ func (c *Client) GetProviderSchema(ctx context.Context, _ *tfprotov6.GetProvider
 		ListResourceSchemas:      mapValues(r.ListResourceSchemas, read.schema),
 		ActionSchemas:            mapValues(r.ActionSchemas, read.action),
 		StateStoreSchemas:        mapValues(r.StateStoreSchemas, read.schema),
-		Diagnostics:              fromDiagnostics(r.Diagnostics),
+		Diagnostics:              c.diagnostics(r.Diagnostics),
 	}
 	if read.err != nil {
 		return nil, fmt.Errorf("read provider schema: %w", read.err)
@@ -57,7 +57,7 @@ func (c *Client) GetResourceIdentitySchemas(ctx context.Context, _ *tfprotov6.Ge
 	var read schemaReader
 	out := &tfprotov6.GetResourceIdentitySchemasResponse{
 		IdentitySchemas: mapValues(r.IdentitySchemas, read.identity),
-		Diagnostics:     fromDiagnostics(r.Diagnostics),
+		Diagnostics:     c.diagnostics(r.Diagnostics),
 	}
 	if read.err != nil {
 		return nil, fmt.Errorf("read identity schemas: %w", read.err)
@@ -71,7 +71,7 @@ func (c *Client) ValidateProviderConfig(ctx context.Context, req *tfprotov6.Vali
 	if err != nil {
 		return nil, err
 	}
-	return &tfprotov6.ValidateProviderConfigResponse{PreparedConfig: req.Config, Diagnostics: fromDiagnostics(r.Diagnostics)}, nil
+	return &tfprotov6.ValidateProviderConfigResponse{PreparedConfig: req.Config, Diagnostics: c.diagnostics(r.Diagnostics)}, nil
 }
 
 // ConfigureProvider sets the provider's configuration. It must be called once per process.
@@ -84,7 +84,7 @@ func (c *Client) ConfigureProvider(ctx context.Context, req *tfprotov6.Configure
 	if err != nil {
 		return nil, err
 	}
-	return &tfprotov6.ConfigureProviderResponse{Diagnostics: fromDiagnostics(r.Diagnostics)}, nil
+	return &tfprotov6.ConfigureProviderResponse{Diagnostics: c.diagnostics(r.Diagnostics)}, nil
 }
 
 // capabilities returns the client's capabilities. It always supports write-only attributes, and keeps a plan's private
@@ -104,7 +104,7 @@ func (c *Client) GetFunctions(ctx context.Context, _ *tfprotov6.GetFunctionsRequ
 		return nil, err
 	}
 	var read schemaReader
-	out := &tfprotov6.GetFunctionsResponse{Functions: mapValues(r.Functions, read.function), Diagnostics: fromDiagnostics(r.Diagnostics)}
+	out := &tfprotov6.GetFunctionsResponse{Functions: mapValues(r.Functions, read.function), Diagnostics: c.diagnostics(r.Diagnostics)}
 	if read.err != nil {
 		return nil, fmt.Errorf("read functions: %w", read.err)
 	}
@@ -134,7 +134,7 @@ func (c *Client) ValidateDataResourceConfig(ctx context.Context, req *tfprotov6.
 	if err != nil {
 		return nil, err
 	}
-	return &tfprotov6.ValidateDataResourceConfigResponse{Diagnostics: fromDiagnostics(r.Diagnostics)}, nil
+	return &tfprotov6.ValidateDataResourceConfigResponse{Diagnostics: c.diagnostics(r.Diagnostics)}, nil
 }
 
 // ReadDataSource reads a data source.
@@ -147,7 +147,7 @@ func (c *Client) ReadDataSource(ctx context.Context, req *tfprotov6.ReadDataSour
 		return nil, err
 	}
 	return &tfprotov6.ReadDataSourceResponse{
-		State: fromValue(r.State), Diagnostics: fromDiagnostics(r.Diagnostics), Deferred: fromDeferred(r.Deferred),
+		State: fromValue(r.State), Diagnostics: c.diagnostics(r.Diagnostics), Deferred: fromDeferred(r.Deferred),
 	}, nil
 }
 
@@ -159,7 +159,7 @@ func (c *Client) ValidateEphemeralResourceConfig(ctx context.Context, req *tfpro
 	if err != nil {
 		return nil, err
 	}
-	return &tfprotov6.ValidateEphemeralResourceConfigResponse{Diagnostics: fromDiagnostics(r.Diagnostics)}, nil
+	return &tfprotov6.ValidateEphemeralResourceConfigResponse{Diagnostics: c.diagnostics(r.Diagnostics)}, nil
 }
 
 // OpenEphemeralResource opens an ephemeral resource. Its result must never be stored.
@@ -172,7 +172,7 @@ func (c *Client) OpenEphemeralResource(ctx context.Context, req *tfprotov6.OpenE
 		return nil, err
 	}
 	return &tfprotov6.OpenEphemeralResourceResponse{
-		Result: fromValue(r.Result), Diagnostics: fromDiagnostics(r.Diagnostics), Private: r.Private,
+		Result: fromValue(r.Result), Diagnostics: c.diagnostics(r.Diagnostics), Private: r.Private,
 		RenewAt: fromTime(r.RenewAt), Deferred: fromDeferred(r.Deferred),
 	}, nil
 }
@@ -186,7 +186,7 @@ func (c *Client) RenewEphemeralResource(ctx context.Context, req *tfprotov6.Rene
 		return nil, err
 	}
 	return &tfprotov6.RenewEphemeralResourceResponse{
-		Diagnostics: fromDiagnostics(r.Diagnostics), Private: r.Private, RenewAt: fromTime(r.RenewAt),
+		Diagnostics: c.diagnostics(r.Diagnostics), Private: r.Private, RenewAt: fromTime(r.RenewAt),
 	}, nil
 }
 
@@ -198,5 +198,5 @@ func (c *Client) CloseEphemeralResource(ctx context.Context, req *tfprotov6.Clos
 	if err != nil {
 		return nil, err
 	}
-	return &tfprotov6.CloseEphemeralResourceResponse{Diagnostics: fromDiagnostics(r.Diagnostics)}, nil
+	return &tfprotov6.CloseEphemeralResourceResponse{Diagnostics: c.diagnostics(r.Diagnostics)}, nil
 }

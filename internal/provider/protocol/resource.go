@@ -18,7 +18,7 @@ func (c *Client) ValidateResourceConfig(ctx context.Context, req *tfprotov6.Vali
 	if err != nil {
 		return nil, err
 	}
-	return &tfprotov6.ValidateResourceConfigResponse{Diagnostics: fromDiagnostics(r.Diagnostics)}, nil
+	return &tfprotov6.ValidateResourceConfigResponse{Diagnostics: c.diagnostics(r.Diagnostics)}, nil
 }
 
 // UpgradeResourceState upgrades a stored state to the current schema version.
@@ -30,7 +30,7 @@ func (c *Client) UpgradeResourceState(ctx context.Context, req *tfprotov6.Upgrad
 		return nil, err
 	}
 	return &tfprotov6.UpgradeResourceStateResponse{
-		UpgradedState: fromValue(r.UpgradedState), Diagnostics: fromDiagnostics(r.Diagnostics),
+		UpgradedState: fromValue(r.UpgradedState), Diagnostics: c.diagnostics(r.Diagnostics),
 	}, nil
 }
 
@@ -43,7 +43,7 @@ func (c *Client) UpgradeResourceIdentity(ctx context.Context, req *tfprotov6.Upg
 		return nil, err
 	}
 	return &tfprotov6.UpgradeResourceIdentityResponse{
-		UpgradedIdentity: fromIdentity(r.UpgradedIdentity), Diagnostics: fromDiagnostics(r.Diagnostics),
+		UpgradedIdentity: fromIdentity(r.UpgradedIdentity), Diagnostics: c.diagnostics(r.Diagnostics),
 	}, nil
 }
 
@@ -58,7 +58,7 @@ func (c *Client) ReadResource(ctx context.Context, req *tfprotov6.ReadResourceRe
 		return nil, err
 	}
 	return &tfprotov6.ReadResourceResponse{
-		NewState: fromValue(r.NewState), Diagnostics: fromDiagnostics(r.Diagnostics), Private: r.Private,
+		NewState: fromValue(r.NewState), Diagnostics: c.diagnostics(r.Diagnostics), Private: r.Private,
 		Deferred: fromDeferred(r.Deferred), NewIdentity: fromIdentity(r.NewIdentity),
 	}, nil
 }
@@ -83,7 +83,7 @@ func (c *Client) PlanAgain(ctx context.Context, req *tfprotov6.PlanResourceChang
 	}
 	return &tfprotov6.PlanResourceChangeResponse{
 		PlannedState: fromValue(r.PlannedState), RequiresReplace: mapSlice(r.RequiresReplace, fromPath),
-		PlannedPrivate: r.PlannedPrivate, Diagnostics: fromDiagnostics(r.Diagnostics),
+		PlannedPrivate: r.PlannedPrivate, Diagnostics: c.diagnostics(r.Diagnostics),
 		UnsafeToUseLegacyTypeSystem: r.LegacyTypeSystem, Deferred: fromDeferred(r.Deferred),
 		PlannedIdentity: fromIdentity(r.PlannedIdentity),
 	}, nil
@@ -100,7 +100,7 @@ func (c *Client) ApplyResourceChange(ctx context.Context, req *tfprotov6.ApplyRe
 		return nil, err
 	}
 	return &tfprotov6.ApplyResourceChangeResponse{
-		NewState: fromValue(r.NewState), Private: r.Private, Diagnostics: fromDiagnostics(r.Diagnostics),
+		NewState: fromValue(r.NewState), Private: r.Private, Diagnostics: c.diagnostics(r.Diagnostics),
 		UnsafeToUseLegacyTypeSystem: r.LegacyTypeSystem, NewIdentity: fromIdentity(r.NewIdentity),
 	}, nil
 }
@@ -120,7 +120,7 @@ func (c *Client) ImportResourceState(ctx context.Context, req *tfprotov6.ImportR
 				TypeName: i.TypeName, State: fromValue(i.State), Private: i.Private, Identity: fromIdentity(i.Identity),
 			}
 		}),
-		Diagnostics: fromDiagnostics(r.Diagnostics), Deferred: fromDeferred(r.Deferred),
+		Diagnostics: c.diagnostics(r.Diagnostics), Deferred: fromDeferred(r.Deferred),
 	}, nil
 }
 
@@ -136,7 +136,7 @@ func (c *Client) MoveResourceState(ctx context.Context, req *tfprotov6.MoveResou
 		return nil, err
 	}
 	return &tfprotov6.MoveResourceStateResponse{
-		TargetPrivate: r.TargetPrivate, TargetState: fromValue(r.TargetState), Diagnostics: fromDiagnostics(r.Diagnostics),
+		TargetPrivate: r.TargetPrivate, TargetState: fromValue(r.TargetState), Diagnostics: c.diagnostics(r.Diagnostics),
 		TargetIdentity: fromIdentity(r.TargetIdentity),
 	}, nil
 }
@@ -149,5 +149,5 @@ func (c *Client) GenerateResourceConfig(ctx context.Context, req *tfprotov6.Gene
 	if err != nil {
 		return nil, err
 	}
-	return &tfprotov6.GenerateResourceConfigResponse{Config: fromValue(r.Config), Diagnostics: fromDiagnostics(r.Diagnostics)}, nil
+	return &tfprotov6.GenerateResourceConfigResponse{Config: fromValue(r.Config), Diagnostics: c.diagnostics(r.Diagnostics)}, nil
 }

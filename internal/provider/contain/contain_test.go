@@ -1,0 +1,117 @@
+package contain
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hykube/hykube/internal/provider/contain/entry"
+)
+
+// The environment of a provider has what it needs to run and to reach the network, and what its Provider names.
+func TestEnvironment(t *testing.T) {
+	ours := []string{
+		"PATH=/bin", "LC_ALL=C", "TZ=UTC", "HTTPS_PROXY=http://proxy", "AWS_SECRET_ACCESS_KEY=x", "AWS_PROFILE=a", "HOME=/root",
+		"HYKUBE_SECRET=x", "TF_TOKEN_example_com=x", "PLUGIN_CLIENT_CERT=x",
+	}
+	want := []string{"PATH=/bin", "LC_ALL=C", "TZ=UTC", "HTTPS_PROXY=http://proxy", "AWS_PROFILE=a"}
+	if got := environment(ours, []string{"AWS_PROFILE", "HYKUBE_SECRET", "PLUGIN_CLIENT_CERT"}); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestUsersAreOwn(t *testing.T) {
+	whole, small, one := "0 0 4294967295\n", "0 100000 65536\n", "0 1000 1\n"
+	u := newUsers(strings.NewReader(whole), strings.NewReader(whole))
+	a, b := u.of("example.com/a/a"), u.of("example.com/a/b")
+	if a == b || a != u.of("example.com/a/a") || a < firstUser || a >= firstUser+countUsers {
+		t.Errorf("users %d and %d", a, b)
+	}
+	if again := newUsers(strings.NewReader(whole), strings.NewReader(whole)).of("example.com/a/a"); again != a {
+		t.Errorf("after a restart the user is %d, and was %d", again, a)
+	}
+	u = newUsers(strings.NewReader(small), strings.NewReader(small))
+	seen := map[int]bool{}
+	for i := range 200 { // two of them begin at the same number
+		seen[u.of(strings.Repeat("x", i))] = true
+	}
+	for id := range seen {
+		if id < smallestUser || id >= 65536 {
+			t.Errorf("user %d is not in the namespace", id)
+		}
+	}
+	if len(seen) != 200 {
+		t.Errorf("200 providers have %d users", len(seen))
+	}
+	if newUsers(strings.NewReader(one), strings.NewReader(one)) != nil {
+		t.Error("a namespace of one user has others")
+	}
+}
+
+// A grant opens neither the server's directory nor what contains it, also not through a symbolic link.
+func TestGrantsSpareTheServer(t *testing.T) {
+	dir := t.TempDir()
+	data, link := filepath.Join(dir, "data"), filepath.Join(dir, "link")
+	if err := os.Mkdir(data, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(data, link); err != nil {
+		t.Fatal(err)
+	}
+	p := New(Config{Protected: []string{data}})
+	for path, refused := range map[string]bool{
+		data: true, filepath.Join(data, "tls"): true, dir: true, "/": true, link: true, filepath.Join(dir, "data-2"): false, "/srv": false,
+	} {
+		if err := p.Check(Grants{WritePaths: []string{path}}); (err != nil) != refused {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+func TestModes(t *testing.T) {
+	full, none := Support{System: true, Landlock: 7, Seccomp: true}, Support{System: true}
+	for reason, tc := range map[string]struct {
+		mode               Mode
+		support            Support
+		grants             Grants
+		refused, contained bool
+		message            string
+	}{
+		"all that there is":                {mode: Auto, support: full, contained: true, message: "Landlock 7"},
+		"an old kernel":                    {mode: Auto, support: none, message: "Missing on this machine: Landlock"},
+		"an old kernel, required":          {mode: Require, support: none, refused: true, message: "seccomp"},
+		"another system, required":         {mode: Require, refused: true, message: "Linux"},
+		"off by the Provider":              {mode: Auto, support: full, grants: Grants{Off: true}, message: "spec.sandbox.mode is Off"},
+		"off by the Provider and required": {mode: Require, support: full, grants: Grants{Off: true}, refused: true, message: "Off"},
+		"off by the server":                {mode: Off, support: full, message: "--provider-sandbox=off"},
+		"ports on an old kernel":           {mode: Auto, support: Support{System: true, Landlock: 3, Seccomp: true}, grants: Grants{ConnectPorts: []uint16{1}}, contained: true, message: "TCP ports (Landlock 4; this kernel has 3)"},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			p := &Policy{config: Config{Mode: tc.mode}, support: tc.support}
+			if err := p.Check(tc.grants); (err != nil) != tc.refused {
+				t.Errorf("refused: %v", err)
+			}
+			if r := p.Report("a", tc.grants); r.Contained != tc.contained || !strings.Contains(r.Message, tc.message) {
+				t.Errorf("report %+v", r)
+			}
+		})
+	}
+}
+
+func TestOrdersAreReadAsWritten(t *testing.T) {
+	o := entry.Order{
+		Path: "/opt/a plugin", Script: true, Parent: 7, Enforce: true, User: 9, Ruleset: true,
+		Limits: []entry.Limit{{Resource: 1, Max: 1 << 63}}, Filter: []entry.Instruction{{Code: 65535, Jt: 255, Jf: 1, K: 1<<32 - 1}},
+	}
+	if got, err := entry.Decode(o.Encode()); err != nil || !reflect.DeepEqual(got, o) {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	for _, damaged := range []string{"", "x", "1 2 3", "1 1 1 1 1 9 0 /a"} {
+		if o, err := entry.Decode(damaged); err == nil {
+			t.Errorf("%q is %+v", damaged, o)
+		}
+	}
+}
