@@ -229,7 +229,7 @@ func (s *Server) Install(ctx context.Context, providers ...Provider) error {
 			fmt.Fprintf(&manifest, "  environment: [%s]\n", strings.Join(p.Environment, ", "))
 		}
 		if p.Open {
-			fmt.Fprintln(&manifest, "  sandbox: {mode: Off}")
+			fmt.Fprintln(&manifest, "  sandbox: {mode: \"Off\"}")
 		}
 		wait = append(wait, "provider/"+p.Name)
 	}
