@@ -20,7 +20,7 @@ import (
 var updateRights = flag.Bool("update", false, "write the table of rights in docs/security.md anew")
 
 // roles are the columns of the table, each with all that the ones before it in its own chain may do.
-var rightsRoles = []string{"none", "view", "edit", "admin", "approver", "record-deleter", "cluster-admin"}
+var rightsRoles = []string{"none", "view", "edit", "admin", "approver", "record-deleter", "policy-editor", "cluster-admin"}
 
 // rightsVerbs are asked about for every resource.
 var rightsVerbs = []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "use", "approve", "escalate", "bind", "impersonate", "proxy"}
@@ -59,6 +59,8 @@ var rightsTable = []rightsRow{
 	{"plans.hykube.io/approval", map[string]string{"admin": "decide", "approver": "decide"}},
 	{"plans.hykube.io/cancel", map[string]string{"edit": "update"}},
 	{"planrecords.hykube.io", map[string]string{"view": "read", "approver": "read", "record-deleter": "read purge"}},
+	{"planpolicies.hykube.io", map[string]string{"view": "read", "approver": "read", "policy-editor": "read write"}},
+	{"clusterplanpolicies.hykube.io", map[string]string{"none": "read", "policy-editor": "write"}},
 	{"queries.hykube.io", map[string]string{"edit": "create"}},
 	{"evaluations.hykube.io", map[string]string{"view": "create"}},
 	{"validations.hykube.io", map[string]string{"none": "create"}},
@@ -77,7 +79,7 @@ var rightsTable = []rightsRow{
 }
 
 // inherits are the roles whose rights another one has.
-var inherits = map[string][]string{"view": {"none"}, "edit": {"none", "view"}, "admin": {"none", "view", "edit"}, "approver": {"none"}, "record-deleter": {"none"}}
+var inherits = map[string][]string{"view": {"none"}, "edit": {"none", "view"}, "admin": {"none", "view", "edit"}, "approver": {"none"}, "record-deleter": {"none"}, "policy-editor": {"none"}}
 
 // allowed are the verbs of a role in a row.
 func (r rightsRow) allowed(role string) []string {
@@ -115,8 +117,10 @@ func TestRightsTable(t *testing.T) {
 	for role, clusterRole := range map[string]string{"view": "view", "edit": "edit", "admin": "admin", "approver": "hykube:plan-approver", "record-deleter": "hykube:plan-record-deleter"} {
 		kubectl(t, "create", "rolebinding", "table-"+role, "-n", namespace, "--clusterrole="+clusterRole, "--user=table-"+role)
 	}
-	kubectl(t, "create", "clusterrolebinding", "table-cluster-admin", "--clusterrole=cluster-admin", "--user=table-cluster-admin")
-	t.Cleanup(func() { kubectlOf("delete", "clusterrolebinding", "table-cluster-admin") })
+	for role, clusterRole := range map[string]string{"cluster-admin": "cluster-admin", "policy-editor": "hykube:plan-policy-editor"} {
+		kubectl(t, "create", "clusterrolebinding", "table-"+role, "--clusterrole="+clusterRole, "--user=table-"+role)
+	}
+	t.Cleanup(func() { kubectlOf("delete", "clusterrolebinding", "table-cluster-admin", "table-policy-editor") })
 
 	served := servedResources(t, client)
 	rows := map[string]rightsRow{}
@@ -277,7 +281,7 @@ func allows(ctx context.Context, client kubernetes.Interface, namespace, role, v
 	switch plural {
 	case "namespaces":
 		attributes.Name = namespace
-	case "providers", "clusterroles", "clusterrolebindings", "subjectaccessreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews", "tokenreviews", "apiservices":
+	case "providers", "clusterplanpolicies", "clusterroles", "clusterrolebindings", "subjectaccessreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews", "tokenreviews", "apiservices":
 		attributes.Namespace = ""
 	}
 	review, err := client.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
@@ -292,7 +296,7 @@ func allows(ctx context.Context, client kubernetes.Interface, namespace, role, v
 // rightsMarkdown is the table as docs/security.md has it. A column has what its role may do beyond the column that it inherits from.
 func rightsMarkdown() string {
 	var b strings.Builder
-	b.WriteString("| resource | every user | `view` | also `edit` | also `admin` | `hykube:plan-approver` | `hykube:plan-record-deleter` |\n|---|---|---|---|---|---|---|\n")
+	b.WriteString("| resource | every user | `view` | also `edit` | also `admin` | `hykube:plan-approver` | `hykube:plan-record-deleter` | `hykube:plan-policy-editor` |\n|---|---|---|---|---|---|---|---|\n")
 	for _, row := range rightsTable {
 		var names []string
 		for name := range strings.FieldsSeq(row.resources) {
