@@ -135,7 +135,7 @@ func (s *stepRun) change(ctx context.Context, obj *unstructured.Unstructured, re
 		}
 		return s.checkPostconditions(v, rec, s.resource, prior.Value)
 	}
-	if err := s.announce(ctx, obj, l, rec, p); err != nil {
+	if err := s.recordIntent(ctx, obj, l, rec, p); err != nil {
 		return err
 	}
 	o := l.Apply(ctx, prior, p, config.Written)
@@ -184,8 +184,8 @@ func (s *stepRun) planStep(v *scope.Evaluator, l *scope.Lease, prior instance.St
 	}
 }
 
-// announce records the call that follows: it adds the finalizer to the object and writes the intent.
-func (s *stepRun) announce(ctx context.Context, obj *unstructured.Unstructured, l *scope.Lease, rec *ledger.Instance, p *instance.Planned) error {
+// recordIntent records the call that follows: it adds the finalizer to the object and writes the intent.
+func (s *stepRun) recordIntent(ctx context.Context, obj *unstructured.Unstructured, l *scope.Lease, rec *ledger.Instance, p *instance.Planned) error {
 	if s.Destroy {
 		return s.intend(ctx, rec, v1alpha1.ActionDelete, "")
 	}

@@ -159,7 +159,7 @@ func failures(w *changes.Stored) string {
 	for _, c := range w.Changes {
 		switch c.State {
 		case v1alpha1.ChangeFailed, v1alpha1.ChangeStale, v1alpha1.ChangeUnknown:
-			if !halfMade(c) {
+			if !destroyedNotCreated(c) {
 				text = append(text, changes.Obstacle{Address: c.Address, Why: whyFailed(c)})
 			}
 		}
@@ -175,7 +175,7 @@ func halfReplaced(w *changes.Stored) string {
 	var destroyed, created []changes.Obstacle
 	for _, c := range w.Changes {
 		switch {
-		case !halfMade(c):
+		case !destroyedNotCreated(c):
 		case c.CreateBeforeDestroy:
 			created = append(created, changes.Obstacle{Address: c.Address, Why: whyFailed(c)})
 		default:
@@ -199,8 +199,10 @@ func pronoun(n int) string {
 	return "them"
 }
 
-// halfMade reports whether a replacement stopped between its destroy and its create.
-func halfMade(c *ledger.Change) bool { return c.HalfDone && c.State == v1alpha1.ChangeFailed }
+// destroyedNotCreated reports whether a replacement stopped between its destroy and its create.
+func destroyedNotCreated(c *ledger.Change) bool {
+	return c.HalfDone && c.State == v1alpha1.ChangeFailed
+}
 
 func whyFailed(c *ledger.Change) string {
 	why := c.Message

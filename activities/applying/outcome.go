@@ -59,7 +59,7 @@ func (s *stepRun) publish(ctx context.Context) error {
 		case v1alpha1.ChangeUnknown:
 			st.Stall(g, v1alpha1.ReasonCreateUnknown, diag.Describe(c.Diagnostics))
 		default:
-			if halfMade(c) {
+			if destroyedNotCreated(c) {
 				st.Stall(g, v1alpha1.ReasonReplaceIncomplete, halfText(c, diag.Describe(c.Diagnostics)))
 				break
 			}

@@ -34,12 +34,12 @@ func New(sources *scope.Sources, plans store.Plans, cancels changes.CancelReader
 func (a *Planner) unpublished(ctx context.Context, p workflows.Plan) (*v1alpha1.Plan, error) {
 	po, err := a.planned(ctx, p)
 	if err == nil && (po.Status.Digest != "" || po.Ended() && !po.PlanFailed()) {
-		return nil, madeAlready(p)
+		return nil, alreadyPlanned(p)
 	}
 	return po, err
 }
 
-func madeAlready(p workflows.Plan) error {
+func alreadyPlanned(p workflows.Plan) error {
 	return workflows.Final(fmt.Errorf("plan %s/%s has already been made; nothing was changed", p.Namespace, p.Name))
 }
 

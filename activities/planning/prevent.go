@@ -71,9 +71,9 @@ func block(c *ledger.Change, why string, d v1alpha1.Diagnostic) {
 	c.Prevented, c.Blocked, c.Referred = false, "", nil
 }
 
-// spread takes the changes out of the plan that depend on those already taken out. Then it marks the changes that
-// depend on those that lifecycle.preventDestroy forbids.
-func (pr *proposal) spread(ctx context.Context, all []*ledger.Change) error {
+// skipDependents takes the changes out of the plan that depend on those already taken out. Then it marks the changes
+// that depend on those that lifecycle.preventDestroy forbids.
+func (pr *proposal) skipDependents(ctx context.Context, all []*ledger.Change) error {
 	planned := changes.PlannedChanges(all)
 	var out, forbidden []int
 	for i, c := range all {

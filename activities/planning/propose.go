@@ -78,7 +78,7 @@ func (a *Planner) Propose(ctx context.Context, p workflows.Plan) (result workflo
 	tracker := graph.NewTracker(len(all), func(i int) []int { return changes.Indexes(all[i].DependsOn) })
 	err = graph.Run(ctx, tracker, session.Width, func(ctx context.Context, i int) (bool, error) { return pr.change(ctx, all[i]) })
 	if err == nil && pr.errors == 0 {
-		err = pr.spread(ctx, all)
+		err = pr.skipDependents(ctx, all)
 	}
 	if err == nil && pr.errors == 0 {
 		err = pr.checkVerbs(ctx)
@@ -170,7 +170,7 @@ func (pr *proposal) change(ctx context.Context, c *ledger.Change) (ok bool, err 
 		return false, nil
 	}
 	if c.Action != "" {
-		return true, pr.expectAgain(ctx, c, r)
+		return true, pr.restoreExpected(ctx, c, r)
 	}
 	var e expected
 	err = again(ctx, func() (err error) {
@@ -226,8 +226,8 @@ func (pr *proposal) warn(ctx context.Context, d v1alpha1.Diagnostic) error {
 	return pr.Ledger.SaveChange(ctx, pr.plan.UID, c)
 }
 
-// expectAgain makes the planned value that an earlier attempt stored available to dependants.
-func (pr *proposal) expectAgain(ctx context.Context, c *ledger.Change, r *resource.Resource) error {
+// restoreExpected makes the planned value that an earlier attempt stored available to dependants.
+func (pr *proposal) restoreExpected(ctx context.Context, c *ledger.Change, r *resource.Resource) error {
 	planned, err := changes.PlannedValue(c, r.Schema.Block)
 	if err != nil {
 		return err

@@ -289,7 +289,7 @@ func (a *Planner) Fail(ctx context.Context, f workflows.Failure) error {
 	}
 	switch {
 	case published(po):
-		return madeAlready(f.Plan)
+		return alreadyPlanned(f.Plan)
 	case po.Ended(): // an earlier attempt recorded the reason, or the plan was cancelled
 		return a.dropDocuments(ctx, po)
 	}

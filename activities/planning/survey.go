@@ -123,7 +123,7 @@ func (s *survey) indexes(addrs []lang.Address) []int {
 func (s *survey) visit(a *scope.Sources) []int {
 	scope := s.scope()
 	s.inScope = len(scope)
-	s.spreadCreatesFirst(scope)
+	s.propagateCreatesFirst(scope)
 	forced := setOf(append(s.addresses("spec.replace", s.spec.Replace), s.addresses("spec.invoke", s.spec.Invoke)...))
 
 	edges := make([]graph.Node, len(s.nodes))
@@ -236,9 +236,9 @@ func (s *survey) withoutExcluded(scope []int, edges []graph.Node) []int {
 	})
 }
 
-// spreadCreatesFirst finds the nodes that must be created before their old instance is destroyed: those with
+// propagateCreatesFirst finds the nodes that must be created before their old instance is destroyed: those with
 // createBeforeDestroy and all their dependencies. As in Terraform, nodes outside of the plan do not count.
-func (s *survey) spreadCreatesFirst(scope []int) {
+func (s *survey) propagateCreatesFirst(scope []int) {
 	edges := make([]graph.Node, len(s.nodes))
 	var roots []int
 	for _, i := range scope {

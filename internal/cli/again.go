@@ -81,13 +81,13 @@ func (o *planOptions) cannotBeApproved() string {
 	}
 	switch {
 	case o.refreshOnly:
-		return insteadOfApproval("record the files, and leave such a plan for approval", "plan --record --refresh-only"+flags)
+		return speculativeNextStep("record the files, and leave such a plan for approval", "plan --record --refresh-only"+flags)
 	case o.destroy && (len(o.planning.targets) > 0 || o.planning.refresh != "" || o.planning.selector != "" || o.all || o.files.force):
-		return insteadOfApproval("record the files, and leave such a plan for approval", "plan --record --destroy"+flags)
+		return speculativeNextStep("record the files, and leave such a plan for approval", "plan --record --destroy"+flags)
 	case o.destroy:
-		return insteadOfApproval("destroy the resources of the files", "destroy"+flags)
+		return speculativeNextStep("destroy the resources of the files", "destroy"+flags)
 	}
-	return insteadOfApproval("record the files and apply them", "apply"+flags)
+	return speculativeNextStep("record the files and apply them", "apply"+flags)
 }
 
 // oneNamespace returns the namespace for -n in that command: the one of -n, or the only namespace of all objects in the
@@ -109,8 +109,8 @@ func (o *planOptions) oneNamespace() string {
 	return one
 }
 
-// insteadOfApproval returns the text about the next step after a speculative plan.
-func insteadOfApproval(what, command string) string {
+// speculativeNextStep returns the text about the next step after a speculative plan.
+func speculativeNextStep(what, command string) string {
 	return fmt.Sprintf("The plan is speculative: nothing was recorded, and it cannot be approved. To %s:\n  kubectl hykube %s", what, command)
 }
 
@@ -123,5 +123,5 @@ func cannotBeApproved(p *v1alpha1.Plan) string {
 	case p.Spec.Destroy:
 		what, command = "destroy the resources of the files", "plan --record --destroy -f PATH"
 	}
-	return insteadOfApproval(what, command+flagsOf(&p.Spec).again()+" -n "+p.Namespace)
+	return speculativeNextStep(what, command+flagsOf(&p.Spec).again()+" -n "+p.Namespace)
 }

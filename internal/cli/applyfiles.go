@@ -99,7 +99,7 @@ func (a *fileApply) once(ctx context.Context, moved []*movedError) (err error) {
 		a.confirmed(a.sp.plans)
 	}
 	if err := a.recordAndApply(ctx); err != nil || a.set == nil {
-		return a.orMarked(err)
+		return a.withMarkedHint(err)
 	}
 	return a.set.finish(ctx, a.sp.ms[:len(a.ms)])
 }
@@ -112,8 +112,8 @@ func (a *fileApply) recordQuestion() string {
 	return fmt.Sprintf("No infrastructure changes. Do you want to record the %s of the files that differ?", diff.Plural(a.sp.changed(), "object"))
 }
 
-// orMarked adds to an error the hint that pruned objects may already be marked for deletion.
-func (a *fileApply) orMarked(err error) error {
+// withMarkedHint adds to an error the hint that pruned objects may already be marked for deletion.
+func (a *fileApply) withMarkedHint(err error) error {
 	if a.set != nil && len(a.set.left) > 0 && len(moves(err)) == 0 {
 		fmt.Fprintln(a.ErrOut, "Objects that you removed from the files stay in the applyset until they are deleted. Resources that are listed as pruned are marked for deletion. To continue, run the same command again.")
 	}
@@ -282,7 +282,7 @@ func (a *fileApply) confirmChangedPlans(ctx context.Context, plans []*v1alpha1.P
 			return nil, err
 		}
 		if !others || a.waitTimeout == 0 {
-			return nil, notAsShown(plans, differ)
+			return nil, plansDiffer(plans, differ)
 		}
 	}
 	fmt.Fprintf(a.Out, "%s The files are recorded. These differ:\n%s\nThe new plan:\n", a.style.Bold("Something changed after the plan was shown."), differ)
@@ -301,8 +301,8 @@ func (a *fileApply) changedByOthers(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// notAsShown returns the error for plans that differ from the ones that were shown.
-func notAsShown(plans []*v1alpha1.Plan, differ string) error {
+// plansDiffer returns the error for plans that differ from the ones that were shown.
+func plansDiffer(plans []*v1alpha1.Plan, differ string) error {
 	text := "the new plan differs from the one that was shown:\n" + differ + "\nThe files are recorded, and nothing was applied. Read the new plan and approve it:"
 	for _, p := range plans {
 		if !nothingToDo(p) {

@@ -124,7 +124,7 @@ func (o *consoleOptions) converse(ctx context.Context, in *os.File) error {
 		io.Writer
 	}{in, o.Out}, "> ")
 	for {
-		text, err := o.typed(in, prompt)
+		text, err := o.readInput(in, prompt)
 		switch {
 		case errors.Is(err, io.EOF):
 			fmt.Fprintln(o.Out)
@@ -143,8 +143,9 @@ func (o *consoleOptions) converse(ctx context.Context, in *os.File) error {
 	}
 }
 
-// typed reads one line. The terminal is in raw mode only while typed reads, so that Ctrl-C can interrupt an evaluation.
-func (o *consoleOptions) typed(in *os.File, prompt *term.Terminal) (string, error) {
+// readInput reads one line. The terminal is in raw mode only while readInput reads, so that Ctrl-C can interrupt an
+// evaluation.
+func (o *consoleOptions) readInput(in *os.File, prompt *term.Terminal) (string, error) {
 	before, err := term.MakeRaw(int(in.Fd()))
 	if err != nil {
 		return "", err

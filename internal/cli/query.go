@@ -202,7 +202,7 @@ func (s *session) refusedQuery(ctx context.Context, spec v1alpha1.QuerySpec, err
 	if apierrors.IsInvalid(err) {
 		var what []string
 		for _, c := range apiStatus(err).Details.Causes {
-			what = append(what, s.objection(ctx, spec, c))
+			what = append(what, s.fieldError(ctx, spec, c))
 		}
 		// Omit the API's prefix: a query has no name.
 		return fmt.Errorf("%s %s: %s", verb, spec.Type, cmp.Or(strings.Join(what, "; "), err.Error()))
@@ -216,8 +216,8 @@ func (s *session) refusedQuery(ctx context.Context, spec v1alpha1.QuerySpec, err
 	return fmt.Errorf("%s %s: %w", verb, spec.Type, err)
 }
 
-// objection returns the error about one field of a query, with the name of its flag.
-func (s *session) objection(ctx context.Context, spec v1alpha1.QuerySpec, c metav1.StatusCause) string {
+// fieldError returns the error about one field of a query, with the name of its flag.
+func (s *session) fieldError(ctx context.Context, spec v1alpha1.QuerySpec, c metav1.StatusCause) string {
 	// Omit the value and the error type, which the user's command shows.
 	said := c.Message
 	for _, kind := range []string{"Invalid value: ", "Required value: ", "Required value", "Forbidden: "} {

@@ -318,7 +318,7 @@ func (r *recorder) refused(m manifest, namespace string, err error) error {
 	case apierrors.IsNotFound(err) && namespace != "":
 		return fmt.Errorf("%s: %w\nDoes the namespace exist? kubectl create namespace %s", what, err, namespace)
 	case apierrors.IsInvalid(err) && len(causes(err)) > 0:
-		return m.objections(causes(err))
+		return m.causeErrors(causes(err))
 	case apierrors.IsRequestEntityTooLargeError(err):
 		return fmt.Errorf("%s: %w\nAn object may have 2 MB; store large values elsewhere and refer to them", what, err)
 	}
@@ -333,8 +333,8 @@ func causes(err error) []metav1.StatusCause {
 	return nil
 }
 
-// objections returns an error for each cause, with its position in the file.
-func (m manifest) objections(causes []metav1.StatusCause) error {
+// causeErrors returns an error for each cause, with its position in the file.
+func (m manifest) causeErrors(causes []metav1.StatusCause) error {
 	var out []error
 	for _, c := range causes {
 		out = append(out, fmt.Errorf("%s: %s %q: %s: %s", m.at(c.Field), m.object.GetKind(), m.object.GetName(), c.Field, c.Message))

@@ -185,7 +185,7 @@ func (sp *speculation) upload(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := sp.mistakes(ctx); err != nil {
+	if err := sp.rejectionErrors(ctx); err != nil {
 		return err
 	}
 	if len(sp.plans) > 1 {
@@ -222,7 +222,7 @@ func (sp *speculation) checkUnplanned(ctx context.Context) error {
 	}
 	err = sp.send(ctx, p, all, false)
 	if err == nil {
-		err = sp.mistakes(ctx)
+		err = sp.rejectionErrors(ctx)
 	}
 	return errors.Join(err, sp.remove(ctx, p))
 }
@@ -301,8 +301,8 @@ func (sp *speculation) sendChunk(ctx context.Context, p *v1alpha1.Plan, chunk v1
 	return out.Status.Results, nil
 }
 
-// mistakes returns all rejections with their positions in the files, and prints the warnings.
-func (sp *speculation) mistakes(ctx context.Context) error {
+// rejectionErrors returns all rejections with their positions in the files, and prints the warnings.
+func (sp *speculation) rejectionErrors(ctx context.Context) error {
 	var bad []error
 	var deleting []manifest
 	told := map[string]bool{}

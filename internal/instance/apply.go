@@ -136,9 +136,9 @@ func (a *application) outcome(resp *tfprotov6.ApplyResourceChangeResponse) Outco
 		// An error and a null state: the prior instance still exists. For a create there is none.
 		return o
 	}
-	o.State = State{Value: remark(value, a.marks), Private: resp.Private}
+	o.State = State{Value: restoreMarks(value, a.marks), Private: resp.Private}
 	if a.deleting {
-		o.State.Value = remark(value, marksOf(a.prior.Value)) // a delete has no configuration, so the prior marks apply
+		o.State.Value = restoreMarks(value, marksOf(a.prior.Value)) // a delete has no configuration, so the prior marks apply
 	}
 	if o.State.Identity, err = t.takeKnownIdentity("apply", resp.NewIdentity); err != nil {
 		o.State.Identity, o.Err = cty.NilVal, errors.Join(o.Err, err)

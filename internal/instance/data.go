@@ -87,7 +87,7 @@ func (d *DataSource) Read(ctx context.Context, config cty.Value) (cty.Value, dia
 	if errs := plan.CheckWriteOnly(d.Schema.Block, v); len(errs) > 0 {
 		return cty.NilVal, diags, inconsistentResult("read", d.Name, "returned write-only values, which must never be stored,", errs)
 	}
-	return remark(v, marksOf(config)), diags, nil
+	return restoreMarks(v, marksOf(config)), diags, nil
 }
 
 // Unread returns the value of a data source that cannot be read yet: its configuration, with computed attributes

@@ -103,7 +103,7 @@ func (e *Ephemeral) result(config cty.Value, d *tfprotov6.DynamicValue) (cty.Val
 	if errs := plan.CheckPlanned(e.Schema.Block, cty.NullVal(v.Type()), config, v); len(errs) > 0 {
 		return cty.NilVal, inconsistentResult("open", e.Name, "returned another value than the configuration sets", errs)
 	}
-	return remark(v, marksOf(config)), nil
+	return restoreMarks(v, marksOf(config)), nil
 }
 
 // Opened is an open ephemeral resource. It renews itself until Close.

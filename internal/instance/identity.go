@@ -92,8 +92,8 @@ func (t *Type) encodeIdentity(v cty.Value) (*tfprotov6.ResourceIdentityData, err
 // nilMsgPack is the MessagePack encoding of null.
 var nilMsgPack = []byte{0xc0}
 
-// takeIdentity decodes the identity in a provider's answer. It returns null or cty.NilVal if there is none.
-func (t *Type) takeIdentity(operation string, d *tfprotov6.ResourceIdentityData) (cty.Value, error) {
+// decodeIdentity decodes the identity in a provider's answer. It returns null or cty.NilVal if there is none.
+func (t *Type) decodeIdentity(operation string, d *tfprotov6.ResourceIdentityData) (cty.Value, error) {
 	if d == nil || d.IdentityData == nil {
 		return cty.NilVal, nil
 	}
@@ -110,9 +110,9 @@ func (t *Type) takeIdentity(operation string, d *tfprotov6.ResourceIdentityData)
 	return v, nil
 }
 
-// takeKnownIdentity is takeIdentity, but fails if a part of the identity is unknown.
+// takeKnownIdentity is like decodeIdentity, but fails if a part of the identity is unknown.
 func (t *Type) takeKnownIdentity(operation string, d *tfprotov6.ResourceIdentityData) (cty.Value, error) {
-	v, err := t.takeIdentity(operation, d)
+	v, err := t.decodeIdentity(operation, d)
 	if err != nil {
 		return cty.NilVal, err
 	}

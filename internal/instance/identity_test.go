@@ -241,7 +241,7 @@ func TestIdentityOfAnApply(t *testing.T) {
 			if o.State.Tainted != tc.tainted {
 				t.Errorf("%s: tainted %t", tc.reason, o.State.Tainted)
 			}
-			sent, err := ty.takeIdentity("test", s.applies[0].PlannedIdentity)
+			sent, err := ty.decodeIdentity("test", s.applies[0].PlannedIdentity)
 			if err != nil || !sent.RawEquals(identity(str(tc.sent))) {
 				t.Errorf("%s: sent %#v, %v", tc.reason, sent, err)
 			}
@@ -255,10 +255,10 @@ func TestTypesWithoutIdentities(t *testing.T) {
 	if _, _, err := ty.Read(t.Context(), State{Value: thing(str("1"), str("a")), Identity: identity(str("a"))}); err != nil || s.reads[0].CurrentIdentity != nil {
 		t.Errorf("sent %v, %v", s.reads[0].CurrentIdentity, err)
 	}
-	if v, err := ty.takeIdentity("test", &tfprotov6.ResourceIdentityData{IdentityData: &tfprotov6.DynamicValue{MsgPack: []byte{0xc0}}}); err != nil || v != cty.NilVal {
+	if v, err := ty.decodeIdentity("test", &tfprotov6.ResourceIdentityData{IdentityData: &tfprotov6.DynamicValue{MsgPack: []byte{0xc0}}}); err != nil || v != cty.NilVal {
 		t.Errorf("a null identity: %#v, %v", v, err)
 	}
-	if _, err := ty.takeIdentity("test", wireIdentity(t, identity(str("a")))); err == nil {
+	if _, err := ty.decodeIdentity("test", wireIdentity(t, identity(str("a")))); err == nil {
 		t.Error("an identity without a schema was taken")
 	}
 	if _, err := ty.DecodeIdentity([]byte(`{"name":"a"}`)); err == nil || !strings.Contains(err.Error(), "has no identity for") {

@@ -20,10 +20,10 @@ func marksOf(v cty.Value) []cty.PathValueMarks {
 	return marks
 }
 
-// remark restores marks on a value whose shape may have changed, and drops those on missing paths. It restores only
-// lang.Sensitive, which is the mark that a state records. Other marks, such as Ephemeral, concern only the
+// restoreMarks restores marks on a value whose shape may have changed, and drops those on missing paths. It restores
+// only lang.Sensitive, which is the mark that a state records. Other marks, such as Ephemeral, concern only the
 // configuration.
-func remark(v cty.Value, marks []cty.PathValueMarks) cty.Value {
+func restoreMarks(v cty.Value, marks []cty.PathValueMarks) cty.Value {
 	kept := make([]cty.PathValueMarks, 0, len(marks))
 	for _, m := range marks {
 		if _, secret := m.Marks[lang.Sensitive]; !secret {
@@ -53,7 +53,7 @@ func markPaths(v cty.Value, paths []cty.Path) cty.Value {
 	for i, p := range paths {
 		marks[i] = cty.PathValueMarks{Path: p, Marks: cty.NewValueMarks(lang.Sensitive)}
 	}
-	return remark(v, marks)
+	return restoreMarks(v, marks)
 }
 
 // SensitivePaths encodes the paths of the marks in a value, for Remark.

@@ -158,7 +158,7 @@ func (t *Type) planOnce(ctx context.Context, prior State, private []byte, config
 		return nil, diags, err
 	}
 	p := &Planned{Private: resp.PlannedPrivate, Legacy: resp.UnsafeToUseLegacyTypeSystem} //nolint:staticcheck // the protocol's own word for it
-	if p.Identity, err = t.takeIdentity("plan", resp.PlannedIdentity); err != nil {
+	if p.Identity, err = t.decodeIdentity("plan", resp.PlannedIdentity); err != nil {
 		return nil, diags, err
 	}
 	// The checks need the marks, so that their errors contain no secret.
@@ -173,7 +173,7 @@ func (t *Type) planOnce(ctx context.Context, prior State, private []byte, config
 	if p.Replace, err = t.requiredReplace(resp.RequiresReplace, priorValue, value); err != nil {
 		return nil, diags, fmt.Errorf("plan %s: %w", t.Name, err)
 	}
-	p.Value = remark(value, marks)
+	p.Value = restoreMarks(value, marks)
 	return p, diags, nil
 }
 

@@ -63,5 +63,5 @@ func (t *Type) Read(ctx context.Context, s State) (State, diag.Diagnostics, erro
 	if none(identity) {
 		identity = s.Identity
 	}
-	return State{Value: remark(now, marks), Private: resp.Private, Identity: identity, Tainted: s.Tainted}, diags, nil
+	return State{Value: restoreMarks(now, marks), Private: resp.Private, Identity: identity, Tainted: s.Tainted}, diags, nil
 }

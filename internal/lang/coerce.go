@@ -158,7 +158,7 @@ func describe(a *schema.Attribute) string {
 // convert converts the value of an attribute without nested attributes, by Terraform's conversion rules.
 func (c *coercion) convert(a *schema.Attribute, v cty.Value, field string) cty.Value {
 	if a.Type == cty.DynamicPseudoType {
-		if at, huge := findHuge(v); huge {
+		if at, huge := findOutOfRange(v); huge {
 			c.fail(diag.PathField(field, at), "Invalid number", "The number is infinite or out of range. Write one with an exponent between -1024 and 1024.")
 			return cty.DynamicVal
 		}
@@ -167,11 +167,11 @@ func (c *coercion) convert(a *schema.Attribute, v cty.Value, field string) cty.V
 	if c.static {
 		c.extraFields(v, a.Type, field)
 	}
-	if missing, held := HoldsPassOnly(v); held && !v.Type().Equals(a.Type) && convert.GetConversion(v.Type(), lenient(a.Type, false)) == nil {
+	if missing, held := HoldsPassOnly(v); held && !v.Type().Equals(a.Type) && convert.GetConversion(v.Type(), optionalAttributes(a.Type, false)) == nil {
 		c.fail(field, SummaryPassOnly, "%s", PassOnlyText("The conversion to "+article(a.Type.FriendlyName()), missing))
 		return cty.UnknownVal(a.Type)
 	}
-	out, err := convertCollection(v, lenient(a.Type, false))
+	out, err := convertCollection(v, optionalAttributes(a.Type, false))
 	if err != nil {
 		// If the value holds a secret, the keys of a map may be secret, too. The path must not show them.
 		if pe, ok := errors.AsType[cty.PathError](err); ok && (c.dry || !v.ContainsMarked()) {
@@ -180,7 +180,7 @@ func (c *coercion) convert(a *schema.Attribute, v cty.Value, field string) cty.V
 		c.fail(field, diag.SummaryWrongType, "%s.", conversionText(fmt.Sprintf("%q", a.Name), err, v, a.Type, c.dry))
 		return cty.UnknownVal(a.Type)
 	}
-	if at, huge := findHuge(out); huge {
+	if at, huge := findOutOfRange(out); huge {
 		c.fail(diag.PathField(field, at), "Invalid number", "The number is infinite or out of range. Write one with an exponent between -1024 and 1024.")
 		return cty.UnknownVal(a.Type)
 	}
@@ -213,23 +213,23 @@ func (c *coercion) writeOnly(a *schema.Attribute) string {
 	return ""
 }
 
-// lenient makes the attributes of objects in lists and sets optional; an omitted one is null. Legacy providers declare
-// what looks like a nested block in this form, and Terraform accepts block syntax for it:
+// optionalAttributes makes the attributes of objects in lists and sets optional; an omitted one is null. Legacy
+// providers declare what looks like a nested block in this form, and Terraform accepts block syntax for it:
 // https://developer.hashicorp.com/terraform/language/attr-as-blocks
-func lenient(ty cty.Type, inside bool) cty.Type {
+func optionalAttributes(ty cty.Type, inside bool) cty.Type {
 	switch {
 	case ty.IsListType():
-		return cty.List(lenient(ty.ElementType(), true))
+		return cty.List(optionalAttributes(ty.ElementType(), true))
 	case ty.IsSetType():
-		return cty.Set(lenient(ty.ElementType(), true))
+		return cty.Set(optionalAttributes(ty.ElementType(), true))
 	case ty.IsMapType():
-		return cty.Map(lenient(ty.ElementType(), false))
+		return cty.Map(optionalAttributes(ty.ElementType(), false))
 	case ty.IsObjectType():
 		atys := ty.AttributeTypes()
 		var optional []string
 		out := make(map[string]cty.Type, len(atys))
 		for name, aty := range atys {
-			out[name] = lenient(aty, false)
+			out[name] = optionalAttributes(aty, false)
 			if inside {
 				optional = append(optional, name)
 			}

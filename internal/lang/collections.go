@@ -28,7 +28,7 @@ func convertCollection(v cty.Value, want cty.Type) (cty.Value, error) {
 	elem := want.ElementType()
 	if elem == cty.DynamicPseudoType {
 		var err error
-		if elem, err = common(ty); err != nil {
+		if elem, err = commonType(ty); err != nil {
 			return cty.DynamicVal, err
 		}
 	}
@@ -63,8 +63,8 @@ func convertCollection(v cty.Value, want cty.Type) (cty.Value, error) {
 	return cty.ListVal(vals).WithMarks(marks), nil
 }
 
-// common returns the type to which all elements of a tuple or object can be converted.
-func common(ty cty.Type) (cty.Type, error) {
+// commonType returns the type to which all elements of a tuple or object can be converted.
+func commonType(ty cty.Type) (cty.Type, error) {
 	var types []cty.Type
 	add := func(t cty.Type) error {
 		if !slices.ContainsFunc(types, t.Equals) {

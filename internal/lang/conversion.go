@@ -65,8 +65,9 @@ func valueText(v cty.Value, want cty.Type) string {
 	return article(v.Type().FriendlyName())
 }
 
-// findHuge returns the path of a number that is out of range. Strings converted to numbers were not checked earlier.
-func findHuge(v cty.Value) (cty.Path, bool) {
+// findOutOfRange returns the path of a number that is out of range. Strings converted to numbers were not checked
+// earlier.
+func findOutOfRange(v cty.Value) (cty.Path, bool) {
 	switch ty := v.Type(); {
 	case ty == cty.Number:
 		return nil, hugeNumber(v)

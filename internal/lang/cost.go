@@ -163,7 +163,7 @@ func (m *costBudget) function(name string, f function.Function) function.Functio
 	f = m.bindImpure(name, f)
 	params, rest := open(f.Params()), f.VarParam()
 	// Convert arguments to collections here instead of in the caller: see convertCollection.
-	want := wantOf(name, f)
+	want := parameterTypes(name, f)
 	if rest != nil {
 		if customdecode.CustomExpressionDecoderForType(rest.Type) != nil {
 			return watched(f) // try and can: the expressions in their arguments are charged themselves
@@ -237,9 +237,9 @@ func (m *costBudget) charge(name string, args []cty.Value) error {
 	return m.spend(n)
 }
 
-// wantOf returns a function that gives the type to which argument i is converted. It gives NilType if the caller has
-// already converted the argument.
-func wantOf(name string, f function.Function) func(i int) cty.Type {
+// parameterTypes returns a function that gives the type to which argument i is converted. It gives NilType if the
+// caller has already converted the argument.
+func parameterTypes(name string, f function.Function) func(i int) cty.Type {
 	types := make([]cty.Type, 0, len(f.Params()))
 	for _, p := range f.Params() {
 		types = append(types, p.Type)

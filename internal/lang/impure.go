@@ -71,7 +71,7 @@ func (m *costBudget) bindImpure(name string, f function.Function) function.Funct
 		}
 	case newUUID:
 		if at.Seed != "" {
-			return uuidFunc(m.draw)
+			return uuidFunc(m.nextRandom)
 		}
 	case bcryptName:
 		if at.Hashes != nil {
@@ -92,8 +92,8 @@ func (m *costBudget) nextCall() string {
 	return fmt.Sprintf("%q %q %d", m.context.Seed, m.field, n)
 }
 
-// draw returns 16 bytes that are derived from the identity of the next call.
-func (m *costBudget) draw() [16]byte {
+// nextRandom returns 16 bytes that are derived from the identity of the next call.
+func (m *costBudget) nextRandom() [16]byte {
 	sum := sha256.Sum256([]byte(m.nextCall()))
 	return [16]byte(sum[:16])
 }

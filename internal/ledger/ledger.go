@@ -173,7 +173,7 @@ func (s *State) Digest() string {
 	}
 	h := sha256.New()
 	fmt.Fprintf(h, "%d %t\n", s.SchemaVersion, s.Tainted)
-	h.Write(normal(s.Attributes))
+	h.Write(normalize(s.Attributes))
 	return hex.EncodeToString(h.Sum(nil))
 }
 

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// normal formats attributes so that equal values have equal texts: it omits null and empty members and normalizes JSON
-// in strings. It returns text that is not JSON unchanged.
-func normal(attributes json.RawMessage) []byte {
+// normalize formats attributes so that equal values have equal texts: it omits null and empty members and normalizes
+// JSON in strings. It returns text that is not JSON unchanged.
+func normalize(attributes json.RawMessage) []byte {
 	v, ok := decode(string(attributes))
 	if !ok {
 		return attributes

@@ -50,7 +50,7 @@ func drift(a, b cty.Value, field string, out *[]string) {
 		}
 		maps.Copy(all, y)
 		for _, k := range slices.Sorted(maps.Keys(all)) {
-			drift(orNull(x, k), orNull(y, k), diag.KeyField(field, k), out)
+			drift(elementOrNull(x, k), elementOrNull(y, k), diag.KeyField(field, k), out)
 		}
 	case known && indexed(a) && indexed(b) && a.LengthInt() == b.LengthInt():
 		x, y := a.AsValueSlice(), b.AsValueSlice()
@@ -72,7 +72,7 @@ func nothing(v cty.Value) bool {
 	return v.IsKnown() && (ty.IsCollectionType() || ty.IsTupleType() || ty.Equals(cty.EmptyObject)) && v.LengthInt() == 0
 }
 
-func orNull(m map[string]cty.Value, k string) cty.Value {
+func elementOrNull(m map[string]cty.Value, k string) cty.Value {
 	if v, ok := m[k]; ok {
 		return v
 	}

@@ -166,7 +166,7 @@ func walkSecrets(b, a cty.Value, at cty.Path, out *[]cty.Path) {
 			if ty.IsMapType() {
 				step = at.IndexString(k)
 			}
-			walkSecrets(orNull(x, k), y[k], step, out)
+			walkSecrets(elementOrNull(x, k), y[k], step, out)
 		}
 		for _, k := range slices.Sorted(maps.Keys(x)) {
 			if _, ok := y[k]; ok {

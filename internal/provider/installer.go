@@ -138,7 +138,7 @@ func (in *Installer) install(ctx context.Context, s Source, wanted versions.Set,
 			}
 		}
 		searched = append(searched, p.name)
-		offers, err := p.offers(ctx)
+		offers, err := p.candidates(ctx)
 		if err != nil && !errors.Is(err, registry.ErrNotFound) {
 			if pkg, ok, verr := in.newestInstalled(s, installed, wanted); ok || verr != nil {
 				in.log.Warn("provider source can't be reached, using the installed package", "provider", s.String(), "version", pkg.Version, "error", err)
@@ -152,7 +152,7 @@ func (in *Installer) install(ctx context.Context, s Source, wanted versions.Set,
 			}
 			return Package{}, fmt.Errorf("search %s: %w; check that the server can reach it, or put the provider into a mirror directory", p.name, err)
 		}
-		slices.SortStableFunc(offers, func(a, b offer) int { return compareVersions(b.version, a.version) })
+		slices.SortStableFunc(offers, func(a, b candidate) int { return compareVersions(b.version, a.version) })
 		for _, o := range offers {
 			available = append(available, o.version.String())
 			if !wanted.Has(o.version) {
@@ -274,7 +274,7 @@ func (in *Installer) open(s Source, version string, r record) (Package, error) {
 }
 
 // take returns the package of an offer. It installs the package unless it is installed already.
-func (in *Installer) take(ctx context.Context, s Source, p place, o offer, installed map[string]record) (Package, error) {
+func (in *Installer) take(ctx context.Context, s Source, p place, o candidate, installed map[string]record) (Package, error) {
 	version := o.version.String()
 	dir := in.packageDir(s, version)
 	if r, ok := installed[version]; ok {

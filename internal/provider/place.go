@@ -21,12 +21,12 @@ import (
 type place struct {
 	name string
 	// local is true for a mirror directory, which costs little to search.
-	local  bool
-	offers func(context.Context) ([]offer, error)
+	local      bool
+	candidates func(context.Context) ([]candidate, error)
 }
 
-// offer is a version in a place.
-type offer struct {
+// candidate is a version in a place.
+type candidate struct {
 	version   versions.Version
 	platforms []string
 	// put writes the verified content to a directory. It returns the SHA-256 checksum of the archive, or "" if there
@@ -41,24 +41,24 @@ type offer struct {
 func (in *Installer) places(s Source) []place {
 	var out []place
 	for _, dir := range in.config.MirrorDirs {
-		out = append(out, place{name: "mirror directory " + dir, local: true, offers: func(context.Context) ([]offer, error) {
-			return in.mirrorOffers(dir, s)
+		out = append(out, place{name: "mirror directory " + dir, local: true, candidates: func(context.Context) ([]candidate, error) {
+			return in.mirrorCandidates(dir, s)
 		}})
 	}
 	if base := in.config.NetworkMirror; base != "" {
-		out = append(out, place{name: "network mirror " + base, offers: func(ctx context.Context) ([]offer, error) {
-			return in.networkOffers(ctx, base, s)
+		out = append(out, place{name: "network mirror " + base, candidates: func(ctx context.Context) ([]candidate, error) {
+			return in.networkCandidates(ctx, base, s)
 		}})
 	}
 	if in.config.DirectRegistry {
-		out = append(out, place{name: "registry " + s.Hostname, offers: func(ctx context.Context) ([]offer, error) {
-			return in.originOffers(ctx, s)
+		out = append(out, place{name: "registry " + s.Hostname, candidates: func(ctx context.Context) ([]candidate, error) {
+			return in.originCandidates(ctx, s)
 		}})
 	}
 	return out
 }
 
-func (in *Installer) mirrorOffers(dir string, s Source) ([]offer, error) {
+func (in *Installer) mirrorCandidates(dir string, s Source) ([]candidate, error) {
 	found, err := mirror.Packages(dir, s.Hostname, s.Namespace, s.Type)
 	if err != nil {
 		return nil, err
@@ -66,16 +66,16 @@ func (in *Installer) mirrorOffers(dir string, s Source) ([]offer, error) {
 	// Each version has one offer for all platforms. If this platform has both a packed and an unpacked package, the
 	// unpacked one is used.
 	slices.SortStableFunc(found, func(a, b mirror.Package) int { return boolOrder(a.Packed, b.Packed) })
-	var out []offer
+	var out []candidate
 	for _, p := range found {
 		v, err := versions.ParseVersion(p.Version)
 		if err != nil {
 			in.log.Warn("a directory of the mirror is not named after a version", "path", p.Path)
 			continue
 		}
-		i := slices.IndexFunc(out, func(o offer) bool { return o.version.String() == v.String() })
+		i := slices.IndexFunc(out, func(o candidate) bool { return o.version.String() == v.String() })
 		if i < 0 {
-			i, out = len(out), append(out, offer{version: v})
+			i, out = len(out), append(out, candidate{version: v})
 		}
 		if p.Platform == in.platform && !slices.Contains(out[i].platforms, p.Platform) {
 			in.fromMirror(&out[i], p, s)
@@ -96,7 +96,7 @@ func boolOrder(a, b bool) int {
 	}
 }
 
-func (in *Installer) fromMirror(o *offer, p mirror.Package, s Source) {
+func (in *Installer) fromMirror(o *candidate, p mirror.Package, s Source) {
 	if p.Packed {
 		o.stamp = stamp(p.Path)
 		o.hash = func() (string, error) { return dirhash.HashZip(p.Path, dirhash.Hash1) }
@@ -133,7 +133,7 @@ func unpack(ctx context.Context, zipFile, content string, s Source) error {
 	return archive.Unpack(ctx, zipFile, content, "terraform-provider-"+s.Type, archive.Limits{})
 }
 
-func (in *Installer) networkOffers(ctx context.Context, base string, s Source) ([]offer, error) {
+func (in *Installer) networkCandidates(ctx context.Context, base string, s Source) ([]candidate, error) {
 	m, err := in.client.Mirror(base, s.Hostname, s.Namespace, s.Type)
 	if err != nil {
 		return nil, err
@@ -142,14 +142,14 @@ func (in *Installer) networkOffers(ctx context.Context, base string, s Source) (
 	if err != nil {
 		return nil, err
 	}
-	var out []offer
+	var out []candidate
 	for _, name := range names {
 		v, err := versions.ParseVersion(name)
 		if err != nil {
 			continue
 		}
 		// A network mirror lists platforms only per version. Until then, assume that it has this platform.
-		out = append(out, offer{version: v, platforms: []string{in.platform}, put: func(ctx context.Context, scratch, content string) (string, error) {
+		out = append(out, candidate{version: v, platforms: []string{in.platform}, put: func(ctx context.Context, scratch, content string) (string, error) {
 			return in.fromNetworkMirror(ctx, m, name, s, scratch, content)
 		}})
 	}
@@ -186,7 +186,7 @@ func (in *Installer) fromNetworkMirror(ctx context.Context, m *registry.Mirror, 
 	return sum, nil
 }
 
-func (in *Installer) originOffers(ctx context.Context, s Source) ([]offer, error) {
+func (in *Installer) originCandidates(ctx context.Context, s Source) ([]candidate, error) {
 	origin, err := in.client.Origin(ctx, s.Hostname, s.Namespace, s.Type)
 	if err != nil {
 		return nil, err
@@ -196,13 +196,13 @@ func (in *Installer) originOffers(ctx context.Context, s Source) ([]offer, error
 		return nil, err
 	}
 	goos, goarch, _ := strings.Cut(in.platform, "_")
-	var out []offer
+	var out []candidate
 	for _, entry := range list {
 		v, err := versions.ParseVersion(entry.Version)
 		if err != nil || !supportsProtocol(entry.Protocols) {
 			continue
 		}
-		o := offer{version: v, put: func(ctx context.Context, scratch, content string) (string, error) {
+		o := candidate{version: v, put: func(ctx context.Context, scratch, content string) (string, error) {
 			return in.fetch(ctx, s, scratch, content, func(f *os.File) (string, error) {
 				return origin.Download(ctx, entry.Version, goos, goarch, f)
 			})

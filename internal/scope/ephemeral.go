@@ -25,7 +25,7 @@ const closeTimeout = time.Minute
 // resource's configuration is.
 func (s *Scope) ephemeral(ctx context.Context, addr lang.Address) (cty.Value, bool, error) {
 	if slices.Contains(s.openChain, addr) {
-		return cty.NilVal, false, fmt.Errorf("ephemeral resources depend on each other in a cycle: %s; remove one of the references", circle(s.openChain, addr))
+		return cty.NilVal, false, fmt.Errorf("ephemeral resources depend on each other in a cycle: %s; remove one of the references", cycleText(s.openChain, addr))
 	}
 	if len(s.openChain) == 0 { // otherwise the outermost call holds the lock
 		s.opening.Lock()
@@ -56,7 +56,7 @@ func (s *Scope) ephemeral(ctx context.Context, addr lang.Address) (cty.Value, bo
 	return cty.NilVal, false, nil
 }
 
-func circle(openChain []lang.Address, back lang.Address) string {
+func cycleText(openChain []lang.Address, back lang.Address) string {
 	var names []string
 	for _, addr := range append(openChain[slices.Index(openChain, back):], back) {
 		names = append(names, addr.String())

@@ -237,7 +237,7 @@ func (s *Scope) Keys(ctx context.Context, addr lang.Address) (cty.Value, error) 
 		return cty.NilVal, fmt.Errorf("%s: %w", addr, err)
 	}
 	if data == nil {
-		hint, err := s.instead(ctx, addr.In(s.Home), namespace)
+		hint, err := s.missingDataRemedy(ctx, addr.In(s.Home), namespace)
 		if err != nil {
 			return cty.NilVal, fmt.Errorf("%s: %w", addr, err)
 		}
@@ -261,9 +261,9 @@ func (s *Scope) Keys(ctx context.Context, addr lang.Address) (cty.Value, error) 
 	return v, nil
 }
 
-// instead returns the remedy for a missing ConfigMap or Secret. It suggests a similar ConfigMap if the user may read
-// all in the namespace. It never suggests names of Secrets, because other users may read the plan.
-func (s *Scope) instead(ctx context.Context, addr lang.Address, namespace string) (string, error) {
+// missingDataRemedy returns the remedy for a missing ConfigMap or Secret. It suggests a similar ConfigMap if the user
+// may read all in the namespace. It never suggests names of Secrets, because other users may read the plan.
+func (s *Scope) missingDataRemedy(ctx context.Context, addr lang.Address, namespace string) (string, error) {
 	const correct = "; create it, or correct the reference"
 	if addr.Type != lang.TypeConfigMap {
 		return correct, nil

@@ -171,11 +171,11 @@ func expression(v any, s *openapi.Schema, marks any, show bool) map[string]any {
 	case !ok || !show && constant != nil:
 		return map[string]any{}
 	}
-	return map[string]any{"constant_value": concealed(constant, s, marks)}
+	return map[string]any{"constant_value": maskSecrets(constant, s, marks)}
 }
 
-// concealed returns a value with its secrets masked, as the schema and the marks of the change declare them.
-func concealed(v any, s *openapi.Schema, marks any) any {
+// maskSecrets returns a value with its secrets masked, as the schema and the marks of the change declare them.
+func maskSecrets(v any, s *openapi.Schema, marks any) any {
 	if v == nil {
 		return nil
 	}
@@ -186,13 +186,13 @@ func concealed(v any, s *openapi.Schema, marks any) any {
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for k, e := range v {
-			out[k] = concealed(e, s.Property(k), field(marks, k))
+			out[k] = maskSecrets(e, s.Property(k), field(marks, k))
 		}
 		return out
 	case []any:
 		out := make([]any, len(v))
 		for i, e := range v {
-			out[i] = concealed(e, s.Element(), element(marks, i))
+			out[i] = maskSecrets(e, s.Element(), element(marks, i))
 		}
 		return out
 	}

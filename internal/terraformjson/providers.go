@@ -81,7 +81,7 @@ func argumentExpressions(args map[string]any) map[string]any {
 			out[name] = blocks
 			continue
 		}
-		e := expression(hidden(v), nil, nil, true)
+		e := expression(maskCredentials(v), nil, nil, true)
 		if _, constant := e["constant_value"]; constant && confidential.MatchString(name) {
 			e["constant_value"] = diff.Masked
 		}
@@ -90,8 +90,8 @@ func argumentExpressions(args map[string]any) map[string]any {
 	return out
 }
 
-// hidden returns a value with the credentials in its nested objects masked.
-func hidden(v any) any {
+// maskCredentials returns a value with the credentials in its nested objects masked.
+func maskCredentials(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		out := make(map[string]any, len(v))
@@ -100,13 +100,13 @@ func hidden(v any) any {
 				out[k] = diff.Masked
 				continue
 			}
-			out[k] = hidden(e)
+			out[k] = maskCredentials(e)
 		}
 		return out
 	case []any:
 		out := make([]any, len(v))
 		for i, e := range v {
-			out[i] = hidden(e)
+			out[i] = maskCredentials(e)
 		}
 		return out
 	}

@@ -232,8 +232,8 @@ func binds(c *ledger.Change) bool {
 		(c.Action != v1alpha1.ActionNoOp || c.Importing != nil || c.PreviousAddress != "" || c.Checks)
 }
 
-// touched reports whether an applied change may have changed the recorded state of its object.
-func touched(c *ledger.Change) bool {
+// changedState reports whether an applied change may have changed the recorded state of its object.
+func changedState(c *ledger.Change) bool {
 	switch {
 	case c.State == v1alpha1.ChangeSkipped, c.State == v1alpha1.ChangeStale:
 		return c.HalfDone
@@ -277,7 +277,7 @@ func (b *bindings) overtake(ctx context.Context, l *ledger.Ledger, plan types.UI
 		if err != nil {
 			return err
 		}
-		if !touched(c) {
+		if !changedState(c) {
 			continue
 		}
 		for _, uid := range objects(c) {

@@ -108,7 +108,7 @@ func (b *bridge) With(tags ...tag.Tag) log.Logger {
 func (b *bridge) SLog() *slog.Logger { return slog.New(quiet(b.slog.Handler())) }
 
 func (b *bridge) log(level slog.Level, msg string, tags []tag.Tag) {
-	if level > slog.LevelDebug && (b.state.stopping.Load() || hungUp(tags)) {
+	if level > slog.LevelDebug && (b.state.stopping.Load() || isCancelledCall(tags)) {
 		level = slog.LevelDebug
 	}
 	ctx := context.Background()
@@ -122,8 +122,8 @@ func (b *bridge) log(level slog.Level, msg string, tags []tag.Tag) {
 	b.slog.LogAttrs(ctx, level, msg, attrs...)
 }
 
-// hungUp reports whether an entry is about a cancelled call, such as a worker's poll when the worker stops.
-func hungUp(tags []tag.Tag) bool {
+// isCancelledCall reports whether an entry is about a cancelled call, such as a worker's poll when the worker stops.
+func isCancelledCall(tags []tag.Tag) bool {
 	for _, t := range tags {
 		if t.Key() != "error" {
 			continue

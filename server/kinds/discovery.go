@@ -44,8 +44,8 @@ func subresources(mode v1alpha1.Mode) []string {
 	}
 }
 
-// announce adds the group to discovery.
-func (k *Kinds) announce(g *group) { k.list(g.version, g.aggregated()) }
+// addToDiscovery adds the group to discovery.
+func (k *Kinds) addToDiscovery(g *group) { k.list(g.version, g.aggregated()) }
 
 // announceStale adds a group whose kinds are not served now to discovery. Kubernetes marks the group of an unavailable
 // aggregated server in the same way, so that clients keep their cached data.

@@ -217,7 +217,7 @@ func (k *Kinds) Set(p Provider) error {
 	}
 	k.replace(name, g)
 	k.expected.Delete(p.Name)
-	k.announce(g)
+	k.addToDiscovery(g)
 	if old != nil {
 		old.end()
 	}

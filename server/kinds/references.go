@@ -179,7 +179,7 @@ func (k *Kinds) mayRefer(ctx context.Context, asker *store.Asker, namespace stri
 			problems = append(problems, fmt.Sprintf("%s refers to %s, and %s", fields[a], a, problem))
 		}
 	}
-	asked := k.asked(refs, sent)
+	asked := k.revealed(refs, sent)
 	for _, a := range slices.SortedFunc(maps.Keys(asked), lang.Address.Compare) {
 		problem, err := k.mayRead(ctx, asker, namespace, a, "state")
 		if err != nil {
@@ -242,10 +242,10 @@ func (k *Kinds) takesConfiguration(provider string) bool {
 	return k.ProviderConfigBlock(provider).HasArguments()
 }
 
-// asked returns the objects of whose sensitive values the expressions would reveal something, each with a field that
+// revealed returns the objects of whose sensitive values the expressions would reveal something, each with a field that
 // does. It omits Secrets, because a user who may read a Secret may reveal it. If sent is true, expressions in spec
 // reveal the values that they pass on.
-func (k *Kinds) asked(refs []lang.Reference, sent bool) map[lang.Address]string {
+func (k *Kinds) revealed(refs []lang.Reference, sent bool) map[lang.Address]string {
 	out := map[lang.Address]string{}
 	for _, r := range refs {
 		if _, there := out[r.Address]; there || r.Stored() {

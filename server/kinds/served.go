@@ -97,7 +97,7 @@ func (s *served) release() {
 }
 
 func (s *served) newServing() (*serving, error) {
-	strat := strategy{typer: typer{s.kinds.codecs.scheme}, NameGenerator: names.SimpleNameGenerator, kind: s, warns: discourages(s.Schema.Block)}
+	strat := strategy{typer: typer{s.kinds.codecs.scheme}, NameGenerator: names.SimpleNameGenerator, kind: s, warns: isDeprecated(s.Schema.Block)}
 	listKind := s.GVK.GroupVersion().WithKind(s.GVK.Kind + "List")
 	store := &genericregistry.Store{
 		NewFunc: func() runtime.Object {

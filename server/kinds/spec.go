@@ -66,15 +66,15 @@ func (s *served) warnings(ctx context.Context, u *unstructured.Unstructured) []s
 	return out
 }
 
-// discourages reports whether a block, or a part of it, is deprecated.
-func discourages(b *schema.Block) bool {
-	return b.Deprecated || discouragesAny(b.Attributes) ||
-		slices.ContainsFunc(b.Blocks, func(nb *schema.NestedBlock) bool { return discourages(nb.Block) })
+// isDeprecated reports whether a block, or a part of it, is deprecated.
+func isDeprecated(b *schema.Block) bool {
+	return b.Deprecated || anyDeprecated(b.Attributes) ||
+		slices.ContainsFunc(b.Blocks, func(nb *schema.NestedBlock) bool { return isDeprecated(nb.Block) })
 }
 
-func discouragesAny(attrs []*schema.Attribute) bool {
+func anyDeprecated(attrs []*schema.Attribute) bool {
 	return slices.ContainsFunc(attrs, func(a *schema.Attribute) bool {
-		return a.Deprecated || a.Nested != nil && discouragesAny(a.Nested.Attributes)
+		return a.Deprecated || a.Nested != nil && anyDeprecated(a.Nested.Attributes)
 	})
 }
 

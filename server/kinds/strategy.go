@@ -149,7 +149,7 @@ func (s strategy) PrepareForCreate(_ context.Context, obj runtime.Object) {
 // PrepareForUpdate keeps the status and increments the generation if spec or lifecycle change.
 func (s strategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) {
 	n, o := obj.(*unstructured.Unstructured), old.(*unstructured.Unstructured)
-	keepHold(ctx, n, o)
+	keepFinalizer(ctx, n, o)
 	if status, ok := o.Object["status"]; ok {
 		n.Object["status"] = status
 	} else {
@@ -233,9 +233,9 @@ func (s strategy) validateObject(u *unstructured.Unstructured) field.ErrorList {
 	return append(errs, apivalidation.ValidateObjectMetaAccessor(m, true, apivalidation.NameIsDNSSubdomain, path)...)
 }
 
-// keepHold restores the finalizer if `kubectl replace` sends a manifest without finalizers. It does not if the request
-// names other finalizers, or if a patch removes it.
-func keepHold(ctx context.Context, n, o *unstructured.Unstructured) {
+// keepFinalizer restores the finalizer if `kubectl replace` sends a manifest without finalizers. It does not if the
+// request names other finalizers, or if a patch removes it.
+func keepFinalizer(ctx context.Context, n, o *unstructured.Unstructured) {
 	info, ok := request.RequestInfoFrom(ctx)
 	if !ok || info.Verb != "update" || byServer(ctx) || n.GetFinalizers() != nil || !slices.Contains(o.GetFinalizers(), v1alpha1.FinalizerState) {
 		return

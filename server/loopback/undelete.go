@@ -49,7 +49,7 @@ func (a *Answers) Undelete(ctx context.Context, obj metav1.Object, k kinds.Kind,
 	switch {
 	case lost:
 		how = kinds.UndeletedUnknown
-	case asApplied(obj, rec):
+	case unchangedSinceApply(obj, rec):
 		how = kinds.UndeletedApplied
 		rec.Object.Generation = obj.GetGeneration() + 1 // the generation after clear
 	}
@@ -85,9 +85,9 @@ func (a *Answers) warnRefused(ctx context.Context, obj metav1.Object, k kinds.Ki
 	}
 }
 
-// asApplied reports whether an object was unchanged between its last apply and its deletion, which increments the
-// generation. It also requires that no plan found a problem.
-func asApplied(obj metav1.Object, rec *ledger.Instance) bool {
+// unchangedSinceApply reports whether an object was unchanged between its last apply and its deletion, which increments
+// the generation. It also requires that no plan found a problem.
+func unchangedSinceApply(obj metav1.Object, rec *ledger.Instance) bool {
 	u, ok := obj.(*unstructured.Unstructured)
 	return ok && isApplied(obj, rec, obj.GetGeneration()-1) && !condition.IsTrue(u, v1alpha1.ConditionStalled)
 }

@@ -69,7 +69,7 @@ var providerTable = tableConvertor{
 	},
 	cells: func(obj runtime.Object) []any {
 		p := obj.(*v1alpha1.Provider)
-		ready, reason, message := orTerminating(p, p.Status.Conditions)
+		ready, reason, message := readinessCells(p, p.Status.Conditions)
 		return []any{p.Name, p.Spec.Source, orNone(p.Status.Version), int64(p.Status.Kinds), ready, reason, age(p.CreationTimestamp), message}
 	},
 }
@@ -82,7 +82,7 @@ var providerConfigTable = tableConvertor{
 	},
 	cells: func(obj runtime.Object) []any {
 		pc := obj.(*v1alpha1.ProviderConfig)
-		ready, reason, message := orTerminating(pc, pc.Status.Conditions)
+		ready, reason, message := readinessCells(pc, pc.Status.Conditions)
 		return []any{pc.Name, pc.Spec.Provider, ready, reason, age(pc.CreationTimestamp), message}
 	},
 }
@@ -238,9 +238,9 @@ func readiness(conditions []metav1.Condition) (ready, reason, message string) {
 	return string(c.Status), c.Reason, c.Message
 }
 
-// orTerminating returns the cells for the readiness of an object. For an object that is being deleted but still works,
+// readinessCells returns the cells for the readiness of an object. For an object that is being deleted but still works,
 // the message says what it waits for.
-func orTerminating(m metav1.Object, conditions []metav1.Condition) (ready, reason, message string) {
+func readinessCells(m metav1.Object, conditions []metav1.Condition) (ready, reason, message string) {
 	ready, reason, message = readiness(conditions)
 	if m.GetDeletionTimestamp() == nil {
 		return ready, reason, message

@@ -6,7 +6,7 @@ var ledgerMutants = []mutant{
 	{"A plan that was made before an upgrade of the state is applied after it.", "internal/ledger/ledger.go",
 		"fmt.Fprintf(h, \"%d %t\\n\", s.SchemaVersion, s.Tainted)", "fmt.Fprintf(h, \"%t\\n\", s.Tainted)", "TestDigestFollowsTheInfrastructureAlone"},
 	{"A plan does not notice that the attributes changed under it.", "internal/ledger/ledger.go",
-		"\th.Write(normal(s.Attributes))\n", "", "TestDigestFollowsTheInfrastructureAlone"},
+		"\th.Write(normalize(s.Attributes))\n", "", "TestDigestFollowsTheInfrastructureAlone"},
 	{"A plan does not notice that an attribute became zero.", "internal/ledger/normal.go",
 		"member = normalValue(member); member != nil {", "member = normalValue(member); member != nil && member != json.Number(\"0\") {", "TestDigestFollowsTheInfrastructureAlone"},
 	{"Two plans change one instance at once, and the outcome of one is lost.", "internal/ledger/ledger.go",
