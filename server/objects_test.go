@@ -100,10 +100,13 @@ func upload(t *testing.T, c *rest.Config, p *v1alpha1.Plan, spec v1alpha1.PlanOb
 	return out.Status.Results, nil
 }
 
-// mayPlan lets the user "viewer" create plans and read some kinds in a namespace, and nothing else.
+// mayPlan lets the user "viewer" create plans, use the ProviderConfigs and read some kinds in a namespace, and nothing
+// else.
 func mayPlan(t *testing.T, ns string, read ...rbacv1.PolicyRule) {
 	t.Helper()
-	rules := append(read, rbacv1.PolicyRule{APIGroups: []string{"hykube.io"}, Resources: []string{"plans"}, Verbs: []string{"create", "get"}})
+	rules := append(read,
+		rbacv1.PolicyRule{APIGroups: []string{"hykube.io"}, Resources: []string{"plans"}, Verbs: []string{"create", "get"}},
+		rbacv1.PolicyRule{APIGroups: []string{"hykube.io"}, Resources: []string{"providerconfigs"}, Verbs: []string{"use"}})
 	rbac := core(t, shared.admin()).RbacV1()
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "planner"}, Rules: rules}
 	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "planner"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "planner"},
