@@ -67,7 +67,8 @@ func newFixture(terraform string) (*fixture, error) {
 	}
 	var providers []harness.Provider
 	for name, p := range f.plugins {
-		providers = append(providers, harness.Provider{Name: name, Source: p.namespace + "/" + name, Version: p.version})
+		// Their clouds, and the files that hashicorp/local writes, are directories of the tests, as under terraform.
+		providers = append(providers, harness.Provider{Name: name, Source: p.namespace + "/" + name, Version: p.version, Open: true})
 	}
 	return f, f.Install(ctx, providers...)
 }

@@ -1,6 +1,14 @@
 package mutants
 
 var providerMutants = []mutant{
+	{"A provider gets every variable of the server.", "internal/provider/contain/environment.go",
+		"if slices.Contains(passed, name) ||", "if true ||", "TestEnvironment"},
+	{"A Provider opens the directory above the server's keys.", "internal/provider/contain/policy.go",
+		"if within(path, d) || within(d, path) {", "if within(path, d) {", "TestGrantsSpareTheServer"},
+	{"A symbolic link to the server's keys is granted.", "internal/provider/contain/policy.go",
+		"resolved, err := filepath.EvalSymlinks(path)\n\tif errors", "resolved, err := path, error(nil)\n\tif errors", "TestGrantsSpareTheServer"},
+	{"A server that requires sandboxes runs a provider without one.", "internal/provider/contain/policy.go",
+		"case p.config.Mode == Require && g.Off:", "case false:", "TestModes"},
 	{"A provider whose files were changed on the disk is run.", "internal/provider/package.go",
 		"if err == nil && got != p.Checksum {", "if false {", "TestInstallRefusesWhatChanged"},
 	{"A mirror replaces an installed version with other files.", "internal/provider/installer.go",
