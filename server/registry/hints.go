@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	kschema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
@@ -35,7 +34,7 @@ func WithApplyHints(next http.Handler, codecs Codecs, maxBytes int64) http.Handl
 		body, err := io.ReadAll(io.LimitReader(r.Body, maxBytes))
 		r.Body = partlyRead{io.MultiReader(bytes.NewReader(body), &failing{err}, r.Body), r.Body}
 		if refused := unknownFields(codecs.Scheme, body); refused != nil && err == nil {
-			responsewriters.ErrorNegotiated(refused, codecs.Factory, kschema.GroupVersion{Group: info.APIGroup, Version: info.APIVersion}, w, r)
+			responsewriters.ErrorNegotiated(refused, codecs.Factory, schema.GroupVersion{Group: info.APIGroup, Version: info.APIVersion}, w, r)
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -67,7 +66,7 @@ func unknownFields(scheme *runtime.Scheme, body []byte) error {
 	}
 	version, _ := object["apiVersion"].(string)
 	kind, _ := object["kind"].(string)
-	gvk := kschema.FromAPIVersionAndKind(version, kind)
+	gvk := schema.FromAPIVersionAndKind(version, kind)
 	typed, err := scheme.New(gvk)
 	if err != nil {
 		return nil

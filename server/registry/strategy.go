@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/storage/names"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
@@ -31,13 +30,6 @@ type object interface {
 type copied[T any] interface {
 	object
 	DeepCopyInto(T)
-}
-
-// strategy defines how the store creates, updates and deletes objects of a kind.
-type strategy interface {
-	rest.RESTCreateUpdateStrategy
-	rest.RESTDeleteStrategy
-	rest.ResetFieldsStrategy
 }
 
 // kindStrategy is the strategy of a kind with objects T and status S. Its functions handle the concrete types.
