@@ -163,7 +163,7 @@ var activityMutants = []mutant{
 	{"A Secret of a provider's configuration is shown when the provider repeats it.", "internal/scope/configuration.go",
 		"\t\t\ts.noteSecretText(string(value))\n", "", "TestSecretsOfProviderConfigsAreHidden"},
 	{"A plan reads a Secret that its author may not read.", "internal/scope/rights.go",
-		"\tif !ok {\n\t\treturn &ForbiddenError{", "\tif false {\n\t\treturn &ForbiddenError{", "TestScope|TestScopeAsksForRightsOnce"},
+		"\tif !ok {\n\t\treturn &ForbiddenError{", "\tif !ok && false {\n\t\treturn &ForbiddenError{", "TestScope|TestScopeAsksForRightsOnce"},
 	{"A plan that nobody asked for reads everything.", "internal/scope/rights.go",
 		"\t\treturn errNoRequester\n\t}\n\twhat.Verb", "\t\treturn nil\n\t}\n\twhat.Verb", "TestScopeOfNobody"},
 	{"A sensitive attribute of another resource is shown in a plan.", "internal/scope/scope.go",
