@@ -100,7 +100,7 @@ func (o *historyOptions) Run(ctx context.Context) error {
 			summary = r.Summary.Text
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", decidedAt(&r).UTC().Format(time.RFC3339), r.Plan.Name,
-			username(r.RequestedBy), username(r.Approval.By), summary, recordOutcome(&r))
+			username(r.RequestedBy), deciders(&r), summary, recordOutcome(&r))
 	}
 	return w.Flush()
 }
@@ -132,6 +132,18 @@ func (o *historyOptions) records(ctx context.Context) ([]v1alpha1.PlanRecord, er
 	}
 }
 
+// deciders returns the names of the users who decided about the plan of a record, the last one at the end.
+func deciders(r *v1alpha1.PlanRecord) string {
+	if len(r.Approvals) < 2 {
+		return username(r.Approval.By)
+	}
+	var names []string
+	for _, a := range r.Approvals {
+		names = append(names, username(a.By))
+	}
+	return strings.Join(names, ", ")
+}
+
 // details prints records in full.
 func (o *historyOptions) details(records []v1alpha1.PlanRecord) error {
 	for i, r := range records {
@@ -149,6 +161,9 @@ func (o *historyOptions) details(records []v1alpha1.PlanRecord) error {
 		decision := decisionWord(r.Approval.Decision)
 		if r.Approval.Partial {
 			decision += " in part"
+		}
+		for _, a := range r.Approvals[:max(0, len(r.Approvals)-1)] {
+			row("Decision", decision+by(&a))
 		}
 		row("Decision", decision+by(&r.Approval))
 		row("Message", diff.Clean(r.Approval.Message, false))
