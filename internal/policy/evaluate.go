@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/google/cel-go/cel"
@@ -19,11 +20,12 @@ const (
 	// maxTime bounds the evaluation of all rules for one plan.
 	maxTime = 20 * time.Second
 	// checkEvery is the number of loop iterations between two checks of the context.
-	checkEvery = 1000
+	// Only 1 also interrupts small nested loops.
+	checkEvery = 1
 )
 
 // environment declares the variables of expressions. docs/policies.md describes them.
-var environment = newEnvironment()
+var environment = sync.OnceValue(newEnvironment)
 
 func newEnvironment() *cel.Env {
 	document := cel.MapType(cel.StringType, cel.DynType)
@@ -48,14 +50,14 @@ func newEnvironment() *cel.Env {
 
 // compile compiles an expression, and returns an error if its type is not want.
 func compile(text string, want *cel.Type) (cel.Program, error) {
-	ast, issues := environment.Compile(text)
+	ast, issues := environment().Compile(text)
 	if issues.Err() != nil {
 		return nil, issues.Err()
 	}
 	if got := ast.OutputType(); !got.IsExactType(want) && !got.IsExactType(cel.DynType) {
 		return nil, fmt.Errorf("the expression has the type %s, but must have the type %s", got, want)
 	}
-	return environment.Program(ast, cel.EvalOptions(cel.OptOptimize), cel.CostLimit(maxCost), cel.InterruptCheckFrequency(checkEvery))
+	return environment().Program(ast, cel.EvalOptions(cel.OptOptimize), cel.CostLimit(maxCost), cel.InterruptCheckFrequency(checkEvery))
 }
 
 // Evaluate evaluates all rules for a plan. If a rule cannot be evaluated, it counts as a denial. Evaluate returns an
