@@ -16,20 +16,15 @@ func (j *planAndApply) confirm(ctx context.Context, plans ...*v1alpha1.Plan) (bo
 	fmt.Fprintf(j.ErrOut, "%s\n  Only 'yes' will be accepted to approve.\n\n  %s ", j.style.Bold(j.question), j.style.Bold("Enter a value:"))
 	stop, done := j.interrupts()
 	defer done()
-	answers := make(chan string, 1)
-	go func() {
-		answer, err := j.line()
-		if err != nil {
-			answer = "" // end of input counts as no
-		}
-		answers <- answer
-	}()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	decided := j.decidedMeanwhile(ctx, plans)
 	answer := ""
 	select {
-	case answer = <-answers:
+	case a := <-j.answers():
+		if a.err == nil { // end of input counts as no
+			answer = a.text
+		}
 	case <-stop: // Ctrl-C counts as no
 	case err := <-decided:
 		fmt.Fprintln(j.ErrOut)

@@ -118,6 +118,12 @@ func (e *exitError) Unwrap() error { return e.cause }
 // silent returns an error with an exit code for a command that has already printed the reason.
 func silent(code int) error { return &exitError{code: code} }
 
+// isSilent reports whether an error has only an exit code.
+func isSilent(err error) bool {
+	e, ok := errors.AsType[*exitError](err)
+	return ok && e.cause == nil
+}
+
 // ExitCode returns the exit code for the error of a command. Only this function decides it.
 func ExitCode(err error) int {
 	if err == nil {
@@ -134,10 +140,7 @@ func ExitCode(err error) int {
 
 // PrintError prints err, unless the command has already printed the reason.
 func PrintError(w io.Writer, err error) {
-	if err == nil {
-		return
-	}
-	if e, ok := errors.AsType[*exitError](err); ok && e.cause == nil {
+	if err == nil || isSilent(err) {
 		return
 	}
 	fmt.Fprintf(w, "Error: %v\n", err)

@@ -9,7 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// interrupted asks after Ctrl-C whether to cancel the plan or only to stop watching it.
+// interrupted asks after Ctrl-C whether to cancel the plan or only to stop watching it. The question ends with the plan.
 func (f *follower) interrupted(ctx context.Context, again <-chan struct{}) error {
 	if f.block != nil {
 		f.block.clear()
@@ -17,30 +17,49 @@ func (f *follower) interrupted(ctx context.Context, again <-chan struct{}) error
 	if !f.ask {
 		return errDetached
 	}
-	for {
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	for ended := f.ended(watching); ; {
 		fmt.Fprintf(f.ErrOut, "\nThe server is applying plan %q. Cancel the plan (c), detach and leave it running (d), or continue to watch (Enter)? ", f.plan.Name)
-		answer := make(chan string, 1)
-		go func() {
-			s, err := f.line()
-			if err != nil && err != io.EOF {
-				s = "d"
-			}
-			answer <- s
-		}()
 		select {
-		case s := <-answer:
-			switch strings.ToLower(strings.TrimSpace(s)) {
+		case a := <-f.answers():
+			if a.err != nil && a.err != io.EOF {
+				return errDetached
+			}
+			switch text := strings.TrimSpace(a.text); strings.ToLower(text) {
 			case "c", "cancel":
 				return f.stopPlan(ctx)
 			case "d", "detach":
 				return errDetached
 			case "":
 				return nil
+			default:
+				fmt.Fprintf(f.ErrOut, "%q is no answer: write c, d or nothing.", text)
 			}
+		case <-ended:
+			fmt.Fprintf(f.ErrOut, "\nPlan %q has ended.\n", f.plan.Name)
+			return nil
 		case <-again:
 			return errDetached
 		}
 	}
+}
+
+// ended returns a channel that is closed when the plan has ended.
+func (f *follower) ended(ctx context.Context) <-chan struct{} {
+	ended, plan := make(chan struct{}), f.plan
+	go func() {
+		for e := range f.watchPlan(ctx, plan) {
+			if e.err != nil {
+				return // the watch of the follower detects it, too
+			}
+			if e.plan.Ended() {
+				close(ended)
+				return
+			}
+		}
+	}()
+	return ended
 }
 
 // stopPlan cancels the plan. If the plan has already ended, the caller prints its result.

@@ -1,10 +1,13 @@
 package cli
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
+	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,11 +33,11 @@ func TestQuestionAtInterrupt(t *testing.T) {
 		f := newFakeServer(t)
 		p := &v1alpha1.Plan{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "default", UID: "uid-p"}}
 		f.plans["default/p"] = p
-		if tc.ended {
-			f.set(p, v1alpha1.ConditionReady, true, v1alpha1.ReasonApplied, "")
-		}
 		f.refuse = func(r *http.Request) *metav1.Status {
 			if tc.refused && strings.HasSuffix(r.URL.Path, "/cancel") {
+				f.mu.Lock()
+				defer f.mu.Unlock()
+				f.set(p, v1alpha1.ConditionReady, true, v1alpha1.ReasonApplied, "")
 				return status(409, metav1.StatusReasonConflict, "it has ended, so there is nothing to cancel")
 			}
 			return nil
@@ -48,8 +51,50 @@ func TestQuestionAtInterrupt(t *testing.T) {
 		if !errors.Is(err, tc.err) || strings.Count(text, "Cancel the plan (c)") != tc.asked || strings.Contains(text, "Cancelling.") != tc.cancelled || strings.Contains(text, "has ended") != tc.ended {
 			t.Errorf("%s: %v: %s", tc.reason, err, text)
 		}
+		if strings.Count(text, "is no answer: write c, d or nothing.") != tc.asked-1 {
+			t.Errorf("%s: %s", tc.reason, text)
+		}
 		if (p.Status.Cancel != nil) != tc.cancelled {
 			t.Errorf("%s: cancel %v", tc.reason, p.Status.Cancel)
 		}
 	}
+}
+
+// The question at Ctrl-C ends with the plan, and a line that comes after it answers the next question.
+func TestQuestionAtInterruptEndsWithThePlan(t *testing.T) {
+	f := newFakeServer(t)
+	p := &v1alpha1.Plan{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "default", UID: "uid-p"}}
+	f.plans["default/p"] = p
+	var used *session
+	if _, errOut, code := f.runIn(func(s *session) { used, s.ask = s, true }, "", "status"); code != ExitDone {
+		t.Fatal(errOut)
+	}
+	in, answers := io.Pipe()
+	used.in = bufio.NewReader(&startOf{Reader: in, do: func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.set(p, v1alpha1.ConditionReady, true, v1alpha1.ReasonApplied, "")
+	}})
+	err := (&follower{session: used, plan: p.DeepCopy()}).interrupted(t.Context(), nil)
+	if text := used.ErrOut.(*bytes.Buffer).String(); err != nil || !strings.HasSuffix(text, "\nPlan \"p\" has ended.\n") {
+		t.Fatalf("%v: %s", err, text)
+	}
+	next := &v1alpha1.Plan{ObjectMeta: metav1.ObjectMeta{Name: "next", Namespace: "default", UID: "uid-next"}}
+	f.plans["default/next"] = next
+	go func() { _, _ = io.WriteString(answers, "c\n") }()
+	if err := (&follower{session: used, plan: next.DeepCopy()}).interrupted(t.Context(), nil); err != nil || next.Status.Cancel == nil {
+		t.Errorf("%v: cancel %v", err, next.Status.Cancel)
+	}
+}
+
+// startOf is an input that calls do at its first read.
+type startOf struct {
+	io.Reader
+	once sync.Once
+	do   func()
+}
+
+func (s *startOf) Read(b []byte) (int, error) {
+	s.once.Do(s.do)
+	return s.Reader.Read(b)
 }

@@ -155,9 +155,9 @@ func (l *jsonLines) diagnostic(d v1alpha1.Diagnostic) {
 	l.line(level, "diagnostic", strings.ToUpper(severity[:1])+severity[1:]+": "+d.Summary, map[string]any{"diagnostic": out})
 }
 
-// failed writes the error that ends the command.
+// failed writes the error that ends the command, unless the command has already written the reason.
 func (l *jsonLines) failed(err error) {
-	if err != nil && err.Error() != "" {
+	if err != nil && !isSilent(err) {
 		l.diagnostic(v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: err.Error()})
 	}
 }

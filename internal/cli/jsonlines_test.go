@@ -3,10 +3,12 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 )
@@ -58,6 +60,27 @@ func TestLinesOfJSONOfFailures(t *testing.T) {
 	kinds := kindsOf(t, out)
 	if code != ExitError || len(kinds) != 2 || !strings.HasPrefix(kinds[1], "diagnostic ") {
 		t.Errorf("code %d, %q", code, kinds)
+	}
+}
+
+// As in Terraform, no counts follow the error of a change, and the exit code alone is no diagnostic.
+func TestLinesOfJSONOfFailedChange(t *testing.T) {
+	f := newFakeServer(t)
+	f.applying = func(f *fakeServer, p *v1alpha1.Plan) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		for i := range f.changes[p.Namespace+"/"+p.Name] {
+			c := &f.changes[p.Namespace+"/"+p.Name][i]
+			c.State, c.Diagnostics = v1alpha1.ChangeFailed, []v1alpha1.Diagnostic{{Severity: v1alpha1.SeverityError, Summary: "Quota exceeded"}}
+		}
+		p.Status.FinishedAt = new(metav1.Now())
+		f.set(p, v1alpha1.ConditionApplied, false, v1alpha1.ReasonApplyFailed, "1 change failed")
+		f.set(p, v1alpha1.ConditionStalled, true, v1alpha1.ReasonApplyFailed, "1 change failed")
+	}
+	out, errOut, code := f.run("apply", "-f", write(t, twoFiles), "--auto-approve", "-o", "json")
+	kinds := kindsOf(t, out)
+	if code != ExitError || kinds[len(kinds)-1] != "diagnostic Quota exceeded" || slices.Contains(kinds, "change_summary apply") || strings.Contains(out, "exit code") {
+		t.Errorf("code %d, %q, %s", code, kinds, errOut)
 	}
 }
 

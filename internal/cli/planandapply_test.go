@@ -198,7 +198,7 @@ func TestExitCodes(t *testing.T) {
 				}
 				return nil
 			}
-		}, ExitRefused, []string{"cannot approve", `someone who may approve it. You may not: that needs the verb "approve" on plans`}},
+		}, ExitRefused, []string{`forbidden: user "u" cannot approve`}},
 		{"the server doesn't know the user", []string{"plan"}, func(f *fakeServer) {
 			f.refuse = func(*http.Request) *metav1.Status {
 				return status(401, metav1.StatusReasonUnauthorized, "Unauthorized")

@@ -116,7 +116,11 @@ func (s *session) decide(ctx context.Context, plan *v1alpha1.Plan, decision v1al
 	case apierrors.HasStatusCause(err, v1alpha1.CausePolicy):
 		return nil, &exitError{ExitRefused, fmt.Errorf("%s plan %q: %w", verb, plan.Name, err)}
 	case apierrors.IsForbidden(err):
-		return nil, fmt.Errorf("%s plan %q: %w\n%s", verb, plan.Name, err, cannotApproveText(plan))
+		err = fmt.Errorf("%s plan %q: %w", verb, plan.Name, err)
+		if !s.mayApprove(ctx, plan.Namespace) { // another right may be missing, such as the verb of a change
+			err = fmt.Errorf("%w\n%s", err, cannotApproveText(plan))
+		}
+		return nil, err
 	case apierrors.HasStatusCause(err, v1alpha1.CauseStale):
 		return nil, &exitError{ExitStale, fmt.Errorf("%s plan %q: %w", verb, plan.Name, err)}
 	case apierrors.HasStatusCause(err, v1alpha1.CauseBlocked):

@@ -147,3 +147,27 @@ func TestRawStateNeedsARight(t *testing.T) {
 		t.Errorf("code %d: %s", code, errOut)
 	}
 }
+
+// The error of a refused approval names the verb "approve" only if that right is missing.
+func TestRefusedApprovalNamesTheMissingRight(t *testing.T) {
+	f := newFakeServer(t)
+	f.planning = func(*v1alpha1.Plan) []v1alpha1.PlanChange {
+		return []v1alpha1.PlanChange{{Address: "sim_network.main", Type: "sim_network", Action: v1alpha1.ActionCreate}}
+	}
+	f.refuse = func(r *http.Request) *metav1.Status {
+		if strings.HasSuffix(r.URL.Path, "/approval") {
+			return status(403, metav1.StatusReasonForbidden, `user "u" has no right to create sim-networks`)
+		}
+		return nil
+	}
+	if _, errOut, code := f.run("plan"); code != ExitDone {
+		t.Fatal(errOut)
+	}
+	for _, denied := range []string{"", "approve plans", "update plans/approval"} {
+		f.denied = []string{denied}
+		_, errOut, code := f.run("approve", "plan-x7k2d")
+		if code != ExitRefused || !strings.Contains(errOut, "no right to create sim-networks") || strings.Contains(errOut, "You may not") != (denied != "") {
+			t.Errorf("without %q: code %d: %s", denied, code, errOut)
+		}
+	}
+}

@@ -39,7 +39,9 @@ func (s *session) printSummary(ctx context.Context, p *v1alpha1.Plan, how *endin
 	if p.Spec.Destroy {
 		operation = "destroy"
 	}
-	s.lines.summary(p, how.made, operation)
+	if ready(p) { // as in Terraform, no counts follow an error
+		s.lines.summary(p, how.made, operation)
+	}
 	var o outcome
 	for _, i := range slices.Sorted(maps.Keys(how.changes)) {
 		c := how.changes[i]

@@ -25,6 +25,14 @@ type terminal struct {
 	// size is called for each redraw, because the window may be resized.
 	size func() (width, height int)
 	in   *bufio.Reader
+	// typed receives the lines of input for questions.
+	typed chan typed
+}
+
+// typed is a line of input, or the error of its read.
+type typed struct {
+	text string
+	err  error
 }
 
 func newTerminal(streams genericiooptions.IOStreams) *terminal {
@@ -54,6 +62,22 @@ func (t *terminal) line() (string, error) {
 		err = nil
 	}
 	return s, err
+}
+
+// answers returns a channel with the lines of input. A line that comes after the end of its question answers the next
+// one.
+func (t *terminal) answers() <-chan typed {
+	if t.typed == nil {
+		lines := make(chan typed)
+		t.typed = lines
+		go func() {
+			for {
+				text, err := t.line()
+				lines <- typed{text, err}
+			}
+		}()
+	}
+	return t.typed
 }
 
 // block is a redrawn part of the terminal. Finished lines are printed above it.
