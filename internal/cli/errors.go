@@ -92,7 +92,7 @@ const (
 	ExitDone = 0
 	// ExitError means that an operation failed.
 	ExitError = 1
-	// ExitChanges means that a plan has changes and waits for approval; only with --detailed-exitcode.
+	// ExitChanges means that a plan has changes, or deferred ones; only with --detailed-exitcode.
 	ExitChanges = 2
 	// ExitRefused means that the user lacks a right, or that a plan may not be approved.
 	ExitRefused = 3

@@ -128,6 +128,11 @@ func (o *planOptions) Run(ctx context.Context) error {
 	if speculated && len(failed) == 0 {
 		fmt.Fprintf(o.Out, "\n%s\n", o.cannotBeApproved())
 	}
+	for _, p := range plans {
+		if deferred(p) { // review counts only what can be applied now
+			pending++
+		}
+	}
 	return o.end(failed, pending)
 }
 
@@ -212,6 +217,8 @@ func (o *planOptions) runObject(ctx context.Context) error {
 			return err
 		}
 		switch {
+		case deferred(p):
+			pending++
 		case nothingToDo(p):
 		case p.PlanFailed(), stalled(p):
 			failed = append(failed, o.failure(ctx, p))

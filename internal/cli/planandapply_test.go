@@ -177,6 +177,10 @@ func TestExitCodes(t *testing.T) {
 		{"no changes, asked for", []string{"plan", "--record", "--detailed-exitcode"}, func(f *fakeServer) {
 			f.planning = func(*v1alpha1.Plan) []v1alpha1.PlanChange { return []v1alpha1.PlanChange{} }
 		}, ExitDone, []string{"No changes."}},
+		{"deferred by a provider", []string{"plan", "--record", "--detailed-exitcode"}, deferring(), ExitChanges, []string{"No change can be applied now. Providers deferred the changes; make"}},
+		{"deferred, as an object", []string{"plan", "--record", "--detailed-exitcode", "-o", "name"}, deferring(), ExitChanges, nil},
+		{"deferred, not asked for", []string{"plan", "--record"}, deferring(v1alpha1.PlanReference{}), ExitDone, []string{"No change can be applied now. Another plan is changing"}},
+		{"deferred by a plan", []string{"plan", "--record", "--detailed-exitcode"}, deferring(v1alpha1.PlanReference{Name: "other"}), ExitChanges, []string{"No change can be applied now. Plan other is changing the resources; make"}},
 		{"a provider failed", []string{"apply", "--auto-approve"}, func(f *fakeServer) {
 			f.applying = condition(v1alpha1.ConditionApplied, v1alpha1.ReasonApplyFailed, "1 change failed")
 		}, ExitError, []string{"Error: Quota exceeded", "on sim_subnet.a, spec.cidr", "Ask for more.", "sim_network.main: needs sim_subnet.a", "Apply incomplete: 0 of 2"}},
@@ -221,6 +225,18 @@ func TestExitCodes(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// deferring returns a setup in which no change of a plan can be applied now, because of other plans or providers.
+func deferring(waitsFor ...v1alpha1.PlanReference) func(*fakeServer) {
+	return func(f *fakeServer) {
+		f.planning = func(p *v1alpha1.Plan) []v1alpha1.PlanChange {
+			p.Status.WaitsFor, p.Status.Summary = waitsFor, &v1alpha1.PlanSummary{Resources: 1}
+			f.set(p, v1alpha1.ConditionPlanned, true, v1alpha1.ReasonPlanned, "")
+			f.set(p, v1alpha1.ConditionReady, true, v1alpha1.ReasonDeferred, "No change can be applied now.")
+			return nil
+		}
 	}
 }
 

@@ -334,8 +334,12 @@ func discarded(p *v1alpha1.Plan) bool {
 func superseded(p *v1alpha1.Plan) bool { return p.Status.StalledFor() == v1alpha1.ReasonSuperseded }
 
 func nothingToDo(p *v1alpha1.Plan) bool {
-	reason := v1alpha1.TrueReason(p.Status.Conditions, v1alpha1.ConditionReady)
-	return reason == v1alpha1.ReasonNoChanges || reason == v1alpha1.ReasonDeferred
+	return deferred(p) || v1alpha1.TrueReason(p.Status.Conditions, v1alpha1.ConditionReady) == v1alpha1.ReasonNoChanges
+}
+
+// deferred reports whether a plan has changes, and none of them can be applied now.
+func deferred(p *v1alpha1.Plan) bool {
+	return v1alpha1.TrueReason(p.Status.Conditions, v1alpha1.ConditionReady) == v1alpha1.ReasonDeferred
 }
 
 // why returns the most specific message about a plan that stopped.

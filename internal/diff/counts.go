@@ -86,6 +86,18 @@ func (n *counts) replaceRow() (sym, what string) {
 	return "-/+", "to replace: destroyed, then created again"
 }
 
+// deferral returns why a plan leaves out all changes. Its diagnostics name each resource.
+func deferral(plan *v1alpha1.Plan) string {
+	if len(plan.Status.WaitsFor) == 0 {
+		return "Providers deferred the changes; make another plan later."
+	}
+	other := "Another plan"
+	if name := plan.Status.WaitsFor[0].Name; name != "" {
+		other = "Plan " + name
+	}
+	return other + " is changing the resources; make another plan when it has ended."
+}
+
 // Verdict returns the line that summarizes what a plan would do.
 func Verdict(plan *v1alpha1.Plan, sum v1alpha1.PlanSummary, style Style) string {
 	if meta.IsStatusConditionFalse(plan.Status.Conditions, v1alpha1.ConditionPlanned) {
@@ -96,7 +108,7 @@ func Verdict(plan *v1alpha1.Plan, sum v1alpha1.PlanSummary, style Style) string 
 			return style.Bold("Plan:") + fmt.Sprintf(" %s to update; the infrastructure stays as it is.", Plural(int(sum.Drifted), "record"))
 		}
 		if ready := meta.FindStatusCondition(plan.Status.Conditions, v1alpha1.ConditionReady); ready != nil && ready.Reason == v1alpha1.ReasonDeferred {
-			return style.Bold("No change can be applied now.") + " Providers deferred the changes, or another plan is changing the resources; make another plan later."
+			return style.Bold("No change can be applied now.") + " " + deferral(plan)
 		}
 		line := style.Bold(style.Green("No changes.")) + " "
 		if sum.NotRead > 0 {
