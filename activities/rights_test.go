@@ -91,6 +91,7 @@ func TestALostRightStopsTheApply(t *testing.T) {
 		{"bob!update:team/test-things/*", `the user "bob", who approved the plan, has no right to update test-things.test.hykube.io`},
 		{"ann!team/providerconfigs/default", `"ann", who made the plan, has no right to use the ProviderConfig "default"`},
 		{"carol!update:team/test-things/*", `the user "carol", who approved the plan, has no right to update test-things.test.hykube.io`},
+		{"carol!approve:team/plans/*", `the user "carol", who approved the plan, has no right to approve plans.hykube.io`},
 		{"bob!team/providerconfigs/default", `"bob", who approved the plan, has no right to use the ProviderConfig "default"`},
 	} {
 		for _, phase := range []int{beginning, stepping} {

@@ -256,3 +256,23 @@ func TestANamespaceIsDeletedWhileAPlanIsMade(t *testing.T) {
 		})
 	}
 }
+
+// TestCreateInADeletedNamespace deletes the namespace after a plan was approved, and in the middle of its apply. What the plan did not create
+// by then stays away, although its object is not marked for deletion.
+func TestCreateInADeletedNamespace(t *testing.T) {
+	for phase, want := range map[int][]string{approving: {}, beginning: {}, stepping: {}} {
+		tn := newCrashScenario(t)
+		tn.put("test-thing/a", m{"name": "a"}, nil)
+		tn.put("test-thing/b", m{"name": "b", "uses": "${test_thing.a.id}"}, nil)
+		run := tn.newRun()
+		tn.until(run, phase)
+		tn.Terminating = true
+		tn.resume(run)
+		if diff := cmp.Diff(want, tn.cloud.there()); diff != "" {
+			t.Errorf("phase %d: there (-want +got):\n%s", phase, diff)
+		}
+		if c := tn.changeOf(run, 0); phase == stepping && (c.State != v1alpha1.ChangeStale || !strings.Contains(c.Message, "its namespace was marked for deletion")) {
+			t.Errorf("phase %d: %s: %s", phase, c.State, c.Message)
+		}
+	}
+}

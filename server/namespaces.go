@@ -82,7 +82,8 @@ func (s *Server) emptied() ([]*metav1.APIResourceList, error) {
 	return lists, err
 }
 
-// markResources marks all resources of a namespace for deletion. It returns the number of those that remain, by kind.
+// markResources marks the resources of a namespace with infrastructure for deletion. It returns their number by kind. The
+// other objects stay until none is left, so that undelete keeps them.
 func (s *Server) markResources(ctx context.Context, namespace string) (left map[kschema.GroupResource]int, err error) {
 	objects := s.config.store.Objects()
 	left = map[kschema.GroupResource]int{}
@@ -101,14 +102,12 @@ func (s *Server) markResources(ctx context.Context, namespace string) (left map[
 			continue
 		}
 		if u.GetDeletionTimestamp() == nil {
+			if len(u.GetFinalizers()) == 0 {
+				// without infrastructure, a deletion would remove it at once, and undelete could not bring it back
+				continue
+			}
 			if err := s.mark(ctx, kind.GVR, u); err != nil {
 				return nil, err
-			}
-			if now, err := objects.Get(ctx, kind.Stored(), namespace, u.GetName()); err != nil || now == nil {
-				if err != nil {
-					return nil, err
-				}
-				continue
 			}
 		}
 		left[kind.GVR.GroupResource()]++

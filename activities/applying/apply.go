@@ -45,6 +45,11 @@ func (s *stepRun) apply(ctx context.Context) error {
 		return err
 	}
 	s.resource = r
+	if !s.Begun {
+		if err := changes.CheckNamespace(ctx, s.Configs, c); err != nil {
+			return err
+		}
+	}
 	switch key := s.oldKey(); {
 	case r.Mode == v1alpha1.ModeData || r.Mode == v1alpha1.ModeAction:
 		if err := cmp.Or(s.CheckStale(r, nil), s.checkRights(ctx, nil)); err != nil {

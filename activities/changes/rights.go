@@ -3,6 +3,7 @@ package changes
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -97,11 +98,21 @@ type Actors struct {
 	requester *store.Asker
 	// approvers are all users who approved the plan, except the requester.
 	approvers []*store.Asker
+	// approve is the right to approve the plan, which each approver keeps needing. approved is true if the requester is one of
+	// them.
+	approve  store.Right
+	approved bool
 }
 
 // ActorsOf returns the actors of a plan. They cache each answer of the authorizer, so use them only for a short time.
 func ActorsOf(src *scope.Sources, po *v1alpha1.Plan) *Actors {
-	return &Actors{src: src, requester: src.RequesterOf(po), approvers: src.ApproversOf(po)}
+	a := &Actors{src: src, requester: src.RequesterOf(po), approvers: src.ApproversOf(po),
+		approve: store.Right{Verb: store.VerbApprove, Namespace: po.Namespace, Group: v1alpha1.GroupName, Resource: "plans", Name: po.Name}}
+	// A plan that a policy allows to be applied automatically takes no right to approve.
+	if automatic := po.Status.AutomaticApproval; automatic == nil || !automatic.ByPolicy {
+		a.approved = len(po.AllApprovals()) > len(a.approvers)
+	}
+	return a
 }
 
 // Check returns a *StaleError if the requester or the approver lacks a right that a change requires. rec is the same as
@@ -115,11 +126,14 @@ func (a *Actors) Check(ctx context.Context, c *ledger.Change, rec *ledger.Instan
 		return Stale("the plan has no requester")
 	}
 	for i, actor := range append([]*store.Asker{a.requester}, a.approvers...) {
-		did := "approved"
+		did, needed := "approved", append(slices.Clip(rights), a.approve)
 		if i == 0 {
 			did = "made"
+			if !a.approved {
+				needed = rights
+			}
 		}
-		missing, err := actor.Missing(ctx, rights)
+		missing, err := actor.Missing(ctx, needed)
 		if err != nil {
 			return err
 		}

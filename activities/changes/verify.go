@@ -213,6 +213,9 @@ func (v *verifier) verify(ctx context.Context, c *ledger.Change) error {
 	if err := v.actors.Check(ctx, c, rec); err != nil {
 		return err
 	}
+	if err := CheckNamespace(ctx, v.Configs, c); err != nil {
+		return err
+	}
 	switch {
 	case c.Deposed != "":
 		return v.verifyOld(ctx, c, r, rec)
@@ -249,6 +252,19 @@ func (v *verifier) verifyNamespace(ctx context.Context, c *ledger.Change) error 
 	terminating, err := v.Configs.Terminating(ctx, v.plan.Namespace)
 	if err == nil && !terminating {
 		err = Stale("the deletion of the namespace was taken back after the plan was made")
+	}
+	return err
+}
+
+// CheckNamespace returns a *StaleError for a change that would give infrastructure to an object, or run an action, in a
+// namespace that was deleted after planning. The deletion of a namespace marks only objects with infrastructure.
+func CheckNamespace(ctx context.Context, configs store.Configs, c *ledger.Change) error {
+	if c.Action != v1alpha1.ActionCreate && c.Action != v1alpha1.ActionInvoke && c.Importing == nil {
+		return nil
+	}
+	terminating, err := configs.Terminating(ctx, c.Object.Namespace)
+	if err == nil && terminating {
+		err = Stale("its namespace was marked for deletion after the plan was made")
 	}
 	return err
 }

@@ -74,12 +74,12 @@ func NewAuthenticator(ctx context.Context, cfg AuthenticationConfig) (authentica
 	return union.New(certificates, withoutSystemNames{tokens}), nil
 }
 
-// systemPrefix is the prefix of the user and group names that Kubernetes reserves, such as system:masters.
-const systemPrefix = "system:"
+// systemPrefixes are the prefixes of the user and group names that Kubernetes and Hykube reserve, such as system:masters
+// and hykube:admin.
+var systemPrefixes = []string{"system:", "hykube:"}
 
-// withoutSystemNames rejects a user whose name begins with systemPrefix, or one of whose groups does, except
-// system:authenticated. It wraps the
-// authenticator of tokens; the server's own certificates may have such names.
+// withoutSystemNames rejects a user whose name begins with one of systemPrefixes, or one of whose groups does, except
+// system:authenticated. It wraps the authenticator of tokens; the server's own certificates may have such names.
 type withoutSystemNames struct{ authenticator.Request }
 
 // AuthenticateRequest implements authenticator.Request.
@@ -90,8 +90,10 @@ func (a withoutSystemNames) AuthenticateRequest(r *http.Request) (*authenticator
 	}
 	names := slices.DeleteFunc(slices.Clone(response.User.GetGroups()), func(name string) bool { return name == user.AllAuthenticated })
 	for _, name := range append(names, response.User.GetName()) {
-		if strings.HasPrefix(name, systemPrefix) {
-			return nil, false, fmt.Errorf("refuse user %q: the name %q begins with %q, which only the server's own certificates may use", response.User.GetName(), name, systemPrefix)
+		for _, prefix := range systemPrefixes {
+			if strings.HasPrefix(name, prefix) {
+				return nil, false, fmt.Errorf("refuse user %q: the name %q begins with %q, which only the server's own certificates may use", response.User.GetName(), name, prefix)
+			}
 		}
 	}
 	return response, true, nil

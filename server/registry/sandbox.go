@@ -57,6 +57,9 @@ func validateGrantedPath(path string, protected []string, at *field.Path) field.
 	case !filepath.IsAbs(path) || filepath.Clean(path) != path || strings.ContainsRune(path, 0):
 		return field.ErrorList{field.Invalid(at, shorten(path), `must be an absolute path without "..", "." and a slash at its end, such as "/srv/output"`)}
 	}
+	if dir := contain.Overlapping(path, []string{"/proc", "/sys"}); dir != "" {
+		return field.ErrorList{field.Invalid(at, path, "must not include "+dir+", which shows other processes and the machine")}
+	}
 	if dir := contain.Overlapping(path, protected); dir != "" {
 		return field.ErrorList{field.Invalid(at, path, "must be neither a directory that contains the server's directory "+dir+", nor a path in it: it has the keys and the data of the server")}
 	}

@@ -207,7 +207,7 @@ func TestTooLargeSchema(t *testing.T) {
 	t.Parallel()
 	w := ownWorld(t, "conform6", cloud.Options{PaddingMB: 70})
 	_, err := w.pool.Schema(t.Context(), w.pkg)
-	refused(t, err, "larger than the protocol allows")
+	refused(t, err, "is too large")
 }
 
 func TestConfiguredOnce(t *testing.T) {

@@ -12,7 +12,7 @@ var kindsMutants = []mutant{
 	{"An object takes over, or waits for, what its author may not read.", "server/kinds/references.go",
 		"refs = slices.Concat(refs, s.lifecycleReferences(u), movedFrom(u))", "refs = slices.Concat(refs, movedFrom(u)[:0])", "TestAuthorsNeedTheRightsOfWhatTheyName"},
 	{"A token makes its user an administrator.", "server/access/authentication.go",
-		"if strings.HasPrefix(name, systemPrefix) {", "if false && strings.HasPrefix(name, systemPrefix) {", "TestSystemNamesComeFromCertificates"},
+		"if strings.HasPrefix(name, prefix) {", "if false && strings.HasPrefix(name, prefix) {", "TestSystemNamesComeFromCertificates"},
 	{"Whoever reads plans reads the values of all kinds.", "server/withheld.go",
 		"if !ok {\n\t\t\twithhold(c)", "if false {\n\t\t\twithhold(c)", "TestWithheld"},
 	{"Whoever may delete an object leaves its infrastructure running and unknown.", "server/kinds/strategy.go",

@@ -2,6 +2,8 @@ package plugin
 
 import (
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,13 +33,35 @@ type UnavailableError struct {
 	Provider string
 	// Reason describes the failure, such as "signal: killed".
 	Reason string
-	// Stderr holds the plugin's last lines of output; a panic is complete.
+	// Stderr holds the plugin's last lines of output; a panic is complete. The lines can hold secrets of any call of the
+	// process, also of other users. So Error has only the stack trace.
 	Stderr []string
 }
 
 func (e *UnavailableError) Error() string {
-	return fmt.Sprintf("provider %q ended during a call: %s%s; the next call starts it again, so try again",
-		e.Provider, e.Reason, lastOutput(e.Stderr))
+	text := fmt.Sprintf("provider %q ended during a call: %s; the server's log has its output. The next call starts it again, so try again", e.Provider, e.Reason)
+	if frames := stackTrace(e.Stderr); len(frames) > 0 {
+		text += ". Its stack trace:\n  " + strings.Join(frames, "\n  ") + "\n"
+	}
+	return text
+}
+
+// frame matches a line of a Go stack trace: a goroutine, a function with its arguments as numbers, or a source line.
+var frame = regexp.MustCompile(`^(goroutine \d+ \[[a-z ]+\]:|(created by )?[\w./*()\[\]·-]+(\([0-9a-fx, .{}?]*\)| in goroutine \d+)|\s*[\w./@+-]+\.go:\d+( \+0x[0-9a-f]+)?)$`)
+
+// stackTrace returns the lines of a Go stack trace. It leaves out the panic's message and all other lines.
+func stackTrace(lines []string) []string {
+	i := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "goroutine ") })
+	if i < 0 {
+		return nil
+	}
+	var frames []string
+	for _, l := range lines[i:] {
+		if frame.MatchString(l) {
+			frames = append(frames, l)
+		}
+	}
+	return frames
 }
 
 // TooLargeError is the error of a response that exceeds the limit on messages. The call's effect is unknown.

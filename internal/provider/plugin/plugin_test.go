@@ -53,3 +53,26 @@ func TestLineTail(t *testing.T) {
 		t.Error("a plain line was logged above debug")
 	}
 }
+
+// TestUnavailableErrorShowsOnlyTheStack has a panic that prints a secret.
+func TestUnavailableErrorShowsOnlyTheStack(t *testing.T) {
+	err := &UnavailableError{Provider: "sim", Reason: "exit status 2", Stderr: strings.Split(`level=info token=hunter2
+panic: cannot use hunter2
+
+goroutine 7 [running]:
+main.(*server).apply(0xc000012345, {0x1, 0x2, ...})
+	/src/provider/server.go:42 +0x1d
+hunter2
+github.com/hashicorp/terraform-plugin-go/tfprotov6.serve[...](...)
+	/root/go/pkg/mod/x@v1.2.3/serve.go:7
+created by main.main in goroutine 1`, "\n")}
+	text := err.Error()
+	if strings.Contains(text, "hunter2") {
+		t.Errorf("the error shows a secret: %s", text)
+	}
+	for _, want := range []string{"exit status 2", "main.(*server).apply(", "server.go:42 +0x1d", "created by main.main in goroutine 1"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in %s", want, text)
+		}
+	}
+}
