@@ -80,24 +80,57 @@ func TestAnImportThatFindsNothing(t *testing.T) {
 // TestAnImportCountsAgainAfterADestroy destroys what was imported. The object does not promise that the next plan creates it: that plan
 // imports, as Terraform does with an import block.
 func TestAnImportCountsAgainAfterADestroy(t *testing.T) {
-	for name, spec := range map[string]v1alpha1.PlanSpec{"destroyed": {Destroy: true}, "gone": {RefreshOnly: true}} {
+	tn := newCrashScenario(t)
+	tn.cloud.put("x", map[string]string{"name": "x"})
+	tn.put("test-thing/a", m{"name": "x"}, imports("x"))
+	tn.apply()
+	tn.spec = v1alpha1.PlanSpec{Destroy: true}
+	tn.apply()
+	ready := meta.FindStatusCondition(resource.StatusOf(tn.Stored["team:test-thing/a"]).Conditions, v1alpha1.ConditionReady)
+	if !strings.Contains(ready.Message, "imports the resource that lifecycle.import names") || strings.Contains(ready.Message, "creates it again") {
+		t.Errorf("%s: %s, want it to name lifecycle.import", ready.Reason, ready.Message)
+	}
+	tn.spec = v1alpha1.PlanSpec{}
+	if po := tn.apply(); len(tn.cloud.made) > 0 || po.Status.Summary != nil && po.Status.Summary.Create > 0 {
+		t.Errorf("created %v, plan %+v; want the import to fail", tn.cloud.made, po.Status.Summary)
+	}
+}
+
+// TestARefreshedImportIsCreated accepts by a refresh that an imported resource is gone. The next plan imports it if it
+// exists again and creates it otherwise. Another import must find its resource.
+func TestARefreshedImportIsCreated(t *testing.T) {
+	for name, want := range map[string]struct{ create, imported int32 }{"gone": {create: 1}, "restored": {imported: 1}, "another import": {}} {
 		t.Run(name, func(t *testing.T) {
 			tn := newCrashScenario(t)
 			tn.cloud.put("x", map[string]string{"name": "x"})
 			tn.put("test-thing/a", m{"name": "x"}, imports("x"))
 			tn.apply()
-			if name == "gone" {
-				clear(tn.cloud.things)
-			}
-			tn.spec = spec
+			clear(tn.cloud.things)
+			tn.spec = v1alpha1.PlanSpec{RefreshOnly: true}
 			tn.apply()
 			ready := meta.FindStatusCondition(resource.StatusOf(tn.Stored["team:test-thing/a"]).Conditions, v1alpha1.ConditionReady)
-			if !strings.Contains(ready.Message, "imports the resource that lifecycle.import names") || strings.Contains(ready.Message, "creates it again") {
-				t.Errorf("%s: %s, want it to name lifecycle.import", ready.Reason, ready.Message)
+			if ready.Reason != v1alpha1.ReasonGone || !strings.Contains(ready.Message, "if it exists again, and otherwise creates it") {
+				t.Errorf("%s: %s", ready.Reason, ready.Message)
+			}
+			switch name {
+			case "restored":
+				tn.cloud.put("x", map[string]string{"name": "x"})
+			case "another import":
+				tn.put("test-thing/a", m{"name": "x"}, imports("y"))
 			}
 			tn.spec = v1alpha1.PlanSpec{}
-			if po := tn.apply(); len(tn.cloud.made) > 0 || po.Status.Summary != nil && po.Status.Summary.Create > 0 {
-				t.Errorf("created %v, plan %+v; want the import to fail", tn.cloud.made, po.Status.Summary)
+			po := tn.until(tn.newRun(), approving)
+			if name == "another import" {
+				if !po.PlanFailed() {
+					t.Errorf("the plan has %+v, want the import to fail", po.Status.Summary)
+				}
+				return
+			}
+			if got := po.Status.Summary; po.PlanFailed() || got.Create != want.create || got.Import != want.imported {
+				t.Errorf("the plan has %+v, want %+v; it says %q", got, want, tn.said(po))
+			}
+			if said := tn.said(po); strings.Contains(said, "Warning Imported resource is gone") != (name == "gone") {
+				t.Errorf("the plan says %q", said)
 			}
 		})
 	}

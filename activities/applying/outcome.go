@@ -43,6 +43,7 @@ func (s *stepRun) publish(ctx context.Context) error {
 		if s.after != nil && s.resource != nil && s.resource.Mode != v1alpha1.ModeAction {
 			st.Attributes = plan.Attributes(s.resource.Schema.Block, *s.after)
 		}
+		s.noteOrigin(st)
 		switch c.State {
 		case v1alpha1.ChangeRunning:
 			what := "The old instance was destroyed; the new one is about to be created."
@@ -66,6 +67,20 @@ func (s *stepRun) publish(ctx context.Context) error {
 			st.Stall(g, reason, text)
 		}
 	})
+}
+
+// noteOrigin records the import or the move of the step in the status, if the object has the infrastructure.
+func (s *stepRun) noteOrigin(st *resource.Status) {
+	c := s.Change
+	if c.State != v1alpha1.ChangeDone && (s.after == nil || s.after.IsNull()) {
+		return
+	}
+	if c.Importing != nil {
+		st.Imported = resource.ImportText(c.Importing)
+	}
+	if c.Preconditions.From != nil {
+		st.MovedFrom = c.PreviousAddress
+	}
 }
 
 // releaseObject removes the finalizer of an object that has neither recorded infrastructure nor an intent. removed is
@@ -95,7 +110,7 @@ func (s *stepRun) succeed(st *resource.Status) {
 		st.Remove(g, v1alpha1.ReasonForgotten, "Hykube no longer manages the infrastructure, which still exists. The next plan creates it again, unless lifecycle.import names it. To prevent both, delete the object.")
 	case c.Action == v1alpha1.ActionRead && gone:
 		st.Attributes, st.Applied = nil, 0
-		st.Stall(g, v1alpha1.ReasonGone, "The infrastructure was removed by something other than Hykube. "+s.next())
+		st.Stall(g, v1alpha1.ReasonGone, "The infrastructure was removed by something other than Hykube. "+s.nextIfGone(st))
 	case gone:
 		st.Remove(g, v1alpha1.ReasonDestroyed, "A plan destroyed the infrastructure. "+s.next())
 	case c.Action == v1alpha1.ActionRead && c.Mode == "":
@@ -115,6 +130,14 @@ func (s *stepRun) next() string {
 		return "The next plan imports the resource that lifecycle.import names. To create a new one instead, remove lifecycle.import; to prevent both, delete the object."
 	}
 	return "The next plan creates it again; to prevent that, delete the object."
+}
+
+// nextIfGone returns what the next plan does with an object whose infrastructure a refresh did not find.
+func (s *stepRun) nextIfGone(st *resource.Status) string {
+	if st.Imported != "" && s.resource != nil && s.resource.Lifecycle.Import != nil {
+		return "The next plan imports the resource that lifecycle.import names if it exists again, and otherwise creates it; to prevent both, delete the object."
+	}
+	return s.next()
 }
 
 // publishDeposed writes to the object that a deposed instance could not be destroyed. It does not report on the current

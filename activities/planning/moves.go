@@ -38,8 +38,8 @@ func (s *survey) findMoves() {
 		case n.record.Living() && n.record.MovedFrom != s.nodes[i].Ref.UID:
 			// The object has its own infrastructure, so that of the other object stays with it.
 		case !s.nodes[i].Deleting:
-			fail("Moved object still exists", "lifecycle.moved of %s names %s, which is not marked for deletion. Two objects cannot manage one resource: delete the old one (kubectl delete %s %s --wait=false); its infrastructure stays.",
-				n.Address, from, s.nodes[i].Ref.Kind, s.nodes[i].Ref.Name)
+			fail("Moved object still exists", "lifecycle.moved of %s names %s, which is not marked for deletion. Two objects cannot manage one resource: delete the old one (kubectl delete %s %s --wait=false), then run this same command again. Until %s is recorded with lifecycle.moved, a plan destroys the infrastructure of the old one.",
+				n.Address, from, s.nodes[i].Ref.Kind, s.nodes[i].Ref.Name, n.Address)
 		case s.nodes[i].movedTo != nil:
 			fail("Ambiguous move", "Another object also names %s in lifecycle.moved. Remove lifecycle.moved from one of the two.", from)
 		default:
@@ -55,6 +55,12 @@ func nothingMoved(r *resource.Resource) v1alpha1.Diagnostic {
 		fmt.Sprintf("This namespace has no record of %s, so the plan creates a new resource. To move an existing one, correct the name.", r.Lifecycle.Moved.From))
 	d.Severity = v1alpha1.SeverityWarning
 	return d
+}
+
+// movedBefore reports whether an earlier plan applied lifecycle.moved.
+func movedBefore(r *resource.Resource) bool {
+	from, err := lang.ParseAddress(r.Lifecycle.Moved.From)
+	return err == nil && resource.StatusOf(r.Object).MovedFrom == from.String()
 }
 
 // renamed finds objects without infrastructure whose type and spec equal those of exactly one object that is marked for

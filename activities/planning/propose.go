@@ -381,12 +381,12 @@ func (pr *proposal) askManaged(ctx context.Context, c *ledger.Change, r *resourc
 		}
 	default:
 		if !prior.Exists() && !rec.Exists() && r.Lifecycle.Import != nil {
-			if prior, err = pr.adopt(ctx, c, r, l); err != nil {
+			if prior, err = pr.adopt(ctx, c, r, l, rec); err != nil {
 				return expected{}, err
 			}
 		}
 		p, diags, err = pr.askWanted(ctx, c, r, l, prior)
-		if err == nil && p.Action == v1alpha1.ActionCreate && r.Lifecycle.Moved != nil && c.Preconditions.From == nil {
+		if err == nil && p.Action == v1alpha1.ActionCreate && r.Lifecycle.Moved != nil && c.Preconditions.From == nil && !movedBefore(r) {
 			diags = append(diags, nothingMoved(r))
 		}
 		if err == nil && p.Action == v1alpha1.ActionReplace && !c.Forget && c.Importing == nil {

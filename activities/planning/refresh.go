@@ -75,8 +75,9 @@ func (pr *proposal) recorded(ctx context.Context, c *ledger.Change, r *resource.
 	return moved, l.Record(c.Refreshed, moved)
 }
 
-// adopt imports the resource in lifecycle.import.
-func (pr *proposal) adopt(ctx context.Context, c *ledger.Change, r *resource.Resource, l *scope.Lease) (instance.State, error) {
+// adopt imports the resource in lifecycle.import. If an earlier plan applied the same import and the infrastructure is
+// gone, adopt returns no state: the plan then creates the resource.
+func (pr *proposal) adopt(ctx context.Context, c *ledger.Change, r *resource.Resource, l *scope.Lease, rec *ledger.Instance) (instance.State, error) {
 	v := &scope.Evaluator{Ctx: ctx, Scope: pr.scope}
 	by, shown, err := resource.Importing(r, &l.Type, pr.scope.EvaluationContext(r), v.Resolve)
 	if err != nil || v.Err != nil {
@@ -84,7 +85,12 @@ func (pr *proposal) adopt(ctx context.Context, c *ledger.Change, r *resource.Res
 	}
 	found, diags, err := l.Import(ctx, by)
 	if err != nil {
-		return instance.State{}, importRefused(r.Address, err)
+		refused, ok := importRefused(r.Address, err)
+		if ok && rec.Intent == nil && appliedBefore(r, shown) {
+			c.Diagnostics = append(c.Diagnostics, importedBefore(r.Address, refused))
+			return l.Null(), nil
+		}
+		return instance.State{}, refused
 	}
 	c.Diagnostics = append(c.Diagnostics, lang.WithAddress(diags, r.Address)...)
 	c.Importing, c.Refreshed = shown, &ledger.State{}
@@ -95,20 +101,34 @@ func (pr *proposal) adopt(ctx context.Context, c *ledger.Change, r *resource.Res
 }
 
 // importRefused adds to a failed import the remedy for a user who wants no import. An applied lifecycle.import becomes
-// effective again when its resource is destroyed.
-func importRefused(addr lang.Address, err error) error {
-	f, ok := errors.AsType[*diag.Failure](err)
+// effective again when its resource is destroyed. ok is false if the provider did not refuse the import.
+func importRefused(addr lang.Address, err error) (_ error, ok bool) {
+	f, is := errors.AsType[*diag.Failure](err)
 	if _, nothing := errors.AsType[*instance.NothingFoundError](err); nothing {
-		f, ok = &diag.Failure{Kind: diag.Refused, Operation: "import", Diagnostics: diag.Diagnostics{lang.Problem(addr, "lifecycle.import", "There is nothing to import", err.Error())}}, true
+		f, is = &diag.Failure{Kind: diag.Refused, Operation: "import", Diagnostics: diag.Diagnostics{lang.Problem(addr, "lifecycle.import", "There is nothing to import", err.Error())}}, true
 	}
-	if !ok || f.Kind != diag.Refused || len(f.Diagnostics) == 0 {
-		return err
+	if !is || f.Kind != diag.Refused || len(f.Diagnostics) == 0 {
+		return err, false
 	}
 	refused := *f
 	refused.Diagnostics = slices.Clone(f.Diagnostics)
 	last := &refused.Diagnostics[len(refused.Diagnostics)-1]
 	last.Detail = strings.TrimSpace(last.Detail + "\nTo create the resource instead, remove lifecycle.import and plan again.")
-	return &refused
+	return &refused, true
+}
+
+// appliedBefore reports whether an earlier plan applied this import and no plan destroyed the resource since.
+func appliedBefore(r *resource.Resource, by *v1alpha1.PlanImport) bool {
+	applied := resource.StatusOf(r.Object).Imported
+	return applied != "" && applied == resource.ImportText(by)
+}
+
+// importedBefore returns the warning for the create of a resource that an earlier plan imported.
+func importedBefore(addr lang.Address, refused error) v1alpha1.Diagnostic {
+	d := lang.Problem(addr, "lifecycle.import", "Imported resource is gone",
+		fmt.Sprintf("An earlier plan imported this resource, and it no longer exists, so the plan creates a new one. The provider's answer to the import: %v", refused))
+	d.Severity = v1alpha1.SeverityWarning
+	return d
 }
 
 // refresh reads the resource if the plan's refresh mode requires it, and stores differences in the change.

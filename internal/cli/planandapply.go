@@ -177,10 +177,10 @@ func (s *session) showPlan(ctx context.Context, p *v1alpha1.Plan, screen *diff.S
 		return err
 	}
 	// The plan's diagnostics repeat those of its changes.
-	told := map[v1alpha1.Diagnostic]bool{}
+	s.told = map[v1alpha1.Diagnostic]bool{}
 	for _, d := range append(slices.Clone(p.Status.Diagnostics), errs...) {
-		if !told[d] {
-			told[d] = true
+		if !s.told[d] {
+			s.told[d] = true
 			fmt.Fprint(s.ErrOut, s.diagnostic(d))
 			s.lines.diagnostic(d)
 		}

@@ -368,11 +368,15 @@ func skipReason(c *v1alpha1.PlanChange) string {
 	return oneLine(c)
 }
 
-// diagnostics prints the diagnostics of a change, or its message if there is no error.
+// diagnostics prints the diagnostics of a change, or its message if there is no error. It omits the warnings that were
+// printed with the plan.
 func (s *session) diagnostics(w io.Writer, c *v1alpha1.PlanChange, least v1alpha1.Severity) {
 	wrote := false
 	for _, d := range c.Diagnostics {
 		d.Address = cmp.Or(d.Address, c.Address)
+		if d.Severity == v1alpha1.SeverityWarning && s.told[d] {
+			continue
+		}
 		fmt.Fprint(w, s.diagnostic(d))
 		s.lines.diagnostic(d)
 		wrote = wrote || d.Severity == v1alpha1.SeverityError

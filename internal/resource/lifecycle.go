@@ -105,6 +105,15 @@ func Importing(r *Resource, t *instance.Type, at lang.EvaluationContext, scope f
 	return instance.ImportBy{Identity: identity}, &v1alpha1.PlanImport{Identity: &runtime.RawExtension{Raw: WithoutNulls(raw)}}, nil
 }
 
+// ImportText returns an import as JSON, for the status of its object.
+func ImportText(by *v1alpha1.PlanImport) string {
+	raw, err := json.Marshal(by)
+	if err != nil {
+		return "" // a Plan with such an import cannot be stored either
+	}
+	return string(raw)
+}
+
 // WithoutNulls removes the null attributes of a JSON object.
 func WithoutNulls(raw json.RawMessage) json.RawMessage {
 	var m map[string]json.RawMessage

@@ -36,11 +36,14 @@ type Status struct {
 	// generation; 0 before the first apply and after a destroy.
 	Judged, Applied int64
 	// Pending is the name of the plan that changes the object and waits for approval; empty without one.
-	Pending    string
-	Generation int64
-	deleting   bool
-	forgets    bool // lifecycle.destroy is false
-	Conditions []metav1.Condition
+	Pending string
+	// Imported is the import that a plan applied, as JSON, and MovedFrom the address in lifecycle.moved that a plan
+	// applied. They remain when the infrastructure is gone. A destroy or forget removes Imported.
+	Imported, MovedFrom string
+	Generation          int64
+	deleting            bool
+	forgets             bool // lifecycle.destroy is false
+	Conditions          []metav1.Condition
 }
 
 // StatusOf reads the status of an object.
@@ -52,6 +55,8 @@ func StatusOf(obj *unstructured.Unstructured) *Status {
 	s.Attributes, _ = old["attributes"].(map[string]any)
 	s.Judged, _, _ = unstructured.NestedInt64(old, "observedGeneration")
 	s.Pending, _, _ = unstructured.NestedString(old, "pendingPlan")
+	s.Imported, _, _ = unstructured.NestedString(old, "imported")
+	s.MovedFrom, _, _ = unstructured.NestedString(old, "movedFrom")
 	var found bool
 	if s.Applied, found, _ = unstructured.NestedInt64(old, "appliedGeneration"); !found {
 		s.Applied = s.Judged // earlier versions wrote only this field, and only after an apply
@@ -137,7 +142,7 @@ func (s *Status) AwaitMove(generation int64, to string) {
 // Remove records that nothing of the applied infrastructure remains.
 func (s *Status) Remove(generation int64, reason, message string) {
 	s.Wait(generation, reason, message)
-	s.Applied, s.Attributes = 0, nil
+	s.Applied, s.Attributes, s.Imported = 0, nil, ""
 }
 
 // ToMap returns the status in its stored form.
@@ -151,6 +156,12 @@ func (s *Status) ToMap() map[string]any {
 	m := map[string]any{"observedGeneration": s.Judged, "appliedGeneration": s.Applied, "conditions": list}
 	if s.Pending != "" {
 		m["pendingPlan"] = s.Pending
+	}
+	if s.Imported != "" {
+		m["imported"] = s.Imported
+	}
+	if s.MovedFrom != "" {
+		m["movedFrom"] = s.MovedFrom
 	}
 	if attributes := fitting(s.Attributes); len(attributes) > 0 {
 		m["attributes"] = attributes

@@ -220,7 +220,7 @@ func checkApplicable(p *v1alpha1.Plan, found changes.Verification, partial bool)
 	advice := fmt.Sprintf("make a new plan, or approve the %d other changes with status.approval.partial (--partial)", found.Left)
 	switch {
 	case found.Left == 0:
-		advice = "no other change can be applied; make a new plan"
+		advice = "no other change can be applied; " + unblock(found)
 		causes = append(causes, metav1.StatusCause{Type: v1alpha1.CauseNothingLeft, Message: "no other change can be applied"})
 	case found.Left == 1:
 		advice = "make a new plan, or approve the other change with status.approval.partial (--partial)"
@@ -228,6 +228,14 @@ func checkApplicable(p *v1alpha1.Plan, found changes.Verification, partial bool)
 	err := apierrors.NewConflict(v1alpha1.Resource("plans"), p.Name, fmt.Errorf("%s: %s", strings.Join(texts, ", and "), advice))
 	err.ErrStatus.Details.Causes = causes
 	return err
+}
+
+// unblock returns what to do if no change of a plan can be applied. A new plan alone does not help against a block.
+func unblock(found changes.Verification) string {
+	if len(found.Blocked) == 0 {
+		return "make a new plan"
+	}
+	return "first remove the cause of each block (for lifecycle.preventDestroy: remove it, or undo what forces the destroy), then make a new plan"
 }
 
 // decider returns the user of the request. For a plan with automatic approval, where the server makes the request, it
