@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 )
@@ -102,6 +104,33 @@ func decisionWord(d v1alpha1.Decision) string {
 		return "discarded"
 	}
 	return "approved"
+}
+
+// decisions returns the decisions about a plan, oldest first.
+func decisions(p *v1alpha1.Plan) []v1alpha1.PlanApproval {
+	out, last := p.Status.Approvals, p.Status.Approval
+	if n := len(out); last == nil || n > 0 && equality.Semantic.DeepEqual(out[n-1], *last) {
+		return out
+	}
+	return append(out[:len(out):len(out)], *last)
+}
+
+// approvedBy returns the users who approved a plan, and when.
+func approvedBy(p *v1alpha1.Plan) string {
+	var out []string
+	for _, a := range decisions(p) {
+		out = append(out, by(&a))
+	}
+	return strings.Join(out, ",")
+}
+
+// approvedSoFar returns a line with the approvals that a plan has and still needs. It returns "" for a plan without an
+// approval, and for one that needs no more.
+func approvedSoFar(p *v1alpha1.Plan) string {
+	if !waiting(p) || len(p.Status.Approvals) == 0 {
+		return ""
+	}
+	return missingApprovals(p) + "\n"
 }
 
 func by(a *v1alpha1.PlanApproval) string {

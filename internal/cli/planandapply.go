@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -355,6 +356,9 @@ func (j *planAndApply) approveAll(ctx context.Context, todo []*v1alpha1.Plan) ([
 		decided, err := j.decide(ctx, p, v1alpha1.PlanApproval{Decision: v1alpha1.DecisionApproved, Digest: p.Status.Digest, Partial: j.partial})
 		if err != nil {
 			o, oerr := j.overtaken(ctx, p, err)
+			if apierrors.HasStatusCause(err, v1alpha1.CausePolicy) {
+				err = fmt.Errorf("%w\nThe plan waits for approval. To approve it: %s", err, approveCommand(p))
+			}
 			if oerr != nil || o == nil {
 				ends = append(ends, errors.Join(err, oerr))
 				break // the plans approved so far are still followed
@@ -412,7 +416,7 @@ func missingApprovals(p *v1alpha1.Plan) string {
 
 // needsApprovals returns the error for a plan that was approved and needs further approvals.
 func needsApprovals(p *v1alpha1.Plan) error {
-	return &exitError{ExitRefused, fmt.Errorf("plan %q was approved, but not applied: %s\nTo approve it: kubectl hykube approve %s -n %s", p.Name, missingApprovals(p), p.Name, p.Namespace)}
+	return &exitError{ExitRefused, fmt.Errorf("plan %q was approved, but not applied: %s\nTo approve it: %s", p.Name, missingApprovals(p), approveCommand(p))}
 }
 
 // isBlocked returns the error for a plan that is not applied because changes are blocked.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -288,12 +289,21 @@ func hasDenied(p *v1alpha1.Plan) bool {
 	return p.Status.Approval == nil && slices.ContainsFunc(p.Status.Policies, func(r v1alpha1.PlanPolicyResult) bool { return r.Effect == v1alpha1.PolicyDeny })
 }
 
+// requiresApprovals reports whether a policy requires certain approvals of a plan.
+func requiresApprovals(p *v1alpha1.Plan) bool {
+	return slices.ContainsFunc(p.Status.Policies, func(r v1alpha1.PlanPolicyResult) bool { return r.Effect == v1alpha1.PolicyRequireApprovals })
+}
+
 // whyNotApproved returns an error if a plan cannot be approved: a policy denies it, or changes are blocked and the
 // approval is not partial.
 func whyNotApproved(p *v1alpha1.Plan, partial bool) error {
 	switch {
 	case hasDenied(p):
-		return &exitError{ExitRefused, fmt.Errorf("a policy refuses plan %q\nNothing was changed", p.Name)}
+		text := fmt.Sprintf("a policy refuses plan %q\nNothing was changed", p.Name)
+		if !p.Spec.Speculative {
+			text += ". The plan can be approved when no policy refuses it any more: " + approveCommand(p)
+		}
+		return &exitError{ExitRefused, errors.New(text)}
 	case !partial && hasBlocked(p):
 		return isBlocked(p)
 	}

@@ -49,6 +49,10 @@ func (s *session) waitsForApproval(ctx context.Context, p *v1alpha1.Plan) string
 	return fmt.Sprintf("The plan waits in namespace %s for a decision:\n  kubectl hykube approve %s -n %s\n  kubectl hykube discard %s -n %s", p.Namespace, p.Name, p.Namespace, p.Name, p.Namespace)
 }
 
+func approveCommand(p *v1alpha1.Plan) string {
+	return fmt.Sprintf("kubectl hykube approve %s -n %s", p.Name, p.Namespace)
+}
+
 // cannotApproveText returns the text about a plan that the user may not approve.
 func cannotApproveText(p *v1alpha1.Plan) string {
 	return fmt.Sprintf("Plan %s waits in namespace %s for someone who may approve it. You may not: that needs the verb \"approve\" on plans, and \"update\" on plans/approval.", p.Name, p.Namespace)

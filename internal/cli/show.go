@@ -119,7 +119,7 @@ func (o *showOptions) Run(ctx context.Context) error {
 	default:
 		hint = "It waits for approval: " + approve
 	}
-	fmt.Fprintf(o.Out, "\n%s\n", o.style.Dim(hint))
+	fmt.Fprintf(o.Out, "\n%s\n", o.style.Dim(approvedSoFar(p)+hint))
 	return nil
 }
 
@@ -136,7 +136,7 @@ func (o *showOptions) whyNotApprovable(ctx context.Context, p *v1alpha1.Plan) st
 	case appliedInPart(p):
 		return head + "was " + planState(p) + "."
 	case ready(p), applyFailed(p):
-		return head + "was approved" + by(p.Status.Approval) + ". " + diff.Clean(why(p), true)
+		return head + "was approved" + approvedBy(p) + ". " + diff.Clean(why(p), true)
 	case waiting(p) && o.mayApprove(ctx, p.Namespace):
 		return o.moved(ctx, p)
 	}

@@ -162,8 +162,8 @@ func (o *statusOptions) printFacts(ctx context.Context, p *v1alpha1.Plan) error 
 	if r := p.Status.RequestedBy; r != nil {
 		row("Asked for", "by "+r.Username+", "+age(p.CreationTimestamp.Time)+" ago")
 	}
-	if a := p.Status.Approval; a != nil {
-		text := decisionWord(a.Decision) + by(a)
+	for _, a := range decisions(p) {
+		text := decisionWord(a.Decision) + by(&a)
 		if a.Message != "" {
 			text += fmt.Sprintf(" (%s)", flat(a.Message))
 		}
@@ -402,9 +402,11 @@ func (s *session) nextStep(ctx context.Context, p *v1alpha1.Plan) string {
 	case blocked(p), denied(p):
 		return diff.Clean(why(p), true)
 	case waiting(p) && !s.mayApprove(ctx, p.Namespace):
-		return cannotApproveText(p)
+		return approvedSoFar(p) + cannotApproveText(p)
+	case waiting(p) && len(p.Status.Approvals) == 0 && requiresApprovals(p):
+		return missingApprovals(p)
 	case waiting(p):
-		return fmt.Sprintf("Next: kubectl hykube show %s -n %s, then approve or discard it.", p.Name, p.Namespace)
+		return approvedSoFar(p) + fmt.Sprintf("Next: kubectl hykube show %s -n %s, then approve or discard it.", p.Name, p.Namespace)
 	case stalled(p) && !discarded(p):
 		if m := why(p); m != "" {
 			return diff.Clean(m, true)

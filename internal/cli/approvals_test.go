@@ -1,0 +1,105 @@
+package cli
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+func approvalBy(user, message string) v1alpha1.PlanApproval {
+	return v1alpha1.PlanApproval{Decision: v1alpha1.DecisionApproved, By: &v1alpha1.Identity{Username: user}, Message: message}
+}
+
+// status and show name the users who approved a plan, and the approvals that it needs.
+func TestSeveralApprovers(t *testing.T) {
+	const missing, more = "PlanPolicy/p/two requires 2 approvals", "Approved by bob. PlanPolicy/p/two requires 1 more approval"
+	f := newFakeServer(t)
+	f.planning = func(p *v1alpha1.Plan) []v1alpha1.PlanChange {
+		p.Status.Policies = []v1alpha1.PlanPolicyResult{{Effect: v1alpha1.PolicyRequireApprovals, Approvals: &v1alpha1.RequiredApprovals{Count: 2}}}
+		return []v1alpha1.PlanChange{{Address: "sim_network.main", Type: "sim_network", Action: v1alpha1.ActionCreate}}
+	}
+	if _, errOut, code := f.run("plan"); code != ExitDone {
+		t.Fatal(errOut)
+	}
+	p := f.plans["default/plan-x7k2d"]
+	for _, tc := range []struct { // each goes on from the one before
+		reason   string
+		happens  func(f *fakeServer, s *v1alpha1.PlanStatus, p *v1alpha1.Plan)
+		denied   []string
+		args     []string
+		want     []string
+		unwanted string
+	}{
+		{"nobody approved", func(f *fakeServer, _ *v1alpha1.PlanStatus, p *v1alpha1.Plan) {
+			f.set(p, v1alpha1.ConditionReady, false, v1alpha1.ReasonAwaitingApproval, missing)
+		}, nil, []string{"status"}, []string{missing}, "Decision:"},
+		{"one approved", func(f *fakeServer, s *v1alpha1.PlanStatus, p *v1alpha1.Plan) {
+			s.Approvals = []v1alpha1.PlanApproval{approvalBy("bob", "read it")}
+			f.set(p, v1alpha1.ConditionReady, false, v1alpha1.ReasonAwaitingApproval, more)
+		}, nil, []string{"status"}, []string{"waits for approval", "approved by bob (read it)", more, "Next: kubectl hykube show"}, ""},
+		{"one approved, and the user may not", nil, []string{"approve plans"}, []string{"status"}, []string{more, "You may not"}, "Next:"},
+		{"one approved, in the plan", nil, nil, []string{"show"}, []string{more, "It waits for approval: kubectl hykube approve"}, ""},
+		{"two approved", func(f *fakeServer, s *v1alpha1.PlanStatus, p *v1alpha1.Plan) {
+			s.Approvals = append(s.Approvals, approvalBy("erin", ""))
+			s.Approval = &s.Approvals[1]
+			f.set(p, v1alpha1.ConditionReady, true, v1alpha1.ReasonApplied, "1 change was made.")
+		}, nil, []string{"status"}, []string{"approved by bob (read it)", "approved by erin"}, more},
+		{"two approved, in the plan", nil, nil, []string{"show"}, []string{"was approved by bob, by erin. 1 change was made."}, more},
+		{"a third one approved without need", func(_ *fakeServer, s *v1alpha1.PlanStatus, _ *v1alpha1.Plan) {
+			s.Approval = new(approvalBy("carol", ""))
+		}, nil, []string{"show"}, []string{"by bob, by erin, by carol. "}, more},
+	} {
+		if tc.happens != nil {
+			f.mu.Lock()
+			tc.happens(f, &p.Status, p)
+			f.mu.Unlock()
+		}
+		f.denied = tc.denied
+		out, errOut, code := f.run(append(tc.args, "plan-x7k2d")...)
+		for _, want := range tc.want {
+			if code != ExitDone || !strings.Contains(out, want) {
+				t.Errorf("%s: code %d, no %q in:\n%s%s", tc.reason, code, want, out, errOut)
+			}
+		}
+		if tc.unwanted != "" && strings.Contains(out, tc.unwanted) {
+			t.Errorf("%s: %q in:\n%s", tc.reason, tc.unwanted, out)
+		}
+	}
+}
+
+// A plan that a policy refuses, or whose approval does not count, waits, and the command that approves it is named.
+func TestPolicyKeepsAPlanWaiting(t *testing.T) {
+	for _, tc := range []struct {
+		reason, want string
+		args         []string
+		denied       bool
+	}{
+		{"refused", "Nothing was changed. The plan can be approved when no policy refuses it any more: kubectl hykube approve plan-x7k2d -n default\n", []string{"plan", "--record"}, true},
+		{"refused, in a plan of files", "Error: a policy refuses plan \"plan-guess\"\nNothing was changed\n", []string{"plan"}, true},
+		{"the approval does not count", "does not count\nThe plan waits for approval. To approve it: kubectl hykube approve apply-x7k2d -n default\n", []string{"apply", "--auto-approve"}, false},
+	} {
+		f := newFakeServer(t)
+		f.planning = func(p *v1alpha1.Plan) []v1alpha1.PlanChange {
+			if tc.denied {
+				p.Status.Policies = []v1alpha1.PlanPolicyResult{{Effect: v1alpha1.PolicyDeny}}
+			}
+			return creates(p)
+		}
+		f.refuse = func(r *http.Request) *metav1.Status {
+			if !strings.HasSuffix(r.URL.Path, "/approval") {
+				return nil
+			}
+			st := status(403, metav1.StatusReasonForbidden, `the approval of user "u" does not count`)
+			st.Details = &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: v1alpha1.CausePolicy}}}
+			return st
+		}
+		_, errOut, code := f.run(append(tc.args, "-f", write(t, twoFiles))...)
+		if code != ExitRefused || !strings.HasSuffix(errOut, tc.want) {
+			t.Errorf("%s: code %d: %s", tc.reason, code, errOut)
+		}
+	}
+}
