@@ -2,6 +2,8 @@ package cli
 
 import (
 	"net/http"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -297,5 +299,23 @@ func TestDiagnosticsOnce(t *testing.T) {
 	}
 	if _, errOut, _ := f.run("plan"); strings.Count(errOut, "Deprecated") != 1 {
 		t.Error(errOut)
+	}
+}
+
+// status explains each reason of resources that docs/waiting.md lists.
+func TestEveryReasonHasWords(t *testing.T) {
+	text, err := os.ReadFile("../../docs/waiting.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rows, _ := strings.Cut(string(text), "| resource, data source, action |")
+	rows, _, found := strings.Cut(rows, "## ")
+	if !found || !strings.Contains(rows, v1alpha1.ReasonUndeleted) {
+		t.Fatal("docs/waiting.md has no table of the reasons")
+	}
+	for _, m := range regexp.MustCompile("`(?:True |False )?([A-Z][A-Za-z]+)`").FindAllStringSubmatch(rows, -1) {
+		if reasonWords(m[1]) == m[1] {
+			t.Errorf("no words for %s", m[1])
+		}
 	}
 }

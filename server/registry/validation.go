@@ -26,6 +26,7 @@ import (
 	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/fieldnames"
 	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/policy"
 	"github.com/hykube/hykube/internal/schema"
 	"github.com/hykube/hykube/internal/suggest"
 )
@@ -104,7 +105,7 @@ func (r *validations) checkInSlot(ctx context.Context, objects []*unstructured.U
 // clusterScoped reports whether a fixed kind has no namespace. The names of dynamic kinds contain a dash and never
 // match.
 func clusterScoped(kind string) bool {
-	return slices.Contains([]string{"Provider", "Namespace", "ClusterRole", "ClusterRoleBinding"}, kind)
+	return slices.Contains([]string{"Provider", "ClusterPlanPolicy", "Namespace", "ClusterRole", "ClusterRoleBinding"}, kind)
 }
 
 // fixed validates an object of a fixed kind and ignores others.
@@ -127,6 +128,16 @@ func (r *validations) fixed(u *unstructured.Unstructured) []v1alpha1.ValidationP
 		if out = decodeStrictly(u, p); out == nil {
 			setPlanDefaults(p)
 			errs = validatePlan(p)
+		}
+	case v1alpha1.SchemeGroupVersion.WithKind("PlanPolicy"):
+		p := &v1alpha1.PlanPolicy{}
+		if out = decodeStrictly(u, p); out == nil {
+			errs = policy.Validate(p.Spec, field.NewPath("spec"))
+		}
+	case v1alpha1.SchemeGroupVersion.WithKind("ClusterPlanPolicy"):
+		p := &v1alpha1.ClusterPlanPolicy{}
+		if out = decodeStrictly(u, p); out == nil {
+			errs = append(policy.Validate(p.Spec.PlanPolicySpec, field.NewPath("spec")), validateNamespaceSelector(p)...)
 		}
 	default:
 		return builtinKindProblems(u)

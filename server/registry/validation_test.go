@@ -38,6 +38,9 @@ func TestFixed(t *testing.T) {
 	config := func(argument string) string {
 		return fmt.Sprintf("{apiVersion: hykube.io/v1alpha1, kind: ProviderConfig, metadata: {name: a, namespace: x}, spec: {provider: sim, secretRefs: [{argument: %s, name: s, key: k}]}}", argument)
 	}
+	policy := func(kind, when string) string {
+		return fmt.Sprintf("{apiVersion: hykube.io/v1alpha1, kind: %s, metadata: {name: a}, spec: {rules: [{name: a, when: '%s', effect: Deny}]}}", kind, when)
+	}
 	const at = "spec.secretRefs[0].argument: Invalid value: "
 	for reason, tt := range map[string]struct {
 		object string
@@ -57,6 +60,9 @@ func TestFixed(t *testing.T) {
 		"one that is misspelled in a block":      {config("auth.tokne"), []string{at + `the provider has no argument "auth.tokne"; did you mean "auth.token"?`}},
 		"one that the provider sets":             {config("id"), []string{at + `the provider has no argument "id"`}},
 		"a block":                                {config("auth"), []string{at + `"auth" is a block: name an argument of it`}},
+		"a PlanPolicy":                           {policy("PlanPolicy", "counts.delete > 0"), nil},
+		"a PlanPolicy that does not compile":     {policy("PlanPolicy", "deletes > 0"), []string{"spec.rules[0].when: Invalid value"}},
+		"a ClusterPlanPolicy that is no bool":    {policy("ClusterPlanPolicy", "1"), []string{"spec.rules[0].when: Invalid value"}},
 		"another API's":                          {"{apiVersion: v1, kind: Elsewhere, metadata: {name: a}, anything: 1}", nil},
 	} {
 		t.Run(reason, func(t *testing.T) {
