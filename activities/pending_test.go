@@ -9,6 +9,7 @@ import (
 	"github.com/hykube/hykube/internal/resource"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // TestAChangeOfAConfigMapAwaitsAPlan changes what a ConfigMap says. The object that refers to it waits for the plan that found the change,
@@ -55,5 +56,55 @@ func TestAReferenceToADeletedObjectNamesUndelete(t *testing.T) {
 	po := tn.apply()
 	if d := po.Status.Diagnostics; len(d) != 1 || !strings.Contains(d[0].Detail, "kubectl hykube undelete test-thing/a -n team") {
 		t.Errorf("diagnostics %+v, want undelete", d)
+	}
+}
+
+// TestAFailureReturnsAfterADiscard plans an object whose apply failed. While plans wait, the object waits for approval.
+// After a discard, it has the failure again; after an edit, it does not.
+func TestAFailureReturnsAfterADiscard(t *testing.T) {
+	for name, prepare := range map[string]func(*crashScenario){
+		"create": func(tn *crashScenario) { tn.cloud.faults["create a"] = []string{"refused"} },
+		"update": func(tn *crashScenario) {
+			tn.apply()
+			tn.cloud.faults["update a"] = []string{"refused"}
+			tn.put("test-thing/a", m{"name": "a", "size": "2"}, nil)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tn := newCrashScenario(t)
+			tn.put("test-thing/a", m{"name": "a", "size": "1"}, nil)
+			prepare(tn)
+			tn.apply()
+			ready := func() *metav1.Condition {
+				return meta.FindStatusCondition(resource.StatusOf(tn.Stored["team:test-thing/a"]).Conditions, v1alpha1.ConditionReady)
+			}
+			failed := ready()
+			if failed.Reason != v1alpha1.ReasonApplyFailed {
+				t.Fatalf("after the apply: %s: %s", failed.Reason, failed.Message)
+			}
+			var last *planRun
+			for range 2 {
+				last = tn.newRun()
+				tn.until(last, approving)
+				if now := ready(); now.Reason != v1alpha1.ReasonAwaitingApproval {
+					t.Errorf("while a plan waits: %s: %s", now.Reason, now.Message)
+				}
+			}
+			if err := changes.Settle(t.Context(), tn.Sources, last.Plan); err != nil {
+				t.Fatal(err)
+			}
+			if now := ready(); now.Reason != failed.Reason || now.Message != failed.Message {
+				t.Errorf("after the discard: %s: %s, want %s: %s", now.Reason, now.Message, failed.Reason, failed.Message)
+			}
+			tn.put("test-thing/a", m{"name": "a", "size": "3"}, nil)
+			last = tn.newRun()
+			tn.until(last, approving)
+			if err := changes.Settle(t.Context(), tn.Sources, last.Plan); err != nil {
+				t.Fatal(err)
+			}
+			if now := ready(); now.Reason != v1alpha1.ReasonAwaitingPlan {
+				t.Errorf("after the discard of an edit: %s: %s", now.Reason, now.Message)
+			}
+		})
 	}
 }

@@ -45,9 +45,8 @@ func (a *Planner) reportAwaitingApproval(ctx context.Context, po *v1alpha1.Plan)
 			if s.Generation != c.Object.Generation || s.Good() && (!s.Drifted() || po.Spec.RefreshOnly) && !outside {
 				return
 			}
-			s.Wait(c.Object.Generation, v1alpha1.ReasonAwaitingApproval,
+			s.AwaitApproval(po.Name,
 				fmt.Sprintf("The plan %s would %s and waits for approval: kubectl hykube show %s -n %s", po.Name, changes.PlanVerbs[c.Action], po.Name, po.Namespace))
-			s.Pending = po.Name
 		})
 	})
 }

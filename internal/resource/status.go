@@ -37,6 +37,8 @@ type Status struct {
 	Judged, Applied int64
 	// Pending is the name of the plan that changes the object and waits for approval; empty without one.
 	Pending string
+	// Failure is the message of the failed apply of this generation, while a later plan waits for approval.
+	Failure string
 	// Imported is the import that a plan applied, as JSON, and MovedFrom the address in lifecycle.moved that a plan
 	// applied. They remain when the infrastructure is gone. A destroy or forget removes Imported.
 	Imported, MovedFrom string
@@ -55,6 +57,7 @@ func StatusOf(obj *unstructured.Unstructured) *Status {
 	s.Attributes, _ = old["attributes"].(map[string]any)
 	s.Judged, _, _ = unstructured.NestedInt64(old, "observedGeneration")
 	s.Pending, _, _ = unstructured.NestedString(old, "pendingPlan")
+	s.Failure, _, _ = unstructured.NestedString(old, "failure")
 	s.Imported, _, _ = unstructured.NestedString(old, "imported")
 	s.MovedFrom, _, _ = unstructured.NestedString(old, "movedFrom")
 	var found bool
@@ -81,9 +84,25 @@ func (s *Status) Drifted() bool {
 	return meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionDrifted)
 }
 
-// recordJudged records that a plan judged a generation. It clears Pending; the caller may set it again.
+// recordJudged records that a plan judged a generation. It clears Pending and Failure; the caller may set them again.
 func (s *Status) recordJudged(generation int64) {
-	s.Judged, s.Pending = max(s.Judged, generation), ""
+	s.Judged, s.Pending, s.Failure = max(s.Judged, generation), "", ""
+}
+
+// AwaitApproval records that a plan would change the current generation and waits for approval. It keeps the message of
+// a failed apply, for Settle.
+func (s *Status) AwaitApproval(plan, message string) {
+	failure := ""
+	ready := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReady)
+	switch {
+	case ready == nil:
+	case ready.Reason == v1alpha1.ReasonApplyFailed && ready.ObservedGeneration == s.Generation:
+		failure = ready.Message
+	case ready.Reason == v1alpha1.ReasonAwaitingApproval && s.Judged == s.Generation:
+		failure = s.Failure
+	}
+	s.Wait(s.Generation, v1alpha1.ReasonAwaitingApproval, message)
+	s.Pending, s.Failure = plan, failure
 }
 
 // Ready records that a generation is applied.
@@ -156,6 +175,9 @@ func (s *Status) ToMap() map[string]any {
 	m := map[string]any{"observedGeneration": s.Judged, "appliedGeneration": s.Applied, "conditions": list}
 	if s.Pending != "" {
 		m["pendingPlan"] = s.Pending
+	}
+	if s.Failure != "" {
+		m["failure"] = s.Failure
 	}
 	if s.Imported != "" {
 		m["imported"] = s.Imported
@@ -235,7 +257,7 @@ func (s *Status) StallDrifted(generation int64) {
 
 // Settle sets the condition of an object that no plan changes.
 func (s *Status) Settle(rec *ledger.Instance) {
-	g := s.Judged
+	g, failure := s.Judged, s.Failure
 	switch applied := rec.Plan != "" && rec.Object.Generation == s.Generation && rec.Intent == nil; {
 	case s.deleting && s.forgets:
 		s.Wait(g, v1alpha1.ReasonForgetting, v1alpha1.MessageForgetting)
@@ -249,6 +271,8 @@ func (s *Status) Settle(rec *ledger.Instance) {
 		s.StallDeposed(g, rec)
 	case applied && (rec.Exists() || rec.Mode == v1alpha1.ModeAction):
 		s.Ready(g, v1alpha1.MessageApplied)
+	case failure != "" && g == s.Generation:
+		s.Stall(g, v1alpha1.ReasonApplyFailed, failure)
 	default:
 		s.Wait(g, v1alpha1.ReasonAwaitingPlan, "recorded, but no plan of it was approved; make a Plan to apply it")
 	}
