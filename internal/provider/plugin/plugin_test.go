@@ -64,7 +64,7 @@ main.(*server).apply(0xc000012345, {0x1, 0x2, ...})
 	/src/provider/server.go:42 +0x1d
 hunter2
 github.com/hashicorp/terraform-plugin-go/tfprotov6.serve[...](...)
-	/root/go/pkg/mod/x@v1.2.3/serve.go:7
+	/src/go/pkg/mod/x@v1.2.3/serve.go:7
 created by main.main in goroutine 1`, "\n")}
 	text := err.Error()
 	if strings.Contains(text, "hunter2") {
