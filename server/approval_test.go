@@ -100,10 +100,10 @@ func TestDecisions(t *testing.T) {
 		"approve without saying what":          {nil, v1alpha1.DecisionApproved, "", "status.approval.digest"},
 		"a decision that is none":              {nil, "Perhaps", digest, "status.approval.decision"},
 		"approve what is still being planned":  {func(p *v1alpha1.Plan) { meta.RemoveStatusCondition(&p.Status.Conditions, v1alpha1.ConditionPlanned) }, v1alpha1.DecisionApproved, digest, "still being planned"},
-		"approve what could not be planned":    {with(v1alpha1.ConditionPlanned, metav1.ConditionFalse, v1alpha1.ReasonPlanFailed), v1alpha1.DecisionApproved, digest, "could not be planned"},
+		"approve what could not be planned":    {with(v1alpha1.ConditionPlanned, metav1.ConditionFalse, v1alpha1.ReasonPlanFailed), v1alpha1.DecisionApproved, digest, "planning failed"},
 		"approve what is stale":                {with(v1alpha1.ConditionStale, metav1.ConditionTrue, v1alpha1.ReasonStale), v1alpha1.DecisionApproved, digest, "sim_network.main moved"},
 		"discard what is stale":                {with(v1alpha1.ConditionStale, metav1.ConditionTrue, v1alpha1.ReasonStale), v1alpha1.DecisionDiscarded, "", ""},
-		"approve where there is nothing to do": {with(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonNoChanges), v1alpha1.DecisionApproved, digest, "nothing to do"},
+		"approve where there is nothing to do": {with(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonNoChanges), v1alpha1.DecisionApproved, digest, "it has no changes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := planned(t, client, test.change)

@@ -52,10 +52,12 @@ func TestAPIConformance(t *testing.T) {
 
 // contents are what an object of a kind must hold beside its metadata. The namespace is put in for %[1]s.
 var contents = map[string]string{
-	"providers.hykube.io":       `"spec":{"source":"a/b"}`,
-	"providerconfigs.hykube.io": `"spec":{"provider":"a"}`,
-	"events":                    `"involvedObject":{"namespace":%[1]q}`,
-	"events.events.k8s.io":      `"eventTime":"2026-01-01T00:00:00.000000Z","reportingController":"example.com/c","reportingInstance":"i","action":"a","reason":"r","type":"Normal","regarding":{"namespace":%[1]q}`,
+	"providers.hykube.io":                           `"spec":{"source":"a/b"}`,
+	"providerconfigs.hykube.io":                     `"spec":{"provider":"a"}`,
+	"planpolicies.hykube.io":                        `"spec":{"rules":[{"name":"r","when":"counts.delete > 0","effect":"Warn"}]}`,
+	"clusterplanpolicies.hykube.io":                 `"spec":{"rules":[{"name":"r","when":"counts.delete > 0","effect":"Warn"}]}`,
+	"events":                                        `"involvedObject":{"namespace":%[1]q}`,
+	"events.events.k8s.io":                          `"eventTime":"2026-01-01T00:00:00.000000Z","reportingController":"example.com/c","reportingInstance":"i","action":"a","reason":"r","type":"Normal","regarding":{"namespace":%[1]q}`,
 	"clusterrolebindings.rbac.authorization.k8s.io": `"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"none"}`,
 	"rolebindings.rbac.authorization.k8s.io":        `"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"none"}`,
 }

@@ -48,7 +48,11 @@ func openDataDir(path string) (_ *dataDir, err error) {
 	if os.Geteuid() == 0 {
 		// Providers run as other users and must read their own package below this directory. The modes of all other
 		// entries exclude these users.
-		if err = os.Chmod(path, 0o711); err != nil {
+		info, err := os.Stat(path)
+		if err != nil {
+			return nil, cause(err)
+		}
+		if err := os.Chmod(path, info.Mode().Perm()|0o011); err != nil {
 			return nil, cause(err)
 		}
 	}

@@ -147,7 +147,7 @@ func TestQueryUsesAConfig(t *testing.T) {
 		text string
 	}{
 		"provider": {apierrors.IsBadRequest, "the cloud is closed"},
-		"slow":     {apierrors.IsTimeout, "narrow the query"},
+		"slow":     {apierrors.IsTimeout, "restrict the query"},
 	} {
 		failing := q.DeepCopy()
 		failing.SetAnnotations(map[string]string{"fail": name})
