@@ -24,9 +24,9 @@ import (
 const countLimit = time.Second
 
 const (
-	warningNamespace = "namespace %q and all objects in it are marked for deletion. %s, and the namespace stays until you approve a plan that destroys the infrastructure: " +
+	warningNamespace = "namespace %q and its resources with infrastructure are marked for deletion. %s, and the namespace stays until you approve a plan that destroys the infrastructure: " +
 		"kubectl hykube destroy --all -n %s"
-	warningNamespaceBack  = "Until a destroy is approved, kubectl hykube undelete namespace/%s takes the deletion back. When nothing in it has infrastructure any more, the server removes the namespace and all objects in it, and nobody can take that back."
+	warningNamespaceBack  = "Until a destroy is approved, kubectl hykube undelete namespace/%s takes the deletion back. When nothing in it has infrastructure any more, the server removes the namespace and all objects in it. That cannot be reverted."
 	refusalFinalize       = "%s, and without the namespace nothing would manage the infrastructure. Approve a plan that destroys it: kubectl hykube destroy --all -n %s. To keep the namespace: kubectl hykube undelete namespace/%s"
 	warningNamespaceWaits = "kubectl delete waits until the namespace is removed. Ctrl-C ends only the waiting; with --wait=false it does not wait."
 )

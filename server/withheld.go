@@ -16,8 +16,8 @@ func withholdValues(ctx context.Context, asker *store.Asker, kindOf func(kschema
 	for i := range list.Items {
 		c := &list.Items[i]
 		gvk := kschema.FromAPIVersionAndKind(c.Object.APIVersion, c.Object.Kind)
-		right := store.Right{Verb: store.VerbGet, Namespace: c.Object.Namespace, Group: gvk.Group, Resource: gvk.Kind + "s", Name: c.Object.Name}
-		if kind, ok := kindOf(gvk); ok { // if the provider is not ready, the server guesses the plural of the kind
+		right := store.Right{Verb: store.VerbGet, Namespace: c.Object.Namespace, Group: gvk.Group, Resource: kinds.PluralOf(gvk.Kind), Name: c.Object.Name}
+		if kind, ok := kindOf(gvk); ok { // otherwise the provider is not ready
 			right.Resource = kind.GVR.Resource
 		}
 		ok, err := asker.May(ctx, right)

@@ -46,7 +46,8 @@ func (s *stepRun) apply(ctx context.Context) error {
 	}
 	s.resource = r
 	if !s.Begun {
-		if err := changes.CheckNamespace(ctx, s.Configs, c); err != nil {
+		terminating := func() (bool, error) { return s.Configs.Terminating(ctx, c.Object.Namespace) }
+		if err := changes.CheckNamespace(c, terminating); err != nil {
 			return err
 		}
 	}

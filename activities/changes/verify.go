@@ -129,7 +129,8 @@ func Moved(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, w *Stored
 			known[addr] = value
 		}
 	}
-	v := &verifier{Sources: src, plan: po, configs: src.ProviderConfigs(ctx, po), actors: ActorsOf(src, po)}
+	v := &verifier{Sources: src, plan: po, configs: src.ProviderConfigs(ctx, po), actors: ActorsOf(src, po),
+		terminating: sync.OnceValues(func() (bool, error) { return src.Configs.Terminating(ctx, po.Namespace) })}
 	v.scope = src.NewScope(po, po.Namespace, func(addr lang.Address) (cty.Value, bool) {
 		value, ok := known[addr]
 		return value, ok
@@ -177,6 +178,8 @@ type verifier struct {
 	plan   *v1alpha1.Plan
 	scope  *scope.Scope
 	actors *Actors
+	// terminating reports whether the namespace is being deleted. It reads that once.
+	terminating func() (bool, error)
 
 	// mu guards the following fields.
 	mu      sync.Mutex
@@ -213,7 +216,7 @@ func (v *verifier) verify(ctx context.Context, c *ledger.Change) error {
 	if err := v.actors.Check(ctx, c, rec); err != nil {
 		return err
 	}
-	if err := CheckNamespace(ctx, v.Configs, c); err != nil {
+	if err := CheckNamespace(c, v.terminating); err != nil {
 		return err
 	}
 	switch {
@@ -226,7 +229,7 @@ func (v *verifier) verify(ctx context.Context, c *ledger.Change) error {
 			err = v.verifyFrom(ctx, c)
 		}
 		if err == nil {
-			err = v.verifyNamespace(ctx, c)
+			err = v.verifyNamespace(c)
 		}
 		if err == nil {
 			err = v.verifyImport(ctx, c, r)
@@ -245,11 +248,11 @@ func (v *verifier) verify(ctx context.Context, c *ledger.Change) error {
 
 // verifyNamespace returns a *StaleError for a destroy or forget that was planned because of the namespace's deletion,
 // if that deletion was reverted. Such a change was planned before its object was marked.
-func (v *verifier) verifyNamespace(ctx context.Context, c *ledger.Change) error {
+func (v *verifier) verifyNamespace(c *ledger.Change) error {
 	if c.Action != v1alpha1.ActionDelete && c.Action != v1alpha1.ActionForget || c.Preconditions.Deleting || v.plan.Spec.Destroy {
 		return nil
 	}
-	terminating, err := v.Configs.Terminating(ctx, v.plan.Namespace)
+	terminating, err := v.terminating()
 	if err == nil && !terminating {
 		err = Stale("the deletion of the namespace was taken back after the plan was made")
 	}
@@ -258,12 +261,13 @@ func (v *verifier) verifyNamespace(ctx context.Context, c *ledger.Change) error 
 
 // CheckNamespace returns a *StaleError for a change that would give infrastructure to an object, or run an action, in a
 // namespace that was deleted after planning. The deletion of a namespace marks only objects with infrastructure.
-func CheckNamespace(ctx context.Context, configs store.Configs, c *ledger.Change) error {
+// terminating reports whether the namespace is being deleted.
+func CheckNamespace(c *ledger.Change, terminating func() (bool, error)) error {
 	if c.Action != v1alpha1.ActionCreate && c.Action != v1alpha1.ActionInvoke && c.Importing == nil {
 		return nil
 	}
-	terminating, err := configs.Terminating(ctx, c.Object.Namespace)
-	if err == nil && terminating {
+	deleted, err := terminating()
+	if err == nil && deleted {
 		err = Stale("its namespace was marked for deletion after the plan was made")
 	}
 	return err

@@ -170,7 +170,7 @@ func (sp *speculation) upload(ctx context.Context) error {
 		// If the response were lost, the plan could not be deleted.
 		p, err := sp.createPlan(context.WithoutCancel(ctx), w.namespace, w.base, w.spec)
 		if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-			return &exitError{ExitError, fmt.Errorf("%w\nThe server is emptying the namespace, and nobody can take that back. When it is removed, create it again: kubectl create namespace %s", err, w.namespace)}
+			return &exitError{ExitError, fmt.Errorf("%w\nThe server is emptying the namespace, which cannot be reverted. When it is removed, create it again: kubectl create namespace %s", err, w.namespace)}
 		}
 		if apierrors.IsNotFound(err) {
 			err = fmt.Errorf("%w\nDoes the namespace exist? kubectl create namespace %s", err, w.namespace)

@@ -69,7 +69,7 @@ func nameMode(mode v1alpha1.Mode, types []string, taken map[string]bool) ([]kind
 	// Assign plurals after all kinds: "aws-foos" can be the plural of one kind and the name of another, which would be
 	// ambiguous for clients.
 	for i, n := range out {
-		plural := pluralOf(n.kind)
+		plural := PluralOf(n.kind)
 		p := plural
 		if p != n.kind && (len(p) > maxPlural || taken[p]) {
 			p = n.kind // kinds are unique
@@ -81,15 +81,15 @@ func nameMode(mode v1alpha1.Mode, types []string, taken map[string]bool) ([]kind
 		out[i].plural = p
 	}
 	for i, n := range out {
-		if guess := guessedPlural(n.kind); guess != pluralOf(n.kind) && !taken[guess] {
+		if guess := guessedPlural(n.kind); guess != PluralOf(n.kind) && !taken[guess] {
 			out[i].alias = guess
 		}
 	}
 	return out, nil
 }
 
-// pluralOf returns the English plural of a kind. A y after a vowel stays: keys, where Kubernetes guesses keies.
-func pluralOf(kind string) string {
+// PluralOf returns the English plural of a kind. A y after a vowel stays: keys, where Kubernetes guesses keies.
+func PluralOf(kind string) string {
 	if stem, ok := strings.CutSuffix(kind, "y"); ok && stem != "" && strings.ContainsAny(stem[len(stem)-1:], "aeiou") {
 		return kind + "s"
 	}

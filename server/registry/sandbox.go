@@ -57,7 +57,7 @@ func validateGrantedPath(path string, protected []string, at *field.Path) field.
 	case !filepath.IsAbs(path) || filepath.Clean(path) != path || strings.ContainsRune(path, 0):
 		return field.ErrorList{field.Invalid(at, shorten(path), `must be an absolute path without "..", "." and a slash at its end, such as "/srv/output"`)}
 	}
-	if dir := contain.Overlapping(path, []string{"/proc", "/sys"}); dir != "" {
+	if dir := contain.Overlapping(path, contain.System); dir != "" {
 		return field.ErrorList{field.Invalid(at, path, "must not include "+dir+", which shows other processes and the machine")}
 	}
 	if dir := contain.Overlapping(path, protected); dir != "" {

@@ -51,19 +51,22 @@ func TestUsersAreOwn(t *testing.T) {
 	}
 }
 
-// A grant opens neither the server's directory nor what contains it, also not through a symbolic link.
+// TestGrantsSpareTheServer grants the server's directory, its parent, /proc, and symbolic links to them.
 func TestGrantsSpareTheServer(t *testing.T) {
 	dir := t.TempDir()
-	data, link := filepath.Join(dir, "data"), filepath.Join(dir, "link")
+	data, link, processes := filepath.Join(dir, "data"), filepath.Join(dir, "link"), filepath.Join(dir, "processes")
 	if err := os.Mkdir(data, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Symlink(data, link); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.Symlink("/proc", processes); err != nil {
+		t.Fatal(err)
+	}
 	p := New(Config{Protected: []string{data}})
 	for path, refused := range map[string]bool{
-		data: true, filepath.Join(data, "tls"): true, dir: true, "/": true, link: true, filepath.Join(dir, "data-2"): false, "/srv": false,
+		data: true, filepath.Join(data, "tls"): true, dir: true, "/": true, link: true, "/proc/1": true, processes: true, filepath.Join(dir, "data-2"): false, "/srv": false,
 	} {
 		if err := p.Check(Grants{WritePaths: []string{path}}); (err != nil) != refused {
 			t.Errorf("%s: %v", path, err)

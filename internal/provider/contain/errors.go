@@ -23,7 +23,7 @@ func (e *UnavailableError) Error() string {
 type PathError struct {
 	// Path is the granted path. Resolved is the path without symbolic links.
 	Path, Resolved string
-	// Protected is the directory of the server that the path includes, or that contains the path.
+	// Protected is the directory that the path includes, or that contains the path.
 	Protected string
 }
 
@@ -32,5 +32,5 @@ func (e *PathError) Error() string {
 	if e.Resolved != e.Path {
 		path += fmt.Sprintf(" (%s)", e.Resolved)
 	}
-	return fmt.Sprintf("grant path %s: it contains the server's directory %s, or the directory contains it; grant another path in spec.sandbox", path, e.Protected)
+	return fmt.Sprintf("grant path %s: it contains the directory %s, which no provider may access, or is in it; grant another path in spec.sandbox", path, e.Protected)
 }

@@ -85,7 +85,7 @@ func (p *Policy) Check(g Grants) error {
 }
 
 // resolve returns a granted path without symbolic links, or the path itself if it does not exist. It returns a
-// *PathError if the path includes or is in a protected directory.
+// *PathError if the path includes or is in a protected directory or one of System.
 func (p *Policy) resolve(path string) (string, error) {
 	resolved, err := filepath.EvalSymlinks(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -94,11 +94,14 @@ func (p *Policy) resolve(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if protected := Overlapping(resolved, p.config.Protected); protected != "" {
+	if protected := Overlapping(resolved, slices.Concat(p.config.Protected, System)); protected != "" {
 		return "", &PathError{Path: path, Resolved: resolved, Protected: protected}
 	}
 	return resolved, nil
 }
+
+// System are directories that no grant may include. They show other processes and the machine.
+var System = []string{"/proc", "/sys"}
 
 // Overlapping returns the directory that contains the path or is below it; "" if there is none.
 func Overlapping(path string, directories []string) string {

@@ -1,0 +1,225 @@
+package planning
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/hykube/hykube/activities/changes"
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/instance"
+	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/resource"
+	"github.com/hykube/hykube/internal/scope"
+	"github.com/hykube/hykube/internal/session"
+
+	"github.com/zclconf/go-cty/cty"
+)
+
+// This file plans one change with its provider.
+
+// planWithProvider plans a change with its provider and fills in the change.
+func (pr *proposal) planWithProvider(ctx context.Context, c *ledger.Change, r *resource.Resource) (expected, error) {
+	// An earlier attempt may have set these.
+	c.Message, c.Diagnostics, c.Drift, c.Refreshed, c.Importing, c.Checks, c.Read, c.WaitsFor = "", nil, nil, nil, nil, false, false, nil
+	c.Prevented, c.Blocked = false, ""
+	c.Recorded, c.RecordedSensitive = nil, nil
+	switch r.Mode {
+	case v1alpha1.ModeData:
+		v, err := pr.askData(ctx, c, r)
+		return expected{planned: v}, err
+	case v1alpha1.ModeAction:
+		v, err := pr.askAction(ctx, c, r)
+		return expected{planned: v}, err
+	}
+	rec, err := pr.Ledger.Instance(ctx, r.Ref)
+	if err != nil {
+		return expected{}, err
+	}
+	wanted := !r.Deleting && !pr.plan.Spec.Destroy
+	if rec.Intent != nil {
+		lost, err := pr.checkIntent(ctx, c, r, rec)
+		if err != nil {
+			return expected{}, err
+		}
+		if lost {
+			return pr.forgetLost(c, r, rec)
+		}
+	}
+	state := &rec.State
+	if c.Deposed != "" {
+		d := rec.FindDeposed(c.Deposed)
+		if d == nil {
+			return expected{}, fmt.Errorf("%s: %w", c.Address, errMoved)
+		}
+		state, wanted = &d.State, false
+	}
+	if !wanted && r.Lifecycle.Forgets() && !pr.plan.Spec.RefreshOnly && state.Exists() {
+		return pr.forget(c, r, state, "")
+	}
+	return pr.askManaged(ctx, c, r, rec, state, wanted)
+}
+
+// checkIntent handles an intent without a recorded outcome. It returns an error if the call may still be running, or if
+// the outcome of a create is unknown. lost is true if the plan must forget such a create, because its object was
+// deleted.
+func (pr *proposal) checkIntent(ctx context.Context, c *ledger.Change, r *resource.Resource, rec *ledger.Instance) (lost bool, err error) {
+	abandoned, err := changes.IntentAbandoned(ctx, pr.Ledger, rec.Intent)
+	if err != nil {
+		return false, err
+	}
+	if !abandoned {
+		return false, &busyError{rec.Intent}
+	}
+	if rec.Intent.Action != v1alpha1.ActionCreate || rec.Exists() {
+		return false, nil
+	}
+	if r.Deleting {
+		return c.Deposed == "" && !pr.plan.Spec.RefreshOnly, nil
+	}
+	if r.Lifecycle.Import != nil && !pr.plan.Spec.Destroy {
+		return false, nil // the import names the resource, so the user has found it
+	}
+	return false, changes.LostCreate(r.Address, rec.Intent)
+}
+
+// askManaged plans the current instance of a resource or a deposed one. state is the recorded state of that instance.
+func (pr *proposal) askManaged(ctx context.Context, c *ledger.Change, r *resource.Resource, rec *ledger.Instance, state *ledger.State, wanted bool) (expected, error) {
+	l, err := pr.scopeFor(wanted).Lease(ctx, r, state, wanted, session.SlotAndRate)
+	if err != nil {
+		return expected{}, err
+	}
+	defer l.Release()
+	c.ProviderConfig = l.ConfigName()
+	recorded, prior, err := pr.found(ctx, c, r, l, state)
+	if err != nil {
+		return expected{}, err
+	}
+	var p *instance.Planned
+	var diags diag.Diagnostics
+	switch {
+	case pr.plan.Spec.RefreshOnly:
+		p = &instance.Planned{Action: v1alpha1.ActionNoOp, Value: prior.Value, Private: prior.Private}
+		if len(c.Drift) > 0 {
+			p.Action = v1alpha1.ActionRead
+		}
+		prior = recorded
+	case !wanted && !prior.Exists() && (state.Exists() || r.Deleting && len(rec.Deposed) == 0):
+		return pr.forget(c, r, state, plan.ReasonGone)
+	case !wanted && !prior.Exists():
+		// only deposed instances remain, which have their own changes
+		p = &instance.Planned{Action: v1alpha1.ActionNoOp, Value: prior.Value}
+	case !wanted:
+		if r.Lifecycle.PreventDestroy && c.Deposed == "" {
+			prevent(c)
+		}
+		if p, diags, err = l.PlanDelete(ctx, prior, nil); err == nil && r.Deleting && c.Deposed == "" {
+			p.Reason = plan.ReasonNoConfig
+		}
+		if err == nil {
+			err = pr.warnOtherManagers(ctx, c, r, state, l)
+		}
+	default:
+		if !prior.Exists() && !rec.Exists() && r.Lifecycle.Import != nil {
+			if prior, err = pr.adopt(ctx, c, r, l, rec); err != nil {
+				return expected{}, err
+			}
+		}
+		p, diags, err = pr.askWanted(ctx, c, r, l, prior)
+		if err == nil && p.Action == v1alpha1.ActionCreate && r.Lifecycle.Moved != nil && c.Preconditions.From == nil && !movedBefore(r) {
+			diags = append(diags, nothingMoved(r))
+		}
+		if err == nil && p.Action == v1alpha1.ActionReplace && !c.Forget && c.Importing == nil {
+			err = pr.warnOtherManagers(ctx, c, r, state, l)
+		}
+		if err == nil && p.Action == v1alpha1.ActionCreate && c.LooksLike != "" {
+			diags = append(diags, renameWarning(r, c.LooksLike))
+		}
+	}
+	c.Diagnostics = append(c.Diagnostics, lang.WithAddress(diags, r.Address)...)
+	if err != nil {
+		c.Diagnostics = nil // the error has them
+		return expected{}, err
+	}
+	block := r.Schema.Block
+	pr.scope.NoteSecretState(block, prior)
+	pr.scope.NoteSecretAttributes(block, p.Value)
+	return expected{prior: lang.MarkSensitive(block, prior.Value), planned: lang.MarkSensitive(block, p.Value)}, describeChange(c, block, prior, p)
+}
+
+// askWanted plans a resource that should exist.
+func (pr *proposal) askWanted(ctx context.Context, c *ledger.Change, r *resource.Resource, l *scope.Lease, prior instance.State) (*instance.Planned, diag.Diagnostics, error) {
+	v := &scope.Evaluator{Ctx: ctx, Scope: pr.scope}
+	open, err := v.Holds(r, resource.Preconditions, cty.NilVal)
+	if err != nil {
+		return nil, nil, err
+	}
+	config, err := v.Config(r, prior)
+	if err != nil {
+		return nil, nil, err
+	}
+	triggered, err := pr.triggered(v, r)
+	if err != nil {
+		return nil, nil, err
+	}
+	forced := pr.forced[c.Address]
+	p, diags, err := l.Plan(ctx, prior, config, forced || triggered)
+	if err != nil {
+		return nil, diags, err
+	}
+	c.CreateBeforeDestroy, c.Forget = false, false
+	if p.Action == v1alpha1.ActionReplace && l.Config != nil && l.Config.DeletionTimestamp != nil {
+		return nil, diags, scope.BeingDeleted(fmt.Sprintf("the ProviderConfig %q", l.Config.Name))
+	}
+	if p.Action == v1alpha1.ActionReplace {
+		c.Forget = r.Lifecycle.Forgets()
+		c.CreateBeforeDestroy = c.CreatesFirst && !c.Forget
+		if r.Lifecycle.PreventDestroy && !c.Forget {
+			prevent(c)
+		}
+		if c.CreateBeforeDestroy || c.Forget {
+			c.DeposedKey = deposedKey(pr.plan.UID, c.Index)
+		}
+	}
+	if triggered && (p.Action == v1alpha1.ActionReplace || p.Action == v1alpha1.ActionCreate) {
+		p.Reason = plan.ReasonTriggered // as in Terraform, this reason has priority
+	}
+	openAfter, err := v.Holds(r, resource.Postconditions, lang.MarkSensitive(r.Schema.Block, p.Value))
+	c.Checks = open || openAfter
+	return p, diags, err
+}
+
+// triggered reports whether an entry of lifecycle.replaceTriggeredBy changes in this plan.
+func (pr *proposal) triggered(v *scope.Evaluator, r *resource.Resource) (bool, error) {
+	triggers, err := resource.TriggersOf(r)
+	if err != nil {
+		return false, err
+	}
+	var diags diag.Diagnostics
+	for _, t := range triggers {
+		ref := t.References()[0]
+		pr.mu.Lock()
+		e, ok := pr.expected[ref.Address]
+		pr.mu.Unlock()
+		if !ok || e.action != v1alpha1.ActionUpdate && e.action != v1alpha1.ActionReplace {
+			continue
+		}
+		if ref.Attribute == "" {
+			return true, nil
+		}
+		at := func(value cty.Value) cty.Value {
+			found, more := t.Evaluate(func(lang.Address) (cty.Value, bool) { return value, true }, cty.NilVal)
+			diags = append(diags, more...)
+			return found
+		}
+		if plan.Differs(at(e.prior), at(e.planned)) {
+			return true, nil
+		}
+	}
+	if diag.HasErrors(diags) {
+		return false, &diag.Failure{Operation: "read lifecycle.replaceTriggeredBy", Diagnostics: diags}
+	}
+	return false, v.Err
+}
