@@ -147,7 +147,7 @@ func (g *history) edit() {
 	g.plant()
 }
 
-// things are the IDs of what is in the cloud and no record's.
+// things returns the IDs in the cloud that no record has.
 func (g *history) things() []string {
 	var out []string
 	for id := range g.backend.things {

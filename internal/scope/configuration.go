@@ -37,8 +37,8 @@ func (s *Scope) acquireWith(ctx context.Context, r *resource.Resource, cfg *v1al
 			return nil, configurationError(r.Entry, cfg, err)
 		}
 	} else if r.Entry.TakesConfiguration() {
-		// The provider takes its credentials from the environment of the server. They belong to nobody, so they are guarded as the default
-		// ProviderConfig would be.
+		// The provider may find credentials by itself, such as those of the machine. No object guards them, so the scope
+		// requires the right to use the default ProviderConfig.
 		if err := s.mayUse(ctx, r.Ref.Namespace, v1alpha1.DefaultProviderConfig); err != nil {
 			return nil, configurationError(r.Entry, nil, err)
 		}

@@ -33,7 +33,7 @@ var bundles = map[string][]string{
 	"purge":  {"delete", "deletecollection"},
 }
 
-// rightsRow says what each role may do with some resources. A role that is not named may nothing; none stands for every user.
+// rightsRow has the verbs of each role on some resources. A role without an entry has no verb. The role none is any user without a role.
 type rightsRow struct {
 	// resources are RESOURCE.GROUP/SUBRESOURCE; KIND stands for each kind of each provider.
 	resources string
@@ -41,7 +41,7 @@ type rightsRow struct {
 	may map[string]string
 }
 
-// rightsTable is what the roles of a server are meant to allow, in their namespace.
+// rightsTable lists the verbs that each role must allow in its namespace.
 var rightsTable = []rightsRow{
 	{"KIND", map[string]string{"view": "read", "edit": "write"}},
 	{"KIND/status", map[string]string{"view": "read"}},

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attempts are what a provider must not be able to do. The target is a path, a process or an address; nil means that it was done.
+// attempts are the actions that a sandbox must prevent. The target is a path, a process or an address. An attempt that succeeds returns nil.
 var attempts = map[string]func(target string) error{
 	// Files.
 	"read a file":               read,
