@@ -1,4 +1,4 @@
-//go:build linux && (amd64 || arm64)
+//go:build cgo && linux && (amd64 || arm64)
 
 package contain
 
@@ -6,7 +6,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
+
+	"github.com/hykube/hykube/internal/provider/contain/entry"
 )
 
 // trivial is a program that does nothing.
@@ -32,6 +35,44 @@ func run(tb testing.TB, p *Policy, g Grants, path string) error {
 	}
 	cmd.Env, cmd.Stderr = s.Env, os.Stderr
 	return cmd.Run()
+}
+
+// TestEntryRunsBeforeGo runs damaged orders. Each one ends the process before Go initializes a single package: the Go
+// runtime and the server's packages would make each start of a provider slow.
+func TestEntryRunsBeforeGo(t *testing.T) {
+	if os.Getenv("GODEBUG") == "inittrace=1" {
+		t.Fatal("the process runs Go") // without this line, a broken constructor would start tests without end
+	}
+	t.Setenv("GODEBUG", "inittrace=1")
+	for _, tc := range []struct {
+		args []string
+		exit int
+		in   bool // Go
+	}{
+		{args: []string{"-test.run=^$"}, in: true}, // proves that inittrace shows the initialization
+		{args: []string{"-test.run=^$", entry.Command, "x"}, in: true},
+		{args: []string{entry.Command, "x"}, exit: entry.ExitNotContained},
+		{args: []string{entry.Command, "1 2 3"}, exit: entry.ExitNotContained},
+		{args: []string{entry.Command, "1 0 1 0 0 0 999999 /a"}, exit: entry.ExitNotContained},
+		{args: []string{entry.Command, "1 0 0 0 0 0 0 "}, exit: entry.ExitNotContained},
+		{args: []string{entry.Command, entry.Order{Path: "/bin/true", Parent: 1}.Encode()}, exit: entry.ExitNotContained}, // another server
+		{args: []string{entry.Command, entry.Order{Path: "/etc/hosts", Parent: os.Getpid()}.Encode()}, exit: entry.ExitNotExecutable},
+	} {
+		var stderr strings.Builder
+		cmd := exec.Command(os.Args[0], tc.args...)
+		cmd.Stderr = &stderr
+		if f, err := os.Open("/etc/hosts"); err == nil { // no program
+			defer f.Close()
+			cmd.ExtraFiles = []*os.File{f}
+		}
+		_ = cmd.Run()
+		if code := cmd.ProcessState.ExitCode(); !tc.in && code != tc.exit {
+			t.Errorf("%q: exit code %d, want %d: %s", tc.args, code, tc.exit, stderr.String())
+		}
+		if got := strings.Contains(stderr.String(), "init "); got != tc.in {
+			t.Errorf("%q: Go initialized packages: %v, want %v: %s", tc.args, got, tc.in, stderr.String())
+		}
+	}
 }
 
 // BenchmarkStart measures a start with and without a sandbox, through the hykube binary in HYKUBE_BIN_DIR.

@@ -3,12 +3,9 @@ package contain
 import (
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/hykube/hykube/internal/provider/contain/entry"
 )
 
 // The environment of a provider has what it needs to run and to reach the network, and what its Provider names.
@@ -101,20 +98,5 @@ func TestModes(t *testing.T) {
 				t.Errorf("report %+v", r)
 			}
 		})
-	}
-}
-
-func TestOrdersAreReadAsWritten(t *testing.T) {
-	o := entry.Order{
-		Path: "/opt/a plugin", Script: true, Parent: 7, Enforce: true, User: 9, Ruleset: true,
-		Limits: []entry.Limit{{Resource: 1, Max: 1 << 63}}, Filter: []entry.Instruction{{Code: 65535, Jt: 255, Jf: 1, K: 1<<32 - 1}},
-	}
-	if got, err := entry.Decode(o.Encode()); err != nil || !reflect.DeepEqual(got, o) {
-		t.Errorf("got %+v, %v", got, err)
-	}
-	for _, damaged := range []string{"", "x", "1 2 3", "1 1 1 1 1 9 0 /a"} {
-		if o, err := entry.Decode(damaged); err == nil {
-			t.Errorf("%q is %+v", damaged, o)
-		}
 	}
 }

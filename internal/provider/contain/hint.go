@@ -11,10 +11,22 @@ import (
 var (
 	fileRefused = regexp.MustCompile(`(/[^\s:"']*)["']?: (?:permission denied|operation not permitted)`)
 	portRefused = regexp.MustCompile(`connect: (?:permission denied|operation not permitted)`)
+	// environmentNamed and variableNamed match an error that names variables from which the provider takes arguments.
+	environmentNamed = regexp.MustCompile(`(?i)\benvironment variable`)
+	variableNamed    = regexp.MustCompile(`\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b`)
 )
 
-// Hint returns the remedy for an error of a provider that its sandbox may have caused; "" for any other error.
+// Hint returns the remedy for an error of a provider that its sandbox or its environment may have caused; "" for any other
+// error.
 func (p *Policy) Hint(source string, g Grants, text string) string {
+	if environmentNamed.MatchString(text) {
+		for _, name := range variableNamed.FindAllString(text, -1) {
+			if Grantable(name) && !slices.Contains(g.Environment, name) && !slices.Contains(passed, name) {
+				return fmt.Sprintf("The provider does not get the server's variable %[1]s: set the argument in the ProviderConfig, or add %[1]s to spec.environment of the Provider %[2]q.",
+					name, g.Provider)
+			}
+		}
+	}
 	if !p.enforces(g) {
 		return ""
 	}

@@ -7,7 +7,7 @@ import (
 
 func TestHint(t *testing.T) {
 	p := &Policy{config: Config{Mode: Auto}, support: Support{System: true, Landlock: 7, Seccomp: true}}
-	g := Grants{Provider: "local", WritePaths: []string{"/srv/out"}, ConnectPorts: []uint16{443}}
+	g := Grants{Provider: "local", WritePaths: []string{"/srv/out"}, ConnectPorts: []uint16{443}, Environment: []string{"SIM_GRANTED"}}
 	for reason, tc := range map[string]struct {
 		text, want string
 		off        bool
@@ -21,6 +21,10 @@ func TestHint(t *testing.T) {
 		"without a sandbox":              {text: "open /etc/motd: permission denied", off: true},
 		"a path that begins like it":     {text: "open /srv/output: permission denied", want: "writePaths"},
 		"an error that is about nothing": {text: "permission denied"},
+		"a credential that is missing":   {text: "No token: set the argument token or the environment variable SIM_TOKEN.", want: `add SIM_TOKEN to spec.environment of the Provider "local"`},
+		"one that the server gives":      {text: "The environment variable SIM_GRANTED has no token."},
+		"one that no provider gets":      {text: "Set the environment variable HYKUBE_TOKEN."},
+		"a code of a cloud":              {text: "PERMISSION_DENIED: wrong environment"},
 	} {
 		t.Run(reason, func(t *testing.T) {
 			g.Off = tc.off

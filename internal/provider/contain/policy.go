@@ -21,6 +21,10 @@ type Config struct {
 	Program string
 	// Environ is the environment from which providers get variables. The default is the server's environment.
 	Environ []string
+	// MaxBytes and MaxFiles limit the private directory of a process. 0 means 2 GiB and 100,000 files, or less on a
+	// small file system.
+	MaxBytes int64
+	MaxFiles int
 }
 
 // Policy restricts the provider processes of a server. It is safe for concurrent use.
@@ -31,6 +35,9 @@ type Policy struct {
 	mu sync.Mutex
 	// home holds the private directories of all processes. It is nil before the first process.
 	home *home
+	// running holds the processes whose files are checked. stop ends the checks. Both are nil without home.
+	running map[*Sandbox]*running
+	stop    chan struct{}
 }
 
 // New returns a policy. The caller must call Close.

@@ -27,7 +27,10 @@ type Sandbox struct {
 	// Env is the complete environment of the process.
 	Env []string
 	// user is the user ID of the process; 0 means the server's user.
-	user int
+	user   int
+	policy *Policy
+	// contained is false for a process without a sandbox. It uses the system's temporary directory.
+	contained bool
 	// ruleset is the open Landlock ruleset for the start.
 	ruleset *os.File
 }
@@ -42,11 +45,11 @@ func (p *Policy) Sandbox(plugin Plugin) (*Sandbox, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Sandbox{user: p.User(plugin.Source, plugin.Grants)}
+	s := &Sandbox{user: p.User(plugin.Source, plugin.Grants), policy: p, contained: p.enforces(plugin.Grants)}
 	if s.Dir, err = os.MkdirTemp(home, "p"); err != nil {
 		return nil, err
 	}
-	if !p.enforces(plugin.Grants) {
+	if !s.contained {
 		names := append([]string{"HOME", "TMPDIR", "USER", "LOGNAME"}, plugin.Grants.Environment...)
 		s.Env = environment(p.config.Environ, names)
 		return s, nil
@@ -79,7 +82,8 @@ func (p *Policy) directory() (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("make directory of providers: %w", err)
 		}
-		p.home = h
+		p.home, p.running, p.stop = h, map[*Sandbox]*running{}, make(chan struct{})
+		go p.watchDisk(h.path, p.stop)
 	}
 	return p.home.path, nil
 }
@@ -89,8 +93,9 @@ func (p *Policy) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.home != nil {
+		close(p.stop)
 		p.home.close()
-		p.home = nil
+		p.home, p.running, p.stop = nil, nil, nil
 	}
 }
 
@@ -116,6 +121,9 @@ func (s *Sandbox) provide(path string) error {
 // Remove removes the private directory.
 func (s *Sandbox) Remove() {
 	s.Started()
+	s.policy.mu.Lock()
+	delete(s.policy.running, s)
+	s.policy.mu.Unlock()
 	_ = os.RemoveAll(s.Dir)
 }
 

@@ -1,8 +1,7 @@
 // Package entry is the first code of a contained provider process. If a program that imports it was started as "PROGRAM
-// provider-exec ORDER", the package executes the order during package initialization. It drops rights, executes the
-// provider, and never returns to main.
+// provider-exec ORDER", the package drops rights and executes the provider before the Go runtime starts.
 //
-// The server's packages take about eighty milliseconds to initialize. Go initializes this package before them, because
-// it imports only a few packages of the standard library. So a sandbox costs only a few milliseconds. Do not add
-// imports.
+// The Go runtime needs about ten milliseconds to start a program of the server's size, and its packages need eighty
+// more. So the code is a constructor in C, which the dynamic loader calls before both. The container runtimes runc and
+// crun start their processes in the same way.
 package entry

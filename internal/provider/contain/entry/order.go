@@ -1,7 +1,6 @@
 package entry
 
 import (
-	"errors"
 	"strconv"
 	"strings"
 )
@@ -78,38 +77,4 @@ func flag(on bool) string {
 		return "1"
 	}
 	return "0"
-}
-
-var errOrder = errors.New("the sandbox settings are invalid")
-
-// Decode decodes the result of Encode.
-func Decode(s string) (o Order, err error) {
-	next := func(base int) uint64 {
-		word, rest, found := strings.Cut(s, " ")
-		n, perr := strconv.ParseUint(word, base, 64)
-		if !found || perr != nil {
-			err = errOrder
-		}
-		s = rest
-		return n
-	}
-	o.Parent, o.Script, o.Enforce, o.User, o.Ruleset = int(next(10)), next(10) == 1, next(10) == 1, int(next(10)), next(10) == 1
-	limits, instructions := next(10), next(10)
-	for range limits {
-		if err != nil {
-			break
-		}
-		o.Limits = append(o.Limits, Limit{int(next(10)), next(10)})
-	}
-	for range instructions {
-		if err != nil {
-			break
-		}
-		packed := next(36)
-		o.Filter = append(o.Filter, Instruction{uint16(packed >> 48), uint8(packed >> 40), uint8(packed >> 32), uint32(packed)})
-	}
-	if o.Path = s; s == "" {
-		err = errOrder
-	}
-	return o, err
 }

@@ -1,3 +1,0 @@
-package entry
-
-const sysExecveat = 322
