@@ -1,0 +1,176 @@
+// Package fair shares a limited number of slots among keys, such as namespaces. It imports only the standard library.
+package fair
+
+import (
+	"context"
+	"slices"
+	"sync"
+)
+
+// share bounds a key: one that holds slots gets another only while it holds less than share times the free slots. So one
+// key alone gets three quarters of the slots, two keys get three sevenths each, and some slots stay free for keys that
+// hold none, even if no other key ever releases a slot.
+const share = 3
+
+// Slots shares slots among keys. A free slot goes to the waiting key that holds the fewest slots, and within a key to
+// the request that waits longest. It is safe for concurrent use.
+type Slots struct {
+	mu   sync.Mutex
+	free int
+	// most is the maximum number of slots of one key; 0 means no other limit than share.
+	most int
+	held map[string]int
+	// queues holds the waiting requests of each key, in their order: first those that precede others, then by age. A key
+	// without waiting requests has no entry.
+	queues map[string][]*Slot
+	// requests counts all requests, to order them.
+	requests uint64
+}
+
+// New returns a number of free slots, which must be positive.
+func New(size int) *Slots {
+	return &Slots{free: size, held: map[string]int{}, queues: map[string][]*Slot{}}
+}
+
+// NewProcessors returns slots for work that needs a processor, for a number of processors. If there are several, one of
+// them is always left to keys that hold no slot.
+func NewProcessors(processors int) *Slots {
+	s := New(max(processors, 2))
+	s.most = max(processors-1, 1)
+	return s
+}
+
+// Slot is a request for a slot, and the slot itself once it is granted.
+type Slot struct {
+	slots             *Slots
+	key               string
+	number            uint64
+	first             bool
+	granted, released chan struct{}
+	// has and gone are guarded by the mutex of slots.
+	has, gone bool
+}
+
+// Request requests a slot for a key. The caller must call Release, also if the slot was not granted.
+func (s *Slots) Request(key string) *Slot { return s.request(key, false) }
+
+// request is Request. A first request precedes the other ones of its key.
+func (s *Slots) request(key string, first bool) *Slot {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requests++
+	r := &Slot{slots: s, key: key, number: s.requests, granted: make(chan struct{}), released: make(chan struct{})}
+	queue, at := s.queues[key], len(s.queues[key])
+	if r.first = first; first {
+		if i := slices.IndexFunc(queue, func(other *Slot) bool { return !other.first }); i >= 0 {
+			at = i
+		}
+	}
+	s.queues[key] = slices.Insert(queue, at, r)
+	s.grant()
+	return r
+}
+
+// Acquire requests a slot for a key and waits until it is granted. It returns the cause of the context's end.
+func (s *Slots) Acquire(ctx context.Context, key string) (*Slot, error) {
+	r := s.Request(key)
+	select {
+	case <-r.granted:
+		return r, nil
+	case <-ctx.Done():
+		r.Release()
+		return nil, context.Cause(ctx)
+	}
+}
+
+// Waiting returns the number of waiting requests.
+func (s *Slots) Waiting() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, queue := range s.queues {
+		n += len(queue)
+	}
+	return n
+}
+
+// Granted returns a channel that is closed when the slot is granted.
+func (r *Slot) Granted() <-chan struct{} { return r.granted }
+
+// Released returns a channel that is closed by Release.
+func (r *Slot) Released() <-chan struct{} { return r.released }
+
+// Release frees the slot, or withdraws the request. Further calls do nothing.
+func (r *Slot) Release() {
+	s := r.slots
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r.gone {
+		return
+	}
+	r.gone = true
+	close(r.released)
+	if !r.has {
+		s.dequeue(r)
+		return
+	}
+	s.free++
+	if s.held[r.key]--; s.held[r.key] == 0 {
+		delete(s.held, r.key)
+	}
+	s.grant()
+}
+
+func (s *Slots) dequeue(r *Slot) {
+	queue := s.queues[r.key]
+	if i := slices.Index(queue, r); i >= 0 {
+		queue = slices.Delete(queue, i, i+1)
+	}
+	if s.queues[r.key] = queue; len(queue) == 0 {
+		delete(s.queues, r.key)
+	}
+}
+
+// grant gives free slots to waiting requests.
+func (s *Slots) grant() {
+	for s.free > 0 {
+		next := s.next()
+		if next == nil || s.held[next.key] >= share*s.free {
+			return // the other waiting keys hold at least as many
+		}
+		s.dequeue(next)
+		s.free--
+		s.held[next.key]++
+		next.has = true
+		close(next.granted)
+	}
+}
+
+// next returns the first request of the waiting key that holds the fewest slots, or nil.
+func (s *Slots) next() *Slot {
+	var next *Slot
+	for key, queue := range s.queues {
+		first := queue[0]
+		if s.most > 0 && s.held[key] >= s.most {
+			continue
+		}
+		if next == nil || s.held[key] < s.held[next.key] || s.held[key] == s.held[next.key] && first.number < next.number {
+			next = first
+		}
+	}
+	return next
+}
+
+// contextKey is the type of the context's value.
+type contextKey struct{}
+
+// WithKey returns a context whose work is done for a key.
+func WithKey(ctx context.Context, key string) context.Context {
+	return context.WithValue(ctx, contextKey{}, key)
+}
+
+// KeyOf returns the key of WithKey.
+func KeyOf(ctx context.Context) (key string, ok bool) {
+	key, ok = ctx.Value(contextKey{}).(string)
+	return key, ok
+}

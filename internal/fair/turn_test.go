@@ -1,0 +1,193 @@
+package fair
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// take takes a slot in the background, and returns a channel with the function that gives it back.
+func take(t *testing.T, s *Slots, key string) <-chan func() {
+	t.Helper()
+	taken := make(chan func(), 1)
+	go func() {
+		_, done, err := s.Take(t.Context(), key)
+		if err != nil {
+			t.Error(err)
+		}
+		taken <- done
+	}()
+	return taken
+}
+
+func has(taken <-chan func()) bool {
+	synctest.Wait()
+	return len(taken) > 0
+}
+
+// TestOneProcessorIsForOthers lets one namespace want all processors.
+func TestOneProcessorIsForOthers(t *testing.T) {
+	for processors, want := range map[int]int{1: 1, 2: 1, 3: 2, 4: 3, 8: 6} {
+		s := NewProcessors(processors)
+		held := 0
+		for range 20 {
+			if granted(s.Request("hog")) {
+				held++
+			}
+		}
+		if held != want {
+			t.Errorf("one key holds %d of %d processors, want %d", held, processors, want)
+		}
+		if !granted(s.Request("quiet")) {
+			t.Errorf("a newcomer waits for %d processors", processors)
+		}
+	}
+}
+
+// TestAPauseLetsOthersCompute pauses a holder. Its resume precedes the requests of holders that have not begun.
+func TestAPauseLetsOthersCompute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewProcessors(2)
+		ctx, done, err := s.Take(t.Context(), "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		second, third := take(t, s, "a"), take(t, s, "a")
+		if has(second) || has(third) {
+			t.Fatal("two holders of one key compute at once")
+		}
+		resume, nested := Pause(ctx), Pause(ctx)
+		if has(second) == has(third) {
+			t.Fatal("a pause must let one other holder compute")
+		}
+		nested()
+		resumed := make(chan func(), 1)
+		go func() { resume(); resumed <- done }()
+		if has(resumed) {
+			t.Fatal("a holder resumes without a slot")
+		}
+		if len(second) > 0 {
+			(<-second)()
+		} else {
+			(<-third)()
+		}
+		if !has(resumed) || has(second) || has(third) {
+			t.Error("a resume must precede a holder that has not begun")
+		}
+		done()
+		if !has(second) && !has(third) {
+			t.Error("the last holder waits, and no other one computes")
+		}
+	})
+}
+
+// TestResumesKeepTheirOrder lets three holders resume.
+func TestResumesKeepTheirOrder(t *testing.T) {
+	s := NewProcessors(2)
+	holder := s.Request("a")
+	var order []*Slot
+	last := s.request("a", false)
+	for range 3 {
+		order = append(order, s.request("a", true))
+	}
+	for i, want := range append(order, last) {
+		holder.Release()
+		if holder = want; !granted(want) {
+			t.Fatalf("request %d does not get the slot", i)
+		}
+	}
+}
+
+// TestLockPauses lets a holder wait for a mutex, whose holder waits for a slot.
+func TestLockPauses(t *testing.T) {
+	s := NewProcessors(2)
+	var mu sync.Mutex
+	ctx, done, err := s.Take(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	Lock(ctx, &mu)
+	resume := Pause(ctx)
+	other, otherDone, err := s.Take(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		Lock(other, &mu)
+		mu.Unlock()
+		otherDone()
+	})
+	resume() // gets the slot of the holder that waits for the mutex
+	mu.Unlock()
+	done()
+	wg.Wait()
+}
+
+// TestAHolderThatWaitsLosesItsSlot lets a holder wait without a pause for one that waits for a slot.
+func TestAHolderThatWaitsLosesItsSlot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewProcessors(2)
+		began := time.Now()
+		ctx, done, err := s.Take(t.Context(), "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		resume := Pause(ctx)
+		_, otherDone, err := s.Take(t.Context(), "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		resume()
+		if waited := time.Since(began); waited != slice {
+			t.Errorf("waited %s, want %s", waited, slice)
+		}
+		otherDone()
+		if waiting := take(t, s, "a"); has(waiting) {
+			t.Error("the end of a holder that lost its slot freed the slot of another one")
+		} else {
+			done()
+			(<-waiting)()
+		}
+	})
+}
+
+func TestTakeWithinATurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewProcessors(2)
+		ctx, done, err := s.Take(t.Context(), "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, undo, err := s.Take(ctx, "a")
+		if err != nil || again != ctx {
+			t.Errorf("a second slot in the same call (%v)", err)
+		}
+		undo()
+		limited, cancel := context.WithCancelCause(ctx)
+		gone := errors.New("gone")
+		cancel(gone)
+		if _, _, err := TakeToo(limited); !errors.Is(err, gone) {
+			t.Errorf("TakeToo: %v, want the end of the context", err)
+		}
+		done()
+		_, done, err = TakeToo(ctx)
+		if err != nil {
+			t.Error(err)
+		}
+		done()
+		Pause(ctx)()
+		if held := take(t, s, "a"); !has(held) {
+			t.Error("a pause after the end took a slot")
+		}
+		if ctx, done, err := TakeToo(t.Context()); err != nil || ctx != t.Context() {
+			t.Errorf("TakeToo without a slot: %v", err)
+		} else {
+			done()
+			Pause(ctx)()
+		}
+	})
+}
