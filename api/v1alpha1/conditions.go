@@ -23,6 +23,13 @@ const (
 	// ConditionInstalled is True on a Provider whose plugin is on the server's disk and verified.
 	ConditionInstalled = "Installed"
 
+	// ConditionVerified is True on a Provider whose package has a checksum that spec.checksums, the publisher's signed
+	// list or a network mirror names. It is Unknown for a package of a mirror directory that nothing vouches for.
+	ConditionVerified = "Verified"
+	// ConditionSigned is True on a Provider whose package is on a list of checksums with a verified signature. Its message
+	// names the key. It is Unknown for a package from a mirror, unless a signature is required.
+	ConditionSigned = "Signed"
+
 	// ConditionSandboxed is True on a Provider whose processes cannot access files and processes of the server. Its
 	// message names the restrictions, and those that the machine does not support.
 	ConditionSandboxed = "Sandboxed"
@@ -54,6 +61,10 @@ const (
 	ReasonAwaitingApproval = "AwaitingApproval"
 	// ReasonPlanning: planning is in progress.
 	ReasonPlanning = "Planning"
+	// ReasonQueued: the plan waits for other plans, because the server makes and applies a limited number at once.
+	ReasonQueued = "Queued"
+	// ReasonAwaitingProvider: planning waits for a provider for longer than usual. The message names the resources.
+	ReasonAwaitingProvider = "AwaitingProvider"
 	// ReasonAwaitingObjects: a speculative plan waits for the upload of its objects.
 	ReasonAwaitingObjects = "AwaitingObjects"
 	// ReasonSpeculative: the speculative plan is complete. It cannot be approved, because its objects were never
@@ -139,6 +150,30 @@ const (
 	ReasonInstalled = "Installed"
 	// ReasonInstallFailed: the server could not resolve, fetch or verify a provider.
 	ReasonInstallFailed = "InstallFailed"
+	// ReasonVerificationFailed: the package does not have the expected checksum or signature.
+	ReasonVerificationFailed = "VerificationFailed"
+	// ReasonSourceRefused: the server's trust policy does not allow the source of the provider.
+	ReasonSourceRefused = "SourceRefused"
+	// ReasonChecksumListed: spec.checksums has the checksum of the package.
+	ReasonChecksumListed = "ChecksumListed"
+	// ReasonChecksumSigned: the publisher's signed list has the checksum of the package.
+	ReasonChecksumSigned = "ChecksumSigned"
+	// ReasonChecksumFromMirror: the network mirror of the package names its checksum.
+	ReasonChecksumFromMirror = "ChecksumFromMirror"
+	// ReasonChecksumUnknown: neither a list nor a mirror names the checksum of the package.
+	ReasonChecksumUnknown = "ChecksumUnknown"
+	// ReasonChecksumMismatch: the package has another checksum than expected, or its files changed on the disk.
+	ReasonChecksumMismatch = "ChecksumMismatch"
+	// ReasonSigned: a trusted key signed the list of checksums.
+	ReasonSigned = "Signed"
+	// ReasonSignatureUnknown: the package is from a mirror, and no signature is required.
+	ReasonSignatureUnknown = "SignatureUnknown"
+	// ReasonUnsigned: a signature is required, and there is none for the package.
+	ReasonUnsigned = "Unsigned"
+	// ReasonUnknownKey: the signature is by none of the trusted keys.
+	ReasonUnknownKey = "UnknownKey"
+	// ReasonBadSignature: the signature is invalid, its key was not valid, or it is for another version.
+	ReasonBadSignature = "BadSignature"
 	// ReasonContained: the processes of a provider run in a sandbox.
 	ReasonContained = "Contained"
 	// ReasonSandboxOff: the Provider, or the server, disables the sandbox.
@@ -150,7 +185,8 @@ const (
 	ReasonSandboxRefused = "SandboxRefused"
 	// ReasonSchemaFailed: an installed provider returned no usable schema.
 	ReasonSchemaFailed = "SchemaFailed"
-	// ReasonUpgradeRefused: the requested version lacks types of existing objects, so the old version stays.
+	// ReasonUpgradeRefused: the requested version lacks types of existing objects, or its package could not be verified, so
+	// the old version stays.
 	ReasonUpgradeRefused = "UpgradeRefused"
 	// ReasonConfigured: the provider accepted the ProviderConfig.
 	ReasonConfigured = "Configured"

@@ -39,6 +39,8 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&Validation{},
 		&Evaluation{},
 	)
+	scheme.AddKnownTypeWithName(SchemeGroupVersion.WithKind("Resource"), &ResourceSummary{})
+	scheme.AddKnownTypeWithName(SchemeGroupVersion.WithKind("ResourceList"), &ResourceSummaryList{})
 	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 	return nil
 }

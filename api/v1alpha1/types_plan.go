@@ -128,8 +128,8 @@ type PlanStatus struct {
 	// The decision about the plan. Only the subresource "approval" writes it.
 	// +optional
 	Approval *PlanApproval `json:"approval,omitempty"`
-	// The rules of PlanPolicies and ClusterPlanPolicies that hold for the plan. The server evaluates them when the plan
-	// is made, at each approval, and before the apply.
+	// The rules of PlanPolicies and ClusterPlanPolicies that hold for the plan, at most 50: those that deny it first. The
+	// server evaluates all rules when the plan is made, at each approval, and before the apply.
 	// +optional
 	// +listType=atomic
 	Policies []PlanPolicyResult `json:"policies,omitempty"`
@@ -147,7 +147,8 @@ type PlanStatus struct {
 	// Progress of the planning and the apply.
 	// +optional
 	Progress *PlanProgress `json:"progress,omitempty"`
-	// Errors and warnings of the plan, at most 100. The subresource "changes" has those of single changes.
+	// Errors and warnings of the plan, errors first: at most 100, and at most 256 KiB of text. If the list leaves some
+	// out, the last warning counts them. The subresource "changes" has those of single changes.
 	// +optional
 	// +listType=atomic
 	Diagnostics []Diagnostic `json:"diagnostics,omitempty"`

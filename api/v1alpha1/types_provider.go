@@ -1,6 +1,9 @@
 package v1alpha1
 
 import (
+	"encoding/json"
+	"errors"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
@@ -30,6 +33,18 @@ type ProviderSpec struct {
 	// version that matches and supports its platform. Empty matches any release.
 	// +optional
 	Version string `json:"version,omitempty"`
+	// Checksums of the package that the server accepts, in the formats "h1:" and "zh:" of Terraform's dependency lock
+	// file. The server runs only a package that has one of them. Empty accepts every checksum that the mirror or the
+	// registry names.
+	// +optional
+	// +listType=set
+	Checksums []string `json:"checksums,omitempty"`
+	// OpenPGP keys of the publisher: ASCII-armored public keys, or fingerprints (40 or 64 hexadecimal digits) of keys that
+	// the registry names. One of them must have signed the list of checksums that has the package. Empty accepts all
+	// keys that the registry names, and packages of mirrors without a signature.
+	// +optional
+	// +listType=set
+	SigningKeys []string `json:"signingKeys,omitempty"`
 	// What the provider's processes may access on the server's machine, in addition to their own package, a private
 	// directory and the network. The condition Sandboxed names the restrictions.
 	// +optional
@@ -50,6 +65,14 @@ const (
 	// SandboxOff runs the processes with the user and the files of the server.
 	SandboxOff SandboxMode = "Off"
 )
+
+// UnmarshalJSON decodes a mode. It explains the value false, which YAML makes of an unquoted Off.
+func (m *SandboxMode) UnmarshalJSON(data []byte) error {
+	if string(data) == "false" {
+		return errors.New(`the mode of a sandbox is a string, and YAML reads an unquoted Off as false: write mode: "Off"`)
+	}
+	return json.Unmarshal(data, (*string)(m))
+}
 
 // ProviderSandbox grants access to files, programs and ports outside of the provider's sandbox. The permissions of a
 // file must also allow the access: a server that runs as root runs each provider as a user of its own.
@@ -90,13 +113,17 @@ type ProviderStatus struct {
 	// refuses a plugin with another checksum.
 	// +optional
 	Checksum string `json:"checksum,omitempty"`
+	// Checksum of the zip file of the package, in the "zh:" format of Terraform's dependency lock file. Empty for an
+	// unpacked package.
+	// +optional
+	ArchiveChecksum string `json:"archiveChecksum,omitempty"`
 	// Protocol version of the plugin, "5" or "6".
 	// +optional
 	Protocol string `json:"protocol,omitempty"`
 	// Number of kinds that the provider serves.
 	// +optional
 	Kinds int32 `json:"kinds,omitempty"`
-	// Installed, Sandboxed, Ready, Reconciling and Stalled.
+	// Installed, Verified, Signed, Sandboxed, Ready, Reconciling and Stalled.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

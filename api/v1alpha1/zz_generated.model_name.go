@@ -256,6 +256,21 @@ func (in RequiredApprovals) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ResourceSummary) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.ResourceSummary"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ResourceSummaryList) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.ResourceSummaryList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ResourceSummaryStatus) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.ResourceSummaryStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in SecretArgument) OpenAPIModelName() string {
 	return "io.hykube.api.v1alpha1.SecretArgument"
 }
