@@ -142,6 +142,12 @@ func validateExpression(text string, at *field.Path, want *cel.Type) field.Error
 	if _, err := compile(text, want); err != nil {
 		return field.ErrorList{field.Invalid(at, text, err.Error())}
 	}
+	// Only new expressions: an upgrade must not break stored ones.
+	if parsed, issues := environment().Compile(text); issues.Err() == nil {
+		if err := checkFields(parsed.NativeRep().Expr()); err != nil {
+			return field.ErrorList{field.Invalid(at, text, err.Error())}
+		}
+	}
 	return nil
 }
 
@@ -159,7 +165,25 @@ func (s *Set) HasAutomatic() bool {
 // AsksForEarlier reports whether an expression of the set may use the variable earlier. If not, the caller need not
 // read the records of earlier plans.
 func (s *Set) AsksForEarlier() bool {
-	return slices.ContainsFunc(s.rules, func(r rule) bool { return strings.Contains(r.When+r.MessageExpression, "earlier") })
+	return slices.ContainsFunc(s.rules, func(r rule) bool { return mentions(r.PlanPolicyRule, "earlier") })
+}
+
+// AsksForLabels reports whether policies may use the labels of the namespace. If not, the caller need not read it.
+func AsksForLabels(policies []v1alpha1.PlanPolicy, cluster []v1alpha1.ClusterPlanPolicy) bool {
+	uses := func(spec v1alpha1.PlanPolicySpec) bool {
+		return slices.ContainsFunc(spec.Rules, func(r v1alpha1.PlanPolicyRule) bool {
+			return mentions(r, "namespaceObject")
+		})
+	}
+	return slices.ContainsFunc(policies, func(p v1alpha1.PlanPolicy) bool { return uses(p.Spec) }) ||
+		slices.ContainsFunc(cluster, func(p v1alpha1.ClusterPlanPolicy) bool {
+			return p.Spec.NamespaceSelector != nil || uses(p.Spec.PlanPolicySpec)
+		})
+}
+
+// mentions reports whether an expression of a rule may use a variable.
+func mentions(r v1alpha1.PlanPolicyRule, variable string) bool {
+	return strings.Contains(r.When+r.MessageExpression, variable)
 }
 
 // count returns the number of users who must approve.

@@ -269,3 +269,35 @@ func TestValidate(t *testing.T) {
 		})
 	}
 }
+
+func TestAsksForLabels(t *testing.T) {
+	cluster := func(selector *metav1.LabelSelector, when string) []v1alpha1.ClusterPlanPolicy {
+		p := v1alpha1.ClusterPlanPolicy{}
+		p.Spec.NamespaceSelector, p.Spec.Rules = selector, []v1alpha1.PlanPolicyRule{deny(when)}
+		return []v1alpha1.ClusterPlanPolicy{p}
+	}
+	for why, tc := range map[string]struct{ got, want bool }{
+		"counts":               {AsksForLabels(rules(deny("counts.delete > 0")), cluster(nil, "true")), false},
+		"labels":               {AsksForLabels(rules(deny(`namespaceObject.metadata.labels.stage == "prod"`)), nil), true},
+		"a cluster policy":     {AsksForLabels(nil, cluster(nil, `namespaceObject.metadata.name == "x"`)), true},
+		"a selector":           {AsksForLabels(nil, cluster(&metav1.LabelSelector{}, "true")), true},
+		"a message of its own": {AsksForLabels(rules(v1alpha1.PlanPolicyRule{When: "true", MessageExpression: "namespaceObject.metadata.name"}), nil), true},
+	} {
+		if tc.got != tc.want {
+			t.Errorf("%s: %t, want %t", why, tc.got, tc.want)
+		}
+	}
+}
+
+func TestFirst(t *testing.T) {
+	result := func(effect v1alpha1.PlanPolicyEffect) v1alpha1.PlanPolicyResult {
+		return v1alpha1.PlanPolicyResult{Effect: effect}
+	}
+	v := &Verdict{Results: []v1alpha1.PlanPolicyResult{result(v1alpha1.PolicyWarn), result(v1alpha1.PolicyWarn), result(v1alpha1.PolicyRequireApprovals), result(v1alpha1.PolicyDeny)}}
+	if got, further := v.First(4); len(got) != 4 || further != 0 || got[0].Effect != v1alpha1.PolicyWarn {
+		t.Errorf("all: %v, %d", got, further)
+	}
+	if got, further := v.First(2); len(got) != 2 || further != 2 || got[0].Effect != v1alpha1.PolicyDeny || got[1].Effect != v1alpha1.PolicyRequireApprovals {
+		t.Errorf("two: %v, %d", got, further)
+	}
+}

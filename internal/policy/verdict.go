@@ -16,6 +16,18 @@ type Verdict struct {
 	restricted bool
 }
 
+// First returns at most limit results, and the number of further ones. If it leaves some out, denials come first, then
+// required approvals.
+func (v *Verdict) First(limit int) (results []v1alpha1.PlanPolicyResult, further int) {
+	if len(v.Results) <= limit {
+		return v.Results, 0
+	}
+	for _, effect := range []v1alpha1.PlanPolicyEffect{v1alpha1.PolicyDeny, v1alpha1.PolicyRequireApprovals, v1alpha1.PolicyAllowAutomatic, v1alpha1.PolicyWarn} {
+		results = append(results, v.with(effect)...)
+	}
+	return results[:limit], len(results) - limit
+}
+
 // with returns the results with the effect.
 func (v *Verdict) with(effect v1alpha1.PlanPolicyEffect) []v1alpha1.PlanPolicyResult {
 	var out []v1alpha1.PlanPolicyResult
