@@ -61,14 +61,16 @@ func IsFailure(err error, kinds ...FailureKind) bool {
 	return ok && slices.Contains(kinds, f.Kind)
 }
 
-// Answer converts the diagnostics in a provider's answer. It returns a *Failure if one of them is an error.
+// Answer converts the diagnostics in a provider's answer, up to the limits of Limit. It returns a *Failure if one of
+// them is an error.
 func Answer(operation string, ds []*tfprotov6.Diagnostic) (Diagnostics, error) {
-	diags := FromProto(ds)
+	all := FromProto(ds)
+	diags := Limit(all)
 	if !HasErrors(diags) {
 		return diags, nil
 	}
 	f := &Failure{Operation: operation, Diagnostics: diags}
-	if throttled(diags) {
+	if throttled(all) { // also by those that diags leaves out
 		f.Kind = Throttled
 	}
 	return diags, f

@@ -56,18 +56,21 @@ func describe(d v1alpha1.Diagnostic) string {
 	return text
 }
 
-// Summarize formats the first error with its address and the number of further errors. It returns "" without errors.
+// Summarize formats the first error and the number of further errors, for a condition of a plan. It returns "" without
+// errors. Of an error about an object it has only the address, because not every reader of plans may get the object.
 func Summarize(ds Diagnostics) string {
 	i := slices.IndexFunc(ds, isError)
 	if i < 0 {
 		return ""
 	}
-	text := describe(ds[i])
-	if ds[i].Address != "" {
-		text = ds[i].Address + ": " + text
+	n := len(ds) - len(Warnings(ds)) - 1
+	switch address := ds[i].Address; {
+	case address != "" && n > 0:
+		return fmt.Sprintf("Error in %s, and %d more, see status.diagnostics.", address, n)
+	case address != "":
+		return fmt.Sprintf("Error in %s, see status.diagnostics.", address)
+	case n > 0:
+		return fmt.Sprintf("%s (and %d more, see status.diagnostics)", describe(ds[i]), n)
 	}
-	if n := len(ds) - len(Warnings(ds)) - 1; n > 0 {
-		text += fmt.Sprintf(" (and %d more, see status.diagnostics)", n)
-	}
-	return text
+	return describe(ds[i])
 }
