@@ -52,6 +52,44 @@ func (g *Graph) sorted() [][2]int {
 	return slices.SortedFunc(maps.Keys(g.edges), func(a, b [2]int) int { return slices.Compare(a[:], b[:]) })
 }
 
+// From returns the graph of the node with an address and of all nodes that it depends on. If affected is true, it has
+// all nodes that depend on that node instead. It returns false if no node has the address.
+func (g *Graph) From(address string, affected bool) (*Graph, bool) {
+	start := slices.IndexFunc(g.nodes, func(n Node) bool { return n.Address == address })
+	if start < 0 {
+		return nil, false
+	}
+	next := map[int][]int{}
+	for _, e := range g.sorted() {
+		from, to := e[0], e[1]
+		if affected {
+			from, to = to, from
+		}
+		next[from] = append(next[from], to)
+	}
+	found := map[int]bool{start: true}
+	for todo := []int{start}; len(todo) > 0; todo = todo[1:] {
+		for _, i := range next[todo[0]] {
+			if !found[i] {
+				found[i] = true
+				todo = append(todo, i)
+			}
+		}
+	}
+	out, at := &Graph{Title: g.Title}, map[int]int{}
+	for i, n := range g.nodes {
+		if found[i] {
+			at[i] = out.Add(n)
+		}
+	}
+	for _, e := range g.sorted() {
+		if found[e[0]] && found[e[1]] {
+			out.Edge(at[e[0]], at[e[1]])
+		}
+	}
+	return out, true
+}
+
 // Cycles marks the nodes on dependency cycles. It returns one text per strongly connected group, with the addresses in
 // the group.
 func (g *Graph) Cycles() []string {

@@ -17,16 +17,24 @@ import (
 type Unknown struct {
 	// Path is the path of the field in Kubernetes' format: spec.secretRefs[0].nmae.
 	Path string
-	// Meant is a similar known name, or empty.
-	Meant string
+	// Hint suggests another field, or explains why there is none; it may be empty.
+	Hint string
 }
 
-// Error returns Kubernetes' message with the suggestion.
+// Error returns Kubernetes' message with the hint.
 func (u Unknown) Error() string {
-	if u.Meant == "" {
+	if u.Hint == "" {
 		return fmt.Sprintf("unknown field %q", u.Path)
 	}
-	return fmt.Sprintf("unknown field %q (did you mean %q?)", u.Path, u.Meant)
+	return fmt.Sprintf("unknown field %q (%s)", u.Path, u.Hint)
+}
+
+// DidYouMean returns a hint that suggests a field, or "" for none.
+func DidYouMean(field string) string {
+	if field == "" {
+		return ""
+	}
+	return fmt.Sprintf("did you mean %q?", field)
 }
 
 // Check returns the fields of an object that a type lacks.
@@ -75,7 +83,7 @@ func checkStruct(v map[string]any, t reflect.Type, path string, out []Unknown) [
 		if spec, ok := known["spec"]; ok && near == "" && fields(spec)[name] != nil {
 			near = "spec." + name
 		}
-		out = append(out, Unknown{join(path, name), near})
+		out = append(out, Unknown{join(path, name), DidYouMean(near)})
 	}
 	return out
 }
