@@ -27,7 +27,7 @@ func TestHintOfPlanDoesWhatWasShown(t *testing.T) {
 		"replace":      {recordedFiles, []string{"--replace", "sim-network/main"}, "--replace sim-network/main -n default"},
 		"refresh":      {recordedFiles, []string{"--refresh", "All"}, "--refresh All -n default"},
 		"exclude":      {recordedFiles, []string{"--all", "--exclude", "sim_network.other"}, "--exclude sim_network.other --all -n default"},
-		"selector":     {recordedFiles, []string{"-l", "team=infra"}, "-l team=infra -n default"},
+		"selector":     {strings.Replace(recordedFiles, "{name: main}", "{name: main, labels: {team: infra}}", 1), []string{"-l", "team=infra"}, "-l team=infra -n default"},
 		"all":          {recordedFiles, []string{"--all"}, " --all -n default"},
 		"force":        {recordedFiles, []string{"--force-conflicts"}, " --force-conflicts -n default"},
 		"namespace":    {recordedFiles, []string{"-n", "r3"}, " -n r3"},

@@ -37,6 +37,9 @@ asks again if the new plan has other changes; with --auto-approve it applies any
 With --prune, the command deletes members of the applyset that the files no longer contain, and the plan destroys their
 infrastructure. The first apply with --applyset adds the objects of the files to the set.
 
+With --target or -l, the command records only the resources that these flags name, those to which they refer, and the
+objects of the files that are no resources. It leaves out the other resources of the files.
+
 The namespaces and providers of the files must exist before planning. The command asks whether to record them first.
 
 The server applies the plan and this command only watches it. Ctrl-C asks whether to cancel the plan; a second Ctrl-C
@@ -111,6 +114,9 @@ func (o *applyOptions) apply(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if ms, err = o.targeted(ms, &o.planning); err != nil {
+		return err
+	}
 	o.readFrom(ms)
 	set, err := o.pruning.set(o.session, ms)
 	if err != nil {
@@ -144,7 +150,7 @@ func (s *session) plansOf(rs []recorded, planning *planFlags, all bool, base str
 		}
 		out = append(out, wanted{sc.namespace, base, own})
 	}
-	if len(out) == 0 && all {
+	if len(out) == 0 && (all || !planning.empty()) {
 		out = append(out, wanted{s.namespace, base, spec})
 	}
 	return out

@@ -306,7 +306,7 @@ func plansDiffer(plans []*v1alpha1.Plan, differ string) error {
 	text := "the new plan differs from the one that was shown:\n" + differ + "\nThe files are recorded, and nothing was applied. Read the new plan and approve it:"
 	for _, p := range plans {
 		if !nothingToDo(p) {
-			text += fmt.Sprintf("\n  kubectl hykube show %s -n %s\n  kubectl hykube approve %s -n %s", p.Name, p.Namespace, p.Name, p.Namespace)
+			text += fmt.Sprintf("\n  kubectl hykube show %s -n %s\n  %s", p.Name, p.Namespace, approveCommand(p))
 		}
 	}
 	return &exitError{ExitStale, errors.New(text)}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -112,7 +113,7 @@ func decisions(p *v1alpha1.Plan) []v1alpha1.PlanApproval {
 	if n := len(out); last == nil || n > 0 && equality.Semantic.DeepEqual(out[n-1], *last) {
 		return out
 	}
-	return append(out[:len(out):len(out)], *last)
+	return append(slices.Clip(out), *last)
 }
 
 // approvedBy returns the users who approved a plan, and when.

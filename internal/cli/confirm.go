@@ -24,6 +24,8 @@ func (j *planAndApply) confirm(ctx context.Context, plans ...*v1alpha1.Plan) (bo
 	case a := <-j.answers():
 		if a.err == nil { // end of input counts as no
 			answer = a.text
+		} else if !j.ask {
+			fmt.Fprint(j.ErrOut, "\n\nStandard input ended without an answer: pipe yes to the command, or add --auto-approve.")
 		}
 	case <-stop: // Ctrl-C counts as no
 	case err := <-decided:

@@ -2,9 +2,12 @@ package cli
 
 import (
 	"bufio"
+	"os"
 	"strings"
 	"sync"
 	"testing"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 )
@@ -57,6 +60,46 @@ func TestQuestionEndsWithThePlan(t *testing.T) {
 			_, errOut, code := f.runIn(func(s *session) { s.ask, s.in = true, bufio.NewReader(in) }, "", "apply", "--all")
 			if code != tc.code || !strings.Contains(errOut, strings.Replace(tc.want, "plan-x7k2d", planName(f), 1)) {
 				t.Errorf("code %d: %s", code, errOut)
+			}
+		})
+	}
+}
+
+// A pipe answers the question as a terminal does. At the end of input, the command explains how to answer. With a null device,
+// it ends before it plans.
+func TestPipedAnswer(t *testing.T) {
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = null.Close() })
+	for reason, tc := range map[string]struct {
+		change func(*session)
+		input  string
+		code   int
+		want   string
+		called bool
+	}{
+		"yes":     {nil, "yes\n", ExitDone, "Only 'yes' will be accepted", true},
+		"no":      {nil, "no\n", ExitError, "Only 'yes' will be accepted", true},
+		"nothing": {nil, "", ExitError, "Standard input ended without an answer", true},
+		"no input at all": {func(s *session) {
+			s.terminal = newTerminal(genericiooptions.IOStreams{In: null, Out: s.Out, ErrOut: s.ErrOut})
+		}, "", ExitError, "standard input is empty: add --auto-approve", false},
+		"closed by Ctrl-D": {asking, "", ExitError, "Only 'yes' will be accepted", true},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			f := newFakeServer(t)
+			f.planning = func(p *v1alpha1.Plan) []v1alpha1.PlanChange {
+				p.Spec.Targets = []string{"sim_network.main"}
+				return creates(p)
+			}
+			out, errOut, code := f.runIn(tc.change, tc.input, "apply", "--all")
+			if code != tc.code || !strings.Contains(errOut, tc.want) || (len(f.calls) > 0) != tc.called || strings.Contains(out, "Apply complete!") != (tc.code == ExitDone) {
+				t.Errorf("code %d, %d calls:\n%s\n%s", code, len(f.calls), out, errOut)
+			}
+			if reason == "closed by Ctrl-D" && strings.Contains(errOut, "ended without an answer") {
+				t.Errorf("a person pressed the key: %s", errOut)
 			}
 		})
 	}

@@ -27,7 +27,7 @@ func explain(err error, server string) error {
 	case err == nil:
 		return nil
 	case apierrors.IsUnauthorized(err):
-		return fmt.Errorf("%w\nThe server doesn't know who you are: the token or certificate in the kubeconfig is wrong or has expired", err)
+		return fmt.Errorf("%w\nThe server doesn't know who you are: the token or certificate in the kubeconfig is wrong or has expired.\nOn the server's machine, `hykube kubeconfig` renews admin.kubeconfig, and `hykube kubeconfig --user NAME` makes a new one for a user", err)
 	case apierrors.IsNotFound(err) && notServed(err):
 		return fmt.Errorf("%w\n%s answers, but doesn't serve Hykube's API: is it a Hykube server? Check with `kubectl hykube version`", err, server)
 	}

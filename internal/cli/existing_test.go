@@ -205,7 +205,7 @@ func TestImportOfARecordedObject(t *testing.T) {
 	} {
 		network(f, "main", tc.change)
 		before := len(f.plans)
-		if _, errOut, code := f.run(append([]string{"import", "sim-network/main"}, tc.args...)...); code != ExitError || !strings.Contains(errOut, tc.want) || len(f.plans) != before {
+		if _, errOut, code := f.runIn(unanswered, "", append([]string{"import", "sim-network/main"}, tc.args...)...); code != ExitError || !strings.Contains(errOut, tc.want) || len(f.plans) != before {
 			t.Errorf("%s: code %d: %s", tc.reason, code, errOut)
 		}
 	}

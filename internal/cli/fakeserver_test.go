@@ -283,6 +283,14 @@ func (f *fakeServer) resource(w http.ResponseWriter, r *http.Request, gv string,
 		f.answer(w, 400, status(400, metav1.StatusReasonBadRequest, "no strict server-side apply"))
 		return
 	}
+	if r.URL.Query().Get("dryRun") != "" {
+		if st := f.refusing[parts[1]]; st != nil {
+			f.answer(w, int(st.Code), st)
+			return
+		}
+		f.answer(w, 201, in)
+		return
+	}
 	code := 201
 	if exists {
 		code = 200

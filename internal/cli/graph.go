@@ -23,6 +23,9 @@ type graphOptions struct {
 	files  fileFlags
 	name   string
 	output string
+	// from is the address of a resource to which the drawing is restricted; affected selects its dependents.
+	from     string
+	affected bool
 }
 
 func newGraph(s *session) *cobra.Command {
@@ -33,15 +36,21 @@ func newGraph(s *session) *cobra.Command {
 		Long: `Draw the graph of dependencies.
 
 Without arguments the command draws the objects of the namespace and their references. With -f it draws the objects of
-files, without a server. With a plan it draws the changes and their order. An arrow points at the dependency.`,
+files, without a server. With a plan it draws the changes and their order. An arrow points at the dependency.
+
+With --from it draws one resource and all that it depends on. With --from and --affected it draws the resource and all
+that depends on it.`,
 		Example: `  kubectl hykube graph -f examples/first -o mermaid
   kubectl hykube graph apply-x7k2d | dot -Tsvg > plan.svg
-  kubectl hykube graph -n prod | dot -Tpng > prod.png`,
+  kubectl hykube graph -n prod | dot -Tpng > prod.png
+  kubectl hykube graph -n prod --from sim_network.main --affected`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: completePlans(s, nil),
 		RunE:              run(o),
 	}
 	o.files.addFilenames(cmd.Flags())
+	cmd.Flags().StringVar(&o.from, "from", "", "Draw only this resource, such as sim_network.main, and all that it depends on")
+	cmd.Flags().BoolVar(&o.affected, "affected", false, "With --from: draw all that depends on the resource instead")
 	o.output = "dot"
 	outputFlag(cmd, &o.output, "Print", "dot", "mermaid")
 	return cmd
@@ -61,6 +70,16 @@ func (o *graphOptions) Validate() error {
 	if o.name != "" && o.files.given() {
 		return errors.New("name a plan or give files, not both")
 	}
+	if o.affected && o.from == "" {
+		return errors.New("--affected needs --from: kubectl hykube graph --from sim_network.main --affected")
+	}
+	if o.from != "" {
+		t, err := parseTarget(o.from)
+		if err != nil {
+			return fmt.Errorf("--from: %w", err)
+		}
+		o.from = t.full()
+	}
 	return checkOutput(o.output, "dot", "mermaid")
 }
 
@@ -69,8 +88,15 @@ func (o *graphOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if o.from != "" {
+		part, ok := g.From(o.from, o.affected)
+		if !ok {
+			return fmt.Errorf("--from: the graph has no %s", o.from)
+		}
+		g = part
+	}
 	if g.Len() > maxGraph {
-		return fmt.Errorf("the graph has %s resources, and the limit is %s: draw a plan, or some of the files with -f", diff.Count(g.Len()), diff.Count(maxGraph))
+		return fmt.Errorf("the graph has %s resources, and the limit is %s: draw a plan, some of the files with -f, or one resource with --from", diff.Count(g.Len()), diff.Count(maxGraph))
 	}
 	for _, names := range g.Cycles() {
 		fmt.Fprintf(o.ErrOut, "Warning: these depend on each other in a cycle, so no plan can order them: %s\n", names)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -40,6 +41,59 @@ lifecycle: {dependsOn: [sim-subnet/a, sim_disk.gone]}
 	}
 	if len(f.calls) > 0 {
 		t.Errorf("drawing files asked the server: %v", f.calls)
+	}
+}
+
+func TestGraphFromOneResource(t *testing.T) {
+	f := newFakeServer(t)
+	file := write(t, `
+apiVersion: sim.hykube.io/v1
+kind: sim-network
+metadata: {name: main}
+spec: {name: main}
+---
+apiVersion: sim.hykube.io/v1
+kind: sim-subnet
+metadata: {name: a}
+spec: {network_id: "${sim_network.main.id}"}
+---
+apiVersion: sim.hykube.io/v1
+kind: sim-instance
+metadata: {name: web}
+spec: {subnet_id: "${sim_subnet.a.id}"}
+lifecycle: {dependsOn: [sim_disk.gone]}
+---
+apiVersion: sim.hykube.io/v1
+kind: sim-bucket
+metadata: {name: logs}
+spec: {name: "${sim_network.main.id}"}
+`)
+	for _, test := range []struct {
+		args, edges []string
+	}{
+		{[]string{"--from", "sim_subnet.a"}, []string{`"sim_subnet.a" -> "sim_network.main"`}},
+		{[]string{"--from", "sim-subnet/a", "--affected"}, []string{`"sim_instance.web" -> "sim_subnet.a"`}},
+		{[]string{"--from", "sim_disk.gone", "--affected"}, []string{`"sim_instance.web" -> "sim_disk.gone"`}},
+		{[]string{"--from", "sim_network.main", "--affected"}, []string{
+			`"sim_bucket.logs" -> "sim_network.main"`, `"sim_instance.web" -> "sim_subnet.a"`, `"sim_subnet.a" -> "sim_network.main"`}},
+		{[]string{"--from", "sim_network.main"}, nil},
+	} {
+		out, errOut, code := f.run(append([]string{"graph", "-f", file}, test.args...)...)
+		var edges []string
+		for line := range strings.Lines(out) {
+			if strings.Contains(line, "->") {
+				edges = append(edges, strings.TrimSpace(line))
+			}
+		}
+		slices.Sort(edges)
+		if d := cmp.Diff(test.edges, edges); d != "" || code != 0 {
+			t.Errorf("%v: code %d %s (-want +got):\n%s", test.args, code, errOut, d)
+		}
+	}
+	for _, args := range [][]string{{"--from", "sim_network.none"}, {"--from", "main"}, {"--affected"}} {
+		if _, errOut, code := f.run(append([]string{"graph", "-f", file}, args...)...); code != 1 || !strings.Contains(errOut, "--from") {
+			t.Errorf("%v: code %d %s", args, code, errOut)
+		}
 	}
 }
 

@@ -264,6 +264,9 @@ func checkManifest(m manifest) error {
 			bad = append(bad, fmt.Errorf("%s: %s %q: metadata.name: Invalid value: %s", m.at("metadata.name"), m.object.GetKind(), m.object.GetName(), why))
 		}
 	}
+	if m.object.GroupVersionKind().GroupKind() == v1alpha1.Kind("Resource") {
+		bad = append(bad, fmt.Errorf("%s: Resource %q: Resources are a read-only table of the objects of all providers' kinds; write the object itself", m.at("kind"), m.object.GetName()))
+	}
 	if len(missing) > 0 {
 		bad = append([]error{fmt.Errorf("%s: %s must be set", m.where(), strings.Join(missing, " and "))}, bad...)
 	}

@@ -55,3 +55,19 @@ func TestStatusOfNamespacesWithoutResources(t *testing.T) {
 		t.Errorf("code %d: %s\n%s", code, out, errOut)
 	}
 }
+
+// TestLinesNameTheNamespace applies files of two namespaces. Each line, and the progress of each plan, names its namespace.
+func TestLinesNameTheNamespace(t *testing.T) {
+	f := newFakeServer(t)
+	f.planning = creates
+	other := "---\napiVersion: sim.hykube.io/v1\nkind: sim-network\nmetadata: {name: main, namespace: r1}\nspec: {cidr: 10.1.0.0/16}\n"
+	out, errOut, code := f.run("apply", "-f", write(t, twoFiles+other), "--auto-approve")
+	for _, want := range []string{"sim-network.sim.hykube.io/main created in namespace default\n", "sim-network.sim.hykube.io/main created in namespace r1\n"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("missing %q in:\n%s", want, out)
+		}
+	}
+	if code != ExitDone || strings.Count(out, "Namespace r1\n") != 2 || strings.Count(out, "Namespace default\n") != 2 {
+		t.Errorf("code %d: %s\n%s", code, out, errOut)
+	}
+}

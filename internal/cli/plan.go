@@ -148,6 +148,9 @@ func (o *planOptions) make(ctx context.Context, j *planAndApply, base string) ([
 	if err != nil {
 		return nil, err
 	}
+	if ms, err = o.targeted(ms, &o.planning); err != nil {
+		return nil, err
+	}
 	o.readFrom(ms)
 	want := func(rs []recorded) []wanted { return o.plansOf(rs, &o.planning, o.all, base, spec) }
 	if o.record {

@@ -77,7 +77,7 @@ func partialFlag(fs *pflag.FlagSet, partial *bool) {
 // checkInteractive returns an error if the verb will need an answer that the user cannot give.
 func (j *planAndApply) checkInteractive(verb string, stdin bool) error {
 	switch {
-	case j.autoApprove || j.ask && !stdin:
+	case j.autoApprove || !j.empty && !stdin:
 		return nil
 	case stdin:
 		return fmt.Errorf("%s -f - reads files from standard input, so it cannot ask there: add --auto-approve, or name the files with -f PATH", verb)
@@ -86,7 +86,7 @@ func (j *planAndApply) checkInteractive(verb string, stdin bool) error {
 	if verb == "destroy" {
 		later = "`kubectl hykube plan --destroy`"
 	}
-	return fmt.Errorf("%s asks before it changes anything, and there is no terminal to ask on: add --auto-approve, or make a plan with %s and approve it later", verb, later)
+	return fmt.Errorf("%s asks before it changes anything, and standard input is empty: add --auto-approve, or make a plan with %s and approve it later", verb, later)
 }
 
 // wanted is the specification of a plan to make.
@@ -264,9 +264,7 @@ func (j *planAndApply) review(ctx context.Context, plans []*v1alpha1.Plan, each 
 		if i > 0 || j.gap {
 			fmt.Fprintln(j.Out)
 		}
-		if len(plans) > 1 {
-			fmt.Fprintln(j.Out, j.style.Bold("Namespace "+p.Namespace))
-		}
+		j.heading(p, len(plans))
 		if !nothingToDo(p) && (p.PlanFailed() || stalled(p)) {
 			failed = append(failed, j.failure(ctx, p))
 			continue
@@ -292,6 +290,13 @@ func (j *planAndApply) review(ctx context.Context, plans []*v1alpha1.Plan, each 
 	return failed, nil
 }
 
+// heading prints the namespace of one of several plans.
+func (j *planAndApply) heading(p *v1alpha1.Plan, plans int) {
+	if plans > 1 {
+		fmt.Fprintln(j.Out, j.style.Bold("Namespace "+p.Namespace))
+	}
+}
+
 // confirmAndApply shows plans, asks, applies those that were approved and prints the results. It returns the plans that
 // other plans overtook.
 func (j *planAndApply) confirmAndApply(ctx context.Context, plans []*v1alpha1.Plan) ([]overtaken, error) {
@@ -314,7 +319,7 @@ func (j *planAndApply) confirmAndApply(ctx context.Context, plans []*v1alpha1.Pl
 	}
 	if len(failed) > 0 {
 		for _, p := range todo {
-			failed = append(failed, fmt.Errorf("plan %q waits for approval, because another plan of this command failed or is blocked. kubectl hykube approve %s -n %s", p.Name, p.Name, p.Namespace))
+			failed = append(failed, fmt.Errorf("plan %q waits for approval, because another plan of this command failed or is blocked. %s", p.Name, approveCommand(p)))
 		}
 		return nil, joinExit(failed)
 	}
@@ -376,6 +381,7 @@ func (j *planAndApply) approveAll(ctx context.Context, todo []*v1alpha1.Plan) ([
 		}
 	}
 	for _, p := range approved {
+		j.heading(p, len(approved))
 		end, how, err := j.follow(ctx, p)
 		if errors.Is(err, errDetached) {
 			return nil, j.detached(approved)

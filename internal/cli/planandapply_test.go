@@ -140,9 +140,9 @@ func TestApplyAsksAndObeys(t *testing.T) {
 			}
 		})
 	}
-	t.Run("without a terminal nothing is even recorded", func(t *testing.T) {
+	t.Run("without an input nothing is even recorded", func(t *testing.T) {
 		f := newFakeServer(t)
-		_, errOut, code := f.run("apply", "-f", write(t, firstFiles))
+		_, errOut, code := f.runIn(unanswered, "", "apply", "-f", write(t, firstFiles))
 		if code != ExitError || !strings.Contains(errOut, "--auto-approve") || len(f.calls) > 0 {
 			t.Errorf("code %d, calls %v: %s", code, f.calls, errOut)
 		}

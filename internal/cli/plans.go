@@ -126,6 +126,8 @@ func (s *session) decide(ctx context.Context, plan *v1alpha1.Plan, decision v1al
 		return nil, &exitError{ExitStale, fmt.Errorf("%s plan %q: %w", verb, plan.Name, err)}
 	case apierrors.HasStatusCause(err, v1alpha1.CauseBlocked):
 		return nil, &exitError{ExitRefused, fmt.Errorf("%s plan %q: %w", verb, plan.Name, err)}
+	case apierrors.IsConflict(err) && plan.PlanFailed(): // as the user read it
+		return nil, fmt.Errorf("%s plan %q: %w", verb, plan.Name, err)
 	case apierrors.IsConflict(err):
 		return nil, &exitError{ExitStale, fmt.Errorf("%s plan %q: %w\nThe plan changed after you read it. Read it again: kubectl hykube show %s -n %s",
 			verb, plan.Name, err, plan.Name, plan.Namespace)}

@@ -77,9 +77,11 @@ func (o *policyTestOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	labels, err := o.namespaceLabels(ctx)
-	if err != nil {
-		return err
+	var labels map[string]string
+	if policy.AsksForLabels(namespaced, cluster) { // a user may lack the right to read the namespace
+		if labels, err = o.namespaceLabels(ctx); err != nil {
+			return err
+		}
 	}
 	set := policy.NewSet(namespaced, cluster, labels)
 	var earlier []v1alpha1.PlanRecord

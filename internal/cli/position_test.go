@@ -77,7 +77,7 @@ func TestNamesThatYAMLReadsAsSomethingElse(t *testing.T) {
 	}
 }
 
-// Each field that the server objects to is told with its place in the file, and so is what a plan says about an object of it.
+// An error about a field names its place in the file. A diagnostic of a plan names the place of its object.
 func TestObjectionsHavePlaces(t *testing.T) {
 	f := newFakeServer(t)
 	st := status(422, metav1.StatusReasonInvalid, "invalid")
@@ -169,5 +169,26 @@ func TestRefusedApprovalNamesTheMissingRight(t *testing.T) {
 		if code != ExitRefused || !strings.Contains(errOut, "no right to create sim-networks") || strings.Contains(errOut, "You may not") != (denied != "") {
 			t.Errorf("without %q: code %d: %s", denied, code, errOut)
 		}
+	}
+}
+
+// TestDiscardOfAFailedPlan discards a plan that failed before the user read it.
+func TestDiscardOfAFailedPlan(t *testing.T) {
+	f := newFakeServer(t)
+	f.planning = func(p *v1alpha1.Plan) []v1alpha1.PlanChange {
+		f.set(p, v1alpha1.ConditionPlanned, false, v1alpha1.ReasonPlanFailed, "no")
+		f.set(p, v1alpha1.ConditionStalled, true, v1alpha1.ReasonPlanFailed, "no")
+		return nil
+	}
+	f.run("plan", "--record", "-f", write(t, firstFiles))
+	f.refuse = func(r *http.Request) *metav1.Status {
+		if !strings.HasSuffix(r.URL.Path, "/approval") {
+			return nil
+		}
+		return status(409, metav1.StatusReasonConflict, "planning failed, so nobody can approve or discard it")
+	}
+	_, errOut, code := f.run("discard", "plan-x7k2d")
+	if code != ExitError || !strings.Contains(errOut, "planning failed") || strings.Contains(errOut, "Read it again") {
+		t.Errorf("code %d: %s", code, errOut)
 	}
 }

@@ -24,14 +24,15 @@ import (
 func newProvider(s *session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "provider",
-		Short: "List installed providers and show what they offer",
+		Short: "List installed providers, show what they offer, and lock their versions",
 		Example: `  kubectl hykube provider list
   kubectl hykube provider schema sim
-  kubectl hykube provider schema sim sim_network`,
+  kubectl hykube provider schema sim sim_network
+  kubectl hykube provider lock | kubectl apply -f -`,
 		Args: cobra.ArbitraryArgs,
 		RunE: group(nil),
 	}
-	cmd.AddCommand(newProviderList(s), newProviderSchema(s))
+	cmd.AddCommand(newProviderList(s), newProviderSchema(s), newProviderLock(s))
 	return cmd
 }
 

@@ -22,7 +22,6 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"github.com/hykube/hykube/api/v1alpha1"
-	"github.com/hykube/hykube/internal/suggest"
 )
 
 const (
@@ -36,8 +35,6 @@ const (
 	clientSideManager = "kubectl-client-side-apply"
 	// recordAtOnce is the number of objects that are recorded concurrently.
 	recordAtOnce = 16
-	// kindWait is the maximum wait for the kinds of a ready provider.
-	kindWait = 15 * time.Second
 )
 
 // recorder writes objects to the server. It changes no infrastructure.
@@ -51,6 +48,8 @@ type recorder struct {
 	// destroys is true if the objects are recorded for a destroy plan. Then objects that are being deleted are
 	// recorded, too.
 	destroys bool
+	// several is true if the objects have more than one namespace.
+	several bool
 	// warned is true if the user was already warned about objects that leave an applyset.
 	warned bool
 }
@@ -97,6 +96,7 @@ func (r *recorder) record(ctx context.Context, ms []manifest) ([]recorded, error
 		r.installed = map[string]bool{}
 	}
 	tiers := make([][]manifest, 6)
+	r.several = r.severalNamespaces(ms)
 	for _, m := range ms {
 		gk := m.object.GroupVersionKind().GroupKind()
 		tiers[tier(gk)] = append(tiers[tier(gk)], m)
@@ -165,7 +165,7 @@ func (r *recorder) recordTier(ctx context.Context, ms []manifest) ([]recorded, e
 		if errs[i] != nil {
 			continue
 		}
-		fmt.Fprintln(r.Out, line(results[i].object, results[i].verb))
+		fmt.Fprintln(r.Out, line(results[i].object, results[i].verb)+r.inNamespace(results[i].namespace))
 		out = append(out, results[i])
 	}
 	return out, errors.Join(errs...)
@@ -175,6 +175,31 @@ func (r *recorder) recordTier(ctx context.Context, ms []manifest) ([]recorded, e
 func line(u *unstructured.Unstructured, verb string) string {
 	gk := u.GroupVersionKind().GroupKind()
 	return strings.ToLower(gk.String()) + "/" + u.GetName() + " " + verb
+}
+
+// inNamespace returns the end of kubectl's line for an object in a namespace, if the objects have several.
+func (r *recorder) inNamespace(namespace string) string {
+	if namespace == "" || !r.several {
+		return ""
+	}
+	return " in namespace " + namespace
+}
+
+// severalNamespaces reports whether objects have more than one namespace.
+func (r *recorder) severalNamespaces(ms []manifest) bool {
+	found := map[string]bool{}
+	for _, m := range ms {
+		namespace := m.object.GetNamespace()
+		if namespace == "" {
+			// The kinds of a provider that is not installed yet are unknown, and have a namespace.
+			if _, namespaced, err := r.mapping(m.object.GroupVersionKind()); err == nil && !namespaced {
+				continue
+			}
+			namespace = r.namespace
+		}
+		found[namespace] = true
+	}
+	return len(found) > 1
 }
 
 // prepare finds the resource of an object and prepares the object for recording: it sets the namespace and removes the
@@ -320,7 +345,7 @@ func (r *recorder) refused(m manifest, namespace string, err error) error {
 	case apierrors.IsInvalid(err) && len(causes(err)) > 0:
 		return m.causeErrors(causes(err))
 	case apierrors.IsRequestEntityTooLargeError(err):
-		return fmt.Errorf("%s: %w\nAn object may have 2 MB; store large values elsewhere and refer to them", what, err)
+		return fmt.Errorf("%s: %w\nAn object may have 2 MB, and each of its maps 10,000 keys; store large values elsewhere and refer to them", what, err)
 	}
 	return fmt.Errorf("%s: %w", what, explain(err, r.server()))
 }
@@ -340,145 +365,4 @@ func (m manifest) causeErrors(causes []metav1.StatusCause) error {
 		out = append(out, fmt.Errorf("%s: %s %q: %s: %s", m.at(c.Field), m.object.GetKind(), m.object.GetName(), c.Field, c.Message))
 	}
 	return errors.Join(out...)
-}
-
-// awaitKind waits for a kind of a provider that has just become ready.
-func (r *recorder) awaitKind(ctx context.Context, gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
-	provider, _ := v1alpha1.ProviderOfGroup(gvk.Group)
-	deadline := time.Now().Add(kindWait)
-	for {
-		r.mu.Lock()
-		r.mapper.Reset()
-		gvr, namespaced, err := r.mapping(gvk)
-		r.mu.Unlock()
-		if err == nil || !r.installed[provider] || r.served(gvk.GroupVersion()) || time.Now().After(deadline) {
-			return gvr, namespaced, err
-		}
-		pause(ctx, 100*time.Millisecond)
-		if ctx.Err() != nil {
-			return gvr, namespaced, ctx.Err()
-		}
-	}
-}
-
-// served reports whether a group serves any kind. Then a missing kind will not appear.
-func (r *recorder) served(gv schema.GroupVersion) bool {
-	l, err := r.disco.ServerResourcesForGroupVersion(gv.String())
-	return err == nil && len(l.APIResources) > 0
-}
-
-// unknownKind returns the error for an unknown kind, with the existing kinds.
-func (r *recorder) unknownKind(ctx context.Context, m manifest, cause error) error {
-	gvk := m.object.GroupVersionKind()
-	if !meta.IsNoMatchError(cause) {
-		return fmt.Errorf("%s: find kind %q: %w", m.where(), gvk.Kind, explain(cause, r.server()))
-	}
-	head := fmt.Sprintf("%s: unknown kind %q in %q", m.where(), gvk.Kind, gvk.GroupVersion())
-	provider, ours := v1alpha1.ProviderOfGroup(gvk.Group)
-	if !ours {
-		return fmt.Errorf("%s: this server serves no such kind; `kubectl api-resources` lists them all", head)
-	}
-	if l, err := r.disco.ServerResourcesForGroupVersion(v1alpha1.ProviderGroup(provider) + "/" + v1alpha1.ResourceVersion); err == nil && len(l.APIResources) > 0 {
-		var names []string
-		for _, k := range l.APIResources {
-			if !strings.Contains(k.Name, "/") {
-				names = append(names, k.Kind)
-			}
-		}
-		if gvk.Version != v1alpha1.ResourceVersion {
-			return fmt.Errorf("%s: write apiVersion: %s/%s", head, gvk.Group, v1alpha1.ResourceVersion)
-		}
-		if near := suggest.Nearest(v1alpha1.KindOf(gvk.Kind), names); near != "" {
-			return fmt.Errorf("%s: did you mean %q? `kubectl hykube provider schema %s` lists the kinds of provider %q", head, near, provider, provider)
-		}
-		return fmt.Errorf("%s: provider %q has no such resource type; `kubectl hykube provider schema %s` lists those that it has", head, provider, provider)
-	}
-	list := &v1alpha1.ProviderList{}
-	if err := r.hykube.Get().Resource("providers").Do(ctx).Into(list); err != nil {
-		return fmt.Errorf("%s: no provider %q is ready", head, provider)
-	}
-	var names []string
-	for _, p := range list.Items {
-		if p.Name == provider {
-			return fmt.Errorf("%s: provider %q isn't ready: %s", head, provider, conditionText(p.Status.Conditions))
-		}
-		names = append(names, p.Name)
-	}
-	installed := "none is installed"
-	if len(names) > 0 {
-		installed = "installed are " + strings.Join(names, ", ")
-	}
-	return fmt.Errorf("%s: no provider is named %q (%s). Add this document before it:\n  apiVersion: %s\n  kind: Provider\n  metadata: {name: %s}\n  spec: {source: NAMESPACE/%s}",
-		head, provider, installed, v1alpha1.SchemeGroupVersion, provider, provider)
-}
-
-// awaitProviders waits until the providers of the files are ready and serve their kinds.
-func (r *recorder) awaitProviders(ctx context.Context, ms []manifest) error {
-	ctx, cancel := context.WithTimeout(ctx, r.timeout)
-	defer cancel()
-	for _, m := range ms {
-		name := m.object.GetName()
-		if err := r.awaitProvider(ctx, name); err != nil {
-			return fmt.Errorf("%s: %w", m.where(), err)
-		}
-		r.installed[name] = true
-	}
-	return nil
-}
-
-func (r *recorder) awaitProvider(ctx context.Context, name string) error {
-	said, began := false, time.Now()
-	for {
-		p := &v1alpha1.Provider{}
-		if err := r.hykube.Get().Resource("providers").Name(name).Do(ctx).Into(p); err != nil {
-			if ctx.Err() != nil {
-				return fmt.Errorf("provider %q isn't ready after %s: `kubectl describe provider %s` shows why", name, elapsed(time.Since(began)), name)
-			}
-			return fmt.Errorf("get provider %q: %w", name, explain(err, r.server()))
-		}
-		current := p.Status.ObservedGeneration >= p.Generation
-		switch {
-		case current && meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionReady):
-			if said {
-				fmt.Fprintf(r.ErrOut, "Provider %q is ready: version %s, %d kinds.\n", name, p.Status.Version, p.Status.Kinds)
-			}
-			return nil
-		case current && meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionStalled):
-			return fmt.Errorf("provider %q can't be installed: %s", name, conditionText(p.Status.Conditions))
-		}
-		if !said && time.Since(began) > 300*time.Millisecond {
-			said = true
-			fmt.Fprintf(r.ErrOut, "Waiting for provider %q (%s) to be installed...\n", name, p.Spec.Source)
-		}
-		r.awaitChange(ctx, p)
-	}
-}
-
-// awaitChange returns after a provider has changed, or after a second. The caller checks the provider itself.
-func (r *recorder) awaitChange(ctx context.Context, p *v1alpha1.Provider) {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	w, err := r.hykube.Get().Resource("providers").VersionedParams(&metav1.ListOptions{
-		FieldSelector: "metadata.name=" + p.Name, ResourceVersion: p.ResourceVersion, Watch: true,
-	}, metav1.ParameterCodec).Watch(ctx)
-	if err != nil {
-		pause(ctx, 100*time.Millisecond)
-		return
-	}
-	defer w.Stop()
-	select {
-	case <-w.ResultChan():
-	case <-ctx.Done():
-	}
-}
-
-// conditionText returns the message of the condition that explains why an object is not ready.
-func conditionText(conditions []metav1.Condition) string {
-	order := []string{v1alpha1.ConditionStalled, v1alpha1.ConditionInstalled, v1alpha1.ConditionReady}
-	for _, t := range order {
-		if c := meta.FindStatusCondition(conditions, t); c != nil && c.Message != "" {
-			return c.Message
-		}
-	}
-	return "the server has not processed it yet"
 }

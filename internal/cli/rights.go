@@ -46,9 +46,10 @@ func (s *session) waitsForApproval(ctx context.Context, p *v1alpha1.Plan) string
 	if !s.mayApprove(ctx, p.Namespace) {
 		return cannotApproveText(p)
 	}
-	return fmt.Sprintf("The plan waits in namespace %s for a decision:\n  kubectl hykube approve %s -n %s\n  kubectl hykube discard %s -n %s", p.Namespace, p.Name, p.Namespace, p.Name, p.Namespace)
+	return fmt.Sprintf("The plan waits in namespace %s for a decision:\n  %s\n  kubectl hykube discard %s -n %s", p.Namespace, approveCommand(p), p.Name, p.Namespace)
 }
 
+// approveCommand returns the command that approves a plan.
 func approveCommand(p *v1alpha1.Plan) string {
 	return fmt.Sprintf("kubectl hykube approve %s -n %s", p.Name, p.Namespace)
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 )
@@ -116,6 +117,9 @@ func (sp *speculation) missing(ctx context.Context) ([]prerequisite, error) {
 		_, err = sp.resource(gvr, "").Get(ctx, m.object.GetName(), metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
+			if err := sp.refusal(ctx, m); err != nil {
+				return nil, err
+			}
 			out = append(out, prerequisite{m, "does not exist"})
 		case apierrors.IsForbidden(err): // without the right to read, assume that it exists
 		case err != nil:
@@ -128,6 +132,26 @@ func (sp *speculation) missing(ctx context.Context) ([]prerequisite, error) {
 		return out, nil
 	}
 	return nil, sp.rec.awaitProviders(ctx, providers)
+}
+
+// refusal returns the error with which the server would refuse to create a prerequisite, as a dry run shows it. It returns
+// nil if the server would create it, and for a missing right: then another user can record it.
+func (sp *speculation) refusal(ctx context.Context, m manifest) error {
+	m.object = m.object.DeepCopy()
+	gvr, _, err := sp.rec.prepare(ctx, m)
+	if err != nil {
+		return err
+	}
+	body, err := json.Marshal(m.object)
+	if err != nil {
+		return fmt.Errorf("%s: encode %s %q: %w", m.where(), m.object.GetKind(), m.object.GetName(), err)
+	}
+	_, err = sp.resource(gvr, "").Patch(ctx, m.object.GetName(), types.ApplyPatchType, body,
+		metav1.PatchOptions{FieldManager: fieldManager, FieldValidation: metav1.FieldValidationStrict, DryRun: []string{metav1.DryRunAll}})
+	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
+		return fmt.Errorf("%w\nNothing was recorded", sp.rec.refused(m, "", err))
+	}
+	return nil
 }
 
 // outdated returns the providers that the files change, because their kinds may change, too.

@@ -41,6 +41,8 @@ func (f *fakeServer) recordSecret(version string) {
 
 func asking(s *session) { s.ask = true }
 
+func unanswered(s *session) { s.empty = true }
+
 // A plan of files records nothing, cannot be approved, and says which objects beside the resources the files change.
 func TestPlanOfFiles(t *testing.T) {
 	f := newFakeServer(t)
@@ -68,7 +70,7 @@ func TestPlanOfFiles(t *testing.T) {
 	}
 }
 
-// All mistakes are told at once, with file and line, and leave nothing.
+// A plan of files prints all mistakes at once, with file and line, and records nothing.
 func TestPlanOfFilesWithMistakes(t *testing.T) {
 	f := newFakeServer(t)
 	f.refusing["main"] = status(422, metav1.StatusReasonInvalid, "spec.cdir: unknown field")
@@ -282,6 +284,20 @@ func TestApplyWaitsForOthers(t *testing.T) {
 					t.Errorf("code %d:\n%s\n%s", code, out, errOut)
 				}
 			})
+		}
+	}
+}
+
+// A provider that the server would refuse gets the server's error, and no command that would record it.
+func TestPlanOfAnInvalidProvider(t *testing.T) {
+	f := newFakeServer(t)
+	st := status(422, metav1.StatusReasonInvalid, "invalid")
+	st.Details = &metav1.StatusDetails{Name: "sim", Causes: []metav1.StatusCause{{Field: "spec.source", Message: "Required value"}}}
+	f.refusing["sim"] = st
+	for _, verb := range []string{"plan", "apply"} {
+		out, errOut, code := f.run(verb, "-f", write(t, firstFiles))
+		if code != ExitError || !strings.Contains(errOut, `Provider "sim": spec.source: Required value`) || strings.Contains(errOut, "kubectl apply") || len(f.objects) > 0 {
+			t.Errorf("%s: code %d, %d objects: %s\n%s", verb, code, len(f.objects), out, errOut)
 		}
 	}
 }

@@ -296,7 +296,7 @@ func whyCancelling(p *v1alpha1.Plan) string {
 	return ""
 }
 
-// cancellingText returns what a cancelled plan still waits for.
+// cancellingText returns the text about the wait of a cancelled plan.
 func (s *session) cancellingText(ctx context.Context, p *v1alpha1.Plan) string {
 	var running []*v1alpha1.PlanChange
 	if p.Status.Progress != nil {
@@ -413,8 +413,19 @@ func (s *session) nextStep(ctx context.Context, p *v1alpha1.Plan) string {
 		}
 	case cancelling(p):
 		return diff.Clean(whyCancelling(p), true)
+	case heldUp(p) != "":
+		return diff.Clean(heldUp(p), true)
 	case !p.Ended():
 		return fmt.Sprintf("Watch it: kubectl hykube status %s -n %s --watch", p.Name, p.Namespace)
+	}
+	return ""
+}
+
+// heldUp says that a plan waits for other plans, or for a provider for longer than usual. It returns "" for other plans.
+func heldUp(p *v1alpha1.Plan) string {
+	ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady)
+	if ready != nil && (ready.Reason == v1alpha1.ReasonQueued || ready.Reason == v1alpha1.ReasonAwaitingProvider) {
+		return ready.Message
 	}
 	return ""
 }

@@ -17,8 +17,10 @@ import (
 // terminal holds the streams and their capabilities. In a pipe, output is not coloured, cut or redrawn.
 type terminal struct {
 	genericiooptions.IOStreams
-	// ask is true if input and error output are a terminal, so that the user can answer.
+	// ask is true if input is a terminal, so that the command can ask at any time.
 	ask bool
+	// empty is true if input is closed or a null device, so that nothing can answer a question.
+	empty bool
 	// live is true if output is a terminal with cursor movement.
 	live  bool
 	style diff.Style
@@ -37,8 +39,11 @@ type typed struct {
 
 func newTerminal(streams genericiooptions.IOStreams) *terminal {
 	t := &terminal{IOStreams: streams, size: func() (int, int) { return 0, 0 }, in: bufio.NewReader(streams.In)}
-	in, ok := streams.In.(*os.File)
-	t.ask = ok && term.IsTerminal(int(in.Fd()))
+	if in, ok := streams.In.(*os.File); ok {
+		t.ask = term.IsTerminal(int(in.Fd()))
+		info, err := in.Stat()
+		t.empty = err != nil || !t.ask && info.Mode()&os.ModeCharDevice != 0
+	}
 	if out, ok := streams.Out.(*os.File); ok && term.IsTerminal(int(out.Fd())) {
 		t.live = os.Getenv("TERM") != "dumb"
 		// https://no-color.org: any non-empty value disables colours.

@@ -1,0 +1,103 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/cli-runtime/pkg/resource"
+)
+
+const targetedFiles = `apiVersion: sim.hykube.io/v1
+kind: sim-subnet
+metadata: {name: front, labels: {tier: web}}
+spec: {network_id: "${sim_network.main.id}"}
+---
+apiVersion: sim.hykube.io/v1
+kind: sim-network
+metadata: {name: main}
+spec: {cidr: 10.0.0.0/16}
+lifecycle: {dependsOn: [sim_disk.data]}
+---
+apiVersion: sim.hykube.io/v1
+kind: sim-disk
+metadata: {name: data}
+---
+apiVersion: sim.hykube.io/v1
+kind: sim-network
+metadata: {name: other}
+---
+apiVersion: sim.hykube.io/v1
+kind: sim-network
+metadata: {name: main, namespace: elsewhere}
+---
+apiVersion: sim.hykube.io/v1
+kind: sim-password
+metadata: {name: login}
+---
+apiVersion: hykube.io/v1alpha1
+kind: ProviderConfig
+metadata: {name: sim}
+spec: {provider: sim, config: {token: "${sim_password.login.result}"}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings}
+`
+
+// TestTargetedFiles wants the resources that --target and -l name, those to which they refer, also through the configuration
+// of their provider, and all objects that are no resources.
+func TestTargetedFiles(t *testing.T) {
+	others := " ProviderConfig/sim ConfigMap/settings"
+	needed := "sim-subnet/front sim-network/main sim-disk/data sim-password/login"
+	for reason, tc := range map[string]struct {
+		flags planFlags
+		want  string
+		left  string
+	}{
+		"no flag keeps all":              {planFlags{}, "sim-subnet/front sim-network/main sim-disk/data sim-network/other sim-network/main sim-password/login" + others, ""},
+		"a target and what it refers to": {planFlags{targets: []string{"sim-subnet/front"}}, needed + others, "leave out 2 objects"},
+		"a label":                        {planFlags{selector: "tier=web"}, needed + others, "leave out 2 objects"},
+		"one that refers to nothing":     {planFlags{targets: []string{"sim_disk.data"}}, "sim-disk/data sim-password/login" + others, "leave out 4 objects"},
+		"one that the files lack":        {planFlags{targets: []string{"sim_disk.recorded"}}, strings.TrimSpace(others), "leave out 6 objects"},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			f := newFakeServer(t)
+			var got []string
+			_, errOut, _ := f.runIn(func(s *session) {
+				s.namespace = "default"
+				ms, err := s.manifests(t.Context(), &fileFlags{FilenameOptions: fileNames(write(t, targetedFiles))})
+				if err == nil {
+					ms, err = s.targeted(ms, &tc.flags)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, m := range ms {
+					got = append(got, m.object.GetKind()+"/"+m.object.GetName())
+				}
+			}, "", "version", "--client")
+			if d := cmp.Diff(tc.want, strings.Join(got, " ")); d != "" {
+				t.Error(d)
+			}
+			if !strings.Contains(errOut, tc.left) || tc.left == "" && strings.Contains(errOut, "leave out") {
+				t.Error(errOut)
+			}
+		})
+	}
+}
+
+func fileNames(names ...string) resource.FilenameOptions {
+	return resource.FilenameOptions{Filenames: names}
+}
+
+// TestApplyRecordsOnlyTargets applies a directory with --target. The other resources of the files stay unrecorded.
+func TestApplyRecordsOnlyTargets(t *testing.T) {
+	f := newFakeServer(t)
+	f.planning = creates
+	other := "---\napiVersion: sim.hykube.io/v1\nkind: sim-network\nmetadata: {name: other}\nspec: {cidr: 10.1.0.0/16}\n"
+	out, errOut, code := f.run("apply", "-f", write(t, twoFiles+other), "--target", "sim-network/main", "--auto-approve")
+	if code != ExitDone || strings.Contains(out, "other") || !strings.Contains(errOut, "leave out 1 object") || len(f.objects) != 2 {
+		t.Errorf("code %d, %d objects:\n%s\n%s", code, len(f.objects), out, errOut)
+	}
+}
